@@ -1,0 +1,365 @@
+//===- Plan.h - The plan artifact -------------------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The one structure that the compiler and the runtime share: what every rank
+// holds, the compute functions, and the programs that run them. The compiler
+// fills it (passes/Simulate works on the same structs), `writePlan` makes
+// plan.json of it, and accel-run reads it back. No MLIR, no LibTorch.
+//
+// Bytes are integers, sizes are elements unless a name says bytes, and every
+// index is a position in the vector that its comment names.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_PLAN_PLAN_H
+#define ACCEL_RUNTIME_PLAN_PLAN_H
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace accel::plan {
+
+/// Tensors start at multiples of this many bytes, in flat buffers and in the
+/// memory model alike (c10's CPU allocator aligns to 64).
+constexpr int64_t alignmentBytes = 64;
+
+enum class DType { F64, F32, BF16, F16, I64, I32, I16, U8, I1 };
+/// Bytes of one element.
+int64_t itemSize(DType dtype);
+/// "f32", "bf16", ...: the spelling in MLIR text and in plan.json.
+const char *toString(DType dtype);
+std::optional<DType> parseDType(const std::string &text);
+/// `bytes` rounded up to `alignmentBytes`.
+int64_t alignedBytes(int64_t bytes);
+
+//===----------------------------------------------------------------------===//
+// What each rank holds
+//===----------------------------------------------------------------------===//
+
+/// One named axis of the device mesh; the last axis varies fastest with rank.
+struct Axis {
+  std::string name; // dp_replicate, dp_shard, (cp, tp, pp later)
+  int64_t size = 1;
+};
+
+/// How a parameter gets its first value when no weights are read.
+struct Initializer {
+  enum class Kind { Normal, Ones, Zeros } kind = Kind::Zeros;
+  double stddev = 0.0; // Normal only; mean is 0
+};
+
+struct Parameter {
+  std::string fqn;                  // as named_parameters() spells it
+  std::vector<std::string> aliases; // other FQNs of a tied parameter
+  std::vector<int64_t> shape;       // global
+  DType dtype = DType::F32;         // in which the checkpoint is written
+  bool trainable = true;
+  int group = 0;      // optimizer group (Optimizer::groups)
+  int unit = -1;      // units
+  int64_t offset = 0; // elements, in the unit's flat buffer
+  Initializer init;
+  int64_t numel() const;
+};
+
+/// One optimizer state of a unit: "exp_avg", "exp_avg_sq".
+struct State {
+  std::string name;
+  DType dtype = DType::F32;
+};
+
+/// Parameters that are stored, gathered and reduced together, as one flat
+/// buffer of `padded` elements; rank i of the shard group keeps elements
+/// [i * padded / n, (i + 1) * padded / n).
+struct Unit {
+  std::string name; // FQN of the module, "" is the root unit
+  std::vector<std::string> shardAxes;     // empty: every rank holds all of it
+  std::vector<std::string> replicateAxes; // gradients are all-reduced over them
+  DType storage = DType::F32; // the flat shard and its gradient shard
+  DType gather = DType::F32;  // the gathered buffer, and compute
+  DType reduce = DType::F32;  // the gradient buffer on the wire
+  bool trainable = true;
+  std::vector<State> states;
+  std::vector<int> parameters; // by offset
+  int64_t numel = 0;           // sum of the parameters' elements
+  int64_t padded = 0;          // with alignment gaps, a multiple of 64 * ranks
+  /// Optimizer groups in the flat buffer: elements [begin, end) of group.
+  struct GroupRange {
+    int group = 0;
+    int64_t begin = 0, end = 0;
+  };
+  std::vector<GroupRange> groupRanges;
+};
+
+//===----------------------------------------------------------------------===//
+// Compute functions: operator lists over numbered slots
+//===----------------------------------------------------------------------===//
+
+/// A tensor inside a function. A view shares the storage of `base`; any other
+/// slot is its own base and owns `bytes` (aligned) while a slot of its storage
+/// is live. Inputs, params and gradients are owned by the caller.
+struct Slot {
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  int base = -1; // Function::slots; own index if not a view
+};
+
+/// One argument of an operator, in the order of its ATen schema.
+struct Arg {
+  enum class Kind {
+    None,   // a missing optional
+    Tensor, // slot
+    Tensors,
+    Int,
+    Float,
+    Bool,
+    Ints,
+    Bools,
+    Type,    // ScalarType argument
+    Wrapped, // Python scalar in a Tensor slot: a 0-d wrapped number (floating)
+  } kind = Kind::None;
+  int slot = -1;
+  int64_t intValue = 0; // Int, Bool (0/1)
+  double floatValue = 0;
+  std::vector<int64_t> ints; // Ints, Bools, Tensors (slots)
+  DType dtype = DType::F32;
+};
+
+/// One operator call. `op` is "aten::mm" or "aten::mm.out" (name.overload).
+/// `results` are slots (-1 where a result is not used); an `out=` or in-place
+/// operator names its destination among `args` and has no results.
+struct Instruction {
+  enum class Kind { Aten, Opaque } kind = Kind::Aten;
+  std::string op;
+  std::vector<Arg> args;
+  std::vector<int> results;
+  std::vector<int> frees; // slots whose last use this is (never caller-owned
+                          // ones, except inputs that the call gives up)
+  int64_t workspaceBytes = 0; // what the operator allocates and frees inside
+  double flops = 0;           // for the time model
+  double movedBytes = 0;      // read and written, for the time model
+  std::string where;          // module path with `*`, for traces and messages
+};
+
+struct Function {
+  std::string name; // "LlamaDecoderLayer.forward"
+  std::vector<Slot> slots;
+  std::vector<int> inputs;    // slots: tensors passed by value
+  std::vector<int> params;    // slots: views of gathered units
+  std::vector<int> gradients; // slots: views of gradient buffers, written here
+  std::vector<int> outputs;   // slots
+  /// Relative names of `params` and of `gradients` ("self_attn.q_proj.weight").
+  std::vector<std::string> paramNames, gradientNames;
+  std::vector<Instruction> instructions;
+  /// Own storage of slot `i` in bytes (aligned); 0 for a view.
+  int64_t slotBytes(int i) const;
+};
+
+//===----------------------------------------------------------------------===//
+// Programs: what a rank does, in order
+//===----------------------------------------------------------------------===//
+
+/// What a unit's buffer is for. Per unit at most one of each exists at a time.
+enum class Role {
+  Gathered,      // all parameters, `padded` elements of Unit::gather
+  Gradient,      // all gradients, `padded` elements of Unit::reduce
+  Receive,       // the all-to-all's receive buffer, as Gradient
+  ShardGradient, // padded / ranks elements of Unit::storage; the optimizer
+                 // reads it. Lives from the first reduction of a step to the
+                 // update, across micro-batches.
+};
+const char *toString(Role role);
+
+enum class Stream { Compute, Gather, Reduce };
+const char *toString(Stream stream);
+
+/// An activation, passed between calls. Its storage is freed by a call that
+/// consumes it or by a Free step.
+struct Value {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0; // aligned; 0 if it shares the storage of `alias`
+  int alias = -1;    // Program::values
+};
+
+/// A parameter as a call's argument: a view of the unit's gathered buffer, or
+/// of its shard where the unit is neither sharded nor cast.
+struct ParamRef {
+  int unit = -1;
+  int parameter = -1; // Plan::parameters; unit and FQN in plan.json
+};
+
+/// Where a call leaves a parameter's gradient.
+struct GradRef {
+  int unit = -1;
+  int parameter = -1;
+  bool accumulate = false; // add instead of write; part of the function too
+};
+
+enum class StepKind {
+  Alloc,         // unit, role; a Gradient's alignment gaps are zeroed
+  Free,          // unit, role; or values
+  AllGather,     // unit: shard -> Gathered (cast), over Unit::shardAxes
+  ReduceScatter, // unit: Gradient -> ShardGradient, over Unit::shardAxes
+  AllReduce,     // unit: ShardGradient, over Unit::replicateAxes
+  Await,         // timepoint
+  Call,          // function
+  GradNorm,      // all units: total norm -> clip coefficient, found_inf
+  Optimizer,     // unit: update its shard from its ShardGradient
+};
+const char *toString(StepKind kind);
+
+/// Starts of collectives give a timepoint that exactly one Await takes. Steps
+/// of one stream run in order; others only wait where they await.
+struct Step {
+  StepKind kind = StepKind::Call;
+  Stream stream = Stream::Compute;
+  int unit = -1;
+  Role role = Role::Gathered;
+  int timepoint = -1;      // started or awaited
+  bool accumulate = false; // ReduceScatter: add to ShardGradient
+  std::vector<std::string> axes; // collectives: the group, as mesh axes
+  std::string algorithm;   // ReduceScatter: "direct" or "all_to_all"
+  int function = -1;       // Call: Plan::functions
+  std::vector<int> inputs; // Call: values
+  std::vector<bool> consumed; // Call: input i is given up to the function
+  std::vector<ParamRef> params;
+  std::vector<GradRef> gradients;
+  std::vector<int> outputs; // Call: values (-1: dropped)
+  std::vector<int> values;  // Free
+  std::string where;        // module path, or what it is for
+};
+
+/// One kind of micro-batch. `inputs` are the values that the runtime binds
+/// before it starts, by name: "input_ids", "labels" (int64) and "loss_seed"
+/// (0-d f32: loss scale / (data-parallel ranks * accumulation slots)).
+struct Program {
+  std::string name; // "train", "first", "middle", "last", "eval"
+  std::vector<Value> values;
+  std::vector<int> inputs;
+  int loss = -1; // value, 0-d f32: mean over the micro-batch
+  std::vector<Step> steps;
+  int64_t peakBytes = 0; // predicted, own buffers without workspaces
+  int peakStep = -1;
+};
+
+//===----------------------------------------------------------------------===//
+// The job, as the runtime needs it
+//===----------------------------------------------------------------------===//
+
+struct OptimizerGroup {
+  double lr = 1e-3;
+  double weightDecay = 0.01;
+};
+struct Optimizer {
+  std::string name = "adamw";
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  double maxGradNorm = 0.0; // 0: no clipping
+  std::vector<OptimizerGroup> groups;
+};
+struct Schedule {
+  int64_t steps = 0;
+  int64_t warmupSteps = 0;
+  std::string decay = "constant"; // constant, linear, cosine
+  double minLr = 0.0;
+};
+/// Where samples come from; paths are absolute or relative to the plan file.
+struct Data {
+  std::string kind; // "", tokens, text, npy, arrays
+  std::string path;
+  std::map<std::string, std::string> arrays;
+  std::string dtype = "uint16";
+  bool shuffle = false;
+  int64_t seed = 0;
+};
+struct Checkpoint {
+  std::string dir; // empty: nothing is written
+  int64_t every = 0, keep = 0;
+  std::string stateDict = "sharded"; // or full
+};
+struct Job {
+  std::string modelName, modelPath; // HF folder with config.json
+  std::vector<std::string> weightFiles; // safetensors to start from, or empty
+  int64_t seed = 0;
+  std::string precision = "no"; // no, bf16, fp16
+  bool lossScaling = false;     // fp16
+  int64_t microBatch = 1, sequenceLength = 0, vocab = 0, accumulation = 1;
+  Optimizer optimizer;
+  Schedule schedule;
+  Data data, evalData;
+  int64_t evalEvery = 0, evalBatches = 0;
+  Checkpoint checkpoint;
+};
+
+/// One line of "why": `where` is a unit, parameter or "job".
+struct Decision {
+  std::string what, where, choice, why;
+  std::string file; // of the YAML line that caused it; empty: a default
+  int line = 0, column = 0;
+  std::vector<std::string> alternatives;
+};
+
+struct Breakdown { // bytes at the peak; sums to peakBytes
+  int64_t parameters = 0, gradients = 0, optimizer = 0, activations = 0,
+          logits = 0, gathered = 0, buffers = 0;
+};
+struct Predicted {
+  int64_t peakBytes = 0;       // own buffers and workspaces
+  int64_t ownPeakBytes = 0;    // own buffers alone, exact
+  int64_t persistentBytes = 0; // between steps
+  int64_t reservedBytes = 0, deviceBytes = 0;
+  Breakdown breakdown;
+  std::string peakProgram;
+  int peakStep = -1;
+  std::string peakWhere;
+  double stepSeconds = 0, computeSeconds = 0, exposedCommSeconds = 0;
+  double tokensPerSecond = 0;
+  bool hasTime = false;
+};
+
+struct Plan {
+  static constexpr int formatVersion = 1;
+  std::string generator;
+  Job job;
+  std::string target; // name of the target file
+  std::string device; // "cpu" or "cuda"
+  std::vector<Axis> axes;
+  std::vector<OptimizerGroup> groups() const { return job.optimizer.groups; }
+  std::vector<Parameter> parameters;
+  std::vector<Unit> units;
+  std::vector<Function> functions;
+  std::vector<Program> programs;
+  /// The optimizer step: programs by index with their repeat counts.
+  std::vector<std::pair<int, int64_t>> step;
+  int eval = -1; // program, or none
+  Predicted predicted;
+  std::vector<Decision> decisions;
+
+  int64_t ranks() const;
+  int64_t axisSize(const std::string &name) const;
+  /// Product of the sizes of `axes`.
+  int64_t groupSize(const std::vector<std::string> &axes) const;
+  int64_t shardRanks(const Unit &unit) const;
+};
+
+/// Elements that one rank keeps of `unit`.
+int64_t shardNumel(const Plan &plan, const Unit &unit);
+/// Bytes of a unit's buffer of this role, on one rank.
+int64_t roleBytes(const Plan &plan, const Unit &unit, Role role);
+/// True where the unit's parameters are read from the shard itself: no shard
+/// axis and no cast, so no Gathered buffer exists.
+bool readsShard(const Plan &plan, const Unit &unit);
+/// True where gradients are written straight into ShardGradient: no shard axis
+/// and the reduce dtype is the storage dtype.
+bool writesShardGradient(const Plan &plan, const Unit &unit);
+
+} // namespace accel::plan
+
+#endif // ACCEL_RUNTIME_PLAN_PLAN_H

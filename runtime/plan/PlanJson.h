@@ -1,0 +1,35 @@
+//===- PlanJson.h - plan.json: writing and reading --------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// plan.json holds a Plan, a format version and a hash of everything else. The
+// schema is runtime/plan/plan.schema.json; the reader checks types, ranges,
+// version and hash, then `verify`. The same Plan gives the same bytes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_PLAN_PLANJSON_H
+#define ACCEL_RUNTIME_PLAN_PLANJSON_H
+
+#include "runtime/plan/Plan.h"
+
+namespace accel::plan {
+
+/// The text of plan.json: one parameter, unit, instruction or step a line.
+std::string toJson(const Plan &plan);
+
+/// Parses the text of a plan. On failure returns false and puts one sentence
+/// in `error` that names the place ("functions[2].instructions[7].args: ...").
+bool fromJson(const std::string &text, Plan &plan, std::string &error);
+
+/// Reads a plan file; `error` starts with the path.
+bool readPlan(const std::string &path, Plan &plan, std::string &error);
+
+/// Writes `text` to a temporary name beside `path`, fsyncs and renames it.
+bool writeFileAtomically(const std::string &path, const std::string &text,
+                         std::string &error);
+
+} // namespace accel::plan
+
+#endif // ACCEL_RUNTIME_PLAN_PLANJSON_H

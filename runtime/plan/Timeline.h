@@ -1,0 +1,63 @@
+//===- Timeline.h - Bytes live after each step ------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The byte-exact memory model of accel-run: what a rank's own buffers hold at
+// each step of a program and at each instruction of a call. Storages are
+// counted in aligned bytes from the instruction that makes them to the one
+// that frees their last slot. Operator workspaces are kept apart.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_PLAN_TIMELINE_H
+#define ACCEL_RUNTIME_PLAN_TIMELINE_H
+
+#include "runtime/plan/Plan.h"
+
+namespace accel::plan {
+
+/// A call's memory relative to its entry.
+struct FunctionProfile {
+  int64_t peakBytes = 0;      // own storages, over the entry
+  int64_t peakTotalBytes = 0; // with workspaces
+  int peakInstruction = -1;   // of peakTotalBytes
+  int64_t endBytes = 0;       // at return: outputs minus consumed inputs
+};
+/// `consumedBytes[i]`: bytes freed when the function drops input `i` for the
+/// last time (0 where the caller keeps it).
+FunctionProfile profileFunction(const Function &function,
+                                const std::vector<int64_t> &consumedBytes);
+
+/// Who holds memory at a point.
+struct StepMemory {
+  int64_t liveBytes = 0;      // after the step
+  int64_t peakBytes = 0;      // during it, own buffers
+  int64_t peakTotalBytes = 0; // during it, with workspaces
+  int peakInstruction = -1;   // inside a call
+};
+
+struct ProgramTimeline {
+  std::vector<StepMemory> steps;
+  int peakStep = -1;           // of peakTotalBytes
+  int64_t peakBytes = 0;       // own buffers
+  int64_t peakTotalBytes = 0;  // with workspaces
+  int64_t endBytes = 0;        // after the last step
+  Breakdown breakdown;         // at peakStep; sums to peakTotalBytes
+};
+
+/// Bytes that live between steps: shards and optimizer states.
+int64_t persistentBytes(const Plan &plan);
+
+/// The timeline of one program that starts with `startBytes` live (persistent
+/// bytes, and shard gradients that earlier micro-batches left).
+ProgramTimeline simulate(const Plan &plan, const Program &program,
+                         int64_t startBytes);
+
+/// All programs of the optimizer step in order, then eval: fills `predicted`
+/// and each program's peak.
+void predictMemory(Plan &plan);
+
+} // namespace accel::plan
+
+#endif // ACCEL_RUNTIME_PLAN_TIMELINE_H

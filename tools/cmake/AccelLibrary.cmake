@@ -1,0 +1,30 @@
+# accel_library(NAME SOURCES... [LINK targets...] [MLIR]): a static library of
+# this project. MLIR: the sources include MLIR headers (no exceptions, NDEBUG
+# always, as Debian's archives are built; see docs/decisions).
+function(accel_library name)
+  cmake_parse_arguments(A "MLIR" "" "LINK;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${A_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC ${A_LINK})
+  if(A_DEPENDS)
+    add_dependencies(${name} ${A_DEPENDS})
+  endif()
+  if(A_MLIR)
+    target_include_directories(${name} SYSTEM PUBLIC ${MLIR_INCLUDE_DIRS}
+                                                     ${LLVM_INCLUDE_DIRS})
+    target_compile_definitions(${name} PUBLIC ${ACCEL_LLVM_DEFINITIONS} NDEBUG)
+    target_compile_options(${name} PRIVATE -fno-exceptions -Wno-unused-function)
+  endif()
+endfunction()
+
+# accel_unit_test(NAME SOURCES... [LINK targets...]): a GoogleTest binary in
+# build/bin, run by tools/check; unit-tests builds all of them.
+function(accel_unit_test name)
+  cmake_parse_arguments(A "MLIR" "" "LINK" ${ARGN})
+  add_executable(${name} ${A_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${A_LINK} GTest::gtest_main)
+  if(A_MLIR)
+    accel_link_options(${name})
+  endif()
+  add_dependencies(unit-tests ${name})
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
