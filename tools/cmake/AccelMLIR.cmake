@@ -25,6 +25,8 @@ if(NOT ACCEL_LINK_MLIR_DYLIB)
   endforeach()
 endif()
 list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
+# mlir-tblgen takes its include path from the directory.
+include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)

@@ -1,0 +1,253 @@
+//===- Sharding.cpp - The sharding dialect ----------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Sharding/Sharding.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace accel::sharding;
+
+#include "dialects/Sharding/ShardingDialect.cpp.inc"
+#include "dialects/Sharding/ShardingEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Sharding/ShardingAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/Sharding/ShardingOps.cpp.inc"
+
+void ShardingDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Sharding/ShardingAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Sharding/ShardingOps.cpp.inc"
+      >();
+}
+
+std::string accel::sharding::joinFqn(StringRef path, StringRef name) {
+  return path.empty() ? name.str() : (path + "." + name).str();
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+LogicalResult AxisAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               StringRef name, int64_t size) {
+  if (name.empty())
+    return emitError() << "a mesh axis needs a name";
+  if (size < 1)
+    return emitError() << "mesh axis '" << name << "' has size " << size
+                       << ", expected at least 1";
+  return success();
+}
+
+LogicalResult
+PrecisionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      Type storage, Type compute, Type reduce, Type output,
+                      BecauseAttr) {
+  for (auto [what, type] : {std::pair<const char *, Type>{"storage", storage},
+                            {"compute", compute},
+                            {"reduce", reduce},
+                            {"output", output}})
+    if (!isa<Float32Type, BFloat16Type, Float16Type, Float64Type>(type))
+      return emitError() << what << " dtype is " << type
+                         << ", expected f64, f32, bf16 or f16";
+  return success();
+}
+
+LogicalResult PrefetchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   int64_t forward, int64_t backward,
+                                   BecauseAttr) {
+  if (forward < 0 || backward < 0)
+    return emitError() << "prefetch depth is negative";
+  return success();
+}
+
+LogicalResult
+AccumulationAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                         int64_t steps, AccumulationMode, BecauseAttr) {
+  if (steps < 1)
+    return emitError() << "accumulation over " << steps
+                       << " micro-batches, expected at least 1";
+  return success();
+}
+
+LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               InitKind kind, FloatAttr stddev) {
+  if ((kind == InitKind::Normal) != static_cast<bool>(stddev))
+    return emitError() << "normal, and only normal, takes a standard deviation";
+  if (stddev && stddev.getValueAsDouble() < 0)
+    return emitError() << "negative standard deviation";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// MeshOp, JobOp, ParamOp, UnitOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult MeshOp::verify() {
+  llvm::StringSet<> seen;
+  for (auto axis : getAxes().getAsRange<AxisAttr>())
+    if (!seen.insert(axis.getName()).second)
+      return emitOpError() << "has two axes named '" << axis.getName() << "'";
+  return success();
+}
+
+int64_t MeshOp::axisSize(StringRef name) {
+  for (auto axis : getAxes().getAsRange<AxisAttr>())
+    if (axis.getName() == name)
+      return axis.getSize();
+  return 1;
+}
+
+int64_t MeshOp::numRanks() {
+  int64_t n = 1;
+  for (auto axis : getAxes().getAsRange<AxisAttr>())
+    n *= axis.getSize();
+  return n;
+}
+
+LogicalResult JobOp::verify() {
+  if (getMicroBatch() < 1 || getSequenceLength() < 1)
+    return emitOpError() << "needs a micro-batch and a sequence length of at "
+                            "least 1";
+  if (getDevice() != "cpu" && getDevice() != "cuda")
+    return emitOpError() << "has device '" << getDevice()
+                         << "', expected 'cpu' or 'cuda'";
+  return success();
+}
+
+RankedTensorType ParamOp::getTensorType() {
+  return cast<RankedTensorType>(getType());
+}
+
+int64_t ParamOp::numel() { return getTensorType().getNumElements(); }
+
+LogicalResult ParamOp::verify() {
+  auto type = dyn_cast<RankedTensorType>(getType());
+  if (!type || !type.hasStaticShape() || !isa<FloatType>(type.getElementType()))
+    return emitOpError() << "'" << getFqn() << "' has type " << getType()
+                         << ", expected a floating-point tensor of static "
+                            "shape";
+  if (getFqn().empty())
+    return emitOpError() << "needs a name";
+  return success();
+}
+
+LogicalResult UnitOp::verify() {
+  if (getParams().empty())
+    return emitOpError() << "'" << getName() << "' has no parameters";
+  llvm::StringSet<> axes;
+  for (ArrayAttr list : {getShardAxes(), getReplicateAxes()})
+    for (auto axis : list.getAsRange<StringAttr>())
+      if (!axes.insert(axis.getValue()).second)
+        return emitOpError() << "'" << getName() << "' uses the axis '"
+                             << axis.getValue() << "' twice";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// GraphOp
+//===----------------------------------------------------------------------===//
+
+// sharding.graph @train(%input_ids: tensor<..>, %labels: tensor<..>) { ... }
+ParseResult GraphOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  if (parser.parseSymbolName(name, "sym_name", result.attributes))
+    return failure();
+  SmallVector<OpAsmParser::Argument> args;
+  if (parser.parseArgumentList(args, OpAsmParser::Delimiter::Paren,
+                               /*allowType=*/true))
+    return failure();
+  SmallVector<Attribute> names;
+  for (auto &arg : args)
+    names.push_back(
+        parser.getBuilder().getStringAttr(arg.ssaName.name.drop_front()));
+  result.addAttribute("arg_names", parser.getBuilder().getArrayAttr(names));
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
+    return failure();
+  Region *body = result.addRegion();
+  if (parser.parseRegion(*body, args))
+    return failure();
+  ensureTerminator(*body, parser.getBuilder(), result.location);
+  return success();
+}
+
+void GraphOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer << '(';
+  llvm::interleaveComma(
+      getBody().getArguments(), printer,
+      [&](BlockArgument arg) { printer.printRegionArgument(arg); });
+  printer << ')';
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {"sym_name", "arg_names"});
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+void GraphOp::getAsmBlockArgumentNames(Region &region,
+                                       OpAsmSetValueNameFn setName) {
+  for (auto [arg, name] :
+       llvm::zip(region.getArguments(), getArgNames().getAsRange<StringAttr>()))
+    setName(arg, name.getValue());
+}
+
+LogicalResult GraphOp::verify() {
+  if (getArgNames().size() != getBody().getNumArguments())
+    return emitOpError() << "names " << getArgNames().size() << " of "
+                         << getBody().getNumArguments() << " arguments";
+  auto ret = cast<ReturnOp>(getBody().front().getTerminator());
+  if (ret.getNumOperands() != 1)
+    return emitOpError() << "returns " << ret.getNumOperands()
+                         << " values, expected the loss alone";
+  auto type = cast<RankedTensorType>(ret.getOperand(0).getType());
+  if (type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
+    return emitOpError() << "returns " << type
+                         << ", expected a 0-d floating-point loss";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// CallOp
+//===----------------------------------------------------------------------===//
+
+std::string CallOp::bindParam(StringRef name) {
+  return joinFqn(getPath(), name);
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  Operation *callee = symbols.lookupNearestSymbolFrom(*this, getCalleeAttr());
+  auto function = dyn_cast_or_null<FunctionOpInterface>(callee);
+  if (!function)
+    return emitOpError() << "calls '" << getCallee()
+                         << "', which is no function of this module";
+  SmallVector<Type> inputs;
+  for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i)
+    if (!function.getArgAttr(i, paramArgAttr))
+      inputs.push_back(function.getArgumentTypes()[i]);
+  if (inputs.size() != getOperands().size())
+    return emitOpError() << "passes " << getOperands().size()
+                         << " operands to '" << getCallee() << "', which takes "
+                         << inputs.size();
+  for (auto [i, pair] : llvm::enumerate(llvm::zip(inputs, getOperandTypes())))
+    if (std::get<0>(pair) != std::get<1>(pair))
+      return emitOpError() << "operand " << i << " is " << std::get<1>(pair)
+                           << ", but '" << getCallee() << "' takes "
+                           << std::get<0>(pair);
+  if (function.getResultTypes() !=
+      ArrayRef<Type>(llvm::to_vector(getResultTypes())))
+    return emitOpError() << "result types differ from those of '" << getCallee()
+                         << "'";
+  return success();
+}

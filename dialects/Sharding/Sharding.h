@@ -1,0 +1,43 @@
+//===- Sharding.h - The sharding dialect ------------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_DIALECTS_SHARDING_SHARDING_H
+#define ACCEL_DIALECTS_SHARDING_SHARDING_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/Sharding/ShardingDialect.h.inc"
+#include "dialects/Sharding/ShardingEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Sharding/ShardingAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Sharding/ShardingOps.h.inc"
+
+namespace accel::sharding {
+
+/// Argument attribute of a segment function: the parameter's name relative to
+/// the path of the call.
+constexpr llvm::StringLiteral paramArgAttr = "sharding.param";
+
+/// FQN of the parameter `name` under the module `path`.
+std::string joinFqn(llvm::StringRef path, llvm::StringRef name);
+
+/// The only op of type `OpT` in `module`, or null.
+template <typename OpT> OpT findOnly(mlir::ModuleOp module) {
+  auto ops = module.getOps<OpT>();
+  return ops.empty() ? OpT() : *ops.begin();
+}
+
+} // namespace accel::sharding
+
+#endif // ACCEL_DIALECTS_SHARDING_SHARDING_H

@@ -1,0 +1,155 @@
+//===- ShardingAttrs.td - Axes and decisions ---------------*- tablegen -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_DIALECTS_SHARDING_ATTRS_TD
+#define ACCEL_DIALECTS_SHARDING_ATTRS_TD
+
+include "dialects/Sharding/ShardingBase.td"
+
+def Sharding_AxisAttr : Sharding_Attr<"Axis", "axis"> {
+  let summary = "a named mesh axis and its size";
+  let parameters = (ins StringRefParameter<"axis name">:$name,
+                        "int64_t":$size);
+  let assemblyFormat = "`<` $name `=` $size `>`";
+  let genVerifyDecl = 1;
+}
+
+def Sharding_BecauseAttr : Sharding_Attr<"Because", "because"> {
+  let summary = "why a decision was taken, and which line asked for it";
+  let description = [{
+    `file` is empty and `line` 0 where a default decided. Example:
+
+    ```mlir
+    #sharding.because<"fsdp_reshard_after_forward: true" at "fsdp.yaml" : 9 : 3>
+    #sharding.because<"default: the next gather hides behind compute">
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"one sentence">:$why,
+                        OptionalParameter<"::mlir::StringAttr">:$file,
+                        DefaultValuedParameter<"int64_t", "0">:$line,
+                        DefaultValuedParameter<"int64_t", "0">:$column);
+  let assemblyFormat = [{
+    `<` $why (`at` $file^ `:` $line `:` $column)? `>`
+  }];
+  let builders = [AttrBuilder<(ins "::llvm::StringRef":$why), [{
+    return $_get($_ctxt, why, ::mlir::StringAttr(), 0, 0);
+  }]>];
+}
+
+def Sharding_PrecisionAttr : Sharding_Attr<"Precision", "precision"> {
+  let summary = "the dtypes of a unit";
+  let description = [{
+    `storage`: the flat shard, its gradient shard and the optimizer states;
+    `compute`: what is gathered and computed with; `reduce`: gradients on the
+    wire; `output`: the model's floating-point outputs.
+  }];
+  let parameters = (ins "::mlir::Type":$storage, "::mlir::Type":$compute,
+                        "::mlir::Type":$reduce, "::mlir::Type":$output,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` `storage` `=` $storage `,` `compute` `=` $compute `,`
+        `reduce` `=` $reduce `,` `output` `=` $output `,`
+        `because` `=` $because `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Sharding_ReshardAttr : Sharding_Attr<"Reshard", "reshard"> {
+  let summary = "whether the gathered parameters are freed after the forward";
+  let parameters = (ins "bool":$afterForward,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` `after_forward` `=` $afterForward `,` `because` `=` $because `>`
+  }];
+}
+
+def Sharding_CheckpointMode : I32EnumAttr<"CheckpointMode",
+    "which forward values the backward keeps", [
+      I32EnumAttrCase<"None", 0, "none">,
+      I32EnumAttrCase<"Pointwise", 1, "pointwise">,
+      I32EnumAttrCase<"Full", 2, "full">]> {
+  let cppNamespace = "::accel::sharding";
+}
+
+def Sharding_CheckpointAttr : Sharding_Attr<"Checkpoint", "checkpoint"> {
+  let summary = "activation checkpointing of a segment";
+  let description = [{
+    `none` keeps whatever the backward reads, `pointwise` recomputes pointwise
+    operators, norms and views and keeps matmul and attention outputs, `full`
+    keeps the segment's inputs alone.
+  }];
+  let parameters = (ins
+      EnumParameter<Sharding_CheckpointMode>:$mode,
+      "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = "`<` $mode `,` `because` `=` $because `>`";
+}
+
+def Sharding_PrefetchAttr : Sharding_Attr<"Prefetch", "prefetch"> {
+  let summary = "how many units are gathered ahead of their first use";
+  let parameters = (ins "int64_t":$forward, "int64_t":$backward,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` `forward` `=` $forward `,` `backward` `=` $backward `,`
+        `because` `=` $because `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Sharding_AccumulationMode : I32EnumAttr<"AccumulationMode",
+    "what gradient accumulation keeps between micro-batches", [
+      I32EnumAttrCase<"ReduceEach", 0, "reduce_each">,
+      I32EnumAttrCase<"KeepUnsharded", 1, "keep_unsharded">]> {
+  let cppNamespace = "::accel::sharding";
+}
+
+def Sharding_AccumulationAttr
+    : Sharding_Attr<"Accumulation", "accumulation"> {
+  let summary = "gradient accumulation: micro-batches a step, and what is kept";
+  let parameters = (ins "int64_t":$steps,
+      EnumParameter<Sharding_AccumulationMode>:$mode,
+      "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` $steps `,` $mode `,` `because` `=` $because `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Sharding_UpdateMode : I32EnumAttr<"UpdateMode",
+    "when the optimizer updates a unit", [
+      I32EnumAttrCase<"AtEnd", 0, "at_end">,
+      I32EnumAttrCase<"Inline", 1, "inline_">]> {
+  let cppNamespace = "::accel::sharding";
+}
+
+def Sharding_UpdateAttr : Sharding_Attr<"Update", "update"> {
+  let summary = "whether a unit is updated as soon as it is reduced";
+  let parameters = (ins EnumParameter<Sharding_UpdateMode>:$mode,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = "`<` $mode `,` `because` `=` $because `>`";
+}
+
+def Sharding_WrapAttr : Sharding_Attr<"Wrap", "wrap"> {
+  let summary = "why these parameters form a unit";
+  let parameters = (ins "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = "`<` `because` `=` $because `>`";
+}
+
+def Sharding_InitKind : I32EnumAttr<"InitKind", "initial values", [
+      I32EnumAttrCase<"Zeros", 0, "zeros">,
+      I32EnumAttrCase<"Ones", 1, "ones">,
+      I32EnumAttrCase<"Normal", 2, "normal">]> {
+  let cppNamespace = "::accel::sharding";
+}
+
+def Sharding_InitAttr : Sharding_Attr<"Init", "init"> {
+  let summary = "how a parameter gets its first value without weights";
+  let parameters = (ins EnumParameter<Sharding_InitKind>:$kind,
+                        DefaultValuedParameter<"::mlir::FloatAttr",
+                            "::mlir::FloatAttr()">:$stddev);
+  let assemblyFormat = "`<` $kind (`,` $stddev^)? `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif // ACCEL_DIALECTS_SHARDING_ATTRS_TD

@@ -1,0 +1,162 @@
+//===- ShardingOps.td - Operations of the sharding dialect -*- tablegen -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_DIALECTS_SHARDING_OPS_TD
+#define ACCEL_DIALECTS_SHARDING_OPS_TD
+
+include "dialects/Sharding/ShardingAttrs.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
+
+def Sharding_MeshOp : Sharding_Op<"mesh", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "the device mesh";
+  let description = [{
+    Named axes; the last one varies fastest with the rank. FSDP knows
+    `dp_replicate` and `dp_shard`.
+
+    ```mlir
+    sharding.mesh @mesh [#sharding.axis<"dp_replicate" = 2>, #sharding.axis<"dp_shard" = 4>]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name,
+                       TypedArrayAttrBase<Sharding_AxisAttr, "axes">:$axes);
+  let assemblyFormat = "$sym_name $axes attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Size of the axis, 1 if the mesh has no axis of this name.
+    int64_t axisSize(::llvm::StringRef name);
+    int64_t numRanks();
+  }];
+}
+
+def Sharding_JobOp : Sharding_Op<"job", [HasParent<"::mlir::ModuleOp">]> {
+  let summary = "what a rank computes per optimizer step";
+  let description = [{
+    Sequences of `sequence_length` tokens, `micro_batch` of them at a time, on
+    a device `cpu` or `cuda`. Job-wide decisions hang here.
+  }];
+  let arguments = (ins StrAttr:$model, I64Attr:$micro_batch,
+                       I64Attr:$sequence_length, StrAttr:$device,
+                       OptionalAttr<Sharding_AccumulationAttr>:$accumulation,
+                       OptionalAttr<Sharding_PrefetchAttr>:$prefetch,
+                       OptionalAttr<Sharding_UpdateAttr>:$update,
+                       OptionalAttr<Sharding_CheckpointAttr>:$checkpoint);
+  let assemblyFormat = [{
+    $model `micro_batch` $micro_batch `sequence_length` $sequence_length
+    `device` $device attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Sharding_ModuleOp : Sharding_Op<"module", [HasParent<"::mlir::ModuleOp">]> {
+  let summary = "a module of the model: FQN and class";
+  let description = [{
+    In the order of `named_modules()`; the tree is the one of the FQNs. The
+    root has the empty FQN.
+
+    ```mlir
+    sharding.module "model.layers.0" class "LlamaDecoderLayer"
+    ```
+  }];
+  let arguments = (ins StrAttr:$fqn, StrAttr:$class_name);
+  let assemblyFormat = "$fqn `class` $class_name attr-dict";
+}
+
+def Sharding_ParamOp : Sharding_Op<"param", [HasParent<"::mlir::ModuleOp">]> {
+  let summary = "a parameter, in the order of named_parameters()";
+  let description = [{
+    `aliases` are further FQNs of a tied parameter. The wrap pass sets `unit`.
+
+    ```mlir
+    sharding.param "model.norm.weight" : tensor<512xf32> init <ones>
+    ```
+  }];
+  let arguments = (ins StrAttr:$fqn, TypeAttr:$type,
+                       Sharding_InitAttr:$init,
+                       OptionalAttr<StrArrayAttr>:$aliases,
+                       UnitAttr:$frozen,
+                       OptionalAttr<StrAttr>:$unit,
+                       DefaultValuedOptionalAttr<I64Attr, "0">:$group);
+  let assemblyFormat = [{
+    $fqn `:` $type `init` $init (`aliases` $aliases^)? (`frozen` $frozen^)?
+    (`in` $unit^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::RankedTensorType getTensorType();
+    int64_t numel();
+  }];
+}
+
+def Sharding_UnitOp : Sharding_Op<"unit", [HasParent<"::mlir::ModuleOp">]> {
+  let summary = "parameters that are stored, gathered and reduced together";
+  let description = [{
+    `modules` are the FQNs that the unit was made of, `params` its parameters
+    in flat order. Axes name the mesh; each further attribute is a decision.
+  }];
+  let arguments = (ins StrAttr:$name, StrArrayAttr:$modules,
+                       StrArrayAttr:$params,
+                       StrArrayAttr:$shard_axes, StrArrayAttr:$replicate_axes,
+                       Sharding_WrapAttr:$wrap,
+                       OptionalAttr<Sharding_PrecisionAttr>:$precision,
+                       OptionalAttr<Sharding_ReshardAttr>:$reshard);
+  let assemblyFormat = [{
+    $name `modules` $modules `shard` $shard_axes `replicate` $replicate_axes
+    `params` $params attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Sharding_GraphOp : Sharding_Op<"graph", [
+    Symbol, HasParent<"::mlir::ModuleOp">, IsolatedFromAbove,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>,
+    SingleBlockImplicitTerminator<"::accel::sharding::ReturnOp">]> {
+  let summary = "one forward pass as calls of segment functions";
+  let description = [{
+    Arguments are the batch (named by the `arg_names`), the one result is the
+    0-d loss.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$arg_names);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Sharding_ReturnOp : Sharding_Op<"return", [
+    Pure, Terminator, ParentOneOf<["::accel::sharding::GraphOp"]>]> {
+  let summary = "ends a graph with the loss";
+  let arguments = (ins Variadic<AnyRankedTensor>:$operands);
+  let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
+  let builders = [OpBuilder<(ins), [{}]>];
+}
+
+def Sharding_CallOp : Sharding_Op<"call", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    ParentOneOf<["::accel::sharding::GraphOp"]>]> {
+  let summary = "calls a segment function at a module path";
+  let description = [{
+    The callee's arguments without `sharding.param` take the operands in
+    order; those with it bind to the parameter `path.name` (`name` where the
+    path is empty). One function serves all identical layers.
+
+    ```mlir
+    %1 = sharding.call @LlamaDecoderLayer(%0, %cos, %sin) at "model.layers.0" : (tensor<2x512x512xf32>, tensor<512x64xf32>, tensor<512x64xf32>) -> tensor<2x512x512xf32>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee,
+                       Variadic<AnyRankedTensor>:$operands, StrAttr:$path,
+                       OptionalAttr<Sharding_CheckpointAttr>:$checkpoint);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $callee `(` $operands `)` `at` $path attr-dict `:`
+    functional-type($operands, $results)
+  }];
+  let extraClassDeclaration = [{
+    /// FQN of the callee's parameter `name` when called from here.
+    std::string bindParam(::llvm::StringRef name);
+  }];
+}
+
+#endif // ACCEL_DIALECTS_SHARDING_OPS_TD
