@@ -1,0 +1,31 @@
+# lit configuration: one test per .mlir, .yaml or .test file that has RUN lines,
+# run with the binaries of the build folder and LLVM's FileCheck and not.
+import os
+
+import lit.formats
+
+config.name = "accel-opt"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".yaml", ".test"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.accel_build, "test", "lit")
+# Inputs are kept in Inputs/; the others are tests of another kind.
+config.excludes = ["Inputs", "CMakeLists.txt", "unit", "parity", "bench", "fuzz"]
+
+config.substitutions.append(("%root", config.accel_root))
+config.substitutions.append(("%python", config.accel_python))
+config.substitutions.append(("%inputs", os.path.join(config.test_source_root, "Inputs")))
+
+path = [os.path.join(config.accel_build, "bin"), config.llvm_tools,
+        config.environment.get("PATH", os.environ.get("PATH", ""))]
+config.environment["PATH"] = os.pathsep.join(path)
+# What a person's shell sets must not change what a test sees.
+config.environment["NO_COLOR"] = "1"
+config.environment["OMP_NUM_THREADS"] = "1"
+for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+    config.environment.pop(name, None)
+
+if os.access(os.path.join(config.accel_build, "bin", "accel-run"), os.X_OK):
+    config.available_features.add("accel-run")
+if config.accel_python:
+    config.available_features.add("python")
