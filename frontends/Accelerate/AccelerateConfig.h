@@ -1,0 +1,215 @@
+//===- AccelerateConfig.h - An accelerate YAML, understood ------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What `accelerate launch` and the plugins in every rank make of a file that
+// `accelerate config` wrote: typed effective values, each with the line that
+// it comes from or the reason for its default. What the file says but
+// Accelerate ignores is in `ignored`, and was reported.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_ACCELERATE_ACCELERATECONFIG_H
+#define ACCEL_FRONTENDS_ACCELERATE_ACCELERATECONFIG_H
+
+#include "frontends/Yaml/Yaml.h"
+#include "runtime/plan/Plan.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace accel {
+
+/// Where a value comes from.
+enum class Origin {
+  Default, // nobody wrote it
+  Written, // stands in the file at `at`
+  Derived, // follows from other values (`why` says which)
+};
+
+struct Location {
+  std::string file; // empty: none
+  int line = 0, column = 0;
+};
+
+/// A value with its provenance.
+template <typename T> struct Setting {
+  T value{};
+  Origin origin = Origin::Default;
+  std::string key; // dotted path in the file ("fsdp_config.fsdp_version")
+  Location at;     // of the key's value; of the section for a default
+  std::string why; // one phrase for people; may be empty when written
+
+  const T &operator*() const { return value; }
+  const T *operator->() const { return &value; }
+  bool written() const { return origin == Origin::Written; }
+};
+
+/// accelerate.utils.DistributedType, by value.
+enum class DistributedType {
+  No,
+  MultiCpu,
+  MultiGpu,
+  MultiNpu,
+  MultiMlu,
+  MultiSdaa,
+  MultiMusa,
+  MultiXpu,
+  MultiHpu,
+  MultiNeuron,
+  Deepspeed,
+  Fsdp,
+  Xla,
+  MegatronLm
+};
+const char *toString(DistributedType type); // "MULTI_GPU"
+
+/// What runs the job under Accelerate.
+enum class Strategy { Single, Ddp, Fsdp1, Fsdp2, Other };
+const char *toString(Strategy strategy); // "single", "ddp", "fsdp1", "fsdp2"
+
+enum class MixedPrecision { No, Fp16, Bf16, Fp8 };
+const char *toString(MixedPrecision precision); // "no", "bf16"
+
+/// Sharding strategies by FSDP1's names; FSDP2 is FullShard (reshard after
+/// forward), ShardGradOp (keep) and their HYBRID_ forms by its mesh.
+enum class Sharding {
+  FullShard,
+  ShardGradOp,
+  NoShard,
+  HybridShard,
+  HybridShardZero2
+};
+const char *toString(Sharding sharding); // "FULL_SHARD"
+
+enum class WrapPolicy { None, Transformer, Size };
+const char *toString(WrapPolicy policy); // "NO_WRAP"
+
+enum class BackwardPrefetch { None, Pre, Post };
+enum class StateDictType { Full, Local, Sharded };
+const char *toString(StateDictType type); // "FULL_STATE_DICT"
+
+/// Which parameters Accelerate turns into fp32 before training.
+enum class Upcast {
+  None,          // all stay in the dtype they were loaded in
+  Trainable,     // FSDP2 from 1.14: those that require a gradient
+  TrainableUnits // FSDP1: every flat parameter that requires a gradient
+};
+const char *toString(Upcast upcast); // "none", "trainable", "trainable units"
+
+/// Dtypes; an empty one is the parameter's own storage dtype.
+struct PrecisionPolicy {
+  Upcast upcast = Upcast::None;
+  std::optional<plan::DType> param;  // gathered parameters and compute
+  std::optional<plan::DType> reduce; // gradients on the wire
+  std::optional<plan::DType> output; // of the model's forward
+  bool castInputs = false;  // floating inputs of each unit are cast to param
+  bool autocast = false;    // torch.autocast around the forward (DDP, FSDP1)
+  bool lossScaling = false; // fp16
+};
+
+/// Ranks of the data-parallel mesh; the product is `numProcesses`. Both are 1
+/// for a job of one process.
+struct Mesh {
+  int64_t dpReplicate = 1;
+  int64_t dpShard = 1;
+};
+
+/// One line of the table of effective values.
+struct EffectiveValue {
+  std::string key;       // of the YAML, dotted
+  std::string asked;     // as written; empty: not written
+  std::string effective; // what happens; "(ignored)" where nothing does
+  std::string why;
+  Origin origin = Origin::Default;
+  bool ignored = false; // written, without effect
+  Location at;
+};
+
+struct AccelerateConfig {
+  std::string file;
+  std::string version; // of accelerate whose behaviour this is
+
+  Setting<DistributedType> distributedType;
+  Setting<Strategy> strategy; // derived
+  /// Total over machines.
+  Setting<int64_t> numProcesses{1, Origin::Default, "num_processes", {}, ""};
+  Setting<int64_t> numMachines{1, Origin::Default, "num_machines", {}, ""};
+  Setting<int64_t> machineRank;
+  Setting<std::string> mainProcessIp; // empty: unset
+  Setting<int64_t> mainProcessPort;   // 0: a free port
+  Setting<std::string> gpuIds;        // "all" or "0,1"
+  /// The job runs on CPUs: MULTI_CPU, or NO with use_cpu. (`use_cpu` with FSDP
+  /// or MULTI_GPU is ignored by Accelerate.)
+  Setting<bool> cpu;
+  Setting<MixedPrecision> mixedPrecision;
+  Setting<PrecisionPolicy> precision;
+
+  Setting<Mesh> mesh;
+  /// Names the sizes that shard and replicate; NoShard and DDP replicate only.
+  Setting<Sharding> sharding;
+  /// Parameters are freed after the forward and gathered again.
+  Setting<bool> reshardAfterForward;
+
+  Setting<WrapPolicy> wrapPolicy;
+  /// Class names as Accelerate splits them; nothing: the model's own
+  /// `_no_split_modules`.
+  Setting<std::optional<std::vector<std::string>>> wrapClasses;
+  Setting<int64_t> minNumParams; // SIZE_BASED_WRAP; 0: wraps nothing
+  /// Regex that must match a module's whole FQN; empty: none.
+  Setting<std::string> ignoredModules;
+  Setting<bool> activationCheckpointing;
+  Setting<bool> activationCheckpointingOffload;
+  Setting<bool> offloadParams;
+  Setting<BackwardPrefetch> backwardPrefetch; // FSDP1 only
+  Setting<bool> forwardPrefetch;              // FSDP1 only
+  Setting<StateDictType> stateDictType;
+  Setting<bool> useOrigParams;    // FSDP1 only
+  Setting<bool> syncModuleStates; // FSDP1 only
+  Setting<bool> cpuRamEfficientLoading;
+
+  /// Every key above and every written key, in the order of the file, then
+  /// defaults; for `lint --effective` and for decisions.
+  std::vector<EffectiveValue> effective;
+
+  /// Ranks on one machine (num_processes / num_machines, rounded down).
+  int64_t processesPerMachine() const;
+  bool sharded() const { return mesh->dpShard > 1; }
+};
+
+struct AccelerateOptions {
+  std::string version = "1.15.0"; // accelerate's
+  /// Report what accel-opt cannot plan yet as errors (exit code 4); lint turns
+  /// them into notes, since Accelerate itself runs such a file.
+  bool forPlanning = true;
+};
+
+/// Reads an accelerate file. Reports everything that it finds; returns a
+/// configuration unless an error makes one meaningless (`engine.outcome()`
+/// tells whether it may be planned).
+std::optional<AccelerateConfig>
+parseAccelerate(const std::string &path, const AccelerateOptions &options,
+                DiagnosticEngine &engine);
+inline std::optional<AccelerateConfig>
+parseAccelerate(const std::string &path, const std::string &version,
+                DiagnosticEngine &engine) {
+  return parseAccelerate(path, AccelerateOptions{version, true}, engine);
+}
+
+/// The same from a mapping in another document. `prefix` is the dotted path of
+/// `node` for diagnostics' keys ("accelerate" or ""); keys in `foreign` belong
+/// to somebody else and are skipped.
+std::optional<AccelerateConfig>
+parseAccelerate(const std::string &file, const yaml::Node &node,
+                const std::string &prefix,
+                const std::vector<std::string> &foreign,
+                const AccelerateOptions &options, DiagnosticEngine &engine);
+
+/// Every top-level key of an accelerate file of this version.
+std::vector<std::string> accelerateTopLevelKeys(const std::string &version);
+
+} // namespace accel
+
+#endif // ACCEL_FRONTENDS_ACCELERATE_ACCELERATECONFIG_H

@@ -1,0 +1,138 @@
+//===- JobConfig.h - job.yaml -----------------------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A job.yaml says what accel-run needs beyond the accelerate keys: model, data,
+// optimizer, schedule, checkpoints, target. It is our own format, so unknown
+// keys and wrong types are errors. Paths are resolved against the file.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_JOB_JOBCONFIG_H
+#define ACCEL_FRONTENDS_JOB_JOBCONFIG_H
+
+#include "frontends/Accelerate/AccelerateConfig.h"
+
+#include <map>
+
+namespace accel {
+
+enum class DataKind { None, Tokens, Text, Npy, Arrays };
+const char *toString(DataKind kind); // "tokens", as in plan::Data
+
+struct DataConfig {
+  Setting<DataKind> kind;
+  Setting<std::string> path; // all but Arrays; resolved
+  std::map<std::string, Setting<std::string>> arrays; // by input name; resolved
+  Setting<std::string> dtype; // of raw tokens: uint16, uint32, ...
+  Setting<std::optional<int64_t>> sequenceLength;
+  Setting<std::optional<int64_t>> microBatch; // samples per rank
+  Setting<bool> shuffle;
+  Setting<int64_t> seed;
+};
+
+struct EvalConfig {
+  bool present = false;
+  DataConfig data;          // lengths default to the training data's
+  Setting<int64_t> every;   // steps; 0: never
+  Setting<int64_t> batches; // micro-batches per rank; 0: all
+};
+
+struct InitConfig {
+  enum class Kind {
+    Automatic, // pretrained if weights are there, else seed 0
+    Pretrained,
+    Seed
+  };
+  Kind kind = Kind::Automatic;
+  int64_t seed = 0;
+};
+
+struct OptimizerGroupConfig {
+  Setting<std::string> match; // regex over FQNs; the first that matches counts
+  Setting<std::optional<double>> lr;
+  Setting<std::optional<double>> weightDecay;
+};
+
+struct OptimizerConfig {
+  Setting<std::string> name; // adamw
+  Setting<double> lr;
+  Setting<double> beta1, beta2;
+  Setting<double> eps;
+  Setting<double> weightDecay;
+  Setting<double> maxGradNorm; // 0: no clipping
+  std::vector<OptimizerGroupConfig> groups;
+};
+
+struct ScheduleConfig {
+  Setting<int64_t> steps; // 0: not given
+  Setting<int64_t> warmupSteps;
+  Setting<std::string> decay; // constant, linear, cosine
+  Setting<double> minLr;
+};
+
+struct CheckpointConfig {
+  Setting<std::string> dir;       // resolved; empty: nothing is written
+  Setting<int64_t> every;         // steps; 0: at the end only
+  Setting<int64_t> keep;          // 0: all
+  Setting<std::string> stateDict; // sharded, full
+};
+
+enum class Checkpointing {
+  Pointwise, // recompute pointwise operators, norms and views (the default)
+  Full,      // recompute each unit (YAML's fsdp_activation_checkpointing)
+  None       // save everything
+};
+const char *toString(Checkpointing checkpointing); // "pointwise"
+
+struct JobConfig {
+  std::string file;
+  bool isJob = false; // false: made of an accelerate YAML alone
+
+  AccelerateConfig accelerate;
+  Setting<std::string> model; // resolved; empty: not given
+  Setting<InitConfig> init;
+  Setting<std::string> trainable; // regex, full match of FQN; empty: all
+  DataConfig data;
+  EvalConfig eval;
+  Setting<int64_t> accumulation{
+      1, Origin::Default, "gradient_accumulation_steps", {}, ""};
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  CheckpointConfig checkpoint;
+  Setting<std::string> target; // a shipped name or a resolved file; empty: none
+
+  /// `accelerate.precision` with the job's `precision` applied.
+  Setting<PrecisionPolicy> precision;
+  /// Full where the YAML asks for activation checkpointing, else Pointwise;
+  /// `activation_checkpointing` of the job overrides.
+  Setting<Checkpointing> activationCheckpointing;
+};
+
+struct LoadOptions {
+  AccelerateOptions accelerate;
+  /// Check that the files named in a job.yaml exist.
+  bool checkFiles = true;
+};
+
+/// True if the root has a `model` or `accelerate` key.
+bool isJobFile(const yaml::Node &root);
+
+struct LoadedConfig {
+  std::optional<JobConfig> job;  // empty if nothing useful could be read
+  Outcome outcome = Outcome::Ok; // of everything in the engine
+};
+
+/// Reads CONFIG.yaml: a job.yaml, or an accelerate YAML (then everything but
+/// `accelerate`, `precision` and `activationCheckpointing` has its default).
+/// May be used for planning iff `outcome` is Ok.
+LoadedConfig loadConfig(const std::string &path, const LoadOptions &options,
+                        DiagnosticEngine &engine);
+
+/// The defaults of a job without a file, around an accelerate configuration.
+JobConfig defaultJob(AccelerateConfig accelerate);
+
+} // namespace accel
+
+#endif // ACCEL_FRONTENDS_JOB_JOBCONFIG_H
