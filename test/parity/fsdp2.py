@@ -1,0 +1,303 @@
+"""The reference: PyTorch FSDP2, DDP or one process, on the job of a job.yaml.
+
+  fsdp2.py JOB.yaml --log LOG [--weights OUT.safetensors] [--steps N]
+           [--count-memory LIBRARY]
+
+Starts the job's ranks on this machine (Gloo, CPU) and trains as a careful user
+of PyTorch would: `fully_shard` on the embedding, each decoder layer, [norm,
+lm_head] and the root, fused AdamW, one intra-op thread per rank, the data order
+of job.yaml. Rank 0 logs a JSON line per optimizer step.
+"""
+import argparse
+import contextlib
+import ctypes
+import json
+import math
+import os
+import re
+import resource
+import socket
+import subprocess
+import sys
+import time
+
+DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+
+
+class CountingAllocator:
+    """Peak of the live tensor bytes, each storage rounded up to 64 bytes."""
+
+    def __init__(self, path):
+        self.library = ctypes.CDLL(path)
+        self.library.accel_count_install()
+        self.library.accel_count_peak.restype = ctypes.c_int64
+        self.library.accel_count_live.restype = ctypes.c_int64
+
+    def peak(self):
+        return self.library.accel_count_peak()
+
+    def reset(self):
+        self.library.accel_count_reset()
+
+
+def learning_rate(job, step):
+    schedule, base = job.get("schedule", {}), job["optimizer"]["lr"]
+    warmup = schedule.get("warmup_steps", 0)
+    if step < warmup:
+        return base * (step + 1) / warmup
+    floor = schedule.get("min_lr", 0.0)
+    span = max(1, schedule["steps"] - warmup)
+    progress = min(1.0, (step - warmup) / span)
+    decay = schedule.get("decay", "constant")
+    if decay == "linear":
+        return base + (floor - base) * progress
+    if decay == "cosine":
+        return floor + (base - floor) * 0.5 * (1 + math.cos(math.pi * progress))
+    return base
+
+
+class Tokens:
+    """Micro-batch k of a token file: samples k*b ... k*b+b-1, modulo n."""
+
+    def __init__(self, path, data):
+        import numpy as np
+
+        self.tokens = np.fromfile(path, dtype=data["dtype"]).astype(np.int64)
+        self.length = data["sequence_length"]
+        self.batch = data["micro_batch"]
+        self.samples = (len(self.tokens) - 1) // self.length
+
+    def micro_batch(self, k):
+        import numpy as np
+        import torch
+
+        rows = []
+        for j in range(self.batch):
+            i = (k * self.batch + j) % self.samples
+            start = i * self.length
+            rows.append(self.tokens[start:start + self.length + 1])
+        rows = torch.from_numpy(np.stack(rows))
+        return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
+
+
+def shard(model, job, mesh):
+    """FSDP2 with the units that Accelerate 1.15 makes."""
+    import torch
+    from torch.distributed.algorithms._checkpoint import checkpoint_wrapper as cw
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    policy = MixedPrecisionPolicy()
+    if job.get("precision"):
+        def dtype(key):
+            return getattr(torch, DTYPES[job["precision"][key]])
+        policy = MixedPrecisionPolicy(param_dtype=dtype("param"),
+                                      reduce_dtype=dtype("reduce"),
+                                      output_dtype=dtype("output"))
+    fsdp = job["accelerate"]["fsdp_config"]
+    reshard = fsdp.get("fsdp_reshard_after_forward", True)
+    layers = model.model.layers
+    if fsdp.get("fsdp_activation_checkpointing"):
+        for i, layer in enumerate(layers):
+            layers[i] = cw.checkpoint_wrapper(
+                layer, checkpoint_impl=cw.CheckpointImpl.NO_REENTRANT,
+                preserve_rng_state=False)
+    for layer in layers:
+        fully_shard(layer, mesh=mesh, mp_policy=policy,
+                    reshard_after_forward=reshard)
+    tail = [model.model.norm, model.lm_head]
+    if model.config.tie_word_embeddings:
+        tail.insert(0, model.model.embed_tokens)
+    else:
+        fully_shard(model.model.embed_tokens, mesh=mesh, mp_policy=policy,
+                    reshard_after_forward=reshard)
+    fully_shard(tail, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
+    fully_shard(model, mesh=mesh, mp_policy=policy)
+    return model
+
+
+def optimizer_groups(model, job):
+    """AdamW groups: the first group whose regex matches a name, else the rest."""
+    groups = job["optimizer"].get("groups", [])
+    base = {"weight_decay": job["optimizer"].get("weight_decay", 0.01)}
+    split = [[] for _ in range(len(groups) + 1)]
+    for name, parameter in model.named_parameters():
+        name = name.replace("_checkpoint_wrapped_module.", "")
+        name = name.removeprefix("module.")
+        for i, group in enumerate(groups):
+            if re.search(group["match"], name):
+                split[i].append(parameter)
+                break
+        else:
+            split[-1].append(parameter)
+    result = []
+    for i, parameters in enumerate(split):
+        if parameters:
+            extra = {k: v for k, v in groups[i].items() if k != "match"} \
+                if i < len(groups) else {}
+            result.append({"params": parameters, **base, **extra})
+    return result
+
+
+def train(job_path, log_path, weights_path, steps, count_memory):
+    """One rank; RANK, WORLD_SIZE and MASTER_* are in the environment."""
+    # Before the first tensor, so that it counts all of them.
+    counter = CountingAllocator(count_memory) if count_memory else None
+    import torch
+    import torch.distributed as dist
+    import transformers
+    import yaml
+    from torch.nn.functional import cross_entropy
+
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    folder = os.path.dirname(os.path.abspath(job_path))
+    with open(job_path, encoding="utf-8") as f:
+        job = yaml.safe_load(f)
+    steps = steps or job["schedule"]["steps"]
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    accumulation = job.get("gradient_accumulation_steps", 1)
+    distributed = job["accelerate"]["distributed_type"]
+    if distributed != "NO":
+        dist.init_process_group("gloo", rank=rank, world_size=world)
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        os.path.join(folder, job["model"]), dtype=torch.float32,
+        attn_implementation="sdpa")
+    model.train()
+    model.config.use_cache = False
+    if distributed == "FSDP":
+        parallel = job["accelerate"].get("parallelism_config", {})
+        replicate = parallel.get("parallelism_config_dp_replicate_size", 1)
+        if replicate > 1:
+            mesh = dist.init_device_mesh(
+                "cpu", (replicate, world // replicate),
+                mesh_dim_names=("dp_replicate", "dp_shard"))
+        else:
+            mesh = dist.init_device_mesh("cpu", (world,),
+                                         mesh_dim_names=("dp_shard",))
+        model = shard(model, job, mesh)
+    elif distributed != "NO":
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    options = job["optimizer"]
+    optimizer = torch.optim.AdamW(
+        optimizer_groups(model, job), lr=options["lr"],
+        betas=tuple(options.get("betas", (0.9, 0.999))),
+        eps=options.get("eps", 1e-8), fused=True)
+    data = Tokens(os.path.join(folder, job["data"]["tokens"]), job["data"])
+    max_norm = options.get("max_grad_norm")
+
+    log = open(log_path, "w", encoding="utf-8") if rank == 0 else None
+    for step in range(steps):
+        start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
+        total = torch.zeros(())
+        for slot in range(accumulation):
+            k = (step * accumulation + slot) * world + rank
+            ids, labels = data.micro_batch(k)
+            last = slot == accumulation - 1
+            sync = contextlib.nullcontext()
+            if distributed == "FSDP":
+                model.set_requires_gradient_sync(last)
+            elif distributed != "NO" and not last:
+                sync = model.no_sync()
+            with sync:
+                logits = model(input_ids=ids, use_cache=False).logits
+                loss = cross_entropy(logits.float().flatten(0, 1),
+                                     labels.flatten())
+                total += loss.detach() / accumulation
+                (loss / accumulation).backward()
+                del logits, loss
+        if distributed != "NO":
+            dist.all_reduce(total)
+        norm = None
+        if max_norm:
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+            norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+        lr = learning_rate(job, step)
+        for group in optimizer.param_groups:
+            group["lr"] = lr
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        seconds = time.perf_counter() - start
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        if log:
+            cpu = (after.ru_utime + after.ru_stime - before.ru_utime
+                   - before.ru_stime)
+            line = {"step": step, "loss": float(total) / world,
+                    "grad_norm": None if norm is None else float(norm),
+                    "lr": lr,
+                    "tokens_per_s": world * accumulation * data.batch
+                    * data.length / seconds,
+                    "step_s": seconds, "cpu_s": cpu,
+                    "faults": after.ru_minflt - before.ru_minflt}
+            if counter:
+                line["peak_bytes"] = counter.peak()
+            log.write(json.dumps(line) + "\n")
+            log.flush()
+        if counter:
+            counter.reset()
+    if log:
+        log.close()
+    if weights_path:
+        save_weights(model, weights_path, rank)
+    if distributed != "NO":
+        dist.barrier()
+        dist.destroy_process_group()
+
+
+def save_weights(model, path, rank):
+    from safetensors.torch import save_file
+
+    tensors = {}
+    for name, parameter in model.named_parameters():
+        value = parameter.detach()
+        value = value.full_tensor() if hasattr(value, "full_tensor") else value
+        name = name.replace("_checkpoint_wrapped_module.", "")
+        tensors[name.removeprefix("module.")] = value.contiguous()
+    if rank == 0:
+        save_file(tensors, path)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def rank_environment(rank, world, port):
+    return {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(world),
+            "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1",
+            "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
+
+
+def start(job_path, ranks, arguments):
+    """Starts the ranks as processes of their own; returns them."""
+    port = free_port()
+    return [subprocess.Popen([sys.executable, os.path.abspath(__file__),
+                              job_path, *arguments],
+                             env=rank_environment(rank, ranks, port))
+            for rank in range(ranks)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("job")
+    parser.add_argument("--log", required=True)
+    parser.add_argument("--weights")
+    parser.add_argument("--steps", type=int, default=0)
+    parser.add_argument("--count-memory", metavar="LIBRARY")
+    args = parser.parse_args()
+    if "RANK" in os.environ:
+        train(args.job, args.log, args.weights, args.steps, args.count_memory)
+        return 0
+    import yaml
+
+    with open(args.job, encoding="utf-8") as f:
+        ranks = yaml.safe_load(f)["accelerate"]["num_processes"]
+    codes = [p.wait() for p in start(args.job, ranks, sys.argv[2:])]
+    return max(abs(code) for code in codes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

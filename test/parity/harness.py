@@ -1,0 +1,151 @@
+"""What the parity cases share: running the binaries, comparing, reporting."""
+import collections
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+
+class Failure(Exception):
+    """A case that does not hold, with a text for a person."""
+
+
+@dataclasses.dataclass
+class Context:
+    build: str  # the build folder
+    work: str   # scratch folder of this case
+
+    def binary(self, name):
+        path = os.path.join(self.build, "bin", name)
+        if not os.access(path, os.X_OK):
+            raise Failure(f"{path} is not built")
+        return path
+
+    def path(self, *parts):
+        return os.path.join(self.work, *parts)
+
+
+# name -> function(Context); filled by the modules that run.py imports.
+Case = collections.namedtuple("Case", "name function")
+
+
+def check(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def clean_environment():
+    """The environment without what a launcher or a shell may have set."""
+    drop = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+    env = {k: v for k, v in os.environ.items() if k not in drop}
+    env.update(NO_COLOR="1", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1",
+               TOKENIZERS_PARALLELISM="false")
+    return env
+
+
+def run(command, timeout=300, expect=0, cwd=None):
+    """Runs a command; its combined output. Any other exit code is a Failure."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=timeout, errors="replace", cwd=cwd,
+                              env=clean_environment())
+    except subprocess.TimeoutExpired as e:
+        tail = (e.stdout or b"").decode(errors="replace")[-2000:]
+        raise Failure(f"{' '.join(command)}\n{tail}\ntimed out "
+                      f"after {timeout} s") from None
+    if expect is not None and done.returncode != expect:
+        raise Failure(f"{' '.join(command)}\n{done.stdout[-4000:]}\n"
+                      f"exit code {done.returncode}, expected {expect}")
+    return done.stdout
+
+
+def plan(context, job_path, plan_path, *extra):
+    """accel-opt plan JOB --emit plan -o PLAN; the plan as a dict."""
+    run([context.binary("accel-opt"), "plan", job_path, "--emit", "plan",
+         "-o", plan_path, *extra], timeout=60)
+    with open(plan_path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def execute(context, plan_path, ranks, log_path, *extra, timeout=300):
+    """accel-run PLAN --nproc N --log LOG; the log's records."""
+    run([context.binary("accel-run"), plan_path, "--nproc", str(ranks),
+         "--log", log_path, *extra], timeout=timeout)
+    return read_log(log_path)
+
+
+def reference(job_path, log_path, weights_path, *extra, timeout=600):
+    """The PyTorch run of the same job; its log's records."""
+    run([sys.executable, os.path.join(HERE, "fsdp2.py"), job_path,
+         "--log", log_path, "--weights", weights_path, *extra],
+        timeout=timeout)
+    return read_log(log_path)
+
+
+def read_log(path):
+    with open(path, encoding="utf-8") as f:
+        return [json.loads(line) for line in f if line.strip()]
+
+
+def relative(a, b):
+    return abs(a - b) / max(abs(a), abs(b), 1e-30)
+
+
+def compare_logs(got, want, key, tolerance):
+    """Every step's `key` within a relative tolerance; the largest difference."""
+    check(len(got) == len(want), f"{len(got)} steps logged, expected {len(want)}")
+    worst = 0.0
+    for a, b in zip(got, want):
+        check(a["step"] == b["step"],
+              f"step {a['step']} logged where {b['step']} was expected")
+        difference = relative(a[key], b[key])
+        worst = max(worst, difference)
+        check(difference <= tolerance,
+              f"{key} at step {a['step']}: {a[key]!r}, PyTorch has {b[key]!r} "
+              f"(relative difference {difference:.2e}, allowed {tolerance:g})")
+    return worst
+
+
+def find_weights(folder):
+    """The merged Hugging Face folder below a job's checkpoint folder."""
+    found = []
+    for base, _, files in os.walk(folder):
+        if "model.safetensors" in files or \
+                "model.safetensors.index.json" in files:
+            found.append(base)
+    check(found, f"no model.safetensors under {folder}")
+    # The final one is the outermost; step folders lie deeper.
+    return min(found, key=lambda p: (p.count(os.sep), p))
+
+
+def load_weights(folder):
+    """{name: tensor} of a Hugging Face folder, sharded or not."""
+    from safetensors.torch import load_file
+
+    tensors = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".safetensors"):
+            tensors.update(load_file(os.path.join(folder, name)))
+    return tensors
+
+
+def compare_weights(got, want, tolerance):
+    """Largest absolute difference of any element, and where."""
+    names = set(got) ^ set(want)
+    check(not names, f"tensors on one side only: {sorted(names)[:5]}")
+    worst, where = 0.0, ""
+    for name, b in want.items():
+        a = got[name]
+        check(a.shape == b.shape, f"{name} is {tuple(a.shape)}, "
+                                  f"PyTorch has {tuple(b.shape)}")
+        difference = float((a.double() - b.double()).abs().max())
+        if difference > worst:
+            worst, where = difference, name
+    check(worst <= tolerance, f"{where} differs by {worst:.2e}, "
+                              f"allowed {tolerance:g}")
+    return worst

@@ -1,0 +1,220 @@
+"""Small models, token files and job.yaml files for the parity tests.
+
+One dict describes a job: it is written as job.yaml for accel-opt and read by
+the PyTorch reference (fsdp2.py), so that both run the same thing.
+"""
+import json
+import os
+
+import numpy as np
+import yaml
+
+# Deliberately odd sizes: 257 rows and 176 columns do not divide by 3 ranks.
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "vocab_size": 257,
+    "hidden_size": 64,
+    "intermediate_size": 176,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+    "rms_norm_eps": 1e-5,
+    "hidden_act": "silu",
+    "initializer_range": 0.02,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+    "tie_word_embeddings": False,
+    "attention_bias": False,
+    "mlp_bias": False,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "dtype": "float32",
+}
+
+LAYER_CLASS = {
+    "llama": "LlamaDecoderLayer",
+    "mistral": "MistralDecoderLayer",
+    "qwen2": "Qwen2DecoderLayer",
+    "qwen3": "Qwen3DecoderLayer",
+}
+
+
+def variant(**changes):
+    """LLAMA with some keys changed; None removes a key."""
+    config = dict(LLAMA)
+    config.update(changes)
+    return {k: v for k, v in config.items() if v is not None}
+
+
+ROPE_LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 500000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+
+MODELS = {
+    "gqa": LLAMA,
+    "tied": variant(tie_word_embeddings=True),
+    "mha-bias": variant(num_key_value_heads=4, attention_bias=True,
+                        mlp_bias=True),
+    "llama3-rope": variant(rope_parameters=ROPE_LLAMA3, head_dim=24),
+    "mistral": variant(architectures=["MistralForCausalLM"],
+                       model_type="mistral", sliding_window=None,
+                       attention_bias=None, mlp_bias=None, head_dim=16),
+    "qwen2": variant(architectures=["Qwen2ForCausalLM"], model_type="qwen2",
+                     attention_bias=None, mlp_bias=None,
+                     use_sliding_window=False),
+    "qwen3": variant(architectures=["Qwen3ForCausalLM"], model_type="qwen3",
+                     mlp_bias=None, head_dim=32, tie_word_embeddings=True,
+                     use_sliding_window=False),
+}
+
+
+def write_config(folder, config):
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+        json.dump(config, f, indent=2)
+        f.write("\n")
+
+
+def make_model(folder, config, seed=0):
+    """A Hugging Face folder with config.json and random safetensors weights.
+
+    Norm weights and biases get random values too: at their usual 1 and 0, a
+    missing multiplication or addition would not be seen.
+    """
+    import torch
+    import transformers
+
+    write_config(folder, config)
+    hf_config = transformers.AutoConfig.from_pretrained(folder)
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(
+        hf_config, dtype=torch.float32)
+    generator = torch.Generator().manual_seed(seed + 1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.1 * torch.randn(parameter.shape,
+                                                 generator=generator))
+    transformers.utils.logging.disable_progress_bar()
+    model.save_pretrained(folder)
+    # Our spelling of config.json, not the one of the installed library.
+    write_config(folder, config)
+
+
+def make_tokens(path, count, vocab, seed=0, dtype="uint16"):
+    """A token file that a model can learn: a noisy affine walk."""
+    rng = np.random.default_rng(seed)
+    noise = rng.integers(0, 4, size=count)
+    tokens = np.empty(count, dtype=np.int64)
+    state = 1
+    for i in range(count):
+        state = (state * 5 + 7 + int(noise[i])) % vocab
+        tokens[i] = state
+    tokens.astype(dtype).tofile(path)
+
+
+def accelerate_config(kind, ranks, layer_class, *, precision="no",
+                      replicate=1, activation_checkpointing=False,
+                      reshard=True):
+    """What `accelerate config` writes for this kind of job."""
+    config = {
+        "compute_environment": "LOCAL_MACHINE",
+        "distributed_type": {"fsdp": "FSDP", "ddp": "MULTI_CPU",
+                             "single": "NO"}[kind],
+        "mixed_precision": precision,
+        "machine_rank": 0,
+        "num_machines": 1,
+        "num_processes": ranks,
+        "main_training_function": "main",
+    }
+    if kind != "fsdp":
+        config["use_cpu"] = True
+        return config
+    config["fsdp_config"] = {
+        "fsdp_version": 2,
+        "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "fsdp_transformer_layer_cls_to_wrap": layer_class,
+        "fsdp_reshard_after_forward": reshard,
+        "fsdp_activation_checkpointing": activation_checkpointing,
+        "fsdp_cpu_ram_efficient_loading": True,
+        "fsdp_offload_params": False,
+        "fsdp_state_dict_type": "SHARDED_STATE_DICT",
+    }
+    if replicate > 1:
+        config["parallelism_config"] = {
+            "parallelism_config_dp_replicate_size": replicate,
+            "parallelism_config_dp_shard_size": ranks // replicate,
+        }
+    return config
+
+
+def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
+             steps=50, sequence_length=32, micro_batch=2, accumulation=1,
+             precision=None, activation_checkpointing="pointwise",
+             max_grad_norm=None, groups=None, schedule=None, lr=1e-3,
+             tokens=None, checkpoint_every=0, reshard=True, weights_seed=0,
+             evaluation=None):
+    """Writes model, tokens and job.yaml under `folder`; returns the job dict.
+
+    `precision` is None for fp32 or {param, reduce, output}.
+    `activation_checkpointing`: pointwise, none or full; full is asked for in
+    the accelerate keys, as a user would.
+    """
+    os.makedirs(folder, exist_ok=True)
+    make_model(os.path.join(folder, "model"), model_config, weights_seed)
+    need = (steps * accumulation * ranks * micro_batch + 8) * sequence_length
+    count = tokens or max(4096, need) + 1
+    make_tokens(os.path.join(folder, "train.bin"), count,
+                model_config["vocab_size"])
+    full = activation_checkpointing == "full"
+    optimizer = {"name": "adamw", "lr": lr, "betas": [0.9, 0.95], "eps": 1e-8,
+                 "weight_decay": 0.1}
+    if max_grad_norm is not None:
+        optimizer["max_grad_norm"] = max_grad_norm
+    if groups:
+        optimizer["groups"] = groups
+    mixed = "no" if precision is None else {"bf16": "bf16", "fp16": "fp16"}[
+        precision["param"]]
+    job = {
+        "accelerate": accelerate_config(
+            kind, ranks, LAYER_CLASS[model_config["model_type"]],
+            precision=mixed, replicate=replicate,
+            activation_checkpointing=full, reshard=reshard),
+        "model": "model",
+        "init": "pretrained",
+        "data": {"tokens": "train.bin", "dtype": "uint16",
+                 "sequence_length": sequence_length,
+                 "micro_batch": micro_batch, "shuffle": False, "seed": 0},
+        "gradient_accumulation_steps": accumulation,
+        "optimizer": optimizer,
+        "schedule": schedule or {"steps": steps, "warmup_steps": 0,
+                                 "decay": "constant"},
+        "checkpoint": {"dir": "out", "every": checkpoint_every, "keep": 2},
+        "target": "cpu",
+    }
+    job["schedule"]["steps"] = steps
+    if precision is not None:
+        job["precision"] = precision
+    if not full:
+        job["activation_checkpointing"] = activation_checkpointing
+    if evaluation:
+        make_tokens(os.path.join(folder, "val.bin"), 4097,
+                    model_config["vocab_size"], seed=7)
+        job["eval"] = {"tokens": "val.bin", **evaluation}
+    if not checkpoint_every:
+        del job["checkpoint"]["every"]
+    write_job(folder, job)
+    return job
+
+
+def write_job(folder, job, name="job.yaml"):
+    path = os.path.join(folder, name)
+    with open(path, "w", encoding="utf-8") as f:
+        yaml.safe_dump(job, f, sort_keys=False)
+    return path

@@ -1,0 +1,174 @@
+"""accel-run trains as PyTorch does: losses, gradient norms, final weights."""
+import os
+import shutil
+
+import harness
+import jobs
+from harness import check
+
+# fp32: the same operators in the same order, so that what differs is the order
+# of sums across ranks; 50 steps of Adam amplify it.
+LOSS_FP32, WEIGHTS_FP32 = 1e-5, 1e-4
+# bf16: PyTorch keeps gradients in bf16 until they are reduced, rounding where
+# accel-run may not; 8 bits of mantissa are 4e-3 an operation.
+LOSS_BF16, WEIGHTS_BF16 = 5e-3, 2e-2
+BF16 = {"param": "bf16", "reduce": "fp32", "output": "bf16"}
+
+
+def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32, **options):
+    """Plans and runs one job on both sides and compares all that they report."""
+    job = jobs.make_job(context.path(), jobs.MODELS[model], **options)
+    ranks = job["accelerate"]["num_processes"]
+    plan_path = context.path("plan.json")
+    plan = harness.plan(context, context.path("job.yaml"), plan_path)
+    got = harness.execute(context, plan_path, ranks, context.path("run.jsonl"))
+    want = harness.reference(context.path("job.yaml"),
+                             context.path("reference.jsonl"),
+                             context.path("reference.safetensors"))
+    first = want[0]["loss"]
+    check(want[-1]["loss"] < 0.97 * first,
+          f"the reference did not learn ({first} to {want[-1]['loss']}): "
+          "the case would not notice wrong gradients")
+    text = f"loss {harness.compare_logs(got, want, 'loss', loss):.1e}"
+    for a, b in zip(got, want):
+        check(harness.relative(a["lr"], b["lr"]) < 1e-12,
+              f"lr at step {a['step']}: {a['lr']!r}, PyTorch {b['lr']!r}")
+    if job["optimizer"].get("max_grad_norm"):
+        worst = harness.compare_logs(got, want, "grad_norm", max(1e-4, loss))
+        text += f", norm {worst:.1e}"
+    final = harness.load_weights(harness.find_weights(context.path("out")))
+    expected = expected_weights(context)
+    text += f", weights {harness.compare_weights(final, expected, weights):.1e}"
+    measured = max(line["peak_bytes"] for line in got)
+    predicted = plan["predicted"]["peak_bytes"]
+    check(abs(measured - predicted) <= 0.01 * measured,
+          f"predicted peak {predicted} bytes, measured {measured}")
+    text += f", peak {predicted / measured:.4f}"
+    return text
+
+
+def expected_weights(context):
+    from safetensors.torch import load_file
+
+    return load_file(context.path("reference.safetensors"))
+
+
+def case(model="gqa", **options):
+    return lambda context: train_both(context, model, **options)
+
+
+def resume(context):
+    """A run that stops after 20 of 40 steps and resumes has the same losses."""
+    jobs.make_job(context.path(), jobs.MODELS["gqa"], ranks=2, steps=40,
+                  checkpoint_every=20, max_grad_norm=1.0,
+                  schedule={"warmup_steps": 5, "decay": "cosine",
+                            "min_lr": 1e-4})
+    plan_path, out = context.path("plan.json"), context.path("out")
+    harness.plan(context, context.path("job.yaml"), plan_path)
+    whole = harness.execute(context, plan_path, 2, context.path("whole.jsonl"))
+    whole_weights = harness.load_weights(harness.find_weights(out))
+    shutil.rmtree(out)
+    log = context.path("resumed.jsonl")
+    harness.execute(context, plan_path, 2, log, "--steps", "20")
+    resumed = harness.execute(context, plan_path, 2, log, "--resume", "auto")
+    check([r["step"] for r in resumed] == list(range(40)),
+          f"the resumed log has steps {[r['step'] for r in resumed]}")
+    for a, b in zip(resumed, whole):
+        check(a["loss"] == b["loss"] and a["grad_norm"] == b["grad_norm"],
+              f"step {a['step']}: loss {a['loss']!r}, norm {a['grad_norm']!r}; "
+              f"without the break {b['loss']!r}, {b['grad_norm']!r}")
+    weights = harness.load_weights(harness.find_weights(out))
+    harness.compare_weights(weights, whole_weights, 0.0)
+    return "bit-equal"
+
+
+def repeatable(context):
+    """The same plan gives the same bits twice."""
+    jobs.make_job(context.path(), jobs.MODELS["tied"], ranks=3, steps=10)
+    plan_path = context.path("plan.json")
+    harness.plan(context, context.path("job.yaml"), plan_path)
+    runs = []
+    for name in ("a", "b"):
+        shutil.rmtree(context.path("out"), ignore_errors=True)
+        runs.append(harness.execute(context, plan_path, 3,
+                                    context.path(name + ".jsonl")))
+    losses = [[line["loss"] for line in r] for r in runs]
+    check(losses[0] == losses[1], f"losses differ: {losses}")
+
+
+def exported_folder_loads(context):
+    """transformers loads what a run leaves, and computes the next loss with it."""
+    import torch
+    import transformers
+
+    job = jobs.make_job(context.path(), jobs.MODELS["tied"], ranks=2, steps=12)
+    plan_path = context.path("plan.json")
+    harness.plan(context, context.path("job.yaml"), plan_path)
+    log = harness.execute(context, plan_path, 2, context.path("run.jsonl"),
+                          "--steps", "11")
+    folder = harness.find_weights(context.path("out"))
+    check(os.path.exists(os.path.join(folder, "config.json")),
+          f"no config.json in {folder}")
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32)
+    import fsdp2
+    data = fsdp2.Tokens(context.path("train.bin"), job["data"])
+    losses = []
+    with torch.no_grad():
+        for rank in range(2):
+            ids, labels = data.micro_batch(11 * 2 + rank)
+            logits = model(ids).logits
+            losses.append(float(torch.nn.functional.cross_entropy(
+                logits.flatten(0, 1), labels.flatten())))
+    check(len(log) == 11, f"{len(log)} steps logged, expected 11")
+    shutil.rmtree(context.path("out"))
+    full = harness.execute(context, plan_path, 2, context.path("full.jsonl"))
+    mean = sum(losses) / 2
+    check(harness.relative(full[11]["loss"], mean) < 1e-5,
+          f"transformers' loss on the exported weights is {mean}, "
+          f"accel-run's at that step {full[11]['loss']}")
+
+
+CASES = [
+    ("fsdp-2-ranks", case(ranks=2)),
+    ("fsdp-3-ranks-uneven", case(ranks=3)),
+    ("fsdp-2-ranks-nothing-recomputed",
+     case(ranks=2, activation_checkpointing="none")),
+    ("fsdp-2-ranks-full-checkpointing",
+     case(ranks=2, activation_checkpointing="full")),
+    ("fsdp-3-ranks-accumulation-4-clipping",
+     case(ranks=3, accumulation=4, max_grad_norm=0.5, micro_batch=1)),
+    ("fsdp-2-ranks-no-reshard", case(ranks=2, reshard=False, steps=20)),
+    ("fsdp-2-ranks-tied", case("tied", ranks=2)),
+    ("fsdp-3-ranks-tied-full-checkpointing",
+     case("tied", ranks=3, activation_checkpointing="full",
+          accumulation=2)),
+    ("fsdp-2-ranks-bias", case("mha-bias", ranks=2)),
+    ("fsdp-2-ranks-llama3-rope", case("llama3-rope", ranks=2)),
+    ("fsdp-2-ranks-mistral", case("mistral", ranks=2)),
+    ("fsdp-2-ranks-qwen2", case("qwen2", ranks=2)),
+    ("fsdp-2-ranks-qwen3", case("qwen3", ranks=2)),
+    ("fsdp-2-ranks-schedule-groups",
+     case(ranks=2, max_grad_norm=1.0,
+          schedule={"warmup_steps": 10, "decay": "cosine", "min_lr": 1e-4},
+          groups=[{"match": "norm", "weight_decay": 0.0}])),
+    ("fsdp-2-ranks-linear-decay",
+     case(ranks=2, steps=30,
+          schedule={"warmup_steps": 3, "decay": "linear", "min_lr": 1e-5})),
+    ("fsdp-2-ranks-bf16",
+     case(ranks=2, precision=BF16, loss=LOSS_BF16, weights=WEIGHTS_BF16)),
+    ("fsdp-3-ranks-bf16-full-checkpointing-clipping",
+     case("tied", ranks=3, precision=BF16, loss=LOSS_BF16,
+          weights=WEIGHTS_BF16, activation_checkpointing="full",
+          max_grad_norm=1.0)),
+    ("hsdp-2x2", case(ranks=4, replicate=2, max_grad_norm=1.0)),
+    ("hsdp-2x2-accumulation", case("tied", ranks=4, replicate=2, steps=20,
+                                   accumulation=2, micro_batch=1)),
+    ("ddp-2-ranks", case(kind="ddp", ranks=2)),
+    ("ddp-3-ranks-accumulation-clipping",
+     case("tied", kind="ddp", ranks=3, accumulation=2, max_grad_norm=0.5)),
+    ("single-process", case(kind="single", ranks=1, max_grad_norm=1.0)),
+    ("resume", resume),
+    ("repeatable", repeatable),
+    ("exported-folder-loads", exported_folder_loads),
+]
