@@ -36,6 +36,13 @@ std::string accel::sharding::joinFqn(StringRef path, StringRef name) {
   return path.empty() ? name.str() : (path + "." + name).str();
 }
 
+RequestOp accel::sharding::findRequest(mlir::ModuleOp module, StringRef what) {
+  for (auto request : module.getOps<RequestOp>())
+    if (request.getWhat() == what)
+      return request;
+  return {};
+}
+
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//

@@ -38,6 +38,9 @@ template <typename OpT> OpT findOnly(mlir::ModuleOp module) {
   return ops.empty() ? OpT() : *ops.begin();
 }
 
+/// The request about `what`, or null.
+RequestOp findRequest(mlir::ModuleOp module, llvm::StringRef what);
+
 } // namespace accel::sharding
 
 #endif // ACCEL_DIALECTS_SHARDING_SHARDING_H

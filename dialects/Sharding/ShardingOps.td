@@ -35,19 +35,41 @@ def Sharding_JobOp : Sharding_Op<"job", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "what a rank computes per optimizer step";
   let description = [{
     Sequences of `sequence_length` tokens, `micro_batch` of them at a time, on
-    a device `cpu` or `cuda`. Job-wide decisions hang here.
+    a device `cpu` or `cuda`. Job-wide decisions hang here. `anatomy` names the
+    places of the model that wrapping knows: `no_split` (classes), `base`,
+    `input_embedding`, `output_embedding`. `training` holds what only the
+    runtime reads (optimizer, schedule, data, checkpoints).
   }];
   let arguments = (ins StrAttr:$model, I64Attr:$micro_batch,
                        I64Attr:$sequence_length, StrAttr:$device,
                        OptionalAttr<Sharding_AccumulationAttr>:$accumulation,
                        OptionalAttr<Sharding_PrefetchAttr>:$prefetch,
                        OptionalAttr<Sharding_UpdateAttr>:$update,
-                       OptionalAttr<Sharding_CheckpointAttr>:$checkpoint);
+                       OptionalAttr<Sharding_CheckpointAttr>:$checkpoint,
+                       OptionalAttr<DictionaryAttr>:$anatomy,
+                       OptionalAttr<DictionaryAttr>:$training);
   let assemblyFormat = [{
     $model `micro_batch` $micro_batch `sequence_length` $sequence_length
     `device` $device attr-dict
   }];
   let hasVerifier = 1;
+}
+
+def Sharding_RequestOp
+    : Sharding_Op<"request", [HasParent<"::mlir::ModuleOp">]> {
+  let summary = "what the configuration asks a pass to decide";
+  let description = [{
+    One per subject (`wrap`, `precision`, `reshard`, `checkpoint`, `prefetch`,
+    `accumulation`, `update`). The pass that decides the subject reads `value`
+    and copies `because` into its decisions.
+
+    ```mlir
+    sharding.request "reshard" {after_forward = true} because <"fsdp_reshard_after_forward: true" at "fsdp.yaml" : 9 : 3>
+    ```
+  }];
+  let arguments = (ins StrAttr:$what, DictionaryAttr:$value,
+                       Sharding_BecauseAttr:$because);
+  let assemblyFormat = "$what $value `because` $because attr-dict";
 }
 
 def Sharding_ModuleOp : Sharding_Op<"module", [HasParent<"::mlir::ModuleOp">]> {

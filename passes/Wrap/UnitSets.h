@@ -1,0 +1,70 @@
+//===- UnitSets.h - Which parameters form a unit ----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The unit sets that Accelerate makes of a wrap policy, without MLIR:
+// version 2 as fsdp2_prepare_model of Accelerate 1.15 does (bottom-up
+// fully_shard of each match, the embedding and the tail as units of their own,
+// a root unit for the rest), version 1 as torch's FSDP auto-wrap, version 0 is
+// plain replication with one unit per layer. `wrap` decides with it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_WRAP_UNITSETS_H
+#define ACCEL_PASSES_WRAP_UNITSETS_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace accel::wrap {
+
+struct Module {
+  std::string fqn, className;
+};
+struct Parameter {
+  std::string fqn;
+  std::vector<std::string> aliases;
+  int64_t numel = 0;
+};
+
+enum class Policy { None, Transformer, Size };
+
+struct Problem {
+  std::vector<Module> modules; // named_modules() order, root first
+  std::vector<Parameter> parameters;
+  std::vector<std::string> noSplit; // the model's _no_split_modules
+  std::string base, inputEmbedding, outputEmbedding; // FQNs, or ""
+  int fsdpVersion = 2;                               // 0: replication, 1, 2
+  Policy policy = Policy::None;
+  std::optional<std::vector<std::string>> classes; // unset: noSplit
+  int64_t minParams = 0;
+  std::string ignoredModules; // regular expression, matched on whole FQNs
+};
+
+struct UnitSet {
+  std::string name; // FQN of its first module; "" is the root
+  std::vector<std::string> modules;
+  std::vector<int> parameters; // Problem::parameters, in order
+  bool keepGathered = false;   // Accelerate's tail and torch's root
+  bool ignored = false;        // replicated: matched ignored_modules
+  std::string why;
+};
+
+struct Solution {
+  std::vector<UnitSet> units; // in order of first parameter; none is empty
+  std::string error;          // one sentence, if wrapping fails
+  std::string errorHint;      // what to write instead
+};
+
+Solution solve(const Problem &problem);
+
+/// Every parameter is in exactly one unit, units are not empty: the first
+/// violation as a sentence, or "".
+std::string verify(const Problem &problem, const Solution &solution);
+
+} // namespace accel::wrap
+
+#endif // ACCEL_PASSES_WRAP_UNITSETS_H
