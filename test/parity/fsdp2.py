@@ -265,7 +265,8 @@ def free_port():
 
 
 def rank_environment(rank, world, port):
-    return {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(world),
+    """What torchrun would set, and one thread per rank."""
+    return {"RANK": str(rank), "WORLD_SIZE": str(world),
             "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
@@ -276,7 +277,8 @@ def start(job_path, ranks, arguments):
     port = free_port()
     return [subprocess.Popen([sys.executable, os.path.abspath(__file__),
                               job_path, *arguments],
-                             env=rank_environment(rank, ranks, port))
+                             env={**os.environ,
+                                  **rank_environment(rank, ranks, port)})
             for rank in range(ranks)]
 
 

@@ -2,9 +2,12 @@
 import collections
 import dataclasses
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
+import time
+import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -79,11 +82,66 @@ def execute(context, plan_path, ranks, log_path, *extra, timeout=300):
     return read_log(log_path)
 
 
-def reference(job_path, log_path, weights_path, *extra, timeout=600):
+# Importing torch and transformers takes seconds; a server does it once and each
+# PyTorch process of the tests is a fork of it.
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload(["torch", "transformers", "accelerate"])
+
+
+def _child(connection, function, environment, arguments, log_path):
+    descriptor = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.environ.update(environment)
+    try:
+        connection.send((True, function(*arguments)))
+    except BaseException:
+        connection.send((False, traceback.format_exc()))
+    connection.close()
+
+
+def in_python(function, calls, log_path, timeout=600):
+    """Runs function(*arguments) for each (environment, arguments) of `calls`,
+    each in a process of its own, all at once; the results in order."""
+    started = []
+    for environment, arguments in calls:
+        mine, theirs = _processes.Pipe(duplex=False)
+        process = _processes.Process(
+            target=_child,
+            args=(theirs, function, environment, arguments, log_path))
+        process.start()
+        theirs.close()
+        started.append((process, mine))
+    deadline, results = time.time() + timeout, []
+    try:
+        for process, connection in started:
+            if not connection.poll(max(0.0, deadline - time.time())):
+                raise Failure(f"{function.__name__} did not end in {timeout} s")
+            try:
+                ok, result = connection.recv()
+            except EOFError:
+                process.join(10)
+                raise Failure(f"{function.__name__} died with exit code "
+                              f"{process.exitcode}; see {log_path}") from None
+            check(ok, result)
+            results.append(result)
+    finally:
+        for process, _ in started:
+            process.join(10)
+            if process.is_alive():
+                process.kill()
+    return results
+
+
+def reference(job_path, ranks, log_path, weights_path=None, steps=0):
     """The PyTorch run of the same job; its log's records."""
-    run([sys.executable, os.path.join(HERE, "fsdp2.py"), job_path,
-         "--log", log_path, "--weights", weights_path, *extra],
-        timeout=timeout)
+    import fsdp2
+
+    port = fsdp2.free_port()
+    in_python(fsdp2.train,
+              [(fsdp2.rank_environment(rank, ranks, port),
+                (job_path, log_path, weights_path, steps, None))
+               for rank in range(ranks)], log_path + ".out")
     return read_log(log_path)
 
 

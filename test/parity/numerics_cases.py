@@ -1,0 +1,85 @@
+"""Forward and backward of each architecture against transformers, in fp32.
+
+One training step on one process tells every gradient: with eps far above any
+gradient, AdamW's first step is w1 = w0 - lr * g / (|g| + eps), which is solved
+for g. Loss within 1e-5, each parameter's gradient within 1e-5 of its norm.
+"""
+import harness
+import jobs
+from harness import check
+
+EPS, LR = 1e3, 1e5
+TOLERANCE = 1e-5
+
+
+def autograd(folder, job):
+    """transformers' loss and gradients of the first micro-batch."""
+    import fsdp2
+    import torch
+    import transformers
+
+    torch.set_num_threads(1)
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        f"{folder}/model", dtype=torch.float32, attn_implementation="sdpa")
+    ids, labels = fsdp2.Tokens(f"{folder}/train.bin",
+                               job["data"]).micro_batch(0)
+    logits = model(input_ids=ids, use_cache=False).logits
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1),
+                                             labels.flatten())
+    loss.backward()
+    return float(loss), {name: p.grad.numpy()
+                         for name, p in model.named_parameters()}
+
+
+def case(config, **options):
+    def compare(context):
+        import numpy as np
+
+        options.setdefault("sequence_length", 33)
+        options.setdefault("micro_batch", 3)
+        job = jobs.make_job(context.path(), config, kind="single", ranks=1,
+                            steps=1, lr=LR, **options)
+        job["optimizer"].update(eps=EPS, weight_decay=0.0)
+        jobs.write_job(context.path(), job)
+        harness.plan(context, context.path("job.yaml"),
+                     context.path("plan.json"))
+        log = harness.execute(context, context.path("plan.json"), 1,
+                              context.path("run.jsonl"))
+        before = harness.load_weights(context.path("model"))
+        after = harness.load_weights(
+            harness.find_weights(context.path("out")))
+        loss, gradients = harness.in_python(
+            autograd, [({}, (context.path(), job))],
+            context.path("torch.out"))[0]
+        check(harness.relative(log[0]["loss"], loss) < TOLERANCE,
+              f"loss {log[0]['loss']!r}, transformers {loss!r}")
+        worst, where = 0.0, ""
+        for name, want in gradients.items():
+            update = (before[name].double() - after[name].double()).numpy() / LR
+            got = update * EPS / (1 - np.abs(update))
+            check(np.linalg.norm(want) > 0, f"{name} has no gradient")
+            difference = np.linalg.norm(got - want) / np.linalg.norm(want)
+            if difference > worst:
+                worst, where = difference, name
+        check(worst <= TOLERANCE,
+              f"the gradient of {where} differs by {worst:.2e} of its norm")
+        return (f"loss {harness.relative(log[0]['loss'], loss):.1e}, "
+                f"gradients {worst:.1e}")
+    return compare
+
+
+CASES = [(name, case(config)) for name, config in jobs.MODELS.items()]
+CASES += [
+    # Attention kernels work in blocks of 512 keys and 32 to 256 queries.
+    ("long-sequence", case(jobs.variant(max_position_embeddings=1024,
+                                        num_hidden_layers=1),
+                           sequence_length=700, micro_batch=1)),
+    ("one-token-batch", case(jobs.LLAMA, sequence_length=2, micro_batch=1)),
+    ("one-kv-head", case(jobs.variant(num_key_value_heads=1))),
+    ("nothing-recomputed", case(jobs.LLAMA, activation_checkpointing="none")),
+    ("everything-recomputed",
+     case(jobs.variant(tie_word_embeddings=True, attention_bias=True),
+          activation_checkpointing="pointwise")),
+    ("linear-rope", case(jobs.variant(rope_parameters={
+        "rope_type": "linear", "rope_theta": 10000.0, "factor": 2.0}))),
+]

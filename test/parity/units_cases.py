@@ -1,0 +1,114 @@
+"""The units of a plan are those that Accelerate itself makes of the same YAML."""
+import json
+
+import accelerate_units
+import harness
+import jobs
+from harness import check
+
+LAYER = "LlamaDecoderLayer"
+
+
+def units_by_accelerate(context, path, folder):
+    return harness.in_python(accelerate_units.units_of, [({}, (path, folder))],
+                             context.path("accelerate.out"), timeout=120)[0]
+
+
+def planned_units(plan):
+    """FQNs by unit, for the units that are sharded."""
+    names = [p["fqn"] for p in plan["parameters"]]
+    units = []
+    for unit in plan["units"]:
+        if not unit.get("shard_axes"):
+            continue
+        units.append(sorted(p if isinstance(p, str) else names[p]
+                            for p in unit["parameters"]))
+    return units
+
+
+def case(model="gqa", fails=False, version=2, **fsdp):
+    def compare(context):
+        folder = context.path("model")
+        jobs.write_config(folder, jobs.MODELS[model])
+        config = jobs.accelerate_config("fsdp", 2, LAYER)
+        if version == 1:
+            config["fsdp_config"].pop("fsdp_reshard_after_forward")
+            config["fsdp_config"]["fsdp_sharding_strategy"] = "FULL_SHARD"
+        config["fsdp_config"]["fsdp_version"] = version
+        for key, value in fsdp.items():
+            if value is None:
+                config["fsdp_config"].pop("fsdp_" + key, None)
+            else:
+                config["fsdp_config"]["fsdp_" + key] = value
+        path = jobs.write_job(context.path(), config, "fsdp.yaml")
+        want = units_by_accelerate(context, path, folder)
+        command = [context.binary("accel-opt"), "plan", path, "--model", folder,
+                   "--emit", "plan", "-o", context.path("plan.json")]
+        if fails:
+            check("error" in want, "Accelerate accepts this file: "
+                  f"{want.get('units')}")
+            output = harness.run(command, expect=1)
+            check("error:" in output, f"no error in:\n{output}")
+            return f"refused by both; Accelerate: {want['error'][:90]}"
+        check("units" in want, f"Accelerate failed: {want.get('error')}")
+        harness.run(command, expect=0)
+        with open(context.path("plan.json"), encoding="utf-8") as f:
+            got = planned_units(json.load(f))
+        check(sorted(got) == sorted(want["units"]),
+              "units differ\n" + describe("accel-opt ", got)
+              + describe("accelerate", want["units"]))
+        return f"{len(got)} units"
+    return compare
+
+
+def describe(name, units):
+    return "".join(f"{name} {len(u):3} parameters: {', '.join(u[:3])} ...\n"
+                   for u in sorted(units))
+
+
+CASES = [
+    ("v2-layers", case()),
+    ("v2-layers-tied", case("tied")),
+    ("v2-layers-tied-qwen3", case("qwen3",
+                                  transformer_layer_cls_to_wrap=None)),
+    ("v2-no-split-modules", case(transformer_layer_cls_to_wrap=None)),
+    ("v2-nested-classes",
+     case(transformer_layer_cls_to_wrap=LAYER + ",LlamaMLP")),
+    ("v2-inner-class-only", case(transformer_layer_cls_to_wrap="LlamaMLP")),
+    ("v2-embedding-class",
+     case(transformer_layer_cls_to_wrap=LAYER + ",Embedding")),
+    ("v2-norm-class",
+     case(transformer_layer_cls_to_wrap=LAYER + ",LlamaRMSNorm")),
+    ("v2-no-wrap", case(auto_wrap_policy="NO_WRAP",
+                        transformer_layer_cls_to_wrap=None)),
+    ("v2-no-policy", case(auto_wrap_policy=None,
+                          transformer_layer_cls_to_wrap=None)),
+    ("v2-no-wrap-tied", case("tied", auto_wrap_policy="NO_WRAP",
+                             transformer_layer_cls_to_wrap=None)),
+    ("v2-size-above-all", case(auto_wrap_policy="SIZE_BASED_WRAP",
+                               transformer_layer_cls_to_wrap=None,
+                               min_num_params=10000000)),
+    ("v2-size-hits-containers", case(auto_wrap_policy="SIZE_BASED_WRAP",
+                                     transformer_layer_cls_to_wrap=None,
+                                     min_num_params=60000, fails=True)),
+    ("v2-size-zero", case(auto_wrap_policy="SIZE_BASED_WRAP",
+                          transformer_layer_cls_to_wrap=None,
+                          min_num_params=0)),
+    ("v2-ignored-layer", case(ignored_modules=r"model\.layers\.1")),
+    ("v2-ignored-mlps", case(ignored_modules=r".*\.mlp")),
+    ("v2-ignored-head", case(ignored_modules="lm_head")),
+    ("v2-unknown-class", case(transformer_layer_cls_to_wrap="LlamaLayer",
+                              fails=True)),
+    ("v2-checkpointing", case(activation_checkpointing=True)),
+    ("v2-bias", case("mha-bias")),
+    ("v1-layers", case(version=1)),
+    ("v1-nested-classes",
+     case(version=1, transformer_layer_cls_to_wrap=LAYER + ",LlamaAttention")),
+    ("v1-no-wrap", case(version=1, auto_wrap_policy="NO_WRAP",
+                        transformer_layer_cls_to_wrap=None)),
+    ("v1-size", case(version=1, auto_wrap_policy="SIZE_BASED_WRAP",
+                     transformer_layer_cls_to_wrap=None,
+                     min_num_params=30000)),
+    ("v1-unknown-class", case(version=1, fails=True,
+                              transformer_layer_cls_to_wrap="LlamaLayer")),
+]
