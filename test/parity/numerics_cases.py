@@ -27,7 +27,7 @@ def autograd(folder, job):
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1),
                                              labels.flatten())
     loss.backward()
-    return float(loss), {name: p.grad.numpy()
+    return float(loss.detach()), {name: p.grad.numpy()
                          for name, p in model.named_parameters()}
 
 
@@ -74,7 +74,7 @@ CASES += [
     ("long-sequence", case(jobs.variant(max_position_embeddings=1024,
                                         num_hidden_layers=1),
                            sequence_length=700, micro_batch=1)),
-    ("one-token-batch", case(jobs.LLAMA, sequence_length=2, micro_batch=1)),
+    ("two-tokens", case(jobs.LLAMA, sequence_length=2, micro_batch=1)),
     ("one-kv-head", case(jobs.variant(num_key_value_heads=1))),
     ("nothing-recomputed", case(jobs.LLAMA, activation_checkpointing="none")),
     ("everything-recomputed",
