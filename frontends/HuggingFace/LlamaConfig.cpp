@@ -1,0 +1,421 @@
+//===- LlamaConfig.cpp - Reads config.json of the Llama family ------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/LlamaConfig.h"
+
+#include "frontends/HuggingFace/ConfigReader.h"
+#include <filesystem>
+
+using namespace accel;
+using namespace accel::huggingface;
+
+namespace {
+
+/// A family's settings where config.json says nothing, as the configuration
+/// classes of transformers 5 have them.
+struct Defaults {
+  Family family;
+  const char *modelType, *classPrefix;
+  int64_t vocab, intermediate, keyValueHeads /* 0: as heads */, maxPositions;
+  int64_t headDim; // 0: hidden_size / num_attention_heads
+};
+constexpr Defaults families[] = {
+    {Family::Llama, "llama", "Llama", 32000, 11008, 0, 2048, 0},
+    {Family::Mistral, "mistral", "Mistral", 32000, 14336, 8, 131072, 0},
+    {Family::Qwen2, "qwen2", "Qwen2", 151936, 22016, 32, 32768, 0},
+    {Family::Qwen3, "qwen3", "Qwen3", 151936, 22016, 32, 32768, 128},
+};
+constexpr const char *supportedTypes = "llama, mistral, qwen2 and qwen3";
+
+// Limits that no published model comes near. They keep all products of two
+// sizes, and the sum of all parameters' bytes, far inside int64_t.
+constexpr int64_t maxSize = int64_t(1) << 24;
+constexpr double maxParameters = 1e15;
+constexpr int64_t maxVocab = int64_t(1) << 28;
+constexpr int64_t maxLayers = 16384;
+constexpr int64_t maxPositionsLimit = int64_t(1) << 40;
+constexpr uint64_t maxConfigBytes = 16 << 20;
+
+class LlamaReader {
+public:
+  LlamaReader(ConfigReader &json) : json(json) {}
+
+  std::optional<LlamaConfig> read() {
+    if (!identify())
+      return std::nullopt;
+    sizes();
+    flags();
+    rope();
+    attentionKind();
+    dtype();
+    if (json.failed())
+      return std::nullopt;
+    relations();
+    if (json.failed())
+      return std::nullopt;
+    return config;
+  }
+
+private:
+  /// Finds the family from model_type and architectures.
+  bool identify() {
+    if (!json.root().is_object()) {
+      json.error("", "expected a JSON object with a model's configuration");
+      return false;
+    }
+    std::optional<std::string> type = json.text("model_type");
+    if (!type) {
+      if (!json.failed())
+        json.error("model_type", "'model_type' is missing; this is not a "
+                                 "Hugging Face model configuration");
+      return false;
+    }
+    for (const Defaults &family : families)
+      if (*type == family.modelType)
+        defaults = &family;
+    if (!defaults) {
+      json.unsupported("model_type", "model type '" + printable(*type) +
+                                         "' is not supported yet; supported "
+                                         "are " +
+                                         supportedTypes);
+      return false;
+    }
+    config.family = defaults->family;
+    config.classPrefix = defaults->classPrefix;
+    return architecture();
+  }
+
+  bool architecture() {
+    const nlohmann::json *list = json.find("architectures");
+    if (!list)
+      return true; // AutoModelForCausalLM goes by model_type alone
+    if (!list->is_array() || list->empty() || !list->front().is_string()) {
+      json.error("architectures",
+                 "'architectures' must be a list of class names");
+      return false;
+    }
+    std::string expected = config.classPrefix + "ForCausalLM";
+    std::string name = list->front().get<std::string>();
+    if (name == expected)
+      return true;
+    if (name.rfind(config.classPrefix, 0) == 0) {
+      json.unsupported("architectures.0",
+                       "architecture '" + printable(name) +
+                           "' is not supported yet; supported is " + expected);
+      return false;
+    }
+    json.error("architectures.0", "architecture '" + printable(name) +
+                                      "' contradicts model_type '" +
+                                      defaults->modelType + "', which is " +
+                                      expected);
+    return false;
+  }
+
+  void sizes() {
+    config.vocabSize = json.size("vocab_size", defaults->vocab, maxVocab);
+    config.hiddenSize = json.size("hidden_size", 4096, maxSize);
+    config.intermediateSize =
+        json.size("intermediate_size", defaults->intermediate, maxSize);
+    config.layers = json.size("num_hidden_layers", 32, maxLayers);
+    config.heads = json.size("num_attention_heads", 32, maxSize);
+    bool nullHeads = json.isNull("num_key_value_heads");
+    int64_t otherwise = nullHeads || !defaults->keyValueHeads
+                            ? config.heads
+                            : defaults->keyValueHeads;
+    config.keyValueHeads =
+        json.size("num_key_value_heads", otherwise, maxSize, nullHeads);
+    bool nullDim =
+        json.isNull("head_dim") &&
+        (config.family == Family::Llama || config.family == Family::Mistral);
+    derivedHeadDim = !json.has("head_dim") ? defaults->headDim == 0 : nullDim;
+    config.headDim = json.size("head_dim", defaults->headDim, maxSize, nullDim);
+    config.maxPositions = json.size("max_position_embeddings",
+                                    defaults->maxPositions, maxPositionsLimit);
+    config.rmsNormEps = json.number("rms_norm_eps", 1e-6);
+    if (config.rmsNormEps < 0)
+      json.error("rms_norm_eps", "'rms_norm_eps' must not be negative");
+    config.initializerRange = json.number("initializer_range", 0.02);
+    if (config.initializerRange < 0 || config.initializerRange > 1)
+      json.error("initializer_range",
+                 "'initializer_range' must be between 0 and 1");
+    if (config.initializerRange == 0)
+      config.initializerRange = 0.02; // as transformers reads a 0
+    padding();
+  }
+
+  void padding() {
+    if (!json.has("pad_token_id") || json.isNull("pad_token_id"))
+      return;
+    std::optional<int64_t> pad = json.integer("pad_token_id");
+    if (!pad || config.vocabSize == 0)
+      return;
+    // A negative index counts from the end of the vocabulary.
+    int64_t row = *pad < 0 ? *pad + config.vocabSize : *pad;
+    if (row < 0 || row >= config.vocabSize)
+      json.error("pad_token_id", "'pad_token_id' " + std::to_string(*pad) +
+                                     " is outside the vocabulary of " +
+                                     std::to_string(config.vocabSize) +
+                                     " tokens");
+    else
+      config.paddingIndex = row;
+  }
+
+  void flags() {
+    config.tieWordEmbeddings = json.flag("tie_word_embeddings", false);
+    bool readsBias =
+        config.family == Family::Llama || config.family == Family::Qwen3;
+    config.outputBias = readsBias && json.flag("attention_bias", false);
+    config.queryKeyValueBias =
+        config.outputBias || config.family == Family::Qwen2;
+    config.queryKeyNorm = config.family == Family::Qwen3;
+    bool readsMlpBias = config.family == Family::Llama;
+    config.mlpBias = readsMlpBias && json.flag("mlp_bias", false);
+    if (!readsBias)
+      ignored("attention_bias");
+    if (!readsMlpBias)
+      ignored("mlp_bias");
+    if (std::optional<std::string> act = json.text("hidden_act")) {
+      if (*act == "swish")
+        config.activationClass = "SiLU";
+      else if (*act != "silu")
+        json.unsupported("hidden_act", "activation '" + printable(*act) +
+                                           "' is not supported yet; supported "
+                                           "is silu");
+    }
+    if (json.number("attention_dropout", 0.0, /*nullable=*/true) != 0)
+      json.unsupported("attention_dropout",
+                       "attention dropout is not supported yet; supported is "
+                       "0");
+    for (const char *key : {"quantization_config", "per_layer_config"})
+      if (json.has(key) && !json.isNull(key))
+        json.unsupported(key,
+                         std::string("'") + key + "' is not supported yet");
+  }
+
+  /// Warns where a setting is on that the family's classes do not read.
+  void ignored(const char *key) {
+    const nlohmann::json *value = json.find(key);
+    if (value && *value == true)
+      json.warning(key, "ignored-key",
+                   std::string("'") + key + "' has no effect for model type '" +
+                       defaults->modelType + "'");
+  }
+
+  /// transformers prefers a rope_scaling that is not empty to rope_parameters.
+  void rope() {
+    std::string section;
+    for (const char *key : {"rope_scaling", "rope_parameters"}) {
+      const nlohmann::json *value = json.find(key);
+      if (!value)
+        continue;
+      if (!value->is_object()) {
+        json.error(key, std::string("'") + key + "' must be an object");
+        return;
+      }
+      if (!value->empty()) {
+        section = std::string(key) + ".";
+        break;
+      }
+    }
+    Rope &rope = config.rope;
+    bool ownTheta = !section.empty() && json.has(section + "rope_theta");
+    std::string theta = ownTheta ? section + "rope_theta" : "rope_theta";
+    rope.theta = json.number(theta, 10000.0);
+    if (rope.theta <= 0)
+      json.error(theta, "'" + theta + "' must be positive");
+    for (const std::string &key : {section + "partial_rotary_factor",
+                                   std::string("partial_rotary_factor")})
+      if (json.has(key) && json.number(key, 1.0, /*nullable=*/true) != 1.0) {
+        json.unsupported(key, "partial rotary embeddings are not supported "
+                              "yet; 'partial_rotary_factor' must be 1");
+        return;
+      }
+    if (!section.empty())
+      scaling(section);
+  }
+
+  void scaling(const std::string &section) {
+    Rope &rope = config.rope;
+    std::string typeKey =
+        section + (json.has(section + "rope_type") ? "rope_type" : "type");
+    std::optional<std::string> type = json.text(typeKey);
+    if (json.failed())
+      return;
+    if (!type) {
+      for (const auto &[name, value] :
+           json.find(section.substr(0, section.size() - 1))->items())
+        if (value.is_object()) {
+          json.unsupported(section + name, "rotary embeddings by layer type "
+                                           "are not supported yet");
+          return;
+        }
+      type = "default";
+    }
+    if (*type == "default")
+      return;
+    if (*type != "linear" && *type != "llama3") {
+      json.unsupported(typeKey, "rope type '" + printable(*type) +
+                                    "' is not supported yet; supported are "
+                                    "default, linear and llama3");
+      return;
+    }
+    rope.factor = positive(section + "factor");
+    if (*type == "linear") {
+      rope.kind = Rope::Kind::Linear;
+      return;
+    }
+    rope.kind = Rope::Kind::Llama3;
+    rope.lowFrequencyFactor = positive(section + "low_freq_factor");
+    rope.highFrequencyFactor = positive(section + "high_freq_factor");
+    std::string original = "original_max_position_embeddings";
+    if (!json.has(original))
+      original = section + original;
+    rope.originalMaxPositions =
+        json.size(original, config.maxPositions, maxPositionsLimit);
+    if (!json.failed() && rope.highFrequencyFactor <= rope.lowFrequencyFactor)
+      json.error(section + "high_freq_factor",
+                 "'high_freq_factor' must be greater than 'low_freq_factor'");
+  }
+
+  double positive(const std::string &key) {
+    if (!json.has(key)) {
+      json.error(key, "'" + key + "' is missing");
+      return 1;
+    }
+    double value = json.number(key, 1.0);
+    if (value <= 0)
+      json.error(key, "'" + key + "' must be positive");
+    return value;
+  }
+
+  void attentionKind() {
+    const char *message = "sliding window attention is not supported yet";
+    if (config.family == Family::Llama)
+      return;
+    if (config.family == Family::Mistral) {
+      if (!json.has("sliding_window"))
+        json.unsupported("sliding_window",
+                         std::string(message) +
+                             "; mistral has a window of 4096 unless "
+                             "config.json says \"sliding_window\": null");
+      else if (!json.isNull("sliding_window"))
+        json.unsupported("sliding_window", message);
+      return;
+    }
+    if (const nlohmann::json *types = json.find("layer_types")) {
+      if (!types->is_array()) {
+        json.error("layer_types", "'layer_types' must be a list");
+        return;
+      }
+      for (size_t i = 0; i < types->size(); ++i)
+        if ((*types)[i] != "full_attention") {
+          json.unsupported("layer_types." + std::to_string(i),
+                           "supported as 'layer_types' is full_attention "
+                           "alone; " +
+                               std::string(message));
+          return;
+        }
+      if (config.layers && int64_t(types->size()) != config.layers)
+        json.error("layer_types",
+                   "'layer_types' has " + std::to_string(types->size()) +
+                       " entries for " + std::to_string(config.layers) +
+                       " layers");
+      return;
+    }
+    if (!json.flag("use_sliding_window", false) ||
+        json.isNull("sliding_window"))
+      return;
+    int64_t first = json.has("max_window_layers")
+                        ? json.integer("max_window_layers").value_or(0)
+                        : 28;
+    if (first < config.layers)
+      json.unsupported("use_sliding_window", message);
+  }
+
+  void dtype() {
+    const char *key =
+        json.has("dtype") && !json.isNull("dtype") ? "dtype" : "torch_dtype";
+    std::optional<std::string> name = json.text(key);
+    if (!name)
+      return;
+    std::string plain = name->rfind("torch.", 0) == 0 ? name->substr(6) : *name;
+    if (plain == "float32" || plain == "float")
+      config.dtype = plan::DType::F32;
+    else if (plain == "bfloat16")
+      config.dtype = plan::DType::BF16;
+    else if (plain == "float16" || plain == "half")
+      config.dtype = plan::DType::F16;
+    else if (plain != "auto")
+      json.unsupported(key, "dtype '" + printable(*name) +
+                                "' is not supported yet; supported are "
+                                "float32, bfloat16 and float16");
+  }
+
+  /// What several sizes must satisfy together.
+  void relations() {
+    auto mustDivide = [&](const char *key, int64_t a, const char *what,
+                          int64_t b) {
+      json.error(key, std::string("'") + key + "' " + std::to_string(a) +
+                          " is not a multiple of '" + what + "' " +
+                          std::to_string(b));
+    };
+    if ((derivedHeadDim || config.family == Family::Llama) &&
+        config.hiddenSize % config.heads) {
+      mustDivide("hidden_size", config.hiddenSize, "num_attention_heads",
+                 config.heads);
+      return;
+    }
+    if (derivedHeadDim)
+      config.headDim = config.hiddenSize / config.heads;
+    if (config.heads % config.keyValueHeads) {
+      mustDivide("num_attention_heads", config.heads, "num_key_value_heads",
+                 config.keyValueHeads);
+      return;
+    }
+    if (config.headDim % 2) {
+      json.error(json.has("head_dim") ? "head_dim" : "num_attention_heads",
+                 "rotary embeddings need an even head dimension, not " +
+                     std::to_string(config.headDim));
+      return;
+    }
+    double attention = double(config.headDim) * config.hiddenSize * 2 *
+                       double(config.heads + config.keyValueHeads);
+    double mlp = 3.0 * config.hiddenSize * double(config.intermediateSize);
+    double embeddings = 2.0 * config.vocabSize * double(config.hiddenSize);
+    if (embeddings + config.layers * (attention + mlp) > maxParameters)
+      json.error("", "these sizes make a model of more than 1e15 parameters");
+  }
+
+  ConfigReader &json;
+  LlamaConfig config;
+  const Defaults *defaults = nullptr;
+  bool derivedHeadDim = false;
+};
+
+} // namespace
+
+std::optional<LlamaConfig>
+accel::huggingface::parseLlamaConfig(const std::string &text,
+                                     const std::string &path,
+                                     DiagnosticEngine &diagnostics) {
+  ConfigReader json(text, path, diagnostics);
+  if (json.failed())
+    return std::nullopt;
+  return LlamaReader(json).read();
+}
+
+std::optional<LlamaConfig>
+accel::huggingface::readLlamaConfig(const std::string &path,
+                                    DiagnosticEngine &diagnostics) {
+  std::error_code ignored;
+  std::string file = path, text, error;
+  if (std::filesystem::is_directory(path, ignored))
+    file = (std::filesystem::path(path) / "config.json").string();
+  if (!readFile(file, maxConfigBytes, text, error)) {
+    diagnostics.error("unreadable-file", file, error);
+    return std::nullopt;
+  }
+  return parseLlamaConfig(text, file, diagnostics);
+}

@@ -1,0 +1,99 @@
+//===- LlamaConfig.h - config.json of the Llama family ----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What transformers' LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and
+// Qwen3ForCausalLM read from config.json, with their defaults, in the spellings
+// of transformers 4 (rope_theta, rope_scaling, torch_dtype) and 5
+// (rope_parameters, dtype). A setting that changes what is computed and that is
+// not modelled is refused, never dropped.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_HUGGINGFACE_LLAMACONFIG_H
+#define ACCEL_FRONTENDS_HUGGINGFACE_LLAMACONFIG_H
+
+#include "frontends/Diagnostics/Diagnostics.h"
+#include "runtime/plan/Plan.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace accel::huggingface {
+
+enum class Family { Llama, Mistral, Qwen2, Qwen3 };
+
+/// Rotary position embedding.
+struct Rope {
+  enum class Kind { Default, Linear, Llama3 } kind = Kind::Default;
+  double theta = 10000.0;
+  double factor = 1.0;                                        // Linear, Llama3
+  double lowFrequencyFactor = 1.0, highFrequencyFactor = 4.0; // Llama3
+  int64_t originalMaxPositions = 0;                           // Llama3
+};
+
+struct LlamaConfig {
+  Family family = Family::Llama;
+  std::string classPrefix = "Llama"; // of module classes: "LlamaDecoderLayer"
+  int64_t vocabSize = 0;
+  int64_t hiddenSize = 0;
+  int64_t intermediateSize = 0;
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t keyValueHeads = 0;
+  int64_t headDim = 0;
+  int64_t maxPositions = 0;
+  double rmsNormEps = 1e-6;
+  double initializerRange = 0.02; // standard deviation of initial weights
+  bool tieWordEmbeddings = false;
+  bool queryKeyValueBias = false; // of q_proj, k_proj, v_proj
+  bool outputBias = false;        // of o_proj
+  bool mlpBias = false;
+  bool queryKeyNorm = false; // q_norm, k_norm over head_dim
+  Rope rope;
+  std::string activationClass = "SiLUActivation";
+  /// Row of the embedding that stays zero and gets no gradient.
+  std::optional<int64_t> paddingIndex;
+  /// Dtype of the checkpoint, if config.json tells.
+  std::optional<plan::DType> dtype;
+};
+
+/// Reads `path`, a config.json or a folder that holds one. Reports to
+/// `diagnostics` and returns nothing where the file is missing or invalid, or
+/// where it asks for something that is not supported yet.
+std::optional<LlamaConfig> readLlamaConfig(const std::string &path,
+                                           DiagnosticEngine &diagnostics);
+
+/// The same for text that is already read; `path` is for messages.
+std::optional<LlamaConfig> parseLlamaConfig(const std::string &text,
+                                            const std::string &path,
+                                            DiagnosticEngine &diagnostics);
+
+/// A module in the order of `named_modules()`; the root's FQN is empty.
+struct ModuleInfo {
+  std::string fqn, className;
+};
+
+/// A parameter in the order of `named_parameters()`, each tied tensor once.
+struct ParameterInfo {
+  std::string fqn;
+  std::vector<int64_t> shape;
+  plan::Initializer init;
+  std::vector<std::string> aliases; // other FQNs of the same tensor
+  int64_t numel() const;
+};
+
+struct ModelInfo {
+  std::vector<ModuleInfo> modules;
+  std::vector<ParameterInfo> parameters;
+  int64_t numel() const; // of all parameters
+};
+
+/// The ...ForCausalLM that transformers makes of `config`.
+ModelInfo describeModel(const LlamaConfig &config);
+
+} // namespace accel::huggingface
+
+#endif // ACCEL_FRONTENDS_HUGGINGFACE_LLAMACONFIG_H

@@ -1,0 +1,120 @@
+//===- LlamaModel.cpp - Modules and parameters of the Llama family --------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/LlamaConfig.h"
+
+using namespace accel;
+using namespace accel::huggingface;
+
+namespace {
+
+/// Lists modules and parameters in registration order, which is the order of
+/// named_modules() and named_parameters().
+class Describer {
+public:
+  explicit Describer(const LlamaConfig &config) : config(config) {
+    normal.kind = plan::Initializer::Kind::Normal;
+    normal.stddev = config.initializerRange;
+    ones.kind = plan::Initializer::Kind::Ones;
+  }
+
+  ModelInfo run() {
+    size_t perLayer = config.queryKeyNorm ? 15 : 13;
+    info.modules.reserve(size_t(config.layers) * perLayer + 8);
+    info.parameters.reserve(size_t(config.layers) * perLayer + 3);
+    module("", "ForCausalLM");
+    module("model", "Model");
+    plainModule("model.embed_tokens", "Embedding");
+    parameter("model.embed_tokens.weight",
+              {config.vocabSize, config.hiddenSize}, normal);
+    if (config.tieWordEmbeddings)
+      info.parameters.back().aliases.push_back("lm_head.weight");
+    plainModule("model.layers", "ModuleList");
+    for (int64_t i = 0; i < config.layers; ++i)
+      layer("model.layers." + std::to_string(i));
+    norm("model.norm", config.hiddenSize);
+    module("model.rotary_emb", "RotaryEmbedding");
+    plainModule("lm_head", "Linear");
+    if (!config.tieWordEmbeddings)
+      parameter("lm_head.weight", {config.vocabSize, config.hiddenSize},
+                normal);
+    return std::move(info);
+  }
+
+private:
+  void plainModule(std::string fqn, std::string className) {
+    info.modules.push_back({std::move(fqn), std::move(className)});
+  }
+  void module(std::string fqn, const char *suffix) {
+    plainModule(std::move(fqn), config.classPrefix + suffix);
+  }
+  void parameter(std::string fqn, std::vector<int64_t> shape,
+                 const plan::Initializer &init) {
+    ParameterInfo parameter;
+    parameter.fqn = std::move(fqn);
+    parameter.shape = std::move(shape);
+    parameter.init = init;
+    info.parameters.push_back(std::move(parameter));
+  }
+  void linear(const std::string &fqn, int64_t out, int64_t in, bool bias) {
+    plainModule(fqn, "Linear");
+    parameter(fqn + ".weight", {out, in}, normal);
+    if (bias)
+      parameter(fqn + ".bias", {out}, zeros);
+  }
+  void norm(const std::string &fqn, int64_t size) {
+    module(fqn, "RMSNorm");
+    parameter(fqn + ".weight", {size}, ones);
+  }
+
+  void layer(const std::string &path) {
+    const LlamaConfig &c = config;
+    module(path, "DecoderLayer");
+    std::string attention = path + ".self_attn";
+    int64_t queries = c.heads * c.headDim;
+    int64_t keys = c.keyValueHeads * c.headDim;
+    module(attention, "Attention");
+    linear(attention + ".q_proj", queries, c.hiddenSize, c.queryKeyValueBias);
+    linear(attention + ".k_proj", keys, c.hiddenSize, c.queryKeyValueBias);
+    linear(attention + ".v_proj", keys, c.hiddenSize, c.queryKeyValueBias);
+    linear(attention + ".o_proj", c.hiddenSize, queries, c.outputBias);
+    if (c.queryKeyNorm) {
+      norm(attention + ".q_norm", c.headDim);
+      norm(attention + ".k_norm", c.headDim);
+    }
+    std::string mlp = path + ".mlp";
+    module(mlp, "MLP");
+    linear(mlp + ".gate_proj", c.intermediateSize, c.hiddenSize, c.mlpBias);
+    linear(mlp + ".up_proj", c.intermediateSize, c.hiddenSize, c.mlpBias);
+    linear(mlp + ".down_proj", c.hiddenSize, c.intermediateSize, c.mlpBias);
+    plainModule(mlp + ".act_fn", c.activationClass);
+    norm(path + ".input_layernorm", c.hiddenSize);
+    norm(path + ".post_attention_layernorm", c.hiddenSize);
+  }
+
+  const LlamaConfig &config;
+  plan::Initializer normal, ones, zeros;
+  ModelInfo info;
+};
+
+} // namespace
+
+int64_t ParameterInfo::numel() const {
+  int64_t product = 1;
+  for (int64_t size : shape)
+    product *= size;
+  return product;
+}
+
+int64_t ModelInfo::numel() const {
+  int64_t sum = 0;
+  for (const ParameterInfo &parameter : parameters)
+    sum += parameter.numel();
+  return sum;
+}
+
+ModelInfo accel::huggingface::describeModel(const LlamaConfig &config) {
+  return Describer(config).run();
+}

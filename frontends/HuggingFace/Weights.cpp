@@ -1,0 +1,202 @@
+//===- Weights.cpp - The weights of a Hugging Face folder -----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/HuggingFace/Safetensors.h"
+#include <filesystem>
+#include <set>
+
+using namespace accel;
+using namespace accel::huggingface;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char *singleName = "model.safetensors";
+constexpr const char *indexName = "model.safetensors.index.json";
+constexpr uint64_t maxIndexBytes = 100'000'000;
+
+bool isThere(const fs::path &path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+/// "'a', 'b' and 3 more".
+std::string listed(const std::vector<std::string> &names) {
+  constexpr size_t most = 5;
+  std::string result;
+  for (size_t i = 0; i < names.size() && i < most; ++i)
+    result += (i ? ", '" : "'") + printable(names[i]) + "'";
+  if (names.size() > most)
+    result += " and " + std::to_string(names.size() - most) + " more";
+  return result;
+}
+
+std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string result = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    result += (i ? ", " : "") + std::to_string(shape[i]);
+  return result + "]";
+}
+
+bool addFile(SafetensorsFile file, Weights &weights,
+             DiagnosticEngine &diagnostics) {
+  int number = int(weights.files.size());
+  for (size_t i = 0; i < file.tensors.size(); ++i) {
+    const std::string &name = file.tensors[i].name;
+    auto [at, fresh] = weights.tensors.emplace(name, std::pair(number, int(i)));
+    if (!fresh) {
+      diagnostics.error("invalid-safetensors", file.path,
+                        "tensor '" + printable(name) + "' is also in " +
+                            weights.files[size_t(at->second.first)].path);
+      return false;
+    }
+  }
+  weights.files.push_back(std::move(file));
+  return true;
+}
+
+/// Reads the index and each file that it names, in the order of their names.
+bool readIndexed(const fs::path &folder, Weights &weights,
+                 DiagnosticEngine &diagnostics) {
+  std::string path = (folder / indexName).string(), text, error;
+  if (!readFile(path, maxIndexBytes, text, error)) {
+    diagnostics.error("unreadable-file", path, error);
+    return false;
+  }
+  ConfigReader json(text, path, diagnostics);
+  if (json.failed())
+    return false;
+  const nlohmann::json *map = json.find("weight_map");
+  if (!map || !map->is_object()) {
+    json.error("weight_map", "'weight_map' must be an object that maps tensors "
+                             "to files");
+    return false;
+  }
+  std::set<std::string> names;
+  for (const auto &[tensor, file] : map->items()) {
+    std::string name = file.is_string() ? file.get<std::string>() : "";
+    if (name.empty() || name.find('/') != std::string::npos ||
+        name.find('\0') != std::string::npos || name == "." || name == "..") {
+      json.error("weight_map." + tensor, "the file of tensor '" +
+                                             printable(tensor) +
+                                             "' must be a name in this folder");
+      return false;
+    }
+    names.insert(name);
+  }
+  for (const std::string &name : names) {
+    auto file = readSafetensorsHeader((folder / name).string(), diagnostics);
+    if (!file || !addFile(std::move(*file), weights, diagnostics))
+      return false;
+  }
+  std::vector<std::string> absent;
+  for (const auto &[tensor, file] : map->items()) {
+    auto at = weights.tensors.find(tensor);
+    if (at == weights.tensors.end() ||
+        fs::path(weights.files[size_t(at->second.first)].path).filename() !=
+            file.get<std::string>())
+      absent.push_back(tensor);
+  }
+  if (absent.empty())
+    return true;
+  json.error("weight_map." + absent.front(),
+             "the index places " + listed(absent) +
+                 " in files that do not hold them");
+  return false;
+}
+
+/// Buffers that checkpoints of older transformers hold and that are computed
+/// from the configuration now.
+bool isComputedBuffer(const std::string &name) {
+  constexpr std::string_view suffix = "rotary_emb.inv_freq";
+  return name.size() >= suffix.size() &&
+         name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
+} // namespace
+
+std::optional<Weights>
+accel::huggingface::readWeights(const std::string &folder,
+                                DiagnosticEngine &diagnostics) {
+  fs::path root(folder);
+  Weights weights;
+  if (isThere(root / singleName)) {
+    auto file =
+        readSafetensorsHeader((root / singleName).string(), diagnostics);
+    if (!file || !addFile(std::move(*file), weights, diagnostics))
+      return std::nullopt;
+    return weights;
+  }
+  if (isThere(root / indexName)) {
+    if (!readIndexed(root, weights, diagnostics))
+      return std::nullopt;
+    return weights;
+  }
+  for (const char *other :
+       {"pytorch_model.bin", "pytorch_model.bin.index.json"})
+    if (isThere(root / other)) {
+      diagnostics.error(
+          notSupportedCode, (root / other).string(),
+          "weights are read from safetensors alone; save the model "
+          "with save_pretrained of transformers to convert them");
+      return std::nullopt;
+    }
+  return weights;
+}
+
+bool accel::huggingface::checkWeights(const Weights &weights,
+                                      const ModelInfo &model,
+                                      const std::string &folder,
+                                      DiagnosticEngine &diagnostics) {
+  std::vector<std::string> missing, surplus;
+  std::set<std::string> known;
+  bool good = true;
+  for (const ParameterInfo &parameter : model.parameters) {
+    std::vector<std::string> names = parameter.aliases;
+    names.insert(names.begin(), parameter.fqn);
+    bool found = false;
+    for (const std::string &name : names) {
+      known.insert(name);
+      auto at = weights.tensors.find(name);
+      if (at == weights.tensors.end())
+        continue;
+      found = true;
+      const SafetensorsFile &file = weights.files[size_t(at->second.first)];
+      const StoredTensor &tensor = file.tensors[size_t(at->second.second)];
+      std::string subject = "tensor '" + name + "'";
+      if (tensor.shape != parameter.shape) {
+        diagnostics.error("weights-mismatch", file.path,
+                          subject + " has shape " + shapeText(tensor.shape) +
+                              ", but config.json makes it " +
+                              shapeText(parameter.shape));
+        return false;
+      }
+      if (tensor.dtype != "F32" && tensor.dtype != "BF16" &&
+          tensor.dtype != "F16") {
+        diagnostics.error("weights-mismatch", file.path,
+                          subject + " has dtype " + tensor.dtype +
+                              "; supported are F32, BF16 and F16");
+        return false;
+      }
+    }
+    if (!found)
+      missing.push_back(parameter.fqn);
+  }
+  if (!missing.empty()) {
+    diagnostics.error("weights-mismatch", folder,
+                      "the weights lack " + std::to_string(missing.size()) +
+                          " of the model's parameters: " + listed(missing));
+    good = false;
+  }
+  for (const auto &[name, place] : weights.tensors)
+    if (!known.count(name) && !isComputedBuffer(name))
+      surplus.push_back(name);
+  if (!surplus.empty())
+    diagnostics.warning("surplus-weights", folder,
+                        "tensors that the model does not have are not read: " +
+                            listed(surplus));
+  return good;
+}
