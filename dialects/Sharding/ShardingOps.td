@@ -117,11 +117,13 @@ def Sharding_UnitOp : Sharding_Op<"unit", [HasParent<"::mlir::ModuleOp">]> {
   let description = [{
     `modules` are the FQNs that the unit was made of, `params` its parameters
     in flat order. Axes name the mesh; each further attribute is a decision.
+    `keep_gathered` marks the units that Accelerate and torch do not reshard
+    after the forward whatever the YAML says: the tail and the root.
   }];
   let arguments = (ins StrAttr:$name, StrArrayAttr:$modules,
                        StrArrayAttr:$params,
                        StrArrayAttr:$shard_axes, StrArrayAttr:$replicate_axes,
-                       Sharding_WrapAttr:$wrap,
+                       Sharding_WrapAttr:$wrap, UnitAttr:$keep_gathered,
                        OptionalAttr<Sharding_PrecisionAttr>:$precision,
                        OptionalAttr<Sharding_ReshardAttr>:$reshard);
   let assemblyFormat = [{

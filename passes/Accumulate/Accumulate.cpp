@@ -1,0 +1,60 @@
+//===- Accumulate.cpp - What is kept between micro-batches -*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Accumulate/Accumulate.h"
+
+#include "dialects/Sharding/Sharding.h"
+
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+using namespace accel;
+
+namespace {
+
+struct AccumulatePass
+    : PassWrapper<AccumulatePass, OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AccumulatePass)
+  StringRef getArgument() const final { return "accumulate"; }
+  StringRef getDescription() const final {
+    return "decide what gradient accumulation keeps between micro-batches";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<sharding::ShardingDialect>();
+  }
+
+  void runOnOperation() override {
+    auto job = sharding::findOnly<sharding::JobOp>(getOperation());
+    auto request = sharding::findRequest(getOperation(), "accumulation");
+    if (!job) {
+      getOperation().emitError("accumulate needs a sharding.job");
+      return signalPassFailure();
+    }
+    int64_t steps = 1;
+    if (request) {
+      auto asked = request.getValue().getAs<IntegerAttr>("steps");
+      if (!asked || asked.getInt() < 1) {
+        request.emitOpError("needs 'steps', at least 1");
+        return signalPassFailure();
+      }
+      steps = asked.getInt();
+    }
+    bool keep = request && request.getValue().get("keep_unsharded");
+    job.setAccumulationAttr(sharding::AccumulationAttr::get(
+        &getContext(), steps,
+        keep ? sharding::AccumulationMode::KeepUnsharded
+             : sharding::AccumulationMode::ReduceEach,
+        request ? request.getBecause()
+                : sharding::BecauseAttr::get(&getContext(),
+                                             "default: one micro-batch a "
+                                             "step")));
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> accel::createAccumulatePass() {
+  return std::make_unique<AccumulatePass>();
+}

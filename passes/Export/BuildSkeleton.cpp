@@ -1,0 +1,243 @@
+//===- BuildSkeleton.cpp - What each rank holds, from the IR --------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Export/BuildSkeleton.h"
+
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Pipeline/JobAttr.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace accel {
+namespace {
+
+std::vector<std::string> strings(ArrayAttr list) {
+  std::vector<std::string> result;
+  for (auto text : list.getAsRange<StringAttr>())
+    result.push_back(text.str());
+  return result;
+}
+
+plan::Decision decision(StringRef what, StringRef where, std::string choice,
+                        sharding::BecauseAttr because) {
+  plan::Decision d;
+  d.what = what.str();
+  d.where = where.str();
+  d.choice = std::move(choice);
+  d.why = because.getWhy().str();
+  if (because.getFile()) {
+    d.file = because.getFile().str();
+    d.line = static_cast<int>(because.getLine());
+    d.column = static_cast<int>(because.getColumn());
+  }
+  return d;
+}
+
+class SkeletonBuilder {
+public:
+  SkeletonBuilder(mlir::ModuleOp module, plan::Plan &plan)
+      : module(module), plan(plan) {}
+
+  LogicalResult run() {
+    auto mesh = sharding::findOnly<sharding::MeshOp>(module);
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    if (!mesh || !job)
+      return module.emitError(
+          "a plan needs a sharding.mesh and a sharding.job");
+    for (auto axis : mesh.getAxes().getAsRange<sharding::AxisAttr>())
+      plan.axes.push_back({axis.getName().str(), axis.getSize()});
+    if (failed(addJob(job)))
+      return failure();
+    for (auto param : module.getOps<sharding::ParamOp>())
+      addParameter(param);
+    for (auto unit : module.getOps<sharding::UnitOp>())
+      if (failed(addUnit(unit)))
+        return failure();
+    for (const plan::Parameter &p : plan.parameters)
+      if (p.unit < 0)
+        return module.emitError()
+               << "parameter '" << p.fqn << "' is in no unit";
+    return success();
+  }
+
+private:
+  LogicalResult addJob(sharding::JobOp job) {
+    if (auto training = job.getTrainingAttr()) {
+      std::string error = jobFromAttr(training, plan.job);
+      if (!error.empty())
+        return job.emitOpError() << "has a bad 'training': " << error;
+    }
+    plan.device = job.getDevice().str();
+    plan.job.microBatch = job.getMicroBatch();
+    plan.job.sequenceLength = job.getSequenceLength();
+    if (plan.job.optimizer.groups.empty())
+      plan.job.optimizer.groups.emplace_back();
+    auto accumulation = job.getAccumulationAttr();
+    auto prefetch = job.getPrefetchAttr();
+    auto update = job.getUpdateAttr();
+    if (!accumulation || !prefetch || !update)
+      return job.emitOpError() << "lacks the decision "
+                               << (!accumulation ? "accumulation"
+                                   : !prefetch   ? "prefetch"
+                                                 : "update");
+    plan.job.accumulation = accumulation.getSteps();
+    plan.decisions.push_back(
+        decision("accumulation", "job",
+                 std::to_string(accumulation.getSteps()) + " x " +
+                     stringifyAccumulationMode(accumulation.getMode()).str(),
+                 accumulation.getBecause()));
+    plan.decisions.push_back(
+        decision("prefetch", "job",
+                 "forward " + std::to_string(prefetch.getForward()) +
+                     ", backward " + std::to_string(prefetch.getBackward()),
+                 prefetch.getBecause()));
+    plan.decisions.push_back(
+        decision("update", "job", stringifyUpdateMode(update.getMode()).str(),
+                 update.getBecause()));
+    if (auto checkpoint = job.getCheckpointAttr())
+      plan.decisions.push_back(
+          decision("checkpoint", "job",
+                   stringifyCheckpointMode(checkpoint.getMode()).str(),
+                   checkpoint.getBecause()));
+    return success();
+  }
+
+  void addParameter(sharding::ParamOp op) {
+    plan::Parameter parameter;
+    parameter.fqn = op.getFqn().str();
+    if (auto aliases = op.getAliases())
+      parameter.aliases = strings(*aliases);
+    parameter.shape = op.getTensorType().getShape().vec();
+    parameter.trainable = !op.getFrozen();
+    parameter.group = static_cast<int>(op.getGroup());
+    switch (op.getInit().getKind()) {
+    case sharding::InitKind::Zeros:
+      parameter.init.kind = plan::Initializer::Kind::Zeros;
+      break;
+    case sharding::InitKind::Ones:
+      parameter.init.kind = plan::Initializer::Kind::Ones;
+      break;
+    case sharding::InitKind::Normal:
+      parameter.init.kind = plan::Initializer::Kind::Normal;
+      parameter.init.stddev = op.getInit().getStddev().getValueAsDouble();
+      break;
+    }
+    index[op.getFqn()] = static_cast<int>(plan.parameters.size());
+    plan.parameters.push_back(std::move(parameter));
+  }
+
+  LogicalResult addUnit(sharding::UnitOp op) {
+    auto precision = op.getPrecisionAttr();
+    if (!precision || !op.getReshardAttr())
+      return op.emitOpError() << "'" << op.getName() << "' lacks the decision "
+                              << (precision ? "reshard" : "precision");
+    plan::Unit unit;
+    unit.name = op.getName().str();
+    unit.shardAxes = strings(op.getShardAxes());
+    unit.replicateAxes = strings(op.getReplicateAxes());
+    unit.storage = *toDType(precision.getStorage());
+    unit.gather = *toDType(precision.getCompute());
+    unit.reduce = *toDType(precision.getReduce());
+    int64_t smallest =
+        std::min({plan::itemSize(unit.storage), plan::itemSize(unit.gather),
+                  plan::itemSize(unit.reduce)});
+    int64_t align = plan::alignmentBytes / smallest;
+    int unitIndex = static_cast<int>(plan.units.size());
+    int64_t offset = 0;
+    unit.trainable = false;
+    for (auto fqn : op.getParams().getAsRange<StringAttr>()) {
+      auto it = index.find(fqn.getValue());
+      if (it == index.end())
+        return op.emitOpError()
+               << "holds '" << fqn.getValue() << "', which is no parameter";
+      plan::Parameter &parameter = plan.parameters[it->second];
+      parameter.unit = unitIndex;
+      parameter.offset = offset;
+      parameter.dtype = unit.storage;
+      unit.trainable |= parameter.trainable;
+      unit.parameters.push_back(it->second);
+      unit.numel += parameter.numel();
+      int64_t end = offset + parameter.numel();
+      offset = (end + align - 1) / align * align;
+      if (!parameter.trainable)
+        continue;
+      if (!unit.groupRanges.empty() &&
+          unit.groupRanges.back().group == parameter.group)
+        unit.groupRanges.back().end = offset;
+      else
+        unit.groupRanges.push_back({parameter.group, parameter.offset, offset});
+    }
+    int64_t chunk = 64 * plan.groupSize(unit.shardAxes);
+    unit.padded = (offset + chunk - 1) / chunk * chunk;
+    if (unit.trainable) {
+      unit.groupRanges.back().end = unit.padded;
+      unit.states = {{"exp_avg", unit.storage}, {"exp_avg_sq", unit.storage}};
+    }
+    addDecisions(op, unit);
+    plan.units.push_back(std::move(unit));
+    return success();
+  }
+
+  void addDecisions(sharding::UnitOp op, const plan::Unit &unit) {
+    auto precision = op.getPrecisionAttr();
+    plan.decisions.push_back(
+        decision("wrap", unit.name,
+                 "unit of " + std::to_string(unit.parameters.size()) +
+                     " parameters, " + std::to_string(unit.numel) + " elements",
+                 op.getWrap().getBecause()));
+    plan.decisions.push_back(
+        decision("precision", unit.name,
+                 std::string("storage ") + plan::toString(unit.storage) +
+                     ", compute " + plan::toString(unit.gather) + ", reduce " +
+                     plan::toString(unit.reduce),
+                 precision.getBecause()));
+    plan.decisions.push_back(
+        decision("reshard", unit.name,
+                 op.getReshardAttr().getAfterForward()
+                     ? "freed after the forward"
+                     : "kept until its last use in the backward",
+                 op.getReshardAttr().getBecause()));
+  }
+
+  mlir::ModuleOp module;
+  plan::Plan &plan;
+  llvm::StringMap<int> index;
+};
+
+} // namespace
+
+std::optional<plan::DType> toDType(Type type) {
+  return llvm::TypeSwitch<Type, std::optional<plan::DType>>(type)
+      .Case([](Float64Type) { return plan::DType::F64; })
+      .Case([](Float32Type) { return plan::DType::F32; })
+      .Case([](BFloat16Type) { return plan::DType::BF16; })
+      .Case([](Float16Type) { return plan::DType::F16; })
+      .Case([](IntegerType t) -> std::optional<plan::DType> {
+        switch (t.getWidth()) {
+        case 1:
+          return plan::DType::I1;
+        case 8:
+          return plan::DType::U8;
+        case 16:
+          return plan::DType::I16;
+        case 32:
+          return plan::DType::I32;
+        case 64:
+          return plan::DType::I64;
+        default:
+          return std::nullopt;
+        }
+      })
+      .Default([](Type) { return std::nullopt; });
+}
+
+LogicalResult buildSkeleton(mlir::ModuleOp module, plan::Plan &plan) {
+  return SkeletonBuilder(module, plan).run();
+}
+
+} // namespace accel

@@ -1,0 +1,313 @@
+//===- Import.cpp - A job and a model as the model phase ------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Pipeline/Import.h"
+
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Pipeline/JobAttr.h"
+#include "passes/Pipeline/ParamRules.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace accel {
+namespace {
+
+class Importer {
+public:
+  Importer(mlir::ModuleOp module, const JobConfig &job, plan::Job &training,
+           const ImportOptions &options, DiagnosticEngine &engine)
+      : module(module), job(job), accelerate(job.accelerate),
+        training(training), options(options), engine(engine),
+        b(OpBuilder::atBlockBegin(module.getBody())) {}
+
+  LogicalResult run() {
+    addMesh();
+    if (failed(markParameters()))
+      return failure();
+    addJob();
+    requestWrap();
+    requestPrecision();
+    requestReshard();
+    requestCheckpoint();
+    request(
+        "prefetch",
+        {b.getNamedAttr("forward",
+                        b.getI64IntegerAttr(options.prefetchForward)),
+         b.getNamedAttr("backward",
+                        b.getI64IntegerAttr(options.prefetchBackward))},
+        plain("default: the next unit is gathered while this one computes"));
+    requestAccumulation();
+    return success();
+  }
+
+private:
+  sharding::BecauseAttr plain(StringRef why) {
+    return sharding::BecauseAttr::get(b.getContext(), why);
+  }
+
+  /// The reason of a setting: its line if it was written, else its `why`.
+  template <typename T>
+  sharding::BecauseAttr because(const Setting<T> &setting, std::string text) {
+    std::string why = setting.why.empty() ? std::move(text) : setting.why;
+    if (setting.key.size() && setting.written())
+      why = setting.key.substr(setting.key.rfind('.') + 1) +
+            (setting.why.empty() ? "" : ": " + setting.why);
+    else if (setting.origin == Origin::Default)
+      why = "default: " + why;
+    if (setting.at.file.empty() || setting.at.line == 0)
+      return plain(why);
+    return sharding::BecauseAttr::get(b.getContext(), why,
+                                      b.getStringAttr(setting.at.file),
+                                      setting.at.line, setting.at.column);
+  }
+
+  template <typename T> mlir::Location location(const Setting<T> &setting) {
+    if (setting.at.file.empty())
+      return module.getLoc();
+    return FileLineColLoc::get(b.getStringAttr(setting.at.file),
+                               setting.at.line, setting.at.column);
+  }
+
+  void request(StringRef what, ArrayRef<NamedAttribute> value,
+               sharding::BecauseAttr because) {
+    mlir::Location loc =
+        because.getFile()
+            ? mlir::Location(FileLineColLoc::get(
+                  because.getFile(), because.getLine(), because.getColumn()))
+            : module.getLoc();
+    sharding::RequestOp::create(b, loc, b.getStringAttr(what),
+                                b.getDictionaryAttr(value), because);
+  }
+
+  void addMesh() {
+    SmallVector<Attribute> axes;
+    for (auto [name, size] : {std::pair<const char *, int64_t>{
+                                  "dp_replicate", accelerate.mesh->dpReplicate},
+                              {"dp_shard", accelerate.mesh->dpShard}})
+      axes.push_back(sharding::AxisAttr::get(b.getContext(), name, size));
+    sharding::MeshOp::create(b, location(accelerate.mesh),
+                             b.getStringAttr("mesh"), b.getArrayAttr(axes));
+  }
+
+  void addJob() {
+    SmallVector<NamedAttribute> anatomy;
+    std::string layer;
+    for (auto op : module.getOps<sharding::ModuleOp>()) {
+      if (op.getFqn() == "model.layers.0")
+        layer = op.getClassName().str();
+      if (op.getFqn() == "model")
+        anatomy.push_back(b.getNamedAttr("base", op.getFqnAttr()));
+      if (op.getFqn() == "model.embed_tokens")
+        anatomy.push_back(b.getNamedAttr("input_embedding", op.getFqnAttr()));
+      if (op.getFqn() == "lm_head")
+        anatomy.push_back(b.getNamedAttr("output_embedding", op.getFqnAttr()));
+    }
+    if (!layer.empty())
+      anatomy.push_back(
+          b.getNamedAttr("no_split", b.getStrArrayAttr({StringRef(layer)})));
+    sharding::JobOp::create(
+        b, module.getLoc(), b.getStringAttr(options.modelName),
+        b.getI64IntegerAttr(options.microBatch),
+        b.getI64IntegerAttr(options.sequenceLength),
+        b.getStringAttr(options.device), sharding::AccumulationAttr(),
+        sharding::PrefetchAttr(), sharding::UpdateAttr(),
+        sharding::CheckpointAttr(), b.getDictionaryAttr(anatomy),
+        jobToAttr(b.getContext(), training));
+  }
+
+  void requestWrap() {
+    bool replicated = accelerate.strategy.value == Strategy::Single ||
+                      accelerate.strategy.value == Strategy::Ddp;
+    int version = replicated                                     ? 0
+                  : accelerate.strategy.value == Strategy::Fsdp1 ? 1
+                                                                 : 2;
+    SmallVector<NamedAttribute> value = {
+        b.getNamedAttr("fsdp_version", b.getI64IntegerAttr(version))};
+    if (replicated)
+      return request(
+          "wrap", value,
+          because(accelerate.distributedType, "parameters are replicated"));
+    value.push_back(b.getNamedAttr(
+        "policy", b.getStringAttr(toString(accelerate.wrapPolicy.value))));
+    const auto *reason = &accelerate.wrapPolicy.at;
+    std::string key = "fsdp_auto_wrap_policy";
+    if (accelerate.wrapClasses.value) {
+      SmallVector<StringRef> classes(accelerate.wrapClasses.value->begin(),
+                                     accelerate.wrapClasses.value->end());
+      value.push_back(b.getNamedAttr("classes", b.getStrArrayAttr(classes)));
+      if (accelerate.wrapClasses.written()) {
+        reason = &accelerate.wrapClasses.at;
+        key = "fsdp_transformer_layer_cls_to_wrap";
+      }
+    }
+    if (accelerate.wrapPolicy.value == WrapPolicy::Size) {
+      value.push_back(b.getNamedAttr(
+          "min_params", b.getI64IntegerAttr(accelerate.minNumParams.value)));
+      if (accelerate.minNumParams.written()) {
+        reason = &accelerate.minNumParams.at;
+        key = "fsdp_min_num_params";
+      }
+    }
+    if (!accelerate.ignoredModules.value.empty())
+      value.push_back(b.getNamedAttr(
+          "ignored_modules", b.getStringAttr(accelerate.ignoredModules.value)));
+    request("wrap", value,
+            reason->file.empty() || reason->line == 0
+                ? plain("default: no wrap policy is set")
+                : sharding::BecauseAttr::get(b.getContext(), key,
+                                             b.getStringAttr(reason->file),
+                                             reason->line, reason->column));
+  }
+
+  Type floatType(plan::DType dtype) {
+    switch (dtype) {
+    case plan::DType::BF16:
+      return b.getBF16Type();
+    case plan::DType::F16:
+      return b.getF16Type();
+    case plan::DType::F64:
+      return b.getF64Type();
+    default:
+      return b.getF32Type();
+    }
+  }
+
+  void requestPrecision() {
+    const PrecisionPolicy &policy = job.precision.value;
+    SmallVector<NamedAttribute> value;
+    if (policy.upcast != Upcast::None)
+      value.push_back(b.getNamedAttr("upcast", b.getUnitAttr()));
+    if (policy.param)
+      value.push_back(
+          b.getNamedAttr("param", TypeAttr::get(floatType(*policy.param))));
+    if (policy.reduce)
+      value.push_back(
+          b.getNamedAttr("reduce", TypeAttr::get(floatType(*policy.reduce))));
+    if (policy.output)
+      value.push_back(
+          b.getNamedAttr("output", TypeAttr::get(floatType(*policy.output))));
+    request("precision", value,
+            because(job.precision, "no mixed precision was asked for"));
+  }
+
+  void requestReshard() {
+    request(
+        "reshard",
+        {b.getNamedAttr("after_forward",
+                        b.getBoolAttr(accelerate.reshardAfterForward.value))},
+        because(accelerate.reshardAfterForward,
+                "parameters are gathered again in the backward"));
+  }
+
+  void requestCheckpoint() {
+    request("checkpoint",
+            {b.getNamedAttr("mode", b.getStringAttr(toString(
+                                        job.activationCheckpointing.value)))},
+            because(job.activationCheckpointing,
+                    "pointwise operators, norms and views are recomputed"));
+  }
+
+  void requestAccumulation() {
+    SmallVector<NamedAttribute> value = {
+        b.getNamedAttr("steps", b.getI64IntegerAttr(options.accumulation))};
+    sharding::BecauseAttr why =
+        plain("default: reducing every micro-batch keeps gradients sharded");
+    if (options.keepUnsharded) {
+      value.push_back(b.getNamedAttr("keep_unsharded", b.getUnitAttr()));
+      why = plain("--accumulation keep_unsharded: one reduction a step, a "
+                  "whole model of gradients on every rank");
+    } else if (options.accumulation == 1) {
+      why = because(job.accumulation, "one micro-batch a step");
+    }
+    request("accumulation", value, why);
+    bool late = training.optimizer.maxGradNorm > 0 || training.lossScaling;
+    request("update", {b.getNamedAttr("at_end", b.getBoolAttr(late))},
+            training.optimizer.maxGradNorm > 0
+                ? because(job.optimizer.maxGradNorm,
+                          "the global gradient norm needs all gradients")
+            : training.lossScaling
+                ? plain("fp16: an overflow anywhere skips the whole step")
+                : plain("nothing needs all gradients at once, so a unit's "
+                        "gradients are freed as soon as it is updated"));
+  }
+
+  /// `trainable` freezes what it does not match; the first optimizer group
+  /// that matches a name gives its rate and decay, group 0 is the rest.
+  LogicalResult markParameters() {
+    SmallVector<sharding::ParamOp> params;
+    std::vector<std::string> names;
+    for (auto param : module.getOps<sharding::ParamOp>()) {
+      params.push_back(param);
+      names.push_back(param.getFqn().str());
+    }
+    std::vector<bool> matches;
+    std::string error;
+    if (!job.trainable.value.empty()) {
+      if (!matchAll(job.trainable.value, /*whole=*/true, names, matches, error))
+        return report(job.trainable, error);
+      if (llvm::none_of(matches, [](bool m) { return m; }))
+        return report(job.trainable, "no parameter matches '" +
+                                         job.trainable.value +
+                                         "': nothing would be trained");
+      for (size_t i = 0; i < params.size(); ++i)
+        if (!matches[i])
+          params[i].setFrozen(true);
+    }
+    std::vector<bool> grouped(params.size(), false);
+    for (auto [g, group] : llvm::enumerate(job.optimizer.groups)) {
+      if (!matchAll(group.match.value, /*whole=*/false, names, matches, error))
+        return report(group.match, error);
+      bool any = false;
+      for (size_t i = 0; i < params.size(); ++i) {
+        if (!matches[i])
+          continue;
+        any = true;
+        if (grouped[i])
+          continue;
+        grouped[i] = true;
+        params[i].setGroup(g + 1);
+      }
+      if (!any)
+        return report(group.match,
+                      "no parameter matches '" + group.match.value + "'");
+    }
+    return success();
+  }
+
+  template <typename T>
+  LogicalResult report(const Setting<T> &setting, std::string message) {
+    Diagnostic diagnostic;
+    diagnostic.code = "bad-regex";
+    diagnostic.file = setting.at.file;
+    diagnostic.line = setting.at.line;
+    diagnostic.column = setting.at.column;
+    diagnostic.key = setting.key;
+    diagnostic.message = std::move(message);
+    diagnostic.hint = "parameters are named like 'model.layers.0.mlp.up_proj."
+                      "weight'";
+    engine.report(std::move(diagnostic));
+    return failure();
+  }
+
+  mlir::ModuleOp module;
+  const JobConfig &job;
+  const AccelerateConfig &accelerate;
+  plan::Job &training;
+  const ImportOptions &options;
+  DiagnosticEngine &engine;
+  OpBuilder b;
+};
+
+} // namespace
+
+LogicalResult importJob(mlir::ModuleOp module, const JobConfig &job,
+                        plan::Job training, const ImportOptions &options,
+                        DiagnosticEngine &engine) {
+  return Importer(module, job, training, options, engine).run();
+}
+
+} // namespace accel

@@ -1,0 +1,40 @@
+//===- Import.h - A job and a model as the model phase ----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Adds to a model's module what the job file and the accelerate YAML say: the
+// mesh, the job, frozen parameters, optimizer groups, and one request per
+// subject that passes decide, each with the line that asked for it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_PIPELINE_IMPORT_H
+#define ACCEL_PASSES_PIPELINE_IMPORT_H
+
+#include "frontends/Job/JobConfig.h"
+#include "runtime/plan/Plan.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace accel {
+
+/// What the command line and the target add to the job.
+struct ImportOptions {
+  std::string modelName;
+  std::string device = "cpu";
+  int64_t microBatch = 1, sequenceLength = 0, accumulation = 1;
+  bool keepUnsharded = false; // accumulate unsharded gradients
+  int64_t prefetchForward = 1, prefetchBackward = 1;
+};
+
+/// Completes `module`; `training` (paths, optimizer, data) is kept for the
+/// plan. Reports what does not fit the model (regular expressions without a
+/// match, malformed ones).
+mlir::LogicalResult importJob(mlir::ModuleOp module, const JobConfig &job,
+                              plan::Job training, const ImportOptions &options,
+                              DiagnosticEngine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_PIPELINE_IMPORT_H

@@ -1,0 +1,80 @@
+//===- Precision.cpp - The dtypes of each unit ------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Precision/Precision.h"
+
+#include "dialects/Sharding/Sharding.h"
+
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace accel;
+
+namespace {
+
+struct PrecisionPass
+    : PassWrapper<PrecisionPass, OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrecisionPass)
+  StringRef getArgument() const final { return "precision"; }
+  StringRef getDescription() const final {
+    return "decide the dtypes of each unit";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<sharding::ShardingDialect>();
+  }
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    auto request = sharding::findRequest(module, "precision");
+    auto asked = [&](StringRef name) -> Type {
+      auto attr =
+          request ? request.getValue().getAs<TypeAttr>(name) : TypeAttr();
+      return attr ? attr.getValue() : Type();
+    };
+    bool upcast = request && request.getValue().get("upcast");
+    auto why = request ? request.getBecause()
+                       : sharding::BecauseAttr::get(
+                             &getContext(),
+                             "default: the dtype of the checkpoint throughout");
+    llvm::StringMap<sharding::ParamOp> params;
+    for (auto param : module.getOps<sharding::ParamOp>())
+      params[param.getFqn()] = param;
+    for (auto unit : module.getOps<sharding::UnitOp>()) {
+      Type storage;
+      bool frozen = false;
+      for (auto fqn : unit.getParams().getAsRange<StringAttr>()) {
+        auto it = params.find(fqn.getValue());
+        if (it == params.end()) {
+          unit.emitOpError()
+              << "holds '" << fqn.getValue() << "', which is no sharding.param";
+          return signalPassFailure();
+        }
+        Type element = it->second.getTensorType().getElementType();
+        frozen = it->second.getFrozen();
+        if (storage && storage != element) {
+          unit.emitOpError()
+              << "mixes parameters of " << storage << " and " << element
+              << "; a unit is one flat buffer of one dtype";
+          return signalPassFailure();
+        }
+        storage = element;
+      }
+      if (upcast && !frozen)
+        storage = Float32Type::get(&getContext());
+      Type compute = asked("param") ? asked("param") : storage;
+      Type reduce = asked("reduce") ? asked("reduce") : storage;
+      Type output = asked("output") ? asked("output") : compute;
+      unit.setPrecisionAttr(sharding::PrecisionAttr::get(
+          &getContext(), storage, compute, reduce, output, why));
+    }
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> accel::createPrecisionPass() {
+  return std::make_unique<PrecisionPass>();
+}

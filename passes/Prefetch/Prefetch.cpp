@@ -1,0 +1,56 @@
+//===- Prefetch.cpp - How far ahead units are gathered -*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Prefetch/Prefetch.h"
+
+#include "dialects/Sharding/Sharding.h"
+
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+using namespace accel;
+
+namespace {
+
+struct PrefetchPass : PassWrapper<PrefetchPass, OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrefetchPass)
+  StringRef getArgument() const final { return "prefetch"; }
+  StringRef getDescription() const final {
+    return "decide how many units are gathered ahead of their use";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<sharding::ShardingDialect>();
+  }
+
+  void runOnOperation() override {
+    auto job = sharding::findOnly<sharding::JobOp>(getOperation());
+    auto request = sharding::findRequest(getOperation(), "prefetch");
+    if (!job) {
+      getOperation().emitError("prefetch needs a sharding.job");
+      return signalPassFailure();
+    }
+    auto depth = [&](StringRef name) -> int64_t {
+      auto asked =
+          request ? request.getValue().getAs<IntegerAttr>(name) : IntegerAttr();
+      return asked ? asked.getInt() : 1;
+    };
+    if (depth("forward") < 0 || depth("backward") < 0) {
+      request.emitOpError("asks for a negative depth");
+      return signalPassFailure();
+    }
+    job.setPrefetchAttr(sharding::PrefetchAttr::get(
+        &getContext(), depth("forward"), depth("backward"),
+        request ? request.getBecause()
+                : sharding::BecauseAttr::get(
+                      &getContext(), "default: the next unit is gathered while "
+                                     "this one computes")));
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> accel::createPrefetchPass() {
+  return std::make_unique<PrefetchPass>();
+}

@@ -1,0 +1,63 @@
+//===- Reshard.cpp - What is freed after the forward ------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Reshard/Reshard.h"
+
+#include "dialects/Sharding/Sharding.h"
+
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+using namespace accel;
+
+namespace {
+
+struct ReshardPass : PassWrapper<ReshardPass, OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReshardPass)
+  StringRef getArgument() const final { return "reshard"; }
+  StringRef getDescription() const final {
+    return "decide which units are freed after the forward";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<sharding::ShardingDialect>();
+  }
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    auto request = sharding::findRequest(module, "reshard");
+    auto asked = request ? request.getValue().getAs<BoolAttr>("after_forward")
+                         : BoolAttr::get(&getContext(), true);
+    if (!asked) {
+      request.emitOpError("needs 'after_forward', true or false");
+      return signalPassFailure();
+    }
+    auto default_ = sharding::BecauseAttr::get(
+        &getContext(),
+        "default: parameters are gathered again in the backward");
+    for (auto unit : module.getOps<sharding::UnitOp>()) {
+      bool after = asked.getValue();
+      sharding::BecauseAttr why = request ? request.getBecause() : default_;
+      if (unit.getShardAxes().empty()) {
+        after = false;
+        why = sharding::BecauseAttr::get(
+            &getContext(), "not sharded: every rank holds the parameters");
+      } else if (unit.getKeepGathered()) {
+        after = false;
+        why = sharding::BecauseAttr::get(
+            &getContext(),
+            "its last use in the forward is next to its first in the "
+            "backward, so a second gather could not be hidden");
+      }
+      unit.setReshardAttr(
+          sharding::ReshardAttr::get(&getContext(), after, why));
+    }
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> accel::createReshardPass() {
+  return std::make_unique<ReshardPass>();
+}

@@ -1,0 +1,89 @@
+//===- BuildProgram.h - From segment calls to a program ---------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The core of `lower-to-schedule`, on plain structs: segment calls and units
+// become programs with buffers, collectives, calls, frees and updates. Here
+// every collective is awaited where it starts; `prefetch` and `overlap` move
+// starts up and awaits down.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_SCHEDULE_BUILDPROGRAM_H
+#define ACCEL_PASSES_SCHEDULE_BUILDPROGRAM_H
+
+#include "runtime/plan/Plan.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace accel::schedule {
+
+/// A tensor that flows between segments.
+struct GraphValue {
+  std::string name;
+  plan::DType dtype = plan::DType::F32;
+  std::vector<int64_t> shape;
+};
+
+/// What an operand of a backward function is bound to.
+struct BackwardOperand {
+  enum class Kind { Input, Output, Saved, Tangent } kind = Kind::Saved;
+  int index = 0; // of the segment's inputs, outputs or saved values
+};
+/// What a result of a backward function is.
+struct BackwardResult {
+  enum class Kind { InputGradient, ParamGradient } kind = Kind::InputGradient;
+  int index = 0; // of the segment's inputs, or of `gradients`
+};
+
+/// One call of a segment in the graph, bound to parameters.
+struct SegmentCall {
+  std::string path;
+  std::string evalFunction;         // forward alone, nothing saved
+  std::string forwardFunction;      // outputs, then saved values
+  std::string backwardFunction;     // empty: nothing to differentiate
+  std::vector<int> inputs, outputs; // Graph::values
+  int numSaved = 0;
+  std::vector<plan::ParamRef> evalParams, forwardParams, backwardParams;
+  std::vector<BackwardOperand> backwardOperands; // without parameters
+  std::vector<BackwardResult> backwardResults;   // without param gradients
+  std::vector<plan::ParamRef> gradients; // parameters that get a gradient
+};
+
+struct Graph {
+  std::vector<GraphValue> values;
+  std::vector<int> inputs; // values: input_ids, labels, ...
+  int loss = -1;
+  std::vector<SegmentCall> calls;
+};
+
+struct UnitPolicy {
+  bool reshardAfterForward = true;
+};
+
+struct BuildOptions {
+  std::vector<UnitPolicy> units; // one per plan unit
+  int64_t accumulation = 1;
+  bool keepUnsharded = false; // gradients stay unsharded between micro-batches
+  bool updateInline = false;  // update a unit as soon as it is reduced
+  bool clip = false;          // a GradNorm step before the updates
+  std::string reduceScatter = "direct"; // algorithm
+};
+
+/// Index in Plan::functions of a function whose i-th gradient is accumulated
+/// or written; `exportFunction` makes it when it is first asked for.
+using FunctionProvider = std::function<int(
+    const std::string &name, const std::vector<bool> &accumulate)>;
+
+/// Appends the programs of an optimizer step and, with `eval`, the forward-only
+/// one; fills Plan::step and Plan::eval. Returns an error sentence, or "".
+std::string buildPrograms(plan::Plan &plan, const Graph &graph,
+                          const BuildOptions &options,
+                          const FunctionProvider &function);
+
+} // namespace accel::schedule
+
+#endif // ACCEL_PASSES_SCHEDULE_BUILDPROGRAM_H
