@@ -1,0 +1,210 @@
+"""Modules, parameters, initial values and ties equal transformers' own.
+
+names_cases.py looks at the plan; this compares what config.json alone makes
+(hf-dump, a test binary) with the model that transformers builds on the meta
+device: module tree with classes, parameters in order, ties, the standard
+deviation of fresh weights, and that both sides refuse the same mistakes.
+
+  test/parity/hf_names.py [--hf-dump PATH]
+"""
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+BASE = dict(model_type="llama", vocab_size=97, hidden_size=48,
+            intermediate_size=80, num_hidden_layers=2, num_attention_heads=6,
+            num_key_value_heads=2, max_position_embeddings=256)
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
+              high_freq_factor=4.0, original_max_position_embeddings=64)
+
+
+def variant(**changes):
+    return {k: v for k, v in {**BASE, **changes}.items() if v != "absent"}
+
+
+ACCEPTED = {
+    "plain": variant(),
+    "one head": variant(num_attention_heads=1, num_key_value_heads=1),
+    "multi-head by absence": variant(num_key_value_heads="absent"),
+    "multi-head by null": variant(num_key_value_heads=None),
+    "attention bias": variant(attention_bias=True),
+    "MLP bias": variant(mlp_bias=True),
+    "tied": variant(tie_word_embeddings=True),
+    "tied with biases": variant(tie_word_embeddings=True, mlp_bias=True,
+                                attention_bias=True),
+    "head_dim": variant(head_dim=10),
+    "head_dim null": variant(head_dim=None),
+    "padding": variant(pad_token_id=3),
+    "padding from the end": variant(pad_token_id=-1),
+    "initializer_range": variant(initializer_range=0.1),
+    "initializer_range 0": variant(initializer_range=0.0),
+    "llama 3.1": variant(rope_scaling=LLAMA3, rope_theta=500000.0),
+    "llama 3.1, new": variant(rope_parameters={**LLAMA3,
+                                               "rope_theta": 500000.0}),
+    "linear": variant(rope_scaling={"type": "linear", "factor": 2.0}),
+    "swish": variant(hidden_act="swish"),
+    "architectures": variant(architectures=["LlamaForCausalLM"]),
+    "mistral": variant(model_type="mistral", sliding_window=None),
+    "mistral head_dim": variant(model_type="mistral", sliding_window=None,
+                                hidden_size=50, head_dim=12),
+    "mistral default heads": variant(model_type="mistral", hidden_size=64,
+                                     num_key_value_heads="absent",
+                                     num_attention_heads=16,
+                                     sliding_window=None),
+    "mistral tied": variant(model_type="mistral", sliding_window=None,
+                            tie_word_embeddings=True),
+    "qwen2": variant(model_type="qwen2"),
+    "qwen2 tied": variant(model_type="qwen2", tie_word_embeddings=True),
+    "qwen2 ignored bias": variant(model_type="qwen2", attention_bias=True),
+    "qwen2 window off": variant(model_type="qwen2", use_sliding_window=False,
+                                sliding_window=128, max_window_layers=0),
+    "qwen2 window above": variant(model_type="qwen2", use_sliding_window=True,
+                                  sliding_window=128, max_window_layers=2),
+    "qwen3": variant(model_type="qwen3"),
+    "qwen3 head_dim": variant(model_type="qwen3", head_dim=8),
+    "qwen3 bias": variant(model_type="qwen3", attention_bias=True),
+    "qwen3 layer types": variant(model_type="qwen3",
+                                 layer_types=["full_attention"] * 2),
+}
+# Every size left to the classes' defaults, but few layers.
+for family in ("llama", "qwen2", "qwen3"):
+    ACCEPTED[f"{family} defaults"] = {"model_type": family,
+                                      "num_hidden_layers": 1}
+ACCEPTED["mistral defaults"] = {"model_type": "mistral",
+                                "num_hidden_layers": 1, "sliding_window": None}
+
+# transformers fails on these too, at the latest when it builds the model.
+REFUSED = {
+    "heads that do not divide": variant(num_attention_heads=5,
+                                        num_key_value_heads=1),
+    "a size in words": variant(hidden_size="48"),
+    "a fractional size": variant(hidden_size=48.5),
+    "a negative size": variant(hidden_size=-48),
+    "padding outside": variant(pad_token_id=97),
+    "no model type": variant(model_type="absent"),
+    "bias in words": variant(attention_bias="yes"),
+    "odd head_dim": variant(head_dim=7),
+}
+
+
+def described(transformers, torch, folder):
+    """What transformers makes, in hf-dump's lines."""
+    config = transformers.AutoConfig.from_pretrained(folder)
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(config)
+    model.tie_weights()
+    lines = [("module", name, type(module).__name__)
+             for name, module in model.named_modules()]
+    owners, aliases = {}, {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        first = owners.setdefault(id(parameter), name)
+        if first != name:
+            aliases.setdefault(first, []).append(name)
+    for name, parameter in model.named_parameters():
+        lines.append(("param", name, tuple(parameter.shape),
+                      tuple(aliases.get(name, []))))
+    return lines
+
+
+def dumped(binary, folder):
+    """(exit code, lines, initializers, stderr) of hf-dump."""
+    done = subprocess.run([binary, folder], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60,
+                          check=False)
+    lines, inits = [], {}
+    for line in done.stdout.splitlines():
+        fields = line.split("\t")
+        if fields[0] == "module":
+            lines.append(tuple(fields))
+        else:
+            shape = tuple(int(s) for s in fields[2].split(","))
+            inits[fields[1]] = (fields[3], float(fields[4]))
+            lines.append(("param", fields[1], shape, tuple(fields[5].split())))
+    return done.returncode, lines, inits, done.stderr
+
+
+def check_initial_values(transformers, torch, folder, inits):
+    """Fresh weights have the distribution that hf-dump names."""
+    config = transformers.AutoConfig.from_pretrained(folder)
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    for name, parameter in model.named_parameters():
+        kind, stddev = inits[name]
+        value = parameter.detach().float()
+        if kind != "normal":
+            expected = 1.0 if kind == "ones" else 0.0
+            if not bool((value == expected).all()):
+                return f"{name} is not all {expected}"
+            continue
+        if name == "model.embed_tokens.weight" and \
+                config.pad_token_id is not None:
+            continue  # one row is zero
+        # The sample deviation of n normal values is off by 1/sqrt(2n).
+        bound = 5.0 / math.sqrt(2 * value.numel())
+        if abs(value.std().item() / stddev - 1) > bound:
+            return f"{name} has deviation {value.std().item()}, not {stddev}"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--hf-dump", default=os.path.join(
+        ROOT, "build", "bin", "hf-dump"))
+    binary = parser.parse_args().hf_dump
+    import torch
+    import transformers
+    transformers.logging.set_verbosity_error()
+    failures = []
+
+    def compare(name, folder, small):
+        code, got, inits, text = dumped(binary, folder)
+        if code != 0:
+            failures.append(f"{name}: exit code {code}: {text}")
+            return
+        expected = described(transformers, torch, folder)
+        for mine, theirs in zip(got, expected):
+            if mine != theirs:
+                failures.append(f"{name}: {mine}, transformers has {theirs}")
+                return
+        if len(got) != len(expected):
+            failures.append(f"{name}: {len(got)} lines, not {len(expected)}")
+        elif small:
+            problem = check_initial_values(transformers, torch, folder, inits)
+            if problem:
+                failures.append(f"{name}: {problem}")
+
+    configs = os.path.join(HERE, "configs")
+    for name in sorted(os.listdir(configs)):
+        compare(name, os.path.join(configs, name), small=False)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, config in {**ACCEPTED, **REFUSED}.items():
+            with open(os.path.join(folder, "config.json"), "w",
+                      encoding="utf-8") as f:
+                json.dump(config, f)
+            if name in ACCEPTED:
+                compare(name, folder, small="hidden_size" in config)
+                continue
+            code, _, _, text = dumped(binary, folder)
+            if code != 1 or text.count("error:") != 1:
+                failures.append(f"{name}: exit code {code}: {text}")
+            try:
+                described(transformers, torch, folder)
+                failures.append(f"{name}: transformers accepts it")
+            except Exception:  # of whatever class transformers raises
+                pass
+    for failure in failures:
+        print("FAIL", failure)
+    total = len(os.listdir(configs)) + len(ACCEPTED) + len(REFUSED)
+    print(f"{total - len(failures)} passed, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
