@@ -91,7 +91,7 @@ def predicted_to_the_byte(**options):
         log = harness.execute(context, context.path("plan.json"), ranks,
                               context.path("run.jsonl"))
         measured = max(line["peak_bytes"] for line in log)
-        predicted = plan["predicted"]["peak_bytes"]
+        predicted = plan["predicted"]["memory"]["peak_bytes"]
         check(abs(predicted - measured) <= 0.01 * measured,
               f"predicted {predicted} bytes, measured {measured}")
         return f"predicted {predicted}, measured {measured}"

@@ -40,7 +40,7 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32, **options):
     expected = expected_weights(context)
     text += f", weights {harness.compare_weights(final, expected, weights):.1e}"
     measured = max(line["peak_bytes"] for line in got)
-    predicted = plan["predicted"]["peak_bytes"]
+    predicted = plan["predicted"]["memory"]["peak_bytes"]
     check(abs(measured - predicted) <= 0.01 * measured,
           f"predicted peak {predicted} bytes, measured {measured}")
     text += f", peak {predicted / measured:.4f}"

@@ -16,14 +16,11 @@ def units_by_accelerate(context, path, folder):
 
 def planned_units(plan):
     """FQNs by unit, for the units that are sharded."""
-    names = [p["fqn"] for p in plan["parameters"]]
-    units = []
-    for unit in plan["units"]:
-        if not unit.get("shard_axes"):
-            continue
-        units.append(sorted(p if isinstance(p, str) else names[p]
-                            for p in unit["parameters"]))
-    return units
+    units = {unit["name"]: [] for unit in plan["units"] if unit["shard_axes"]}
+    for parameter in plan["parameters"]:
+        if parameter["unit"] in units:
+            units[parameter["unit"]].append(parameter["fqn"])
+    return [sorted(names) for names in units.values()]
 
 
 def case(model="gqa", fails=False, version=2, **fsdp):

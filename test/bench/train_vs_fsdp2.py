@@ -1,0 +1,142 @@
+"""accel-run against PyTorch FSDP2 eager, the same job, interleaved.
+
+  train_vs_fsdp2.py [--case A|B|both] [--rounds N] [--build-dir DIR]
+
+A: 2 x 512 tokens a rank (compute-bound). B: 1 x 128 (communication-bound).
+27.4 M parameters, 2 Gloo ranks, one thread each. The reference is set up with
+care: fused AdamW; embedding, each layer and [norm, head] as units. Rounds
+alternate between the two, so that a machine that drifts hits both; each ratio
+is the median over rounds of that round's ratio. The tensor peak of FSDP2 is
+counted in a run of its own (test/parity/counting_allocator.cpp).
+"""
+import argparse
+import glob
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+BENCH = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(BENCH))
+PARITY = os.path.join(ROOT, "test", "parity")
+sys.path[:0] = [BENCH, PARITY]
+import harness  # noqa: E402
+import jobs  # noqa: E402
+import watch  # noqa: E402
+
+MODEL = jobs.variant(vocab_size=4096, hidden_size=512, intermediate_size=1376,
+                     num_hidden_layers=8, num_attention_heads=8,
+                     num_key_value_heads=4, max_position_embeddings=1024)
+# name: (sequence length, micro-batch, steps, warm-up steps, target ratios)
+CASES = {
+    "A": (512, 2, 12, 3, {"tokens_per_s": 1.15, "peak_bytes": 0.75,
+                          "rss": 0.45}),
+    "B": (128, 1, 40, 5, {"tokens_per_s": 1.5, "peak_bytes": 0.95,
+                          "rss": 0.45}),
+}
+RANKS = 2
+
+
+def counting_library(build):
+    """Compiles the counting allocator once; its path."""
+    source = os.path.join(PARITY, "counting_allocator.cpp")
+    library = os.path.join(build, "bench", "libaccel_count.so")
+    if os.path.exists(library) and \
+            os.path.getmtime(library) >= os.path.getmtime(source):
+        return library
+    torch = glob.glob(os.path.join(ROOT, ".venv", "lib", "python3*",
+                                   "site-packages", "torch"))[0]
+    os.makedirs(os.path.dirname(library), exist_ok=True)
+    subprocess.run(["g++", "-O2", "-std=c++20", "-shared", "-fPIC",
+                    f"-I{torch}/include", source, "-o", library,
+                    f"-L{torch}/lib", "-lc10", f"-Wl,-rpath,{torch}/lib"],
+                   check=True)
+    return library
+
+
+def bench(name, rounds, build):
+    length, batch, steps, warm, targets = CASES[name]
+    folder = os.path.join(build, "bench", name)
+    job_path = os.path.join(folder, "job.yaml")
+    jobs.make_job(folder, MODEL, ranks=RANKS, steps=steps,
+                  sequence_length=length, micro_batch=batch, lr=1e-3)
+    plan_path = os.path.join(folder, "plan.json")
+    context = harness.Context(build, folder)
+    plan = harness.plan(context, job_path, plan_path)
+    environment = harness.clean_environment()
+    reference = [sys.executable, os.path.join(PARITY, "fsdp2.py"), job_path]
+    log = os.path.join(folder, "fsdp2.jsonl")
+    # Three steps: the peak is the same in each from the second on.
+    counted = watch.job([*reference, "--log", log, "--steps", "5",
+                         "--count-memory", counting_library(build)],
+                        log, RANKS, 1, 600, environment)
+    results = []
+    for number in range(rounds):
+        theirs = watch.job([*reference, "--log", log], log, RANKS, warm, 1200,
+                           environment)
+        theirs["peak_bytes"] = counted["peak_bytes"]
+        own_log = os.path.join(folder, "accel.jsonl")
+        ours = watch.job([context.binary("accel-run"), plan_path, "--nproc",
+                          str(RANKS), "--log", own_log], own_log, RANKS, warm,
+                         1200, environment)
+        results.append((ours, theirs))
+        print(f"{name} round {number + 1} of {rounds}: "
+              f"accel-run {ours['step_s'] * 1e3:.0f} ms a step, "
+              f"FSDP2 {theirs['step_s'] * 1e3:.0f} ms", flush=True)
+    return report(name, plan, results, targets)
+
+
+def report(name, plan, results, targets):
+    length, batch = CASES[name][:2]
+    print(f"\ncase {name}: {batch} x {length} tokens a rank, {RANKS} ranks")
+    print(f"{'':26}{'accel-run':>14}{'FSDP2':>14}{'ratio':>9}{'target':>9}")
+    rows = [("tokens_per_s", "tokens/s", 1), ("step_s", "ms a step", 1e3),
+            ("cpu_s", "CPU ms a step and rank", 1e3),
+            ("peak_bytes", "tensor peak, MiB", 2**-20),
+            ("rss", "peak RSS, MiB", 2**-20),
+            ("faults", "page faults a step, rank", 1)]
+    summary = {}
+    for key, title, scale in rows:
+        ours = statistics.median(r[0][key] for r in results)
+        theirs = statistics.median(r[1][key] for r in results)
+        ratio = statistics.median(r[0][key] / max(r[1][key], 1e-9)
+                                  for r in results)
+        target = targets.get(key)
+        print(f"{title:26}{ours * scale:14.1f}{theirs * scale:14.1f}"
+              f"{ratio:9.3f}{target if target else '':>9}")
+        summary[key] = {"accel_run": ours, "fsdp2": theirs, "ratio": ratio,
+                        "target": target}
+    ours, theirs = results[-1]
+    worst = max(harness.relative(a, b)
+                for a, b in zip(ours["losses"], theirs["losses"]))
+    predicted = plan["predicted"]["memory"]["peak_bytes"]
+    print(f"losses: {'bit-equal' if worst == 0 else f'within {worst:.1e}'} over "
+          f"{len(ours['losses'])} steps ({ours['losses'][0]:.3f} to "
+          f"{ours['losses'][-1]:.3f})")
+    print(f"predicted peak {predicted} bytes, measured {ours['peak_bytes']} "
+          f"({predicted / max(1, ours['peak_bytes']) - 1:+.3%})\n", flush=True)
+    summary["loss_difference"] = worst
+    summary["predicted_peak_bytes"] = predicted
+    return summary
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--case", choices=[*CASES, "both"], default="both")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--build-dir", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--json", help="write the figures to this file")
+    args = parser.parse_args()
+    names = list(CASES) if args.case == "both" else [args.case]
+    figures = {name: bench(name, args.rounds, args.build_dir)
+               for name in names}
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as f:
+            json.dump(figures, f, indent=1)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
