@@ -47,12 +47,14 @@ int64_t alignedBytes(int64_t bytes);
 struct Axis {
   std::string name; // dp_replicate, dp_shard, (cp, tp, pp later)
   int64_t size = 1;
+  bool operator==(const Axis &) const = default;
 };
 
 /// How a parameter gets its first value when no weights are read.
 struct Initializer {
   enum class Kind { Normal, Ones, Zeros } kind = Kind::Zeros;
   double stddev = 0.0; // Normal only; mean is 0
+  bool operator==(const Initializer &) const = default;
 };
 
 struct Parameter {
@@ -66,20 +68,32 @@ struct Parameter {
   int64_t offset = 0; // elements, in the unit's flat buffer
   Initializer init;
   int64_t numel() const;
+  bool operator==(const Parameter &) const = default;
+};
+
+/// A tensor of the model that is not trained; persistent ones are part of the
+/// checkpoint. Every rank holds all of it.
+struct Buffer {
+  std::string fqn; // as named_buffers() spells it
+  std::vector<int64_t> shape;
+  DType dtype = DType::F32;
+  bool persistent = false;
+  bool operator==(const Buffer &) const = default;
 };
 
 /// One optimizer state of a unit: "exp_avg", "exp_avg_sq".
 struct State {
   std::string name;
   DType dtype = DType::F32;
+  bool operator==(const State &) const = default;
 };
 
 /// Parameters that are stored, gathered and reduced together, as one flat
 /// buffer of `padded` elements; rank i of the shard group keeps elements
 /// [i * padded / n, (i + 1) * padded / n).
 struct Unit {
-  std::string name; // FQN of the module, "" is the root unit
-  std::vector<std::string> shardAxes;     // empty: every rank holds all of it
+  std::string name;                   // FQN of the module, "" is the root unit
+  std::vector<std::string> shardAxes; // empty: every rank holds all of it
   std::vector<std::string> replicateAxes; // gradients are all-reduced over them
   DType storage = DType::F32; // the flat shard and its gradient shard
   DType gather = DType::F32;  // the gathered buffer, and compute
@@ -93,8 +107,10 @@ struct Unit {
   struct GroupRange {
     int group = 0;
     int64_t begin = 0, end = 0;
+    bool operator==(const GroupRange &) const = default;
   };
   std::vector<GroupRange> groupRanges;
+  bool operator==(const Unit &) const = default;
 };
 
 //===----------------------------------------------------------------------===//
@@ -108,6 +124,7 @@ struct Slot {
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
   int base = -1; // Function::slots; own index if not a view
+  bool operator==(const Slot &) const = default;
 };
 
 /// One argument of an operator, in the order of its ATen schema.
@@ -129,6 +146,7 @@ struct Arg {
   double floatValue = 0;
   std::vector<int64_t> ints; // Ints, Bools, Tensors (slots)
   DType dtype = DType::F32;
+  bool operator==(const Arg &) const = default;
 };
 
 /// One operator call. `op` is "aten::mm" or "aten::mm.out" (name.overload).
@@ -145,6 +163,7 @@ struct Instruction {
   double flops = 0;           // for the time model
   double movedBytes = 0;      // read and written, for the time model
   std::string where;          // module path with `*`, for traces and messages
+  bool operator==(const Instruction &) const = default;
 };
 
 struct Function {
@@ -159,6 +178,7 @@ struct Function {
   std::vector<Instruction> instructions;
   /// Own storage of slot `i` in bytes (aligned); 0 for a view.
   int64_t slotBytes(int i) const;
+  bool operator==(const Function &) const = default;
 };
 
 //===----------------------------------------------------------------------===//
@@ -186,14 +206,19 @@ struct Value {
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
   int64_t bytes = 0; // aligned; 0 if it shares the storage of `alias`
-  int alias = -1;    // Program::values
+  int alias = -1;    // Program::values: the owner, which has no alias itself
+  bool operator==(const Value &) const = default;
 };
+
+/// What `bytes` is unless the value is a part of a larger storage.
+int64_t defaultBytes(const Value &value);
 
 /// A parameter as a call's argument: a view of the unit's gathered buffer, or
 /// of its shard where the unit is neither sharded nor cast.
 struct ParamRef {
   int unit = -1;
   int parameter = -1; // Plan::parameters; unit and FQN in plan.json
+  bool operator==(const ParamRef &) const = default;
 };
 
 /// Where a call leaves a parameter's gradient.
@@ -201,6 +226,7 @@ struct GradRef {
   int unit = -1;
   int parameter = -1;
   bool accumulate = false; // add instead of write; part of the function too
+  bool operator==(const GradRef &) const = default;
 };
 
 enum class StepKind {
@@ -215,6 +241,9 @@ enum class StepKind {
   Optimizer,     // unit: update its shard from its ShardGradient
 };
 const char *toString(StepKind kind);
+/// Where a step of this kind runs unless it says otherwise: gathers on Gather,
+/// reductions on Reduce, all else on Compute.
+Stream defaultStream(StepKind kind);
 
 /// Starts of collectives give a timepoint that exactly one Await takes. Steps
 /// of one stream run in order; others only wait where they await.
@@ -223,18 +252,19 @@ struct Step {
   Stream stream = Stream::Compute;
   int unit = -1;
   Role role = Role::Gathered;
-  int timepoint = -1;      // started or awaited
-  bool accumulate = false; // ReduceScatter: add to ShardGradient
+  int timepoint = -1;            // started or awaited
+  bool accumulate = false;       // ReduceScatter: add to ShardGradient
   std::vector<std::string> axes; // collectives: the group, as mesh axes
-  std::string algorithm;   // ReduceScatter: "direct" or "all_to_all"
-  int function = -1;       // Call: Plan::functions
-  std::vector<int> inputs; // Call: values
-  std::vector<bool> consumed; // Call: input i is given up to the function
+  std::string algorithm;         // ReduceScatter: "direct" or "all_to_all"
+  int function = -1;             // Call: Plan::functions
+  std::vector<int> inputs;       // Call: values
+  std::vector<bool> consumed;    // Call: input i is given up to the function
   std::vector<ParamRef> params;
   std::vector<GradRef> gradients;
   std::vector<int> outputs; // Call: values (-1: dropped)
   std::vector<int> values;  // Free
   std::string where;        // module path, or what it is for
+  bool operator==(const Step &) const = default;
 };
 
 /// One kind of micro-batch. `inputs` are the values that the runtime binds
@@ -248,6 +278,7 @@ struct Program {
   std::vector<Step> steps;
   int64_t peakBytes = 0; // predicted, own buffers without workspaces
   int peakStep = -1;
+  bool operator==(const Program &) const = default;
 };
 
 //===----------------------------------------------------------------------===//
@@ -257,18 +288,21 @@ struct Program {
 struct OptimizerGroup {
   double lr = 1e-3;
   double weightDecay = 0.01;
+  bool operator==(const OptimizerGroup &) const = default;
 };
 struct Optimizer {
   std::string name = "adamw";
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double maxGradNorm = 0.0; // 0: no clipping
   std::vector<OptimizerGroup> groups;
+  bool operator==(const Optimizer &) const = default;
 };
 struct Schedule {
   int64_t steps = 0;
   int64_t warmupSteps = 0;
   std::string decay = "constant"; // constant, linear, cosine
   double minLr = 0.0;
+  bool operator==(const Schedule &) const = default;
 };
 /// Where samples come from; paths are absolute or relative to the plan file.
 struct Data {
@@ -278,14 +312,16 @@ struct Data {
   std::string dtype = "uint16";
   bool shuffle = false;
   int64_t seed = 0;
+  bool operator==(const Data &) const = default;
 };
 struct Checkpoint {
   std::string dir; // empty: nothing is written
   int64_t every = 0, keep = 0;
   std::string stateDict = "sharded"; // or full
+  bool operator==(const Checkpoint &) const = default;
 };
 struct Job {
-  std::string modelName, modelPath; // HF folder with config.json
+  std::string modelName, modelPath;     // HF folder with config.json
   std::vector<std::string> weightFiles; // safetensors to start from, or empty
   int64_t seed = 0;
   std::string precision = "no"; // no, bf16, fp16
@@ -296,6 +332,7 @@ struct Job {
   Data data, evalData;
   int64_t evalEvery = 0, evalBatches = 0;
   Checkpoint checkpoint;
+  bool operator==(const Job &) const = default;
 };
 
 /// One line of "why": `where` is a unit, parameter or "job".
@@ -304,11 +341,13 @@ struct Decision {
   std::string file; // of the YAML line that caused it; empty: a default
   int line = 0, column = 0;
   std::vector<std::string> alternatives;
+  bool operator==(const Decision &) const = default;
 };
 
 struct Breakdown { // bytes at the peak; sums to peakBytes
   int64_t parameters = 0, gradients = 0, optimizer = 0, activations = 0,
           logits = 0, gathered = 0, buffers = 0;
+  bool operator==(const Breakdown &) const = default;
 };
 struct Predicted {
   int64_t peakBytes = 0;       // own buffers and workspaces
@@ -322,6 +361,7 @@ struct Predicted {
   double stepSeconds = 0, computeSeconds = 0, exposedCommSeconds = 0;
   double tokensPerSecond = 0;
   bool hasTime = false;
+  bool operator==(const Predicted &) const = default;
 };
 
 struct Plan {
@@ -333,6 +373,7 @@ struct Plan {
   std::vector<Axis> axes;
   std::vector<OptimizerGroup> groups() const { return job.optimizer.groups; }
   std::vector<Parameter> parameters;
+  std::vector<Buffer> buffers;
   std::vector<Unit> units;
   std::vector<Function> functions;
   std::vector<Program> programs;
@@ -347,6 +388,7 @@ struct Plan {
   /// Product of the sizes of `axes`.
   int64_t groupSize(const std::vector<std::string> &axes) const;
   int64_t shardRanks(const Unit &unit) const;
+  bool operator==(const Plan &) const = default;
 };
 
 /// Elements that one rank keeps of `unit`.

@@ -39,11 +39,11 @@ struct StepMemory {
 
 struct ProgramTimeline {
   std::vector<StepMemory> steps;
-  int peakStep = -1;           // of peakTotalBytes
-  int64_t peakBytes = 0;       // own buffers
-  int64_t peakTotalBytes = 0;  // with workspaces
-  int64_t endBytes = 0;        // after the last step
-  Breakdown breakdown;         // at peakStep; sums to peakTotalBytes
+  int peakStep = -1;          // of peakTotalBytes
+  int64_t peakBytes = 0;      // own buffers
+  int64_t peakTotalBytes = 0; // with workspaces
+  int64_t endBytes = 0;       // after the last step
+  Breakdown breakdown;        // at peakStep; sums to peakTotalBytes
 };
 
 /// Bytes that live between steps: shards and optimizer states.

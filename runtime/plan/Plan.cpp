@@ -1,0 +1,202 @@
+//===- Plan.cpp - The plan artifact ---------------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/plan/Plan.h"
+
+#include <cstdlib>
+#include <limits>
+
+namespace accel::plan {
+
+namespace {
+constexpr int64_t maxInt64 = std::numeric_limits<int64_t>::max();
+
+/// Products of sizes saturate: a hostile plan must not wrap around to a small
+/// buffer. `verify` refuses sizes long before this limit.
+int64_t saturatingMul(int64_t a, int64_t b) {
+  int64_t result;
+  return __builtin_mul_overflow(a, b, &result) ? maxInt64 : result;
+}
+
+int64_t product(const std::vector<int64_t> &shape) {
+  int64_t n = 1;
+  for (int64_t dim : shape) {
+    if (dim == 0)
+      return 0;
+    n = saturatingMul(n, dim);
+  }
+  return n;
+}
+
+constexpr const char *dtypeNames[] = {"f64", "f32", "bf16", "f16", "i64",
+                                      "i32", "i16", "u8",   "i1"};
+} // namespace
+
+int64_t itemSize(DType dtype) {
+  switch (dtype) {
+  case DType::F64:
+  case DType::I64:
+    return 8;
+  case DType::F32:
+  case DType::I32:
+    return 4;
+  case DType::BF16:
+  case DType::F16:
+  case DType::I16:
+    return 2;
+  case DType::U8:
+  case DType::I1:
+    return 1;
+  }
+  std::abort();
+}
+
+const char *toString(DType dtype) {
+  return dtypeNames[static_cast<int>(dtype)];
+}
+
+std::optional<DType> parseDType(const std::string &text) {
+  for (int i = 0; i <= static_cast<int>(DType::I1); ++i)
+    if (text == dtypeNames[i])
+      return static_cast<DType>(i);
+  return std::nullopt;
+}
+
+int64_t alignedBytes(int64_t bytes) {
+  if (bytes > maxInt64 - alignmentBytes)
+    return maxInt64 / alignmentBytes * alignmentBytes;
+  return (bytes + alignmentBytes - 1) / alignmentBytes * alignmentBytes;
+}
+
+int64_t Parameter::numel() const { return product(shape); }
+
+int64_t Function::slotBytes(int i) const {
+  const Slot &slot = slots[i];
+  if (slot.base != i && slot.base >= 0)
+    return 0;
+  return alignedBytes(saturatingMul(product(slot.shape), itemSize(slot.dtype)));
+}
+
+int64_t defaultBytes(const Value &value) {
+  if (value.alias >= 0)
+    return 0;
+  return alignedBytes(
+      saturatingMul(product(value.shape), itemSize(value.dtype)));
+}
+
+const char *toString(Role role) {
+  switch (role) {
+  case Role::Gathered:
+    return "gathered";
+  case Role::Gradient:
+    return "gradient";
+  case Role::Receive:
+    return "receive";
+  case Role::ShardGradient:
+    return "shard_gradient";
+  }
+  std::abort();
+}
+
+const char *toString(Stream stream) {
+  switch (stream) {
+  case Stream::Compute:
+    return "compute";
+  case Stream::Gather:
+    return "gather";
+  case Stream::Reduce:
+    return "reduce";
+  }
+  std::abort();
+}
+
+const char *toString(StepKind kind) {
+  switch (kind) {
+  case StepKind::Alloc:
+    return "alloc";
+  case StepKind::Free:
+    return "free";
+  case StepKind::AllGather:
+    return "all_gather";
+  case StepKind::ReduceScatter:
+    return "reduce_scatter";
+  case StepKind::AllReduce:
+    return "all_reduce";
+  case StepKind::Await:
+    return "await";
+  case StepKind::Call:
+    return "call";
+  case StepKind::GradNorm:
+    return "grad_norm";
+  case StepKind::Optimizer:
+    return "optimizer";
+  }
+  std::abort();
+}
+
+Stream defaultStream(StepKind kind) {
+  switch (kind) {
+  case StepKind::AllGather:
+    return Stream::Gather;
+  case StepKind::ReduceScatter:
+  case StepKind::AllReduce:
+    return Stream::Reduce;
+  default:
+    return Stream::Compute;
+  }
+}
+
+int64_t Plan::ranks() const {
+  int64_t n = 1;
+  for (const Axis &axis : axes)
+    n = saturatingMul(n, axis.size);
+  return n;
+}
+
+int64_t Plan::axisSize(const std::string &name) const {
+  for (const Axis &axis : axes)
+    if (axis.name == name)
+      return axis.size;
+  return 1;
+}
+
+int64_t Plan::groupSize(const std::vector<std::string> &names) const {
+  int64_t n = 1;
+  for (const std::string &name : names)
+    n = saturatingMul(n, axisSize(name));
+  return n;
+}
+
+int64_t Plan::shardRanks(const Unit &unit) const {
+  return groupSize(unit.shardAxes);
+}
+
+int64_t shardNumel(const Plan &plan, const Unit &unit) {
+  return unit.padded / plan.shardRanks(unit);
+}
+
+int64_t roleBytes(const Plan &plan, const Unit &unit, Role role) {
+  switch (role) {
+  case Role::Gathered:
+    return alignedBytes(saturatingMul(unit.padded, itemSize(unit.gather)));
+  case Role::Gradient:
+  case Role::Receive:
+    return alignedBytes(saturatingMul(unit.padded, itemSize(unit.reduce)));
+  case Role::ShardGradient:
+    return alignedBytes(
+        saturatingMul(shardNumel(plan, unit), itemSize(unit.storage)));
+  }
+  std::abort();
+}
+
+bool readsShard(const Plan &plan, const Unit &unit) {
+  return plan.shardRanks(unit) == 1 && unit.gather == unit.storage;
+}
+
+bool writesShardGradient(const Plan &plan, const Unit &unit) {
+  return plan.shardRanks(unit) == 1 && unit.reduce == unit.storage;
+}
+
+} // namespace accel::plan

@@ -1,0 +1,289 @@
+//===- Verify.cpp - Is this plan safe to run? -----------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/plan/Verify.h"
+
+#include "runtime/plan/Timeline.h"
+#include "runtime/plan/VerifyParts.h"
+
+#include <cmath>
+#include <set>
+
+namespace accel::plan {
+
+namespace {
+
+// With these bounds no sum of bytes over a program can overflow.
+constexpr int64_t maxTensorBytes = int64_t(1) << 45;
+constexpr size_t maxTensors = 1 << 16;
+constexpr size_t maxUnits = 1 << 13;
+
+std::string bytesText(int64_t bytes) {
+  return std::to_string(bytes) + " bytes";
+}
+
+class IndexVerifier {
+public:
+  IndexVerifier(const Plan &plan, Problems &problems)
+      : plan(plan), problems(problems) {}
+  void run();
+
+private:
+  template <typename T>
+  bool inRange(const std::string &place, const char *what, int index,
+               const std::vector<T> &range) {
+    if (index >= 0 && static_cast<size_t>(index) < range.size())
+      return true;
+    problems.add(place, std::string("there is no ") + what + " " +
+                            std::to_string(index));
+    return false;
+  }
+  void size(const std::string &place, const std::vector<int64_t> &shape,
+            DType dtype);
+  template <typename T, typename Name>
+  void unique(const std::vector<T> &items, const char *what, Name name);
+  void function(const Function &function);
+  void program(const Program &program);
+
+  const Plan &plan;
+  Problems &problems;
+};
+
+void IndexVerifier::size(const std::string &place,
+                         const std::vector<int64_t> &shape, DType dtype) {
+  for (int64_t dim : shape)
+    if (dim < 0) {
+      problems.add(place, "a size is negative");
+      return;
+    }
+  Parameter tensor;
+  tensor.shape = shape;
+  if (tensor.numel() > maxTensorBytes / itemSize(dtype))
+    problems.add(place, "the tensor is larger than any memory");
+}
+
+template <typename T, typename Name>
+void IndexVerifier::unique(const std::vector<T> &items, const char *what,
+                           Name name) {
+  std::set<std::string> seen;
+  for (const T &item : items)
+    if (!seen.insert(name(item)).second)
+      problems.add(std::string(what) + " " + quoted(name(item)),
+                   "the name is used twice");
+}
+
+void IndexVerifier::function(const Function &function) {
+  const std::string at = "function " + quoted(function.name);
+  if (function.slots.size() > maxTensors) {
+    problems.add(at, "too many slots");
+    return;
+  }
+  for (size_t i = 0; i < function.slots.size(); ++i) {
+    const std::string place = at + ", slot " + std::to_string(i);
+    const Slot &slot = function.slots[i];
+    size(place, slot.shape, slot.dtype);
+    if (inRange(place, "base slot", slot.base, function.slots) &&
+        function.slots[slot.base].base != slot.base)
+      problems.add(place, "its base, slot " + std::to_string(slot.base) +
+                              ", is itself a view");
+  }
+  for (const std::vector<int> *list : {&function.inputs, &function.params,
+                                       &function.gradients, &function.outputs})
+    for (int slot : *list)
+      inRange(at, "slot", slot, function.slots);
+  if (function.paramNames.size() != function.params.size() ||
+      function.gradientNames.size() != function.gradients.size())
+    problems.add(at, "its parameters or gradients lack names");
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
+    const Instruction &instruction = function.instructions[i];
+    const std::string place =
+        at + ", instruction " + std::to_string(i) + " (" + instruction.op + ")";
+    for (const Arg &arg : instruction.args) {
+      if (arg.kind == Arg::Kind::Tensor)
+        inRange(place, "slot", arg.slot, function.slots);
+      if (arg.kind == Arg::Kind::Tensors)
+        for (int64_t slot : arg.ints)
+          if (slot < -1 || slot >= int64_t(function.slots.size()))
+            problems.add(place, "there is no slot " + std::to_string(slot));
+      if ((arg.kind == Arg::Kind::Float && std::isnan(arg.floatValue)) ||
+          (arg.kind == Arg::Kind::Wrapped && !std::isfinite(arg.floatValue)))
+        problems.add(place, "an argument is not a number");
+    }
+    for (int slot : instruction.results)
+      if (slot != -1)
+        inRange(place, "slot", slot, function.slots);
+    for (int slot : instruction.frees)
+      inRange(place, "slot", slot, function.slots);
+    if (instruction.workspaceBytes < 0 ||
+        instruction.workspaceBytes > maxTensorBytes)
+      problems.add(place, "its workspace is out of range");
+    if (!(instruction.flops >= 0) || !std::isfinite(instruction.flops) ||
+        !(instruction.movedBytes >= 0) ||
+        !std::isfinite(instruction.movedBytes))
+      problems.add(place, "its cost is out of range");
+    if (instruction.op.find("::") == std::string::npos)
+      problems.add(place, "the operator's name has no namespace");
+  }
+}
+
+void IndexVerifier::program(const Program &program) {
+  const std::string at = "program " + quoted(program.name);
+  if (program.values.size() > maxTensors) {
+    problems.add(at, "too many values");
+    return;
+  }
+  for (const Value &value : program.values) {
+    const std::string place = at + ", value " + quoted(value.name);
+    size(place, value.shape, value.dtype);
+    if (value.bytes < 0 || value.bytes > maxTensorBytes ||
+        value.bytes % alignmentBytes)
+      problems.add(place,
+                   bytesText(value.bytes) + " is no multiple of the alignment");
+    if (value.alias == -1)
+      continue;
+    if (!inRange(place, "value", value.alias, program.values))
+      continue;
+    if (program.values[value.alias].alias != -1)
+      problems.add(place, "it aliases " +
+                              quoted(program.values[value.alias].name) +
+                              ", which is an alias itself");
+    if (value.bytes != 0)
+      problems.add(place, "an alias owns no bytes");
+  }
+  for (int value : program.inputs)
+    inRange(at, "value", value, program.values);
+  if (program.loss != -1)
+    inRange(at, "value", program.loss, program.values);
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const Step &step = program.steps[i];
+    const std::string place =
+        at + ", step " + std::to_string(i) + " (" + toString(step.kind) + ")";
+    bool needsUnit =
+        step.kind == StepKind::Alloc || step.kind == StepKind::AllGather ||
+        step.kind == StepKind::ReduceScatter ||
+        step.kind == StepKind::AllReduce || step.kind == StepKind::Optimizer ||
+        (step.kind == StepKind::Free && step.values.empty());
+    if (needsUnit || step.unit != -1)
+      inRange(place, "unit", step.unit, plan.units);
+    if (step.kind == StepKind::Call || step.function != -1)
+      inRange(place, "function", step.function, plan.functions);
+    for (const std::vector<int> *list : {&step.inputs, &step.values})
+      for (int value : *list)
+        inRange(place, "value", value, program.values);
+    for (int value : step.outputs)
+      if (value != -1)
+        inRange(place, "value", value, program.values);
+    for (const ParamRef &ref : step.params) {
+      inRange(place, "unit", ref.unit, plan.units);
+      inRange(place, "parameter", ref.parameter, plan.parameters);
+    }
+    for (const GradRef &ref : step.gradients) {
+      inRange(place, "unit", ref.unit, plan.units);
+      inRange(place, "parameter", ref.parameter, plan.parameters);
+    }
+  }
+}
+
+void IndexVerifier::run() {
+  int64_t ranks = 1;
+  for (const Axis &axis : plan.axes) {
+    const std::string at = "mesh axis " + quoted(axis.name);
+    if (axis.size < 1 || __builtin_mul_overflow(ranks, axis.size, &ranks) ||
+        ranks > INT32_MAX) {
+      problems.add(at, "its size is out of range");
+      return;
+    }
+  }
+  unique(plan.axes, "mesh axis", [](const Axis &a) { return a.name; });
+  unique(plan.parameters, "parameter",
+         [](const Parameter &p) { return p.fqn; });
+  unique(plan.units, "unit", [](const Unit &u) { return u.name; });
+  unique(plan.functions, "function", [](const Function &f) { return f.name; });
+  unique(plan.programs, "program", [](const Program &p) { return p.name; });
+  if (plan.units.size() > maxUnits)
+    problems.add("units", "there are too many");
+  for (const Parameter &parameter : plan.parameters) {
+    const std::string at = "parameter " + quoted(parameter.fqn);
+    inRange(at, "unit", parameter.unit, plan.units);
+    size(at, parameter.shape, DType::F64);
+    if (parameter.offset < 0 || parameter.offset > maxTensorBytes)
+      problems.add(at, "its offset is out of range");
+    if (!std::isfinite(parameter.init.stddev) || parameter.init.stddev < 0)
+      problems.add(at, "its initial standard deviation is out of range");
+  }
+  for (const Unit &unit : plan.units) {
+    const std::string at = "unit " + quoted(unit.name);
+    for (int parameter : unit.parameters)
+      inRange(at, "parameter", parameter, plan.parameters);
+    if (unit.padded < 0 || unit.padded > maxTensorBytes / 8)
+      problems.add(at, "its padded size is out of range");
+    if (unit.states.size() > 8)
+      problems.add(at, "it has too many optimizer states");
+  }
+  for (const Function &f : plan.functions)
+    function(f);
+  for (const Program &p : plan.programs)
+    program(p);
+  for (const auto &[index, repeat] : plan.step) {
+    inRange("step", "program", index, plan.programs);
+    if (repeat < 1)
+      problems.add("step", "a program is repeated " + std::to_string(repeat) +
+                               " times");
+  }
+  if (plan.eval != -1)
+    inRange("eval", "program", plan.eval, plan.programs);
+}
+
+/// What the plan says about memory against what its programs do.
+void verifyPredicted(const Plan &plan, Problems &problems) {
+  Plan again = plan;
+  predictMemory(again);
+  auto compare = [&](const std::string &place, const char *what,
+                     int64_t recorded, int64_t simulated) {
+    if (recorded != simulated)
+      problems.add(place, std::string("the recorded ") + what + " is " +
+                              std::to_string(recorded) +
+                              ", the timeline's is " +
+                              std::to_string(simulated));
+  };
+  const Predicted &p = plan.predicted, &q = again.predicted;
+  compare("predicted", "peak", p.peakBytes, q.peakBytes);
+  compare("predicted", "peak of own buffers", p.ownPeakBytes, q.ownPeakBytes);
+  compare("predicted", "persistent size", p.persistentBytes, q.persistentBytes);
+  compare("predicted", "peak step", p.peakStep, q.peakStep);
+  if (!(p.breakdown == q.breakdown))
+    problems.add("predicted", "the breakdown is not the timeline's");
+  for (size_t i = 0; i < plan.programs.size(); ++i) {
+    const std::string at = "program " + quoted(plan.programs[i].name);
+    compare(at, "peak", plan.programs[i].peakBytes,
+            again.programs[i].peakBytes);
+    compare(at, "peak step", plan.programs[i].peakStep,
+            again.programs[i].peakStep);
+  }
+}
+
+} // namespace
+
+void verifyIndices(const Plan &plan, Problems &problems) {
+  IndexVerifier(plan, problems).run();
+}
+
+std::vector<std::string> verify(const Plan &plan) {
+  Problems problems;
+  // Each stage relies on the ones before it.
+  verifyIndices(plan, problems);
+  if (!problems.empty())
+    return problems.list;
+  verifyUnits(plan, problems);
+  verifyFunctions(plan, problems);
+  if (!problems.empty())
+    return problems.list;
+  verifyPrograms(plan, problems);
+  if (problems.empty())
+    verifyPredicted(plan, problems);
+  return problems.list;
+}
+
+} // namespace accel::plan

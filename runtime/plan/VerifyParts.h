@@ -1,0 +1,41 @@
+//===- VerifyParts.h - The parts of verify ----------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_PLAN_VERIFYPARTS_H
+#define ACCEL_RUNTIME_PLAN_VERIFYPARTS_H
+
+#include "runtime/plan/Plan.h"
+
+#include <algorithm>
+
+namespace accel::plan {
+
+/// Collects problems, each once, and stops listing when there are very many.
+class Problems {
+public:
+  void add(const std::string &place, const std::string &what) {
+    std::string sentence = place + ": " + what;
+    if (list.size() < 100 &&
+        std::find(list.begin(), list.end(), sentence) == list.end())
+      list.push_back(std::move(sentence));
+  }
+  bool empty() const { return list.empty(); }
+  std::vector<std::string> list;
+};
+
+inline std::string quoted(const std::string &name) { return "'" + name + "'"; }
+
+/// Every index in range, sizes bounded, names unique. All else relies on it.
+void verifyIndices(const Plan &plan, Problems &problems);
+/// Mesh, parameters and the flat layout of units.
+void verifyUnits(const Plan &plan, Problems &problems);
+/// Slots made once, before use, and freed once.
+void verifyFunctions(const Plan &plan, Problems &problems);
+/// Programs in the order of the step, then eval: buffers, collectives, values.
+void verifyPrograms(const Plan &plan, Problems &problems);
+
+} // namespace accel::plan
+
+#endif // ACCEL_RUNTIME_PLAN_VERIFYPARTS_H

@@ -1,0 +1,605 @@
+//===- VerifyProgram.cpp - Buffers, collectives and values ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A rank is run symbolically through the programs of an optimizer step: what
+// exists, what is in flight, what a buffer holds. Buffers of units outlive a
+// program, so the state is carried from one to the next.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/plan/VerifyParts.h"
+
+#include <array>
+#include <map>
+
+namespace accel::plan {
+
+namespace {
+
+/// One buffer of a unit.
+struct BufferState {
+  bool live = false;
+  bool inFlight = false;
+  /// The stream that awaited it last; work on Compute is seen by all.
+  Stream seenBy = Stream::Compute;
+  bool operator==(const BufferState &) const = default;
+};
+
+struct UnitState {
+  std::array<BufferState, 4> buffers; // by role
+  bool gathered = false;              // Gathered holds the parameters ...
+  bool stale = false;                 // ... of before an update
+  bool reduced = false;    // ShardGradient holds reduced gradients ...
+  bool allReduced = false; // ... over the replicas too
+  bool updated = false;    // in this optimizer step
+  bool operator==(const UnitState &) const = default;
+  BufferState &operator[](Role role) { return buffers[int(role)]; }
+};
+
+struct RankState {
+  std::vector<UnitState> units;
+  std::vector<bool> written; // gradients, by parameter
+  bool normKnown = false;
+  bool operator==(const RankState &) const = default;
+};
+
+class ProgramVerifier {
+public:
+  ProgramVerifier(const Plan &plan, const Program &program, RankState &state,
+                  Problems &problems)
+      : plan(plan), program(program), state(state), problems(problems),
+        live(program.values.size()), defined(program.values.size()) {}
+  void run();
+
+private:
+  struct Flight {
+    int unit;
+    std::vector<Role> roles;
+    int step;
+    bool awaited = false;
+  };
+
+  void complain(const std::string &what) { problems.add(place, what); }
+  std::string bufferName(int unit, Role role) const {
+    return std::string("the ") + toString(role) + " buffer of unit " +
+           quoted(plan.units[unit].name);
+  }
+  std::string valueName(int value) const {
+    return "value " + quoted(program.values[value].name);
+  }
+  int rootOf(int value) const {
+    int alias = program.values[value].alias;
+    return alias < 0 ? value : alias;
+  }
+
+  void step(const Step &step, int index);
+  void alloc(const Step &step);
+  void free(const Step &step);
+  void start(const Step &step, int index);
+  void await(const Step &step);
+  void call(const Step &step);
+  void outputs(const Step &step, const Function &function);
+  void gradNorm(const Step &step);
+  void optimizer(const Step &step);
+  void finish();
+
+  /// True if the buffer can be used on `stream`; complains otherwise.
+  bool usable(int unit, Role role, Stream stream, const char *verb);
+  bool useValue(int value, const char *verb);
+  bool allWritten(int unit, const char *verb);
+  void clearWritten(int unit);
+  bool gradientsReady(int unit, Stream stream, const char *verb);
+  void checkType(const std::string &what, DType dtype,
+                 const std::vector<int64_t> &shape, DType expectedType,
+                 const std::vector<int64_t> &expectedShape);
+
+  const Plan &plan;
+  const Program &program;
+  RankState &state;
+  Problems &problems;
+  std::vector<bool> live, defined;
+  std::map<int, Flight> flights; // by timepoint
+  std::string place;
+};
+
+bool ProgramVerifier::usable(int unit, Role role, Stream stream,
+                             const char *verb) {
+  const BufferState &buffer = state.units[unit][role];
+  if (!buffer.live)
+    complain(std::string(verb) + " " + bufferName(unit, role) +
+             ", which is not allocated");
+  else if (buffer.inFlight)
+    complain(std::string(verb) + " " + bufferName(unit, role) +
+             " while a collective on it is in flight");
+  else if (buffer.seenBy != Stream::Compute && buffer.seenBy != stream)
+    complain(std::string(verb) + " " + bufferName(unit, role) + " on stream " +
+             toString(stream) + ", but it was awaited on stream " +
+             toString(buffer.seenBy));
+  else
+    return true;
+  return false;
+}
+
+bool ProgramVerifier::useValue(int value, const char *verb) {
+  if (live[value])
+    return true;
+  complain(
+      std::string(verb) + " " + valueName(value) +
+      (defined[value] ? ", which is freed already" : " before it is made"));
+  return false;
+}
+
+bool ProgramVerifier::allWritten(int unit, const char *verb) {
+  for (int p : plan.units[unit].parameters)
+    if (plan.parameters[p].trainable && !state.written[p]) {
+      complain(std::string(verb) + " the gradients of unit " +
+               quoted(plan.units[unit].name) + ", but that of " +
+               quoted(plan.parameters[p].fqn) + " is not written");
+      return false;
+    }
+  return true;
+}
+
+void ProgramVerifier::clearWritten(int unit) {
+  for (int p : plan.units[unit].parameters)
+    state.written[p] = false;
+}
+
+void ProgramVerifier::alloc(const Step &step) {
+  UnitState &unit = state.units[step.unit];
+  const Unit &layout = plan.units[step.unit];
+  if (unit[step.role].live)
+    complain("it allocates " + bufferName(step.unit, step.role) + " twice");
+  if (step.role == Role::Gathered && readsShard(plan, layout))
+    complain("unit " + quoted(layout.name) +
+             " needs no gathered buffer: its shard holds everything");
+  if (step.role == Role::Gradient && writesShardGradient(plan, layout))
+    complain("unit " + quoted(layout.name) +
+             " needs no gradient buffer: gradients go to the shard's");
+  unit[step.role] = BufferState{true, false, step.stream};
+  if (step.role == Role::Gathered)
+    unit.gathered = unit.stale = false;
+  if (step.role == Role::ShardGradient)
+    unit.reduced = unit.allReduced = false;
+  if (step.role == (writesShardGradient(plan, layout) ? Role::ShardGradient
+                                                      : Role::Gradient))
+    clearWritten(step.unit);
+}
+
+void ProgramVerifier::free(const Step &step) {
+  for (int value : step.values) {
+    useValue(value, "it frees");
+    live[value] = false;
+  }
+  if (step.unit < 0)
+    return;
+  UnitState &unit = state.units[step.unit];
+  const Unit &layout = plan.units[step.unit];
+  if (!unit[step.role].live)
+    complain("it frees " + bufferName(step.unit, step.role) +
+             ", which is not allocated");
+  else
+    usable(step.unit, step.role, step.stream, "it frees");
+  const bool direct = writesShardGradient(plan, layout);
+  bool pending = false;
+  for (int p : layout.parameters)
+    pending |= state.written[p];
+  if (step.role == Role::Gradient && pending)
+    complain("it frees the gradients of unit " + quoted(layout.name) +
+             " before they are reduced");
+  if (step.role == Role::ShardGradient && !unit.updated &&
+      (direct ? pending : unit.reduced))
+    complain("it frees the gradients of unit " + quoted(layout.name) +
+             " before its update");
+  unit[step.role] = BufferState{};
+  if (step.role == Role::Gathered)
+    unit.gathered = unit.stale = false;
+  if (step.role == Role::ShardGradient) {
+    unit.reduced = unit.allReduced = false;
+    if (direct)
+      clearWritten(step.unit);
+  }
+}
+
+void ProgramVerifier::start(const Step &step, int index) {
+  UnitState &unit = state.units[step.unit];
+  const Unit &layout = plan.units[step.unit];
+  Flight flight{step.unit, {}, index};
+  const std::vector<std::string> &axes = step.kind == StepKind::AllReduce
+                                             ? layout.replicateAxes
+                                             : layout.shardAxes;
+  if (step.axes != axes)
+    complain("its mesh axes are not those of unit " + quoted(layout.name));
+  switch (step.kind) {
+  case StepKind::AllGather:
+    if (readsShard(plan, layout)) {
+      complain("unit " + quoted(layout.name) + " has nothing to gather");
+      return;
+    }
+    usable(step.unit, Role::Gathered, step.stream, "it gathers into");
+    unit.gathered = true;
+    unit.stale = false;
+    flight.roles = {Role::Gathered};
+    break;
+  case StepKind::ReduceScatter: {
+    if (step.algorithm != "direct" && step.algorithm != "all_to_all")
+      complain("unknown algorithm " + quoted(step.algorithm));
+    if (writesShardGradient(plan, layout)) {
+      complain("unit " + quoted(layout.name) +
+               " has nothing to reduce over "
+               "its shards");
+      return;
+    }
+    flight.roles = {Role::Gradient, Role::ShardGradient};
+    if (step.algorithm == "all_to_all" && plan.shardRanks(layout) > 1)
+      flight.roles.push_back(Role::Receive);
+    for (Role role : flight.roles)
+      usable(step.unit, role, step.stream, "it reduces with");
+    allWritten(step.unit, "it reduces");
+    if (unit.allReduced)
+      complain("it adds to the gradients of unit " + quoted(layout.name) +
+               " after they were all-reduced");
+    else if (step.accumulate && !unit.reduced)
+      complain("it accumulates into " +
+               bufferName(step.unit, Role::ShardGradient) +
+               ", which holds nothing yet");
+    else if (!step.accumulate && unit.reduced)
+      complain("it overwrites " + bufferName(step.unit, Role::ShardGradient) +
+               ", which holds an earlier reduction");
+    unit.reduced = true;
+    clearWritten(step.unit);
+    break;
+  }
+  default: // AllReduce
+    if (writesShardGradient(plan, layout))
+      allWritten(step.unit, "it reduces");
+    else if (!unit.reduced)
+      complain("it all-reduces " + bufferName(step.unit, Role::ShardGradient) +
+               ", which holds no gradients yet");
+    if (unit.allReduced)
+      complain("it all-reduces the gradients of unit " + quoted(layout.name) +
+               " twice");
+    usable(step.unit, Role::ShardGradient, step.stream, "it reduces");
+    unit.allReduced = true;
+    flight.roles = {Role::ShardGradient};
+    break;
+  }
+  for (Role role : flight.roles)
+    unit[role].inFlight = true;
+  if (step.timepoint < 0)
+    complain("it starts a collective without a timepoint");
+  else if (!flights.emplace(step.timepoint, flight).second)
+    complain("timepoint " + std::to_string(step.timepoint) +
+             " is started twice");
+}
+
+void ProgramVerifier::await(const Step &step) {
+  auto found = flights.find(step.timepoint);
+  if (found == flights.end()) {
+    complain("it awaits timepoint " + std::to_string(step.timepoint) +
+             ", which nothing started");
+    return;
+  }
+  Flight &flight = found->second;
+  if (flight.awaited)
+    complain("timepoint " + std::to_string(step.timepoint) +
+             " is awaited twice");
+  flight.awaited = true;
+  for (Role role : flight.roles) {
+    state.units[flight.unit][role].inFlight = false;
+    state.units[flight.unit][role].seenBy = step.stream;
+  }
+}
+
+void ProgramVerifier::checkType(const std::string &what, DType dtype,
+                                const std::vector<int64_t> &shape,
+                                DType expectedType,
+                                const std::vector<int64_t> &expectedShape) {
+  auto text = [](DType type, const std::vector<int64_t> &sizes) {
+    std::string result = std::string(toString(type)) + "[";
+    for (size_t i = 0; i < sizes.size(); ++i)
+      result += (i ? ", " : "") + std::to_string(sizes[i]);
+    return result + "]";
+  };
+  if (dtype != expectedType || shape != expectedShape)
+    complain(what + " is " + text(dtype, shape) + ", the function has " +
+             text(expectedType, expectedShape));
+}
+
+void ProgramVerifier::call(const Step &step) {
+  const Function &function = plan.functions[step.function];
+  auto count = [&](const char *what, size_t given, size_t expected) {
+    if (given == expected)
+      return true;
+    complain(function.name + " takes " + std::to_string(expected) + " " + what +
+             ", not " + std::to_string(given));
+    return false;
+  };
+  if (!count("inputs", step.inputs.size(), function.inputs.size()) ||
+      !count("marks of consumed inputs", step.consumed.size(),
+             step.inputs.size()) ||
+      !count("parameters", step.params.size(), function.params.size()) ||
+      !count("gradients", step.gradients.size(), function.gradients.size()) ||
+      !count("outputs", step.outputs.size(), function.outputs.size()))
+    return;
+  for (size_t i = 0; i < step.inputs.size(); ++i) {
+    const Value &value = program.values[step.inputs[i]];
+    const Slot &slot = function.slots[function.inputs[i]];
+    useValue(step.inputs[i], "it reads");
+    checkType(valueName(step.inputs[i]), value.dtype, value.shape, slot.dtype,
+              slot.shape);
+    for (size_t j = 0; j < i; ++j)
+      if (step.inputs[i] == step.inputs[j] &&
+          step.consumed[i] != step.consumed[j])
+        complain(valueName(step.inputs[i]) +
+                 " is passed twice, but given up only once");
+  }
+  for (size_t i = 0; i < step.params.size(); ++i) {
+    const ParamRef &ref = step.params[i];
+    const Parameter &parameter = plan.parameters[ref.parameter];
+    const Unit &unit = plan.units[ref.unit];
+    const Slot &slot = function.slots[function.params[i]];
+    if (parameter.unit != ref.unit)
+      complain(quoted(parameter.fqn) + " is not in unit " + quoted(unit.name));
+    checkType(quoted(parameter.fqn), unit.gather, parameter.shape, slot.dtype,
+              slot.shape);
+    if (readsShard(plan, unit) ||
+        !usable(ref.unit, Role::Gathered, step.stream, "it reads"))
+      continue;
+    if (!state.units[ref.unit].gathered)
+      complain("it reads " + bufferName(ref.unit, Role::Gathered) +
+               ", which nothing was gathered into");
+    else if (state.units[ref.unit].stale)
+      complain("it reads " + bufferName(ref.unit, Role::Gathered) +
+               ", which holds the parameters of before the update");
+  }
+  for (size_t i = 0; i < step.gradients.size(); ++i) {
+    const GradRef &ref = step.gradients[i];
+    const Parameter &parameter = plan.parameters[ref.parameter];
+    const Unit &unit = plan.units[ref.unit];
+    const Slot &slot = function.slots[function.gradients[i]];
+    if (parameter.unit != ref.unit)
+      complain(quoted(parameter.fqn) + " is not in unit " + quoted(unit.name));
+    checkType("the gradient of " + quoted(parameter.fqn), unit.reduce,
+              parameter.shape, slot.dtype, slot.shape);
+    if (!parameter.trainable)
+      complain("it writes the gradient of the frozen " + quoted(parameter.fqn));
+    const bool direct = writesShardGradient(plan, unit);
+    usable(ref.unit, direct ? Role::ShardGradient : Role::Gradient, step.stream,
+           "it writes");
+    if (direct && state.units[ref.unit].allReduced)
+      complain("it writes the gradient of " + quoted(parameter.fqn) +
+               " after it was all-reduced");
+    if (ref.accumulate && !state.written[ref.parameter])
+      complain("it accumulates into the gradient of " + quoted(parameter.fqn) +
+               ", which holds nothing yet");
+    if (!ref.accumulate && state.written[ref.parameter])
+      complain("it overwrites the gradient of " + quoted(parameter.fqn));
+    state.written[ref.parameter] = true;
+  }
+  for (size_t i = 0; i < step.inputs.size(); ++i)
+    if (step.consumed[i])
+      live[step.inputs[i]] = false;
+  outputs(step, function);
+}
+
+/// Values must share storage exactly as the function's output slots do.
+void ProgramVerifier::outputs(const Step &step, const Function &function) {
+  std::map<int, int> owners; // storage slot -> value
+  for (size_t i = 0; i < step.outputs.size(); ++i) {
+    if (step.outputs[i] < 0)
+      continue;
+    const int index = step.outputs[i];
+    const Value &value = program.values[index];
+    const Slot &slot = function.slots[function.outputs[i]];
+    checkType(valueName(index), value.dtype, value.shape, slot.dtype,
+              slot.shape);
+    if (defined[index])
+      complain(valueName(index) + " is made twice");
+    defined[index] = live[index] = true;
+
+    auto input =
+        std::find(function.inputs.begin(), function.inputs.end(), slot.base);
+    if (input != function.inputs.end()) {
+      int root = rootOf(step.inputs[input - function.inputs.begin()]);
+      if (value.alias != root)
+        complain(valueName(index) + " is a view of " + valueName(root) +
+                 " but not its alias");
+      continue;
+    }
+    auto [owner, first] = owners.emplace(slot.base, index);
+    if (first && value.alias >= 0)
+      complain(valueName(index) + " has a storage of its own but is an alias");
+    else if (first && value.bytes != function.slotBytes(slot.base))
+      complain(valueName(index) + " has " + std::to_string(value.bytes) +
+               " bytes, the function makes " +
+               std::to_string(function.slotBytes(slot.base)));
+    else if (!first && value.alias != owner->second)
+      complain(valueName(index) + " shares the storage of " +
+               valueName(owner->second) + " but is not its alias");
+  }
+}
+
+bool ProgramVerifier::gradientsReady(int index, Stream stream,
+                                     const char *verb) {
+  const Unit &unit = plan.units[index];
+  if (!usable(index, Role::ShardGradient, stream, verb))
+    return false;
+  if (writesShardGradient(plan, unit)) {
+    if (!allWritten(index, verb))
+      return false;
+  } else if (!state.units[index].reduced) {
+    complain(std::string(verb) + " " + bufferName(index, Role::ShardGradient) +
+             ", which holds no gradients yet");
+    return false;
+  }
+  if (plan.groupSize(unit.replicateAxes) > 1 &&
+      !state.units[index].allReduced) {
+    complain(std::string(verb) + " the gradients of unit " + quoted(unit.name) +
+             " before they are all-reduced over its replicas");
+    return false;
+  }
+  return true;
+}
+
+void ProgramVerifier::gradNorm(const Step &step) {
+  if (state.normKnown)
+    complain("the gradient norm is computed twice in one step");
+  for (size_t i = 0; i < plan.units.size(); ++i)
+    if (plan.units[i].trainable)
+      gradientsReady(i, step.stream, "it takes the norm of");
+  state.normKnown = true;
+}
+
+void ProgramVerifier::optimizer(const Step &step) {
+  UnitState &unit = state.units[step.unit];
+  const std::string name = quoted(plan.units[step.unit].name);
+  if (!plan.units[step.unit].trainable) {
+    complain("it updates the frozen unit " + name);
+    return;
+  }
+  if (unit.updated)
+    complain("unit " + name + " is updated twice in one step");
+  if (!state.normKnown &&
+      (plan.job.optimizer.maxGradNorm > 0 || plan.job.lossScaling))
+    complain("unit " + name + " is updated before the gradient norm is known");
+  gradientsReady(step.unit, step.stream, "it updates from");
+  unit.updated = true;
+  unit.stale = unit.gathered;
+}
+
+void ProgramVerifier::step(const Step &step, int index) {
+  place =
+      "program " + quoted(program.name) + ", step " + std::to_string(index) +
+      " (" + toString(step.kind) +
+      (step.kind == StepKind::Call ? " " + plan.functions[step.function].name
+                                   : std::string()) +
+      ")";
+  switch (step.kind) {
+  case StepKind::Alloc:
+    return alloc(step);
+  case StepKind::Free:
+    return free(step);
+  case StepKind::AllGather:
+  case StepKind::ReduceScatter:
+  case StepKind::AllReduce:
+    return start(step, index);
+  case StepKind::Await:
+    return await(step);
+  case StepKind::Call:
+    return call(step);
+  case StepKind::GradNorm:
+    return gradNorm(step);
+  case StepKind::Optimizer:
+    return optimizer(step);
+  }
+}
+
+void ProgramVerifier::finish() {
+  place = "program " + quoted(program.name);
+  for (const auto &[timepoint, flight] : flights)
+    if (!flight.awaited)
+      complain("timepoint " + std::to_string(timepoint) + ", started by step " +
+               std::to_string(flight.step) + ", is never awaited");
+  std::vector<bool> stays(live.size());
+  for (int value : program.inputs)
+    stays[value] = true;
+  if (program.loss >= 0) {
+    stays[program.loss] = true;
+    const Value &loss = program.values[program.loss];
+    if (!live[program.loss])
+      complain("the loss does not exist at the end");
+    if (!loss.shape.empty() || loss.dtype != DType::F32)
+      complain("the loss is not a 0-d f32");
+  }
+  for (size_t value = 0; value < live.size(); ++value)
+    if (live[value] && !stays[value])
+      complain(valueName(value) + " is never freed");
+}
+
+void ProgramVerifier::run() {
+  place = "program " + quoted(program.name);
+  for (int value : program.inputs) {
+    if (defined[value])
+      complain("input " + quoted(program.values[value].name) +
+               " is listed twice");
+    if (program.values[value].alias >= 0 ||
+        program.values[value].bytes != defaultBytes(program.values[value]))
+      complain("input " + quoted(program.values[value].name) +
+               " has no storage of its own");
+    live[value] = defined[value] = true;
+  }
+  for (size_t i = 0; i < program.steps.size(); ++i)
+    step(program.steps[i], i);
+  finish();
+}
+
+/// Nothing may be left of a step but shards and optimizer states.
+void verifyClean(const Plan &plan, RankState &state, const std::string &place,
+                 Problems &problems) {
+  for (size_t i = 0; i < plan.units.size(); ++i)
+    for (Role role :
+         {Role::Gathered, Role::Gradient, Role::Receive, Role::ShardGradient})
+      if (state.units[i][role].live)
+        problems.add(place, std::string("the ") + toString(role) +
+                                " buffer of unit " +
+                                quoted(plan.units[i].name) +
+                                " is still allocated at the end");
+}
+
+} // namespace
+
+void verifyPrograms(const Plan &plan, Problems &problems) {
+  RankState clean;
+  clean.units.resize(plan.units.size());
+  clean.written.resize(plan.parameters.size());
+
+  RankState state = clean;
+  int64_t microBatches = 0;
+  for (const auto &[index, repeat] : plan.step) {
+    microBatches += repeat;
+    const Program &program = plan.programs[index];
+    RankState before;
+    for (int64_t i = 0; i < std::min<int64_t>(repeat, 2); ++i) {
+      before = state;
+      ProgramVerifier(plan, program, state, problems).run();
+    }
+    if (repeat > 2 && !(before == state))
+      problems.add("program " + quoted(program.name),
+                   "it is repeated but leaves other buffers each time");
+  }
+  for (size_t i = 0; i < plan.programs.size(); ++i)
+    if (static_cast<int>(i) != plan.eval &&
+        std::none_of(plan.step.begin(), plan.step.end(), [&](const auto &part) {
+          return part.first == static_cast<int>(i);
+        }))
+      problems.add("program " + quoted(plan.programs[i].name),
+                   "neither the step nor the evaluation runs it");
+  if (!plan.step.empty()) {
+    verifyClean(plan, state, "step", problems);
+    for (size_t i = 0; i < plan.units.size(); ++i)
+      if (plan.units[i].trainable && !state.units[i].updated)
+        problems.add("step", "unit " + quoted(plan.units[i].name) +
+                                 " is never updated");
+    if (microBatches != plan.job.accumulation)
+      problems.add("step", "it runs " + std::to_string(microBatches) +
+                               " micro-batches, the job asks for " +
+                               std::to_string(plan.job.accumulation));
+  }
+  if (plan.eval >= 0) {
+    state = clean;
+    const Program &eval = plan.programs[plan.eval];
+    for (const Step &step : eval.steps)
+      if (step.kind == StepKind::ReduceScatter ||
+          step.kind == StepKind::AllReduce ||
+          step.kind == StepKind::Optimizer || !step.gradients.empty())
+        problems.add("program " + quoted(eval.name),
+                     "an evaluation has no gradients");
+    ProgramVerifier(plan, eval, state, problems).run();
+    verifyClean(plan, state, "program " + quoted(eval.name), problems);
+  }
+}
+
+} // namespace accel::plan
