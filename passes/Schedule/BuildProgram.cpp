@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Schedule/BuildProgram.h"
 
-#include <algorithm>
 #include <set>
 
 namespace accel::schedule {
@@ -48,7 +47,6 @@ public:
         backward(i);
     if (error.empty() && slot.last && !options.updateInline)
       update();
-    releaseValues();
     return error;
   }
 
@@ -70,7 +68,6 @@ public:
       release(call.evalParams, /*always=*/true, call.path);
     }
     program.loss = valueOf[graph.loss];
-    releaseValues();
     return error;
   }
 
@@ -354,69 +351,6 @@ private:
     for (size_t u = plan.units.size(); u-- > 0;)
       if (hasGradient[u])
         updateUnit(static_cast<int>(u), plan.units[u].name);
-  }
-
-  /// Gives each value up at its last use; what no call reads is freed after
-  /// the step that makes it.
-  void releaseValues() {
-    size_t n = program.values.size();
-    std::vector<int> lastUse(n, -1), maker(n, -1);
-    std::vector<bool> keep(n, false);
-    for (int v : program.inputs)
-      keep[v] = true;
-    keep[program.loss] = true;
-    auto owner = [&](int v) {
-      return program.values[v].alias >= 0 ? program.values[v].alias : v;
-    };
-    for (size_t s = 0; s < program.steps.size(); ++s) {
-      for (int v : program.steps[s].inputs)
-        lastUse[v] = static_cast<int>(s);
-      for (int v : program.steps[s].outputs)
-        maker[v] = static_cast<int>(s);
-    }
-    // A storage goes with the last of the values that share it.
-    std::vector<Step> steps;
-    for (size_t s = 0; s < program.steps.size(); ++s) {
-      Step step = std::move(program.steps[s]);
-      std::vector<int> unused;
-      if (step.kind == StepKind::Call) {
-        step.consumed.assign(step.inputs.size(), false);
-        for (size_t i = 0; i < step.inputs.size(); ++i) {
-          int v = step.inputs[i];
-          bool again = std::find(step.inputs.begin() + i + 1, step.inputs.end(),
-                                 v) != step.inputs.end();
-          if (!keep[v] && !again && lastUse[v] == static_cast<int>(s) &&
-              isUsed(step.function, i))
-            step.consumed[i] = true;
-          else if (!keep[v] && !again && lastUse[v] == static_cast<int>(s))
-            unused.push_back(v);
-        }
-        for (int v : step.outputs)
-          if (v >= 0 && lastUse[v] < 0 && !keep[v] && !keep[owner(v)])
-            unused.push_back(v);
-      }
-      std::string where = step.where;
-      steps.push_back(std::move(step));
-      if (!unused.empty()) {
-        Step free;
-        free.kind = StepKind::Free;
-        free.values = std::move(unused);
-        free.where = where;
-        steps.push_back(std::move(free));
-      }
-    }
-    program.steps = std::move(steps);
-  }
-
-  /// Whether the function's body reads input `i`, so that it can drop it.
-  bool isUsed(int functionIndex, size_t input) const {
-    const plan::Function &f = plan.functions[functionIndex];
-    int slot = f.inputs[input];
-    for (const plan::Instruction &instruction : f.instructions)
-      if (std::find(instruction.frees.begin(), instruction.frees.end(), slot) !=
-          instruction.frees.end())
-        return true;
-    return false;
   }
 
   plan::Plan &plan;

@@ -1,0 +1,22 @@
+//===- Commands.h - The subcommands of accel-opt ----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_ACCELOPT_COMMANDS_H
+#define ACCEL_TOOLS_ACCELOPT_COMMANDS_H
+
+namespace accel {
+
+// Each takes what follows its name on the command line and returns the exit
+// code of the process.
+int planCommand(int argc, char **argv);
+int lintCommand(int argc, char **argv);
+int explainCommand(int argc, char **argv);
+int targetsCommand(int argc, char **argv);
+/// mlir-opt over our dialects and passes; `program` is argv[0].
+int optCommand(const char *program, int argc, char **argv);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_ACCELOPT_COMMANDS_H

@@ -1,0 +1,74 @@
+//===- Main.cpp - accel-opt -----------------------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Diagnostics/Diagnostics.h"
+#include "tools/accel-opt/Arguments.h"
+#include "tools/accel-opt/Commands.h"
+
+#include <cstdio>
+#include <cstring>
+
+using namespace accel;
+
+namespace {
+
+struct Command {
+  const char *name;
+  int (*run)(int, char **);
+  const char *help;
+};
+
+const Command commands[] = {
+    {"plan", planCommand,
+     "compile an accelerate YAML or job.yaml and a model into a plan"},
+    {"lint", lintCommand, "every diagnostic of a configuration, no plan"},
+    {"explain", explainCommand,
+     "why a plan is as it is: a unit, a parameter, a decision"},
+    {"targets", targetsCommand, "the devices that plans can be made for"},
+};
+
+void printHelp() {
+  std::printf("usage: accel-opt COMMAND [options]\n\n"
+              "Plans sharded training: what each rank holds and does, byte by "
+              "byte.\n\ncommands:\n");
+  for (const Command &command : commands)
+    std::printf("  %-10s %s\n", command.name, command.help);
+  std::printf("  %-10s %s\n", "opt", "mlir-opt over our dialects and passes");
+  std::printf("\n'accel-opt COMMAND --help' lists a command's options.\n"
+              "exit codes: 0 planned and fits, 1 invalid input, 2 valid but "
+              "does not fit,\n3 internal error, 4 not supported yet, 64 "
+              "usage\n");
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    printHelp();
+    return exitUsage;
+  }
+  if (!std::strcmp(argv[1], "--help") || !std::strcmp(argv[1], "-h") ||
+      !std::strcmp(argv[1], "help")) {
+    printHelp();
+    return exitOk;
+  }
+  if (!std::strcmp(argv[1], "--version")) {
+    std::printf("accel-opt %s\n", ACCEL_VERSION);
+    return exitOk;
+  }
+  if (!std::strcmp(argv[1], "opt"))
+    return optCommand(argv[0], argc - 2, argv + 2);
+  std::vector<std::string> names = {"opt"};
+  for (const Command &command : commands) {
+    if (!std::strcmp(argv[1], command.name))
+      return command.run(argc - 2, argv + 2);
+    names.push_back(command.name);
+  }
+  std::string hint = didYouMean(argv[1], names);
+  std::fprintf(stderr, "accel-opt: error: unknown command '%s'%s%s\n",
+               printable(argv[1]).c_str(), hint.empty() ? "" : "; ",
+               hint.c_str());
+  return exitUsage;
+}
