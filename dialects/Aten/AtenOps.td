@@ -1,0 +1,14 @@
+//===- AtenOps.td - All operations of the aten dialect -----*- tablegen -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_DIALECTS_ATEN_OPS_TD
+#define ACCEL_DIALECTS_ATEN_OPS_TD
+
+include "dialects/Aten/AtenViews.td"
+include "dialects/Aten/AtenPointwise.td"
+include "dialects/Aten/AtenLinear.td"
+include "dialects/Aten/AtenKernels.td"
+
+#endif // ACCEL_DIALECTS_ATEN_OPS_TD

@@ -1,0 +1,54 @@
+//===- BackwardBuilder.cpp - What derivative rules build with ---*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Aten/BackwardBuilder.h"
+
+using namespace mlir;
+using namespace accel;
+using namespace accel::aten;
+
+static RankedTensorType tensorType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+Value BackwardBuilder::t(Value value) {
+  if (auto inner = value.getDefiningOp<TOp>())
+    return inner.getSelf();
+  return create<TOp>(value);
+}
+
+Value BackwardBuilder::reshape(Value value, ArrayRef<int64_t> shape) {
+  if (tensorType(value).getShape() == shape)
+    return value;
+  if (auto inner = value.getDefiningOp<ViewOp>())
+    if (tensorType(inner.getSelf()).getShape() == shape)
+      return inner.getSelf();
+  if (!layout.viewStrides(value, shape))
+    value = create<CloneOp>(value);
+  return create<ViewOp>(value, shape);
+}
+
+Value BackwardBuilder::sumTo(Value grad, Type type) {
+  auto target = cast<RankedTensorType>(type);
+  ArrayRef<int64_t> from = tensorType(grad).getShape(), to = target.getShape();
+  int64_t leading = from.size() - to.size();
+  SmallVector<int64_t> dims;
+  for (int64_t i = 0; i < static_cast<int64_t>(from.size()); ++i)
+    if (i < leading || (to[i - leading] == 1 && from[i] != 1))
+      dims.push_back(i);
+  if (!dims.empty())
+    grad = create<SumDimOp>(grad, dims, /*keepdim=*/true);
+  if (leading > 0)
+    grad = reshape(grad, to);
+  if (tensorType(grad).getElementType() != target.getElementType())
+    grad = create<ToCopyOp>(grad, target.getElementType());
+  return grad;
+}
+
+bool BackwardBuilder::isColumnMajor(Value matrix) {
+  const Strides &strides = layout.strides(matrix);
+  ArrayRef<int64_t> shape = tensorType(matrix).getShape();
+  return strides[0] == 1 && strides[1] == shape[0];
+}

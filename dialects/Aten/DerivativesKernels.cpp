@@ -1,0 +1,150 @@
+//===- DerivativesKernels.cpp - Derivatives of kernels ----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Aten/BackwardBuilder.h"
+
+using namespace mlir;
+using namespace accel;
+using namespace accel::aten;
+
+#define BACKWARD(OP)                                                           \
+  LogicalResult OP::buildBackward(BackwardBuilder &b, ArrayRef<Value> grads,   \
+                                  ArrayRef<bool> needed,                       \
+                                  MutableArrayRef<Value> operandGrads)
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// Gradients of `mat1` and `mat2`. As in autograd, the gradient of a factor
+/// that is laid out by columns is computed transposed; so the gradient of a
+/// weight used as t(w) is [out, in] in memory. The weight comes first, so that
+/// its input can be freed before the next product.
+static void productGrads(BackwardBuilder &b, Value grad, Value mat1, Value mat2,
+                         bool need1, bool need2, Value &grad1, Value &grad2) {
+  if (need2)
+    grad2 = b.isColumnMajor(mat2) ? b.t(b.create<MmOp>(b.t(grad), mat1))
+                                  : b.create<MmOp>(b.t(mat1), grad);
+  if (need1)
+    grad1 = b.isColumnMajor(mat1) ? b.t(b.create<MmOp>(mat2, b.t(grad)))
+                                  : b.create<MmOp>(grad, b.t(mat2));
+}
+
+BACKWARD(MmOp) {
+  productGrads(b, grads[0], getSelf(), getMat2(), needed[0], needed[1],
+               operandGrads[0], operandGrads[1]);
+  return success();
+}
+
+BACKWARD(AddmmOp) {
+  if (needed[0])
+    operandGrads[0] = b.sumTo(grads[0], getSelf().getType());
+  productGrads(b, grads[0], getMat1(), getMat2(), needed[1], needed[2],
+               operandGrads[1], operandGrads[2]);
+  return success();
+}
+
+BACKWARD(EmbeddingOp) {
+  if (needed[0])
+    operandGrads[0] = b.create<EmbeddingDenseBackwardOp>(
+        grads[0], getIndices(),
+        cast<RankedTensorType>(getWeight().getType()).getDimSize(0),
+        getPaddingIdx());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention and norms
+//===----------------------------------------------------------------------===//
+
+/// The gradients of q, k and v come from one kernel.
+template <typename BackwardOp, typename OpT>
+static LogicalResult
+attentionBackward(OpT op, BackwardBuilder &b, ArrayRef<Value> grads,
+                  ArrayRef<bool> needed, MutableArrayRef<Value> operandGrads) {
+  if (grads[1])
+    return op.emitOpError("has no derivative through its log-sum-exp");
+  if (!grads[0])
+    return success();
+  auto backward = b.createOp<BackwardOp>(
+      grads[0], op.getQuery(), op.getKey(), op.getValue(), op.getOutput(),
+      op.getLogsumexp(), op.getIsCausal(), op.getScale());
+  for (unsigned i = 0; i < 3; ++i)
+    if (needed[i])
+      operandGrads[i] = backward->getResult(i);
+  return success();
+}
+
+BACKWARD(FlashAttentionForCpuOp) {
+  return attentionBackward<FlashAttentionForCpuBackwardOp>(
+      *this, b, grads, needed, operandGrads);
+}
+BACKWARD(FlashAttentionOp) {
+  return attentionBackward<FlashAttentionBackwardOp>(*this, b, grads, needed,
+                                                     operandGrads);
+}
+BACKWARD(EfficientAttentionOp) {
+  return attentionBackward<EfficientAttentionBackwardOp>(*this, b, grads,
+                                                         needed, operandGrads);
+}
+
+BACKWARD(FusedRmsNormOp) {
+  if (grads[1])
+    return emitOpError("has no derivative through its statistics");
+  if (!grads[0])
+    return success();
+  auto backward = b.createOp<FusedRmsNormBackwardOp>(
+      grads[0], getSelf(), getRstd(), getWeight(), getNormalizedShape());
+  for (unsigned i = 0; i < 2; ++i)
+    if (needed[i])
+      operandGrads[i] = backward->getResult(i);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Loss
+//===----------------------------------------------------------------------===//
+
+BACKWARD(LogSoftmaxOp) {
+  operandGrads[0] = b.create<LogSoftmaxBackwardDataOp>(
+      grads[0], getResult(), getDim(),
+      cast<RankedTensorType>(getType()).getElementType());
+  return success();
+}
+
+BACKWARD(NllLossForwardOp) {
+  if (grads[1])
+    return emitOpError("has no derivative through its total weight");
+  if (grads[0] && needed[0])
+    operandGrads[0] = b.create<NllLossBackwardOp>(
+        grads[0], getSelf(), getTarget(), getTotalWeight(), getIgnoreIndex());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Opaque
+//===----------------------------------------------------------------------===//
+
+BACKWARD(OpaqueOp) {
+  SmallVector<Value> given;
+  for (auto [grad, output] : llvm::zip(grads, getOutputs())) {
+    if (!isa<FloatType>(
+            cast<RankedTensorType>(output.getType()).getElementType()))
+      continue;
+    given.push_back(grad ? grad : b.create<ZerosLikeOp>(output));
+  }
+  SmallVector<int64_t> wanted;
+  SmallVector<Type> types;
+  for (auto [i, need] : llvm::enumerate(needed))
+    if (need) {
+      wanted.push_back(i);
+      types.push_back(getInputs()[i].getType());
+    }
+  auto backward = b.createOp<OpaqueBackwardOp>(types, getCallee(), given,
+                                               getInputs(), getArgs(), wanted);
+  for (auto [result, index] : llvm::zip(backward.getOutputs(), wanted))
+    operandGrads[index] = result;
+  return success();
+}

@@ -1,0 +1,279 @@
+//===- KernelTypes.cpp - Result types of kernels ----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Types.h"
+
+using namespace mlir;
+using namespace accel;
+using namespace accel::aten;
+
+static RankedTensorType tensorType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+#define INFER(OP)                                                              \
+  LogicalResult OP::inferReturnTypes(                                          \
+      MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,      \
+      SmallVectorImpl<Type> &results)
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+static LogicalResult inferProduct(std::optional<Location> loc,
+                                  RankedTensorType a, RankedTensorType b,
+                                  SmallVectorImpl<Type> &results) {
+  if (a.getRank() != 2 || b.getRank() != 2)
+    return emitOptionalError(loc, "expects two matrices, got ", a, " and ", b);
+  if (a.getElementType() != b.getElementType())
+    return emitOptionalError(loc, "expects one element type, got ", a, " and ",
+                             b);
+  if (a.getDimSize(1) != b.getDimSize(0))
+    return emitOptionalError(loc, "inner sizes differ: ", a, " and ", b);
+  results.push_back(a.clone({a.getDimSize(0), b.getDimSize(1)}));
+  return success();
+}
+
+INFER(MmOp) {
+  return inferProduct(loc, tensorType(adaptor.getSelf()),
+                      tensorType(adaptor.getMat2()), results);
+}
+
+INFER(AddmmOp) {
+  if (failed(inferProduct(loc, tensorType(adaptor.getMat1()),
+                          tensorType(adaptor.getMat2()), results)))
+    return failure();
+  auto product = cast<RankedTensorType>(results.back());
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  auto shape = broadcastShapes({self.getShape(), product.getShape()});
+  if (!shape || ArrayRef<int64_t>(*shape) != product.getShape() ||
+      self.getElementType() != product.getElementType())
+    return emitOptionalError(loc, "cannot add ", self, " to ", product);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkAttention(std::optional<Location> loc, Value q,
+                                    Value k, Value v, bool grouped) {
+  RankedTensorType query = tensorType(q), key = tensorType(k),
+                   value = tensorType(v);
+  if (query.getRank() != 4 || key != value || key.getRank() != 4 ||
+      query.getElementType() != key.getElementType() ||
+      query.getDimSize(0) != key.getDimSize(0) ||
+      query.getDimSize(3) != key.getDimSize(3))
+    return emitOptionalError(
+        loc, "expects q as [B, H, S, D], k and v as [B, G, T, D], got ", query,
+        ", ", key, " and ", value);
+  int64_t heads = query.getDimSize(1), groups = key.getDimSize(1);
+  if (groups == 0 || heads % groups != 0 || (!grouped && heads != groups))
+    return emitOptionalError(loc, groups, " key heads cannot serve ", heads,
+                             " query heads");
+  return success();
+}
+
+template <typename Adaptor>
+static LogicalResult
+inferForward(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
+             bool grouped, SmallVectorImpl<Type> &results) {
+  if (failed(checkAttention(loc, adaptor.getQuery(), adaptor.getKey(),
+                            adaptor.getValue(), grouped)))
+    return failure();
+  RankedTensorType query = tensorType(adaptor.getQuery());
+  results.push_back(query);
+  results.push_back(RankedTensorType::get(query.getShape().drop_back(),
+                                          Float32Type::get(context)));
+  return success();
+}
+
+template <typename Adaptor>
+static LogicalResult inferBackward(std::optional<Location> loc, Adaptor adaptor,
+                                   bool grouped,
+                                   SmallVectorImpl<Type> &results) {
+  if (failed(checkAttention(loc, adaptor.getQuery(), adaptor.getKey(),
+                            adaptor.getValue(), grouped)))
+    return failure();
+  Type query = adaptor.getQuery().getType();
+  if (adaptor.getGradOut().getType() != query ||
+      adaptor.getOut().getType() != query)
+    return emitOptionalError(loc, "gradient and output have the query's type ",
+                             query, ", got ", adaptor.getGradOut().getType(),
+                             " and ", adaptor.getOut().getType());
+  results.append(
+      {query, adaptor.getKey().getType(), adaptor.getValue().getType()});
+  return success();
+}
+
+INFER(ScaledDotProductAttentionOp) {
+  if (failed(checkAttention(loc, adaptor.getQuery(), adaptor.getKey(),
+                            adaptor.getValue(), /*grouped=*/true)))
+    return failure();
+  results.push_back(adaptor.getQuery().getType());
+  return success();
+}
+INFER(FlashAttentionForCpuOp) {
+  return inferForward(context, loc, adaptor, /*grouped=*/true, results);
+}
+INFER(FlashAttentionOp) {
+  return inferForward(context, loc, adaptor, /*grouped=*/true, results);
+}
+INFER(EfficientAttentionOp) {
+  if (failed(inferForward(context, loc, adaptor, /*grouped=*/false, results)))
+    return failure();
+  // The kernel pads the rows of its statistics to a multiple of 32.
+  auto stats = cast<RankedTensorType>(results.back());
+  SmallVector<int64_t> shape(stats.getShape());
+  shape.back() = (shape.back() + 31) / 32 * 32;
+  results.back() = stats.clone(shape);
+  return success();
+}
+INFER(FlashAttentionForCpuBackwardOp) {
+  return inferBackward(loc, adaptor, /*grouped=*/true, results);
+}
+INFER(FlashAttentionBackwardOp) {
+  return inferBackward(loc, adaptor, /*grouped=*/true, results);
+}
+INFER(EfficientAttentionBackwardOp) {
+  return inferBackward(loc, adaptor, /*grouped=*/false, results);
+}
+
+//===----------------------------------------------------------------------===//
+// Norms and loss
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkNorm(std::optional<Location> loc,
+                               RankedTensorType self, RankedTensorType weight) {
+  if (self.getRank() == 0 || weight.getRank() != 1 ||
+      weight.getDimSize(0) != self.getShape().back())
+    return emitOptionalError(loc, "weight ", weight,
+                             " does not fit the last dimension of ", self);
+  return success();
+}
+
+INFER(RmsNormOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  RankedTensorType weight = tensorType(adaptor.getWeight());
+  if (failed(checkNorm(loc, self, weight)))
+    return failure();
+  results.push_back(self.clone(promoteTypes({self, weight})));
+  return success();
+}
+
+INFER(FusedRmsNormOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  RankedTensorType weight = tensorType(adaptor.getWeight());
+  if (failed(checkNorm(loc, self, weight)))
+    return failure();
+  if (self.getElementType() != weight.getElementType())
+    return emitOptionalError(loc, "expects one element type, got ", self,
+                             " and ", weight);
+  if (adaptor.getNormalizedShape() != weight.getShape())
+    return emitOptionalError(loc, "normalized shape is not the weight's");
+  SmallVector<int64_t> stats(self.getShape());
+  stats.back() = 1;
+  results.push_back(self);
+  results.push_back(RankedTensorType::get(stats, Float32Type::get(context)));
+  return success();
+}
+
+INFER(FusedRmsNormBackwardOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  RankedTensorType weight = tensorType(adaptor.getWeight());
+  if (failed(checkNorm(loc, self, weight)))
+    return failure();
+  if (adaptor.getGradOut().getType() != self)
+    return emitOptionalError(loc, "gradient ", adaptor.getGradOut().getType(),
+                             " is not of the input's type ", self);
+  results.append({self, weight});
+  return success();
+}
+
+LogicalResult LogSoftmaxOp::verify() {
+  int64_t rank = cast<RankedTensorType>(getType()).getRank();
+  int64_t dim = getDim();
+  if (dim < 0 || dim >= rank)
+    return emitOpError("dimension ")
+           << dim << " is outside of a tensor of " << rank << " dimensions";
+  return success();
+}
+
+static LogicalResult checkTargets(std::optional<Location> loc,
+                                  RankedTensorType self,
+                                  RankedTensorType target) {
+  if (self.getRank() != 2 || target.getRank() != 1 ||
+      target.getDimSize(0) != self.getDimSize(0))
+    return emitOptionalError(loc, "targets ", target,
+                             " do not fit the rows of ", self);
+  return success();
+}
+
+INFER(NllLossForwardOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  if (failed(checkTargets(loc, self, tensorType(adaptor.getTarget()))))
+    return failure();
+  auto scalar = RankedTensorType::get({}, self.getElementType());
+  results.append({scalar, scalar});
+  return success();
+}
+
+INFER(NllLossBackwardOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  if (failed(checkTargets(loc, self, tensorType(adaptor.getTarget()))))
+    return failure();
+  results.push_back(self);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Opaque
+//===----------------------------------------------------------------------===//
+
+/// Checks the argument list of an opaque operator against its inputs.
+static LogicalResult verifyArgs(Operation *op, StringRef callee, ArrayAttr args,
+                                size_t inputs) {
+  if (!callee.starts_with("aten::"))
+    return op->emitOpError("operator '")
+           << callee << "' is not of the namespace aten";
+  for (Attribute arg : args) {
+    auto text = dyn_cast<StringAttr>(arg);
+    if (!text) {
+      if (isa<IntegerAttr, FloatAttr, TypeAttr, DenseI64ArrayAttr,
+              DenseBoolArrayAttr>(arg))
+        continue;
+      return op->emitOpError("argument ")
+             << arg << " has no counterpart in ATen";
+    }
+    unsigned index = 0;
+    StringRef rest = text.getValue();
+    if (rest == "none")
+      continue;
+    if (!rest.consume_front("%") || rest.getAsInteger(10, index) ||
+        index >= inputs)
+      return op->emitOpError("argument ")
+             << arg << " names none of the " << inputs << " inputs";
+  }
+  return success();
+}
+
+LogicalResult OpaqueOp::verify() {
+  return verifyArgs(*this, getCallee(), getArgs(), getInputs().size());
+}
+
+LogicalResult OpaqueBackwardOp::verify() {
+  if (getNeeded().size() != getOutputs().size())
+    return emitOpError("needs ") << getNeeded().size() << " gradients but has "
+                                 << getOutputs().size() << " results";
+  for (auto [index, output] : llvm::zip(getNeeded(), getOutputs())) {
+    if (index < 0 || index >= static_cast<int64_t>(getInputs().size()))
+      return emitOpError("has no input ") << index;
+    if (output.getType() != getInputs()[index].getType())
+      return emitOpError("gradient ")
+             << output.getType() << " is not of the type of input " << index;
+  }
+  return verifyArgs(*this, getCallee(), getArgs(), getInputs().size());
+}

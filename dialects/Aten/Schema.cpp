@@ -1,0 +1,171 @@
+//===- Schema.cpp - An operation as a call of ATen --------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Aten/Schema.h"
+
+#include "dialects/Aten/Aten.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace accel;
+using namespace accel::aten;
+
+/// Splits at the commas outside of brackets.
+static SmallVector<StringRef> splitArgs(StringRef text) {
+  SmallVector<StringRef> args;
+  int depth = 0;
+  size_t begin = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && text[i] == '[')
+      ++depth;
+    if (i < text.size() && text[i] == ']')
+      --depth;
+    if (i == text.size() || (text[i] == ',' && depth == 0)) {
+      if (StringRef arg = text.slice(begin, i).trim(); !arg.empty())
+        args.push_back(arg);
+      begin = i + 1;
+    }
+  }
+  return args;
+}
+
+static Attribute parseConstant(Builder &b, StringRef text) {
+  if (text == "true" || text == "false")
+    return b.getBoolAttr(text == "true");
+  if (text.consume_front("[")) {
+    text.consume_back("]");
+    SmallVector<bool> bools;
+    SmallVector<int64_t> ints;
+    for (StringRef item : splitArgs(text)) {
+      int64_t value = 0;
+      if (item == "true" || item == "false")
+        bools.push_back(item == "true");
+      else if (!item.getAsInteger(10, value))
+        ints.push_back(value);
+      else
+        return {};
+    }
+    return bools.empty() ? Attribute(b.getDenseI64ArrayAttr(ints))
+                         : Attribute(b.getDenseBoolArrayAttr(bools));
+  }
+  int64_t integer = 0;
+  if (!text.getAsInteger(10, integer))
+    return b.getI64IntegerAttr(integer);
+  double number = 0;
+  if (!text.getAsDouble(number))
+    return b.getF64FloatAttr(number);
+  return {};
+}
+
+static CallArg tensorArg(Value value) {
+  return {CallArg::Kind::Tensor, {value}, {}};
+}
+
+/// Operand group `index` of the definition. No operation of a fixed schema has
+/// more than one group of variable length, so groups are operands.
+static FailureOr<CallArg> operandArg(Operation *op, StringRef text) {
+  bool list = text.consume_back("*");
+  unsigned index = 0;
+  if (text.getAsInteger(10, index))
+    return failure();
+  CallArg arg;
+  if (list) {
+    arg.kind = CallArg::Kind::Tensors;
+    arg.tensors.assign(op->operand_begin() + index, op->operand_end());
+    return arg;
+  }
+  if (index >= op->getNumOperands())
+    return failure();
+  return tensorArg(op->getOperand(index));
+}
+
+/// The length of the sequence that the attention's query or key holds.
+static FailureOr<CallArg> lengthArg(Operation *op, StringRef name) {
+  auto backward = dyn_cast<FlashAttentionBackwardOp>(op);
+  if (!backward)
+    return failure();
+  Value value = name == "query" ? backward.getQuery() : backward.getKey();
+  int64_t length = cast<RankedTensorType>(value.getType()).getDimSize(2);
+  return CallArg{CallArg::Kind::Constant,
+                 {},
+                 Builder(op->getContext()).getI64IntegerAttr(length)};
+}
+
+static FailureOr<CallArg> parseArg(Operation *op, StringRef text) {
+  Builder b(op->getContext());
+  if (text == "none")
+    return CallArg{};
+  if (text.consume_front("%"))
+    return operandArg(op, text);
+  if (text.consume_front("#"))
+    return lengthArg(op, text);
+  Attribute constant;
+  if (text.consume_front("$")) {
+    auto attr = op->getInherentAttr(text);
+    if (!attr)
+      return failure();
+    constant = *attr;
+    if (!constant)
+      return CallArg{};
+  } else {
+    constant = parseConstant(b, text);
+  }
+  if (!constant)
+    return failure();
+  return CallArg{CallArg::Kind::Constant, {}, constant};
+}
+
+/// Arguments of an opaque operator.
+static void opaqueArgs(ArrayAttr args, ValueRange inputs, Call &call) {
+  for (Attribute arg : args) {
+    auto text = dyn_cast<StringAttr>(arg);
+    unsigned index = 0;
+    if (!text)
+      call.args.push_back({CallArg::Kind::Constant, {}, arg});
+    else if (text.getValue().drop_front().getAsInteger(10, index))
+      call.args.push_back({}); // "none"
+    else
+      call.args.push_back(tensorArg(inputs[index]));
+  }
+}
+
+FailureOr<Call> aten::buildCall(Operation *op) {
+  Call call;
+  if (auto opaque = dyn_cast<OpaqueOp>(op)) {
+    call.name = opaque.getCallee().str();
+    opaqueArgs(opaque.getArgs(), opaque.getInputs(), call);
+    return call;
+  }
+  if (auto opaque = dyn_cast<OpaqueBackwardOp>(op)) {
+    call.name = opaque.getCallee().str();
+    opaqueArgs(opaque.getArgs(), opaque.getInputs(), call);
+    CallArg grads;
+    grads.kind = CallArg::Kind::Tensors;
+    grads.tensors.assign(opaque.getGrads().begin(), opaque.getGrads().end());
+    call.args.push_back(grads);
+    call.args.push_back({CallArg::Kind::Constant, {}, opaque.getNeededAttr()});
+    return call;
+  }
+  auto aten = dyn_cast<AtenOpInterface>(op);
+  if (!aten)
+    return op->emitOpError("is no aten operation and cannot be put in a plan");
+  StringRef schema = aten.getSchema();
+  if (schema.empty())
+    return op->emitOpError("stands for no ATen operator; ")
+           << (isa<TypeAsOp>(op) ? "the precision pass" : "select-kernels")
+           << " replaces it";
+  auto [name, rest] = schema.split('(');
+  call.name = name.str();
+  rest.consume_back(")");
+  for (StringRef text : splitArgs(rest)) {
+    FailureOr<CallArg> arg = parseArg(op, text);
+    if (failed(arg))
+      return op->emitOpError("has a malformed schema argument '")
+             << text << "'";
+    call.args.push_back(std::move(*arg));
+  }
+  return call;
+}

@@ -1,0 +1,43 @@
+//===- Schema.h - An operation as a call of ATen ----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// How an operation becomes a call is one string in its ODS definition:
+//
+//   aten::sum.dim_IntList(%0, $dim, $keepdim, none)
+//
+//   %i     operand group i of the definition, a missing optional as none
+//   %i*    the same as a list of tensors
+//   $name  the attribute of that name, an absent optional as none
+//   #name  the sequence length (dimension 2) of the operand of that name
+//   none, true, false, 3, 1.0, [true, false], [1, 2]: as written
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_DIALECTS_ATEN_SCHEMA_H
+#define ACCEL_DIALECTS_ATEN_SCHEMA_H
+
+#include "mlir/IR/Operation.h"
+
+namespace accel::aten {
+
+/// One argument: tensors, or a constant, or neither (none).
+struct CallArg {
+  enum class Kind { None, Tensor, Tensors, Constant } kind = Kind::None;
+  llvm::SmallVector<mlir::Value, 1> tensors;
+  mlir::Attribute constant;
+};
+
+struct Call {
+  std::string name; // "aten::sum.dim_IntList"
+  llvm::SmallVector<CallArg> args;
+};
+
+/// The call that `op` becomes. Fails with a diagnostic for an operation that
+/// must be replaced first (`type_as`, `rms_norm`).
+llvm::FailureOr<Call> buildCall(mlir::Operation *op);
+
+} // namespace accel::aten
+
+#endif // ACCEL_DIALECTS_ATEN_SCHEMA_H
