@@ -89,7 +89,7 @@ std::string shortText(const Node &node);
 struct Limits {
   uint64_t bytes = 64ull << 20; // of the file
   int depth = 100;              // nesting
-  uint64_t nodes = 1u << 20;    // with every alias expanded
+  uint64_t nodes = 1u << 18;    // with every alias expanded
 };
 
 class Document {

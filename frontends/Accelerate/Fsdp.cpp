@@ -1,0 +1,484 @@
+//===- Fsdp.cpp - fsdp_config ---------------------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// launch turns each value into an environment variable by str(), and
+// FullyShardedDataParallelPlugin (accelerate/utils/dataclasses.py) reads them
+// in every rank. So `1e8`, null and quoted booleans fail or pass here as they
+// do there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Accelerate/Reader.h"
+
+#include <regex>
+
+using namespace accel;
+
+void AccelerateReader::readFsdp() {
+  int fsdpVersion = readFsdpVersion();
+  checkSectionKeys(fsdp);
+  readSharding(fsdpVersion);
+  flag(config.offloadParams, fsdp, "fsdp_offload_params", false);
+  readWrapping(fsdpVersion);
+  readIgnoredModules();
+  readCheckpointing(fsdpVersion);
+  readPrefetch(fsdpVersion);
+  readLoading(fsdpVersion);
+  readStateDict(fsdpVersion);
+}
+
+int AccelerateReader::readFsdpVersion() {
+  Field field = in(fsdp, "fsdp_version");
+  std::optional<int64_t> number = 1;
+  if (field)
+    number = envInt(field.value());
+  if (!number || (*number != 1 && *number != 2)) {
+    error(field.isNull() ? "yaml-null" : "invalid-value", field,
+          "fsdp_version must be 1 or 2, this is " +
+              yaml::shortText(field.value()),
+          "write fsdp_version: 2");
+    number = 2;
+  }
+  Strategy strategy = *number == 2 ? Strategy::Fsdp2 : Strategy::Fsdp1;
+  if (field)
+    written(config.strategy, strategy, field, std::to_string(*number));
+  else
+    otherwise(config.strategy, strategy, field, "1",
+              "Accelerate's default is FSDP version 1");
+  return static_cast<int>(*number);
+}
+
+//===----------------------------------------------------------------------===//
+// Sharding
+//===----------------------------------------------------------------------===//
+
+/// A strategy by name or number, as ShardingStrategy reads it.
+static std::optional<Sharding> parseSharding(std::string_view text) {
+  for (int i = 0; i < 5; ++i) {
+    auto sharding = static_cast<Sharding>(i);
+    if (equalsUpper(text, toString(sharding)) ||
+        (text.size() == 1 && text[0] == '1' + i))
+      return sharding;
+  }
+  return std::nullopt;
+}
+
+static bool reshards(Sharding sharding) {
+  return sharding == Sharding::FullShard || sharding == Sharding::HybridShard;
+}
+
+void AccelerateReader::readSharding(int fsdpVersion) {
+  if (fsdpVersion == 1)
+    readShardingV1();
+  else
+    readShardingV2();
+}
+
+void AccelerateReader::readShardingV1() {
+  Field field = in(fsdp, "fsdp_sharding_strategy");
+  Field reshard = in(fsdp, "fsdp_reshard_after_forward");
+  std::optional<Sharding> sharding = Sharding::FullShard;
+  if (field) {
+    sharding = parseSharding(yaml::pythonText(field.value()));
+    if (!sharding)
+      error("invalid-value", field,
+            yaml::shortText(field.value()) +
+                " is not a sharding strategy; every rank stops with a KeyError",
+            didYouMean(field.value().text,
+                       {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD",
+                        "HYBRID_SHARD", "HYBRID_SHARD_ZERO2"}));
+  }
+  if (field && sharding)
+    written(config.sharding, *sharding, field, toString(*sharding));
+  else
+    otherwise(config.sharding, Sharding::FullShard, field, "FULL_SHARD",
+              "Accelerate's default");
+  Sharding used = *config.sharding;
+  otherwise(config.reshardAfterForward, reshards(used),
+            field ? field : in(fsdp, "fsdp_sharding_strategy"),
+            reshards(used) ? "true" : "false",
+            std::string("follows from ") + toString(used), Origin::Derived);
+  forget();
+  if (!reshard)
+    return;
+  // FSDP_SHARDING_STRATEGY is always set by launch, so the plugin never looks
+  // at this key, although the wizard stores the answer there and only there.
+  const yaml::Node &value = reshard.value();
+  std::optional<Sharding> asked = parseSharding(yaml::pythonText(value));
+  if (value.kind == yaml::Kind::Bool)
+    asked = value.boolean ? Sharding::FullShard : Sharding::ShardGradOp;
+  bool matters = !asked || *asked != used;
+  ignored(reshard,
+          std::string("with fsdp_version 1: the job runs ") + toString(used),
+          matters,
+          matters && asked
+              ? "write fsdp_sharding_strategy: " + std::string(toString(*asked))
+              : "");
+}
+
+void AccelerateReader::readShardingV2() {
+  Field strategy = in(fsdp, "fsdp_sharding_strategy");
+  Field field = in(fsdp, "fsdp_reshard_after_forward");
+  std::optional<bool> value;
+  if (field) {
+    std::optional<Sharding> name;
+    if (field.value().isString())
+      name = parseSharding(field.value().text);
+    if (name && field.value().text.size() > 1)
+      error("invalid-value", field,
+            "fsdp_reshard_after_forward is a boolean with fsdp_version 2; "
+            "every rank stops with \"invalid truth value\"",
+            std::string("write ") + (reshards(*name) ? "true" : "false"));
+    else
+      value = envBool(field);
+  }
+  if (value)
+    written(config.reshardAfterForward, *value, field,
+            *value ? "true" : "false");
+  else
+    otherwise(config.reshardAfterForward, true, field, "true",
+              "Accelerate's default");
+  bool reshard = *config.reshardAfterForward;
+  Sharding sharding = reshard ? Sharding::FullShard : Sharding::ShardGradOp;
+  config.sharding = {sharding, Origin::Derived, config.reshardAfterForward.key,
+                     config.reshardAfterForward.at,
+                     "follows from fsdp_reshard_after_forward"};
+  if (!strategy)
+    return;
+  std::optional<Sharding> asked =
+      parseSharding(yaml::pythonText(strategy.value()));
+  bool matters = !asked || *asked != sharding;
+  std::string hint = "remove it";
+  if (asked == Sharding::NoShard)
+    hint = "write distributed_type: MULTI_GPU for a job without sharding";
+  else if (asked == Sharding::HybridShard ||
+           asked == Sharding::HybridShardZero2)
+    hint = "write a parallelism_config with dp_replicate_size and "
+           "dp_shard_size for hybrid sharding";
+  else if (asked && matters)
+    hint = std::string("write fsdp_reshard_after_forward: ") +
+           (reshards(*asked) ? "true" : "false");
+  ignored(strategy, "with fsdp_version 2", matters, hint);
+}
+
+//===----------------------------------------------------------------------===//
+// Wrapping
+//===----------------------------------------------------------------------===//
+
+void AccelerateReader::readWrapping(int fsdpVersion) {
+  (void)fsdpVersion;
+  Field field = in(fsdp, "fsdp_auto_wrap_policy");
+  auto &policy = config.wrapPolicy;
+  otherwise(policy, WrapPolicy::None, field, "NO_WRAP", "Accelerate's default");
+  if (field && !field.isNull()) {
+    forget();
+    bool found = false;
+    std::string text = yaml::pythonText(field.value());
+    for (WrapPolicy p :
+         {WrapPolicy::Transformer, WrapPolicy::Size, WrapPolicy::None})
+      if (equalsUpper(text, toString(p))) {
+        written(policy, p, field, toString(p));
+        found = true;
+      }
+    if (!found)
+      error("invalid-value", field,
+            yaml::shortText(field.value()) + " is not a wrap policy",
+            didYouMean(text, {"TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP",
+                              "NO_WRAP"}));
+  }
+  readWrapClasses();
+
+  Field least = in(fsdp, "fsdp_min_num_params");
+  otherwise(config.minNumParams, int64_t(100000000), least, "100000000",
+            "Accelerate's default");
+  if (!least)
+    return;
+  forget();
+  if (*policy != WrapPolicy::Size) {
+    ignored(least, std::string("with wrap policy ") + toString(*policy), false);
+    return;
+  }
+  std::optional<int64_t> number = envInt(least.value());
+  if (!number) {
+    const yaml::Node &value = least.value();
+    bool exponent = value.isString() && value.isPlain() &&
+                    value.text.find_first_of("eE") != std::string::npos;
+    error(least.isNull() ? "yaml-null"
+          : exponent     ? "yaml-number"
+                         : "invalid-value",
+          least,
+          "fsdp_min_num_params must be an integer, this is " +
+              (exponent ? "the string '" + printable(value.text) + "' in YAML"
+                        : yaml::shortText(value)) +
+              "; every rank stops with a ValueError",
+          exponent ? "write all digits, such as 100000000" : "");
+    return;
+  }
+  written(config.minNumParams, *number, least, std::to_string(*number));
+  if (*number <= 0)
+    report(Severity::Warning, "wraps-nothing", least,
+           "SIZE_BASED_WRAP with a minimum of " + std::to_string(*number) +
+               " wraps nothing: the whole model is one unit",
+           "write a positive number of parameters");
+}
+
+void AccelerateReader::readWrapClasses() {
+  Field field = in(fsdp, "fsdp_transformer_layer_cls_to_wrap");
+  auto &setting = config.wrapClasses;
+  if (!field || field.isNull()) {
+    otherwise(setting, {}, field, "the model's _no_split_modules",
+              "Accelerate's default");
+    return;
+  }
+  if (*config.wrapPolicy != WrapPolicy::Transformer) {
+    ignored(field,
+            std::string("with wrap policy ") + toString(*config.wrapPolicy),
+            true, "write fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP");
+    return;
+  }
+  const yaml::Node &value = field.value();
+  std::vector<std::string> classes;
+  std::string text = yaml::pythonText(value);
+  for (size_t at = 0; at <= text.size();) {
+    size_t comma = std::min(text.find(',', at), text.size());
+    classes.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  std::string shown;
+  for (const std::string &name : classes)
+    shown += (shown.empty() ? "" : ",") + printable(name);
+  written(setting, std::optional(classes), field, shown);
+  auto strip = [](std::string_view s) {
+    size_t begin = s.find_first_not_of(" \t\n\r"),
+           end = s.find_last_not_of(" \t\n\r");
+    return begin == s.npos ? std::string()
+                           : std::string(s.substr(begin, end - begin + 1));
+  };
+  if (value.isSequence()) {
+    std::string joined;
+    for (const yaml::Node *item : value.items)
+      joined += (joined.empty() ? "" : ",") + printable(item->text);
+    error("wrap-class-list", field,
+          "a YAML list becomes the text \"" + printable(text) +
+              "\", and no class has such a name",
+          "write " + (joined.empty() ? "the names" : joined) +
+              " as one string, without blanks");
+    return;
+  }
+  std::string stripped;
+  bool blank = false, empty = false;
+  for (const std::string &name : classes) {
+    std::string s = strip(name);
+    blank |= s != name && !s.empty();
+    empty |= s.empty();
+    if (!s.empty())
+      stripped += (stripped.empty() ? "" : ",") + s;
+  }
+  if (empty)
+    error("wrap-class-list", field,
+          stripped.empty() ? "the class name is empty; every rank stops with "
+                             "\"Could not find the transformer layer class\""
+                           : "an empty class name after a comma; every rank "
+                             "stops with \"Could not find the transformer "
+                             "layer class\"",
+          stripped.empty() ? "remove the line to wrap the model's own "
+                             "_no_split_modules"
+                           : "write " + printable(stripped));
+  else if (blank)
+    error("wrap-class-list", field,
+          "blanks around a class name are part of it; every rank stops with "
+          "\"Could not find the transformer layer class\"",
+          "write " + printable(stripped));
+}
+
+void AccelerateReader::readIgnoredModules() {
+  Field field = in(fsdp, "fsdp_ignored_modules");
+  auto &setting = config.ignoredModules;
+  if (!field || field.isNull()) {
+    otherwise(setting, std::string(), field, "none", "Accelerate's default");
+    return;
+  }
+  std::string text = yaml::pythonText(field.value());
+  written(setting, text, field, printable(text));
+  if (!field.value().isScalar()) {
+    report(Severity::Warning, "regex-list", field,
+           "a YAML list becomes the one regex \"" + printable(text) +
+               "\", which matches no module",
+           "write one regex: 'first|second'");
+    return;
+  }
+  try {
+    std::regex check(text);
+  } catch (const std::regex_error &) {
+    if (text.find("(?") != std::string::npos)
+      notSupported(field, "regex \"" + printable(text) +
+                              "\" uses Python's extensions, which are not "
+                              "supported yet");
+    else
+      error("invalid-regex", field,
+            "\"" + printable(text) + "\" is not a regex");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The rest of the section
+//===----------------------------------------------------------------------===//
+
+void AccelerateReader::readCheckpointing(int fsdpVersion) {
+  flag(config.activationCheckpointing, fsdp, "fsdp_activation_checkpointing",
+       false);
+  Field field = in(fsdp, "fsdp_activation_checkpointing");
+  Field policy = in(fsdp, "fsdp_auto_wrap_policy");
+  bool unwrapped =
+      *config.wrapPolicy == WrapPolicy::None ||
+      (*config.wrapPolicy == WrapPolicy::Size && *config.minNumParams <= 0);
+  const char *hint = "write fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP";
+  if (*config.activationCheckpointing && unwrapped) {
+    if (fsdpVersion == 2)
+      error("checkpointing-no-wrap", field,
+            "activation checkpointing without a wrap policy: every rank stops "
+            "with TypeError: 'NoneType' object is not callable",
+            hint);
+    else
+      report(Severity::Warning, "checkpointing-no-wrap", field,
+             "activation checkpointing without a wrap policy wraps every "
+             "module of the model separately",
+             hint);
+  }
+  flag(config.activationCheckpointingOffload, fsdp,
+       "fsdp_activation_checkpointing_offload", false);
+  Field offload = in(fsdp, "fsdp_activation_checkpointing_offload");
+  if (!*config.activationCheckpointingOffload)
+    return;
+  if (!*config.activationCheckpointing)
+    error("offload-needs-checkpointing", offload,
+          "fsdp_activation_checkpointing_offload requires "
+          "fsdp_activation_checkpointing",
+          "write fsdp_activation_checkpointing: true");
+  if (fsdpVersion != 2)
+    error("offload-needs-checkpointing", offload,
+          "fsdp_activation_checkpointing_offload requires fsdp_version 2",
+          "write fsdp_version: 2");
+}
+
+void AccelerateReader::readPrefetch(int fsdpVersion) {
+  Field old = in(fsdp, "fsdp_backward_prefetch_policy");
+  if (old)
+    ignored(old, "since accelerate 1.0", true,
+            "it is called fsdp_backward_prefetch now");
+  Field field = in(fsdp, "fsdp_backward_prefetch");
+  std::optional<BackwardPrefetch> value;
+  if (field && !field.isNull()) {
+    std::string text = yaml::pythonText(field.value());
+    if (equalsUpper(text, "BACKWARD_PRE") || text == "1")
+      value = BackwardPrefetch::Pre;
+    else if (equalsUpper(text, "BACKWARD_POST") || text == "2")
+      value = BackwardPrefetch::Post;
+    else if (equalsUpper(text, "NO_PREFETCH"))
+      value = BackwardPrefetch::None;
+    else
+      error("invalid-value", field,
+            yaml::shortText(field.value()) +
+                " is not a backward prefetch; every rank stops with a KeyError",
+            didYouMean(text, {"BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH"}));
+  }
+  if (value && fsdpVersion == 2 && *value != BackwardPrefetch::None) {
+    // BACKWARD_PRE is what FSDP2 does by itself.
+    ignored(field, "with fsdp_version 2", *value != BackwardPrefetch::Pre,
+            "remove it");
+    value.reset();
+  } else if (value) {
+    constexpr const char *names[] = {"none", "BACKWARD_PRE", "BACKWARD_POST"};
+    written(config.backwardPrefetch, *value, field,
+            names[static_cast<int>(*value)]);
+  }
+
+  Field forward = in(fsdp, "fsdp_forward_prefetch");
+  if (fsdpVersion == 1)
+    flag(config.forwardPrefetch, fsdp, "fsdp_forward_prefetch", false);
+  else if (forward)
+    ignored(forward, "with fsdp_version 2",
+            truthy(forward.value()) &&
+                !equalsUpper(yaml::pythonText(forward.value()), "FALSE"),
+            "remove it");
+}
+
+void AccelerateReader::readLoading(int fsdpVersion) {
+  Field efficient = in(fsdp, "fsdp_cpu_ram_efficient_loading");
+  Field sync = in(fsdp, "fsdp_sync_module_states");
+  // launch looks at the YAML values themselves, where 'false' is true.
+  bool wants = !efficient || truthy(efficient.value());
+  bool syncs = !sync || truthy(sync.value());
+  if (wants && !syncs) {
+    bool quoted = efficient && efficient.value().isString();
+    error("loading-needs-sync", sync,
+          "fsdp_sync_module_states is false while "
+          "fsdp_cpu_ram_efficient_loading is " +
+              std::string(!efficient ? "true by default"
+                          : quoted ? "a non-empty string, which counts as true"
+                                   : "true") +
+              "; `accelerate launch` stops with a ValueError",
+          fsdpVersion == 2 ? "remove fsdp_sync_module_states"
+                           : "write fsdp_sync_module_states: true, or "
+                             "fsdp_cpu_ram_efficient_loading: false");
+  }
+  flag(config.cpuRamEfficientLoading, fsdp, "fsdp_cpu_ram_efficient_loading",
+       true);
+
+  Field orig = in(fsdp, "fsdp_use_orig_params");
+  if (fsdpVersion == 1) {
+    flag(config.syncModuleStates, fsdp, "fsdp_sync_module_states", true);
+    flag(config.useOrigParams, fsdp, "fsdp_use_orig_params", true);
+    if (*config.cpuRamEfficientLoading && !*config.syncModuleStates &&
+        syncs) // 'false' in quotes passes the launch
+      report(Severity::Warning, "loading-needs-sync", sync,
+             "fsdp_sync_module_states is set to true again, since "
+             "fsdp_cpu_ram_efficient_loading is true",
+             "write fsdp_sync_module_states: true");
+    return;
+  }
+  auto means = [](const Field &f, const char *word) {
+    return equalsUpper(yaml::pythonText(f.value()), word);
+  };
+  if (sync && (syncs || !wants))
+    ignored(sync, "with fsdp_version 2", false, "remove it");
+  if (orig)
+    ignored(orig, "with fsdp_version 2, which always keeps them",
+            !means(orig, "TRUE"), "remove it");
+  config.syncModuleStates = {false, Origin::Derived, sync.key, locate(sync),
+                             "FSDP2 has no such setting"};
+  config.useOrigParams = {true, Origin::Derived, orig.key, locate(orig),
+                          "FSDP2 always keeps them"};
+}
+
+void AccelerateReader::readStateDict(int fsdpVersion) {
+  Field field = in(fsdp, "fsdp_state_dict_type");
+  std::optional<StateDictType> value;
+  if (field && !field.isNull()) {
+    std::string text = yaml::pythonText(field.value());
+    for (int i = 0; i < 3; ++i) {
+      auto type = static_cast<StateDictType>(i);
+      if (equalsUpper(text, toString(type)) || text == std::to_string(i + 1))
+        value = type;
+    }
+    if (!value)
+      error("invalid-value", field,
+            yaml::shortText(field.value()) +
+                " is not a state dict type; every rank stops with a KeyError",
+            didYouMean(text, {"FULL_STATE_DICT", "SHARDED_STATE_DICT"}));
+    else if (*value == StateDictType::Local && fsdpVersion == 2)
+      error("invalid-value", field, "FSDP2 does not support LOCAL_STATE_DICT",
+            "write SHARDED_STATE_DICT or FULL_STATE_DICT");
+  }
+  StateDictType byDefault =
+      fsdpVersion == 1 ? StateDictType::Full : StateDictType::Sharded;
+  if (value)
+    written(config.stateDictType, *value, field, toString(*value));
+  else
+    otherwise(config.stateDictType, byDefault, field, toString(byDefault),
+              "Accelerate's default with fsdp_version " +
+                  std::to_string(fsdpVersion));
+}

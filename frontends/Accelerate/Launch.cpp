@@ -1,0 +1,430 @@
+//===- Launch.cpp - Top-level keys ----------------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What load_config_from_file, _validate_launch_command and the launchers of
+// accelerate/commands/launch.py and accelerate/utils/launch.py do with them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Accelerate/Reader.h"
+
+#include <algorithm>
+
+using namespace accel;
+
+void AccelerateReader::checkTopLevelKeys() {
+  for (const yaml::Entry &entry : root.entries) {
+    const yaml::Node &key = *entry.key;
+    if (key.isString() &&
+        std::find(foreign.begin(), foreign.end(), key.text) != foreign.end())
+      continue;
+    const KeyInfo *info = key.isString() ? findKey("", key.text) : nullptr;
+    if (!info || !info->in(version))
+      unknownTopLevel(entry);
+  }
+}
+
+void AccelerateReader::unknownTopLevel(const yaml::Entry &entry) {
+  const yaml::Node &key = *entry.key;
+  Field field{&entry, prefix + printable(key.text, 200)};
+  std::string name = printable(key.text);
+  if (!key.isString()) {
+    report(Severity::Error, "invalid-key", field,
+           "keys must be strings, this is " +
+               std::string(yaml::describe(key.kind)),
+           "", true);
+    return;
+  }
+  // SageMaker's keys are known there, and the environment itself is refused.
+  if (findKey("sagemaker", key.text)) {
+    const yaml::Node *environment = root.find("compute_environment");
+    if (environment && environment->text == "AMAZON_SAGEMAKER")
+      return;
+  }
+  std::string message = "unknown key '" + name + "'", hint;
+  if (const KeyInfo *old = findKey("", key.text)) {
+    message = "key '" + name + "' ";
+    message += version < old->since ? "exists only since accelerate "
+                                    : "was removed in accelerate ";
+    AccelerateVersion v = version < old->since ? old->since : old->until;
+    message += std::to_string(v.major) + "." + std::to_string(v.minor);
+    hint = "remove it: `accelerate launch` refuses the file";
+  } else if (const KeyInfo *nested = findInSections(key.text, version)) {
+    hint = "it belongs below '" + std::string(nested->section) +
+           ":', indented; `accelerate launch` refuses the file as it is";
+  } else {
+    std::vector<std::string> known = keysOf("", version);
+    known.insert(known.end(), foreign.begin(), foreign.end());
+    hint = didYouMean(key.text, known);
+    if (hint.empty())
+      hint = "remove it: `accelerate launch` refuses the file";
+  }
+  report(Severity::Error, "unknown-key", field, message, hint, true);
+}
+
+bool AccelerateReader::readEnvironment() {
+  Field field = top("compute_environment");
+  if (!field)
+    return true;
+  const std::string &text = field.value().text;
+  if (field.value().isString() && text == "LOCAL_MACHINE")
+    return true;
+  if (field.value().isString() && text == "AMAZON_SAGEMAKER") {
+    error("sagemaker-launch", field,
+          "accelerate 1.15 cannot launch SageMaker files: it stops with "
+          "AttributeError: 'SageMakerConfig' object has no attribute "
+          "'parallelism_config'",
+          "use accelerate 1.9 or older for SageMaker");
+    return false;
+  }
+  error("invalid-value", field,
+        "compute_environment is " + yaml::shortText(field.value()) +
+            ", which is not a known environment",
+        "write LOCAL_MACHINE");
+  return true;
+}
+
+void AccelerateReader::readDistributedType() {
+  constexpr int count = static_cast<int>(DistributedType::MegatronLm) + 1;
+  Field field = top("distributed_type");
+  auto &setting = config.distributedType;
+  if (!field) {
+    error("missing-key", field, "distributed_type is missing",
+          "add a line such as `distributed_type: FSDP`");
+    hopeless = true;
+    return;
+  }
+  const yaml::Node &value = field.value();
+  if (value.kind == yaml::Kind::Bool && !value.boolean) {
+    report(Severity::Warning, "yaml-boolean", field,
+           "unquoted " + value.text +
+               " is the boolean false in YAML, not a distributed_type",
+           "write 'NO' in quotes");
+    written(setting, DistributedType::No, field, "NO",
+            "false is no distributed type, so the job is not distributed");
+    return;
+  }
+  if (!value.isString()) {
+    report(Severity::Warning, "invalid-value", field,
+           "distributed_type is " + yaml::shortText(value) +
+               "; Accelerate runs this as one plain process",
+           "write 'NO' in quotes if that is meant");
+    written(setting, DistributedType::No, field, "NO",
+            "not a string, so the job is not distributed");
+    return;
+  }
+  std::vector<std::string> names;
+  for (int i = 0; i < count; ++i) {
+    names.push_back(toString(static_cast<DistributedType>(i)));
+    if (value.text == names.back()) {
+      written(setting, static_cast<DistributedType>(i), field, names.back());
+      return;
+    }
+  }
+  std::string hint = didYouMean(value.text, names);
+  if (value.text == "TPU")
+    hint = "TPU became XLA in accelerate 0.28";
+  else if (value.text == "MPS")
+    hint = "MPS was removed in accelerate 0.20: write 'NO'";
+  else if (value.text == "TP")
+    hint = "TP was removed in accelerate 1.10: write FSDP and a "
+           "parallelism_config with tp_size";
+  error("invalid-value", field,
+        yaml::shortText(value) + " is not a valid distributed_type", hint);
+  hopeless = true;
+}
+
+void AccelerateReader::readProcesses() {
+  DistributedType type = *config.distributedType;
+  bool simple =
+      type == DistributedType::No || type == DistributedType::MultiCpu;
+
+  Field machines = top("num_machines");
+  otherwise(config.numMachines, int64_t(1), machines, "1",
+            "Accelerate's default");
+  if (machines) {
+    forget();
+    const yaml::Node &value = machines.value();
+    bool good = value.kind == yaml::Kind::Int && !value.huge &&
+                value.integer >= 1 && value.integer <= 1 << 20;
+    if (good)
+      written(config.numMachines, value.integer, machines,
+              std::to_string(value.integer));
+    else
+      error("invalid-value", machines,
+            "num_machines must be a positive integer, this is " +
+                yaml::shortText(value),
+            value.isString() ? "remove the quotes" : "");
+  }
+
+  Field field = top("num_processes");
+  auto &setting = config.numProcesses;
+  if (!field ||
+      (field.value().kind == yaml::Kind::Int && field.value().integer == -1)) {
+    const Field kind = top("distributed_type");
+    if (!field && type == DistributedType::No && kind &&
+        kind.value().isString()) {
+      otherwise(setting, int64_t(1), field, "1",
+                "one process, since distributed_type is NO");
+      return;
+    }
+    error("missing-key", field,
+          "num_processes is missing; `accelerate launch` asks for it",
+          "add `num_processes: N`, the total over all machines");
+    hopeless = true;
+    return;
+  }
+  const yaml::Node &value = field.value();
+  std::optional<int64_t> number = envInt(value);
+  // Only several machines need arithmetic on it; torchrun takes a string.
+  if (number && value.isString()) {
+    bool fails = *config.numMachines > 1 || simple;
+    report(fails ? Severity::Error : Severity::Warning, "quoted-number", field,
+           "num_processes is a string" +
+               std::string(fails ? ", which Accelerate cannot calculate with"
+                                 : ""),
+           "remove the quotes");
+  }
+  if (!number || *number < 1 || *number > 1 << 24) {
+    error("invalid-value", field,
+          "num_processes must be a positive integer, this is " +
+              yaml::shortText(value));
+    hopeless = true;
+    return;
+  }
+  int64_t perMachine = *number / *config.numMachines;
+  if (perMachine == 0) {
+    error("process-count", field,
+          std::to_string(*number) + " processes are fewer than " +
+              std::to_string(*config.numMachines) + " machines",
+          "num_processes is the total over all machines");
+    hopeless = true;
+    return;
+  }
+  int64_t total = perMachine * *config.numMachines;
+  if (type == DistributedType::No)
+    total = 1;
+  std::string why;
+  if (type == DistributedType::No && *number > 1) {
+    why = "distributed_type NO starts one process";
+    report(Severity::Warning, "process-count", field,
+           "num_processes is " + std::to_string(*number) +
+               ", but distributed_type NO starts one process",
+           "write distributed_type: MULTI_GPU (or MULTI_CPU, FSDP), or "
+           "num_processes: 1");
+  } else if (total != *number) {
+    why = "Accelerate rounds down to " + std::to_string(perMachine) +
+          " on each machine";
+    report(Severity::Warning, "process-count", field,
+           "num_processes " + std::to_string(*number) +
+               " is not divisible by num_machines " +
+               std::to_string(*config.numMachines) + "; only " +
+               std::to_string(total) + " processes start",
+           "write num_processes: " + std::to_string(total) + " or " +
+               std::to_string(total + *config.numMachines));
+  }
+  written(setting, total, field, std::to_string(total), why);
+}
+
+void AccelerateReader::readPlace() {
+  DistributedType type = *config.distributedType;
+  bool simple =
+      type == DistributedType::No || type == DistributedType::MultiCpu;
+  bool several = *config.numMachines > 1;
+  Field rank = top("machine_rank");
+  std::optional<int64_t> number;
+  if (rank)
+    number = envInt(rank.value());
+  if (number && *number >= 0 && *number < *config.numMachines) {
+    written(config.machineRank, *number, rank, std::to_string(*number));
+  } else {
+    if (rank && several)
+      error("invalid-value", rank,
+            "machine_rank must be an integer from 0 to " +
+                std::to_string(*config.numMachines - 1) + ", this is " +
+                yaml::shortText(rank.value()));
+    else if (rank && (!rank.isNull()))
+      report(Severity::Note, "ignored-key", rank,
+             "machine_rank has no effect with one machine", "", true);
+    otherwise(config.machineRank, int64_t(0), rank, "0",
+              "Accelerate's default");
+  }
+
+  Field ip = top("main_process_ip");
+  if (ip && !ip.isNull())
+    written(config.mainProcessIp, yaml::pythonText(ip.value()), ip,
+            yaml::pythonText(ip.value()));
+  else if (several && type != DistributedType::Xla)
+    // A plan does not depend on the address.
+    report(options.forPlanning ? Severity::Warning : Severity::Error,
+           "missing-key", ip ? ip : top("num_machines"),
+           "main_process_ip is not set, so the " +
+               std::to_string(*config.numMachines) +
+               " machines cannot find each other",
+           "write the address of machine 0, or give --main_process_ip to "
+           "`accelerate launch`");
+
+  Field port = top("main_process_port");
+  otherwise(config.mainProcessPort, int64_t(29500), port, "29500",
+            "Accelerate's default");
+  if (!port || port.isNull()) {
+    if (several && simple)
+      report(options.forPlanning ? Severity::Warning : Severity::Error,
+             "missing-key", port ? port : top("num_machines"),
+             "main_process_port is not set, which " +
+                 std::string(toString(type)) +
+                 " requires with several machines",
+             "write main_process_port: 29500");
+    return;
+  }
+  forget();
+  const yaml::Node &value = port.value();
+  bool number16 = value.kind == yaml::Kind::Int && !value.huge &&
+                  value.integer >= 0 && value.integer <= 65535;
+  if (number16)
+    written(config.mainProcessPort, value.integer, port,
+            std::to_string(value.integer));
+  else if (value.isString() && simple)
+    report(Severity::Note, "quoted-number", port,
+           "main_process_port is a string", "remove the quotes");
+  else if (value.isString() && envInt(value))
+    error("quoted-number", port,
+          "main_process_port is a string; the launcher's port check stops "
+          "with a TypeError",
+          "remove the quotes");
+  else
+    error("invalid-value", port,
+          "main_process_port must be an integer from 0 to 65535, this is " +
+              yaml::shortText(value));
+}
+
+void AccelerateReader::readGpuIds() {
+  Field field = top("gpu_ids");
+  if (!field || field.isNull()) {
+    otherwise(config.gpuIds, std::string("all"), field, "all",
+              "Accelerate's default");
+    return;
+  }
+  const yaml::Node &value = field.value();
+  if (!value.isString()) {
+    error("quoted-number", field,
+          "gpu_ids is " + std::string(yaml::describe(value.kind)) +
+              ", but Accelerate splits a string and stops with an "
+              "AttributeError",
+          "write it in quotes: gpu_ids: '" +
+              (value.isScalar() ? printable(value.text) : "0,1") + "'");
+    return;
+  }
+  written(config.gpuIds, value.text, field, printable(value.text));
+  if (value.text == "all")
+    return;
+  int64_t ids = std::count(value.text.begin(), value.text.end(), ',') + 1;
+  DistributedType type = *config.distributedType;
+  bool multi =
+      type >= DistributedType::MultiGpu && type <= DistributedType::MultiNeuron;
+  if (ids < 2 && multi && *config.numMachines <= 1) {
+    error("gpu-ids", field,
+          "one GPU id with distributed_type " + std::string(toString(type)) +
+              ": Accelerate wants at least two, or 'all'");
+    return;
+  }
+  bool gpus = multi || type == DistributedType::Fsdp;
+  int64_t perMachine = config.processesPerMachine();
+  if (hopeless || !gpus || ids == perMachine)
+    return;
+  std::string counts = std::to_string(perMachine) +
+                       " processes on each machine "
+                       "but " +
+                       std::to_string(ids) + " GPU ids";
+  if (ids < perMachine)
+    error("gpu-ids", field, counts + "; the last ranks find no device",
+          "list one id for each process, or write gpu_ids: all");
+  else
+    report(Severity::Warning, "gpu-ids", field,
+           counts + "; the last GPUs stay idle",
+           "list one id for each process");
+}
+
+void AccelerateReader::readMixedPrecision() {
+  Field field = top("mixed_precision");
+  Field old = top("fp16");
+  auto &setting = config.mixedPrecision;
+  if (!field && old && truthy(old.value())) {
+    written(setting, MixedPrecision::Fp16, old, "fp16",
+            "the key of accelerate before 0.6");
+    return;
+  }
+  if (old)
+    ignored(old, field ? "beside mixed_precision" : "when it is false",
+            static_cast<bool>(field));
+  if (!field || field.isNull()) {
+    otherwise(setting, MixedPrecision::No, field, "no", "Accelerate's default");
+    return;
+  }
+  const yaml::Node &value = field.value();
+  for (MixedPrecision p : {MixedPrecision::No, MixedPrecision::Fp16,
+                           MixedPrecision::Bf16, MixedPrecision::Fp8}) {
+    std::string upper = toString(p);
+    for (char &c : upper)
+      c = c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c;
+    if (value.isString() && equalsUpper(value.text, upper)) {
+      written(setting, p, field, toString(p));
+      return;
+    }
+  }
+  // `mixed_precision: ''` counts as not given? No: lower() of it is no mode.
+  if (value.kind == yaml::Kind::Bool)
+    error("yaml-boolean", field,
+          "unquoted " + value.text + " is the boolean " +
+              (value.boolean ? "true" : "false") +
+              " in YAML; launch stops with AttributeError: 'bool' object has "
+              "no attribute 'lower'",
+          value.boolean ? "write 'no', fp16 or bf16" : "write 'no' in quotes");
+  else
+    error("invalid-value", field,
+          yaml::shortText(value) + " is not a mixed_precision",
+          value.isString()
+              ? didYouMean(value.text, {"no", "fp16", "bf16", "fp8"})
+              : "write 'no', fp16, bf16 or fp8");
+}
+
+void AccelerateReader::readIgnoredTopLevel() {
+  DistributedType type = *config.distributedType;
+  bool several = *config.numMachines > 1;
+  const char *hint = "pass the flag of the same name to `accelerate launch`";
+  const char *dropped = "in a file: `accelerate launch` takes it from the "
+                        "command line only";
+  // Only what would change something is worth a line of its own.
+  if (Field f = top("rdzv_backend");
+      f && !f.isNull() && f.value().text != "static")
+    ignored(f, dropped, several, hint);
+  if (Field f = top("same_network"); f && truthy(f.value()) && several)
+    ignored(f, dropped, false, hint);
+  if (Field f = top("enable_cpu_affinity"); f && truthy(f.value()))
+    ignored(f, dropped, true, hint);
+  if (Field f = top("downcast_bf16");
+      f && truthy(f.value()) && !equalsUpper(f.value().text, "NO"))
+    ignored(f, dropped, type == DistributedType::Xla, hint);
+  if (Field f = top("tpu_use_sudo"); f && truthy(f.value()))
+    ignored(f, dropped, type == DistributedType::Xla, hint);
+
+  Field cpu = top("use_cpu");
+  bool wanted = cpu && truthy(cpu.value());
+  bool simple =
+      type == DistributedType::No || type == DistributedType::MultiCpu;
+  if (type == DistributedType::MultiCpu)
+    otherwise(config.cpu, true, cpu, "true", "distributed_type is MULTI_CPU",
+              Origin::Derived);
+  else if (!wanted)
+    otherwise(config.cpu, false, cpu, "false", "Accelerate's default");
+  else if (simple)
+    written(config.cpu, true, cpu, "true");
+  else
+    ignored(cpu,
+            "with distributed_type " + std::string(toString(type)) +
+                ": the job uses GPUs",
+            true, "write distributed_type: MULTI_CPU for a job on CPUs");
+}

@@ -1,0 +1,140 @@
+//===- Parallelism.cpp - parallelism_config and the mesh ------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// accelerate/parallelism_config.py, which runs in every rank.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Accelerate/Reader.h"
+
+using namespace accel;
+
+int64_t AccelerateReader::meshSize(const char *name) {
+  std::string key = std::string("parallelism_config_") + name + "_size";
+  Field field = in(parallelism, key);
+  if (!field)
+    return 1;
+  const yaml::Node &value = field.value();
+  bool compared = name[0] == 'c' || name[0] == 's'; // launch: size > 1
+  if (compared && value.isString()) {
+    error("quoted-number", field,
+          key + " is a string, which launch compares with 1: it stops with a "
+                "TypeError",
+          "remove the quotes");
+    return envInt(value).value_or(1);
+  }
+  std::optional<int64_t> number = envInt(value);
+  if (!number || *number < 1 || *number > 1 << 24) {
+    error(field.isNull() ? "yaml-null" : "invalid-value", field,
+          key + " must be a positive integer, this is " +
+              yaml::shortText(value));
+    return 1;
+  }
+  remember(field, std::to_string(*number), "", Origin::Written);
+  return *number;
+}
+
+void AccelerateReader::readParallelism() {
+  checkSectionKeys(parallelism);
+  auto &mesh = config.mesh;
+  if (!parallelism.present() || hopeless)
+    return;
+  Field whole{parallelism.entry, prefix + parallelism.name};
+  Strategy strategy = *config.strategy;
+  DistributedType type = *config.distributedType;
+  if (strategy == Strategy::Other)
+    return;
+  if (strategy == Strategy::Single || type == DistributedType::MultiCpu) {
+    report(Severity::Warning, "unused-section", whole,
+           "parallelism_config has no effect with distributed_type " +
+               std::string(toString(type)),
+           "remove the section", true);
+    return;
+  }
+  int64_t replicate = meshSize("dp_replicate"), shard = meshSize("dp_shard"),
+          tp = meshSize("tp"), cp = meshSize("cp"), sp = meshSize("sp");
+  auto key = [&](const char *name) {
+    return in(parallelism, std::string("parallelism_config_") + name);
+  };
+  for (auto [name, only] :
+       {std::pair{"cp_backend", "torch"}, {"sp_backend", "deepspeed"}})
+    if (Field f = key(name); f && yaml::pythonText(f.value()) != only)
+      error("invalid-value", f,
+            std::string(name) + " must be " + only + ", this is " +
+                yaml::shortText(f.value()));
+  if (cp > 1 && sp > 1)
+    error("mesh-axes", key("sp_size"),
+          "context parallelism (cp_size " + std::to_string(cp) +
+              ") and sequence parallelism (sp_size " + std::to_string(sp) +
+              ") exclude each other",
+          "leave one of the two at 1");
+  if ((tp > 1 || cp > 1) && replicate > 1 && shard == 1)
+    error("mesh-axes", key("dp_replicate_size"),
+          "tp_size or cp_size above 1 cannot be used with dp_replicate_size "
+          "above 1 and dp_shard_size 1",
+          "write dp_shard_size above 1 as well");
+  for (auto [name, size] : {std::pair{"tp", tp}, {"cp", cp}, {"sp", sp}})
+    if (size > 1)
+      notSupported(key((std::string(name) + "_size").c_str()),
+                   std::string(name) + "_size above 1 is not supported yet",
+                   "plans shard and replicate data-parallel ranks only");
+
+  if (replicate > 1 << 20 || shard > 1 << 20 || tp > 1 << 20 || cp > 1 << 20)
+    return checkMesh(replicate, shard, 1 << 20);
+  checkMesh(replicate, shard, tp * cp * sp);
+  Field from = key("dp_shard_size") ? key("dp_shard_size") : whole;
+  mesh = {Mesh{replicate, shard}, Origin::Written, from.key, locate(from), ""};
+}
+
+void AccelerateReader::checkMesh(int64_t replicate, int64_t shard,
+                                 int64_t others) {
+  Field whole{parallelism.entry, prefix + parallelism.name};
+  int64_t total = replicate * shard * others;
+  int64_t processes = *config.numProcesses;
+  Strategy strategy = *config.strategy;
+  if (processes == 1 && total == 1)
+    return;
+  if (strategy == Strategy::Fsdp1) {
+    report(Severity::Error, "mesh-needs-fsdp2", whole,
+           "parallelism_config needs fsdp_version 2; with version 1 every "
+           "rank stops with a ValueError",
+           "write fsdp_version: 2, or remove the section", true);
+    return;
+  }
+  Field sp = in(parallelism, "parallelism_config_sp_size");
+  bool deepspeedSp = sp && envInt(sp.value()).value_or(1) > 1;
+  if (total != 1 && total != processes && !deepspeedSp) {
+    std::string text = std::to_string(replicate) + " x " +
+                       std::to_string(shard) +
+                       (others > 1 ? " x " + std::to_string(others) : "");
+    report(Severity::Error, "mesh-product", whole,
+           "the sizes of parallelism_config multiply to " +
+               std::to_string(total) + " (" + text + "), num_processes is " +
+               std::to_string(processes),
+           "the product of all sizes must be num_processes", true);
+    return;
+  }
+  Field cp = in(parallelism, "parallelism_config_cp_size");
+  bool hasCp = cp && envInt(cp.value()).value_or(1) > 1;
+  if (strategy == Strategy::Fsdp2 && shard == 1 && !hasCp) {
+    Field size = in(parallelism, "parallelism_config_dp_shard_size");
+    report(Severity::Error, "mesh-no-shard", size ? size : whole,
+           "FSDP has no ranks to shard over: dp_shard_size and cp_size are 1; "
+           "every rank stops with a ValueError",
+           replicate == 1 && others == 1
+               ? "remove the section, or write dp_shard_size: " +
+                     std::to_string(processes)
+               : "write dp_shard_size above 1",
+           !size);
+  }
+  Field size = in(parallelism, "parallelism_config_dp_shard_size");
+  if (strategy == Strategy::Ddp && shard > 1)
+    report(Severity::Warning, "ignored-key", size,
+           "dp_shard_size shards nothing with distributed_type " +
+               std::string(toString(*config.distributedType)) +
+               ": every rank holds the whole model",
+           "write distributed_type: FSDP and fsdp_version: 2", true);
+}

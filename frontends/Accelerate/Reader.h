@@ -1,0 +1,158 @@
+//===- Reader.h - Reading one accelerate file -------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The state that the steps of parseAccelerate share. Each step reads some keys,
+// sets effective values with their provenance and reports what it finds; it
+// never stops at the first problem.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_ACCELERATE_READER_H
+#define ACCEL_FRONTENDS_ACCELERATE_READER_H
+
+#include "frontends/Accelerate/AccelerateConfig.h"
+#include "frontends/Accelerate/KeyTable.h"
+
+namespace accel {
+
+/// A key as it stands in the file; `entry` is null if it does not.
+struct Field {
+  const yaml::Entry *entry = nullptr;
+  std::string key; // dotted path, as written if it is written
+
+  explicit operator bool() const { return entry != nullptr; }
+  const yaml::Node &value() const { return *entry->value; }
+  bool isNull() const { return entry->value->isNull(); }
+};
+
+/// A nested mapping with its keys in canonical spelling.
+struct Section {
+  std::string name; // "fsdp_config"
+  const yaml::Entry *entry = nullptr;
+  std::vector<std::pair<std::string, const yaml::Entry *>> keys;
+  bool present() const { return !keys.empty(); }
+};
+
+class AccelerateReader {
+public:
+  AccelerateReader(const std::string &file, const yaml::Node &root,
+                   const std::string &prefix,
+                   const std::vector<std::string> &foreign,
+                   const AccelerateOptions &options, DiagnosticEngine &engine);
+
+  std::optional<AccelerateConfig> read();
+
+private:
+  const std::string &file;
+  const yaml::Node &root;
+  const std::string prefix; // of diagnostics' keys, "" or "accelerate."
+  const std::vector<std::string> &foreign;
+  const AccelerateOptions &options;
+  DiagnosticEngine &engine;
+  AccelerateVersion version;
+  AccelerateConfig config;
+  Section fsdp, parallelism;
+  /// A value is missing without which nothing can be said.
+  bool hopeless = false;
+
+  // Reader.cpp: fields, values, reports.
+  Field top(const std::string &name) const;
+  Field in(const Section &section, const std::string &canonical) const;
+  Section section(const std::string &name);
+  Location locate(const Field &field) const;
+  void report(Severity severity, const char *code, const Field &field,
+              const std::string &message, const std::string &hint = "",
+              bool atKey = false);
+  void error(const char *code, const Field &field, const std::string &message,
+             const std::string &hint = "") {
+    report(Severity::Error, code, field, message, hint);
+  }
+  /// Names something valid that cannot be planned yet.
+  void notSupported(const Field &field, const std::string &message,
+                    const std::string &hint = "");
+  /// A written key without effect: a warning, or a note where that changes
+  /// nothing for this job.
+  void ignored(const Field &field, const std::string &why, bool matters,
+               const std::string &hint = "");
+
+  void remember(const Field &field, const std::string &effective,
+                const std::string &why, Origin origin);
+  /// Drops the last remembered value: it is about to be replaced.
+  void forget() { config.effective.pop_back(); }
+  template <typename T>
+  void written(Setting<T> &setting, T value, const Field &field,
+               const std::string &effective, const std::string &why = "") {
+    setting = {std::move(value), Origin::Written, field.key, locate(field),
+               why};
+    remember(field, effective, why, Origin::Written);
+  }
+  template <typename T>
+  void otherwise(Setting<T> &setting, T value, const Field &field,
+                 const std::string &effective, const std::string &why,
+                 Origin origin = Origin::Default) {
+    setting = {std::move(value), origin, field.key, locate(field), why};
+    remember(field, effective, why, origin);
+  }
+
+  /// str(value) as an environment variable, then str_to_bool: what plugins
+  /// make of a boolean. Reports what that cannot read; empty then.
+  std::optional<bool> envBool(const Field &field);
+  /// bool(value), as launch's own checks see it.
+  static bool truthy(const yaml::Node &node);
+  /// str(value), then int(): empty (not reported) if int() raises.
+  static std::optional<int64_t> envInt(const yaml::Node &node);
+  void flag(Setting<bool> &setting, const Section &section, const char *name,
+            bool byDefault, const std::string &why = "Accelerate's default");
+
+  // Launch.cpp: the top level.
+  void checkTopLevelKeys();
+  void unknownTopLevel(const yaml::Entry &entry);
+  bool readEnvironment();
+  void readDistributedType();
+  void readProcesses();
+  void readPlace();
+  void readMixedPrecision();
+  void readGpuIds();
+  void readIgnoredTopLevel();
+
+  // Fsdp.cpp: fsdp_config under distributed_type FSDP.
+  void readFsdp();
+  int readFsdpVersion();
+  void readSharding(int fsdpVersion);
+  void readShardingV1();
+  void readShardingV2();
+  void readWrapping(int fsdpVersion);
+  void readWrapClasses();
+  void readIgnoredModules();
+  void readCheckpointing(int fsdpVersion);
+  void readPrefetch(int fsdpVersion);
+  void readLoading(int fsdpVersion);
+  void readStateDict(int fsdpVersion);
+
+  // Parallelism.cpp: the mesh.
+  void readParallelism();
+  int64_t meshSize(const char *name);
+  void checkMesh(int64_t replicate, int64_t shard, int64_t others);
+
+  // Sections.cpp: sections of other kinds of jobs, key names of all.
+  void checkSectionKeys(const Section &section);
+  void readOtherSections();
+  void readFp8(const Section &section);
+  void readDynamo(const Section &section);
+
+  // Strategy.cpp: what follows from all of it.
+  void deriveStrategy();
+  void deriveMesh();
+  void derivePrecision();
+  void defaultsWithoutFsdp();
+  void checkSupport();
+};
+
+/// Case-insensitive equality with an upper-case word.
+bool equalsUpper(std::string_view text, std::string_view word);
+
+} // namespace accel
+
+#endif // ACCEL_FRONTENDS_ACCELERATE_READER_H

@@ -1,0 +1,201 @@
+//===- Sections.cpp - Key names, and sections of other jobs ---------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// launch copies every `section: {key: value}` into an attribute that nobody may
+// ever read: a misspelt key is silent there. Here each gets a warning.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Accelerate/Reader.h"
+
+#include <algorithm>
+
+using namespace accel;
+
+void AccelerateReader::checkSectionKeys(const Section &section) {
+  std::vector<std::string> known = keysOf(section.name, version);
+  std::string_view required = requiredPrefix(section.name);
+  for (const auto &[name, entry] : section.keys) {
+    if (std::find(known.begin(), known.end(), name) != known.end())
+      continue;
+    std::string written = printable(entry->key->text);
+    Field field{entry, prefix + section.name + "." + written};
+    const KeyInfo *info = findKey(section.name, name);
+    if (info && info->name == std::string_view("fsdp_backward_prefetch_policy"))
+      continue; // has a message of its own
+    std::string message = "unknown key '" + written + "' in " + section.name +
+                          " has no effect",
+                hint;
+    std::string full = std::string(required) + name;
+    if (info) {
+      bool future = version < info->since;
+      AccelerateVersion v = future ? info->since : info->until;
+      message = "'" + written + "' has no effect " +
+                (future ? "before accelerate " : "since accelerate ") +
+                std::to_string(v.major) + "." + std::to_string(v.minor);
+      hint = "remove it";
+    } else if (name == "fp8_amax_history_length" ||
+               name == "fp8_amax_compute_algorithm" ||
+               name == "fp8_optimization_level") {
+      // `accelerate config` itself writes these.
+      hint = name == "fp8_amax_history_length" ? "it is called amax_history_len"
+             : name == "fp8_optimization_level"
+                 ? "it is called opt_level"
+                 : "it is called amax_compute_algo";
+    } else if (!required.empty() &&
+               std::find(known.begin(), known.end(), full) != known.end()) {
+      hint = "write the whole name: " + full;
+    } else if (const KeyInfo *elsewhere = findInSections(name, version);
+               elsewhere && section.name != elsewhere->section) {
+      hint = "it belongs below '" + std::string(elsewhere->section) + ":'";
+    } else if (findKey("", entry->key->text)) {
+      hint = "it belongs to the top level, without indentation";
+    } else {
+      std::vector<std::string> spellings = known;
+      std::string_view implied = impliedPrefix(section.name);
+      // A key written without the prefix is compared without it.
+      if (!implied.empty() && name != entry->key->text)
+        for (std::string &s : spellings)
+          s.erase(0, implied.size());
+      else if (!required.empty() && !name.starts_with(required))
+        for (std::string &s : spellings)
+          s.erase(0, required.size());
+      std::string best = nearest(entry->key->text, spellings);
+      if (!best.empty()) {
+        if (!required.empty() && !name.starts_with(required))
+          best = std::string(required) + best;
+        hint = "did you mean '" + best + "'?";
+      }
+    }
+    report(Severity::Warning, "unknown-key", field, message, hint, true);
+    EffectiveValue v;
+    v.key = field.key;
+    v.asked = yaml::shortText(field.value());
+    v.effective = "(ignored)";
+    v.why = "unknown key";
+    v.origin = Origin::Written;
+    v.ignored = true;
+    v.at = locate(field);
+    config.effective.push_back(std::move(v));
+  }
+}
+
+void AccelerateReader::readOtherSections() {
+  DistributedType type = *config.distributedType;
+  Section deepspeed = section("deepspeed_config"),
+          megatron = section("megatron_lm_config"),
+          mpirun = section("mpirun_config"), fp8 = section("fp8_config"),
+          dynamo = section("dynamo_config");
+  for (const Section *s : {&deepspeed, &megatron, &mpirun, &fp8, &dynamo})
+    checkSectionKeys(*s);
+  if (type != DistributedType::Fsdp)
+    checkSectionKeys(fsdp);
+
+  auto unused = [&](const Section &s, DistributedType wanted) {
+    if (!s.present() || type == wanted || hopeless)
+      return;
+    report(Severity::Warning, "unused-section", {s.entry, prefix + s.name},
+           s.name + " has no effect with distributed_type " + toString(type),
+           std::string("write distributed_type: ") + toString(wanted) +
+               ", or remove the section",
+           true);
+  };
+  unused(fsdp, DistributedType::Fsdp);
+  unused(deepspeed, DistributedType::Deepspeed);
+  unused(megatron, DistributedType::MegatronLm);
+  // The simple launcher obeys mpirun_hostfile for NO as well.
+  Field hostfile = in(mpirun, "mpirun_hostfile");
+  bool starts = hostfile && !hostfile.isNull();
+  if (starts && type != DistributedType::No)
+    unused(mpirun, DistributedType::MultiCpu);
+  if (type == DistributedType::MultiCpu && !starts && !hopeless &&
+      *config.numProcesses > 1)
+    report(Severity::Note, "mpirun-needed", top("distributed_type"),
+           "`accelerate launch` starts one process here; the others come from "
+           "mpirun or srun",
+           "write mpirun_config: {mpirun_hostfile: FILE} to let it start them");
+  readFp8(fp8);
+  readDynamo(dynamo);
+}
+
+void AccelerateReader::readFp8(const Section &fp8) {
+  bool used = *config.mixedPrecision == MixedPrecision::Fp8;
+  if (fp8.present() && !used && !hopeless) {
+    report(Severity::Note, "unused-section", {fp8.entry, prefix + fp8.name},
+           "fp8_config has no effect with mixed_precision " +
+               std::string(toString(*config.mixedPrecision)),
+           "", true);
+    return;
+  }
+  if (!used)
+    return;
+  Field triple = in(fp8, "fp8_override_linear_precision");
+  if (triple && triple.value().isString())
+    report(Severity::Warning, "yaml-list", triple,
+           yaml::shortText(triple.value()) +
+               " is a string in YAML; Accelerate takes its first three "
+               "characters",
+           "write [false, false, false]");
+  Field backend = in(fp8, "fp8_backend");
+  bool fsdpJob = *config.distributedType == DistributedType::Fsdp;
+  if (!backend || !fsdpJob)
+    return;
+  std::string name = yaml::pythonText(backend.value());
+  if (equalsUpper(name, "AO") && *config.cpuRamEfficientLoading)
+    error("fp8-fsdp", backend,
+          "fp8 backend AO cannot be used with FSDP and "
+          "fsdp_cpu_ram_efficient_loading, which is on",
+          "write fsdp_cpu_ram_efficient_loading: false");
+  if (equalsUpper(name, "MSAMP"))
+    error("fp8-fsdp", backend, "fp8 backend MSAMP cannot be used with FSDP",
+          "write backend: TE or AO");
+}
+
+void AccelerateReader::readDynamo(const Section &dynamo) {
+  constexpr const char *names[] = {"NO",
+                                   "EAGER",
+                                   "AOT_EAGER",
+                                   "INDUCTOR",
+                                   "AOT_TS_NVFUSER",
+                                   "NVPRIMS_NVFUSER",
+                                   "CUDAGRAPHS",
+                                   "OFI",
+                                   "FX2TRT",
+                                   "ONNXRT",
+                                   "TENSORRT",
+                                   "AOT_TORCHXLA_TRACE_ONCE",
+                                   "TORCHXLA_TRACE_ONCE",
+                                   "IPEX",
+                                   "TVM",
+                                   "HPU_BACKEND"};
+  Field field = in(dynamo, "dynamo_backend");
+  if (!field)
+    field = top("dynamo_backend");
+  if (!field)
+    return;
+  const yaml::Node &value = field.value();
+  if (!value.isString()) {
+    error(value.kind == yaml::Kind::Bool ? "yaml-boolean" : "invalid-value",
+          field,
+          "dynamo_backend is " + yaml::shortText(value) +
+              ", not a string; launch stops with an AttributeError",
+          "write 'no' in quotes, or INDUCTOR");
+    return;
+  }
+  std::vector<std::string> known(std::begin(names), std::end(names));
+  bool found = false, off = equalsUpper(value.text, "NO");
+  for (const std::string &name : known)
+    found |= equalsUpper(value.text, name);
+  if (!found)
+    error("invalid-value", field,
+          yaml::shortText(value) + " is not a dynamo backend",
+          didYouMean(value.text, known));
+  else if (!off)
+    report(Severity::Note, "torch-compile", field,
+           "torch.compile (" + printable(value.text) +
+               ") is not part of the plan: it is made for operators run one "
+               "by one");
+}

@@ -1,0 +1,155 @@
+//===- Strategy.cpp - What follows from a file ----------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Accelerate/Reader.h"
+
+using namespace accel;
+
+void AccelerateReader::deriveStrategy() {
+  Strategy strategy = Strategy::Other;
+  switch (*config.distributedType) {
+  case DistributedType::Fsdp:
+    return; // read from fsdp_version
+  case DistributedType::No:
+    strategy = Strategy::Single;
+    break;
+  case DistributedType::MultiCpu:
+  case DistributedType::MultiGpu:
+    strategy = Strategy::Ddp;
+    break;
+  default:
+    break;
+  }
+  const auto &type = config.distributedType;
+  config.strategy = {strategy, Origin::Derived, type.key, type.at,
+                     std::string("follows from ") + toString(*type)};
+  defaultsWithoutFsdp();
+}
+
+void AccelerateReader::defaultsWithoutFsdp() {
+  const auto &type = config.distributedType;
+  std::string why = std::string("follows from ") + toString(*type);
+  auto derived = [&](auto &setting, auto value) {
+    setting = {value, Origin::Derived, type.key, type.at, why};
+  };
+  derived(config.sharding, Sharding::NoShard);
+  derived(config.reshardAfterForward, false);
+  derived(config.wrapPolicy, WrapPolicy::None);
+  derived(config.stateDictType, StateDictType::Full);
+  derived(config.useOrigParams, true);
+  derived(config.minNumParams, int64_t(0));
+}
+
+/// The largest sizes that `numProcesses` ranks allow are set where the file
+/// gives none.
+void AccelerateReader::deriveMesh() {
+  auto &mesh = config.mesh;
+  int64_t ranks = *config.numProcesses;
+  Strategy strategy = *config.strategy;
+  const auto &count = config.numProcesses;
+  Mesh sizes;
+  std::string why;
+  if (strategy == Strategy::Single) {
+    why = "one process";
+  } else if (strategy == Strategy::Fsdp2 && mesh.written() &&
+             (mesh->dpShard > 1 || mesh->dpReplicate > 1)) {
+    remember({nullptr, "mesh"},
+             "dp_replicate " + std::to_string(mesh->dpReplicate) +
+                 ", dp_shard " + std::to_string(mesh->dpShard),
+             "from parallelism_config", Origin::Derived);
+    return;
+  } else if (strategy == Strategy::Ddp || strategy == Strategy::Other) {
+    sizes.dpReplicate = ranks;
+    why = "every rank holds the whole model";
+  } else if (strategy == Strategy::Fsdp1 &&
+             *config.sharding == Sharding::NoShard) {
+    sizes.dpReplicate = ranks;
+    why = "NO_SHARD replicates";
+  } else if (strategy == Strategy::Fsdp1 &&
+             (*config.sharding == Sharding::HybridShard ||
+              *config.sharding == Sharding::HybridShardZero2)) {
+    sizes.dpShard = config.processesPerMachine();
+    sizes.dpReplicate = ranks / sizes.dpShard;
+    why = std::string(toString(*config.sharding)) +
+          " shards inside of a machine and replicates across machines";
+  } else {
+    sizes.dpShard = ranks;
+    why = "FSDP shards over all ranks";
+  }
+  mesh = {sizes, Origin::Derived, count.key, count.at, why};
+  remember({nullptr, "mesh"},
+           "dp_replicate " + std::to_string(sizes.dpReplicate) + ", dp_shard " +
+               std::to_string(sizes.dpShard),
+           why, Origin::Derived);
+}
+
+void AccelerateReader::derivePrecision() {
+  const auto &mixed = config.mixedPrecision;
+  Strategy strategy = *config.strategy;
+  PrecisionPolicy policy;
+  std::string why = "mixed_precision is no: parameters keep their dtype";
+  if (*mixed != MixedPrecision::No) {
+    // fp8 computes its other operators in bf16.
+    plan::DType low =
+        *mixed == MixedPrecision::Fp16 ? plan::DType::F16 : plan::DType::BF16;
+    policy.param = low;
+    policy.lossScaling = *mixed == MixedPrecision::Fp16;
+    if (strategy == Strategy::Fsdp2) {
+      policy.upcast = Upcast::Trainable;
+      policy.reduce = policy.output = low;
+      policy.castInputs = true;
+      why = "FSDP2 under Accelerate computes, reduces and returns in " +
+            std::string(toString(*mixed)) +
+            " and keeps trainable parameters in fp32";
+    } else if (strategy == Strategy::Fsdp1) {
+      policy.upcast = Upcast::TrainableUnits;
+      policy.reduce = low;
+      policy.output = plan::DType::F32;
+      policy.autocast = true;
+      why = "FSDP1 under Accelerate computes and reduces in " +
+            std::string(toString(*mixed)) +
+            ", returns fp32, and keeps trainable parameters in fp32";
+    } else {
+      policy.output = plan::DType::F32;
+      policy.autocast = true;
+      why = "autocast computes in " + std::string(toString(*mixed)) +
+            "; parameters and gradients keep their dtype";
+    }
+  }
+  config.precision = {policy, Origin::Derived, mixed.key, mixed.at, why};
+  auto name = [](const std::optional<plan::DType> &dtype) {
+    return dtype ? std::string(plan::toString(*dtype)) : "as stored";
+  };
+  remember({nullptr, "precision"},
+           "compute " + name(policy.param) + ", reduce " + name(policy.reduce) +
+               ", output " + name(policy.output) +
+               ", to fp32: " + toString(policy.upcast),
+           why, Origin::Derived);
+}
+
+/// Everything that is valid for Accelerate and that accel-opt cannot plan yet,
+/// in one place (mesh axes are named where they are read).
+void AccelerateReader::checkSupport() {
+  if (hopeless)
+    return;
+  DistributedType type = *config.distributedType;
+  if (*config.strategy == Strategy::Other)
+    notSupported(top("distributed_type"),
+                 "distributed_type " + std::string(toString(type)) +
+                     " is not supported yet",
+                 "supported are NO, MULTI_CPU, MULTI_GPU and FSDP");
+  if (*config.mixedPrecision == MixedPrecision::Fp8)
+    notSupported(top("mixed_precision"),
+                 "mixed_precision fp8 is not supported yet",
+                 "supported are 'no', fp16 and bf16");
+  if (*config.offloadParams)
+    notSupported(in(fsdp, "fsdp_offload_params"),
+                 "fsdp_offload_params is not supported yet: plans keep "
+                 "parameters on the device");
+  if (*config.activationCheckpointingOffload)
+    notSupported(in(fsdp, "fsdp_activation_checkpointing_offload"),
+                 "fsdp_activation_checkpointing_offload is not supported yet");
+}
