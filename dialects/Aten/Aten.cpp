@@ -15,15 +15,21 @@ using namespace accel::aten;
 // Custom assembly
 //===----------------------------------------------------------------------===//
 
+/// `2` is an integer, `2.0` a floating-point number. An attribute parser would
+/// take the colon of the types behind it for its own.
 static ParseResult parseScalar(OpAsmParser &parser, TypedAttr &value) {
-  SMLoc loc = parser.getCurrentLocation();
-  Attribute attr;
-  if (parser.parseAttribute(attr))
+  Builder &b = parser.getBuilder();
+  bool negative = succeeded(parser.parseOptionalMinus());
+  int64_t integer = 0;
+  OptionalParseResult parsed = parser.parseOptionalInteger(integer);
+  if (parsed.has_value()) {
+    value = b.getI64IntegerAttr(negative ? -integer : integer);
+    return *parsed;
+  }
+  double number = 0;
+  if (parser.parseFloat(number))
     return failure();
-  value = dyn_cast<TypedAttr>(attr);
-  if (!value || !(value.getType().isF64() || value.getType().isInteger(64)))
-    return parser.emitError(loc)
-           << "expected an integer or a floating-point number";
+  value = b.getF64FloatAttr(negative ? -number : number);
   return success();
 }
 
