@@ -22,7 +22,7 @@ void AccelerateReader::readFsdp() {
   checkSectionKeys(fsdp);
   readSharding(fsdpVersion);
   flag(config.offloadParams, fsdp, "fsdp_offload_params", false);
-  readWrapping(fsdpVersion);
+  readWrapping();
   readIgnoredModules();
   readCheckpointing(fsdpVersion);
   readPrefetch(fsdpVersion);
@@ -168,8 +168,7 @@ void AccelerateReader::readShardingV2() {
 // Wrapping
 //===----------------------------------------------------------------------===//
 
-void AccelerateReader::readWrapping(int fsdpVersion) {
-  (void)fsdpVersion;
+void AccelerateReader::readWrapping() {
   Field field = in(fsdp, "fsdp_auto_wrap_policy");
   auto &policy = config.wrapPolicy;
   otherwise(policy, WrapPolicy::None, field, "NO_WRAP", "Accelerate's default");
@@ -189,6 +188,10 @@ void AccelerateReader::readWrapping(int fsdpVersion) {
             didYouMean(text, {"TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP",
                               "NO_WRAP"}));
   }
+  if (!field || field.isNull())
+    report(Severity::Note, "wraps-nothing", field,
+           "no wrap policy: FSDP gathers the whole model at once",
+           "write fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP");
   readWrapClasses();
 
   Field least = in(fsdp, "fsdp_min_num_params");
@@ -310,6 +313,9 @@ void AccelerateReader::readIgnoredModules() {
            "write one regex: 'first|second'");
     return;
   }
+  if (text.size() > 2000) // the compiler of regexes recurses
+    return notSupported(field, "a regex of more than 2000 bytes is not "
+                               "supported yet");
   try {
     std::regex check(text);
   } catch (const std::regex_error &) {

@@ -123,7 +123,7 @@ private:
   void readSharding(int fsdpVersion);
   void readShardingV1();
   void readShardingV2();
-  void readWrapping(int fsdpVersion);
+  void readWrapping();
   void readWrapClasses();
   void readIgnoredModules();
   void readCheckpointing(int fsdpVersion);

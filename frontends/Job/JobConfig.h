@@ -50,7 +50,8 @@ struct InitConfig {
 };
 
 struct OptimizerGroupConfig {
-  Setting<std::string> match; // regex over FQNs; the first that matches counts
+  Setting<std::string> match; // regex searched in FQNs; the first
+                              // group that matches counts
   Setting<std::optional<double>> lr;
   Setting<std::optional<double>> weightDecay;
 };
@@ -93,7 +94,7 @@ struct JobConfig {
   AccelerateConfig accelerate;
   Setting<std::string> model; // resolved; empty: not given
   Setting<InitConfig> init;
-  Setting<std::string> trainable; // regex, full match of FQN; empty: all
+  Setting<std::string> trainable; // regex searched in FQNs; empty: all
   DataConfig data;
   EvalConfig eval;
   Setting<int64_t> accumulation{
@@ -114,6 +115,8 @@ struct LoadOptions {
   AccelerateOptions accelerate;
   /// Check that the files named in a job.yaml exist.
   bool checkFiles = true;
+  /// False where the command line names the model.
+  bool modelRequired = true;
 };
 
 /// True if the root has a `model` or `accelerate` key.

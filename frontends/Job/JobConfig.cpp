@@ -1,0 +1,99 @@
+//===- JobConfig.cpp - job.yaml -------------------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Job/JobConfig.h"
+#include "frontends/Job/JobReader.h"
+
+using namespace accel;
+
+const char *accel::toString(DataKind kind) {
+  constexpr const char *names[] = {"", "tokens", "text", "npy", "arrays"};
+  return names[static_cast<int>(kind)];
+}
+
+const char *accel::toString(Checkpointing checkpointing) {
+  constexpr const char *names[] = {"pointwise", "full", "none"};
+  return names[static_cast<int>(checkpointing)];
+}
+
+bool accel::isJobFile(const yaml::Node &root) {
+  return root.isMapping() && (root.find("model") || root.find("accelerate"));
+}
+
+template <typename T>
+static void preset(Setting<T> &setting, T value, const char *key,
+                   const char *why = "the default") {
+  setting = {std::move(value), Origin::Default, key, {}, why};
+}
+
+/// torch's own defaults of AdamW, a constant rate, and no checkpoints.
+static void setDefaults(JobConfig &job) {
+  using Text = std::string;
+  preset(job.model, Text(), "model");
+  preset(job.init, InitConfig(), "init", "pretrained if weights are there");
+  preset(job.trainable, Text(), "trainable", "all parameters");
+  preset(job.data.dtype, Text("uint16"), "data.dtype");
+  preset(job.data.shuffle, false, "data.shuffle");
+  preset(job.data.seed, int64_t(0), "data.seed");
+  preset(job.eval.data.dtype, Text("uint16"), "eval.dtype");
+  preset(job.optimizer.name, Text("adamw"), "optimizer.name");
+  preset(job.optimizer.lr, 1e-3, "optimizer.lr", "torch's default");
+  preset(job.optimizer.beta1, 0.9, "optimizer.betas", "torch's default");
+  preset(job.optimizer.beta2, 0.999, "optimizer.betas", "torch's default");
+  preset(job.optimizer.eps, 1e-8, "optimizer.eps", "torch's default");
+  preset(job.optimizer.weightDecay, 1e-2, "optimizer.weight_decay",
+         "torch's default");
+  preset(job.optimizer.maxGradNorm, 0.0, "optimizer.max_grad_norm",
+         "no clipping");
+  preset(job.schedule.decay, Text("constant"), "schedule.decay");
+  preset(job.checkpoint.stateDict, Text("sharded"), "checkpoint.state_dict");
+}
+
+JobConfig accel::defaultJob(AccelerateConfig accelerate) {
+  JobConfig job;
+  setDefaults(job);
+  job.file = accelerate.file;
+  job.precision = accelerate.precision;
+  const Setting<bool> &full = accelerate.activationCheckpointing;
+  job.activationCheckpointing = {
+      full.value ? Checkpointing::Full : Checkpointing::Pointwise,
+      full.value ? full.origin : Origin::Default, full.key, full.at,
+      full.value ? "fsdp_activation_checkpointing recomputes each unit"
+                 : "pointwise operators, norms and views are recomputed by "
+                   "default: bit-identical and nearly free"};
+  if (accelerate.stateDictType.written() &&
+      *accelerate.stateDictType == StateDictType::Full)
+    job.checkpoint.stateDict = {
+        "full", Origin::Derived, accelerate.stateDictType.key,
+        accelerate.stateDictType.at, "follows from fsdp_state_dict_type"};
+  job.accelerate = std::move(accelerate);
+  return job;
+}
+
+LoadedConfig accel::loadConfig(const std::string &path,
+                               const LoadOptions &options,
+                               DiagnosticEngine &engine) {
+  LoadedConfig result;
+  std::unique_ptr<yaml::Document> document = yaml::parseFile(path, engine);
+  if (document) {
+    const yaml::Node *root = document->root();
+    if (!root || !root->isMapping()) {
+      engine.error("not-a-mapping", path,
+                   !root || root->isNull() ? std::string("the file is empty")
+                                           : std::string("the file holds ") +
+                                                 yaml::describe(root->kind) +
+                                                 ", not keys and values",
+                   "write one with `accelerate config`");
+    } else if (isJobFile(*root)) {
+      result.job = JobReader(path, *root, options, engine).read();
+    } else if (std::optional<AccelerateConfig> accelerate = parseAccelerate(
+                   path, *root, "", {}, options.accelerate, engine)) {
+      result.job = defaultJob(std::move(*accelerate));
+    }
+  }
+  result.outcome = engine.outcome();
+  return result;
+}

@@ -1,0 +1,184 @@
+//===- JobData.cpp - data and eval of a job.yaml --------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Job/JobReader.h"
+
+#include <filesystem>
+
+using namespace accel;
+
+namespace {
+
+constexpr int64_t most = int64_t(1) << 40; // keeps products in int64_t
+
+const std::vector<std::string> &dataKeys() {
+  static const std::vector<std::string> keys = {
+      "tokens",          "text",        "npy",     "arrays", "dtype",
+      "sequence_length", "micro_batch", "shuffle", "seed"};
+  return keys;
+}
+
+int64_t tokenBytes(const std::string &dtype) {
+  return dtype == "uint16" ? 2 : dtype == "int64" ? 8 : 4;
+}
+
+} // namespace
+
+void JobReader::checkDataFile(const Fields &fields, const char *key,
+                              const std::string &path, int64_t itemBytes,
+                              const DataConfig &data) {
+  namespace fs = std::filesystem;
+  if (!options.checkFiles)
+    return;
+  std::error_code failed;
+  fs::file_status status = fs::status(path, failed);
+  if (!fs::exists(status)) {
+    fields.error("file-not-found", key,
+                 "no such file: '" + printable(path, 400) + "'",
+                 "paths are relative to the folder of this file");
+    return;
+  }
+  if (fs::is_directory(status)) {
+    fields.error("file-unreadable", key,
+                 "'" + printable(path, 400) + "' is a folder, not a data file");
+    return;
+  }
+  uintmax_t size = fs::file_size(path, failed);
+  if (failed || itemBytes == 0)
+    return;
+  int64_t bytes = static_cast<int64_t>(size);
+  if (bytes % itemBytes != 0) {
+    fields.error("data-size", key,
+                 "'" + printable(path, 400) + "' has " + std::to_string(bytes) +
+                     " bytes, which are no whole number of " +
+                     std::to_string(itemBytes) + "-byte tokens",
+                 "check data.dtype");
+    return;
+  }
+  // n = (T - 1) / L samples.
+  int64_t length = data.sequenceLength->value_or(1);
+  if (bytes / itemBytes < length + 1)
+    fields.error("data-size", key,
+                 "'" + printable(path, 400) + "' has " +
+                     std::to_string(bytes / itemBytes) +
+                     " tokens; one sample takes sequence_length + 1 = " +
+                     std::to_string(length + 1));
+}
+
+void JobReader::readArrays(const Fields &fields, DataConfig &data) {
+  std::optional<Fields> arrays = fields.mapping("arrays");
+  if (!arrays)
+    return;
+  data.kind.value = DataKind::Arrays;
+  for (const yaml::Entry &entry : arrays->mappingNode().entries) {
+    const std::string &name = entry.key->text;
+    Setting<std::string> path;
+    arrays->pathTo(name.c_str(), path);
+    if (!path.written())
+      continue;
+    if (!path->ends_with(".npy"))
+      arrays->error("invalid-value", name.c_str(),
+                    "arrays are .npy files, this is '" +
+                        printable(path.value, 400) + "'");
+    else
+      checkDataFile(*arrays, name.c_str(), path.value, 0, data);
+    data.arrays.emplace(name, std::move(path));
+  }
+  if (data.arrays.empty() && !engine.hasErrors())
+    fields.error("missing-key", "arrays", "arrays names no array",
+                 "write arrays: {input_ids: FILE.npy, labels: FILE.npy}");
+}
+
+void JobReader::readSource(const Fields &fields, DataConfig &data) {
+  fields.integer("sequence_length", data.sequenceLength, 1, 1 << 30);
+  fields.integer("micro_batch", data.microBatch, 1, 1 << 30);
+  fields.flag("shuffle", data.shuffle);
+  fields.integer("seed", data.seed, 0, most);
+  fields.choice("dtype", data.dtype, {"uint16", "uint32", "int32", "int64"});
+
+  constexpr std::pair<const char *, DataKind> kinds[] = {
+      {"tokens", DataKind::Tokens},
+      {"text", DataKind::Text},
+      {"npy", DataKind::Npy},
+      {"arrays", DataKind::Arrays}};
+  const char *chosen = nullptr;
+  for (auto [key, kind] : kinds) {
+    if (!fields.find(key))
+      continue;
+    if (chosen) {
+      fields.error("invalid-value", key,
+                   std::string("data is given twice, as '") + chosen +
+                       "' and as '" + key + "'",
+                   "keep one of them", true);
+      return;
+    }
+    chosen = key;
+    data.kind = {kind, Origin::Written, fields.keyPath(key), fields.locate(key),
+                 ""};
+  }
+  if (!chosen) {
+    fields.errorHere("missing-key", "the data names no file",
+                     "write tokens: FILE, text: FILE, npy: FILE or arrays: "
+                     "{...}");
+    return;
+  }
+  if (data.kind.value == DataKind::Arrays) {
+    readArrays(fields, data);
+  } else {
+    fields.pathTo(chosen, data.path);
+    if (!data.path.written())
+      return;
+    if (data.kind.value == DataKind::Tokens && data.path->ends_with(".npy"))
+      data.kind.value = DataKind::Npy; // carries its own dtype
+    int64_t bytes = data.kind.value == DataKind::Tokens
+                        ? tokenBytes(data.dtype.value)
+                    : data.kind.value == DataKind::Text ? 1
+                                                        : 0;
+    checkDataFile(fields, chosen, data.path.value, bytes, data);
+  }
+  if (data.dtype.written() && data.kind.value != DataKind::Tokens)
+    fields.error("invalid-value", "dtype",
+                 std::string("dtype is for raw token files; ") +
+                     toString(data.kind.value) + " data has its own",
+                 "remove it", true);
+}
+
+void JobReader::readData(JobConfig &job) {
+  std::optional<Fields> fields = top.mapping("data");
+  if (!fields) {
+    if (!top.find("data"))
+      top.error("missing-key", "data", "data is missing",
+                "write data: {tokens: FILE, dtype: uint16, sequence_length: "
+                "1024, micro_batch: 1}");
+    return;
+  }
+  fields->checkKeys(dataKeys());
+  readSource(*fields, job.data);
+}
+
+void JobReader::readEval(JobConfig &job) {
+  std::optional<Fields> fields = top.mapping("eval");
+  if (!fields)
+    return;
+  std::vector<std::string> keys = dataKeys();
+  keys.push_back("every");
+  keys.push_back("batches");
+  fields->checkKeys(keys);
+  EvalConfig &eval = job.eval;
+  eval.present = true;
+  // Lengths, and the dtype of raw tokens, are the training data's unless given.
+  auto inherit = [](auto &setting, const auto &from) {
+    setting = from;
+    setting.origin = Origin::Derived;
+    setting.why = "as in data";
+  };
+  inherit(eval.data.sequenceLength, job.data.sequenceLength);
+  inherit(eval.data.microBatch, job.data.microBatch);
+  inherit(eval.data.dtype, job.data.dtype);
+  readSource(*fields, eval.data);
+  fields->integer("every", eval.every, 0, most);
+  fields->integer("batches", eval.batches, 0, most);
+}

@@ -1,0 +1,341 @@
+//===- JobReader.cpp - Reading one job.yaml -------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Job/JobReader.h"
+
+#include <filesystem>
+#include <limits>
+
+using namespace accel;
+
+namespace {
+
+constexpr int64_t most = int64_t(1) << 40;
+constexpr double largest = std::numeric_limits<double>::max();
+
+const std::vector<std::string> &jobKeys() {
+  static const std::vector<std::string> keys = {"accelerate",
+                                                "model",
+                                                "init",
+                                                "trainable",
+                                                "data",
+                                                "eval",
+                                                "gradient_accumulation_steps",
+                                                "optimizer",
+                                                "schedule",
+                                                "checkpoint",
+                                                "target",
+                                                "precision",
+                                                "activation_checkpointing"};
+  return keys;
+}
+
+std::optional<plan::DType> parsePrecision(const std::string &text) {
+  for (auto [name, dtype] : {std::pair{"bf16", plan::DType::BF16},
+                             {"fp16", plan::DType::F16},
+                             {"fp32", plan::DType::F32}})
+    if (text == name)
+      return dtype;
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<JobConfig> JobReader::read() {
+  std::optional<AccelerateConfig> accelerate = readAccelerate();
+  // Without an accelerate part the rest is still read, to report all of it.
+  bool complete = accelerate.has_value();
+  if (!complete)
+    accelerate.emplace();
+  JobConfig job = defaultJob(std::move(*accelerate));
+  job.file = file;
+  job.isJob = true;
+  readModel(job);
+  readInit(job);
+  top.regex("trainable", job.trainable);
+  readData(job);
+  readEval(job);
+  top.integer("gradient_accumulation_steps", job.accumulation, 1, 1 << 30);
+  readOptimizer(job);
+  readSchedule(job);
+  readCheckpoint(job);
+  readTarget(job);
+  readPrecision(job);
+  readCheckpointing(job);
+  if (!complete)
+    return std::nullopt;
+  return job;
+}
+
+std::optional<AccelerateConfig> JobReader::readAccelerate() {
+  const yaml::Entry *entry = top.find("accelerate");
+  const std::string &version = options.accelerate.version;
+  if (!entry) {
+    // The keys stand at the top level, among ours.
+    for (const std::string &key : accelerateTopLevelKeys(version))
+      if (top.find(key.c_str()))
+        return parseAccelerate(file, top.mappingNode(), "", jobKeys(),
+                               options.accelerate, engine);
+    top.checkKeys(jobKeys());
+    top.error("missing-key", "accelerate",
+              "the accelerate configuration is missing",
+              "write accelerate: FILE.yaml, or its keys here");
+    return std::nullopt;
+  }
+  top.checkKeys(jobKeys());
+  const yaml::Node &value = *entry->value;
+  if (value.isMapping())
+    return parseAccelerate(file, value, "accelerate", {}, options.accelerate,
+                           engine);
+  Setting<std::string> path;
+  top.pathTo("accelerate", path);
+  if (!path.written())
+    return std::nullopt;
+  std::error_code failed;
+  if (!std::filesystem::exists(path.value, failed)) {
+    top.error("file-not-found", "accelerate",
+              "no such file: '" + printable(path.value, 400) + "'",
+              "paths are relative to the folder of this file");
+    return std::nullopt;
+  }
+  return parseAccelerate(path.value, options.accelerate, engine);
+}
+
+void JobReader::readModel(JobConfig &job) {
+  if (!top.find("model")) {
+    if (options.modelRequired)
+      top.error("missing-key", "model", "model is missing",
+                "write model: FOLDER with a config.json");
+    return;
+  }
+  top.pathTo("model", job.model);
+  // Another model was named on the command line: this one is not opened.
+  if (!job.model.written() || !options.checkFiles || !options.modelRequired)
+    return;
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  const std::string &path = job.model.value;
+  std::string name = "'" + printable(path, 400) + "'";
+  fs::file_status status = fs::status(path, failed);
+  if (!fs::exists(status))
+    top.error("file-not-found", "model", "no such model: " + name,
+              "paths are relative to the folder of this file");
+  else if (fs::is_directory(status) &&
+           !fs::exists(fs::path(path) / "config.json", failed))
+    top.error("file-not-found", "model",
+              "folder " + name + " has no config.json");
+}
+
+void JobReader::readInit(JobConfig &job) {
+  const yaml::Entry *entry = top.find("init");
+  if (!entry)
+    return;
+  job.init.key = "init";
+  job.init.at = top.locate("init");
+  if (entry->value->isString() && entry->value->text == "pretrained") {
+    job.init.value.kind = InitConfig::Kind::Pretrained;
+    job.init.origin = Origin::Written;
+    return;
+  }
+  if (!entry->value->isMapping()) {
+    top.error("invalid-value", "init",
+              "init must be pretrained or {seed: N}, this is " +
+                  yaml::shortText(*entry->value));
+    return;
+  }
+  Fields fields = *top.mapping("init");
+  fields.checkKeys({"seed"});
+  Setting<int64_t> seed;
+  fields.integer("seed", seed, 0, most);
+  if (!fields.find("seed"))
+    top.error("missing-key", "init", "init names no seed",
+              "write init: {seed: 0}");
+  job.init.value = {InitConfig::Kind::Seed, seed.value};
+  job.init.origin = Origin::Written;
+}
+
+void JobReader::readOptimizer(JobConfig &job) {
+  std::optional<Fields> fields = top.mapping("optimizer");
+  if (!fields)
+    return;
+  fields->checkKeys({"name", "lr", "betas", "eps", "weight_decay",
+                     "max_grad_norm", "groups"});
+  OptimizerConfig &optimizer = job.optimizer;
+  fields->text("name", optimizer.name);
+  if (optimizer.name.value != "adamw") {
+    bool known = false;
+    for (const char *other : {"adam", "sgd", "adafactor", "lion", "muon",
+                              "adagrad", "rmsprop", "adamax", "radam"})
+      known |= optimizer.name.value == other;
+    if (known)
+      fields->report(options.accelerate.forPlanning ? Severity::Error
+                                                    : Severity::Note,
+                     notSupportedCode, "name",
+                     "optimizer '" + optimizer.name.value +
+                         "' is not supported yet, only adamw is");
+    else
+      fields->error("invalid-value", "name",
+                    "'" + printable(optimizer.name.value) +
+                        "' is not an optimizer",
+                    didYouMean(optimizer.name.value, {"adamw"}));
+  }
+  fields->number("lr", optimizer.lr, 0, largest);
+  fields->number("eps", optimizer.eps, 0, largest);
+  fields->number("weight_decay", optimizer.weightDecay, 0, largest);
+  fields->number("max_grad_norm", optimizer.maxGradNorm, 0, largest);
+  if (const yaml::Entry *entry = fields->find("betas")) {
+    const yaml::Node &value = *entry->value;
+    bool good = value.isSequence() && value.items.size() == 2;
+    for (const yaml::Node *item : value.items)
+      good &=
+          (item->kind == yaml::Kind::Float || item->kind == yaml::Kind::Int) &&
+          item->number >= 0 && item->number < 1;
+    if (!good)
+      fields->error("invalid-value", "betas",
+                    "optimizer.betas must be two numbers in [0, 1), this is " +
+                        yaml::shortText(value));
+    Location at = fields->locate("betas");
+    if (good) {
+      optimizer.beta1 = {value.items[0]->number, Origin::Written,
+                         "optimizer.betas", at, ""};
+      optimizer.beta2 = {value.items[1]->number, Origin::Written,
+                         "optimizer.betas", at, ""};
+    }
+  }
+  readGroups(*fields, optimizer);
+}
+
+void JobReader::readGroups(const Fields &fields, OptimizerConfig &optimizer) {
+  const yaml::Entry *entry = fields.find("groups");
+  if (!entry)
+    return;
+  if (!entry->value->isSequence()) {
+    fields.error("invalid-value", "groups",
+                 "optimizer.groups must be a list, this is " +
+                     std::string(yaml::describe(entry->value->kind)),
+                 "write groups: [{match: 'norm', weight_decay: 0.0}]");
+    return;
+  }
+  int index = 0;
+  for (const yaml::Node *item : entry->value->items) {
+    Fields group(file, *item, "optimizer.groups." + std::to_string(index++),
+                 engine);
+    if (!item->isMapping()) {
+      group.errorHere("invalid-value",
+                      "a group must be a mapping, this is " +
+                          std::string(yaml::describe(item->kind)),
+                      "write {match: 'norm', weight_decay: 0.0}");
+      continue;
+    }
+    group.checkKeys({"match", "lr", "weight_decay"});
+    OptimizerGroupConfig result;
+    group.regex("match", result.match);
+    if (!group.find("match"))
+      group.errorHere("missing-key", "a group needs a match",
+                      "write match: 'regex over parameter names'");
+    group.number("lr", result.lr, 0, largest);
+    group.number("weight_decay", result.weightDecay, 0, largest);
+    optimizer.groups.push_back(std::move(result));
+  }
+}
+
+void JobReader::readSchedule(JobConfig &job) {
+  std::optional<Fields> fields = top.mapping("schedule");
+  if (!fields)
+    return;
+  fields->checkKeys({"steps", "warmup_steps", "decay", "min_lr"});
+  ScheduleConfig &schedule = job.schedule;
+  fields->integer("steps", schedule.steps, 1, most);
+  fields->integer("warmup_steps", schedule.warmupSteps, 0, most);
+  fields->choice("decay", schedule.decay, {"constant", "linear", "cosine"});
+  fields->number("min_lr", schedule.minLr, 0, largest);
+  if (schedule.minLr.value > job.optimizer.lr.value)
+    fields->error("invalid-value", "min_lr",
+                  "schedule.min_lr is above optimizer.lr");
+  else if (schedule.minLr.written() && schedule.decay.value == "constant")
+    fields->report(Severity::Warning, "ignored-key", "min_lr",
+                   "'min_lr' has no effect with decay: constant",
+                   "write decay: linear or cosine", true);
+  if (schedule.decay.value != "constant" && !fields->find("steps"))
+    fields->error("missing-key", "decay",
+                  "decay: " + schedule.decay.value +
+                      " needs to know where it ends",
+                  "write steps: N");
+  if (schedule.steps.written() &&
+      schedule.warmupSteps.value > schedule.steps.value)
+    fields->report(Severity::Warning, "invalid-value", "warmup_steps",
+                   "the warm-up of " +
+                       std::to_string(schedule.warmupSteps.value) +
+                       " steps is longer than the run of " +
+                       std::to_string(schedule.steps.value));
+}
+
+void JobReader::readCheckpoint(JobConfig &job) {
+  std::optional<Fields> fields = top.mapping("checkpoint");
+  if (!fields)
+    return;
+  fields->checkKeys({"dir", "every", "keep", "state_dict"});
+  CheckpointConfig &checkpoint = job.checkpoint;
+  fields->pathTo("dir", checkpoint.dir);
+  if (!fields->find("dir"))
+    fields->errorHere("missing-key", "checkpoint names no folder",
+                      "write dir: out");
+  fields->integer("every", checkpoint.every, 0, most);
+  fields->integer("keep", checkpoint.keep, 0, most);
+  fields->choice("state_dict", checkpoint.stateDict, {"sharded", "full"});
+}
+
+void JobReader::readTarget(JobConfig &job) {
+  top.text("target", job.target);
+  std::string &target = job.target.value;
+  bool isFile = target.find('/') != std::string::npos ||
+                target.ends_with(".yaml") || target.ends_with(".yml");
+  if (!job.target.written() || !isFile)
+    return;
+  target = resolvePath(file, target);
+  std::error_code failed;
+  if (options.checkFiles && !std::filesystem::exists(target, failed))
+    top.error("file-not-found", "target",
+              "no such file: '" + printable(target, 400) + "'",
+              "paths are relative to the folder of this file");
+}
+
+void JobReader::readPrecision(JobConfig &job) {
+  std::optional<Fields> fields = top.mapping("precision");
+  if (!fields)
+    return;
+  fields->checkKeys({"param", "reduce", "output"});
+  PrecisionPolicy &policy = job.precision.value;
+  job.precision.origin = Origin::Written;
+  job.precision.key = "precision";
+  job.precision.at = top.locate("precision");
+  job.precision.why = "precision of the job file";
+  auto read = [&](const char *key, std::optional<plan::DType> &dtype) {
+    Setting<std::string> text;
+    fields->choice(key, text, {"bf16", "fp16", "fp32"});
+    if (text.written())
+      dtype = parsePrecision(text.value);
+  };
+  read("param", policy.param);
+  read("reduce", policy.reduce);
+  read("output", policy.output);
+  policy.lossScaling = policy.param == plan::DType::F16;
+  // A policy that is spelt out is FSDP2's kind: explicit casts.
+  policy.castInputs = policy.param.has_value();
+  policy.autocast = false;
+}
+
+void JobReader::readCheckpointing(JobConfig &job) {
+  Setting<std::string> text;
+  top.choice("activation_checkpointing", text, {"pointwise", "full", "none"});
+  if (!text.written())
+    return;
+  Checkpointing kind = text.value == "full"   ? Checkpointing::Full
+                       : text.value == "none" ? Checkpointing::None
+                                              : Checkpointing::Pointwise;
+  job.activationCheckpointing = {kind, Origin::Written, text.key, text.at,
+                                 "activation_checkpointing of the job file"};
+}

@@ -1,0 +1,54 @@
+//===- JobReader.h - Reading one job.yaml -----------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_JOB_JOBREADER_H
+#define ACCEL_FRONTENDS_JOB_JOBREADER_H
+
+#include "frontends/Job/Fields.h"
+#include "frontends/Job/JobConfig.h"
+
+namespace accel {
+
+class JobReader {
+public:
+  JobReader(const std::string &file, const yaml::Node &root,
+            const LoadOptions &options, DiagnosticEngine &engine)
+      : file(file), top(file, root, "", engine), options(options),
+        engine(engine) {}
+
+  std::optional<JobConfig> read();
+
+private:
+  const std::string &file;
+  Fields top;
+  const LoadOptions &options;
+  DiagnosticEngine &engine;
+
+  // JobReader.cpp
+  std::optional<AccelerateConfig> readAccelerate();
+  void readModel(JobConfig &job);
+  void readInit(JobConfig &job);
+  void readOptimizer(JobConfig &job);
+  void readGroups(const Fields &fields, OptimizerConfig &optimizer);
+  void readSchedule(JobConfig &job);
+  void readCheckpoint(JobConfig &job);
+  void readTarget(JobConfig &job);
+  void readPrecision(JobConfig &job);
+  void readCheckpointing(JobConfig &job);
+
+  // JobData.cpp
+  void readData(JobConfig &job);
+  void readEval(JobConfig &job);
+  void readSource(const Fields &fields, DataConfig &data);
+  void readArrays(const Fields &fields, DataConfig &data);
+  /// Reports a named file that is missing, no file, or too short for a sample.
+  void checkDataFile(const Fields &fields, const char *key,
+                     const std::string &path, int64_t itemBytes,
+                     const DataConfig &data);
+};
+
+} // namespace accel
+
+#endif // ACCEL_FRONTENDS_JOB_JOBREADER_H
