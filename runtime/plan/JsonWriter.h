@@ -33,10 +33,10 @@ public:
 
   /// Starts a `"key": ` inside an object; `first` is the object's own state.
   void key(bool &first, std::string_view name) {
-    text += first ? "\"" : ", \"";
+    text += first ? "\"" : ",\"";
     first = false;
     text += name;
-    text += "\": ";
+    text += "\":";
   }
   void field(bool &first, std::string_view name, std::string_view value) {
     key(first, name);
@@ -60,7 +60,7 @@ public:
     bool first = true;
     for (const auto &item : range) {
       if (!first)
-        text += ", ";
+        text += ',';
       first = false;
       each(item);
     }

@@ -10,6 +10,7 @@
 //
 //   slot    ["f32", [2, 512]] or, a view of slot 3, ["f32", [1024], 3]
 //   value   {"name": ..., "type": ["bf16", [1, 8]]}
+//   params  [{"unit": ..., "fqn": [...]}], neighbours of one unit together
 //   arg     "%3" a tensor, ["%3", "%4"] tensors, 1 an int, 1.0 a float, "inf",
 //           true, [1, 2] ints, [true] bools, null, {"dtype": "f32"},
 //           {"scalar": 2.0} a Python scalar; {"tensors": []} and
@@ -18,58 +19,10 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/PlanJson.h"
 
-#include "runtime/plan/JsonWriter.h"
+#include "runtime/plan/PlanWriter.h"
 #include "runtime/plan/Sha256.h"
 
 namespace accel::plan {
-
-namespace {
-
-class PlanWriter : JsonWriter {
-public:
-  explicit PlanWriter(const Plan &plan) : plan(plan) {}
-  std::string write();
-
-private:
-  /// A top-level key.
-  void section(std::string_view name) {
-    text += ",\n\"";
-    text += name;
-    text += "\": ";
-  }
-  void type(DType dtype, const std::vector<int64_t> &shape, int base = -1) {
-    text += "[\"";
-    text += toString(dtype);
-    text += "\", ";
-    integers(shape);
-    if (base >= 0) {
-      text += ", ";
-      integer(base);
-    }
-    text += ']';
-  }
-  void slotName(int64_t slot) {
-    text += "\"%";
-    integer(slot);
-    text += '"';
-  }
-  void job();
-  void data(const Data &data);
-  void parameter(const Parameter &parameter);
-  void unit(const Unit &unit);
-  void function(const Function &function);
-  void arg(const Arg &arg);
-  void instruction(const Instruction &instruction);
-  void program(const Program &program);
-  void step(const Program &program, const Step &step);
-  void predicted();
-  void decision(const Decision &decision);
-
-  const std::string &unitName(int unit) const {
-    return plan.units.at(unit).name;
-  }
-  const Plan &plan;
-};
 
 void PlanWriter::data(const Data &data) {
   bool first = true;
@@ -83,10 +36,10 @@ void PlanWriter::data(const Data &data) {
     raw("{");
     bool inner = true;
     for (const auto &[name, path] : data.arrays) {
-      raw(inner ? "" : ", ");
+      raw(inner ? "" : ",");
       inner = false;
       string(name);
-      raw(": ");
+      raw(":");
       string(path);
     }
     raw("}");
@@ -196,7 +149,7 @@ void PlanWriter::parameter(const Parameter &parameter) {
     break;
   case Initializer::Kind::Normal:
     key(first, "init");
-    raw("{\"normal\": ");
+    raw("{\"normal\":");
     real(parameter.init.stddev);
     raw("}");
     break;
@@ -239,224 +192,6 @@ void PlanWriter::unit(const Unit &unit) {
       integers(std::vector<int64_t>{range.group, range.begin, range.end});
     });
   }
-  raw("}");
-}
-
-void PlanWriter::arg(const Arg &arg) {
-  switch (arg.kind) {
-  case Arg::Kind::None:
-    raw("null");
-    return;
-  case Arg::Kind::Tensor:
-    slotName(arg.slot);
-    return;
-  case Arg::Kind::Tensors:
-    // All missing would read as something else.
-    if (arg.ints.empty() ||
-        arg.ints == std::vector<int64_t>(arg.ints.size(), -1)) {
-      raw("{\"tensors\": ");
-      integers(arg.ints);
-      raw("}");
-      return;
-    }
-    list(arg.ints, [&](int64_t slot) {
-      if (slot < 0)
-        raw("null");
-      else
-        slotName(slot);
-    });
-    return;
-  case Arg::Kind::Int:
-    integer(arg.intValue);
-    return;
-  case Arg::Kind::Float:
-    real(arg.floatValue);
-    return;
-  case Arg::Kind::Bool:
-    raw(arg.intValue ? "true" : "false");
-    return;
-  case Arg::Kind::Ints:
-    integers(arg.ints);
-    return;
-  case Arg::Kind::Bools:
-    if (arg.ints.empty()) {
-      raw("{\"bools\": []}");
-      return;
-    }
-    list(arg.ints, [&](int64_t value) { raw(value ? "true" : "false"); });
-    return;
-  case Arg::Kind::Type:
-    raw("{\"dtype\": \"");
-    raw(toString(arg.dtype));
-    raw("\"}");
-    return;
-  case Arg::Kind::Wrapped:
-    raw("{\"scalar\": ");
-    real(arg.floatValue);
-    raw("}");
-    return;
-  }
-}
-
-void PlanWriter::instruction(const Instruction &instruction) {
-  bool first = true;
-  raw("{");
-  field(first, "kind",
-        std::string_view(
-            instruction.kind == Instruction::Kind::Aten ? "aten" : "opaque"));
-  field(first, "op", instruction.op);
-  key(first, "args");
-  list(instruction.args, [&](const Arg &a) { arg(a); });
-  if (!instruction.results.empty()) {
-    key(first, "results");
-    integers(instruction.results);
-  }
-  if (!instruction.frees.empty()) {
-    key(first, "frees");
-    integers(instruction.frees);
-  }
-  if (instruction.workspaceBytes)
-    field(first, "workspace", instruction.workspaceBytes);
-  if (instruction.flops != 0)
-    field(first, "flops", instruction.flops);
-  if (instruction.movedBytes != 0)
-    field(first, "moved_bytes", instruction.movedBytes);
-  if (!instruction.where.empty())
-    field(first, "where", instruction.where);
-  raw("}");
-}
-
-void PlanWriter::function(const Function &function) {
-  auto named = [&](std::string_view name, const std::vector<int> &slots,
-                   const std::vector<std::string> &names) {
-    raw(",\n    \"");
-    raw(name);
-    raw("\": [");
-    for (size_t i = 0; i < slots.size(); ++i) {
-      raw(i ? ", [" : "[");
-      integer(slots[i]);
-      raw(", ");
-      string(names.at(i));
-      raw("]");
-    }
-    raw("]");
-  };
-  raw("{\"name\": ");
-  string(function.name);
-  raw(",\n    \"slots\": [");
-  for (size_t i = 0; i < function.slots.size(); ++i) {
-    const Slot &slot = function.slots[i];
-    raw(i == 0 ? "" : ", ");
-    type(slot.dtype, slot.shape, slot.base == int(i) ? -1 : slot.base);
-  }
-  raw("],\n    \"inputs\": ");
-  integers(function.inputs);
-  named("params", function.params, function.paramNames);
-  named("gradients", function.gradients, function.gradientNames);
-  raw(",\n    \"outputs\": ");
-  integers(function.outputs);
-  raw(",\n    \"instructions\": ");
-  lines(function.instructions, 6,
-        [&](const Instruction &i) { instruction(i); });
-  raw("}");
-}
-
-void PlanWriter::step(const Program &program, const Step &step) {
-  bool first = true;
-  raw("{");
-  field(first, "kind", std::string_view(toString(step.kind)));
-  if (step.function >= 0)
-    field(first, "function", plan.functions.at(step.function).name);
-  if (step.unit >= 0)
-    field(first, "unit", unitName(step.unit));
-  if (step.role != Role::Gathered ||
-      (step.unit >= 0 &&
-       (step.kind == StepKind::Alloc || step.kind == StepKind::Free)))
-    field(first, "role", std::string_view(toString(step.role)));
-  if (step.stream != defaultStream(step.kind))
-    field(first, "stream", std::string_view(toString(step.stream)));
-  if (step.timepoint >= 0)
-    field(first, "timepoint", int64_t(step.timepoint));
-  if (step.accumulate)
-    flag(first, "accumulate", true);
-  if (!step.axes.empty()) {
-    key(first, "axes");
-    strings(step.axes);
-  }
-  if (!step.algorithm.empty())
-    field(first, "algorithm", step.algorithm);
-  if (!step.inputs.empty()) {
-    key(first, "inputs");
-    integers(step.inputs);
-  }
-  std::vector<int64_t> consumed; // positions
-  for (size_t i = 0; i < step.consumed.size(); ++i)
-    if (step.consumed[i])
-      consumed.push_back(i);
-  if (!consumed.empty()) {
-    key(first, "consumed");
-    integers(consumed);
-  }
-  if (!step.params.empty()) {
-    key(first, "params");
-    list(step.params, [&](const ParamRef &ref) {
-      bool inner = true;
-      raw("{");
-      field(inner, "unit", unitName(ref.unit));
-      field(inner, "fqn", plan.parameters.at(ref.parameter).fqn);
-      raw("}");
-    });
-  }
-  if (!step.gradients.empty()) {
-    key(first, "gradients");
-    list(step.gradients, [&](const GradRef &ref) {
-      bool inner = true;
-      raw("{");
-      field(inner, "unit", unitName(ref.unit));
-      field(inner, "fqn", plan.parameters.at(ref.parameter).fqn);
-      if (ref.accumulate)
-        flag(inner, "accumulate", true);
-      raw("}");
-    });
-  }
-  if (!step.outputs.empty()) {
-    key(first, "outputs");
-    integers(step.outputs);
-  }
-  if (!step.values.empty()) {
-    key(first, "values");
-    integers(step.values);
-  }
-  if (step.where != (step.unit >= 0 ? unitName(step.unit) : std::string()))
-    field(first, "where", step.where);
-  raw("}");
-}
-
-void PlanWriter::program(const Program &program) {
-  bool first = true;
-  raw("{");
-  field(first, "name", program.name);
-  key(first, "inputs");
-  integers(program.inputs);
-  if (program.loss >= 0)
-    field(first, "loss", int64_t(program.loss));
-  field(first, "peak_bytes", program.peakBytes);
-  field(first, "peak_step", int64_t(program.peakStep));
-  raw(",\n    \"values\": ");
-  lines(program.values, 6, [&](const Value &value) {
-    bool own = true;
-    raw("{");
-    field(own, "name", value.name);
-    key(own, "type");
-    type(value.dtype, value.shape);
-    if (value.alias >= 0)
-      field(own, "alias", int64_t(value.alias));
-    if (value.bytes != defaultBytes(value))
-      field(own, "bytes", value.bytes);
-    raw("}");
-  });
-  raw(",\n    \"steps\": ");
-  lines(program.steps, 6, [&](const Step &s) { step(program, s); });
   raw("}");
 }
 
@@ -588,8 +323,6 @@ std::string PlanWriter::write() {
   text.insert(hashAt, line);
   return std::move(text);
 }
-
-} // namespace
 
 std::string toJson(const Plan &plan) { return PlanWriter(plan).write(); }
 

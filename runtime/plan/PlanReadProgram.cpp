@@ -206,11 +206,12 @@ void PlanReader::step(const Node &node, Step &step) {
     n.items([&](const Node &item) {
       Fields ref(item);
       int unit = lookup(units, ref["unit"], "unit");
-      int parameter = lookup(parameters, ref["fqn"], "parameter");
       bool accumulate = false;
       ref.optional("accumulate",
                    [&](const Node &a) { accumulate = a.boolean(); });
-      each(unit, parameter, accumulate);
+      ref["fqn"].items([&](const Node &name) {
+        each(unit, lookup(parameters, name, "parameter"), accumulate);
+      });
       ref.close();
     });
   };

@@ -9,6 +9,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <algorithm>
+#include <array>
 
 namespace accel::plan {
 
@@ -35,6 +36,38 @@ void verifyUnits(const Plan &plan, Problems &problems);
 void verifyFunctions(const Plan &plan, Problems &problems);
 /// Programs in the order of the step, then eval: buffers, collectives, values.
 void verifyPrograms(const Plan &plan, Problems &problems);
+
+/// One buffer of a unit.
+struct BufferState {
+  bool live = false;
+  bool inFlight = false;
+  /// The stream that awaited it last; work on Compute is seen by all.
+  Stream seenBy = Stream::Compute;
+  bool operator==(const BufferState &) const = default;
+};
+
+struct UnitState {
+  std::array<BufferState, 4> buffers; // by role
+  bool gathered = false;              // Gathered holds the parameters ...
+  bool stale = false;                 // ... of before an update
+  bool reduced = false;    // ShardGradient holds reduced gradients ...
+  bool allReduced = false; // ... over the replicas too
+  bool updated = false;    // in this optimizer step
+  bool operator==(const UnitState &) const = default;
+  BufferState &operator[](Role role) { return buffers[int(role)]; }
+};
+
+/// What a rank holds between two programs.
+struct RankState {
+  std::vector<UnitState> units;
+  std::vector<bool> written; // gradients, by parameter
+  bool normKnown = false;
+  bool operator==(const RankState &) const = default;
+};
+
+/// Runs one program symbolically and leaves in `state` what it leaves behind.
+void verifyProgram(const Plan &plan, const Program &program, RankState &state,
+                   Problems &problems);
 
 } // namespace accel::plan
 

@@ -11,39 +11,11 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/VerifyParts.h"
 
-#include <array>
 #include <map>
 
 namespace accel::plan {
 
 namespace {
-
-/// One buffer of a unit.
-struct BufferState {
-  bool live = false;
-  bool inFlight = false;
-  /// The stream that awaited it last; work on Compute is seen by all.
-  Stream seenBy = Stream::Compute;
-  bool operator==(const BufferState &) const = default;
-};
-
-struct UnitState {
-  std::array<BufferState, 4> buffers; // by role
-  bool gathered = false;              // Gathered holds the parameters ...
-  bool stale = false;                 // ... of before an update
-  bool reduced = false;    // ShardGradient holds reduced gradients ...
-  bool allReduced = false; // ... over the replicas too
-  bool updated = false;    // in this optimizer step
-  bool operator==(const UnitState &) const = default;
-  BufferState &operator[](Role role) { return buffers[int(role)]; }
-};
-
-struct RankState {
-  std::vector<UnitState> units;
-  std::vector<bool> written; // gradients, by parameter
-  bool normKnown = false;
-  bool operator==(const RankState &) const = default;
-};
 
 class ProgramVerifier {
 public:
@@ -536,70 +508,11 @@ void ProgramVerifier::run() {
   finish();
 }
 
-/// Nothing may be left of a step but shards and optimizer states.
-void verifyClean(const Plan &plan, RankState &state, const std::string &place,
-                 Problems &problems) {
-  for (size_t i = 0; i < plan.units.size(); ++i)
-    for (Role role :
-         {Role::Gathered, Role::Gradient, Role::Receive, Role::ShardGradient})
-      if (state.units[i][role].live)
-        problems.add(place, std::string("the ") + toString(role) +
-                                " buffer of unit " +
-                                quoted(plan.units[i].name) +
-                                " is still allocated at the end");
-}
-
 } // namespace
 
-void verifyPrograms(const Plan &plan, Problems &problems) {
-  RankState clean;
-  clean.units.resize(plan.units.size());
-  clean.written.resize(plan.parameters.size());
-
-  RankState state = clean;
-  int64_t microBatches = 0;
-  for (const auto &[index, repeat] : plan.step) {
-    microBatches += repeat;
-    const Program &program = plan.programs[index];
-    RankState before;
-    for (int64_t i = 0; i < std::min<int64_t>(repeat, 2); ++i) {
-      before = state;
-      ProgramVerifier(plan, program, state, problems).run();
-    }
-    if (repeat > 2 && !(before == state))
-      problems.add("program " + quoted(program.name),
-                   "it is repeated but leaves other buffers each time");
-  }
-  for (size_t i = 0; i < plan.programs.size(); ++i)
-    if (static_cast<int>(i) != plan.eval &&
-        std::none_of(plan.step.begin(), plan.step.end(), [&](const auto &part) {
-          return part.first == static_cast<int>(i);
-        }))
-      problems.add("program " + quoted(plan.programs[i].name),
-                   "neither the step nor the evaluation runs it");
-  if (!plan.step.empty()) {
-    verifyClean(plan, state, "step", problems);
-    for (size_t i = 0; i < plan.units.size(); ++i)
-      if (plan.units[i].trainable && !state.units[i].updated)
-        problems.add("step", "unit " + quoted(plan.units[i].name) +
-                                 " is never updated");
-    if (microBatches != plan.job.accumulation)
-      problems.add("step", "it runs " + std::to_string(microBatches) +
-                               " micro-batches, the job asks for " +
-                               std::to_string(plan.job.accumulation));
-  }
-  if (plan.eval >= 0) {
-    state = clean;
-    const Program &eval = plan.programs[plan.eval];
-    for (const Step &step : eval.steps)
-      if (step.kind == StepKind::ReduceScatter ||
-          step.kind == StepKind::AllReduce ||
-          step.kind == StepKind::Optimizer || !step.gradients.empty())
-        problems.add("program " + quoted(eval.name),
-                     "an evaluation has no gradients");
-    ProgramVerifier(plan, eval, state, problems).run();
-    verifyClean(plan, state, "program " + quoted(eval.name), problems);
-  }
+void verifyProgram(const Plan &plan, const Program &program, RankState &state,
+                   Problems &problems) {
+  ProgramVerifier(plan, program, state, problems).run();
 }
 
 } // namespace accel::plan
