@@ -1,0 +1,171 @@
+"""The model phase computes what transformers computes, forward and backward.
+
+hf-model-dump prints the functions and the graph that the frontend builds; they
+are run here operator by operator under autograd, and loss and gradients are
+compared with the sdpa path of transformers on the same weights in fp32.
+"""
+import json
+import os
+
+import harness
+from harness import check
+
+BASE = dict(model_type="llama", vocab_size=131, hidden_size=48,
+            intermediate_size=88, num_hidden_layers=3, num_attention_heads=6,
+            num_key_value_heads=2, max_position_embeddings=64,
+            rms_norm_eps=1e-5, initializer_range=0.1)
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
+              high_freq_factor=4.0, original_max_position_embeddings=32)
+
+CONFIGS = {
+    "llama": {},
+    "multi-head": dict(num_key_value_heads=6),
+    "one token wide": dict(num_attention_heads=1, num_key_value_heads=1,
+                           head_dim=2),
+    "biases": dict(attention_bias=True, mlp_bias=True),
+    "tied": dict(tie_word_embeddings=True),
+    "head_dim": dict(head_dim=20),
+    "padding": dict(pad_token_id=5),
+    "llama 3.1": dict(rope_scaling=LLAMA3, rope_theta=100.0),
+    "linear rope": dict(rope_scaling={"type": "linear", "factor": 3.0}),
+    "mistral": dict(model_type="mistral", sliding_window=None),
+    "qwen2": dict(model_type="qwen2"),
+    "qwen3": dict(model_type="qwen3", head_dim=12),
+    "qwen3 biases, tied": dict(model_type="qwen3", attention_bias=True,
+                               head_dim=16, tie_word_embeddings=True),
+    "swish": dict(hidden_act="swish"),
+}
+
+
+class Interpreter:
+    """Runs the functions of hf-model-dump with PyTorch."""
+
+    def __init__(self, dump, parameters):
+        self.dump = dump
+        self.parameters = parameters
+
+    def loss(self, *inputs):
+        graph = self.dump["graph"]
+        values = dict(zip(graph["inputs"], inputs))
+        for call in graph["calls"]:
+            operands = [values[i] for i in call["operands"]]
+            results = self.call(call["function"], call["path"], operands)
+            values.update(zip(call["results"], results))
+        return values[graph["loss"]]
+
+    def call(self, name, path, operands):
+        function = self.dump["functions"][name]
+        operands = iter(operands)
+        values = {}
+        for arg in function["args"]:
+            if "param" in arg:
+                fqn = f"{path}.{arg['param']}" if path else arg["param"]
+                values[arg["id"]] = self.parameters[fqn]
+            else:
+                values[arg["id"]] = next(operands)
+        for op in function["ops"]:
+            results = self.run(op["op"],
+                               [decode(a, values) for a in op["args"]])
+            if not isinstance(results, (tuple, list)):
+                results = [results]
+            values.update(zip(op["results"], results))
+        return [values[i] for i in function["returns"]]
+
+    @staticmethod
+    def run(name, args):
+        import torch
+
+        if name == "aten.type_as":
+            return args[0].to(args[1].dtype)
+        if name == "aten.rms_norm":
+            x, weight, eps = args
+            wide = x.to(torch.float32)
+            wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
+            return weight * wide.to(x.dtype)
+        if name == "aten.scaled_dot_product_attention":
+            q, k, v, causal, scale = args
+            return torch.nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=causal, scale=scale,
+                enable_gqa=q.shape[1] != k.shape[1])
+        overload = name.removeprefix("aten::").split(".")
+        packet = getattr(torch.ops.aten, overload[0])
+        op = getattr(packet, overload[1] if len(overload) > 1 else "default")
+        keywords = {}
+        for value, declared in zip(args, op._schema.arguments):
+            if declared.kwarg_only:
+                keywords[declared.name] = value
+        return op(*args[:len(args) - len(keywords)], **keywords)
+
+
+def decode(value, values):
+    import torch
+
+    if isinstance(value, dict):
+        if "tensor" in value:
+            return values[value["tensor"]]
+        if "tensors" in value:
+            return [values[i] for i in value["tensors"]]
+        return {"f32": torch.float32, "i64": torch.int64}[value["dtype"]]
+    return value
+
+
+def relative(a, b):
+    """Largest difference, relative to the largest value of b."""
+    scale = b.abs().max().item() or 1.0
+    return (a - b).abs().max().item() / scale
+
+
+def compare(context, changes, batch=2, length=24):
+    import torch
+    import transformers
+
+    config = {**BASE, **changes}
+    folder = context.path("model")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "config.json"), "w",
+              encoding="utf-8") as f:
+        json.dump(config, f)
+    dump = json.loads(harness.run([context.binary("hf-model-dump"), folder,
+                                   str(batch), str(length)]))
+
+    torch.manual_seed(3)
+    torch.set_num_threads(1)
+    model = transformers.AutoModelForCausalLM.from_config(
+        transformers.AutoConfig.from_pretrained(folder),
+        attn_implementation="sdpa").float()
+    with torch.no_grad():  # also biases and norms get values that matter
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    parameters = {name: p.detach().clone().requires_grad_()
+                  for name, p in model.named_parameters()}
+    ids = torch.randint(config["vocab_size"], (batch, length))
+    labels = torch.randint(config["vocab_size"], (batch, length))
+    labels[0, 3:6] = -100
+
+    model.train()
+    expected = model(input_ids=ids, labels=labels, shift_labels=labels,
+                     use_cache=False).loss
+    expected.backward()
+    loss = Interpreter(dump, parameters).loss(ids, labels)
+    loss.backward()
+
+    check(loss.shape == () and loss.dtype == torch.float32, "0-d fp32 loss")
+    worst = relative(loss.detach(), expected.detach())
+    equal = loss.item() == expected.item()
+    check(worst < 1e-5, f"loss {loss.item()}, transformers {expected.item()}")
+    for name, parameter in model.named_parameters():
+        got = parameters[name].grad
+        check(got is not None, f"{name} has no gradient")
+        error = relative(got, parameter.grad)
+        check(error < 1e-5, f"gradient of {name} is off by {error:.1e}")
+        worst = max(worst, error)
+        equal &= torch.equal(got, parameter.grad)
+    return "bit-equal" if equal else f"within {worst:.1e}"
+
+
+CASES = [(name, lambda context, changes=changes: compare(context, changes))
+         for name, changes in CONFIGS.items()]
+CASES += [
+    ("one token", lambda context: compare(context, {}, batch=1, length=1)),
+    ("one sequence", lambda context: compare(context, {}, batch=1, length=64)),
+]
