@@ -43,8 +43,10 @@ def check(condition, text):
 
 def clean_environment():
     """The environment without what a launcher or a shell may have set."""
-    drop = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-    env = {k: v for k, v in os.environ.items() if k not in drop}
+    prefixes = ("SLURM_", "OMPI_", "PMI_", "PMIX_", "TORCHELASTIC_")
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+    env = {k: v for k, v in os.environ.items()
+           if k not in names and not k.startswith(prefixes)}
     env.update(NO_COLOR="1", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1",
                TOKENIZERS_PARALLELISM="false")
     return env
