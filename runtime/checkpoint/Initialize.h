@@ -1,0 +1,27 @@
+//===- Initialize.h - First values of parameters ----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_CHECKPOINT_INITIALIZE_H
+#define ACCEL_RUNTIME_CHECKPOINT_INITIALIZE_H
+
+#include "runtime/execute/Executor.h"
+
+#include <cstdint>
+#include <string>
+
+namespace accel::run {
+
+/// Fills this rank's shards from Parameter::init. An element's value depends on
+/// (seed, FQN, its position) alone, so on no number of ranks: Philox 4x32-10,
+/// the key from seed and name, the counter from the position.
+void initialize(Executor &executor, int64_t seed);
+
+/// Four standard normal numbers: elements 4 * block ... 4 * block + 3.
+void normals(uint64_t key, uint64_t block, float (&values)[4]);
+uint64_t initializerKey(int64_t seed, const std::string &fqn);
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_CHECKPOINT_INITIALIZE_H

@@ -1,0 +1,174 @@
+//===- Merge.cpp - A Hugging Face folder of the trained model -------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/checkpoint/Merge.h"
+
+#include "runtime/checkpoint/Pieces.h"
+#include "runtime/checkpoint/Safetensors.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <filesystem>
+
+namespace accel::run {
+
+using nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Output {
+  std::string name;
+  SafetensorsHeader header;
+  std::vector<int> parameters; // as header.tensors
+};
+
+/// Parameters in order, a new file where the limit would be passed.
+std::vector<Output> distribute(const plan::Plan &plan, int64_t limit) {
+  std::vector<Output> outputs;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < plan.parameters.size(); ++i) {
+    const plan::Parameter &p = plan.parameters[i];
+    const int64_t size = p.numel() * plan::itemSize(p.dtype);
+    if (outputs.empty() || bytes + size > limit) {
+      outputs.emplace_back();
+      outputs.back().header.metadata["format"] = "pt";
+      bytes = 0;
+    }
+    bytes += size;
+    outputs.back().parameters.push_back(i);
+    outputs.back().header.tensors.push_back({p.fqn, p.dtype, p.shape, 0});
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    char name[64];
+    std::snprintf(name, sizeof(name), "model-%05zu-of-%05zu.safetensors", i + 1,
+                  outputs.size());
+    outputs[i].name = outputs.size() == 1 ? "model.safetensors" : name;
+  }
+  return outputs;
+}
+
+bool isWeightOrIndex(const std::string &name) {
+  auto ends = [&](const char *suffix) {
+    const std::string s(suffix);
+    return name.size() >= s.size() &&
+           name.compare(name.size() - s.size(), s.size(), s) == 0;
+  };
+  return ends(".safetensors") || ends(".bin") || ends(".pt") || ends(".pth") ||
+         ends(".index.json") || ends(".gguf") || ends(".h5") ||
+         ends(".msgpack");
+}
+
+constexpr uintmax_t smallFile = 64 << 20; // tokenizers, not weights
+
+void copySmallFiles(const std::string &from, const std::string &to) {
+  std::error_code code;
+  for (const fs::directory_entry &entry : fs::directory_iterator(from, code)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_regular_file(code) || name[0] == '.' ||
+        isWeightOrIndex(name) || entry.file_size(code) > smallFile)
+      continue;
+    fs::copy_file(entry.path(), fs::path(to) / name, code);
+    if (code)
+      throw FileError((fs::path(to) / name).string() + ": " + code.message());
+  }
+}
+
+} // namespace
+
+void writeModelFolder(Executor &executor, const std::string &folder,
+                      const std::string &modelPath, int64_t limit) {
+  executor.device().synchronize();
+  const plan::Plan &plan = executor.plan();
+  Groups &groups = executor.groups();
+  const bool first = groups.rank() == 0;
+  const std::string temporary = folder + ".partial";
+  std::vector<Output> outputs = distribute(plan, limit);
+  std::vector<std::string> heads;
+  for (Output &output : outputs)
+    heads.push_back(layOut(output.header));
+  std::string reason;
+  auto stage = [&](auto &&work) {
+    try {
+      work();
+    } catch (const std::exception &error) {
+      reason = error.what();
+    }
+    if (groups.agree(reason.empty()))
+      return;
+    if (first)
+      removeQuietly(temporary);
+    groups.barrier();
+    throw FileError("the model cannot be written: " +
+                    (reason.empty() ? "another rank failed" : reason));
+  };
+  stage([&] {
+    if (!first)
+      return;
+    removeQuietly(temporary);
+    makeFolders(temporary);
+    int64_t total = 0;
+    ordered_json map = ordered_json::object();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      File file((fs::path(temporary) / outputs[i].name).string(),
+                File::Mode::Create);
+      file.reserve(outputs[i].header.fileBytes);
+      file.writeAt(0, heads[i].data(), heads[i].size());
+      file.sync();
+      for (const StoredTensor &tensor : outputs[i].header.tensors) {
+        map[tensor.name] = outputs[i].name;
+        total += tensor.numel() * plan::itemSize(tensor.dtype);
+      }
+    }
+    if (outputs.size() > 1) {
+      ordered_json index = {{"metadata", {{"total_size", total}}},
+                            {"weight_map", std::move(map)}};
+      writeTextDurably(
+          (fs::path(temporary) / "model.safetensors.index.json").string(),
+          index.dump(2) + "\n");
+    }
+    if (!modelPath.empty())
+      copySmallFiles(modelPath, temporary);
+  });
+  stage([&] {
+    for (const Output &output : outputs) {
+      std::vector<const StoredTensor *> place(plan.parameters.size());
+      for (size_t i = 0; i < output.parameters.size(); ++i)
+        place[output.parameters[i]] = &output.header.tensors[i];
+      File file((fs::path(temporary) / output.name).string(),
+                File::Mode::Write);
+      for (size_t u = 0; u < plan.units.size(); ++u) {
+        UnitStorage &unit = executor.unit(u);
+        if (!writesUnit(plan, unit.unit(), groups.mesh()))
+          continue;
+        for (const Piece &piece :
+             piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd()))
+          if (const StoredTensor *tensor = place[piece.parameter])
+            writeElements(file,
+                          tensor->offset +
+                              piece.begin * plan::itemSize(tensor->dtype),
+                          tensor->dtype, unit.shard(), piece.offset,
+                          piece.end - piece.begin);
+      }
+      file.sync();
+    }
+  });
+  stage([&] {
+    if (!first)
+      return;
+    syncFolder(temporary);
+    // The old folder goes only when the new one is complete.
+    const std::string old = folder + ".old";
+    std::error_code code;
+    removeQuietly(old);
+    if (fs::exists(folder, code))
+      renameDurably(folder, old);
+    renameDurably(temporary, folder);
+    removeQuietly(old);
+  });
+}
+
+} // namespace accel::run

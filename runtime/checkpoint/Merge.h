@@ -1,0 +1,30 @@
+//===- Merge.h - A Hugging Face folder of the trained model -----*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_CHECKPOINT_MERGE_H
+#define ACCEL_RUNTIME_CHECKPOINT_MERGE_H
+
+#include "runtime/execute/Executor.h"
+
+#include <cstdint>
+#include <string>
+
+namespace accel::run {
+
+/// transformers' own limit of one weight file, in bytes.
+constexpr int64_t defaultShardLimit = 5'000'000'000;
+
+/// Writes `folder`: model.safetensors (or several and an index, each below
+/// `limit` bytes unless a tensor is larger) with every parameter once, in its
+/// checkpoint type, and the small files of `modelPath` (config, tokenizer).
+/// Each rank writes its own elements into the file, so none gathers anything.
+/// Collective; the folder appears complete or not at all, and all ranks throw
+/// FileError where one fails.
+void writeModelFolder(Executor &executor, const std::string &folder,
+                      const std::string &modelPath, int64_t limit);
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_CHECKPOINT_MERGE_H

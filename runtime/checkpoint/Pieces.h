@@ -1,0 +1,44 @@
+//===- Pieces.h - Parameters inside of flat shards --------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_CHECKPOINT_PIECES_H
+#define ACCEL_RUNTIME_CHECKPOINT_PIECES_H
+
+#include "runtime/checkpoint/Files.h"
+#include "runtime/execute/UnitStorage.h"
+#include "runtime/plan/Plan.h"
+
+#include <functional>
+#include <vector>
+
+namespace accel::run {
+
+class Mesh;
+
+/// Elements [begin, end) of a parameter stand at `offset` of a flat shard.
+struct Piece {
+  int parameter = -1;
+  int64_t begin = 0, end = 0;
+  int64_t offset = 0;
+};
+/// What elements [from, to) of the unit's flat buffer hold, by offset, which
+/// counts from `from`.
+std::vector<Piece> piecesOf(const plan::Plan &plan, const plan::Unit &unit,
+                            int64_t from, int64_t to);
+
+/// Exactly one rank of those with the same shard writes it.
+bool writesUnit(const plan::Plan &plan, const plan::Unit &unit,
+                const Mesh &mesh);
+
+/// Copies elements [begin, begin + count) of `flat` to `file` as `dtype`, and
+/// back; a few MiB at a time, in memory that the allocator does not count.
+void writeElements(File &file, int64_t fileOffset, plan::DType dtype,
+                   const at::Tensor &flat, int64_t begin, int64_t count);
+void readElements(const File &file, int64_t fileOffset, plan::DType dtype,
+                  const at::Tensor &flat, int64_t begin, int64_t count);
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_CHECKPOINT_PIECES_H

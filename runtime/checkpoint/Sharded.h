@@ -1,0 +1,50 @@
+//===- Sharded.h - Checkpoints to continue from -----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A checkpoint is a folder step-00001000 with one safetensors file a rank (its
+// flat shards and optimizer states; the header says which elements of which
+// parameter stand where) and state.json. It is written under another name and
+// renamed when every rank's file is on the disk, so a folder of that name is
+// always complete. Reading needs no old plan: any number of ranks can continue.
+// All ranks must see the same file system.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_CHECKPOINT_SHARDED_H
+#define ACCEL_RUNTIME_CHECKPOINT_SHARDED_H
+
+#include "runtime/execute/Executor.h"
+
+#include <functional>
+#include <string>
+
+namespace accel::run {
+
+/// What continues beside the tensors.
+struct TrainState {
+  int64_t step = 0;          // optimizer steps done
+  int64_t microBatch = 0;    // micro-batches of the run done, by all ranks
+  double optimizerSteps = 0; // without skipped ones
+  LossScaler::State scaler;
+};
+
+/// Writes a checkpoint below `dir`, then removes the oldest but `keep` (0:
+/// all stay). `extra` may add files to the folder before it is renamed, on all
+/// ranks. Collective. Where one rank fails nothing is left, and all throw
+/// FileError: with the reason on the rank that failed.
+void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
+                    const TrainState &state,
+                    const std::function<void(const std::string &)> &extra = {});
+
+/// The newest complete checkpoint below `dir`, or `dir` itself if it is one;
+/// empty if there is none.
+std::string findCheckpoint(const std::string &dir);
+
+/// Fills the shards and states. Throws FileError.
+TrainState loadCheckpoint(Executor &executor, const std::string &folder);
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_CHECKPOINT_SHARDED_H

@@ -1,0 +1,149 @@
+//===- Weights.cpp - Starting from safetensors ----------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/checkpoint/Weights.h"
+
+#include "runtime/checkpoint/Pieces.h"
+#include "runtime/checkpoint/Safetensors.h"
+#include "runtime/execute/Tensors.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+namespace accel::run {
+
+namespace {
+
+constexpr int64_t chunkElements = int64_t(1) << 21;
+constexpr size_t namesShown = 5;
+
+std::string listed(const std::vector<std::string> &names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < namesShown; ++i)
+    text += (i ? ", " : "") + names[i];
+  if (names.size() > namesShown)
+    text += " and " + std::to_string(names.size() - namesShown) + " more";
+  return text;
+}
+
+std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+/// Where each parameter is in the files; only rank 0 has one.
+class Source {
+public:
+  Source(const plan::Plan &plan, const std::vector<std::string> &paths,
+         std::vector<std::string> &warnings);
+  /// Elements [begin, begin + count) of a parameter, into flat[at...].
+  void read(int parameter, int64_t begin, int64_t count, const at::Tensor &flat,
+            int64_t at) const {
+    const Found &found = places[parameter];
+    readElements(*found.file,
+                 found.tensor.offset +
+                     begin * plan::itemSize(found.tensor.dtype),
+                 found.tensor.dtype, flat, at, count);
+  }
+
+private:
+  struct Found {
+    const File *file = nullptr;
+    StoredTensor tensor;
+  };
+  std::vector<std::unique_ptr<File>> files;
+  std::vector<Found> places; // by parameter
+};
+
+Source::Source(const plan::Plan &plan, const std::vector<std::string> &paths,
+               std::vector<std::string> &warnings) {
+  std::map<std::string, Found> stored;
+  for (const std::string &path : paths) {
+    files.push_back(std::make_unique<File>(path, File::Mode::Read));
+    for (StoredTensor &tensor : readHeader(*files.back()).tensors) {
+      std::string name = tensor.name;
+      stored[name] = {files.back().get(), std::move(tensor)};
+    }
+  }
+  std::map<std::string, bool> used;
+  std::vector<std::string> missing;
+  for (const plan::Parameter &p : plan.parameters) {
+    std::vector<std::string> names{p.fqn};
+    names.insert(names.end(), p.aliases.begin(), p.aliases.end());
+    const Found *found = nullptr;
+    for (const std::string &name : names) {
+      used[name] = true;
+      auto at = stored.find(name);
+      if (at != stored.end() && !found)
+        found = &at->second;
+    }
+    places.push_back(found ? *found : Found());
+    if (!found) {
+      missing.push_back(p.fqn);
+      continue;
+    }
+    if (found->tensor.shape != p.shape)
+      throw FileError(found->file->path() + ": tensor '" + found->tensor.name +
+                      "' is " + shapeText(found->tensor.shape) +
+                      ", and the model's is " + shapeText(p.shape));
+  }
+  if (!missing.empty())
+    throw FileError((paths.empty() ? "" : paths.front() + ": ") +
+                    std::string("the weight files lack ") +
+                    std::to_string(missing.size()) + " of " +
+                    std::to_string(plan.parameters.size()) +
+                    " parameters: " + listed(missing));
+  std::vector<std::string> surplus;
+  for (const auto &[name, found] : stored)
+    if (!used.count(name))
+      surplus.push_back(name);
+  if (!surplus.empty())
+    warnings.push_back("the model has no parameter for " + listed(surplus) +
+                       " of the weight files; not loaded");
+}
+
+} // namespace
+
+void loadWeights(Executor &executor, const std::vector<std::string> &files,
+                 std::vector<std::string> &warnings) {
+  const plan::Plan &plan = executor.plan();
+  Groups &groups = executor.groups();
+  Communicator *world = groups.world();
+  std::unique_ptr<Source> source;
+  if (groups.rank() == 0)
+    source = std::make_unique<Source>(plan, files, warnings);
+  std::vector<char> memory;
+  for (size_t u = 0; u < plan.units.size(); ++u) {
+    UnitStorage &unit = executor.unit(u);
+    const plan::DType dtype = unit.unit().storage;
+    memory.resize(chunkElements * plan::itemSize(dtype));
+    for (int64_t from = 0; from < unit.unit().padded; from += chunkElements) {
+      const int64_t to = std::min(from + chunkElements, unit.unit().padded);
+      at::Tensor chunk = at::from_blob(memory.data(), {to - from},
+                                       at::TensorOptions(scalarType(dtype)));
+      if (source) {
+        chunk.zero_();
+        for (const Piece &piece : piecesOf(plan, unit.unit(), from, to))
+          source->read(piece.parameter, piece.begin, piece.end - piece.begin,
+                       chunk, piece.offset);
+      }
+      if (world)
+        world->broadcast(chunk, 0).wait();
+      const int64_t begin = std::max(from, unit.shardBegin());
+      const int64_t end = std::min(to, unit.shardEnd());
+      if (begin < end)
+        unit.shard()
+            .narrow(0, begin - unit.shardBegin(), end - begin)
+            .copy_(chunk.narrow(0, begin - from, end - begin));
+    }
+  }
+}
+
+} // namespace accel::run

@@ -1,0 +1,151 @@
+//===- Backend.cpp - Process groups ---------------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/collectives/Backend.h"
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#ifdef USE_C10D_GLOO
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#endif
+
+#include <cstdlib>
+
+namespace accel::run {
+
+std::string plainMessage(const std::exception &error) {
+  std::string text = error.what();
+  if (auto *torchError = dynamic_cast<const c10::Error *>(&error))
+    text = torchError->what_without_backtrace();
+  return text.substr(0, text.find('\n'));
+}
+
+namespace {
+/// Starts a collective and gives its errors our type.
+template <typename Start> Pending started(const char *what, Start &&start) {
+  try {
+    return Pending(start());
+  } catch (const std::exception &error) {
+    throw CollectiveError(std::string(what) + ": " + plainMessage(error));
+  }
+}
+} // namespace
+
+Pending::Pending() = default;
+Pending::Pending(Pending &&) = default;
+Pending &Pending::operator=(Pending &&) = default;
+Pending::~Pending() = default;
+Pending::Pending(c10::intrusive_ptr<c10d::Work> work) : work(std::move(work)) {}
+
+void Pending::wait() {
+  if (!work)
+    return;
+  auto finished = std::move(work);
+  try {
+    finished->wait();
+  } catch (const std::exception &error) {
+    throw CollectiveError(plainMessage(error));
+  }
+}
+
+Communicator::Communicator(c10::intrusive_ptr<c10d::Backend> backend,
+                           bool onStream)
+    : backend(std::move(backend)), onStream(onStream) {}
+Communicator::~Communicator() = default;
+int Communicator::rank() const { return backend->getRank(); }
+int Communicator::size() const { return backend->getSize(); }
+
+// `_allgather_base` and `_reduce_scatter_base` are the names that torch 2.11
+// and 2.15 both have.
+Pending Communicator::allGather(at::Tensor &output, at::Tensor &input) {
+  c10d::AllgatherOptions options;
+  options.asyncOp = !onStream;
+  return started("all-gather", [&] {
+    return backend->_allgather_base(output, input, options);
+  });
+}
+
+Pending Communicator::allToAll(at::Tensor &output, at::Tensor &input) {
+  c10d::AllToAllOptions options;
+  options.asyncOp = !onStream;
+  std::vector<int64_t> equal;
+  return started("all-to-all", [&] {
+    return backend->alltoall_base(output, input, equal, equal, options);
+  });
+}
+
+Pending Communicator::reduceScatter(at::Tensor &output, at::Tensor &input) {
+  c10d::ReduceScatterOptions options;
+  options.asyncOp = !onStream;
+  return started("reduce-scatter", [&] {
+    return backend->_reduce_scatter_base(output, input, options);
+  });
+}
+
+Pending Communicator::allReduce(at::Tensor &tensor) {
+  c10d::AllreduceOptions options;
+  options.asyncOp = !onStream;
+  std::vector<at::Tensor> tensors{tensor};
+  return started("all-reduce",
+                 [&] { return backend->allreduce(tensors, options); });
+}
+
+Pending Communicator::broadcast(at::Tensor &tensor, int root) {
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  options.asyncOp = !onStream;
+  std::vector<at::Tensor> tensors{tensor};
+  return started("broadcast",
+                 [&] { return backend->broadcast(tensors, options); });
+}
+
+void Communicator::barrier() {
+  started("barrier", [&] { return backend->barrier(); }).wait();
+}
+
+namespace {
+#ifdef USE_C10D_GLOO
+c10::intrusive_ptr<c10d::Backend>
+makeGloo(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
+         bool localOnly) {
+  auto options = c10d::ProcessGroupGloo::Options::create();
+  const char *interface = std::getenv("GLOO_SOCKET_IFNAME");
+  options->devices.push_back(
+      interface && *interface ? c10d::ProcessGroupGloo::
+                                    createDeviceForInterface(interface)
+      : localOnly ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
+                  : c10d::ProcessGroupGloo::createDefaultDevice());
+  options->threads = 2;
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size,
+                                                     options);
+}
+#endif
+} // namespace
+
+std::unique_ptr<Communicator>
+connect(BackendKind kind, const c10::intrusive_ptr<c10d::Store> &store,
+        const std::string &name, int rank, int size, bool localOnly) {
+  try {
+    auto named = c10::make_intrusive<c10d::PrefixStore>(name, store);
+    if (kind == BackendKind::Nccl) {
+#ifdef ACCEL_CUDA
+      return std::make_unique<Communicator>(makeNccl(named, rank, size), true);
+#else
+      throw std::runtime_error("accel-run was built without NCCL");
+#endif
+    }
+#ifdef USE_C10D_GLOO
+    return std::make_unique<Communicator>(
+        makeGloo(named, rank, size, localOnly), false);
+#else
+    throw std::runtime_error("accel-run was built without Gloo");
+#endif
+  } catch (const std::exception &error) {
+    throw CollectiveError("joining group '" + name +
+                          "': " + plainMessage(error));
+  }
+}
+
+} // namespace accel::run

@@ -1,0 +1,90 @@
+//===- Backend.h - Process groups -------------------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A thin face of c10d's backends (Gloo, NCCL), so that only two files pay for
+// their headers. Collectives are in place or between flat buffers, all sums.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_COLLECTIVES_BACKEND_H
+#define ACCEL_RUNTIME_COLLECTIVES_BACKEND_H
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace c10d {
+class Backend;
+class Store;
+class Work;
+} // namespace c10d
+
+namespace accel::run {
+
+/// A collective failed: usually because a peer has gone, so that the cause is
+/// elsewhere (Watchdog finds it).
+struct CollectiveError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A started collective. Movable; `wait` once.
+class Pending {
+public:
+  Pending();
+  Pending(Pending &&);
+  Pending &operator=(Pending &&);
+  ~Pending();
+  explicit Pending(c10::intrusive_ptr<c10d::Work> work);
+  /// Gloo: blocks the caller. NCCL: the current stream waits. Throws
+  /// CollectiveError.
+  void wait();
+
+private:
+  c10::intrusive_ptr<c10d::Work> work;
+};
+
+/// The ranks of one group, as one of them sees it.
+class Communicator {
+public:
+  Communicator(c10::intrusive_ptr<c10d::Backend> backend, bool onStream);
+  ~Communicator();
+  int rank() const;
+  int size() const;
+
+  /// `output` holds size() pieces; `input` may be this rank's piece of it.
+  Pending allGather(at::Tensor &output, at::Tensor &input);
+  /// Piece i of `input` goes to rank i; piece i of `output` is from rank i.
+  Pending allToAll(at::Tensor &output, at::Tensor &input);
+  /// `output` may be this rank's piece of `input`.
+  Pending reduceScatter(at::Tensor &output, at::Tensor &input);
+  Pending allReduce(at::Tensor &tensor);
+  Pending broadcast(at::Tensor &tensor, int root);
+  void barrier();
+
+private:
+  c10::intrusive_ptr<c10d::Backend> backend;
+  bool onStream; // collectives run on the current stream (NCCL)
+};
+
+enum class BackendKind { Gloo, Nccl };
+
+/// Joins group `name` as `rank` of `size`; every rank of the group must.
+/// Throws CollectiveError, also where the kind is not built in.
+std::unique_ptr<Communicator> connect(BackendKind kind,
+                                      const c10::intrusive_ptr<c10d::Store> &,
+                                      const std::string &name, int rank,
+                                      int size, bool localOnly);
+/// Defined where the build has CUDA.
+c10::intrusive_ptr<c10d::Backend>
+makeNccl(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size);
+
+/// The first line of an exception's message, without LibTorch's backtrace.
+std::string plainMessage(const std::exception &error);
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_COLLECTIVES_BACKEND_H

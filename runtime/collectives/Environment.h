@@ -1,0 +1,42 @@
+//===- Environment.h - Who am I among the ranks -----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_COLLECTIVES_ENVIRONMENT_H
+#define ACCEL_RUNTIME_COLLECTIVES_ENVIRONMENT_H
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace accel::run {
+
+/// What a launcher told this process.
+struct Environment {
+  int rank = 0, worldSize = 1, localRank = 0, localSize = 1;
+  std::string masterAddress; // empty only if worldSize is 1
+  int masterPort = 0;
+  /// torchrun's agent serves the store: no rank does.
+  bool storeIsServed = false;
+  /// All ranks are on this machine, started by --nproc.
+  bool localOnly = false;
+  /// Listening socket that rank 0 inherits from --nproc.
+  std::optional<int> storeSocket;
+  std::string launcher; // "none", "accel-run", "torchrun", "srun", "mpirun"
+};
+
+using GetEnv = std::function<const char *(const char *)>;
+
+/// Reads RANK and WORLD_SIZE (torchrun, Kubernetes), OMPI_COMM_WORLD_* (MPI),
+/// or SLURM_* (srun), in this order; a process without any is alone. On
+/// contradiction or a missing address returns false with a sentence in `error`.
+bool readEnvironment(const GetEnv &get, Environment &environment,
+                     std::string &error);
+
+/// The first host of a Slurm list: "gpu[003-005,9],cpu1" is "gpu003".
+std::string firstHost(const std::string &nodeList);
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_COLLECTIVES_ENVIRONMENT_H

@@ -1,0 +1,85 @@
+//===- Groups.h - Process groups over mesh axes -----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_COLLECTIVES_GROUPS_H
+#define ACCEL_RUNTIME_COLLECTIVES_GROUPS_H
+
+#include "runtime/collectives/Backend.h"
+#include "runtime/collectives/Environment.h"
+#include "runtime/collectives/Rendezvous.h"
+#include "runtime/plan/Plan.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace accel::run {
+
+/// Where a rank stands in the mesh.
+class Mesh {
+public:
+  Mesh(const plan::Plan &plan, int rank);
+
+  /// Position among the ranks that differ from this one only along `axes`,
+  /// which are counted in the mesh's order, the last fastest.
+  int position(const std::vector<std::string> &axes) const;
+  /// Names this rank's group over `axes`: other coordinates are part of it.
+  std::string groupName(const std::vector<std::string> &axes) const;
+  /// Data-parallel index and size: dp_replicate x dp_shard.
+  int dataIndex() const { return position(dataAxes()); }
+  int64_t dataSize() const { return plan.groupSize(dataAxes()); }
+  int rank() const { return ownRank; }
+
+private:
+  static std::vector<std::string> dataAxes() {
+    return {"dp_replicate", "dp_shard"};
+  }
+  const plan::Plan &plan;
+  int ownRank;
+  std::vector<int64_t> coordinates; // by Plan::axes
+};
+
+/// The communicators of one rank, one for each set of mesh axes and purpose:
+/// collectives of one communicator run in order, those of two may overlap.
+class Groups {
+public:
+  /// A job of one rank: no store, no groups.
+  explicit Groups(const plan::Plan &plan);
+  Groups(const plan::Plan &plan, const Environment &environment,
+         const Rendezvous &rendezvous);
+
+  const Mesh &mesh() const { return place; }
+  int rank() const { return place.rank(); }
+  int64_t size() const { return plan.ranks(); }
+
+  /// Null where the axes' sizes multiply to 1. `purpose` is a stream's name,
+  /// or that of a use outside of programs. The first call connects: every rank
+  /// must make it, in the same order.
+  Communicator *over(const std::vector<std::string> &axes,
+                     const std::string &purpose);
+  /// All ranks, on host memory (Gloo, also in CUDA jobs): control traffic.
+  Communicator *world();
+  /// Waits for all ranks; nothing to do for one.
+  void barrier();
+  /// Everyone's `values`, rank after rank.
+  std::vector<double> gather(const std::vector<double> &values);
+  /// The smallest of everyone's `value`; so `agree(ok)` is whether all are.
+  bool agree(bool value);
+
+private:
+  const plan::Plan &plan;
+  Mesh place;
+  const Rendezvous *rendezvous = nullptr;
+  bool localOnly = false;
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<Communicator>>
+      groups;
+  std::unique_ptr<Communicator> everyone;
+};
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_COLLECTIVES_GROUPS_H

@@ -1,0 +1,177 @@
+//===- LocalLauncher.cpp - Ranks on this machine --------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/collectives/LocalLauncher.h"
+
+#include <arpa/inet.h>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace accel::run {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A listening socket on a free port of the loopback device: rank 0 inherits
+/// it, so that no one else can take the port in between.
+int listenLocally(int &port) {
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  if (fd < 0)
+    return -1;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  if (bind(fd, reinterpret_cast<sockaddr *>(&address), sizeof(address)) != 0 ||
+      listen(fd, 1024) != 0 ||
+      getsockname(fd, reinterpret_cast<sockaddr *>(&address), &length) != 0) {
+    close(fd);
+    return -1;
+  }
+  port = ntohs(address.sin_port);
+  return fd;
+}
+
+volatile std::sig_atomic_t interrupted = 0;
+void interrupt(int signal) { interrupted = signal; }
+
+void setNumber(const char *name, long value) {
+  setenv(name, std::to_string(value).c_str(), 1);
+}
+
+[[noreturn]] void becomeRank(const std::string &program,
+                             const std::vector<std::string> &arguments,
+                             int rank, int count, int port, int socket,
+                             pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent)
+    _exit(1);
+  setNumber("RANK", rank);
+  setNumber("LOCAL_RANK", rank);
+  setNumber("WORLD_SIZE", count);
+  setNumber("LOCAL_WORLD_SIZE", count);
+  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  setNumber("MASTER_PORT", port);
+  setenv("ACCEL_RUN_LOCAL", "1", 1);
+  unsetenv("TORCHELASTIC_USE_AGENT_STORE");
+  if (rank == 0)
+    setNumber("ACCEL_RUN_STORE_FD", socket);
+  else
+    close(socket);
+  std::vector<char *> argv{const_cast<char *>(program.c_str())};
+  for (const std::string &argument : arguments)
+    argv.push_back(const_cast<char *>(argument.c_str()));
+  argv.push_back(nullptr);
+  execv(program.c_str(), argv.data());
+  std::fprintf(stderr, "accel-run: cannot start rank %d: %s\n", rank,
+               std::strerror(errno));
+  _exit(1);
+}
+
+void signalAll(const std::vector<pid_t> &ranks, int signal) {
+  for (pid_t pid : ranks)
+    if (pid > 0)
+      kill(pid, signal);
+}
+
+} // namespace
+
+int runLocally(const std::string &program,
+               const std::vector<std::string> &arguments, int count) {
+  int port = 0;
+  int socket = listenLocally(port);
+  if (socket < 0) {
+    std::fprintf(stderr, "accel-run: no free port on this machine: %s\n",
+                 std::strerror(errno));
+    return 1;
+  }
+  struct sigaction action{};
+  action.sa_handler = interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  std::vector<pid_t> ranks(count, -1);
+  const pid_t self = getpid();
+  int failed = 0; // exit code of the first failure
+  for (int rank = 0; rank < count; ++rank) {
+    ranks[rank] = fork();
+    if (ranks[rank] == 0)
+      becomeRank(program, arguments, rank, count, port, socket, self);
+    if (ranks[rank] < 0) {
+      std::fprintf(stderr, "accel-run: cannot start rank %d: %s\n", rank,
+                   std::strerror(errno));
+      failed = 1;
+      break;
+    }
+  }
+  close(socket);
+
+  Clock::time_point failedAt = Clock::now();
+  if (failed)
+    signalAll(ranks, SIGTERM);
+  bool asked = failed != 0, killed = false;
+  for (;;) {
+    int left = 0;
+    for (pid_t pid : ranks)
+      left += pid > 0;
+    if (left == 0)
+      break;
+    if (interrupted && !asked) {
+      if (!failed)
+        failedAt = Clock::now();
+      failed = failed ? failed : 128 + interrupted;
+      signalAll(ranks, interrupted);
+      asked = true;
+    }
+    // Peers that read the reason from the store end within a second or two.
+    if (failed && !asked && Clock::now() - failedAt > std::chrono::seconds(3)) {
+      signalAll(ranks, SIGTERM);
+      asked = true;
+    }
+    if (failed && !killed &&
+        Clock::now() - failedAt > std::chrono::seconds(8)) {
+      signalAll(ranks, SIGKILL);
+      killed = true;
+    }
+    int status = 0;
+    pid_t pid = waitpid(-1, &status, failed || interrupted ? WNOHANG : 0);
+    if (pid <= 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      continue;
+    }
+    for (int rank = 0; rank < count; ++rank) {
+      if (ranks[rank] != pid)
+        continue;
+      ranks[rank] = -1;
+      const bool bySignal = WIFSIGNALED(status);
+      if (!bySignal && WEXITSTATUS(status) == 0)
+        break;
+      if (failed)
+        break; // follows from the first one
+      failed = bySignal ? 1 : WEXITSTATUS(status);
+      failedAt = Clock::now();
+      if (bySignal)
+        std::fprintf(stderr,
+                     "accel-run: rank %d was killed by signal %d (%s); the "
+                     "other ranks are ended\n",
+                     rank, WTERMSIG(status), strsignal(WTERMSIG(status)));
+      break;
+    }
+  }
+  return failed;
+}
+
+} // namespace accel::run

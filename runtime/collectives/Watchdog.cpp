@@ -1,0 +1,131 @@
+//===- Watchdog.cpp - When a rank fails, all end --------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/collectives/Watchdog.h"
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <cstdio>
+#include <unistd.h>
+
+namespace accel::run {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+constexpr auto poll = std::chrono::milliseconds(500);
+/// Long enough for a process that the system has stopped for a while.
+constexpr auto silence = std::chrono::seconds(20);
+constexpr const char *failedKey = "failed";
+} // namespace
+
+Watchdog::Watchdog(const Environment &environment, const Rendezvous &rendezvous)
+    : environment(environment), rendezvous(rendezvous),
+      thread([this] { watch(this->rendezvous.connectAgain()); }) {}
+
+Watchdog::~Watchdog() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    stopping = true;
+  }
+  wake.notify_all();
+  thread.join();
+}
+
+void Watchdog::end(const std::string &message) {
+  std::fprintf(stderr, "accel-run: rank %d stops: %s\n", environment.rank,
+               message.c_str());
+  std::fflush(nullptr);
+  // Other threads may hang in a collective: nothing is destroyed. Rank 0 holds
+  // the store a little longer, for the others to read the reason.
+  if (environment.rank == 0 && !environment.storeIsServed)
+    std::this_thread::sleep_for(4 * poll);
+  _exit(peerFailedExit);
+}
+
+void Watchdog::watch(c10::intrusive_ptr<c10d::Store> store) {
+  // A ring: everyone watches the next one.
+  const int next = (environment.rank + 1) % environment.worldSize;
+  const std::string own = "beat/" + std::to_string(environment.rank);
+  const std::string theirs = "beat/" + std::to_string(next);
+  std::string last;
+  Clock::time_point seen = Clock::now();
+  for (;;) {
+    {
+      std::unique_lock<std::mutex> lock(mutex);
+      if (wake.wait_for(lock, poll, [this] { return stopping; }))
+        return;
+    }
+    try {
+      std::string text;
+      if (getKey(*store, failedKey, text)) {
+        const std::string self =
+            "rank " + std::to_string(environment.rank) + ":";
+        if (text.compare(0, self.size(), self) == 0)
+          continue; // this rank's own report: its main thread ends it
+        end(text);
+      }
+      addToKey(*store, own, 1);
+      std::string beat;
+      getKey(*store, theirs, beat);
+      if (beat != last) {
+        last = beat;
+        seen = Clock::now();
+      } else if (Clock::now() - seen > silence) {
+        text = "rank " + std::to_string(next) + ": gave no sign of life for " +
+               std::to_string(silence.count()) + " s";
+        setKey(*store, failedKey, text);
+        end(text);
+      }
+    } catch (const std::exception &) {
+      {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (stopping)
+          return;
+      }
+      end(environment.storeIsServed
+              ? "lost the launcher's store: the job has been ended"
+              : "lost rank 0 (it served the store): it has ended or its "
+                "machine cannot be reached");
+    }
+  }
+}
+
+void Watchdog::report(const std::string &reason) {
+  try {
+    auto store = rendezvous.connectAgain();
+    std::string text;
+    if (!getKey(*store, failedKey, text))
+      setKey(*store, failedKey,
+             "rank " + std::to_string(environment.rank) + ": " + reason);
+    // Whoever serves the store stays until the others have read it.
+    if (environment.rank == 0 && !environment.storeIsServed)
+      std::this_thread::sleep_for(4 * poll);
+  } catch (const std::exception &) {
+    // No store, no one to tell: the others see that themselves.
+  }
+}
+
+void Watchdog::findCulprit() {
+  // The thread ends the process as soon as it knows.
+  std::this_thread::sleep_for(silence + std::chrono::seconds(4));
+}
+
+void Watchdog::finish() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    stopping = true;
+  }
+  wake.notify_all();
+  auto store = rendezvous.connectAgain();
+  addToKey(*store, "finished", 1);
+  if (environment.rank != 0 || environment.storeIsServed)
+    return;
+  const Clock::time_point begin = Clock::now();
+  while (addToKey(*store, "finished", 0) < environment.worldSize &&
+         Clock::now() - begin < silence)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+} // namespace accel::run

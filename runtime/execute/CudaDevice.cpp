@@ -1,0 +1,84 @@
+//===- CudaDevice.cpp - Streams and memory of a CUDA device ---------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/execute/Device.h"
+
+#include <ATen/Context.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <deque>
+
+namespace accel::run {
+
+namespace {
+
+namespace caching = c10::cuda::CUDACachingAllocator;
+constexpr auto aggregate =
+    static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+class CudaDevice final : public Device {
+public:
+  explicit CudaDevice(int index)
+      : index(index), compute(c10::cuda::getStreamFromPool(false, index)),
+        gather(c10::cuda::getStreamFromPool(true, index)),
+        reduce(c10::cuda::getStreamFromPool(true, index)) {
+    c10::cuda::set_device(index);
+    c10::cuda::setCurrentCUDAStream(compute);
+  }
+
+  c10::Device device() const override {
+    return c10::Device(c10::DeviceType::CUDA, index);
+  }
+  c10::DataPtr allocate(size_t bytes) override {
+    return caching::get()->allocate(bytes);
+  }
+  MemoryCount memory() const override {
+    auto stats = caching::getDeviceStats(index).requested_bytes[aggregate];
+    return {stats.current, stats.peak};
+  }
+  int64_t currentBytes() const override { return memory().current; }
+  void resetPeak() override { caching::resetPeakStats(index); }
+
+  void enter(plan::Stream role) override {
+    c10::cuda::CUDAStream stream = role == plan::Stream::Gather   ? gather
+                                   : role == plan::Stream::Reduce ? reduce
+                                                                  : compute;
+    ready.record(compute);
+    ready.block(stream);
+    c10::cuda::setCurrentCUDAStream(stream);
+  }
+  void leave(int timepoint) override {
+    if (static_cast<size_t>(timepoint) >= events.size())
+      events.resize(timepoint + 1);
+    events[timepoint].record(c10::cuda::getCurrentCUDAStream(index));
+    c10::cuda::setCurrentCUDAStream(compute);
+  }
+  void await(int timepoint) override { events[timepoint].block(compute); }
+  void synchronize() override { c10::cuda::device_synchronize(); }
+
+private:
+  c10::DeviceIndex index;
+  c10::cuda::CUDAStream compute, gather, reduce;
+  at::cuda::CUDAEvent ready;
+  std::deque<at::cuda::CUDAEvent> events; // by timepoint, reused every step
+};
+
+} // namespace
+
+std::unique_ptr<Device> makeCudaDevice(int localRank, std::string &error) {
+  const int count = c10::cuda::device_count();
+  if (count == 0) {
+    error = "the plan is for CUDA devices, and this machine has none";
+    return nullptr;
+  }
+  at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+  // More ranks than devices share them (NCCL_MULTI_RANK_GPU_ENABLE=1).
+  return std::make_unique<CudaDevice>(localRank % count);
+}
+
+} // namespace accel::run

@@ -1,0 +1,45 @@
+//===- Device.cpp - Streams and memory of the device ----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/execute/Device.h"
+
+#include <c10/core/CPUAllocator.h>
+
+namespace accel::run {
+
+namespace {
+struct CpuDevice final : Device {
+  c10::Device device() const override {
+    return c10::Device(c10::DeviceType::CPU);
+  }
+  c10::DataPtr allocate(size_t bytes) override {
+    return c10::GetCPUAllocator()->allocate(bytes);
+  }
+  MemoryCount memory() const override { return Allocator::get().count(); }
+  int64_t currentBytes() const override { return Allocator::get().current(); }
+  void resetPeak() override { Allocator::get().resetPeak(); }
+};
+} // namespace
+
+std::unique_ptr<Device> makeDevice(const std::string &kind, int localRank,
+                                   std::string &error) {
+  if (kind == "cpu")
+    return std::make_unique<CpuDevice>();
+#ifdef ACCEL_CUDA
+  if (kind == "cuda")
+    return makeCudaDevice(localRank, error);
+#else
+  if (kind == "cuda") {
+    error = "the plan is for CUDA devices, and this accel-run was built "
+            "without CUDA";
+    return nullptr;
+  }
+#endif
+  error =
+      "the plan is for device '" + kind + "', which accel-run does not know";
+  return nullptr;
+}
+
+} // namespace accel::run

@@ -1,0 +1,57 @@
+//===- Device.h - Streams and memory of the device --------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What differs between running a plan on CPUs and on CUDA devices. A plan's
+// streams are the device's: the role's stream is made current for a
+// collective, and an event recorded on it is the timepoint. On CPUs the
+// collective's own threads are the stream, so that nothing is to be done.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_EXECUTE_DEVICE_H
+#define ACCEL_RUNTIME_EXECUTE_DEVICE_H
+
+#include "runtime/execute/Allocator.h"
+#include "runtime/plan/Plan.h"
+
+#include <c10/core/Allocator.h>
+#include <c10/core/Device.h>
+
+#include <memory>
+#include <string>
+
+namespace accel::run {
+
+class Device {
+public:
+  virtual ~Device() = default;
+
+  virtual c10::Device device() const = 0;
+  /// Counted memory, aligned to 64 bytes or more.
+  virtual c10::DataPtr allocate(size_t bytes) = 0;
+  virtual MemoryCount memory() const = 0;
+  virtual int64_t currentBytes() const = 0;
+  virtual void resetPeak() = 0;
+
+  /// Makes `stream` current; it first waits for what compute has queued.
+  virtual void enter(plan::Stream) {}
+  /// Records `timepoint` on the current stream; compute is current again.
+  virtual void leave(int /*timepoint*/) {}
+  /// Compute waits for `timepoint`.
+  virtual void await(int /*timepoint*/) {}
+  /// Blocks until the device has done everything queued.
+  virtual void synchronize() {}
+};
+
+/// `kind` is a plan's device, "cpu" or "cuda"; local rank i takes device i.
+/// Null with a sentence in `error` if there is none.
+std::unique_ptr<Device> makeDevice(const std::string &kind, int localRank,
+                                   std::string &error);
+/// Defined where the build has CUDA.
+std::unique_ptr<Device> makeCudaDevice(int localRank, std::string &error);
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_EXECUTE_DEVICE_H

@@ -1,0 +1,95 @@
+//===- Executor.h - A rank's job in memory ----------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Holds the units' shards, the functions and the programs of a plan on one
+// rank, and runs optimizer steps. Knows nothing of data, files or logs.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_EXECUTE_EXECUTOR_H
+#define ACCEL_RUNTIME_EXECUTE_EXECUTOR_H
+
+#include "runtime/collectives/Groups.h"
+#include "runtime/execute/Device.h"
+#include "runtime/execute/FunctionRunner.h"
+#include "runtime/execute/ProgramRunner.h"
+#include "runtime/execute/UnitStorage.h"
+#include "runtime/optimizer/AdamW.h"
+#include "runtime/optimizer/LossScaler.h"
+#include "runtime/plan/Plan.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace accel::run {
+
+/// What one optimizer step did on this rank.
+struct StepResult {
+  double loss = 0;     // mean over this rank's slots
+  double gradNorm = 0; // over all ranks, before clipping
+  bool hasGradNorm = false;
+  bool skipped = false; // the loss scaler found infinities
+};
+
+/// Tensors on the host for a program's inputs but "loss_seed", by name:
+/// int64 [microBatch, sequenceLength]. Called once a micro-batch.
+using MakeInput = std::function<at::Tensor(const std::string &name)>;
+
+class Executor {
+public:
+  /// `plan`, `device` and `groups` outlive it. Shards are zero until they are
+  /// loaded. Throws PlanError or CollectiveError.
+  Executor(const plan::Plan &plan, Device &device, Groups &groups);
+
+  /// One optimizer step; `input(slot, name)` gives accumulation slot `slot`'s
+  /// data and `learningRates` has one for each group.
+  StepResult
+  step(const std::function<at::Tensor(int64_t, const std::string &)> &input,
+       const std::vector<double> &learningRates,
+       std::vector<std::vector<StepTime>> *times = nullptr);
+  /// The eval program's loss on one micro-batch.
+  double evaluate(const MakeInput &input);
+
+  const plan::Plan &plan() const { return job; }
+  Device &device() { return hardware; }
+  Groups &groups() { return communicators; }
+  UnitStorage &unit(int i) { return *units[i]; }
+  FunctionRunner &function(int i) { return *functions[i]; }
+  OwnPeak &ownPeak() { return peak; }
+  LossScaler &scaler() { return lossScaler; }
+  /// Optimizer steps that were taken, for the state's step counters.
+  double optimizerSteps() const { return optimizer->steps(); }
+  void setOptimizerSteps(double steps) { optimizer->setSteps(steps); }
+
+  /// Steps of programs.
+  void clipGradients();
+  void update(int unit);
+
+private:
+  double runProgram(ProgramRunner &program, const MakeInput &input, double seed,
+                    std::vector<StepTime> *times);
+  double totalSquares();
+
+  const plan::Plan &job;
+  Device &hardware;
+  Groups &communicators;
+  OwnPeak peak;
+  std::vector<std::unique_ptr<UnitStorage>> units;
+  std::vector<std::unique_ptr<FunctionRunner>> functions;
+  std::vector<std::unique_ptr<ProgramRunner>> programs;
+  std::unique_ptr<AdamW> optimizer;
+  LossScaler lossScaler;
+  StepResult result;
+  bool counted = false;   // this step, in the optimizer's counters
+  at::Tensor coefficient; // 0-d f64: what gradients are multiplied by
+  std::vector<at::Tensor> squareSums; // by set of shard axes
+  std::vector<Communicator *> squareGroups;
+  std::vector<int> squareSet; // of each unit; -1: not trained
+};
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_EXECUTE_EXECUTOR_H

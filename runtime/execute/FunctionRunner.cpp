@@ -1,0 +1,218 @@
+//===- FunctionRunner.cpp - Runs a compute function -----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/execute/FunctionRunner.h"
+
+#include "runtime/collectives/Backend.h"
+#include "runtime/execute/Tensors.h"
+
+#include <c10/core/Scalar.h>
+
+namespace accel::run {
+
+namespace {
+
+/// The type inside `T?`.
+c10::TypePtr strip(const c10::TypePtr &type) {
+  if (auto optional = type->cast<c10::OptionalType>())
+    return optional->getElementType();
+  return type;
+}
+
+std::string typeOf(const c10::Argument &formal) {
+  return formal.real_type()->str();
+}
+
+} // namespace
+
+FunctionRunner::FunctionRunner(const plan::Function &function, Device &device)
+    : function(function), device(device), slots(function.slots.size()) {
+  calls.reserve(function.instructions.size());
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
+    try {
+      calls.push_back(prepare(function.instructions[i]));
+    } catch (const std::exception &error) {
+      throw PlanError("function '" + function.name + "', instruction " +
+                      std::to_string(i) + " (" + function.instructions[i].op +
+                      "): " + plainMessage(error));
+    }
+  }
+  stack.reserve(32);
+}
+
+c10::IValue FunctionRunner::constant(const plan::Arg &arg,
+                                     const c10::Argument &formal) const {
+  using Kind = plan::Arg::Kind;
+  const c10::TypePtr type = strip(formal.real_type());
+  const bool isFloat = type->kind() == c10::TypeKind::FloatType;
+  auto mismatch = [&](const char *given) {
+    return PlanError(std::string("argument '") + formal.name() + "' is " +
+                     typeOf(formal) + ", and the plan gives " + given);
+  };
+  switch (arg.kind) {
+  case Kind::None:
+    if (formal.real_type()->kind() != c10::TypeKind::OptionalType)
+      throw mismatch("nothing");
+    // Operators that make tensors make them on the plan's device.
+    if (type->kind() == c10::TypeKind::DeviceObjType)
+      return device.device();
+    return c10::IValue();
+  case Kind::Int:
+    if (isFloat)
+      return static_cast<double>(arg.intValue);
+    if (type->kind() == c10::TypeKind::BoolType)
+      return arg.intValue != 0;
+    if (type->isSubtypeOf(*c10::TensorType::get()))
+      throw mismatch("an integer");
+    return arg.intValue;
+  case Kind::Float:
+    if (!isFloat && type->kind() != c10::TypeKind::NumberType)
+      throw mismatch("a floating-point number");
+    return arg.floatValue;
+  case Kind::Bool:
+    if (type->kind() != c10::TypeKind::BoolType &&
+        type->kind() != c10::TypeKind::NumberType)
+      throw mismatch("a truth value");
+    return arg.intValue != 0;
+  case Kind::Ints: {
+    if (type->kind() != c10::TypeKind::ListType)
+      throw mismatch("a list of integers");
+    if (type->castRaw<c10::ListType>()->getElementType()->kind() ==
+        c10::TypeKind::FloatType)
+      return std::vector<double>(arg.ints.begin(), arg.ints.end());
+    return arg.ints;
+  }
+  case Kind::Bools: {
+    if (type->kind() != c10::TypeKind::ListType)
+      throw mismatch("a list of truth values");
+    c10::List<bool> list;
+    for (int64_t value : arg.ints)
+      list.push_back(value != 0);
+    return list;
+  }
+  case Kind::Type:
+    return static_cast<int64_t>(scalarType(arg.dtype));
+  case Kind::Wrapped: {
+    if (!type->isSubtypeOf(*c10::TensorType::get()))
+      throw mismatch("a number as a tensor");
+    at::Tensor number = hostScalar(arg.floatValue, c10::ScalarType::Double);
+    number.unsafeGetTensorImpl()->set_wrapped_number(true);
+    return number;
+  }
+  case Kind::Tensor:
+    if (!type->isSubtypeOf(*c10::TensorType::get()))
+      throw mismatch("a tensor");
+    return c10::IValue();
+  case Kind::Tensors:
+    if (type->kind() != c10::TypeKind::ListType)
+      throw mismatch("a list of tensors");
+    return c10::IValue();
+  }
+  throw mismatch("an argument of unknown kind");
+}
+
+FunctionRunner::Call
+FunctionRunner::prepare(const plan::Instruction &instruction) const {
+  if (instruction.kind == plan::Instruction::Kind::Opaque)
+    throw PlanError("opaque operators are not supported yet");
+  const size_t colon = instruction.op.find("::");
+  const size_t dot =
+      instruction.op.find('.', colon == std::string::npos ? 0 : colon + 2);
+  const std::string name = instruction.op.substr(0, dot);
+  const std::string overload =
+      dot == std::string::npos ? "" : instruction.op.substr(dot + 1);
+  auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (!handle)
+    throw PlanError("this LibTorch has no such operator");
+  Call call{*handle, {}, {}, {}, instruction.results, instruction.frees, 0};
+  const c10::FunctionSchema &schema = handle->schema();
+  const auto &formals = schema.arguments();
+  if (instruction.args.size() > formals.size())
+    throw PlanError("takes " + std::to_string(formals.size()) +
+                    " arguments, and the plan gives " +
+                    std::to_string(instruction.args.size()));
+  for (size_t i = 0; i < formals.size(); ++i) {
+    if (i >= instruction.args.size()) {
+      if (!formals[i].default_value())
+        throw PlanError("argument '" + formals[i].name() + "' is missing");
+      call.arguments.push_back(*formals[i].default_value());
+      continue;
+    }
+    const plan::Arg &arg = instruction.args[i];
+    call.arguments.push_back(constant(arg, formals[i]));
+    if (arg.kind == plan::Arg::Kind::Tensor) {
+      call.fills.push_back({static_cast<int>(i), arg.slot});
+    } else if (arg.kind == plan::Arg::Kind::Tensors) {
+      auto list = strip(formals[i].real_type())->cast<c10::ListType>();
+      call.lists.push_back(
+          {static_cast<int>(i),
+           {arg.ints.begin(), arg.ints.end()},
+           list->getElementType()->kind() == c10::TypeKind::OptionalType});
+    }
+  }
+  // An in-place or `out=` operator returns what it wrote: that is dropped.
+  call.numReturns = schema.returns().size();
+  if (static_cast<int>(call.results.size()) > call.numReturns)
+    throw PlanError("has " + std::to_string(call.numReturns) +
+                    " results, and the plan takes " +
+                    std::to_string(call.results.size()));
+  return call;
+}
+
+void FunctionRunner::fail(size_t instruction, const std::exception &error) {
+  const plan::Instruction &at = function.instructions[instruction];
+  throw PlanError("function '" + function.name + "', instruction " +
+                  std::to_string(instruction) + " (" + at.op +
+                  (at.where.empty() ? "" : " of " + at.where) +
+                  "): " + plainMessage(error));
+}
+
+void FunctionRunner::run(const std::vector<at::Tensor> &params,
+                         const std::vector<at::Tensor> &gradients,
+                         OwnPeak &peak) {
+  for (size_t i = 0; i < params.size(); ++i)
+    slots[function.params[i]] = params[i];
+  for (size_t i = 0; i < gradients.size(); ++i)
+    slots[function.gradients[i]] = gradients[i];
+  for (size_t index = 0; index < calls.size(); ++index) {
+    Call &call = calls[index];
+    stack.assign(call.arguments.begin(), call.arguments.end());
+    for (const Fill &fill : call.fills)
+      stack[fill.argument] = slots[fill.slot];
+    for (const FillList &fill : call.lists) {
+      if (fill.optional) {
+        c10::List<std::optional<at::Tensor>> list;
+        for (int slot : fill.slots)
+          list.push_back(slot < 0 ? std::nullopt
+                                  : std::make_optional(slots[slot]));
+        stack[fill.argument] = std::move(list);
+      } else {
+        std::vector<at::Tensor> list;
+        for (int slot : fill.slots)
+          list.push_back(slots[slot]);
+        stack[fill.argument] = std::move(list);
+      }
+    }
+    try {
+      call.op.callBoxed(stack);
+    } catch (const std::exception &error) {
+      fail(index, error);
+    }
+    for (size_t i = 0; i < call.results.size(); ++i)
+      if (call.results[i] >= 0)
+        slots[call.results[i]] = std::move(stack[i]).toTensor();
+    stack.clear();
+    peak.sample(device);
+    for (int slot : call.frees)
+      slots[slot].reset();
+  }
+}
+
+void FunctionRunner::clear() {
+  for (at::Tensor &slot : slots)
+    slot.reset();
+}
+
+} // namespace accel::run

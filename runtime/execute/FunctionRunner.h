@@ -1,0 +1,91 @@
+//===- FunctionRunner.h - Runs a compute function ---------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Operators are resolved and their constant arguments made once, at load; a
+// run only fills in tensors and calls through the dispatcher, boxed, below
+// autograd. About a microsecond an operator over the operator itself.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_EXECUTE_FUNCTIONRUNNER_H
+#define ACCEL_RUNTIME_EXECUTE_FUNCTIONRUNNER_H
+
+#include "runtime/execute/Device.h"
+#include "runtime/plan/Plan.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/stack.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace accel::run {
+
+/// The plan asks for something that LibTorch does not have, or not so.
+struct PlanError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The highest sum of a rank's own buffers, sampled where the plan's timeline
+/// has its points: after each instruction, before its frees.
+struct OwnPeak {
+  int64_t bytes = 0;
+  void sample(const Device &device) {
+    int64_t now = device.currentBytes();
+    if (now > bytes)
+      bytes = now;
+  }
+};
+
+class FunctionRunner {
+public:
+  /// Throws PlanError, naming the instruction.
+  FunctionRunner(const plan::Function &function, Device &device);
+
+  /// Slots to fill before `run`, by position in the function's lists.
+  at::Tensor &input(int i) { return slots[function.inputs[i]]; }
+  void run(const std::vector<at::Tensor> &params,
+           const std::vector<at::Tensor> &gradients, OwnPeak &peak);
+  /// Takes output i out of a run; the same slot may be several outputs.
+  at::Tensor output(int i) { return slots[function.outputs[i]]; }
+  /// Drops whatever the run left.
+  void clear();
+
+private:
+  struct Fill {
+    int argument;
+    int slot;
+  };
+  /// A list of tensors; slot -1 is a missing optional.
+  struct FillList {
+    int argument;
+    std::vector<int> slots;
+    bool optional;
+  };
+  struct Call {
+    c10::OperatorHandle op;
+    std::vector<c10::IValue> arguments; // constants; tensors are filled in
+    std::vector<Fill> fills;
+    std::vector<FillList> lists;
+    std::vector<int> results;
+    std::vector<int> frees;
+    int numReturns;
+  };
+  Call prepare(const plan::Instruction &instruction) const;
+  c10::IValue constant(const plan::Arg &arg, const c10::Argument &formal) const;
+  [[noreturn]] void fail(size_t instruction, const std::exception &error);
+
+  const plan::Function &function;
+  Device &device;
+  std::vector<Call> calls;
+  std::vector<at::Tensor> slots;
+  torch::jit::Stack stack;
+};
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_EXECUTE_FUNCTIONRUNNER_H

@@ -1,0 +1,82 @@
+//===- ProgramRunner.h - Runs a program of the plan -------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_EXECUTE_PROGRAMRUNNER_H
+#define ACCEL_RUNTIME_EXECUTE_PROGRAMRUNNER_H
+
+#include "runtime/collectives/Backend.h"
+#include "runtime/execute/FunctionRunner.h"
+#include "runtime/execute/UnitStorage.h"
+#include "runtime/plan/Plan.h"
+
+#include <chrono>
+#include <functional>
+#include <vector>
+
+namespace accel::run {
+
+class Executor;
+
+/// What one step of a program took, as `--profile` shows it.
+struct StepTime {
+  int step = -1;
+  double begin = 0, end = 0; // seconds of the monotonic clock
+  int64_t bytes = 0;         // of own buffers after it
+};
+
+class ProgramRunner {
+public:
+  /// Resolves the program against the executor's units and functions; connects
+  /// the communicators that it needs, so all ranks must make their runners in
+  /// the same order. Throws PlanError or CollectiveError.
+  ProgramRunner(Executor &executor, const plan::Program &program);
+
+  /// Runs with `inputs` in the order of Program::inputs, and gives them up.
+  /// Returns the loss, whose storage ends with the tensor; undefined if the
+  /// program has none.
+  at::Tensor run(std::vector<at::Tensor> inputs,
+                 std::vector<StepTime> *times = nullptr);
+
+  const plan::Program &program() const { return source; }
+
+private:
+  struct Compiled {
+    plan::StepKind kind;
+    plan::Stream stream;
+    UnitStorage *unit = nullptr;
+    plan::Role role;
+    int timepoint = -1;
+    bool accumulate = false;
+    bool allToAll = false;
+    Communicator *group = nullptr;
+    std::vector<std::pair<int64_t, int64_t>> zeros; // Alloc: element ranges
+    FunctionRunner *function = nullptr;
+    const plan::Step *step = nullptr;
+    std::vector<at::Tensor> params, gradients;
+  };
+  struct InFlight {
+    Pending pending;
+    const Compiled *start = nullptr;
+  };
+
+  Compiled compile(const plan::Step &step);
+  std::vector<std::pair<int64_t, int64_t>> gapsOf(const plan::Step &step) const;
+  void execute(const Compiled &step);
+  void call(const Compiled &step);
+  void allGather(const Compiled &step);
+  void reduceScatter(const Compiled &step);
+  void finishReduce(const Compiled &step);
+  void await(int timepoint);
+
+  Executor &executor;
+  const plan::Program &source;
+  std::vector<Compiled> steps;
+  std::vector<at::Tensor> values;
+  std::vector<InFlight> inFlight; // by timepoint
+};
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_EXECUTE_PROGRAMRUNNER_H

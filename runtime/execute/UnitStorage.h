@@ -1,0 +1,88 @@
+//===- UnitStorage.h - A unit's flat buffers on one rank --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The shard and the optimizer states live as long as the job; the buffers of a
+// role come and go as the program says. Each role's tensors (the flat buffer,
+// this rank's piece, a view of every parameter) are made once: allocating only
+// exchanges the memory under them. So a step creates no tensor for them, and a
+// communication thread that still holds one keeps no bytes alive.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_EXECUTE_UNITSTORAGE_H
+#define ACCEL_RUNTIME_EXECUTE_UNITSTORAGE_H
+
+#include "runtime/execute/Device.h"
+#include "runtime/plan/Plan.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+
+#include <utility>
+#include <vector>
+
+namespace accel::run {
+
+/// Flat memory with tensors on it that outlive the memory.
+class FlatBuffer {
+public:
+  FlatBuffer() = default;
+  FlatBuffer(Device &device, plan::DType dtype, int64_t numel);
+  void allocate();
+  void free();
+  bool allocated() const { return memory.get() != nullptr; }
+  /// Sets elements [begin, end) to zero.
+  void zero(int64_t begin, int64_t end);
+  at::Tensor view(int64_t offset, c10::IntArrayRef shape) const;
+  /// All elements.
+  at::Tensor flat;
+
+private:
+  Device *device = nullptr;
+  plan::DType dtype = plan::DType::F32;
+  size_t bytes = 0;
+  c10::Storage storage;
+  c10::DataPtr memory;
+};
+
+class UnitStorage {
+public:
+  /// `position` is this rank's among the ranks that shard the unit.
+  UnitStorage(const plan::Plan &plan, int unit, int position, Device &device);
+
+  const plan::Unit &unit() const { return plan.units[index]; }
+  /// Elements of the flat buffer that this rank keeps: [begin, end).
+  int64_t shardBegin() const { return position * shardNumel; }
+  int64_t shardEnd() const { return shardBegin() + shardNumel; }
+  int64_t shardRanks() const { return ranks; }
+
+  FlatBuffer &buffer(plan::Role role) { return roles[static_cast<int>(role)]; }
+  /// The piece of a Gathered or Gradient buffer that this rank keeps.
+  at::Tensor &ownPiece(plan::Role role) {
+    return pieces[static_cast<int>(role)];
+  }
+  at::Tensor &shard() { return shardBuffer.flat; }
+  at::Tensor &state(int i) { return states[i].flat; }
+  int numStates() const { return states.size(); }
+
+  /// What a call reads or writes for Plan::parameters[parameter].
+  at::Tensor parameterView(int parameter) const;
+  at::Tensor gradientView(int parameter) const;
+  /// The role that gradients are written to.
+  plan::Role gradientRole() const;
+
+private:
+  const plan::Plan &plan;
+  int index;
+  int64_t position, ranks, shardNumel;
+  FlatBuffer shardBuffer;
+  std::vector<FlatBuffer> states;
+  FlatBuffer roles[4];
+  at::Tensor pieces[4];
+};
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_EXECUTE_UNITSTORAGE_H

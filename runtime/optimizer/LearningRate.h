@@ -1,0 +1,22 @@
+//===- LearningRate.h - The schedule of the learning rate -------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_OPTIMIZER_LEARNINGRATE_H
+#define ACCEL_RUNTIME_OPTIMIZER_LEARNINGRATE_H
+
+#include "runtime/plan/Plan.h"
+
+namespace accel::run {
+
+/// The rate at optimizer step `step` (from 0) for a group whose base rate is
+/// `base`: base * (step + 1) / warmupSteps while step < warmupSteps, then the
+/// decay from `base` to `minLr` over the steps that are left. The last step,
+/// `steps` - 1, still is above minLr; from `steps` on it is minLr. A constant
+/// schedule, or one without a length, stays at `base`.
+double learningRate(const plan::Schedule &schedule, double base, int64_t step);
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_OPTIMIZER_LEARNINGRATE_H

@@ -1,0 +1,27 @@
+//===- LossScaler.cpp - Dynamic loss scaling for fp16 ---------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/optimizer/LossScaler.h"
+
+namespace accel::run {
+
+namespace {
+constexpr double growth = 2.0, backoff = 0.5;
+constexpr int64_t interval = 2000;
+} // namespace
+
+void LossScaler::update(bool skipped) {
+  if (!on)
+    return;
+  if (skipped) {
+    state.scale *= backoff;
+    state.goodSteps = 0;
+  } else if (++state.goodSteps == interval) {
+    state.scale *= growth;
+    state.goodSteps = 0;
+  }
+}
+
+} // namespace accel::run
