@@ -22,6 +22,7 @@ struct PlanReport {
   std::optional<bool> fits;
   std::optional<double> mfu; // fraction of the target's peak rate
   double planningSeconds = 0;
+  std::string mlir; // of the phase that --compile-to stopped at
 };
 
 /// "1.23 GiB": three significant digits.

@@ -1,0 +1,29 @@
+//===- Compile.h - From a configuration to a plan ---------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_ACCELOPT_COMPILE_H
+#define ACCEL_TOOLS_ACCELOPT_COMPILE_H
+
+#include "frontends/Diagnostics/Diagnostics.h"
+#include "runtime/plan/Plan.h"
+#include "tools/accel-opt/PlanCommand.h"
+#include "tools/accel-opt/Render.h"
+
+namespace accel {
+
+struct CompileResult {
+  bool valid = false;   // everything that was asked for is there
+  bool hasPlan = false; // not if --compile-to stopped earlier
+  plan::Plan plan;
+  PlanReport report;
+  std::string sharded, scheduled; // MLIR text, where it is asked for
+};
+
+/// Reads, imports, runs the phases and predicts. Problems go to `engine`.
+CompileResult compile(const PlanOptions &options, DiagnosticEngine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_ACCELOPT_COMPILE_H

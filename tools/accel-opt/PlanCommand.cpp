@@ -1,0 +1,247 @@
+//===- PlanCommand.cpp - accel-opt plan -----------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/accel-opt/PlanCommand.h"
+
+#include "passes/Pipeline/Phases.h"
+#include "runtime/plan/PlanJson.h"
+#include "tools/accel-opt/Arguments.h"
+#include "tools/accel-opt/Commands.h"
+#include "tools/accel-opt/Compile.h"
+#include "tools/accel-opt/Render.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <unistd.h>
+
+using namespace accel;
+
+namespace {
+
+struct EmitKind {
+  const char *name, *fileName, *description;
+};
+const EmitKind emitKinds[] = {
+    {"plan", "plan.json", "the program that accel-run executes"},
+    {"mlir", "sharded.mlir", "the sharded phase"},
+    {"schedule", "scheduled.mlir", "the scheduled phase"},
+};
+
+class PlanCommand {
+public:
+  int run(int argc, char **argv) {
+    start = std::chrono::steady_clock::now();
+    int exitCode = exitOk;
+    if (!parse(argc, argv, exitCode))
+      return exitCode;
+    CompileResult result = compile(options, engine);
+    if (!result.valid)
+      return finish(nullptr, result.report,
+                    engine.outcome() == Outcome::NotSupported
+                        ? exitNotSupported
+                    : engine.hasErrors() ? exitInvalid
+                                         : exitInternal);
+    if (!writeOutputs(result))
+      return finish(nullptr, result.report, exitInvalid);
+    bool fits = result.report.fits.value_or(true);
+    return finish(result.hasPlan ? &result.plan : nullptr, result.report,
+                  fits ? exitOk : exitDoesNotFit);
+  }
+
+private:
+  bool parse(int argc, char **argv, int &exitCode) {
+    Arguments arguments(
+        "plan", "CONFIG.yaml",
+        "Compiles a file written by 'accelerate config', or a job.yaml, and a "
+        "model into a plan:\nwhat each rank holds byte by byte, what it does "
+        "in which order, and why.");
+    PlanOptions &o = options;
+    arguments.addText("--model", "PATH", o.model,
+                      "Hugging Face folder (config.json [+ *.safetensors])");
+    arguments.addText("--target", "NAME|FILE", o.target,
+                      "device to plan for; see accel-opt targets");
+    arguments.addCount("--nodes", "N", o.nodes,
+                       "machines (default: num_machines of the YAML)");
+    arguments.addCount("--seq-len", "N", o.sequenceLength,
+                       "tokens per sequence (default: the model's, at most "
+                       "4096)");
+    arguments.addCount("--micro-batch", "N", o.microBatch,
+                       "sequences a rank computes at a time (default 1)");
+    arguments.addCount("--grad-accum", "N", o.accumulation,
+                       "micro-batches per optimizer step");
+    arguments.addChoice("--accumulation", {"reduce_each", "keep_unsharded"},
+                        o.accumulationMode,
+                        "reduce gradients every micro-batch, or keep them "
+                        "unsharded until the last");
+    arguments.addCount("--prefetch", "N", o.prefetch,
+                       "units gathered ahead (default 1)");
+    arguments.addFlag("--no-prefetch", noPrefetch,
+                      "gather each unit where it is used");
+    arguments.addText("--executor", "NAME", o.executor,
+                      "who runs the job; accel-run is modelled");
+    arguments.addText("--accelerate-version", "V", o.accelerateVersion,
+                      "judge the YAML as this version (default 1.15.0)");
+    arguments.addText("--memory-budget", "BYTES", o.memoryBudget,
+                      "per rank, e.g. 70GiB (default: the target's memory)");
+    arguments.addChoice("--compile-to", phaseNames(), o.compileTo,
+                        "stop after this phase and print its MLIR");
+    arguments.addChoice("--compile-from", phaseNames(), o.compileFrom,
+                        "CONFIG.yaml is the MLIR of this phase instead");
+    arguments.addText("--dump-phases", "DIR", o.dumpPhases,
+                      "write the MLIR of every phase to DIR");
+    arguments.addList("--emit", "KIND", o.emit,
+                      "plan, mlir or schedule; may be repeated");
+    arguments.addText("-o", "PATH", o.output,
+                      "file of the one --emit, or folder of several");
+    arguments.addChoice("--format", {"text", "json"}, o.format,
+                        "text for people, json for programs");
+    if (!arguments.parse(argc, argv, exitCode))
+      return false;
+    exitCode = exitUsage;
+    if (arguments.positional.size() != 1) {
+      std::fprintf(stderr,
+                   "accel-opt plan: error: expected one CONFIG.yaml, got %zu\n",
+                   arguments.positional.size());
+      return false;
+    }
+    o.config = arguments.positional[0];
+    if (noPrefetch)
+      o.prefetch = 0;
+    for (const std::string &kind : o.emit)
+      if (!findKind(kind)) {
+        std::vector<std::string> names;
+        for (const EmitKind &k : emitKinds)
+          names.push_back(k.name);
+        std::string hint = didYouMean(kind, names);
+        std::fprintf(stderr,
+                     "accel-opt plan: error: '--emit %s': expected plan, mlir "
+                     "or schedule%s%s\n",
+                     printable(kind).c_str(), hint.empty() ? "" : "; ",
+                     hint.c_str());
+        return false;
+      }
+    if (!o.emit.empty() && o.output.empty()) {
+      std::fprintf(stderr, "accel-opt plan: error: --emit needs -o PATH\n");
+      return false;
+    }
+    if (o.emit.empty() && !o.output.empty())
+      o.emit.push_back("plan");
+    if (!o.memoryBudget.empty() && parseBytes(o.memoryBudget) <= 0) {
+      std::fprintf(stderr,
+                   "accel-opt plan: error: '--memory-budget %s': expected "
+                   "bytes such as 70GiB\n",
+                   printable(o.memoryBudget).c_str());
+      return false;
+    }
+    if (!o.compileFrom.empty() && !o.compileTo.empty() &&
+        *parsePhase(o.compileFrom) > *parsePhase(o.compileTo)) {
+      std::fprintf(stderr,
+                   "accel-opt plan: error: --compile-from %s comes after "
+                   "--compile-to %s\n",
+                   o.compileFrom.c_str(), o.compileTo.c_str());
+      return false;
+    }
+    return true;
+  }
+
+  static const EmitKind *findKind(const std::string &name) {
+    for (const EmitKind &kind : emitKinds)
+      if (name == kind.name)
+        return &kind;
+    return nullptr;
+  }
+
+  bool writeOutputs(const CompileResult &result) {
+    bool folder = options.emit.size() > 1;
+    if (folder) {
+      std::error_code error;
+      std::filesystem::create_directories(options.output, error);
+      if (error) {
+        engine.error("write-failed", options.output, error.message());
+        return false;
+      }
+    }
+    for (const std::string &name : options.emit) {
+      std::string path = folder ? options.output + "/" + findKind(name)->fileName
+                                : options.output;
+      std::string error;
+      const std::string text = name == "plan"       ? plan::toJson(result.plan)
+                               : name == "schedule" ? result.scheduled
+                                                    : result.sharded;
+      if (!plan::writeFileAtomically(path, text, error)) {
+        engine.error("write-failed", path, error);
+        return false;
+      }
+    }
+    return true;
+  }
+
+  int finish(const plan::Plan *plan, PlanReport report, int exitCode) {
+    report.planningSeconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+    if (options.format == "json") {
+      std::fputs(renderPlanJson(plan, report, engine).c_str(), stdout);
+      return exitCode;
+    }
+    if (!options.compileTo.empty() && exitCode == exitOk) {
+      std::fputs(report.mlir.c_str(), stdout);
+    } else if (plan) {
+      std::fputs(renderPlanText(*plan, report).c_str(), stdout);
+    }
+    RenderOptions render;
+    bool toOut = options.compileTo.empty();
+    render.colour = wantsColour(toOut ? STDOUT_FILENO : STDERR_FILENO);
+    std::string text = renderText(engine, render);
+    if (!text.empty()) {
+      std::fputs(plan && toOut ? "\n" : "", stdout);
+      std::fflush(stdout);
+      std::fputs(text.c_str(), toOut ? stdout : stderr);
+    }
+    if (exitCode == exitInternal)
+      std::fprintf(stderr,
+                   "accel-opt plan: internal error; reproduce it with the same "
+                   "command and --dump-phases DIR\n");
+    return exitCode;
+  }
+
+  std::chrono::steady_clock::time_point start;
+  PlanOptions options;
+  DiagnosticEngine engine;
+  bool noPrefetch = false;
+};
+
+} // namespace
+
+int64_t accel::parseBytes(const std::string &text) {
+  char *end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || !std::isfinite(value) || value <= 0)
+    return -1;
+  std::string unit = end;
+  double scale = 1;
+  if (unit == "KiB" || unit == "K")
+    scale = 1024.0;
+  else if (unit == "MiB" || unit == "M")
+    scale = 1024.0 * 1024;
+  else if (unit == "GiB" || unit == "G")
+    scale = 1024.0 * 1024 * 1024;
+  else if (unit == "KB")
+    scale = 1e3;
+  else if (unit == "MB")
+    scale = 1e6;
+  else if (unit == "GB")
+    scale = 1e9;
+  else if (!unit.empty() && unit != "B")
+    return -1;
+  double bytes = value * scale;
+  return bytes < 9e18 ? static_cast<int64_t>(bytes) : -1;
+}
+
+int accel::planCommand(int argc, char **argv) {
+  return PlanCommand().run(argc, argv);
+}

@@ -1,0 +1,34 @@
+//===- PlanCommand.h - accel-opt plan ---------------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_ACCELOPT_PLANCOMMAND_H
+#define ACCEL_TOOLS_ACCELOPT_PLANCOMMAND_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace accel {
+
+/// The command line of `plan`.
+struct PlanOptions {
+  std::string config;
+  std::string model, target, executor;
+  std::string accelerateVersion = "1.15.0";
+  std::string accumulationMode = "reduce_each";
+  std::string memoryBudget; // "70GiB"
+  std::string compileTo, compileFrom, dumpPhases;
+  std::string output, format = "text";
+  std::vector<std::string> emit;
+  int64_t nodes = 0, sequenceLength = 0, microBatch = 0, accumulation = 0;
+  int64_t prefetch = -1;
+};
+
+/// "70GiB", "70G", "500MB", "1024": bytes, or -1.
+int64_t parseBytes(const std::string &text);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_ACCELOPT_PLANCOMMAND_H

@@ -1,0 +1,260 @@
+//===- PlanInputs.cpp - What a plan is made of ----------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/accel-opt/PlanInputs.h"
+
+#include "frontends/HuggingFace/Safetensors.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace accel {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string absolute(const std::string &path) {
+  std::error_code error;
+  fs::path result = fs::absolute(path, error);
+  return error ? path : result.lexically_normal().string();
+}
+
+plan::Data dataOf(const DataConfig &config) {
+  plan::Data data;
+  if (config.kind.value == DataKind::None)
+    return data;
+  data.kind = toString(config.kind.value);
+  if (!config.path.value.empty())
+    data.path = absolute(config.path.value);
+  for (const auto &[name, path] : config.arrays)
+    data.arrays[name] = absolute(path.value);
+  if (!config.dtype.value.empty())
+    data.dtype = config.dtype.value;
+  data.shuffle = config.shuffle.value;
+  data.seed = config.seed.value;
+  return data;
+}
+
+class InputReader {
+public:
+  InputReader(const PlanOptions &options, DiagnosticEngine &engine)
+      : options(options), engine(engine) {}
+
+  std::optional<PlanInputs> run() {
+    LoadOptions load;
+    load.accelerate.version = options.accelerateVersion;
+    LoadedConfig loaded = loadConfig(options.config, load, engine);
+    if (!loaded.job)
+      return std::nullopt;
+    inputs.job = std::move(*loaded.job);
+    if (!readModel() || engine.hasErrors())
+      return std::nullopt;
+    chooseSizes();
+    chooseTarget();
+    refuseUnsupported();
+    fillTraining();
+    if (engine.hasErrors())
+      return std::nullopt;
+    return std::move(inputs);
+  }
+
+private:
+  const JobConfig &job() const { return inputs.job; }
+
+  void report(Severity severity, std::string code, const Location &at,
+              std::string key, std::string message, std::string hint = "") {
+    Diagnostic d;
+    d.severity = severity;
+    d.code = std::move(code);
+    d.file = at.file.empty() ? options.config : at.file;
+    d.line = at.line;
+    d.column = at.column;
+    d.key = std::move(key);
+    d.message = std::move(message);
+    d.hint = std::move(hint);
+    engine.report(std::move(d));
+  }
+
+  bool readModel() {
+    std::string path =
+        options.model.empty() ? job().model.value : options.model;
+    if (path.empty()) {
+      report(Severity::Error, "no-model", {}, "", "no model is given",
+             "pass --model with a Hugging Face folder, or set 'model' in a "
+             "job.yaml");
+      return false;
+    }
+    std::error_code error;
+    if (fs::path(path).extension() == ".pt2") {
+      report(Severity::Error, notSupportedCode, job().model.at, "model",
+             "models exported by torch.export ('" + printable(path) +
+                 "') are not supported yet",
+             "pass the Hugging Face folder of the model");
+      return false;
+    }
+    fs::path config = path;
+    if (fs::is_directory(config, error))
+      config /= "config.json";
+    if (!fs::exists(config, error)) {
+      report(Severity::Error, "no-model", job().model.at, "model",
+             "there is no '" + printable(config.string()) + "'",
+             "the model is a Hugging Face folder with a config.json");
+      return false;
+    }
+    auto model = huggingface::readLlamaConfig(config.string(), engine);
+    if (!model)
+      return false;
+    inputs.model = std::move(*model);
+    fs::path folder = fs::path(absolute(config.string())).parent_path();
+    inputs.modelName = folder.filename().string();
+    inputs.training.modelPath = folder.string();
+    inputs.training.modelName = inputs.modelName;
+    return readWeights(folder.string());
+  }
+
+  bool readWeights(const std::string &folder) {
+    const InitConfig &init = job().init.value;
+    if (init.kind == InitConfig::Kind::Seed) {
+      inputs.training.seed = init.seed;
+      return true;
+    }
+    if (!job().isJob)
+      return true; // nothing is loaded: only the plan is asked for
+    auto weights = huggingface::readWeights(folder, engine);
+    if (!weights)
+      return false;
+    if (weights->files.empty()) {
+      if (init.kind == InitConfig::Kind::Pretrained) {
+        report(Severity::Error, "no-weights", job().init.at, "init",
+               "'init: pretrained', but '" + printable(folder) +
+                   "' holds no safetensors",
+               "use 'init: {seed: 0}' to start from random values");
+        return false;
+      }
+      return true;
+    }
+    if (!huggingface::checkWeights(*weights,
+                                   huggingface::describeModel(inputs.model),
+                                   folder, engine))
+      return false;
+    for (const auto &file : weights->files)
+      inputs.training.weightFiles.push_back(absolute(file.path));
+    return true;
+  }
+
+  /// Command line first, then the job file, then a default with a note.
+  void chooseSizes() {
+    plan::Job &t = inputs.training;
+    const DataConfig &data = job().data;
+    t.sequenceLength = options.sequenceLength;
+    if (!t.sequenceLength && data.sequenceLength.value)
+      t.sequenceLength = *data.sequenceLength.value;
+    if (!t.sequenceLength) {
+      t.sequenceLength = std::min<int64_t>(4096, inputs.model.maxPositions);
+      report(Severity::Note, "default-sequence-length", {}, "",
+             "sequences are taken to be " + std::to_string(t.sequenceLength) +
+                 " tokens long",
+             "pass --seq-len");
+    }
+    if (t.sequenceLength > inputs.model.maxPositions)
+      report(Severity::Error, "sequence-too-long", data.sequenceLength.at,
+             "data.sequence_length",
+             "sequences of " + std::to_string(t.sequenceLength) +
+                 " tokens are longer than the model's " +
+                 std::to_string(inputs.model.maxPositions) + " positions",
+             "");
+    t.microBatch = options.microBatch;
+    if (!t.microBatch && data.microBatch.value)
+      t.microBatch = *data.microBatch.value;
+    if (!t.microBatch) {
+      t.microBatch = 1;
+      report(Severity::Note, "default-micro-batch", {}, "",
+             "each rank is taken to compute 1 sequence at a time",
+             "pass --micro-batch");
+    }
+    t.accumulation =
+        options.accumulation ? options.accumulation : job().accumulation.value;
+    t.vocab = inputs.model.vocabSize;
+  }
+
+  void chooseTarget() {
+    if (!options.target.empty())
+      inputs.targetName = options.target;
+    else if (!job().target.value.empty())
+      inputs.targetName = job().target.value;
+    else if (job().accelerate.cpu.value)
+      inputs.targetName = "cpu";
+  }
+
+  void refuseUnsupported() {
+    const AccelerateConfig &a = job().accelerate;
+    auto refuse = [&](bool condition, const auto &setting,
+                      const std::string &what) {
+      if (condition)
+        report(Severity::Error, notSupportedCode, setting.at, setting.key,
+               what + " is not supported by accel-run yet", "");
+    };
+    refuse(a.offloadParams.value, a.offloadParams, "parameter offload");
+    refuse(a.activationCheckpointingOffload.value,
+           a.activationCheckpointingOffload, "activation offload");
+    refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
+           "fp8");
+    if (!options.executor.empty() && options.executor != "accel-run")
+      report(Severity::Error, notSupportedCode, {}, "",
+             "the executor '" + options.executor +
+                 "' is not modelled yet; only accel-run is");
+    else if (!job().isJob)
+      report(Severity::Note, "executor", {}, "",
+             "figures are those of accel-run; what accelerate's own executor "
+             "would hold and take is not modelled yet");
+  }
+
+  void fillTraining() {
+    plan::Job &t = inputs.training;
+    const JobConfig &j = job();
+    t.precision = toString(j.accelerate.mixedPrecision.value);
+    t.lossScaling = j.precision.value.lossScaling;
+    plan::Optimizer &o = t.optimizer;
+    o.name = j.optimizer.name.value;
+    o.beta1 = j.optimizer.beta1.value;
+    o.beta2 = j.optimizer.beta2.value;
+    o.eps = j.optimizer.eps.value;
+    o.maxGradNorm = j.optimizer.maxGradNorm.value;
+    o.groups = {{j.optimizer.lr.value, j.optimizer.weightDecay.value}};
+    for (const OptimizerGroupConfig &group : j.optimizer.groups)
+      o.groups.push_back(
+          {group.lr.value.value_or(j.optimizer.lr.value),
+           group.weightDecay.value.value_or(j.optimizer.weightDecay.value)});
+    t.schedule.steps = j.schedule.steps.value;
+    t.schedule.warmupSteps = j.schedule.warmupSteps.value;
+    t.schedule.decay = j.schedule.decay.value;
+    t.schedule.minLr = j.schedule.minLr.value;
+    t.data = dataOf(j.data);
+    if (j.eval.present) {
+      t.evalData = dataOf(j.eval.data);
+      t.evalEvery = j.eval.every.value;
+      t.evalBatches = j.eval.batches.value;
+    }
+    if (!j.checkpoint.dir.value.empty()) {
+      t.checkpoint.dir = absolute(j.checkpoint.dir.value);
+      t.checkpoint.every = j.checkpoint.every.value;
+      t.checkpoint.keep = j.checkpoint.keep.value;
+      t.checkpoint.stateDict = j.checkpoint.stateDict.value;
+    }
+  }
+
+  const PlanOptions &options;
+  DiagnosticEngine &engine;
+  PlanInputs inputs;
+};
+
+} // namespace
+
+std::optional<PlanInputs> readPlanInputs(const PlanOptions &options,
+                                         DiagnosticEngine &engine) {
+  return InputReader(options, engine).run();
+}
+
+} // namespace accel

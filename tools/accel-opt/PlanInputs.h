@@ -1,0 +1,35 @@
+//===- PlanInputs.h - What a plan is made of --------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_ACCELOPT_PLANINPUTS_H
+#define ACCEL_TOOLS_ACCELOPT_PLANINPUTS_H
+
+#include "frontends/HuggingFace/LlamaConfig.h"
+#include "frontends/Job/JobConfig.h"
+#include "runtime/plan/Plan.h"
+#include "tools/accel-opt/PlanCommand.h"
+
+#include <optional>
+
+namespace accel {
+
+/// The configuration, the model and what the runtime needs to know, checked
+/// against each other.
+struct PlanInputs {
+  JobConfig job;
+  huggingface::LlamaConfig model;
+  plan::Job training;
+  std::string modelName;
+  std::string targetName; // empty: none
+};
+
+/// Reads everything that the options name. Every problem is reported; nothing
+/// is returned if there is an error.
+std::optional<PlanInputs> readPlanInputs(const PlanOptions &options,
+                                         DiagnosticEngine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_ACCELOPT_PLANINPUTS_H
