@@ -56,6 +56,7 @@ void verifyGroups(const Plan &plan, const Unit &unit, Problems &problems) {
 void verifyUnit(const Plan &plan, int index, Problems &problems) {
   const Unit &unit = plan.units[index];
   const std::string at = "unit " + quoted(unit.name);
+  const size_t before = problems.list.size();
   for (const std::vector<std::string> *axes :
        {&unit.shardAxes, &unit.replicateAxes})
     for (const std::string &axis : *axes) {
@@ -83,7 +84,7 @@ void verifyUnit(const Plan &plan, int index, Problems &problems) {
     if (!isFloating(state.dtype))
       problems.add(at, "its state " + quoted(state.name) + " cannot be " +
                            toString(state.dtype));
-  if (!problems.empty())
+  if (problems.list.size() > before)
     return;
 
   const int64_t quantum = alignmentBytes * plan.shardRanks(unit);

@@ -1,0 +1,324 @@
+//===- PlanVerifyTest.cpp - Each way a plan can be wrong ------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/plan/Timeline.h"
+#include "runtime/plan/Verify.h"
+#include "test/unit/PlanFixture.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <gtest/gtest.h>
+
+using namespace accel::plan;
+
+namespace {
+
+struct Case {
+  const char *name;
+  const char *expected; // part of one of the sentences
+  std::function<void(Plan &)> breakIt;
+  test::Size size = {};
+};
+
+Step &find(Plan &plan, StepKind kind, int unit = -1,
+           std::optional<Role> role = {}, const char *program = "train") {
+  for (Program &p : plan.programs)
+    if (p.name == program)
+      for (Step &step : p.steps)
+        if (step.kind == kind && (unit < 0 || step.unit == unit) &&
+            (!role || step.role == *role))
+          return step;
+  throw std::runtime_error("no such step");
+}
+
+void erase(Plan &plan, Step &step) {
+  for (Program &p : plan.programs)
+    for (size_t i = 0; i < p.steps.size(); ++i)
+      if (&p.steps[i] == &step) {
+        p.steps.erase(p.steps.begin() + i);
+        return;
+      }
+}
+
+void repeat(Plan &plan, Step &step) {
+  for (Program &p : plan.programs)
+    for (size_t i = 0; i < p.steps.size(); ++i)
+      if (&p.steps[i] == &step) {
+        Step copy = step;
+        p.steps.insert(p.steps.begin() + i, copy);
+        return;
+      }
+}
+
+Step &callOf(Plan &plan, const std::string &function) {
+  for (Program &p : plan.programs)
+    for (Step &step : p.steps)
+      if (step.kind == StepKind::Call &&
+          plan.functions[step.function].name == function)
+        return step;
+  throw std::runtime_error("no such call");
+}
+
+test::Size replicated() {
+  test::Size size;
+  size.replicas = 2;
+  return size;
+}
+
+test::Size accumulated() {
+  test::Size size;
+  size.accumulation = 4;
+  return size;
+}
+
+const Case cases[] = {
+    {"AxisSize", "its size is out of range",
+     [](Plan &p) { p.axes[0].size = 0; }},
+    {"AxisOverflow", "its size is out of range",
+     [](Plan &p) {
+       p.axes[0].size = INT64_MAX;
+       p.axes[1].size = INT64_MAX;
+     }},
+    {"UnknownAxis", "the mesh has no axis 'tp'",
+     [](Plan &p) { p.units[0].shardAxes = {"tp"}; }},
+    {"UnreducedAxis", "neither sharded nor replicated",
+     [](Plan &p) { p.units[0].shardAxes = {}; }},
+    {"ParameterOverlap", "overlaps the parameter before it",
+     [](Plan &p) { p.parameters[1].offset -= 64; }},
+    {"ParameterBehindTheBuffer", "behind its buffer",
+     [](Plan &p) { p.parameters[2].offset += 1 << 20; }},
+    {"ParameterUnaligned", "not aligned",
+     [](Plan &p) { p.parameters[2].offset += 1; }},
+    {"ParameterTwice", "the name is used twice",
+     [](Plan &p) { p.parameters[2].fqn = p.parameters[1].fqn; }},
+    {"ParameterInNoUnit", "no unit lists it",
+     [](Plan &p) { p.units[0].parameters.pop_back(); }},
+    {"Elements", "it says", [](Plan &p) { p.units[0].numel++; }},
+    {"Padding", "no multiple of 128", [](Plan &p) { p.units[0].padded += 64; }},
+    {"HugeShape", "larger than any memory",
+     [](Plan &p) { p.parameters[0].shape = {1 << 30, 1 << 30}; }},
+    {"NegativeShape", "a size is negative",
+     [](Plan &p) { p.parameters[0].shape = {-1}; }},
+    {"GroupHole", "is in no range of its optimizer group",
+     [](Plan &p) { p.units[1].groupRanges[0].end = 64; }},
+    {"FrozenInGroup", "would update the frozen",
+     [](Plan &p) { p.parameters[4].trainable = false; }},
+    {"ViewOfView", "is itself a view",
+     [](Plan &p) {
+       Function &f = p.functions[3];
+       int view = f.instructions[0].results[0];
+       f.slots[f.outputs[0]].base = view;
+     }},
+    {"BadSlot", "there is no slot 900",
+     [](Plan &p) { p.functions[0].instructions[0].args[0].slot = 900; }},
+    {"UseBeforeDefinition", "before it is made",
+     [](Plan &p) {
+       auto &list = p.functions[1].instructions;
+       std::swap(list[0], list[1]);
+       std::swap(list[1], list[2]);
+     }},
+    {"UseAfterFree", "freed",
+     [](Plan &p) {
+       Function &f = p.functions[3]; // Head.eval: mm frees x
+       f.instructions.back().args[1].slot = f.inputs[0];
+     }},
+    {"DoubleFreeInFunction", "freed already",
+     [](Plan &p) {
+       Function &f = p.functions[3];
+       f.instructions.back().frees.push_back(f.inputs[0]);
+     }},
+    {"FreesAParameter", "a parameter of the caller",
+     [](Plan &p) {
+       Function &f = p.functions[0];
+       f.instructions[0].frees.push_back(f.params[0]);
+     }},
+    {"LeakInFunction", "is never freed",
+     [](Plan &p) {
+       for (Instruction &i : p.functions[1].instructions)
+         i.frees.clear();
+     }},
+    {"FreedOutput", "was freed by instruction",
+     [](Plan &p) {
+       Function &f = p.functions[0];
+       f.instructions[0].frees.push_back(f.outputs[0]);
+     }},
+    {"UnwrittenGradientSlot", "it never writes the gradient of 'weight'",
+     [](Plan &p) { p.functions.back().instructions.clear(); }},
+    {"NanArgument", "not a number",
+     [](Plan &p) {
+       Arg arg;
+       arg.kind = Arg::Kind::Float;
+       arg.floatValue = NAN;
+       p.functions[0].instructions[0].args.push_back(arg);
+     }},
+    {"NegativeWorkspace", "workspace is out of range",
+     [](Plan &p) { p.functions[0].instructions[0].workspaceBytes = -1; }},
+    {"GatherTwice", "while a collective on it is in flight",
+     [](Plan &p) { repeat(p, find(p, StepKind::AllGather)); }},
+    {"NeverAwaited", "is never awaited",
+     [](Plan &p) { erase(p, find(p, StepKind::Await)); }},
+    {"AwaitedTwice", "is awaited twice",
+     [](Plan &p) { repeat(p, find(p, StepKind::Await)); }},
+    {"AwaitsNothing", "which nothing started",
+     [](Plan &p) { find(p, StepKind::Await).timepoint = 999; }},
+    {"NoTimepoint", "without a timepoint",
+     [](Plan &p) { find(p, StepKind::AllGather).timepoint = -1; }},
+    {"WrongStreamAwaits", "it was awaited on stream gather",
+     [](Plan &p) { find(p, StepKind::Await).stream = Stream::Gather; }},
+    {"WrongAxes", "its mesh axes are not those",
+     [](Plan &p) { find(p, StepKind::AllGather).axes = {"dp_replicate"}; }},
+    {"UseAfterFreeOfUnit", "which is not allocated",
+     [](Plan &p) {
+       Step &step = find(p, StepKind::Alloc, 1, Role::Gathered);
+       step.kind = StepKind::Free;
+     }},
+    {"DoubleFreeOfUnit", "which is not allocated",
+     [](Plan &p) { repeat(p, find(p, StepKind::Free, 1, Role::Gathered)); }},
+    {"DoubleAlloc", "twice",
+     [](Plan &p) { repeat(p, find(p, StepKind::Alloc, 1, Role::Gathered)); }},
+    {"NeverGathered", "which nothing was gathered into",
+     [](Plan &p) {
+       Step &start = find(p, StepKind::AllGather, 1);
+       int timepoint = start.timepoint;
+       erase(p, start);
+       for (Step &step : p.programs[0].steps)
+         if (step.kind == StepKind::Await && step.timepoint == timepoint) {
+           erase(p, step);
+           break;
+         }
+     }},
+    {"LeftAllocated", "is still allocated at the end",
+     [](Plan &p) { erase(p, find(p, StepKind::Free, 0, Role::Gathered)); }},
+    {"NoReceiveBuffer", "the receive buffer of unit",
+     [](Plan &p) { erase(p, find(p, StepKind::Alloc, 1, Role::Receive)); }},
+    {"BadAlgorithm", "unknown algorithm",
+     [](Plan &p) { find(p, StepKind::ReduceScatter).algorithm = "ring"; }},
+    {"GradientNotWritten", "is not written",
+     [](Plan &p) { erase(p, callOf(p, "Embedding.backward")); }},
+    {"GradientOverwritten", "it overwrites the gradient of",
+     [](Plan &p) { repeat(p, callOf(p, "Embedding.backward")); }},
+    {"AccumulatesIntoNothing", "which holds nothing yet",
+     [](Plan &p) { find(p, StepKind::ReduceScatter).accumulate = true; }},
+    {"OverwritesAReduction", "which holds an earlier reduction",
+     [](Plan &p) {
+       find(p, StepKind::ReduceScatter, 1, {}, "middle").accumulate = false;
+     },
+     accumulated()},
+    {"AccumulatesAGradientOfNothing", "accumulates into the gradient of",
+     [](Plan &p) {
+       callOf(p, "Embedding.backward").gradients[0].accumulate = true;
+     }},
+    {"NoUpdate", "is never updated",
+     [](Plan &p) { erase(p, find(p, StepKind::Optimizer, 1)); }},
+    {"FreedBeforeUpdate", "before its update",
+     [](Plan &p) { erase(p, find(p, StepKind::Optimizer, 1)); }},
+    {"UpdatedTwice", "is updated twice",
+     [](Plan &p) { repeat(p, find(p, StepKind::Optimizer, 1)); }},
+    {"UpdatedBeforeTheNorm", "before the gradient norm is known",
+     [](Plan &p) { erase(p, find(p, StepKind::GradNorm)); }},
+    {"ReplicasDiffer", "before they are all-reduced over its replicas",
+     [](Plan &p) {
+       Step &start = find(p, StepKind::AllReduce, 1);
+       int timepoint = start.timepoint;
+       erase(p, start);
+       for (Step &step : p.programs[0].steps)
+         if (step.kind == StepKind::Await && step.timepoint == timepoint) {
+           erase(p, step);
+           break;
+         }
+     },
+     replicated()},
+    {"InputCount", "takes 2 inputs, not 1",
+     [](Plan &p) {
+       callOf(p, "Embedding.backward").inputs.pop_back();
+       callOf(p, "Embedding.backward").consumed.pop_back();
+     }},
+    {"InputType", "the function has",
+     [](Plan &p) {
+       std::swap(callOf(p, "Embedding.backward").inputs[0],
+                 callOf(p, "Embedding.backward").inputs[1]);
+     }},
+    {"ValueAfterFree", "which is freed already",
+     [](Plan &p) { callOf(p, "Embedding.forward").consumed[0] = true; }},
+    {"ValueNeverFreed", "is never freed",
+     [](Plan &p) { callOf(p, "DecoderLayer.backward").consumed[2] = false; }},
+    {"ValueTwice", "is made twice",
+     [](Plan &p) {
+       Step &step = callOf(p, "DecoderLayer.forward");
+       step.outputs[2] = step.outputs[3];
+     }},
+    {"ValueBytes", "the function makes",
+     [](Plan &p) { p.programs[0].values[3].bytes += 64; }},
+    {"WrongAlias", "has a storage of its own but is an alias",
+     [](Plan &p) {
+       p.programs[0].values[4].alias = 3;
+       p.programs[0].values[4].bytes = 0;
+     }},
+    {"AliasOfAlias", "which is an alias itself",
+     [](Plan &p) {
+       p.programs[0].values[4].alias = 5;
+       p.programs[0].values[5].alias = 4;
+     }},
+    {"LossShape", "the loss is not a 0-d f32",
+     [](Plan &p) { p.programs[0].loss = 0; }},
+    {"MicroBatches", "the job asks for 3",
+     [](Plan &p) { p.job.accumulation = 3; }},
+    {"UnusedProgram", "neither the step nor the evaluation runs it",
+     [](Plan &p) { p.eval = -1; }},
+    {"PeakBytes", "the recorded peak is",
+     [](Plan &p) { p.predicted.peakBytes += 64; }},
+    {"ProgramPeak", "the timeline's is",
+     [](Plan &p) { p.programs[0].peakBytes -= 64; }},
+    {"Breakdown", "the breakdown is not the timeline's",
+     [](Plan &p) {
+       p.predicted.breakdown.logits += 64;
+       p.predicted.breakdown.activations -= 64;
+     }},
+};
+
+class VerifyCase : public ::testing::TestWithParam<Case> {};
+
+TEST_P(VerifyCase, IsRefused) {
+  Plan plan = test::makePlan(GetParam().size);
+  ASSERT_EQ(verify(plan), std::vector<std::string>{});
+  GetParam().breakIt(plan);
+  std::vector<std::string> problems = verify(plan);
+  EXPECT_TRUE(std::any_of(problems.begin(), problems.end(),
+                          [](const std::string &problem) {
+                            return problem.find(GetParam().expected) !=
+                                   std::string::npos;
+                          }))
+      << (problems.empty() ? "nothing was found" : problems[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, VerifyCase, ::testing::ValuesIn(cases),
+                         [](const auto &info) { return info.param.name; });
+
+TEST(Verify, AcceptsEverySize) {
+  for (int64_t ranks : {2, 3, 8})
+    for (int64_t replicas : {1, 2})
+      for (int64_t accumulation : {1, 2, 3, 9})
+        for (bool clip : {false, true}) {
+          test::Size size;
+          size.shardRanks = ranks;
+          size.replicas = replicas;
+          size.accumulation = accumulation;
+          size.clip = clip;
+          EXPECT_EQ(verify(test::makePlan(size)), std::vector<std::string>{})
+              << ranks << " x " << replicas << ", " << accumulation;
+        }
+}
+
+TEST(Verify, StopsListingAtSomePoint) {
+  test::Size size;
+  size.layers = 100;
+  Plan plan = test::makePlan(size);
+  for (Parameter &parameter : plan.parameters)
+    parameter.offset += 1;
+  EXPECT_EQ(verify(plan).size(), 100u);
+}
+
+} // namespace

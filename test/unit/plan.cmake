@@ -1,0 +1,2 @@
+accel_unit_test(PlanTest PlanFixture.cpp PlanTest.cpp PlanJsonTest.cpp
+  PlanVerifyTest.cpp PlanTimelineTest.cpp LINK AccelPlan)
