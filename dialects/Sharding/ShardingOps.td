@@ -153,7 +153,9 @@ def Sharding_ReturnOp : Sharding_Op<"return", [
   let summary = "ends a graph with the loss";
   let arguments = (ins Variadic<AnyRankedTensor>:$operands);
   let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{
+    build($_builder, $_state, ::mlir::ValueRange());
+  }]>];
 }
 
 def Sharding_CallOp : Sharding_Op<"call", [
