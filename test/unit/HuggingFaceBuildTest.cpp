@@ -1,0 +1,220 @@
+//===- HuggingFaceBuildTest.cpp -------------------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Layout.h"
+#include "dialects/Sharding/Sharding.h"
+#include "frontends/HuggingFace/BuildLlama.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+
+#include <chrono>
+#include <gtest/gtest.h>
+#include <map>
+
+using namespace accel;
+using namespace accel::huggingface;
+using namespace mlir;
+
+namespace {
+
+LlamaConfig configOf(const std::string &changes) {
+  accel::DiagnosticEngine engine;
+  auto config = parseLlamaConfig(
+      R"({"vocab_size": 100, "hidden_size": 48, "intermediate_size": 80,
+          "num_hidden_layers": 3, "num_attention_heads": 6,
+          "num_key_value_heads": 2, "head_dim": 10, )" +
+          changes + "}",
+      "config.json", engine);
+  if (!config)
+    ADD_FAILURE() << renderText(engine);
+  return config.value_or(LlamaConfig());
+}
+
+const char *const variants[] = {
+    R"("model_type": "llama")",
+    R"("model_type": "llama", "attention_bias": true, "mlp_bias": true)",
+    R"("model_type": "llama", "tie_word_embeddings": true, "pad_token_id": 3)",
+    R"("model_type": "llama", "rope_scaling": {"rope_type": "llama3",
+       "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4})",
+    R"("model_type": "mistral", "sliding_window": null, "rope_scaling":
+       {"rope_type": "linear", "factor": 2})",
+    R"("model_type": "qwen2")",
+    R"("model_type": "qwen3", "attention_bias": true)",
+};
+
+class HuggingFaceBuild : public testing::TestWithParam<const char *> {
+protected:
+  OwningOpRef<ModuleOp> build(const LlamaConfig &config, int64_t batch = 2,
+                              int64_t sequence = 5) {
+    BuildOptions options;
+    options.microBatch = batch;
+    options.sequenceLength = sequence;
+    auto module = buildModel(context, config, options, diagnostics);
+    return failed(module) ? OwningOpRef<ModuleOp>() : std::move(*module);
+  }
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  accel::DiagnosticEngine diagnostics;
+};
+
+std::string printed(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, OpPrintingFlags().enableDebugInfo());
+  return text;
+}
+
+TEST_P(HuggingFaceBuild, VerifiesAndRoundTrips) {
+  auto module = build(configOf(GetParam()));
+  ASSERT_TRUE(module);
+  ASSERT_TRUE(succeeded(verify(*module)));
+  std::string text = printed(*module);
+  auto again = parseSourceString<ModuleOp>(text, &context);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(printed(*again), text);
+}
+
+/// Every parameter is bound by a call, in its shape, and none is made up.
+TEST_P(HuggingFaceBuild, BindsEachParameter) {
+  LlamaConfig config = configOf(GetParam());
+  auto module = build(config);
+  ASSERT_TRUE(module);
+  ModelInfo model = describeModel(config);
+  std::map<std::string, Type> types;
+  std::vector<std::string> order;
+  for (auto param : module->getOps<sharding::ParamOp>()) {
+    types[param.getFqn().str()] = param.getType();
+    order.push_back(param.getFqn().str());
+  }
+  ASSERT_EQ(order.size(), model.parameters.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    EXPECT_EQ(order[i], model.parameters[i].fqn);
+  std::map<std::string, int> uses;
+  SymbolTable symbols(*module);
+  module->walk([&](sharding::CallOp call) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    ASSERT_TRUE(callee);
+    for (BlockArgument argument : callee.getArguments())
+      if (auto name = callee.getArgAttrOfType<StringAttr>(
+              argument.getArgNumber(), sharding::paramArgAttr)) {
+        std::string fqn = call.bindParam(name.getValue());
+        ASSERT_TRUE(types.count(fqn)) << fqn;
+        EXPECT_EQ(types[fqn], argument.getType()) << fqn;
+        ++uses[fqn];
+      }
+  });
+  for (const std::string &fqn : order)
+    EXPECT_EQ(
+        uses[fqn],
+        config.tieWordEmbeddings && fqn == "model.embed_tokens.weight" ? 2 : 1)
+        << fqn;
+}
+
+TEST_P(HuggingFaceBuild, SharesOneLayerFunction) {
+  auto module = build(configOf(GetParam()));
+  ASSERT_TRUE(module);
+  EXPECT_EQ(llvm::range_size(module->getOps<func::FuncOp>()), 4);
+  std::map<std::string, int> calls;
+  module->walk([&](sharding::CallOp call) { ++calls[call.getCallee().str()]; });
+  EXPECT_EQ(calls.size(), 4u);
+  int most = 0;
+  for (auto &[name, count] : calls)
+    most = std::max(most, count);
+  EXPECT_EQ(most, 3);
+}
+
+/// Each operator names the module that it comes from.
+TEST_P(HuggingFaceBuild, LocatesEachOperator) {
+  LlamaConfig config = configOf(GetParam());
+  auto module = build(config);
+  ASSERT_TRUE(module);
+  std::set<std::string> known{""};
+  for (const ModuleInfo &info : describeModel(config).modules) {
+    std::string fqn = info.fqn;
+    if (size_t at = fqn.find(".0"); at != std::string::npos)
+      fqn.replace(at, 2, ".*");
+    known.insert(fqn);
+  }
+  module->walk([&](func::FuncOp function) {
+    function.walk([&](Operation *op) {
+      auto name = dyn_cast<NameLoc>(op->getLoc());
+      ASSERT_TRUE(name);
+      EXPECT_TRUE(known.count(name.getName().str())) << name.getName().str();
+    });
+  });
+}
+
+/// No view needs a copy: the strides of its operand allow it. The one that
+/// joins the heads relies on the layout that every attention kernel returns.
+TEST_P(HuggingFaceBuild, ViewsAreLegal) {
+  auto module = build(configOf(GetParam()));
+  ASSERT_TRUE(module);
+  aten::LayoutAnalysis layout;
+  int views = 0, joins = 0;
+  module->walk([&](aten::ViewOp view) {
+    ++views;
+    auto transposed = view.getSelf().getDefiningOp<aten::TransposeIntOp>();
+    if (transposed && transposed.getSelf()
+                          .getDefiningOp<aten::ScaledDotProductAttentionOp>()) {
+      ++joins;
+      return;
+    }
+    EXPECT_TRUE(layout.viewStrides(view.getSelf(), view.getSize()));
+  });
+  EXPECT_EQ(joins, 1);
+  EXPECT_GT(views, 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, HuggingFaceBuild,
+                         testing::ValuesIn(variants));
+
+TEST_F(HuggingFaceBuild, RefusesSizesThatCannotBeIndexed) {
+  LlamaConfig config = configOf(variants[0]);
+  for (auto [batch, sequence] : {std::pair<int64_t, int64_t>{0, 1},
+                                 {1, 0},
+                                 {-1, 4},
+                                 {1, INT64_MIN},
+                                 {INT64_MAX, 1},
+                                 {INT64_MAX, INT64_MAX},
+                                 {int64_t(1) << 32, 1 << 30}}) {
+    size_t before = diagnostics.errors();
+    EXPECT_FALSE(build(config, batch, sequence));
+    EXPECT_EQ(diagnostics.errors(), before + 1);
+  }
+}
+
+TEST_F(HuggingFaceBuild, OneTokenAndOneHead) {
+  LlamaConfig config = configOf(variants[0]);
+  config.heads = config.keyValueHeads = 1;
+  config.headDim = 2;
+  auto module = build(config, 1, 1);
+  ASSERT_TRUE(module);
+  EXPECT_TRUE(succeeded(verify(*module)));
+}
+
+/// Llama 3.1 405B is imported within 0.1 s.
+TEST_F(HuggingFaceBuild, LargestModelIsFast) {
+  LlamaConfig config = configOf(variants[3]);
+  config.layers = 126;
+  config.hiddenSize = 16384;
+  config.intermediateSize = 53248;
+  config.heads = config.headDim = 128;
+  config.keyValueHeads = 8;
+  config.vocabSize = 128256;
+  double best = 1e9;
+  for (int i = 0; i < 5; ++i) {
+    auto start = std::chrono::steady_clock::now();
+    auto module = build(config, 1, 8192);
+    ASSERT_TRUE(module);
+    std::chrono::duration<double> seconds =
+        std::chrono::steady_clock::now() - start;
+    best = std::min(best, seconds.count());
+  }
+  EXPECT_LT(best, 0.1);
+  RecordProperty("milliseconds", std::to_string(best * 1e3));
+}
+
+} // namespace

@@ -1,0 +1,296 @@
+//===- HuggingFaceConfigTest.cpp ------------------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/JsonDocument.h"
+#include "frontends/HuggingFace/LlamaConfig.h"
+
+#include <gtest/gtest.h>
+
+using namespace accel;
+using namespace accel::huggingface;
+using nlohmann::json;
+
+namespace {
+
+json llama() {
+  return {{"model_type", "llama"},   {"vocab_size", 100},
+          {"hidden_size", 48},       {"intermediate_size", 80},
+          {"num_hidden_layers", 2},  {"num_attention_heads", 6},
+          {"num_key_value_heads", 2}};
+}
+
+json with(const json &changes, json base = llama()) {
+  base.update(changes);
+  return base;
+}
+
+struct Read {
+  std::optional<LlamaConfig> config;
+  std::vector<Diagnostic> diagnostics;
+  Outcome outcome;
+};
+Read readText(const std::string &text) {
+  DiagnosticEngine engine;
+  Read read;
+  read.config = parseLlamaConfig(text, "config.json", engine);
+  read.diagnostics = engine.all();
+  read.outcome = engine.outcome();
+  return read;
+}
+Read read(const json &value) { return readText(value.dump(1)); }
+
+/// Exactly one error, with this key and with `part` in its message.
+void expectError(const json &value, const std::string &key,
+                 const std::string &part, Outcome outcome = Outcome::Invalid) {
+  SCOPED_TRACE(value.dump());
+  Read got = read(value);
+  EXPECT_FALSE(got.config);
+  EXPECT_EQ(got.outcome, outcome);
+  ASSERT_EQ(got.diagnostics.size(), 1u);
+  EXPECT_EQ(got.diagnostics[0].key, key);
+  EXPECT_NE(got.diagnostics[0].message.find(part), std::string::npos)
+      << got.diagnostics[0].message;
+  EXPECT_EQ(got.diagnostics[0].file, "config.json");
+  EXPECT_GE(got.diagnostics[0].line, 1);
+}
+void expectUnsupported(const json &value, const std::string &key,
+                       const std::string &part) {
+  expectError(value, key, part, Outcome::NotSupported);
+}
+
+TEST(HuggingFaceConfig, ReadsBothSpellings) {
+  json scaling = {{"rope_type", "llama3"},
+                  {"factor", 8.0},
+                  {"low_freq_factor", 1.0},
+                  {"high_freq_factor", 4.0},
+                  {"original_max_position_embeddings", 8192}};
+  json nested = scaling;
+  nested["rope_theta"] = 500000.0;
+  for (const json &value :
+       {with({{"rope_scaling", scaling},
+              {"rope_theta", 500000.0},
+              {"torch_dtype", "bfloat16"}}),
+        with({{"rope_parameters", nested}, {"dtype", "bfloat16"}})}) {
+    Read got = read(value);
+    ASSERT_TRUE(got.config);
+    EXPECT_TRUE(got.diagnostics.empty());
+    EXPECT_EQ(got.config->rope.kind, Rope::Kind::Llama3);
+    EXPECT_EQ(got.config->rope.theta, 500000.0);
+    EXPECT_EQ(got.config->rope.factor, 8.0);
+    EXPECT_EQ(got.config->rope.originalMaxPositions, 8192);
+    EXPECT_EQ(got.config->dtype, plan::DType::BF16);
+  }
+}
+
+TEST(HuggingFaceConfig, OlderSpellingsOfRope) {
+  Read got = read(with({{"rope_scaling", {{"type", "linear"}, {"factor", 2}}},
+                        {"rope_parameters", {{"rope_type", "yarn"}}}}));
+  ASSERT_TRUE(got.config) << "rope_scaling goes before rope_parameters";
+  EXPECT_EQ(got.config->rope.kind, Rope::Kind::Linear);
+  EXPECT_EQ(got.config->rope.factor, 2.0);
+  EXPECT_EQ(got.config->rope.theta, 10000.0);
+  got = read(with({{"rope_scaling", nullptr}, {"rope_theta", 5}}));
+  ASSERT_TRUE(got.config);
+  EXPECT_EQ(got.config->rope.kind, Rope::Kind::Default);
+  EXPECT_EQ(got.config->rope.theta, 5.0);
+  got = read(with({{"max_position_embeddings", 77},
+                   {"rope_scaling",
+                    {{"rope_type", "llama3"},
+                     {"factor", 8},
+                     {"low_freq_factor", 1},
+                     {"high_freq_factor", 4}}}}));
+  ASSERT_TRUE(got.config);
+  EXPECT_EQ(got.config->rope.originalMaxPositions, 77);
+}
+
+TEST(HuggingFaceConfig, DtypeGoesBeforeTorchDtype) {
+  Read got = read(with({{"dtype", "float16"}, {"torch_dtype", "bfloat16"}}));
+  EXPECT_EQ(got.config->dtype, plan::DType::F16);
+  got = read(with({{"dtype", nullptr}, {"torch_dtype", "bfloat16"}}));
+  EXPECT_EQ(got.config->dtype, plan::DType::BF16);
+  EXPECT_FALSE(read(llama()).config->dtype);
+}
+
+TEST(HuggingFaceConfig, PointsAtTheValue) {
+  Read got = readText("{\n  \"model_type\": \"llama\",\n"
+                      "  \"rope_scaling\": {\n    \"rope_type\": \"linear\",\n"
+                      "    \"factor\": -2}\n}\n");
+  ASSERT_EQ(got.diagnostics.size(), 1u);
+  EXPECT_EQ(got.diagnostics[0].key, "rope_scaling.factor");
+  EXPECT_EQ(got.diagnostics[0].line, 5);
+  EXPECT_EQ(got.diagnostics[0].column, 15);
+}
+
+TEST(HuggingFaceConfig, SyntaxErrorsHaveAPosition) {
+  for (auto [text, line, column] : {std::tuple("{\n  \"a\": 1,\n}", 3, 1),
+                                    {"{\"hidden_size\": NaN}", 1, 17},
+                                    {"", 1, 1},
+                                    {"{\"a\": 1e999}", 1, 7},
+                                    {"{\"\u00e9\": x}", 1, 7},
+                                    {"[1, 2", 1, 6}}) {
+    SCOPED_TRACE(text);
+    Read got = readText(text);
+    EXPECT_FALSE(got.config);
+    ASSERT_EQ(got.diagnostics.size(), 1u);
+    EXPECT_EQ(got.diagnostics[0].line, line);
+    EXPECT_NEAR(got.diagnostics[0].column, column, 1);
+    EXPECT_EQ(got.outcome, Outcome::Invalid);
+  }
+}
+
+TEST(HuggingFaceConfig, RefusesWrongSizes) {
+  for (const char *key :
+       {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
+        "num_attention_heads", "num_key_value_heads", "head_dim",
+        "max_position_embeddings"})
+    for (const json &value :
+         {json(0), json(-1), json(2.5), json("48"), json(true), json::array(),
+          json(UINT64_MAX), json(INT64_MAX), json(1e300), json(INT64_MIN)})
+      expectError(with({{key, value}}), key, "must be an integer from 1 to");
+  for (const char *key : {"hidden_size", "vocab_size", "num_hidden_layers"})
+    expectError(with({{key, nullptr}}), key, "not null");
+  EXPECT_TRUE(read(with({{"num_key_value_heads", nullptr}})).config);
+  EXPECT_TRUE(read(with({{"head_dim", nullptr}})).config);
+}
+
+TEST(HuggingFaceConfig, RefusesWhatDoesNotFitTogether) {
+  expectError(with({{"hidden_size", 50}}), "hidden_size", "not a multiple");
+  expectError(with({{"num_key_value_heads", 4}}), "num_attention_heads",
+              "not a multiple");
+  expectError(with({{"num_key_value_heads", 12}}), "num_attention_heads",
+              "not a multiple");
+  expectError(with({{"head_dim", 7}}), "head_dim", "even");
+  expectError(with({{"pad_token_id", 100}}), "pad_token_id", "outside");
+  expectError(with({{"pad_token_id", -101}}), "pad_token_id", "outside");
+  expectError(with({{"hidden_size", 1 << 24},
+                    {"intermediate_size", 1 << 24},
+                    {"num_attention_heads", 1},
+                    {"num_key_value_heads", 1},
+                    {"num_hidden_layers", 16384}}),
+              "", "1e15 parameters");
+  EXPECT_EQ(read(with({{"pad_token_id", -1}})).config->paddingIndex, 99);
+}
+
+TEST(HuggingFaceConfig, RefusesWrongTypes) {
+  expectError(json::array(), "", "expected a JSON object");
+  expectError(with({{"model_type", 3}}), "model_type", "must be a string");
+  expectError(with({{"model_type", nullptr}}), "model_type", "missing");
+  expectError(with({{"tie_word_embeddings", 1}}), "tie_word_embeddings",
+              "true or false");
+  expectError(with({{"rms_norm_eps", "1e-5"}}), "rms_norm_eps", "a number");
+  expectError(with({{"rms_norm_eps", -1}}), "rms_norm_eps", "negative");
+  expectError(with({{"initializer_range", 2}}), "initializer_range",
+              "between 0 and 1");
+  expectError(with({{"rope_theta", 0}}), "rope_theta", "positive");
+  expectError(with({{"rope_scaling", "linear"}}), "rope_scaling",
+              "must be an object");
+  expectError(with({{"rope_scaling", {{"type", "linear"}}}}),
+              "rope_scaling.factor", "missing");
+  expectError(with({{"rope_scaling",
+                     {{"rope_type", "llama3"},
+                      {"factor", 8},
+                      {"low_freq_factor", 4},
+                      {"high_freq_factor", 4}}}}),
+              "rope_scaling.high_freq_factor", "greater");
+  expectError(with({{"architectures", "LlamaForCausalLM"}}), "architectures",
+              "list");
+  expectError(with({{"architectures", {"MistralForCausalLM"}}}),
+              "architectures.0", "contradicts");
+}
+
+TEST(HuggingFaceConfig, NamesWhatIsNotSupportedYet) {
+  expectUnsupported(with({{"model_type", "gpt2"}}), "model_type", "gpt2");
+  expectUnsupported(with({{"architectures", {"LlamaForTokenClassification"}}}),
+                    "architectures.0", "LlamaForTokenClassification");
+  expectUnsupported(with({{"hidden_act", "gelu"}}), "hidden_act", "gelu");
+  expectUnsupported(with({{"attention_dropout", 0.1}}), "attention_dropout",
+                    "dropout");
+  expectUnsupported(with({{"rope_scaling", {{"rope_type", "yarn"}}}}),
+                    "rope_scaling.rope_type", "yarn");
+  expectUnsupported(with({{"partial_rotary_factor", 0.5}}),
+                    "partial_rotary_factor", "partial");
+  expectUnsupported(with({{"dtype", "float64"}}), "dtype", "float64");
+  expectUnsupported(with({{"quantization_config", json::object()}}),
+                    "quantization_config", "quantization_config");
+  expectUnsupported(with({{"model_type", "mistral"}}), "sliding_window",
+                    "4096");
+  expectUnsupported(with({{"model_type", "mistral"}, {"sliding_window", 64}}),
+                    "sliding_window", "sliding window");
+  expectUnsupported(with({{"model_type", "qwen2"},
+                          {"use_sliding_window", true},
+                          {"max_window_layers", 1}}),
+                    "use_sliding_window", "sliding window");
+  expectUnsupported(
+      with({{"model_type", "qwen3"},
+            {"layer_types", {"full_attention", "sliding_attention"}}}),
+      "layer_types.1", "sliding window");
+  expectError(
+      with({{"model_type", "qwen3"}, {"layer_types", {"full_attention"}}}),
+      "layer_types", "1 entries for 2 layers");
+}
+
+TEST(HuggingFaceConfig, WarnsOfKeysWithoutEffect) {
+  Read got = read(with({{"model_type", "qwen2"}, {"attention_bias", true}}));
+  ASSERT_TRUE(got.config);
+  ASSERT_EQ(got.diagnostics.size(), 1u);
+  EXPECT_EQ(got.diagnostics[0].severity, Severity::Warning);
+  EXPECT_EQ(got.diagnostics[0].key, "attention_bias");
+  EXPECT_FALSE(got.config->outputBias);
+  EXPECT_TRUE(got.config->queryKeyValueBias);
+}
+
+TEST(HuggingFaceConfig, MissingFile) {
+  DiagnosticEngine engine;
+  EXPECT_FALSE(readLlamaConfig("no-such-folder/config.json", engine));
+  ASSERT_EQ(engine.all().size(), 1u);
+  EXPECT_EQ(engine.all()[0].file, "no-such-folder/config.json");
+}
+
+TEST(HuggingFaceConfig, DescribesTiedAndUntied) {
+  ModelInfo untied = describeModel(*read(llama()).config);
+  EXPECT_EQ(untied.parameters.size(), 2u * 9 + 3);
+  EXPECT_EQ(untied.parameters.back().fqn, "lm_head.weight");
+  ModelInfo tied =
+      describeModel(*read(with({{"tie_word_embeddings", true}})).config);
+  EXPECT_EQ(tied.parameters.size(), 2u * 9 + 2);
+  EXPECT_EQ(tied.parameters.front().aliases,
+            std::vector<std::string>{"lm_head.weight"});
+  EXPECT_EQ(untied.numel() - tied.numel(), 100 * 48);
+  EXPECT_EQ(untied.modules.size(), tied.modules.size());
+}
+
+TEST(HuggingFaceConfig, DeepNestingIsHarmless) {
+  std::string deep(200000, '[');
+  EXPECT_FALSE(readText(deep).config);
+  deep += std::string(200000, ']');
+  Read got = readText("{\"model_type\": \"llama\", \"x\": " + deep + "}");
+  EXPECT_TRUE(got.config);
+}
+
+/// Any cut and any changed byte ends in a configuration or in errors.
+TEST(HuggingFaceConfig, Mutations) {
+  std::string good =
+      with({{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}},
+            {"architectures", {"LlamaForCausalLM"}}})
+          .dump(1);
+  auto check = [](const std::string &text) {
+    Read got = readText(text);
+    bool errors = got.outcome != Outcome::Ok;
+    ASSERT_NE(got.config.has_value(), errors) << text;
+    if (got.config)
+      ASSERT_GT(describeModel(*got.config).numel(), 0) << text;
+  };
+  for (size_t i = 0; i < good.size(); ++i) {
+    check(good.substr(0, i));
+    for (char c : {'"', '{', '}', '[', ',', ':', '-', '0', '9', 'e', '\\',
+                   '\xff', '\0', 'n'}) {
+      std::string text = good;
+      text[i] = c;
+      check(text);
+    }
+  }
+}
+
+} // namespace

@@ -1,0 +1,62 @@
+//===- HuggingFaceDump.cpp - Prints what config.json makes ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// hf-dump CONFIG: the modules and parameters of a model, one a line, for
+// test/parity/hf_names.py to compare with transformers. With --weights the
+// safetensors of the folder are checked too. The exit code is the outcome of
+// the diagnostics, which go to stderr.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/Safetensors.h"
+
+#include <cstdio>
+#include <cstring>
+
+using namespace accel;
+using namespace accel::huggingface;
+
+static const char *initName(const plan::Initializer &init) {
+  switch (init.kind) {
+  case plan::Initializer::Kind::Normal:
+    return "normal";
+  case plan::Initializer::Kind::Ones:
+    return "ones";
+  case plan::Initializer::Kind::Zeros:
+    return "zeros";
+  }
+  return "";
+}
+
+int main(int argc, char **argv) {
+  bool weights = argc == 3 && std::strcmp(argv[2], "--weights") == 0;
+  if (argc != 2 && !weights) {
+    std::fprintf(stderr, "usage: hf-dump CONFIG [--weights]\n");
+    return 64;
+  }
+  DiagnosticEngine diagnostics;
+  auto config = readLlamaConfig(argv[1], diagnostics);
+  if (config) {
+    ModelInfo model = describeModel(*config);
+    for (const ModuleInfo &module : model.modules)
+      std::printf("module\t%s\t%s\n", module.fqn.c_str(),
+                  module.className.c_str());
+    for (const ParameterInfo &parameter : model.parameters) {
+      std::printf("param\t%s\t", parameter.fqn.c_str());
+      for (size_t i = 0; i < parameter.shape.size(); ++i)
+        std::printf("%s%lld", i ? "," : "", (long long)parameter.shape[i]);
+      std::printf("\t%s\t%.17g\t", initName(parameter.init),
+                  parameter.init.stddev);
+      for (const std::string &alias : parameter.aliases)
+        std::printf("%s ", alias.c_str());
+      std::printf("\n");
+    }
+    if (weights)
+      if (auto found = readWeights(argv[1], diagnostics))
+        checkWeights(*found, model, argv[1], diagnostics);
+  }
+  std::fputs(renderText(diagnostics).c_str(), stderr);
+  return int(diagnostics.outcome());
+}
