@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/JsonDocument.h"
 
-#include "frontends/Diagnostics/Diagnostics.h"
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -206,47 +205,49 @@ TextPosition JsonDocument::position(const std::string &key) const {
   }
 }
 
+void accel::huggingface::reportFile(const std::string &path, int code,
+                                    DiagnosticEngine &diagnostics) {
+  if (code == ENOENT)
+    diagnostics.error("file-not-found", path, "no such file");
+  else
+    diagnostics.error("file-unreadable", path,
+                      std::string("cannot read this file: ") +
+                          (code == EINVAL ? "it is not a regular file"
+                                          : std::strerror(code)));
+}
+
 bool accel::huggingface::readFile(const std::string &path, uint64_t limit,
-                                  std::string &text, std::string &error) {
-  auto fail = [&](int code) {
-    error = code == ENOENT   ? "no such file"
-            : code == EISDIR ? "is a directory"
-                             : std::strerror(code);
-    return false;
-  };
+                                  std::string &text,
+                                  DiagnosticEngine &diagnostics) {
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0)
-    return fail(errno);
-  struct stat status;
-  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
-    int code = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
-    ::close(file);
-    if (code == EISDIR)
-      return fail(code);
-    error = "is not a regular file";
-    return false;
-  }
-  if (uint64_t(status.st_size) > limit) {
-    ::close(file);
-    error = "is larger than " + std::to_string(limit >> 20) + " MiB";
-    return false;
-  }
-  text.resize(size_t(status.st_size));
-  size_t done = 0;
-  while (done < text.size()) {
-    ssize_t n = ::read(file, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR)
-      continue;
-    if (n < 0) {
-      int code = errno;
-      ::close(file);
-      return fail(code);
+  int code = file < 0 ? errno : 0;
+  struct stat status = {};
+  if (!code && ::fstat(file, &status) != 0)
+    code = errno;
+  if (!code && !S_ISREG(status.st_mode))
+    code = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
+  bool tooLarge = !code && uint64_t(status.st_size) > limit;
+  if (!code && !tooLarge) {
+    text.resize(size_t(status.st_size));
+    size_t done = 0;
+    while (done < text.size() && !code) {
+      ssize_t n = ::read(file, text.data() + done, text.size() - done);
+      if (n > 0)
+        done += size_t(n);
+      else if (n == 0)
+        break; // it became shorter; the reader of the text will notice
+      else if (errno != EINTR)
+        code = errno;
     }
-    if (n == 0)
-      break;
-    done += size_t(n);
+    text.resize(done);
   }
-  ::close(file);
-  text.resize(done);
-  return true;
+  if (file >= 0)
+    ::close(file);
+  if (code)
+    reportFile(path, code, diagnostics);
+  else if (tooLarge)
+    diagnostics.error("file-unreadable", path,
+                      "cannot read this file: it is larger than " +
+                          std::to_string(limit / 1000000) + " MB");
+  return !code && !tooLarge;
 }

@@ -12,6 +12,7 @@
 #ifndef ACCEL_FRONTENDS_HUGGINGFACE_JSONDOCUMENT_H
 #define ACCEL_FRONTENDS_HUGGINGFACE_JSONDOCUMENT_H
 
+#include "frontends/Diagnostics/Diagnostics.h"
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -51,10 +52,13 @@ private:
   std::unordered_map<std::string, TextPosition> positions;
 };
 
-/// Reads a whole file of at most `limit` bytes. On failure `error` is a phrase
-/// such as "no such file" (without the path).
+/// Reads a whole file of at most `limit` bytes, or reports why not.
 bool readFile(const std::string &path, uint64_t limit, std::string &text,
-              std::string &error);
+              DiagnosticEngine &diagnostics);
+
+/// Reports that `path` cannot be opened or read; `code` is an errno value.
+void reportFile(const std::string &path, int code,
+                DiagnosticEngine &diagnostics);
 
 } // namespace accel::huggingface
 

@@ -36,7 +36,7 @@ constexpr double maxParameters = 1e15;
 constexpr int64_t maxVocab = int64_t(1) << 28;
 constexpr int64_t maxLayers = 16384;
 constexpr int64_t maxPositionsLimit = int64_t(1) << 40;
-constexpr uint64_t maxConfigBytes = 16 << 20;
+constexpr uint64_t maxConfigBytes = 16'000'000;
 
 class LlamaReader {
 public:
@@ -410,12 +410,10 @@ std::optional<LlamaConfig>
 accel::huggingface::readLlamaConfig(const std::string &path,
                                     DiagnosticEngine &diagnostics) {
   std::error_code ignored;
-  std::string file = path, text, error;
+  std::string file = path, text;
   if (std::filesystem::is_directory(path, ignored))
     file = (std::filesystem::path(path) / "config.json").string();
-  if (!readFile(file, maxConfigBytes, text, error)) {
-    diagnostics.error("unreadable-file", file, error);
+  if (!readFile(file, maxConfigBytes, text, diagnostics))
     return std::nullopt;
-  }
   return parseLlamaConfig(text, file, diagnostics);
 }

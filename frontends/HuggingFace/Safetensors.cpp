@@ -254,11 +254,11 @@ accel::huggingface::readSafetensorsHeader(const std::string &path,
   OpenFile file(path);
   struct stat status;
   if (file.descriptor < 0 || ::fstat(file.descriptor, &status) != 0) {
-    diagnostics.error("unreadable-file", path, std::strerror(errno));
+    reportFile(path, errno, diagnostics);
     return std::nullopt;
   }
   if (!S_ISREG(status.st_mode)) {
-    diagnostics.error("unreadable-file", path, "is not a regular file");
+    reportFile(path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL, diagnostics);
     return std::nullopt;
   }
   uint64_t size = uint64_t(status.st_size), length;

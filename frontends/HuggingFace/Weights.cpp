@@ -61,11 +61,9 @@ bool addFile(SafetensorsFile file, Weights &weights,
 /// Reads the index and each file that it names, in the order of their names.
 bool readIndexed(const fs::path &folder, Weights &weights,
                  DiagnosticEngine &diagnostics) {
-  std::string path = (folder / indexName).string(), text, error;
-  if (!readFile(path, maxIndexBytes, text, error)) {
-    diagnostics.error("unreadable-file", path, error);
+  std::string path = (folder / indexName).string(), text;
+  if (!readFile(path, maxIndexBytes, text, diagnostics))
     return false;
-  }
   ConfigReader json(text, path, diagnostics);
   if (json.failed())
     return false;

@@ -254,7 +254,7 @@ TEST_F(WeightsFolder, IndexThatLies) {
 
 TEST_F(WeightsFolder, IndexWithAMissingFile) {
   writeIndex({{"a", "gone.safetensors"}});
-  expectProblem("No such file");
+  expectProblem("no such file");
   EXPECT_NE(engine.all()[0].file.find("gone.safetensors"), std::string::npos);
 }
 
