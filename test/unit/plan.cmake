@@ -1,2 +1,8 @@
-accel_unit_test(PlanTest PlanFixture.cpp PlanTest.cpp PlanJsonTest.cpp
-  PlanVerifyTest.cpp PlanTimelineTest.cpp LINK AccelPlan)
+set(_here ${CMAKE_CURRENT_LIST_DIR})
+accel_unit_test(plan-test ${_here}/PlanFixture.cpp ${_here}/PlanTest.cpp
+  ${_here}/PlanJsonTest.cpp ${_here}/PlanVerifyTest.cpp
+  ${_here}/PlanTimelineTest.cpp LINK AccelPlan)
+# Read by test/Plan/schema.test.
+add_executable(plan-dump ${_here}/PlanFixture.cpp ${_here}/PlanDump.cpp)
+target_link_libraries(plan-dump PRIVATE AccelPlan)
+add_dependencies(unit-tests plan-dump)
