@@ -208,7 +208,9 @@ void AccelerateReader::readProcesses() {
   if (type == DistributedType::No)
     total = 1;
   std::string why;
-  if (type == DistributedType::No && *number > 1) {
+  if (hopeless) {
+    total = *number; // the type is unknown
+  } else if (type == DistributedType::No && *number > 1) {
     why = "distributed_type NO starts one process";
     report(Severity::Warning, "process-count", field,
            "num_processes is " + std::to_string(*number) +

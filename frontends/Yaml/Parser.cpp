@@ -45,7 +45,7 @@ class Reader {
 public:
   Reader(const std::string &file, std::string_view input,
          DiagnosticEngine &engine, const Limits &limits)
-      : builder(file, engine, limits) {
+      : builder(file, engine, limits), input(input) {
     if (!yaml_parser_initialize(&parser))
       std::abort(); // out of memory
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
@@ -60,13 +60,15 @@ public:
     if (!next() || !next()) // stream start
       return nullptr;
     if (event.raw.type == YAML_DOCUMENT_START_EVENT) {
-      if (!next() || !(root = node(0)) || !next() || !next())
+      if (!next() || !(root = node(0)) || !notSpecial(root) || !next() ||
+          !next())
         return nullptr;
       if (event.raw.type != YAML_STREAM_END_EVENT)
         builder.error("yaml-syntax", event.begin(),
                       "a second document starts here",
                       "keep one document per file");
     }
+    checkTabs();
     return builder.finish(root);
   }
 
@@ -74,6 +76,9 @@ private:
   yaml_parser_t parser{};
   Event event;
   Builder builder;
+  std::string_view input;
+  /// Where quoted and block scalars stand, in characters.
+  std::vector<std::pair<size_t, size_t>> opaque;
   /// Null while the anchored node is being read.
   std::unordered_map<std::string, const Node *> anchors;
 
@@ -93,6 +98,44 @@ private:
                  std::to_string(parser.context_mark.line + 1);
     builder.error("yaml-syntax", markOf(parser.problem_mark), message, hint);
     return false;
+  }
+
+  /// PyYAML refuses tabs everywhere but in quoted and block scalars and in
+  /// comments; libyaml lets some pass.
+  void checkTabs() {
+    if (builder.failed() || input.find('\t') == std::string_view::npos)
+      return;
+    auto span = opaque.begin();
+    Mark mark;
+    bool comment = false, afterBlank = true;
+    size_t index = 0;
+    for (size_t i = 0; i < input.size(); ++i) {
+      char c = input[i];
+      if ((static_cast<unsigned char>(c) & 0xc0) == 0x80)
+        continue; // a further byte of a character
+      while (span != opaque.end() && index >= span->second) {
+        ++span;
+        afterBlank = true; // a comment may follow at once
+      }
+      bool inside = span != opaque.end() && index >= span->first;
+      ++index;
+      if (c == '\n') {
+        ++mark.line;
+        mark.column = 1;
+        comment = false;
+        afterBlank = true;
+        continue;
+      }
+      if (!inside && !comment && c == '\t') {
+        builder.error("yaml-syntax", mark, "a tab here is not allowed in YAML",
+                      "use spaces, or quote the text");
+        return;
+      }
+      ++mark.column;
+      comment |= !inside && afterBlank && c == '#';
+      afterBlank = c == ' ' || c == '\r' || c == ',' || c == '[' || c == ']' ||
+                   c == '{' || c == '}';
+    }
   }
 
   /// Registers the event's anchor; returns its name.
@@ -143,6 +186,11 @@ private:
                                                              : nullptr;
   }
 
+  /// A lone `!` asks for the usual resolution.
+  static bool isTagged(const yaml_char_t *tag) {
+    return tag && std::strcmp(text(tag), "!");
+  }
+
   /// The part after "tag:yaml.org,2002:", or null (reported).
   const char *standardTag(const yaml_char_t *tag) {
     constexpr std::string_view prefix = "tag:yaml.org,2002:";
@@ -167,6 +215,8 @@ private:
     std::string anchor = declare(s.anchor);
     n->range.end = event.end();
     n->text.assign(text(s.value), s.length);
+    if (s.style != YAML_PLAIN_SCALAR_STYLE)
+      opaque.emplace_back(event.raw.start_mark.index, event.raw.end_mark.index);
     switch (s.style) {
     case YAML_SINGLE_QUOTED_SCALAR_STYLE:
       n->style = Style::SingleQuoted;
@@ -184,7 +234,7 @@ private:
       n->style = Style::Plain;
     }
     Tag tag = Tag::String;
-    if (s.tag) {
+    if (isTagged(s.tag)) {
       const char *name = standardTag(s.tag);
       if (!name)
         return nullptr;
@@ -205,7 +255,7 @@ private:
         tag = Tag::Timestamp;
       else if (t != "str")
         return wrongTag(t), nullptr;
-    } else if (s.plain_implicit) {
+    } else if (s.plain_implicit || s.tag) {
       tag = resolvePlain(n->text);
     }
     // What `<<` and `=` mean depends on where they stand: see mapping().
@@ -242,7 +292,7 @@ private:
     n->style = s.style == YAML_FLOW_SEQUENCE_STYLE ? Style::Flow : Style::Block;
     std::string anchor = declare(s.anchor);
     bool other = false;
-    if (s.tag) {
+    if (isTagged(s.tag)) {
       const char *name = standardTag(s.tag);
       if (!name)
         return nullptr;
@@ -296,7 +346,7 @@ private:
     n->style = m.style == YAML_FLOW_MAPPING_STYLE ? Style::Flow : Style::Block;
     std::string anchor = declare(m.anchor);
     bool other = false;
-    if (m.tag) {
+    if (isTagged(m.tag)) {
       const char *name = standardTag(m.tag);
       if (!name)
         return nullptr;
@@ -397,6 +447,9 @@ std::unique_ptr<Document> accel::yaml::readYaml(const std::string &file,
                                                 std::string_view text,
                                                 DiagnosticEngine &engine,
                                                 const Limits &limits) {
+  // libyaml counts a byte order mark as indentation; PyYAML does not.
+  if (text.starts_with("\xef\xbb\xbf"))
+    text.remove_prefix(3);
   return Reader(file, text, engine, limits).read();
 }
 

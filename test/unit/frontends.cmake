@@ -1,0 +1,6 @@
+if(TARGET AccelJob)
+  accel_unit_test(DiagnosticsTest DiagnosticsTest.cpp LINK AccelDiagnostics)
+  accel_unit_test(YamlTest YamlTest.cpp LINK AccelYaml)
+  accel_unit_test(AccelerateTest AccelerateTest.cpp LINK AccelAccelerate)
+  accel_unit_test(JobTest JobTest.cpp LINK AccelJob)
+endif()
