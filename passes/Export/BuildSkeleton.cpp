@@ -58,6 +58,7 @@ public:
     for (auto unit : module.getOps<sharding::UnitOp>())
       if (failed(addUnit(unit)))
         return failure();
+    addCallDecisions();
     for (const plan::Parameter &p : plan.parameters)
       if (p.unit < 0)
         return module.emitError()
@@ -202,6 +203,19 @@ private:
                      ? "freed after the forward"
                      : "kept until its last use in the backward",
                  op.getReshardAttr().getBecause()));
+  }
+
+  /// Segments that are checkpointed otherwise than the job.
+  void addCallDecisions() {
+    auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    if (!graph)
+      return;
+    for (auto call : graph.getBody().getOps<sharding::CallOp>())
+      if (auto checkpoint = call.getCheckpointAttr())
+        plan.decisions.push_back(
+            decision("checkpoint", call.getPath(),
+                     stringifyCheckpointMode(checkpoint.getMode()).str(),
+                     checkpoint.getBecause()));
   }
 
   mlir::ModuleOp module;

@@ -36,8 +36,11 @@ public:
     addInput("loss_seed", plan::DType::F32, {});
     countUses();
     saved.resize(graph.calls.size());
-    for (size_t i = 0; i < graph.calls.size(); ++i)
+    for (size_t i = 0; i < graph.calls.size(); ++i) {
       forward(i);
+      if (!error.empty())
+        return error;
+    }
     program.loss = valueOf[graph.loss];
     tangent.assign(graph.values.size(), -1);
     tangent[graph.loss] = program.inputs.back();
@@ -64,6 +67,8 @@ public:
       for (int v : call.inputs)
         step.inputs.push_back(valueOf[v]);
       addOutputs(step, call.outputs, 0);
+      if (!error.empty())
+        return error;
       program.steps.push_back(std::move(step));
       release(call.evalParams, /*always=*/true, call.path);
     }
@@ -188,6 +193,10 @@ private:
   /// a storage share it as values too.
   void addOutputs(Step &step, const std::vector<int> &graphValues, int numMore,
                   std::vector<int> *more = nullptr) {
+    if (step.function < 0) {
+      error = "a function of '" + step.where + "' could not be exported";
+      return;
+    }
     const plan::Function &f = plan.functions[step.function];
     for (size_t i = 0; i < f.outputs.size(); ++i) {
       const plan::Slot &slot = f.slots[f.outputs[i]];
@@ -237,12 +246,14 @@ private:
     gather(call.backwardParams, call.path);
     allocateGradients(call);
     Step step = makeCall(call.path);
-    std::vector<bool> modes;
+    std::vector<GradientSpec> modes;
     for (const plan::ParamRef &p : call.gradients) {
       bool accumulate =
           gradientSeen[p.parameter] || accumulatesFromBefore(p.unit);
       gradientSeen[p.parameter] = true;
-      modes.push_back(accumulate);
+      const plan::Unit &unit = plan.units[p.unit];
+      modes.push_back(
+          {accumulate, writesShard(p.unit) ? unit.storage : unit.reduce});
       step.gradients.push_back({p.unit, p.parameter, accumulate});
     }
     step.function = function(call.backwardFunction, modes);
@@ -276,9 +287,13 @@ private:
   }
 
   void addInputGradients(Step &step, const SegmentCall &call) {
+    if (step.function < 0) {
+      error = "a function of '" + step.where + "' could not be exported";
+      return;
+    }
     const plan::Function &f = plan.functions[step.function];
-    for (size_t i = 0; i < call.backwardResults.size(); ++i) {
-      int v = call.inputs[call.backwardResults[i].index];
+    for (size_t i = 0; i < call.inputGradients.size(); ++i) {
+      int v = call.inputs[call.inputGradients[i]];
       if (tangent[v] >= 0) {
         error = "'" + graph.values[v].name +
                 "' is read by several segments; their gradients cannot be "

@@ -33,11 +33,6 @@ struct BackwardOperand {
   enum class Kind { Input, Output, Saved, Tangent } kind = Kind::Saved;
   int index = 0; // of the segment's inputs, outputs or saved values
 };
-/// What a result of a backward function is.
-struct BackwardResult {
-  enum class Kind { InputGradient, ParamGradient } kind = Kind::InputGradient;
-  int index = 0; // of the segment's inputs, or of `gradients`
-};
 
 /// One call of a segment in the graph, bound to parameters.
 struct SegmentCall {
@@ -49,7 +44,7 @@ struct SegmentCall {
   int numSaved = 0;
   std::vector<plan::ParamRef> evalParams, forwardParams, backwardParams;
   std::vector<BackwardOperand> backwardOperands; // without parameters
-  std::vector<BackwardResult> backwardResults;   // without param gradients
+  std::vector<int> inputGradients; // inputs whose gradients it returns, in order
   std::vector<plan::ParamRef> gradients; // parameters that get a gradient
 };
 
@@ -73,10 +68,17 @@ struct BuildOptions {
   std::string reduceScatter = "direct"; // algorithm
 };
 
-/// Index in Plan::functions of a function whose i-th gradient is accumulated
-/// or written; `exportFunction` makes it when it is first asked for.
+/// How a call leaves one gradient: the destination's dtype, and whether it is
+/// added to.
+struct GradientSpec {
+  bool accumulate = false;
+  plan::DType dtype = plan::DType::F32;
+};
+
+/// Index in Plan::functions of a function with these gradients; it is exported
+/// when it is first asked for. -1 where that fails.
 using FunctionProvider = std::function<int(
-    const std::string &name, const std::vector<bool> &accumulate)>;
+    const std::string &name, const std::vector<GradientSpec> &gradients)>;
 
 /// Appends the programs of an optimizer step and, with `eval`, the forward-only
 /// one; fills Plan::step and Plan::eval. Returns an error sentence, or "".

@@ -1,0 +1,149 @@
+//===- Phases.cpp - The phases of a compilation ---------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Pipeline/Phases.h"
+
+#include "dialects/Aten/Aten.h"
+#include "dialects/Schedule/Schedule.h"
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Accumulate/Accumulate.h"
+#include "passes/Checkpoint/ActivationCheckpointing.h"
+#include "passes/Checkpoint/Checkpoint.h"
+#include "passes/Differentiate/Differentiate.h"
+#include "passes/Kernels/SelectKernels.h"
+#include "passes/Memory/AssignMemoryPass.h"
+#include "passes/Partition/Partition.h"
+#include "passes/Precision/ApplyPrecision.h"
+#include "passes/Precision/Precision.h"
+#include "passes/Prefetch/HoistGathersPass.h"
+#include "passes/Prefetch/Prefetch.h"
+#include "passes/Prefetch/SinkAwaitsPass.h"
+#include "passes/Reshard/Reshard.h"
+#include "passes/Schedule/LowerToSchedule.h"
+#include "passes/Update/Update.h"
+#include "passes/VerifySchedule/VerifySchedule.h"
+#include "passes/Wrap/Wrap.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+namespace accel {
+namespace {
+
+/// Decisions first, then what applies them to functions: the dtype of every
+/// tensor must be fixed before kernels are chosen, and the kernels before
+/// their derivatives are written down.
+void addShardedPasses(OpPassManager &pm) {
+  pm.addPass(createWrapPass());
+  pm.addPass(createPrecisionPass());
+  pm.addPass(createReshardPass());
+  pm.addPass(createAccumulatePass());
+  pm.addPass(createUpdatePass());
+  pm.addPass(createPrefetchPass());
+  pm.addPass(createActivationCheckpointingPass());
+  pm.addPass(createApplyPrecisionPass());
+  pm.addPass(createSelectKernelsPass());
+  pm.addPass(createDifferentiatePass());
+  pm.addPass(createCheckpointPass());
+}
+
+/// Starts move up and awaits down before memory is assigned, so that buffers
+/// are counted where they really live.
+void addScheduledPasses(OpPassManager &pm) {
+  pm.addPass(createPartitionPass());
+  pm.addPass(createLowerToSchedulePass());
+  pm.addPass(createHoistGathersPass());
+  pm.addPass(createSinkAwaitsPass());
+  pm.addPass(createAssignMemoryPass());
+  pm.addPass(createVerifySchedulePass());
+}
+
+} // namespace
+
+const std::vector<PhaseInfo> &phases() {
+  static const std::vector<PhaseInfo> table = {
+      {Phase::Model, "model",
+       "the model graph, its parameters, and what the configuration asks for"},
+      {Phase::Sharded, "sharded",
+       "units and every decision; segments with their backward"},
+      {Phase::Scheduled, "scheduled",
+       "forward and backward functions, and programs with explicit buffers"}};
+  return table;
+}
+
+const char *toString(Phase phase) {
+  return phases()[static_cast<size_t>(phase)].name;
+}
+
+std::vector<std::string> phaseNames() {
+  std::vector<std::string> names;
+  for (const PhaseInfo &info : phases())
+    names.push_back(info.name);
+  return names;
+}
+
+std::optional<Phase> parsePhase(StringRef name) {
+  for (const PhaseInfo &info : phases())
+    if (name == info.name)
+      return info.phase;
+  return std::nullopt;
+}
+
+void registerDialects(DialectRegistry &registry) {
+  registry.insert<func::FuncDialect, aten::AtenDialect,
+                  sharding::ShardingDialect, schedule::ScheduleDialect>();
+}
+
+void registerPasses() {
+  for (auto create :
+       {createWrapPass, createPrecisionPass, createReshardPass,
+        createAccumulatePass, createUpdatePass, createPrefetchPass,
+        createActivationCheckpointingPass, createLowerToSchedulePass,
+        createHoistGathersPass, createSinkAwaitsPass, createAssignMemoryPass})
+    mlir::registerPass(create);
+  registerApplyPrecisionPass();
+  registerSelectKernelsPass();
+  registerDifferentiatePass();
+  registerCheckpointPass();
+  registerPartitionPass();
+  registerVerifySchedulePass();
+  PassPipelineRegistration<>("to-sharded",
+                             "phase 'sharded': every decision is taken",
+                             addShardedPasses);
+  PassPipelineRegistration<>("to-scheduled",
+                             "phase 'scheduled': programs with explicit buffers",
+                             addScheduledPasses);
+}
+
+LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to) {
+  PassManager pm(module.getContext());
+  if (from < Phase::Sharded && to >= Phase::Sharded)
+    addShardedPasses(pm);
+  if (from < Phase::Scheduled && to >= Phase::Scheduled)
+    addScheduledPasses(pm);
+  return pm.run(module);
+}
+
+std::string missingForPhase(mlir::ModuleOp module, Phase phase) {
+  if (!sharding::findOnly<sharding::MeshOp>(module))
+    return "it has no sharding.mesh";
+  if (!sharding::findOnly<sharding::JobOp>(module))
+    return "it has no sharding.job";
+  if (!sharding::findOnly<sharding::GraphOp>(module))
+    return "it has no sharding.graph";
+  if (phase == Phase::Model)
+    return "";
+  if (!sharding::findOnly<sharding::UnitOp>(module))
+    return "it has no sharding.unit, so the wrap pass has not run";
+  if (phase == Phase::Sharded)
+    return "";
+  if (!sharding::findOnly<schedule::ProgramOp>(module))
+    return "it has no schedule.program, so lower-to-schedule has not run";
+  return "";
+}
+
+} // namespace accel

@@ -1,0 +1,51 @@
+//===- Phases.h - The phases of a compilation -------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// One table drives --compile-to, --compile-from, --dump-phases, the file names
+// of dumps and the help text.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_PIPELINE_PHASES_H
+#define ACCEL_PASSES_PIPELINE_PHASES_H
+
+#include <string>
+#include <vector>
+
+#include "llvm/ADT/StringRef.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
+
+namespace accel {
+
+enum class Phase { Model, Sharded, Scheduled };
+
+struct PhaseInfo {
+  Phase phase;
+  const char *name;
+  const char *description;
+};
+const std::vector<PhaseInfo> &phases();
+const char *toString(Phase phase);
+std::vector<std::string> phaseNames();
+/// The phase of that name, or nothing.
+std::optional<Phase> parsePhase(llvm::StringRef name);
+
+/// The dialects that a module of any phase uses.
+void registerDialects(mlir::DialectRegistry &registry);
+/// Every pass of the project, for `accel-opt opt`.
+void registerPasses();
+
+/// Runs the passes from the end of phase `from` to the end of phase `to`.
+/// Problems go to the context's diagnostic handler.
+mlir::LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to);
+
+/// What makes a module one of that phase, checked before a phase is entered
+/// with --compile-from: an empty string, or what is missing.
+std::string missingForPhase(mlir::ModuleOp module, Phase phase);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_PIPELINE_PHASES_H

@@ -1,0 +1,178 @@
+//===- ExtractGraph.cpp - Segment calls from the IR -----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Schedule/ExtractGraph.h"
+
+#include "dialects/Aten/Aten.h"
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Export/BuildSkeleton.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace accel::schedule {
+namespace {
+
+aten::BindingAttr argBinding(func::FuncOp function, unsigned i) {
+  return function.getArgAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
+}
+aten::BindingAttr resultBinding(func::FuncOp function, unsigned i) {
+  return function.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
+}
+
+class Extractor {
+public:
+  Extractor(mlir::ModuleOp module, const plan::Plan &plan, Graph &graph)
+      : module(module), plan(plan), graph(graph), symbols(module) {
+    for (auto [i, p] : llvm::enumerate(plan.parameters)) {
+      parameters[p.fqn] = static_cast<int>(i);
+      for (const std::string &alias : p.aliases)
+        parameters[alias] = static_cast<int>(i);
+    }
+  }
+
+  LogicalResult run() {
+    auto op = sharding::findOnly<sharding::GraphOp>(module);
+    if (!op)
+      return module.emitError("lower-to-schedule needs a sharding.graph");
+    for (auto [arg, name] :
+         llvm::zip(op.getBody().getArguments(),
+                   op.getArgNames().getAsRange<StringAttr>())) {
+      graph.inputs.push_back(addValue(arg, name.str()));
+    }
+    for (auto call : op.getBody().getOps<sharding::CallOp>())
+      if (failed(addCall(call)))
+        return failure();
+    graph.loss = values.lookup(
+        op.getBody().front().getTerminator()->getOperand(0));
+    return success();
+  }
+
+private:
+  int addValue(Value value, std::string name) {
+    auto type = cast<RankedTensorType>(value.getType());
+    GraphValue v;
+    v.name = std::move(name);
+    v.dtype = toDType(type.getElementType()).value_or(plan::DType::F32);
+    v.shape = type.getShape().vec();
+    int index = static_cast<int>(graph.values.size());
+    graph.values.push_back(std::move(v));
+    values[value] = index;
+    return index;
+  }
+
+  LogicalResult addCall(sharding::CallOp op) {
+    SegmentCall call;
+    call.path = op.getPath().str();
+    for (Value operand : op.getOperands())
+      call.inputs.push_back(values.lookup(operand));
+    for (auto [i, result] : llvm::enumerate(op.getResults()))
+      call.outputs.push_back(addValue(
+          result, (call.path.empty() ? op.getCallee().str() : call.path) +
+                      (op.getNumResults() > 1 ? ":" + std::to_string(i) : "")));
+    auto eval = symbols.lookup<func::FuncOp>(op.getCallee());
+    auto forward =
+        symbols.lookup<func::FuncOp>((op.getCallee() + ".forward").str());
+    auto backward =
+        symbols.lookup<func::FuncOp>((op.getCallee() + ".backward").str());
+    call.evalFunction = op.getCallee().str();
+    SmallVector<StringRef> names;
+    for (unsigned i = 0; i < eval.getNumArguments(); ++i)
+      if (auto name = eval.getArgAttrOfType<StringAttr>(
+              i, sharding::paramArgAttr))
+        names.push_back(name.getValue());
+    bound.clear();
+    for (StringRef name : names) {
+      std::string fqn = op.bindParam(name);
+      auto it = parameters.find(fqn);
+      if (it == parameters.end())
+        return op.emitOpError() << "reads '" << fqn
+                                << "', which is no parameter of the model";
+      bound.push_back({plan.parameters[it->second].unit, it->second});
+    }
+    call.evalParams = bound;
+    if (!forward) {
+      // Nothing of it is trained: the same function serves both.
+      call.forwardFunction = call.evalFunction;
+      call.forwardParams = bound;
+      graph.calls.push_back(std::move(call));
+      return success();
+    }
+    call.forwardFunction = forward.getName().str();
+    for (unsigned i = 0; i < forward.getNumArguments(); ++i)
+      if (auto b = argBinding(forward, i);
+          b && b.getKind() == aten::BindingKind::Param)
+        call.forwardParams.push_back(bound[b.getIndex()]);
+    call.numSaved =
+        static_cast<int>(forward.getNumResults() - op.getNumResults());
+    if (backward && failed(addBackward(op, backward, call)))
+      return failure();
+    graph.calls.push_back(std::move(call));
+    return success();
+  }
+
+  LogicalResult addBackward(sharding::CallOp op, func::FuncOp backward,
+                            SegmentCall &call) {
+    call.backwardFunction = backward.getName().str();
+    for (unsigned i = 0; i < backward.getNumArguments(); ++i) {
+      auto b = argBinding(backward, i);
+      if (!b)
+        return backward.emitOpError()
+               << "argument " << i << " has no aten.binding";
+      using Kind = BackwardOperand::Kind;
+      int index = static_cast<int>(b.getIndex());
+      switch (b.getKind()) {
+      case aten::BindingKind::Param:
+        call.backwardParams.push_back(bound[index]);
+        break;
+      case aten::BindingKind::Input:
+        call.backwardOperands.push_back({Kind::Input, index});
+        break;
+      case aten::BindingKind::Output:
+        call.backwardOperands.push_back({Kind::Output, index});
+        break;
+      case aten::BindingKind::Saved:
+        call.backwardOperands.push_back({Kind::Saved, index});
+        break;
+      case aten::BindingKind::Tangent:
+        call.backwardOperands.push_back({Kind::Tangent, index});
+        break;
+      default:
+        return backward.emitOpError()
+               << "argument " << i << " is bound to a gradient";
+      }
+    }
+    for (unsigned i = 0; i < backward.getNumResults(); ++i) {
+      auto b = resultBinding(backward, i);
+      if (b && b.getKind() == aten::BindingKind::InputGrad)
+        call.inputGradients.push_back(static_cast<int>(b.getIndex()));
+      else if (b && b.getKind() == aten::BindingKind::ParamGrad)
+        call.gradients.push_back(bound[b.getIndex()]);
+      else
+        return backward.emitOpError()
+               << "result " << i << " is bound to no gradient";
+    }
+    return success();
+  }
+
+  mlir::ModuleOp module;
+  const plan::Plan &plan;
+  Graph &graph;
+  SymbolTable symbols;
+  llvm::StringMap<int> parameters;
+  DenseMap<Value, int> values;
+  std::vector<plan::ParamRef> bound; // of the call at hand
+};
+
+} // namespace
+
+LogicalResult extractGraph(mlir::ModuleOp module, const plan::Plan &plan,
+                           Graph &graph) {
+  return Extractor(module, plan, graph).run();
+}
+
+} // namespace accel::schedule

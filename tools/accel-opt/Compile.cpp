@@ -1,0 +1,280 @@
+//===- Compile.cpp - From a configuration to a plan -----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/accel-opt/Compile.h"
+
+#include "frontends/HuggingFace/BuildLlama.h"
+#include "passes/Export/BuildPlan.h"
+#include "passes/Pipeline/Import.h"
+#include "passes/Pipeline/Phases.h"
+#include "passes/Simulate/Time.h"
+#include "passes/Targets/Target.h"
+#include "runtime/plan/PlanJson.h"
+#include "runtime/plan/Timeline.h"
+#include "runtime/plan/Verify.h"
+#include "tools/accel-opt/PlanInputs.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <filesystem>
+
+using namespace mlir;
+
+namespace accel {
+namespace {
+
+/// The first file position inside a location, if there is any.
+FileLineColLoc filePosition(mlir::Location location) {
+  FileLineColLoc found;
+  location->walk([&](mlir::Location inner) {
+    if (auto position = dyn_cast<FileLineColLoc>(inner)) {
+      found = position;
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return found;
+}
+
+class Compiler {
+public:
+  Compiler(const PlanOptions &options, DiagnosticEngine &engine)
+      : options(options), engine(engine), context(makeContext(), threading()) {
+    context.loadAllAvailableDialects();
+  }
+
+  CompileResult run() {
+    ScopedDiagnosticHandler handler(
+        &context, [&](mlir::Diagnostic &d) { return report(d); });
+    bool ready = options.compileFrom.empty() ? import() : parse();
+    if (!ready || engine.hasErrors())
+      return std::move(result);
+    Phase from = options.compileFrom.empty() ? Phase::Model
+                                             : *parsePhase(options.compileFrom);
+    Phase to = options.compileTo.empty() ? Phase::Scheduled
+                                         : *parsePhase(options.compileTo);
+    if (!runPhasesBetween(from, to))
+      return std::move(result);
+    if (!options.compileTo.empty()) {
+      result.report.mlir = print();
+      result.valid = true;
+      return std::move(result);
+    }
+    result.valid = predict();
+    result.hasPlan = result.valid;
+    return std::move(result);
+  }
+
+private:
+  static DialectRegistry makeContext() {
+    DialectRegistry registry;
+    registerDialects(registry);
+    return registry;
+  }
+  static MLIRContext::Threading threading() {
+    return MLIRContext::Threading::DISABLED;
+  }
+
+  bool import() {
+    std::optional<PlanInputs> inputs = readPlanInputs(options, engine);
+    if (!inputs)
+      return false;
+    if (!loadTarget(inputs->targetName))
+      return false;
+    result.report.title = inputs->modelName;
+    result.report.strategy = strategyName(inputs->job.accelerate);
+    FailureOr<OwningOpRef<mlir::ModuleOp>> built = huggingface::buildModel(
+        context, inputs->model,
+        {inputs->training.microBatch, inputs->training.sequenceLength}, engine);
+    if (failed(built))
+      return false;
+    module = std::move(*built);
+    ImportOptions import;
+    import.modelName = inputs->modelName;
+    // Without a target, accelerate's own device: GPUs unless use_cpu.
+    import.device = target ? (target->kind == TargetKind::Cpu ? "cpu" : "cuda")
+                    : inputs->job.accelerate.cpu.value ? "cpu"
+                                                       : "cuda";
+    import.microBatch = inputs->training.microBatch;
+    import.sequenceLength = inputs->training.sequenceLength;
+    import.accumulation = inputs->training.accumulation;
+    import.keepUnsharded = options.accumulationMode == "keep_unsharded";
+    if (options.prefetch >= 0)
+      import.prefetchForward = import.prefetchBackward = options.prefetch;
+    return succeeded(importJob(*module, inputs->job, inputs->training, import,
+                               engine));
+  }
+
+  static std::string strategyName(const AccelerateConfig &config) {
+    std::string name;
+    switch (config.strategy.value) {
+    case Strategy::Single:
+      return "one process";
+    case Strategy::Ddp:
+      return "DDP";
+    case Strategy::Fsdp1:
+      name = "FSDP";
+      break;
+    case Strategy::Fsdp2:
+      name = "FSDP2";
+      break;
+    case Strategy::Other:
+      return toString(config.distributedType.value);
+    }
+    if (config.mesh->dpReplicate > 1)
+      name += " (" + std::to_string(config.mesh->dpReplicate) + " x " +
+              std::to_string(config.mesh->dpShard) + ")";
+    return name;
+  }
+
+  bool parse() {
+    module = parseSourceFile<mlir::ModuleOp>(options.config, &context);
+    if (!module) {
+      if (!engine.hasErrors())
+        engine.error("bad-mlir", options.config,
+                     "cannot be read as MLIR of the phase '" +
+                         options.compileFrom + "'");
+      return false;
+    }
+    std::string missing =
+        missingForPhase(*module, *parsePhase(options.compileFrom));
+    if (!missing.empty()) {
+      engine.error("bad-mlir", options.config,
+                   "is no module of the phase '" + options.compileFrom +
+                       "': " + missing);
+      return false;
+    }
+    result.report.title =
+        std::filesystem::path(options.config).filename().string();
+    result.report.strategy = "a compiled module";
+    return loadTarget(options.target);
+  }
+
+  bool loadTarget(const std::string &name) {
+    if (name.empty())
+      return true;
+    target = accel::loadTarget(name, engine);
+    return target.has_value();
+  }
+
+  bool runPhasesBetween(Phase from, Phase to) {
+    if (!dump(from))
+      return false;
+    for (Phase phase = from; phase < to;) {
+      Phase next = static_cast<Phase>(static_cast<int>(phase) + 1);
+      if (failed(runPhases(*module, phase, next))) {
+        if (!engine.hasErrors())
+          engine.error("internal", options.config,
+                       std::string("the phase '") + toString(next) +
+                           "' failed without a message");
+        return false;
+      }
+      phase = next;
+      if (!dump(phase))
+        return false;
+      if (wants(phase == Phase::Sharded ? "mlir" : "schedule"))
+        (phase == Phase::Sharded ? result.sharded : result.scheduled) = print();
+    }
+    return true;
+  }
+
+  bool wants(const std::string &kind) const {
+    return std::find(options.emit.begin(), options.emit.end(), kind) !=
+           options.emit.end();
+  }
+
+  bool dump(Phase phase) {
+    if (options.dumpPhases.empty())
+      return true;
+    std::error_code error;
+    std::filesystem::create_directories(options.dumpPhases, error);
+    std::string path = options.dumpPhases + "/" +
+                       std::to_string(static_cast<int>(phase)) + "." +
+                       toString(phase) + ".mlir";
+    std::string message;
+    if (plan::writeFileAtomically(path, print(), message))
+      return true;
+    engine.error("write-failed", path, message);
+    return false;
+  }
+
+  std::string print() {
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    module->print(out, OpPrintingFlags().enableDebugInfo(true, false));
+    return text;
+  }
+
+  bool predict() {
+    plan::Plan &plan = result.plan;
+    plan.generator = std::string("accel-opt ") + ACCEL_VERSION;
+    if (failed(buildPlan(*module, plan)))
+      return false;
+    plan::predictMemory(plan);
+    if (target) {
+      plan.target = target->name;
+      predictTime(plan, *target);
+      plan.predicted.deviceBytes =
+          plan.predicted.reservedBytes + target->contextBytes;
+      result.report.budgetBytes = options.memoryBudget.empty()
+                                      ? target->memoryBytes
+                                      : parseBytes(options.memoryBudget);
+      result.report.mfu = modelFlopsUtilisation(plan, *target);
+    } else if (!options.memoryBudget.empty()) {
+      result.report.budgetBytes = parseBytes(options.memoryBudget);
+    }
+    if (result.report.budgetBytes)
+      result.report.fits =
+          plan.predicted.deviceBytes <= *result.report.budgetBytes;
+    for (const std::string &problem : plan::verify(plan))
+      engine.error("internal", options.config, "the plan is wrong: " + problem);
+    return !engine.hasErrors();
+  }
+
+  LogicalResult report(mlir::Diagnostic &d) {
+    Diagnostic diagnostic;
+    switch (d.getSeverity()) {
+    case DiagnosticSeverity::Error:
+      diagnostic.severity = Severity::Error;
+      break;
+    case DiagnosticSeverity::Warning:
+      diagnostic.severity = Severity::Warning;
+      break;
+    default:
+      diagnostic.severity = Severity::Note;
+    }
+    diagnostic.code = "plan";
+    diagnostic.message = d.str();
+    diagnostic.file = options.config;
+    if (auto position = filePosition(d.getLocation())) {
+      diagnostic.file = position.getFilename().str();
+      diagnostic.line = static_cast<int>(position.getLine());
+      diagnostic.column = static_cast<int>(position.getColumn());
+    }
+    for (mlir::Diagnostic &note : d.getNotes())
+      diagnostic.hint += (diagnostic.hint.empty() ? "" : "; ") + note.str();
+    engine.report(std::move(diagnostic));
+    return success();
+  }
+
+  const PlanOptions &options;
+  DiagnosticEngine &engine;
+  MLIRContext context;
+  OwningOpRef<mlir::ModuleOp> module;
+  std::optional<Target> target;
+  CompileResult result;
+};
+
+} // namespace
+
+CompileResult compile(const PlanOptions &options, DiagnosticEngine &engine) {
+  return Compiler(options, engine).run();
+}
+
+} // namespace accel
