@@ -1,0 +1,191 @@
+//===- Differentiate.cpp - Joint functions for a graph ----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Differentiate/Differentiate.h"
+
+#include "dialects/Aten/Aten.h"
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Differentiate/Activity.h"
+#include "passes/Differentiate/Joint.h"
+
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace accel;
+
+namespace {
+
+/// What the calls of one function may differ in.
+struct Gradients {
+  SmallVector<bool> wanted;   // per argument
+  SmallVector<bool> tangents; // per result
+  bool any() const { return llvm::is_contained(wanted, true); }
+  std::string key() const {
+    std::string text;
+    for (bool flag : wanted)
+      text += flag ? '1' : '0';
+    text += '>';
+    for (bool flag : tangents)
+      text += flag ? '1' : '0';
+    return text;
+  }
+};
+
+class GraphDifferentiator {
+public:
+  GraphDifferentiator(mlir::ModuleOp module, sharding::GraphOp graph)
+      : module(module), graph(graph), symbols(module) {
+    for (auto param : module.getOps<sharding::ParamOp>()) {
+      if (param.getFrozen())
+        continue;
+      trainable.insert(param.getFqn());
+      if (ArrayAttr aliases = param.getAliasesAttr())
+        for (auto alias : aliases.getAsRange<StringAttr>())
+          trainable.insert(alias.getValue());
+    }
+  }
+
+  LogicalResult run() {
+    calls = llvm::to_vector(graph.getBody().getOps<sharding::CallOp>());
+    for (sharding::CallOp call : calls)
+      if (failed(findActive(call)))
+        return failure();
+    for (Value loss : graph.getBody().front().getTerminator()->getOperands())
+      if (active.contains(loss))
+        withTangent.insert(loss);
+    for (sharding::CallOp call : llvm::reverse(calls))
+      findTangents(call);
+    for (sharding::CallOp call : calls)
+      if (failed(bind(call)))
+        return failure();
+    return success();
+  }
+
+private:
+  /// The calls' own arguments that depend on trainable parameters.
+  SmallVector<bool> activeArguments(sharding::CallOp call,
+                                    func::FuncOp callee) {
+    SmallVector<bool> wanted;
+    unsigned operand = 0;
+    for (BlockArgument arg : callee.getArguments()) {
+      auto name = callee.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                      sharding::paramArgAttr);
+      bool is = name ? trainable.contains(call.bindParam(name.getValue()))
+                     : active.contains(call.getOperands()[operand++]);
+      wanted.push_back(is && isFloatTensor(arg));
+    }
+    return wanted;
+  }
+
+  LogicalResult findActive(sharding::CallOp call) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    if (!callee || callee.isExternal())
+      return call.emitOpError("calls '")
+             << call.getCallee() << "', which is no function with a body";
+    Gradients &own = gradients[call];
+    own.wanted = activeArguments(call, callee);
+    for (auto [result, is] :
+         llvm::zip(call.getResults(), activeResults(callee, own.wanted)))
+      if (is)
+        active.insert(result);
+    return success();
+  }
+
+  void findTangents(sharding::CallOp call) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    Gradients &own = gradients[call];
+    for (Value result : call.getResults())
+      own.tangents.push_back(withTangent.contains(result));
+    own.wanted = usefulArguments(callee, own.wanted, own.tangents);
+    unsigned operand = 0;
+    for (BlockArgument arg : callee.getArguments()) {
+      if (callee.getArgAttr(arg.getArgNumber(), sharding::paramArgAttr))
+        continue;
+      Value value = call.getOperands()[operand++];
+      if (own.wanted[arg.getArgNumber()])
+        withTangent.insert(value);
+    }
+  }
+
+  /// The first needs of a function keep its name; others get a copy of it.
+  LogicalResult bind(sharding::CallOp call) {
+    const Gradients &own = gradients[call];
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    auto &known = variants[call.getCallee()];
+    auto found = known.find(own.key());
+    if (found == known.end()) {
+      func::FuncOp variant = callee;
+      if (!known.empty()) {
+        variant = callee.clone();
+        variant.setName((callee.getName() + ".v" + Twine(known.size())).str());
+        symbols.insert(variant, std::next(callee->getIterator()));
+      }
+      if (own.any()) {
+        auto joint = buildJoint(variant, own.wanted, own.tangents);
+        if (failed(joint))
+          return failure();
+      }
+      found = known.emplace(own.key(), variant.getNameAttr()).first;
+    }
+    call.setCalleeAttr(FlatSymbolRefAttr::get(found->second));
+    return success();
+  }
+
+  mlir::ModuleOp module;
+  sharding::GraphOp graph;
+  SymbolTable symbols;
+  llvm::StringSet<> trainable;
+  SmallVector<sharding::CallOp> calls;
+  DenseSet<Value> active, withTangent; // values of the graph
+  DenseMap<Operation *, Gradients> gradients;
+  llvm::StringMap<std::map<std::string, StringAttr>> variants;
+};
+
+} // namespace
+
+LogicalResult accel::differentiate(mlir::ModuleOp module) {
+  if (auto graph = sharding::findOnly<sharding::GraphOp>(module))
+    return GraphDifferentiator(module, graph).run();
+  for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {
+    if (function.isExternal())
+      continue;
+    SmallVector<bool> all(function.getNumArguments(), true);
+    SmallVector<bool> tangents = activeResults(function, all);
+    if (failed(buildJoint(function, usefulArguments(function, all, tangents),
+                          tangents)))
+      return failure();
+  }
+  return success();
+}
+
+namespace {
+
+struct DifferentiatePass
+    : PassWrapper<DifferentiatePass, OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DifferentiatePass)
+  StringRef getArgument() const final { return "differentiate"; }
+  StringRef getDescription() const final {
+    return "add the gradients to each segment function, as its joint function";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<aten::AtenDialect>();
+  }
+  void runOnOperation() override {
+    if (failed(differentiate(getOperation())))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> accel::createDifferentiatePass() {
+  return std::make_unique<DifferentiatePass>();
+}
+void accel::registerDifferentiatePass() {
+  PassRegistration<DifferentiatePass>();
+}

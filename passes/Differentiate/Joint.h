@@ -1,0 +1,30 @@
+//===- Joint.h - A function and its gradients -------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_DIFFERENTIATE_JOINT_H
+#define ACCEL_PASSES_DIFFERENTIATE_JOINT_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace accel {
+
+/// Suffixes of the functions that are derived from a segment function.
+constexpr llvm::StringLiteral jointSuffix = ".joint";
+constexpr llvm::StringLiteral forwardSuffix = ".forward";
+constexpr llvm::StringLiteral backwardSuffix = ".backward";
+
+/// Builds `@F.joint` after `function`: its arguments, then a tangent for each
+/// result of which `tangents` is true; it returns the function's results, then
+/// the gradients of the inputs and of the parameters of which `wanted` is true.
+/// `aten.binding` says what each is. Gradients come from the operators' rules
+/// in reverse order, and are added in the order in which autograd's engine
+/// adds them. Emits an error where an operator has no rule.
+llvm::FailureOr<mlir::func::FuncOp> buildJoint(mlir::func::FuncOp function,
+                                               llvm::ArrayRef<bool> wanted,
+                                               llvm::ArrayRef<bool> tangents);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_DIFFERENTIATE_JOINT_H

@@ -1,0 +1,106 @@
+//===- CallArgs.cpp - Arguments of ATen calls in a plan ---------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Export/CallArgs.h"
+
+#include "passes/Export/BuildSkeleton.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace accel;
+
+plan::Arg accel::tensorArg(int slot) {
+  plan::Arg arg;
+  arg.kind = plan::Arg::Kind::Tensor;
+  arg.slot = slot;
+  return arg;
+}
+
+plan::Arg accel::intArg(int64_t value) {
+  plan::Arg arg;
+  arg.kind = plan::Arg::Kind::Int;
+  arg.intValue = value;
+  return arg;
+}
+
+plan::Arg accel::boolArg(bool value) {
+  plan::Arg arg;
+  arg.kind = plan::Arg::Kind::Bool;
+  arg.intValue = value;
+  return arg;
+}
+
+plan::Arg accel::intsArg(ArrayRef<int64_t> values) {
+  plan::Arg arg;
+  arg.kind = plan::Arg::Kind::Ints;
+  arg.ints = values.vec();
+  return arg;
+}
+
+plan::Arg accel::typeArg(plan::DType dtype) {
+  plan::Arg arg;
+  arg.kind = plan::Arg::Kind::Type;
+  arg.dtype = dtype;
+  return arg;
+}
+
+static std::optional<plan::Arg> convertConstant(Attribute attr) {
+  return llvm::TypeSwitch<Attribute, std::optional<plan::Arg>>(attr)
+      .Case([](BoolAttr b) { return boolArg(b.getValue()); })
+      .Case([](IntegerAttr i) { return intArg(i.getInt()); })
+      .Case([](FloatAttr f) {
+        plan::Arg arg;
+        arg.kind = plan::Arg::Kind::Float;
+        arg.floatValue = f.getValueAsDouble();
+        return arg;
+      })
+      .Case([](DenseI64ArrayAttr list) { return intsArg(list.asArrayRef()); })
+      .Case([](DenseBoolArrayAttr list) {
+        plan::Arg arg;
+        arg.kind = plan::Arg::Kind::Bools;
+        for (bool value : list.asArrayRef())
+          arg.ints.push_back(value);
+        return arg;
+      })
+      .Case([](TypeAttr type) -> std::optional<plan::Arg> {
+        if (auto dtype = toDType(type.getValue()))
+          return typeArg(*dtype);
+        return std::nullopt;
+      })
+      .Default([](Attribute) { return std::nullopt; });
+}
+
+std::optional<std::vector<plan::Arg>>
+accel::convertArgs(const aten::Call &call,
+                   llvm::function_ref<int(Value)> slotOf) {
+  std::vector<plan::Arg> args;
+  for (const aten::CallArg &given : call.args) {
+    switch (given.kind) {
+    case aten::CallArg::Kind::None:
+      args.emplace_back();
+      break;
+    case aten::CallArg::Kind::Tensor:
+      args.push_back(tensorArg(slotOf(given.tensors.front())));
+      break;
+    case aten::CallArg::Kind::Tensors: {
+      plan::Arg &arg = args.emplace_back();
+      arg.kind = plan::Arg::Kind::Tensors;
+      for (Value tensor : given.tensors)
+        arg.ints.push_back(slotOf(tensor));
+      break;
+    }
+    case aten::CallArg::Kind::Constant: {
+      auto arg = convertConstant(given.constant);
+      if (!arg)
+        return std::nullopt;
+      args.push_back(std::move(*arg));
+      break;
+    }
+    }
+  }
+  return args;
+}

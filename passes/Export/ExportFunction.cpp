@@ -1,0 +1,348 @@
+//===- ExportFunction.cpp - A function of the plan --------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Export/ExportFunction.h"
+
+#include "dialects/Aten/Layout.h"
+#include "dialects/Aten/Schema.h"
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Export/BuildSkeleton.h"
+#include "passes/Export/CallArgs.h"
+
+using namespace mlir;
+using namespace accel;
+
+/// The module path of a location; empty where it has none.
+static std::string whereOf(Location loc) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return name.getName().str();
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      if (std::string where = whereOf(part); !where.empty())
+        return where;
+  if (auto call = dyn_cast<CallSiteLoc>(loc))
+    return whereOf(call.getCallee());
+  return {};
+}
+
+namespace {
+
+class FunctionExporter {
+public:
+  FunctionExporter(func::FuncOp function, ArrayRef<GradientMode> modes,
+                   aten::Device device)
+      : function(function), modes(modes), device(device) {}
+
+  FailureOr<plan::Function> run() {
+    result.name = function.getName().str();
+    addArguments();
+    if (failed(addResults()))
+      return failure();
+    for (Operation &op : function.getBody().front().without_terminator())
+      if (failed(addOperation(&op)))
+        return failure();
+    for (auto [value, destination] : destinations)
+      if (isa<BlockArgument>(value))
+        copyInto(destination, slots.lookup(value), {});
+    for (Value output : outputs)
+      result.outputs.push_back(slots.lookup(output));
+    addFrees();
+    return std::move(result);
+  }
+
+private:
+  struct Destination {
+    int slot = -1;
+    GradientMode mode;
+  };
+
+  int addSlot(plan::DType dtype, ArrayRef<int64_t> shape, int base = -1) {
+    int index = static_cast<int>(result.slots.size());
+    plan::Slot slot;
+    slot.dtype = dtype;
+    slot.shape = shape.vec();
+    slot.base = base < 0 ? index : result.slots[base].base;
+    result.slots.push_back(std::move(slot));
+    return index;
+  }
+
+  int addSlot(Value value, int base = -1) {
+    auto type = cast<RankedTensorType>(value.getType());
+    auto dtype = toDType(type.getElementType());
+    assert(dtype && "the dialect's element types are the plan's");
+    return slots[value] = addSlot(*dtype, type.getShape(), base);
+  }
+
+  void addArguments() {
+    for (BlockArgument arg : function.getArguments()) {
+      int slot = addSlot(arg);
+      auto name = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                        sharding::paramArgAttr);
+      (name ? result.params : result.inputs).push_back(slot);
+      if (name)
+        result.paramNames.push_back(name.str());
+    }
+  }
+
+  LogicalResult addResults() {
+    Operation *end = function.getBody().front().getTerminator();
+    size_t gradient = 0;
+    for (auto [i, value] : llvm::enumerate(end->getOperands())) {
+      auto binding =
+          function.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
+      auto kind = binding ? binding.getKind() : aten::BindingKind::Output;
+      if (kind == aten::BindingKind::ParamGrad) {
+        if (gradient == modes.size())
+          return function.emitOpError("has more parameter gradients than the ")
+                 << modes.size() << " modes given";
+        auto type = cast<RankedTensorType>(value.getType());
+        const GradientMode &mode = modes[gradient++];
+        int slot = addSlot(mode.dtype, type.getShape());
+        result.gradients.push_back(slot);
+        auto name =
+            function.getResultAttrOfType<StringAttr>(i, sharding::paramArgAttr);
+        result.gradientNames.push_back(name ? name.str() : "");
+        destinations.push_back({value, {slot, mode}});
+        continue;
+      }
+      if (kind != aten::BindingKind::Saved && !layout.isContiguous(value))
+        return function.emitOpError("result ")
+               << i << " is not contiguous; its producer needs an aten.clone";
+      outputs.push_back(value);
+    }
+    if (gradient != modes.size())
+      return function.emitOpError("has ")
+             << gradient << " parameter gradients, but " << modes.size()
+             << " modes were given";
+    return success();
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Instructions
+  //===--------------------------------------------------------------------===//
+
+  plan::Instruction &addInstruction(std::string op, std::vector<plan::Arg> args,
+                                    const std::string &where) {
+    plan::Instruction instruction;
+    instruction.op = std::move(op);
+    instruction.args = std::move(args);
+    instruction.where = where;
+    result.instructions.push_back(std::move(instruction));
+    return result.instructions.back();
+  }
+
+  LogicalResult addOperation(Operation *op) {
+    auto aten = dyn_cast<aten::AtenOpInterface>(op);
+    if (!aten)
+      return op->emitOpError("is no aten operation and cannot be in a plan");
+    if (auto view = dyn_cast<aten::ViewOp>(op))
+      if (!layout.viewStrides(view.getSelf(), view.getSize()))
+        return view.emitOpError("cannot view ")
+               << view.getSelf().getType() << " as " << view.getType()
+               << " without a copy, because of its strides";
+    SmallVector<Destination> own = destinationsOf(op);
+    if (own.size() == 1 && op->getResult(0).hasOneUse()) {
+      if (auto mm = dyn_cast<aten::MmOp>(op); mm && writeProduct(mm, own[0]))
+        return success();
+      if (auto embedding = dyn_cast<aten::EmbeddingDenseBackwardOp>(op);
+          embedding && writeEmbedding(embedding, own[0]))
+        return success();
+    }
+    if (failed(addCall(aten)))
+      return failure();
+    for (auto [value, destination] : destinations)
+      if (value.getDefiningOp() == op)
+        copyInto(destination, slots.lookup(value), whereOf(op->getLoc()));
+    return success();
+  }
+
+  LogicalResult addCall(aten::AtenOpInterface aten) {
+    Operation *op = aten;
+    auto call = aten::buildCall(op);
+    if (failed(call))
+      return failure();
+    auto args = convertArgs(*call, [&](Value v) { return slots.lookup(v); });
+    if (!args)
+      return op->emitOpError("has an argument that a plan cannot hold");
+    plan::Instruction &instruction =
+        addInstruction(call->name, std::move(*args), whereOf(op->getLoc()));
+    if (aten.getCategory() == aten::Category::Opaque)
+      instruction.kind = plan::Instruction::Kind::Opaque;
+    addCost(instruction, aten);
+    bool isView = aten.getCategory() == aten::Category::View;
+    for (Value value : op->getResults()) {
+      if (value.use_empty()) {
+        instruction.results.push_back(-1);
+        if (!isView)
+          instruction.workspaceBytes +=
+              plan::alignedBytes(aten::tensorBytes(value.getType()));
+        continue;
+      }
+      int base = isView ? slots.lookup(op->getOperand(0)) : -1;
+      instruction.results.push_back(addSlot(value, base));
+    }
+    return success();
+  }
+
+  void addCost(plan::Instruction &instruction, aten::AtenOpInterface aten) {
+    aten::Cost cost = aten.getCost();
+    instruction.flops = cost.flops;
+    instruction.movedBytes = cost.bytes;
+    instruction.workspaceBytes = aten.getWorkspaceBytes(device);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Gradients
+  //===--------------------------------------------------------------------===//
+
+  SmallVector<Destination> destinationsOf(Operation *op) {
+    SmallVector<Destination> own;
+    for (auto &[value, destination] : destinations)
+      if (value.getDefiningOp() == op)
+        own.push_back(destination);
+    return own;
+  }
+
+  /// A product that is a gradient writes, or adds to, its destination.
+  bool writeProduct(aten::MmOp mm, const Destination &destination) {
+    plan::DType from =
+        *toDType(cast<RankedTensorType>(mm.getType()).getElementType());
+    auto tensor = [&](Value v) { return tensorArg(slots.lookup(v)); };
+    plan::Arg out = tensorArg(destination.slot);
+    plan::Instruction *instruction = nullptr;
+    std::string where = whereOf(mm.getLoc());
+    if (from != destination.mode.dtype) {
+      // Only CUDA multiplies bf16 and fp16 into fp32.
+      if (device != aten::Device::Cuda || destination.mode.accumulate ||
+          destination.mode.dtype != plan::DType::F32)
+        return false;
+      instruction = &addInstruction("aten::mm.dtype_out",
+                                    {tensor(mm.getSelf()), tensor(mm.getMat2()),
+                                     typeArg(destination.mode.dtype), out},
+                                    where);
+    } else if (destination.mode.accumulate) {
+      instruction =
+          &addInstruction("aten::addmm.out",
+                          {out, tensor(mm.getSelf()), tensor(mm.getMat2()),
+                           intArg(1), intArg(1), out},
+                          where);
+    } else {
+      instruction = &addInstruction(
+          "aten::mm.out", {tensor(mm.getSelf()), tensor(mm.getMat2()), out},
+          where);
+    }
+    addCost(*instruction, mm);
+    return true;
+  }
+
+  /// Rows are added to the destination one after another, as
+  /// embedding_dense_backward does, without a table of its own. In 16 bits the
+  /// operator itself is more exact on CUDA, so only 32 bits and more go here.
+  bool writeEmbedding(aten::EmbeddingDenseBackwardOp op,
+                      const Destination &destination) {
+    auto grad = cast<RankedTensorType>(op.getGradOutput().getType());
+    plan::DType dtype = *toDType(grad.getElementType());
+    int64_t width = grad.getShape().back();
+    int64_t rows = grad.getNumElements() / std::max<int64_t>(width, 1);
+    if (dtype != destination.mode.dtype || plan::itemSize(dtype) < 4 ||
+        static_cast<int64_t>(op.getPaddingIdx()) >= 0 ||
+        !layout.viewStrides(op.getGradOutput(), {rows, width}) ||
+        !layout.viewStrides(op.getIndices(), {rows}))
+      return false;
+    std::string where = whereOf(op.getLoc());
+    int source = flatten(op.getGradOutput(), {rows, width}, where);
+    int index = flatten(op.getIndices(), {rows}, where);
+    if (!destination.mode.accumulate)
+      addInstruction("aten::zero_", {tensorArg(destination.slot)}, where)
+          .movedBytes = aten::tensorBytes(op.getType());
+    plan::Instruction &add =
+        addInstruction("aten::index_add_",
+                       {tensorArg(destination.slot), intArg(0),
+                        tensorArg(index), tensorArg(source), intArg(1)},
+                       where);
+    add.flops = grad.getNumElements();
+    add.movedBytes = 3.0 * aten::tensorBytes(grad);
+    return true;
+  }
+
+  int flatten(Value value, ArrayRef<int64_t> shape, const std::string &where) {
+    int slot = slots.lookup(value);
+    if (cast<RankedTensorType>(value.getType()).getShape() == shape)
+      return slot;
+    int view = addSlot(result.slots[slot].dtype, shape, slot);
+    addInstruction("aten::view", {tensorArg(slot), intsArg(shape)}, where)
+        .results.push_back(view);
+    return view;
+  }
+
+  void copyInto(const Destination &destination, int slot,
+                const std::string &where) {
+    bool add = destination.mode.accumulate;
+    std::vector<plan::Arg> args = {tensorArg(destination.slot),
+                                   tensorArg(slot)};
+    args.push_back(add ? intArg(1) : boolArg(false));
+    plan::Instruction &instruction = addInstruction(
+        add ? "aten::add_.Tensor" : "aten::copy_", std::move(args), where);
+    const plan::Slot &from = result.slots[slot];
+    const plan::Slot &to = result.slots[destination.slot];
+    int64_t numel = 1;
+    for (int64_t size : to.shape)
+      numel *= size;
+    instruction.flops = add ? numel : 0;
+    instruction.movedBytes =
+        numel * (plan::itemSize(from.dtype) +
+                 plan::itemSize(to.dtype) * (add ? 2.0 : 1.0));
+    if (add && from.dtype != to.dtype && device == aten::Device::Cpu)
+      instruction.workspaceBytes =
+          plan::alignedBytes(numel * plan::itemSize(to.dtype));
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Frees
+  //===--------------------------------------------------------------------===//
+
+  void addFrees() {
+    std::vector<bool> kept(result.slots.size(), false);
+    for (const auto *list :
+         {&result.params, &result.gradients, &result.outputs})
+      for (int slot : *list)
+        kept[slot] = true;
+    for (plan::Instruction &instruction : llvm::reverse(result.instructions)) {
+      auto use = [&](int slot) {
+        if (slot < 0 || kept[slot])
+          return;
+        kept[slot] = true; // this is the last use; earlier ones are not
+        instruction.frees.push_back(slot);
+      };
+      for (const plan::Arg &arg : instruction.args) {
+        if (arg.kind == plan::Arg::Kind::Tensor)
+          use(arg.slot);
+        if (arg.kind == plan::Arg::Kind::Tensors)
+          for (int64_t slot : arg.ints)
+            use(static_cast<int>(slot));
+      }
+      for (int slot : instruction.results)
+        use(slot);
+      llvm::sort(instruction.frees);
+    }
+  }
+
+  func::FuncOp function;
+  ArrayRef<GradientMode> modes;
+  aten::Device device;
+  aten::LayoutAnalysis layout;
+  plan::Function result;
+  DenseMap<Value, int> slots;
+  SmallVector<Value> outputs;
+  SmallVector<std::pair<Value, Destination>> destinations;
+};
+
+} // namespace
+
+FailureOr<plan::Function>
+accel::exportFunction(func::FuncOp function, ArrayRef<GradientMode> gradients,
+                      aten::Device device) {
+  return FunctionExporter(function, gradients, device).run();
+}

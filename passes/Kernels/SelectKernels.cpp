@@ -1,0 +1,145 @@
+//===- SelectKernels.cpp - Kernels for attention and norms ------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Kernels/SelectKernels.h"
+
+#include "dialects/Sharding/Sharding.h"
+
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+using namespace accel;
+
+static RankedTensorType tensorType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// Key or value heads repeated for each query head, for kernels that do not
+/// group queries (`repeat_kv` of the models).
+static Value repeatHeads(OpBuilder &b, Location loc, Value value,
+                         int64_t heads) {
+  ArrayRef<int64_t> shape = tensorType(value).getShape();
+  int64_t groups = shape[1], batch = shape[0], length = shape[2],
+          dim = shape[3];
+  if (groups == heads)
+    return value;
+  value = aten::UnsqueezeOp::create(b, loc, value, 2);
+  value = aten::ExpandOp::create(
+      b, loc, value,
+      ArrayRef<int64_t>{batch, groups, heads / groups, length, dim});
+  value = aten::CloneOp::create(b, loc, value);
+  return aten::ViewOp::create(b, loc, value,
+                              ArrayRef<int64_t>{batch, heads, length, dim});
+}
+
+static Value selectAttention(OpBuilder &b, aten::Device device,
+                             aten::ScaledDotProductAttentionOp op) {
+  Location loc = op.getLoc();
+  bool causal = op.getIsCausal();
+  llvm::APFloat scale = op.getScale();
+  if (device == aten::Device::Cpu)
+    return aten::FlashAttentionForCpuOp::create(
+               b, loc, op.getQuery(), op.getKey(), op.getValue(), causal, scale)
+        .getOutput();
+  Type element = tensorType(op.getQuery()).getElementType();
+  if (element.isBF16() || element.isF16())
+    return aten::FlashAttentionOp::create(b, loc, op.getQuery(), op.getKey(),
+                                          op.getValue(), causal, scale)
+        .getOutput();
+  int64_t heads = tensorType(op.getQuery()).getDimSize(1);
+  return aten::EfficientAttentionOp::create(
+             b, loc, op.getQuery(), repeatHeads(b, loc, op.getKey(), heads),
+             repeatHeads(b, loc, op.getValue(), heads), causal, scale)
+      .getOutput();
+}
+
+/// `value` in the element type `type`.
+static Value castTo(OpBuilder &b, Location loc, Value value, Type type) {
+  if (tensorType(value).getElementType() == type)
+    return value;
+  return aten::ToCopyOp::create(b, loc, value, type);
+}
+
+static Value selectNorm(OpBuilder &b, aten::Device device, aten::RmsNormOp op) {
+  Location loc = op.getLoc();
+  RankedTensorType type = tensorType(op.getSelf());
+  RankedTensorType weight = tensorType(op.getWeight());
+  if (device == aten::Device::Cuda &&
+      type.getElementType() == weight.getElementType())
+    return aten::FusedRmsNormOp::create(b, loc, op.getSelf(), op.getWeight(),
+                                        weight.getShape(), op.getEps())
+        .getOutput();
+  Value x = castTo(b, loc, op.getSelf(), b.getF32Type());
+  Value square = aten::PowTensorScalarOp::create(b, loc, x, int64_t(2));
+  Value mean = aten::MeanDimOp::create(
+      b, loc, square, ArrayRef<int64_t>{type.getRank() - 1}, true);
+  Value shifted =
+      aten::AddScalarOp::create(b, loc, mean, op.getEps().convertToDouble());
+  Value rstd = aten::RsqrtOp::create(b, loc, shifted);
+  Value normed = aten::MulTensorOp::create(b, loc, x, rstd);
+  normed = castTo(b, loc, normed, type.getElementType());
+  return aten::MulTensorOp::create(b, loc, op.getWeight(), normed);
+}
+
+void accel::selectKernels(func::FuncOp function, aten::Device device) {
+  SmallVector<Operation *> ops;
+  function.walk([&](Operation *op) {
+    if (isa<aten::ScaledDotProductAttentionOp, aten::RmsNormOp>(op))
+      ops.push_back(op);
+  });
+  for (Operation *op : ops) {
+    OpBuilder b(op);
+    Value result =
+        isa<aten::RmsNormOp>(op)
+            ? selectNorm(b, device, cast<aten::RmsNormOp>(op))
+            : selectAttention(b, device,
+                              cast<aten::ScaledDotProductAttentionOp>(op));
+    op->getResult(0).replaceAllUsesWith(result);
+    op->erase();
+  }
+}
+
+namespace {
+
+struct SelectKernelsPass
+    : PassWrapper<SelectKernelsPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SelectKernelsPass)
+  SelectKernelsPass() = default;
+  SelectKernelsPass(const SelectKernelsPass &other) : PassWrapper(other) {}
+  StringRef getArgument() const final { return "select-kernels"; }
+  StringRef getDescription() const final {
+    return "replace attention and norms by the kernels of the device";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<aten::AtenDialect>();
+  }
+  Option<std::string> device{*this, "device",
+                             llvm::cl::desc("cpu or cuda; by default the one "
+                                            "of sharding.job")};
+
+  void runOnOperation() override {
+    std::string name = device;
+    if (name.empty())
+      if (auto job = sharding::findOnly<sharding::JobOp>(getOperation()))
+        name = job.getDevice().str();
+    if (name != "cpu" && name != "cuda") {
+      getOperation().emitError("select-kernels needs a device, cpu or cuda")
+          << (name.empty() ? "" : ", not '" + name + "'");
+      return signalPassFailure();
+    }
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      selectKernels(function,
+                    name == "cpu" ? aten::Device::Cpu : aten::Device::Cuda);
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> accel::createSelectKernelsPass() {
+  return std::make_unique<SelectKernelsPass>();
+}
+void accel::registerSelectKernelsPass() {
+  PassRegistration<SelectKernelsPass>();
+}

@@ -1,0 +1,34 @@
+//===- SelectKernels.h - Kernels for attention and norms --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_KERNELS_SELECTKERNELS_H
+#define ACCEL_PASSES_KERNELS_SELECTKERNELS_H
+
+#include "dialects/Aten/Aten.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <memory>
+
+namespace mlir {
+class Pass;
+}
+
+namespace accel {
+
+/// Replaces `aten.scaled_dot_product_attention` and `aten.rms_norm` by what
+/// `device` runs: on CPUs its flash attention and the norm's single steps, on
+/// CUDA flash attention for bf16 and fp16, memory-efficient attention for
+/// other types, and the fused norm. Element types must be final.
+void selectKernels(mlir::func::FuncOp function, aten::Device device);
+
+/// `select-kernels{device=cpu|cuda}`: the above for every function; without
+/// the option the device is that of `sharding.job`.
+std::unique_ptr<mlir::Pass> createSelectKernelsPass();
+void registerSelectKernelsPass();
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_KERNELS_SELECTKERNELS_H
