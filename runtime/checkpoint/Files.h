@@ -17,6 +17,15 @@ struct FileError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A failure that all ranks have heard of.
+struct AgreedFileError : FileError {
+  using FileError::FileError;
+};
+/// Another rank throws the AgreedFileError that says why.
+struct PeerFileError : FileError {
+  using FileError::FileError;
+};
+
 /// An open file; every failure throws FileError with the path.
 class File {
 public:

@@ -97,13 +97,15 @@ void writeModelFolder(Executor &executor, const std::string &folder,
     } catch (const std::exception &error) {
       reason = error.what();
     }
-    if (groups.agree(reason.empty()))
+    const int failed = groups.firstFailure(reason.empty());
+    if (failed < 0)
       return;
     if (first)
       removeQuietly(temporary);
     groups.barrier();
-    throw FileError("the model cannot be written: " +
-                    (reason.empty() ? "another rank failed" : reason));
+    if (failed != groups.rank())
+      throw PeerFileError("rank " + std::to_string(failed) + " failed");
+    throw AgreedFileError("the model cannot be written: " + reason);
   };
   stage([&] {
     if (!first)

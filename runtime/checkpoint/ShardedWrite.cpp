@@ -125,21 +125,21 @@ void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
   std::string reason;
   // Each stage ends with all ranks knowing whether it went well everywhere.
   auto stage = [&](auto &&work) {
-    if (reason.empty()) {
-      try {
-        work();
-      } catch (const std::exception &error) {
-        reason = error.what();
-      }
+    try {
+      work();
+    } catch (const std::exception &error) {
+      reason = error.what();
     }
-    if (groups.agree(reason.empty()))
+    const int failed = groups.firstFailure(reason.empty());
+    if (failed < 0)
       return;
     if (groups.rank() == 0)
       removeQuietly(temporary);
     groups.barrier();
-    throw FileError("the checkpoint of step " + std::to_string(state.step) +
-                    " cannot be written: " +
-                    (reason.empty() ? "another rank failed" : reason));
+    if (failed != groups.rank())
+      throw PeerFileError("rank " + std::to_string(failed) + " failed");
+    throw AgreedFileError("the checkpoint of step " + std::to_string(state.step) +
+                    " cannot be written: " + reason);
   };
   stage([&] {
     if (groups.rank() != 0)
@@ -152,8 +152,15 @@ void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
     std::snprintf(name, sizeof(name), "rank-%05d.safetensors", groups.rank());
     writeShards(executor, (fs::path(temporary) / name).string());
   });
-  if (extra)
-    stage([&] { extra(temporary); });
+  if (extra) {
+    try {
+      extra(temporary); // collective: it fails on all ranks or on none
+    } catch (const FileError &) {
+      if (groups.rank() == 0)
+        removeQuietly(temporary);
+      throw;
+    }
+  }
   stage([&] {
     if (groups.rank() != 0)
       return;

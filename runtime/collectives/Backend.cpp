@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/Backend.h"
 
+#include "runtime/collectives/CudaModule.h"
+
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #ifdef USE_C10D_GLOO
@@ -130,11 +132,12 @@ connect(BackendKind kind, const c10::intrusive_ptr<c10d::Store> &store,
   try {
     auto named = c10::make_intrusive<c10d::PrefixStore>(name, store);
     if (kind == BackendKind::Nccl) {
-#ifdef ACCEL_CUDA
-      return std::make_unique<Communicator>(makeNccl(named, rank, size), true);
-#else
-      throw std::runtime_error("accel-run was built without NCCL");
-#endif
+      std::string error;
+      const CudaModule *cuda = loadCudaModule(error);
+      if (!cuda)
+        throw std::runtime_error(error);
+      return std::make_unique<Communicator>(cuda->makeNccl(named, rank, size),
+                                            true);
     }
 #ifdef USE_C10D_GLOO
     return std::make_unique<Communicator>(

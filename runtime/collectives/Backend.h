@@ -78,10 +78,6 @@ std::unique_ptr<Communicator> connect(BackendKind kind,
                                       const c10::intrusive_ptr<c10d::Store> &,
                                       const std::string &name, int rank,
                                       int size, bool localOnly);
-/// Defined where the build has CUDA.
-c10::intrusive_ptr<c10d::Backend>
-makeNccl(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size);
-
 /// The first line of an exception's message, without LibTorch's backtrace.
 std::string plainMessage(const std::exception &error);
 

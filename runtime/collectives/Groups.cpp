@@ -91,9 +91,10 @@ std::vector<double> Groups::gather(const std::vector<double> &values) {
   return result;
 }
 
-bool Groups::agree(bool value) {
-  std::vector<double> all = gather({value ? 1.0 : 0.0});
-  return *std::min_element(all.begin(), all.end()) == 1.0;
+int Groups::firstFailure(bool ok) {
+  std::vector<double> all = gather({ok ? 1.0 : 0.0});
+  auto found = std::find(all.begin(), all.end(), 0.0);
+  return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
 
 } // namespace accel::run

@@ -67,8 +67,8 @@ public:
   void barrier();
   /// Everyone's `values`, rank after rank.
   std::vector<double> gather(const std::vector<double> &values);
-  /// The smallest of everyone's `value`; so `agree(ok)` is whether all are.
-  bool agree(bool value);
+  /// The lowest rank that says it is not `ok`, or -1.
+  int firstFailure(bool ok);
 
 private:
   const plan::Plan &plan;

@@ -3,10 +3,11 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/collectives/CudaModule.h"
 #include "runtime/execute/Device.h"
 
 #include <ATen/Context.h>
-#include <ATen/cuda/CUDAEvent.h>
+#include <c10/core/Event.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -48,27 +49,27 @@ public:
     c10::cuda::CUDAStream stream = role == plan::Stream::Gather   ? gather
                                    : role == plan::Stream::Reduce ? reduce
                                                                   : compute;
-    ready.record(compute);
-    ready.block(stream);
+    ready.record(compute.unwrap());
+    ready.block(stream.unwrap());
     c10::cuda::setCurrentCUDAStream(stream);
   }
   void leave(int timepoint) override {
-    if (static_cast<size_t>(timepoint) >= events.size())
-      events.resize(timepoint + 1);
-    events[timepoint].record(c10::cuda::getCurrentCUDAStream(index));
+    while (static_cast<size_t>(timepoint) >= events.size())
+      events.emplace_back(c10::DeviceType::CUDA);
+    events[timepoint].record(c10::cuda::getCurrentCUDAStream(index).unwrap());
     c10::cuda::setCurrentCUDAStream(compute);
   }
-  void await(int timepoint) override { events[timepoint].block(compute); }
+  void await(int timepoint) override {
+    events[timepoint].block(compute.unwrap());
+  }
   void synchronize() override { c10::cuda::device_synchronize(); }
 
 private:
   c10::DeviceIndex index;
   c10::cuda::CUDAStream compute, gather, reduce;
-  at::cuda::CUDAEvent ready;
-  std::deque<at::cuda::CUDAEvent> events; // by timepoint, reused every step
+  c10::Event ready{c10::DeviceType::CUDA};
+  std::deque<c10::Event> events; // by timepoint, reused every step
 };
-
-} // namespace
 
 std::unique_ptr<Device> makeCudaDevice(int localRank, std::string &error) {
   const int count = c10::cuda::device_count();
@@ -81,4 +82,13 @@ std::unique_ptr<Device> makeCudaDevice(int localRank, std::string &error) {
   return std::make_unique<CudaDevice>(localRank % count);
 }
 
+} // namespace
+
+c10::intrusive_ptr<c10d::Backend>
+makeNccl(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size);
+
 } // namespace accel::run
+
+/// What accel-run looks up in this module.
+extern "C" const accel::run::CudaModule accelCudaModule = {
+    accel::run::makeCudaDevice, accel::run::makeNccl};

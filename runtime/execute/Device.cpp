@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/execute/Device.h"
 
+#include "runtime/collectives/CudaModule.h"
+
 #include <c10/core/CPUAllocator.h>
 
 namespace accel::run {
@@ -27,16 +29,10 @@ std::unique_ptr<Device> makeDevice(const std::string &kind, int localRank,
                                    std::string &error) {
   if (kind == "cpu")
     return std::make_unique<CpuDevice>();
-#ifdef ACCEL_CUDA
-  if (kind == "cuda")
-    return makeCudaDevice(localRank, error);
-#else
   if (kind == "cuda") {
-    error = "the plan is for CUDA devices, and this accel-run was built "
-            "without CUDA";
-    return nullptr;
+    const CudaModule *cuda = loadCudaModule(error);
+    return cuda ? cuda->makeDevice(localRank, error) : nullptr;
   }
-#endif
   error =
       "the plan is for device '" + kind + "', which accel-run does not know";
   return nullptr;

@@ -49,8 +49,6 @@ public:
 /// Null with a sentence in `error` if there is none.
 std::unique_ptr<Device> makeDevice(const std::string &kind, int localRank,
                                    std::string &error);
-/// Defined where the build has CUDA.
-std::unique_ptr<Device> makeCudaDevice(int localRank, std::string &error);
 
 } // namespace accel::run
 

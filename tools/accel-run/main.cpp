@@ -1,1 +1,151 @@
-int main(){}
+//===- main.cpp - accel-run: trains as a plan says ------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/checkpoint/Files.h"
+#include "runtime/collectives/LocalLauncher.h"
+#include "runtime/collectives/Watchdog.h"
+#include "tools/accel-run/Trainer.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <malloc.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace accel::run;
+
+namespace {
+
+/// Rank 0 speaks for an error that every rank meets alike; the others' lines
+/// are notes, so that a log has one error.
+int complain(int rank, const std::string &message, int code) {
+  if (rank == 0)
+    std::fprintf(stderr, "accel-run: error: %s\n", message.c_str());
+  else
+    std::fprintf(stderr, "accel-run: rank %d stops: %s\n", rank,
+                 message.c_str());
+  return code;
+}
+
+int startRanks(const Options &options,
+               const std::vector<std::string> &arguments) {
+  std::vector<std::string> passed;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--nproc")
+      ++i;
+    else if (arguments[i].rfind("--nproc=", 0) != 0)
+      passed.push_back(arguments[i]);
+  }
+  std::error_code code;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", code);
+  return runLocally(program.string(), passed, options.nproc);
+}
+
+/// One rank, from the meeting of the ranks to the end.
+int runRank(const Input &input, const Options &options,
+            const Environment &environment) {
+  if (!std::getenv("OMP_NUM_THREADS"))
+    at::set_num_threads(std::max<int>(1, std::thread::hardware_concurrency() /
+                                             environment.localSize));
+  std::string error;
+  auto device = makeDevice(input.plan.device, environment.localRank, error);
+  if (!device)
+    return complain(environment.rank, error, exitInvalid);
+  if (environment.worldSize == 1) {
+    Groups groups(input.plan);
+    Trainer(input, options, *device, groups).run();
+    return 0;
+  }
+  Rendezvous rendezvous(environment, std::chrono::minutes(5));
+  Watchdog watchdog(environment, rendezvous);
+  const std::string self = "rank " + std::to_string(environment.rank);
+  int code = exitInvalid;
+  std::string reason;
+  bool known = false; // to the other ranks
+  try {
+    Groups groups(input.plan, environment, rendezvous);
+    Trainer(input, options, *device, groups).run();
+    groups.barrier();
+    watchdog.finish();
+    return 0;
+  } catch (const CollectiveError &failure) {
+    watchdog.findCulprit(); // ends the process if it finds one
+    reason = failure.what();
+  } catch (const PeerFileError &failure) {
+    // The rank that failed says why.
+    std::fflush(nullptr);
+    _exit(exitInvalid);
+  } catch (const InputError &failure) {
+    reason = failure.what();
+    code = failure.code;
+  } catch (const AgreedFileError &failure) {
+    reason = failure.what();
+    known = true;
+  } catch (const std::exception &failure) {
+    reason = plainMessage(failure);
+  }
+  std::fprintf(stderr, "accel-run: error: %s: %s\n", self.c_str(),
+               reason.c_str());
+  if (!known)
+    watchdog.report(reason);
+  // Threads of collectives may hang: nothing is destroyed.
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  Options options;
+  std::string error;
+  if (!parseOptions(arguments, options, error)) {
+    std::fprintf(stderr,
+                 "accel-run: error: %s\n"
+                 "run 'accel-run --help' for the options\n",
+                 error.c_str());
+    return exitUsage;
+  }
+  if (options.help || options.version) {
+    std::fputs(options.help ? usage() : "accel-run 0.1.0\n", stdout);
+    return 0;
+  }
+  // One heap for all threads: Gloo's would each keep their own.
+  mallopt(M_ARENA_MAX, 1);
+  Environment environment;
+  if (!readEnvironment(
+          [](const char *name) -> const char * { return std::getenv(name); },
+          environment, error)) {
+    std::fprintf(stderr, "accel-run: error: %s\n", error.c_str());
+    return exitInvalid;
+  }
+  const bool launches = options.nproc > 0;
+  if (launches && environment.launcher != "none") {
+    std::fprintf(stderr,
+                 "accel-run: error: --nproc starts ranks itself, and %s has "
+                 "started this one\n",
+                 environment.launcher.c_str());
+    return exitUsage;
+  }
+  try {
+    const Input input = readInput(options);
+    // What --nproc has checked need not be checked by each rank.
+    if (launches || !environment.localOnly)
+      checkInput(input, options,
+                 launches ? options.nproc : environment.worldSize);
+    if (launches && options.nproc > 1)
+      return startRanks(options, arguments);
+    Allocator::install();
+    return runRank(input, options, environment);
+  } catch (const InputError &failure) {
+    return complain(environment.rank, failure.what(), failure.code);
+  } catch (const std::exception &failure) {
+    return complain(environment.rank, plainMessage(failure), exitInvalid);
+  }
+}

@@ -1,0 +1,35 @@
+//===- CudaModule.cpp - The part that links CUDA --------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/collectives/CudaModule.h"
+
+#include <dlfcn.h>
+#include <filesystem>
+
+namespace accel::run {
+
+const CudaModule *loadCudaModule(std::string &error) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  const fs::path path =
+      fs::read_symlink("/proc/self/exe", code).parent_path() / cudaModuleName;
+  if (!fs::exists(path, code)) {
+    error = "the plan is for CUDA devices, and this accel-run was built "
+            "without CUDA (no " +
+            path.string() + ")";
+    return nullptr;
+  }
+  void *module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  const void *symbol = module ? dlsym(module, "accelCudaModule") : nullptr;
+  if (!symbol) {
+    const char *reason = dlerror();
+    error = "CUDA support cannot be loaded: " +
+            std::string(reason ? reason : path.string());
+    return nullptr;
+  }
+  return static_cast<const CudaModule *>(symbol);
+}
+
+} // namespace accel::run

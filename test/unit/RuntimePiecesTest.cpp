@@ -1,0 +1,303 @@
+//===- RuntimePiecesTest.cpp - Small parts of the runtime -----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/checkpoint/Safetensors.h"
+#include "runtime/collectives/Environment.h"
+#include "runtime/collectives/Groups.h"
+#include "runtime/execute/Allocator.h"
+#include "runtime/execute/Kernels.h"
+#include "runtime/optimizer/LearningRate.h"
+#include "runtime/optimizer/LossScaler.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <unistd.h>
+
+using namespace accel;
+using namespace accel::run;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Environment
+//===----------------------------------------------------------------------===//
+
+std::string read(const std::map<std::string, std::string> &variables,
+                 Environment &environment) {
+  std::string error;
+  auto get = [&](const char *name) -> const char * {
+    auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+  return readEnvironment(get, environment, error) ? "" : error;
+}
+
+TEST(RuntimeEnvironment, Launchers) {
+  Environment e;
+  EXPECT_EQ(read({}, e), "");
+  EXPECT_EQ(e.worldSize, 1);
+  EXPECT_EQ(e.launcher, "none");
+  EXPECT_EQ(read({{"RANK", "3"},
+                  {"WORLD_SIZE", "8"},
+                  {"LOCAL_RANK", "1"},
+                  {"LOCAL_WORLD_SIZE", "2"},
+                  {"MASTER_ADDR", "node0"},
+                  {"MASTER_PORT", "1234"},
+                  {"TORCHELASTIC_USE_AGENT_STORE", "True"}},
+                 e),
+            "");
+  EXPECT_EQ(e.rank, 3);
+  EXPECT_EQ(e.worldSize, 8);
+  EXPECT_EQ(e.localRank, 1);
+  EXPECT_EQ(e.localSize, 2);
+  EXPECT_EQ(e.masterAddress, "node0");
+  EXPECT_EQ(e.masterPort, 1234);
+  EXPECT_TRUE(e.storeIsServed);
+  EXPECT_EQ(read({{"SLURM_PROCID", "5"},
+                  {"SLURM_STEP_ID", "0"},
+                  {"SLURM_NTASKS", "16"},
+                  {"SLURM_LOCALID", "1"},
+                  {"SLURM_JOB_ID", "20017"},
+                  {"SLURM_STEP_NODELIST", "gpu[007-010],cpu2"},
+                  {"SLURM_STEP_TASKS_PER_NODE", "4(x4)"}},
+                 e),
+            "");
+  EXPECT_EQ(e.rank, 5);
+  EXPECT_EQ(e.worldSize, 16);
+  EXPECT_EQ(e.localSize, 4);
+  EXPECT_EQ(e.masterAddress, "gpu007");
+  EXPECT_EQ(e.masterPort, 20017);
+  EXPECT_EQ(read({{"OMPI_COMM_WORLD_RANK", "1"},
+                  {"OMPI_COMM_WORLD_SIZE", "2"},
+                  {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                  {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
+                 e),
+            "");
+  EXPECT_EQ(e.masterAddress, "127.0.0.1");
+}
+
+TEST(RuntimeEnvironment, ContradictionsAreNamed) {
+  Environment e;
+  EXPECT_EQ(read({{"RANK", "0"}}, e), "RANK is set, and WORLD_SIZE is not");
+  EXPECT_EQ(read({{"RANK", "x"}, {"WORLD_SIZE", "2"}}, e).rfind("RANK='x'", 0),
+            0u);
+  EXPECT_NE(read({{"RANK", "2"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}, e)
+                .find("rank 2 of 2"),
+            std::string::npos);
+  EXPECT_NE(read({{"RANK", "1"}, {"WORLD_SIZE", "2"}}, e).find("MASTER_ADDR"),
+            std::string::npos);
+}
+
+TEST(RuntimeEnvironment, FirstHost) {
+  EXPECT_EQ(firstHost("a1,b2"), "a1");
+  EXPECT_EQ(firstHost("gpu[003-005,9],c"), "gpu003");
+  EXPECT_EQ(firstHost("gpu[3,9]-ib"), "gpu3-ib");
+  EXPECT_EQ(firstHost("node"), "node");
+}
+
+TEST(RuntimeMesh, LastAxisIsFastest) {
+  plan::Plan plan;
+  plan.axes = {{"dp_replicate", 2}, {"dp_shard", 3}};
+  const Mesh mesh(plan, 4); // replicate 1, shard 1
+  EXPECT_EQ(mesh.position({"dp_shard"}), 1);
+  EXPECT_EQ(mesh.position({"dp_replicate"}), 1);
+  EXPECT_EQ(mesh.position({"dp_shard", "dp_replicate"}), 4);
+  EXPECT_EQ(mesh.groupName({"dp_shard"}), "dp_replicate=1,dp_shard");
+  EXPECT_EQ(mesh.dataIndex(), 4);
+}
+
+//===----------------------------------------------------------------------===//
+// Optimizer
+//===----------------------------------------------------------------------===//
+
+TEST(RuntimeLearningRate, WarmUpAndDecay) {
+  plan::Schedule s{100, 10, "constant", 0.1};
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 0), 0.1);
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 9), 1.0);
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 99), 1.0);
+  s.decay = "linear";
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 10), 1.0);
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 55), 0.55);
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 100), 0.1);
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 1000), 0.1);
+  s.decay = "cosine";
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 55), 0.55);
+  EXPECT_GT(learningRate(s, 1.0, 30), 0.1 + 0.9 * 70 / 90);
+}
+
+TEST(RuntimeLossScaler, OffIsOne) {
+  LossScaler off(false);
+  off.update(true);
+  EXPECT_EQ(off.scale(), 1.0);
+  LossScaler on(true);
+  EXPECT_EQ(on.scale(), 65536.0);
+  on.update(true);
+  EXPECT_EQ(on.scale(), 32768.0);
+  for (int i = 0; i < 2000; ++i)
+    on.update(false);
+  EXPECT_EQ(on.scale(), 65536.0);
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+TEST(RuntimeKernels, SlicesAreSummedInOrderAndRoundedOnce) {
+  for (auto type : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble}) {
+    const int64_t n = 5000;
+    const at::Tensor slices = at::randn({3 * n}).to(type);
+    at::Tensor sum = at::empty({n});
+    sumSlices(sum, slices, 3, false);
+    const at::Tensor f = slices.to(at::kFloat);
+    at::Tensor want = f.narrow(0, 0, n) + f.narrow(0, n, n);
+    want = want + f.narrow(0, 2 * n, n);
+    EXPECT_TRUE(at::equal(sum, want)) << type;
+    sumSlices(sum, slices, 3, true);
+    EXPECT_TRUE(at::equal(sum, want + want)) << type;
+  }
+}
+
+TEST(RuntimeKernels, SquaresAndScale) {
+  const at::Tensor values = at::randn({200003});
+  at::Tensor sum = at::zeros({}, at::kDouble);
+  addSquares(values, sum);
+  const double want = values.to(at::kDouble).square().sum().item<double>();
+  EXPECT_NEAR(sum.item<double>() / want, 1.0, 1e-7);
+  at::Tensor scaled = values.clone();
+  scaleBy(scaled, at::full({}, 0.25, at::kDouble));
+  EXPECT_TRUE(at::equal(scaled, values * 0.25));
+}
+
+//===----------------------------------------------------------------------===//
+// Allocator
+//===----------------------------------------------------------------------===//
+
+TEST(RuntimeAllocator, CountsAlignedBytesAndReusesThem) {
+  Allocator &allocator = Allocator::get();
+  const int64_t before = allocator.current();
+  allocator.resetPeak();
+  Block *a = allocator.allocate(1);
+  Block *b = allocator.allocate(1000 * 1000);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(Allocator::data(a)) % 64, 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(Allocator::data(b)) % 64, 0u);
+  EXPECT_EQ(allocator.current() - before, 64 + 1000000);
+  allocator.release(a);
+  allocator.release(b);
+  EXPECT_EQ(allocator.current(), before);
+  EXPECT_EQ(allocator.count().peak - before, 64 + 1000000);
+}
+
+TEST(RuntimeAllocator, RandomUseKeepsBlocksApartAndMemoryBounded) {
+  Allocator &allocator = Allocator::get();
+  struct Held {
+    Block *block;
+    size_t bytes;
+    unsigned char mark;
+  };
+  std::vector<Held> held;
+  std::mt19937 random(1);
+  int64_t peak = 0;
+  for (int i = 0; i < 20000; ++i) {
+    if (held.size() < 60 && random() % 2) {
+      const size_t bytes = 1 + random() % (random() % 4 ? 300000 : 5000);
+      Block *block = allocator.allocate(bytes);
+      const auto mark = static_cast<unsigned char>(random());
+      std::memset(Allocator::data(block), mark, bytes);
+      held.push_back({block, bytes, mark});
+      peak = std::max(peak, allocator.current());
+    } else if (!held.empty()) {
+      const size_t at = random() % held.size();
+      auto *data =
+          static_cast<unsigned char *>(Allocator::data(held[at].block));
+      ASSERT_EQ(data[0], held[at].mark);
+      ASSERT_EQ(data[held[at].bytes - 1], held[at].mark);
+      allocator.release(held[at].block);
+      held[at] = held.back();
+      held.pop_back();
+    }
+  }
+  for (const Held &h : held)
+    allocator.release(h.block);
+  // Best fit with merging loses little even to a random order.
+  EXPECT_LT(allocator.highWater(), 2 * peak + (4 << 20));
+}
+
+//===----------------------------------------------------------------------===//
+// safetensors
+//===----------------------------------------------------------------------===//
+
+class Files : public testing::Test {
+protected:
+  void SetUp() override {
+    char text[] = "/tmp/accel-test-XXXXXX";
+    folder = mkdtemp(text);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  std::string failure(const std::string &bytes) {
+    const std::string path = folder + "/x.safetensors";
+    std::filesystem::remove(path);
+    writeTextDurably(path, bytes);
+    try {
+      readHeader(File(path, File::Mode::Read));
+    } catch (const FileError &error) {
+      return error.what();
+    }
+    return "read";
+  }
+  static std::string withHead(const std::string &json, size_t data) {
+    const uint64_t length = json.size();
+    return std::string(reinterpret_cast<const char *>(&length), 8) + json +
+           std::string(data, 'x');
+  }
+  std::string folder;
+};
+
+TEST_F(Files, HeadersRoundTrip) {
+  SafetensorsHeader header;
+  header.metadata["format"] = "pt";
+  header.tensors = {{"b", plan::DType::BF16, {3, 5}, 0},
+                    {"a", plan::DType::F32, {}, 0}};
+  const std::string head = layOut(header);
+  EXPECT_EQ(header.tensors[0].offset % 8, 0);
+  EXPECT_EQ(header.fileBytes, static_cast<int64_t>(head.size()) + 34);
+  const std::string path = folder + "/y";
+  writeTextDurably(path, head + std::string(34, '\0'));
+  const SafetensorsHeader again = readHeader(File(path, File::Mode::Read));
+  ASSERT_EQ(again.tensors.size(), 2u);
+  EXPECT_EQ(again.tensors[0].name, "b");
+  EXPECT_EQ(again.tensors[0].shape, (std::vector<int64_t>{3, 5}));
+  EXPECT_EQ(again.tensors[1].offset, header.tensors[1].offset);
+  EXPECT_EQ(again.metadata.at("format"), "pt");
+}
+
+TEST_F(Files, DamagedHeadersAreRefused) {
+  const std::string good =
+      R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  EXPECT_EQ(failure(withHead(good, 8)), "read");
+  EXPECT_NE(failure("abc").find("shorter than 8 bytes"), std::string::npos);
+  EXPECT_NE(failure(withHead(good, 7)).find("truncated"), std::string::npos);
+  EXPECT_NE(failure(withHead("{\"w\":", 8)).find("cannot be read"),
+            std::string::npos);
+  EXPECT_NE(failure(withHead(R"({"w":{"dtype":"F32","shape":[3],)"
+                             R"("data_offsets":[0,8]}})",
+                             8))
+                .find("has 8 bytes"),
+            std::string::npos);
+  EXPECT_NE(failure(withHead(R"({"w":{"dtype":"F32","shape":"2",)"
+                             R"("data_offsets":[0,8]}})",
+                             8))
+                .find("cannot be read"),
+            std::string::npos);
+  EXPECT_NE(failure(std::string(16, '\xff')).find("is not a safetensors"),
+            std::string::npos);
+}
+
+} // namespace

@@ -1,0 +1,52 @@
+//===- Log.h - What a run says while it trains ------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_ACCEL_RUN_LOG_H
+#define ACCEL_TOOLS_ACCEL_RUN_LOG_H
+
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+namespace accel::run {
+
+struct StepRecord {
+  int64_t step = 0;
+  double loss = 0;
+  std::optional<double> gradNorm;
+  double lr = 0, tokensPerSecond = 0, seconds = 0;
+  int64_t peakBytes = 0;
+  bool skipped = false;
+  std::optional<double> evalLoss;
+};
+
+/// One JSON object; a value that is not finite becomes null.
+std::string toJsonLine(const StepRecord &record);
+
+/// Rank 0's log file and progress; the other ranks have none.
+class Log {
+public:
+  /// `path` may be empty. When resuming at `firstStep`, the lines of earlier
+  /// steps stay. Throws FileError.
+  Log(const std::string &path, bool resuming, int64_t firstStep,
+      int64_t lastStep);
+  ~Log();
+  void write(const StepRecord &record);
+  /// Ends the progress line, for other output.
+  void clear();
+
+private:
+  std::FILE *file = nullptr;
+  std::string path;
+  bool terminal;
+  bool shown = false;
+  int64_t firstStep, lastStep;
+  double meanSeconds = 0;
+};
+
+} // namespace accel::run
+
+#endif // ACCEL_TOOLS_ACCEL_RUN_LOG_H

@@ -1,0 +1,113 @@
+//===- Preflight.cpp - What is checked before a rank starts ---------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/accel-run/Preflight.h"
+
+#include "runtime/checkpoint/Safetensors.h"
+#include "runtime/plan/PlanJson.h"
+#include "runtime/plan/Verify.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+namespace accel::run {
+
+namespace fs = std::filesystem;
+
+namespace {
+std::string resolve(const std::string &path, const std::string &baseDir) {
+  if (path.empty() || fs::path(path).is_absolute())
+    return path;
+  return (fs::path(baseDir) / path).lexically_normal().string();
+}
+
+/// The inputs that programs read from data.
+std::vector<std::string> dataInputs(const plan::Plan &plan, bool eval) {
+  std::set<std::string> names;
+  auto add = [&](const plan::Program &program) {
+    for (int value : program.inputs)
+      if (program.values[value].name != "loss_seed")
+        names.insert(program.values[value].name);
+  };
+  if (eval)
+    add(plan.programs[plan.eval]);
+  else
+    for (const auto &[program, repeat] : plan.step)
+      add(plan.programs[program]);
+  return {names.begin(), names.end()};
+}
+} // namespace
+
+Input readInput(const Options &options) {
+  Input input;
+  std::string error;
+  if (!plan::readPlan(options.plan, input.plan, error))
+    throw InputError(error);
+  std::error_code code;
+  input.baseDir = fs::absolute(options.plan, code).parent_path().string();
+  const plan::Job &job = input.plan.job;
+  input.outDir = !options.out.empty()
+                     ? fs::absolute(options.out, code).string()
+                     : resolve(job.checkpoint.dir, input.baseDir);
+  input.modelPath = resolve(job.modelPath, input.baseDir);
+  for (const std::string &file : job.weightFiles)
+    input.weightFiles.push_back(resolve(file, input.baseDir));
+  return input;
+}
+
+Loader openData(const Input &input, bool eval) {
+  Loader loader;
+  std::string error;
+  const plan::Job &job = input.plan.job;
+  if (!loader.open(eval ? job.evalData : job.data, job,
+                   dataInputs(input.plan, eval), input.baseDir, error))
+    throw InputError(error);
+  return loader;
+}
+
+void checkInput(const Input &input, const Options &options, int64_t ranks) {
+  const plan::Plan &plan = input.plan;
+  if (plan.ranks() != ranks) {
+    std::string axes;
+    for (const plan::Axis &axis : plan.axes)
+      axes += (axes.empty() ? "" : " x ") + axis.name + " " +
+              std::to_string(axis.size);
+    throw InputError(options.plan + ": the plan is for " +
+                     std::to_string(plan.ranks()) + " ranks" +
+                     (axes.empty() ? "" : " (" + axes + ")") +
+                     ", and this job has " + std::to_string(ranks));
+  }
+  if (plan.step.empty())
+    throw InputError(options.plan + ": the plan has no program for a step",
+                     exitUnsupported);
+  if (plan.job.data.kind.empty())
+    throw InputError(options.plan +
+                     ": the plan has no data; plan a job.yaml with a 'data' "
+                     "key to train");
+  if (options.steps < 0 && plan.job.schedule.steps <= 0)
+    throw InputError(options.plan + ": the plan has no number of steps; give "
+                                    "--steps, or schedule.steps in job.yaml");
+  openData(input, false);
+  if (plan.eval >= 0 && plan.job.evalEvery > 0)
+    openData(input, true);
+  for (const std::string &path : input.weightFiles)
+    readHeader(File(path, File::Mode::Read));
+  std::error_code code;
+  fs::path at = input.outDir;
+  while (!input.outDir.empty() && !fs::exists(at, code) &&
+         at.has_parent_path() && at != at.parent_path())
+    at = at.parent_path();
+  if (!input.outDir.empty() && !fs::is_directory(at, code))
+    throw InputError(at.string() + ": is not a folder, so nothing can be "
+                                   "written to it");
+  for (const std::string *file :
+       {&options.log, &options.profile, &options.summary})
+    if (!file->empty() &&
+        !fs::is_directory(fs::absolute(*file, code).parent_path(), code))
+      throw InputError(*file + ": its folder does not exist");
+}
+
+} // namespace accel::run

@@ -1,0 +1,101 @@
+//===- Summary.cpp - Measured figures at the end --------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/accel-run/Summary.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <sys/resource.h>
+
+namespace accel::run {
+
+Usage Usage::now() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval &t) { return t.tv_sec + t.tv_usec * 1e-6; };
+  return {seconds(usage.ru_utime) + seconds(usage.ru_stime),
+          usage.ru_minflt + usage.ru_majflt, usage.ru_maxrss * 1024};
+}
+
+double median(std::vector<double> values) {
+  if (values.empty())
+    return 0;
+  auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+namespace {
+std::string format(const char *pattern, ...) {
+  char text[256];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof(text), pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::string bytesRow(const char *name, int64_t predicted, int64_t measured) {
+  const double error =
+      measured ? 100.0 * (double(predicted) - double(measured)) / measured : 0;
+  return format("  %-28s %14lld %14lld   %+.3f %%\n", name,
+                static_cast<long long>(predicted),
+                static_cast<long long>(measured), error);
+}
+} // namespace
+
+std::string summaryText(const plan::Plan &plan, const Measured &m) {
+  const plan::Predicted &p = plan.predicted;
+  std::string text =
+      format("%lld steps, loss %.4f to %.4f\n", static_cast<long long>(m.steps),
+             m.firstLoss, m.lastLoss);
+  text +=
+      format("  %-28s %14s %14s\n", "bytes on a rank", "predicted", "measured");
+  text += bytesRow("own buffers at the peak", p.ownPeakBytes, m.ownPeakBytes);
+  text += bytesRow("with operators' workspaces", p.peakBytes, m.peakBytes);
+  text += format("  %-28s %14s %14lld\n", "resident set", "",
+                 static_cast<long long>(m.maxRssBytes));
+  text += format("  %-28s %14s %14s\n", "a step", "predicted", "measured");
+  if (p.hasTime)
+    text += format("  %-28s %14.4f %14.4f   for target %s\n", "seconds",
+                   p.stepSeconds, m.stepSeconds, plan.target.c_str());
+  else
+    text += format("  %-28s %14s %14.4f\n", "seconds", "", m.stepSeconds);
+  text += format("  %-28s %14s %14.0f\n", "tokens/s", "", m.tokensPerSecond);
+  text += format("  %-28s %14s %14.4f\n", "CPU seconds of a rank", "",
+                 m.cpuSecondsPerStep);
+  text += format("  %-28s %14s %14.0f\n", "page faults of a rank", "",
+                 m.pageFaultsPerStep);
+  return text;
+}
+
+std::string summaryJson(const plan::Plan &plan, const Measured &m) {
+  const plan::Predicted &p = plan.predicted;
+  nlohmann::ordered_json json = {
+      {"measured",
+       {{"own_peak_bytes", m.ownPeakBytes},
+        {"peak_bytes", m.peakBytes},
+        {"max_rss_bytes", m.maxRssBytes},
+        {"step_s", m.stepSeconds},
+        {"tokens_per_s", m.tokensPerSecond},
+        {"cpu_s_per_step", m.cpuSecondsPerStep},
+        {"page_faults_per_step", m.pageFaultsPerStep},
+        {"steps", m.steps},
+        {"first_loss", m.firstLoss},
+        {"last_loss", m.lastLoss}}},
+      {"predicted",
+       {{"own_peak_bytes", p.ownPeakBytes},
+        {"peak_bytes", p.peakBytes},
+        {"persistent_bytes", p.persistentBytes},
+        {"step_s", nullptr}}}};
+  if (p.hasTime)
+    json["predicted"]["step_s"] = p.stepSeconds;
+  return json.dump(2) + "\n";
+}
+
+} // namespace accel::run

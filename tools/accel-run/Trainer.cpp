@@ -1,0 +1,236 @@
+//===- Trainer.cpp - A rank's training run --------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/accel-run/Trainer.h"
+
+#include "runtime/checkpoint/Files.h"
+#include "runtime/checkpoint/Initialize.h"
+#include "runtime/checkpoint/Merge.h"
+#include "runtime/checkpoint/Weights.h"
+#include "runtime/optimizer/LearningRate.h"
+#include "runtime/plan/PlanJson.h"
+#include "tools/accel-run/Profile.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+namespace accel::run {
+
+namespace {
+/// The step that is profiled: caches are warm, memory is settled.
+constexpr int64_t profiledStep = 2;
+constexpr size_t warmSteps = 3;
+
+double now() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+} // namespace
+
+Trainer::Trainer(const Input &input, const Options &options, Device &device,
+                 Groups &groups)
+    : input(input), options(options), job(input.plan.job), device(device),
+      groups(groups), executor(input.plan, device, groups),
+      data(openData(input, false)) {
+  if (input.plan.eval >= 0 && job.evalEvery > 0)
+    evalData = openData(input, true);
+}
+
+void Trainer::start() {
+  std::string from;
+  if (options.resume == "auto") {
+    if (input.outDir.empty())
+      throw InputError("--resume auto looks in the job's checkpoint folder, "
+                       "and this job has none; give --out");
+    from = findCheckpoint(input.outDir);
+  } else if (!options.resume.empty()) {
+    from = findCheckpoint(options.resume);
+    if (from.empty())
+      throw InputError(options.resume + ": there is no complete checkpoint");
+  }
+  if (!from.empty()) {
+    TrainState state = loadCheckpoint(executor, from);
+    firstStep = state.step;
+    firstMicroBatch = state.microBatch;
+  } else if (!input.weightFiles.empty()) {
+    std::vector<std::string> warnings;
+    loadWeights(executor, input.weightFiles, warnings);
+    for (const std::string &warning : warnings)
+      std::fprintf(stderr, "accel-run: warning: %s\n", warning.c_str());
+  } else {
+    initialize(executor, job.seed);
+  }
+  lastStep = options.steps >= 0 ? options.steps : job.schedule.steps;
+  if (groups.rank() == 0) {
+    log =
+        std::make_unique<Log>(options.log, !from.empty(), firstStep, lastStep);
+    if (!from.empty()) {
+      std::printf("continues from %s\n", from.c_str());
+      std::fflush(stdout);
+    }
+  }
+  groups.barrier();
+  Allocator::get().trim();
+  device.resetPeak();
+}
+
+StepRecord Trainer::trainStep(int64_t step) {
+  StepRecord record;
+  record.step = step;
+  const Usage before = Usage::now();
+  const double begin = now();
+  std::vector<double> rates;
+  for (const plan::OptimizerGroup &group : job.optimizer.groups)
+    rates.push_back(learningRate(job.schedule, group.lr, step));
+  const Mesh &mesh = groups.mesh();
+  const int64_t ranks = mesh.dataSize();
+  // Micro-batch k = (step * A + slot) * N + r of the run, from where the
+  // checkpoint stopped.
+  const int64_t base =
+      firstMicroBatch + (step - firstStep) * job.accumulation * ranks;
+  auto load = [&](int64_t slot, const std::string &name) {
+    return data.load(name, base + slot * ranks + mesh.dataIndex());
+  };
+  const bool profiled =
+      !options.profile.empty() && profile.empty() &&
+      (step - firstStep == profiledStep || step + 1 == lastStep);
+  const StepResult result =
+      executor.step(load, rates, profiled ? &profile : nullptr);
+  device.synchronize();
+  // One small exchange for the log: everyone's loss and peak.
+  const std::vector<double> all =
+      groups.gather({result.loss, static_cast<double>(device.memory().peak)});
+  double loss = 0, peak = 0;
+  for (size_t i = 0; i < all.size(); i += 2) {
+    loss += all[i];
+    peak = std::max(peak, all[i + 1]);
+  }
+  record.loss = loss / static_cast<double>(groups.size());
+  record.peakBytes = static_cast<int64_t>(peak);
+  if (result.hasGradNorm)
+    record.gradNorm = result.gradNorm;
+  record.skipped = result.skipped;
+  record.lr = rates.empty() ? 0 : rates.front();
+  record.seconds = now() - begin;
+  record.tokensPerSecond =
+      static_cast<double>(job.microBatch * job.sequenceLength *
+                          job.accumulation * ranks) /
+      record.seconds;
+  const Usage after = Usage::now();
+  stepSeconds.push_back(record.seconds);
+  stepTokens.push_back(record.tokensPerSecond);
+  stepCpu.push_back(after.cpuSeconds - before.cpuSeconds);
+  stepFaults.push_back(after.pageFaults - before.pageFaults);
+  return record;
+}
+
+double Trainer::evaluate() {
+  const Mesh &mesh = groups.mesh();
+  double sum = 0;
+  const int64_t batches = std::max<int64_t>(job.evalBatches, 1);
+  for (int64_t i = 0; i < batches; ++i)
+    sum += executor.evaluate([&](const std::string &name) {
+      return evalData->load(name, i * mesh.dataSize() + mesh.dataIndex());
+    });
+  double total = 0;
+  for (double loss : groups.gather({sum / static_cast<double>(batches)}))
+    total += loss;
+  return total / static_cast<double>(groups.size());
+}
+
+void Trainer::save(int64_t done) {
+  at::AutoDispatchBelowADInplaceOrView below;
+  at::NoGradGuard noGrad;
+  TrainState state;
+  state.step = done;
+  state.microBatch = firstMicroBatch + (done - firstStep) * job.accumulation *
+                                           groups.mesh().dataSize();
+  state.optimizerSteps = executor.optimizerSteps();
+  state.scaler = executor.scaler().get();
+  std::function<void(const std::string &)> extra;
+  if (job.checkpoint.stateDict == "full")
+    extra = [&](const std::string &folder) {
+      writeModelFolder(executor, folder + "/model", input.modelPath,
+                       options.shardLimit);
+    };
+  saveCheckpoint(executor, input.outDir, job.checkpoint.keep, state, extra);
+}
+
+void Trainer::finish() {
+  if (!input.outDir.empty()) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    at::NoGradGuard noGrad;
+    writeModelFolder(executor,
+                     (std::filesystem::path(input.outDir) / "model").string(),
+                     input.modelPath, options.shardLimit);
+  }
+  auto after = [&](std::vector<double> &values) {
+    if (values.size() > warmSteps)
+      values.erase(values.begin(), values.begin() + warmSteps);
+    return median(values);
+  };
+  measured.stepSeconds = after(stepSeconds);
+  measured.tokensPerSecond = after(stepTokens);
+  measured.cpuSecondsPerStep = after(stepCpu);
+  measured.pageFaultsPerStep = after(stepFaults);
+  const std::vector<double> all =
+      groups.gather({static_cast<double>(executor.ownPeak().bytes),
+                     static_cast<double>(Usage::now().maxRssBytes)});
+  for (size_t i = 0; i < all.size(); i += 2) {
+    measured.ownPeakBytes =
+        std::max(measured.ownPeakBytes, static_cast<int64_t>(all[i]));
+    measured.maxRssBytes =
+        std::max(measured.maxRssBytes, static_cast<int64_t>(all[i + 1]));
+  }
+  if (groups.rank() != 0)
+    return;
+  log->clear();
+  std::string error;
+  if (!options.profile.empty() && !profile.empty() &&
+      !plan::writeFileAtomically(options.profile, toTrace(input.plan, profile),
+                                 error))
+    throw FileError(error);
+  if (!options.summary.empty() &&
+      !plan::writeFileAtomically(options.summary,
+                                 summaryJson(input.plan, measured), error))
+    throw FileError(error);
+  std::fputs(summaryText(input.plan, measured).c_str(), stdout);
+  if (!input.outDir.empty())
+    std::printf("the trained model is in %s\n",
+                (std::filesystem::path(input.outDir) / "model").c_str());
+  std::fflush(stdout);
+}
+
+void Trainer::run() {
+  {
+    at::AutoDispatchBelowADInplaceOrView below;
+    at::NoGradGuard noGrad;
+    start();
+  }
+  const int64_t every = job.checkpoint.every;
+  for (int64_t step = firstStep; step < lastStep; ++step) {
+    StepRecord record = trainStep(step);
+    const bool last = step + 1 == lastStep;
+    if (evalData && ((step + 1) % job.evalEvery == 0 || last))
+      record.evalLoss = evaluate();
+    if (measured.steps++ == 0)
+      measured.firstLoss = record.loss;
+    measured.lastLoss = record.loss;
+    measured.peakBytes = record.peakBytes;
+    if (log)
+      log->write(record);
+    if (!input.outDir.empty() &&
+        (last || (every > 0 && (step + 1) % every == 0)))
+      save(step + 1);
+  }
+  finish();
+}
+
+} // namespace accel::run

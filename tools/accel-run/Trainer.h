@@ -1,0 +1,55 @@
+//===- Trainer.h - A rank's training run ------------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_ACCEL_RUN_TRAINER_H
+#define ACCEL_TOOLS_ACCEL_RUN_TRAINER_H
+
+#include "runtime/checkpoint/Sharded.h"
+#include "runtime/data/Loader.h"
+#include "runtime/execute/Executor.h"
+#include "tools/accel-run/Log.h"
+#include "tools/accel-run/Options.h"
+#include "tools/accel-run/Preflight.h"
+#include "tools/accel-run/Summary.h"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace accel::run {
+
+class Trainer {
+public:
+  Trainer(const Input &input, const Options &options, Device &device,
+          Groups &groups);
+  /// Loads, trains, writes checkpoints, and on rank 0 prints the summary.
+  void run();
+
+private:
+  void start();
+  StepRecord trainStep(int64_t step);
+  double evaluate();
+  void save(int64_t done);
+  void finish();
+
+  const Input &input;
+  const Options &options;
+  const plan::Job &job;
+  Device &device;
+  Groups &groups;
+  Executor executor;
+  Loader data;
+  std::optional<Loader> evalData;
+  std::unique_ptr<Log> log; // rank 0
+  int64_t firstStep = 0, lastStep = 0;
+  int64_t firstMicroBatch = 0;
+  Measured measured;
+  std::vector<double> stepSeconds, stepCpu, stepFaults, stepTokens;
+  std::vector<std::vector<StepTime>> profile;
+};
+
+} // namespace accel::run
+
+#endif // ACCEL_TOOLS_ACCEL_RUN_TRAINER_H
