@@ -29,6 +29,8 @@ constexpr size_t smallLimit = 4096;
 constexpr size_t smallChunk = 256 * 1024;
 constexpr size_t segmentBytes = size_t(256) << 20;
 
+thread_local int foreignScopes = 0;
+
 size_t roundUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
 } // namespace
 
@@ -37,6 +39,7 @@ struct Block {
   size_t size = 0;
   bool free = false;
   bool small = false;
+  bool foreign = false;
   Block *before = nullptr, *after = nullptr; // by address, in one segment
 };
 
@@ -44,6 +47,7 @@ struct Allocator::State {
   mutable std::mutex mutex;
   std::atomic<int64_t> current{0};
   std::atomic<int64_t> peak{0};
+  std::atomic<int64_t> foreign{0};
 
   struct BySize {
     bool operator()(const Block *a, const Block *b) const {
@@ -200,6 +204,9 @@ Block *Allocator::allocate(size_t bytes) {
   }
   TORCH_CHECK_WITH(OutOfMemoryError, block, "out of memory: ", bytes,
                    " bytes asked for, ", current(), " in use");
+  block->foreign = foreignScopes > 0;
+  if (block->foreign)
+    state->foreign.fetch_add(size);
   const int64_t now = state->current.fetch_add(size) + size;
   int64_t peak = state->peak.load(std::memory_order_relaxed);
   while (now > peak && !state->peak.compare_exchange_weak(peak, now)) {
@@ -209,6 +216,8 @@ Block *Allocator::allocate(size_t bytes) {
 
 void Allocator::release(Block *block) {
   state->current.fetch_sub(block->size);
+  if (block->foreign)
+    state->foreign.fetch_sub(block->size);
   std::lock_guard<std::mutex> lock(state->mutex);
   if (block->small)
     state->bins[block->size / alignment].push_back(block);
@@ -222,6 +231,11 @@ MemoryCount Allocator::count() const {
 int64_t Allocator::current() const {
   return state->current.load(std::memory_order_relaxed);
 }
+int64_t Allocator::foreign() const {
+  return state->foreign.load(std::memory_order_relaxed);
+}
+Allocator::Foreign::Foreign() { ++foreignScopes; }
+Allocator::Foreign::~Foreign() { --foreignScopes; }
 void Allocator::resetPeak() { state->peak.store(state->current.load()); }
 
 int64_t Allocator::highWater() const {

@@ -48,6 +48,18 @@ public:
   MemoryCount count() const;
   /// Bytes in use now; cheap enough for every instruction.
   int64_t current() const;
+  /// Of these, the ones that others than the executor hold (see Foreign).
+  int64_t foreign() const;
+
+  /// While one lives, what its thread allocates is a library's own: counted in
+  /// the total, and not among the rank's own buffers. Gloo's reduce-scatter
+  /// clones its input, and a worker thread drops it when it likes.
+  class Foreign {
+  public:
+    Foreign();
+    ~Foreign();
+    Foreign(const Foreign &) = delete;
+  };
   /// Makes `current` the peak again.
   void resetPeak();
   /// Gives the pages of free memory back to the system (after loading).

@@ -42,7 +42,7 @@ public:
     auto stats = caching::getDeviceStats(index).requested_bytes[aggregate];
     return {stats.current, stats.peak};
   }
-  int64_t currentBytes() const override { return memory().current; }
+  int64_t ownBytes() const override { return memory().current; }
   void resetPeak() override { caching::resetPeakStats(index); }
 
   void enter(plan::Stream role) override {

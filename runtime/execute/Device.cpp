@@ -20,7 +20,9 @@ struct CpuDevice final : Device {
     return c10::GetCPUAllocator()->allocate(bytes);
   }
   MemoryCount memory() const override { return Allocator::get().count(); }
-  int64_t currentBytes() const override { return Allocator::get().current(); }
+  int64_t ownBytes() const override {
+    return Allocator::get().current() - Allocator::get().foreign();
+  }
   void resetPeak() override { Allocator::get().resetPeak(); }
 };
 } // namespace

@@ -32,7 +32,8 @@ public:
   /// Counted memory, aligned to 64 bytes or more.
   virtual c10::DataPtr allocate(size_t bytes) = 0;
   virtual MemoryCount memory() const = 0;
-  virtual int64_t currentBytes() const = 0;
+  /// Of the rank's own buffers: without what libraries hold for themselves.
+  virtual int64_t ownBytes() const = 0;
   virtual void resetPeak() = 0;
 
   /// Makes `stream` current; it first waits for what compute has queued.

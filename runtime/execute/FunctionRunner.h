@@ -35,7 +35,7 @@ struct PlanError : std::runtime_error {
 struct OwnPeak {
   int64_t bytes = 0;
   void sample(const Device &device) {
-    int64_t now = device.currentBytes();
+    int64_t now = device.ownBytes();
     if (now > bytes)
       bytes = now;
   }

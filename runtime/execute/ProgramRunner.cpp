@@ -179,7 +179,8 @@ void ProgramRunner::execute(const Compiled &step) {
     return;
   case StepKind::AllGather:
   case StepKind::ReduceScatter:
-  case StepKind::AllReduce:
+  case StepKind::AllReduce: {
+    Allocator::Foreign libraries;
     inFlight[step.timepoint].start = &step;
     executor.device().enter(step.stream);
     if (step.kind == StepKind::AllGather)
@@ -191,6 +192,7 @@ void ProgramRunner::execute(const Compiled &step) {
           step.group->allReduce(step.unit->buffer(Role::ShardGradient).flat);
     executor.device().leave(step.timepoint);
     return;
+  }
   case StepKind::Await:
     return await(step.timepoint);
   case StepKind::Call:
@@ -222,7 +224,7 @@ at::Tensor ProgramRunner::run(std::vector<at::Tensor> inputs,
     time.begin = seconds();
     execute(steps[i]);
     time.end = seconds();
-    time.bytes = executor.device().currentBytes();
+    time.bytes = executor.device().ownBytes();
     times->push_back(time);
   }
   at::Tensor loss = source.loss >= 0 ? values[source.loss] : at::Tensor();

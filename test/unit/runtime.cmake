@@ -7,4 +7,9 @@ if(TARGET AccelExecute)
     LINK AccelData)
   accel_unit_test(runtime-pieces-test ${_here}/RuntimePiecesTest.cpp
     LINK AccelCheckpoint AccelExecute)
+  # Read by test/Run.
+  add_executable(runtime-plan-dump ${_here}/RuntimePlanDump.cpp
+    ${_here}/RuntimeTinyPlan.cpp)
+  target_link_libraries(runtime-plan-dump PRIVATE AccelPlan)
+  add_dependencies(unit-tests runtime-plan-dump)
 endif()

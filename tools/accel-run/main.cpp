@@ -113,7 +113,8 @@ int main(int argc, char **argv) {
     return exitUsage;
   }
   if (options.help || options.version) {
-    std::fputs(options.help ? usage() : "accel-run 0.1.0\n", stdout);
+    std::fputs(options.help ? usage() : "accel-run " ACCEL_VERSION "\n",
+               stdout);
     return 0;
   }
   // One heap for all threads: Gloo's would each keep their own.
