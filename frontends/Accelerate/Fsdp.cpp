@@ -439,11 +439,13 @@ void AccelerateReader::readLoading(int fsdpVersion) {
     flag(config.syncModuleStates, fsdp, "fsdp_sync_module_states", true);
     flag(config.useOrigParams, fsdp, "fsdp_use_orig_params", true);
     if (*config.cpuRamEfficientLoading && !*config.syncModuleStates &&
-        syncs) // 'false' in quotes passes the launch
+        syncs) { // 'false' in quotes passes the launch
+      config.syncModuleStates.value = true;
       report(Severity::Warning, "loading-needs-sync", sync,
              "fsdp_sync_module_states is set to true again, since "
              "fsdp_cpu_ram_efficient_loading is true",
              "write fsdp_sync_module_states: true");
+    }
     return;
   }
   auto means = [](const Field &f, const char *word) {

@@ -179,6 +179,19 @@ void AccelerateReader::readProcesses() {
   }
   const yaml::Node &value = field.value();
   std::optional<int64_t> number = envInt(value);
+  // The simple launcher starts one process, whatever number stands here.
+  bool unused = value.isNull() || value.kind == yaml::Kind::Bool ||
+                value.kind == yaml::Kind::Float ||
+                (value.kind == yaml::Kind::Int && (!number || *number < 1));
+  Field cpu = top("use_cpu");
+  if (simple && unused && !(value.isNull() && cpu && truthy(cpu.value()))) {
+    report(Severity::Warning, "process-count", field,
+           "num_processes is " + yaml::shortText(value) +
+               ", and one process starts",
+           "write num_processes: 1");
+    written(setting, int64_t(1), field, "1", "one process starts");
+    return;
+  }
   // Only several machines need arithmetic on it; torchrun takes a string.
   if (number && value.isString()) {
     bool fails = *config.numMachines > 1 || simple;
@@ -196,7 +209,7 @@ void AccelerateReader::readProcesses() {
     return;
   }
   int64_t perMachine = *number / *config.numMachines;
-  if (perMachine == 0) {
+  if (perMachine == 0 && type != DistributedType::No) {
     error("process-count", field,
           std::to_string(*number) + " processes are fewer than " +
               std::to_string(*config.numMachines) + " machines",
@@ -243,14 +256,16 @@ void AccelerateReader::readPlace() {
   if (number && *number >= 0 && *number < *config.numMachines) {
     written(config.machineRank, *number, rank, std::to_string(*number));
   } else {
-    if (rank && several)
+    if (rank && several && !simple)
       error("invalid-value", rank,
             "machine_rank must be an integer from 0 to " +
                 std::to_string(*config.numMachines - 1) + ", this is " +
                 yaml::shortText(rank.value()));
-    else if (rank && (!rank.isNull()))
+    else if (rank && !rank.isNull())
       report(Severity::Note, "ignored-key", rank,
-             "machine_rank has no effect with one machine", "", true);
+             std::string("machine_rank has no effect with ") +
+                 (several ? toString(type) : "one machine"),
+             "", true);
     otherwise(config.machineRank, int64_t(0), rank, "0",
               "Accelerate's default");
   }

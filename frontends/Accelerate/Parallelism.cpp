@@ -85,6 +85,9 @@ void AccelerateReader::readParallelism() {
   if (replicate > 1 << 20 || shard > 1 << 20 || tp > 1 << 20 || cp > 1 << 20)
     return checkMesh(replicate, shard, 1 << 20);
   checkMesh(replicate, shard, tp * cp * sp);
+  // Sizes that are all 1 say nothing: FSDP then takes all ranks.
+  if (replicate * shard * tp * cp * sp == 1)
+    return;
   Field from = key("dp_shard_size") ? key("dp_shard_size") : whole;
   mesh = {Mesh{replicate, shard}, Origin::Written, from.key, locate(from), ""};
 }
@@ -95,7 +98,7 @@ void AccelerateReader::checkMesh(int64_t replicate, int64_t shard,
   int64_t total = replicate * shard * others;
   int64_t processes = *config.numProcesses;
   Strategy strategy = *config.strategy;
-  if (processes == 1 && total == 1)
+  if (total == 1)
     return;
   if (strategy == Strategy::Fsdp1) {
     report(Severity::Error, "mesh-needs-fsdp2", whole,
@@ -106,7 +109,7 @@ void AccelerateReader::checkMesh(int64_t replicate, int64_t shard,
   }
   Field sp = in(parallelism, "parallelism_config_sp_size");
   bool deepspeedSp = sp && envInt(sp.value()).value_or(1) > 1;
-  if (total != 1 && total != processes && !deepspeedSp) {
+  if (total != processes && !deepspeedSp) {
     std::string text = std::to_string(replicate) + " x " +
                        std::to_string(shard) +
                        (others > 1 ? " x " + std::to_string(others) : "");
@@ -124,11 +127,7 @@ void AccelerateReader::checkMesh(int64_t replicate, int64_t shard,
     report(Severity::Error, "mesh-no-shard", size ? size : whole,
            "FSDP has no ranks to shard over: dp_shard_size and cp_size are 1; "
            "every rank stops with a ValueError",
-           replicate == 1 && others == 1
-               ? "remove the section, or write dp_shard_size: " +
-                     std::to_string(processes)
-               : "write dp_shard_size above 1",
-           !size);
+           "write dp_shard_size above 1", !size);
   }
   Field size = in(parallelism, "parallelism_config_dp_shard_size");
   if (strategy == Strategy::Ddp && shard > 1)

@@ -168,12 +168,13 @@ void AccelerateReader::readDynamo(const Section &dynamo) {
                                    "TENSORRT",
                                    "AOT_TORCHXLA_TRACE_ONCE",
                                    "TORCHXLA_TRACE_ONCE",
-                                   "IPEX",
+                                   "NEURON",
                                    "TVM",
                                    "HPU_BACKEND"};
-  Field field = in(dynamo, "dynamo_backend");
+  // On load the old key replaces the section.
+  Field field = top("dynamo_backend");
   if (!field)
-    field = top("dynamo_backend");
+    field = in(dynamo, "dynamo_backend");
   if (!field)
     return;
   const yaml::Node &value = field.value();

@@ -43,8 +43,8 @@ void AccelerateReader::defaultsWithoutFsdp() {
   derived(config.minNumParams, int64_t(0));
 }
 
-/// The largest sizes that `numProcesses` ranks allow are set where the file
-/// gives none.
+/// Where parallelism_config gives no sizes, they follow from the strategy and
+/// the number of ranks.
 void AccelerateReader::deriveMesh() {
   auto &mesh = config.mesh;
   int64_t ranks = *config.numProcesses;
@@ -54,8 +54,7 @@ void AccelerateReader::deriveMesh() {
   std::string why;
   if (strategy == Strategy::Single) {
     why = "one process";
-  } else if (strategy == Strategy::Fsdp2 && mesh.written() &&
-             (mesh->dpShard > 1 || mesh->dpReplicate > 1)) {
+  } else if (strategy == Strategy::Fsdp2 && mesh.written()) {
     remember({nullptr, "mesh"},
              "dp_replicate " + std::to_string(mesh->dpReplicate) +
                  ", dp_shard " + std::to_string(mesh->dpShard),

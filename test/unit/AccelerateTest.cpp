@@ -228,7 +228,9 @@ TEST(Accelerate, MeshProducts) {
   EXPECT_EQ(mesh(sizes(2, 4)).findings(), "");
   EXPECT_EQ(mesh(sizes(2, 2)).findings(), "e mesh-product 6");
   EXPECT_EQ(mesh(sizes(8, 1)).findings(), "e mesh-no-shard 6");
-  EXPECT_EQ(mesh(sizes(1, 1)).findings(), "e mesh-no-shard 6");
+  // All sizes 1, as the wizard writes them: FSDP takes all ranks.
+  EXPECT_EQ(mesh(sizes(1, 1)).findings(), "");
+  EXPECT_EQ(mesh(sizes(1, 1)).config->mesh->dpShard, 8);
   EXPECT_EQ(mesh(sizes(1, 8), "1").findings(), "e mesh-needs-fsdp2 6");
   EXPECT_EQ(mesh(sizes(0, 8)).findings(), "e invalid-value 6");
   EXPECT_NE(mesh("parallelism_config_cp_size: '2'")
@@ -254,8 +256,11 @@ TEST(Accelerate, ProcessCounts) {
   EXPECT_EQ(two(".nan").findings(), "e invalid-value 2");
   EXPECT_EQ(two("99999999999999999999").findings(), "e invalid-value 2");
   EXPECT_EQ(read("distributed_type: FSDP\n").findings(), "e missing-key 1");
-  EXPECT_EQ(read("distributed_type: 'NO'\nnum_processes: 4\n").findings(),
-            "w process-count 2");
+  for (const char *count : {"4", "0", "1.5", "null"})
+    EXPECT_EQ(read(std::string("distributed_type: 'NO'\nnum_processes: ") +
+                   count + "\n")
+                  .findings(),
+              "w process-count 2");
   EXPECT_EQ(*read("distributed_type: 'NO'\n").config->numProcesses, 1);
 }
 

@@ -1,6 +1,15 @@
+# The text frontends: no MLIR.
 if(TARGET AccelJob)
-  accel_unit_test(DiagnosticsTest DiagnosticsTest.cpp LINK AccelDiagnostics)
-  accel_unit_test(YamlTest YamlTest.cpp LINK AccelYaml)
-  accel_unit_test(AccelerateTest AccelerateTest.cpp LINK AccelAccelerate)
-  accel_unit_test(JobTest JobTest.cpp LINK AccelJob)
+  set(_here ${CMAKE_CURRENT_LIST_DIR})
+  accel_unit_test(diagnostics-test ${_here}/DiagnosticsTest.cpp
+    LINK AccelDiagnostics)
+  accel_unit_test(yaml-test ${_here}/YamlTest.cpp LINK AccelYaml)
+  accel_unit_test(accelerate-test ${_here}/AccelerateTest.cpp
+    LINK AccelAccelerate)
+  accel_unit_test(job-test ${_here}/JobTest.cpp LINK AccelJob)
+  # Read by test/parity/frontend_cases.py.
+  add_executable(frontend-dump ${_here}/FrontendDump.cpp)
+  target_link_libraries(frontend-dump PRIVATE AccelJob
+    nlohmann_json::nlohmann_json)
+  add_dependencies(unit-tests frontend-dump)
 endif()

@@ -1,0 +1,78 @@
+//===- FrontendDump.cpp - What the text frontends understood --------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// For comparisons with Accelerate and PyYAML in test/parity:
+//   frontend-dump FILES...          one JSON object per accelerate file
+//   frontend-dump --yaml FILES...   one JSON string per file (Python's str() of
+//                                   the document), or null if it is refused
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Job/JobConfig.h"
+
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+using namespace accel;
+using Json = nlohmann::ordered_json;
+
+static Json dtype(const std::optional<plan::DType> &d) {
+  return d ? Json(plan::toString(*d)) : Json(nullptr);
+}
+
+static Json describe(const AccelerateConfig &c) {
+  Json out;
+  out["distributed_type"] = toString(*c.distributedType);
+  out["strategy"] = toString(*c.strategy);
+  out["num_processes"] = *c.numProcesses;
+  out["mixed_precision"] = toString(*c.mixedPrecision);
+  out["dp_replicate"] = c.mesh->dpReplicate;
+  out["dp_shard"] = c.mesh->dpShard;
+  out["sharding"] = toString(*c.sharding);
+  out["reshard"] = *c.reshardAfterForward;
+  out["wrap_policy"] = toString(*c.wrapPolicy);
+  out["wrap_classes"] = *c.wrapClasses ? Json(**c.wrapClasses) : Json(nullptr);
+  out["min_num_params"] = *c.minNumParams;
+  out["ignored_modules"] = *c.ignoredModules;
+  out["activation_checkpointing"] = *c.activationCheckpointing;
+  out["activation_checkpointing_offload"] = *c.activationCheckpointingOffload;
+  out["offload_params"] = *c.offloadParams;
+  out["backward_prefetch"] = static_cast<int>(*c.backwardPrefetch);
+  out["forward_prefetch"] = *c.forwardPrefetch;
+  out["state_dict_type"] = toString(*c.stateDictType);
+  out["use_orig_params"] = *c.useOrigParams;
+  out["sync_module_states"] = *c.syncModuleStates;
+  out["cpu_ram_efficient_loading"] = *c.cpuRamEfficientLoading;
+  out["param_dtype"] = dtype(c.precision->param);
+  out["reduce_dtype"] = dtype(c.precision->reduce);
+  out["output_dtype"] = dtype(c.precision->output);
+  return out;
+}
+
+int main(int argc, char **argv) {
+  bool yamlOnly = argc > 1 && !std::strcmp(argv[1], "--yaml");
+  for (int i = yamlOnly ? 2 : 1; i < argc; ++i) {
+    DiagnosticEngine engine;
+    Json line;
+    if (yamlOnly) {
+      auto document = yaml::parseFile(argv[i], engine);
+      if (document)
+        line = document->root() ? yaml::pythonText(*document->root()) : "None";
+    } else {
+      LoadOptions options;
+      options.accelerate.forPlanning = false;
+      LoadedConfig loaded = loadConfig(argv[i], options, engine);
+      line["outcome"] = static_cast<int>(loaded.outcome);
+      line["diagnostics"] = Json::parse(renderJson(engine));
+      line["effective"] =
+          loaded.job ? describe(loaded.job->accelerate) : Json(nullptr);
+    }
+    std::puts(
+        line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  }
+  return 0;
+}
