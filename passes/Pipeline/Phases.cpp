@@ -27,7 +27,9 @@
 #include "passes/Wrap/Wrap.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
 
@@ -104,7 +106,7 @@ void registerPasses() {
         createAccumulatePass, createUpdatePass, createPrefetchPass,
         createActivationCheckpointingPass, createLowerToSchedulePass,
         createHoistGathersPass, createSinkAwaitsPass, createAssignMemoryPass})
-    mlir::registerPass(create);
+    ::mlir::registerPass(create);
   registerApplyPrecisionPass();
   registerSelectKernelsPass();
   registerDifferentiatePass();

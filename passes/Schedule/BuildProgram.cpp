@@ -57,8 +57,8 @@ public:
     program.name = "eval";
     bindInputs();
     for (const SegmentCall &call : graph.calls)
-      for (const plan::ParamRef &p : call.evalParams)
-        ++usesLeft[p.unit];
+      for (int u : unitsOf(call.evalParams))
+        ++usesLeft[u];
     for (const SegmentCall &call : graph.calls) {
       gather(call.evalParams, call.path);
       Step step = makeCall(call.path);
