@@ -6,7 +6,7 @@
 //
 // A target is a YAML file (docs: passes/Targets/data/h100-sxm-80gb.yaml) that
 // says what one rank has: memory, rates of computation by dtype, links. The
-// shipped ones are part of the library. Each figure has a source.
+// shipped ones are part of the library, and each of their figures has a source.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_TARGETS_TARGET_H
@@ -55,15 +55,20 @@ struct Target {
   std::string name;
   std::string description;
   TargetKind kind = TargetKind::Cpu;
+  int64_t ranksPerNode = 1; // where the job does not say
   /// Bytes that one rank may use; none where the file cannot know (cpu).
   std::optional<int64_t> memoryBytes;
   /// Of these, what the framework's context, communicators and libraries take.
   int64_t contextBytes = 0;
-  double memoryBytesPerSecond = 0; // attained
-  double launchSeconds = 0;        // of one operator
-  std::map<plan::DType, ComputeRate> compute;
-  int64_t ranksPerNode = 0; // where the job does not say; 0: all on one node
+  double memoryBytesPerSecond = 0; // attained, read and written together
+  double allocatorOverhead = 0;    // idle bytes per byte of the peak
+  int64_t allocatorGranularity = 1;
+  std::map<plan::DType, ComputeRate> compute; // f32, bf16, f16
+  double launchSeconds = 0;                   // of one operator
   Link insideNode, betweenNodes;
+  /// The part of a collective that computation can hide; the rest is taken
+  /// from the cores or multiprocessors that compute.
+  double overlap = 1;
   std::string reduceScatter = "direct"; // or "all_to_all" (Step::algorithm)
   std::vector<TargetFigure> figures;    // in the order of the file
 
@@ -75,14 +80,21 @@ struct Target {
   double attentionFlops(plan::DType dtype) const;
   /// FLOP/s of the datasheet.
   double peakFlops(plan::DType dtype) const;
+  /// What the allocator holds where tensors take `peakBytes`
+  /// (Predicted::reservedBytes).
+  int64_t reservedBytes(int64_t peakBytes) const;
 };
 
 /// The shipped targets, sorted.
 std::vector<std::string> targetNames();
 
+/// The text of a shipped target's file: what a person starts their own from.
+std::optional<std::string> shippedTarget(const std::string &name);
+
 /// A shipped target by name, or a file by path: what holds a '/' or ends in
 /// .yaml or .yml is a path. On failure reports errors (unknown-target,
-/// target-*, and those of the YAML reader) and returns nothing.
+/// unknown-key, missing-key, invalid-value and those of the YAML reader) and
+/// returns nothing.
 std::optional<Target> loadTarget(const std::string &nameOrFile,
                                  DiagnosticEngine &engine);
 

@@ -1,0 +1,306 @@
+//===- ReadTarget.cpp - From a YAML document to a target ------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Targets/ReadTarget.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace accel {
+
+namespace {
+
+/// Our own format is strict: all keys but the optional ones must be there, and
+/// no other may.
+class Reader {
+public:
+  Reader(const yaml::Document &document, DiagnosticEngine &engine)
+      : document(document), engine(engine) {}
+  std::optional<Target> read();
+
+private:
+  using Keys = std::vector<std::string>;
+
+  void error(const yaml::Node *at, const std::string &code,
+             const std::string &key, const std::string &message,
+             const std::string &hint = "");
+  /// Complains unless `node` is a mapping of these keys.
+  bool mapping(const yaml::Node *node, const std::string &path,
+               const Keys &needed, const Keys &optional);
+  /// A mapping below the root that must be there.
+  const yaml::Node *section(const char *key, const Keys &needed,
+                            const Keys &optional = {});
+
+  std::string text(const yaml::Node *node, const std::string &path);
+  double number(const yaml::Node &node, const std::string &path, double least,
+                double most);
+  int64_t integer(const yaml::Node &node, const std::string &path,
+                  int64_t least);
+  const yaml::Node *choice(const yaml::Node *node, const std::string &path,
+                           const Keys &choices);
+
+  /// The figure `key` of `parent`, {value, source}: gives the node of `value`.
+  const yaml::Node *figure(const yaml::Node &parent, const std::string &key,
+                           const std::string &path);
+  /// Adds to Target::figures.
+  void note(const std::string &path, const yaml::Node &value,
+            const yaml::Node &group);
+
+  void memory();
+  void compute(const yaml::Node &parent, const char *key, plan::DType dtype);
+  void link(const yaml::Node &parent, const char *key, Link &link);
+
+  const yaml::Document &document;
+  DiagnosticEngine &engine;
+  Target target;
+  bool failed = false;
+};
+
+void Reader::error(const yaml::Node *at, const std::string &code,
+                   const std::string &key, const std::string &message,
+                   const std::string &hint) {
+  Diagnostic diagnostic;
+  diagnostic.code = code;
+  diagnostic.file = document.file();
+  diagnostic.line = at ? at->range.begin.line : 1;
+  diagnostic.column = at ? at->range.begin.column : 1;
+  if (at && at->isScalar() && at->range.end.line == at->range.begin.line)
+    diagnostic.endColumn = at->range.end.column;
+  diagnostic.key = key;
+  diagnostic.message = message;
+  diagnostic.hint = hint;
+  engine.report(std::move(diagnostic));
+  failed = true;
+}
+
+std::string join(const std::string &path, const std::string &key) {
+  return path.empty() ? key : path + "." + key;
+}
+
+bool Reader::mapping(const yaml::Node *node, const std::string &path,
+                     const Keys &needed, const Keys &optional) {
+  const std::string shown = path.empty() ? "a target" : "'" + path + "'";
+  if (!node || !node->isMapping()) {
+    error(node, "invalid-value", path,
+          shown + " must be a mapping, not " +
+              (node ? yaml::describe(node->kind) : "empty"));
+    return false;
+  }
+  Keys known = needed;
+  known.insert(known.end(), optional.begin(), optional.end());
+  for (const yaml::Entry &entry : node->entries) {
+    const std::string key =
+        entry.key->isScalar() ? entry.key->text : yaml::shortText(*entry.key);
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      error(entry.key, "unknown-key", join(path, printable(key)),
+            "unknown key '" + printable(key) + "' in " + shown,
+            didYouMean(key, known));
+  }
+  bool complete = true;
+  for (const std::string &key : needed)
+    if (!node->find(key)) {
+      error(node, "missing-key", join(path, key),
+            shown + " needs the key '" + key + "'");
+      complete = false;
+    }
+  return complete;
+}
+
+const yaml::Node *Reader::section(const char *key, const Keys &needed,
+                                  const Keys &optional) {
+  const yaml::Node *node = document.root()->find(key);
+  return mapping(node, key, needed, optional) ? node : nullptr;
+}
+
+std::string Reader::text(const yaml::Node *node, const std::string &path) {
+  if (node->isString() && !node->text.empty())
+    return node->text;
+  error(node, "invalid-value", path,
+        "'" + path + "' must be a text, not " + yaml::shortText(*node));
+  return {};
+}
+
+double Reader::number(const yaml::Node &node, const std::string &path,
+                      double least, double most) {
+  double value = std::nan("");
+  if (node.kind == yaml::Kind::Int || node.kind == yaml::Kind::Float) {
+    value = node.number;
+  } else if (node.isString() && node.isPlain()) {
+    // YAML 1.1 takes `1e9` for a string.
+    const char *end = node.text.data() + node.text.size();
+    auto [stop, bad] = std::from_chars(node.text.data(), end, value);
+    if (stop != end || bad != std::errc())
+      value = std::nan("");
+  }
+  if (std::isfinite(value) && value >= least && value <= most)
+    return value;
+  auto shown = [](double bound) {
+    char digits[32];
+    return std::string(digits, std::to_chars(digits, digits + 32, bound).ptr);
+  };
+  error(&node, "invalid-value", path,
+        "'" + path + "' must be a number from " + shown(least) + " to " +
+            shown(most) + ", not " + yaml::shortText(node));
+  return least;
+}
+
+int64_t Reader::integer(const yaml::Node &node, const std::string &path,
+                        int64_t least) {
+  // A device has less than 2^50 bytes, a node fewer ranks.
+  constexpr int64_t most = int64_t(1) << 50;
+  if (node.kind == yaml::Kind::Int && !node.huge && node.integer >= least &&
+      node.integer <= most)
+    return node.integer;
+  error(&node, "invalid-value", path,
+        "'" + path + "' must be an integer from " + std::to_string(least) +
+            " to " + std::to_string(most) + ", not " + yaml::shortText(node));
+  return least;
+}
+
+const yaml::Node *Reader::choice(const yaml::Node *node,
+                                 const std::string &path, const Keys &choices) {
+  if (node->isString() &&
+      std::find(choices.begin(), choices.end(), node->text) != choices.end())
+    return node;
+  std::string list;
+  for (const std::string &choice : choices)
+    list += (list.empty() ? "'" : " or '") + choice + "'";
+  error(node, "invalid-value", path,
+        "'" + path + "' must be " + list + ", not " + yaml::shortText(*node),
+        node->isString() ? didYouMean(node->text, choices) : "");
+  return nullptr;
+}
+
+void Reader::note(const std::string &path, const yaml::Node &value,
+                  const yaml::Node &group) {
+  const yaml::Node *source = group.find("source");
+  target.figures.push_back(
+      {path, value.text, source ? text(source, path + ".source") : ""});
+}
+
+const yaml::Node *Reader::figure(const yaml::Node &parent,
+                                 const std::string &key,
+                                 const std::string &path) {
+  const yaml::Node *node = parent.find(key);
+  if (!node || !mapping(node, path, {"value"}, {"source"}))
+    return nullptr;
+  const yaml::Node *value = node->find("value");
+  note(path, *value, *node);
+  return value;
+}
+
+void Reader::memory() {
+  const yaml::Node *node =
+      section("memory",
+              {"context_bytes", "bandwidth", "bandwidth_efficiency",
+               "allocator_overhead", "allocator_granularity"},
+              {"bytes"});
+  if (!node)
+    return;
+  auto real = [&](const char *key, double least, double most) {
+    const std::string path = std::string("memory.") + key;
+    const yaml::Node *value = figure(*node, key, path);
+    return value ? number(*value, path + ".value", least, most) : least;
+  };
+  auto whole = [&](const char *key, int64_t least) {
+    const std::string path = std::string("memory.") + key;
+    const yaml::Node *value = figure(*node, key, path);
+    return value ? integer(*value, path + ".value", least) : least;
+  };
+  if (node->find("bytes"))
+    target.memoryBytes = whole("bytes", 1);
+  target.contextBytes = whole("context_bytes", 0);
+  target.memoryBytesPerSecond =
+      real("bandwidth", 1, 1e18) * real("bandwidth_efficiency", 1e-4, 1);
+  target.allocatorOverhead = real("allocator_overhead", 0, 10);
+  target.allocatorGranularity = whole("allocator_granularity", 1);
+  if (target.memoryBytes && target.contextBytes >= *target.memoryBytes)
+    error(node->find("context_bytes"), "invalid-value", "memory.context_bytes",
+          "'memory.context_bytes' leaves nothing of 'memory.bytes'");
+}
+
+void Reader::compute(const yaml::Node &parent, const char *key,
+                     plan::DType dtype) {
+  const std::string path = std::string("compute.") + key;
+  const yaml::Node *node = parent.find(key);
+  if (!mapping(node, path,
+               {"flops", "matmul_efficiency", "attention_efficiency"},
+               {"source"}))
+    return;
+  auto read = [&](const char *name, double least, double most) {
+    const yaml::Node &value = *node->find(name);
+    note(join(path, name), value, *node);
+    return number(value, join(path, name), least, most);
+  };
+  ComputeRate &rate = target.compute[dtype];
+  rate.peakFlops = read("flops", 1, 1e21);
+  rate.matmulEfficiency = read("matmul_efficiency", 1e-4, 1);
+  rate.attentionEfficiency = read("attention_efficiency", 1e-4, 1);
+}
+
+void Reader::link(const yaml::Node &parent, const char *key, Link &link) {
+  const std::string path = std::string("links.") + key;
+  const yaml::Node *node = parent.find(key);
+  if (!mapping(node, path, {"bandwidth", "latency", "hop"}, {"source"}))
+    return;
+  auto read = [&](const char *name, double least, double most) {
+    const yaml::Node &value = *node->find(name);
+    note(join(path, name), value, *node);
+    return number(value, join(path, name), least, most);
+  };
+  link.bytesPerSecond = read("bandwidth", 1, 1e18);
+  link.latencySeconds = read("latency", 0, 10);
+  link.hopSeconds = read("hop", 0, 10);
+}
+
+std::optional<Target> Reader::read() {
+  const yaml::Node *root = document.root();
+  if (!mapping(root, "",
+               {"name", "description", "kind", "ranks_per_node", "memory",
+                "compute", "launch_seconds", "links", "overlap",
+                "reduce_scatter"},
+               {}))
+    return std::nullopt;
+  target.name = text(root->find("name"), "name");
+  target.description = text(root->find("description"), "description");
+  if (const yaml::Node *kind =
+          choice(root->find("kind"), "kind", {"cpu", "cuda"}))
+    target.kind = kind->text == "cuda" ? TargetKind::Cuda : TargetKind::Cpu;
+  if (const yaml::Node *value =
+          figure(*root, "ranks_per_node", "ranks_per_node"))
+    target.ranksPerNode = integer(*value, "ranks_per_node.value", 1);
+  memory();
+  if (const yaml::Node *node = section("compute", {"f32", "bf16", "f16"})) {
+    compute(*node, "f32", plan::DType::F32);
+    compute(*node, "bf16", plan::DType::BF16);
+    compute(*node, "f16", plan::DType::F16);
+  }
+  if (const yaml::Node *value =
+          figure(*root, "launch_seconds", "launch_seconds"))
+    target.launchSeconds = number(*value, "launch_seconds.value", 0, 1);
+  if (const yaml::Node *node = section("links", {"intra_node", "inter_node"})) {
+    link(*node, "intra_node", target.insideNode);
+    link(*node, "inter_node", target.betweenNodes);
+  }
+  if (const yaml::Node *value = figure(*root, "overlap", "overlap"))
+    target.overlap = number(*value, "overlap.value", 0, 1);
+  if (const yaml::Node *value =
+          figure(*root, "reduce_scatter", "reduce_scatter"))
+    if (choice(value, "reduce_scatter.value", {"direct", "all_to_all"}))
+      target.reduceScatter = value->text;
+  if (failed)
+    return std::nullopt;
+  return std::move(target);
+}
+
+} // namespace
+
+std::optional<Target> readTarget(const yaml::Document &document,
+                                 DiagnosticEngine &engine) {
+  return Reader(document, engine).read();
+}
+
+} // namespace accel

@@ -1,0 +1,99 @@
+//===- Target.cpp - The machines that plans are made for ------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Targets/Target.h"
+
+#include "frontends/Yaml/Yaml.h"
+#include "passes/Targets/ReadTarget.h"
+#include "passes/Targets/ShippedTargets.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace accel {
+
+const char *toString(TargetKind kind) {
+  return kind == TargetKind::Cuda ? "cuda" : "cpu";
+}
+
+const ComputeRate &Target::rate(plan::DType dtype) const {
+  static const ComputeRate none;
+  auto found = compute.find(dtype);
+  if (found == compute.end())
+    found = compute.find(plan::DType::F32);
+  return found == compute.end() ? none : found->second;
+}
+
+double Target::flops(plan::DType dtype) const {
+  const ComputeRate &r = rate(dtype);
+  return r.peakFlops * r.matmulEfficiency;
+}
+
+double Target::attentionFlops(plan::DType dtype) const {
+  const ComputeRate &r = rate(dtype);
+  return r.peakFlops * r.attentionEfficiency;
+}
+
+double Target::peakFlops(plan::DType dtype) const {
+  return rate(dtype).peakFlops;
+}
+
+int64_t Target::reservedBytes(int64_t peakBytes) const {
+  const double idle =
+      std::ceil(static_cast<double>(peakBytes) * allocatorOverhead);
+  const int64_t bytes = peakBytes + static_cast<int64_t>(idle);
+  return (bytes + allocatorGranularity - 1) / allocatorGranularity *
+         allocatorGranularity;
+}
+
+std::vector<std::string> targetNames() {
+  std::vector<std::string> names;
+  for (const ShippedTarget &shipped : shippedTargets)
+    names.push_back(shipped.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::optional<std::string> shippedTarget(const std::string &name) {
+  for (const ShippedTarget &shipped : shippedTargets)
+    if (name == shipped.name)
+      return shipped.text;
+  return std::nullopt;
+}
+
+std::optional<Target> parseTarget(const std::string &file,
+                                  const std::string &text,
+                                  DiagnosticEngine &engine) {
+  engine.addSource(file, text);
+  std::unique_ptr<yaml::Document> document =
+      yaml::parseText(file, text, engine);
+  if (!document)
+    return std::nullopt;
+  return readTarget(*document, engine);
+}
+
+std::optional<Target> loadTarget(const std::string &nameOrFile,
+                                 DiagnosticEngine &engine) {
+  if (std::optional<std::string> text = shippedTarget(nameOrFile))
+    return parseTarget(nameOrFile + ".yaml", *text, engine);
+  if (nameOrFile.find('/') != std::string::npos ||
+      nameOrFile.ends_with(".yaml") || nameOrFile.ends_with(".yml")) {
+    std::unique_ptr<yaml::Document> document =
+        yaml::parseFile(nameOrFile, engine);
+    if (!document)
+      return std::nullopt;
+    return readTarget(*document, engine);
+  }
+  std::string names;
+  for (const std::string &name : targetNames())
+    names += (names.empty() ? "" : ", ") + name;
+  engine.error("unknown-target", "",
+               "unknown target '" + printable(nameOrFile) + "'; there are " +
+                   names + ", and any YAML file by its path",
+               didYouMean(nameOrFile, targetNames()));
+  return std::nullopt;
+}
+
+} // namespace accel
