@@ -39,14 +39,19 @@ Pending::Pending() = default;
 Pending::Pending(Pending &&) = default;
 Pending &Pending::operator=(Pending &&) = default;
 Pending::~Pending() = default;
-Pending::Pending(c10::intrusive_ptr<c10d::Work> work) : work(std::move(work)) {}
+Pending::Pending(c10::intrusive_ptr<c10d::Work> work) {
+  if (work)
+    works.push_back(std::move(work));
+}
+Pending::Pending(std::vector<c10::intrusive_ptr<c10d::Work>> works)
+    : works(std::move(works)) {}
 
 void Pending::wait() {
-  if (!work)
-    return;
-  auto finished = std::move(work);
+  auto finished = std::move(works);
+  works.clear();
   try {
-    finished->wait();
+    for (auto &work : finished)
+      work->wait();
   } catch (const std::exception &error) {
     throw CollectiveError(plainMessage(error));
   }
@@ -59,19 +64,61 @@ Communicator::~Communicator() = default;
 int Communicator::rank() const { return backend->getRank(); }
 int Communicator::size() const { return backend->getSize(); }
 
+Pending Communicator::exchange(const char *what,
+                               const std::function<at::Tensor(int)> &sent,
+                               const std::function<at::Tensor(int)> &received) {
+  // The same order of collectives on every rank gives the same tags.
+  int tag = nextTag;
+  nextTag = (nextTag + 1) & 0xffffff;
+  std::vector<c10::intrusive_ptr<c10d::Work>> works;
+  try {
+    for (int step = 1; step < size(); ++step) {
+      int from = (rank() - step + size()) % size();
+      std::vector<at::Tensor> piece{received(from)};
+      works.push_back(backend->recv(piece, from, tag));
+    }
+    for (int step = 1; step < size(); ++step) {
+      int to = (rank() + step) % size();
+      std::vector<at::Tensor> piece{sent(to)};
+      works.push_back(backend->send(piece, to, tag));
+    }
+  } catch (const std::exception &error) {
+    throw CollectiveError(std::string(what) + ": " + plainMessage(error));
+  }
+  return Pending(std::move(works));
+}
+
+// Gloo's own all-gather and all-to-all stage their data in a fresh buffer on a
+// worker thread and copy it; point-to-point messages need neither.
 // `_allgather_base` and `_reduce_scatter_base` are the names that torch 2.11
 // and 2.15 both have.
 Pending Communicator::allGather(at::Tensor &output, at::Tensor &input) {
+  if (!onStream) {
+    int64_t piece = output.numel() / size();
+    auto at = [&](int rank) { return output.narrow(0, rank * piece, piece); };
+    if (input.data_ptr() != at(rank()).data_ptr())
+      at(rank()).copy_(input);
+    return exchange("all-gather", [&](int) { return at(rank()); }, at);
+  }
   c10d::AllgatherOptions options;
-  options.asyncOp = !onStream;
+  options.asyncOp = false;
   return started("all-gather", [&] {
     return backend->_allgather_base(output, input, options);
   });
 }
 
 Pending Communicator::allToAll(at::Tensor &output, at::Tensor &input) {
+  if (!onStream) {
+    int64_t piece = output.numel() / size();
+    output.narrow(0, rank() * piece, piece)
+        .copy_(input.narrow(0, rank() * piece, piece));
+    return exchange(
+        "all-to-all",
+        [&](int to) { return input.narrow(0, to * piece, piece); },
+        [&](int from) { return output.narrow(0, from * piece, piece); });
+  }
   c10d::AllToAllOptions options;
-  options.asyncOp = !onStream;
+  options.asyncOp = false;
   std::vector<int64_t> equal;
   return started("all-to-all", [&] {
     return backend->alltoall_base(output, input, equal, equal, options);

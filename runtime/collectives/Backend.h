@@ -13,9 +13,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace c10d {
 class Backend;
@@ -39,12 +41,13 @@ public:
   Pending &operator=(Pending &&);
   ~Pending();
   explicit Pending(c10::intrusive_ptr<c10d::Work> work);
+  explicit Pending(std::vector<c10::intrusive_ptr<c10d::Work>> works);
   /// Gloo: blocks the caller. NCCL: the current stream waits. Throws
   /// CollectiveError.
   void wait();
 
 private:
-  c10::intrusive_ptr<c10d::Work> work;
+  std::vector<c10::intrusive_ptr<c10d::Work>> works;
 };
 
 /// The ranks of one group, as one of them sees it.
@@ -66,7 +69,13 @@ public:
   void barrier();
 
 private:
+  /// Exchanges piece `sent(peer)` for piece `received(peer)` with every peer,
+  /// straight from and into the tensors.
+  Pending exchange(const char *what, const std::function<at::Tensor(int)> &sent,
+                   const std::function<at::Tensor(int)> &received);
+
   c10::intrusive_ptr<c10d::Backend> backend;
+  int nextTag = 0;
   bool onStream; // collectives run on the current stream (NCCL)
 };
 
