@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Discrete-event simulation of a plan's programs over the compute, gather and
-// reduce streams and one wire, on a target. Operators follow a roofline,
-// collectives rings; docs/decisions tells what that leaves out.
+// reduce streams and one wire, on a target, as accel-run executes them: a
+// collective starts after what was computed before it, and waits for the wire.
+// Operators follow a roofline, collectives rings.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_SIMULATE_TIME_H
@@ -17,23 +18,67 @@
 
 namespace accel {
 
-/// What one step of a program takes, in seconds from the program's start.
+/// When a step of a program runs, in seconds from the program's start.
 struct TimelineEvent {
   int step = -1; // Program::steps
   plan::Stream stream = plan::Stream::Compute;
-  double begin = 0, end = 0;
-  double waited = 0; // before `begin`, for a collective (Compute only)
+  double begin = 0, end = 0; // a collective's end: its data is there
+  double waited = 0;         // of an await: for the collective, before `begin`
 };
 
 /// One program from an idle machine to the end of its last step.
 struct ProgramTime {
   double seconds = 0;
   double computeSeconds = 0;         // the compute stream works
-  double exposedSeconds = 0;         // the compute stream waits for collectives
-  std::vector<TimelineEvent> events; // only on request
+  double exposedSeconds = 0;         // the rest: communication is waited for
+  std::vector<TimelineEvent> events; // by step, on request
 };
 
-/// Simulates one program. `ranksPerNode` 0: the target's own.
+/// Seconds of one operator: the launch, and the longer of its FLOPs at the
+/// rate of its kind and dtype and its bytes at the memory's. Views take none.
+double instructionSeconds(const plan::Function &function,
+                          const plan::Instruction &instruction,
+                          const Target &target);
+
+/// Seconds of one collective of `bytes` (the whole buffer, of all ranks) over
+/// mesh axes, alone on the wire. `kind` is AllGather, ReduceScatter or
+/// AllReduce; `ranksPerNode` 0 is the target's own.
+double collectiveSeconds(const plan::Plan &plan, const Target &target,
+                         int64_t ranksPerNode, plan::StepKind kind,
+                         const std::vector<std::string> &axes, double bytes);
+
+/// Costs of all functions and units of a plan, computed once; any number of
+/// programs over them can then be simulated, each in time linear in its steps.
+/// Plan and target must outlive the model; steps must be in range (verify).
+class TimeModel {
+public:
+  TimeModel(const plan::Plan &plan, const Target &target,
+            int64_t ranksPerNode = 0);
+  ProgramTime simulate(const plan::Program &program,
+                       bool withEvents = false) const;
+  double functionSeconds(int function) const { return functions[function]; }
+
+private:
+  struct UnitTimes {
+    double fill = 0, gather = 0, scatter = 0, allReduce = 0;
+    double addSlices = 0, addPiece = 0, addBefore = 0, update = 0;
+  };
+  UnitTimes unitTimes(const plan::Unit &unit) const;
+  double memorySeconds(double bytes) const;
+  double wireSeconds(plan::StepKind kind, const std::vector<std::string> &axes,
+                     double bytes) const;
+  double gradNormSeconds() const;
+  double finishSeconds(const plan::Step &step) const;
+
+  const plan::Plan &plan;
+  const Target &target;
+  int64_t ranksPerNode;
+  std::vector<double> functions; // by Plan::functions
+  std::vector<UnitTimes> units;  // by Plan::units
+  double gradNorm = 0;
+};
+
+/// Simulates one program alone.
 ProgramTime simulateTime(const plan::Plan &plan, const plan::Program &program,
                          const Target &target, int64_t ranksPerNode = 0,
                          bool withEvents = false);
@@ -54,13 +99,6 @@ double modelFlopsPerToken(const plan::Plan &plan);
 /// The share of the datasheet's FLOP/s, in the dtype of the computation, that
 /// `modelFlopsPerToken` makes at the predicted speed; 0 without a time.
 double modelFlopsUtilisation(const plan::Plan &plan, const Target &target);
-
-/// Seconds of one collective of `bytes` (the whole buffer, of all ranks) over
-/// mesh axes, alone on the wire. `kind` is AllGather, ReduceScatter or
-/// AllReduce.
-double collectiveSeconds(const plan::Plan &plan, const Target &target,
-                         int64_t ranksPerNode, plan::StepKind kind,
-                         const std::vector<std::string> &axes, double bytes);
 
 } // namespace accel
 

@@ -1,0 +1,117 @@
+//===- ModelFlops.cpp - What the model itself computes --------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Simulate/Time.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace accel {
+
+using namespace plan;
+
+namespace {
+
+int baseOf(const Function &function, int slot) {
+  const int base = function.slots[slot].base;
+  return base < 0 ? slot : base;
+}
+
+/// By parameter of a function: true where something but a look-up reads it.
+std::vector<bool> multipliedParams(const Function &function) {
+  std::vector<int> paramOf(function.slots.size(), -1);
+  for (size_t i = 0; i < function.params.size(); ++i)
+    paramOf[function.params[i]] = static_cast<int>(i);
+  std::vector<bool> multiplied(function.params.size());
+  for (const Instruction &instruction : function.instructions) {
+    if (instruction.flops <= 0 || instruction.op == "aten::embedding")
+      continue;
+    for (const Arg &arg : instruction.args) {
+      if (arg.kind != Arg::Kind::Tensor)
+        continue;
+      const int param = paramOf[baseOf(function, arg.slot)];
+      if (param >= 0)
+        multiplied[param] = true;
+    }
+  }
+  return multiplied;
+}
+
+/// Model FLOPs of the attention whose backward operator this is: two products
+/// forward and four backward over all scores. Counted at backward operators,
+/// for which a recomputed forward makes no difference. The operands of every
+/// kernel begin with the output's gradient, query and key, [B, H, S, D].
+double attentionFlops(const Function &function,
+                      const Instruction &instruction) {
+  const std::string_view op = instruction.op;
+  if (op.find("attention") == op.npos || op.find("backward") == op.npos ||
+      instruction.args.size() < 3 ||
+      instruction.args[1].kind != Arg::Kind::Tensor ||
+      instruction.args[2].kind != Arg::Kind::Tensor)
+    return 0;
+  const std::vector<int64_t> &query =
+      function.slots[instruction.args[1].slot].shape;
+  const std::vector<int64_t> &key =
+      function.slots[instruction.args[2].slot].shape;
+  if (query.size() != 4 || key.size() != 4)
+    return 0;
+  double flops = 6 * 2;
+  for (int64_t size : query)
+    flops *= static_cast<double>(size);
+  return flops * static_cast<double>(key[2]);
+}
+
+} // namespace
+
+double modelFlopsPerToken(const Plan &plan) {
+  std::vector<std::vector<bool>> multipliedIn;
+  std::vector<double> attentionOf;
+  for (const Function &function : plan.functions) {
+    multipliedIn.push_back(multipliedParams(function));
+    double &attention = attentionOf.emplace_back(0);
+    for (const Instruction &instruction : function.instructions)
+      attention += attentionFlops(function, instruction);
+  }
+  std::vector<bool> multiplied(plan.parameters.size());
+  double attention = 0, microBatches = 0;
+  for (const auto &[index, repeat] : plan.step) {
+    microBatches += static_cast<double>(repeat);
+    for (const Step &step : plan.programs[index].steps) {
+      if (step.kind != StepKind::Call)
+        continue;
+      attention += static_cast<double>(repeat) * attentionOf[step.function];
+      const std::vector<bool> &used = multipliedIn[step.function];
+      for (size_t i = 0; i < step.params.size() && i < used.size(); ++i)
+        if (used[i])
+          multiplied[step.params[i].parameter] = true;
+    }
+  }
+  double flops = 0;
+  for (size_t i = 0; i < plan.parameters.size(); ++i)
+    if (multiplied[i])
+      flops += (plan.parameters[i].trainable ? 6.0 : 4.0) *
+               static_cast<double>(plan.parameters[i].numel());
+  const double tokens =
+      microBatches *
+      static_cast<double>(plan.job.microBatch *
+                          std::max<int64_t>(plan.job.sequenceLength, 1));
+  return tokens > 0 ? flops + attention / tokens : 0;
+}
+
+double modelFlopsUtilisation(const Plan &plan, const Target &target) {
+  if (!plan.predicted.hasTime || plan.units.empty())
+    return 0;
+  // The dtype in which most parameters are used.
+  const auto largest = std::max_element(
+      plan.units.begin(), plan.units.end(),
+      [](const Unit &a, const Unit &b) { return a.padded < b.padded; });
+  const double peak =
+      target.peakFlops(largest->gather) * static_cast<double>(plan.ranks());
+  return peak > 0
+             ? modelFlopsPerToken(plan) * plan.predicted.tokensPerSecond / peak
+             : 0;
+}
+
+} // namespace accel

@@ -1,0 +1,278 @@
+//===- Time.cpp - How long a step takes -----------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Simulate/Time.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+namespace accel {
+
+using namespace plan;
+
+namespace {
+
+bool isFloating(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16 ||
+         dtype == DType::F64;
+}
+
+/// Operators compute in the dtype of their first floating-point tensor.
+DType computeType(const Function &function, const Instruction &instruction) {
+  for (const Arg &arg : instruction.args)
+    if (arg.kind == Arg::Kind::Tensor &&
+        isFloating(function.slots[arg.slot].dtype))
+      return function.slots[arg.slot].dtype;
+  for (int slot : instruction.results)
+    if (slot >= 0 && isFloating(function.slots[slot].dtype))
+      return function.slots[slot].dtype;
+  return DType::F32;
+}
+
+/// aten::mm, addmm, bmm, baddbmm and their out= forms.
+bool isProduct(std::string_view op) {
+  op = op.substr(0, op.find('.'));
+  return op.ends_with("mm") || op.ends_with("matmul") || op.ends_with("linear");
+}
+
+/// FLOP/s of an operator's kind. What is neither product nor attention runs on
+/// plain units, in f32 whatever its dtype.
+double flopRate(const Function &function, const Instruction &instruction,
+                const Target &target) {
+  if (instruction.op.find("attention") != std::string::npos)
+    return target.attentionFlops(computeType(function, instruction));
+  if (isProduct(instruction.op))
+    return target.flops(computeType(function, instruction));
+  return target.peakFlops(DType::F32);
+}
+
+} // namespace
+
+double instructionSeconds(const Function &function,
+                          const Instruction &instruction,
+                          const Target &target) {
+  if (instruction.flops == 0 && instruction.movedBytes == 0)
+    return 0; // a view
+  const double compute =
+      instruction.flops == 0
+          ? 0
+          : instruction.flops / flopRate(function, instruction, target);
+  return target.launchSeconds +
+         std::max(compute,
+                  instruction.movedBytes / target.memoryBytesPerSecond);
+}
+
+TimeModel::TimeModel(const Plan &plan, const Target &target,
+                     int64_t ranksPerNode)
+    : plan(plan), target(target), ranksPerNode(ranksPerNode) {
+  for (const Function &function : plan.functions) {
+    double &seconds = functions.emplace_back(0);
+    for (const Instruction &instruction : function.instructions)
+      seconds += instructionSeconds(function, instruction, target);
+  }
+  for (const Unit &unit : plan.units)
+    units.push_back(unitTimes(unit));
+  gradNorm = gradNormSeconds();
+}
+
+double TimeModel::memorySeconds(double bytes) const {
+  return target.launchSeconds + bytes / target.memoryBytesPerSecond;
+}
+
+double TimeModel::wireSeconds(StepKind kind,
+                              const std::vector<std::string> &axes,
+                              double bytes) const {
+  return collectiveSeconds(plan, target, ranksPerNode, kind, axes, bytes);
+}
+
+TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
+  const double ranks = static_cast<double>(plan.shardRanks(unit));
+  const double shard = static_cast<double>(shardNumel(plan, unit));
+  const double storage = shard * static_cast<double>(itemSize(unit.storage));
+  const double gathered = static_cast<double>(unit.padded) *
+                          static_cast<double>(itemSize(unit.gather));
+  const double gradient = static_cast<double>(unit.padded) *
+                          static_cast<double>(itemSize(unit.reduce));
+  UnitTimes times;
+  // The shard is copied, or cast, into its place in the gathered buffer.
+  times.fill = memorySeconds(storage + gathered / ranks);
+  times.gather = wireSeconds(StepKind::AllGather, unit.shardAxes, gathered);
+  times.scatter =
+      wireSeconds(StepKind::ReduceScatter, unit.shardAxes, gradient);
+  times.allReduce =
+      wireSeconds(StepKind::AllReduce, unit.replicateAxes, storage);
+  // What is left of a reduction: slices are added, or one is cast or added.
+  times.addSlices = memorySeconds(gradient + storage);
+  times.addPiece = memorySeconds(gradient / ranks + storage);
+  times.addBefore = storage / target.memoryBytesPerSecond;
+  double states = 0;
+  for (const State &state : unit.states)
+    states += static_cast<double>(itemSize(state.dtype));
+  // One pass reads parameter, gradient and states and writes all but the
+  // gradient.
+  times.update = memorySeconds(3 * storage + 2 * shard * states);
+  return times;
+}
+
+/// Each shard gradient is read for the sum of squares, and read and written by
+/// the scaling; the sums are all-reduced, one for each set of axes.
+double TimeModel::gradNormSeconds() const {
+  double seconds = 0;
+  std::set<std::vector<std::string>> groups;
+  for (const Unit &unit : plan.units) {
+    if (!unit.trainable)
+      continue;
+    const double bytes =
+        static_cast<double>(roleBytes(plan, unit, Role::ShardGradient));
+    seconds += memorySeconds(bytes) + memorySeconds(2 * bytes);
+    if (groups.insert(unit.shardAxes).second)
+      seconds +=
+          wireSeconds(StepKind::AllReduce, unit.shardAxes, alignmentBytes);
+  }
+  return seconds;
+}
+
+ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
+  struct Flight {
+    double end = 0;
+    double finish = 0; // what the await itself computes
+  };
+  int timepoints = 0;
+  for (const Step &step : program.steps)
+    timepoints = std::max(timepoints, step.timepoint + 1);
+  std::vector<Flight> flights(timepoints);
+  ProgramTime result;
+  if (withEvents)
+    result.events.reserve(program.steps.size());
+  std::array<double, 3> clock{}; // by stream: when it is free
+  double &compute = clock[static_cast<int>(Stream::Compute)];
+  double wire = 0;
+  auto work = [&](double seconds) {
+    compute += seconds;
+    result.computeSeconds += seconds;
+  };
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const Step &step = program.steps[i];
+    double &own = clock[static_cast<int>(step.stream)];
+    TimelineEvent event{static_cast<int>(i), step.stream, own, own, 0};
+    switch (step.kind) {
+    case StepKind::Alloc:
+    case StepKind::Free:
+      break;
+    case StepKind::Call:
+      work(functions[step.function]);
+      break;
+    case StepKind::Optimizer:
+      work(units[step.unit].update);
+      break;
+    case StepKind::GradNorm:
+      work(gradNorm);
+      break;
+    case StepKind::AllGather:
+    case StepKind::ReduceScatter:
+    case StepKind::AllReduce: {
+      const UnitTimes &times = units[step.unit];
+      Flight flight;
+      double transfer = 0, before = 0;
+      if (step.kind == StepKind::AllGather) {
+        transfer = times.gather;
+        before = times.fill;
+      } else if (step.kind == StepKind::ReduceScatter) {
+        transfer = times.scatter;
+        flight.finish = finishSeconds(step);
+      } else {
+        transfer = times.allReduce;
+      }
+      // On CPUs the thread that computes also copies.
+      if (target.kind == TargetKind::Cpu) {
+        work(before);
+        before = 0;
+      }
+      // A start waits for what was computed before it, and for its turn.
+      event.begin = std::max(own, compute);
+      const double ready = event.begin + before;
+      flight.end = ready;
+      if (transfer > 0) {
+        // The part that cannot be hidden is taken from the computation.
+        const double taken = transfer * (1 - target.overlap);
+        compute += taken;
+        result.exposedSeconds += taken;
+        flight.end = std::max(ready, wire) + transfer;
+        wire = flight.end;
+      }
+      own = std::max(own, flight.end);
+      event.end = flight.end;
+      flights[step.timepoint] = flight;
+      break;
+    }
+    case StepKind::Await: {
+      const Flight &flight = flights[step.timepoint];
+      event.waited = std::max(0.0, flight.end - own);
+      own += event.waited;
+      event.begin = own;
+      if (step.stream == Stream::Compute) {
+        result.exposedSeconds += event.waited;
+        work(flight.finish);
+      } else {
+        own += flight.finish;
+      }
+      break;
+    }
+    }
+    event.end = std::max(event.end, own);
+    if (withEvents)
+      result.events.push_back(event);
+  }
+  result.seconds = *std::max_element(clock.begin(), clock.end());
+  result.exposedSeconds += result.seconds - compute;
+  return result;
+}
+
+/// As accel-run finishes a reduce-scatter: an all-to-all's slices are summed;
+/// NCCL's result is the sum already, and only added or cast where it is not in
+/// its place.
+double TimeModel::finishSeconds(const Step &step) const {
+  const Unit &unit = plan.units[step.unit];
+  const UnitTimes &times = units[step.unit];
+  const bool communicates = plan.groupSize(step.axes) > 1;
+  double seconds = 0;
+  if (communicates && step.algorithm == "all_to_all")
+    seconds = times.addSlices;
+  else if (!communicates || step.accumulate || unit.reduce != unit.storage)
+    seconds = times.addPiece;
+  return step.accumulate ? seconds + times.addBefore : seconds;
+}
+
+ProgramTime simulateTime(const Plan &plan, const Program &program,
+                         const Target &target, int64_t ranksPerNode,
+                         bool withEvents) {
+  return TimeModel(plan, target, ranksPerNode).simulate(program, withEvents);
+}
+
+void predictTime(Plan &plan, const Target &target, int64_t ranksPerNode) {
+  Predicted &predicted = plan.predicted;
+  predicted.stepSeconds = predicted.computeSeconds = 0;
+  predicted.exposedCommSeconds = predicted.tokensPerSecond = 0;
+  const TimeModel model(plan, target, ranksPerNode);
+  double microBatches = 0;
+  for (const auto &[index, repeat] : plan.step) {
+    const ProgramTime time = model.simulate(plan.programs[index]);
+    const double times = static_cast<double>(repeat);
+    predicted.stepSeconds += times * time.seconds;
+    predicted.computeSeconds += times * time.computeSeconds;
+    predicted.exposedCommSeconds += times * time.exposedSeconds;
+    microBatches += times;
+  }
+  predicted.hasTime = predicted.stepSeconds > 0;
+  if (predicted.hasTime)
+    predicted.tokensPerSecond =
+        static_cast<double>(plan.ranks() * plan.job.microBatch *
+                            std::max<int64_t>(plan.job.sequenceLength, 1)) *
+        microBatches / predicted.stepSeconds;
+}
+
+} // namespace accel
