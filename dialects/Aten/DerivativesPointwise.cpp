@@ -36,12 +36,6 @@ UNARY(SinOp, b.create<MulTensorOp>(grad, b.create<CosOp>(getSelf())))
 UNARY(ExpOp, b.create<MulTensorOp>(grad, getResult()))
 UNARY(SqrtOp,
       b.create<DivTensorOp>(grad, b.create<MulScalarOp>(getResult(), 2.0)))
-UNARY(RsqrtOp, b.create<MulTensorOp>(b.create<MulScalarOp>(grad, -0.5),
-                                     b.create<PowTensorScalarOp>(getResult(),
-                                                                 int64_t(3))))
-UNARY(ReciprocalOp,
-      b.create<MulTensorOp>(b.create<NegOp>(grad),
-                            b.create<MulTensorOp>(getResult(), getResult())))
 UNARY(SiluOp, b.create<SiluBackwardOp>(grad, getSelf()))
 UNARY(CloneOp, grad)
 UNARY(ToCopyOp, grad)
@@ -50,6 +44,20 @@ UNARY(SubScalarOp, grad)
 UNARY(RsubScalarOp, b.create<NegOp>(grad))
 UNARY(MulScalarOp, b.create<MulScalarOp>(grad, getOther()))
 UNARY(DivScalarOp, b.create<DivScalarOp>(grad, getOther()))
+
+BACKWARD(RsqrtOp) {
+  Value scaled = b.create<MulScalarOp>(grads[0], -0.5);
+  Value cube = b.create<PowTensorScalarOp>(getResult(), int64_t(3));
+  operandGrads[0] = b.create<MulTensorOp>(scaled, cube);
+  return success();
+}
+
+BACKWARD(ReciprocalOp) {
+  Value negated = b.create<NegOp>(grads[0]);
+  Value square = b.create<MulTensorOp>(getResult(), getResult());
+  operandGrads[0] = b.create<MulTensorOp>(negated, square);
+  return success();
+}
 
 static double toDouble(TypedAttr number) {
   if (auto integer = dyn_cast<IntegerAttr>(number))
@@ -125,9 +133,9 @@ BACKWARD(DivTensorOp) {
   if (needed[1]) {
     Value quotient = b.create<DivTensorOp>(
         b.create<DivTensorOp>(getSelf(), getOther()), getOther());
+    Value negated = b.create<NegOp>(grads[0]);
     operandGrads[1] =
-        b.sumTo(b.create<MulTensorOp>(b.create<NegOp>(grads[0]), quotient),
-                getOther().getType());
+        b.sumTo(b.create<MulTensorOp>(negated, quotient), getOther().getType());
   }
   return success();
 }

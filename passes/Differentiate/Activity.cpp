@@ -5,12 +5,23 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Differentiate/Activity.h"
 
+#include "dialects/Aten/Aten.h"
+
 using namespace mlir;
 using namespace accel;
 
 bool accel::isFloatTensor(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && isa<FloatType>(type.getElementType());
+}
+
+/// Operands whose values matter; of some only the type does.
+static ValueRange valueOperands(Operation *op) {
+  if (isa<aten::ZerosLikeOp>(op))
+    return {};
+  if (isa<aten::TypeAsOp>(op))
+    return op->getOperands().take_front(1);
+  return op->getOperands();
 }
 
 DenseSet<Value> accel::activeValues(func::FuncOp function,
@@ -20,7 +31,7 @@ DenseSet<Value> accel::activeValues(func::FuncOp function,
     if (want && isFloatTensor(arg))
       active.insert(arg);
   for (Operation &op : function.getBody().front().without_terminator())
-    if (llvm::any_of(op.getOperands(),
+    if (llvm::any_of(valueOperands(&op),
                      [&](Value v) { return active.contains(v); }))
       for (Value result : op.getResults())
         if (isFloatTensor(result))
@@ -48,7 +59,7 @@ SmallVector<bool> accel::usefulArguments(func::FuncOp function,
   for (Operation &op : llvm::reverse(body.without_terminator()))
     if (llvm::any_of(op.getResults(),
                      [&](Value v) { return useful.contains(v); }))
-      for (Value operand : op.getOperands())
+      for (Value operand : valueOperands(&op))
         if (active.contains(operand))
           useful.insert(operand);
   return llvm::map_to_vector(function.getArguments(),

@@ -133,10 +133,9 @@ SmallVector<Operation *> greedyOrder(const Storages &storages,
     pending.erase(best);
     simulator.run(op);
     order.push_back(op);
-    for (Operation *user : op->getUsers())
-      for (Value operand : user->getOperands())
-        if (operand.getDefiningOp() == op && waits.contains(user))
-          --waits[user];
+    for (OpOperand &use : op->getUses())
+      if (auto found = waits.find(use.getOwner()); found != waits.end())
+        --found->second;
   }
   return order;
 }

@@ -8,6 +8,10 @@
 #include "dialects/Aten/Aten.h"
 
 #include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace accel;
@@ -96,4 +100,135 @@ LogicalResult accel::retypeCalls(sharding::GraphOp graph) {
       result.setType(type);
   }
   return success();
+}
+
+namespace {
+
+/// The compute type of each function that the graph calls, by its units.
+class ComputeTypes {
+public:
+  explicit ComputeTypes(mlir::ModuleOp module) {
+    llvm::StringMap<Type> units;
+    for (auto unit : module.getOps<sharding::UnitOp>())
+      if (sharding::PrecisionAttr precision = unit.getPrecisionAttr()) {
+        units[unit.getName()] = precision.getCompute();
+        if (!common)
+          common = precision.getCompute();
+      }
+    for (auto param : module.getOps<sharding::ParamOp>()) {
+      Type type = param.getUnit() ? units.lookup(*param.getUnit()) : Type();
+      params[param.getFqn()] = type;
+      if (ArrayAttr aliases = param.getAliasesAttr())
+        for (auto alias : aliases.getAsRange<StringAttr>())
+          params[alias.getValue()] = type;
+    }
+  }
+
+  /// Null with a diagnostic where no unit decides, or two disagree. A function
+  /// without parameters computes in the type of the first unit.
+  Type of(func::FuncOp function, ArrayRef<sharding::CallOp> calls) {
+    Type result;
+    for (sharding::CallOp call : calls)
+      for (BlockArgument arg : function.getArguments()) {
+        auto name = function.getArgAttrOfType<StringAttr>(
+            arg.getArgNumber(), sharding::paramArgAttr);
+        if (!name)
+          continue;
+        std::string fqn = call.bindParam(name.getValue());
+        Type type = params.lookup(fqn);
+        if (!type) {
+          call.emitOpError("reads '")
+              << fqn << "', whose unit has no precision yet";
+          return {};
+        }
+        if (result && result != type) {
+          call.emitOpError("reads parameters of ")
+              << result << " and " << type << " in one segment";
+          return {};
+        }
+        result = type;
+      }
+    if (!result && !common)
+      function.emitOpError("has no unit whose precision it could take");
+    return result ? result : common;
+  }
+
+private:
+  llvm::StringMap<Type> params;
+  Type common;
+};
+
+struct ApplyPrecisionPass
+    : PassWrapper<ApplyPrecisionPass, OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ApplyPrecisionPass)
+  ApplyPrecisionPass() = default;
+  ApplyPrecisionPass(const ApplyPrecisionPass &other) : PassWrapper(other) {}
+  StringRef getArgument() const final { return "apply-precision"; }
+  StringRef getDescription() const final {
+    return "compute each segment function in the dtype of its units";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<aten::AtenDialect>();
+  }
+  Option<std::string> compute{
+      *this, "compute",
+      llvm::cl::desc("f32, bf16 or f16 for all functions, whatever the units "
+                     "say")};
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    if (failed(compute.empty() ? applyUnits(module) : applyOption(module)))
+      return signalPassFailure();
+    if (auto graph = sharding::findOnly<sharding::GraphOp>(module))
+      if (failed(retypeCalls(graph)))
+        signalPassFailure();
+  }
+
+private:
+  LogicalResult applyOption(mlir::ModuleOp module) {
+    Builder b(&getContext());
+    Type type = llvm::StringSwitch<Type>(compute)
+                    .Case("f32", b.getF32Type())
+                    .Case("bf16", b.getBF16Type())
+                    .Case("f16", b.getF16Type())
+                    .Default(Type());
+    if (!type)
+      return module.emitError("apply-precision: unknown element type '")
+             << compute << "', expected f32, bf16 or f16";
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function.isExternal() && failed(applyPrecision(function, type)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult applyUnits(mlir::ModuleOp module) {
+    auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    if (!graph)
+      return module.emitError(
+          "apply-precision needs a sharding.graph, or the option compute");
+    llvm::MapVector<StringAttr, SmallVector<sharding::CallOp>> calls;
+    for (auto call : graph.getBody().getOps<sharding::CallOp>())
+      calls[call.getCalleeAttr().getAttr()].push_back(call);
+    ComputeTypes types(module);
+    SymbolTable symbols(module);
+    for (auto &[name, callers] : calls) {
+      auto function = symbols.lookup<func::FuncOp>(name);
+      if (!function || function.isExternal())
+        return callers.front().emitOpError("calls '")
+               << name.getValue() << "', which is no function with a body";
+      Type type = types.of(function, callers);
+      if (!type || failed(applyPrecision(function, type)))
+        return failure();
+    }
+    return success();
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> accel::createApplyPrecisionPass() {
+  return std::make_unique<ApplyPrecisionPass>();
+}
+void accel::registerApplyPrecisionPass() {
+  PassRegistration<ApplyPrecisionPass>();
 }

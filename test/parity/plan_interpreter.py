@@ -1,0 +1,121 @@
+"""Runs the functions of a plan with PyTorch on the CPU, one call at a time.
+
+A check of what the compiler wrote, independent of accel-run: results are freed
+where the plan says so (a later use fails), views share the storage of their
+base, shapes and dtypes are the slots', and the bytes of live storages are
+counted as the memory model counts them.
+"""
+import torch
+
+DTYPES = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16,
+          "f16": torch.float16, "i64": torch.int64, "i32": torch.int32,
+          "i16": torch.int16, "u8": torch.uint8, "i1": torch.bool}
+
+
+class PlanError(Exception):
+    """The plan does not hold together."""
+
+
+def aligned(size):
+    return (size + 63) // 64 * 64
+
+
+def operator(name):
+    """aten::mm.out -> torch.ops.aten.mm.out."""
+    packet, _, overload = name.removeprefix("aten::").partition(".")
+    return getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+
+class Frame:
+    """The slots of one call."""
+
+    def __init__(self, function):
+        self.function = function
+        self.slots = function["slots"]
+        self.tensors = {}
+
+    def base(self, index):
+        slot = self.slots[index]
+        return slot[2] if len(slot) > 2 else index
+
+    def put(self, index, tensor):
+        dtype, shape = self.slots[index][:2]
+        if tensor.dtype != DTYPES[dtype] or list(tensor.shape) != shape:
+            raise PlanError(f"{self.function['name']}: slot {index} is "
+                            f"{dtype}{shape}, got {tensor.dtype}"
+                            f"{list(tensor.shape)}")
+        self.tensors[index] = tensor
+
+    def get(self, index):
+        if index not in self.tensors:
+            raise PlanError(f"{self.function['name']}: slot {index} is used "
+                            "after its last use, or before it is made")
+        return self.tensors[index]
+
+    def decode(self, arg):
+        if isinstance(arg, str) and arg.startswith("%"):
+            return self.get(int(arg[1:]))
+        if isinstance(arg, dict):
+            (kind, value), = arg.items()
+            return DTYPES[value] if kind == "dtype" else value
+        if isinstance(arg, list):
+            return [self.decode(item) for item in arg]
+        return arg
+
+    def live_bytes(self, owned):
+        """Bytes of storages made here that a slot still holds."""
+        bases = {self.base(i) for i in self.tensors} & owned
+        return sum(slot_bytes(self.slots[b]) for b in bases)
+
+
+def slot_bytes(slot):
+    size = DTYPES[slot[0]].itemsize
+    for extent in slot[1]:
+        size *= extent
+    return aligned(size)
+
+
+def call(op, args):
+    keywords = {}
+    for value, declared in zip(args, op._schema.arguments):
+        if declared.kwarg_only:
+            keywords[declared.name] = value
+    return op(*args[:len(args) - len(keywords)], **keywords)
+
+
+def execute(function, inputs, parameters, gradients):
+    """Runs `function`; parameters and gradients are tensors by relative name,
+    and gradients are written in place. Returns (outputs, peak bytes)."""
+    frame = Frame(function)
+    for slot, tensor in zip(function["inputs"], inputs, strict=True):
+        frame.put(slot, tensor)
+    for slot, name in function["params"]:
+        frame.put(slot, parameters[name])
+    for slot, name in function["gradients"]:
+        frame.put(slot, gradients[name])
+    owned, peak = set(), 0
+    for number, instruction in enumerate(function["instructions"]):
+        args = [frame.decode(arg) for arg in instruction["args"]]
+        with torch.no_grad():
+            results = call(operator(instruction["op"]), args)
+        del args
+        if not isinstance(results, (tuple, list)):
+            results = [results]
+        for slot, tensor in zip(instruction.get("results", []), results):
+            if slot < 0:
+                continue
+            frame.put(slot, tensor)
+            base = frame.base(slot)
+            if base == slot:
+                owned.add(slot)
+            elif base in frame.tensors and (
+                    tensor.untyped_storage().data_ptr() !=
+                    frame.tensors[base].untyped_storage().data_ptr()):
+                raise PlanError(f"{function['name']}[{number}]: slot {slot} is "
+                                f"no view of slot {base}")
+        peak = max(peak, frame.live_bytes(owned))
+        for slot in instruction.get("frees", []):
+            if frame.tensors.pop(slot, None) is None:
+                raise PlanError(f"{function['name']}[{number}]: slot {slot} is "
+                                "freed twice")
+    return [frame.get(slot) for slot in function["outputs"]], peak
