@@ -70,7 +70,7 @@ struct Target {
   /// from the cores or multiprocessors that compute.
   double overlap = 1;
   std::string reduceScatter = "direct"; // or "all_to_all" (Step::algorithm)
-  std::vector<TargetFigure> figures;    // in the order of the file
+  std::vector<TargetFigure> figures;    // in a fixed order
 
   /// The rates of `dtype`; of f32 where the file has none for it.
   const ComputeRate &rate(plan::DType dtype) const;
