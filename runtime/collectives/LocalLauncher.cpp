@@ -122,7 +122,7 @@ int runLocally(const std::string &program,
   Clock::time_point failedAt = Clock::now();
   if (failed)
     signalAll(ranks, SIGTERM);
-  bool asked = failed != 0, killed = false;
+  bool asked = failed != 0, killed = false, silent = false;
   for (;;) {
     int left = 0;
     for (pid_t pid : ranks)
@@ -136,8 +136,10 @@ int runLocally(const std::string &program,
       signalAll(ranks, interrupted);
       asked = true;
     }
-    // Peers that read the reason from the store end within a second or two.
-    if (failed && !asked && Clock::now() - failedAt > std::chrono::seconds(3)) {
+    // Peers read the reason from the store, and end within a second or two; a
+    // rank that was killed gave none.
+    if (failed && !asked &&
+        (silent || Clock::now() - failedAt > std::chrono::seconds(3))) {
       signalAll(ranks, SIGTERM);
       asked = true;
     }
@@ -163,6 +165,7 @@ int runLocally(const std::string &program,
         break; // follows from the first one
       failed = bySignal ? 1 : WEXITSTATUS(status);
       failedAt = Clock::now();
+      silent = bySignal;
       if (bySignal)
         std::fprintf(stderr,
                      "accel-run: rank %d was killed by signal %d (%s); the "

@@ -201,7 +201,8 @@ void Trainer::finish() {
       !plan::writeFileAtomically(options.summary,
                                  summaryJson(input.plan, measured), error))
     throw FileError(error);
-  std::fputs(summaryText(input.plan, measured).c_str(), stdout);
+  if (measured.steps > 0)
+    std::fputs(summaryText(input.plan, measured).c_str(), stdout);
   if (!input.outDir.empty())
     std::printf("the trained model is in %s\n",
                 (std::filesystem::path(input.outDir) / "model").c_str());

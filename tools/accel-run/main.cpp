@@ -9,8 +9,10 @@
 #include "tools/accel-run/Trainer.h"
 
 #include <ATen/Parallel.h>
+#include <c10/util/Logging.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -117,6 +119,14 @@ int main(int argc, char **argv) {
                stdout);
     return 0;
   }
+  // A reader of our output that goes away is no reason to stop training.
+  std::signal(SIGPIPE, SIG_IGN);
+  // A file size limit is an error of the write, with a message.
+  std::signal(SIGXFSZ, SIG_IGN);
+  // c10d's warnings about lost connections come with backtraces; what they
+  // mean is said by the watchdog.
+  if (!std::getenv("TORCH_CPP_LOG_LEVEL"))
+    FLAGS_caffe2_log_level = 2; // errors
   // One heap for all threads: Gloo's would each keep their own.
   mallopt(M_ARENA_MAX, 1);
   Environment environment;
