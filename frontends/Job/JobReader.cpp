@@ -45,11 +45,9 @@ std::optional<plan::DType> parsePrecision(const std::string &text) {
 } // namespace
 
 std::optional<JobConfig> JobReader::read() {
-  std::optional<AccelerateConfig> accelerate = readAccelerate();
+  auto accelerate = std::make_unique<AccelerateConfig>();
+  bool complete = readAccelerate(*accelerate);
   // Without an accelerate part the rest is still read, to report all of it.
-  bool complete = accelerate.has_value();
-  if (!complete)
-    accelerate.emplace();
   JobConfig job = defaultJob(std::move(*accelerate));
   job.file = file;
   job.isJob = true;
@@ -70,38 +68,43 @@ std::optional<JobConfig> JobReader::read() {
   return job;
 }
 
-std::optional<AccelerateConfig> JobReader::readAccelerate() {
+bool JobReader::readAccelerate(AccelerateConfig &config) {
+  auto take = [&](std::optional<AccelerateConfig> parsed) {
+    if (parsed)
+      config = std::move(*parsed);
+    return parsed.has_value();
+  };
   const yaml::Entry *entry = top.find("accelerate");
   const std::string &version = options.accelerate.version;
   if (!entry) {
     // The keys stand at the top level, among ours.
     for (const std::string &key : accelerateTopLevelKeys(version))
       if (top.find(key.c_str()))
-        return parseAccelerate(file, top.mappingNode(), "", jobKeys(),
-                               options.accelerate, engine);
+        return take(parseAccelerate(file, top.mappingNode(), "", jobKeys(),
+                                    options.accelerate, engine));
     top.checkKeys(jobKeys());
     top.error("missing-key", "accelerate",
               "the accelerate configuration is missing",
               "write accelerate: FILE.yaml, or its keys here");
-    return std::nullopt;
+    return false;
   }
   top.checkKeys(jobKeys());
   const yaml::Node &value = *entry->value;
   if (value.isMapping())
-    return parseAccelerate(file, value, "accelerate", {}, options.accelerate,
-                           engine);
+    return take(parseAccelerate(file, value, "accelerate", {},
+                                options.accelerate, engine));
   Setting<std::string> path;
   top.pathTo("accelerate", path);
   if (!path.written())
-    return std::nullopt;
+    return false;
   std::error_code failed;
   if (!std::filesystem::exists(path.value, failed)) {
     top.error("file-not-found", "accelerate",
               "no such file: '" + printable(path.value, 400) + "'",
               "paths are relative to the folder of this file");
-    return std::nullopt;
+    return false;
   }
-  return parseAccelerate(path.value, options.accelerate, engine);
+  return take(parseAccelerate(path.value, options.accelerate, engine));
 }
 
 void JobReader::readModel(JobConfig &job) {

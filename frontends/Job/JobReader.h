@@ -27,7 +27,8 @@ private:
   DiagnosticEngine &engine;
 
   // JobReader.cpp
-  std::optional<AccelerateConfig> readAccelerate();
+  /// False (reported) if there is none that makes sense.
+  bool readAccelerate(AccelerateConfig &config);
   void readModel(JobConfig &job);
   void readInit(JobConfig &job);
   void readOptimizer(JobConfig &job);

@@ -8,15 +8,16 @@ import sys
 root = sys.argv[1]
 CODE = r'"([a-z0-9]+(?:-[a-z0-9]+)*)"'
 # Where a code stands: after a severity, in error("code", ...), or assigned.
+HYPHENED = r'"([a-z0-9]+(?:-[a-z0-9]+)+)"'
 CALLS = [
-    re.compile(r"Severity::\w+(?:\s*[:,?]|\s)+[^;\"]{0,80}?"
-               r'"([a-z0-9]+(?:-[a-z0-9]+)+)"'),
-    re.compile(r"\b(?:error|warning|note|errorHere)\(\s*" + CODE + r"\s*,"),
+    re.compile(r"\b(?:error|warning|note|report)\([^;\"]{0,80}?" + HYPHENED),
+    re.compile(r"\b(?:engine|diagnostics)\.(?:error|warning|note)\(\s*"
+               + CODE + r"\s*,"),
     re.compile(r"\bcode = (?:[^;\"]*\?\s*)?" + CODE),
     re.compile(r"\bnotSupportedCode = " + CODE),
 ]
 # In the frontends a literal with a hyphen is nothing but a code.
-LITERAL = re.compile(r'"([a-z0-9]+(?:-[a-z0-9]+)+)"')
+LITERAL = re.compile(HYPHENED)
 NAMES = {"accel-opt", "accel-run"}
 
 found = {}
