@@ -152,8 +152,8 @@ def Aten_FusedRmsNormBackwardOp
                        DenseI64ArrayAttr:$normalized_shape);
   let results = (outs Aten_FloatTensor:$grad_self, Aten_FloatTensor:$grad_weight);
   let assemblyFormat = [{
-    operands `,` $normalized_shape attr-dict `:`
-    functional-type(operands, results)
+    $grad_out `,` $self `,` $rstd `,` $weight `,` $normalized_shape attr-dict
+    `:` functional-type(operands, results)
   }];
 }
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Workspace sizes are those of torch 2.15, measured with its memory profiler
-// on one thread: docs/decisions has the table.
+// on one thread: Rationale.md has the table.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
