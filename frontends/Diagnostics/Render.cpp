@@ -34,30 +34,33 @@ std::string painted(const std::string &text, const char *colour, bool on) {
 /// The source line and the caret line under it. Characters that do not print
 /// become one replacement character, so that columns stay in place.
 std::string excerpt(const std::string &line, const Diagnostic &d, bool colour) {
-  std::vector<std::string> characters;
-  for (size_t i = 0; i < line.size();) {
-    uint32_t code = 0;
+  auto next = [&](size_t i, uint32_t &code) {
     size_t length = utf8Length(line, i, code);
-    characters.push_back(printable(line.substr(i, length ? length : 1)));
-    if (length && code == '\t')
-      characters.back() = "\t";
-    i += length ? length : 1;
-  }
-  int column = std::max(d.column, 1);
-  int count = static_cast<int>(characters.size());
+    if (length == 0)
+      code = 0xfffd;
+    return length ? length : 1;
+  };
+  uint32_t code = 0;
+  int count = 0;
+  for (size_t i = 0; i < line.size(); i += next(i, code))
+    ++count;
   // One beyond the end is where something is missing.
-  if (column > count + 1)
-    column = count + 1;
+  int column = std::min(std::max(d.column, 1), count + 1);
   int first = 1, last = count;
   if (count > widest) {
     first = std::max(1, column - widest / 3);
     last = std::min(count, first + widest);
   }
   std::string text = first > 1 ? "..." : "", under = first > 1 ? "   " : "";
-  for (int i = first; i <= last; ++i) {
-    text += characters[i - 1];
-    if (i < column)
-      under += characters[i - 1] == "\t" ? "\t" : " ";
+  size_t at = 0;
+  for (int i = 1; i <= last; ++i) {
+    size_t length = next(at, code);
+    if (i >= first) {
+      text += code == '\t' ? "\t" : printable(line.substr(at, length));
+      if (i < column)
+        under += code == '\t' ? "\t" : " ";
+    }
+    at += length;
   }
   if (last < count)
     text += "...";
