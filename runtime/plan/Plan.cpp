@@ -148,6 +148,19 @@ Stream defaultStream(StepKind kind) {
   }
 }
 
+Role defaultRole(StepKind kind) {
+  switch (kind) {
+  case StepKind::ReduceScatter:
+    return Role::Gradient;
+  case StepKind::AllReduce:
+  case StepKind::GradNorm:
+  case StepKind::Optimizer:
+    return Role::ShardGradient;
+  default:
+    return Role::Gathered;
+  }
+}
+
 int64_t Plan::ranks() const {
   int64_t n = 1;
   for (const Axis &axis : axes)

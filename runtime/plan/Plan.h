@@ -244,6 +244,9 @@ const char *toString(StepKind kind);
 /// Where a step of this kind runs unless it says otherwise: gathers on Gather,
 /// reductions on Reduce, all else on Compute.
 Stream defaultStream(StepKind kind);
+/// The buffer that a step of this kind is about unless it says otherwise: what
+/// a collective moves, what norm and update read, else Gathered.
+Role defaultRole(StepKind kind);
 
 /// Starts of collectives give a timepoint that exactly one Await takes. Steps
 /// of one stream run in order; others only wait where they await.
@@ -251,7 +254,7 @@ struct Step {
   StepKind kind = StepKind::Call;
   Stream stream = Stream::Compute;
   int unit = -1;
-  Role role = Role::Gathered;
+  Role role = Role::Gathered;    // Await: of the start that it awaits
   int timepoint = -1;            // started or awaited
   bool accumulate = false;       // ReduceScatter: add to ShardGradient
   std::vector<std::string> axes; // collectives: the group, as mesh axes

@@ -159,7 +159,7 @@ void PlanWriter::step(const Program &program, const Step &step) {
     field(first, "function", plan.functions.at(step.function).name);
   if (step.unit >= 0)
     field(first, "unit", unitName(step.unit));
-  if (step.role != Role::Gathered ||
+  if (step.role != defaultRole(step.kind) ||
       (step.unit >= 0 &&
        (step.kind == StepKind::Alloc || step.kind == StepKind::Free)))
     field(first, "role", std::string_view(toString(step.role)));

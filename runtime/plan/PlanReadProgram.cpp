@@ -173,6 +173,7 @@ void PlanReader::step(const Node &node, Step &step) {
              StepKind::ReduceScatter, StepKind::AllReduce, StepKind::Await,
              StepKind::Call, StepKind::GradNorm, StepKind::Optimizer});
   step.stream = defaultStream(step.kind);
+  step.role = defaultRole(step.kind);
   fields.optional("stream", [&](const Node &n) {
     step.stream =
         oneOf(n, "stream", {Stream::Compute, Stream::Gather, Stream::Reduce});

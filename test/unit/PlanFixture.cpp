@@ -320,24 +320,26 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
     return int(p.values.size()) - 1;
   };
   auto add = [&](StepKind kind, int unit = -1,
-                 Role role = Role::Gathered) -> Step & {
+                 std::optional<Role> role = {}) -> Step & {
     Step &step = p.steps.emplace_back();
     step.kind = kind;
     step.stream = defaultStream(kind);
     step.unit = unit;
-    step.role = role;
+    step.role = role.value_or(defaultRole(kind));
     if (unit >= 0)
       step.where = plan.units[unit].name;
     return step;
+  };
+  auto awaitLast = [&](int unit, Role role) {
+    add(StepKind::Await, unit, role).timepoint = timepoint - 1;
   };
   auto gather = [&](int unit) {
     add(StepKind::Alloc, unit);
     Step &start = add(StepKind::AllGather, unit);
     start.axes = plan.units[unit].shardAxes;
     start.timepoint = timepoint++;
-    add(StepKind::Await).timepoint = start.timepoint;
+    awaitLast(unit, Role::Gathered);
   };
-  auto awaitLast = [&] { add(StepKind::Await).timepoint = timepoint - 1; };
   auto reduce = [&](int unit) {
     if (first)
       add(StepKind::Alloc, unit, Role::ShardGradient);
@@ -348,7 +350,7 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
     start.algorithm = s.allToAll ? "all_to_all" : "direct";
     start.accumulate = !first;
     start.timepoint = timepoint++;
-    awaitLast();
+    awaitLast(unit, Role::Gradient);
     if (s.allToAll)
       add(StepKind::Free, unit, Role::Receive);
     add(StepKind::Free, unit, Role::Gradient);
@@ -356,7 +358,7 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
       Step &all = add(StepKind::AllReduce, unit);
       all.axes = plan.units[unit].replicateAxes;
       all.timepoint = timepoint++;
-      awaitLast();
+      awaitLast(unit, Role::ShardGradient);
     }
   };
   auto call = [&](int function, std::vector<int> inputs,

@@ -1,0 +1,373 @@
+//===- ExportProgram.cpp - IR as a plan's program ---------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Schedule/Convert.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace accel::schedule {
+
+std::optional<plan::DType> planDType(Type type) {
+  if (type.isF64())
+    return plan::DType::F64;
+  if (type.isF32())
+    return plan::DType::F32;
+  if (type.isBF16())
+    return plan::DType::BF16;
+  if (type.isF16())
+    return plan::DType::F16;
+  if (type.isUnsignedInteger(8))
+    return plan::DType::U8;
+  if (!type.isSignlessInteger())
+    return std::nullopt;
+  switch (type.getIntOrFloatBitWidth()) {
+  case 64:
+    return plan::DType::I64;
+  case 32:
+    return plan::DType::I32;
+  case 16:
+    return plan::DType::I16;
+  case 1:
+    return plan::DType::I1;
+  default:
+    return std::nullopt;
+  }
+}
+
+namespace {
+
+using plan::StepKind;
+
+/// What a unit's buffer is known as.
+struct UnitRole {
+  int unit = -1;
+  plan::Role role = plan::Role::Gathered;
+};
+
+class Exporter {
+public:
+  Exporter(ProgramOp op, const plan::Plan &plan,
+           function_ref<int(StringRef)> functionIndex);
+  FailureOr<plan::Program> run();
+
+private:
+  int unit(Operation *op, StringRef name);
+  int parameter(Operation *op, int unit, StringRef fqn);
+  int addValue(Value value, StringRef name, int alias);
+  plan::Step &add(Operation *op, StepKind kind);
+  std::vector<std::string> strings(ArrayAttr list) {
+    std::vector<std::string> result;
+    for (auto text : list.getAsValueRange<StringAttr>())
+      result.push_back(text.str());
+    return result;
+  }
+  void start(Operation *op, StepKind kind, StringRef unitName, Value inflight,
+             ArrayRef<plan::Role> roles);
+  void convert(Operation *op);
+  void call(CallOp op);
+  void free(FreeOp op);
+
+  ProgramOp op;
+  const plan::Plan &plan;
+  function_ref<int(StringRef)> functionIndex;
+  llvm::StringMap<int> units, parameters, functions;
+  plan::Program program;
+  DenseMap<Value, int> values;
+  DenseMap<Value, UnitRole> buffers;
+  DenseMap<Value, int> flights; // step of the start
+  DenseMap<Value, SmallVector<plan::Role>> flightRoles;
+  bool failed = false;
+};
+
+Exporter::Exporter(ProgramOp op, const plan::Plan &plan,
+                   function_ref<int(StringRef)> functionIndex)
+    : op(op), plan(plan), functionIndex(functionIndex) {
+  for (auto [i, unit] : llvm::enumerate(plan.units))
+    units[unit.name] = i;
+  for (auto [i, parameter] : llvm::enumerate(plan.parameters))
+    parameters[parameter.fqn] = i;
+  for (auto [i, function] : llvm::enumerate(plan.functions))
+    functions[function.name] = i;
+}
+
+int Exporter::unit(Operation *at, StringRef name) {
+  auto found = units.find(name);
+  if (found != units.end())
+    return found->second;
+  at->emitOpError("names the unit '") << name << "', which does not exist";
+  failed = true;
+  return -1;
+}
+
+int Exporter::parameter(Operation *at, int unit, StringRef fqn) {
+  auto found = parameters.find(fqn);
+  if (found != parameters.end() &&
+      (unit < 0 || plan.parameters[found->second].unit == unit))
+    return found->second;
+  at->emitOpError("names the parameter '")
+      << fqn << "', which its unit does not have";
+  failed = true;
+  return -1;
+}
+
+int Exporter::addValue(Value value, StringRef name, int alias) {
+  auto type = cast<BufferType>(value.getType());
+  auto tensor = cast<RankedTensorType>(type.getTensor());
+  plan::Value result;
+  result.name = name.str();
+  if (std::optional<plan::DType> dtype = planDType(tensor.getElementType())) {
+    result.dtype = *dtype;
+  } else {
+    op.emitOpError("has a value of the unsupported type ") << tensor;
+    failed = true;
+  }
+  result.shape.assign(tensor.getShape().begin(), tensor.getShape().end());
+  result.bytes = type.getBytes();
+  result.alias = alias;
+  program.values.push_back(std::move(result));
+  return values[value] = program.values.size() - 1;
+}
+
+plan::Step &Exporter::add(Operation *at, StepKind kind) {
+  plan::Step &step = program.steps.emplace_back();
+  step.kind = kind;
+  if (auto named = dyn_cast<NameLoc>(at->getLoc()))
+    step.where = named.getName().str();
+  if (auto stream = at->getAttrOfType<StreamAttr>("stream"))
+    step.stream = static_cast<plan::Stream>(stream.getValue());
+  return step;
+}
+
+void Exporter::start(Operation *at, StepKind kind, StringRef unitName,
+                     Value inflight, ArrayRef<plan::Role> roles) {
+  plan::Step &step = add(at, kind);
+  step.unit = unit(at, unitName);
+  step.role = roles[0];
+  step.axes = strings(at->getAttrOfType<ArrayAttr>("axes"));
+  step.timepoint = flights.size();
+  flights[inflight] = program.steps.size() - 1;
+  flightRoles[inflight].assign(roles.begin(), roles.end());
+}
+
+void Exporter::free(FreeOp op) {
+  plan::Step &step = add(op, StepKind::Free);
+  for (Value value : op.getBuffers()) {
+    if (auto found = values.find(value); found != values.end()) {
+      step.values.push_back(found->second);
+    } else {
+      UnitRole at = buffers.lookup(value);
+      step.unit = at.unit;
+      step.role = at.role;
+    }
+  }
+}
+
+void Exporter::call(CallOp op) {
+  plan::Step &step = add(op, StepKind::Call);
+  if (functionIndex) {
+    step.function = functionIndex(op.getCallee());
+  } else if (auto found = functions.find(op.getCallee());
+             found != functions.end()) {
+    step.function = found->second;
+  }
+  if (step.function < 0) {
+    op.emitOpError("calls '")
+        << op.getCallee() << "', which is no function of the plan";
+    failed = true;
+  }
+  for (Value value : op.getInputs())
+    step.inputs.push_back(values.lookup(value));
+  step.consumed.resize(step.inputs.size());
+  for (int64_t position : op.getConsumes())
+    step.consumed[position] = true;
+  for (auto ref : op.getParams().getAsRange<ParamAttr>()) {
+    int index = unit(op, ref.getUnit());
+    step.params.push_back({index, parameter(op, index, ref.getFqn())});
+  }
+  for (auto ref : op.getGradients().getAsRange<GradientAttr>()) {
+    int index = unit(op, ref.getUnit());
+    step.gradients.push_back(
+        {index, parameter(op, index, ref.getFqn()), ref.getAccumulate()});
+  }
+  // Owners first: a result may share the storage of a later one.
+  const size_t first = program.values.size();
+  std::vector<int> aliases(op.getOutputs().size(), -1);
+  for (auto [i, alias] : llvm::enumerate(op.getAliases())) {
+    if (alias < 0)
+      continue;
+    const int64_t numInputs = step.inputs.size();
+    if (alias >= numInputs) {
+      aliases[i] = first + alias - numInputs;
+      continue;
+    }
+    int root = step.inputs[alias];
+    aliases[i] =
+        program.values[root].alias < 0 ? root : program.values[root].alias;
+  }
+  std::vector<int> outputs;
+  for (auto [value, name, alias] : llvm::zip(
+           op.getOutputs(), op.getNames().getAsRange<StringAttr>(), aliases))
+    outputs.push_back(addValue(value, name.getValue(), alias));
+  const size_t total = outputs.size() + op.getDrops().size();
+  size_t next = 0;
+  for (size_t i = 0; i < total; ++i)
+    step.outputs.push_back(
+        llvm::is_contained(op.getDrops(), static_cast<int64_t>(i))
+            ? -1
+            : outputs[next++]);
+}
+
+void Exporter::convert(Operation *at) {
+  TypeSwitch<Operation *>(at)
+      .Case([&](AllocOp op) {
+        plan::Step &step = add(op, StepKind::Alloc);
+        step.unit = unit(op, op.getUnit());
+        step.role = static_cast<plan::Role>(op.getRole());
+        buffers[op.getBuffer()] = {step.unit, step.role};
+      })
+      .Case([&](FreeOp op) { free(op); })
+      .Case([&](AllGatherStartOp op) {
+        start(op, StepKind::AllGather, op.getUnit(), op.getInflight(),
+              plan::Role::Gathered);
+      })
+      .Case([&](ReduceScatterStartOp op) {
+        start(op, StepKind::ReduceScatter, op.getUnit(), op.getInflight(),
+              {plan::Role::Gradient, plan::Role::ShardGradient,
+               plan::Role::Receive});
+        program.steps.back().algorithm = op.getAlgorithm().str();
+        program.steps.back().accumulate = op.getAccumulate();
+      })
+      .Case([&](AllReduceStartOp op) {
+        start(op, StepKind::AllReduce, op.getUnit(), op.getInflight(),
+              plan::Role::ShardGradient);
+      })
+      .Case([&](AwaitOp op) {
+        plan::Step &step = add(op, StepKind::Await);
+        auto found = flights.find(op.getInflight());
+        if (found == flights.end()) {
+          op.emitOpError("awaits what no operation of this program started");
+          failed = true;
+          return;
+        }
+        const plan::Step &start = program.steps[found->second];
+        step.unit = start.unit;
+        step.role = start.role;
+        step.timepoint = start.timepoint;
+        for (auto [i, buffer] : llvm::enumerate(op.getBuffers()))
+          buffers[buffer] = {step.unit, flightRoles[op.getInflight()][i]};
+      })
+      .Case([&](CallOp op) { call(op); })
+      .Case([&](GradNormOp op) {
+        add(op, StepKind::GradNorm).role = plan::Role::ShardGradient;
+      })
+      .Case([&](OptimizerStepOp op) {
+        plan::Step &step = add(op, StepKind::Optimizer);
+        step.unit = unit(op, op.getUnit());
+        step.role = plan::Role::ShardGradient;
+      })
+      .Case([&](ReturnOp op) {
+        if (op.getLoss())
+          program.loss = values.lookup(op.getLoss());
+      })
+      .Default([&](Operation *other) {
+        other->emitOpError("is no step of a program");
+        failed = true;
+      });
+}
+
+FailureOr<plan::Program> Exporter::run() {
+  program.name = op.getSymName().str();
+  program.peakBytes = op.getPeakBytes();
+  program.peakStep = static_cast<int64_t>(op.getPeakStep());
+  Block &body = op.getBody().front();
+  const size_t numInputs = op.getInputs().size();
+  for (BlockArgument argument : body.getArguments()) {
+    const size_t i = argument.getArgNumber();
+    if (i < numInputs) {
+      program.inputs.push_back(addValue(
+          argument, cast<StringAttr>(op.getInputs()[i]).getValue(), -1));
+      continue;
+    }
+    auto carried = cast<CarriedAttr>(op.getCarried()[i - numInputs]);
+    buffers[argument] = {unit(op, carried.getUnit()),
+                         static_cast<plan::Role>(carried.getRole())};
+  }
+  for (Operation &each : body)
+    convert(&each);
+  if (failed)
+    return failure();
+  return std::move(program);
+}
+
+} // namespace
+
+plan::Program canonical(const plan::Program &program) {
+  plan::Program result = program;
+  result.values.clear();
+  std::vector<int> number(program.values.size(), -1);
+  auto define = [&](int value) {
+    if (value < 0 || number[value] >= 0)
+      return;
+    number[value] = result.values.size();
+    result.values.push_back(program.values[value]);
+  };
+  auto renumber = [&](int &value) {
+    if (value >= 0)
+      value = number[value];
+  };
+  for (int value : program.inputs)
+    define(value);
+  for (const plan::Step &step : program.steps)
+    for (int value : step.outputs)
+      define(value);
+  for (plan::Value &value : result.values)
+    renumber(value.alias);
+  for (int &value : result.inputs)
+    renumber(value);
+  renumber(result.loss);
+  std::map<int, const plan::Step *> starts; // by old timepoint
+  std::map<int, int> timepoints;
+  for (plan::Step &step : result.steps) {
+    for (std::vector<int> *list : {&step.inputs, &step.outputs, &step.values})
+      for (int &value : *list)
+        renumber(value);
+    switch (step.kind) {
+    case StepKind::AllGather:
+    case StepKind::ReduceScatter:
+    case StepKind::AllReduce:
+      step.role = plan::defaultRole(step.kind);
+      starts[step.timepoint] = &step;
+      timepoints.emplace(step.timepoint, timepoints.size());
+      step.timepoint = timepoints[step.timepoint];
+      break;
+    case StepKind::Await:
+      if (auto start = starts.find(step.timepoint); start != starts.end()) {
+        step.unit = start->second->unit;
+        step.role = start->second->role;
+        step.timepoint = timepoints[step.timepoint];
+      }
+      break;
+    case StepKind::GradNorm:
+    case StepKind::Optimizer:
+      step.role = plan::defaultRole(step.kind);
+      break;
+    default:
+      break;
+    }
+  }
+  return result;
+}
+
+FailureOr<plan::Program>
+exportProgram(ProgramOp program, const plan::Plan &plan,
+              function_ref<int(StringRef)> functionIndex) {
+  return Exporter(program, plan, functionIndex).run();
+}
+
+} // namespace accel::schedule
