@@ -120,15 +120,18 @@ private:
     auto found = known.find(own.key());
     if (found == known.end()) {
       func::FuncOp variant = callee;
+      Operation *&last = lastVariant[call.getCallee()];
       if (!known.empty()) {
         variant = callee.clone();
         variant.setName((callee.getName() + ".v" + Twine(known.size())).str());
-        symbols.insert(variant, std::next(callee->getIterator()));
+        symbols.insert(variant, std::next(last->getIterator()));
       }
+      last = variant;
       if (own.any()) {
         auto joint = buildJoint(variant, own.wanted, own.tangents);
         if (failed(joint))
           return failure();
+        last = *joint;
       }
       found = known.emplace(own.key(), variant.getNameAttr()).first;
     }
@@ -144,6 +147,7 @@ private:
   DenseSet<Value> active, withTangent; // values of the graph
   DenseMap<Operation *, Gradients> gradients;
   llvm::StringMap<std::map<std::string, StringAttr>> variants;
+  llvm::StringMap<Operation *> lastVariant; // the op after which one goes
 };
 
 } // namespace
