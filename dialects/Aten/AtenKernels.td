@@ -82,7 +82,7 @@ def Aten_FlashAttentionForCpuBackwardOp : Aten_AttentionBackward<
 
 def Aten_FlashAttentionOp : Aten_AttentionForward<
     "_scaled_dot_product_flash_attention",
-    "aten::_scaled_dot_product_flash_attention(%0, %1, %2, 0.0, $is_causal, false, $scale)",
+    "aten::_scaled_dot_product_flash_attention(%0, %1, %2, 0.0, $is_causal, false, $scale) -> 9",
     "flash attention on CUDA, bf16 and fp16">;
 def Aten_FlashAttentionBackwardOp : Aten_AttentionBackward<
     "_scaled_dot_product_flash_attention_backward",
@@ -91,11 +91,11 @@ def Aten_FlashAttentionBackwardOp : Aten_AttentionBackward<
 
 def Aten_EfficientAttentionOp : Aten_AttentionForward<
     "_scaled_dot_product_efficient_attention",
-    "aten::_scaled_dot_product_efficient_attention(%0, %1, %2, none, true, 0.0, $is_causal, $scale)",
+    "aten::_scaled_dot_product_efficient_attention(%0, %1, %2, none, true, 0.0, $is_causal, $scale) -> 4",
     "memory-efficient attention on CUDA, any floating point; as many key as query heads">;
 def Aten_EfficientAttentionBackwardOp : Aten_AttentionBackward<
     "_scaled_dot_product_efficient_attention_backward",
-    "aten::_scaled_dot_product_efficient_attention_backward(%0, %1, %2, %3, none, %4, %5, none, none, 0.0, [true, true, true, false], $is_causal, $scale)",
+    "aten::_scaled_dot_product_efficient_attention_backward(%0, %1, %2, %3, none, %4, %5, none, none, 0.0, [true, true, true, false], $is_causal, $scale) -> 4",
     "gradient of memory-efficient attention">;
 
 //===----------------------------------------------------------------------===//

@@ -134,6 +134,7 @@ static void opaqueArgs(ArrayAttr args, ValueRange inputs, Call &call) {
 
 FailureOr<Call> aten::buildCall(Operation *op) {
   Call call;
+  call.numResults = op->getNumResults();
   if (auto opaque = dyn_cast<OpaqueOp>(op)) {
     call.name = opaque.getCallee().str();
     opaqueArgs(opaque.getArgs(), opaque.getInputs(), call);
@@ -159,6 +160,11 @@ FailureOr<Call> aten::buildCall(Operation *op) {
            << " replaces it";
   auto [name, rest] = schema.split('(');
   call.name = name.str();
+  if (auto arrow = rest.rfind("->"); arrow != StringRef::npos) {
+    if (rest.drop_front(arrow + 2).trim().getAsInteger(10, call.numResults))
+      return op->emitOpError("has a malformed schema '") << schema << "'";
+    rest = rest.take_front(arrow).rtrim();
+  }
   rest.consume_back(")");
   for (StringRef text : splitArgs(rest)) {
     FailureOr<CallArg> arg = parseArg(op, text);

@@ -14,6 +14,9 @@
 //   #name  the sequence length (dimension 2) of the operand of that name
 //   none, true, false, 3, 1.0, [true, false], [1, 2]: as written
 //
+// `-> 9` behind it: ATen returns nine values, of which the operation's results
+// are the first.
+//
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_DIALECTS_ATEN_SCHEMA_H
 #define ACCEL_DIALECTS_ATEN_SCHEMA_H
@@ -32,6 +35,7 @@ struct CallArg {
 struct Call {
   std::string name; // "aten::sum.dim_IntList"
   llvm::SmallVector<CallArg> args;
+  unsigned numResults = 0; // that ATen returns
 };
 
 /// The call that `op` becomes. Fails with a diagnostic for an operation that

@@ -183,6 +183,7 @@ private:
       int base = isView ? slots.lookup(op->getOperand(0)) : -1;
       instruction.results.push_back(addSlot(value, base));
     }
+    instruction.results.resize(call->numResults, -1);
     return success();
   }
 

@@ -1,0 +1,201 @@
+//===- AtenLayoutTest.cpp - Strides, workspaces, calls --------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Layout.h"
+#include "dialects/Aten/Schema.h"
+#include "passes/Partition/SplitJoint.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace accel;
+using Strides = aten::Strides;
+
+namespace {
+
+class AtenTest : public testing::Test {
+protected:
+  AtenTest() { context.loadDialect<func::FuncDialect, aten::AtenDialect>(); }
+
+  /// The first function of `text`.
+  func::FuncOp parse(const std::string &text) {
+    module = parseSourceString<ModuleOp>(text, &context);
+    return *module->getOps<func::FuncOp>().begin();
+  }
+  /// What the function returns at `i`.
+  static Value returned(func::FuncOp function, unsigned i = 0) {
+    return function.getBody().front().getTerminator()->getOperand(i);
+  }
+  /// Strides of the value that `body` calls %r of type `type`.
+  Strides strides(const std::string &arguments, const std::string &body,
+                  const std::string &type) {
+    auto function = parse("func.func @f(" + arguments + ") -> " + type + " {" +
+                          body + "\n return %r : " + type + "}");
+    return layout.strides(returned(function));
+  }
+
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  OwningOpRef<ModuleOp> module;
+  aten::LayoutAnalysis layout;
+};
+
+// Expected strides are those that torch 2.15 prints.
+TEST_F(AtenTest, ViewsKeepStorage) {
+  EXPECT_EQ(strides("%x: tensor<2x8x4x16xf32>",
+                    "%r = aten.transpose.int %x, 1, 2 : "
+                    "(tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>",
+                    "tensor<2x4x8x16xf32>"),
+            (Strides{512, 16, 64, 1}));
+  EXPECT_EQ(strides("%x: tensor<8x64xf32>",
+                    "%r = aten.slice.Tensor %x, 1 [0 : 64 : 2] : "
+                    "(tensor<8x64xf32>) -> tensor<8x32xf32>",
+                    "tensor<8x32xf32>"),
+            (Strides{64, 2}));
+  EXPECT_EQ(strides("%x: tensor<8x1xf32>",
+                    "%r = aten.expand %x, [3, 8, 4] : (tensor<8x1xf32>) -> "
+                    "tensor<3x8x4xf32>",
+                    "tensor<3x8x4xf32>"),
+            (Strides{0, 1, 0}));
+}
+
+TEST_F(AtenTest, PointwiseResultsFollowTheirOperands) {
+  const char *permuted =
+      "%t = aten.transpose.int %x, 1, 2 : (tensor<2x8x4x16xf32>) -> "
+      "tensor<2x4x8x16xf32>";
+  EXPECT_EQ(strides("%x: tensor<2x8x4x16xf32>",
+                    std::string(permuted) +
+                        "\n %r = aten.neg %t : tensor<2x4x8x16xf32>",
+                    "tensor<2x4x8x16xf32>"),
+            (Strides{512, 16, 64, 1}));
+  // The first operand that tells decides; broadcast dimensions do not tell.
+  EXPECT_EQ(strides("%x: tensor<2x8x4x16xf32>, %b: tensor<8x16xf32>",
+                    std::string(permuted) +
+                        "\n %r = aten.mul.Tensor %b, %t : (tensor<8x16xf32>, "
+                        "tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>",
+                    "tensor<2x4x8x16xf32>"),
+            (Strides{512, 16, 64, 1}));
+  EXPECT_EQ(
+      strides("%x: tensor<2x8x4x16xf32>, %y: tensor<2x4x8x16xf32>",
+              std::string(permuted) +
+                  "\n %r = aten.add.Tensor %y, %t : (tensor<2x4x8x16xf32>, "
+                  "tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>",
+              "tensor<2x4x8x16xf32>"),
+      (Strides{512, 128, 16, 1}));
+}
+
+TEST_F(AtenTest, FlashAttentionPutsHeadsInside) {
+  auto function = parse(R"(
+    func.func @f(%q: tensor<2x4x8x16xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>) {
+      %0:2 = aten._scaled_dot_product_flash_attention_for_cpu %q, %q, %q {is_causal = true, scale = 0.25 : f64} : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
+      return %0#0, %0#1 : tensor<2x4x8x16xf32>, tensor<2x4x8xf32>
+    })");
+  EXPECT_EQ(layout.strides(returned(function, 0)), (Strides{512, 16, 64, 1}));
+  EXPECT_EQ(layout.strides(returned(function, 1)), (Strides{32, 1, 4}));
+  EXPECT_FALSE(layout.isContiguous(returned(function, 0)));
+}
+
+TEST_F(AtenTest, ViewsAreLegalWhereMemoryIsInOrder) {
+  auto function = parse(R"(
+    func.func @f(%x: tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32> {
+      %0 = aten.transpose.int %x, 1, 2 : (tensor<2x8x4x16xf32>) -> tensor<2x4x8x16xf32>
+      return %0 : tensor<2x4x8x16xf32>
+    })");
+  Value x = function.getArgument(0), t = returned(function);
+  EXPECT_EQ(layout.viewStrides(x, {16, 64}), (Strides{64, 1}));
+  EXPECT_FALSE(layout.viewStrides(t, {8, 128}).has_value());
+  // Splitting a dimension is always legal; joining the two last is not.
+  EXPECT_EQ(layout.viewStrides(t, {2, 4, 8, 4, 4}),
+            (Strides{512, 16, 64, 4, 1}));
+  EXPECT_FALSE(layout.viewStrides(t, {2, 4, 128}).has_value());
+  EXPECT_EQ(layout.viewStrides(t, {2, 1, 4, 8, 16}),
+            (Strides{512, 64, 16, 64, 1}));
+}
+
+/// Queries of `s` tokens, `dim` wide; the numbers are the profiler's.
+struct Attention {
+  int s, dim;
+  const char *type;
+  int64_t forward, backward;
+};
+
+class WorkspaceTest : public AtenTest,
+                      public testing::WithParamInterface<Attention> {};
+
+TEST_P(WorkspaceTest, IsThatOfTheKernel) {
+  const Attention &a = GetParam();
+  std::string q = "tensor<1x4x" + std::to_string(a.s) + "x" +
+                  std::to_string(a.dim) + "x" + a.type + ">";
+  std::string l = "tensor<1x4x" + std::to_string(a.s) + "xf32>";
+  auto function = parse(
+      "func.func @f(%q: " + q +
+      ") {\n%0:2 = aten._scaled_dot_product_flash_"
+      "attention_for_cpu %q, %q, %q {is_causal = true, scale = 0.25 : f64} : "
+      "(" +
+      q + ", " + q + ", " + q + ") -> (" + q + ", " + l +
+      ")\n"
+      "%1:3 = aten._scaled_dot_product_flash_attention_for_cpu_backward %q, "
+      "%q, %q, %q, %0#0, %0#1 {is_causal = true, scale = 0.25 : f64} : (" +
+      q + ", " + q + ", " + q + ", " + q + ", " + q + ", " + l + ") -> (" + q +
+      ", " + q + ", " + q + ")\nreturn }");
+  auto ops = function.getBody().front().getOps<aten::AtenOpInterface>();
+  auto forward = *ops.begin(), backward = *std::next(ops.begin());
+  EXPECT_EQ(forward.getWorkspaceBytes(aten::Device::Cpu), a.forward);
+  EXPECT_EQ(backward.getWorkspaceBytes(aten::Device::Cpu), a.backward);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Measured, WorkspaceTest,
+    testing::Values(Attention{16, 64, "f32", 5248, 2048 + 64},
+                    Attention{64, 64, "f32", 16640, 16384 + 128},
+                    Attention{192, 64, "f32", 66048, 98304 + 256},
+                    Attention{512, 64, "f32", 147968, 262144 + 256},
+                    Attention{767, 64, "f32", 147968, 262144 + 256},
+                    Attention{768, 64, "f32", 591872, 1048576 + 1024},
+                    Attention{2048, 64, "f32", 591872, 1048576 + 1024},
+                    Attention{256, 128, "f32", 98816, 131072 + 256},
+                    Attention{256, 64, "f16", 82432 + 32768,
+                              131072 + 65536 + 256}));
+
+TEST_F(AtenTest, CallsFollowTheSchema) {
+  auto function = parse(R"(
+    func.func @f(%q: tensor<1x2x8x16xbf16>) {
+      %0:2 = aten._scaled_dot_product_flash_attention %q, %q, %q {is_causal = true, scale = 0.25 : f64} : (tensor<1x2x8x16xbf16>, tensor<1x2x8x16xbf16>, tensor<1x2x8x16xbf16>) -> (tensor<1x2x8x16xbf16>, tensor<1x2x8xf32>)
+      %1:3 = aten._scaled_dot_product_flash_attention_backward %q, %q, %q, %q, %0#0, %0#1 {is_causal = true, scale = 0.25 : f64} : (tensor<1x2x8x16xbf16>, tensor<1x2x8x16xbf16>, tensor<1x2x8x16xbf16>, tensor<1x2x8x16xbf16>, tensor<1x2x8x16xbf16>, tensor<1x2x8xf32>) -> (tensor<1x2x8x16xbf16>, tensor<1x2x8x16xbf16>, tensor<1x2x8x16xbf16>)
+      return
+    })");
+  auto ops = function.getBody().front().without_terminator();
+  auto forward = aten::buildCall(&*ops.begin());
+  ASSERT_TRUE(succeeded(forward));
+  EXPECT_EQ(forward->name, "aten::_scaled_dot_product_flash_attention");
+  EXPECT_EQ(forward->numResults, 9u);
+  EXPECT_EQ(forward->args.size(), 7u);
+  auto backward = aten::buildCall(&*std::next(ops.begin()));
+  ASSERT_TRUE(succeeded(backward));
+  ASSERT_EQ(backward->args.size(), 15u);
+  EXPECT_EQ(backward->args[6].kind, aten::CallArg::Kind::None);
+  EXPECT_EQ(cast<IntegerAttr>(backward->args[8].constant).getInt(), 8);
+}
+
+TEST_F(AtenTest, ReorderLowersThePeak) {
+  // Both exponentials first, then their sums: two tables live. One after the
+  // other: one table and a number.
+  auto function = parse(R"(
+    func.func @f(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+      %0 = aten.exp %x : tensor<64x64xf32>
+      %1 = aten.exp %y : tensor<64x64xf32>
+      %2 = aten.sum.dim_IntList %0, [0], false : (tensor<64x64xf32>) -> tensor<64xf32>
+      %3 = aten.sum.dim_IntList %1, [0], false : (tensor<64x64xf32>) -> tensor<64xf32>
+      return %2, %3 : tensor<64xf32>, tensor<64xf32>
+    })");
+  EXPECT_EQ(peakBytes(function), 2 * 16384 + 256);
+  reorderForMemory(function);
+  EXPECT_EQ(peakBytes(function), 16384 + 2 * 256);
+}
+
+} // namespace

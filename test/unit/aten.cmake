@@ -1,0 +1,4 @@
+if(TARGET AccelPartition)
+  accel_unit_test(aten-test ${CMAKE_CURRENT_LIST_DIR}/AtenLayoutTest.cpp MLIR
+    LINK AccelAten AccelPartition MLIRParser)
+endif()
