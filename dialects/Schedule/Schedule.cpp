@@ -189,8 +189,10 @@ void ProgramOp::print(OpAsmPrinter &printer) {
   arguments("inputs", getInputs(), 0);
   arguments("carried", getCarried(), getInputs().size());
   printer.printNewline();
-  printer << "    persistent " << getPersistentBytes() << " peak "
-          << getPeakBytes() << " at " << getPeakStep();
+  // The getters are unsigned; the step may be -1.
+  printer << "    persistent " << static_cast<int64_t>(getPersistentBytes())
+          << " peak " << static_cast<int64_t>(getPeakBytes()) << " at "
+          << static_cast<int64_t>(getPeakStep());
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(), {getSymNameAttrName(), getInputsAttrName(),
                             getCarriedAttrName(), getPersistentBytesAttrName(),
