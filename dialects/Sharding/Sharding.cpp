@@ -166,7 +166,7 @@ LogicalResult UnitOp::verify() {
 // GraphOp
 //===----------------------------------------------------------------------===//
 
-// sharding.graph @train(%input_ids: tensor<..>, %labels: tensor<..>) { ... }
+// sharding.graph @model(%input_ids: tensor<..>, %labels: tensor<..>) { ... }
 ParseResult GraphOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
   if (parser.parseSymbolName(name, "sym_name", result.attributes))

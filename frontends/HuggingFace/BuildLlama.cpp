@@ -88,9 +88,9 @@ static void addTree(OpBuilder &builder, const ModelInfo &model) {
 /// @train: the calls of one forward pass, down to the loss.
 static void addGraph(OpBuilder &builder, const LlamaConfig &config,
                      LlamaSegments segments) {
-  Location location = mlir::NameLoc::get(builder.getStringAttr("train"));
+  Location location = mlir::NameLoc::get(builder.getStringAttr("model"));
   auto graph = sharding::GraphOp::create(
-      builder, location, builder.getStringAttr("train"),
+      builder, location, builder.getStringAttr("model"),
       builder.getStrArrayAttr({"input_ids", "labels"}));
   mlir::Block *body = graph.getBody().empty() ? &graph.getBody().emplaceBlock()
                                               : &graph.getBody().front();

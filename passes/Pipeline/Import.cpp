@@ -247,7 +247,8 @@ private:
     std::vector<bool> matches;
     std::string error;
     if (!job.trainable.value.empty()) {
-      if (!matchAll(job.trainable.value, /*whole=*/true, names, matches, error))
+      if (!matchAll(job.trainable.value, /*whole=*/false, names, matches,
+                    error))
         return report(job.trainable, error);
       if (llvm::none_of(matches, [](bool m) { return m; }))
         return report(job.trainable, "no parameter matches '" +
@@ -281,7 +282,7 @@ private:
   template <typename T>
   LogicalResult report(const Setting<T> &setting, std::string message) {
     Diagnostic diagnostic;
-    diagnostic.code = "bad-regex";
+    diagnostic.code = "invalid-regex";
     diagnostic.file = setting.at.file;
     diagnostic.line = setting.at.line;
     diagnostic.column = setting.at.column;

@@ -17,6 +17,7 @@
 #include <set>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <unordered_map>
 #include <vector>
 
 namespace accel::run {
@@ -58,6 +59,7 @@ struct Allocator::State {
   std::vector<Block *> bins[smallLimit / alignment + 1];
   std::deque<Block> blocks; // stable addresses
   std::vector<Block *> spare;
+  std::unordered_map<void *, Block *> live; // by address
   int64_t highWater = 0;
   struct Segment {
     char *begin;
@@ -201,6 +203,8 @@ Block *Allocator::allocate(size_t bytes) {
     block = bytes > size         ? nullptr
             : size <= smallLimit ? state->takeSmall(size)
                                  : state->takeLarge(size);
+    if (block)
+      state->live[block->address] = block;
   }
   TORCH_CHECK_WITH(OutOfMemoryError, block, "out of memory: ", bytes,
                    " bytes asked for, ", current(), " in use");
@@ -219,10 +223,22 @@ void Allocator::release(Block *block) {
   if (block->foreign)
     state->foreign.fetch_sub(block->size);
   std::lock_guard<std::mutex> lock(state->mutex);
+  state->live.erase(block->address);
   if (block->small)
     state->bins[block->size / alignment].push_back(block);
   else
     state->giveLarge(block);
+}
+
+void Allocator::release(void *address) {
+  Block *block = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(state->mutex);
+    auto it = state->live.find(address);
+    TORCH_CHECK(it != state->live.end(), "free of memory that is not ours");
+    block = it->second;
+  }
+  release(block);
 }
 
 MemoryCount Allocator::count() const {
@@ -259,9 +275,9 @@ void Allocator::trim() {
 }
 
 namespace {
-void deleteBlock(void *context) {
-  if (context)
-    Allocator::get().release(static_cast<Block *>(context));
+void deleteAddress(void *address) {
+  if (address)
+    Allocator::get().release(address);
 }
 
 /// The allocator as c10 sees it.
@@ -269,10 +285,13 @@ struct TensorAllocator final : c10::Allocator {
   c10::DataPtr allocate(size_t bytes) override {
     const c10::Device cpu(c10::DeviceType::CPU);
     if (bytes == 0)
-      return {nullptr, nullptr, &deleteBlock, cpu};
-    Block *block = accel::run::Allocator::get().allocate(bytes);
-    return {accel::run::Allocator::data(block), block, &deleteBlock, cpu};
+      return {nullptr, nullptr, &deleteAddress, cpu};
+    // oneDNN allocates raw, which needs the address itself as the context.
+    void *address = accel::run::Allocator::data(
+        accel::run::Allocator::get().allocate(bytes));
+    return {address, address, &deleteAddress, cpu};
   }
+  c10::DeleterFnPtr raw_deleter() const override { return &deleteAddress; }
   void copy_data(void *to, const void *from, size_t count) const override {
     std::memcpy(to, from, count);
   }

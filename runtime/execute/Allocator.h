@@ -43,6 +43,8 @@ public:
   /// `bytes` must not be 0.
   Block *allocate(size_t bytes);
   void release(Block *block);
+  /// The same by address, for whoever keeps nothing else (c10's raw_allocate).
+  void release(void *address);
   static void *data(const Block *block);
 
   MemoryCount count() const;

@@ -12,7 +12,7 @@ func.func private @f(%x: tensor<3xf32>, %s: tensor<3xf32> {sharding.param = "s"}
   return %1 : tensor<f32>
 }
 sharding.param "s" : tensor<3xf32> init <ones>
-sharding.graph @train(%x: tensor<3xf32>) {
+sharding.graph @model(%x: tensor<3xf32>) {
   // expected-error @+1 {{reads 's', whose unit has no precision yet}}
   %0 = sharding.call @f(%x) at "" : (tensor<3xf32>) -> tensor<f32>
   sharding.return %0 : tensor<f32>

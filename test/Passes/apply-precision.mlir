@@ -38,7 +38,7 @@ sharding.param "0.scale" : tensor<3xf32> init <ones> in "u"
 sharding.unit "u" modules [""] shard [] replicate [] params ["t.weight", "0.scale"] {
   wrap = #sharding.wrap<because = <"test">>,
   precision = #sharding.precision<storage = f32, compute = bf16, reduce = f32, output = f32, because = <"test">>}
-sharding.graph @train(%i: tensor<4xi64>) {
+sharding.graph @model(%i: tensor<4xi64>) {
   %0 = sharding.call @Start(%i) at "t" : (tensor<4xi64>) -> tensor<4x3xf32>
   %1 = sharding.call @Scale(%0, %i) at "0" : (tensor<4x3xf32>, tensor<4xi64>) -> tensor<4x3xf32>
   %2 = sharding.call @Sum(%1) at "" : (tensor<4x3xf32>) -> tensor<f32>

@@ -26,7 +26,7 @@ sharding.param "t.weight" : tensor<9x3xf32> init <ones>
 sharding.param "0.scale" : tensor<3xf32> init <ones>
 sharding.param "1.scale" : tensor<3xf32> init <ones>
 sharding.param "2.scale" : tensor<3xf32> init <ones>
-sharding.graph @train(%i: tensor<4xi64>) {
+sharding.graph @model(%i: tensor<4xi64>) {
   %x = sharding.call @Table(%i) at "t" : (tensor<4xi64>) -> tensor<4x3xf32>
   %0 = sharding.call @Layer(%x) at "0" {checkpoint = #sharding.checkpoint<full, because = <"wanted">>} : (tensor<4x3xf32>) -> tensor<4x3xf32>
   %1 = sharding.call @Layer(%0) at "1" {checkpoint = #sharding.checkpoint<none, because = <"on request">>} : (tensor<4x3xf32>) -> tensor<4x3xf32>

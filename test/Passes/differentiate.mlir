@@ -116,7 +116,7 @@ func.func private @Sum(%x: tensor<4x3xf32>) -> tensor<f32> {
 sharding.param "0.scale" : tensor<3xf32> init <ones> frozen
 sharding.param "1.scale" : tensor<3xf32> init <ones>
 sharding.param "2.scale" : tensor<3xf32> init <ones>
-sharding.graph @train(%x: tensor<4x3xf32>) {
+sharding.graph @model(%x: tensor<4x3xf32>) {
   %0 = sharding.call @Layer(%x) at "0" : (tensor<4x3xf32>) -> tensor<4x3xf32>
   %1 = sharding.call @Layer(%0) at "1" : (tensor<4x3xf32>) -> tensor<4x3xf32>
   %2 = sharding.call @Layer(%1) at "2" : (tensor<4x3xf32>) -> tensor<4x3xf32>

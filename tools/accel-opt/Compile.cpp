@@ -88,6 +88,9 @@ private:
     if (!loadTarget(inputs->targetName))
       return false;
     result.report.title = inputs->modelName;
+    ranksPerNode = options.nodes ? inputs->job.accelerate.numProcesses.value /
+                                       options.nodes
+                                 : inputs->job.accelerate.processesPerMachine();
     result.report.strategy = strategyName(inputs->job.accelerate);
     FailureOr<OwningOpRef<mlir::ModuleOp>> built = huggingface::buildModel(
         context, inputs->model,
@@ -107,8 +110,8 @@ private:
     import.keepUnsharded = options.accumulationMode == "keep_unsharded";
     if (options.prefetch >= 0)
       import.prefetchForward = import.prefetchBackward = options.prefetch;
-    return succeeded(importJob(*module, inputs->job, inputs->training, import,
-                               engine));
+    return succeeded(
+        importJob(*module, inputs->job, inputs->training, import, engine));
   }
 
   static std::string strategyName(const AccelerateConfig &config) {
@@ -219,15 +222,20 @@ private:
     plan::predictMemory(plan);
     if (target) {
       plan.target = target->name;
-      predictTime(plan, *target);
+      plan.predicted.reservedBytes =
+          target->reservedBytes(plan.predicted.peakBytes);
+      predictTime(plan, *target, ranksPerNode);
       plan.predicted.deviceBytes =
           plan.predicted.reservedBytes + target->contextBytes;
       result.report.budgetBytes = options.memoryBudget.empty()
                                       ? target->memoryBytes
                                       : parseBytes(options.memoryBudget);
       result.report.mfu = modelFlopsUtilisation(plan, *target);
-    } else if (!options.memoryBudget.empty()) {
-      result.report.budgetBytes = parseBytes(options.memoryBudget);
+    } else {
+      plan.predicted.reservedBytes = plan.predicted.deviceBytes =
+          plan.predicted.peakBytes;
+      if (!options.memoryBudget.empty())
+        result.report.budgetBytes = parseBytes(options.memoryBudget);
     }
     if (result.report.budgetBytes)
       result.report.fits =
@@ -268,6 +276,7 @@ private:
   MLIRContext context;
   OwningOpRef<mlir::ModuleOp> module;
   std::optional<Target> target;
+  int64_t ranksPerNode = 0; // 0: the target's own
   CompileResult result;
 };
 

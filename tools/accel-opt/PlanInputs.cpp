@@ -45,6 +45,7 @@ public:
   std::optional<PlanInputs> run() {
     LoadOptions load;
     load.accelerate.version = options.accelerateVersion;
+    load.modelRequired = options.model.empty();
     LoadedConfig loaded = loadConfig(options.config, load, engine);
     if (!loaded.job)
       return std::nullopt;
@@ -135,9 +136,8 @@ private:
       }
       return true;
     }
-    if (!huggingface::checkWeights(*weights,
-                                   huggingface::describeModel(inputs.model),
-                                   folder, engine))
+    if (!huggingface::checkWeights(
+            *weights, huggingface::describeModel(inputs.model), folder, engine))
       return false;
     for (const auto &file : weights->files)
       inputs.training.weightFiles.push_back(absolute(file.path));
