@@ -16,6 +16,34 @@ using namespace accel::sharding;
 
 #include "dialects/Sharding/ShardingDialect.cpp.inc"
 #include "dialects/Sharding/ShardingEnums.cpp.inc"
+
+// "why" at "fsdp.yaml" : 9 : 3, or "why" alone.
+static ParseResult parseReason(AsmParser &parser, std::string &why,
+                               StringAttr &file, int64_t &line,
+                               int64_t &column) {
+  if (parser.parseString(&why))
+    return failure();
+  if (parser.parseOptionalKeyword("at"))
+    return success();
+  std::string name;
+  if (parser.parseString(&name) || parser.parseColon() ||
+      parser.parseInteger(line) || parser.parseColon() ||
+      parser.parseInteger(column))
+    return failure();
+  file = parser.getBuilder().getStringAttr(name);
+  return success();
+}
+
+static void printReason(AsmPrinter &printer, StringRef why, StringAttr file,
+                        int64_t line, int64_t column) {
+  printer.printString(why);
+  if (!file)
+    return;
+  printer << " at ";
+  printer.printString(file.getValue());
+  printer << " : " << line << " : " << column;
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Sharding/ShardingAttrs.cpp.inc"
 #define GET_OP_CLASSES

@@ -30,8 +30,9 @@ def Sharding_BecauseAttr : Sharding_Attr<"Because", "because"> {
                         OptionalParameter<"::mlir::StringAttr">:$file,
                         DefaultValuedParameter<"int64_t", "0">:$line,
                         DefaultValuedParameter<"int64_t", "0">:$column);
+  // A string attribute would take the colon after it for its type's.
   let assemblyFormat = [{
-    `<` $why (`at` $file^ `:` $line `:` $column)? `>`
+    `<` custom<Reason>($why, $file, $line, $column) `>`
   }];
   let builders = [AttrBuilder<(ins "::llvm::StringRef":$why), [{
     return $_get($_ctxt, why, ::mlir::StringAttr(), 0, 0);

@@ -116,9 +116,9 @@ void registerPasses() {
   PassPipelineRegistration<>("to-sharded",
                              "phase 'sharded': every decision is taken",
                              addShardedPasses);
-  PassPipelineRegistration<>("to-scheduled",
-                             "phase 'scheduled': programs with explicit buffers",
-                             addScheduledPasses);
+  PassPipelineRegistration<>(
+      "to-scheduled", "phase 'scheduled': programs with explicit buffers",
+      addScheduledPasses);
 }
 
 LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to) {
@@ -137,13 +137,20 @@ std::string missingForPhase(mlir::ModuleOp module, Phase phase) {
     return "it has no sharding.job";
   if (!sharding::findOnly<sharding::GraphOp>(module))
     return "it has no sharding.graph";
+  // Passes that ran must not run again.
+  bool scheduled =
+      static_cast<bool>(sharding::findOnly<schedule::ProgramOp>(module));
+  if (phase < Phase::Scheduled && scheduled)
+    return "it has a schedule.program, so it is of the phase 'scheduled'";
   if (phase == Phase::Model)
-    return "";
+    return sharding::findOnly<sharding::UnitOp>(module)
+               ? "it has a sharding.unit, so it is of the phase 'sharded'"
+               : "";
   if (!sharding::findOnly<sharding::UnitOp>(module))
     return "it has no sharding.unit, so the wrap pass has not run";
   if (phase == Phase::Sharded)
     return "";
-  if (!sharding::findOnly<schedule::ProgramOp>(module))
+  if (!scheduled)
     return "it has no schedule.program, so lower-to-schedule has not run";
   return "";
 }

@@ -41,10 +41,9 @@ public:
     CompileResult result = compile(options, engine);
     if (!result.valid)
       return finish(nullptr, result.report,
-                    engine.outcome() == Outcome::NotSupported
-                        ? exitNotSupported
-                    : engine.hasErrors() ? exitInvalid
-                                         : exitInternal);
+                    engine.outcome() == Outcome::NotSupported ? exitNotSupported
+                    : engine.hasErrors()                      ? exitInvalid
+                                                              : exitInternal);
     if (!writeOutputs(result))
       return finish(nullptr, result.report, exitInvalid);
     bool fits = result.report.fits.value_or(true);
@@ -96,7 +95,8 @@ private:
     arguments.addList("--emit", "KIND", o.emit,
                       "plan, mlir or schedule; may be repeated");
     arguments.addText("-o", "PATH", o.output,
-                      "file of the one --emit, or folder of several");
+                      "file of the one --emit or of --compile-to, or folder "
+                      "of several");
     arguments.addChoice("--format", {"text", "json"}, o.format,
                         "text for people, json for programs");
     if (!arguments.parse(argc, argv, exitCode))
@@ -124,11 +124,17 @@ private:
                      hint.c_str());
         return false;
       }
+    if (!o.compileTo.empty() && !o.emit.empty()) {
+      std::fprintf(stderr,
+                   "accel-opt plan: error: --compile-to stops before there is "
+                   "anything to --emit; its MLIR goes to -o\n");
+      return false;
+    }
     if (!o.emit.empty() && o.output.empty()) {
       std::fprintf(stderr, "accel-opt plan: error: --emit needs -o PATH\n");
       return false;
     }
-    if (o.emit.empty() && !o.output.empty())
+    if (o.emit.empty() && !o.output.empty() && o.compileTo.empty())
       o.emit.push_back("plan");
     if (!o.memoryBudget.empty() && parseBytes(o.memoryBudget) <= 0) {
       std::fprintf(stderr,
@@ -137,6 +143,8 @@ private:
                    printable(o.memoryBudget).c_str());
       return false;
     }
+    if (!o.compileFrom.empty() && !checkCompileFrom())
+      return false;
     if (!o.compileFrom.empty() && !o.compileTo.empty() &&
         *parsePhase(o.compileFrom) > *parsePhase(o.compileTo)) {
       std::fprintf(stderr,
@@ -148,6 +156,27 @@ private:
     return true;
   }
 
+  /// A compiled module has the answers to these options in it already.
+  bool checkCompileFrom() const {
+    const PlanOptions &o = options;
+    const std::pair<const char *, bool> given[] = {
+        {"--model", !o.model.empty()},
+        {"--seq-len", o.sequenceLength > 0},
+        {"--micro-batch", o.microBatch > 0},
+        {"--grad-accum", o.accumulation > 0},
+        {"--accumulation", !o.accumulationMode.empty()},
+        {"--prefetch or --no-prefetch", o.prefetch >= 0}};
+    for (auto [name, isGiven] : given)
+      if (isGiven) {
+        std::fprintf(stderr,
+                     "accel-opt plan: error: %s has no effect with "
+                     "--compile-from: the module says it\n",
+                     name);
+        return false;
+      }
+    return true;
+  }
+
   static const EmitKind *findKind(const std::string &name) {
     for (const EmitKind &kind : emitKinds)
       if (name == kind.name)
@@ -156,6 +185,13 @@ private:
   }
 
   bool writeOutputs(const CompileResult &result) {
+    if (!options.compileTo.empty() && !options.output.empty()) {
+      std::string error;
+      if (plan::writeFileAtomically(options.output, result.report.mlir, error))
+        return true;
+      engine.error("write-failed", options.output, error);
+      return false;
+    }
     bool folder = options.emit.size() > 1;
     if (folder) {
       std::error_code error;
@@ -166,8 +202,9 @@ private:
       }
     }
     for (const std::string &name : options.emit) {
-      std::string path = folder ? options.output + "/" + findKind(name)->fileName
-                                : options.output;
+      std::string path = folder
+                             ? options.output + "/" + findKind(name)->fileName
+                             : options.output;
       std::string error;
       const std::string text = name == "plan"       ? plan::toJson(result.plan)
                                : name == "schedule" ? result.scheduled
@@ -189,7 +226,8 @@ private:
       return exitCode;
     }
     if (!options.compileTo.empty() && exitCode == exitOk) {
-      std::fputs(report.mlir.c_str(), stdout);
+      if (options.output.empty())
+        std::fputs(report.mlir.c_str(), stdout);
     } else if (plan) {
       std::fputs(renderPlanText(*plan, report).c_str(), stdout);
     }

@@ -17,7 +17,7 @@ struct PlanOptions {
   std::string config;
   std::string model, target, executor;
   std::string accelerateVersion = "1.15.0";
-  std::string accumulationMode = "reduce_each";
+  std::string accumulationMode; // empty: reduce_each
   std::string memoryBudget; // "70GiB"
   std::string compileTo, compileFrom, dumpPhases;
   std::string output, format = "text";
