@@ -173,10 +173,11 @@ LogicalResult ReduceScatterStartOp::verify() {
            << getAlgorithm() << "', expected direct or all_to_all";
   if (getReceive() && getAlgorithm() == "direct")
     return emitOpError("by \"direct\" needs no buffer to receive into");
-  if (getReceive() && bytesOf(getReceive()) != bytesOf(getGradient()))
+  if (getReceive() && bytesOf(getReceive()) >= bytesOf(getGradient()))
     return emitOpError("receives into ")
-           << bytesOf(getReceive()) << " bytes, its gradients have "
-           << bytesOf(getGradient());
+           << bytesOf(getReceive())
+           << " bytes, the pieces of the other ranks are less than the "
+           << bytesOf(getGradient()) << " of all gradients";
   return verifyInflight(*this, getInflight().getType(), buffers);
 }
 

@@ -108,21 +108,14 @@ Pending Communicator::allGather(at::Tensor &output, at::Tensor &input) {
 }
 
 Pending Communicator::allToAll(at::Tensor &output, at::Tensor &input) {
-  if (!onStream) {
-    int64_t piece = output.numel() / size();
-    output.narrow(0, rank() * piece, piece)
-        .copy_(input.narrow(0, rank() * piece, piece));
-    return exchange(
-        "all-to-all",
-        [&](int to) { return input.narrow(0, to * piece, piece); },
-        [&](int from) { return output.narrow(0, from * piece, piece); });
-  }
-  c10d::AllToAllOptions options;
-  options.asyncOp = false;
-  std::vector<int64_t> equal;
-  return started("all-to-all", [&] {
-    return backend->alltoall_base(output, input, equal, equal, options);
-  });
+  int64_t piece = input.numel() / size();
+  if (onStream)
+    throw CollectiveError("all-to-all: NCCL reduces directly");
+  return exchange(
+      "all-to-all", [&](int to) { return input.narrow(0, to * piece, piece); },
+      [&](int from) {
+        return output.narrow(0, (from - (from > rank())) * piece, piece);
+      });
 }
 
 Pending Communicator::reduceScatter(at::Tensor &output, at::Tensor &input) {

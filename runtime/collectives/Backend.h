@@ -60,7 +60,8 @@ public:
 
   /// `output` holds size() pieces; `input` may be this rank's piece of it.
   Pending allGather(at::Tensor &output, at::Tensor &input);
-  /// Piece i of `input` goes to rank i; piece i of `output` is from rank i.
+  /// Piece i of `input` goes to rank i; `output` receives the pieces of the
+  /// other ranks in their order, without one of this rank's own.
   Pending allToAll(at::Tensor &output, at::Tensor &input);
   /// `output` may be this rank's piece of `input`.
   Pending reduceScatter(at::Tensor &output, at::Tensor &input);

@@ -37,16 +37,16 @@ template <typename Body> void forFloating(c10::ScalarType type, Body &&body) {
 }
 
 template <typename To, typename From>
-void sumRange(To *to, const From *from, int64_t length, int64_t count,
-              bool accumulate, int64_t begin, int64_t end) {
+void sumRange(To *to, const std::vector<const From *> &from, bool accumulate,
+              int64_t begin, int64_t end) {
   using Acc = std::conditional_t<std::is_same_v<To, double>, double, float>;
   Acc sum[blockSize];
   for (int64_t at = begin; at < end; at += blockSize) {
     const int64_t n = std::min(blockSize, end - at);
     for (int64_t i = 0; i < n; ++i)
-      sum[i] = static_cast<Acc>(from[at + i]);
-    for (int64_t slice = 1; slice < count; ++slice) {
-      const From *source = from + slice * length + at;
+      sum[i] = static_cast<Acc>(from[0][at + i]);
+    for (size_t slice = 1; slice < from.size(); ++slice) {
+      const From *source = from[slice] + at;
       for (int64_t i = 0; i < n; ++i)
         sum[i] += static_cast<Acc>(source[i]);
     }
@@ -87,28 +87,33 @@ template <typename T> double squares(const T *values, int64_t n) {
 
 } // namespace
 
-void sumSlices(const at::Tensor &to, const at::Tensor &slices, int64_t count,
+void sumSlices(const at::Tensor &to, at::ArrayRef<at::Tensor> slices,
                bool accumulate) {
   const int64_t length = to.numel();
-  TORCH_CHECK(slices.numel() == count * length, "slices of another length");
+  for (const at::Tensor &slice : slices)
+    TORCH_CHECK(slice.numel() == length &&
+                    slice.scalar_type() == slices[0].scalar_type(),
+                "slices of another length or dtype");
   if (!to.is_cpu()) {
-    int64_t first = 0;
-    if (!accumulate) {
-      to.copy_(slices.narrow(0, 0, length));
-      first = 1;
+    for (const at::Tensor &slice : slices) {
+      if (accumulate)
+        to.add_(slice);
+      else
+        to.copy_(slice);
+      accumulate = true;
     }
-    for (int64_t i = first; i < count; ++i)
-      to.add_(slices.narrow(0, i * length, length));
     return;
   }
   forFloating(to.scalar_type(), [&](auto *target) {
     using To = std::remove_pointer_t<decltype(target)>;
-    forFloating(slices.scalar_type(), [&](auto *source) {
+    forFloating(slices[0].scalar_type(), [&](auto *source) {
       using From = std::remove_pointer_t<decltype(source)>;
       To *out = to.mutable_data_ptr<To>();
-      const From *in = slices.const_data_ptr<From>();
+      std::vector<const From *> in;
+      for (const at::Tensor &slice : slices)
+        in.push_back(slice.const_data_ptr<From>());
       at::parallel_for(0, length, grain, [&](int64_t begin, int64_t end) {
-        sumRange(out, in, length, count, accumulate, begin, end);
+        sumRange(out, in, accumulate, begin, end);
       });
     });
   });

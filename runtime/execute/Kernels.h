@@ -16,9 +16,9 @@
 
 namespace accel::run {
 
-/// `to` (+)= slice 0 + slice 1 + ... of `slices`, which holds `count` pieces as
-/// long as `to`. Added in this order, in f32 (f64 for f64), and rounded once.
-void sumSlices(const at::Tensor &to, const at::Tensor &slices, int64_t count,
+/// `to` (+)= slices[0] + slices[1] + ..., each as long as `to` and all of one
+/// dtype. Added in this order, in f32 (f64 for f64), and rounded once.
+void sumSlices(const at::Tensor &to, at::ArrayRef<at::Tensor> slices,
                bool accumulate);
 
 /// `into` (0-d f64, same device) += the sum of squares of `values`.

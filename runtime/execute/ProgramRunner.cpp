@@ -141,15 +141,24 @@ void ProgramRunner::reduceScatter(const Compiled &step) {
 void ProgramRunner::finishReduce(const Compiled &step) {
   const at::Tensor &target = step.unit->buffer(Role::ShardGradient).flat;
   if (step.group && step.allToAll) {
-    sumSlices(target, step.unit->buffer(Role::Receive).flat,
-              step.unit->shardRanks(), step.accumulate);
+    // By rank; this rank's own piece was not sent anywhere.
+    const at::Tensor &received = step.unit->buffer(Role::Receive).flat;
+    const int64_t length = target.numel();
+    std::vector<at::Tensor> slices;
+    for (int from = 0; from < step.group->size(); ++from)
+      slices.push_back(
+          from == step.group->rank()
+              ? step.unit->ownPiece(Role::Gradient)
+              : received.narrow(
+                    0, (from - (from > step.group->rank())) * length, length));
+    sumSlices(target, slices, step.accumulate);
     return;
   }
   const at::Tensor &piece = step.unit->ownPiece(Role::Gradient);
   const bool straight = step.group && !step.accumulate &&
                         target.scalar_type() == piece.scalar_type();
   if (!straight)
-    sumSlices(target, piece, 1, step.accumulate);
+    sumSlices(target, piece, step.accumulate);
 }
 
 void ProgramRunner::await(int timepoint) {

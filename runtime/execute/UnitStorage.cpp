@@ -66,7 +66,7 @@ UnitStorage::UnitStorage(const plan::Plan &plan, int unit, int position,
   };
   make(plan::Role::Gathered, u.gather, u.padded);
   make(plan::Role::Gradient, u.reduce, u.padded);
-  make(plan::Role::Receive, u.reduce, u.padded);
+  make(plan::Role::Receive, u.reduce, u.padded - shardNumel);
   make(plan::Role::ShardGradient, u.storage, shardNumel);
 }
 

@@ -195,8 +195,10 @@ int64_t roleBytes(const Plan &plan, const Unit &unit, Role role) {
   case Role::Gathered:
     return alignedBytes(saturatingMul(unit.padded, itemSize(unit.gather)));
   case Role::Gradient:
-  case Role::Receive:
     return alignedBytes(saturatingMul(unit.padded, itemSize(unit.reduce)));
+  case Role::Receive:
+    return alignedBytes(saturatingMul(unit.padded - shardNumel(plan, unit),
+                                      itemSize(unit.reduce)));
   case Role::ShardGradient:
     return alignedBytes(
         saturatingMul(shardNumel(plan, unit), itemSize(unit.storage)));

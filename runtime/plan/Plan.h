@@ -189,7 +189,8 @@ struct Function {
 enum class Role {
   Gathered,      // all parameters, `padded` elements of Unit::gather
   Gradient,      // all gradients, `padded` elements of Unit::reduce
-  Receive,       // the all-to-all's receive buffer, as Gradient
+  Receive,       // what the other ranks' all-to-all pieces arrive in:
+                 // padded - padded / ranks elements of Unit::reduce
   ShardGradient, // padded / ranks elements of Unit::storage; the optimizer
                  // reads it. Lives from the first reduction of a step to the
                  // update, across micro-batches.

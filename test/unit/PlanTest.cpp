@@ -77,7 +77,8 @@ TEST(Plan, RolesOfAUnit) {
   EXPECT_EQ(shardNumel(plan, unit) * 4, unit.padded);
   EXPECT_EQ(roleBytes(plan, unit, Role::Gathered), unit.padded * 2);
   EXPECT_EQ(roleBytes(plan, unit, Role::Gradient), unit.padded * 4);
-  EXPECT_EQ(roleBytes(plan, unit, Role::Receive), unit.padded * 4);
+  EXPECT_EQ(roleBytes(plan, unit, Role::Receive),
+            (unit.padded - shardNumel(plan, unit)) * 4);
   EXPECT_EQ(roleBytes(plan, unit, Role::ShardGradient), unit.padded);
   EXPECT_FALSE(readsShard(plan, unit));
   plan.axes[1].size = 1;

@@ -155,12 +155,15 @@ TEST(RuntimeKernels, SlicesAreSummedInOrderAndRoundedOnce) {
     const int64_t n = 5000;
     const at::Tensor slices = at::randn({3 * n}).to(type);
     at::Tensor sum = at::empty({n});
-    sumSlices(sum, slices, 3, false);
+    const std::vector<at::Tensor> pieces = {slices.narrow(0, 0, n),
+                                            slices.narrow(0, n, n),
+                                            slices.narrow(0, 2 * n, n)};
+    sumSlices(sum, pieces, false);
     const at::Tensor f = slices.to(at::kFloat);
     at::Tensor want = f.narrow(0, 0, n) + f.narrow(0, n, n);
     want = want + f.narrow(0, 2 * n, n);
     EXPECT_TRUE(at::equal(sum, want)) << type;
-    sumSlices(sum, slices, 3, true);
+    sumSlices(sum, pieces, true);
     EXPECT_TRUE(at::equal(sum, want + want)) << type;
   }
 }

@@ -123,9 +123,9 @@ schedule.program @p carried(%g as gradient of "u": !schedule.buffer<128>, %s as 
 
 // -----
 
-schedule.program @p carried(%g as gradient of "u": !schedule.buffer<128>, %s as shard_gradient of "u": !schedule.buffer<64>, %r as receive of "u": !schedule.buffer<64>) persistent 0 peak 256 at -1 {
-  // expected-error @+1 {{receives into 64 bytes, its gradients have 128}}
-  %f = schedule.reduce_scatter_start "u" from %g to %s via %r over ["dp_shard"] by "all_to_all" on reduce : (!schedule.buffer<128>, !schedule.buffer<64>, !schedule.buffer<64>) -> !schedule.inflight<128, 64, 64>
+schedule.program @p carried(%g as gradient of "u": !schedule.buffer<128>, %s as shard_gradient of "u": !schedule.buffer<64>, %r as receive of "u": !schedule.buffer<128>) persistent 0 peak 320 at -1 {
+  // expected-error @+1 {{receives into 128 bytes, the pieces of the other ranks are less than the 128 of all gradients}}
+  %f = schedule.reduce_scatter_start "u" from %g to %s via %r over ["dp_shard"] by "all_to_all" on reduce : (!schedule.buffer<128>, !schedule.buffer<64>, !schedule.buffer<128>) -> !schedule.inflight<128, 64, 128>
 }
 
 // -----

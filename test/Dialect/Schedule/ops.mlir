@@ -35,13 +35,13 @@ schedule.program @last
       names ["loss", "x", "view"] aliases [-1, -1, 3] drops [1] loc("layers.0")
   // CHECK: schedule.free %[[Y]]#1, %[[Y]]#2 : !schedule.buffer<128, tensor<32xf32>>, !schedule.buffer<0, tensor<4x8xf32>>
   schedule.free %y#1, %y#2 : !schedule.buffer<128, tensor<32xf32>>, !schedule.buffer<0, tensor<4x8xf32>>
-  // CHECK: %[[R:.*]] = schedule.alloc receive of "layers.0" : <256>
-  %r = schedule.alloc receive of "layers.0" : !schedule.buffer<256>
-  // CHECK: schedule.reduce_scatter_start "layers.0" from %[[D]] to %[[SHARD]] via %[[R]] accumulate over ["dp_shard"] by "all_to_all" on reduce : (<256>, <128>, !schedule.buffer<256>) -> <256, 128, 256>
+  // CHECK: %[[R:.*]] = schedule.alloc receive of "layers.0" : <128>
+  %r = schedule.alloc receive of "layers.0" : !schedule.buffer<128>
+  // CHECK: schedule.reduce_scatter_start "layers.0" from %[[D]] to %[[SHARD]] via %[[R]] accumulate over ["dp_shard"] by "all_to_all" on reduce : (<256>, <128>, !schedule.buffer<128>) -> <256, 128, 128>
   %s = schedule.reduce_scatter_start "layers.0" from %d to %sg via %r accumulate over ["dp_shard"] by "all_to_all" on reduce
-      : (!schedule.buffer<256>, !schedule.buffer<128>, !schedule.buffer<256>) -> !schedule.inflight<256, 128, 256>
-  // CHECK: %[[A:.*]]:3 = schedule.await %{{.*}} on reduce : <256, 128, 256>
-  %a:3 = schedule.await %s on reduce : !schedule.inflight<256, 128, 256> -> !schedule.buffer<256>, !schedule.buffer<128>, !schedule.buffer<256>
+      : (!schedule.buffer<256>, !schedule.buffer<128>, !schedule.buffer<128>) -> !schedule.inflight<256, 128, 128>
+  // CHECK: %[[A:.*]]:3 = schedule.await %{{.*}} on reduce : <256, 128, 128>
+  %a:3 = schedule.await %s on reduce : !schedule.inflight<256, 128, 128> -> !schedule.buffer<256>, !schedule.buffer<128>, !schedule.buffer<128>
   // CHECK: schedule.all_reduce_start "layers.0" of %[[A]]#1 over ["dp_replicate"] on reduce : <128> -> <128>
   %h = schedule.all_reduce_start "layers.0" of %a#1 over ["dp_replicate"] on reduce : !schedule.buffer<128> -> !schedule.inflight<128>
   %b = schedule.await %h : !schedule.inflight<128> -> !schedule.buffer<128>
