@@ -86,8 +86,8 @@ private:
     const plan::Function &f = plan.functions[functionIndex];
     int slot = f.inputs[input];
     for (const plan::Instruction &instruction : f.instructions)
-      if (std::find(instruction.frees.begin(), instruction.frees.end(),
-                    slot) != instruction.frees.end())
+      if (std::find(instruction.frees.begin(), instruction.frees.end(), slot) !=
+          instruction.frees.end())
         return true;
     return false;
   }

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "llvm/ADT/StringRef.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "llvm/ADT/StringRef.h"
 
 namespace accel {
 

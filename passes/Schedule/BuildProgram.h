@@ -44,7 +44,8 @@ struct SegmentCall {
   int numSaved = 0;
   std::vector<plan::ParamRef> evalParams, forwardParams, backwardParams;
   std::vector<BackwardOperand> backwardOperands; // without parameters
-  std::vector<int> inputGradients; // inputs whose gradients it returns, in order
+  std::vector<int>
+      inputGradients; // inputs whose gradients it returns, in order
   std::vector<plan::ParamRef> gradients; // parameters that get a gradient
 };
 

@@ -47,8 +47,8 @@ public:
     for (auto call : op.getBody().getOps<sharding::CallOp>())
       if (failed(addCall(call)))
         return failure();
-    graph.loss = values.lookup(
-        op.getBody().front().getTerminator()->getOperand(0));
+    graph.loss =
+        values.lookup(op.getBody().front().getTerminator()->getOperand(0));
     return success();
   }
 
@@ -82,16 +82,16 @@ private:
     call.evalFunction = op.getCallee().str();
     SmallVector<StringRef> names;
     for (unsigned i = 0; i < eval.getNumArguments(); ++i)
-      if (auto name = eval.getArgAttrOfType<StringAttr>(
-              i, sharding::paramArgAttr))
+      if (auto name =
+              eval.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr))
         names.push_back(name.getValue());
     bound.clear();
     for (StringRef name : names) {
       std::string fqn = op.bindParam(name);
       auto it = parameters.find(fqn);
       if (it == parameters.end())
-        return op.emitOpError() << "reads '" << fqn
-                                << "', which is no parameter of the model";
+        return op.emitOpError()
+               << "reads '" << fqn << "', which is no parameter of the model";
       bound.push_back({plan.parameters[it->second].unit, it->second});
     }
     call.evalParams = bound;

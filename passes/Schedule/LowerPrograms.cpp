@@ -50,8 +50,7 @@ bool parseSuffix(StringRef suffix, std::vector<GradientSpec> &gradients) {
     SmallVector<StringRef> names;
     dtypes.split(names, ',');
     for (size_t i = 0; i < gradients.size(); ++i) {
-      auto dtype =
-          plan::parseDType(names[names.size() == 1 ? 0 : i].str());
+      auto dtype = plan::parseDType(names[names.size() == 1 ? 0 : i].str());
       if (!dtype || (names.size() != 1 && names.size() != gradients.size()))
         return false;
       gradients[i].dtype = *dtype;

@@ -138,8 +138,9 @@ void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
     groups.barrier();
     if (failed != groups.rank())
       throw PeerFileError("rank " + std::to_string(failed) + " failed");
-    throw AgreedFileError("the checkpoint of step " + std::to_string(state.step) +
-                    " cannot be written: " + reason);
+    throw AgreedFileError("the checkpoint of step " +
+                          std::to_string(state.step) +
+                          " cannot be written: " + reason);
   };
   stage([&] {
     if (groups.rank() != 0)

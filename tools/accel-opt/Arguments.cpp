@@ -68,7 +68,8 @@ void Arguments::addChoice(std::string name, std::vector<std::string> choices,
       {std::move(name), placeholder, std::move(help), true,
        [&value, choices, placeholder](const std::string &text) -> std::string {
          if (std::find(choices.begin(), choices.end(), text) == choices.end())
-           return "expected " + placeholder + separated(didYouMean(text, choices));
+           return "expected " + placeholder +
+                  separated(didYouMean(text, choices));
          value = text;
          return "";
        }});
@@ -110,9 +111,8 @@ bool Arguments::parse(int argc, char **argv, int &exitCode) {
     }
     if (option->takesValue && !hasValue) {
       if (i + 1 == argc) {
-        exitCode = usageError("'" + name + "' needs a value: " +
-                                  option->placeholder,
-                              "");
+        exitCode = usageError(
+            "'" + name + "' needs a value: " + option->placeholder, "");
         return false;
       }
       value = argv[++i];
@@ -121,8 +121,8 @@ bool Arguments::parse(int argc, char **argv, int &exitCode) {
       return false;
     }
     if (std::string problem = option->set(value); !problem.empty()) {
-      exitCode = usageError(
-          "'" + name + " " + printable(value) + "': " + problem, "");
+      exitCode =
+          usageError("'" + name + " " + printable(value) + "': " + problem, "");
       return false;
     }
   }
@@ -137,7 +137,8 @@ void Arguments::printHelp() const {
     if (option.takesValue)
       left += " " + option.placeholder;
     std::printf("  %-34s %s%s\n", left.c_str(),
-                left.size() > 34 ? "\n                                     " : "",
+                left.size() > 34 ? "\n                                     "
+                                 : "",
                 option.help.c_str());
   }
   std::printf("  %-34s %s\n", "--help", "this text");
@@ -147,8 +148,9 @@ int Arguments::usageError(const std::string &message,
                           const std::string &hint) const {
   std::fprintf(stderr, "accel-opt %s: error: %s%s\n", command.c_str(),
                message.c_str(), hint.c_str());
-  std::fprintf(stderr, "usage: accel-opt %s %s [options]; see accel-opt %s "
-                       "--help\n",
+  std::fprintf(stderr,
+               "usage: accel-opt %s %s [options]; see accel-opt %s "
+               "--help\n",
                command.c_str(), positionals.c_str(), command.c_str());
   return exitUsage;
 }

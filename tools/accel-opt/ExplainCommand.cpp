@@ -62,8 +62,8 @@ public:
 private:
   void decision(const plan::Decision &d) {
     std::string where = d.where.empty() ? "(root)" : d.where;
-    text += "  " + d.what + " of " + where + ": " + d.choice + "\n    because " +
-            d.why;
+    text += "  " + d.what + " of " + where + ": " + d.choice +
+            "\n    because " + d.why;
     if (!d.file.empty())
       text += " (" + d.file + ":" + std::to_string(d.line) + ":" +
               std::to_string(d.column) + ")";
@@ -84,11 +84,10 @@ private:
     const plan::Unit &u = plan.units[index];
     text += "unit " + (u.name.empty() ? std::string("(root)") : u.name) + ": " +
             std::to_string(u.parameters.size()) + " parameters, " +
-            std::to_string(u.numel) + " elements (" +
-            std::to_string(u.padded) + " with alignment)\n";
+            std::to_string(u.numel) + " elements (" + std::to_string(u.padded) +
+            " with alignment)\n";
     text += "  a rank keeps " +
-            formatBytes(plan::shardNumel(plan, u) *
-                        plan::itemSize(u.storage)) +
+            formatBytes(plan::shardNumel(plan, u) * plan::itemSize(u.storage)) +
             " of them in " + plan::toString(u.storage);
     if (!plan::readsShard(plan, u))
       text += ", gathered into " +
@@ -123,8 +122,7 @@ private:
       shape += (shape.empty() ? "" : " x ") + std::to_string(size);
     const plan::Unit &u = plan.units[p.unit];
     text += "parameter " + p.fqn + ": " + shape + " " +
-            plan::toString(p.dtype) +
-            (p.trainable ? "" : ", frozen") + "\n";
+            plan::toString(p.dtype) + (p.trainable ? "" : ", frozen") + "\n";
     for (const std::string &alias : p.aliases)
       text += "  tied to " + alias + "\n";
     text += "  elements " + std::to_string(p.offset) + " to " +

@@ -29,8 +29,9 @@ int accel::lintCommand(int argc, char **argv) {
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
   if (arguments.positional.size() != 1) {
-    std::fprintf(stderr, "accel-opt lint: error: expected one CONFIG.yaml, got "
-                         "%zu\n",
+    std::fprintf(stderr,
+                 "accel-opt lint: error: expected one CONFIG.yaml, got "
+                 "%zu\n",
                  arguments.positional.size());
     return exitUsage;
   }

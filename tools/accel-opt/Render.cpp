@@ -24,7 +24,9 @@ std::string format(const char *pattern, double value) {
 
 /// Three significant digits, at most two decimals.
 std::string digits(double value) {
-  return format(value >= 99.95 ? "%.0f" : value >= 9.995 ? "%.1f" : "%.2f",
+  return format(value >= 99.95   ? "%.0f"
+                : value >= 9.995 ? "%.1f"
+                                 : "%.2f",
                 value);
 }
 
@@ -36,9 +38,8 @@ std::string grouped(double value) {
 }
 
 std::string count(double n) {
-  for (auto [scale, unit] : {std::pair<double, const char *>{1e9, " B"},
-                             {1e6, " M"},
-                             {1e3, " K"}})
+  for (auto [scale, unit] :
+       {std::pair<double, const char *>{1e9, " B"}, {1e6, " M"}, {1e3, " K"}})
     if (n >= scale)
       return digits(n / scale) + unit;
   return format("%.0f", n);
@@ -151,8 +152,8 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
         right(formatBytes(plan::shardNumel(plan, unit) *
                           plan::itemSize(unit.storage)),
               15) +
-        right(gatheredAtAll ? formatBytes(plan::roleBytes(
-                                  plan, unit, plan::Role::Gathered))
+        right(gatheredAtAll ? formatBytes(plan::roleBytes(plan, unit,
+                                                          plan::Role::Gathered))
                             : "-",
               11);
     for (const plan::Decision &d : plan.decisions)
@@ -184,18 +185,18 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
     Json breakdown;
     for (auto [name, bytes] : rows(p.breakdown))
       breakdown[name] = bytes;
-    root["memory"] = {
-        {"peak_bytes", p.peakBytes},
-        {"own_peak_bytes", p.ownPeakBytes},
-        {"persistent_bytes", p.persistentBytes},
-        {"reserved_bytes", p.reservedBytes},
-        {"device_bytes", p.deviceBytes},
-        {"breakdown", breakdown},
-        {"budget_bytes", report.budgetBytes ? Json(*report.budgetBytes) : Json()},
-        {"fits", report.fits ? Json(*report.fits) : Json()},
-        {"peak_program", p.peakProgram},
-        {"peak_step", p.peakStep},
-        {"peak_where", p.peakWhere}};
+    root["memory"] = {{"peak_bytes", p.peakBytes},
+                      {"own_peak_bytes", p.ownPeakBytes},
+                      {"persistent_bytes", p.persistentBytes},
+                      {"reserved_bytes", p.reservedBytes},
+                      {"device_bytes", p.deviceBytes},
+                      {"breakdown", breakdown},
+                      {"budget_bytes",
+                       report.budgetBytes ? Json(*report.budgetBytes) : Json()},
+                      {"fits", report.fits ? Json(*report.fits) : Json()},
+                      {"peak_program", p.peakProgram},
+                      {"peak_step", p.peakStep},
+                      {"peak_where", p.peakWhere}};
     if (p.hasTime)
       root["time"] = {
           {"step_s", p.stepSeconds},
@@ -221,8 +222,8 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
            {"storage", toString(unit.storage)},
            {"gather", toString(unit.gather)},
            {"reduce", toString(unit.reduce)},
-           {"shard_bytes", plan::shardNumel(*plan, unit) *
-                               plan::itemSize(unit.storage)},
+           {"shard_bytes",
+            plan::shardNumel(*plan, unit) * plan::itemSize(unit.storage)},
            {"gathered_bytes",
             plan::readsShard(*plan, unit)
                 ? int64_t(0)

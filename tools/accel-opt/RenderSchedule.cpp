@@ -10,7 +10,8 @@
 namespace accel {
 namespace {
 
-/// Digits between dots become `*`: "model.layers.3.mlp" -> "model.layers.*.mlp".
+/// Digits between dots become `*`: "model.layers.3.mlp" ->
+/// "model.layers.*.mlp".
 std::string generalise(const std::string &path) {
   std::string result;
   for (size_t i = 0; i < path.size();) {
@@ -38,9 +39,9 @@ std::string line(const plan::Plan &plan, const plan::Step &step) {
   auto sized = [&](const char *what) {
     std::string text = what;
     text.resize(16, ' ');
-    text += unit + "  " +
-            formatBytes(
-                plan::roleBytes(plan, plan.units[step.unit], step.role));
+    text +=
+        unit + "  " +
+        formatBytes(plan::roleBytes(plan, plan.units[step.unit], step.role));
     return text;
   };
   switch (step.kind) {
@@ -53,9 +54,9 @@ std::string line(const plan::Plan &plan, const plan::Step &step) {
   case plan::StepKind::Await:
     return "await           " + unit;
   case plan::StepKind::Free:
-    return step.values.empty() ? "free            " + unit + "  " +
-                                     plan::toString(step.role)
-                               : "";
+    return step.values.empty()
+               ? "free            " + unit + "  " + plan::toString(step.role)
+               : "";
   case plan::StepKind::Alloc:
     return "";
   case plan::StepKind::Call:
