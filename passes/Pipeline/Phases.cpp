@@ -12,6 +12,7 @@
 #include "passes/Checkpoint/ActivationCheckpointing.h"
 #include "passes/Checkpoint/Checkpoint.h"
 #include "passes/Differentiate/Differentiate.h"
+#include "passes/Export/PrintFunctions.h"
 #include "passes/Kernels/SelectKernels.h"
 #include "passes/Memory/AssignMemoryPass.h"
 #include "passes/Partition/Partition.h"
@@ -112,6 +113,7 @@ void registerPasses() {
   registerDifferentiatePass();
   registerCheckpointPass();
   registerPartitionPass();
+  registerPrintFunctionsPass();
   registerVerifySchedulePass();
   PassPipelineRegistration<>("to-sharded",
                              "phase 'sharded': every decision is taken",

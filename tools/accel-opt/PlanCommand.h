@@ -18,7 +18,7 @@ struct PlanOptions {
   std::string model, target, executor;
   std::string accelerateVersion = "1.15.0";
   std::string accumulationMode; // empty: reduce_each
-  std::string memoryBudget; // "70GiB"
+  std::string memoryBudget;     // "70GiB"
   std::string compileTo, compileFrom, dumpPhases;
   std::string output, format = "text";
   std::vector<std::string> emit;

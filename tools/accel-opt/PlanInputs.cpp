@@ -110,6 +110,8 @@ private:
     inputs.model = std::move(*model);
     fs::path folder = fs::path(absolute(config.string())).parent_path();
     inputs.modelName = folder.filename().string();
+    if (inputs.modelName == "model") // says nothing
+      inputs.modelName = folder.parent_path().filename().string();
     inputs.training.modelPath = folder.string();
     inputs.training.modelName = inputs.modelName;
     return readWeights(folder.string());
