@@ -40,11 +40,14 @@ LAYER_CLASS = {
 }
 
 
+ABSENT = object()
+
+
 def variant(**changes):
-    """LLAMA with some keys changed; None removes a key."""
+    """LLAMA with some keys changed; ABSENT removes a key, None writes null."""
     config = dict(LLAMA)
     config.update(changes)
-    return {k: v for k, v in config.items() if v is not None}
+    return {k: v for k, v in config.items() if v is not ABSENT}
 
 
 ROPE_LLAMA3 = {
@@ -63,13 +66,14 @@ MODELS = {
                         mlp_bias=True),
     "llama3-rope": variant(rope_parameters=ROPE_LLAMA3, head_dim=24),
     "mistral": variant(architectures=["MistralForCausalLM"],
+                       # Absent means a window of 4096 keys, as the class has.
                        model_type="mistral", sliding_window=None,
-                       attention_bias=None, mlp_bias=None, head_dim=16),
+                       attention_bias=ABSENT, mlp_bias=ABSENT, head_dim=16),
     "qwen2": variant(architectures=["Qwen2ForCausalLM"], model_type="qwen2",
-                     attention_bias=None, mlp_bias=None,
+                     attention_bias=ABSENT, mlp_bias=ABSENT,
                      use_sliding_window=False),
     "qwen3": variant(architectures=["Qwen3ForCausalLM"], model_type="qwen3",
-                     mlp_bias=None, head_dim=32, tie_word_embeddings=True,
+                     mlp_bias=ABSENT, head_dim=32, tie_word_embeddings=True,
                      use_sliding_window=False),
 }
 

@@ -33,7 +33,8 @@ def torchrun(context):
     want = expected_losses(context)
     harness.run([os.path.join(os.path.dirname(sys.executable), "torchrun"),
                  "--no-python", "--nproc-per-node", "2", "--master-port",
-                 str(free_port()), context.binary("accel-run"),
+                 # torchrun's parser would take --log for --log-dir.
+                 str(free_port()), "--", context.binary("accel-run"),
                  context.path("plan.json"), "--log", context.path("t.jsonl")])
     check(losses(context, "t.jsonl") == want, "other losses than with --nproc")
 
