@@ -34,6 +34,14 @@ struct PrecisionPass
           request ? request.getValue().getAs<TypeAttr>(name) : TypeAttr();
       return attr ? attr.getValue() : Type();
     };
+    for (StringRef name : {"param", "reduce", "output"})
+      if (Attribute given = request ? request.getValue().get(name) : nullptr)
+        if (!isa_and_present<Float64Type, Float32Type, BFloat16Type,
+                             Float16Type>(asked(name))) {
+          request.emitOpError() << "asks for the " << name << " dtype " << given
+                                << ", expected f64, f32, bf16 or f16";
+          return signalPassFailure();
+        }
     bool upcast = request && request.getValue().get("upcast");
     auto why = request ? request.getBecause()
                        : sharding::BecauseAttr::get(

@@ -31,17 +31,26 @@ struct PrefetchPass : PassWrapper<PrefetchPass, OperationPass<mlir::ModuleOp>> {
       getOperation().emitError("prefetch needs a sharding.job");
       return signalPassFailure();
     }
-    auto depth = [&](StringRef name) -> int64_t {
-      auto asked =
-          request ? request.getValue().getAs<IntegerAttr>(name) : IntegerAttr();
-      return asked ? asked.getInt() : 1;
-    };
-    if (depth("forward") < 0 || depth("backward") < 0) {
+    int64_t forward = 1, backward = 1;
+    for (auto [name, depth] :
+         {std::pair{StringRef("forward"), &forward}, {"backward", &backward}}) {
+      Attribute asked = request ? request.getValue().get(name) : Attribute();
+      if (!asked)
+        continue;
+      auto number = dyn_cast<IntegerAttr>(asked);
+      if (!number) {
+        request.emitOpError() << "has the depth " << asked << " for '" << name
+                              << "', expected an integer";
+        return signalPassFailure();
+      }
+      *depth = number.getInt();
+    }
+    if (forward < 0 || backward < 0) {
       request.emitOpError("asks for a negative depth");
       return signalPassFailure();
     }
     job.setPrefetchAttr(sharding::PrefetchAttr::get(
-        &getContext(), depth("forward"), depth("backward"),
+        &getContext(), forward, backward,
         request ? request.getBecause()
                 : sharding::BecauseAttr::get(
                       &getContext(), "default: the next unit is gathered while "

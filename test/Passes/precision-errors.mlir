@@ -1,0 +1,19 @@
+// RUN: accel-opt opt %s --precision --split-input-file --verify-diagnostics
+
+sharding.param "a" : tensor<4xf32> init <ones>
+// expected-error @+1 {{'sharding.unit' op holds 'c', which is no sharding.param}}
+sharding.unit "u" modules ["u"] shard [] replicate [] params ["a", "c"] {wrap = #sharding.wrap<because = <"x">>}
+
+// -----
+
+sharding.param "a" : tensor<4xf32> init <ones>
+sharding.param "b" : tensor<4xbf16> init <ones>
+// expected-error @+1 {{'sharding.unit' op mixes parameters of 'f32' and 'bf16'; a unit is one flat buffer of one dtype}}
+sharding.unit "u" modules ["u"] shard [] replicate [] params ["a", "b"] {wrap = #sharding.wrap<because = <"x">>}
+
+// -----
+
+// expected-error @+1 {{'sharding.request' op asks for the param dtype i8, expected f64, f32, bf16 or f16}}
+sharding.request "precision" {param = i8} because <"x">
+sharding.param "a" : tensor<4xf32> init <ones>
+sharding.unit "u" modules ["u"] shard [] replicate [] params ["a"] {wrap = #sharding.wrap<because = <"x">>}

@@ -1,0 +1,9 @@
+// RUN: accel-opt opt %s --reshard --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{'sharding.request' op needs 'after_forward', true or false}}
+sharding.request "reshard" {} because <"x">
+
+// -----
+
+// expected-error @+1 {{'sharding.request' op needs 'after_forward', true or false}}
+sharding.request "reshard" {after_forward = "FULL_SHARD"} because <"x">
