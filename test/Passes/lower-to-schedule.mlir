@@ -1,0 +1,35 @@
+// RUN: accel-opt opt %S/Inputs/two-layers.mlir --to-sharded --partition --lower-to-schedule | FileCheck %s
+
+// Each unit is gathered before its first use and awaited at once, freed after
+// the forward, gathered again for the backward, reduced and updated.
+// CHECK:      schedule.program @train
+// CHECK-NEXT: inputs(%{{.*}} as "x": !schedule.buffer<512, tensor<8x16xf32>>, %{{.*}} as "labels": {{.*}}, %{{.*}} as "loss_seed": {{.*}})
+// CHECK:      %[[A:.*]] = schedule.alloc gathered of "a" : <1024>
+// CHECK-NEXT: %[[F:.*]] = schedule.all_gather_start "a" into %[[A]] over ["dp_shard"] on gather
+// CHECK-NEXT: %[[W:.*]] = schedule.await %[[F]]
+// CHECK-NEXT: %[[Y:.*]] = schedule.call @Linear.forward(%{{.*}}) reads(%[[W]]) params [#schedule.param<"a", "a.weight">]
+// CHECK-NEXT: schedule.free %[[W]]
+// CHECK:      schedule.call @Linear{{.*}}.forward(%[[Y]])
+// The root stays gathered from its forward to its backward.
+// CHECK:      schedule.all_gather_start ""
+// CHECK:      schedule.call @Head.forward
+// CHECK-NOT:  schedule.free
+// CHECK:      schedule.call @Head.backward
+// CHECK:      schedule.free
+// CHECK:      %[[S:.*]] = schedule.reduce_scatter_start "" from %{{.*}} over ["dp_shard"] by "all_to_all" on reduce
+// CHECK-NEXT: schedule.await %[[S]]
+// CHECK:      schedule.optimizer_step ""
+// CHECK:      schedule.all_gather_start "b"
+// CHECK:      schedule.call @Linear{{.*}}.backward({{.*}}) reads(
+// CHECK:      schedule.optimizer_step "b"
+// The first layer's backward needs no weight, so nothing is gathered for it.
+// CHECK-NOT:  schedule.all_gather_start
+// CHECK:      schedule.call @Linear{{.*}}.backward({{.*}}) writes(
+// CHECK:      schedule.optimizer_step "a"
+// CHECK:      schedule.return loss(
+
+// An evaluation is the forward alone.
+// CHECK:      schedule.program @eval
+// CHECK-NOT:  reduce_scatter
+// CHECK:      schedule.call @Head(
+// CHECK:      schedule.return loss(
