@@ -177,7 +177,13 @@ private:
   }
 
   void requestPrecision() {
-    const PrecisionPolicy &policy = job.precision.value;
+    PrecisionPolicy policy = job.precision.value;
+    // accel-run has no autocast: what Accelerate autocasts, it computes with
+    // parameters cast to the same dtype, as FSDP2 does.
+    if (policy.autocast && !policy.param)
+      policy.param = accelerate.mixedPrecision.value == MixedPrecision::Fp16
+                         ? plan::DType::F16
+                         : plan::DType::BF16;
     SmallVector<NamedAttribute> value;
     if (policy.upcast != Upcast::None)
       value.push_back(b.getNamedAttr("upcast", b.getUnitAttr()));
@@ -240,7 +246,9 @@ private:
   LogicalResult markParameters() {
     SmallVector<sharding::ParamOp> params;
     std::vector<std::string> names;
+    Type loaded = floatType(options.checkpointDtype);
     for (auto param : module.getOps<sharding::ParamOp>()) {
+      param.setType(param.getTensorType().clone(loaded));
       params.push_back(param);
       names.push_back(param.getFqn().str());
     }

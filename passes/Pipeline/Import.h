@@ -26,6 +26,8 @@ struct ImportOptions {
   int64_t microBatch = 1, sequenceLength = 0, accumulation = 1;
   bool keepUnsharded = false; // accumulate unsharded gradients
   int64_t prefetchForward = 1, prefetchBackward = 1;
+  /// In which parameters are loaded; f32 where the model does not say.
+  plan::DType checkpointDtype = plan::DType::F32;
 };
 
 /// Completes `module`; `training` (paths, optimizer, data) is kept for the

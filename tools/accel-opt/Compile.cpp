@@ -107,6 +107,7 @@ private:
     import.microBatch = inputs->training.microBatch;
     import.sequenceLength = inputs->training.sequenceLength;
     import.accumulation = inputs->training.accumulation;
+    import.checkpointDtype = inputs->model.dtype.value_or(plan::DType::F32);
     import.keepUnsharded = options.accumulationMode == "keep_unsharded";
     if (options.prefetch >= 0)
       import.prefetchForward = import.prefetchBackward = options.prefetch;
