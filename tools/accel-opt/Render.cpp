@@ -136,8 +136,11 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
   out += "    " + padded("between steps", 14) +
          right(formatBytes(p.persistentBytes), 12) + "\n";
 
-  out += "\n  units           elements   a rank keeps   gathered   after the "
-         "forward\n";
+  size_t width = 14;
+  for (const plan::Unit &unit : plan.units)
+    width = std::max(width, unit.name.size());
+  out += "\n  " + padded("units", width + 2) +
+         "    elements   a rank keeps   gathered   after the forward\n";
   std::string last;
   size_t alike = 0;
   auto flush = [&] {
@@ -161,7 +164,7 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
         row += "   " + d.choice;
     if (row != last) {
       flush();
-      out += "    " + padded(unit.name.empty() ? "(root)" : unit.name, 14) +
+      out += "    " + padded(unit.name.empty() ? "(root)" : unit.name, width) +
              row + "\n";
     }
     last = row;
