@@ -53,9 +53,12 @@ private:
   template <typename T>
   sharding::BecauseAttr because(const Setting<T> &setting, std::string text) {
     std::string why = setting.why.empty() ? std::move(text) : setting.why;
-    if (setting.key.size() && setting.written())
-      why = setting.key.substr(setting.key.rfind('.') + 1) +
-            (setting.why.empty() ? "" : ": " + setting.why);
+    std::string key = setting.key.substr(setting.key.rfind('.') + 1);
+    if (!key.empty() && setting.written())
+      why = setting.why.empty() ? key
+            : setting.why.find(key) != std::string::npos
+                ? setting.why
+                : key + ": " + setting.why;
     else if (setting.origin == Origin::Default)
       why = "default: " + why;
     if (setting.at.file.empty() || setting.at.line == 0)

@@ -70,13 +70,20 @@ public:
   explicit Writer(MLIRContext *context) : b(context) {}
 
   template <typename T> void operator()(StringRef name, T &value) {
-    if (!(value == T()))
-      list.push_back(b.getNamedAttr(name, attr(value)));
+    list.push_back({b.getNamedAttr(name, attr(value)), value == T()});
   }
+  /// Leaves out what is empty or zero, if the reader then takes it as that: a
+  /// weight decay of 0 is not the default.
   template <typename T> static DictionaryAttr write(MLIRContext *c, T &value) {
-    Writer writer(c);
+    Writer writer(c), standard(c);
+    T defaults;
     fields(writer, value);
-    return writer.b.getDictionaryAttr(writer.list);
+    fields(standard, defaults);
+    SmallVector<NamedAttribute> kept;
+    for (auto [field, other] : llvm::zip_equal(writer.list, standard.list))
+      if (!field.empty || field.entry != other.entry)
+        kept.push_back(field.entry);
+    return writer.b.getDictionaryAttr(kept);
   }
 
 private:
@@ -100,8 +107,13 @@ private:
     return write(b.getContext(), v);
   }
 
+  struct Field {
+    NamedAttribute entry;
+    bool empty;
+  };
+
   Builder b;
-  SmallVector<NamedAttribute> list;
+  SmallVector<Field> list;
 };
 
 class Reader {

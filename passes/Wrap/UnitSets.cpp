@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Wrap/UnitSets.h"
 
+#include "frontends/Diagnostics/Diagnostics.h"
+
 #include <algorithm>
 #include <regex>
 #include <set>
@@ -201,6 +203,10 @@ private:
           !m.fqn.empty() && !tree.parametersOf(tree.find(m.fqn)).empty() &&
           listed.insert(m.className).second)
         hint += (listed.size() > 1 ? ", '" : "'") + m.className + "'";
+    std::string nearest = didYouMean(
+        name, std::vector<std::string>(listed.begin(), listed.end()));
+    if (!nearest.empty())
+      hint = nearest + " " + hint;
     fail("could not find the transformer layer class '" + name +
              "' in the model",
          listed.empty() ? "" : hint);
