@@ -142,6 +142,7 @@ private:
     unit.why = std::move(why);
     for (int p : unit.parameters)
       taken[p] = true;
+    wrapped.insert(modules.begin(), modules.end());
     solution.units.push_back(std::move(unit));
   }
 
@@ -276,15 +277,12 @@ private:
     int output = findNamed(problem.outputEmbedding);
     bool tied = input >= 0 && output >= 0 &&
                 tree.parametersOf(input) == tree.parametersOf(output);
-    if (!tied && input >= 0)
+    if (!tied && input >= 0 && !wrapped.count(input))
       wrap({input}, "input embedding: " + why);
     std::vector<int> tail;
-    if (int norm = finalNorm(); norm >= 0)
-      tail.push_back(norm);
-    if (tied)
-      tail.push_back(input);
-    if (output >= 0)
-      tail.push_back(output);
+    for (int m : {finalNorm(), tied ? input : -1, output})
+      if (m >= 0 && !wrapped.count(m))
+        tail.push_back(m);
     if (!tail.empty())
       wrap(tail,
            tied ? "final norm and tied embeddings: " + why
@@ -340,6 +338,7 @@ private:
   const Problem &problem;
   Tree tree;
   std::vector<bool> taken;
+  std::set<int> wrapped; // modules that are units already
   std::set<std::string> classes;
   bool ignoredMatched = false;
   Solution solution;
