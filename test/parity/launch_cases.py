@@ -179,7 +179,7 @@ CASES = [
                                            "train.bin")),
     ("data-of-half-a-token", refused(truncate("train.bin", 4097),
                                      "train.bin")),
-    ("token-above-the-vocabulary", refused(overwrite_token, "60000", "257")),
+    ("token-above-the-vocabulary", refused(overwrite_token, "60000", "256")),
     ("no-weights",
      refused(lambda c: os.remove(c.path("model/model.safetensors")),
              "model.safetensors")),
