@@ -1,4 +1,5 @@
 """accel-run trains as PyTorch does: losses, gradient norms, final weights."""
+import json
 import os
 import shutil
 
@@ -12,6 +13,7 @@ LOSS_FP32, WEIGHTS_FP32 = 1e-5, 1e-4
 # bf16: PyTorch keeps gradients in bf16 until they are reduced, rounding where
 # accel-run may not; 8 bits of mantissa are 4e-3 an operation.
 LOSS_BF16, WEIGHTS_BF16 = 5e-3, 2e-2
+ONEDNN_SCRATCH = 128 * 1024
 BF16 = {"param": "bf16", "reduce": "fp32", "output": "bf16"}
 
 
@@ -21,7 +23,8 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32, **options):
     ranks = job["accelerate"]["num_processes"]
     plan_path = context.path("plan.json")
     plan = harness.plan(context, context.path("job.yaml"), plan_path)
-    got = harness.execute(context, plan_path, ranks, context.path("run.jsonl"))
+    got = harness.execute(context, plan_path, ranks, context.path("run.jsonl"),
+                          "--summary", context.path("summary.json"))
     want = harness.reference(context.path("job.yaml"), ranks,
                              context.path("reference.jsonl"),
                              context.path("reference.safetensors"))
@@ -41,8 +44,16 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32, **options):
     text += f", weights {harness.compare_weights(final, expected, weights):.1e}"
     measured = max(line["peak_bytes"] for line in got)
     predicted = plan["predicted"]["memory"]["peak_bytes"]
-    check(abs(measured - predicted) <= 0.01 * measured,
+    # oneDNN's scratch for bf16 products depends on its choice of kernel and is
+    # not modelled: it matters in models as small as these.
+    scratch = ONEDNN_SCRATCH if job.get("precision") else 0
+    check(abs(measured - predicted) <= max(0.01 * measured, scratch),
           f"predicted peak {predicted} bytes, measured {measured}")
+    with open(context.path("summary.json"), encoding="utf-8") as f:
+        summary = json.load(f)
+    own = [summary[k]["own_peak_bytes"] for k in ("predicted", "measured")]
+    check(own[0] == own[1],
+          f"predicted own peak {own[0]} bytes, measured {own[1]}")
     text += f", peak {predicted / measured:.4f}"
     return text
 
