@@ -84,6 +84,23 @@ def execute(context, plan_path, ranks, log_path, *extra, timeout=300):
     return read_log(log_path)
 
 
+def compare_memory(plan, summary_path, unmodelled=0):
+    """The plan's own buffers at the peak are the measured ones to the byte, and
+    the peak with operators' workspaces is within 1 %, or `unmodelled` bytes
+    where that is more; both as text."""
+    predicted = plan["predicted"]["memory"]
+    with open(summary_path, encoding="utf-8") as f:
+        measured = json.load(f)["measured"]
+    own, peak = measured["own_peak_bytes"], measured["peak_bytes"]
+    check(predicted["own_peak_bytes"] == own,
+          f"own buffers: predicted {predicted['own_peak_bytes']} bytes at the "
+          f"peak, measured {own}")
+    check(abs(predicted["peak_bytes"] - peak) <= max(0.01 * peak, unmodelled),
+          f"with operators' workspaces: predicted peak "
+          f"{predicted['peak_bytes']} bytes, measured {peak}")
+    return f"own peak {own}, peak {predicted['peak_bytes'] / peak:.4f}"
+
+
 # Importing torch and transformers takes seconds; a server does it once and each
 # PyTorch process of the tests is a fork of it.
 _processes = multiprocessing.get_context("forkserver")

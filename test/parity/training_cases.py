@@ -42,20 +42,12 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32, **options):
     final = harness.load_weights(harness.find_weights(context.path("out")))
     expected = expected_weights(context)
     text += f", weights {harness.compare_weights(final, expected, weights):.1e}"
-    measured = max(line["peak_bytes"] for line in got)
-    predicted = plan["predicted"]["memory"]["peak_bytes"]
     # oneDNN's scratch for bf16 products depends on its choice of kernel and is
-    # not modelled: it matters in models as small as these.
-    scratch = ONEDNN_SCRATCH if job.get("precision") else 0
-    check(abs(measured - predicted) <= max(0.01 * measured, scratch),
-          f"predicted peak {predicted} bytes, measured {measured}")
-    with open(context.path("summary.json"), encoding="utf-8") as f:
-        summary = json.load(f)
-    own = [summary[k]["own_peak_bytes"] for k in ("predicted", "measured")]
-    check(own[0] == own[1],
-          f"predicted own peak {own[0]} bytes, measured {own[1]}")
-    text += f", peak {predicted / measured:.4f}"
-    return text
+    # not modelled: it matters in models as small as these, and plan_cases has
+    # one where it does not.
+    memory = harness.compare_memory(plan, context.path("summary.json"),
+                                    ONEDNN_SCRATCH if "precision" in job else 0)
+    return f"{text}, {memory}"
 
 
 def expected_weights(context):
