@@ -4,14 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/BackwardBuilder.h"
+#include "dialects/Aten/Types.h"
 
 using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
-
-static RankedTensorType tensorType(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 Value BackwardBuilder::t(Value value) {
   if (auto inner = value.getDefiningOp<TOp>())

@@ -96,10 +96,6 @@ static LogicalResult inferBroadcast(std::optional<Location> loc,
   return success();
 }
 
-static RankedTensorType tensorType(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 #define INFER(OP)                                                              \
   LogicalResult OP::inferReturnTypes(                                          \
       MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,      \

@@ -8,9 +8,15 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Value.h"
 #include "llvm/ADT/ArrayRef.h"
 
 namespace accel::aten {
+
+/// Every operand and result of the dialect is a ranked tensor.
+inline mlir::RankedTensorType tensorType(mlir::Value value) {
+  return mlir::cast<mlir::RankedTensorType>(value.getType());
+}
 
 /// The shape that `shapes` broadcast to; nullopt where sizes conflict.
 std::optional<llvm::SmallVector<int64_t>>

@@ -12,10 +12,6 @@ using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
 
-static RankedTensorType tensorType(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 #define INFER(OP)                                                              \
   LogicalResult OP::inferReturnTypes(                                          \
       MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,      \

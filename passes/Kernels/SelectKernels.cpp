@@ -5,16 +5,14 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/SelectKernels.h"
 
+#include "dialects/Aten/Types.h"
 #include "dialects/Sharding/Sharding.h"
 
 #include "mlir/Pass/Pass.h"
 
 using namespace mlir;
 using namespace accel;
-
-static RankedTensorType tensorType(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
+using accel::aten::tensorType;
 
 /// Key or value heads repeated for each query head, for kernels that do not
 /// group queries (`repeat_kv` of the models).
