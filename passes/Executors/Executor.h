@@ -1,0 +1,132 @@
+//===- Executor.h - What a step holds and takes -----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// An executor model turns a StepModel and a Candidate into the actions of a
+// step in issue order: computations, collectives and copies on streams, with
+// what each allocates and frees. One engine (Engine.h) makes the memory
+// timeline and the seconds of them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_EXECUTORS_EXECUTOR_H
+#define ACCEL_PASSES_EXECUTORS_EXECUTOR_H
+
+#include "passes/Executors/StepModel.h"
+#include "passes/Targets/Target.h"
+
+#include <array>
+#include <optional>
+
+namespace accel {
+
+enum class ExecutorKind { AccelRun, Fsdp2, Fsdp1, Ddp, Deepspeed, Single };
+/// "accel-run", "fsdp2", ...: as --executor spells it.
+const char *toString(ExecutorKind kind);
+std::optional<ExecutorKind> parseExecutor(const std::string &text);
+
+/// Where dtypes, upcasts and copies differ: what the executor does with the
+/// parameters as loaded, by Accelerate and torch version.
+struct DtypeRecipe {
+  plan::DType storage = plan::DType::F32;  // sharded parameters
+  plan::DType compute = plan::DType::F32;  // gathered parameters
+  plan::DType reduce = plan::DType::F32;   // gradients on the wire
+  plan::DType gradient = plan::DType::F32; // gradients that the update reads
+  plan::DType state = plan::DType::F32;    // each of the optimizer's states
+  int states = 2;                          // AdamW: two
+  bool masterCopy = false;  // an fp32 copy beside bf16 storage (DeepSpeed)
+  bool autocast = false;    // torch.autocast instead of cast parameters
+  bool outputFloat = false; // logits are converted to fp32 by a wrapper
+};
+
+enum class OptimizerKernel { Fused, Foreach, ForLoop };
+
+/// How a step is run: all that the configuration fixes and the search decides.
+struct Candidate {
+  ExecutorKind executor = ExecutorKind::Fsdp2;
+  int64_t shardRanks = 1, replicateRanks = 1, ranksPerNode = 1;
+  /// Variant of each call (SegmentKind::variants).
+  std::vector<int> variants;
+  /// Unit of each parameter, and for each unit whether it is gathered again
+  /// in the backward; sizes as StepModel::parameters and `numUnits`.
+  std::vector<int> unitOf;
+  std::vector<bool> reshardAfterForward;
+  int numUnits() const { return static_cast<int>(reshardAfterForward.size()); }
+  int rootUnit = -1; // the one with torch's root rules, or none
+  int forwardPrefetch = 1, backwardPrefetch = 1; // units ahead
+  int64_t accumulation = 1;
+  bool reduceEachMicroBatch = true; // else gradients stay unsharded (no_sync)
+  DtypeRecipe recipe;
+  OptimizerKernel optimizer = OptimizerKernel::Foreach;
+  bool offloadParameters = false; // shards (and the optimizer) on the host
+  bool offloadOptimizer = false;
+  /// Calls whose saved values go to the host between forward and backward.
+  std::vector<bool> offloadActivations;
+  int64_t bucketBytes = 25 << 20, firstBucketBytes = 1 << 20; // DDP
+  bool gradientAsBucketView = false;
+  std::string commHook; // DDP: "", "fp16", "bf16", "powersgd"
+  int zeroStage = 3;    // DeepSpeed
+  bool clipGradients = false;
+  bool compiled = false; // torch.compile: pointwise operators are fused
+  /// Parts of the tokens that the loss is computed in; 1 is all at once.
+  int64_t lossChunks = 1;
+  std::string torchVersion = "2.15", accelerateVersion = "1.15";
+};
+
+/// What bytes are held for. The first seven are Breakdown's.
+enum class Holding {
+  Parameters,
+  Gradients,
+  Optimizer,
+  Activations,
+  Logits,
+  Gathered,
+  Buffers
+};
+constexpr int numHoldings = 7;
+const char *toString(Holding holding);
+
+/// Seconds of a step in which nothing computes, by what is waited for.
+struct Exposed {
+  std::string cause; // "gather model.layers.*", "reduce", "host copy"
+  double seconds = 0;
+};
+
+/// One rank class of a step, as predicted.
+struct StepPrediction {
+  int64_t peakBytes = 0;       // tensors (max_memory_allocated)
+  int64_t persistentBytes = 0; // between steps
+  int64_t reservedBytes = 0;   // with the allocator's segments, by stream pool
+  int64_t deviceBytes = 0;     // with context, communicators, libraries
+  int64_t hostBytes = 0;       // pinned and pageable memory of one rank
+  std::array<int64_t, numHoldings> atPeak{}; // sums to peakBytes
+  std::string peakWhere;                     // "backward of model.layers.31"
+  int peakAction = -1;
+  double stepSeconds = 0, computeSeconds = 0, exposedSeconds = 0;
+  double recomputeSeconds = 0, optimizerSeconds = 0;
+  double tokensPerSecondPerDevice = 0;
+  std::vector<Exposed> exposed; // largest first; on request
+};
+
+/// Evaluates candidates of one model on one target; reusable and cheap to call
+/// (no allocation of its own after the first calls).
+class StepEvaluator {
+public:
+  StepEvaluator(const StepModel &model, const Target &target);
+  ~StepEvaluator();
+  /// `detail` fills the lists. The candidate must pass verifyCandidate.
+  StepPrediction evaluate(const Candidate &candidate, bool detail = false);
+
+private:
+  struct State;
+  State *state;
+};
+
+/// What is wrong with a candidate for this model and executor (sizes, ranges,
+/// what the executor cannot do), or "". Every solver's answer passes here.
+std::string verifyCandidate(const StepModel &model, const Candidate &candidate);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_EXECUTORS_EXECUTOR_H

@@ -1,0 +1,112 @@
+//===- StepModel.h - A training step, reduced to its costs ------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What every executor model and the joint search work on: the distinct
+// segments of a model with what each way of checkpointing them costs, the
+// calls of a forward in order, and the parameters. Built once from the joint
+// graphs (BuildStepModel.h); a Candidate then says how the step is run, and an
+// executor model (Executor.h) what that holds and takes. No MLIR: a candidate
+// must cost microseconds.
+//
+// Bytes are per rank and of one micro-batch unless a name says otherwise;
+// seconds are of the target that the model was built for.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_EXECUTORS_STEPMODEL_H
+#define ACCEL_PASSES_EXECUTORS_STEPMODEL_H
+
+#include "runtime/plan/Plan.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace accel {
+
+/// One way in which a segment's forward and backward share values: what is
+/// saved, and what that costs.
+struct SegmentVariant {
+  /// "none" (all that autograd saves), "pointwise" (products, attention and
+  /// statistics; the rest is computed again), "full" (the inputs alone), or
+  /// "budget" (solved for a cap in bytes).
+  std::string name;
+  double forwardSeconds = 0;
+  double backwardSeconds = 0;  // with recomputation
+  double recomputeSeconds = 0; // of these
+  /// Own storages that live from the forward to the backward, beside the
+  /// inputs.
+  int64_t savedBytes = 0;
+  /// Bytes of the segment's inputs that the backward reads, which therefore
+  /// stay as well (they may be another segment's output: not counted twice).
+  int64_t savedInputBytes = 0;
+  /// Own storages at the forward's peak, outputs and saved values included,
+  /// inputs not.
+  int64_t forwardPeakBytes = 0;
+  /// Own storages at the backward's peak beside inputs, saved values, tangents
+  /// and parameter gradients: temporaries, recomputed values, input gradients.
+  int64_t backwardPeakBytes = 0;
+  /// Operators launched, for eager executors' launch overhead.
+  int forwardOps = 0, backwardOps = 0;
+};
+
+/// A distinct function of the model: all layers of one shape are one kind.
+struct SegmentKind {
+  std::string name;                        // "LlamaDecoderLayer"
+  std::vector<SegmentVariant> variants;    // [0] is "none"
+  int64_t inputBytes = 0, outputBytes = 0; // differentiable activations
+  int64_t inputGradientBytes = 0;
+  /// The segment ends in the loss: its temporaries are logits.
+  bool loss = false;
+  int64_t logitsBytes = 0; // tokens * vocabulary in the dtype of the head
+  /// Model FLOPs, forward alone, without recomputation.
+  double forwardFlops = 0;
+};
+
+/// One parameter, as executors must lay it out themselves.
+struct StepParameter {
+  std::string fqn;
+  std::vector<int64_t> shape;
+  plan::DType dtype = plan::DType::F32; // as loaded
+  bool trainable = true;
+  int64_t numel() const {
+    int64_t n = 1;
+    for (int64_t d : shape)
+      n *= d;
+    return n;
+  }
+};
+
+/// One call of a segment, in the order of the forward.
+struct StepCall {
+  int kind = 0;                // StepModel::kinds
+  std::string path;            // "model.layers.0"
+  std::vector<int> parameters; // StepModel::parameters that it reads
+  bool layer = false;          // an instance of the repeated transformer layer
+};
+
+/// Parameters that are gathered and reduced together, in the order in which
+/// the executor creates its units.
+struct StepUnit {
+  std::string name;            // FQN of the module; "" is the root unit
+  std::vector<int> parameters; // StepModel::parameters
+  bool root = false;
+};
+
+struct StepModel {
+  std::vector<SegmentKind> kinds;
+  std::vector<StepCall> calls;
+  std::vector<StepParameter> parameters;
+  /// As the configuration wraps them. The search regroups calls of layers.
+  std::vector<StepUnit> units;
+  int64_t microBatch = 1, sequenceLength = 0, vocab = 0;
+  /// Tokens of one micro-batch on one rank.
+  int64_t tokens() const { return microBatch * sequenceLength; }
+  std::string device; // "cpu" or "cuda": the operator set
+};
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_EXECUTORS_STEPMODEL_H
