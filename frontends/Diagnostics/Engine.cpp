@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Diagnostics/Diagnostics.h"
+#include "frontends/Diagnostics/SourceText.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -32,30 +33,6 @@ const char *accel::toString(Severity severity) {
 
 namespace {
 
-/// A file's text and where its lines start.
-struct Source {
-  std::string text;
-  std::vector<size_t> starts;
-
-  explicit Source(std::string t) : text(std::move(t)) {
-    starts.push_back(0);
-    for (size_t i = 0; i < text.size(); ++i) {
-      bool carriage =
-          text[i] == '\r' && !(i + 1 < text.size() && text[i + 1] == '\n');
-      if (text[i] == '\n' || carriage)
-        starts.push_back(i + 1);
-    }
-  }
-
-  std::string line(int number) const {
-    if (number < 1 || static_cast<size_t>(number) > starts.size())
-      return "";
-    size_t begin = starts[number - 1];
-    size_t end = text.find_first_of("\r\n", begin);
-    return text.substr(begin, end == std::string::npos ? end : end - begin);
-  }
-};
-
 /// A file as large as this is not read again only to show a line of it.
 constexpr off_t largestSource = 16 << 20;
 
@@ -80,24 +57,44 @@ std::string readSource(const std::string &file) {
 
 class DiagnosticEngine::Sources {
 public:
-  std::map<std::string, Source> files;
+  std::map<std::string, SourceText> files;
+
+  const SourceText *find(const std::string &file) {
+    if (file.empty())
+      return nullptr;
+    auto found = files.find(file);
+    if (found == files.end())
+      found = files.emplace(file, SourceText(readSource(file))).first;
+    return &found->second;
+  }
 };
 
 DiagnosticEngine::DiagnosticEngine() : sources(std::make_unique<Sources>()) {}
 DiagnosticEngine::~DiagnosticEngine() = default;
 
 void DiagnosticEngine::addSource(const std::string &file, std::string text) {
-  sources->files.insert_or_assign(file, Source(std::move(text)));
+  sources->files.insert_or_assign(file, SourceText(std::move(text)));
+}
+
+std::string_view DiagnosticEngine::source(const std::string &file) const {
+  const SourceText *text = sources->find(file);
+  return text ? text->text() : std::string_view();
 }
 
 std::string DiagnosticEngine::sourceLine(const std::string &file,
                                          int line) const {
-  if (file.empty() || line < 1)
-    return "";
-  auto found = sources->files.find(file);
-  if (found == sources->files.end())
-    found = sources->files.emplace(file, Source(readSource(file))).first;
-  return found->second.line(line);
+  const SourceText *text = line < 1 ? nullptr : sources->find(file);
+  return text ? std::string(text->line(line)) : "";
+}
+
+SourceRange DiagnosticEngine::rangeOf(const std::string &file, size_t begin,
+                                      size_t end) const {
+  const SourceText *text = sources->find(file);
+  if (!text || end < begin || end > text->text().size())
+    return {};
+  auto [line, column] = text->place(begin);
+  auto [endLine, endColumn] = text->place(end);
+  return {line, column, endLine, endColumn};
 }
 
 //===----------------------------------------------------------------------===//
@@ -108,7 +105,38 @@ std::string DiagnosticEngine::sourceLine(const std::string &file,
 /// nothing but mistakes stays cheap.
 constexpr size_t mostKept = 2000;
 
+/// Without these there is no document to say anything about.
+static bool isFatal(const std::string &code) {
+  return code == "yaml-syntax" || code == "yaml-limit" ||
+         code == "not-a-mapping" || code.starts_with("file-");
+}
+
+bool DiagnosticEngine::isSilent(const Diagnostic &d) const {
+  if (d.severity == Severity::Error &&
+      (!policy.silenceErrors || isFatal(d.code)))
+    return false;
+  if (policy.silent.contains(d.code))
+    return true;
+  // Only a text that was parsed: asking must not read files.
+  auto source = sources->files.find(d.file);
+  if (source == sources->files.end())
+    return false;
+  const std::set<std::string> *codes = source->second.ignoredOn(d.line);
+  return codes && codes->contains(d.code);
+}
+
 void DiagnosticEngine::report(Diagnostic diagnostic) {
+  if (isSilent(diagnostic)) {
+    ++silencedCount;
+    return;
+  }
+  if (diagnostic.severity == Severity::Warning &&
+      (policy.errors.contains(diagnostic.code) ||
+       (policy.warningsAreErrors &&
+        !policy.staysWarning.contains(diagnostic.code)))) {
+    diagnostic.severity = Severity::Error;
+    diagnostic.promoted = true;
+  }
   bool full = kept.size() >= mostKept;
   if (!full)
     for (const Diagnostic &other : kept)

@@ -100,9 +100,129 @@ TEST(Diagnostics, JsonHasExactlyTheMembersAndEscapes) {
   engine.report(d);
   EXPECT_EQ(renderJson(engine, 0),
             "[\n{\"severity\": \"error\", \"code\": \"x\", \"file\": "
-            "\"a.yaml\", \"line\": 1, \"column\": 1, \"key\": \"a.b\", "
+            "\"a.yaml\", \"line\": 1, \"column\": 1, \"end_line\": 1, "
+            "\"end_column\": 1, \"key\": \"a.b\", "
             "\"message\": \"tab\\u0009 \\\"q\\\" \\\\ \\u0001 \\ufffd\", "
-            "\"hint\": null}\n]");
+            "\"hint\": null, \"fix\": null}\n]");
+}
+
+TEST(Diagnostics, RangesAndFixesUnderTheLine) {
+  DiagnosticEngine engine;
+  engine.addSource("a.yaml", "# \xc3\xa4\nkey: no  # c\nb: |\n  x\n  y\n");
+  Diagnostic d = at(Severity::Error, "yaml-boolean", 2, 6, "a boolean", 8);
+  d.ranges = {{2, 1, 2, 4}, {1, 1, 1, 3}};
+  d.fix = {{10, 12, "'no'"}};
+  engine.report(d);
+  Diagnostic block = at(Severity::Warning, "w", 3, 4, "several lines", 4);
+  block.endLine = 5;
+  engine.report(block);
+  EXPECT_EQ(renderText(engine), "a.yaml:2:6: error: a boolean [yaml-boolean]\n"
+                                "key: no  # c\n"
+                                "~~~  ^~\n"
+                                "     'no'\n"
+                                "a.yaml:3:4: warning: several lines [w]\n"
+                                "b: |\n"
+                                "   ^\n"
+                                "1 error and 1 warning\n");
+  std::string json = renderJson(engine);
+  EXPECT_NE(json.find("\"line\": 2, \"column\": 6, \"end_line\": 2, "
+                      "\"end_column\": 8,"),
+            std::string::npos);
+  EXPECT_NE(json.find("\"fix\": [{\"begin\": 10, \"end\": 12, \"line\": 2, "
+                      "\"column\": 6, \"end_line\": 2, \"end_column\": 8, "
+                      "\"text\": \"'no'\"}]"),
+            std::string::npos);
+  EXPECT_NE(json.find("\"line\": 3, \"column\": 4, \"end_line\": 5, "
+                      "\"end_column\": 4,"),
+            std::string::npos);
+}
+
+TEST(Diagnostics, PlacesOfBytes) {
+  DiagnosticEngine engine;
+  std::string text = "\xef\xbb\xbf"
+                     "a\r\n\xc3\xa4"
+                     "b\rc\n";
+  for (int i = 0; i < 300; ++i)
+    text += "line\n";
+  engine.addSource("a", text);
+  auto place = [&](size_t byte) {
+    SourceRange r = engine.rangeOf("a", byte, byte);
+    return std::to_string(r.line) + ":" + std::to_string(r.column);
+  };
+  EXPECT_EQ(place(3), "1:1");
+  EXPECT_EQ(place(6), "2:1");
+  EXPECT_EQ(place(8), "2:2"); // after a character of two bytes
+  EXPECT_EQ(place(10), "3:1");
+  EXPECT_EQ(place(12 + 5 * 250 + 2), "254:3");
+  EXPECT_EQ(place(12 + 5 * 10), "14:1"); // back again
+  EXPECT_EQ(place(text.size()), "304:1");
+  EXPECT_EQ(place(text.size() + 1), "0:0");
+  EXPECT_EQ(engine.sourceLine("a", 1), "a");
+  EXPECT_EQ(engine.sourceLine("a", 2), "\xc3\xa4"
+                                       "b");
+  EXPECT_EQ(engine.sourceLine("a", 254), "line");
+}
+
+TEST(Policy, PromotesAndSilences) {
+  DiagnosticEngine engine;
+  DiagnosticPolicy policy;
+  policy.warningsAreErrors = true;
+  policy.staysWarning = {"stays"};
+  policy.silent = {"silent", "error"};
+  engine.setPolicy(policy);
+  engine.report(at(Severity::Warning, "silent", 1, 1, "no"));
+  engine.report(at(Severity::Warning, "stays", 2, 1, "yes"));
+  engine.report(at(Severity::Warning, "other", 3, 1, "up"));
+  engine.report(at(Severity::Note, "note", 4, 1, "as it is"));
+  engine.report(at(Severity::Error, "error", 5, 1, "cannot be silenced"));
+  EXPECT_EQ(engine.errors(), 2u);
+  EXPECT_EQ(engine.warnings(), 1u);
+  EXPECT_EQ(engine.silenced(), 1u);
+  EXPECT_NE(renderText(engine).find("error: up [other,-Werror]"),
+            std::string::npos);
+  EXPECT_EQ(engine.outcome(), Outcome::Invalid);
+}
+
+TEST(Policy, CommentsSilenceTheirLineOrTheNext) {
+  DiagnosticEngine engine;
+  DiagnosticPolicy policy;
+  policy.silenceErrors = true;
+  engine.setPolicy(policy);
+  engine.addSource("a.yaml", "# accel-opt: ignore=first\n"
+                             "\n"
+                             "# another comment\n"
+                             "a: 1\n"
+                             "b: 2 # why. accel-opt: ignore=no\n"
+                             "c: 3  # accel-opt: ignore=x, y\n"
+                             "d: 'accel-opt: ignore=x'\n"
+                             "e: 5#accel-opt: ignore=x\n");
+  auto silent = [&](const char *code, int line) {
+    size_t before = engine.silenced();
+    engine.report(at(Severity::Error, code, line, 1, "m"));
+    return engine.silenced() > before;
+  };
+  EXPECT_TRUE(silent("first", 1));
+  EXPECT_TRUE(silent("first", 0)); // the file as a whole
+  EXPECT_TRUE(silent("first", 4));
+  EXPECT_FALSE(silent("first", 5));
+  EXPECT_FALSE(silent("other", 4));
+  EXPECT_FALSE(silent("no", 5)); // the comment says something else
+  EXPECT_TRUE(silent("x", 6));
+  EXPECT_TRUE(silent("y", 6));
+  EXPECT_FALSE(silent("x", 7)); // text, no comment
+  EXPECT_FALSE(silent("x", 8));
+  // What makes the file unreadable is never silent.
+  engine.addSource("a.yaml", "x # accel-opt: ignore=yaml-syntax\n");
+  EXPECT_FALSE(silent("yaml-syntax", 1));
+}
+
+TEST(Policy, OnlyLintSilencesErrors) {
+  DiagnosticEngine engine;
+  engine.addSource("a.yaml", "a: 1 # accel-opt: ignore=x\n");
+  engine.report(at(Severity::Error, "x", 1, 1, "m"));
+  engine.report(at(Severity::Warning, "x", 1, 1, "m"));
+  EXPECT_EQ(engine.errors(), 1u);
+  EXPECT_EQ(engine.warnings(), 0u);
 }
 
 TEST(Diagnostics, SourceLinesOfOddFiles) {
