@@ -50,7 +50,7 @@ void AccelerateReader::unknownTopLevel(const yaml::Entry &entry) {
     message += version < old->since ? "exists only since accelerate "
                                     : "was removed in accelerate ";
     AccelerateVersion v = version < old->since ? old->since : old->until;
-    message += std::to_string(v.major) + "." + std::to_string(v.minor);
+    message += toString(v);
     hint = "remove it: `accelerate launch` refuses the file";
   } else if (const KeyInfo *nested = findInSections(key.text, version)) {
     hint = "it belongs below '" + std::string(nested->section) +

@@ -30,21 +30,20 @@ void AccelerateReader::checkSectionKeys(const Section &section) {
                           " has no effect",
                 hint;
     std::string full = std::string(required) + name;
-    if (info) {
+    if (info && info->rules.instead && info->in(version)) {
+      // `accelerate config` itself writes these.
+      std::string_view right = info->rules.instead;
+      right.remove_prefix(impliedPrefix(section.name).size());
+      hint = "it is called " + std::string(right);
+    } else if (info) {
       bool future = version < info->since;
       AccelerateVersion v = future ? info->since : info->until;
       message = "'" + written + "' has no effect " +
                 (future ? "before accelerate " : "since accelerate ") +
-                std::to_string(v.major) + "." + std::to_string(v.minor);
-      hint = "remove it";
-    } else if (name == "fp8_amax_history_length" ||
-               name == "fp8_amax_compute_algorithm" ||
-               name == "fp8_optimization_level") {
-      // `accelerate config` itself writes these.
-      hint = name == "fp8_amax_history_length" ? "it is called amax_history_len"
-             : name == "fp8_optimization_level"
-                 ? "it is called opt_level"
-                 : "it is called amax_compute_algo";
+                toString(v);
+      hint = info->rules.instead
+                 ? "it is called " + std::string(info->rules.instead) + " now"
+                 : "remove it";
     } else if (!required.empty() &&
                std::find(known.begin(), known.end(), full) != known.end()) {
       hint = "write the whole name: " + full;

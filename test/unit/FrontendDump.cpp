@@ -6,11 +6,13 @@
 //
 // For comparisons with Accelerate and PyYAML in test/parity:
 //   frontend-dump FILES...          one JSON object per accelerate file
+//   frontend-dump --keys VERSION    one JSON object per key of that accelerate
 //   frontend-dump --yaml FILES...   one JSON string per file (Python's str() of
 //                                   the document), or null if it is refused
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Accelerate/KeyTable.h"
 #include "frontends/Job/JobConfig.h"
 
 #include <cstdio>
@@ -53,7 +55,34 @@ static Json describe(const AccelerateConfig &c) {
   return out;
 }
 
+static int printKeys(const char *text) {
+  std::optional<AccelerateVersion> version = parseAccelerateVersion(text);
+  if (!version)
+    return 1;
+  for (const KeyInfo &key : allKeys()) {
+    if (!key.in(*version))
+      continue;
+    Json line;
+    line["section"] = key.section;
+    line["name"] = key.name;
+    line["type"] = toString(key.type);
+    line["choices"] =
+        key.choices ? Json(valuesOf(*key.choices, *version)) : Json(nullptr);
+    const DefaultValue *byDefault = key.defaultIn(*version);
+    line["default"] = byDefault ? Json(byDefault->value) : Json(nullptr);
+    line["owner"] =
+        byDefault ? Json(toString(byDefault->owner)) : Json(nullptr);
+    line["read"] = key.readIn(*version);
+    line["misnomer"] = key.rules.instead != nullptr;
+    line["nullable"] = key.rules.nullable;
+    std::puts(line.dump().c_str());
+  }
+  return 0;
+}
+
 int main(int argc, char **argv) {
+  if (argc == 3 && !std::strcmp(argv[1], "--keys"))
+    return printKeys(argv[2]);
   bool yamlOnly = argc > 1 && !std::strcmp(argv[1], "--yaml");
   for (int i = yamlOnly ? 2 : 1; i < argc; ++i) {
     DiagnosticEngine engine;

@@ -5,6 +5,7 @@ if(TARGET AccelJob)
     LINK AccelDiagnostics)
   accel_unit_test(yaml-test ${_here}/YamlTest.cpp LINK AccelYaml)
   accel_unit_test(accelerate-test ${_here}/AccelerateTest.cpp
+    ${_here}/KeyTableTest.cpp
     LINK AccelAccelerate)
   accel_unit_test(job-test ${_here}/JobTest.cpp LINK AccelJob)
   # Read by test/parity/frontend_cases.py.
