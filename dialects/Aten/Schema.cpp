@@ -175,3 +175,15 @@ FailureOr<Call> aten::buildCall(Operation *op) {
   }
   return call;
 }
+
+std::string aten::modulePath(Location loc) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return name.getName().str();
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      if (std::string path = modulePath(part); !path.empty())
+        return path;
+  if (auto call = dyn_cast<CallSiteLoc>(loc))
+    return modulePath(call.getCallee());
+  return {};
+}

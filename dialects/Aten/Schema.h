@@ -42,6 +42,10 @@ struct Call {
 /// must be replaced first (`type_as`, `rms_norm`).
 llvm::FailureOr<Call> buildCall(mlir::Operation *op);
 
+/// The module path of a location ("model.layers.*.mlp"); empty where it has
+/// none.
+std::string modulePath(mlir::Location loc);
+
 } // namespace accel::aten
 
 #endif // ACCEL_DIALECTS_ATEN_SCHEMA_H

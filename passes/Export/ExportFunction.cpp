@@ -14,19 +14,6 @@
 using namespace mlir;
 using namespace accel;
 
-/// The module path of a location; empty where it has none.
-static std::string whereOf(Location loc) {
-  if (auto name = dyn_cast<NameLoc>(loc))
-    return name.getName().str();
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location part : fused.getLocations())
-      if (std::string where = whereOf(part); !where.empty())
-        return where;
-  if (auto call = dyn_cast<CallSiteLoc>(loc))
-    return whereOf(call.getCallee());
-  return {};
-}
-
 namespace {
 
 class FunctionExporter {
@@ -154,7 +141,8 @@ private:
       return failure();
     for (auto [value, destination] : destinations)
       if (value.getDefiningOp() == op)
-        copyInto(destination, slots.lookup(value), whereOf(op->getLoc()));
+        copyInto(destination, slots.lookup(value),
+                 aten::modulePath(op->getLoc()));
     return success();
   }
 
@@ -166,8 +154,8 @@ private:
     auto args = convertArgs(*call, [&](Value v) { return slots.lookup(v); });
     if (!args)
       return op->emitOpError("has an argument that a plan cannot hold");
-    plan::Instruction &instruction =
-        addInstruction(call->name, std::move(*args), whereOf(op->getLoc()));
+    plan::Instruction &instruction = addInstruction(
+        call->name, std::move(*args), aten::modulePath(op->getLoc()));
     if (aten.getCategory() == aten::Category::Opaque)
       instruction.kind = plan::Instruction::Kind::Opaque;
     addCost(instruction, aten);
@@ -213,7 +201,7 @@ private:
     auto tensor = [&](Value v) { return tensorArg(slots.lookup(v)); };
     plan::Arg out = tensorArg(destination.slot);
     plan::Instruction *instruction = nullptr;
-    std::string where = whereOf(mm.getLoc());
+    std::string where = aten::modulePath(mm.getLoc());
     if (from != destination.mode.dtype) {
       // Only CUDA multiplies bf16 and fp16 into fp32.
       if (device != aten::Device::Cuda || destination.mode.accumulate ||
@@ -252,7 +240,7 @@ private:
         !layout.viewStrides(op.getGradOutput(), {rows, width}) ||
         !layout.viewStrides(op.getIndices(), {rows}))
       return false;
-    std::string where = whereOf(op.getLoc());
+    std::string where = aten::modulePath(op.getLoc());
     int source = flatten(op.getGradOutput(), {rows, width}, where);
     int index = flatten(op.getIndices(), {rows}, where);
     if (!destination.mode.accumulate)

@@ -8,7 +8,7 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Layout.h"
 #include "dialects/Sharding/Sharding.h"
-#include "passes/Checkpoint/DecideSaved.h"
+#include "passes/Checkpoint/ExtractJoint.h"
 #include "passes/Differentiate/Joint.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -26,20 +26,39 @@ public:
 
   LogicalResult run() {
     name = joint.getName().drop_back(jointSuffix.size()).str();
-    forward = forwardOps(joint);
-    Operation *terminator = joint.getBody().front().getTerminator();
-    for (auto [i, value] : llvm::enumerate(terminator->getOperands())) {
-      auto binding =
-          joint.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
-      if (!binding)
-        return joint.emitOpError() << "result " << i << " has no aten.binding";
-      bool isOutput = binding.getKind() == aten::BindingKind::Output;
-      (isOutput ? outputs : gradients).push_back(value);
-      if (!isOutput)
-        gradientAttrs.push_back(joint.getResultAttrDict(i));
-    }
-    if (failed(planBackward()))
+    // What operators allocate inside does not matter here.
+    auto extracted = extractJoint(joint, aten::Device::Cpu);
+    if (failed(extracted))
       return failure();
+    const JointGraph &graph = extracted->graph;
+    auto valuesOf = [&](ArrayRef<int> slots) {
+      return llvm::map_to_vector(
+          slots, [&](int slot) { return extracted->values[slot]; });
+    };
+    outputs = valuesOf(graph.function.outputs);
+    for (const JointGradient &gradient : graph.gradients)
+      gradients.push_back(extracted->values[gradient.slot]);
+    for (unsigned i = 0; i < joint.getNumResults(); ++i)
+      if (joint.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr)
+              .getKind() != aten::BindingKind::Output)
+        gradientAttrs.push_back(joint.getResultAttrDict(i));
+    SavedSet saved;
+    for (Operation *op : extracted->ops) {
+      auto save = op->getAttrOfType<aten::SaveAttr>(aten::saveAttr);
+      saved.push_back(save && save.getKind() == aten::SaveKind::Keep);
+    }
+    JointSplit split = splitGraph(graph, saved);
+    for (int i : split.forward)
+      forward.push_back(extracted->ops[i]);
+    for (int i : split.backward) {
+      Operation *op = extracted->ops[i];
+      if (graph.marks[i].forward && !op->hasAttr(aten::saveAttr))
+        return op->emitOpError(
+            "has no aten.save; checkpoint decides before partition applies");
+      backward.push_back(op);
+    }
+    crossing.insert_range(valuesOf(split.crossing));
+    arguments.insert_range(valuesOf(split.arguments));
     buildForward();
     buildBackward();
     joint.erase();
@@ -49,62 +68,6 @@ public:
 private:
   aten::BindingAttr binding(aten::BindingKind kind, int64_t index) {
     return aten::BindingAttr::get(builder.getContext(), kind, index);
-  }
-
-  /// Which values cross from the forward, and in which order operations run.
-  LogicalResult planBackward() {
-    DenseSet<Operation *> needed;
-    SmallVector<Operation *> worklist;
-    auto want = [&](Value value) {
-      Operation *op = value.getDefiningOp();
-      if (op && !forward.contains(op) && needed.insert(op).second)
-        worklist.push_back(op);
-    };
-    for (Value gradient : gradients)
-      want(gradient);
-    while (!worklist.empty())
-      for (Value operand : worklist.pop_back_val()->getOperands())
-        want(operand);
-    for (Operation &op : joint.getBody().front().without_terminator()) {
-      if (!needed.contains(&op))
-        continue;
-      for (Value operand : op.getOperands())
-        if (failed(require(operand)))
-          return failure();
-      order.push_back(&op);
-    }
-    for (Value gradient : gradients)
-      if (failed(require(gradient)))
-        return failure();
-    return success();
-  }
-
-  /// Makes a forward value known to the backward: as an argument, or by
-  /// repeating its operation here.
-  LogicalResult require(Value value) {
-    Operation *op = value.getDefiningOp();
-    if (!op) {
-      arguments.insert(value);
-      return success();
-    }
-    if (!forward.contains(op) || repeated.contains(op))
-      return success();
-    auto save = op->getAttrOfType<aten::SaveAttr>(aten::saveAttr);
-    if (!save)
-      return op->emitOpError(
-          "has no aten.save; checkpoint decides before partition applies");
-    bool isView =
-        cast<aten::AtenOpInterface>(op).getCategory() == aten::Category::View;
-    if (save.getKind() == aten::SaveKind::Keep && !isView) {
-      crossing.insert(value);
-      return success();
-    }
-    for (Value operand : op->getOperands())
-      if (failed(require(operand)))
-        return failure();
-    repeated.insert(op);
-    order.push_back(op);
-    return success();
   }
 
   func::FuncOp createFunction(StringRef suffix, ArrayRef<Type> inputs,
@@ -148,7 +111,7 @@ private:
       function.setArgAttrs(i, joint.getArgAttrDict(original));
     }
     builder.setInsertionPointToStart(&function.getBody().front());
-    copyOps(forwardOrder(), mapping);
+    copyOps(forward, mapping);
     SmallVector<Value> values;
     for (auto [i, value] : llvm::enumerate(outputs)) {
       values.push_back(mapping.lookup(value));
@@ -161,14 +124,6 @@ private:
                              binding(aten::BindingKind::Saved, i));
     }
     func::ReturnOp::create(builder, joint.getLoc(), values);
-  }
-
-  SmallVector<Operation *> forwardOrder() {
-    SmallVector<Operation *> ops;
-    for (Operation &op : joint.getBody().front())
-      if (forward.contains(&op))
-        ops.push_back(&op);
-    return ops;
   }
 
   /// Arguments of the backward with their attributes, in order of kind.
@@ -218,23 +173,21 @@ private:
       function.setArgAttrs(i, arg.second);
     }
     builder.setInsertionPointToStart(&function.getBody().front());
-    copyOps(order, mapping);
+    copyOps(backward, mapping);
     SmallVector<Value> values = llvm::map_to_vector(
         gradients, [&](Value v) { return mapping.lookup(v); });
     func::ReturnOp::create(builder, joint.getLoc(), values);
     for (auto [i, attrs] : llvm::enumerate(gradientAttrs))
       function.setResultAttrs(i, attrs);
-    reorderForMemory(function);
   }
 
   func::FuncOp joint;
   OpBuilder builder;
   aten::LayoutAnalysis layout;
   std::string name;
-  DenseSet<Operation *> forward, repeated;
   SmallVector<Value> outputs, gradients, saved;
   SmallVector<DictionaryAttr> gradientAttrs;
-  SmallVector<Operation *> order;  // of the backward
+  SmallVector<Operation *> forward, backward;
   llvm::SetVector<Value> crossing; // kept values that it reads
   DenseSet<Value> arguments;       // of the joint, that it reads
 };

@@ -15,19 +15,10 @@ namespace accel {
 ///   `@F.backward(inputs, outputs, saved values, parameters, tangents)
 ///      -> (input gradients, parameter gradients)`,
 /// each argument and result with its `aten.binding`. The backward takes only
-/// what it reads. Values that are marked `recompute` are computed again right
-/// before their first use; views always are. An operation without a mark is an
-/// error.
+/// what it reads. Values that are marked `recompute` are computed again, and
+/// views always are; operations stand in the order that `splitGraph` finds
+/// (JointGraph.h). An operation without a mark is an error.
 mlir::LogicalResult splitJoint(mlir::func::FuncOp joint);
-
-/// Orders a backward function's operations so that less is live at its peak:
-/// keeps the better of the given order and a greedy one. The result's values
-/// do not change.
-void reorderForMemory(mlir::func::FuncOp function);
-
-/// Bytes of own storages live at the peak of `function` in block order, over
-/// its arguments (which live on); results live to the end.
-int64_t peakBytes(mlir::func::FuncOp function);
 
 } // namespace accel
 

@@ -6,7 +6,6 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Layout.h"
 #include "dialects/Aten/Schema.h"
-#include "passes/Partition/SplitJoint.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -180,22 +179,6 @@ TEST_F(AtenTest, CallsFollowTheSchema) {
   ASSERT_EQ(backward->args.size(), 15u);
   EXPECT_EQ(backward->args[6].kind, aten::CallArg::Kind::None);
   EXPECT_EQ(cast<IntegerAttr>(backward->args[8].constant).getInt(), 8);
-}
-
-TEST_F(AtenTest, ReorderLowersThePeak) {
-  // Both exponentials first, then their sums: two tables live. One after the
-  // other: one table and a number.
-  auto function = parse(R"(
-    func.func @f(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
-      %0 = aten.exp %x : tensor<64x64xf32>
-      %1 = aten.exp %y : tensor<64x64xf32>
-      %2 = aten.sum.dim_IntList %0, [0], false : (tensor<64x64xf32>) -> tensor<64xf32>
-      %3 = aten.sum.dim_IntList %1, [0], false : (tensor<64x64xf32>) -> tensor<64xf32>
-      return %2, %3 : tensor<64xf32>, tensor<64xf32>
-    })");
-  EXPECT_EQ(peakBytes(function), 2 * 16384 + 256);
-  reorderForMemory(function);
-  EXPECT_EQ(peakBytes(function), 16384 + 2 * 256);
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-if(TARGET AccelPartition)
+if(TARGET AccelAten)
   accel_unit_test(aten-test ${CMAKE_CURRENT_LIST_DIR}/AtenLayoutTest.cpp MLIR
-    LINK AccelAten AccelPartition MLIRParser)
+    LINK AccelAten MLIRFuncDialect MLIRParser)
 endif()

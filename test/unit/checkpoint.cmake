@@ -1,0 +1,14 @@
+# Joint graphs, and the solvers of activation checkpointing.
+set(_here ${CMAKE_CURRENT_LIST_DIR})
+if(TARGET AccelJointGraph)
+  accel_unit_test(joint-graph-test ${_here}/JointGraphTest.cpp
+    LINK AccelJointGraph)
+endif()
+if(TARGET AccelPipeline)
+  # Read by test/Passes/joint-graph.test.
+  add_executable(joint-check ${_here}/JointCheck.cpp)
+  target_link_libraries(joint-check PRIVATE AccelPipeline MLIRParser)
+  target_compile_options(joint-check PRIVATE -fno-exceptions)
+  accel_link_options(joint-check)
+  add_dependencies(unit-tests joint-check)
+endif()
