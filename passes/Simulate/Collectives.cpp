@@ -3,10 +3,10 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/Cost/CollectiveCost.h"
 #include "passes/Simulate/Time.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace accel {
 
@@ -35,22 +35,12 @@ double collectiveSeconds(const Plan &plan, const Target &target,
   const double room = static_cast<double>(
       ranksPerNode > 0 ? ranksPerNode : target.ranksPerNode);
   const double inNode = ranksInNode(plan, axes, room);
-  const double nodes = std::ceil(ranks / inNode);
-  // The data goes round once; an all-reduce is a reduce-scatter and a gather.
-  const double rounds = kind == StepKind::AllReduce ? 2 : 1;
-  const Link &inside = target.insideNode, &between = target.betweenNodes;
-  double seconds = inside.latencySeconds;
-  double bandwidth = inside.bytesPerSecond;
-  if (nodes > 1) {
-    // Rings enter and leave each node over the links of all its ranks.
-    seconds = std::max(seconds, between.latencySeconds);
-    const double crossing = between.bytesPerSecond * inNode;
-    bandwidth = inNode > 1 ? std::min(bandwidth, crossing) : crossing;
-  }
-  const double crossings = nodes > 1 ? nodes - 1 : 0;
-  const double hops = (ranks - 1 - crossings) * inside.hopSeconds +
-                      crossings * between.hopSeconds;
-  return seconds + rounds * ((ranks - 1) / ranks * bytes / bandwidth + hops);
+  Collective collective = Collective::AllGather;
+  if (kind == StepKind::ReduceScatter)
+    collective = Collective::ReduceScatter;
+  else if (kind == StepKind::AllReduce)
+    collective = Collective::AllReduce;
+  return collectiveSeconds(target, collective, {ranks, inNode}, bytes);
 }
 
 } // namespace accel

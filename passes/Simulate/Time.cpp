@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Simulate/Time.h"
 
+#include "passes/Cost/OpCost.h"
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -14,73 +16,18 @@ namespace accel {
 
 using namespace plan;
 
-namespace {
-
-bool isFloating(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16 ||
-         dtype == DType::F64;
-}
-
-/// Operators compute in the dtype of their first floating-point tensor.
-DType computeType(const Function &function, const Instruction &instruction) {
-  for (const Arg &arg : instruction.args)
-    if (arg.kind == Arg::Kind::Tensor &&
-        isFloating(function.slots[arg.slot].dtype))
-      return function.slots[arg.slot].dtype;
-  for (int slot : instruction.results)
-    if (slot >= 0 && isFloating(function.slots[slot].dtype))
-      return function.slots[slot].dtype;
-  return DType::F32;
-}
-
-/// aten::mm, addmm, bmm, baddbmm and their out= forms.
-bool isProduct(std::string_view op) {
-  op = op.substr(0, op.find('.'));
-  return op.ends_with("mm") || op.ends_with("matmul") || op.ends_with("linear");
-}
-
-/// FLOP/s of an operator's kind. What is neither product nor attention runs on
-/// plain units, in f32 whatever its dtype.
-double flopRate(const Function &function, const Instruction &instruction,
-                const Target &target) {
-  if (instruction.op.find("attention") != std::string::npos)
-    return target.attentionFlops(computeType(function, instruction));
-  if (isProduct(instruction.op))
-    return target.flops(computeType(function, instruction));
-  return target.peakFlops(DType::F32);
-}
-
-} // namespace
-
-double instructionSeconds(const Function &function,
-                          const Instruction &instruction,
-                          const Target &target) {
-  if (instruction.flops == 0 && instruction.movedBytes == 0)
-    return 0; // a view
-  const double compute =
-      instruction.flops == 0
-          ? 0
-          : instruction.flops / flopRate(function, instruction, target);
-  return target.launchSeconds +
-         std::max(compute,
-                  instruction.movedBytes / target.memoryBytesPerSecond);
-}
-
 TimeModel::TimeModel(const Plan &plan, const Target &target,
                      int64_t ranksPerNode)
     : plan(plan), target(target), ranksPerNode(ranksPerNode) {
-  for (const Function &function : plan.functions) {
-    double &seconds = functions.emplace_back(0);
-    for (const Instruction &instruction : function.instructions)
-      seconds += instructionSeconds(function, instruction, target);
-  }
+  for (const Function &function : plan.functions)
+    functions.push_back(eagerCost(function, target).seconds);
   for (const Unit &unit : plan.units)
     units.push_back(unitTimes(unit));
   gradNorm = gradNormSeconds();
 }
 
 double TimeModel::memorySeconds(double bytes) const {
-  return target.launchSeconds + bytes / target.memoryBytesPerSecond;
+  return accel::memorySeconds(target, bytes);
 }
 
 double TimeModel::wireSeconds(StepKind kind,

@@ -7,7 +7,7 @@
 // Discrete-event simulation of a plan's programs over the compute, gather and
 // reduce streams and one wire, on a target, as accel-run executes them: a
 // collective starts after what was computed before it, and waits for the wire.
-// Operators follow a roofline, collectives rings.
+// Operators and collectives cost what passes/Cost says.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_SIMULATE_TIME_H
@@ -33,12 +33,6 @@ struct ProgramTime {
   double exposedSeconds = 0;         // the rest: communication is waited for
   std::vector<TimelineEvent> events; // by step, on request
 };
-
-/// Seconds of one operator: the launch, and the longer of its FLOPs at the
-/// rate of its kind and dtype and its bytes at the memory's. Views take none.
-double instructionSeconds(const plan::Function &function,
-                          const plan::Instruction &instruction,
-                          const Target &target);
 
 /// Seconds of one collective of `bytes` (the whole buffer, of all ranks) over
 /// mesh axes, alone on the wire. `kind` is AllGather, ReduceScatter or

@@ -50,8 +50,13 @@ private:
             const yaml::Node &group);
 
   void memory();
-  void compute(const yaml::Node &parent, const char *key, plan::DType dtype);
+  void compute(const yaml::Node &node, const std::string &path,
+               ComputeRate &rate);
   void link(const yaml::Node &parent, const char *key, Link &link);
+  void host(const yaml::Node &parent);
+  /// Keys of `node` that are figures themselves; the source is the node's.
+  double inner(const yaml::Node &node, const std::string &path, const char *key,
+               double least, double most, double absent = 0);
 
   const yaml::Document &document;
   DiagnosticEngine &engine;
@@ -197,7 +202,7 @@ void Reader::memory() {
       section("memory",
               {"context_bytes", "bandwidth", "bandwidth_efficiency",
                "allocator_overhead", "allocator_granularity"},
-              {"bytes"});
+              {"bytes", "reduction_efficiency", "half_bytes"});
   if (!node)
     return;
   auto real = [&](const char *key, double least, double most) {
@@ -213,8 +218,14 @@ void Reader::memory() {
   if (node->find("bytes"))
     target.memoryBytes = whole("bytes", 1);
   target.contextBytes = whole("context_bytes", 0);
+  const double bandwidth = real("bandwidth", 1, 1e18);
   target.memoryBytesPerSecond =
-      real("bandwidth", 1, 1e18) * real("bandwidth_efficiency", 1e-4, 1);
+      bandwidth * real("bandwidth_efficiency", 1e-4, 1);
+  if (node->find("reduction_efficiency"))
+    target.reductionBytesPerSecond =
+        bandwidth * real("reduction_efficiency", 1e-4, 1);
+  if (node->find("half_bytes"))
+    target.memoryHalfBytes = real("half_bytes", 0, 1e12);
   target.allocatorOverhead = real("allocator_overhead", 0, 10);
   target.allocatorGranularity = whole("allocator_granularity", 1);
   if (target.memoryBytes && target.contextBytes >= *target.memoryBytes)
@@ -222,38 +233,67 @@ void Reader::memory() {
           "'memory.context_bytes' leaves nothing of 'memory.bytes'");
 }
 
-void Reader::compute(const yaml::Node &parent, const char *key,
-                     plan::DType dtype) {
-  const std::string path = std::string("compute.") + key;
-  const yaml::Node *node = parent.find(key);
-  if (!mapping(node, path,
+double Reader::inner(const yaml::Node &node, const std::string &path,
+                     const char *key, double least, double most,
+                     double absent) {
+  const yaml::Node *value = node.find(key);
+  if (!value)
+    return absent;
+  note(join(path, key), *value, node);
+  return number(*value, join(path, key), least, most);
+}
+
+void Reader::compute(const yaml::Node &node, const std::string &path,
+                     ComputeRate &rate) {
+  if (!mapping(&node, path,
                {"flops", "matmul_efficiency", "attention_efficiency"},
-               {"source"}))
+               {"attention_backward_efficiency", "matmul_half_depth",
+                "attention_half_length", "attention_half_head", "source"}))
     return;
-  auto read = [&](const char *name, double least, double most) {
-    const yaml::Node &value = *node->find(name);
-    note(join(path, name), value, *node);
-    return number(value, join(path, name), least, most);
-  };
-  ComputeRate &rate = target.compute[dtype];
-  rate.peakFlops = read("flops", 1, 1e21);
-  rate.matmulEfficiency = read("matmul_efficiency", 1e-4, 1);
-  rate.attentionEfficiency = read("attention_efficiency", 1e-4, 1);
+  rate.peakFlops = inner(node, path, "flops", 1, 1e21);
+  rate.matmulEfficiency = inner(node, path, "matmul_efficiency", 1e-4, 1);
+  rate.halfDepth = inner(node, path, "matmul_half_depth", 0, 1e6);
+  rate.attentionEfficiency = inner(node, path, "attention_efficiency", 1e-4, 1);
+  rate.attentionBackwardEfficiency =
+      inner(node, path, "attention_backward_efficiency", 1e-4, 1);
+  rate.attentionHalfLength = inner(node, path, "attention_half_length", 0, 1e6);
+  rate.attentionHalfHead = inner(node, path, "attention_half_head", 0, 1e6);
 }
 
 void Reader::link(const yaml::Node &parent, const char *key, Link &link) {
   const std::string path = std::string("links.") + key;
   const yaml::Node *node = parent.find(key);
-  if (!mapping(node, path, {"bandwidth", "latency", "hop"}, {"source"}))
+  if (!mapping(node, path, {"bandwidth", "latency", "hop"},
+               {"tree_hop", "short_messages", "source"}))
     return;
-  auto read = [&](const char *name, double least, double most) {
-    const yaml::Node &value = *node->find(name);
-    note(join(path, name), value, *node);
-    return number(value, join(path, name), least, most);
-  };
-  link.bytesPerSecond = read("bandwidth", 1, 1e18);
-  link.latencySeconds = read("latency", 0, 10);
-  link.hopSeconds = read("hop", 0, 10);
+  link.bytesPerSecond = inner(*node, path, "bandwidth", 1, 1e18);
+  link.latencySeconds = inner(*node, path, "latency", 0, 10);
+  link.hopSeconds = inner(*node, path, "hop", 0, 10);
+  link.treeHopSeconds = inner(*node, path, "tree_hop", 0, 10);
+  const yaml::Node *brief = node->find("short_messages");
+  const std::string below = join(path, "short_messages");
+  if (!brief ||
+      !mapping(brief, below, {"bandwidth", "latency", "hop"}, {"source"}))
+    return;
+  link.shortMessages.bytesPerSecond =
+      inner(*brief, below, "bandwidth", 1, 1e18);
+  link.shortMessages.latencySeconds = inner(*brief, below, "latency", 0, 10);
+  link.shortMessages.hopSeconds = inner(*brief, below, "hop", 0, 10);
+}
+
+void Reader::host(const yaml::Node &parent) {
+  const yaml::Node *node = parent.find("host");
+  if (!node || !mapping(node, "host", {"bandwidth", "latency"},
+                        {"update_bandwidth", "memory_bytes", "source"}))
+    return;
+  target.host.bytesPerSecond = inner(*node, "host", "bandwidth", 1, 1e18);
+  target.host.latencySeconds = inner(*node, "host", "latency", 0, 10);
+  target.host.updateBytesPerSecond =
+      inner(*node, "host", "update_bandwidth", 1, 1e18);
+  if (const yaml::Node *bytes = node->find("memory_bytes")) {
+    note("host.memory_bytes", *bytes, *node);
+    target.host.memoryBytes = integer(*bytes, "host.memory_bytes", 1);
+  }
 }
 
 std::optional<Target> Reader::read() {
@@ -262,7 +302,7 @@ std::optional<Target> Reader::read() {
                {"name", "description", "kind", "ranks_per_node", "memory",
                 "compute", "launch_seconds", "links", "overlap",
                 "reduce_scatter"},
-               {}))
+               {"dispatch_seconds", "host"}))
     return std::nullopt;
   target.name = text(root->find("name"), "name");
   target.description = text(root->find("description"), "description");
@@ -273,18 +313,36 @@ std::optional<Target> Reader::read() {
           figure(*root, "ranks_per_node", "ranks_per_node"))
     target.ranksPerNode = integer(*value, "ranks_per_node.value", 1);
   memory();
-  if (const yaml::Node *node = section("compute", {"f32", "bf16", "f16"})) {
-    compute(*node, "f32", plan::DType::F32);
-    compute(*node, "bf16", plan::DType::BF16);
-    compute(*node, "f16", plan::DType::F16);
+  if (const yaml::Node *node = section("compute", {"f32", "bf16", "f16"},
+                                       {"tf32", "fp8", "multiprocessors"})) {
+    if (node->find("multiprocessors"))
+      if (const yaml::Node *value =
+              figure(*node, "multiprocessors", "compute.multiprocessors"))
+        target.multiprocessors =
+            integer(*value, "compute.multiprocessors.value", 1);
+    for (plan::DType dtype :
+         {plan::DType::F32, plan::DType::BF16, plan::DType::F16}) {
+      const char *key = plan::toString(dtype);
+      compute(*node->find(key), std::string("compute.") + key,
+              target.compute[dtype]);
+    }
+    if (const yaml::Node *rate = node->find("tf32"))
+      compute(*rate, "compute.tf32", target.tf32.emplace());
+    if (const yaml::Node *rate = node->find("fp8"))
+      compute(*rate, "compute.fp8", target.fp8.emplace());
   }
   if (const yaml::Node *value =
           figure(*root, "launch_seconds", "launch_seconds"))
     target.launchSeconds = number(*value, "launch_seconds.value", 0, 1);
+  if (root->find("dispatch_seconds"))
+    if (const yaml::Node *value =
+            figure(*root, "dispatch_seconds", "dispatch_seconds"))
+      target.dispatchSeconds = number(*value, "dispatch_seconds.value", 0, 1);
   if (const yaml::Node *node = section("links", {"intra_node", "inter_node"})) {
     link(*node, "intra_node", target.insideNode);
     link(*node, "inter_node", target.betweenNodes);
   }
+  host(*root);
   if (const yaml::Node *value = figure(*root, "overlap", "overlap"))
     target.overlap = number(*value, "overlap.value", 0, 1);
   if (const yaml::Node *value =

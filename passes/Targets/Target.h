@@ -27,12 +27,27 @@ enum class TargetKind { Cpu, Cuda };
 /// "cpu", "cuda": as Plan::device.
 const char *toString(TargetKind kind);
 
-/// Rates of one dtype, per rank.
+/// Rates of one dtype, per rank. The efficiencies are of large operators;
+/// passes/Cost makes curves over shapes of them. Every "half" is a size at
+/// which half of the efficiency is attained, and 0 stands for a flat curve.
 struct ComputeRate {
   double peakFlops = 0;        // FLOP/s of the datasheet: what MFU divides by
   double matmulEfficiency = 1; // attained by large matrix products
-  double attentionEfficiency = 1; // attained by fused attention
+  double attentionEfficiency = 1;         // attained by fused attention
+  double attentionBackwardEfficiency = 0; // 0: as forward
+  double halfDepth = 0;           // of a product: elements of its inner size
+  double attentionHalfLength = 0; // tokens of a sequence
+  double attentionHalfHead = 0;   // elements of a head
   bool operator==(const ComputeRate &) const = default;
+};
+
+/// A second protocol of a link for short messages: it starts faster and is
+/// slower. None where the bandwidth is 0.
+struct ShortMessages {
+  double bytesPerSecond = 0;
+  double latencySeconds = 0;
+  double hopSeconds = 0;
+  bool operator==(const ShortMessages &) const = default;
 };
 
 /// A way between ranks.
@@ -40,7 +55,18 @@ struct Link {
   double bytesPerSecond = 0; // attained, per direction and rank
   double latencySeconds = 0; // of a collective, whatever its size and ranks
   double hopSeconds = 0;     // of each step of a ring
+  double treeHopSeconds = 0; // of each level of a tree; 0: no trees
+  ShortMessages shortMessages;
   bool operator==(const Link &) const = default;
+};
+
+/// The host beside a device: what is offloaded goes there.
+struct Host {
+  double bytesPerSecond = 0; // of one device, each way, pinned; 0: not stated
+  double latencySeconds = 0; // of one copy
+  double updateBytesPerSecond = 0; // of an optimizer step on the host, per rank
+  int64_t memoryBytes = 0;         // per rank; 0: not stated
+  bool operator==(const Host &) const = default;
 };
 
 /// One figure as the file states it, for people.
@@ -61,11 +87,24 @@ struct Target {
   /// Of these, what the framework's context, communicators and libraries take.
   int64_t contextBytes = 0;
   double memoryBytesPerSecond = 0; // attained, read and written together
-  double allocatorOverhead = 0;    // idle bytes per byte of the peak
+  /// The same of norms, softmax and other reductions; 0: as any operator.
+  double reductionBytesPerSecond = 0;
+  double memoryHalfBytes = 0;   // moved by an operator at half the bandwidth
+  double allocatorOverhead = 0; // idle bytes per byte of the peak
   int64_t allocatorGranularity = 1;
   std::map<plan::DType, ComputeRate> compute; // f32, bf16, f16
-  double launchSeconds = 0;                   // of one operator
+  /// f32 products in TF32 (torch.backends.cuda.matmul.allow_tf32), and
+  /// products of fp8 operands, where the device has them.
+  std::optional<ComputeRate> tf32, fp8;
+  /// Multiprocessors that the tiles of a product are dealt to; 0: products
+  /// have no waves.
+  int64_t multiprocessors = 0;
+  double launchSeconds = 0; // of one operator, on the device
+  /// Of one operator in an eager framework, on the CPU that launches it; the
+  /// device waits where it is faster. 0: not stated.
+  double dispatchSeconds = 0;
   Link insideNode, betweenNodes;
+  Host host;
   /// The part of a collective that computation can hide; the rest is taken
   /// from the cores or multiprocessors that compute.
   double overlap = 1;

@@ -22,7 +22,11 @@ std::string replaced(std::string text, const std::string &from,
 }
 
 TEST(Targets, ShippedOnesAreReadableAndHaveSources) {
-  EXPECT_EQ(targetNames(), (std::vector<std::string>{"cpu", "h100-sxm-80gb"}));
+  EXPECT_EQ(targetNames(),
+            (std::vector<std::string>{"a100-40gb", "a100-80gb", "a6000", "b200",
+                                      "cpu", "h100-pcie-80gb", "h100-sxm-80gb",
+                                      "h100-sxm-96gb", "h200", "l40s", "mi300x",
+                                      "rtx4090"}));
   for (const std::string &name : targetNames()) {
     DiagnosticEngine engine;
     std::optional<Target> target = loadTarget(name, engine);
@@ -46,16 +50,32 @@ TEST(Targets, FiguresAreTheFiles) {
   EXPECT_EQ(h100->kind, TargetKind::Cuda);
   EXPECT_EQ(h100->ranksPerNode, 8);
   EXPECT_EQ(h100->memoryBytes, 84932974182);
-  EXPECT_DOUBLE_EQ(h100->memoryBytesPerSecond, 3.35e12 * 0.88);
+  EXPECT_EQ(h100->multiprocessors, 132);
+  EXPECT_LT(h100->reductionBytesPerSecond, h100->memoryBytesPerSecond);
+  EXPECT_LT(h100->memoryBytesPerSecond, 3.35e12);
   EXPECT_DOUBLE_EQ(h100->peakFlops(plan::DType::BF16), 989.4e12);
-  EXPECT_DOUBLE_EQ(h100->flops(plan::DType::BF16), 989.4e12 * 0.68);
-  EXPECT_DOUBLE_EQ(h100->attentionFlops(plan::DType::F16), 989.4e12 * 0.35);
+  EXPECT_DOUBLE_EQ(h100->flops(plan::DType::BF16),
+                   989.4e12 * h100->rate(plan::DType::BF16).matmulEfficiency);
+  EXPECT_DOUBLE_EQ(h100->attentionFlops(plan::DType::F16),
+                   h100->attentionFlops(plan::DType::BF16));
   EXPECT_DOUBLE_EQ(h100->peakFlops(plan::DType::F32), 66.9e12);
+  ASSERT_TRUE(h100->tf32);
+  EXPECT_DOUBLE_EQ(h100->tf32->peakFlops, 494.7e12);
+  ASSERT_TRUE(h100->fp8);
+  EXPECT_GT(h100->fp8->peakFlops, h100->peakFlops(plan::DType::BF16));
+  EXPECT_GT(h100->host.bytesPerSecond, 0);
+  EXPECT_LT(h100->insideNode.shortMessages.bytesPerSecond,
+            h100->insideNode.bytesPerSecond);
   EXPECT_EQ(h100->reduceScatter, "direct");
   std::optional<Target> cpu = loadTarget("cpu", engine);
   ASSERT_TRUE(cpu);
   EXPECT_EQ(cpu->kind, TargetKind::Cpu);
   EXPECT_FALSE(cpu->memoryBytes) << "a file cannot know the machine's RAM";
+  EXPECT_DOUBLE_EQ(cpu->memoryBytesPerSecond, 33e9 * 0.75);
+  EXPECT_EQ(cpu->reductionBytesPerSecond, 0) << "not stated";
+  EXPECT_EQ(cpu->multiprocessors, 0);
+  EXPECT_FALSE(cpu->tf32 || cpu->fp8);
+  EXPECT_EQ(cpu->host.bytesPerSecond, 0);
   EXPECT_EQ(cpu->reduceScatter, "all_to_all");
   EXPECT_NEAR(cpu->flops(plan::DType::F32), 75e9, 1e9);
   EXPECT_DOUBLE_EQ(cpu->flops(plan::DType::F64), cpu->flops(plan::DType::F32))
@@ -76,7 +96,7 @@ TEST(Targets, UnknownNamesListTheShippedOnes) {
   EXPECT_FALSE(loadTarget("h100-sxm-80g", engine));
   ASSERT_EQ(engine.all().size(), 1u);
   EXPECT_EQ(engine.all()[0].code, "unknown-target");
-  EXPECT_NE(engine.all()[0].message.find("cpu, h100-sxm-80gb"),
+  EXPECT_NE(engine.all()[0].message.find("cpu, h100-pcie-80gb, h100-sxm-80gb"),
             std::string::npos);
   EXPECT_EQ(engine.all()[0].hint, "did you mean 'h100-sxm-80gb'?");
 }
@@ -101,6 +121,41 @@ TEST(Targets, AFileOfOnesOwn) {
   EXPECT_FALSE(loadTarget(folder + "/absent.yaml", engine));
   EXPECT_TRUE(engine.hasErrors());
   std::filesystem::remove_all(folder);
+}
+
+TEST(Targets, OptionalFiguresAreRead) {
+  std::string text = *shippedTarget("cpu");
+  text = replaced(text, "  bandwidth_efficiency:",
+                  "  reduction_efficiency:\n    value: 0.5\n"
+                  "  half_bytes:\n    value: 4096\n  bandwidth_efficiency:");
+  text = replaced(text, "compute:\n",
+                  "compute:\n  multiprocessors:\n    value: 8\n"
+                  "  tf32: {flops: 1e12, matmul_efficiency: 0.5, "
+                  "attention_efficiency: 0.25, matmul_half_depth: 32, "
+                  "attention_backward_efficiency: 0.125, "
+                  "attention_half_length: 100, attention_half_head: 8}\n"
+                  "  fp8: {flops: 4e12, matmul_efficiency: 1, "
+                  "attention_efficiency: 1}\n");
+  text = replaced(text, "overlap:\n",
+                  "dispatch_seconds: {value: 1e-5}\n"
+                  "host: {bandwidth: 5e9, latency: 1e-5, "
+                  "update_bandwidth: 7e9, memory_bytes: 1000}\noverlap:\n");
+  text = replaced(text, "    hop: 0.6e-3\n",
+                  "    hop: 0.6e-3\n    tree_hop: 3e-6\n    short_messages: "
+                  "{bandwidth: 6e8, latency: 2e-6, hop: 1e-6}\n");
+  DiagnosticEngine engine;
+  std::optional<Target> t = parseTarget("t.yaml", text, engine);
+  ASSERT_TRUE(t) << renderText(engine);
+  EXPECT_DOUBLE_EQ(t->reductionBytesPerSecond, 33e9 * 0.5);
+  EXPECT_EQ(t->memoryHalfBytes, 4096);
+  EXPECT_EQ(t->multiprocessors, 8);
+  EXPECT_EQ(*t->tf32, (ComputeRate{1e12, 0.5, 0.25, 0.125, 32, 100, 8}));
+  EXPECT_EQ(*t->fp8, (ComputeRate{4e12, 1, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(t->dispatchSeconds, 1e-5);
+  EXPECT_EQ(t->host, (Host{5e9, 1e-5, 7e9, 1000}));
+  EXPECT_EQ(t->insideNode.treeHopSeconds, 3e-6);
+  EXPECT_EQ(t->insideNode.shortMessages, (ShortMessages{6e8, 2e-6, 1e-6}));
+  EXPECT_EQ(t->betweenNodes.shortMessages, ShortMessages());
 }
 
 struct Edit {
@@ -137,6 +192,15 @@ const Edit edits[] = {
     {"PlainFigure",
      "context_bytes:\n    value: 60293120\n    source:", "context_bytes: 3 #",
      "invalid-value", "memory.context_bytes", "must be a mapping", 18},
+    {"ShortMessages", "    hop: 0.6e-3\n",
+     "    hop: 0.6e-3\n    short_messages: {bandwidth: 1e9}\n", "missing-key",
+     "links.intra_node.short_messages.latency", "needs the key 'latency'", 21},
+    {"HostKey", "overlap:\n",
+     "host: {bandwith: 1e9, latency: 0, bandwidth: 1}\noverlap:\n",
+     "unknown-key", "host.bandwith", "unknown key 'bandwith'", 8},
+    {"Multiprocessors", "compute:\n",
+     "compute:\n  multiprocessors: {value: 0}\n", "invalid-value",
+     "compute.multiprocessors.value", "must be an integer from 1", 28},
     {"ContextTakesAll", "  context_bytes:",
      "  bytes:\n    value: 1000\n  context_bytes:", "invalid-value",
      "memory.context_bytes", "leaves nothing", 5},

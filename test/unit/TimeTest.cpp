@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Simulate/Time.h"
+#include "passes/Cost/OpCost.h"
 #include "test/unit/PlanFixture.h"
 
 #include <chrono>
@@ -40,7 +41,7 @@ TEST(Time, RooflineOfAnOperator) {
   Target target = simpleTarget();
   target.launchSeconds = 1e-5;
   auto seconds = [&](int i) {
-    return instructionSeconds(function, function.instructions[i], target);
+    return opSeconds(function, function.instructions[i], target);
   };
   EXPECT_EQ(seconds(0), 0) << "a view is free";
   EXPECT_DOUBLE_EQ(seconds(1), 1e-5 + 1e6 / 0.5e9);

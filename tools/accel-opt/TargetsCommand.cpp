@@ -62,16 +62,31 @@ std::string padded(std::string text, size_t width) {
 
 Json toJson(const Target &target) {
   auto link = [](const Link &link) {
-    return Json{{"bytes_per_s", link.bytesPerSecond},
-                {"latency_s", link.latencySeconds},
-                {"hop_s", link.hopSeconds}};
+    Json json = {{"bytes_per_s", link.bytesPerSecond},
+                 {"latency_s", link.latencySeconds},
+                 {"hop_s", link.hopSeconds}};
+    if (link.treeHopSeconds > 0)
+      json["tree_hop_s"] = link.treeHopSeconds;
+    if (link.shortMessages.bytesPerSecond > 0)
+      json["short_messages"] = {
+          {"bytes_per_s", link.shortMessages.bytesPerSecond},
+          {"latency_s", link.shortMessages.latencySeconds},
+          {"hop_s", link.shortMessages.hopSeconds}};
+    return json;
   };
   Json compute = Json::object();
-  for (const auto &[dtype, rate] : target.compute)
-    compute[plan::toString(dtype)] = {
+  auto add = [&](const char *name, const ComputeRate &rate) {
+    compute[name] = {
         {"peak_flops", rate.peakFlops},
-        {"matmul_flops", target.flops(dtype)},
-        {"attention_flops", target.attentionFlops(dtype)}};
+        {"matmul_flops", rate.peakFlops * rate.matmulEfficiency},
+        {"attention_flops", rate.peakFlops * rate.attentionEfficiency}};
+  };
+  for (const auto &[dtype, rate] : target.compute)
+    add(plan::toString(dtype), rate);
+  if (target.tf32)
+    add("tf32", *target.tf32);
+  if (target.fp8)
+    add("fp8", *target.fp8);
   Json figures = Json::array();
   for (const TargetFigure &figure : target.figures)
     figures.push_back(
@@ -88,10 +103,17 @@ Json toJson(const Target &target) {
           {"context_bytes", target.contextBytes},
           {"memory_bytes_per_s", target.memoryBytesPerSecond},
           {"compute", compute},
+          {"multiprocessors", target.multiprocessors},
           {"launch_s", target.launchSeconds},
+          {"dispatch_s", target.dispatchSeconds},
           {"links",
            {{"intra_node", link(target.insideNode)},
-            {"inter_node", link(target.betweenNodes)}}},
+            {"inter_node", link(target.betweenNodes)},
+            {"host",
+             {{"bytes_per_s", target.host.bytesPerSecond},
+              {"latency_s", target.host.latencySeconds},
+              {"update_bytes_per_s", target.host.updateBytesPerSecond},
+              {"memory_bytes", target.host.memoryBytes}}}}},
           {"overlap", target.overlap},
           {"reduce_scatter", target.reduceScatter},
           {"figures", figures}};

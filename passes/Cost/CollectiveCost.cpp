@@ -1,0 +1,86 @@
+//===- CollectiveCost.cpp - Seconds of one collective ---------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Cost/CollectiveCost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace accel {
+
+namespace {
+
+/// What one protocol has inside and between nodes.
+struct Protocol {
+  double inside, between;           // bytes per second and rank
+  double insideStart, betweenStart; // seconds
+  double insideHop, betweenHop;     // seconds
+};
+
+double ring(const Protocol &p, const Group &group, double rounds,
+            double bytes) {
+  const double nodes = std::ceil(group.ranks / group.inNode);
+  double seconds = p.insideStart, bandwidth = p.inside;
+  if (nodes > 1) {
+    // Rings enter and leave each node over the links of all its ranks.
+    seconds = std::max(seconds, p.betweenStart);
+    const double crossing = p.between * group.inNode;
+    bandwidth = group.inNode > 1 ? std::min(bandwidth, crossing) : crossing;
+  }
+  const double crossings = nodes > 1 ? nodes - 1 : 0;
+  const double hops =
+      (group.ranks - 1 - crossings) * p.insideHop + crossings * p.betweenHop;
+  return seconds +
+         rounds * ((group.ranks - 1) / group.ranks * bytes / bandwidth + hops);
+}
+
+/// An all-reduce over a double binary tree between nodes and chains inside
+/// them: up and down, every byte twice over each link.
+double tree(const Target &target, const Group &group, double bytes) {
+  const double nodes = std::ceil(group.ranks / group.inNode);
+  const Link &inside = target.insideNode, &between = target.betweenNodes;
+  double seconds = inside.latencySeconds, bandwidth = inside.bytesPerSecond;
+  if (nodes > 1) {
+    seconds = std::max(seconds, between.latencySeconds);
+    bandwidth = std::min(bandwidth, between.bytesPerSecond * group.inNode);
+  }
+  return seconds +
+         2 * (bytes / bandwidth + (group.inNode - 1) * inside.treeHopSeconds +
+              std::log2(nodes) * between.treeHopSeconds);
+}
+
+} // namespace
+
+double collectiveSeconds(const Target &target, Collective kind,
+                         const Group &group, double bytes) {
+  if (group.ranks <= 1)
+    return 0;
+  // The data goes round once; an all-reduce is a reduce-scatter and a gather.
+  const double rounds = kind == Collective::AllReduce ? 2 : 1;
+  const Link &inside = target.insideNode, &between = target.betweenNodes;
+  double seconds = ring({inside.bytesPerSecond, between.bytesPerSecond,
+                         inside.latencySeconds, between.latencySeconds,
+                         inside.hopSeconds, between.hopSeconds},
+                        group, rounds, bytes);
+  const ShortMessages &in = inside.shortMessages, &out = between.shortMessages;
+  if (in.bytesPerSecond > 0 && out.bytesPerSecond > 0)
+    seconds = std::min(
+        seconds, ring({in.bytesPerSecond, out.bytesPerSecond, in.latencySeconds,
+                       out.latencySeconds, in.hopSeconds, out.hopSeconds},
+                      group, rounds, bytes));
+  if (kind == Collective::AllReduce && inside.treeHopSeconds > 0 &&
+      between.treeHopSeconds > 0)
+    seconds = std::min(seconds, tree(target, group, bytes));
+  return seconds;
+}
+
+double hostCopySeconds(const Target &target, double bytes) {
+  if (target.host.bytesPerSecond <= 0)
+    return std::numeric_limits<double>::infinity();
+  return target.host.latencySeconds + bytes / target.host.bytesPerSecond;
+}
+
+} // namespace accel

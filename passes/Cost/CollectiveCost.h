@@ -1,0 +1,39 @@
+//===- CollectiveCost.h - Seconds of one collective -------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Rings, trees and short-message protocols over the links of a target, as
+// NCCL's tuner adds them up (src/graph/tuning.cc): a start, a hop for each step
+// of the algorithm, and the bytes over the narrowest link. The fastest of what
+// the target has is taken.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_COST_COLLECTIVECOST_H
+#define ACCEL_PASSES_COST_COLLECTIVECOST_H
+
+#include "passes/Targets/Target.h"
+
+namespace accel {
+
+enum class Collective { AllGather, ReduceScatter, AllReduce, Broadcast };
+
+/// The ranks of one group: `inNode` of them on each node.
+struct Group {
+  double ranks = 1;
+  double inNode = 1;
+};
+
+/// Seconds of one collective of `bytes` (the whole buffer, of all ranks) alone
+/// on the wire; 0 for one rank.
+double collectiveSeconds(const Target &target, Collective kind,
+                         const Group &group, double bytes);
+
+/// Seconds of a copy between a device and its host, pinned; infinity where the
+/// target states no such link.
+double hostCopySeconds(const Target &target, double bytes);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_COST_COLLECTIVECOST_H

@@ -1,0 +1,213 @@
+//===- CostTest.cpp - Seconds of operators and collectives ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Cost/CollectiveCost.h"
+#include "passes/Cost/OpCost.h"
+#include "test/unit/PlanFixture.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace accel;
+using namespace accel::plan;
+
+namespace {
+
+Target loaded(const char *name) {
+  DiagnosticEngine engine;
+  std::optional<Target> target = loadTarget(name, engine);
+  EXPECT_TRUE(target) << renderText(engine);
+  return target.value_or(Target());
+}
+
+/// FLOP/s that a product attains, as a share of the datasheet.
+double share(const Target &target, int64_t m, int64_t n, int64_t k,
+             int64_t batch = 1, DType dtype = DType::BF16) {
+  const ProductShape shape{batch, m, n, k};
+  return shape.flops() / productSeconds(target, dtype, shape) /
+         target.peakFlops(dtype);
+}
+
+TEST(Cost, ProductsFillWaves) {
+  Target target;
+  target.multiprocessors = 100;
+  target.compute[DType::BF16] = {1e12, 1.0, 1.0};
+  target.memoryBytesPerSecond = 1e12;
+  auto seconds = [&](int64_t m, int64_t n) {
+    return productSeconds(target, DType::BF16, {1, m, n, 65536});
+  };
+  // One tile of 256 x 128 on each multiprocessor at the full rate.
+  const double wave = 2.0 * 2560 * 1280 * 65536 / 1e12;
+  EXPECT_NEAR(seconds(2560, 1280), wave, 1e-3 * wave);
+  // One row of tiles more needs a second wave, unless smaller tiles or split
+  // inner sizes fill the gap; it can never be free.
+  EXPECT_GT(seconds(2816, 1280), 1.08 * wave);
+  EXPECT_LE(seconds(2816, 1280), 2 * wave);
+  // A partial tile costs like a whole one.
+  EXPECT_DOUBLE_EQ(seconds(2560 - 8, 1280), seconds(2560, 1280));
+}
+
+TEST(Cost, ProductsGrowEfficientWithEachSize) {
+  for (const char *name : {"a100-80gb", "h100-sxm-80gb", "b200", "mi300x"}) {
+    const Target target = loaded(name);
+    const double large = share(target, 16384, 16384, 16384);
+    EXPECT_NEAR(large, target.rate(DType::BF16).matmulEfficiency, 0.03) << name;
+    EXPECT_LT(share(target, 16384, 16384, 128), 0.8 * large) << name;
+    EXPECT_LT(share(target, 64, 4096, 4096), 0.5 * large) << name;
+    double before = 0;
+    for (int64_t size = 128; size <= 8192; size *= 2) {
+      const double now = share(target, size, size, size);
+      EXPECT_GT(now, before) << name << " " << size;
+      before = now;
+    }
+    // Many small products are as good as few large ones, one is not.
+    EXPECT_GT(share(target, 512, 512, 512, 256),
+              2 * share(target, 512, 512, 512))
+        << name;
+  }
+}
+
+TEST(Cost, MeasuredProductsOfAnH100) {
+  // torch.mm in fp16 of 1024, 2048 and 4096 on an idle H100 SXM5:
+  // 179, 645 and 760 TFLOP/s (torch-performance-test-data, issue 79); a
+  // training run's clocks are lower, the shape of the curve is the same.
+  const Target target = loaded("h100-sxm-80gb");
+  const double large = share(target, 4096, 4096, 4096);
+  EXPECT_NEAR(share(target, 2048, 2048, 2048) / large, 645.0 / 760, 0.2);
+  EXPECT_LT(share(target, 1024, 1024, 1024) / large, 0.8);
+}
+
+TEST(Cost, DtypesHaveTheirOwnRates) {
+  const Target target = loaded("h100-sxm-80gb");
+  const ProductShape shape{1, 8192, 8192, 8192};
+  const double f32 = productSeconds(target, DType::F32, shape);
+  const double tf32 = productSeconds(target, DType::F32, shape, {.tf32 = true});
+  const double bf16 = productSeconds(target, DType::BF16, shape);
+  const double fp8 = productSeconds(target, DType::BF16, shape, {.fp8 = true});
+  EXPECT_GT(f32, 4 * tf32);
+  EXPECT_GT(tf32, 1.5 * bf16);
+  EXPECT_GT(bf16, 1.2 * fp8);
+  EXPECT_EQ(productSeconds(target, DType::BF16, shape, {.tf32 = true}), bf16);
+  const Target a100 = loaded("a100-80gb");
+  EXPECT_EQ(productSeconds(a100, DType::BF16, shape, {.fp8 = true}),
+            productSeconds(a100, DType::BF16, shape))
+      << "no fp8 there";
+}
+
+TEST(Cost, AttentionByLengthHeadAndMask) {
+  const Target target = loaded("a100-80gb");
+  auto rate = [&](AttentionShape shape) {
+    return 1e12 / attentionSeconds(target, DType::BF16, shape, 1e12);
+  };
+  // FlashAttention-2's figures: causal, heads of 128, 512 to 16k tokens.
+  EXPECT_LT(rate({512, 512, 128, true}), 0.6 * rate({16384, 16384, 128, true}));
+  EXPECT_GT(rate({4096, 4096, 128, true}), 150e12);
+  EXPECT_LT(rate({4096, 4096, 64, true}), rate({4096, 4096, 128, true}));
+  EXPECT_GT(rate({1024, 1024, 128, false}), rate({1024, 1024, 128, true}));
+  EXPECT_LT(rate({4096, 4096, 128, true, true}),
+            rate({4096, 4096, 128, true, false}));
+}
+
+TEST(Cost, ShapesComeFromOperands) {
+  test::FunctionBuilder f("f");
+  int x = f.input(DType::BF16, {64, 32}), w = f.input(DType::BF16, {32, 16});
+  int bias = f.input(DType::BF16, {16});
+  int q = f.input(DType::BF16, {2, 4, 64, 8});
+  f.make("aten::addmm", {bias, x, w}, DType::BF16, {64, 16}, 2 * 64 * 32 * 16);
+  f.make("aten::_scaled_dot_product_flash_attention", {q, q, q}, DType::BF16,
+         {2, 4, 64, 8}, 2.0 * 2 * 4 * 64 * 64 * 8);
+  f.make("aten::_scaled_dot_product_flash_attention_backward", {q, q, q, q},
+         DType::BF16, {2, 4, 64, 8}, 10.0 * 2 * 4 * 64 * 64 * 8);
+  f.make("aten::mm", {x}, DType::BF16, {64, 16}, 1);
+  Function function = f.finish({});
+  auto product = productShape(function, function.instructions[0]);
+  ASSERT_TRUE(product);
+  EXPECT_EQ(product->m, 64);
+  EXPECT_EQ(product->n, 16);
+  EXPECT_EQ(product->k, 32);
+  auto attention = attentionShape(function, function.instructions[1]);
+  ASSERT_TRUE(attention);
+  EXPECT_TRUE(attention->causal);
+  EXPECT_EQ(attention->keys, 64);
+  EXPECT_EQ(attention->headSize, 8);
+  attention = attentionShape(function, function.instructions[2]);
+  ASSERT_TRUE(attention);
+  EXPECT_TRUE(attention->backward);
+  EXPECT_FALSE(attention->causal);
+  EXPECT_FALSE(productShape(function, function.instructions[3]));
+}
+
+TEST(Cost, CompiledOperatorsAreFused) {
+  test::FunctionBuilder f("f");
+  const std::vector<int64_t> shape = {1024, 1024};
+  int x = f.input(DType::F32, shape);
+  int a = f.make("aten::mul.Tensor", {x, x}, DType::F32, shape, 1);
+  int b = f.make("aten::sigmoid", {a}, DType::F32, shape, 1);
+  int c = f.make("aten::mm", {b, x}, DType::F32, shape, 2e9);
+  int d = f.make("aten::add.Tensor", {c, a}, DType::F32, shape, 1);
+  Function function = f.finish({d});
+  const double bytes = 4 * 1024 * 1024;
+  for (Instruction &instruction : function.instructions)
+    instruction.movedBytes = 0;
+  function.instructions[0].movedBytes = 3 * bytes;
+  function.instructions[1].movedBytes = 2 * bytes;
+  function.instructions[2].movedBytes = 3 * bytes;
+  function.instructions[3].movedBytes = 3 * bytes;
+  Target target;
+  target.memoryBytesPerSecond = 1e9;
+  target.compute[DType::F32] = {1e12, 1, 1};
+  target.launchSeconds = 1e-5;
+  const double product = 3 * bytes / 1e9 + 1e-5;
+  const FunctionCost eager = eagerCost(function, target);
+  const FunctionCost fused = fusedCost(function, target);
+  EXPECT_EQ(eager.launches, 4);
+  EXPECT_NEAR(eager.seconds, 8 * bytes / 1e9 + 3e-5 + product, 1e-9);
+  // mul and sigmoid: one kernel reads x and writes both, since `a` is read by
+  // the addition, which the product keeps apart.
+  EXPECT_EQ(fused.launches, 3);
+  EXPECT_NEAR(fused.seconds, (3 + 3) * bytes / 1e9 + 2e-5 + product, 1e-9);
+}
+
+TEST(Cost, CollectivesTakeTheFastestWay) {
+  const Target target = loaded("h100-sxm-80gb");
+  const Group node{8, 8}, cluster{512, 8};
+  auto seconds = [&](Collective kind, const Group &group, double bytes) {
+    return collectiveSeconds(target, kind, group, bytes);
+  };
+  EXPECT_EQ(seconds(Collective::AllGather, {1, 1}, 1e9), 0);
+  // Large messages run at the bandwidth, which is lower between nodes ...
+  EXPECT_NEAR(seconds(Collective::AllGather, node, 4e9),
+              7.0 / 8 * 4e9 / target.insideNode.bytesPerSecond, 1e-4);
+  EXPECT_GE(seconds(Collective::AllGather, cluster, 4e9),
+            511.0 / 512 * 4e9 /
+                std::min(8 * target.betweenNodes.bytesPerSecond,
+                         target.insideNode.bytesPerSecond));
+  // ... and small ones at the latency, where the short protocol wins.
+  Target simple = target;
+  simple.insideNode.shortMessages = simple.betweenNodes.shortMessages = {};
+  EXPECT_LT(seconds(Collective::AllGather, cluster, 1e5),
+            0.6 *
+                collectiveSeconds(simple, Collective::AllGather, cluster, 1e5));
+  EXPECT_EQ(seconds(Collective::AllGather, node, 4e9),
+            collectiveSeconds(simple, Collective::AllGather, node, 4e9));
+  // Trees reduce over many nodes in logarithmic time.
+  Target rings = simple;
+  rings.insideNode.treeHopSeconds = 0;
+  EXPECT_LT(collectiveSeconds(simple, Collective::AllReduce, cluster, 64),
+            0.2 * collectiveSeconds(rings, Collective::AllReduce, cluster, 64));
+  // An all-reduce moves everything twice.
+  EXPECT_NEAR(seconds(Collective::AllReduce, node, 4e9) /
+                  seconds(Collective::ReduceScatter, node, 4e9),
+              2, 0.01);
+}
+
+TEST(Cost, HostCopies) {
+  Target target;
+  EXPECT_TRUE(std::isinf(hostCopySeconds(target, 1)));
+  target.host = {1e9, 1e-5, 0, 0};
+  EXPECT_DOUBLE_EQ(hostCopySeconds(target, 1e6), 1e-5 + 1e-3);
+}
+
+} // namespace
