@@ -85,13 +85,19 @@ private:
     joint.setAllArgAttrs(attrs);
   }
 
+  Location nodeLoc(Location loc, int64_t number) {
+    return FusedLoc::get(builder.getContext(), {loc},
+                         builder.getI64IntegerAttr(number));
+  }
+
   LogicalResult emitBackward() {
+    int64_t node = 0;
     for (Operation *op : llvm::reverse(forward)) {
       SmallVector<bool> needed = llvm::map_to_vector(
           op->getOperands(), [&](Value v) { return active.contains(v); });
       if (!llvm::is_contained(needed, true))
         continue;
-      back.setLoc(op->getLoc());
+      back.setLoc(nodeLoc(op->getLoc(), node++));
       SmallVector<Value> grads = llvm::map_to_vector(
           op->getResults(), [&](Value v) { return gradient(v); });
       if (llvm::none_of(grads, [](Value v) { return bool(v); }))

@@ -20,7 +20,9 @@ constexpr llvm::StringLiteral backwardSuffix = ".backward";
 /// the gradients of the inputs and of the parameters of which `wanted` is true.
 /// `aten.binding` says what each is. Gradients come from the operators' rules
 /// in reverse order, and are added in the order in which autograd's engine
-/// adds them. Emits an error where an operator has no rule.
+/// adds them. Each operation of the backward carries the number of its autograd
+/// node, one for each forward operation, as metadata of a fused location.
+/// Emits an error where an operator has no rule.
 llvm::FailureOr<mlir::func::FuncOp> buildJoint(mlir::func::FuncOp function,
                                                llvm::ArrayRef<bool> wanted,
                                                llvm::ArrayRef<bool> tangents);

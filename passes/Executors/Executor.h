@@ -109,6 +109,35 @@ struct StepPrediction {
   std::vector<Exposed> exposed; // largest first; on request
 };
 
+/// What a configuration says of how a step is run, without MLIR.
+struct ExecutorSettings {
+  ExecutorKind executor = ExecutorKind::Fsdp2;
+  int64_t shardRanks = 1, replicateRanks = 1, ranksPerNode = 1;
+  plan::DType loaded = plan::DType::F32; // parameters as they are loaded
+  bool upcast = false;                   // trainable ones become fp32
+  std::optional<plan::DType> param, reduce, output; // the precision policy
+  bool autocast = false;
+  bool checkpointLayers = false; // each layer is computed again
+  bool checkpointDefault = true; // accel-run: pointwise operators are
+  bool offloadLayerInputs = false;
+  bool offloadParameters = false, offloadOptimizer = false;
+  int64_t accumulation = 1;
+  bool reduceEachMicroBatch = true;
+  int64_t forwardPrefetch = 1, backwardPrefetch = 1;
+  OptimizerKernel optimizer = OptimizerKernel::Foreach;
+  bool clipGradients = false;
+  int zeroStage = 2;
+  std::string torchVersion = "2.15", accelerateVersion = "1.15";
+};
+
+/// `version` is at least `other`, number by number ("2.15" > "2.9").
+bool atLeast(const std::string &version, const std::string &other);
+
+/// The candidate that runs the step as configured: the model's own units and
+/// their resharding, dtypes as the executor and its versions derive them.
+Candidate defaultCandidate(const StepModel &model,
+                           const ExecutorSettings &settings);
+
 /// Evaluates candidates of one model on one target; reusable and cheap to call
 /// (no allocation of its own after the first calls).
 class StepEvaluator {
@@ -117,6 +146,9 @@ public:
   ~StepEvaluator();
   /// `detail` fills the lists. The candidate must pass verifyCandidate.
   StepPrediction evaluate(const Candidate &candidate, bool detail = false);
+
+  StepEvaluator(const StepEvaluator &) = delete;
+  StepEvaluator &operator=(const StepEvaluator &) = delete;
 
 private:
   struct State;

@@ -48,6 +48,21 @@ struct SegmentVariant {
   /// Own storages at the backward's peak beside inputs, saved values, tangents
   /// and parameter gradients: temporaries, recomputed values, input gradients.
   int64_t backwardPeakBytes = 0;
+  /// The same with the parameters' gradients: as fresh tensors that stay
+  /// (autograd's first backward), and as tensors that are added to others and
+  /// freed at once. All three count over the level at the backward's entry,
+  /// where saved values, inputs and tangents are live; what it frees of them
+  /// counts against the peak. At the end saved values, tangents and the saved
+  /// inputs that have gradients are gone.
+  int64_t backwardPeakFreshBytes = 0, backwardPeakAddedBytes = 0;
+  /// Which inputs and outputs (SegmentKind::inputBytes's order) stay for the
+  /// backward.
+  std::vector<bool> savesInput, savesOutput;
+  /// Copies of parameters in a lower precision (torch.autocast), part of
+  /// `savedBytes` where they are saved; its cache holds them until the forward
+  /// of the whole model ends.
+  int64_t parameterCopyBytes = 0;
+  bool savesParameterCopies = false;
   /// Operators launched, for eager executors' launch overhead.
   int forwardOps = 0, backwardOps = 0;
 };
@@ -56,8 +71,10 @@ struct SegmentVariant {
 struct SegmentKind {
   std::string name;                        // "LlamaDecoderLayer"
   std::vector<SegmentVariant> variants;    // [0] is "none"
-  int64_t inputBytes = 0, outputBytes = 0; // differentiable activations
+  int64_t inputBytes = 0, outputBytes = 0; // all of them
   int64_t inputGradientBytes = 0;
+  std::vector<int> inputGradients;    // inputs that get a gradient
+  int64_t parameterGradientBytes = 0; // fresh, in autograd's dtype
   /// The segment ends in the loss: its temporaries are logits.
   bool loss = false;
   int64_t logitsBytes = 0; // tokens * vocabulary in the dtype of the head
@@ -82,9 +99,19 @@ struct StepParameter {
 /// One call of a segment, in the order of the forward.
 struct StepCall {
   int kind = 0;                // StepModel::kinds
+  std::vector<int> inputs;     // StepModel::values
+  std::vector<int> outputs;    // StepModel::values
   std::string path;            // "model.layers.0"
   std::vector<int> parameters; // StepModel::parameters that it reads
   bool layer = false;          // an instance of the repeated transformer layer
+};
+
+/// A tensor between calls, or an input of the model (no producer).
+struct StepValue {
+  int64_t bytes = 0;
+  int producer = -1;     // StepModel::calls
+  bool gradient = false; // the backward makes one of it
+  int64_t gradientBytes = 0;
 };
 
 /// Parameters that are gathered and reduced together, in the order in which
@@ -93,11 +120,14 @@ struct StepUnit {
   std::string name;            // FQN of the module; "" is the root unit
   std::vector<int> parameters; // StepModel::parameters
   bool root = false;
+  bool reshardAfterForward = true; // as configured; false for tail and root
+  bool replicated = false;         // ignored modules, DDP
 };
 
 struct StepModel {
   std::vector<SegmentKind> kinds;
   std::vector<StepCall> calls;
+  std::vector<StepValue> values;
   std::vector<StepParameter> parameters;
   /// As the configuration wraps them. The search regroups calls of layers.
   std::vector<StepUnit> units;

@@ -60,11 +60,12 @@ static Value castTo(OpBuilder &b, Location loc, Value value, Type type) {
   return aten::ToCopyOp::create(b, loc, value, type);
 }
 
-static Value selectNorm(OpBuilder &b, aten::Device device, aten::RmsNormOp op) {
+static Value selectNorm(OpBuilder &b, aten::Device device, bool eager,
+                        aten::RmsNormOp op) {
   Location loc = op.getLoc();
   RankedTensorType type = tensorType(op.getSelf());
   RankedTensorType weight = tensorType(op.getWeight());
-  if (device == aten::Device::Cuda &&
+  if (device == aten::Device::Cuda && !eager &&
       type.getElementType() == weight.getElementType())
     return aten::FusedRmsNormOp::create(b, loc, op.getSelf(), op.getWeight(),
                                         weight.getShape(), op.getEps())
@@ -81,7 +82,8 @@ static Value selectNorm(OpBuilder &b, aten::Device device, aten::RmsNormOp op) {
   return aten::MulTensorOp::create(b, loc, op.getWeight(), normed);
 }
 
-void accel::selectKernels(func::FuncOp function, aten::Device device) {
+void accel::selectKernels(func::FuncOp function, aten::Device device,
+                          bool eager) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
     if (isa<aten::ScaledDotProductAttentionOp, aten::RmsNormOp>(op))
@@ -91,7 +93,7 @@ void accel::selectKernels(func::FuncOp function, aten::Device device) {
     OpBuilder b(op);
     Value result =
         isa<aten::RmsNormOp>(op)
-            ? selectNorm(b, device, cast<aten::RmsNormOp>(op))
+            ? selectNorm(b, device, eager, cast<aten::RmsNormOp>(op))
             : selectAttention(b, device,
                               cast<aten::ScaledDotProductAttentionOp>(op));
     op->getResult(0).replaceAllUsesWith(result);
@@ -104,7 +106,7 @@ namespace {
 struct SelectKernelsPass
     : PassWrapper<SelectKernelsPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SelectKernelsPass)
-  SelectKernelsPass() = default;
+  explicit SelectKernelsPass(bool isEager = false) { eager = isEager; }
   SelectKernelsPass(const SelectKernelsPass &other) : PassWrapper(other) {}
   StringRef getArgument() const final { return "select-kernels"; }
   StringRef getDescription() const final {
@@ -116,6 +118,10 @@ struct SelectKernelsPass
   Option<std::string> device{*this, "device",
                              llvm::cl::desc("cpu or cuda; by default the one "
                                             "of sharding.job")};
+  Option<bool> eager{*this, "eager",
+                     llvm::cl::desc("norms as single steps, as transformers "
+                                    "runs them"),
+                     llvm::cl::init(false)};
 
   void runOnOperation() override {
     std::string name = device;
@@ -129,7 +135,8 @@ struct SelectKernelsPass
     }
     for (auto function : getOperation().getOps<func::FuncOp>())
       selectKernels(function,
-                    name == "cpu" ? aten::Device::Cpu : aten::Device::Cuda);
+                    name == "cpu" ? aten::Device::Cpu : aten::Device::Cuda,
+                    eager);
   }
 };
 
@@ -137,6 +144,9 @@ struct SelectKernelsPass
 
 std::unique_ptr<Pass> accel::createSelectKernelsPass() {
   return std::make_unique<SelectKernelsPass>();
+}
+std::unique_ptr<Pass> accel::createEagerKernelsPass() {
+  return std::make_unique<SelectKernelsPass>(/*isEager=*/true);
 }
 void accel::registerSelectKernelsPass() {
   PassRegistration<SelectKernelsPass>();

@@ -21,12 +21,16 @@ namespace accel {
 /// Replaces `aten.scaled_dot_product_attention` and `aten.rms_norm` by what
 /// `device` runs: on CPUs its flash attention and the norm's single steps, on
 /// CUDA flash attention for bf16 and fp16, memory-efficient attention for
-/// other types, and the fused norm. Element types must be final.
-void selectKernels(mlir::func::FuncOp function, aten::Device device);
+/// other types, and the fused norm. With `eager`, norms are single steps on
+/// CUDA too, as transformers' own modules run them. Element types must be
+/// final.
+void selectKernels(mlir::func::FuncOp function, aten::Device device,
+                   bool eager = false);
 
-/// `select-kernels{device=cpu|cuda}`: the above for every function; without
-/// the option the device is that of `sharding.job`.
+/// `select-kernels{device=cpu|cuda eager=false}`: the above for every function;
+/// without the option the device is that of `sharding.job`.
 std::unique_ptr<mlir::Pass> createSelectKernelsPass();
+std::unique_ptr<mlir::Pass> createEagerKernelsPass();
 void registerSelectKernelsPass();
 
 } // namespace accel

@@ -1,0 +1,394 @@
+//===- BuildStepModel.cpp - The step model of a module --------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Executors/BuildStepModel.h"
+
+#include "dialects/Aten/Aten.h"
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Accumulate/Accumulate.h"
+#include "passes/Checkpoint/ActivationCheckpointing.h"
+#include "passes/Checkpoint/DecideSaved.h"
+#include "passes/Differentiate/Differentiate.h"
+#include "passes/Differentiate/Joint.h"
+#include "passes/Executors/OwnVariants.h"
+#include "passes/Executors/SegmentGraph.h"
+#include "passes/Export/BuildSkeleton.h"
+#include "passes/Export/ExportFunction.h"
+#include "passes/Kernels/SelectKernels.h"
+#include "passes/Precision/ApplyPrecision.h"
+#include "passes/Precision/Precision.h"
+#include "passes/Prefetch/Prefetch.h"
+#include "passes/Reshard/Reshard.h"
+#include "passes/Update/Update.h"
+#include "passes/Wrap/Wrap.h"
+
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace accel {
+namespace {
+
+aten::BindingAttr argBinding(func::FuncOp function, unsigned i) {
+  return function.getArgAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
+}
+aten::BindingAttr resultBinding(func::FuncOp function, unsigned i) {
+  return function.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
+}
+
+int64_t numelOf(ArrayRef<int64_t> shape) {
+  int64_t n = 1;
+  for (int64_t size : shape)
+    n *= size;
+  return n;
+}
+
+class StepModelBuilder {
+public:
+  StepModelBuilder(mlir::ModuleOp module, const StepModelOptions &options)
+      : options(options), owner(module.clone()), module(*owner) {}
+
+  FailureOr<StepModel> run() {
+    if (failed(differentiateModule()))
+      return failure();
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    if (!graph)
+      return module.emitError("a step model needs a sharding.graph");
+    model.device = job.getDevice().str();
+    model.microBatch = job.getMicroBatch();
+    model.sequenceLength = job.getSequenceLength();
+    device = model.device == "cpu" ? aten::Device::Cpu : aten::Device::Cuda;
+    rounding = device == aten::Device::Cpu ? plan::alignmentBytes : 512;
+    addParameters();
+    for (BlockArgument arg : graph.getBody().getArguments())
+      addValue(arg, -1);
+    Value loss = graph.getBody().front().getTerminator()->getOperand(0);
+    for (auto call : graph.getBody().getOps<sharding::CallOp>())
+      if (failed(addCall(call, llvm::is_contained(call.getResults(), loss))))
+        return failure();
+    markGradients();
+    return std::move(model);
+  }
+
+private:
+  bool eager() const { return options.executor != ExecutorKind::AccelRun; }
+
+  LogicalResult differentiateModule() {
+    PassManager pm(module.getContext());
+    pm.addPass(createWrapPass());
+    pm.addPass(createPrecisionPass());
+    pm.addPass(createReshardPass());
+    pm.addPass(createAccumulatePass());
+    pm.addPass(createUpdatePass());
+    pm.addPass(createPrefetchPass());
+    pm.addPass(createActivationCheckpointingPass());
+    pm.addPass(createApplyPrecisionPass());
+    pm.addPass(eager() ? createEagerKernelsPass() : createSelectKernelsPass());
+    pm.addPass(createDifferentiatePass());
+    return pm.run(module);
+  }
+
+  int64_t bytesOf(Type type) const {
+    auto tensor = cast<RankedTensorType>(type);
+    const int64_t bytes =
+        numelOf(tensor.getShape()) *
+        plan::itemSize(
+            toDType(tensor.getElementType()).value_or(plan::DType::F32));
+    return (bytes + rounding - 1) / rounding * rounding;
+  }
+
+  void addParameters() {
+    for (auto op : module.getOps<sharding::ParamOp>()) {
+      const int index = static_cast<int>(model.parameters.size());
+      StepParameter parameter;
+      parameter.fqn = op.getFqn().str();
+      parameter.shape = op.getTensorType().getShape().vec();
+      parameter.dtype = toDType(op.getTensorType().getElementType())
+                            .value_or(plan::DType::F32);
+      parameter.trainable = !op.getFrozen();
+      parameterOf[op.getFqn()] = index;
+      if (ArrayAttr aliases = op.getAliasesAttr())
+        for (auto alias : aliases.getAsRange<StringAttr>())
+          parameterOf[alias.getValue()] = index;
+      model.parameters.push_back(std::move(parameter));
+    }
+    for (auto op : module.getOps<sharding::UnitOp>()) {
+      StepUnit unit;
+      unit.name = op.getName().str();
+      for (auto fqn : op.getParams().getAsRange<StringAttr>())
+        unit.parameters.push_back(parameterOf.lookup(fqn.getValue()));
+      unit.root = llvm::any_of(op.getModules().getAsRange<StringAttr>(),
+                               [](StringAttr m) { return m.empty(); });
+      unit.reshardAfterForward = op.getReshardAttr().getAfterForward();
+      unit.replicated = op.getShardAxes().empty();
+      auto precision = op.getPrecisionAttr();
+      const bool straight =
+          unit.replicated && precision.getReduce() == precision.getStorage();
+      for (int parameter : unit.parameters)
+        gradientType[parameter] =
+            toDType(straight ? precision.getStorage() : precision.getReduce())
+                .value_or(plan::DType::F32);
+      model.units.push_back(std::move(unit));
+    }
+  }
+
+  int addValue(Value value, int producer) {
+    StepValue v;
+    v.bytes = bytesOf(value.getType());
+    v.producer = producer;
+    const int index = static_cast<int>(model.values.size());
+    model.values.push_back(v);
+    values[value] = index;
+    return index;
+  }
+
+  LogicalResult addCall(sharding::CallOp op, bool loss) {
+    FailureOr<int> kind = kindOf(op, loss);
+    if (failed(kind))
+      return failure();
+    StepCall call;
+    call.kind = *kind;
+    call.path = op.getPath().str();
+    const int index = static_cast<int>(model.calls.size());
+    for (Value operand : op.getOperands())
+      call.inputs.push_back(values.lookup(operand));
+    for (Value result : op.getResults())
+      call.outputs.push_back(addValue(result, index));
+    auto callee = module.lookupSymbol<func::FuncOp>(op.getCallee());
+    for (unsigned i = 0; i < callee.getNumArguments(); ++i)
+      if (auto name =
+              callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr)) {
+        std::string fqn = op.bindParam(name.getValue());
+        auto it = parameterOf.find(fqn);
+        if (it == parameterOf.end())
+          return op.emitOpError()
+                 << "reads '" << fqn << "', which is no parameter of the model";
+        call.parameters.push_back(it->second);
+        if (loss)
+          noteHead(it->second);
+      }
+    // A layer is an instance of what the model repeats in a ModuleList.
+    StringRef last = StringRef(call.path).rsplit('.').second;
+    call.layer = !last.empty() && llvm::all_of(last, [](char c) {
+      return c >= '0' && c <= '9';
+    }) && !call.parameters.empty();
+    model.calls.push_back(std::move(call));
+    return success();
+  }
+
+  /// The head's matrix has a row for each token of the vocabulary.
+  void noteHead(int parameter) {
+    const StepParameter &p = model.parameters[parameter];
+    if (p.shape.size() == 2)
+      model.vocab = std::max(model.vocab, p.shape[0]);
+  }
+
+  FailureOr<int> kindOf(sharding::CallOp op, bool loss) {
+    auto known = kinds.find(op.getCallee());
+    if (known != kinds.end())
+      return known->second;
+    auto function = module.lookupSymbol<func::FuncOp>(op.getCallee());
+    auto joint =
+        module.lookupSymbol<func::FuncOp>((op.getCallee() + jointSuffix).str());
+    SegmentKind kind;
+    kind.name = op.getCallee().str();
+    kind.loss = loss;
+    for (Value operand : op.getOperands())
+      kind.inputBytes += bytesOf(operand.getType());
+    for (Value result : op.getResults())
+      kind.outputBytes += bytesOf(result.getType());
+    LogicalResult measured =
+        !joint ? measureForward(function, kind) : measureJoint(op, joint, kind);
+    if (failed(measured))
+      return failure();
+    const int index = static_cast<int>(model.kinds.size());
+    model.kinds.push_back(std::move(kind));
+    kinds[op.getCallee()] = index;
+    return index;
+  }
+
+  /// A segment of which nothing is trained.
+  LogicalResult measureForward(func::FuncOp function, SegmentKind &kind) {
+    auto exported = exportFunction(function, {}, device);
+    if (failed(exported))
+      return failure();
+    SegmentGraph graph;
+    graph.rounding = rounding;
+    graph.inputs = static_cast<int>(exported->inputs.size());
+    graph.outputs = static_cast<int>(exported->outputs.size());
+    graph.inputHasGradient.assign(graph.inputs, false);
+    graph.function = std::move(*exported);
+    markInstructions(function, {}, graph);
+    SegmentVariant variant =
+        measureVariant(graph, EagerMode::None, options.target);
+    addFlops(graph, kind);
+    kind.variants.push_back(std::move(variant));
+    return success();
+  }
+
+  /// How accel-run leaves the parameters' gradients: in the dtype of the wire,
+  /// or straight in the shard's.
+  SmallVector<GradientMode> gradientModes(sharding::CallOp op,
+                                          func::FuncOp joint) {
+    SmallVector<GradientMode> modes;
+    for (unsigned i = 0; i < joint.getNumResults(); ++i) {
+      if (resultBinding(joint, i).getKind() != aten::BindingKind::ParamGrad)
+        continue;
+      auto name =
+          joint.getResultAttrOfType<StringAttr>(i, sharding::paramArgAttr);
+      int parameter = parameterOf.lookup(op.bindParam(name.getValue()));
+      modes.push_back({false, gradientType.lookup(parameter)});
+    }
+    return modes;
+  }
+
+  LogicalResult measureJoint(sharding::CallOp op, func::FuncOp joint,
+                             SegmentKind &kind) {
+    for (unsigned i = 0; i < joint.getNumResults(); ++i) {
+      auto binding = resultBinding(joint, i);
+      Type type = joint.getResultTypes()[i];
+      if (binding.getKind() == aten::BindingKind::InputGrad)
+        kind.inputGradientBytes += bytesOf(type);
+      if (binding.getKind() == aten::BindingKind::ParamGrad)
+        kind.parameterGradientBytes += bytesOf(type);
+    }
+    noteLogits(joint, kind);
+    noteInputGradients(joint, kind);
+    FailureOr<SegmentGraph> graph = graphOf(joint, kind);
+    if (failed(graph))
+      return failure();
+    addFlops(*graph, kind);
+    if (!eager())
+      return addOwnVariants(joint, device, options.target,
+                            gradientModes(op, joint), kind);
+    for (EagerMode mode :
+         {EagerMode::None, EagerMode::Pointwise, EagerMode::Full})
+      kind.variants.push_back(measureVariant(*graph, mode, options.target));
+    return success();
+  }
+
+  void noteInputGradients(func::FuncOp joint, SegmentKind &kind) {
+    for (unsigned i = 0; i < joint.getNumResults(); ++i)
+      if (auto b = resultBinding(joint, i);
+          b.getKind() == aten::BindingKind::InputGrad)
+        kind.inputGradients.push_back(static_cast<int>(b.getIndex()));
+  }
+
+  /// The first matrix that is as wide as a parameter has rows, in the dtype of
+  /// the product.
+  void noteLogits(func::FuncOp joint, SegmentKind &kind) {
+    if (!kind.loss)
+      return;
+    for (Operation &op : joint.getBody().front())
+      if (auto mm = dyn_cast<aten::MmOp>(op)) {
+        kind.logitsBytes = bytesOf(mm.getType());
+        return;
+      }
+  }
+
+  /// The joint as an operator list whose parameter gradients are results like
+  /// any other: autograd makes tensors of them.
+  FailureOr<SegmentGraph> graphOf(func::FuncOp joint, const SegmentKind &kind) {
+    SegmentGraph graph;
+    graph.rounding = rounding;
+    for (unsigned i = 0; i < joint.getNumArguments(); ++i)
+      graph.inputs +=
+          argBinding(joint, i).getKind() == aten::BindingKind::Input;
+    graph.inputHasGradient.assign(graph.inputs, false);
+    for (int i : kind.inputGradients)
+      graph.inputHasGradient[i] = true;
+    SmallVector<unsigned> parameterGradients;
+    for (unsigned i = 0; i < joint.getNumResults(); ++i) {
+      auto binding = resultBinding(joint, i);
+      switch (binding.getKind()) {
+      case aten::BindingKind::Output:
+        ++graph.outputs;
+        break;
+      case aten::BindingKind::InputGrad:
+        ++graph.inputGradients;
+        break;
+      default:
+        ++graph.parameterGradients;
+        parameterGradients.push_back(i);
+      }
+    }
+    auto rebind = [&](aten::BindingKind kind) {
+      for (unsigned i : parameterGradients) {
+        auto old = resultBinding(joint, i);
+        joint.setResultAttr(
+            i, aten::bindingAttr,
+            aten::BindingAttr::get(joint.getContext(), kind, old.getIndex()));
+      }
+    };
+    rebind(aten::BindingKind::InputGrad);
+    auto exported = exportFunction(joint, {}, device);
+    rebind(aten::BindingKind::ParamGrad);
+    if (failed(exported))
+      return failure();
+    graph.function = std::move(*exported);
+    decideSaved(joint, CheckpointMode::Pointwise, "");
+    markInstructions(joint, forwardOps(joint), graph);
+    return graph;
+  }
+
+  /// One instruction stands for each operation: no gradient has a destination.
+  void markInstructions(func::FuncOp function,
+                        const DenseSet<Operation *> &forward,
+                        SegmentGraph &graph) {
+    int unnumbered = -1;
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      auto aten = cast<aten::AtenOpInterface>(op);
+      graph.forward.push_back(forward.empty() || forward.contains(&op));
+      graph.view.push_back(aten.getCategory() == aten::Category::View);
+      int node = unnumbered--;
+      if (auto fused = dyn_cast<FusedLoc>(op.getLoc()))
+        if (auto number = dyn_cast_if_present<IntegerAttr>(fused.getMetadata()))
+          node = static_cast<int>(number.getInt());
+      graph.node.push_back(node);
+      auto save = op.getAttrOfType<aten::SaveAttr>(aten::saveAttr);
+      graph.pointwiseKeeps.push_back(save &&
+                                     save.getKind() == aten::SaveKind::Keep);
+    }
+  }
+
+  void addFlops(const SegmentGraph &graph, SegmentKind &kind) {
+    for (size_t i = 0; i < graph.forward.size(); ++i)
+      if (graph.forward[i])
+        kind.forwardFlops += graph.function.instructions[i].flops;
+  }
+
+  /// Which values between calls get a gradient.
+  void markGradients() {
+    for (const StepCall &call : model.calls)
+      for (int i : model.kinds[call.kind].inputGradients) {
+        StepValue &value = model.values[call.inputs[i]];
+        value.gradient = true;
+        value.gradientBytes = value.bytes;
+      }
+  }
+
+  const StepModelOptions &options;
+  OwningOpRef<mlir::ModuleOp> owner;
+  mlir::ModuleOp module;
+  StepModel model;
+  aten::Device device = aten::Device::Cpu;
+  int64_t rounding = plan::alignmentBytes;
+  llvm::StringMap<int> parameterOf, kinds;
+  DenseMap<Value, int> values;
+  DenseMap<int, plan::DType> gradientType; // by parameter
+};
+
+} // namespace
+
+FailureOr<StepModel> buildStepModel(mlir::ModuleOp module,
+                                    const StepModelOptions &options) {
+  return StepModelBuilder(module, options).run();
+}
+
+} // namespace accel

@@ -1,0 +1,187 @@
+//===- OwnVariants.cpp - Variants as accel-run executes them --------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Executors/OwnVariants.h"
+
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Checkpoint/DecideSaved.h"
+#include "passes/Differentiate/Joint.h"
+#include "passes/Partition/SplitJoint.h"
+#include "passes/Simulate/Time.h"
+#include "runtime/plan/Timeline.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace accel {
+namespace {
+
+double secondsOf(const plan::Function &function, const Target *target) {
+  double seconds = 0;
+  if (target)
+    for (const plan::Instruction &i : function.instructions)
+      seconds += instructionSeconds(function, i, *target);
+  return seconds;
+}
+
+int launches(const plan::Function &function) {
+  int count = 0;
+  for (const plan::Instruction &i : function.instructions)
+    count += i.flops != 0 || i.movedBytes != 0;
+  return count;
+}
+
+aten::BindingAttr argBinding(func::FuncOp function, unsigned i) {
+  return function.getArgAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
+}
+
+class OwnMeasurer {
+public:
+  OwnMeasurer(const SegmentKind &kind, const plan::Function &forward,
+              const plan::Function &backward, const Target *target)
+      : kind(kind), forward(forward), backward(backward), target(target) {}
+
+  SegmentVariant run(StringRef name, func::FuncOp backwardOp, int numInputs,
+                     int numOutputs) {
+    variant.name = name.str();
+    variant.savesInput.assign(numInputs, false);
+    variant.savesOutput.assign(numOutputs, false);
+    measureForward(numOutputs);
+    measureBackward(backwardOp);
+    return variant;
+  }
+
+private:
+  void measureForward(int numOutputs) {
+    variant.forwardPeakBytes =
+        plan::profileFunction(forward,
+                              std::vector<int64_t>(forward.inputs.size(), 0))
+            .peakTotalBytes;
+    std::set<int> owned;
+    for (int slot : forward.inputs)
+      owned.insert(forward.slots[slot].base);
+    for (int slot : forward.params)
+      owned.insert(forward.slots[slot].base);
+    for (size_t i = 0; i < forward.outputs.size(); ++i) {
+      const int base = forward.slots[forward.outputs[i]].base;
+      const bool first = owned.insert(base).second;
+      if (first && static_cast<int>(i) >= numOutputs)
+        variant.savedBytes += forward.slotBytes(base);
+    }
+    variant.forwardSeconds = secondsOf(forward, target);
+    variant.forwardOps = launches(forward);
+  }
+
+  /// Saved values, tangents and inputs with a gradient are given up to the
+  /// backward, each storage charged to the argument that holds it longest.
+  void measureBackward(func::FuncOp op) {
+    std::vector<int64_t> consumed(backward.inputs.size(), 0);
+    std::map<int, std::vector<size_t>> holders; // forward storage -> arguments
+    size_t input = 0;
+    for (unsigned i = 0; i < op.getNumArguments(); ++i) {
+      auto binding = argBinding(op, i);
+      const int index = static_cast<int>(binding.getIndex());
+      if (binding.getKind() == aten::BindingKind::Param)
+        continue;
+      const size_t position = input++;
+      if (binding.getKind() == aten::BindingKind::Input) {
+        variant.savesInput[index] = true;
+        variant.savedInputBytes +=
+            backward.slotBytes(backward.inputs[position]);
+        if (llvm::is_contained(kind.inputGradients, index))
+          holders[forward.slots[forward.inputs[index]].base].push_back(
+              position);
+      } else if (binding.getKind() == aten::BindingKind::Output) {
+        variant.savesOutput[index] = true;
+      } else if (binding.getKind() == aten::BindingKind::Saved) {
+        const int slot = forward.outputs[variant.savesOutput.size() + index];
+        holders[forward.slots[slot].base].push_back(position);
+      } else {
+        consumed[position] = backward.slotBytes(backward.inputs[position]);
+      }
+    }
+    for (const auto &[storage, positions] : holders)
+      consumed[lastUsed(positions)] = forward.slotBytes(storage);
+    const plan::FunctionProfile profile =
+        plan::profileFunction(backward, consumed);
+    variant.backwardPeakBytes = variant.backwardPeakFreshBytes =
+        variant.backwardPeakAddedBytes = profile.peakTotalBytes;
+    variant.backwardSeconds = secondsOf(backward, target);
+    variant.backwardOps = launches(backward);
+  }
+
+  size_t lastUsed(const std::vector<size_t> &positions) const {
+    size_t best = positions.front();
+    int latest = -1;
+    for (size_t position : positions) {
+      const int base = backward.inputs[position];
+      int death = -1;
+      for (size_t i = 0; i < backward.instructions.size(); ++i)
+        for (int slot : backward.instructions[i].frees)
+          if (backward.slots[slot].base == base)
+            death = static_cast<int>(i);
+      if (death > latest) {
+        latest = death;
+        best = position;
+      }
+    }
+    return best;
+  }
+
+  const SegmentKind &kind;
+  const plan::Function &forward, &backward;
+  const Target *target;
+  SegmentVariant variant;
+};
+
+} // namespace
+
+LogicalResult addOwnVariants(func::FuncOp joint, aten::Device device,
+                             const Target *target,
+                             ArrayRef<GradientMode> gradients,
+                             SegmentKind &kind) {
+  auto module = joint->getParentOfType<mlir::ModuleOp>();
+  int numInputs = 0, numOutputs = 0;
+  for (unsigned i = 0; i < joint.getNumArguments(); ++i)
+    numInputs += argBinding(joint, i).getKind() == aten::BindingKind::Input;
+  for (unsigned i = 0; i < joint.getNumResults(); ++i)
+    numOutputs +=
+        joint.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr)
+            .getKind() == aten::BindingKind::Output;
+  double computedOnce = 0;
+  for (auto mode : {CheckpointMode::None, CheckpointMode::Pointwise,
+                    CheckpointMode::Full}) {
+    StringRef name = sharding::stringifyCheckpointMode(mode);
+    std::string symbol =
+        (joint.getName().drop_back(jointSuffix.size()) + ".own." + name).str();
+    func::FuncOp copy = joint.clone();
+    copy.setName(symbol + jointSuffix.str());
+    module.insert(std::next(joint->getIterator()), copy);
+    decideSaved(copy, mode, "");
+    if (failed(splitJoint(copy)))
+      return failure();
+    auto forwardOp =
+        module.lookupSymbol<func::FuncOp>(symbol + forwardSuffix.str());
+    auto backwardOp =
+        module.lookupSymbol<func::FuncOp>(symbol + backwardSuffix.str());
+    auto forward = exportFunction(forwardOp, {}, device);
+    auto backward = exportFunction(backwardOp, gradients, device);
+    if (failed(forward) || failed(backward))
+      return failure();
+    SegmentVariant variant = OwnMeasurer(kind, *forward, *backward, target)
+                                 .run(name, backwardOp, numInputs, numOutputs);
+    if (mode == CheckpointMode::None)
+      computedOnce = variant.backwardSeconds;
+    variant.recomputeSeconds =
+        std::max(0.0, variant.backwardSeconds - computedOnce);
+    kind.variants.push_back(std::move(variant));
+    forwardOp.erase();
+    backwardOp.erase();
+  }
+  return success();
+}
+
+} // namespace accel

@@ -1,0 +1,28 @@
+//===- OwnVariants.h - Variants as accel-run executes them ------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_EXECUTORS_OWNVARIANTS_H
+#define ACCEL_PASSES_EXECUTORS_OWNVARIANTS_H
+
+#include "dialects/Aten/Aten.h"
+#include "passes/Executors/StepModel.h"
+#include "passes/Export/ExportFunction.h"
+#include "passes/Targets/Target.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace accel {
+
+/// Splits copies of `joint` for each checkpoint mode as `partition` does and
+/// measures the exported functions by plan::profileFunction: exactly what
+/// accel-run holds. `gradients`: how each parameter gradient is left.
+mlir::LogicalResult addOwnVariants(mlir::func::FuncOp joint,
+                                   aten::Device device, const Target *target,
+                                   llvm::ArrayRef<GradientMode> gradients,
+                                   SegmentKind &kind);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_EXECUTORS_OWNVARIANTS_H

@@ -1,0 +1,129 @@
+//===- StepModelDump.cpp - A step model and its prediction as JSON --------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// step-model-dump CONFIG.yaml MODEL MICRO_BATCH SEQUENCE DEVICE EXECUTOR: what
+// passes/Executors makes of them, for test/parity.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/BuildLlama.h"
+#include "passes/Executors/BuildStepModel.h"
+#include "passes/Executors/Settings.h"
+#include "passes/Pipeline/Import.h"
+#include "passes/Pipeline/Phases.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace accel;
+namespace json = llvm::json;
+
+namespace {
+
+template <typename T> json::Array list(const std::vector<T> &values) {
+  json::Array result;
+  for (const auto &value : values)
+    result.push_back(value);
+  return result;
+}
+
+json::Object dump(const SegmentVariant &v) {
+  return json::Object{{"name", v.name},
+                      {"saved", v.savedBytes},
+                      {"saved_input", v.savedInputBytes},
+                      {"saves_input", list<bool>(v.savesInput)},
+                      {"saves_output", list<bool>(v.savesOutput)},
+                      {"forward_peak", v.forwardPeakBytes},
+                      {"backward_peak", v.backwardPeakBytes},
+                      {"backward_peak_fresh", v.backwardPeakFreshBytes},
+                      {"backward_peak_added", v.backwardPeakAddedBytes},
+                      {"parameter_copies", v.parameterCopyBytes},
+                      {"forward_s", v.forwardSeconds},
+                      {"backward_s", v.backwardSeconds},
+                      {"recompute_s", v.recomputeSeconds}};
+}
+
+json::Object dump(const StepModel &model) {
+  json::Array kinds, calls, units;
+  for (const SegmentKind &kind : model.kinds) {
+    json::Array variants;
+    for (const SegmentVariant &variant : kind.variants)
+      variants.push_back(dump(variant));
+    kinds.push_back(
+        json::Object{{"name", kind.name},
+                     {"inputs", kind.inputBytes},
+                     {"outputs", kind.outputBytes},
+                     {"input_gradients", kind.inputGradientBytes},
+                     {"parameter_gradients", kind.parameterGradientBytes},
+                     {"logits", kind.logitsBytes},
+                     {"flops", kind.forwardFlops},
+                     {"variants", std::move(variants)}});
+  }
+  for (const StepCall &call : model.calls)
+    calls.push_back(
+        json::Object{{"kind", model.kinds[call.kind].name},
+                     {"path", call.path},
+                     {"layer", call.layer},
+                     {"parameters", int64_t(call.parameters.size())}});
+  for (const StepUnit &unit : model.units) {
+    json::Array names;
+    for (int p : unit.parameters)
+      names.push_back(model.parameters[p].fqn);
+    units.push_back(json::Object{{"name", unit.name},
+                                 {"parameters", std::move(names)},
+                                 {"reshard", unit.reshardAfterForward}});
+  }
+  return json::Object{{"kinds", std::move(kinds)},
+                      {"calls", std::move(calls)},
+                      {"units", std::move(units)},
+                      {"tokens", model.tokens()},
+                      {"vocab", model.vocab}};
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 7) {
+    llvm::errs() << "usage: step-model-dump CONFIG.yaml MODEL MICRO_BATCH "
+                    "SEQUENCE DEVICE EXECUTOR\n";
+    return 64;
+  }
+  DiagnosticEngine engine;
+  LoadOptions load;
+  load.modelRequired = false;
+  LoadedConfig loaded = loadConfig(argv[1], load, engine);
+  auto config = huggingface::readLlamaConfig(argv[2], engine);
+  auto executor = parseExecutor(argv[6]);
+  if (!loaded.job || !config || !executor || engine.hasErrors()) {
+    llvm::errs() << renderText(engine);
+    return 1;
+  }
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  huggingface::BuildOptions sizes{std::stoll(argv[3]), std::stoll(argv[4])};
+  auto module = huggingface::buildModel(context, *config, sizes, engine);
+  if (failed(module))
+    return 1;
+  ImportOptions import;
+  import.modelName = "model";
+  import.device = argv[5];
+  import.microBatch = sizes.microBatch;
+  import.sequenceLength = sizes.sequenceLength;
+  import.checkpointDtype = config->dtype.value_or(plan::DType::F32);
+  plan::Job training;
+  training.optimizer.groups.push_back({});
+  if (failed(importJob(**module, *loaded.job, training, import, engine)))
+    return 1;
+  StepModelOptions options;
+  options.executor = *executor;
+  auto model = buildStepModel(**module, options);
+  if (failed(model))
+    return 1;
+  llvm::outs() << llvm::formatv("{0:2}\n", json::Value(dump(*model)));
+  return 0;
+}
