@@ -1,0 +1,93 @@
+//===- Exact.cpp - Every setting, for small cases -------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Tune/Exact.h"
+
+#include <algorithm>
+
+namespace accel::tune {
+namespace {
+
+/// Calls `visit` with every point; stops where it returns false.
+class Enumerator {
+public:
+  Enumerator(const Space &space,
+             const std::function<bool(const Point &)> &visit)
+      : space(space), visit(visit) {}
+
+  bool run() { return knob(0, space.configured); }
+
+private:
+  bool knob(int index, Point point) {
+    // Reshard's values follow from the wrap, which comes before it.
+    if (index == numKnobs)
+      return counts(0, 0, 0, point);
+    Knob k = static_cast<Knob>(index);
+    if (k == Knob::Checkpoint)
+      return knob(index + 1, point);
+    for (int value : space.values(k, point)) {
+      point[k] = value;
+      if (!knob(index + 1, point))
+        return false;
+    }
+    return true;
+  }
+
+  bool counts(size_t g, size_t v, int used, Point &point) {
+    if (!space.open(Knob::Checkpoint) || g == space.groups.size())
+      return !space.problem(point).empty() || visit(point);
+    const LayerGroup &group = space.groups[g];
+    int left = static_cast<int>(group.calls.size()) - used;
+    if (v + 1 == group.variants.size()) {
+      point.counts[group.offset + v] = left;
+      return counts(g + 1, 0, 0, point);
+    }
+    for (int n = 0; n <= left; ++n) {
+      point.counts[group.offset + v] = n;
+      if (!counts(g, v + 1, used + n, point))
+        return false;
+    }
+    return true;
+  }
+
+  const Space &space;
+  const std::function<bool(const Point &)> &visit;
+};
+
+} // namespace
+
+int64_t countPoints(const Space &space, int64_t limit) {
+  int64_t n = 0;
+  bool whole =
+      Enumerator(space, [&](const Point &) { return ++n <= limit; }).run();
+  return whole ? n : -1;
+}
+
+SearchResult enumerate(const Space &space, const Judge &judge,
+                       int64_t budgetBytes) {
+  SearchResult result;
+  result.configured = {space.configured, judge(space.configured)};
+  std::vector<Verdict> all;
+  Enumerator(space, [&](const Point &point) {
+    Verdict v = {point, judge(point)};
+    ++result.judged;
+    if (!v.judged.possible)
+      return true;
+    if (all.empty() || v.judged.bytes < result.leanest.judged.bytes)
+      result.leanest = v;
+    if (v.judged.bytes <= budgetBytes &&
+        (!result.best || v.judged.seconds < result.best->judged.seconds))
+      result.best = v;
+    all.push_back(std::move(v));
+    // Only the front is wanted: keep the list short.
+    if (all.size() > (1u << 16))
+      all = paretoFront(std::move(all));
+    return true;
+  }).run();
+  result.front = paretoFront(std::move(all));
+  return result;
+}
+
+} // namespace accel::tune

@@ -1,0 +1,114 @@
+//===- Ladder.cpp - Checkpointing, from fast to lean ----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Tune/Ladder.h"
+
+#include <algorithm>
+
+namespace accel::tune {
+namespace {
+
+struct Edge {
+  int group, from, to;
+  double price; // seconds a byte
+};
+
+/// Positions in `costs` of the lower hull, from the fastest to the leanest.
+std::vector<int> lowerHull(const std::vector<VariantCost> &costs) {
+  std::vector<int> order(costs.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = static_cast<int>(i);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return costs[a].seconds != costs[b].seconds
+               ? costs[a].seconds < costs[b].seconds
+               : costs[a].bytes < costs[b].bytes;
+  });
+  std::vector<int> hull;
+  for (int v : order) {
+    if (!hull.empty() && costs[v].bytes >= costs[hull.back()].bytes)
+      continue; // slower and no leaner
+    auto slope = [&](int a, int b) {
+      return (costs[b].seconds - costs[a].seconds) /
+             static_cast<double>(costs[a].bytes - costs[b].bytes);
+    };
+    while (hull.size() > 1 &&
+           slope(hull[hull.size() - 2], hull.back()) >= slope(hull.back(), v))
+      hull.pop_back();
+    hull.push_back(v);
+  }
+  return hull;
+}
+
+/// All layers alike: one rung per variant that every group of layers has.
+std::vector<std::vector<int>> uniformLadder(const Space &space) {
+  std::vector<std::vector<int>> rungs;
+  const LayerGroup *first = nullptr;
+  for (const LayerGroup &group : space.groups)
+    if (group.layer && !first)
+      first = &group;
+  if (!first)
+    return {space.configured.counts};
+  for (const std::string &name : first->names) {
+    std::vector<int> counts = space.configured.counts;
+    bool everywhere = true;
+    for (const LayerGroup &group : space.groups) {
+      if (!group.layer)
+        continue;
+      auto it = std::find(group.names.begin(), group.names.end(), name);
+      if (it == group.names.end()) {
+        everywhere = false;
+        break;
+      }
+      std::fill_n(counts.begin() + group.offset, group.names.size(), 0);
+      counts[group.offset + (it - group.names.begin())] =
+          static_cast<int>(group.calls.size());
+    }
+    if (everywhere)
+      rungs.push_back(std::move(counts));
+  }
+  if (rungs.empty())
+    rungs.push_back(space.configured.counts);
+  return rungs;
+}
+
+} // namespace
+
+std::vector<std::vector<int>> checkpointLadder(const Space &space, int split,
+                                               const CostOf &costOf) {
+  if (!space.open(Knob::Checkpoint))
+    return {space.configured.counts};
+  if (space.uniformCheckpoint)
+    return uniformLadder(space);
+  std::vector<int> counts(space.configured.counts.size(), 0);
+  std::vector<Edge> edges;
+  for (size_t g = 0; g < space.groups.size(); ++g) {
+    const LayerGroup &group = space.groups[g];
+    std::vector<VariantCost> costs;
+    for (size_t v = 0; v < group.variants.size(); ++v)
+      costs.push_back(costOf(split, static_cast<int>(g), static_cast<int>(v)));
+    std::vector<int> hull = lowerHull(costs);
+    counts[group.offset + hull[0]] = static_cast<int>(group.calls.size());
+    for (size_t i = 0; i + 1 < hull.size(); ++i)
+      edges.push_back({static_cast<int>(g), hull[i], hull[i + 1],
+                       (costs[hull[i + 1]].seconds - costs[hull[i]].seconds) /
+                           static_cast<double>(costs[hull[i]].bytes -
+                                               costs[hull[i + 1]].bytes)});
+  }
+  std::stable_sort(
+      edges.begin(), edges.end(),
+      [](const Edge &a, const Edge &b) { return a.price < b.price; });
+  std::vector<std::vector<int>> rungs = {counts};
+  for (const Edge &edge : edges) {
+    const LayerGroup &group = space.groups[edge.group];
+    for (size_t i = 0; i < group.calls.size(); ++i) {
+      --counts[group.offset + edge.from];
+      ++counts[group.offset + edge.to];
+      rungs.push_back(counts);
+    }
+  }
+  return rungs;
+}
+
+} // namespace accel::tune

@@ -1,0 +1,491 @@
+//===- Search.cpp - The fastest setting that fits -------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Tune/Search.h"
+
+#include "passes/Tune/Exact.h"
+#include "passes/Tune/Ladder.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+namespace accel::tune {
+namespace {
+
+/// Knobs that bound whole parts of the space, and those that are solved within.
+const Knob coarse[] = {Knob::Mesh,
+                       Knob::Split,
+                       Knob::Recipe,
+                       Knob::ZeroStage,
+                       Knob::ParameterOffload,
+                       Knob::OptimizerOffload,
+                       Knob::Accumulation};
+const Knob fine[] = {Knob::Reshard,         Knob::Wrap,
+                     Knob::ForwardPrefetch, Knob::BackwardPrefetch,
+                     Knob::Bucket,          Knob::ActivationOffload};
+/// The most generous setting of a part is not quite a bound: coarser units or
+/// another prefetch may still win this much.
+constexpr double boundSlack = 0.9;
+/// Parts whose best points are worth exchanging changes in.
+constexpr size_t polished = 3;
+
+bool faster(const Judgement &a, const Judgement &b) {
+  return a.seconds != b.seconds ? a.seconds < b.seconds : a.bytes < b.bytes;
+}
+
+/// At most `limit` of `values`, both ends among them.
+std::vector<int> spread(const std::vector<int> &values, size_t limit) {
+  if (values.size() <= limit)
+    return values;
+  std::vector<int> result;
+  for (size_t i = 0; i < limit; ++i)
+    result.push_back(values[i * (values.size() - 1) / (limit - 1)]);
+  return result;
+}
+
+int nearestOf(const std::vector<int> &values, int wanted) {
+  return *std::min_element(values.begin(), values.end(), [&](int a, int b) {
+    return std::abs(a - wanted) < std::abs(b - wanted);
+  });
+}
+
+class Searcher {
+public:
+  Searcher(const Space &space, const Judge &judge, const CostOf &costOf,
+           const SearchOptions &options)
+      : space(space), judge(judge), costOf(costOf), options(options) {}
+
+  SearchResult run() {
+    if (options.enumerateUpTo > 0 &&
+        countPoints(space, options.enumerateUpTo) > 0)
+      return runExact();
+    result.configured = {space.configured, judged(space.configured)};
+    offer(result.configured);
+    std::vector<Part> parts = bounds();
+    std::vector<Verdict> solved;
+    for (const Part &part : parts) {
+      if (!spare() ||
+          (best && part.fast.seconds * boundSlack >= best->judged.seconds))
+        break;
+      if (std::optional<Verdict> v = solvePart(part.point))
+        solved.push_back(std::move(*v));
+    }
+    std::stable_sort(solved.begin(), solved.end(),
+                     [](const Verdict &a, const Verdict &b) {
+                       return faster(a.judged, b.judged);
+                     });
+    for (size_t i = 0; i < solved.size() && i < polished; ++i)
+      polish(solved[i]);
+    simplify();
+    fillFront(parts);
+    result.best = best;
+    finish();
+    return std::move(result);
+  }
+
+private:
+  /// One setting of the coarse knobs.
+  struct Part {
+    Point point;
+    Judgement fast; // the most generous setting of the fine knobs
+  };
+
+  bool fits(const Judgement &j) const {
+    return j.possible && j.bytes <= options.budgetBytes;
+  }
+  bool spare() const { return result.judged < options.maxJudged; }
+
+  Judgement judged(const Point &point) {
+    auto it = known.find(point);
+    if (it != known.end())
+      return it->second;
+    Judgement j;
+    j.possible = false;
+    if (!spare()) {
+      result.complete = false;
+      return j;
+    }
+    if (space.problem(point).empty()) {
+      j = judge(point);
+      ++result.judged;
+    }
+    known.emplace(point, j);
+    return j;
+  }
+
+  bool offer(const Verdict &verdict) {
+    if (!fits(verdict.judged) ||
+        (best && !faster(verdict.judged, best->judged)))
+      return false;
+    best = verdict;
+    return true;
+  }
+
+  const std::vector<std::vector<int>> &ladder(int split) {
+    auto [it, isNew] = ladders.try_emplace(split);
+    if (isNew)
+      it->second = checkpointLadder(space, split, costOf);
+    return it->second;
+  }
+
+  SearchResult runExact() {
+    SearchResult exact = enumerate(space, judge, options.budgetBytes);
+    best = exact.best;
+    known.emplace(space.configured, exact.configured.judged);
+    simplify();
+    exact.best = best;
+    exact.exact = true;
+    return exact;
+  }
+
+  //===--- Parts ----------------------------------------------------------===//
+
+  std::vector<Point> coarsePoints() const {
+    std::vector<Point> points = {space.configured};
+    for (Knob knob : coarse) {
+      std::vector<Point> more;
+      for (const Point &point : points)
+        for (int value : space.values(knob, point)) {
+          more.push_back(point);
+          more.back()[knob] = value;
+        }
+      points = std::move(more);
+    }
+    // Too many: only those that turn few coarse knobs.
+    for (int turns = static_cast<int>(std::size(coarse));
+         points.size() * 4 > static_cast<size_t>(options.maxJudged) &&
+         turns > 0;
+         --turns)
+      std::erase_if(points, [&](const Point &point) {
+        int n = 0;
+        for (Knob knob : coarse)
+          n += point[knob] != space.configured[knob];
+        return n >= turns;
+      });
+    return points;
+  }
+
+  std::vector<Part> bounds() {
+    int finest = 0;
+    for (int w : space.values(Knob::Wrap, space.configured))
+      if (space.wraps[w].perLayer < space.wraps[finest].perLayer)
+        finest = w;
+    std::vector<Part> parts;
+    for (const Point &point : coarsePoints()) {
+      const auto &rungs = ladder(point[Knob::Split]);
+      Point lean = point, fast = point;
+      if (space.open(Knob::Wrap))
+        lean[Knob::Wrap] = finest;
+      for (Knob knob :
+           {Knob::Reshard, Knob::ForwardPrefetch, Knob::BackwardPrefetch}) {
+        lean[knob] = space.values(knob, lean).front();
+        fast[knob] = space.values(knob, fast).back();
+      }
+      lean.counts = rungs.back();
+      fast.counts = rungs.front();
+      fast[Knob::ActivationOffload] =
+          space.values(Knob::ActivationOffload, fast).front();
+      Judgement fastJudged = judged(fast);
+      if (fits(fastJudged)) {
+        offer({fast, fastJudged});
+        parts.push_back({point, fastJudged});
+        continue;
+      }
+      bool any = fits(judged(lean));
+      if (!any) {
+        lean[Knob::ActivationOffload] =
+            space.values(Knob::ActivationOffload, lean).back();
+        any = fits(judged(lean));
+      }
+      if (any && fastJudged.possible)
+        parts.push_back({point, fastJudged});
+    }
+    std::stable_sort(
+        parts.begin(), parts.end(),
+        [](const Part &a, const Part &b) { return faster(a.fast, b.fast); });
+    return parts;
+  }
+
+  //===--- One part -------------------------------------------------------===//
+
+  /// The first rung from `point` on that fits `budget`.
+  std::optional<Verdict> climb(Point point, int64_t budget) {
+    const auto &rungs = ladder(point[Knob::Split]);
+    auto at = [&](size_t rung) {
+      point.counts = rungs[rung];
+      return judged(point);
+    };
+    auto within = [&](size_t rung) {
+      Judgement j = at(rung);
+      return j.possible && j.bytes <= budget;
+    };
+    size_t high = rungs.size() - 1;
+    if (!within(high))
+      return std::nullopt;
+    if (space.offloadNeedsFull && point[Knob::ActivationOffload])
+      return Verdict{point, at(high)};
+    size_t low = 0; // the answer is in [low, high]
+    while (low < high) {
+      size_t middle = (low + high) / 2;
+      if (within(middle))
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    Judgement j = at(high);
+    return Verdict{point, j};
+  }
+
+  Point turned(Point point, Knob knob, int value) const {
+    point[knob] = value;
+    if (knob == Knob::ActivationOffload && value && space.offloadNeedsFull &&
+        space.open(Knob::Checkpoint))
+      for (const LayerGroup &group : space.groups)
+        if (group.layer) {
+          auto counts = point.counts.begin() + group.offset;
+          std::fill_n(counts, group.variants.size(), 0);
+          counts[group.variants.size() - 1] =
+              static_cast<int>(group.calls.size());
+        }
+    if (knob == Knob::Wrap)
+      point[Knob::Reshard] =
+          nearestOf(space.values(Knob::Reshard, point), point[Knob::Reshard]);
+    return point;
+  }
+
+  std::optional<Verdict> solvePart(const Point &part) {
+    Point start = part;
+    start[Knob::Reshard] = space.values(Knob::Reshard, start).front();
+    std::optional<Verdict> here = climb(start, options.budgetBytes);
+    if (!here) {
+      for (Knob knob : {Knob::ForwardPrefetch, Knob::BackwardPrefetch})
+        start[knob] = space.values(knob, start).front();
+      here = climb(start, options.budgetBytes);
+    }
+    if (!here && space.open(Knob::ActivationOffload)) {
+      start[Knob::ActivationOffload] =
+          space.values(Knob::ActivationOffload, start).back();
+      here = climb(start, options.budgetBytes);
+    }
+    for (int w : space.values(Knob::Wrap, start))
+      if (!here)
+        here = climb(turned(start, Knob::Wrap, w), options.budgetBytes);
+    if (!here)
+      return std::nullopt;
+    bool better = true;
+    for (int round = 0; better && round < 4; ++round) {
+      better = false;
+      for (Knob knob : fine)
+        better |= descend(knob, *here);
+    }
+    offer(*here);
+    return here;
+  }
+
+  /// Tries the values of one knob, each with its own rung; near the best one
+  /// all of them.
+  bool descend(Knob knob, Verdict &here) {
+    std::vector<int> values = space.values(knob, here.point);
+    if (values.size() < 2)
+      return false;
+    bool better = false;
+    auto attempt = [&](int value) {
+      if (value == here.point[knob])
+        return;
+      std::optional<Verdict> v =
+          climb(turned(here.point, knob, value), options.budgetBytes);
+      if (v && faster(v->judged, here.judged)) {
+        here = *v;
+        better = true;
+      }
+    };
+    for (int value : spread(values, 6))
+      attempt(value);
+    // Towards the neighbours, in halving strides.
+    for (size_t stride = values.size() / 6; stride >= 1; stride /= 2) {
+      auto at = std::find(values.begin(), values.end(), here.point[knob]);
+      if (at == values.end())
+        break;
+      size_t i = at - values.begin();
+      if (i >= stride)
+        attempt(values[i - stride]);
+      if (i + stride < values.size())
+        attempt(values[i + stride]);
+    }
+    return better;
+  }
+
+  //===--- Exchanges ------------------------------------------------------===//
+
+  std::vector<Point> neighbours(const Point &point) const {
+    std::vector<Point> result;
+    for (int k = 0; k < numKnobs; ++k) {
+      Knob knob = static_cast<Knob>(k);
+      if (knob == Knob::Checkpoint || !space.open(knob))
+        continue;
+      std::vector<int> values = space.values(knob, point);
+      auto at = std::find(values.begin(), values.end(), point[knob]);
+      if (at == values.end())
+        continue;
+      std::vector<int> tried = {values.front(), values.back()};
+      if (values.size() <= 4)
+        tried = values;
+      if (at != values.begin())
+        tried.push_back(*(at - 1));
+      if (at + 1 != values.end())
+        tried.push_back(*(at + 1));
+      std::sort(tried.begin(), tried.end());
+      tried.erase(std::unique(tried.begin(), tried.end()), tried.end());
+      for (int value : tried)
+        if (value != point[knob])
+          result.push_back(turned(point, knob, value));
+    }
+    if (space.open(Knob::Checkpoint) && !space.uniformCheckpoint)
+      shifts(point, result);
+    return result;
+  }
+
+  void shifts(const Point &point, std::vector<Point> &result) const {
+    for (const LayerGroup &group : space.groups)
+      for (size_t a = 0; a < group.variants.size(); ++a)
+        for (size_t b = 0; b < group.variants.size(); ++b) {
+          int available = point.counts[group.offset + a];
+          if (a == b)
+            continue;
+          for (int n = 1; n <= available;
+               n = n < available && n * 4 > available ? available : n * 4) {
+            result.push_back(point);
+            result.back().counts[group.offset + a] -= n;
+            result.back().counts[group.offset + b] += n;
+          }
+        }
+  }
+
+  void polish(Verdict here) {
+    for (int round = 0; round < 16 && spare(); ++round) {
+      Verdict from = here;
+      auto accept = [&](const Point &point) {
+        Verdict v = {point, judged(point)};
+        if (fits(v.judged) && faster(v.judged, here.judged))
+          here = v;
+        return v;
+      };
+      std::vector<Verdict> tempting; // faster, but too big
+      for (const Point &point : neighbours(from.point)) {
+        Verdict v = accept(point);
+        if (v.judged.possible && !fits(v.judged) &&
+            v.judged.seconds < from.judged.seconds)
+          tempting.push_back(std::move(v));
+      }
+      if (here.point != from.point)
+        continue;
+      std::stable_sort(tempting.begin(), tempting.end(),
+                       [](const Verdict &a, const Verdict &b) {
+                         return a.judged.bytes < b.judged.bytes;
+                       });
+      if (tempting.size() > 12)
+        tempting.resize(12);
+      for (const Verdict &v : tempting)
+        for (const Point &point : neighbours(v.point))
+          if (spare())
+            accept(point);
+      if (here.point == from.point)
+        break;
+    }
+    offer(here);
+  }
+
+  /// Takes back what is not worth a line of configuration.
+  void simplify() {
+    if (!best)
+      return;
+    double limit = best->judged.seconds * (1 + options.worthwhile);
+    auto accept = [&](const Point &point) {
+      Judgement j = judged(point);
+      if (fits(j) && j.seconds <= limit)
+        best = Verdict{point, j};
+    };
+    if (best->point.counts != space.configured.counts) {
+      Point same = best->point;
+      same.counts = space.configured.counts;
+      accept(same);
+    }
+    for (int k = numKnobs; k-- > 0;) {
+      Knob knob = static_cast<Knob>(k);
+      if (knob != Knob::Checkpoint && space.open(knob) &&
+          best->point[knob] != space.configured[knob])
+        accept(turned(best->point, knob, space.configured[knob]));
+    }
+  }
+
+  //===--- The front ------------------------------------------------------===//
+
+  void fillFront(const std::vector<Part> &parts) {
+    int64_t least = 0, most = 0;
+    for (const auto &[point, j] : known)
+      if (j.possible) {
+        least = least ? std::min(least, j.bytes) : j.bytes;
+        most = std::max(most, j.bytes);
+      }
+    std::vector<Point> seeds;
+    if (best)
+      seeds.push_back(best->point);
+    for (size_t i = 0; i < parts.size() && i < 2; ++i)
+      seeds.push_back(parts[i].point);
+    for (const Point &seed : seeds)
+      for (int level = 1; level <= options.frontLevels && spare(); ++level) {
+        int64_t budget = least + (most - least) * level / options.frontLevels;
+        for (int kept : spread(space.values(Knob::Reshard, seed), 2))
+          climb(turned(seed, Knob::Reshard, kept), budget);
+      }
+  }
+
+  void finish() {
+    std::vector<Verdict> all;
+    result.leanest = result.configured;
+    for (const auto &[point, j] : known)
+      if (j.possible) {
+        all.push_back({point, j});
+        if (!result.leanest.judged.possible ||
+            j.bytes < result.leanest.judged.bytes)
+          result.leanest = {point, j};
+      }
+    result.front = paretoFront(std::move(all));
+  }
+
+  const Space &space;
+  const Judge &judge;
+  const CostOf &costOf;
+  const SearchOptions &options;
+  SearchResult result;
+  std::optional<Verdict> best;
+  std::map<Point, Judgement> known;
+  std::map<int, std::vector<std::vector<int>>> ladders;
+};
+
+} // namespace
+
+std::vector<Verdict> paretoFront(std::vector<Verdict> all) {
+  std::sort(all.begin(), all.end(), [](const Verdict &a, const Verdict &b) {
+    if (a.judged.bytes != b.judged.bytes)
+      return a.judged.bytes < b.judged.bytes;
+    if (a.judged.seconds != b.judged.seconds)
+      return a.judged.seconds < b.judged.seconds;
+    return a.point < b.point;
+  });
+  std::vector<Verdict> front;
+  for (Verdict &v : all)
+    if (front.empty() || v.judged.seconds < front.back().judged.seconds)
+      front.push_back(std::move(v));
+  return front;
+}
+
+SearchResult search(const Space &space, const Judge &judge,
+                    const CostOf &costOf, const SearchOptions &options) {
+  return Searcher(space, judge, costOf, options).run();
+}
+
+} // namespace accel::tune

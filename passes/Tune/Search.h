@@ -1,0 +1,77 @@
+//===- Search.h - The fastest setting that fits -----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The joint search over a Space: the point of least time whose bytes are within
+// a budget, and the front of bytes and time. The search knows points only
+// through a Judge. It bounds by the coarse knobs (mesh, micro-batch, offload,
+// ...): the leanest setting of the others says whether any fits, the most
+// generous one how fast they can get; those that may still win are solved by a
+// ladder of checkpointing (layers move along the lower hull of bytes against
+// seconds, as the LP relaxation of the knapsack does), descent over the other
+// knobs, and exchanges of one change against another. Exact.h is its oracle.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_TUNE_SEARCH_H
+#define ACCEL_PASSES_TUNE_SEARCH_H
+
+#include "passes/Tune/Space.h"
+
+#include <functional>
+#include <optional>
+
+namespace accel::tune {
+
+struct Judgement {
+  int64_t bytes = 0;  // of the device, what the budget bounds
+  double seconds = 0; // of an optimizer step
+  bool possible = true;
+};
+using Judge = std::function<Judgement(const Point &)>;
+/// What one call of a group's variant costs, for the order of the ladder only.
+struct VariantCost {
+  int64_t bytes = 0;
+  double seconds = 0;
+};
+using CostOf = std::function<VariantCost(int split, int group, int variant)>;
+
+struct Verdict {
+  Point point;
+  Judgement judged;
+};
+
+struct SearchOptions {
+  int64_t budgetBytes = 0;
+  /// Points judged at most: a count, so that the answer does not depend on the
+  /// machine that plans.
+  int64_t maxJudged = 3000;
+  /// Spaces of at most this many points are enumerated: exact.
+  int64_t enumerateUpTo = 1000;
+  /// A change that wins less than this part of a step is not worth making.
+  double worthwhile = 0.001;
+  /// Points of the front that are searched for beside those met by chance.
+  int frontLevels = 8;
+};
+
+struct SearchResult {
+  Verdict configured;
+  std::optional<Verdict> best; // fastest within the budget
+  Verdict leanest;             // least bytes of all that were judged
+  /// No point judged has both fewer bytes and less time: by rising bytes.
+  std::vector<Verdict> front;
+  int64_t judged = 0;
+  bool complete = true; // false: stopped by maxJudged
+  bool exact = false;   // every point of the space was judged
+};
+
+SearchResult search(const Space &space, const Judge &judge,
+                    const CostOf &costOf, const SearchOptions &options);
+
+/// Of verdicts, those that no other is better than in both.
+std::vector<Verdict> paretoFront(std::vector<Verdict> all);
+
+} // namespace accel::tune
+
+#endif // ACCEL_PASSES_TUNE_SEARCH_H

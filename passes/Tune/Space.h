@@ -1,0 +1,162 @@
+//===- Space.h - What may be chosen, and what is fixed ----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The space of the joint search: one knob per subject that can be decided, its
+// options, whether it is open and who fixed it otherwise. A Point names one
+// option of each knob; `expand` makes the Candidate of it that an executor
+// model judges. No MLIR.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_TUNE_SPACE_H
+#define ACCEL_PASSES_TUNE_SPACE_H
+
+#include "passes/Executors/Executor.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace accel::tune {
+
+enum class Knob {
+  Mesh,              // Space::meshes
+  Split,             // Space::splits
+  Wrap,              // Space::wraps
+  Recipe,            // Space::recipes
+  Reshard,           // layers, from the last, whose parameters stay gathered
+  ForwardPrefetch,   // units ahead
+  BackwardPrefetch,  // units ahead
+  Checkpoint,        // Point::counts
+  Accumulation,      // 0: reduce each micro-batch, 1: keep gradients unsharded
+  ParameterOffload,  // 0, 1
+  OptimizerOffload,  // 0, 1
+  ActivationOffload, // layers, from the first, whose saved values go to the
+                     // host
+  Bucket,            // Space::buckets (DDP)
+  ZeroStage,         // Space::zeroStages (DeepSpeed)
+};
+constexpr int numKnobs = 14;
+/// "mesh", "micro-batch", "wrap", ...: as decisions and --tune name them.
+const char *toString(Knob knob);
+
+/// One option of each knob. Of Checkpoint, `counts` says how many calls of
+/// each group use each of its variants, group by group.
+struct Point {
+  std::array<int, numKnobs> at{};
+  std::vector<int> counts;
+  int &operator[](Knob knob) { return at[static_cast<int>(knob)]; }
+  int operator[](Knob knob) const { return at[static_cast<int>(knob)]; }
+  bool operator==(const Point &) const = default;
+  auto operator<=>(const Point &) const = default;
+};
+
+/// Whether a knob may be turned; `by` says who fixed it, for people ("fsdp.yaml
+/// says fsdp_reshard_after_forward: true", "ddp does not shard").
+struct KnobState {
+  bool open = false;
+  std::string by;
+  std::string file; // of the line that fixed it; empty: none
+  int line = 0, column = 0;
+};
+
+struct MeshOption {
+  int64_t shard = 1, replicate = 1;
+};
+/// The same samples a step: microBatch * accumulation is constant.
+struct SplitOption {
+  int64_t microBatch = 1, accumulation = 1;
+};
+struct WrapOption {
+  std::string name;        // "a layer", "half a layer", "2 layers"
+  std::vector<int> unitOf; // by parameter
+  int units = 0, root = -1;
+  /// By unit: positions in Space::layers of the first and last layer that it
+  /// belongs to; {-1, -1} for units of no layer.
+  std::vector<std::array<int, 2>> layers;
+  /// By unit of no layer: freed after the forward unless every unit is kept.
+  std::vector<bool> reshard;
+  double perLayer = 1; // layers a unit; 0.5: two units a layer
+};
+struct RecipeOption {
+  std::string name; // "bf16, reduced in f32"
+  DtypeRecipe recipe;
+  std::string precision; // of the YAML's mixed_precision; empty: as configured
+};
+
+/// Calls of one kind, between which variants are shared out. The most
+/// recomputed come first in the forward: their larger temporaries then meet
+/// the fewest saved values in the backward.
+struct LayerGroup {
+  int kind = 0;
+  std::vector<int> calls;
+  std::vector<int> variants; // of the kind, by falling saved bytes
+  std::vector<std::string> names;
+  int offset = 0; // of this group in Point::counts
+  bool layer = false;
+};
+
+struct Space {
+  Candidate base; // as configured: what no knob says
+  Point configured;
+  std::array<KnobState, numKnobs> knobs;
+  std::vector<MeshOption> meshes;
+  std::vector<SplitOption> splits;
+  std::vector<WrapOption> wraps;
+  std::vector<RecipeOption> recipes;
+  std::vector<int64_t> buckets;
+  std::vector<int> zeroStages;
+  std::vector<LayerGroup> groups;
+  std::vector<int> layers; // StepModel::calls, in order
+  int maxPrefetch = 3;
+  /// All layers alike: what a YAML can say.
+  bool uniformReshard = false, uniformCheckpoint = false;
+  /// Saved values go to the host only of layers that are computed again, all
+  /// of them (fsdp_activation_checkpointing_offload).
+  bool offloadNeedsFull = true;
+
+  const KnobState &state(Knob knob) const {
+    return knobs[static_cast<int>(knob)];
+  }
+  KnobState &state(Knob knob) { return knobs[static_cast<int>(knob)]; }
+  bool open(Knob knob) const { return state(knob).open; }
+  /// The values that a knob may have: those of an open one, else the
+  /// configured one alone. Not for Checkpoint. Counts of layers are multiples
+  /// of what the wrap at `point` gathers together.
+  std::vector<int> values(Knob knob, const Point &point) const;
+  /// The counts of each variant of a group at `point`.
+  int count(const Point &point, int group, int variant) const {
+    return point.counts[groups[group].offset + variant];
+  }
+  /// Why the point is outside the space (ranges, counts, what goes together),
+  /// or "".
+  std::string problem(const Point &point) const;
+};
+
+/// The parts of a Space that follow from the model: layers, groups with all
+/// their variants, and wrap options ("as configured" first, then halves and
+/// groups of layers that differ from it). `halves` allows two units a layer.
+void addModel(Space &space, const StepModel &model, bool halves,
+              bool severalLayers);
+
+/// The Point that the base candidate is, apart from mesh, split and recipe
+/// (option 0 of each). False where it is outside the space.
+bool locate(Space &space, const StepModel &model);
+
+/// The candidate of a point. `model` is that of the point's micro-batch.
+Candidate expand(const Space &space, const StepModel &model,
+                 const Point &point);
+
+/// `n * m` splits of the samples of a step into micro-batches, from the
+/// smallest micro-batch; at most `limit`, the configured one always among them.
+std::vector<SplitOption> splitsOf(SplitOption configured, size_t limit);
+
+/// Meshes of `ranks` whose shard axis divides them: powers of the prime
+/// factors, widest shard first; the configured one is moved to the front.
+std::vector<MeshOption> meshesOf(MeshOption configured, int64_t ranksPerNode);
+
+} // namespace accel::tune
+
+#endif // ACCEL_PASSES_TUNE_SPACE_H

@@ -1,0 +1,221 @@
+//===- TuneTest.cpp - The joint search against every setting --------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Tune/Exact.h"
+#include "passes/Tune/Ladder.h"
+#include "test/unit/TuneFixture.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+using namespace accel;
+using namespace accel::tune;
+
+namespace {
+
+/// A model of one or two micro-batch sizes on a random machine.
+class Case {
+public:
+  Case(unsigned seed, int layers, int variants,
+       const std::vector<Knob> &openKnobs) {
+    std::mt19937 random(seed);
+    machine.bytesPerSecond = 2e6 * (1 + random() % 20);
+    machine.latencySeconds = 1e-4 * (random() % 10);
+    bool split = false;
+    for (Knob knob : openKnobs)
+      split |= knob == Knob::Split || knob == Knob::Accumulation;
+    space.splits = split ? std::vector<SplitOption>{{1, 2}, {2, 1}}
+                         : std::vector<SplitOption>{{1, 1}};
+    unsigned modelSeed = random();
+    for (const SplitOption &s : space.splits) {
+      std::mt19937 same(modelSeed);
+      models.push_back(tinyModel(layers, variants, same, s.microBatch));
+    }
+    space.base = tinyCandidate(models[0], 4);
+    space.base.accumulation = space.splits[0].accumulation;
+    space.meshes = {{4, 1}, {2, 2}};
+    space.maxPrefetch = 2;
+    addModel(space, models[0], true, true);
+    EXPECT_TRUE(locate(space, models[0]));
+    for (Knob knob : openKnobs)
+      space.state(knob).open = true;
+    judge = [this](const Point &point) {
+      const StepModel &model = models[point[Knob::Split]];
+      return machine.judge(model, expand(space, model, point));
+    };
+    costOf = [this](int split, int group, int variant) {
+      const LayerGroup &g = space.groups[group];
+      const SegmentVariant &v =
+          models[split].kinds[g.kind].variants[g.variants[variant]];
+      return VariantCost{v.savedBytes, v.recomputeSeconds};
+    };
+  }
+
+  SearchResult solve(int64_t budget, int64_t maxJudged = 3000) const {
+    SearchOptions options;
+    options.budgetBytes = budget;
+    options.maxJudged = maxJudged;
+    options.worthwhile = 0;
+    options.enumerateUpTo = 0; // the search itself is tested
+    return search(space, judge, costOf, options);
+  }
+
+  Space space;
+  std::vector<StepModel> models;
+  TinyMachine machine;
+  Judge judge;
+  CostOf costOf;
+};
+
+/// Searches at eight budgets between the leanest and the fastest point, and
+/// compares with the enumeration of all points.
+void compare(const std::vector<Knob> &knobs, int layers, int variants,
+             int cases, double worstAllowed) {
+  int same = 0, all = 0;
+  double worst = 1;
+  for (int seed = 0; seed < cases; ++seed) {
+    Case c(seed, layers, variants, knobs);
+    ASSERT_GT(countPoints(c.space, 1 << 20), 1);
+    SearchResult exact = enumerate(c.space, c.judge, INT64_MAX);
+    int64_t least = exact.front.front().judged.bytes;
+    int64_t most = exact.front.back().judged.bytes;
+    for (int i = 0; i <= 8; ++i) {
+      int64_t budget = least + (most - least) * i / 8;
+      SearchResult found = c.solve(budget);
+      ASSERT_TRUE(found.best) << "seed " << seed << " budget " << budget;
+      EXPECT_LE(found.best->judged.bytes, budget);
+      EXPECT_EQ(c.space.problem(found.best->point), "");
+      double optimum = 0;
+      for (const Verdict &v : exact.front)
+        if (v.judged.bytes <= budget)
+          optimum = v.judged.seconds;
+      double ratio = found.best->judged.seconds / optimum;
+      EXPECT_GE(ratio, 1 - 1e-12) << "better than every point";
+      EXPECT_LE(ratio, worstAllowed) << "seed " << seed << " budget " << i;
+      worst = std::max(worst, ratio);
+      same += ratio < 1 + 1e-9;
+      ++all;
+    }
+    EXPECT_FALSE(c.solve(least - 1).best) << "nothing fits";
+    EXPECT_GE(c.solve(least - 1).leanest.judged.bytes, least);
+  }
+  std::printf("  optimal in %d of %d, at worst %.3f %% slower\n", same, all,
+              (worst - 1) * 100);
+  EXPECT_GE(same, all * 95 / 100);
+}
+
+TEST(Search, CheckpointAlone) { compare({Knob::Checkpoint}, 8, 3, 20, 1.005); }
+TEST(Search, CheckpointAndReshard) {
+  compare({Knob::Checkpoint, Knob::Reshard}, 7, 3, 20, 1.005);
+}
+TEST(Search, FineKnobs) {
+  compare({Knob::Checkpoint, Knob::Reshard, Knob::Wrap, Knob::ForwardPrefetch,
+           Knob::BackwardPrefetch},
+          5, 3, 12, 1.015);
+}
+TEST(Search, MeshMicroBatchAndAccumulation) {
+  compare({Knob::Checkpoint, Knob::Reshard, Knob::Mesh, Knob::Split,
+           Knob::Accumulation},
+          4, 3, 12, 1.01);
+}
+TEST(Search, Offload) {
+  compare({Knob::Checkpoint, Knob::Reshard, Knob::ParameterOffload,
+           Knob::ActivationOffload, Knob::Wrap},
+          5, 2, 12, 1.01);
+}
+
+TEST(Search, FrontHoldsNothingDominated) {
+  Case c(3, 6, 3, {Knob::Checkpoint, Knob::Reshard, Knob::Wrap});
+  SearchResult exact = enumerate(c.space, c.judge, INT64_MAX);
+  SearchResult found =
+      c.solve(exact.front[exact.front.size() / 2].judged.bytes);
+  ASSERT_GT(found.front.size(), 3u);
+  for (size_t i = 1; i < found.front.size(); ++i) {
+    EXPECT_GT(found.front[i].judged.bytes, found.front[i - 1].judged.bytes);
+    EXPECT_LT(found.front[i].judged.seconds, found.front[i - 1].judged.seconds);
+  }
+  // At each of its bytes it is near the exact front.
+  for (const Verdict &v : found.front) {
+    double optimum = 0;
+    for (const Verdict &e : exact.front)
+      if (e.judged.bytes <= v.judged.bytes)
+        optimum = e.judged.seconds;
+    EXPECT_LE(v.judged.seconds, optimum * 1.10);
+  }
+}
+
+TEST(Search, SameInputSameAnswer) {
+  Case c(5, 5, 3, {Knob::Checkpoint, Knob::Reshard, Knob::Wrap, Knob::Mesh});
+  int64_t budget = c.judge(c.space.configured).bytes;
+  SearchResult a = c.solve(budget), b = c.solve(budget);
+  ASSERT_TRUE(a.best && b.best);
+  EXPECT_EQ(a.best->point, b.best->point);
+  EXPECT_EQ(a.judged, b.judged);
+}
+
+TEST(Search, StopsAtItsLimitAndSaysSo) {
+  Case c(5, 8, 4, {Knob::Checkpoint, Knob::Reshard, Knob::Wrap, Knob::Mesh});
+  SearchResult r = c.solve(c.judge(c.space.configured).bytes, 20);
+  EXPECT_LE(r.judged, 20);
+  EXPECT_FALSE(r.complete);
+  EXPECT_TRUE(r.configured.judged.possible);
+}
+
+TEST(Search, NothingOpenGivesTheConfiguration) {
+  Case c(1, 4, 3, {});
+  SearchResult r = c.solve(INT64_MAX);
+  ASSERT_TRUE(r.best);
+  EXPECT_EQ(r.best->point, c.space.configured);
+  EXPECT_EQ(r.judged, 1);
+  EXPECT_FALSE(c.solve(1).best);
+}
+
+TEST(Search, SmallSpacesAreEnumerated) {
+  Case c(7, 4, 3, {Knob::Checkpoint, Knob::Mesh});
+  SearchOptions options;
+  options.budgetBytes = c.judge(c.space.configured).bytes * 9 / 10;
+  options.worthwhile = 0;
+  SearchResult found = search(c.space, c.judge, c.costOf, options);
+  SearchResult exact = enumerate(c.space, c.judge, options.budgetBytes);
+  EXPECT_TRUE(found.exact);
+  ASSERT_EQ(found.best.has_value(), exact.best.has_value());
+  if (exact.best) {
+    EXPECT_EQ(found.best->judged.seconds, exact.best->judged.seconds);
+  }
+  options.enumerateUpTo = 10;
+  EXPECT_FALSE(search(c.space, c.judge, c.costOf, options).exact);
+}
+
+TEST(Search, ChangesNothingThatWinsNothing) {
+  // An idle wire: prefetch, wrap and reshard make no difference.
+  Case c(2, 4, 2, {Knob::Reshard, Knob::Wrap, Knob::ForwardPrefetch});
+  c.machine.bytesPerSecond = 1e15;
+  c.machine.latencySeconds = 0;
+  SearchOptions options;
+  options.budgetBytes = INT64_MAX;
+  SearchResult r = search(c.space, c.judge, c.costOf, options);
+  ASSERT_TRUE(r.best);
+  EXPECT_EQ(r.best->point, c.space.configured);
+}
+
+TEST(Ladder, FollowsTheLowerHull) {
+  Case c(1, 3, 4, {Knob::Checkpoint});
+  // Bytes against seconds: 100/0, 90/5 (above the hull), 40/6, 10/20.
+  const VariantCost costs[] = {{100, 0}, {90, 5}, {40, 6}, {10, 20}};
+  CostOf costOf = [&](int, int group, int variant) {
+    return group == 1 ? costs[variant] : VariantCost{10, 1};
+  };
+  auto rungs = checkpointLadder(c.space, 0, costOf);
+  int offset = c.space.groups[1].offset;
+  ASSERT_EQ(rungs.size(), 7u);
+  for (const auto &rung : rungs)
+    EXPECT_EQ(rung[offset + 1], 0) << "a variant above the hull";
+  EXPECT_EQ(rungs[0][offset], 3);
+  EXPECT_EQ(rungs[1][offset + 2], 1);
+  EXPECT_EQ(rungs[6][offset + 3], 3);
+}
+
+} // namespace
