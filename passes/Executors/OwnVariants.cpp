@@ -7,9 +7,9 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Checkpoint/DecideSaved.h"
+#include "passes/Cost/OpCost.h"
 #include "passes/Differentiate/Joint.h"
 #include "passes/Partition/SplitJoint.h"
-#include "passes/Simulate/Time.h"
 #include "runtime/plan/Timeline.h"
 
 #include <set>
@@ -23,7 +23,7 @@ double secondsOf(const plan::Function &function, const Target *target) {
   double seconds = 0;
   if (target)
     for (const plan::Instruction &i : function.instructions)
-      seconds += instructionSeconds(function, i, *target);
+      seconds += opSeconds(function, i, *target);
   return seconds;
 }
 

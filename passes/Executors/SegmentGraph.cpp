@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Executors/SegmentGraph.h"
 
-#include "passes/Simulate/Time.h"
+#include "passes/Cost/OpCost.h"
 
 #include <algorithm>
 
@@ -170,9 +170,7 @@ private:
   }
 
   double seconds(int i) const {
-    return target
-               ? instructionSeconds(function, function.instructions[i], *target)
-               : 0;
+    return target ? opSeconds(function, function.instructions[i], *target) : 0;
   }
 
   /// Allocates what instruction `i` makes; returns the bytes.
