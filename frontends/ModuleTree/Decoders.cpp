@@ -1,0 +1,316 @@
+//===- Decoders.cpp - Decoder-only models as data -------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// From transformers 5.23, like Families.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/ModuleTree/Description.h"
+
+namespace accel::moduletree {
+
+namespace {
+
+const std::vector<const char *> gpt2 = {R"(
+vocab_size = 50257
+hidden_size|n_embd = 768
+n_inner = 4*hidden_size
+num_hidden_layers|n_layer = 12
+num_attention_heads|n_head = 12
+max_position_embeddings|n_positions = 1024
+add_cross_attention = 0
+tie_word_embeddings = 1
+text activation_function = gelu_new
+nosplit $Block
+sliding 0
+)"};
+
+constexpr const char *gpt2Body = R"(
+$LMHeadModel
+  @base transformer
+  @input transformer.wte
+  @output lm_head
+  @tie lm_head.weight transformer.wte.weight ?tie_word_embeddings
+  transformer $Model
+  lm_head Linear weight[vocab_size,hidden_size]
+$Model
+  @auto
+  @input wte
+  wte Embedding weight[vocab_size,hidden_size]
+  wpe Embedding weight[max_position_embeddings,hidden_size]
+  drop Dropout
+  h ModuleList
+    [num_hidden_layers] $Block
+      ln_1 LayerNorm weight[hidden_size] bias[hidden_size]
+      attn $Attention
+        c_attn Conv1D weight[hidden_size,3*hidden_size] bias[3*hidden_size]
+        c_proj Conv1D weight[hidden_size,hidden_size] bias[hidden_size]
+        attn_dropout Dropout
+        resid_dropout Dropout
+      ln_2 LayerNorm weight[hidden_size] bias[hidden_size]
+      crossattention $Attention ?add_cross_attention
+        c_attn Conv1D weight[hidden_size,2*hidden_size] bias[2*hidden_size]
+        q_attn Conv1D weight[hidden_size,hidden_size] bias[hidden_size]
+        c_proj Conv1D weight[hidden_size,hidden_size] bias[hidden_size]
+        attn_dropout Dropout
+        resid_dropout Dropout
+      ln_cross_attn LayerNorm weight[hidden_size] bias[hidden_size] ?add_cross_attention
+      mlp $MLP
+        c_fc Conv1D weight[hidden_size,n_inner] bias[n_inner]
+        c_proj Conv1D weight[n_inner,hidden_size] bias[hidden_size]
+        act !activation_function
+        dropout Dropout
+  ln_f LayerNorm weight[hidden_size] bias[hidden_size]
+$ForSequenceClassification
+  @base transformer
+  @input transformer.wte
+  transformer $Model
+  score Linear weight[num_labels,hidden_size]
+$ForTokenClassification
+  @base transformer
+  @input transformer.wte
+  transformer $Model
+  dropout Dropout
+  classifier Linear weight[num_labels,hidden_size] bias[num_labels]
+$ForQuestionAnswering
+  @base transformer
+  @input transformer.wte
+  transformer $Model
+  qa_outputs Linear weight[2,hidden_size] bias[2]
+)";
+
+const std::vector<const char *> gptNeox = {R"(
+vocab_size = 50432
+hidden_size = 6144
+intermediate_size = 24576
+num_hidden_layers = 44
+num_attention_heads = 64
+max_position_embeddings = 2048
+tie_word_embeddings = 0
+attention_bias = 1
+partial_rotary_factor|rope_parameters.partial_rotary_factor|rotary_pct = 0.25
+rotary := (hidden_size/num_attention_heads*partial_rotary_factor+1)/2
+text hidden_act = gelu
+nosplit $Layer
+sliding 0
+tp
+)"};
+
+constexpr const char *gptNeoxBody = R"(
+$ForCausalLM
+  @base gpt_neox
+  @input gpt_neox.embed_in
+  @output lm_head
+  @tie lm_head.weight gpt_neox.embed_in.weight ?tie_word_embeddings
+  gpt_neox $Model
+  lm_head Linear weight[vocab_size,hidden_size]
+$Model
+  @auto
+  @input embed_in
+  embed_in Embedding weight[vocab_size,hidden_size]
+  emb_dropout Dropout
+  layers ModuleList
+    [num_hidden_layers] $Layer
+      input_layernorm LayerNorm weight[hidden_size] bias[hidden_size]
+      post_attention_layernorm LayerNorm weight[hidden_size] bias[hidden_size]
+      post_attention_dropout Dropout
+      post_mlp_dropout Dropout
+      attention $Attention
+        query_key_value Linear weight[3*hidden_size,hidden_size] bias[3*hidden_size]?attention_bias
+        dense Linear weight[hidden_size,hidden_size] bias[hidden_size]?attention_bias
+      mlp $MLP
+        dense_h_to_4h Linear weight[intermediate_size,hidden_size] bias[intermediate_size]
+        dense_4h_to_h Linear weight[hidden_size,intermediate_size] bias[hidden_size]
+        act !hidden_act
+  final_layer_norm LayerNorm weight[hidden_size] bias[hidden_size]
+  rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
+$ForSequenceClassification
+  @base gpt_neox
+  @input gpt_neox.embed_in
+  gpt_neox $Model
+  score Linear weight[num_labels,hidden_size]
+$ForTokenClassification
+  @base gpt_neox
+  @input gpt_neox.embed_in
+  gpt_neox $Model
+  dropout Dropout
+  classifier Linear weight[num_labels,hidden_size] bias[num_labels]
+)";
+
+const std::vector<const char *> phi = {R"(
+vocab_size = 51200
+hidden_size = 2048
+intermediate_size = 8192
+num_hidden_layers = 24
+num_attention_heads = 32
+num_key_value_heads = num_attention_heads
+max_position_embeddings = 2048
+tie_word_embeddings = 0
+qk_layernorm = 0
+head_dim = hidden_size/num_attention_heads
+q_size := num_attention_heads*head_dim
+kv_size := num_key_value_heads*head_dim
+partial_rotary_factor|rope_parameters.partial_rotary_factor = 0.5
+rotary := (head_dim*partial_rotary_factor+1)/2
+text hidden_act = gelu_new
+nosplit $DecoderLayer
+sliding 0
+tp
+)"};
+
+constexpr const char *phiBody = R"(
+$ForCausalLM
+  @base model
+  @input model.embed_tokens
+  @output lm_head
+  @tie lm_head.weight model.embed_tokens.weight ?tie_word_embeddings
+  model $Model
+  lm_head Linear weight[vocab_size,hidden_size] bias[vocab_size]
+$Model
+  @auto
+  @input embed_tokens
+  embed_tokens Embedding weight[vocab_size,hidden_size]
+  layers ModuleList
+    [num_hidden_layers] $DecoderLayer
+      self_attn $Attention
+        q_proj Linear weight[q_size,hidden_size] bias[q_size]
+        k_proj Linear weight[kv_size,hidden_size] bias[kv_size]
+        v_proj Linear weight[kv_size,hidden_size] bias[kv_size]
+        dense Linear weight[hidden_size,q_size] bias[hidden_size]
+        q_layernorm LayerNorm weight[head_dim] bias[head_dim] ?qk_layernorm
+        k_layernorm LayerNorm weight[head_dim] bias[head_dim] ?qk_layernorm
+      mlp $MLP
+        activation_fn !hidden_act
+        fc1 Linear weight[intermediate_size,hidden_size] bias[intermediate_size]
+        fc2 Linear weight[hidden_size,intermediate_size] bias[hidden_size]
+      input_layernorm LayerNorm weight[hidden_size] bias[hidden_size]
+      resid_dropout Dropout
+  rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
+  embed_dropout Dropout
+  final_layernorm LayerNorm weight[hidden_size] bias[hidden_size]
+$ForSequenceClassification
+  @base model
+  @input model.embed_tokens
+  model $Model
+  score Linear weight[num_labels,hidden_size]
+)";
+
+const std::vector<const char *> starcoder2 = {R"(
+vocab_size = 49152
+hidden_size = 3072
+intermediate_size = 12288
+num_hidden_layers = 30
+num_attention_heads = 24
+num_key_value_heads = 2
+max_position_embeddings = 4096
+tie_word_embeddings = 1
+use_bias = 1
+head_dim = hidden_size/num_attention_heads
+q_size := num_attention_heads*head_dim
+kv_size := num_key_value_heads*head_dim
+rotary := (head_dim+1)/2
+sliding_window ?= 0
+text hidden_act = gelu_pytorch_tanh
+nosplit $DecoderLayer
+sliding sliding_window
+tp
+)"};
+
+constexpr const char *starcoder2Body = R"(
+$ForCausalLM
+  @base model
+  @input model.embed_tokens
+  @output lm_head
+  @tie lm_head.weight model.embed_tokens.weight ?tie_word_embeddings
+  model $Model
+  lm_head Linear weight[vocab_size,hidden_size]
+$Model
+  @auto
+  @input embed_tokens
+  embed_tokens Embedding weight[vocab_size,hidden_size]
+  layers ModuleList
+    [num_hidden_layers] $DecoderLayer
+      self_attn $Attention
+        q_proj Linear weight[q_size,hidden_size] bias[q_size]?use_bias
+        k_proj Linear weight[kv_size,hidden_size] bias[kv_size]?use_bias
+        v_proj Linear weight[kv_size,hidden_size] bias[kv_size]?use_bias
+        o_proj Linear weight[hidden_size,q_size] bias[hidden_size]?use_bias
+      mlp $MLP
+        c_fc Linear weight[intermediate_size,hidden_size] bias[intermediate_size]?use_bias
+        c_proj Linear weight[hidden_size,intermediate_size] bias[hidden_size]?use_bias
+        act !hidden_act
+      input_layernorm LayerNorm weight[hidden_size] bias[hidden_size]
+      post_attention_layernorm LayerNorm weight[hidden_size] bias[hidden_size]
+  norm LayerNorm weight[hidden_size] bias[hidden_size]
+  rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
+)";
+
+const std::vector<const char *> opt = {R"(
+vocab_size = 50272
+hidden_size = 768
+ffn_dim = 3072
+num_hidden_layers = 12
+num_attention_heads = 12
+max_position_embeddings = 2048
+word_embed_proj_dim = hidden_size
+do_layer_norm_before = 1
+_remove_final_layer_norm = 0
+enable_bias = 1
+layer_norm_elementwise_affine = 1
+tie_word_embeddings = 1
+text activation_function = relu
+affine := layer_norm_elementwise_affine
+nosplit $DecoderLayer
+sliding 0
+)"};
+
+constexpr const char *optBody = R"(
+$ForCausalLM
+  @base model
+  @input model.decoder.embed_tokens
+  @output lm_head
+  @tie lm_head.weight model.decoder.embed_tokens.weight ?tie_word_embeddings
+  model $Model
+  lm_head Linear weight[vocab_size,word_embed_proj_dim]
+$Model
+  @auto
+  @input decoder.embed_tokens
+  decoder $Decoder
+    embed_tokens Embedding weight[vocab_size,word_embed_proj_dim]
+    embed_positions $LearnedPositionalEmbedding weight[max_position_embeddings+2,hidden_size]
+    project_out Linear weight[word_embed_proj_dim,hidden_size] ?word_embed_proj_dim!=hidden_size
+    project_in Linear weight[hidden_size,word_embed_proj_dim] ?word_embed_proj_dim!=hidden_size
+    final_layer_norm LayerNorm weight[hidden_size]?affine bias[hidden_size]?affine ?do_layer_norm_before&&!_remove_final_layer_norm
+    layers ModuleList
+      [num_hidden_layers] $DecoderLayer
+        self_attn $Attention
+          k_proj Linear weight[hidden_size,hidden_size] bias[hidden_size]?enable_bias
+          v_proj Linear weight[hidden_size,hidden_size] bias[hidden_size]?enable_bias
+          q_proj Linear weight[hidden_size,hidden_size] bias[hidden_size]?enable_bias
+          out_proj Linear weight[hidden_size,hidden_size] bias[hidden_size]?enable_bias
+        activation_fn !activation_function
+        self_attn_layer_norm LayerNorm weight[hidden_size]?affine bias[hidden_size]?affine
+        fc1 Linear weight[ffn_dim,hidden_size] bias[ffn_dim]?enable_bias
+        fc2 Linear weight[hidden_size,ffn_dim] bias[hidden_size]?enable_bias
+        final_layer_norm LayerNorm weight[hidden_size]?affine bias[hidden_size]?affine
+$ForSequenceClassification
+  @base model
+  @input model.decoder.embed_tokens
+  model $Model
+  score Linear weight[num_labels,word_embed_proj_dim]
+)";
+
+} // namespace
+
+const std::vector<Family> decoderFamilies = {
+    {"gpt2", "GPT2", gpt2, gpt2Body},
+    {"gpt_neox", "GPTNeoX", gptNeox, gptNeoxBody},
+    {"phi", "Phi", phi, phiBody},
+    {"starcoder2", "Starcoder2", starcoder2, starcoder2Body},
+    {"opt", "OPT", opt, optBody},
+};
+
+} // namespace accel::moduletree

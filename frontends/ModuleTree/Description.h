@@ -1,0 +1,79 @@
+//===- Description.h - Models as data ---------------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A family of models is two texts. Settings name what is read from config.json:
+//
+//   hidden_size|n_embd = 768      absent or null: the default (an expression)
+//   sliding_window ?= 4096        absent: the default; null: 0
+//   scaled := 1                   a name of our own, not read
+//   text hidden_act|activation = silu
+//   sliding layer%2==0            layers that attend to a window
+//   nosplit $DecoderLayer         `_no_split_modules`
+//   tp                            the config class has a tensor-parallel plan
+//   fp32 wo                       modules that stay fp32 in an fp16 model
+//   starts gated act gated-       1 if the text `act` starts so
+//
+// The body lists classes with their modules, one a line, children indented by
+// two more blanks; `$` stands for the family's prefix:
+//
+//   $ForCausalLM
+//     @base model                                base_model_prefix
+//     @input model.embed_tokens
+//     @output lm_head
+//     @tie lm_head.weight model.embed_tokens.weight ?tie_word_embeddings
+//     model $Model                               expands the class below
+//     lm_head Linear weight[vocab_size,hidden_size] bias[vocab_size]?bias
+//   $Model
+//     @auto                                      what AutoModel makes
+//     layers ModuleList
+//       [num_hidden_layers] $DecoderLayer        repeated; `layer` counts
+//         act_fn !hidden_act                     class of an activation
+//         rotary $Rope ~inv_freq[head_dim/2]     a buffer, fp32 (:i64, :model)
+//         mlp $MLP ?layer<2                      only where that holds
+//     encoder $Stack =encoder                    expands `encoder` instead
+//   encoder                                      lower case: not an
+//   architecture
+//
+// Expressions in lines have no blanks.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_MODULETREE_DESCRIPTION_H
+#define ACCEL_FRONTENDS_MODULETREE_DESCRIPTION_H
+
+#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/ModuleTree/ModuleTree.h"
+
+#include <string_view>
+
+namespace accel::moduletree {
+
+struct Family {
+  const char *modelType;              // of config.json
+  const char *prefix;                 // of class names, "Llama"
+  std::vector<const char *> settings; // texts, one after the other
+  const char *body;                   // architectures first
+  const char *parts = "";             // more of the body, shared by families
+};
+
+/// The tables, by files.
+extern const std::vector<Family> llamaFamilies, decoderFamilies,
+    encoderFamilies;
+
+/// Null for an unknown one.
+const Family *findFamily(std::string_view modelType);
+std::vector<std::string> familyNames();
+
+/// Makes the tree of `architecture` (empty: the body's first class; "base": its
+/// @auto class). Reports through `config` or `engine`; nothing after an error.
+std::optional<ModuleTree> instantiate(const Family &family,
+                                      std::string architecture,
+                                      huggingface::ConfigReader &config,
+                                      DiagnosticEngine &engine,
+                                      const std::string &file);
+
+} // namespace accel::moduletree
+
+#endif // ACCEL_FRONTENDS_MODULETREE_DESCRIPTION_H

@@ -1,0 +1,456 @@
+//===- Families.cpp - Llama and its descendants as data -------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// From transformers 5.23: modeling_*.py and configuration_*.py of each family.
+// test/parity/module_tree_cases.py compares every entry with the real classes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/ModuleTree/Description.h"
+
+namespace accel::moduletree {
+
+namespace {
+
+// Llama and what descends from it: one body, switched by settings.
+constexpr const char *llamaBody = R"(
+$ForCausalLM
+  @base model
+  @input model.embed_tokens
+  @output lm_head
+  @tie lm_head.weight model.embed_tokens.weight ?tie_word_embeddings
+  model $Model
+  lm_head Linear weight[vocab_size,hidden_size]
+$Model
+  @auto
+  @input embed_tokens
+  embed_tokens Embedding weight[vocab_size,hidden_size] ?!scaled
+  embed_tokens $TextScaledWordEmbedding weight[vocab_size,hidden_size] ~embed_scale[]:model ?scaled
+  layers ModuleList
+    [num_hidden_layers] $DecoderLayer
+      self_attn $Attention ?!fused
+        q_proj Linear weight[q_size,hidden_size] bias[q_size]?qkv_bias
+        k_proj Linear weight[kv_size,hidden_size] bias[kv_size]?qkv_bias
+        v_proj Linear weight[kv_size,hidden_size] bias[kv_size]?qkv_bias
+        o_proj Linear weight[hidden_size,q_size] bias[hidden_size]?o_bias
+        q_norm $RMSNorm weight[q_norm_size] ?q_norm_size
+        k_norm $RMSNorm weight[k_norm_size] ?k_norm_size
+      self_attn $Attention ?fused
+        o_proj Linear weight[hidden_size,q_size]
+        qkv_proj Linear weight[q_size+2*kv_size,hidden_size]
+      mlp $MLP ?!fused&&!experts
+        gate_proj Linear weight[intermediate_size,hidden_size] bias[intermediate_size]?mlp_bias
+        up_proj Linear weight[intermediate_size,hidden_size] bias[intermediate_size]?mlp_bias
+        down_proj Linear weight[hidden_size,intermediate_size] bias[hidden_size]?mlp_bias
+        act_fn !hidden_act
+      mlp $MLP ?fused
+        gate_up_proj Linear weight[2*intermediate_size,hidden_size]
+        down_proj Linear weight[hidden_size,intermediate_size]
+        activation_fn !hidden_act
+      mlp $MLP ?experts&&(only_mlp||(layer+1)%decoder_sparse_step!=0)
+        gate_proj Linear weight[intermediate_size,hidden_size]
+        up_proj Linear weight[intermediate_size,hidden_size]
+        down_proj Linear weight[hidden_size,intermediate_size]
+        act_fn !hidden_act
+      mlp $SparseMoeBlock ?experts&&!only_mlp&&(layer+1)%decoder_sparse_step==0
+        gate $TopKRouter weight[experts,hidden_size] ?!gate_last
+        experts $Experts gate_up_proj[experts,2*expert_size,hidden_size] down_proj[experts,hidden_size,expert_size]
+          act_fn !hidden_act
+        gate $TopKRouter weight[experts,hidden_size] ?gate_last
+        shared_expert $MLP ?shared_size
+          gate_proj Linear weight[shared_size,hidden_size]
+          up_proj Linear weight[shared_size,hidden_size]
+          down_proj Linear weight[hidden_size,shared_size]
+          act_fn !hidden_act
+        shared_expert_gate Linear weight[1,hidden_size] ?shared_size
+      input_layernorm $RMSNorm weight[hidden_size] ?!post_norm
+      post_attention_layernorm $RMSNorm weight[hidden_size]
+      pre_feedforward_layernorm $RMSNorm weight[hidden_size] ?sandwich
+      post_feedforward_layernorm $RMSNorm weight[hidden_size] ?sandwich||post_norm
+      resid_attn_dropout Dropout ?fused
+      resid_mlp_dropout Dropout ?fused
+  norm $RMSNorm weight[hidden_size]
+  rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary] ?!two_ropes
+  rotary_emb $RotaryEmbedding ~sliding_attention_inv_freq[rotary]?any_sliding ~sliding_attention_original_inv_freq[rotary]?any_sliding ~full_attention_inv_freq[rotary]?any_full ~full_attention_original_inv_freq[rotary]?any_full ?two_ropes
+$ForSequenceClassification
+  @base model
+  @input model.embed_tokens
+  model $Model
+  score Linear weight[num_labels,hidden_size]
+$ForTokenClassification
+  @base model
+  @input model.embed_tokens
+  model $Model
+  dropout Dropout
+  score Linear weight[num_labels,hidden_size] bias[num_labels]
+)";
+
+// Some classes name their base model otherwise for question answering.
+constexpr const char *answersTransformer = R"(
+$ForQuestionAnswering
+  @base transformer
+  @input transformer.embed_tokens
+  transformer $Model
+  qa_outputs Linear weight[2,hidden_size] bias[2]
+)";
+constexpr const char *answersModel = R"(
+$ForQuestionAnswering
+  @base model
+  @input model.embed_tokens
+  model $Model
+  qa_outputs Linear weight[2,hidden_size] bias[2]
+)";
+
+constexpr const char *llamaSwitches = R"(
+scaled := 0
+fused := 0
+experts := 0
+expert_size := 0
+shared_size := 0
+decoder_sparse_step := 1
+gate_last := 0
+post_norm := 0
+sandwich := 0
+two_ropes := 0
+q_norm_size := 0
+k_norm_size := 0
+qkv_bias := 0
+o_bias := 0
+mlp_bias := 0
+nosplit $DecoderLayer
+tp
+)";
+
+constexpr const char *llamaSizes = R"(
+num_key_value_heads = num_attention_heads
+head_dim = hidden_size/num_attention_heads
+)";
+
+constexpr const char *llamaDerived = R"(
+q_size := num_attention_heads*head_dim
+kv_size := num_key_value_heads*head_dim
+partial_rotary_factor|rope_parameters.partial_rotary_factor = 1
+rotary := (head_dim*partial_rotary_factor+1)/2
+)";
+
+const std::vector<const char *> llama = {R"(
+vocab_size = 32000
+hidden_size = 4096
+intermediate_size = 11008
+num_hidden_layers = 32
+num_attention_heads = 32
+max_position_embeddings = 2048
+tie_word_embeddings = 0
+text hidden_act = silu
+)",
+                                         llamaSizes, llamaDerived,
+                                         llamaSwitches, R"(
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+mlp_bias = 0
+sliding 0
+)"};
+
+const std::vector<const char *> mistral = {R"(
+vocab_size = 32000
+hidden_size = 4096
+intermediate_size = 14336
+num_hidden_layers = 32
+num_attention_heads = 32
+num_key_value_heads ?= 8
+num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+max_position_embeddings = 131072
+tie_word_embeddings = 0
+text hidden_act = silu
+head_dim = hidden_size/num_attention_heads
+)",
+                                           llamaDerived, llamaSwitches, R"(
+sliding_window ?= 4096
+sliding sliding_window
+)"};
+
+const std::vector<const char *> qwen2 = {R"(
+vocab_size = 151936
+hidden_size = 4096
+intermediate_size = 22016
+num_hidden_layers = 32
+num_attention_heads = 32
+num_key_value_heads ?= 32
+num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+max_position_embeddings = 32768
+tie_word_embeddings = 0
+text hidden_act = silu
+head_dim = hidden_size/num_attention_heads
+use_sliding_window = 0
+sliding_window ?= 4096
+max_window_layers = 28
+)",
+                                         llamaDerived, llamaSwitches, R"(
+qkv_bias := 1
+sliding use_sliding_window&&sliding_window&&layer>=max_window_layers
+)"};
+
+const std::vector<const char *> qwen3 = {R"(
+vocab_size = 151936
+hidden_size = 4096
+intermediate_size = 22016
+num_hidden_layers = 32
+num_attention_heads = 32
+num_key_value_heads ?= 32
+num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+max_position_embeddings = 32768
+tie_word_embeddings = 0
+text hidden_act = silu
+head_dim = 128
+use_sliding_window = 0
+sliding_window ?= 4096
+max_window_layers = 28
+)",
+                                         llamaDerived, llamaSwitches, R"(
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+q_norm_size := head_dim
+k_norm_size := head_dim
+sliding use_sliding_window&&sliding_window&&layer>=max_window_layers
+)"};
+
+const std::vector<const char *> qwen3Moe = {R"(
+vocab_size = 151936
+hidden_size = 2048
+intermediate_size = 6144
+num_hidden_layers = 24
+num_attention_heads = 32
+num_key_value_heads ?= 4
+num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+max_position_embeddings = 32768
+tie_word_embeddings = 0
+text hidden_act = silu
+head_dim = hidden_size/num_attention_heads
+use_sliding_window = 0
+sliding_window ?= 4096
+)",
+                                            llamaDerived, llamaSwitches, R"(
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+q_norm_size := head_dim
+k_norm_size := head_dim
+num_experts|num_local_experts = 128
+experts := num_experts
+expert_size|moe_intermediate_size = 768
+decoder_sparse_step = 1
+gate_last := 1
+sliding use_sliding_window&&sliding_window
+)"};
+
+const std::vector<const char *> qwen2Moe = {R"(
+vocab_size = 151936
+hidden_size = 2048
+intermediate_size = 5632
+num_hidden_layers = 24
+num_attention_heads = 16
+num_key_value_heads ?= 16
+num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+max_position_embeddings = 32768
+tie_word_embeddings = 0
+text hidden_act = silu
+head_dim = hidden_size/num_attention_heads
+use_sliding_window = 0
+sliding_window ?= 4096
+max_window_layers = 28
+)",
+                                            llamaDerived, llamaSwitches, R"(
+qkv_bias = 1
+experts|num_experts|num_local_experts = 60
+expert_size|moe_intermediate_size = 1408
+shared_size|shared_expert_intermediate_size = 5632
+decoder_sparse_step = 1
+sliding use_sliding_window&&(layer+1)%2&&layer<max_window_layers
+)"};
+
+const std::vector<const char *> mixtral = {R"(
+vocab_size = 32000
+hidden_size = 4096
+intermediate_size = 14336
+num_hidden_layers = 32
+num_attention_heads = 32
+num_key_value_heads ?= 8
+num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+max_position_embeddings = 131072
+tie_word_embeddings = 0
+text hidden_act = silu
+head_dim = hidden_size/num_attention_heads
+)",
+                                           llamaDerived, llamaSwitches, R"(
+experts|num_local_experts|num_experts = 8
+expert_size := intermediate_size
+sliding_window ?= 0
+sliding sliding_window
+)"};
+
+const std::vector<const char *> gemma = {R"(
+vocab_size = 256000
+hidden_size = 3072
+intermediate_size = 24576
+num_hidden_layers = 28
+num_attention_heads = 16
+num_key_value_heads = 16
+head_dim = 256
+max_position_embeddings = 8192
+tie_word_embeddings = 1
+text hidden_act|hidden_activation = gelu_pytorch_tanh
+)",
+                                         llamaDerived, llamaSwitches, R"(
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+scaled := 1
+sliding 0
+)"};
+
+const std::vector<const char *> gemma2 = {R"(
+vocab_size = 256000
+hidden_size = 2304
+intermediate_size = 9216
+num_hidden_layers = 26
+num_attention_heads = 8
+num_key_value_heads = 4
+head_dim = 256
+max_position_embeddings = 8192
+tie_word_embeddings = 1
+text hidden_act|hidden_activation = gelu_pytorch_tanh
+)",
+                                          llamaDerived, llamaSwitches, R"(
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+scaled := 1
+sandwich := 1
+sliding (layer+1)%2
+)"};
+
+const std::vector<const char *> gemma3 = {R"(
+vocab_size = 262208
+hidden_size = 2304
+intermediate_size = 9216
+num_hidden_layers = 26
+num_attention_heads = 8
+num_key_value_heads = 4
+head_dim = 256
+max_position_embeddings = 131072
+tie_word_embeddings = 1
+text hidden_act|hidden_activation = gelu_pytorch_tanh
+)",
+                                          llamaDerived, llamaSwitches, R"(
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+q_norm_size := head_dim
+k_norm_size := head_dim
+scaled := 1
+sandwich := 1
+two_ropes := 1
+sliding_window_pattern|_sliding_window_pattern = 6
+sliding (layer+1)%sliding_window_pattern
+)"};
+
+// Gemma3's root class has no Text in its name, its parts share one.
+constexpr const char *gemma3Body = R"(
+$ForCausalLM
+  @base model
+  @input model.embed_tokens
+  @output lm_head
+  @tie lm_head.weight model.embed_tokens.weight ?tie_word_embeddings
+  model $TextModel =$Model
+  lm_head Linear weight[vocab_size,hidden_size]
+$TextModel =$Model
+  @auto
+  @input embed_tokens
+)";
+
+const std::vector<const char *> phi3 = {R"(
+vocab_size = 32064
+hidden_size = 3072
+intermediate_size = 8192
+num_hidden_layers = 32
+num_attention_heads = 32
+max_position_embeddings = 4096
+tie_word_embeddings = 0
+text hidden_act = silu
+)",
+                                        llamaSizes, llamaDerived, llamaSwitches,
+                                        R"(
+fused := 1
+sliding_window ?= 0
+sliding sliding_window
+)"};
+
+const std::vector<const char *> olmo2 = {R"(
+vocab_size = 50304
+hidden_size = 4096
+intermediate_size = 11008
+num_hidden_layers = 32
+num_attention_heads = 32
+max_position_embeddings = 2048
+tie_word_embeddings = 0
+text hidden_act = silu
+)",
+                                         llamaSizes, llamaDerived,
+                                         llamaSwitches, R"(
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+q_norm_size := q_size
+k_norm_size := kv_size
+post_norm := 1
+sliding 0
+)"};
+
+const std::vector<const char *> smollm3 = {R"(
+vocab_size = 128256
+hidden_size = 2048
+intermediate_size = 11008
+num_hidden_layers = 36
+num_attention_heads = 16
+num_key_value_heads ?= 4
+num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+max_position_embeddings = 32768
+tie_word_embeddings = 1
+text hidden_act = silu
+head_dim = hidden_size/num_attention_heads
+no_rope_layer_interval = 4
+use_sliding_window = 0
+sliding_window ?= 0
+)",
+                                           llamaDerived, llamaSwitches, R"(
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+mlp_bias = 0
+sliding use_sliding_window&&sliding_window&&(layer+1)%no_rope_layer_interval==0
+)"};
+
+} // namespace
+
+const std::vector<Family> llamaFamilies = {
+    {"llama", "Llama", llama, llamaBody, answersTransformer},
+    {"mistral", "Mistral", mistral, llamaBody, answersModel},
+    {"qwen2", "Qwen2", qwen2, llamaBody, answersTransformer},
+    {"qwen3", "Qwen3", qwen3, llamaBody, answersTransformer},
+    {"qwen2_moe", "Qwen2Moe", qwen2Moe, llamaBody, answersModel},
+    {"qwen3_moe", "Qwen3Moe", qwen3Moe, llamaBody, answersTransformer},
+    {"mixtral", "Mixtral", mixtral, llamaBody, answersModel},
+    {"gemma", "Gemma", gemma, llamaBody},
+    {"gemma2", "Gemma2", gemma2, llamaBody},
+    {"gemma3_text", "Gemma3", gemma3, gemma3Body, llamaBody},
+    {"phi3", "Phi3", phi3, llamaBody},
+    {"olmo2", "Olmo2", olmo2, llamaBody},
+    {"smollm3", "SmolLM3", smollm3, llamaBody, answersTransformer},
+};
+
+} // namespace accel::moduletree

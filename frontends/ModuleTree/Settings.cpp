@@ -1,0 +1,178 @@
+//===- Settings.cpp - Values of a config.json by name ---------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/ModuleTree/Settings.h"
+
+#include <cmath>
+
+namespace accel::moduletree {
+
+constexpr double largestSize = 1099511627776.0; // 2^40
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    size_t end = std::min(text.find(separator), text.size());
+    if (end)
+      parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+Settings::Settings(const std::vector<const char *> &lines,
+                   const std::string &prefix, huggingface::ConfigReader &config)
+    : config(config) {
+  values["layer"] = values["only_mlp"] = 0;
+  readLabels();
+  if (const nlohmann::json *only = config.find("mlp_only_layers"))
+    if (only->is_array())
+      for (const nlohmann::json &item : *only)
+        if (item.is_number_integer())
+          onlyMlp.insert(item.get<int64_t>());
+  for (const char *text : lines)
+    for (std::string_view line : split(text, '\n'))
+      readLine(line, prefix);
+}
+
+void Settings::readLabels() {
+  double labels = 2;
+  if (const nlohmann::json *map = config.find("id2label");
+      map && map->is_object())
+    labels = static_cast<double>(map->size());
+  else if (const nlohmann::json *count = config.find("num_labels");
+           count && count->is_number())
+    labels = count->get<double>();
+  values["num_labels"] = labels;
+}
+
+void Settings::readLine(std::string_view line, const std::string &prefix) {
+  std::vector<std::string_view> words = split(line, ' ');
+  if (words.empty())
+    return;
+  auto named = [&](std::string_view word) {
+    return word.starts_with("$") ? prefix + std::string(word.substr(1))
+                                 : std::string(word);
+  };
+  if (words[0] == "tp")
+    tp = true;
+  else if (words[0] == "nosplit")
+    for (size_t i = 1; i < words.size(); ++i)
+      noSplitClasses.push_back(named(words[i]));
+  else if (words[0] == "fp32")
+    fp32.assign(words.begin() + 1, words.end());
+  else if (words[0] == "starts")
+    values[std::string(words[1])] =
+        texts[std::string(words[2])].starts_with(words[3]);
+  else if (words[0] == "sliding")
+    readLayerTypes(words[1]);
+  else if (words[0] == "text")
+    readText(words[1], words[3]);
+  else
+    readNumber(words[0], words[1][0],
+               std::string_view(words[2].data(),
+                                static_cast<size_t>(line.data() + line.size() -
+                                                    words[2].data())));
+}
+
+void Settings::readNumber(std::string_view names, char kind,
+                          std::string_view otherwise) {
+  std::vector<std::string_view> keys = split(names, '|');
+  std::string name(keys[0]);
+  if (kind != ':')
+    for (std::string_view key : keys) {
+      std::string member(key);
+      if (const nlohmann::json *found = config.find(member)) {
+        if (found->is_boolean())
+          values[name] = found->get<bool>();
+        else if (found->is_number())
+          values[name] = found->get<double>();
+        else if (found->is_array() && !found->empty() &&
+                 (*found)[0].is_number()) // an image size [224, 224]
+          values[name] = (*found)[0].get<double>();
+        else
+          config.error(member, "must be a number");
+        if (!values.count(name))
+          values[name] = 0;
+        return;
+      }
+      if (kind == '?' && config.isNull(member)) {
+        values[name] = 0;
+        return;
+      }
+    }
+  values[name] = value(otherwise);
+}
+
+void Settings::readText(std::string_view names, std::string_view otherwise) {
+  std::vector<std::string_view> keys = split(names, '|');
+  std::string &result = texts[std::string(keys[0])];
+  for (std::string_view key : keys)
+    if (std::optional<std::string> found = config.text(std::string(key))) {
+      result = *found;
+      return;
+    }
+  result = otherwise;
+}
+
+void Settings::readLayerTypes(std::string_view expression) {
+  int64_t layers = std::min<int64_t>(sizeOf("num_hidden_layers"), 1 << 20);
+  const nlohmann::json *types = config.find("layer_types");
+  bool given = types && types->is_array() &&
+               static_cast<int64_t>(types->size()) >= layers;
+  int64_t windows = 0;
+  for (int64_t i = 0; i < layers; ++i) {
+    setLayer(i);
+    bool full = given ? (*types)[static_cast<size_t>(i)] == "full_attention"
+                      : value(expression) == 0;
+    sliding.push_back(!full);
+    windows += !full;
+  }
+  setLayer(0);
+  values["any_sliding"] = windows > 0;
+  values["any_full"] = windows < layers;
+}
+
+void Settings::setLayer(int64_t layer) {
+  values["layer"] = static_cast<double>(layer);
+  values["only_mlp"] = onlyMlp.count(layer) ? 1 : 0;
+}
+
+double Settings::value(std::string_view expression) {
+  std::string error;
+  std::optional<double> result = evaluate(
+      expression,
+      [&](std::string_view name) -> std::optional<double> {
+        auto it = values.find(name);
+        return it == values.end() ? std::nullopt : std::optional(it->second);
+      },
+      error);
+  if (result)
+    return *result;
+  config.error("", "the sizes do not fit together: " + error + " in " +
+                       std::string(expression));
+  return 0;
+}
+
+int64_t Settings::size(std::string_view expression) {
+  double result = std::floor(value(expression));
+  if (result >= 0 && result <= largestSize)
+    return static_cast<int64_t>(result);
+  config.error("", "the size " + std::string(expression) + " is " +
+                       (result < 0 ? "negative" : "too large"));
+  return 0;
+}
+
+int64_t Settings::sizeOf(const std::string &name) {
+  return values.count(name) ? size(name) : 0;
+}
+
+std::string Settings::text(const std::string &name) const {
+  auto it = texts.find(name);
+  return it == texts.end() ? "" : it->second;
+}
+
+} // namespace accel::moduletree

@@ -1,0 +1,261 @@
+"""Module trees equal those of transformers, class by class, tensor by tensor.
+
+Each family gets random small configurations with every switch that changes the
+tree, written as the few keys that a person would write and as the whole file
+that save_pretrained writes; each described architecture is made on torch's
+meta device and compared.
+"""
+import json
+import os
+import random
+
+import harness
+from harness import check
+
+DECODER = {
+    "vocab_size": [64, 101], "hidden_size": [32, 48], "intermediate_size": [40],
+    "num_hidden_layers": [0, 1, 3], "num_attention_heads": [4],
+    "num_key_value_heads": [1, 2, 4], "tie_word_embeddings": [True, False],
+    "max_position_embeddings": [64], "dtype": ["bfloat16", "float16", None],
+    "num_labels": [2, 5],
+}
+HEADS = ["ForCausalLM", "Model", "ForSequenceClassification",
+         "ForTokenClassification", "ForQuestionAnswering"]
+WINDOW = {"use_sliding_window": [True, False], "sliding_window": [8],
+          "max_window_layers": [0, 2]}
+HEAD_DIM = {"head_dim": [8, 20]}
+BIAS = {"attention_bias": [True, False]}
+ENCODER = {
+    "vocab_size": [64, 101], "hidden_size": [32, 48], "intermediate_size": [40],
+    "num_hidden_layers": [0, 2], "num_attention_heads": [4],
+    "max_position_embeddings": [64], "type_vocab_size": [2, 3],
+    "hidden_act": ["gelu", "relu", "gelu_new", "silu"], "num_labels": [2, 3],
+    "tie_word_embeddings": [True, False],
+}
+GPT2 = {
+    "vocab_size": [64], "n_embd": [32], "n_layer": [0, 2], "n_head": [4],
+    "n_positions": [32], "n_inner": [None, 50], "num_labels": [2, 4],
+    "add_cross_attention": [False, False, True],
+    "tie_word_embeddings": [True, False],
+    "activation_function": ["gelu_new", "relu"],
+}
+# model_type: (class prefix, architectures, switches)
+FAMILIES = {
+    "llama": ("Llama", HEADS, DECODER | BIAS | HEAD_DIM
+              | {"mlp_bias": [True, False], "hidden_act": ["silu", "gelu"]}),
+    "mistral": ("Mistral", HEADS, DECODER | HEAD_DIM
+                | {"sliding_window": [None, 8]}),
+    "qwen2": ("Qwen2", HEADS, DECODER | WINDOW),
+    "qwen3": ("Qwen3", HEADS, DECODER | WINDOW | BIAS | HEAD_DIM),
+    "mixtral": ("Mixtral", HEADS, DECODER | {
+        "num_local_experts": [2, 5], "sliding_window": [None, 8]}),
+    "qwen2_moe": ("Qwen2Moe", HEADS, DECODER | {
+        "num_experts": [4], "moe_intermediate_size": [24],
+        "shared_expert_intermediate_size": [24], "decoder_sparse_step": [1, 2],
+        "mlp_only_layers": [[], [0]], "qkv_bias": [True, False]}),
+    "qwen3_moe": ("Qwen3Moe", HEADS, DECODER | BIAS | HEAD_DIM | {
+        "num_experts": [4], "moe_intermediate_size": [24],
+        "decoder_sparse_step": [1, 2], "mlp_only_layers": [[], [1]]}),
+    "gemma": ("Gemma", HEADS[:4], DECODER | BIAS | HEAD_DIM),
+    "gemma2": ("Gemma2", HEADS[:4], DECODER | BIAS | HEAD_DIM
+               | {"sliding_window": [8]}),
+    "gemma3_text": ("Gemma3", ["ForCausalLM", "TextModel"],
+                    DECODER | BIAS | HEAD_DIM | {"sliding_window": [8]}),
+    "phi3": ("Phi3", HEADS[:4], DECODER | {
+        "sliding_window": [None, 8], "pad_token_id": [0]}),
+    "olmo2": ("Olmo2", HEADS[:2], DECODER | BIAS),
+    "smollm3": ("SmolLM3", HEADS, DECODER | BIAS | {
+        "mlp_bias": [True, False], "use_sliding_window": [True, False],
+        "sliding_window": [8, None], "pad_token_id": [0]}),
+    "gpt2": ("GPT2", ["LMHeadModel"] + HEADS[1:], GPT2),
+    "gpt_neox": ("GPTNeoX", HEADS[:4], {
+        k: v for k, v in DECODER.items() if k != "num_key_value_heads"} | BIAS),
+    "phi": ("Phi", HEADS[:3], DECODER | {"qk_layernorm": [True, False]}),
+    "starcoder2": ("Starcoder2", HEADS[:2], DECODER
+                   | {"use_bias": [True, False], "sliding_window": [None, 8]}),
+    "opt": ("OPT", HEADS[:3], {
+        "vocab_size": [64], "hidden_size": [32], "ffn_dim": [48],
+        "num_hidden_layers": [0, 2], "num_attention_heads": [4],
+        "max_position_embeddings": [32], "word_embed_proj_dim": [32, 16],
+        "do_layer_norm_before": [True, False], "enable_bias": [True, False],
+        "layer_norm_elementwise_affine": [True, False], "num_labels": [2, 3],
+        "tie_word_embeddings": [True, False]}),
+    "bert": ("Bert", ["Model", "ForMaskedLM", "LMHeadModel", "ForPreTraining",
+                      "ForSequenceClassification", "ForNextSentencePrediction",
+                      "ForMultipleChoice", "ForTokenClassification",
+                      "ForQuestionAnswering"], ENCODER),
+    "roberta": ("Roberta", ["Model", "ForMaskedLM", "ForCausalLM",
+                            "ForSequenceClassification", "ForMultipleChoice",
+                            "ForTokenClassification", "ForQuestionAnswering"],
+                ENCODER),
+    "distilbert": ("DistilBert", ["Model", "ForMaskedLM",
+                                  "ForSequenceClassification",
+                                  "ForTokenClassification"], {
+        "vocab_size": [64], "dim": [32], "hidden_dim": [48], "n_layers": [0, 2],
+        "n_heads": [4], "activation": ["gelu", "relu"], "num_labels": [2, 3],
+        "tie_word_embeddings": [True, False]}),
+    "vit": ("ViT", ["Model", "ForImageClassification"], {
+        "hidden_size": [32], "intermediate_size": [48],
+        "num_hidden_layers": [0, 2], "num_attention_heads": [4],
+        "image_size": [32], "patch_size": [8, 16], "num_channels": [1, 3],
+        "qkv_bias": [True, False], "num_labels": [2, 7],
+        "hidden_act": ["gelu", "relu"]}),
+    "t5": ("T5", ["ForConditionalGeneration", "Model", "EncoderModel",
+                  "ForSequenceClassification", "ForTokenClassification"], {
+        "vocab_size": [64], "d_model": [32], "d_kv": [8], "d_ff": [48],
+        "num_layers": [0, 2], "num_decoder_layers": [1, 3], "num_heads": [4],
+        "relative_attention_num_buckets": [8], "num_labels": [2, 3],
+        "feed_forward_proj": ["relu", "gated-gelu", "gated-silu"],
+        "tie_word_embeddings": [True, False]}),
+}
+DTYPES = {"torch.float32": "f32", "torch.bfloat16": "bf16",
+          "torch.float16": "f16", "torch.int64": "i64", "torch.bool": "i1"}
+
+
+def name_of(model, module):
+    for name, other in model.named_modules():
+        if other is module:
+            return name
+    return None
+
+
+def described(model, config):
+    first, parameters = {}, []
+    for name, p in model.named_parameters(remove_duplicate=False):
+        original = first.setdefault(id(p), name)
+        parameters.append([name, list(p.shape), DTYPES[str(p.dtype)],
+                           original if original != name else None])
+    base = getattr(model, model.base_model_prefix, None) \
+        if model.base_model_prefix else None
+    output = model.get_output_embeddings()
+    types = getattr(config, "layer_types", None)
+    layers = getattr(config, "num_hidden_layers", 0)
+    if types is None and getattr(config, "sliding_window", None):
+        types = ["sliding_attention"] * layers
+    elif types is None:
+        types = ["full_attention"] * layers
+    return {
+        "modules": [[n, type(m).__name__] for n, m in model.named_modules()],
+        "parameters": parameters,
+        "buffers": sorted([n, list(b.shape), DTYPES[str(b.dtype)]]
+                          for n, b in model.named_buffers()),
+        "no_split": sorted(model._no_split_modules or []),
+        "base": name_of(model, base) if base is not None else None,
+        "input": name_of(model, model.get_input_embeddings()),
+        "output": name_of(model, output) if output is not None else None,
+        "sliding": [t != "full_attention" for t in types],
+        "tp": bool(getattr(config, "base_model_tp_plan", None)),
+        "numel": sum(p.numel() for p in model.parameters()),
+    }
+
+
+def differences(mine, theirs):
+    if "modules" not in mine:
+        return [str(mine["diagnostics"])]
+    mine["buffers"].sort()
+    if not mine["sliding"]:  # encoders have no causal window
+        theirs.pop("sliding")
+    lines = []
+    for key, value in theirs.items():
+        if mine[key] == value:
+            continue
+        if isinstance(value, list):
+            wrong = [(a, b) for a, b in zip(mine[key], value) if a != b]
+            lines.append(f"{key}: {len(mine[key])} and {len(value)}, first "
+                         f"{wrong[:2] or [mine[key][len(value):], value[len(mine[key]):]]}")
+        else:
+            lines.append(f"{key}: here {mine[key]}, transformers {value}")
+    return lines
+
+
+def family(model_type, count=6):
+    def case(context):
+        import torch
+        import transformers
+        transformers.logging.set_verbosity_error()
+        prefix, heads, switches = FAMILIES[model_type]
+        rng = random.Random(model_type)
+        wanted, folders = [], []
+        for number in range(max(count, len(heads))):
+            values = {k: rng.choice(v) for k, v in switches.items()}
+            for key in rng.sample(sorted(values), rng.choice([0, 0, 1])):
+                if key not in ("num_experts", "num_local_experts"):
+                    del values[key]
+            values = {k: v for k, v in values.items()
+                      if v is not None or k in ("sliding_window", "n_inner")}
+            architecture = prefix + heads[number % len(heads)]
+            dtype = values.pop("dtype", None)
+            config = transformers.CONFIG_MAPPING[model_type](**values)
+            config.architectures = [architecture]
+            folder = context.path(str(number))
+            os.mkdir(folder)
+            if number % 2:
+                config.dtype = dtype
+                config.save_pretrained(folder)
+            else:
+                labels = values.pop("num_labels", 2)
+                text = values | {
+                    "model_type": model_type, "architectures": [architecture],
+                    "id2label": {str(i): str(i) for i in range(labels)}}
+                if dtype:
+                    text["torch_dtype"] = dtype
+                with open(os.path.join(folder, "config.json"), "w",
+                          encoding="utf-8") as f:
+                    json.dump(text, f)
+            config = transformers.AutoConfig.from_pretrained(folder)
+            with torch.device("meta"):
+                model = getattr(transformers, architecture)._from_config(
+                    config, dtype=getattr(torch, dtype or "float32"))
+            wanted.append((architecture, described(model, config)))
+            folders.append(folder)
+        out = harness.run([context.binary("module-tree-dump"), *folders])
+        wrong = []
+        for folder, (architecture, theirs), line in zip(
+                folders, wanted, out.splitlines()):
+            lines = differences(json.loads(line), theirs)
+            if lines:
+                with open(os.path.join(folder, "config.json")) as f:
+                    wrong.append(f"{architecture} {f.read()}\n"
+                                 + "\n".join(lines))
+        check(not wrong, f"{len(wrong)} of {len(folders)} differ:\n"
+              + "\n\n".join(wrong[:3]))
+        return f"{len(folders)} models of {len(heads)} classes"
+    return case
+
+
+def complete(context):
+    """Every described family is compared above."""
+    out = harness.run([context.binary("module-tree-dump"), "--families"])
+    check(sorted(FAMILIES) == out.split(), out)
+
+
+def defaults(context):
+    """A config.json that names its model_type alone."""
+    import torch
+    import transformers
+    transformers.logging.set_verbosity_error()
+    folders, wanted = [], []
+    for model_type in sorted(FAMILIES):
+        folder = context.path(model_type)
+        os.mkdir(folder)
+        with open(os.path.join(folder, "config.json"), "w",
+                  encoding="utf-8") as f:
+            json.dump({"model_type": model_type}, f)
+        config = transformers.AutoConfig.from_pretrained(folder)
+        with torch.device("meta"):
+            wanted.append(described(
+                transformers.AutoModel.from_config(config), config))
+        folders.append(folder)
+    out = harness.run([context.binary("module-tree-dump"), "--architecture",
+                       "base", *folders])
+    wrong = []
+    for folder, theirs, line in zip(folders, wanted, out.splitlines()):
+        lines = differences(json.loads(line), theirs)
+        if lines:
+            wrong.append(folder + "\n" + "\n".join(lines))
+    check(not wrong, "\n\n".join(wrong))
+    return f"{len(folders)} families"
+
+
+CASES = [("complete", complete), ("defaults", defaults)]
+CASES += [(name.replace("_", "-"), family(name)) for name in sorted(FAMILIES)]
