@@ -6,7 +6,7 @@
 #include "passes/Checkpoint/JointGraph.h"
 
 #include "passes/Checkpoint/JointOrder.h"
-#include "passes/Simulate/Time.h"
+#include "passes/Cost/OpCost.h"
 
 #include <algorithm>
 
@@ -167,7 +167,7 @@ std::vector<double> instructionTimes(const JointGraph &graph,
                                      const Target &target) {
   std::vector<double> seconds;
   for (const plan::Instruction &instruction : graph.function.instructions)
-    seconds.push_back(instructionSeconds(graph.function, instruction, target));
+    seconds.push_back(opSeconds(graph.function, instruction, target));
   return seconds;
 }
 
