@@ -5,8 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Yaml/Builder.h"
+#include "frontends/Yaml/Editor.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 
 using namespace accel;
 using namespace accel::yaml;
@@ -17,36 +20,43 @@ Builder::Builder(const std::string &file, DiagnosticEngine &engine,
   document->path = file;
 }
 
-void Builder::error(const char *code, Mark at, const std::string &message,
-                    const std::string &hint) {
+void Builder::error(const char *code, const SourceRange &at,
+                    const std::string &message, const std::string &hint,
+                    std::vector<TextEdit> fix) {
   anyError = true;
   Diagnostic d;
   d.code = code;
   d.file = document->path;
-  d.line = at.line;
-  d.column = at.column;
+  d.setRange(at);
   d.message = message;
   d.hint = hint;
+  d.fix = std::move(fix);
   engine.report(std::move(d));
 }
 
-static std::string tooMany(uint64_t limit) {
-  return "more than " + std::to_string(limit) +
-         " values in one file (aliases counted as often as they are used)";
+bool Builder::spend(uint64_t values, Mark at) {
+  bool before = count <= limits.nodes;
+  count += values;
+  if (count <= limits.nodes)
+    return true;
+  if (before)
+    error(
+        "yaml-limit", at,
+        "more than " + std::to_string(limits.nodes) +
+            " values in one file (aliases counted as often as they are used)");
+  return false;
 }
 
 Node *Builder::create(Mark at) {
-  if (++count > limits.nodes) {
-    error("yaml-limit", at, tooMany(limits.nodes));
+  if (!spend(1, at))
     return nullptr;
-  }
   document->nodes.emplace_back();
   document->nodes.back().range.begin = at;
   return &document->nodes.back();
 }
 
 uint64_t Builder::expandedSize(const Node &node) {
-  if (node.isScalar())
+  if (node.items.empty() && node.entries.empty())
     return 1;
   auto [place, inserted] = sizes.emplace(&node, 1);
   if (!inserted)
@@ -65,11 +75,7 @@ uint64_t Builder::expandedSize(const Node &node) {
 }
 
 bool Builder::countAlias(const Node &node, Mark at) {
-  count += expandedSize(node);
-  if (count <= limits.nodes)
-    return true;
-  error("yaml-limit", at, tooMany(limits.nodes));
-  return false;
+  return spend(expandedSize(node), at);
 }
 
 bool Builder::checkDepth(int depth, Mark at) {
@@ -82,41 +88,49 @@ bool Builder::checkDepth(int depth, Mark at) {
 
 /// Keys are the same if Python's dict says so, which mixes 1, 1.0 and true.
 static std::string identity(const Node &key) {
+  char buffer[400];
   switch (key.kind) {
   case Kind::Null:
     return "n";
   case Kind::Bool:
     return key.boolean ? "i1" : "i0";
   case Kind::Int:
-    return key.huge ? "h" + key.text : "i" + std::to_string(key.integer);
+    return "i" + pythonText(key);
   case Kind::Float:
-    if (key.number == static_cast<double>(static_cast<int64_t>(
-                          std::clamp(key.number, -1e15, 1e15))))
-      return "i" + std::to_string(static_cast<int64_t>(key.number));
-    return "f" + std::to_string(key.number);
+    if (std::isnan(key.number)) // equal to nothing but itself
+      std::snprintf(buffer, sizeof buffer, "f%p",
+                    static_cast<const void *>(&key));
+    else if (key.number == 0)
+      return "i0";
+    else if (std::isfinite(key.number) && key.number == std::trunc(key.number))
+      std::snprintf(buffer, sizeof buffer, "i%.0f", key.number);
+    else
+      std::snprintf(buffer, sizeof buffer, "f%a", key.number);
+    return buffer;
+  case Kind::Other:
+    return "o" + (key.python ? key.python->second : key.text);
   default:
     return "s" + key.text;
   }
 }
 
-bool Builder::setEntries(Node &node, const std::vector<Entry> &merged,
-                         const std::vector<Entry> &written) {
+static bool hashable(const Node &key) {
+  return key.kind != Kind::Sequence && key.kind != Kind::Mapping &&
+         (key.kind != Kind::Other || key.other == Other::Date ||
+          key.other == Other::Bytes);
+}
+
+void Builder::makeUnique(Node &node) {
+  std::vector<Entry> written;
+  written.swap(node.entries);
+  node.entries.reserve(written.size());
   std::unordered_map<std::string, size_t> index;
-  for (Entry entry : merged) {
-    entry.merged = true;
-    auto [place, isNew] =
-        index.emplace(identity(*entry.key), node.entries.size());
-    if (isNew)
-      node.entries.push_back(entry);
-    else
-      node.entries[place->second] = entry;
-  }
   for (const Entry &entry : written) {
     const Node &key = *entry.key;
-    if (!key.isScalar()) {
-      error("yaml-syntax", key.range.begin,
+    if (!hashable(key)) {
+      error("yaml-syntax", key.range,
             std::string(describe(key.kind)) + " cannot be a key");
-      return false;
+      continue;
     }
     auto [place, isNew] = index.emplace(identity(key), node.entries.size());
     if (isNew) {
@@ -124,24 +138,27 @@ bool Builder::setEntries(Node &node, const std::vector<Entry> &merged,
       continue;
     }
     Entry &old = node.entries[place->second];
-    if (!old.merged) {
+    if (!old.merged && !entry.merged) {
       Diagnostic d;
       d.severity = Severity::Warning;
       d.code = "duplicate-key";
       d.file = document->path;
-      d.line = key.range.begin.line;
-      d.column = key.range.begin.column;
-      d.endColumn = key.range.end.column;
+      d.setRange(key.range);
       d.key = printable(key.text, 200);
       d.message = "'" + printable(key.text) +
                   "' is given twice; this one replaces the value of line " +
                   std::to_string(old.key->range.begin.line);
       d.hint = "remove one of the two";
+      d.ranges = {old.key->range};
+      d.fix = Editor(engine.source(document->path), document->path).remove(old);
       engine.report(std::move(d));
     }
+    // Python keeps the first of equal keys, which may be of another kind.
+    const Node *first = old.key;
     old = entry;
+    if (first->kind != key.kind || first->text != key.text)
+      old.key = first;
   }
-  return true;
 }
 
 std::unique_ptr<Document> Builder::finish(const Node *root) {

@@ -25,21 +25,28 @@ public:
 
   /// A new node, or null (reported) if there are too many.
   Node *create(Mark at);
-  /// Counts the nodes of an alias' tree; false (reported) if there are too
-  /// many.
+  /// Counts values that are used again; false (reported) if there are too many.
+  bool spend(uint64_t values, Mark at);
+  /// Counts the nodes of an alias' tree.
   bool countAlias(const Node &node, Mark at);
   /// False (reported) if `depth` is beyond the limit.
   bool checkDepth(int depth, Mark at);
 
-  /// Sets `node`'s entries from all keys and values as written: `merged` ones
-  /// first, the last of equal keys wins and the others are reported. Returns
-  /// false (reported) for a key that Python cannot hash.
-  bool setEntries(Node &node, const std::vector<Entry> &merged,
-                  const std::vector<Entry> &written);
+  /// Replaces `node`'s entries, merged ones first, by unique ones: the last of
+  /// equal keys wins, the others are reported. Reports keys that Python cannot
+  /// hash.
+  void makeUnique(Node &node);
 
+  void error(const char *code, const SourceRange &at,
+             const std::string &message, const std::string &hint = "",
+             std::vector<TextEdit> fix = {});
   void error(const char *code, Mark at, const std::string &message,
-             const std::string &hint = "");
+             const std::string &hint = "") {
+    error(code, SourceRange{at.line, at.column, 0, 0}, message, hint);
+  }
   bool failed() const { return anyError; }
+  const std::string &file() const { return document->path; }
+  DiagnosticEngine &diagnostics() { return engine; }
 
   std::unique_ptr<Document> finish(const Node *root);
 
@@ -53,6 +60,11 @@ private:
 
   uint64_t expandedSize(const Node &node);
 };
+
+/// Makes values of the nodes that were composed, from the root on, as PyYAML's
+/// SafeConstructor does. `tags` are the names of explicit tags, for messages.
+void construct(Builder &builder, Node &root,
+               const std::unordered_map<const Node *, std::string> &tags);
 
 /// The readers; null after a reported error.
 std::unique_ptr<Document> readYaml(const std::string &file,

@@ -51,7 +51,9 @@ private:
   char peek() const { return at < input.size() ? input[at] : '\0'; }
   void advance() {
     char c = input[at++];
-    if (c == '\n') {
+    mark.byte = at;
+    bool carriage = c == '\r' && !(at < input.size() && input[at] == '\n');
+    if (c == '\n' || carriage) {
       ++mark.line;
       mark.column = 1;
     } else if ((static_cast<unsigned char>(c) & 0xc0) != 0x80) {
@@ -201,17 +203,18 @@ private:
     uint32_t code = 0, low = 0;
     if (!hex4(code))
       return false;
-    if (code >= 0xd800 && code < 0xdc00 && take("\\u")) {
+    while (code >= 0xd800 && code < 0xdc00 && take("\\u")) {
       if (!hex4(low))
         return false;
       if (low >= 0xdc00 && low < 0xe000) {
         appendUtf8(text, 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00));
         return true;
       }
-      appendUtf8(text, 0xfffd);
+      appendUtf8(text, code);
       code = low;
     }
-    appendUtf8(text, code >= 0xd800 && code < 0xe000 ? 0xfffd : code);
+    // Python keeps half a pair; so does the text, as three bytes.
+    appendUtf8(text, code);
     return true;
   }
 
@@ -264,7 +267,6 @@ private:
     space();
     if (take("}"))
       return true;
-    std::vector<Entry> written;
     while (true) {
       space();
       if (peek() != '"')
@@ -279,10 +281,12 @@ private:
       const Node *item = value(depth + 1);
       if (!item)
         return false;
-      written.push_back({key, item, false});
+      n.entries.push_back({key, item, false, item->range});
       space();
-      if (take("}"))
-        return builder.setEntries(n, {}, written);
+      if (take("}")) {
+        builder.makeUnique(n);
+        return true;
+      }
       if (!take(","))
         return fail("expected ',' or '}'"), false;
     }

@@ -4,10 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Diagnostics/Utf8.h"
 #include "frontends/Yaml/Yaml.h"
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 using namespace accel;
 using namespace accel::yaml;
@@ -66,23 +68,49 @@ static std::string pythonFloat(double value) {
   return text;
 }
 
-static std::string pythonRepr(const Node &node) {
-  if (node.kind == Kind::String) {
-    char quote = node.text.find('\'') != std::string::npos &&
-                         node.text.find('"') == std::string::npos
-                     ? '"'
-                     : '\'';
-    std::string out(1, quote);
-    for (char c : node.text) {
-      if (c == quote || c == '\\')
-        out += '\\';
-      if (c == '\n')
-        out += "\\n";
-      else
-        out += c;
+/// repr() of a string, which escapes what does not print (as far as control
+/// and invisible characters go).
+static std::string pythonQuoted(const std::string &text) {
+  char quote = text.find('\'') != std::string::npos &&
+                       text.find('"') == std::string::npos
+                   ? '"'
+                   : '\'';
+  std::string out(1, quote);
+  for (size_t i = 0; i < text.size();) {
+    uint32_t code = 0;
+    size_t length = utf8Length(text, i, code);
+    char c = text[i];
+    char escape[16];
+    if (length == 0) {
+      length = 1;
+      out += c;
+    } else if (c == quote || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n' || c == '\r' || c == '\t') {
+      out += c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t";
+    } else if (code < 0x20 || (code >= 0x7f && code <= 0xa0) || code == 0xad) {
+      std::snprintf(escape, sizeof escape, "\\x%02x", code);
+      out += escape;
+    } else if ((code >= 0x2000 && code <= 0x200f) ||
+               (code >= 0x2028 && code <= 0x202f) || code == 0x205f ||
+               (code >= 0x2060 && code <= 0x206f) || code == 0x3000 ||
+               code == 0xfeff) {
+      std::snprintf(escape, sizeof escape, "\\u%04x", code);
+      out += escape;
+    } else {
+      out += text.substr(i, length);
     }
-    return out + quote;
+    i += length;
   }
+  return out + quote;
+}
+
+static std::string pythonRepr(const Node &node) {
+  if (node.kind == Kind::String)
+    return pythonQuoted(node.text);
+  if (node.kind == Kind::Other && node.python)
+    return node.python->second;
   return pythonText(node);
 }
 
@@ -93,27 +121,37 @@ std::string accel::yaml::pythonText(const Node &node) {
   case Kind::Bool:
     return node.boolean ? "True" : "False";
   case Kind::Int:
-    return node.huge ? node.text : std::to_string(node.integer);
+    if (node.huge)
+      return node.python ? node.python->first : node.text;
+    return std::to_string(node.integer);
   case Kind::Float:
     return pythonFloat(node.number);
   case Kind::String:
-  case Kind::Other:
     return node.text;
-  case Kind::Sequence: {
+  case Kind::Other:
+    if (node.python)
+      return node.python->first;
+    break;
+  default:
+    break;
+  }
+  bool set = node.other == Other::Set, pairs = node.other == Other::Pairs;
+  if (set && node.entries.empty())
+    return "set()";
+  if (node.kind == Kind::Sequence || pairs) {
     std::string out = "[";
     for (const Node *item : node.items)
       out += (out.size() > 1 ? ", " : "") + pythonRepr(*item);
+    for (const Entry &entry : node.entries) // of pairs
+      out += (out.size() > 1 ? ", (" : "(") + pythonRepr(*entry.key) + ", " +
+             pythonRepr(*entry.value) + ")";
     return out + "]";
   }
-  case Kind::Mapping: {
-    std::string out = "{";
-    for (const Entry &entry : node.entries)
-      out += (out.size() > 1 ? ", " : "") + pythonRepr(*entry.key) + ": " +
-             pythonRepr(*entry.value);
-    return out + "}";
-  }
-  }
-  return "";
+  std::string out = "{";
+  for (const Entry &entry : node.entries)
+    out += (out.size() > 1 ? ", " : "") + pythonRepr(*entry.key) +
+           (set ? "" : ": " + pythonRepr(*entry.value));
+  return out + "}";
 }
 
 std::string accel::yaml::shortText(const Node &node) {

@@ -3,24 +3,25 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+//
+// Composes nodes with tags as yaml/composer.py does. Where libyaml accepts more
+// or less than PyYAML's own scanner, the difference is made up here.
+//
+//===----------------------------------------------------------------------===//
 
 #include "frontends/Diagnostics/Utf8.h"
 #include "frontends/Yaml/Builder.h"
 #include "frontends/Yaml/Resolver.h"
 
-#include <cstdio>
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
-#include <sys/stat.h>
 #include <yaml.h>
 
 using namespace accel;
 using namespace accel::yaml;
 
 namespace {
-
-Mark markOf(const yaml_mark_t &m) {
-  return {static_cast<int>(m.line) + 1, static_cast<int>(m.column) + 1};
-}
 
 /// One event, deleted with its owner.
 struct Event {
@@ -33,19 +34,78 @@ struct Event {
     yaml_event_delete(&raw);
     raw = yaml_event_t{};
   }
-  Mark begin() const { return markOf(raw.start_mark); }
-  Mark end() const { return markOf(raw.end_mark); }
 };
 
 const char *text(const yaml_char_t *t) {
   return reinterpret_cast<const char *>(t);
 }
 
+/// From libyaml's marks, which count characters, to bytes, lines and columns.
+class Positions {
+public:
+  /// `shift`: bytes of the file before `input`.
+  Positions(std::string_view input, size_t shift, const std::string &file,
+            const DiagnosticEngine &engine)
+      : shift(shift), input(input), file(file), engine(engine) {
+    size_t count = 0;
+    for (size_t i = 0; i < input.size(); ++i) {
+      if ((static_cast<unsigned char>(input[i]) & 0xc0) == 0x80)
+        continue; // a further byte of a character
+      if (count++ % stride == 0)
+        starts.push_back(static_cast<uint32_t>(i));
+    }
+    ascii = count == input.size();
+    // Line breaks of YAML 1.1 that no editor counts.
+    for (std::string_view mark : {"\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"})
+      otherBreaks |= !ascii && input.find(mark) != input.npos;
+    if (ascii)
+      starts.clear();
+  }
+
+  /// In `input`.
+  size_t byteOf(size_t index) const {
+    if (ascii)
+      return std::min(index, input.size());
+    size_t entry = index / stride;
+    if (entry >= starts.size())
+      return input.size();
+    size_t byte = starts[entry];
+    for (size_t i = index % stride; i > 0 && byte < input.size(); --i)
+      do
+        ++byte;
+      while (byte < input.size() &&
+             (static_cast<unsigned char>(input[byte]) & 0xc0) == 0x80);
+    return byte;
+  }
+
+  Mark at(const yaml_mark_t &m) const {
+    Mark mark{static_cast<int>(m.line) + 1, static_cast<int>(m.column) + 1,
+              byteOf(m.index) + shift};
+    return otherBreaks ? atByte(mark.byte) : mark;
+  }
+
+  /// Of a byte of the file.
+  Mark atByte(size_t byte) const {
+    SourceRange range = engine.rangeOf(file, byte, byte);
+    return {std::max(range.line, 1), std::max(range.column, 1), byte};
+  }
+
+private:
+  static constexpr size_t stride = 64;
+  std::vector<uint32_t> starts; // bytes of every 64th character
+  size_t shift;
+  std::string_view input;
+  const std::string &file;
+  const DiagnosticEngine &engine;
+  bool ascii = true, otherBreaks = false;
+};
+
 class Reader {
 public:
-  Reader(const std::string &file, std::string_view input,
+  Reader(const std::string &file, std::string_view input, size_t shift,
          DiagnosticEngine &engine, const Limits &limits)
-      : builder(file, engine, limits), input(input) {
+      : builder(file, engine, limits), input(input), shift(shift),
+        positions(input, shift, file, engine) {
     if (!yaml_parser_initialize(&parser))
       std::abort(); // out of memory
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
@@ -60,15 +120,15 @@ public:
     if (!next() || !next()) // stream start
       return nullptr;
     if (event.raw.type == YAML_DOCUMENT_START_EVENT) {
-      if (!next() || !(root = node(0)) || !notSpecial(root) || !next() ||
-          !next())
+      if (!next() || !(root = node(0)) || !next() || !next())
         return nullptr;
       if (event.raw.type != YAML_STREAM_END_EVENT)
-        builder.error("yaml-syntax", event.begin(),
-                      "a second document starts here",
+        builder.error("yaml-syntax", begin(), "a second document starts here",
                       "keep one document per file");
     }
     checkTabs();
+    if (root)
+      construct(builder, *const_cast<Node *>(root), tags);
     return builder.finish(root);
   }
 
@@ -77,10 +137,22 @@ private:
   Event event;
   Builder builder;
   std::string_view input;
-  /// Where quoted and block scalars stand, in characters.
-  std::vector<std::pair<size_t, size_t>> opaque;
-  /// Null while the anchored node is being read.
-  std::unordered_map<std::string, const Node *> anchors;
+  const size_t shift;
+  Positions positions;
+  /// Where scalars stand, in bytes of `input`, and whether tabs are part of
+  /// them.
+  struct Span {
+    size_t begin, end;
+    bool opaque;
+  };
+  std::vector<Span> spans;
+  std::unordered_map<std::string, Node *> anchors;
+  std::unordered_map<const Node *, std::string> tags;
+  /// Nodes that are being read: an alias to one makes a circle.
+  std::unordered_map<const Node *, bool> open;
+
+  Mark begin() const { return positions.at(event.raw.start_mark); }
+  Mark end() const { return positions.at(event.raw.end_mark); }
 
   /// The next event into `event`; false (reported) at a syntax error.
   bool next() {
@@ -91,69 +163,96 @@ private:
     if (parser.context)
       message += std::string(" ") + parser.context;
     std::string hint;
+    Mark at = positions.at(parser.problem_mark);
+    size_t byte = positions.byteOf(parser.problem_mark.index);
+    if (byte < input.size() && input[byte] == '\t') {
+      reportTab(byte);
+      return false;
+    }
     if (message.find("start any token") != std::string::npos)
       hint = "indent with spaces, and quote text that starts with @, ` or %";
     if (parser.context && parser.context_mark.line < parser.problem_mark.line)
       message += " that starts at line " +
-                 std::to_string(parser.context_mark.line + 1);
-    builder.error("yaml-syntax", markOf(parser.problem_mark), message, hint);
+                 std::to_string(positions.at(parser.context_mark).line);
+    builder.error("yaml-syntax", at, message, hint);
     return false;
+  }
+
+  void reportTab(size_t byte) {
+    size_t lineStart = input.find_last_of("\r\n", byte);
+    lineStart = lineStart == input.npos ? 0 : lineStart + 1;
+    bool indents = input.find_first_not_of(" \t", lineStart) > byte;
+    Mark at = positions.atByte(byte + shift);
+    std::vector<TextEdit> fix;
+    // How deep a tab would indent cannot be known.
+    if (!indents)
+      fix = {{byte + shift, byte + shift + 1, " "}};
+    builder.error(
+        "yaml-syntax", SourceRange{at.line, at.column, at.line, at.column + 1},
+        "a tab here is not allowed in YAML",
+        indents ? "indent with spaces" : "use spaces, or quote the text", fix);
   }
 
   /// PyYAML refuses tabs everywhere but in quoted and block scalars and in
   /// comments; libyaml lets some pass.
   void checkTabs() {
-    if (builder.failed() || input.find('\t') == std::string_view::npos)
-      return;
-    auto span = opaque.begin();
-    Mark mark;
-    bool comment = false, afterBlank = true;
-    size_t index = 0;
-    for (size_t i = 0; i < input.size(); ++i) {
-      char c = input[i];
-      if ((static_cast<unsigned char>(c) & 0xc0) == 0x80)
-        continue; // a further byte of a character
-      while (span != opaque.end() && index >= span->second) {
+    auto span = spans.begin();
+    for (size_t tab = input.find('\t'); tab != input.npos;) {
+      while (span != spans.end() && span->end <= tab)
         ++span;
-        afterBlank = true; // a comment may follow at once
-      }
-      bool inside = span != opaque.end() && index >= span->first;
-      ++index;
-      if (c == '\n') {
-        ++mark.line;
-        mark.column = 1;
-        comment = false;
-        afterBlank = true;
+      if (span != spans.end() && span->begin <= tab) {
+        if (!span->opaque)
+          reportTab(tab);
+        tab = input.find('\t', span->opaque ? span->end : tab + 1);
         continue;
       }
-      if (!inside && !comment && c == '\t') {
-        builder.error("yaml-syntax", mark, "a tab here is not allowed in YAML",
-                      "use spaces, or quote the text");
-        return;
-      }
-      ++mark.column;
-      comment |= !inside && afterBlank && c == '#';
-      afterBlank = c == ' ' || c == '\r' || c == ',' || c == '[' || c == ']' ||
-                   c == '{' || c == '}';
+      // A '#' outside of scalars starts a comment.
+      size_t from = input.find_last_of("\r\n", tab);
+      from = from == input.npos ? 0 : from + 1;
+      if (span != spans.begin())
+        from = std::max(from, std::min((span - 1)->end, tab));
+      size_t sign = input.substr(from, tab - from).find('#');
+      if (sign == input.npos)
+        reportTab(tab);
+      tab = input.find('\t', sign == input.npos
+                                 ? tab + 1
+                                 : input.find_first_of("\r\n", tab));
     }
   }
 
-  /// Registers the event's anchor; returns its name.
-  std::string declare(const yaml_char_t *anchor) {
-    if (!anchor)
-      return "";
-    anchors[text(anchor)] = nullptr;
-    return text(anchor);
+  Node *create(const yaml_char_t *anchor) {
+    Node *n = builder.create(begin());
+    if (!n || !anchor)
+      return n;
+    n->anchored = true;
+    auto [place, isNew] = anchors.emplace(text(anchor), n);
+    if (isNew)
+      return n;
+    builder.error("yaml-syntax", begin(),
+                  "anchor '&" + printable(text(anchor)) +
+                      "' is given twice, first in line " +
+                      std::to_string(place->second->range.begin.line),
+                  "choose another name");
+    return n;
   }
-  const Node *done(const std::string &anchor, Node *node) {
-    if (node && !anchor.empty())
-      anchors[anchor] = node;
-    return node;
+
+  void setTag(Node &n, const yaml_char_t *tag, Tag otherwise) {
+    Tag result = otherwise;
+    // A lone `!` asks for the usual resolution.
+    if (tag && std::strcmp(text(tag), "!")) {
+      result = tagByName(text(tag));
+      constexpr std::string_view prefix = "tag:yaml.org,2002:";
+      std::string name = text(tag);
+      if (name.starts_with(prefix) && result != Tag::Unknown)
+        name = "!!" + name.substr(prefix.size());
+      tags.emplace(&n, name);
+    }
+    n.tag = static_cast<unsigned char>(result);
   }
 
   /// The node that starts with `event`; null after an error.
   const Node *node(int depth) {
-    if (!builder.checkDepth(depth, event.begin()))
+    if (!builder.checkDepth(depth, begin()))
       return nullptr;
     switch (event.raw.type) {
     case YAML_ALIAS_EVENT:
@@ -165,7 +264,7 @@ private:
     case YAML_MAPPING_START_EVENT:
       return mapping(depth);
     default:
-      builder.error("yaml-syntax", event.begin(), "expected a value");
+      builder.error("yaml-syntax", begin(), "expected a value");
       return nullptr;
     }
   }
@@ -173,50 +272,26 @@ private:
   const Node *alias() {
     std::string name = text(event.raw.data.alias.anchor);
     auto found = anchors.find(name);
-    if (found == anchors.end() || !found->second) {
-      bool recursive = found != anchors.end();
-      builder.error("yaml-syntax", event.begin(),
-                    "alias '*" + printable(name) + "' " +
-                        (recursive ? "stands inside of what it names"
-                                   : "has no anchor before it"),
-                    recursive ? "" : "quote the text if the '*' is part of it");
+    if (found == anchors.end()) {
+      builder.error("yaml-syntax", Range{begin(), end()},
+                    "alias '*" + printable(name) + "' has no anchor before it",
+                    "quote the text if the '*' is part of it");
       return nullptr;
     }
-    return builder.countAlias(*found->second, event.begin()) ? found->second
-                                                             : nullptr;
-  }
-
-  /// A lone `!` asks for the usual resolution.
-  static bool isTagged(const yaml_char_t *tag) {
-    return tag && std::strcmp(text(tag), "!");
-  }
-
-  /// The part after "tag:yaml.org,2002:", or null (reported).
-  const char *standardTag(const yaml_char_t *tag) {
-    constexpr std::string_view prefix = "tag:yaml.org,2002:";
-    std::string_view t = text(tag);
-    if (t.starts_with(prefix))
-      return text(tag) + prefix.size();
-    builder.error("yaml-syntax", event.begin(),
-                  "tag '" + printable(t) + "' is not known",
-                  "remove the tag; safe_load refuses it too");
-    return nullptr;
-  }
-  void wrongTag(std::string_view name) {
-    builder.error("yaml-syntax", event.begin(),
-                  "tag '!!" + printable(name) + "' does not fit this value");
+    Node *n = found->second;
+    // What stands in itself has no size yet.
+    bool counted = open.contains(n) ? builder.spend(1, begin())
+                                    : builder.countAlias(*n, begin());
+    return counted ? n : nullptr;
   }
 
   const Node *scalar() {
-    Node *n = builder.create(event.begin());
+    auto &s = event.raw.data.scalar;
+    Node *n = create(s.anchor);
     if (!n)
       return nullptr;
-    auto &s = event.raw.data.scalar;
-    std::string anchor = declare(s.anchor);
-    n->range.end = event.end();
+    n->range.end = end();
     n->text.assign(text(s.value), s.length);
-    if (s.style != YAML_PLAIN_SCALAR_STYLE)
-      opaque.emplace_back(event.raw.start_mark.index, event.raw.end_mark.index);
     switch (s.style) {
     case YAML_SINGLE_QUOTED_SCALAR_STYLE:
       n->style = Style::SingleQuoted;
@@ -233,213 +308,96 @@ private:
     default:
       n->style = Style::Plain;
     }
-    Tag tag = Tag::String;
-    if (isTagged(s.tag)) {
-      const char *name = standardTag(s.tag);
-      if (!name)
-        return nullptr;
-      std::string_view t = name;
-      if (t == "binary") {
-        n->kind = Kind::Other;
-        return done(anchor, n);
-      }
-      if (t == "null")
-        tag = Tag::Null;
-      else if (t == "bool")
-        tag = Tag::Bool;
-      else if (t == "int")
-        tag = Tag::Int;
-      else if (t == "float")
-        tag = Tag::Float;
-      else if (t == "timestamp")
-        tag = Tag::Timestamp;
-      else if (t != "str")
-        return wrongTag(t), nullptr;
-    } else if (s.plain_implicit || s.tag) {
-      tag = resolvePlain(n->text);
-    }
-    // What `<<` and `=` mean depends on where they stand: see mapping().
-    if (tag == Tag::Merge || tag == Tag::Value) {
-      n->kind = Kind::Other;
-      special = n;
-      return done(anchor, n);
-    }
-    if (!constructScalar(tag, *n)) {
-      builder.error("yaml-syntax", event.begin(),
-                    "'" + printable(n->text) + "' is not a valid value here",
-                    "quote it to make it a string");
-      return nullptr;
-    }
-    return done(anchor, n);
+    addSpan(*n);
+    bool plain = s.tag ? !std::strcmp(text(s.tag), "!") : s.plain_implicit;
+    setTag(*n, s.tag, plain ? resolvePlain(n->text) : Tag::String);
+    return n;
   }
-  /// The last scalar that was a plain `<<` or `=`.
-  const Node *special = nullptr;
-  bool notSpecial(const Node *n) {
-    if (n != special)
-      return true;
-    builder.error("yaml-syntax", n->range.begin,
-                  "'" + n->text + "' cannot be a value in YAML 1.1",
-                  "quote it to make it a string");
-    return false;
+
+  void addSpan(Node &n) {
+    size_t begin = n.range.begin.byte - shift, end = n.range.end.byte - shift;
+    if (begin == end)
+      return;
+    if (n.style != Style::Literal && n.style != Style::Folded) {
+      spans.push_back({begin, end, n.style != Style::Plain});
+      return;
+    }
+    // The line of the `|` is none of the text; blank lines behind it are not
+    // what a person sees as the text.
+    size_t header = input.find_first_of("\r\n", begin);
+    if (header < end)
+      spans.push_back({header, end, true});
+    size_t last = input.find_last_not_of(" \t\r\n", end ? end - 1 : 0);
+    if (last != input.npos && last >= begin)
+      n.range.end = positions.atByte(last + 1 + shift);
   }
 
   const Node *sequence(int depth) {
-    Node *n = builder.create(event.begin());
+    auto &s = event.raw.data.sequence_start;
+    Node *n = create(s.anchor);
     if (!n)
       return nullptr;
-    auto &s = event.raw.data.sequence_start;
     n->kind = Kind::Sequence;
     n->style = s.style == YAML_FLOW_SEQUENCE_STYLE ? Style::Flow : Style::Block;
-    std::string anchor = declare(s.anchor);
-    bool other = false;
-    if (isTagged(s.tag)) {
-      const char *name = standardTag(s.tag);
-      if (!name)
-        return nullptr;
-      other = !std::strcmp(name, "omap") || !std::strcmp(name, "pairs");
-      if (!other && std::strcmp(name, "seq"))
-        return wrongTag(name), nullptr;
-    }
+    setTag(*n, s.tag, Tag::Sequence);
+    open[n] = true;
+    n->range.end = end();
     while (true) {
       if (!next())
         return nullptr;
       if (event.raw.type == YAML_SEQUENCE_END_EVENT)
         break;
+      bool isAlias = event.raw.type == YAML_ALIAS_EVENT;
+      Mark aliasEnd = end();
       const Node *item = node(depth + 1);
-      if (!item || !notSpecial(item))
+      if (!item)
         return nullptr;
       n->items.push_back(item);
+      if (n->style == Style::Block)
+        n->range.end = isAlias ? aliasEnd : item->range.end;
     }
-    n->range.end = event.end();
-    if (other)
-      n->kind = Kind::Other;
-    return done(anchor, n);
-  }
-
-  bool merge(const Node &value, std::vector<Entry> &merged) {
-    auto add = [&](const Node &mapping) {
-      merged.insert(merged.end(), mapping.entries.begin(),
-                    mapping.entries.end());
-    };
-    if (value.isMapping())
-      return add(value), true;
-    bool good = value.isSequence();
-    for (const Node *item : value.items)
-      good &= item->isMapping();
-    if (!good) {
-      builder.error("yaml-syntax", value.range.begin,
-                    "'<<' takes a mapping or a list of mappings");
-      return false;
-    }
-    // Of a list the first has the last word.
-    for (auto item = value.items.rbegin(); item != value.items.rend(); ++item)
-      add(**item);
-    return true;
+    if (n->style == Style::Flow)
+      n->range.end = end();
+    open.erase(n);
+    return n;
   }
 
   const Node *mapping(int depth) {
-    Node *n = builder.create(event.begin());
+    auto &m = event.raw.data.mapping_start;
+    Node *n = create(m.anchor);
     if (!n)
       return nullptr;
-    auto &m = event.raw.data.mapping_start;
     n->kind = Kind::Mapping;
     n->style = m.style == YAML_FLOW_MAPPING_STYLE ? Style::Flow : Style::Block;
-    std::string anchor = declare(m.anchor);
-    bool other = false;
-    if (isTagged(m.tag)) {
-      const char *name = standardTag(m.tag);
-      if (!name)
-        return nullptr;
-      other = !std::strcmp(name, "set");
-      if (!other && std::strcmp(name, "map"))
-        return wrongTag(name), nullptr;
-    }
-    std::vector<Entry> merged, written;
+    setTag(*n, m.tag, Tag::Mapping);
+    open[n] = true;
+    n->range.end = end();
     while (true) {
       if (!next())
         return nullptr;
       if (event.raw.type == YAML_MAPPING_END_EVENT)
         break;
-      const Node *key = node(depth + 1);
-      if (!key)
+      Entry entry;
+      entry.key = node(depth + 1);
+      if (!entry.key || !next())
         return nullptr;
-      bool isMerge = key == special && key->text == "<<";
-      if (key == special && !isMerge)
-        const_cast<Node *>(key)->kind = Kind::String; // `=` as a key
-      special = nullptr;
-      if (!next())
+      entry.at = {begin(), end()};
+      bool isAlias = event.raw.type == YAML_ALIAS_EVENT;
+      entry.value = node(depth + 1);
+      if (!entry.value)
         return nullptr;
-      const Node *value = node(depth + 1);
-      if (!value || !notSpecial(value))
-        return nullptr;
-      if (isMerge) {
-        if (!merge(*value, merged))
-          return nullptr;
-      } else {
-        written.push_back({key, value, false});
-      }
-      // A merge copies entries: they count like an alias.
-      if (merged.size() > 65536) {
-        builder.error("yaml-limit", key->range.begin,
-                      "'<<' merges more than 65536 entries");
-        return nullptr;
-      }
+      if (!isAlias)
+        entry.at = entry.value->range;
+      n->entries.push_back(entry);
+      if (n->style == Style::Block)
+        n->range.end = entry.at.end;
     }
-    n->range.end = event.end();
-    if (!builder.setEntries(*n, merged, written))
-      return nullptr;
-    if (other)
-      n->kind = Kind::Other;
-    return done(anchor, n);
+    if (n->style == Style::Flow)
+      n->range.end = end();
+    open.erase(n);
+    return n;
   }
 };
-
-/// What PyYAML's reader lets through.
-bool isPrintable(uint32_t c) {
-  return c == '\t' || c == '\n' || c == '\r' || (c >= 0x20 && c <= 0x7e) ||
-         c == 0x85 || (c >= 0xa0 && c <= 0xd7ff) ||
-         (c >= 0xe000 && c <= 0xfffd) || c >= 0x10000;
-}
-
-/// Reports the first byte that is no text; true if there is none.
-bool checkText(const std::string &file, std::string_view input, bool json,
-               DiagnosticEngine &engine) {
-  Diagnostic d;
-  d.file = file;
-  d.code = "file-encoding";
-  d.line = d.column = 1;
-  for (size_t i = 0; i < input.size();) {
-    uint32_t code = 0;
-    size_t length = utf8Length(input, i, code);
-    if (length == 0 || (!json && !isPrintable(code))) {
-      char what[80];
-      if (length == 0)
-        std::snprintf(what, sizeof what, "byte 0x%02x is not valid UTF-8",
-                      static_cast<unsigned char>(input[i]));
-      else
-        std::snprintf(what, sizeof what,
-                      "control character U+%04X is not allowed",
-                      static_cast<unsigned>(code));
-      d.message = what;
-      d.hint = length == 0 ? "save the file as UTF-8"
-                           : "remove it; is this a text file?";
-      engine.report(std::move(d));
-      return false;
-    }
-    i += length;
-    if (code == '\n') {
-      ++d.line;
-      d.column = 1;
-    } else {
-      ++d.column;
-    }
-  }
-  return true;
-}
-
-std::string megabytes(uint64_t bytes) {
-  return std::to_string(bytes >> 20) + " MiB";
-}
 
 } // namespace
 
@@ -448,74 +406,6 @@ std::unique_ptr<Document> accel::yaml::readYaml(const std::string &file,
                                                 DiagnosticEngine &engine,
                                                 const Limits &limits) {
   // libyaml counts a byte order mark as indentation; PyYAML does not.
-  if (text.starts_with("\xef\xbb\xbf"))
-    text.remove_prefix(3);
-  return Reader(file, text, engine, limits).read();
-}
-
-std::unique_ptr<Document> accel::yaml::parseText(const std::string &file,
-                                                 std::string_view text,
-                                                 DiagnosticEngine &engine,
-                                                 const Limits &limits) {
-  if (text.size() > limits.bytes) {
-    engine.error("yaml-limit", file,
-                 "the text is larger than " + megabytes(limits.bytes));
-    return nullptr;
-  }
-  bool json = file.ends_with(".json");
-  if (!checkText(file, text, json, engine))
-    return nullptr;
-  return json ? readJson(file, text, engine, limits)
-              : readYaml(file, text, engine, limits);
-}
-
-bool accel::yaml::readWholeFile(const std::string &file, uint64_t limit,
-                                std::string &text, std::string &error) {
-  struct stat info;
-  if (stat(file.c_str(), &info) != 0) {
-    error = errno == ENOENT ? "no such file" : std::strerror(errno);
-    return false;
-  }
-  if (S_ISDIR(info.st_mode)) {
-    error = "this is a folder";
-    return false;
-  }
-  std::FILE *stream = std::fopen(file.c_str(), "rb");
-  if (!stream) {
-    error = std::strerror(errno);
-    return false;
-  }
-  text.clear();
-  char buffer[1 << 16];
-  bool good = true;
-  while (size_t count = std::fread(buffer, 1, sizeof buffer, stream)) {
-    text.append(buffer, count);
-    if (text.size() > limit) {
-      error = "larger than " + megabytes(limit);
-      good = false;
-      break;
-    }
-  }
-  if (good && std::ferror(stream)) {
-    error = std::strerror(errno);
-    good = false;
-  }
-  std::fclose(stream);
-  return good;
-}
-
-std::unique_ptr<Document> accel::yaml::parseFile(const std::string &file,
-                                                 DiagnosticEngine &engine,
-                                                 const Limits &limits) {
-  std::string text, error;
-  if (!readWholeFile(file, limits.bytes, text, error)) {
-    if (error == "no such file")
-      engine.error("file-not-found", file, error);
-    else if (error.starts_with("larger than"))
-      engine.error("yaml-limit", file, "the file is " + error);
-    else
-      engine.error("file-unreadable", file, "cannot read this file: " + error);
-    return nullptr;
-  }
-  return parseText(file, text, engine, limits);
+  size_t shift = text.starts_with("\xef\xbb\xbf") ? 3 : 0;
+  return Reader(file, text.substr(shift), shift, engine, limits).read();
 }

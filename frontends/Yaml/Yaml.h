@@ -26,15 +26,23 @@
 
 namespace accel::yaml {
 
-/// Line and column from 1, columns in characters.
+/// Line and column from 1, columns in characters; the byte from 0.
 struct Mark {
   int line = 1, column = 1;
+  size_t byte = 0;
 };
 struct Range {
   Mark begin, end; // end is one past the last character
+  /// For a Diagnostic.
+  operator SourceRange() const {
+    return {begin.line, begin.column, end.line, end.column};
+  }
 };
 
 enum class Kind { Null, Bool, Int, Float, String, Other, Sequence, Mapping };
+/// What a value of kind Other is in Python. Recursive is an alias inside of
+/// what it names.
+enum class Other { None, Date, Bytes, Set, Pairs, Recursive };
 /// "null", "a boolean", "an integer", "a number", "a string", "a list", ...
 const char *describe(Kind kind);
 
@@ -53,6 +61,8 @@ struct Entry {
   const Node *key = nullptr;
   const Node *value = nullptr;
   bool merged = false; // comes from a `<<`
+  /// Where the value stands in this entry: of an alias, the alias itself.
+  Range at;
 };
 
 /// A value. Nodes belong to their Document; an alias is the very node that it
@@ -60,14 +70,20 @@ struct Entry {
 struct Node {
   Kind kind = Kind::Null;
   Style style = Style::Plain;
+  Other other = Other::None;
+  bool anchored = false; // has an anchor, so that aliases may name it
+  /// From tag or anchor to the last character, without what follows.
   Range range;
   std::string text;     // scalars: as written, without quotes and escapes
   bool boolean = false; // Bool
   int64_t integer = 0;  // Int that fits (else `huge`)
   double number = 0;    // Int and Float
-  bool huge = false;    // Int beyond int64_t
+  bool huge = false;    // Int beyond int64_t; see pythonText
   std::vector<const Node *> items; // Sequence
   std::vector<Entry> entries;      // Mapping: unique keys, in order
+  /// Other and huge integers: str() and repr() in Python.
+  std::shared_ptr<const std::pair<std::string, std::string>> python;
+  unsigned char tag = 0, state = 0; // of the reader
 
   bool isScalar() const { return kind < Kind::Sequence; }
   bool isNull() const { return kind == Kind::Null; }
@@ -105,9 +121,9 @@ private:
   std::deque<Node> nodes;
 };
 
-/// Parses `text`, JSON if `file` ends in .json, else YAML. Reports errors
-/// (codes yaml-syntax, yaml-limit, file-encoding) and the warning
-/// duplicate-key; returns null after an error.
+/// Parses `text`, JSON if `file` ends in .json, else YAML, and makes it the
+/// engine's source of `file`. Reports errors (codes yaml-syntax, yaml-limit,
+/// file-encoding) and the warning duplicate-key; returns null after an error.
 std::unique_ptr<Document> parseText(const std::string &file,
                                     std::string_view text,
                                     DiagnosticEngine &engine,

@@ -53,7 +53,17 @@ TEST(Yaml, TagsAndSpecialPlaces) {
   EXPECT_EQ(read("a: !!int x\n"), "yaml-syntax 1:4");
   EXPECT_EQ(read("a: !python/name:os.system x\n"), "yaml-syntax 1:4");
   EXPECT_EQ(read("a: 2001-13-01\n"), "yaml-syntax 1:4");
-  EXPECT_EQ(read("a: 2001-12-01\n"), "{'a': 2001-12-01}");
+  EXPECT_EQ(read("a: 2001-12-01\n"), "{'a': datetime.date(2001, 12, 1)}");
+  EXPECT_EQ(read("2001-12-14t21:59:43.10-05:00"),
+            "2001-12-14 21:59:43.100000-05:00");
+  EXPECT_EQ(read("[2001-12-14 21:59:00Z, !!binary aGk=]"),
+            "[datetime.datetime(2001, 12, 14, 21, 59, "
+            "tzinfo=datetime.timezone.utc), b'hi']");
+  EXPECT_EQ(read("[!!omap [a: 1, b: 2], !!set {a, b}, !!pairs []]"),
+            "[[('a', 1), ('b', 2)], {'a', 'b'}, []]");
+  EXPECT_EQ(read("!!binary aGk"), "yaml-syntax 1:1");
+  EXPECT_EQ(read("[!!int ' 12', !!float infinity, !!int '0o17']"),
+            "[12, inf, 15]");
 }
 
 TEST(Yaml, AnchorsAndMerges) {
@@ -64,7 +74,9 @@ TEST(Yaml, AnchorsAndMerges) {
             "[{'p': 1}, {'p': 2, 'q': 2}, {'p': 1, 'q': 2}]");
   EXPECT_EQ(read("a: {<<: 1}\n"), "yaml-syntax 1:9");
   EXPECT_EQ(read("a: *x\n"), "yaml-syntax 1:4");
-  EXPECT_EQ(read("a: &x [*x]\n"), "yaml-syntax 1:8");
+  EXPECT_EQ(read("a: &x [*x]\n"), "{'a': [[...]]}");
+  EXPECT_EQ(read("a: &x 1\nb: &x 2\n"), "yaml-syntax 2:4");
+  EXPECT_EQ(read("<<: !other {a: 1}\nb: 2\n"), "{'a': 1, 'b': 2}");
 }
 
 TEST(Yaml, LastDuplicateWinsWithAWarning) {
@@ -87,7 +99,7 @@ TEST(Yaml, RefusesWhatSafeLoadRefuses) {
   EXPECT_EQ(read("{[1]: 2}"), "yaml-syntax 1:2");
   EXPECT_EQ(read("a:\t1\n"), "yaml-syntax 1:3");
   EXPECT_EQ(read("a: 1 # tab\there\n"), "{'a': 1}");
-  EXPECT_EQ(read("a: 'tab\there'\n"), "{'a': 'tab\there'}");
+  EXPECT_EQ(read("a: 'tab\there'\n"), "{'a': 'tab\\there'}");
 }
 
 TEST(Yaml, EmptyAndOddDocuments) {
