@@ -42,8 +42,7 @@ Edits Editor::replace(const Range &range, std::string text) const {
   return {{range.begin.byte, range.end.byte, std::move(text)}};
 }
 
-std::string Editor::quoted(std::string_view text, Style style,
-                           bool flow) const {
+std::string Editor::quoted(std::string_view text, Style style) const {
   bool controls = false;
   for (char c : text)
     controls |= static_cast<unsigned char>(c) < 0x20;
@@ -63,12 +62,12 @@ std::string Editor::quoted(std::string_view text, Style style,
     }
     return out + "\"";
   }
-  // Plain where nothing in it means anything.
+  // Plain where nothing in it means anything in flow style either.
   constexpr std::string_view special = "-?:,[]{}#&*!|>'\"%@` =~<";
   bool plain = style != Style::SingleQuoted && !text.empty() &&
                special.find(text[0]) == special.npos && text.back() != ' ' &&
                text.back() != ':' && resolvePlain(text) == Tag::String &&
-               text.find_first_of(flow ? ",[]{}#:" : "#:") == text.npos;
+               text.find_first_of(",[]{}#:") == text.npos;
   for (char c : text)
     plain &= static_cast<unsigned char>(c) < 0x7f;
   if (plain)
@@ -80,7 +79,7 @@ std::string Editor::quoted(std::string_view text, Style style,
 }
 
 Edits Editor::setText(const Entry &entry, std::string_view text) const {
-  return setRaw(entry, quoted(text, entry.value->style, entry.flow));
+  return setRaw(entry, quoted(text, entry.value->style));
 }
 
 Edits Editor::setRaw(const Entry &entry, std::string_view raw) const {

@@ -27,6 +27,8 @@ const Command commands[] = {
     {"explain", explainCommand,
      "why a plan is as it is: a unit, a parameter, a decision"},
     {"targets", targetsCommand, "the devices that plans can be made for"},
+    {"to-fsdp2", convertCommand,
+     "rewrite an accelerate YAML for FSDP2, FSDP1, DDP or DeepSpeed"},
 };
 
 void printHelp() {
