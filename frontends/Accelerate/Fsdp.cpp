@@ -81,15 +81,17 @@ void AccelerateReader::readShardingV1() {
   Field field = in(fsdp, "fsdp_sharding_strategy");
   Field reshard = in(fsdp, "fsdp_reshard_after_forward");
   std::optional<Sharding> sharding = Sharding::FullShard;
+  const std::vector<std::string> strategies = {"FULL_SHARD", "SHARD_GRAD_OP",
+                                               "NO_SHARD", "HYBRID_SHARD",
+                                               "HYBRID_SHARD_ZERO2"};
   if (field) {
     sharding = parseSharding(yaml::pythonText(field.value()));
     if (!sharding)
       error("invalid-value", field,
             yaml::shortText(field.value()) +
                 " is not a sharding strategy; every rank stops with a KeyError",
-            didYouMean(field.value().text,
-                       {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD",
-                        "HYBRID_SHARD", "HYBRID_SHARD_ZERO2"}));
+            didYouMean(field.value().text, strategies),
+            fixSpelling(field, strategies));
   }
   if (field && sharding)
     written(config.sharding, *sharding, field, toString(*sharding));
@@ -111,12 +113,19 @@ void AccelerateReader::readShardingV1() {
   if (value.kind == yaml::Kind::Bool)
     asked = value.boolean ? Sharding::FullShard : Sharding::ShardGradOp;
   bool matters = !asked || *asked != used;
+  yaml::Edits fix = fixRemoval(reshard);
+  if (matters)
+    fix = asked && !field
+              ? fixBoth(fixName(reshard, fsdp, "fsdp_sharding_strategy"),
+                        fixText(reshard, toString(*asked)))
+              : yaml::Edits();
   ignored(reshard,
           std::string("with fsdp_version 1: the job runs ") + toString(used),
           matters,
           matters && asked
               ? "write fsdp_sharding_strategy: " + std::string(toString(*asked))
-              : "");
+              : "",
+          std::move(fix));
 }
 
 void AccelerateReader::readShardingV2() {
@@ -131,7 +140,8 @@ void AccelerateReader::readShardingV2() {
       error("invalid-value", field,
             "fsdp_reshard_after_forward is a boolean with fsdp_version 2; "
             "every rank stops with \"invalid truth value\"",
-            std::string("write ") + (reshards(*name) ? "true" : "false"));
+            std::string("write ") + (reshards(*name) ? "true" : "false"),
+            fixRaw(field, reshards(*name) ? "true" : "false"));
     else
       value = envBool(field);
   }
@@ -152,16 +162,21 @@ void AccelerateReader::readShardingV2() {
       parseSharding(yaml::pythonText(strategy.value()));
   bool matters = !asked || *asked != sharding;
   std::string hint = "remove it";
+  yaml::Edits fix = matters ? yaml::Edits() : fixRemoval(strategy);
   if (asked == Sharding::NoShard)
     hint = "write distributed_type: MULTI_GPU for a job without sharding";
   else if (asked == Sharding::HybridShard ||
            asked == Sharding::HybridShardZero2)
     hint = "write a parallelism_config with dp_replicate_size and "
            "dp_shard_size for hybrid sharding";
-  else if (asked && matters)
-    hint = std::string("write fsdp_reshard_after_forward: ") +
-           (reshards(*asked) ? "true" : "false");
-  ignored(strategy, "with fsdp_version 2", matters, hint);
+  else if (asked && matters) {
+    const char *answer = reshards(*asked) ? "true" : "false";
+    hint = std::string("write fsdp_reshard_after_forward: ") + answer;
+    fix = field ? fixBoth(fixRaw(field, answer), fixRemoval(strategy))
+                : fixBoth(fixName(strategy, fsdp, "fsdp_reshard_after_forward"),
+                          fixRaw(strategy, answer));
+  }
+  ignored(strategy, "with fsdp_version 2", matters, hint, std::move(fix));
 }
 
 //===----------------------------------------------------------------------===//
@@ -185,8 +200,10 @@ void AccelerateReader::readWrapping() {
     if (!found)
       error("invalid-value", field,
             yaml::shortText(field.value()) + " is not a wrap policy",
-            didYouMean(text, {"TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP",
-                              "NO_WRAP"}));
+            didYouMean(
+                text, {"TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP", "NO_WRAP"}),
+            fixSpelling(field, {"TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP",
+                                "NO_WRAP"}));
   }
   if (!field || field.isNull())
     report(Severity::Note, "wraps-nothing", field,
@@ -201,7 +218,8 @@ void AccelerateReader::readWrapping() {
     return;
   forget();
   if (*policy != WrapPolicy::Size) {
-    ignored(least, std::string("with wrap policy ") + toString(*policy), false);
+    ignored(least, std::string("with wrap policy ") + toString(*policy), false,
+            "", fixRemoval(least));
     return;
   }
   std::optional<int64_t> number = envInt(least.value());
@@ -217,7 +235,8 @@ void AccelerateReader::readWrapping() {
               (exponent ? "the string '" + printable(value.text) + "' in YAML"
                         : yaml::shortText(value)) +
               "; every rank stops with a ValueError",
-          exponent ? "write all digits, such as 100000000" : "");
+          exponent ? "write all digits, such as 100000000" : "",
+          least.value().isString() ? fixNumber(least) : yaml::Edits());
     return;
   }
   written(config.minNumParams, *number, least, std::to_string(*number));
@@ -262,13 +281,18 @@ void AccelerateReader::readWrapClasses() {
   };
   if (value.isSequence()) {
     std::string joined;
-    for (const yaml::Node *item : value.items)
+    bool names = !value.items.empty();
+    for (const yaml::Node *item : value.items) {
       joined += (joined.empty() ? "" : ",") + printable(item->text);
+      names &= item->isString() && item->text == strip(item->text) &&
+               !item->text.empty() && item->text.find(',') == std::string::npos;
+    }
     error("wrap-class-list", field,
           "a YAML list becomes the text \"" + printable(text) +
               "\", and no class has such a name",
           "write " + (joined.empty() ? "the names" : joined) +
-              " as one string, without blanks");
+              " as one string, without blanks",
+          names ? fixText(field, joined) : yaml::Edits());
     return;
   }
   std::string stripped;
@@ -289,12 +313,13 @@ void AccelerateReader::readWrapClasses() {
                              "layer class\"",
           stripped.empty() ? "remove the line to wrap the model's own "
                              "_no_split_modules"
-                           : "write " + printable(stripped));
+                           : "write " + printable(stripped),
+          stripped.empty() ? fixRemoval(field) : fixText(field, stripped));
   else if (blank)
     error("wrap-class-list", field,
           "blanks around a class name are part of it; every rank stops with "
           "\"Could not find the transformer layer class\"",
-          "write " + printable(stripped));
+          "write " + printable(stripped), fixText(field, stripped));
 }
 
 void AccelerateReader::readIgnoredModules() {
@@ -307,10 +332,17 @@ void AccelerateReader::readIgnoredModules() {
   std::string text = yaml::pythonText(field.value());
   written(setting, text, field, printable(text));
   if (!field.value().isScalar()) {
+    std::string joined;
+    bool names = !field.value().items.empty();
+    for (const yaml::Node *item : field.value().items) {
+      joined += (joined.empty() ? "" : "|") + item->text;
+      names &= item->isString() && !item->text.empty();
+    }
     report(Severity::Warning, "regex-list", field,
            "a YAML list becomes the one regex \"" + printable(text) +
                "\", which matches no module",
-           "write one regex: 'first|second'");
+           "write one regex: 'first|second'", false,
+           names ? fixText(field, joined) : yaml::Edits());
     return;
   }
   if (text.size() > 2000) // the compiler of regexes recurses
@@ -347,7 +379,11 @@ void AccelerateReader::readCheckpointing(int fsdpVersion) {
       error("checkpointing-no-wrap", field,
             "activation checkpointing without a wrap policy: every rank stops "
             "with TypeError: 'NoneType' object is not callable",
-            hint);
+            hint,
+            *config.wrapPolicy == WrapPolicy::None
+                ? fixSetting(fsdp, "fsdp_auto_wrap_policy",
+                             "TRANSFORMER_BASED_WRAP")
+                : yaml::Edits());
     else
       report(Severity::Warning, "checkpointing-no-wrap", field,
              "activation checkpointing without a wrap policy wraps every "
@@ -363,7 +399,8 @@ void AccelerateReader::readCheckpointing(int fsdpVersion) {
     error("offload-needs-checkpointing", offload,
           "fsdp_activation_checkpointing_offload requires "
           "fsdp_activation_checkpointing",
-          "write fsdp_activation_checkpointing: true");
+          "write fsdp_activation_checkpointing: true",
+          fixSetting(fsdp, "fsdp_activation_checkpointing", "true"));
   if (fsdpVersion != 2)
     error("offload-needs-checkpointing", offload,
           "fsdp_activation_checkpointing_offload requires fsdp_version 2",
@@ -374,7 +411,10 @@ void AccelerateReader::readPrefetch(int fsdpVersion) {
   Field old = in(fsdp, "fsdp_backward_prefetch_policy");
   if (old)
     ignored(old, "since accelerate 1.0", true,
-            "it is called fsdp_backward_prefetch now");
+            "it is called fsdp_backward_prefetch now",
+            in(fsdp, "fsdp_backward_prefetch")
+                ? fixRemoval(old)
+                : fixName(old, fsdp, "fsdp_backward_prefetch"));
   Field field = in(fsdp, "fsdp_backward_prefetch");
   std::optional<BackwardPrefetch> value;
   if (field && !field.isNull()) {
@@ -386,15 +426,17 @@ void AccelerateReader::readPrefetch(int fsdpVersion) {
     else if (equalsUpper(text, "NO_PREFETCH"))
       value = BackwardPrefetch::None;
     else
-      error("invalid-value", field,
-            yaml::shortText(field.value()) +
-                " is not a backward prefetch; every rank stops with a KeyError",
-            didYouMean(text, {"BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH"}));
+      error(
+          "invalid-value", field,
+          yaml::shortText(field.value()) +
+              " is not a backward prefetch; every rank stops with a KeyError",
+          didYouMean(text, {"BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH"}),
+          fixSpelling(field, {"BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH"}));
   }
   if (value && fsdpVersion == 2 && *value != BackwardPrefetch::None) {
     // BACKWARD_PRE is what FSDP2 does by itself.
     ignored(field, "with fsdp_version 2", *value != BackwardPrefetch::Pre,
-            "remove it");
+            "remove it", fixRemoval(field));
     value.reset();
   } else if (value) {
     constexpr const char *names[] = {"none", "BACKWARD_PRE", "BACKWARD_POST"};
@@ -409,7 +451,7 @@ void AccelerateReader::readPrefetch(int fsdpVersion) {
     ignored(forward, "with fsdp_version 2",
             truthy(forward.value()) &&
                 !equalsUpper(yaml::pythonText(forward.value()), "FALSE"),
-            "remove it");
+            "remove it", fixRemoval(forward));
 }
 
 void AccelerateReader::readLoading(int fsdpVersion) {
@@ -429,7 +471,8 @@ void AccelerateReader::readLoading(int fsdpVersion) {
               "; `accelerate launch` stops with a ValueError",
           fsdpVersion == 2 ? "remove fsdp_sync_module_states"
                            : "write fsdp_sync_module_states: true, or "
-                             "fsdp_cpu_ram_efficient_loading: false");
+                             "fsdp_cpu_ram_efficient_loading: false",
+          fsdpVersion == 2 ? fixRemoval(sync) : yaml::Edits());
   }
   flag(config.cpuRamEfficientLoading, fsdp, "fsdp_cpu_ram_efficient_loading",
        true);
@@ -444,7 +487,8 @@ void AccelerateReader::readLoading(int fsdpVersion) {
       report(Severity::Warning, "loading-needs-sync", sync,
              "fsdp_sync_module_states is set to true again, since "
              "fsdp_cpu_ram_efficient_loading is true",
-             "write fsdp_sync_module_states: true");
+             "write fsdp_sync_module_states: true", false,
+             fixRaw(sync, "true"));
     }
     return;
   }
@@ -452,10 +496,10 @@ void AccelerateReader::readLoading(int fsdpVersion) {
     return equalsUpper(yaml::pythonText(f.value()), word);
   };
   if (sync && (syncs || !wants))
-    ignored(sync, "with fsdp_version 2", false, "remove it");
+    ignored(sync, "with fsdp_version 2", false, "remove it", fixRemoval(sync));
   if (orig)
     ignored(orig, "with fsdp_version 2, which always keeps them",
-            !means(orig, "TRUE"), "remove it");
+            !means(orig, "TRUE"), "remove it", fixRemoval(orig));
   config.syncModuleStates = {false, Origin::Derived, sync.key, locate(sync),
                              "FSDP2 has no such setting"};
   config.useOrigParams = {true, Origin::Derived, orig.key, locate(orig),
@@ -476,7 +520,8 @@ void AccelerateReader::readStateDict(int fsdpVersion) {
       error("invalid-value", field,
             yaml::shortText(field.value()) +
                 " is not a state dict type; every rank stops with a KeyError",
-            didYouMean(text, {"FULL_STATE_DICT", "SHARDED_STATE_DICT"}));
+            didYouMean(text, {"FULL_STATE_DICT", "SHARDED_STATE_DICT"}),
+            fixSpelling(field, {"FULL_STATE_DICT", "SHARDED_STATE_DICT"}));
     else if (*value == StateDictType::Local && fsdpVersion == 2)
       error("invalid-value", field, "FSDP2 does not support LOCAL_STATE_DICT",
             "write SHARDED_STATE_DICT or FULL_STATE_DICT");

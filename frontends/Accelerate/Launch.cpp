@@ -45,6 +45,7 @@ void AccelerateReader::unknownTopLevel(const yaml::Entry &entry) {
       return;
   }
   std::string message = "unknown key '" + name + "'", hint;
+  yaml::Edits fix;
   if (const KeyInfo *old = findKey("", key.text)) {
     message = "key '" + name + "' ";
     message += version < old->since ? "exists only since accelerate "
@@ -52,17 +53,21 @@ void AccelerateReader::unknownTopLevel(const yaml::Entry &entry) {
     AccelerateVersion v = version < old->since ? old->since : old->until;
     message += toString(v);
     hint = "remove it: `accelerate launch` refuses the file";
+    fix = fixRemoval(field);
   } else if (const KeyInfo *nested = findInSections(key.text, version)) {
     hint = "it belongs below '" + std::string(nested->section) +
            ":', indented; `accelerate launch` refuses the file as it is";
+    fix = fixMove(field, nested->section, key.text);
   } else {
     std::vector<std::string> known = keysOf("", version);
     known.insert(known.end(), foreign.begin(), foreign.end());
     hint = didYouMean(key.text, known);
+    fix = fixName(field, root, nearest(key.text, known));
     if (hint.empty())
       hint = "remove it: `accelerate launch` refuses the file";
   }
-  report(Severity::Error, "unknown-key", field, message, hint, true);
+  report(Severity::Error, "unknown-key", field, message, hint, true,
+         std::move(fix));
 }
 
 bool AccelerateReader::readEnvironment() {
@@ -83,7 +88,8 @@ bool AccelerateReader::readEnvironment() {
   error("invalid-value", field,
         "compute_environment is " + yaml::shortText(field.value()) +
             ", which is not a known environment",
-        "write LOCAL_MACHINE");
+        "write LOCAL_MACHINE",
+        fixSpelling(field, {"LOCAL_MACHINE", "AMAZON_SAGEMAKER"}));
   return true;
 }
 
@@ -102,7 +108,7 @@ void AccelerateReader::readDistributedType() {
     report(Severity::Warning, "yaml-boolean", field,
            "unquoted " + value.text +
                " is the boolean false in YAML, not a distributed_type",
-           "write 'NO' in quotes");
+           "write 'NO' in quotes", false, fixText(field, "NO"));
     written(setting, DistributedType::No, field, "NO",
             "false is no distributed type, so the job is not distributed");
     return;
@@ -125,15 +131,22 @@ void AccelerateReader::readDistributedType() {
     }
   }
   std::string hint = didYouMean(value.text, names);
-  if (value.text == "TPU")
+  yaml::Edits fix = fixSpelling(field, names);
+  if (value.text == "TPU") {
     hint = "TPU became XLA in accelerate 0.28";
-  else if (value.text == "MPS")
+    fix = fixText(field, "XLA");
+  } else if (value.text == "MPS") {
     hint = "MPS was removed in accelerate 0.20: write 'NO'";
-  else if (value.text == "TP")
+    fix = fixText(field, "NO");
+  }
+  if (value.text == "TP") {
     hint = "TP was removed in accelerate 1.10: write FSDP and a "
            "parallelism_config with tp_size";
+    fix.clear();
+  }
   error("invalid-value", field,
-        yaml::shortText(value) + " is not a valid distributed_type", hint);
+        yaml::shortText(value) + " is not a valid distributed_type", hint,
+        std::move(fix));
   hopeless = true;
 }
 
@@ -157,7 +170,8 @@ void AccelerateReader::readProcesses() {
       error("invalid-value", machines,
             "num_machines must be a positive integer, this is " +
                 yaml::shortText(value),
-            value.isString() ? "remove the quotes" : "");
+            value.isString() ? "remove the quotes" : "",
+            value.isString() ? fixNumber(machines) : yaml::Edits());
   }
 
   Field field = top("num_processes");
@@ -188,7 +202,7 @@ void AccelerateReader::readProcesses() {
     report(Severity::Warning, "process-count", field,
            "num_processes is " + yaml::shortText(value) +
                ", and one process starts",
-           "write num_processes: 1");
+           "write num_processes: 1", false, fixRaw(field, "1"));
     written(setting, int64_t(1), field, "1", "one process starts");
     return;
   }
@@ -199,7 +213,7 @@ void AccelerateReader::readProcesses() {
            "num_processes is a string" +
                std::string(fails ? ", which Accelerate cannot calculate with"
                                  : ""),
-           "remove the quotes");
+           "remove the quotes", false, fixNumber(field));
   }
   if (!number || *number < 1 || *number > 1 << 24) {
     error("invalid-value", field,
@@ -306,12 +320,13 @@ void AccelerateReader::readPlace() {
             std::to_string(value.integer));
   else if (value.isString() && simple)
     report(Severity::Note, "quoted-number", port,
-           "main_process_port is a string", "remove the quotes");
+           "main_process_port is a string", "remove the quotes", false,
+           fixNumber(port));
   else if (value.isString() && envInt(value))
     error("quoted-number", port,
           "main_process_port is a string; the launcher's port check stops "
           "with a TypeError",
-          "remove the quotes");
+          "remove the quotes", fixNumber(port));
   else
     error("invalid-value", port,
           "main_process_port must be an integer from 0 to 65535, this is " +
@@ -332,7 +347,9 @@ void AccelerateReader::readGpuIds() {
               ", but Accelerate splits a string and stops with an "
               "AttributeError",
           "write it in quotes: gpu_ids: '" +
-              (value.isScalar() ? printable(value.text) : "0,1") + "'");
+              (value.isScalar() ? printable(value.text) : "0,1") + "'",
+          value.kind == yaml::Kind::Int ? fixText(field, value.text)
+                                        : yaml::Edits());
     return;
   }
   written(config.gpuIds, value.text, field, printable(value.text));
@@ -399,13 +416,15 @@ void AccelerateReader::readMixedPrecision() {
               (value.boolean ? "true" : "false") +
               " in YAML; launch stops with AttributeError: 'bool' object has "
               "no attribute 'lower'",
-          value.boolean ? "write 'no', fp16 or bf16" : "write 'no' in quotes");
+          value.boolean ? "write 'no', fp16 or bf16" : "write 'no' in quotes",
+          value.boolean ? yaml::Edits() : fixText(field, "no"));
   else
     error("invalid-value", field,
           yaml::shortText(value) + " is not a mixed_precision",
           value.isString()
               ? didYouMean(value.text, {"no", "fp16", "bf16", "fp8"})
-              : "write 'no', fp16, bf16 or fp8");
+              : "write 'no', fp16, bf16 or fp8",
+          fixSpelling(field, {"no", "fp16", "bf16", "fp8"}));
 }
 
 void AccelerateReader::readIgnoredTopLevel() {
@@ -417,14 +436,14 @@ void AccelerateReader::readIgnoredTopLevel() {
   // Only what would change something is worth a line of its own.
   if (Field f = top("rdzv_backend");
       f && !f.isNull() && f.value().text != "static")
-    ignored(f, dropped, several, hint);
+    ignored(f, dropped, several, hint, fixRemoval(f));
   if (Field f = top("same_network"); f && truthy(f.value()) && several)
-    ignored(f, dropped, false, hint);
+    ignored(f, dropped, false, hint, fixRemoval(f));
   if (Field f = top("enable_cpu_affinity"); f && truthy(f.value()))
-    ignored(f, dropped, true, hint);
+    ignored(f, dropped, true, hint, fixRemoval(f));
   if (Field f = top("downcast_bf16");
       f && truthy(f.value()) && !equalsUpper(f.value().text, "NO"))
-    ignored(f, dropped, type == DistributedType::Xla, hint);
+    ignored(f, dropped, type == DistributedType::Xla, hint, fixRemoval(f));
   if (Field f = top("tpu_use_sudo"); f && truthy(f.value()))
     ignored(f, dropped, type == DistributedType::Xla, hint);
 

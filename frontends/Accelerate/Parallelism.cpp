@@ -23,7 +23,7 @@ int64_t AccelerateReader::meshSize(const char *name) {
     error("quoted-number", field,
           key + " is a string, which launch compares with 1: it stops with a "
                 "TypeError",
-          "remove the quotes");
+          "remove the quotes", fixNumber(field));
     return envInt(value).value_or(1);
   }
   std::optional<int64_t> number = envInt(value);

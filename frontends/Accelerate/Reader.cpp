@@ -80,7 +80,7 @@ Section AccelerateReader::section(const std::string &name) {
                "'" + key.text + "' and '" + earlier->key->text +
                    "' are the same setting; this one wins over line " +
                    std::to_string(earlier->key->range.begin.line),
-               "remove one of the two", true);
+               "remove one of the two", true, editor().remove(*earlier));
     result.keys.emplace_back(std::move(canonical), &entry);
   }
   return result;
@@ -110,7 +110,8 @@ Location AccelerateReader::locate(const Field &field) const {
 
 void AccelerateReader::report(Severity severity, const char *code,
                               const Field &field, const std::string &message,
-                              const std::string &hint, bool atKey) {
+                              const std::string &hint, bool atKey,
+                              yaml::Edits fix) {
   Diagnostic d;
   d.severity = severity;
   d.code = code;
@@ -118,6 +119,7 @@ void AccelerateReader::report(Severity severity, const char *code,
   d.key = printable(field.key, 200);
   d.message = message;
   d.hint = hint;
+  d.fix = std::move(fix);
   Location at = locate(field);
   d.line = at.line;
   d.column = at.column;
@@ -125,11 +127,10 @@ void AccelerateReader::report(Severity severity, const char *code,
     const yaml::Node &value = *field.entry->value;
     // A value of several lines, or none at all, is named by its key.
     bool whole = value.isScalar() && !value.text.empty() && !atKey;
-    const yaml::Range &range = whole ? value.range : field.entry->key->range;
-    d.line = range.begin.line;
-    d.column = range.begin.column;
-    if (range.end.line == range.begin.line)
-      d.endColumn = range.end.column;
+    const yaml::Range &key = field.entry->key->range;
+    d.setRange(whole ? field.entry->at : key);
+    if (whole)
+      d.ranges = {key};
   }
   engine.report(std::move(d));
 }
@@ -142,9 +143,11 @@ void AccelerateReader::notSupported(const Field &field,
 }
 
 void AccelerateReader::ignored(const Field &field, const std::string &why,
-                               bool matters, const std::string &hint) {
+                               bool matters, const std::string &hint,
+                               yaml::Edits fix) {
   report(matters ? Severity::Warning : Severity::Note, "ignored-key", field,
-         "'" + field.entry->key->text + "' has no effect " + why, hint, true);
+         "'" + field.entry->key->text + "' has no effect " + why, hint, true,
+         std::move(fix));
   EffectiveValue v;
   v.key = field.key;
   v.asked = yaml::shortText(field.value());
@@ -244,7 +247,8 @@ std::optional<bool> AccelerateReader::envBool(const Field &field) {
                   : yaml::shortText(field.value()) + ", not a boolean") +
             "; every rank stops with \"invalid truth value\"",
         null ? "write true or false, or remove the line"
-             : "write true or false");
+             : "write true or false",
+        null ? fixRemoval(field) : yaml::Edits());
   return std::nullopt;
 }
 

@@ -14,6 +14,7 @@
 
 #include "frontends/Accelerate/AccelerateConfig.h"
 #include "frontends/Accelerate/KeyTable.h"
+#include "frontends/Yaml/Editor.h"
 
 namespace accel {
 
@@ -64,10 +65,10 @@ private:
   Location locate(const Field &field) const;
   void report(Severity severity, const char *code, const Field &field,
               const std::string &message, const std::string &hint = "",
-              bool atKey = false);
+              bool atKey = false, yaml::Edits fix = {});
   void error(const char *code, const Field &field, const std::string &message,
-             const std::string &hint = "") {
-    report(Severity::Error, code, field, message, hint);
+             const std::string &hint = "", yaml::Edits fix = {}) {
+    report(Severity::Error, code, field, message, hint, false, std::move(fix));
   }
   /// Names something valid that cannot be planned yet.
   void notSupported(const Field &field, const std::string &message,
@@ -75,7 +76,32 @@ private:
   /// A written key without effect: a warning, or a note where that changes
   /// nothing for this job.
   void ignored(const Field &field, const std::string &why, bool matters,
-               const std::string &hint = "");
+               const std::string &hint = "", yaml::Edits fix = {});
+
+  // Fixes.cpp: what `lint --fix` writes; nothing where that cannot be done.
+  yaml::Editor editor() const;
+  yaml::Edits fixText(const Field &field, const std::string &text) const;
+  yaml::Edits fixRaw(const Field &field, const std::string &raw) const;
+  /// The number that a string means: '29501', 1e8.
+  yaml::Edits fixNumber(const Field &field) const;
+  yaml::Edits fixRemoval(const Field &field) const;
+  /// The list that "(false, true, false)" means.
+  yaml::Edits fixFlags(const Field &field) const;
+  /// The nearest of `words`, if one is near.
+  yaml::Edits fixSpelling(const Field &field,
+                          const std::vector<std::string> &words) const;
+  /// Another key, unless it is there already.
+  yaml::Edits fixName(const Field &field, const yaml::Node &mapping,
+                      const std::string &name) const;
+  yaml::Edits fixName(const Field &field, const Section &section,
+                      const std::string &name) const;
+  /// A key of a section that is there, written or changed.
+  yaml::Edits fixSetting(const Section &section, const std::string &canonical,
+                         const std::string &raw) const;
+  /// Key and value into a section that is there.
+  yaml::Edits fixMove(const Field &field, const std::string &sectionName,
+                      const std::string &key) const;
+  static yaml::Edits fixBoth(yaml::Edits first, yaml::Edits second);
 
   void remember(const Field &field, const std::string &effective,
                 const std::string &why, Origin origin);

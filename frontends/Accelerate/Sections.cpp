@@ -29,12 +29,14 @@ void AccelerateReader::checkSectionKeys(const Section &section) {
     std::string message = "unknown key '" + written + "' in " + section.name +
                           " has no effect",
                 hint;
+    yaml::Edits fix;
     std::string full = std::string(required) + name;
     if (info && info->rules.instead && info->in(version)) {
       // `accelerate config` itself writes these.
       std::string_view right = info->rules.instead;
       right.remove_prefix(impliedPrefix(section.name).size());
       hint = "it is called " + std::string(right);
+      fix = fixName(field, section, std::string(right));
     } else if (info) {
       bool future = version < info->since;
       AccelerateVersion v = future ? info->since : info->until;
@@ -44,12 +46,16 @@ void AccelerateReader::checkSectionKeys(const Section &section) {
       hint = info->rules.instead
                  ? "it is called " + std::string(info->rules.instead) + " now"
                  : "remove it";
+      fix = info->rules.instead ? fixName(field, section, info->rules.instead)
+                                : fixRemoval(field);
     } else if (!required.empty() &&
                std::find(known.begin(), known.end(), full) != known.end()) {
       hint = "write the whole name: " + full;
+      fix = fixName(field, section, full);
     } else if (const KeyInfo *elsewhere = findInSections(name, version);
                elsewhere && section.name != elsewhere->section) {
       hint = "it belongs below '" + std::string(elsewhere->section) + ":'";
+      fix = fixMove(field, elsewhere->section, elsewhere->name);
     } else if (findKey("", entry->key->text)) {
       hint = "it belongs to the top level, without indentation";
     } else {
@@ -67,9 +73,11 @@ void AccelerateReader::checkSectionKeys(const Section &section) {
         if (!required.empty() && !name.starts_with(required))
           best = std::string(required) + best;
         hint = "did you mean '" + best + "'?";
+        fix = fixName(field, section, best);
       }
     }
-    report(Severity::Warning, "unknown-key", field, message, hint, true);
+    report(Severity::Warning, "unknown-key", field, message, hint, true,
+           std::move(fix));
     EffectiveValue v;
     v.key = field.key;
     v.asked = yaml::shortText(field.value());
@@ -137,7 +145,7 @@ void AccelerateReader::readFp8(const Section &fp8) {
            yaml::shortText(triple.value()) +
                " is a string in YAML; Accelerate takes its first three "
                "characters",
-           "write [false, false, false]");
+           "write [false, false, false]", false, fixFlags(triple));
   Field backend = in(fp8, "fp8_backend");
   bool fsdpJob = *config.distributedType == DistributedType::Fsdp;
   if (!backend || !fsdpJob)
@@ -182,7 +190,10 @@ void AccelerateReader::readDynamo(const Section &dynamo) {
           field,
           "dynamo_backend is " + yaml::shortText(value) +
               ", not a string; launch stops with an AttributeError",
-          "write 'no' in quotes, or INDUCTOR");
+          "write 'no' in quotes, or INDUCTOR",
+          value.kind == yaml::Kind::Bool && !value.boolean
+              ? fixText(field, "no")
+              : yaml::Edits());
     return;
   }
   std::vector<std::string> known(std::begin(names), std::end(names));
@@ -192,7 +203,7 @@ void AccelerateReader::readDynamo(const Section &dynamo) {
   if (!found)
     error("invalid-value", field,
           yaml::shortText(value) + " is not a dynamo backend",
-          didYouMean(value.text, known));
+          didYouMean(value.text, known), fixSpelling(field, known));
   else if (!off)
     report(Severity::Note, "torch-compile", field,
            "torch.compile (" + printable(value.text) +

@@ -42,7 +42,8 @@ Edits Editor::replace(const Range &range, std::string text) const {
   return {{range.begin.byte, range.end.byte, std::move(text)}};
 }
 
-std::string Editor::quoted(std::string_view text, Style style) const {
+std::string Editor::quoted(std::string_view text, Style style,
+                           bool flow) const {
   bool controls = false;
   for (char c : text)
     controls |= static_cast<unsigned char>(c) < 0x20;
@@ -62,12 +63,12 @@ std::string Editor::quoted(std::string_view text, Style style) const {
     }
     return out + "\"";
   }
-  // Plain where nothing in it means anything in flow style either.
+  // Plain where nothing in it means anything.
   constexpr std::string_view special = "-?:,[]{}#&*!|>'\"%@` =~<";
   bool plain = style != Style::SingleQuoted && !text.empty() &&
                special.find(text[0]) == special.npos && text.back() != ' ' &&
                text.back() != ':' && resolvePlain(text) == Tag::String &&
-               text.find_first_of(",[]{}#:") == text.npos;
+               text.find_first_of(flow ? ",[]{}#:" : "#:") == text.npos;
   for (char c : text)
     plain &= static_cast<unsigned char>(c) < 0x7f;
   if (plain)
@@ -79,7 +80,7 @@ std::string Editor::quoted(std::string_view text, Style style) const {
 }
 
 Edits Editor::setText(const Entry &entry, std::string_view text) const {
-  return setRaw(entry, quoted(text, entry.value->style));
+  return setRaw(entry, quoted(text, entry.value->style, entry.flow));
 }
 
 Edits Editor::setRaw(const Entry &entry, std::string_view raw) const {

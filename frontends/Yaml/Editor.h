@@ -49,8 +49,9 @@ public:
             std::string_view raw) const;
 
   /// A string as a value in the document's language: plain where that is a
-  /// string, else in quotes of `style`.
-  std::string quoted(std::string_view text, Style style = Style::Plain) const;
+  /// string (`flow`: also between braces), else in quotes of `style`.
+  std::string quoted(std::string_view text, Style style = Style::Plain,
+                     bool flow = true) const;
 
 private:
   std::string_view source;

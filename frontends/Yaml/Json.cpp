@@ -281,7 +281,7 @@ private:
       const Node *item = value(depth + 1);
       if (!item)
         return false;
-      n.entries.push_back({key, item, false, item->range});
+      n.entries.push_back({key, item, false, true, item->range});
       space();
       if (take("}")) {
         builder.makeUnique(n);

@@ -381,6 +381,7 @@ private:
       entry.key = node(depth + 1);
       if (!entry.key || !next())
         return nullptr;
+      entry.flow = n->style == Style::Flow;
       entry.at = {begin(), end()};
       bool isAlias = event.raw.type == YAML_ALIAS_EVENT;
       entry.value = node(depth + 1);

@@ -61,6 +61,7 @@ struct Entry {
   const Node *key = nullptr;
   const Node *value = nullptr;
   bool merged = false; // comes from a `<<`
+  bool flow = false;   // stands between braces
   /// Where the value stands in this entry: of an alias, the alias itself.
   Range at;
 };
