@@ -64,7 +64,8 @@ public:
     model.microBatch = job.getMicroBatch();
     model.sequenceLength = job.getSequenceLength();
     device = model.device == "cpu" ? aten::Device::Cpu : aten::Device::Cuda;
-    rounding = device == aten::Device::Cpu ? plan::alignmentBytes : 512;
+    rounding =
+        device == aten::Device::Cpu || !eager() ? plan::alignmentBytes : 512;
     addParameters();
     for (BlockArgument arg : graph.getBody().getArguments())
       addValue(arg, -1);

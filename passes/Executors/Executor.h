@@ -138,6 +138,14 @@ bool atLeast(const std::string &version, const std::string &other);
 Candidate defaultCandidate(const StepModel &model,
                            const ExecutorSettings &settings);
 
+struct EvaluateOptions {
+  bool detail = false; // fills the lists
+  /// Runs repeated layers one by one; the result is the same.
+  bool expanded = false;
+  /// The rank with the smallest shards instead of the first.
+  bool lastRank = false;
+};
+
 /// Evaluates candidates of one model on one target; reusable and cheap to call
 /// (no allocation of its own after the first calls).
 class StepEvaluator {
@@ -145,7 +153,13 @@ public:
   StepEvaluator(const StepModel &model, const Target &target);
   ~StepEvaluator();
   /// `detail` fills the lists. The candidate must pass verifyCandidate.
-  StepPrediction evaluate(const Candidate &candidate, bool detail = false);
+  StepPrediction evaluate(const Candidate &candidate, bool detail = false) {
+    EvaluateOptions options;
+    options.detail = detail;
+    return evaluate(candidate, options);
+  }
+  StepPrediction evaluate(const Candidate &candidate,
+                          const EvaluateOptions &options);
 
   StepEvaluator(const StepEvaluator &) = delete;
   StepEvaluator &operator=(const StepEvaluator &) = delete;

@@ -72,6 +72,7 @@ private:
         variant.savedBytes += forward.slotBytes(base);
     }
     variant.forwardSeconds = secondsOf(forward, target);
+    variant.compiledForwardSeconds = variant.forwardSeconds;
     variant.forwardOps = launches(forward);
   }
 
@@ -79,13 +80,16 @@ private:
   /// backward, each storage charged to the argument that holds it longest.
   void measureBackward(func::FuncOp op) {
     std::vector<int64_t> consumed(backward.inputs.size(), 0);
+    variant.backwardReads.assign(forward.params.size(), false);
     std::map<int, std::vector<size_t>> holders; // forward storage -> arguments
     size_t input = 0;
     for (unsigned i = 0; i < op.getNumArguments(); ++i) {
       auto binding = argBinding(op, i);
       const int index = static_cast<int>(binding.getIndex());
-      if (binding.getKind() == aten::BindingKind::Param)
+      if (binding.getKind() == aten::BindingKind::Param) {
+        variant.backwardReads[index] = true;
         continue;
+      }
       const size_t position = input++;
       if (binding.getKind() == aten::BindingKind::Input) {
         variant.savesInput[index] = true;
@@ -99,7 +103,7 @@ private:
       } else if (binding.getKind() == aten::BindingKind::Saved) {
         const int slot = forward.outputs[variant.savesOutput.size() + index];
         holders[forward.slots[slot].base].push_back(position);
-      } else {
+      } else if (!kind.loss) { // the program's own input, which stays
         consumed[position] = backward.slotBytes(backward.inputs[position]);
       }
     }
@@ -110,6 +114,7 @@ private:
     variant.backwardPeakBytes = variant.backwardPeakFreshBytes =
         variant.backwardPeakAddedBytes = profile.peakTotalBytes;
     variant.backwardSeconds = secondsOf(backward, target);
+    variant.compiledBackwardSeconds = variant.backwardSeconds;
     variant.backwardOps = launches(backward);
   }
 

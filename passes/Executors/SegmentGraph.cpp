@@ -65,6 +65,7 @@ public:
     if (mode != EagerMode::None)
       recompute(level);
     measureBackward(level);
+    measureCompiled();
     return std::move(variant);
   }
 
@@ -151,6 +152,8 @@ private:
   void measureSaved() {
     variant.savesInput.assign(graph.inputs, mode != EagerMode::None);
     variant.savesOutput.assign(graph.outputs, false);
+    for (int slot : function.params)
+      variant.backwardReads.push_back(storages[base(slot)].lastBackward >= 0);
     for (const Storage &storage : storages) {
       if (storage.owner == Owner::Input && storage.lastBackward >= 0)
         variant.savesInput[storage.index] = true;
@@ -257,6 +260,25 @@ private:
         level.bytes -= storage.bytes;
     }
     variant.backwardSeconds += variant.recomputeSeconds;
+  }
+
+  /// torch.compile fuses the forward and the backward each by itself.
+  void measureCompiled() {
+    if (!target)
+      return;
+    plan::Function forward = function, backward = function;
+    forward.instructions.clear();
+    backward.instructions.clear();
+    for (size_t i = 0; i < function.instructions.size(); ++i) {
+      const bool again = mode != EagerMode::None && graph.forward[i] &&
+                         !kept[i] && static_cast<int>(i) <= lastSaved;
+      if (graph.forward[i])
+        forward.instructions.push_back(function.instructions[i]);
+      if (!graph.forward[i] || again)
+        backward.instructions.push_back(function.instructions[i]);
+    }
+    variant.compiledForwardSeconds = fusedCost(forward, *target).seconds;
+    variant.compiledBackwardSeconds = fusedCost(backward, *target).seconds;
   }
 
   void notePeak(const Level &level, int64_t added, int64_t workspace) {

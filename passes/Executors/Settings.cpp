@@ -37,6 +37,14 @@ ExecutorSettings settingsOf(const JobConfig &job, ExecutorKind executor,
   settings.executor = executor;
   settings.shardRanks = accelerate.mesh->dpShard;
   settings.replicateRanks = accelerate.mesh->dpReplicate;
+  if (executor == ExecutorKind::Deepspeed) { // ZeRO partitions over all ranks
+    settings.shardRanks *= settings.replicateRanks;
+    settings.replicateRanks = 1;
+  }
+  if (executor == ExecutorKind::Ddp || executor == ExecutorKind::Single) {
+    settings.replicateRanks *= settings.shardRanks;
+    settings.shardRanks = 1;
+  }
   settings.ranksPerNode =
       std::max<int64_t>(accelerate.processesPerMachine(), 1);
   settings.loaded = loaded;

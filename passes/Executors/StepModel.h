@@ -36,6 +36,8 @@ struct SegmentVariant {
   double forwardSeconds = 0;
   double backwardSeconds = 0;  // with recomputation
   double recomputeSeconds = 0; // of these
+  /// The same where torch.compile fuses operators.
+  double compiledForwardSeconds = 0, compiledBackwardSeconds = 0;
   /// Own storages that live from the forward to the backward, beside the
   /// inputs.
   int64_t savedBytes = 0;
@@ -58,6 +60,8 @@ struct SegmentVariant {
   /// Which inputs and outputs (SegmentKind::inputBytes's order) stay for the
   /// backward.
   std::vector<bool> savesInput, savesOutput;
+  /// Which parameters (StepCall::parameters's order) the backward reads.
+  std::vector<bool> backwardReads;
   /// Copies of parameters in a lower precision (torch.autocast), part of
   /// `savedBytes` where they are saved; its cache holds them until the forward
   /// of the whole model ends.

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// step-model-dump CONFIG.yaml MODEL MICRO_BATCH SEQUENCE DEVICE EXECUTOR: what
-// passes/Executors makes of them, for test/parity.
+// step-model-dump CONFIG.yaml MODEL MICRO_BATCH SEQUENCE DEVICE EXECUTOR
+// [TARGET]: what passes/Executors makes of them, for test/parity.
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildLlama.h"
@@ -17,6 +17,8 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
 
 using namespace accel;
 namespace json = llvm::json;
@@ -83,12 +85,35 @@ json::Object dump(const StepModel &model) {
                       {"vocab", model.vocab}};
 }
 
+json::Object dump(const StepPrediction &p) {
+  json::Object peak;
+  for (int h = 0; h < numHoldings; ++h)
+    peak[toString(static_cast<Holding>(h))] = p.atPeak[h];
+  json::Array exposed;
+  for (const Exposed &e : p.exposed)
+    exposed.push_back(json::Object{{"cause", e.cause}, {"s", e.seconds}});
+  return json::Object{{"peak", p.peakBytes},
+                      {"persistent", p.persistentBytes},
+                      {"reserved", p.reservedBytes},
+                      {"device", p.deviceBytes},
+                      {"host", p.hostBytes},
+                      {"at_peak", std::move(peak)},
+                      {"where", p.peakWhere},
+                      {"step_s", p.stepSeconds},
+                      {"compute_s", p.computeSeconds},
+                      {"exposed_s", p.exposedSeconds},
+                      {"recompute_s", p.recomputeSeconds},
+                      {"optimizer_s", p.optimizerSeconds},
+                      {"tokens_per_s", p.tokensPerSecondPerDevice},
+                      {"exposed", std::move(exposed)}};
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 7) {
+  if (argc != 7 && argc != 8) {
     llvm::errs() << "usage: step-model-dump CONFIG.yaml MODEL MICRO_BATCH "
-                    "SEQUENCE DEVICE EXECUTOR\n";
+                    "SEQUENCE DEVICE EXECUTOR [TARGET]\n";
     return 64;
   }
   DiagnosticEngine engine;
@@ -119,11 +144,39 @@ int main(int argc, char **argv) {
   training.optimizer.groups.push_back({});
   if (failed(importJob(**module, *loaded.job, training, import, engine)))
     return 1;
+  std::optional<Target> target =
+      loadTarget(argc == 8                       ? argv[7]
+                 : std::string(argv[5]) == "cpu" ? "cpu"
+                                                 : "h100-sxm-80gb",
+                 engine);
+  if (!target) {
+    llvm::errs() << renderText(engine);
+    return 1;
+  }
   StepModelOptions options;
   options.executor = *executor;
+  options.target = &*target;
   auto model = buildStepModel(**module, options);
   if (failed(model))
     return 1;
-  llvm::outs() << llvm::formatv("{0:2}\n", json::Value(dump(*model)));
+  json::Object result = dump(*model);
+  const Candidate candidate = defaultCandidate(
+      *model, settingsOf(*loaded.job, *executor, import.checkpointDtype));
+  if (std::string problem = verifyCandidate(*model, candidate);
+      !problem.empty()) {
+    llvm::errs() << problem << "\n";
+    return 1;
+  }
+  StepEvaluator evaluator(*model, *target);
+  result["prediction"] = dump(evaluator.evaluate(candidate, true));
+  result["folded"] = dump(evaluator.evaluate(candidate));
+  constexpr int times = 100;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < times; ++i)
+    evaluator.evaluate(candidate);
+  const std::chrono::duration<double> took =
+      std::chrono::steady_clock::now() - begin;
+  result["evaluate_us"] = took.count() / times * 1e6;
+  llvm::outs() << llvm::formatv("{0:2}\n", json::Value(std::move(result)));
   return 0;
 }

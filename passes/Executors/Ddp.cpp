@@ -1,0 +1,202 @@
+//===- Ddp.cpp - DistributedDataParallel, and one process -----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Executors/Buckets.h"
+#include "passes/Executors/StepRun.h"
+
+#include <cmath>
+
+namespace accel {
+
+std::vector<Bucket> assignBuckets(const std::vector<int64_t> &bytes,
+                                  int64_t firstLimit, int64_t limit) {
+  std::vector<Bucket> buckets;
+  Bucket open;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    open.tensors.push_back(static_cast<int>(i));
+    open.bytes += bytes[i];
+    const int64_t cap = buckets.empty() ? firstLimit : limit;
+    if (open.bytes < cap)
+      continue;
+    buckets.push_back(std::move(open));
+    open = Bucket();
+  }
+  if (!open.tensors.empty())
+    buckets.push_back(std::move(open));
+  return buckets;
+}
+
+namespace {
+
+class DdpRun : public StepRun {
+public:
+  using StepRun::StepRun;
+
+protected:
+  bool distributed() const {
+    return candidate.executor == ExecutorKind::Ddp &&
+           candidate.replicateRanks * candidate.shardRanks > 1;
+  }
+  /// Buckets cut through layers.
+  bool foldsBackward() const override { return !distributed(); }
+
+  int64_t gradientBytes(int parameter) const {
+    return model.parameters[parameter].numel() *
+           plan::itemSize(candidate.recipe.gradient);
+  }
+
+  void allocatePersistent() override {
+    for (const UnitSizes &unit : layout.units) {
+      engine.alloc(Holding::Parameters, unit.shardStored);
+      if (candidate.offloadOptimizer)
+        hostBytes += unit.stateBytes;
+      else
+        engine.alloc(Holding::Optimizer, unit.stateBytes);
+    }
+    if (distributed())
+      makeBuckets();
+  }
+
+  /// After the first iteration the reducer orders buckets as gradients become
+  /// ready: the last call's parameters first.
+  void makeBuckets() {
+    std::vector<int> order;
+    std::vector<int64_t> bytes;
+    std::vector<bool> seen(model.parameters.size(), false);
+    bucketOf.assign(model.parameters.size(), -1);
+    for (size_t c = model.calls.size(); c-- > 0;) {
+      const std::vector<int> &own = model.calls[c].parameters;
+      for (size_t i = own.size(); i-- > 0;) {
+        const int p = own[i];
+        // A tied parameter is ready when its first use has added to it.
+        if (!model.parameters[p].trainable || seen[p] ||
+            layout.firstUser[p] != static_cast<int>(c))
+          continue;
+        seen[p] = true;
+        order.push_back(p);
+        bytes.push_back(gradientBytes(p));
+      }
+    }
+    buckets =
+        assignBuckets(bytes, candidate.firstBucketBytes, candidate.bucketBytes);
+    for (size_t b = 0; b < buckets.size(); ++b) {
+      for (int &tensor : buckets[b].tensors) {
+        tensor = order[tensor];
+        bucketOf[tensor] = static_cast<int>(b);
+      }
+      engine.alloc(candidate.gradientAsBucketView ? Holding::Gradients
+                                                  : Holding::Buffers,
+                   layout.round(buckets[b].bytes));
+    }
+    if (candidate.commHook == "powersgd")
+      for (const Bucket &bucket : buckets) // error feedback
+        engine.alloc(Holding::Buffers, layout.round(bucket.bytes));
+  }
+
+  bool viewsBuckets() const {
+    return distributed() && candidate.gradientAsBucketView;
+  }
+  /// Gradients are there already: the bucket's views, or earlier
+  /// micro-batches'.
+  bool gradientsStay() const override {
+    return viewsBuckets() || !microBatch.first;
+  }
+
+  void beforeForward(const Block &) override {}
+  void afterForward(const Block &) override {}
+  void beforeBackward(const Block &) override {
+    if (waiting.size() != buckets.size())
+      resetBuckets();
+  }
+  void afterBackward(const Block &) override {}
+
+  void resetBuckets() {
+    waiting.clear();
+    for (const Bucket &bucket : buckets)
+      waiting.push_back(static_cast<int>(bucket.tensors.size()));
+  }
+
+  bool synchronizes() const {
+    return distributed() && (microBatch.last || candidate.reduceEachMicroBatch);
+  }
+
+  void gradientsReady(int call) override {
+    if (!synchronizes())
+      return;
+    const std::vector<int> &own = model.calls[call].parameters;
+    for (size_t i = own.size(); i-- > 0;) {
+      const int p = own[i];
+      if (bucketOf[p] < 0 || layout.firstUser[p] != call)
+        continue;
+      // Each gradient is divided and copied into its place.
+      engine.overhead(layout.copyTime(2.0 * gradientBytes(p)),
+                      Cause::AllReduce);
+      if (--waiting[bucketOf[p]] == 0)
+        reduce(buckets[bucketOf[p]]);
+    }
+  }
+
+  void reduce(const Bucket &bucket) {
+    double bytes = static_cast<double>(bucket.bytes);
+    const Group group = layout.replicateGroup();
+    Picoseconds hook = 0;
+    if (candidate.commHook == "fp16" || candidate.commHook == "bf16") {
+      // A copy in 16 bits travels; it is copied back when it arrives.
+      const int64_t half = layout.round(
+          bucket.bytes * 2 / plan::itemSize(candidate.recipe.gradient));
+      engine.alloc(Holding::Buffers, half);
+      compressed += half;
+      bytes = static_cast<double>(half);
+      hook = layout.copyTime(static_cast<double>(bucket.bytes + half));
+    } else if (candidate.commHook == "powersgd") {
+      // Rank 1: a row and a column of a square matrix.
+      const double side = std::sqrt(bytes / 4);
+      hook = layout.copyTime(6 * bytes);
+      bytes = 8 * side;
+    }
+    engine.overhead(hook, Cause::AllReduce);
+    const Picoseconds done = engine.transfer(
+        Lane::AllReduce, Wire::Replicate,
+        toPicoseconds(collectiveSeconds(layout.target, Collective::AllReduce,
+                                        group, bytes)),
+        engine.clock(Lane::Compute));
+    engine.event(0) = std::max(engine.event(0), done + hook);
+  }
+
+  void endBackward() override {
+    if (!synchronizes())
+      return;
+    engine.wait(engine.event(0), Cause::AllReduce);
+    engine.free(Holding::Buffers, compressed);
+    compressed = 0;
+    waiting.clear();
+    if (viewsBuckets())
+      return;
+    // Averages are copied back into the gradients.
+    double bytes = 0;
+    for (const Bucket &bucket : buckets)
+      bytes += static_cast<double>(bucket.bytes);
+    engine.overhead(layout.copyTime(2 * bytes), Cause::AllReduce);
+  }
+
+  void update() override {
+    runOptimizer(false);
+    if (!viewsBuckets())
+      for (const CallCost &call : layout.calls)
+        engine.free(Holding::Gradients, call.freshGradients);
+  }
+
+  std::vector<Bucket> buckets;
+  std::vector<int> bucketOf, waiting;
+  int64_t compressed = 0;
+};
+
+} // namespace
+
+std::unique_ptr<StepRun> makeDdpRun(const StepLayout &layout, Engine &engine) {
+  return std::make_unique<DdpRun>(layout, engine);
+}
+
+} // namespace accel

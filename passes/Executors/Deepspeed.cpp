@@ -1,0 +1,268 @@
+//===- Deepspeed.cpp - ZeRO stages 0 to 3, with offload -------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// DeepSpeed's optimizers with the defaults of the configuration that
+// Accelerate builds (runtime/zero/stage_1_and_2.py, stage3.py,
+// partitioned_param_coordinator.py, zero/config.py): a 16-bit model with fp32
+// copies in the optimizer's partitions; gradients leave through buckets of
+// 5e8 elements; stage 3 gathers each module's parameters when it runs, holds
+// up to 5e7 elements ahead and never releases small parameters.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Executors/StepRun.h"
+
+namespace accel {
+namespace {
+
+constexpr int64_t reduceBucketElements = 500'000'000;
+constexpr int64_t prefetchBucketElements = 50'000'000;
+constexpr int64_t persistenceThreshold = 100'000;
+
+class DeepspeedRun : public StepRun {
+public:
+  using StepRun::StepRun;
+
+protected:
+  static constexpr int reduced = 0;
+
+  int stage() const { return candidate.zeroStage; }
+  int64_t ranks() const { return candidate.shardRanks; }
+  bool foldsBackward() const override { return stage() == 3; }
+
+  struct Sizes {
+    int64_t shard = 0;     // parameters, compute dtype, of this rank
+    int64_t full = 0;      // compute dtype
+    int64_t persists = 0;  // of `full`: small parameters, stage 3
+    int64_t gradients = 0; // trainable, compute dtype
+  };
+
+  void allocatePersistent() override {
+    const DtypeRecipe &recipe = candidate.recipe;
+    const int64_t item = plan::itemSize(recipe.compute);
+    sizes.assign(layout.units.size(), Sizes());
+    int64_t trainable = 0;
+    for (size_t p = 0; p < model.parameters.size(); ++p) {
+      const StepParameter &parameter = model.parameters[p];
+      Sizes &s = sizes[candidate.unitOf[p]];
+      const int64_t numel = parameter.numel();
+      s.full += layout.round(numel * item);
+      s.shard += (numel + ranks() - 1) / ranks() * item;
+      if (numel <= persistenceThreshold)
+        s.persists += layout.round(numel * item);
+      if (parameter.trainable) {
+        s.gradients += layout.round(numel * item);
+        trainable += numel;
+      }
+    }
+    for (const Sizes &s : sizes)
+      if (stage() == 3)
+        engine.alloc(Holding::Parameters,
+                     s.persists + (candidate.offloadParameters ? 0 : s.shard));
+      else
+        engine.alloc(Holding::Parameters, s.full);
+    partition = stage() == 0 ? trainable : (trainable + ranks() - 1) / ranks();
+    const int64_t states =
+        layout.round(partition * plan::itemSize(recipe.state)) * recipe.states;
+    const int64_t master = recipe.masterCopy ? layout.round(partition * 4) : 0;
+    if (candidate.offloadOptimizer || candidate.offloadParameters) {
+      hostBytes += states + master + partition * 4; // and its gradients
+      for (const Sizes &s : sizes)
+        if (candidate.offloadParameters)
+          hostBytes += s.shard;
+    } else {
+      engine.alloc(Holding::Optimizer, states + master);
+    }
+    // One contiguous buffer that gradients are copied to; two where reductions
+    // overlap the backward (the default of stage 3).
+    bucket = std::min(reduceBucketElements, trainable) * item;
+    if (stage() >= 2)
+      engine.alloc(Holding::Buffers, layout.round(bucket));
+    // The partition of the gradients lives on in stages 2 and 3.
+    if (stage() == 3 && !candidate.offloadOptimizer &&
+        !candidate.offloadParameters)
+      engine.alloc(Holding::Gradients, layout.round(partition * item));
+  }
+
+  bool gathers() const { return stage() == 3 && ranks() > 1; }
+  int reachForward() const override { return gathers() ? 2 : 0; }
+  int reachBackward() const override { return gathers() ? 2 : 0; }
+
+  int64_t gatheredBytes(int u) const {
+    return sizes[u].full - sizes[u].persists;
+  }
+
+  void start(int u) {
+    const UnitTimes &t = layout.times[u];
+    Picoseconds after = 0;
+    if (candidate.offloadParameters)
+      after = engine.run(Lane::CopyIn, t.hostIn, engine.clock(Lane::Compute));
+    engine.alloc(Holding::Gathered, gatheredBytes(u), Pool::Gather);
+    engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, after));
+  }
+
+  void gather(int u, bool forward) {
+    if (!gathers())
+      return;
+    if (!engine.hasPending())
+      start(u);
+    engine.wait(engine.pop(), Cause::Gather);
+    // The next modules, up to the prefetch bucket: a whole unit where it fits,
+    // else its first parameters, which start its gather.
+    const int next = position[u] + (forward ? 1 : -1);
+    if (next >= 0 && next < static_cast<int>(layout.gatherOrder.size()) &&
+        prefetchBucketElements > 0)
+      start(layout.gatherOrder[next]);
+  }
+  void release(int u) {
+    if (gathers())
+      engine.free(Holding::Gathered, gatheredBytes(u), Pool::Gather);
+  }
+
+  void beginForward() override {
+    position.assign(layout.units.size(), -1);
+    for (size_t i = 0; i < layout.gatherOrder.size(); ++i)
+      position[layout.gatherOrder[i]] = static_cast<int>(i);
+    if (candidate.rootUnit >= 0)
+      gather(candidate.rootUnit, true);
+  }
+  void beforeForward(const Block &block) override {
+    for (int c = block.begin; c < block.end; ++c)
+      for (int u : layout.opens[c])
+        if (u != candidate.rootUnit)
+          gather(u, true);
+  }
+  void afterForward(const Block &block) override {
+    for (int c = block.begin; c < block.end; ++c)
+      for (int u : layout.closes[c])
+        release(u);
+  }
+  void beforeBackward(const Block &block) override {
+    for (int c = block.end - 1; c >= block.begin; --c)
+      for (size_t i = layout.closes[c].size(); i-- > 0;)
+        gather(layout.closes[c][i], false);
+  }
+
+  /// Stage 1 without the last micro-batch, and stage 0, keep them.
+  bool gradientsStay() const override {
+    return stage() <= 1 && !microBatch.first;
+  }
+
+  void afterBackward(const Block &block) override {
+    for (int c = block.end - 1; c >= block.begin; --c)
+      for (int u : layout.opens[c]) {
+        release(u);
+        if (stage() >= 2)
+          reduce(u);
+      }
+  }
+
+  /// Gradients move into the bucket; a full bucket is reduced to its owners.
+  void reduce(int u) {
+    if (sizes[u].gradients == 0)
+      return;
+    const auto bytes = static_cast<double>(sizes[u].gradients);
+    engine.overhead(layout.copyTime(2 * bytes), Cause::Reduce);
+    engine.free(Holding::Gradients, layout.units[u].gradients);
+    Picoseconds done =
+        engine.transfer(Lane::Reduce, Wire::Shard,
+                        toPicoseconds(collectiveSeconds(
+                            layout.target, Collective::ReduceScatter,
+                            layout.shardGroup(), bytes)),
+                        engine.clock(Lane::Compute));
+    const auto own = bytes / static_cast<double>(ranks());
+    if (candidate.offloadOptimizer || candidate.offloadParameters)
+      done = engine.run(Lane::HostOut, layout.hostTime(own), done);
+    else if (stage() == 2 && microBatch.first)
+      engine.alloc(Holding::Gradients, layout.round(static_cast<int64_t>(own)),
+                   Pool::Reduce);
+    engine.event(reduced) = std::max(engine.event(reduced), done);
+  }
+
+  void endBackward() override {
+    if (stage() <= 1 && microBatch.last && ranks() > 1) {
+      double bytes = 0;
+      for (const Sizes &s : sizes)
+        bytes += static_cast<double>(s.gradients);
+      const Collective kind =
+          stage() == 0 ? Collective::AllReduce : Collective::ReduceScatter;
+      engine.alloc(Holding::Buffers, layout.round(bucket));
+      engine.event(reduced) =
+          engine.transfer(Lane::Reduce, Wire::Shard,
+                          toPicoseconds(collectiveSeconds(
+                              layout.target, kind, layout.shardGroup(), bytes)),
+                          engine.clock(Lane::Compute));
+      engine.free(Holding::Buffers, layout.round(bucket));
+    }
+    engine.wait(engine.event(reduced), Cause::Reduce);
+  }
+
+  void update() override {
+    const DtypeRecipe &recipe = candidate.recipe;
+    const int64_t item = plan::itemSize(recipe.compute);
+    const bool onHost =
+        candidate.offloadOptimizer || candidate.offloadParameters;
+    const auto own = static_cast<double>(partition);
+    if (onHost) {
+      const double rate = layout.target.host.updateBytesPerSecond;
+      if (rate > 0)
+        engine.overhead(toPicoseconds(own * 28 / rate), Cause::HostOut);
+      engine.overhead(layout.hostTime(own * static_cast<double>(item)),
+                      Cause::HostIn);
+    } else {
+      // The gradients of the partition in fp32.
+      const int64_t gradients =
+          recipe.masterCopy ? layout.round(partition * 4) : 0;
+      engine.alloc(Holding::Gradients, gradients);
+      if (candidate.clipGradients)
+        engine.compute(layout.copyTime(12 * own));
+      if (candidate.optimizer == OptimizerKernel::Foreach)
+        engine.transient(Holding::Optimizer, layout.round(partition * 4));
+      engine.compute(layout.updateTime(4 * own, 4 * own, 8 * own));
+      engine.compute(layout.copyTime((4.0 + static_cast<double>(item)) * own));
+      engine.free(Holding::Gradients, gradients);
+    }
+    freeGradients();
+    if (ranks() > 1 && (stage() == 1 || stage() == 2)) {
+      double bytes = 0;
+      for (const Sizes &s : sizes)
+        bytes += static_cast<double>(s.full);
+      engine.wait(engine.transfer(Lane::Gather, Wire::Shard,
+                                  toPicoseconds(collectiveSeconds(
+                                      layout.target, Collective::AllGather,
+                                      layout.shardGroup(), bytes)),
+                                  engine.clock(Lane::Compute)),
+                  Cause::Gather);
+    }
+  }
+
+  void freeGradients() {
+    if (stage() <= 1)
+      for (const CallCost &call : layout.calls)
+        engine.free(Holding::Gradients, call.freshGradients);
+    if (stage() != 2 || candidate.offloadOptimizer)
+      return;
+    for (const Sizes &s : sizes)
+      if (s.gradients)
+        engine.free(
+            Holding::Gradients,
+            layout.round(static_cast<int64_t>(static_cast<double>(s.gradients) /
+                                              static_cast<double>(ranks()))),
+            Pool::Reduce);
+  }
+
+  std::vector<Sizes> sizes; // by unit
+  std::vector<int> position;
+  int64_t partition = 0, bucket = 0;
+};
+
+} // namespace
+
+std::unique_ptr<StepRun> makeDeepspeedRun(const StepLayout &layout,
+                                          Engine &engine) {
+  return std::make_unique<DeepspeedRun>(layout, engine);
+}
+
+} // namespace accel

@@ -1,0 +1,316 @@
+//===- StepLayout.cpp - What a candidate makes of a model -----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Executors/StepLayout.h"
+
+#include "passes/Cost/OpCost.h"
+
+#include <cmath>
+
+namespace accel {
+
+void StepLayout::measureModel() {
+  lastReader.assign(model.values.size(), -1);
+  firstGradient.assign(model.values.size(), -1);
+  firstUser.assign(model.parameters.size(), -1);
+  lastUser.assign(model.parameters.size(), -1);
+  for (size_t c = 0; c < model.calls.size(); ++c) {
+    const StepCall &call = model.calls[c];
+    for (int value : call.inputs)
+      lastReader[value] = static_cast<int>(c);
+    for (int i : model.kinds[call.kind].inputGradients)
+      firstGradient[call.inputs[i]] = static_cast<int>(c);
+    for (int parameter : call.parameters) {
+      if (firstUser[parameter] < 0)
+        firstUser[parameter] = static_cast<int>(c);
+      lastUser[parameter] = static_cast<int>(c);
+    }
+  }
+}
+
+void StepLayout::prepare(const Candidate &chosen, RankClass rankClass) {
+  candidate = &chosen;
+  rounding = model.device == "cpu" || chosen.executor == ExecutorKind::AccelRun
+                 ? plan::alignmentBytes
+                 : 512;
+  measureUnits(rankClass);
+  measureTimes();
+  findLifetimes();
+  findBlocks();
+}
+
+Group StepLayout::shardGroup() const {
+  const auto ranks = static_cast<double>(candidate->shardRanks);
+  return {ranks, std::min(ranks, static_cast<double>(candidate->ranksPerNode))};
+}
+
+/// Replicas of a shard are as far apart as a shard group is wide.
+Group StepLayout::replicateGroup() const {
+  const auto ranks = static_cast<double>(candidate->replicateRanks);
+  const double inNode =
+      std::floor(static_cast<double>(candidate->ranksPerNode) /
+                 static_cast<double>(candidate->shardRanks));
+  return {ranks, std::clamp(inNode, 1.0, ranks)};
+}
+
+Picoseconds StepLayout::copyTime(double bytes) const {
+  return bytes > 0 ? toPicoseconds(memorySeconds(target, bytes)) : 0;
+}
+
+Picoseconds StepLayout::hostTime(double bytes) const {
+  return bytes > 0 ? toPicoseconds(hostCopySeconds(target, bytes)) : 0;
+}
+
+/// AdamW reads parameter, gradient and states and writes all but the gradient.
+/// Lists of tensors (foreach) pass over them once per operation of
+/// _multi_tensor_adamw: mul on the parameter, lerp, mul and addcmul on the
+/// states, sqrt, div and add on a temporary, addcdiv on the parameter.
+Picoseconds StepLayout::updateTime(double parameters, double gradients,
+                                   double states) const {
+  const double state = states / std::max(1, candidate->recipe.states);
+  const double bytes = candidate->optimizer == OptimizerKernel::Fused
+                           ? 2 * parameters + gradients + 2 * states
+                           : 4 * parameters + 3 * gradients + 14 * state;
+  return copyTime(bytes);
+}
+
+void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
+                              RankClass rankClass) const {
+  const DtypeRecipe &recipe = candidate->recipe;
+  const int64_t ranks = candidate->shardRanks;
+  const int64_t numel = parameter.numel();
+  const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape.front();
+  const int64_t rest = rows > 0 ? numel / rows : 0;
+  const int64_t chunk = (rows + ranks - 1) / ranks; // torch.chunk
+  const int64_t padded = chunk * ranks * rest;
+  const int64_t own =
+      rankClass == RankClass::First
+          ? chunk
+          : std::clamp<int64_t>(rows - chunk * (ranks - 1), 0, chunk);
+  const plan::DType storage =
+      parameter.trainable ? recipe.storage : parameter.dtype;
+  const int64_t compute = plan::itemSize(recipe.compute);
+  unit.numel += numel;
+  unit.paddedNumel += padded;
+  unit.shardStored += round(chunk * rest * plan::itemSize(storage));
+  unit.unsharded += round(padded * compute);
+  if (!parameter.trainable)
+    return;
+  unit.trainablePadded += padded;
+  const int64_t state = round(own * rest * plan::itemSize(recipe.state));
+  unit.stateBytes += recipe.states * state;
+  unit.largestState = std::max(unit.largestState, state);
+  if (recipe.masterCopy)
+    unit.masterBytes += round(own * rest * 4);
+  unit.gradients += round(
+      numel * (recipe.autocast ? plan::itemSize(recipe.storage) : compute));
+  unit.heldGradients += round(numel * plan::itemSize(recipe.reduce));
+}
+
+void StepLayout::measureUnits(RankClass rankClass) {
+  const DtypeRecipe &recipe = candidate->recipe;
+  units.assign(candidate->numUnits(), UnitSizes());
+  for (size_t p = 0; p < model.parameters.size(); ++p)
+    addParameter(units[candidate->unitOf[p]], model.parameters[p], rankClass);
+  for (UnitSizes &unit : units) {
+    const int64_t ranks = candidate->shardRanks;
+    const int64_t compute = plan::itemSize(recipe.compute);
+    unit.gatherOutput = ranks > 1 ? round(unit.paddedNumel * compute) : 0;
+    if (recipe.compute != recipe.storage)
+      unit.cast = round(unit.paddedNumel / ranks * compute);
+    const int64_t reduce = plan::itemSize(recipe.reduce);
+    unit.reduceInput = round(unit.trainablePadded * reduce);
+    unit.reduceOutput = round(unit.trainablePadded / ranks * reduce);
+    if (recipe.reduce != recipe.gradient)
+      unit.shardGradient =
+          round(unit.trainablePadded / ranks * plan::itemSize(recipe.gradient));
+  }
+  const int last = static_cast<int>(model.calls.size()) - 1;
+  for (int c = 0; c <= last; ++c)
+    for (int parameter : model.calls[c].parameters) {
+      UnitSizes &unit = units[candidate->unitOf[parameter]];
+      if (unit.firstCall < 0)
+        unit.firstCall = c;
+      unit.lastCall = c;
+    }
+  for (size_t u = 0; u < units.size(); ++u)
+    if (static_cast<int>(u) == candidate->rootUnit || units[u].firstCall < 0) {
+      units[u].firstCall = 0;
+      units[u].lastCall = last;
+    }
+}
+
+UnitTimes StepLayout::timesOf(const UnitSizes &unit) const {
+  UnitTimes t;
+  const auto bytes = [](int64_t n) { return static_cast<double>(n); };
+  const Group shards = shardGroup(), replicas = replicateGroup();
+  const double shardCompute = bytes(unit.gatherOutput) / shards.ranks;
+  t.copyIn = (unit.cast ? copyTime(bytes(unit.shardStored + unit.cast)) : 0) +
+             copyTime(2 * shardCompute);
+  t.gather = toPicoseconds(collectiveSeconds(target, Collective::AllGather,
+                                             shards, bytes(unit.gatherOutput)));
+  t.copyOut = copyTime(2 * bytes(unit.unsharded));
+  t.reduceCopy = copyTime(bytes(unit.gradients + unit.reduceInput));
+  t.reduce = toPicoseconds(collectiveSeconds(target, Collective::ReduceScatter,
+                                             shards, bytes(unit.reduceInput)));
+  t.allReduce = toPicoseconds(collectiveSeconds(
+      target, Collective::AllReduce, replicas, bytes(unit.reduceOutput)));
+  t.castGradient = unit.shardGradient
+                       ? copyTime(bytes(unit.reduceOutput + unit.shardGradient))
+                       : 0;
+  t.add = copyTime(
+      3 * bytes(unit.shardGradient ? unit.shardGradient : unit.reduceOutput));
+  if (candidate->offloadParameters) {
+    t.hostIn = hostTime(bytes(unit.shardStored));
+    t.hostOut = hostTime(
+        bytes(unit.shardGradient ? unit.shardGradient : unit.reduceOutput));
+  }
+  return t;
+}
+
+void StepLayout::measureTimes() {
+  times.assign(units.size(), UnitTimes());
+  for (size_t u = 0; u < units.size(); ++u) {
+    auto sameSizes = [&](UnitSizes a, const UnitSizes &b) {
+      a.firstCall = b.firstCall;
+      a.lastCall = b.lastCall;
+      return a == b;
+    };
+    times[u] = u > 0 && sameSizes(units[u - 1], units[u]) ? times[u - 1]
+                                                          : timesOf(units[u]);
+  }
+  // An eager framework's CPU thread may be slower than its device.
+  const double dispatch =
+      candidate->executor == ExecutorKind::AccelRun || candidate->compiled
+          ? 0
+          : target.dispatchSeconds;
+  calls.assign(model.calls.size(), CallCost());
+  for (size_t c = 0; c < calls.size(); ++c) {
+    const int call = static_cast<int>(c);
+    const SegmentVariant &v = variant(call);
+    if (c > 0 && model.calls[c].kind == model.calls[c - 1].kind &&
+        candidate->variants[c] == candidate->variants[c - 1]) {
+      calls[c] = calls[c - 1];
+    } else {
+      const double forward =
+          candidate->compiled ? v.compiledForwardSeconds : v.forwardSeconds;
+      const double backward =
+          candidate->compiled ? v.compiledBackwardSeconds : v.backwardSeconds;
+      calls[c].forward =
+          toPicoseconds(std::max(forward, dispatch * v.forwardOps));
+      calls[c].backward =
+          toPicoseconds(std::max(backward, dispatch * v.backwardOps));
+      calls[c].recompute = toPicoseconds(v.recomputeSeconds);
+    }
+    calls[c].freshGradients = 0;
+    for (int p : model.calls[c].parameters)
+      if (model.parameters[p].trainable && lastUser[p] == call)
+        calls[c].freshGradients +=
+            round(model.parameters[p].numel() *
+                  plan::itemSize(candidate->recipe.autocast
+                                     ? candidate->recipe.storage
+                                     : candidate->recipe.compute));
+  }
+}
+
+void StepLayout::findLifetimes() {
+  savedUntil.assign(model.values.size(), -1);
+  for (int c = static_cast<int>(model.calls.size()) - 1; c >= 0; --c) {
+    const StepCall &call = model.calls[c];
+    const SegmentVariant &v = variant(c);
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      if (v.savesInput[i])
+        savedUntil[call.inputs[i]] = c;
+    for (size_t i = 0; i < call.outputs.size(); ++i)
+      if (v.savesOutput[i])
+        savedUntil[call.outputs[i]] = c;
+  }
+}
+
+void StepLayout::findBlocks() {
+  const int count = static_cast<int>(model.calls.size());
+  opens.resize(count);
+  closes.resize(count);
+  for (int c = 0; c < count; ++c) {
+    opens[c].clear();
+    closes[c].clear();
+  }
+  longLived.assign(units.size(), false);
+  gatherOrder.clear();
+  for (size_t u = 0; u < units.size(); ++u) {
+    const UnitSizes &unit = units[u];
+    if (count == 0 || unit.numel == 0)
+      continue;
+    const bool root = static_cast<int>(u) == candidate->rootUnit;
+    longLived[u] = root || unit.lastCall - unit.firstCall >= 64 ||
+                   2 * (unit.lastCall - unit.firstCall + 1) > count;
+    opens[unit.firstCall].push_back(static_cast<int>(u));
+    closes[unit.lastCall].push_back(static_cast<int>(u));
+    if (root)
+      gatherOrder.push_back(static_cast<int>(u));
+  }
+  for (int c = 0; c < count; ++c)
+    for (int u : opens[c])
+      if (u != candidate->rootUnit)
+        gatherOrder.push_back(u);
+  blocks.clear();
+  for (int c = 0; c < count;) {
+    Block block;
+    block.begin = c;
+    block.end = c + 1;
+    int opened = 0;
+    for (; c < block.end; ++c)
+      for (int u : opens[c])
+        if (!longLived[u]) {
+          block.end = std::max(block.end, units[u].lastCall + 1);
+          block.unit = ++opened == 1 ? u : -1;
+        }
+    if (block.unit >= 0 && (units[block.unit].firstCall != block.begin ||
+                            units[block.unit].lastCall != block.end - 1))
+      block.unit = -1;
+    blocks.push_back(block);
+  }
+  for (size_t b = blocks.size(); b-- > 1;)
+    if (alike(blocks[b - 1], blocks[b]))
+      blocks[b - 1].alike = blocks[b].alike + 1;
+}
+
+bool StepLayout::alike(const Block &a, const Block &b) const {
+  if (a.unit < 0 || b.unit < 0 || a.end - a.begin != b.end - b.begin)
+    return false;
+  UnitSizes x = units[a.unit];
+  const UnitSizes &y = units[b.unit];
+  x.firstCall = y.firstCall;
+  x.lastCall = y.lastCall;
+  if (!(x == y) || candidate->reshardAfterForward[a.unit] !=
+                       candidate->reshardAfterForward[b.unit])
+    return false;
+  for (int i = 0; i < a.end - a.begin; ++i) {
+    const int c = a.begin + i, d = b.begin + i;
+    if (model.calls[c].kind != model.calls[d].kind ||
+        candidate->variants[c] != candidate->variants[d] ||
+        candidate->offloadActivations[c] != candidate->offloadActivations[d] ||
+        opens[c].size() != opens[d].size() ||
+        closes[c].size() != closes[d].size() ||
+        calls[c].freshGradients != calls[d].freshGradients)
+      return false;
+    // Values that leave the block must live equally long.
+    const StepCall &p = model.calls[c], &q = model.calls[d];
+    for (size_t k = 0; k < p.outputs.size(); ++k)
+      if (lastReader[p.outputs[k]] - c != lastReader[q.outputs[k]] - d ||
+          (savedUntil[p.outputs[k]] < 0) != (savedUntil[q.outputs[k]] < 0))
+        return false;
+    for (size_t k = 0; k < p.inputs.size(); ++k) {
+      const int v = p.inputs[k], w = q.inputs[k];
+      if ((lastReader[v] == c) != (lastReader[w] == d) ||
+          (savedUntil[v] == c) != (savedUntil[w] == d) ||
+          (firstGradient[v] == c) != (firstGradient[w] == d))
+        return false;
+    }
+  }
+  return true;
+}
+
+} // namespace accel

@@ -1,0 +1,134 @@
+//===- StepLayout.h - What a candidate makes of a model ---------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Sizes and orders that follow from a model and a candidate and that all
+// executor models need: the bytes of each unit in its several forms, blocks of
+// calls between unit boundaries, where values are freed, and the picoseconds
+// of collectives and copies. Reused from one candidate to the next.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_EXECUTORS_STEPLAYOUT_H
+#define ACCEL_PASSES_EXECUTORS_STEPLAYOUT_H
+
+#include "passes/Cost/CollectiveCost.h"
+#include "passes/Executors/Engine.h"
+
+namespace accel {
+
+/// Bytes of one unit on one rank of the class at hand, rounded as the
+/// allocator rounds them.
+struct UnitSizes {
+  int64_t numel = 0;       // of all parameters
+  int64_t paddedNumel = 0; // of all ranks together, chunks padded
+  int64_t trainablePadded = 0;
+  int64_t shardStored = 0;   // parameters as kept, each a tensor
+  int64_t stateBytes = 0;    // of the optimizer, all states
+  int64_t masterBytes = 0;   // fp32 copies
+  int64_t largestState = 0;  // of one parameter, one state
+  int64_t cast = 0;          // the shard in the gathered dtype, one tensor
+  int64_t gatherOutput = 0;  // of the collective, one tensor
+  int64_t unsharded = 0;     // parameters as computed with, each a tensor
+  int64_t gradients = 0;     // fresh from autograd, each a tensor
+  int64_t heldGradients = 0; // unsharded, accumulated between micro-batches
+  int64_t reduceInput = 0;   // one tensor
+  int64_t reduceOutput = 0;  // one tensor
+  int64_t shardGradient = 0; // cast for the optimizer; 0 where it is the above
+  int firstCall = -1, lastCall = -1;
+  bool operator==(const UnitSizes &) const = default;
+};
+
+/// Picoseconds of what is done with one unit.
+struct UnitTimes {
+  Picoseconds copyIn = 0, gather = 0, copyOut = 0;
+  Picoseconds reduceCopy = 0, reduce = 0, allReduce = 0, castGradient = 0;
+  Picoseconds add = 0; // to gradients that are there
+  Picoseconds hostIn = 0, hostOut = 0;
+};
+
+/// Calls between two unit boundaries.
+struct Block {
+  int begin = 0, end = 0; // StepModel::calls
+  int unit = -1;          // the one that is open for just these calls, or none
+  /// Blocks from here on, itself included, that are like this one.
+  int alike = 1;
+};
+
+/// Picoseconds and bytes of one call.
+struct CallCost {
+  Picoseconds forward = 0, backward = 0, recompute = 0;
+  int64_t freshGradients = 0; // of parameters that nobody gave one before
+};
+
+enum class RankClass { First, Last };
+
+class StepLayout {
+public:
+  StepLayout(const StepModel &model, const Target &target)
+      : model(model), target(target) {
+    measureModel();
+  }
+  /// Fills everything below for `candidate`.
+  void prepare(const Candidate &candidate, RankClass rankClass);
+
+  const StepModel &model;
+  const Target &target;
+  const Candidate *candidate = nullptr;
+
+  std::vector<UnitSizes> units;
+  std::vector<UnitTimes> times;
+  std::vector<int> gatherOrder; // units by first call, the root first
+  std::vector<Block> blocks;
+  std::vector<bool> longLived; // by unit: open over several blocks
+  std::vector<CallCost> calls;
+  /// By call: the units that open before and close after it.
+  std::vector<std::vector<int>> opens, closes;
+
+  const SegmentKind &kind(int call) const {
+    return model.kinds[model.calls[call].kind];
+  }
+  const SegmentVariant &variant(int call) const {
+    return kind(call).variants[candidate->variants[call]];
+  }
+
+  /// By value: the last call that reads it in the forward, the first call
+  /// whose backward reads it (or -1), and the last call that gives it a
+  /// gradient (or -1).
+  std::vector<int> lastReader, savedUntil, firstGradient;
+
+  /// By parameter: the calls that read it first and last, or -1.
+  std::vector<int> firstUser, lastUser;
+
+  int64_t round(int64_t bytes) const {
+    return (bytes + rounding - 1) / rounding * rounding;
+  }
+  Group shardGroup() const;
+  Group replicateGroup() const;
+  /// A kernel that moves `bytes`.
+  Picoseconds copyTime(double bytes) const;
+  /// A copy over the host's link.
+  Picoseconds hostTime(double bytes) const;
+  /// The optimizer on the device, over these bytes of parameters, gradients
+  /// and states.
+  Picoseconds updateTime(double parameters, double gradients,
+                         double states) const;
+
+  int64_t rounding = 512;
+
+private:
+  void measureModel();
+  void measureUnits(RankClass rankClass);
+  void addParameter(UnitSizes &unit, const StepParameter &parameter,
+                    RankClass rankClass) const;
+  void measureTimes();
+  UnitTimes timesOf(const UnitSizes &unit) const;
+  void findLifetimes();
+  void findBlocks();
+  bool alike(const Block &a, const Block &b) const;
+};
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_EXECUTORS_STEPLAYOUT_H

@@ -1,0 +1,213 @@
+//===- StepRun.cpp - One step, issued to the engine -----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Executors/StepRun.h"
+
+namespace accel {
+
+void StepRun::run() {
+  allocatePersistent();
+  persistent = engine.total();
+  const int64_t count = candidate.accumulation;
+  for (size_t c = 0; c < model.calls.size(); ++c) {
+    const SegmentVariant &v = layout.variant(static_cast<int>(c));
+    recomputed += count * layout.calls[c].recompute;
+    hostBytes += offloadedBytes(static_cast<int>(c));
+    if (!v.savesParameterCopies)
+      copiesHeld += v.parameterCopyBytes;
+  }
+  microBatch = {true, count == 1};
+  runMicroBatch();
+  microBatch = {false, false};
+  engine.repeat(count - 2, [&](int64_t) { runMicroBatch(); });
+  if (count > 1) {
+    microBatch = {false, true};
+    runMicroBatch();
+  }
+  engine.at(-1, Place::Part::Update);
+  const Picoseconds start = engine.clock(Lane::Compute);
+  update();
+  optimizer = engine.clock(Lane::Compute) - start;
+}
+
+void StepRun::runMicroBatch() {
+  const std::vector<Block> &blocks = layout.blocks;
+  const int count = static_cast<int>(blocks.size());
+  // The batch itself; the next one replaces it.
+  for (const StepValue &value : model.values)
+    if (value.producer < 0)
+      engine.alloc(Holding::Buffers, value.bytes);
+  engine.at(-1, Place::Part::Forward);
+  beginForward();
+  for (int b = 0; b < count;) {
+    const int run = std::max(1, blocks[b].alike - reachForward());
+    engine.repeat(run, [&](int64_t i) { forwardBlock(blocks[b + i]); });
+    b += run;
+  }
+  endForward();
+  engine.free(Holding::Activations, copiesHeld);
+  for (int b = count - 1; b >= 0;) {
+    // Blocks down to the first of this run of equal ones.
+    int first = b;
+    while (first > 0 && blocks[first - 1].alike == blocks[first].alike + 1)
+      --first;
+    int run = b - first + 1 - reachBackward();
+    if (run < 1 || !foldsBackward())
+      run = 1;
+    engine.repeat(run, [&](int64_t i) { backwardBlock(blocks[b - i]); });
+    b -= run;
+  }
+  engine.at(-1, Place::Part::Reduce);
+  endBackward();
+  for (const StepValue &value : model.values)
+    if (value.producer < 0)
+      engine.free(Holding::Buffers, value.bytes);
+    else if (model.kinds[model.calls[value.producer].kind].loss)
+      engine.free(Holding::Activations, value.bytes);
+}
+
+void StepRun::forwardBlock(const Block &block) {
+  engine.at(block.begin, Place::Part::Forward);
+  beforeForward(block);
+  for (int c = block.begin; c < block.end; ++c)
+    forwardCall(c);
+  engine.at(block.end - 1, Place::Part::Forward);
+  afterForward(block);
+}
+
+void StepRun::backwardBlock(const Block &block) {
+  engine.at(block.end - 1, Place::Part::Backward);
+  beforeBackward(block);
+  for (int c = block.end - 1; c >= block.begin; --c) {
+    backwardCall(c);
+    gradientsReady(c);
+  }
+  engine.at(block.begin, Place::Part::Backward);
+  afterBackward(block);
+}
+
+int64_t StepRun::offloadedBytes(int call) const {
+  if (!candidate.offloadActivations[call])
+    return 0;
+  int64_t bytes = 0;
+  for (int i : layout.kind(call).inputGradients) {
+    const int value = model.calls[call].inputs[i];
+    if (layout.variant(call).savesInput[i] && layout.savedUntil[value] == call)
+      bytes += model.values[value].bytes;
+  }
+  return bytes;
+}
+
+/// The value stays after its last reader in the forward.
+bool StepRun::staysOnDevice(int call, int value) const {
+  if (layout.savedUntil[value] < 0)
+    return false;
+  return !(candidate.offloadActivations[call] &&
+           layout.savedUntil[value] == call && model.values[value].gradient);
+}
+
+void StepRun::forwardCall(int c) {
+  const StepCall &call = model.calls[c];
+  const SegmentVariant &v = layout.variant(c);
+  const Holding holding = holdingOf(c);
+  engine.at(c, Place::Part::Forward);
+  engine.transient(holding, v.forwardPeakBytes);
+  engine.compute(layout.calls[c].forward);
+  engine.alloc(holding, v.savedBytes);
+  // Autocast's cache keeps copies of parameters that nobody saves.
+  if (!v.savesParameterCopies)
+    engine.alloc(Holding::Activations, v.parameterCopyBytes);
+  for (int value : call.outputs)
+    engine.alloc(Holding::Activations, model.values[value].bytes);
+  if (const int64_t bytes = offloadedBytes(c)) {
+    // save_on_cpu copies on the compute stream.
+    engine.overhead(layout.hostTime(static_cast<double>(bytes)),
+                    Cause::HostOut);
+  }
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const int value = call.inputs[i];
+    if (model.values[value].producer >= 0 && layout.lastReader[value] == c &&
+        !staysOnDevice(c, value))
+      engine.free(Holding::Activations, model.values[value].bytes);
+  }
+  for (int value : call.outputs)
+    if (layout.lastReader[value] < 0 && layout.savedUntil[value] < 0 &&
+        !layout.kind(c).loss)
+      engine.free(Holding::Activations, model.values[value].bytes);
+}
+
+void StepRun::backwardCall(int c) {
+  const StepCall &call = model.calls[c];
+  const SegmentKind &kind = layout.kind(c);
+  const SegmentVariant &v = layout.variant(c);
+  engine.at(c, Place::Part::Backward);
+  const bool differentiated =
+      kind.parameterGradientBytes > 0 || kind.inputGradientBytes > 0;
+  if (const int64_t bytes = offloadedBytes(c)) {
+    engine.alloc(Holding::Activations, bytes);
+    engine.overhead(layout.hostTime(static_cast<double>(bytes)), Cause::HostIn);
+  }
+  if (differentiated) {
+    const bool stays = gradientsStay();
+    engine.transient(holdingOf(c), stays ? v.backwardPeakAddedBytes
+                                         : v.backwardPeakFreshBytes);
+    engine.compute(layout.calls[c].backward);
+    if (!stays)
+      engine.alloc(Holding::Gradients, layout.calls[c].freshGradients);
+  }
+  engine.free(holdingOf(c), v.savedBytes);
+  for (int value : call.outputs) {
+    if (model.values[value].gradient)
+      engine.free(Holding::Activations, model.values[value].gradientBytes);
+    if (layout.savedUntil[value] == c && !kind.loss)
+      engine.free(Holding::Activations, model.values[value].bytes);
+  }
+  for (int i : kind.inputGradients)
+    if (layout.firstGradient[call.inputs[i]] == c)
+      engine.alloc(Holding::Activations,
+                   model.values[call.inputs[i]].gradientBytes);
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const int value = call.inputs[i];
+    if (layout.savedUntil[value] == c && model.values[value].producer >= 0)
+      engine.free(Holding::Activations, model.values[value].bytes);
+  }
+}
+
+void StepRun::runOptimizer(bool onHost) {
+  double parameters = 0, gradients = 0;
+  int64_t states = 0, largest = 0;
+  for (const UnitSizes &unit : layout.units) {
+    if (unit.trainablePadded == 0)
+      continue;
+    parameters += static_cast<double>(unit.shardStored);
+    gradients += static_cast<double>(unit.shardGradient ? unit.shardGradient
+                                                        : unit.reduceOutput);
+    states += unit.stateBytes;
+    largest = std::max(largest, unit.largestState);
+  }
+  const auto stateBytes = static_cast<double>(states);
+  if (candidate.clipGradients)
+    engine.compute(layout.copyTime(3 * gradients));
+  if (onHost || candidate.offloadOptimizer) {
+    const double rate = layout.target.host.updateBytesPerSecond;
+    const double moved = 2 * parameters + gradients + 2 * stateBytes;
+    if (!onHost)
+      engine.overhead(layout.hostTime(gradients) + layout.hostTime(parameters),
+                      Cause::HostOut);
+    if (rate > 0)
+      engine.overhead(toPicoseconds(moved / rate), Cause::HostOut);
+    return;
+  }
+  // _multi_tensor_adamw makes a list of square roots; the form for single
+  // tensors makes two tensors at a time.
+  if (candidate.optimizer == OptimizerKernel::Foreach)
+    engine.transient(Holding::Optimizer,
+                     states / std::max(1, candidate.recipe.states));
+  else if (candidate.optimizer == OptimizerKernel::ForLoop)
+    engine.transient(Holding::Optimizer, 2 * largest);
+  engine.compute(layout.updateTime(parameters, gradients, stateBytes));
+}
+
+} // namespace accel
