@@ -129,7 +129,7 @@ JointSplit splitGraph(const JointGraph &graph, const SavedSet &saved,
                       bool reorder) {
   JointSplit split = Splitter(graph, saved).run();
   if (reorder)
-    split.backward = orderForMemory(graph, split.backward);
+    split.backward = orderForMemory(graph, split.backward, split.crossing);
   return split;
 }
 

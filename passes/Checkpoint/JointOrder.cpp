@@ -104,19 +104,28 @@ void OrderCost::Walk::run(int instruction) {
     --left[storage];
 }
 
-PeakBytes OrderCost::run(const std::vector<int> &order) const {
+OrderCost::Walk OrderCost::start() const {
   Walk walk(*this);
   walk.live = given;
   walk.peak = {given, given};
+  return walk;
+}
+
+PeakBytes OrderCost::run(const std::vector<int> &order) const {
+  Walk walk = start();
   for (int instruction : order)
     walk.run(instruction);
   return walk.peak;
 }
 
 std::vector<int> orderForMemory(const JointGraph &graph,
-                                const std::vector<int> &order) {
+                                const std::vector<int> &order,
+                                const std::vector<int> &crossing) {
   const plan::Function &function = graph.function;
-  const OrderCost cost(graph, order, inputGradients(graph));
+  OrderCost cost(graph, order, inputGradients(graph));
+  for (const auto *list : {&crossing, &graph.tangents})
+    for (int slot : *list)
+      cost.give(slot);
   std::vector<int> maker = makers(graph);
   std::vector<bool> here(graph.marks.size());
   for (int i : order)
@@ -129,7 +138,7 @@ std::vector<int> orderForMemory(const JointGraph &graph,
         ++waits[i];
         users[from].push_back(i);
       }
-  OrderCost::Walk walk(cost);
+  OrderCost::Walk walk = cost.start();
   std::vector<int> pending = order, greedy;
   while (!pending.empty()) {
     size_t best = pending.size();

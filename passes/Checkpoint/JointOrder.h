@@ -53,6 +53,9 @@ public:
     std::vector<int> left; // by storage: reads to come
   };
 
+  /// Before the first operation.
+  Walk start() const;
+
 private:
   const JointGraph &graph;
   std::vector<int> readers;               // by storage (base slot)
@@ -65,8 +68,10 @@ private:
 
 /// The better of `order` and a greedy one that runs at each point the ready
 /// instruction after which least is live, among equals the first in `order`.
+/// The slots `crossing` and the tangents are freed at their last use.
 std::vector<int> orderForMemory(const JointGraph &graph,
-                                const std::vector<int> &order);
+                                const std::vector<int> &order,
+                                const std::vector<int> &crossing);
 
 } // namespace accel
 

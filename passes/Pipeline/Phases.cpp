@@ -11,6 +11,7 @@
 #include "passes/Accumulate/Accumulate.h"
 #include "passes/Checkpoint/ActivationCheckpointing.h"
 #include "passes/Checkpoint/Checkpoint.h"
+#include "passes/Checkpoint/PrintJoint.h"
 #include "passes/Differentiate/Differentiate.h"
 #include "passes/Export/PrintFunctions.h"
 #include "passes/Kernels/SelectKernels.h"
@@ -114,6 +115,7 @@ void registerPasses() {
   registerCheckpointPass();
   registerPartitionPass();
   registerPrintFunctionsPass();
+  registerPrintJointPass();
   registerVerifySchedulePass();
   PassPipelineRegistration<>("to-sharded",
                              "phase 'sharded': every decision is taken",

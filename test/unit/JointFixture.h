@@ -53,6 +53,8 @@ public:
     instruction.results = results;
     return results.front();
   }
+  /// The last operation may not be computed twice.
+  void mayNotRepeat() { graph.marks.back().mayRecompute = false; }
   int view(int value) {
     plan::Instruction &instruction =
         add(JointCategory::View, "aten::t", {value});

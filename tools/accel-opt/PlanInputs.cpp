@@ -46,7 +46,6 @@ public:
     LoadOptions load;
     load.accelerate.version = options.accelerateVersion;
     load.modelRequired = options.model.empty();
-    load.text = options.configText;
     LoadedConfig loaded = loadConfig(options.config, load, engine);
     if (!loaded.job)
       return std::nullopt;
