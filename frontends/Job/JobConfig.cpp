@@ -77,7 +77,9 @@ LoadedConfig accel::loadConfig(const std::string &path,
                                const LoadOptions &options,
                                DiagnosticEngine &engine) {
   LoadedConfig result;
-  std::unique_ptr<yaml::Document> document = yaml::parseFile(path, engine);
+  std::unique_ptr<yaml::Document> document =
+      options.text ? yaml::parseText(path, *options.text, engine)
+                   : yaml::parseFile(path, engine);
   if (document) {
     const yaml::Node *root = document->root();
     if (!root || !root->isMapping()) {

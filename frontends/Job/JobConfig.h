@@ -117,6 +117,8 @@ struct LoadOptions {
   bool checkFiles = true;
   /// False where the command line names the model.
   bool modelRequired = true;
+  /// The configuration itself; its path is a name only. Unset: the file's.
+  std::optional<std::string> text;
 };
 
 /// True if the root has a `model` or `accelerate` key.

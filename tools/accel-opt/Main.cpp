@@ -29,6 +29,8 @@ const Command commands[] = {
     {"targets", targetsCommand, "the devices that plans can be made for"},
     {"to-fsdp2", convertCommand,
      "rewrite an accelerate YAML for FSDP2, FSDP1, DDP or DeepSpeed"},
+    {"estimate-memory", estimateCommand,
+     "accelerate's estimate for a model folder, and what it leaves out"},
 };
 
 void printHelp() {
@@ -36,8 +38,8 @@ void printHelp() {
               "Plans sharded training: what each rank holds and does, byte by "
               "byte.\n\ncommands:\n");
   for (const Command &command : commands)
-    std::printf("  %-10s %s\n", command.name, command.help);
-  std::printf("  %-10s %s\n", "opt", "mlir-opt over our dialects and passes");
+    std::printf("  %-15s %s\n", command.name, command.help);
+  std::printf("  %-15s %s\n", "opt", "mlir-opt over our dialects and passes");
   std::printf("\n'accel-opt COMMAND --help' lists a command's options.\n"
               "exit codes: 0 planned and fits, 1 invalid input, 2 valid but "
               "does not fit,\n3 internal error, 4 not supported yet, 64 "

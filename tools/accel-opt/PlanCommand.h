@@ -7,6 +7,7 @@
 #define ACCEL_TOOLS_ACCELOPT_PLANCOMMAND_H
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ namespace accel {
 /// The command line of `plan`.
 struct PlanOptions {
   std::string config;
+  /// The configuration itself; `config` is a name only then.
+  std::optional<std::string> configText;
   std::string model, target, executor;
   std::string accelerateVersion = "1.15.0";
   std::string accumulationMode; // empty: reduce_each

@@ -46,6 +46,7 @@ public:
     LoadOptions load;
     load.accelerate.version = options.accelerateVersion;
     load.modelRequired = options.model.empty();
+    load.text = options.configText;
     LoadedConfig loaded = loadConfig(options.config, load, engine);
     if (!loaded.job)
       return std::nullopt;
