@@ -15,6 +15,7 @@ int lintCommand(int argc, char **argv);
 int explainCommand(int argc, char **argv);
 int targetsCommand(int argc, char **argv);
 int estimateCommand(int argc, char **argv);
+int schemaCommand(int argc, char **argv);
 int convertCommand(int argc, char **argv); // to-fsdp2
 /// mlir-opt over our dialects and passes; `program` is argv[0].
 int optCommand(const char *program, int argc, char **argv);

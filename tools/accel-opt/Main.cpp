@@ -31,6 +31,7 @@ const Command commands[] = {
      "rewrite an accelerate YAML for FSDP2, FSDP1, DDP or DeepSpeed"},
     {"estimate-memory", estimateCommand,
      "accelerate's estimate for a model folder, and what it leaves out"},
+    {"schema", schemaCommand, "JSON Schema of accelerate files, for editors"},
 };
 
 void printHelp() {

@@ -1,0 +1,180 @@
+//===- JobSchema.cpp - The schema of a job.yaml ---------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// frontends/Job reads these keys; test/Schema compares its list with this one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Schema/Schema.h"
+
+using namespace accel;
+using namespace accel::schema;
+
+namespace {
+
+Json described(const char *description, Json schema) {
+  Json result = {{"description", description}};
+  result.update(schema);
+  return result;
+}
+
+Json text(const char *description) {
+  return described(description, {{"type", "string"}, {"minLength", 1}});
+}
+
+Json integer(const char *description, int64_t least) {
+  return described(description, {{"type", "integer"}, {"minimum", least}});
+}
+
+Json flag(const char *description) {
+  return described(description, {{"type", "boolean"}});
+}
+
+/// YAML 1.1 takes 1e-4 for a string.
+Json number(const char *description) {
+  return described(
+      description,
+      {{"anyOf",
+        Json::array({{{"type", "number"}, {"minimum", 0}},
+                     {{"type", "string"},
+                      {"pattern", "^[+]?[0-9.]+[eE][+-]?[0-9]+$"}}})}});
+}
+
+Json choice(const char *description, std::vector<std::string> values) {
+  return described(description, {{"enum", values}});
+}
+
+Json object(const char *description, Json properties,
+            std::vector<std::string> required = {}) {
+  Json result = {{"type", "object"},
+                 {"description", description},
+                 {"properties", std::move(properties)},
+                 {"additionalProperties", false}};
+  if (!required.empty())
+    result["required"] = required;
+  return result;
+}
+
+Json data(const char *description, bool eval) {
+  Json properties = {
+      {"tokens", text("File of raw token ids, or a .npy file")},
+      {"text", text("Text file; each byte is a token")},
+      {"npy", text("A one-dimensional .npy file of token ids")},
+      {"arrays",
+       {{"type", "object"},
+        {"description", "A .npy file for each input; row i is sample i"},
+        {"minProperties", 1},
+        {"additionalProperties",
+         {{"type", "string"}, {"pattern", "\\.npy$"}}}}},
+      {"dtype",
+       choice("Of raw token ids", {"uint16", "uint32", "int32", "int64"})},
+      {"sequence_length", integer("Tokens of a sample", 1)},
+      {"micro_batch", integer("Samples of a rank at a time", 1)},
+      {"shuffle", flag("Permute the samples of each epoch")},
+      {"seed", integer("Of the permutation", 0)}};
+  if (eval) {
+    properties["every"] = integer("Steps between evaluations; 0: never", 0);
+    properties["batches"] = integer("Micro-batches per rank; 0: all", 0);
+  }
+  Json result = object(description, std::move(properties));
+  for (const char *source : {"tokens", "text", "npy", "arrays"})
+    result["oneOf"].push_back({{"required", {source}}});
+  return result;
+}
+
+Json jobProperties() {
+  Json group =
+      object("Parameters with values of their own",
+             {{"match", text("Regex that is searched in parameter names")},
+              {"lr", number("Learning rate")},
+              {"weight_decay", number("Weight decay")}},
+             {"match"});
+  return {
+      {"model", text("Hugging Face folder (config.json [+ *.safetensors])")},
+      {"init",
+       {{"description", "Initial weights; default: pretrained if they are "
+                        "there"},
+        {"anyOf",
+         Json::array({{{"const", "pretrained"}},
+                      object("Fresh weights from (seed, parameter name)",
+                             {{"seed", integer("The seed", 0)}}, {"seed"})})}}},
+      {"trainable", text("Regex over parameter names; default: all")},
+      {"data", data("Training data", false)},
+      {"eval", data("Evaluation data", true)},
+      {"gradient_accumulation_steps",
+       integer("Micro-batches in an optimizer step", 1)},
+      {"optimizer",
+       object(
+           "The optimizer",
+           {{"name", choice("Which", {"adamw"})},
+            {"lr", number("Learning rate")},
+            {"betas",
+             {{"type", "array"},
+              {"description", "Decay of both moments"},
+              {"items",
+               {{"type", "number"}, {"minimum", 0}, {"exclusiveMaximum", 1}}},
+              {"minItems", 2},
+              {"maxItems", 2}}},
+            {"eps", number("Added to the denominator")},
+            {"weight_decay", number("Decoupled weight decay")},
+            {"max_grad_norm", number("Clipping; 0: none")},
+            {"groups",
+             {{"type", "array"},
+              {"description", "The first that matches counts"},
+              {"items", group}}}})},
+      {"schedule",
+       object(
+           "The learning rate over time",
+           {{"steps", integer("Optimizer steps of the run", 1)},
+            {"warmup_steps", integer("Steps of linear warm-up", 0)},
+            {"decay", choice("What follows", {"constant", "linear", "cosine"})},
+            {"min_lr", number("Where it ends")}})},
+      {"checkpoint",
+       object("Checkpoints; without it nothing is written",
+              {{"dir", text("Folder")},
+               {"every", integer("Steps between two; 0: at the end", 0)},
+               {"keep", integer("How many are kept; 0: all", 0)},
+               {"state_dict", choice("Layout", {"sharded", "full"})}},
+              {"dir"})},
+      {"target", text("A name of `accel-opt targets`, or a file")},
+      {"precision",
+       object(
+           "Dtypes, instead of what mixed_precision means",
+           {{"param", choice("Gathered parameters and computation",
+                             {"bf16", "fp16", "fp32"})},
+            {"reduce",
+             choice("Gradients on the wire", {"bf16", "fp16", "fp32"})},
+            {"output", choice("Of the forward", {"bf16", "fp16", "fp32"})}})},
+      {"activation_checkpointing",
+       choice("What is recomputed", {"pointwise", "full", "none"})}};
+}
+
+} // namespace
+
+Json accel::schema::jobSchema(AccelerateVersion version) {
+  Json accelerate = accelerateSchema(version);
+  Json definitions = accelerate["$defs"], local = definitions["local_machine"];
+  Json properties = {
+      {"accelerate",
+       {{"description", "An accelerate file, or its keys"},
+        {"anyOf", Json::array({{{"type", "string"}, {"minLength", 1}},
+                               {{"$ref", "#/$defs/local_machine"}}})}}}};
+  properties.update(jobProperties());
+  for (const auto &[key, value] : local["properties"].items())
+    properties[key] = value;
+  Json result = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                 {"$id", "urn:accel-opt:job:" + toString(version)},
+                 {"title", "accel-opt job"},
+                 {"description", "A training job for accel-opt and accel-run"},
+                 {"type", "object"},
+                 {"properties", properties},
+                 {"additionalProperties", false},
+                 {"required", {"model", "data"}},
+                 {"anyOf", Json::array({{{"required", {"accelerate"}}},
+                                        {{"required", {"distributed_type"}}}})},
+                 {"$defs", definitions}};
+  return result;
+}

@@ -1,0 +1,61 @@
+//===- SchemaCommand.cpp - accel-opt schema -------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Diagnostics/Diagnostics.h"
+#include "frontends/Schema/Schema.h"
+#include "runtime/plan/PlanJson.h"
+#include "tools/accel-opt/Arguments.h"
+#include "tools/accel-opt/Commands.h"
+
+#include <cstdio>
+#include <unistd.h>
+
+using namespace accel;
+
+int accel::schemaCommand(int argc, char **argv) {
+  std::string version = "1.15.0", output;
+  bool job = false;
+  Arguments arguments("schema", "",
+                      "Prints the JSON Schema (draft 2020-12) of an accelerate "
+                      "file, for editors.");
+  arguments.addText("--accelerate-version", "V", version,
+                    "keys and values of this version (default 1.15.0)");
+  arguments.addFlag("--job", job, "of a job.yaml instead");
+  arguments.addText("-o", "FILE", output, "write here instead");
+  int exitCode = 0;
+  if (!arguments.parse(argc, argv, exitCode))
+    return exitCode;
+  if (!arguments.positional.empty()) {
+    std::fprintf(stderr,
+                 "accel-opt schema: error: expected no argument, got '%s'\n",
+                 printable(arguments.positional[0]).c_str());
+    return exitUsage;
+  }
+  DiagnosticEngine engine;
+  std::optional<AccelerateVersion> parsed = parseAccelerateVersion(version);
+  if (!parsed)
+    engine.error("invalid-version", "",
+                 "'" + printable(version) + "' is not a version of accelerate",
+                 "write it as 1.15.0");
+  else if (*parsed < oldestAccelerate || *parsed > newestAccelerate)
+    engine.error(notSupportedCode, "",
+                 "accelerate " + printable(version) + " is not known here",
+                 "known are " + toString(oldestAccelerate) + " to " +
+                     toString(newestAccelerate));
+  std::string error;
+  if (!engine.hasErrors()) {
+    schema::Json json =
+        job ? schema::jobSchema(*parsed) : schema::accelerateSchema(*parsed);
+    std::string text = json.dump(2) + "\n";
+    if (output.empty())
+      std::fputs(text.c_str(), stdout);
+    else if (!plan::writeFileAtomically(output, text, error))
+      engine.error("write-failed", output, error);
+  }
+  RenderOptions render;
+  render.colour = wantsColour(STDERR_FILENO);
+  std::fputs(renderText(engine, render).c_str(), stderr);
+  return static_cast<int>(engine.outcome());
+}
