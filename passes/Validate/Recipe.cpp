@@ -1,0 +1,488 @@
+//===- Recipe.cpp - What a measured run was -------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Validate/Recipe.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+namespace accel::validate {
+
+using plan::DType;
+
+namespace {
+
+std::string lower(const std::string &text) {
+  std::string result = text;
+  std::transform(result.begin(), result.end(), result.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return result;
+}
+
+bool has(const std::string &text, const char *part) {
+  return text.find(part) != text.npos;
+}
+
+/// What FlashAttention 1 attains of FlashAttention 2's rate: fitted to the
+/// runs of 16k tokens and more; Dao (2023) states a half to two thirds.
+constexpr double firstFlashAttention = 0.62;
+
+/// The integer after `key` and an optional '=', or 0.
+int64_t numberAfter(const std::string &text, const std::string &key) {
+  size_t at = text.find(key);
+  if (at == text.npos)
+    return 0;
+  at += key.size();
+  while (at < text.size() && (text[at] == '=' || text[at] == ' '))
+    ++at;
+  return std::strtoll(text.c_str() + at, nullptr, 10);
+}
+
+Framework frameworkOf(const std::string &name) {
+  auto is = [&](const char *part) { return has(name, part); };
+  if (is("torchtitan") || is("titan"))
+    return Framework::Torchtitan;
+  if (is("kempner"))
+    return Framework::KempnerForge;
+  if (is("foundry") || is("composer") || is("mosaic"))
+    return Framework::LlmFoundry;
+  if (is("fms"))
+    return Framework::FmsFsdp;
+  if (is("torchtune"))
+    return Framework::Torchtune;
+  if (is("megatron") || is("nemo") || is("simumax"))
+    return Framework::Megatron;
+  if (is("transformers") || is("accelerate") || is("trainer") || is("trl") ||
+      is("deepspeed") || is("hf") || is("hugging") || is("axolotl"))
+    return Framework::Transformers;
+  return Framework::Unknown;
+}
+
+class Interpreter {
+public:
+  explicit Interpreter(const RunRow &row)
+      : row(row), framework(lower(row.framework)),
+        sharding(lower(row.sharding)), precision(lower(row.precision)),
+        checkpointing(lower(row.checkpointing)), source(lower(row.source)) {}
+
+  Run interpret() {
+    run.framework = frameworkOf(framework);
+    run.family = familyOf();
+    skip(row.problem);
+    readShape();
+    readTarget();
+    readParallelism();
+    readPrecision();
+    readStyle();
+    readCheckpointing();
+    readExtras();
+    return std::move(run);
+  }
+
+private:
+  void skip(const std::string &why) {
+    if (run.skipped.empty())
+      run.skipped = why;
+  }
+  void assume(const std::string &what) { run.assumptions.push_back(what); }
+
+  std::string familyOf() const {
+    size_t letters = 0;
+    while (letters < row.id.size() &&
+           std::isalpha(static_cast<unsigned char>(row.id[letters])))
+      ++letters;
+    const bool numbered =
+        letters > 0 && letters < row.id.size() &&
+        (std::isdigit(static_cast<unsigned char>(row.id[letters])) ||
+         row.id[letters] == '-' || row.id[letters] == '_');
+    return numbered ? row.id.substr(0, letters) : toString(run.framework);
+  }
+
+  void readShape() {
+    const std::string model = lower(row.model);
+    ModelShape &s = run.shape;
+    if (std::optional<ModelShape> known = knownShape(row.model))
+      s = *known;
+    for (const char *other : {"moe", "mixtral", "deepseek", "expert"})
+      if (has(model, other))
+        skip("mixture-of-experts models are not modelled");
+    auto take = [](int64_t &to, const std::optional<int64_t> &from) {
+      if (from)
+        to = *from;
+    };
+    take(s.layers, row.layers);
+    take(s.hidden, row.hidden);
+    take(s.heads, row.heads);
+    take(s.keyValueHeads, row.keyValueHeads);
+    take(s.ffn, row.ffn);
+    take(s.vocab, row.vocab);
+    if (s.layers <= 0 || s.hidden <= 0 || s.heads <= 0) {
+      skip("the shape of '" + row.model + "' is neither stated nor known");
+      return;
+    }
+    if (s.keyValueHeads <= 0)
+      s.keyValueHeads = s.heads;
+    const bool gpt = !isLlama();
+    if (s.ffn <= 0 && gpt)
+      s.ffn = 4 * s.hidden;
+    if (s.vocab <= 0 && gpt) {
+      s.vocab = 51200; // GPT-2's, padded by Megatron
+      assume("a vocabulary of 51200");
+    }
+    if (s.ffn <= 0 || s.vocab <= 0)
+      skip("the shape of '" + row.model + "' is neither stated nor known");
+    if (s.hidden % s.heads || s.heads % s.keyValueHeads)
+      skip("the heads do not divide the hidden size");
+    const double largest = 1e7;
+    for (int64_t size : {s.layers, s.hidden, s.heads, s.ffn, s.vocab})
+      if (static_cast<double>(size) > largest)
+        skip("the shape is larger than any model");
+  }
+
+  bool isLlama() const {
+    const std::string model = lower(row.model);
+    for (const char *name : {"mpt", "gpt", "opt-", "bloom", "megatron"})
+      if (has(model, name))
+        return false;
+    return true;
+  }
+
+  void readTarget() {
+    run.target = targetOfGpu(row.gpu);
+    if (run.target.empty())
+      skip("no target file for '" + row.gpu + "'");
+    else if (lower(row.gpu) == "a100")
+      assume("a bare A100 is one of 80 GB");
+    if (!row.gpus)
+      skip("the number of GPUs is not stated");
+  }
+
+  void readParallelism() {
+    auto parallel = [&](const std::optional<int64_t> &size, const char *name) {
+      if (size && *size > 1)
+        skip(std::string(name) + " parallelism (" + std::to_string(*size) +
+             ") is not modelled");
+    };
+    parallel(row.tensorParallel, "tensor");
+    parallel(row.pipelineParallel, "pipeline");
+    parallel(row.contextParallel, "context");
+    if (has(sharding, "ep=") && numberAfter(sharding, "ep=") > 1)
+      skip("expert parallelism is not modelled");
+    if (run.framework == Framework::Megatron)
+      readMegatron();
+
+    ExecutorSettings &s = run.settings;
+    const int64_t gpus = row.gpus.value_or(1);
+    s.shardRanks = gpus;
+    s.ranksPerNode = std::min<int64_t>(gpus, 8);
+    s.executor = run.framework == Framework::Torchtitan ||
+                         run.framework == Framework::KempnerForge ||
+                         run.framework == Framework::Torchtune
+                     ? ExecutorKind::Fsdp2
+                     : ExecutorKind::Fsdp1;
+    if (has(sharding, "fsdp2") || has(framework, "fsdp2"))
+      s.executor = ExecutorKind::Fsdp2;
+    else if (has(sharding, "fsdp1") || has(framework, "fsdp1"))
+      s.executor = ExecutorKind::Fsdp1;
+    if (has(sharding, "zero") || has(framework, "deepspeed")) {
+      s.executor = ExecutorKind::Deepspeed;
+      s.zeroStage = static_cast<int>(
+          std::clamp<int64_t>(std::max(numberAfter(sharding, "zero-"),
+                                       numberAfter(sharding, "zero")),
+                              0, 3));
+    }
+    if (has(sharding, "ddp") || sharding.starts_with("dp") ||
+        has(sharding, "no_shard"))
+      s.executor = ExecutorKind::Ddp;
+    if (has(sharding, "hsdp") || has(sharding, "hybrid")) {
+      s.shardRanks = std::min<int64_t>(gpus, s.ranksPerNode);
+      s.replicateRanks = gpus / s.shardRanks;
+    }
+    run.keepGathered = has(sharding, "shard_grad_op");
+    if (gpus == 1 &&
+        (sharding.empty() || has(sharding, "none") || has(sharding, "single")))
+      s.executor = ExecutorKind::Single;
+    if (s.executor == ExecutorKind::Ddp)
+      std::swap(s.shardRanks, s.replicateRanks);
+    if (has(sharding, "offload") && !has(sharding, "activation")) {
+      s.offloadOptimizer = true;
+      s.offloadParameters = !has(sharding, "optimizer");
+    }
+    // Sequences, micro-batches, accumulation.
+    if (!row.sequence)
+      skip("the sequence length is not stated");
+    run.recipe.sequenceLength = row.sequence.value_or(1);
+    int64_t micro = row.microBatch.value_or(0);
+    if (!micro && run.framework == Framework::FmsFsdp) {
+      micro = 2;
+      assume("fms-fsdp's default micro-batch of 2");
+    } else if (!micro && row.globalBatch && *row.globalBatch % gpus == 0) {
+      micro = *row.globalBatch / gpus;
+      assume("no gradient accumulation");
+    } else if (!micro) {
+      skip("the micro-batch is not stated");
+      micro = 1;
+    }
+    run.recipe.microBatch = micro;
+    const int64_t perStep = micro * gpus;
+    if (row.globalBatch && *row.globalBatch > perStep)
+      s.accumulation =
+          std::max<int64_t>(1, static_cast<int64_t>(std::llround(
+                                   static_cast<double>(*row.globalBatch) /
+                                   static_cast<double>(perStep))));
+    const double largest = 1e12;
+    if (static_cast<double>(micro) *
+            static_cast<double>(run.recipe.sequenceLength) >
+        largest)
+      skip("a micro-batch of more than 1e12 tokens");
+  }
+
+  void readMegatron() {
+    skip(has(framework, "deepspeed")
+             ? "Megatron-DeepSpeed (attention that materialises its scores) is "
+               "not modelled"
+             : "Megatron-Core (its own data parallelism, Transformer Engine "
+               "kernels) is not modelled");
+  }
+
+  void readPrecision() {
+    ExecutorSettings &s = run.settings;
+    const bool fp16 = has(precision, "fp16") || has(precision, "f16-") ||
+                      precision == "16-mixed";
+    const bool fp32 = has(precision, "fp32") || has(precision, "tf32") ||
+                      precision == "f32" || precision == "32";
+    const DType half =
+        fp16 && !has(precision, "bf16") ? DType::F16 : DType::BF16;
+    run.recipe.compute = fp32 ? DType::F32 : half;
+    if (precision.empty())
+      assume("bf16");
+    run.recipe.fp8 = has(precision, "fp8");
+    const bool pure = has(precision, "pure");
+    run.recipe.parameters = DType::F32;
+    s.loaded = DType::F32;
+    if (!fp32) {
+      s.param = run.recipe.compute;
+      s.reduce = DType::F32;
+    }
+    switch (run.framework) {
+    case Framework::KempnerForge:
+      // The model itself is converted to bf16 before it is sharded.
+      run.recipe.parameters = s.loaded = run.recipe.compute;
+      break;
+    case Framework::Torchtune:
+      run.recipe.parameters = s.loaded = run.recipe.compute;
+      s.reduce = std::nullopt;
+      break;
+    case Framework::LlmFoundry:
+      // PURE reduces in bf16 too; the shards stay in fp32.
+      if (pure)
+        s.reduce = run.recipe.compute;
+      break;
+    case Framework::FmsFsdp:
+      s.reduce = run.recipe.compute; // its bfSixteen policy
+      break;
+    default:
+      if (pure) {
+        run.recipe.parameters = s.loaded = run.recipe.compute;
+        if (s.executor == ExecutorKind::Fsdp1)
+          s.reduce = run.recipe.compute;
+      }
+    }
+    if (s.executor == ExecutorKind::Single || s.executor == ExecutorKind::Ddp) {
+      s.autocast = !fp32 && run.recipe.parameters == DType::F32;
+      s.param = std::nullopt;
+    }
+  }
+
+  void readStyle() {
+    ModelStyle &style = run.recipe.style;
+    style.llama = isLlama();
+    const std::string compile = lower(row.compile);
+    const bool compiled = compile == "y" || compile == "yes" ||
+                          compile == "true" || compile == "1";
+    style.compiled = compiled;
+    const std::string attention = lower(row.attention);
+    for (const char *slow : {"torch", "eager", "math"})
+      if (attention == slow)
+        skip("attention that materialises its scores ('" + row.attention +
+             "') is not modelled");
+    switch (run.framework) {
+    case Framework::Torchtitan: {
+      // Until May 2025 the root held the embedding and the head, and
+      // nn.RMSNorm ran operator by operator until torch 2.9.
+      const bool early = has(source, "2024") || has(source, "performance.md") ||
+                         source.empty();
+      style.splitRoot = !early;
+      // Its configurations of the first half of 2024 had a fused norm of
+      // their own.
+      style.norm = early && !has(source, "performance.md")
+                       ? ModelStyle::Norm::InPython
+                       : ModelStyle::Norm::Fused;
+      // The loss was not compiled in 2024.
+      style.compiledLoss = compiled && !early;
+      run.settings.optimizer = OptimizerKernel::Fused;
+      run.settings.clipGradients = true;
+      break;
+    }
+    case Framework::KempnerForge:
+      style.norm = ModelStyle::Norm::InPythonFloatWeight;
+      style.lossInFloat = false;
+      style.holdsLogits = true;
+      run.settings.optimizer = OptimizerKernel::Fused;
+      run.settings.clipGradients = true;
+      break;
+    case Framework::LlmFoundry:
+      // FlashAttention 1; the targets' rates are of FlashAttention 2.
+      run.recipe.attentionRate = firstFlashAttention;
+      style.loss = SegmentBuilder::Loss::InPlaceFused;
+      style.tied = true;
+      style.biases = true;
+      run.settings.optimizer = OptimizerKernel::ForLoop; // DecoupledAdamW
+      run.settings.clipGradients = true;
+      break;
+    case Framework::FmsFsdp:
+      style.norm = ModelStyle::Norm::InPython;
+      style.compiledLoss = compiled;
+      run.settings.optimizer = OptimizerKernel::Foreach;
+      run.settings.clipGradients = true;
+      break;
+    case Framework::Torchtune:
+      style.norm = ModelStyle::Norm::InPython;
+      style.compiledLoss = compiled;
+      run.settings.optimizer = OptimizerKernel::Fused;
+      break;
+    case Framework::Megatron:
+      style.biases = true;
+      style.tied = true;
+      style.norm = ModelStyle::Norm::Fused;
+      style.loss = SegmentBuilder::Loss::Eager;
+      break;
+    case Framework::Transformers:
+    case Framework::Unknown:
+      style.norm = ModelStyle::Norm::InPython;
+      style.rope = ModelStyle::Rope::RotateHalf;
+      style.holdsLogits = true;
+      style.repeatHeads = !has(attention, "flash");
+      if (run.framework == Framework::Unknown)
+        assume("'" + row.framework + "' writes models as transformers does");
+      break;
+    }
+    // Heads of small llama models are tied.
+    const std::string model = lower(row.model);
+    if (has(model, "llama3.2") || has(model, "llama-3.2"))
+      style.tied = true;
+    if (style.llama)
+      style.biases = false;
+    run.memory =
+        run.framework == Framework::Torchtitan || row.id.starts_with("mle")
+            ? MemoryKind::Reserved
+            : MemoryKind::Allocated;
+  }
+
+  void readCheckpointing() {
+    const std::string &ac = checkpointing;
+    ModelRecipe &r = run.recipe;
+    run.activationOffload = has(ac, "offload");
+    if (ac.empty() || ac == "none" || ac == "no" || ac == "n" || ac == "off" ||
+        ac == "false") {
+      r.recompute = Recompute::None;
+      return;
+    }
+    if (has(ac, "full") || has(ac, "yes") || ac == "y" || ac == "true" ||
+        ac == "all") {
+      r.recompute = Recompute::Layers;
+      return;
+    }
+    if (!has(ac, "selective") && !has(ac, "sac") && !has(ac, "partial")) {
+      skip("activation checkpointing '" + row.checkpointing +
+           "' is not modelled");
+      return;
+    }
+    if (has(ac, "block") || has(ac, "layer")) {
+      r.recompute = Recompute::Layers;
+      r.recomputedShare = blockShare();
+      return;
+    }
+    if (const int64_t every = numberAfter(ac, "selective-"); every > 1) {
+      r.recompute = Recompute::Layers; // every n-th layer
+      r.recomputedShare = 1.0 / static_cast<double>(every);
+      return;
+    }
+    r.recompute = run.framework == Framework::KempnerForge
+                      ? Recompute::Attention
+                      : Recompute::SelectiveOps;
+  }
+
+  /// Where hardware and model utilisation are both stated, their ratio is 1
+  /// without recomputation and 4/3 with all of it.
+  double blockShare() {
+    const size_t at = source.find("hfu ");
+    if (at != source.npos && row.mfuPercent) {
+      const double hfu = std::strtod(source.c_str() + at + 4, nullptr);
+      const double share = 3 * (hfu / *row.mfuPercent - 1);
+      if (share > 0 && std::isfinite(share))
+        return std::clamp(share, 0.0, 1.0);
+    }
+    assume("every third layer is recomputed");
+    return 1.0 / 3;
+  }
+
+  void readExtras() {
+    const std::string all =
+        source + " " + lower(row.model) + " " + sharding + " " + precision;
+    if (has(all, "qlora"))
+      skip("QLoRA is not modelled");
+    if (has(all, "lora"))
+      skip("LoRA is not modelled");
+    if (has(source, "unpacked"))
+      skip("sequences that are not packed: their length is not stated");
+    // torchtune's table adds one technique a row to those before it.
+    const bool eight = has(source, "8-bit") || has(source, "8bit") ||
+                       has(source, "pagedadamw");
+    if (eight)
+      skip("8-bit optimizer states are not modelled");
+    if (has(source, "optimizer-in-bwd") || has(source, "fuse optim") ||
+        (run.framework == Framework::Torchtune && run.activationOffload))
+      skip("optimizer steps inside the backward are not modelled");
+  }
+
+  const RunRow &row;
+  std::string framework, sharding, precision, checkpointing, source;
+  Run run;
+};
+
+} // namespace
+
+const char *toString(Framework framework) {
+  switch (framework) {
+  case Framework::Torchtitan:
+    return "torchtitan";
+  case Framework::KempnerForge:
+    return "kempnerforge";
+  case Framework::LlmFoundry:
+    return "llm-foundry";
+  case Framework::FmsFsdp:
+    return "fms-fsdp";
+  case Framework::Torchtune:
+    return "torchtune";
+  case Framework::Transformers:
+    return "transformers";
+  case Framework::Megatron:
+    return "megatron";
+  case Framework::Unknown:
+    break;
+  }
+  return "other";
+}
+
+Run interpret(const RunRow &row) {
+  Interpreter interpreter(row);
+  return interpreter.interpret();
+}
+
+} // namespace accel::validate

@@ -1,0 +1,213 @@
+//===- Validate.cpp - Predictions beside measured runs --------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Validate/Validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace accel::validate {
+
+namespace {
+
+Candidate candidateOf(const Run &run, const StepShape &shape) {
+  Candidate candidate = defaultCandidate(shape.model, run.settings);
+  candidate.variants = shape.variants;
+  candidate.compiled = run.recipe.style.compiled;
+  if (run.keepGathered)
+    candidate.reshardAfterForward.assign(candidate.reshardAfterForward.size(),
+                                         false);
+  if (run.activationOffload)
+    for (size_t i = 0; i < shape.model.calls.size(); ++i)
+      candidate.offloadActivations[i] = shape.model.calls[i].layer;
+  return candidate;
+}
+
+/// The measured speed, from the step's time where only that is stated.
+std::optional<double> measuredSpeed(const RunRow &row) {
+  if (row.tokensPerSecondPerGpu)
+    return row.tokensPerSecondPerGpu;
+  if (row.stepMilliseconds && row.globalBatch && row.sequence && row.gpus)
+    return static_cast<double>(*row.globalBatch) *
+           static_cast<double>(*row.sequence) / (*row.stepMilliseconds * 1e-3) /
+           static_cast<double>(*row.gpus);
+  return std::nullopt;
+}
+
+} // namespace
+
+RowResult predictRow(const RunRow &row, const TargetSource &targets) {
+  RowResult result;
+  result.row = row;
+  result.run = interpret(row);
+  result.measuredTokensPerSecond = measuredSpeed(row);
+  const Run &run = result.run;
+  result.skipped = run.skipped;
+  const Target *target = result.skipped.empty() ? targets(run.target) : nullptr;
+  if (result.skipped.empty() && !target)
+    result.skipped = "the target '" + run.target + "' cannot be read";
+  if (!result.skipped.empty())
+    return result;
+  const StepShape shape = buildShapeModel(run.shape, run.recipe, target);
+  const Candidate candidate = candidateOf(run, shape);
+  result.skipped = verifyCandidate(shape.model, candidate);
+  if (!result.skipped.empty())
+    return result;
+  StepEvaluator evaluator(shape.model, *target);
+  result.prediction = evaluator.evaluate(candidate);
+
+  // Where the CPU launches operators more slowly than the device runs them,
+  // the device waits.
+  const double accumulation = static_cast<double>(candidate.accumulation);
+  result.stepSeconds = std::max(result.prediction.stepSeconds,
+                                accumulation * shape.dispatchSeconds +
+                                    result.prediction.optimizerSeconds);
+  if (result.stepSeconds > 0)
+    result.tokensPerSecondPerDevice =
+        static_cast<double>(shape.model.tokens()) * accumulation /
+        result.stepSeconds;
+  const int head = static_cast<int>(shape.model.calls.size()) - 1;
+  result.reservedBytes = result.prediction.reservedBytes;
+  if (result.prediction.peakAction == head)
+    result.reservedBytes += shape.lossFragmentBytes;
+  result.deviceBytes = result.reservedBytes + target->contextBytes;
+  result.fits = !target->memoryBytes ||
+                result.prediction.peakBytes + target->contextBytes <=
+                    *target->memoryBytes;
+
+  const int64_t bytes = run.memory == MemoryKind::Reserved
+                            ? result.reservedBytes
+                            : result.prediction.peakBytes;
+  if (row.peakMemoryGib)
+    result.memoryError =
+        static_cast<double>(bytes) / (*row.peakMemoryGib * 1073741824.0) - 1;
+  if (result.measuredTokensPerSecond)
+    result.speedError =
+        result.tokensPerSecondPerDevice / *result.measuredTokensPerSecond - 1;
+  return result;
+}
+
+ErrorSummary summarize(std::vector<double> errors) {
+  ErrorSummary summary;
+  summary.count = static_cast<int>(errors.size());
+  if (errors.empty())
+    return summary;
+  const double count = static_cast<double>(errors.size());
+  summary.bias = std::accumulate(errors.begin(), errors.end(), 0.0) / count;
+  for (double &error : errors)
+    error = std::abs(error);
+  std::sort(errors.begin(), errors.end());
+  summary.mean = std::accumulate(errors.begin(), errors.end(), 0.0) / count;
+  const size_t middle = errors.size() / 2;
+  summary.median = errors.size() % 2
+                       ? errors[middle]
+                       : (errors[middle - 1] + errors[middle]) / 2;
+  summary.most = errors.back();
+  return summary;
+}
+
+namespace {
+
+std::vector<double> ranks(const std::vector<double> &values) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return values[a] < values[b]; });
+  std::vector<double> result(values.size());
+  for (size_t i = 0; i < order.size();) {
+    size_t end = i + 1;
+    while (end < order.size() && values[order[end]] == values[order[i]])
+      ++end;
+    const double rank = (static_cast<double>(i + end) - 1) / 2;
+    for (; i < end; ++i)
+      result[order[i]] = rank;
+  }
+  return result;
+}
+
+} // namespace
+
+double rankCorrelation(const std::vector<double> &a,
+                       const std::vector<double> &b) {
+  if (a.size() < 3 || a.size() != b.size())
+    return 0;
+  const std::vector<double> x = ranks(a), y = ranks(b);
+  const double mean = (static_cast<double>(a.size()) - 1) / 2;
+  double covariance = 0, varianceX = 0, varianceY = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    covariance += (x[i] - mean) * (y[i] - mean);
+    varianceX += (x[i] - mean) * (x[i] - mean);
+    varianceY += (y[i] - mean) * (y[i] - mean);
+  }
+  const double product = varianceX * varianceY;
+  return product > 0 ? covariance / std::sqrt(product) : 0;
+}
+
+namespace {
+
+struct Collected {
+  FamilyResult result;
+  std::vector<double> memory, speed, predicted, measured;
+  std::set<std::string> frameworks;
+
+  void add(const RowResult &row) {
+    ++result.rows;
+    frameworks.insert(toString(row.run.framework));
+    if (!row.skipped.empty())
+      return;
+    ++result.modelled;
+    if (row.memoryError)
+      memory.push_back(*row.memoryError);
+    if (row.speedError) {
+      speed.push_back(*row.speedError);
+      predicted.push_back(row.tokensPerSecondPerDevice);
+      measured.push_back(*row.measuredTokensPerSecond);
+    }
+    const bool ran = row.row.peakMemoryGib || row.measuredTokensPerSecond;
+    result.doNotFit += ran && !row.fits;
+  }
+  FamilyResult finish() {
+    result.memory = summarize(memory);
+    result.speed = summarize(speed);
+    result.rankCorrelation = rankCorrelation(predicted, measured);
+    for (const std::string &name : frameworks)
+      result.frameworks += (result.frameworks.empty() ? "" : ", ") + name;
+    return result;
+  }
+};
+
+} // namespace
+
+ValidationResult validateRuns(const std::vector<RunRow> &rows,
+                              const TargetSource &targets,
+                              const std::string &family) {
+  ValidationResult result;
+  std::vector<Collected> families;
+  std::map<std::string, size_t> index;
+  Collected all;
+  for (const RunRow &row : rows) {
+    if (!family.empty() && interpret(row).family != family)
+      continue;
+    result.rows.push_back(predictRow(row, targets));
+    const RowResult &added = result.rows.back();
+    auto [at, fresh] = index.emplace(added.run.family, families.size());
+    if (fresh) {
+      families.emplace_back();
+      families.back().result.name = added.run.family;
+    }
+    families[at->second].add(added);
+    all.add(added);
+  }
+  for (Collected &collected : families)
+    result.families.push_back(collected.finish());
+  result.all = all.finish();
+  result.all.name = "all";
+  return result;
+}
+
+} // namespace accel::validate

@@ -1,0 +1,237 @@
+//===- ValidateCommand.cpp - accel-opt validate ---------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Validate/Validate.h"
+#include "tools/accel-opt/Arguments.h"
+#include "tools/accel-opt/Commands.h"
+#include "tools/accel-opt/Render.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+using namespace accel;
+using namespace accel::validate;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr double gib = 1024.0 * 1024 * 1024;
+
+/// Targets by name: files of `folder` first, then the shipped ones; each is
+/// read once.
+class Targets {
+public:
+  Targets(std::string folder, DiagnosticEngine &engine)
+      : folder(std::move(folder)), engine(engine) {}
+  const Target *operator()(const std::string &name) {
+    auto [at, fresh] = known.try_emplace(name);
+    if (fresh) {
+      const std::string path = folder + "/" + name + ".yaml";
+      std::error_code error;
+      const bool own = !folder.empty() && std::filesystem::exists(path, error);
+      at->second = loadTarget(own ? path : name, engine);
+    }
+    return at->second ? &*at->second : nullptr;
+  }
+
+private:
+  std::string folder;
+  DiagnosticEngine &engine;
+  std::map<std::string, std::optional<Target>> known;
+};
+
+Json summaryJson(const ErrorSummary &summary) {
+  if (summary.count == 0)
+    return nullptr;
+  return {{"rows", summary.count},
+          {"mean", summary.mean},
+          {"median", summary.median},
+          {"max", summary.most},
+          {"bias", summary.bias}};
+}
+
+Json familyJson(const FamilyResult &family) {
+  return {{"name", family.name},
+          {"frameworks", family.frameworks},
+          {"rows", family.rows},
+          {"modelled", family.modelled},
+          {"memory_error", summaryJson(family.memory)},
+          {"tokens_per_s_error", summaryJson(family.speed)},
+          {"rank_correlation", family.speed.count < 3
+                                   ? Json(nullptr)
+                                   : Json(family.rankCorrelation)},
+          {"measured_but_do_not_fit", family.doNotFit}};
+}
+
+Json optional(const std::optional<double> &value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json rowJson(const RowResult &row) {
+  Json json = {{"id", row.row.id}, {"family", row.run.family}};
+  const bool predicted = row.skipped.empty();
+  auto number = [&](auto value) {
+    return predicted ? Json(value) : Json(nullptr);
+  };
+  json["target"] =
+      row.run.target.empty() ? Json(nullptr) : Json(row.run.target);
+  json["peak_bytes"] = number(row.prediction.peakBytes);
+  json["reserved_bytes"] = number(row.reservedBytes);
+  json["device_bytes"] = number(row.deviceBytes);
+  json["tokens_per_s_per_device"] = number(row.tokensPerSecondPerDevice);
+  json["step_s"] = number(row.stepSeconds);
+  json["exposed_s"] = number(row.prediction.exposedSeconds);
+  json["peak_where"] = number(row.prediction.peakWhere);
+  json["fits"] = number(row.fits);
+  json["measured"] = {
+      {"memory",
+       row.run.memory == MemoryKind::Reserved ? "reserved" : "allocated"},
+      {"memory_bytes", row.row.peakMemoryGib
+                           ? Json(*row.row.peakMemoryGib * gib)
+                           : Json(nullptr)},
+      {"tokens_per_s_per_device", optional(row.measuredTokensPerSecond)}};
+  json["memory_error"] = optional(row.memoryError);
+  json["tokens_per_s_error"] = optional(row.speedError);
+  json["assumptions"] = row.run.assumptions;
+  json["skipped"] = predicted ? Json(nullptr) : Json(row.skipped);
+  return json;
+}
+
+std::string formatted(const char *format, ...) {
+  char text[160];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::string percent(const std::optional<double> &error) {
+  return error ? formatted("%+.1f %%", *error * 100) : "";
+}
+
+std::string summaryText(const ErrorSummary &s) {
+  return s.count == 0 ? formatted("%4s %25s", "-", "")
+                      : formatted("%4d %7.1f %7.1f %8.1f", s.count,
+                                  s.mean * 100, s.median * 100, s.most * 100);
+}
+
+void printFamily(const FamilyResult &f) {
+  std::printf("  %-8s %5d %5d   %s   %s", f.name.c_str(), f.rows, f.modelled,
+              summaryText(f.memory).c_str(), summaryText(f.speed).c_str());
+  if (f.speed.count >= 3)
+    std::printf("   %.3f", f.rankCorrelation);
+  std::printf("\n");
+}
+
+void printText(const ValidationResult &result) {
+  std::printf("predicted against measured, errors in %%\n\n"
+              "  %-8s %5s %5s   %-29s   %-29s\n",
+              "family", "rows", "mod.", "memory", "tokens/s");
+  std::printf("  %-8s %5s %5s   %4s %7s %7s %8s   %4s %7s %7s %8s   %s\n", "",
+              "", "", "rows", "mean", "median", "max", "rows", "mean", "median",
+              "max", "rank");
+  for (const FamilyResult &family : result.families)
+    printFamily(family);
+  if (result.families.size() > 1)
+    printFamily(result.all);
+  std::printf("\n  runs that were measured and are predicted not to fit: %d\n",
+              result.all.doNotFit);
+  std::printf("\n  %-8s %-16s %-15s %10s %10s %9s %10s %9s\n", "row", "model",
+              "target", "GiB", "measured", "", "tokens/s", "");
+  std::map<std::string, std::vector<std::string>> skipped;
+  for (const RowResult &row : result.rows) {
+    if (!row.skipped.empty()) {
+      skipped[row.skipped].push_back(row.row.id);
+      continue;
+    }
+    const int64_t bytes = row.run.memory == MemoryKind::Reserved
+                              ? row.reservedBytes
+                              : row.prediction.peakBytes;
+    std::printf(
+        "  %-8s %-16s %-15s %10.2f %10s %9s %10.0f %9s%s\n",
+        printable(row.row.id, 8).c_str(), printable(row.row.model, 16).c_str(),
+        row.run.target.c_str(), static_cast<double>(bytes) / gib,
+        row.row.peakMemoryGib
+            ? formatted("%.2f", *row.row.peakMemoryGib).c_str()
+            : "",
+        percent(row.memoryError).c_str(), row.tokensPerSecondPerDevice,
+        percent(row.speedError).c_str(), row.fits ? "" : "  does not fit");
+  }
+  if (skipped.empty())
+    return;
+  std::printf("\nnot modelled:\n");
+  for (const auto &[reason, ids] : skipped) {
+    std::printf("  %s (%zu)\n   ", reason.c_str(), ids.size());
+    size_t width = 4;
+    for (const std::string &id : ids) {
+      if (width + id.size() > 100) {
+        std::printf("\n   ");
+        width = 4;
+      }
+      std::printf(" %s", printable(id).c_str());
+      width += id.size() + 1;
+    }
+    std::printf("\n");
+  }
+}
+
+} // namespace
+
+int accel::validateCommand(int argc, char **argv) {
+  std::string format = "text", family, folder;
+  Arguments arguments("validate", "RUNS.csv",
+                      "Predicts each run of a table of measured ones, and "
+                      "prints the errors by family.");
+  arguments.addChoice("--format", {"text", "json"}, format,
+                      "text for people, json for programs");
+  arguments.addText("--family", "NAME", family,
+                    "only the rows of this family (the letters of their ids)");
+  arguments.addText("--targets", "DIR", folder,
+                    "files NAME.yaml there come before the shipped targets");
+  int exitCode = 0;
+  if (!arguments.parse(argc, argv, exitCode))
+    return exitCode;
+  if (arguments.positional.size() != 1) {
+    std::fprintf(stderr,
+                 "accel-opt validate: error: expected one RUNS.csv, got %zu\n",
+                 arguments.positional.size());
+    return exitUsage;
+  }
+  DiagnosticEngine engine;
+  ValidationResult result;
+  Targets targets(folder, engine);
+  if (std::optional<std::vector<RunRow>> rows =
+          readRuns(arguments.positional[0], engine)) {
+    result = validateRuns(
+        *rows, [&](const std::string &name) { return targets(name); }, family);
+    if (!family.empty() && result.rows.empty())
+      engine.warning("no-rows", arguments.positional[0],
+                     "no row is of the family '" + printable(family) + "'");
+  }
+  if (format == "json") {
+    Json families = Json::array(), list = Json::array();
+    for (const FamilyResult &f : result.families)
+      families.push_back(familyJson(f));
+    for (const RowResult &row : result.rows)
+      list.push_back(rowJson(row));
+    std::printf("{\"families\": %s,\n\"all\": %s,\n\"rows\": %s,\n"
+                "\"diagnostics\": %s}\n",
+                families.dump(1).c_str(),
+                familyJson(result.all).dump(1).c_str(), list.dump(1).c_str(),
+                renderJson(engine).c_str());
+  } else {
+    if (!result.rows.empty())
+      printText(result);
+    RenderOptions render;
+    render.colour = wantsColour(STDERR_FILENO);
+    std::fputs(renderText(engine, render).c_str(), stderr);
+  }
+  return engine.hasErrors() ? static_cast<int>(exitInvalid) : exitOk;
+}
