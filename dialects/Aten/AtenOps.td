@@ -8,7 +8,9 @@
 
 include "dialects/Aten/AtenViews.td"
 include "dialects/Aten/AtenPointwise.td"
+include "dialects/Aten/AtenActivations.td"
 include "dialects/Aten/AtenLinear.td"
 include "dialects/Aten/AtenKernels.td"
+include "dialects/Aten/AtenNorms.td"
 
 #endif // ACCEL_DIALECTS_ATEN_OPS_TD

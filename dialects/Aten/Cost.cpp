@@ -89,6 +89,11 @@ Cost FusedRmsNormOp::getCost() { return reductionCost(*this, getSelf(), 4); }
 Cost FusedRmsNormBackwardOp::getCost() {
   return reductionCost(*this, getSelf(), 10);
 }
+Cost LayerNormOp::getCost() { return reductionCost(*this, getSelf(), 6); }
+Cost NativeLayerNormOp::getCost() { return reductionCost(*this, getSelf(), 6); }
+Cost NativeLayerNormBackwardOp::getCost() {
+  return reductionCost(*this, getSelf(), 14);
+}
 Cost LogSoftmaxOp::getCost() { return reductionCost(*this, getSelf(), 4); }
 Cost LogSoftmaxBackwardDataOp::getCost() {
   return reductionCost(*this, getOutput(), 4);
@@ -165,6 +170,19 @@ int64_t FlashAttentionForCpuBackwardOp::getWorkspaceBytes(Device) {
   auto [rows, columns] = cpuBlocks(getQuery(), getKey());
   int64_t bytes = aligned(4 * 2 * rows * columns) + aligned(4 * rows);
   return isReduced(getQuery()) ? bytes + aligned(4 * rows * columns) : bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Norms
+//===----------------------------------------------------------------------===//
+
+/// The CPU kernel sums the gradients of weight and bias into one row each, a
+/// pair for each thread.
+int64_t NativeLayerNormBackwardOp::getWorkspaceBytes(Device device) {
+  if (device != Device::Cpu)
+    return 0;
+  auto weight = cast<RankedTensorType>(getWeight().getType());
+  return aligned(2 * tensorBytes(weight));
 }
 
 //===----------------------------------------------------------------------===//

@@ -103,6 +103,22 @@ BACKWARD(FusedRmsNormOp) {
   return success();
 }
 
+BACKWARD(NativeLayerNormOp) {
+  if (grads[1] || grads[2])
+    return emitOpError("has no derivative through its statistics");
+  if (!grads[0])
+    return success();
+  // The kernel gives all gradients at once; those that nobody reads are freed.
+  bool mask[] = {true, true, bool(getBias())};
+  auto backward = b.createOp<NativeLayerNormBackwardOp>(
+      grads[0], getSelf(), getMean(), getRstd(), getWeight(), getBias(),
+      getNormalizedShape(), mask);
+  for (auto [i, result] : llvm::enumerate(backward->getResults()))
+    if (needed[i])
+      operandGrads[i] = result;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Loss
 //===----------------------------------------------------------------------===//

@@ -189,6 +189,65 @@ INFER(FusedRmsNormBackwardOp) {
   return success();
 }
 
+static LogicalResult checkLayerNorm(std::optional<Location> loc,
+                                    RankedTensorType self, Value weight,
+                                    Value bias) {
+  if (failed(checkNorm(loc, self, tensorType(weight))))
+    return failure();
+  if (bias && bias.getType() != weight.getType())
+    return emitOptionalError(loc, "bias ", bias.getType(),
+                             " is not of the weight's type ", weight.getType());
+  return success();
+}
+
+INFER(LayerNormOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  if (failed(checkLayerNorm(loc, self, adaptor.getWeight(), adaptor.getBias())))
+    return failure();
+  results.push_back(self);
+  return success();
+}
+
+INFER(NativeLayerNormOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  if (failed(checkLayerNorm(loc, self, adaptor.getWeight(), adaptor.getBias())))
+    return failure();
+  RankedTensorType weight = tensorType(adaptor.getWeight());
+  if (self.getElementType() != weight.getElementType())
+    return emitOptionalError(loc, "expects one element type, got ", self,
+                             " and ", weight);
+  if (adaptor.getNormalizedShape() != weight.getShape())
+    return emitOptionalError(loc, "normalized shape is not the weight's");
+  SmallVector<int64_t> shape(self.getShape());
+  shape.back() = 1;
+  auto stats = RankedTensorType::get(shape, adaptor.getStats());
+  results.append({self, stats, stats});
+  return success();
+}
+
+INFER(NativeLayerNormBackwardOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  if (failed(checkLayerNorm(loc, self, adaptor.getWeight(), adaptor.getBias())))
+    return failure();
+  if (adaptor.getGradOut().getType() != self)
+    return emitOptionalError(loc, "gradient ", adaptor.getGradOut().getType(),
+                             " is not of the input's type ", self);
+  bool bias = bool(adaptor.getBias());
+  if (adaptor.getOutputMask() != ArrayRef<bool>{true, true, bias})
+    return emitOptionalError(loc, "output mask does not fit the operands");
+  results.append({self, adaptor.getWeight().getType()});
+  if (bias)
+    results.push_back(adaptor.getBias().getType());
+  return success();
+}
+
+LogicalResult GeluOp::verify() {
+  if (getApproximate() == "none" || getApproximate() == "tanh")
+    return success();
+  return emitOpError("approximates by 'none' or 'tanh', not '")
+         << getApproximate() << "'";
+}
+
 LogicalResult LogSoftmaxOp::verify() {
   int64_t rank = cast<RankedTensorType>(getType()).getRank();
   int64_t dim = getDim();

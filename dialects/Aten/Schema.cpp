@@ -68,6 +68,7 @@ static CallArg tensorArg(Value value) {
 /// more than one group of variable length, so groups are operands.
 static FailureOr<CallArg> operandArg(Operation *op, StringRef text) {
   bool list = text.consume_back("*");
+  bool optional = text.consume_back("?");
   unsigned index = 0;
   if (text.getAsInteger(10, index))
     return failure();
@@ -78,7 +79,8 @@ static FailureOr<CallArg> operandArg(Operation *op, StringRef text) {
     return arg;
   }
   if (index >= op->getNumOperands())
-    return failure();
+    return optional ? FailureOr<CallArg>(CallArg())
+                    : FailureOr<CallArg>(failure());
   return tensorArg(op->getOperand(index));
 }
 

@@ -10,6 +10,7 @@
 //
 //   %i     operand group i of the definition, a missing optional as none
 //   %i*    the same as a list of tensors
+//   %i?    operand i, none where the operation has fewer operands
 //   $name  the attribute of that name, an absent optional as none
 //   #name  the sequence length (dimension 2) of the operand of that name
 //   none, true, false, 3, 1.0, [true, false], [1, 2]: as written

@@ -5,15 +5,13 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/LlamaSegments.h"
 
-#include "dialects/Aten/Aten.h"
-#include "dialects/Sharding/Sharding.h"
+#include "frontends/HuggingFace/FunctionWriter.h"
 #include <cmath>
 #include <numbers>
 
 using namespace accel;
 using namespace accel::huggingface;
 using namespace accel::aten;
-using mlir::Location;
 using mlir::OpBuilder;
 using mlir::RankedTensorType;
 using mlir::Type;
@@ -21,84 +19,6 @@ using mlir::Value;
 using mlir::ValueRange;
 
 namespace {
-
-/// Writes one function. Arguments are declared first (inputs, then params),
-/// operators are emitted with `op`, at the module path of `enter`.
-class FunctionWriter {
-public:
-  FunctionWriter(OpBuilder &outer, llvm::StringRef name, llvm::StringRef path)
-      : builder(outer), name(name), root(path), location(at("")) {}
-
-  void input(RankedTensorType type) { arguments.push_back({type, ""}); }
-  void param(llvm::StringRef relative, llvm::ArrayRef<int64_t> shape) {
-    arguments.push_back(
-        {RankedTensorType::get(shape, builder.getF32Type()), relative.str()});
-  }
-
-  /// Makes the function; its arguments exist from now on.
-  mlir::func::FuncOp begin(mlir::TypeRange results) {
-    llvm::SmallVector<Type> types;
-    for (const Argument &argument : arguments)
-      types.push_back(argument.type);
-    function = mlir::func::FuncOp::create(
-        builder, location, name, builder.getFunctionType(types, results));
-    function.setPrivate();
-    mlir::Block *body = function.addEntryBlock();
-    for (auto [i, argument] : llvm::enumerate(arguments))
-      if (!argument.param.empty()) {
-        function.setArgAttr(unsigned(i), sharding::paramArgAttr,
-                            builder.getStringAttr(argument.param));
-        body->getArgument(unsigned(i)).setLoc(at(argument.param));
-      }
-    builder.setInsertionPointToStart(body);
-    return function;
-  }
-  Value argument(unsigned i) { return function.getArgument(i); }
-  Value param(llvm::StringRef relative) {
-    for (auto [i, argument] : llvm::enumerate(arguments))
-      if (argument.param == relative)
-        return function.getArgument(unsigned(i));
-    llvm_unreachable("not declared");
-  }
-  void end(ValueRange results) {
-    enter("");
-    mlir::func::ReturnOp::create(builder, location, results);
-    builder.setInsertionPointAfter(function);
-  }
-
-  /// Operators from now on belong to the module at `relative`.
-  void enter(llvm::StringRef relative) { location = at(relative); }
-  template <typename OpT, typename... Args> Value op(Args &&...args) {
-    return OpT::create(builder, location, std::forward<Args>(args)...)
-        ->getResult(0);
-  }
-
-  Type f32() { return builder.getF32Type(); }
-  llvm::ArrayRef<int64_t> shape(Value value) {
-    return llvm::cast<RankedTensorType>(value.getType()).getShape();
-  }
-  Value view(Value x, llvm::ArrayRef<int64_t> size) {
-    return shape(x) == size ? x : op<ViewOp>(x, size);
-  }
-  llvm::APFloat number(double value) { return llvm::APFloat(value); }
-
-private:
-  struct Argument {
-    RankedTensorType type;
-    std::string param; // relative name; empty: an input
-  };
-  Location at(llvm::StringRef relative) {
-    std::string fqn =
-        relative.empty() ? root.str() : sharding::joinFqn(root, relative);
-    return mlir::NameLoc::get(builder.getStringAttr(fqn));
-  }
-
-  OpBuilder &builder;
-  llvm::StringRef name, root;
-  Location location;
-  llvm::SmallVector<Argument> arguments;
-  mlir::func::FuncOp function;
-};
 
 class SegmentBuilder {
 public:
@@ -177,10 +97,7 @@ public:
     Value rows = f.view(normed, {tokens, config.hiddenSize});
     Value logits = f.op<MmOp>(rows, f.op<TOp>(f.param(table)));
     f.enter("");
-    // The loss is computed in fp32 whatever the model computes in.
-    Value scores = f.op<LogSoftmaxOp>(f.op<ToCopyOp>(logits, f32), uint64_t(1));
-    Value labels = f.view(f.argument(1), {tokens});
-    f.end(f.op<NllLossForwardOp>(scores, labels, uint64_t(-100)));
+    f.end(f.crossEntropy(logits, f.argument(1)));
     return function;
   }
 

@@ -53,7 +53,7 @@ public:
     case aten::Category::Memory:
       return {false, "data movement"};
     case aten::Category::Reduction:
-      if (isa<aten::FusedRmsNormOp>(op))
+      if (isa<aten::FusedRmsNormOp, aten::NativeLayerNormOp>(op))
         return {false, "norm"};
       statistics.insert_range(op->getResults());
       return {true, "reduction"};

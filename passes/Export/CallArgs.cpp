@@ -66,6 +66,12 @@ static std::optional<plan::Arg> convertConstant(Attribute attr) {
           arg.ints.push_back(value);
         return arg;
       })
+      .Case([](StringAttr text) {
+        plan::Arg arg;
+        arg.kind = plan::Arg::Kind::Text;
+        arg.text = text.str();
+        return arg;
+      })
       .Case([](TypeAttr type) -> std::optional<plan::Arg> {
         if (auto dtype = toDType(type.getValue()))
           return typeArg(*dtype);

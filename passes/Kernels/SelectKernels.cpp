@@ -82,11 +82,23 @@ static Value selectNorm(OpBuilder &b, aten::Device device, bool eager,
   return aten::MulTensorOp::create(b, loc, op.getWeight(), normed);
 }
 
+static Value selectLayerNorm(OpBuilder &b, aten::Device device,
+                             aten::LayerNormOp op) {
+  RankedTensorType type = tensorType(op.getSelf());
+  Type stats =
+      device == aten::Device::Cuda ? b.getF32Type() : type.getElementType();
+  return aten::NativeLayerNormOp::create(
+             b, op.getLoc(), op.getSelf(), op.getWeight(), op.getBias(),
+             tensorType(op.getWeight()).getShape(), op.getEps(), stats)
+      .getOutput();
+}
+
 void accel::selectKernels(func::FuncOp function, aten::Device device,
                           bool eager) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
-    if (isa<aten::ScaledDotProductAttentionOp, aten::RmsNormOp>(op))
+    if (isa<aten::ScaledDotProductAttentionOp, aten::RmsNormOp,
+            aten::LayerNormOp>(op))
       ops.push_back(op);
   });
   for (Operation *op : ops) {
@@ -94,6 +106,8 @@ void accel::selectKernels(func::FuncOp function, aten::Device device,
     Value result =
         isa<aten::RmsNormOp>(op)
             ? selectNorm(b, device, eager, cast<aten::RmsNormOp>(op))
+        : isa<aten::LayerNormOp>(op)
+            ? selectLayerNorm(b, device, cast<aten::LayerNormOp>(op))
             : selectAttention(b, device,
                               cast<aten::ScaledDotProductAttentionOp>(op));
     op->getResult(0).replaceAllUsesWith(result);

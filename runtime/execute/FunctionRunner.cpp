@@ -101,6 +101,10 @@ c10::IValue FunctionRunner::constant(const plan::Arg &arg,
     number.unsafeGetTensorImpl()->set_wrapped_number(true);
     return number;
   }
+  case Kind::Text:
+    if (type->kind() != c10::TypeKind::StringType)
+      throw mismatch("a string");
+    return arg.text;
   case Kind::Tensor:
     if (!type->isSubtypeOf(*c10::TensorType::get()))
       throw mismatch("a tensor");

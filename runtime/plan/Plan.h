@@ -140,12 +140,14 @@ struct Arg {
     Bools,
     Type,    // ScalarType argument
     Wrapped, // Python scalar in a Tensor slot: a 0-d wrapped number (floating)
+    Text,    // a string of the schema: gelu's approximate
   } kind = Kind::None;
   int slot = -1;
   int64_t intValue = 0; // Int, Bool (0/1)
   double floatValue = 0;
   std::vector<int64_t> ints; // Ints, Bools, Tensors (slots)
   DType dtype = DType::F32;
+  std::string text; // Text
   bool operator==(const Arg &) const = default;
 };
 

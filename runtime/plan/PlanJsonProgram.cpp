@@ -60,6 +60,11 @@ void PlanWriter::arg(const Arg &arg) {
     real(arg.floatValue);
     raw("}");
     return;
+  case Arg::Kind::Text:
+    raw("{\"text\":");
+    string(arg.text);
+    raw("}");
+    return;
   }
 }
 

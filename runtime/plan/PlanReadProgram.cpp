@@ -92,6 +92,9 @@ Arg PlanReader::arg(const Node &node) const {
     }) || fields.optional("tensors", [&](const Node &n) {
       arg.kind = Arg::Kind::Tensors;
       arg.ints = n.integers(-1, -1);
+    }) || fields.optional("text", [&](const Node &n) {
+      arg.kind = Arg::Kind::Text;
+      arg.text = n.string();
     }) || fields.optional("bools", [&](const Node &n) {
       arg.kind = Arg::Kind::Bools;
       if (!n.integers(0, 0).empty())

@@ -1,0 +1,108 @@
+//===- FunctionWriter.h - Writes a segment function -------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_HUGGINGFACE_FUNCTIONWRITER_H
+#define ACCEL_FRONTENDS_HUGGINGFACE_FUNCTIONWRITER_H
+
+#include "dialects/Aten/Aten.h"
+#include "dialects/Sharding/Sharding.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+namespace accel::huggingface {
+
+/// Writes one function. Arguments are declared first (inputs, then params),
+/// operators are emitted with `op`, at the module path of `enter`.
+class FunctionWriter {
+public:
+  FunctionWriter(mlir::OpBuilder &outer, llvm::StringRef name,
+                 llvm::StringRef path)
+      : builder(outer), name(name), root(path), location(at("")) {}
+
+  void input(mlir::RankedTensorType type) { arguments.push_back({type, ""}); }
+  void param(llvm::StringRef relative, llvm::ArrayRef<int64_t> shape) {
+    arguments.push_back(
+        {mlir::RankedTensorType::get(shape, builder.getF32Type()),
+         relative.str()});
+  }
+
+  /// Makes the function; its arguments exist from now on.
+  mlir::func::FuncOp begin(mlir::TypeRange results) {
+    llvm::SmallVector<mlir::Type> types;
+    for (const Argument &argument : arguments)
+      types.push_back(argument.type);
+    function = mlir::func::FuncOp::create(
+        builder, location, name, builder.getFunctionType(types, results));
+    function.setPrivate();
+    mlir::Block *body = function.addEntryBlock();
+    for (auto [i, argument] : llvm::enumerate(arguments))
+      if (!argument.param.empty()) {
+        function.setArgAttr(unsigned(i), sharding::paramArgAttr,
+                            builder.getStringAttr(argument.param));
+        body->getArgument(unsigned(i)).setLoc(at(argument.param));
+      }
+    builder.setInsertionPointToStart(body);
+    return function;
+  }
+  mlir::Value argument(unsigned i) { return function.getArgument(i); }
+  mlir::Value param(llvm::StringRef relative) {
+    for (auto [i, argument] : llvm::enumerate(arguments))
+      if (argument.param == relative)
+        return function.getArgument(unsigned(i));
+    llvm_unreachable("not declared");
+  }
+  void end(mlir::ValueRange results) {
+    enter("");
+    mlir::func::ReturnOp::create(builder, location, results);
+    builder.setInsertionPointAfter(function);
+  }
+
+  /// Operators from now on belong to the module at `relative`.
+  void enter(llvm::StringRef relative) { location = at(relative); }
+  template <typename OpT, typename... Args> mlir::Value op(Args &&...args) {
+    return OpT::create(builder, location, std::forward<Args>(args)...)
+        ->getResult(0);
+  }
+
+  mlir::Type f32() { return builder.getF32Type(); }
+  llvm::ArrayRef<int64_t> shape(mlir::Value value) {
+    return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
+  }
+  mlir::Value view(mlir::Value x, llvm::ArrayRef<int64_t> size) {
+    return shape(x) == size ? x : op<aten::ViewOp>(x, size);
+  }
+  llvm::APFloat number(double value) { return llvm::APFloat(value); }
+
+  /// Mean cross-entropy of `logits` [tokens, vocabulary], computed in fp32
+  /// whatever the model computes in; label -100 does not count.
+  mlir::Value crossEntropy(mlir::Value logits, mlir::Value labels) {
+    mlir::Value scores =
+        op<aten::LogSoftmaxOp>(op<aten::ToCopyOp>(logits, f32()), uint64_t(1));
+    return op<aten::NllLossForwardOp>(
+        scores, view(labels, {shape(logits).front()}), uint64_t(-100));
+  }
+
+private:
+  struct Argument {
+    mlir::RankedTensorType type;
+    std::string param; // relative name; empty: an input
+  };
+  mlir::Location at(llvm::StringRef relative) {
+    std::string fqn =
+        relative.empty() ? root.str() : sharding::joinFqn(root, relative);
+    return mlir::NameLoc::get(builder.getStringAttr(fqn));
+  }
+
+  mlir::OpBuilder &builder;
+  llvm::StringRef name, root;
+  mlir::Location location;
+  llvm::SmallVector<Argument> arguments;
+  mlir::func::FuncOp function;
+};
+
+} // namespace accel::huggingface
+
+#endif // ACCEL_FRONTENDS_HUGGINGFACE_FUNCTIONWRITER_H
