@@ -16,14 +16,14 @@ def Aten_LayerNormOp
     whose statistics have the device's element type.
 
     ```mlir
-    %0 = aten.layer_norm %x, %w, %b, 1.000000e-05 : (tensor<2x8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<2x8xf32>
+    %0 = aten.layer_norm %x, %w bias %b, 1.000000e-05 : (tensor<2x8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<2x8xf32>
     ```
   }];
   let arguments = (ins Aten_FloatTensor:$self, Aten_FloatTensor:$weight,
                        Optional<Aten_FloatTensor>:$bias, F64Attr:$eps);
   let results = (outs Aten_FloatTensor:$result);
   let assemblyFormat = [{
-    $self `,` $weight (`,` $bias^)? `,` $eps attr-dict `:`
+    $self `,` $weight (`bias` $bias^)? `,` $eps attr-dict `:`
     functional-type(operands, results)
   }];
 }
@@ -44,7 +44,7 @@ def Aten_NativeLayerNormOp
   let results = (outs Aten_FloatTensor:$output, Aten_FloatTensor:$mean,
                       Aten_FloatTensor:$rstd);
   let assemblyFormat = [{
-    $self `,` $weight (`,` $bias^)? `,` $normalized_shape attr-dict `:`
+    $self `,` $weight (`bias` $bias^)? `,` $normalized_shape attr-dict `:`
     functional-type(operands, results)
   }];
 }
@@ -69,7 +69,7 @@ def Aten_NativeLayerNormBackwardOp
   let results = (outs Aten_FloatTensor:$grad_self, Aten_FloatTensor:$grad_weight,
                       Optional<Aten_FloatTensor>:$grad_bias);
   let assemblyFormat = [{
-    $grad_out `,` $self `,` $mean `,` $rstd `,` $weight (`,` $bias^)? `,`
+    $grad_out `,` $self `,` $mean `,` $rstd `,` $weight (`bias` $bias^)? `,`
     $normalized_shape attr-dict `:` functional-type(operands, results)
   }];
 }

@@ -129,6 +129,25 @@ std::optional<std::string> ConfigReader::text(const std::string &key) {
   return std::nullopt;
 }
 
+std::optional<plan::DType> ConfigReader::dtype() {
+  const char *key = has("dtype") && !isNull("dtype") ? "dtype" : "torch_dtype";
+  std::optional<std::string> name = text(key);
+  if (!name)
+    return std::nullopt;
+  std::string plain = name->rfind("torch.", 0) == 0 ? name->substr(6) : *name;
+  if (plain == "float32" || plain == "float")
+    return plan::DType::F32;
+  else if (plain == "bfloat16")
+    return plan::DType::BF16;
+  else if (plain == "float16" || plain == "half")
+    return plan::DType::F16;
+  else if (plain != "auto")
+    unsupported(key, "dtype '" + printable(*name) +
+                         "' is not supported yet; supported are "
+                         "float32, bfloat16 and float16");
+  return std::nullopt;
+}
+
 void ConfigReader::error(const std::string &key, const std::string &message) {
   anyError = true;
   reportAt(document->position(key), Severity::Error, "invalid-model-config",

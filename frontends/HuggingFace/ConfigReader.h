@@ -14,8 +14,19 @@
 
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "frontends/HuggingFace/JsonDocument.h"
+#include "runtime/plan/Plan.h"
 
 namespace accel::huggingface {
+
+/// Limits that no published model comes near. They keep all products of two
+/// sizes, and the sum of all parameters' bytes, far inside int64_t.
+namespace sizeLimits {
+constexpr int64_t size = int64_t(1) << 24;
+constexpr double parameters = 1e15;
+constexpr int64_t vocab = int64_t(1) << 28;
+constexpr int64_t layers = 16384;
+constexpr int64_t positions = int64_t(1) << 40;
+} // namespace sizeLimits
 
 class ConfigReader {
 public:
@@ -43,6 +54,9 @@ public:
   bool flag(const std::string &key, bool otherwise);
   /// A string; nothing where it is absent, null or (with an error) not one.
   std::optional<std::string> text(const std::string &key);
+
+  /// The checkpoint's dtype: "dtype", or the older "torch_dtype".
+  std::optional<plan::DType> dtype();
 
   void error(const std::string &key, const std::string &message);
   /// Valid, but not supported yet (exit code 4).

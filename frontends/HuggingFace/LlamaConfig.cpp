@@ -6,7 +6,6 @@
 #include "frontends/HuggingFace/LlamaConfig.h"
 
 #include "frontends/HuggingFace/ConfigReader.h"
-#include <filesystem>
 
 using namespace accel;
 using namespace accel::huggingface;
@@ -27,16 +26,7 @@ constexpr Defaults families[] = {
     {Family::Qwen2, "qwen2", "Qwen2", 151936, 22016, 32, 32768, 0},
     {Family::Qwen3, "qwen3", "Qwen3", 151936, 22016, 32, 32768, 128},
 };
-constexpr const char *supportedTypes = "llama, mistral, qwen2 and qwen3";
-
-// Limits that no published model comes near. They keep all products of two
-// sizes, and the sum of all parameters' bytes, far inside int64_t.
-constexpr int64_t maxSize = int64_t(1) << 24;
-constexpr double maxParameters = 1e15;
-constexpr int64_t maxVocab = int64_t(1) << 28;
-constexpr int64_t maxLayers = 16384;
-constexpr int64_t maxPositionsLimit = int64_t(1) << 40;
-constexpr uint64_t maxConfigBytes = 16'000'000;
+constexpr const char *supportedTypes = "gpt2, llama, mistral, qwen2 and qwen3";
 
 class LlamaReader {
 public:
@@ -49,7 +39,7 @@ public:
     flags();
     rope();
     attentionKind();
-    dtype();
+    config.dtype = json.dtype();
     if (json.failed())
       return std::nullopt;
     relations();
@@ -61,17 +51,9 @@ public:
 private:
   /// Finds the family from model_type and architectures.
   bool identify() {
-    if (!json.root().is_object()) {
-      json.error("", "expected a JSON object with a model's configuration");
+    std::optional<std::string> type = modelType(json);
+    if (!type)
       return false;
-    }
-    std::optional<std::string> type = json.text("model_type");
-    if (!type) {
-      if (!json.failed())
-        json.error("model_type", "'model_type' is missing; this is not a "
-                                 "Hugging Face model configuration");
-      return false;
-    }
     for (const Defaults &family : families)
       if (*type == family.modelType)
         defaults = &family;
@@ -114,25 +96,28 @@ private:
   }
 
   void sizes() {
-    config.vocabSize = json.size("vocab_size", defaults->vocab, maxVocab);
-    config.hiddenSize = json.size("hidden_size", 4096, maxSize);
-    config.intermediateSize =
-        json.size("intermediate_size", defaults->intermediate, maxSize);
-    config.layers = json.size("num_hidden_layers", 32, maxLayers);
-    config.heads = json.size("num_attention_heads", 32, maxSize);
+    config.vocabSize =
+        json.size("vocab_size", defaults->vocab, sizeLimits::vocab);
+    config.hiddenSize = json.size("hidden_size", 4096, sizeLimits::size);
+    config.intermediateSize = json.size(
+        "intermediate_size", defaults->intermediate, sizeLimits::size);
+    config.layers = json.size("num_hidden_layers", 32, sizeLimits::layers);
+    config.heads = json.size("num_attention_heads", 32, sizeLimits::size);
     bool nullHeads = json.isNull("num_key_value_heads");
     int64_t otherwise = nullHeads || !defaults->keyValueHeads
                             ? config.heads
                             : defaults->keyValueHeads;
-    config.keyValueHeads =
-        json.size("num_key_value_heads", otherwise, maxSize, nullHeads);
+    config.keyValueHeads = json.size("num_key_value_heads", otherwise,
+                                     sizeLimits::size, nullHeads);
     bool nullDim =
         json.isNull("head_dim") &&
         (config.family == Family::Llama || config.family == Family::Mistral);
     derivedHeadDim = !json.has("head_dim") ? defaults->headDim == 0 : nullDim;
-    config.headDim = json.size("head_dim", defaults->headDim, maxSize, nullDim);
-    config.maxPositions = json.size("max_position_embeddings",
-                                    defaults->maxPositions, maxPositionsLimit);
+    config.headDim =
+        json.size("head_dim", defaults->headDim, sizeLimits::size, nullDim);
+    config.maxPositions =
+        json.size("max_position_embeddings", defaults->maxPositions,
+                  sizeLimits::positions);
     config.rmsNormEps = json.number("rms_norm_eps", 1e-6);
     if (config.rmsNormEps < 0)
       json.error("rms_norm_eps", "'rms_norm_eps' must not be negative");
@@ -273,7 +258,7 @@ private:
     if (!json.has(original))
       original = section + original;
     rope.originalMaxPositions =
-        json.size(original, config.maxPositions, maxPositionsLimit);
+        json.size(original, config.maxPositions, sizeLimits::positions);
     if (!json.failed() && rope.highFrequencyFactor <= rope.lowFrequencyFactor)
       json.error(section + "high_freq_factor",
                  "'high_freq_factor' must be greater than 'low_freq_factor'");
@@ -334,25 +319,6 @@ private:
       json.unsupported("use_sliding_window", message);
   }
 
-  void dtype() {
-    const char *key =
-        json.has("dtype") && !json.isNull("dtype") ? "dtype" : "torch_dtype";
-    std::optional<std::string> name = json.text(key);
-    if (!name)
-      return;
-    std::string plain = name->rfind("torch.", 0) == 0 ? name->substr(6) : *name;
-    if (plain == "float32" || plain == "float")
-      config.dtype = plan::DType::F32;
-    else if (plain == "bfloat16")
-      config.dtype = plan::DType::BF16;
-    else if (plain == "float16" || plain == "half")
-      config.dtype = plan::DType::F16;
-    else if (plain != "auto")
-      json.unsupported(key, "dtype '" + printable(*name) +
-                                "' is not supported yet; supported are "
-                                "float32, bfloat16 and float16");
-  }
-
   /// What several sizes must satisfy together.
   void relations() {
     auto mustDivide = [&](const char *key, int64_t a, const char *what,
@@ -384,7 +350,7 @@ private:
                        double(config.heads + config.keyValueHeads);
     double mlp = 3.0 * config.hiddenSize * double(config.intermediateSize);
     double embeddings = 2.0 * config.vocabSize * double(config.hiddenSize);
-    if (embeddings + config.layers * (attention + mlp) > maxParameters)
+    if (embeddings + config.layers * (attention + mlp) > sizeLimits::parameters)
       json.error("", "these sizes make a model of more than 1e15 parameters");
   }
 
@@ -396,6 +362,22 @@ private:
 
 } // namespace
 
+std::optional<std::string> accel::huggingface::modelType(ConfigReader &json) {
+  if (!json.root().is_object()) {
+    json.error("", "expected a JSON object with a model's configuration");
+    return std::nullopt;
+  }
+  std::optional<std::string> type = json.text("model_type");
+  if (!type && !json.failed())
+    json.error("model_type", "'model_type' is missing; this is not a Hugging "
+                             "Face model configuration");
+  return type;
+}
+
+std::optional<LlamaConfig> accel::huggingface::readLlama(ConfigReader &json) {
+  return LlamaReader(json).read();
+}
+
 std::optional<LlamaConfig>
 accel::huggingface::parseLlamaConfig(const std::string &text,
                                      const std::string &path,
@@ -403,17 +385,5 @@ accel::huggingface::parseLlamaConfig(const std::string &text,
   ConfigReader json(text, path, diagnostics);
   if (json.failed())
     return std::nullopt;
-  return LlamaReader(json).read();
-}
-
-std::optional<LlamaConfig>
-accel::huggingface::readLlamaConfig(const std::string &path,
-                                    DiagnosticEngine &diagnostics) {
-  std::error_code ignored;
-  std::string file = path, text;
-  if (std::filesystem::is_directory(path, ignored))
-    file = (std::filesystem::path(path) / "config.json").string();
-  if (!readFile(file, maxConfigBytes, text, diagnostics))
-    return std::nullopt;
-  return parseLlamaConfig(text, file, diagnostics);
+  return readLlama(json);
 }

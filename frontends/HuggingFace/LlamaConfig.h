@@ -15,13 +15,15 @@
 #define ACCEL_FRONTENDS_HUGGINGFACE_LLAMACONFIG_H
 
 #include "frontends/Diagnostics/Diagnostics.h"
-#include "runtime/plan/Plan.h"
+#include "frontends/HuggingFace/ModelInfo.h"
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace accel::huggingface {
+
+class ConfigReader;
 
 enum class Family { Llama, Mistral, Qwen2, Qwen3 };
 
@@ -60,36 +62,16 @@ struct LlamaConfig {
   std::optional<plan::DType> dtype;
 };
 
-/// Reads `path`, a config.json or a folder that holds one. Reports to
-/// `diagnostics` and returns nothing where the file is missing or invalid, or
-/// where it asks for something that is not supported yet.
-std::optional<LlamaConfig> readLlamaConfig(const std::string &path,
-                                           DiagnosticEngine &diagnostics);
+/// The family that a config.json says it is; reports where it says none.
+std::optional<std::string> modelType(ConfigReader &json);
 
-/// The same for text that is already read; `path` is for messages.
+/// Reads a config.json of the families above; reports to `json`.
+std::optional<LlamaConfig> readLlama(ConfigReader &json);
+
+/// The same from text; `path` is for messages.
 std::optional<LlamaConfig> parseLlamaConfig(const std::string &text,
                                             const std::string &path,
                                             DiagnosticEngine &diagnostics);
-
-/// A module in the order of `named_modules()`; the root's FQN is empty.
-struct ModuleInfo {
-  std::string fqn, className;
-};
-
-/// A parameter in the order of `named_parameters()`, each tied tensor once.
-struct ParameterInfo {
-  std::string fqn;
-  std::vector<int64_t> shape;
-  plan::Initializer init;
-  std::vector<std::string> aliases; // other FQNs of the same tensor
-  int64_t numel() const;
-};
-
-struct ModelInfo {
-  std::vector<ModuleInfo> modules;
-  std::vector<ParameterInfo> parameters;
-  int64_t numel() const; // of all parameters
-};
 
 /// The ...ForCausalLM that transformers makes of `config`.
 ModelInfo describeModel(const LlamaConfig &config);

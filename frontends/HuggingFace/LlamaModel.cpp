@@ -40,6 +40,10 @@ public:
     if (!config.tieWordEmbeddings)
       parameter("lm_head.weight", {config.vocabSize, config.hiddenSize},
                 normal);
+    info.anatomy = {"model",
+                    "model.embed_tokens",
+                    "lm_head",
+                    {config.classPrefix + "DecoderLayer"}};
     return std::move(info);
   }
 
@@ -100,20 +104,6 @@ private:
 };
 
 } // namespace
-
-int64_t ParameterInfo::numel() const {
-  int64_t product = 1;
-  for (int64_t size : shape)
-    product *= size;
-  return product;
-}
-
-int64_t ModelInfo::numel() const {
-  int64_t sum = 0;
-  for (const ParameterInfo &parameter : parameters)
-    sum += parameter.numel();
-  return sum;
-}
 
 ModelInfo accel::huggingface::describeModel(const LlamaConfig &config) {
   return Describer(config).run();

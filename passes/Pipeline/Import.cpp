@@ -98,20 +98,18 @@ private:
 
   void addJob() {
     SmallVector<NamedAttribute> anatomy;
-    std::string layer;
-    for (auto op : module.getOps<sharding::ModuleOp>()) {
-      if (op.getFqn() == "model.layers.0")
-        layer = op.getClassName().str();
-      if (op.getFqn() == "model")
-        anatomy.push_back(b.getNamedAttr("base", op.getFqnAttr()));
-      if (op.getFqn() == "model.embed_tokens")
-        anatomy.push_back(b.getNamedAttr("input_embedding", op.getFqnAttr()));
-      if (op.getFqn() == "lm_head")
-        anatomy.push_back(b.getNamedAttr("output_embedding", op.getFqnAttr()));
+    auto place = [&](StringRef name, const std::string &fqn) {
+      if (!fqn.empty())
+        anatomy.push_back(b.getNamedAttr(name, b.getStringAttr(fqn)));
+    };
+    place("base", options.base);
+    place("input_embedding", options.inputEmbedding);
+    place("output_embedding", options.outputEmbedding);
+    if (!options.noSplit.empty()) {
+      SmallVector<StringRef> classes(options.noSplit.begin(),
+                                     options.noSplit.end());
+      anatomy.push_back(b.getNamedAttr("no_split", b.getStrArrayAttr(classes)));
     }
-    if (!layer.empty())
-      anatomy.push_back(
-          b.getNamedAttr("no_split", b.getStrArrayAttr({StringRef(layer)})));
     sharding::JobOp::create(
         b, module.getLoc(), b.getStringAttr(options.modelName),
         b.getI64IntegerAttr(options.microBatch),

@@ -47,3 +47,12 @@ func.func @attention_f32(%q: tensor<2x4x8x16xf32>, %k: tensor<2x2x8x16xf32>) -> 
   %0 = aten.scaled_dot_product_attention %q, %k, %k {is_causal = true, scale = 2.5e-01 : f64} : (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>) -> tensor<2x4x8x16xf32>
   return %0 : tensor<2x4x8x16xf32>
 }
+
+// The statistics are of the input's type on CPUs, and of fp32 on CUDA.
+// CHECK-LABEL: func.func @layer_norm_bf16
+// CPU:       aten.native_layer_norm {{.*}}stats = bf16{{.*}} -> (tensor<8x16xbf16>, tensor<8x1xbf16>, tensor<8x1xbf16>)
+// CUDA:      aten.native_layer_norm {{.*}}stats = f32{{.*}} -> (tensor<8x16xbf16>, tensor<8x1xf32>, tensor<8x1xf32>)
+func.func @layer_norm_bf16(%x: tensor<8x16xbf16>, %w: tensor<16xbf16>, %b: tensor<16xbf16>) -> tensor<8x16xbf16> {
+  %0 = aten.layer_norm %x, %w bias %b, 1.0e-05 : (tensor<8x16xbf16>, tensor<16xbf16>, tensor<16xbf16>) -> tensor<8x16xbf16>
+  return %0 : tensor<8x16xbf16>
+}

@@ -33,7 +33,21 @@ def rules():
     a = torch.ops.aten
     rows = {name: (unary(name), X, lambda x, b, f=name: getattr(a, f)(x))
             for name in ("neg", "cos", "sin", "exp", "sqrt", "rsqrt",
-                         "reciprocal", "silu", "clone")}
+                         "reciprocal", "silu", "tanh", "relu", "clone")}
+    for how in ("none", "tanh"):
+        rows[f"gelu {how}"] = (
+            f"  %1 = aten.sub.Scalar %x, 1.0 : ({X}) -> {X}\n"
+            f'  %0 = aten.gelu %1, "{how}" : {X}\n', X,
+            lambda x, b, how=how: a.gelu(x - 1.0, approximate=how))
+    norm = ("  %0, %m, %r = aten.native_layer_norm %x, {0}, [6] "
+            "{{eps = 1.0e-5 : f64, stats = f32}} : ({1}) -> "
+            f"({X}, tensor<4x1xf32>, tensor<4x1xf32>)\n")
+    rows["layer norm"] = (norm.format("%b bias %b", f"{X}, {B}, {B}"), X,
+                          lambda x, b: torch.nn.functional.layer_norm(
+                              x, (6,), b, b, 1e-5))
+    rows["layer norm without bias"] = (
+        norm.format("%b", f"{X}, {B}"), X,
+        lambda x, b: torch.nn.functional.layer_norm(x, (6,), b, None, 1e-5))
     for name, value in (("add.Scalar", 1.5), ("sub.Scalar", 2.5),
                         ("rsub.Scalar", 1.5), ("mul.Scalar", -0.3),
                         ("div.Scalar", 7.0), ("pow.Tensor_Scalar", 2),

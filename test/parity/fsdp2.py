@@ -95,7 +95,10 @@ def shard(model, job, mesh):
                                       output_dtype=dtype("output"))
     fsdp = job["accelerate"]["fsdp_config"]
     reshard = fsdp.get("fsdp_reshard_after_forward", True)
-    layers = model.model.layers
+    base, embedding = model.base_model, model.get_input_embeddings()
+    layers = next(m for m in base.children()
+                  if isinstance(m, torch.nn.ModuleList))
+    norm = [m for m in base.children() if "Norm" in type(m).__name__][-1]
     if fsdp.get("fsdp_activation_checkpointing"):
         for i, layer in enumerate(layers):
             layers[i] = cw.checkpoint_wrapper(
@@ -104,11 +107,11 @@ def shard(model, job, mesh):
     for layer in layers:
         fully_shard(layer, mesh=mesh, mp_policy=policy,
                     reshard_after_forward=reshard)
-    tail = [model.model.norm, model.lm_head]
+    tail = [norm, model.lm_head]
     if model.config.tie_word_embeddings:
-        tail.insert(0, model.model.embed_tokens)
+        tail.insert(0, embedding)
     else:
-        fully_shard(model.model.embed_tokens, mesh=mesh, mp_policy=policy,
+        fully_shard(embedding, mesh=mesh, mp_policy=policy,
                     reshard_after_forward=reshard)
     fully_shard(tail, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
     fully_shard(model, mesh=mesh, mp_policy=policy)

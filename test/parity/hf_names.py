@@ -73,6 +73,21 @@ ACCEPTED = {
     "qwen3 layer types": variant(model_type="qwen3",
                                  layer_types=["full_attention"] * 2),
 }
+GPT2 = dict(model_type="gpt2", vocab_size=97, n_embd=48, n_layer=2, n_head=6,
+            n_positions=64, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+ACCEPTED.update({
+    "gpt2": GPT2,
+    "gpt2 untied": {**GPT2, "tie_word_embeddings": False},
+    "gpt2 n_inner": {**GPT2, "n_inner": 50, "n_head": 3},
+    "gpt2 n_inner null": {**GPT2, "n_inner": None},
+    "gpt2 activation": {**GPT2, "activation_function": "relu"},
+    "gpt2 initializer_range": {**GPT2, "initializer_range": 0.1},
+    "gpt2 architectures": {**GPT2, "architectures": ["GPT2LMHeadModel"]},
+    "gpt2 common names": dict(model_type="gpt2", hidden_size=40,
+                              num_hidden_layers=1, num_attention_heads=5,
+                              max_position_embeddings=33, resid_pdrop=0,
+                              embd_pdrop=0, attn_pdrop=0),
+})
 # Every size left to the classes' defaults, but few layers.
 for family in ("llama", "qwen2", "qwen3"):
     ACCEPTED[f"{family} defaults"] = {"model_type": family,
@@ -82,6 +97,7 @@ ACCEPTED["mistral defaults"] = {"model_type": "mistral",
 
 # transformers fails on these too, at the latest when it builds the model.
 REFUSED = {
+    "gpt2 heads that do not divide": {**GPT2, "n_head": 5},
     "heads that do not divide": variant(num_attention_heads=5,
                                         num_key_value_heads=1),
     "a size in words": variant(hidden_size="48"),
@@ -144,7 +160,7 @@ def check_initial_values(transformers, torch, folder, inits):
                 return f"{name} is not all {expected}"
             continue
         if name == "model.embed_tokens.weight" and \
-                config.pad_token_id is not None:
+                getattr(config, "pad_token_id", None) is not None:
             continue  # one row is zero
         # The sample deviation of n normal values is off by 1/sqrt(2n).
         bound = 5.0 / math.sqrt(2 * value.numel())

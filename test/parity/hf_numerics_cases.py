@@ -17,7 +17,20 @@ BASE = dict(model_type="llama", vocab_size=131, hidden_size=48,
 LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
               high_freq_factor=4.0, original_max_position_embeddings=32)
 
+GPT2 = dict(model_type="gpt2", resid_pdrop=0.0, embd_pdrop=0.0,
+            attn_pdrop=0.0)
+GPT2_MODELS = {
+    "gpt2": GPT2,
+    "gpt2 untied, odd": {**GPT2, "tie_word_embeddings": False, "n_inner": 40,
+                         "hidden_size": 45, "num_attention_heads": 5},
+    "gpt2 one head, unscaled": {**GPT2, "num_attention_heads": 1,
+                                "scale_attn_weights": False},
+    **{f"gpt2 {name}": {**GPT2, "activation_function": name}
+       for name in ("gelu", "gelu_pytorch_tanh", "relu", "silu", "tanh")},
+}
+
 CONFIGS = {
+    **GPT2_MODELS,
     "llama": {},
     "multi-head": dict(num_key_value_heads=6),
     "one token wide": dict(num_attention_heads=1, num_key_value_heads=1,
@@ -82,6 +95,10 @@ class Interpreter:
             wide = x.to(torch.float32)
             wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
             return weight * wide.to(x.dtype)
+        if name == "aten.layer_norm":
+            *operands, eps = args
+            return torch.nn.functional.layer_norm(
+                operands[0], operands[1].shape, *operands[1:], eps=eps)
         if name == "aten.scaled_dot_product_attention":
             q, k, v, causal, scale = args
             return torch.nn.functional.scaled_dot_product_attention(

@@ -37,6 +37,7 @@ LAYER_CLASS = {
     "mistral": "MistralDecoderLayer",
     "qwen2": "Qwen2DecoderLayer",
     "qwen3": "Qwen3DecoderLayer",
+    "gpt2": "GPT2Block",
 }
 
 
@@ -59,6 +60,14 @@ ROPE_LLAMA3 = {
     "original_max_position_embeddings": 64,
 }
 
+GPT2 = {
+    "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
+    "vocab_size": LLAMA["vocab_size"], "n_embd": 128, "n_layer": 3,
+    "n_head": 4, "n_positions": 128, "resid_pdrop": 0.0, "embd_pdrop": 0.0,
+    "attn_pdrop": 0.0, "bos_token_id": None, "eos_token_id": None,
+    "initializer_range": 0.06,
+}
+
 MODELS = {
     "gqa": LLAMA,
     "wide": variant(hidden_size=512, intermediate_size=1376, vocab_size=4099,
@@ -77,6 +86,9 @@ MODELS = {
     "qwen3": variant(architectures=["Qwen3ForCausalLM"], model_type="qwen3",
                      mlp_bias=ABSENT, head_dim=32, tie_word_embeddings=True,
                      use_sliding_window=False),
+    "gpt2": GPT2,
+    "gpt2-untied": {**GPT2, "tie_word_embeddings": False,
+                    "activation_function": "gelu", "n_inner": 200},
 }
 
 

@@ -14,6 +14,9 @@ LOSS_FP32, WEIGHTS_FP32 = 1e-5, 1e-4
 # accel-run may not; 8 bits of mantissa are 4e-3 an operation.
 LOSS_BF16, WEIGHTS_BF16 = 5e-3, 2e-2
 ONEDNN_SCRATCH = 128 * 1024
+# Without rotary embeddings the softmax cancels the keys' bias: its gradient is
+# rounding alone, which Adam scales up to whole steps.
+KEY_BIAS = 1e-3
 BF16 = {"param": "bf16", "reduce": "fp32", "output": "bf16"}
 
 
@@ -151,6 +154,14 @@ CASES = [
     ("fsdp-2-ranks-mistral", case("mistral", ranks=2)),
     ("fsdp-2-ranks-qwen2", case("qwen2", ranks=2)),
     ("fsdp-2-ranks-qwen3", case("qwen3", ranks=2)),
+    ("fsdp-2-ranks-gpt2", case("gpt2", ranks=2, weights=KEY_BIAS)),
+    ("fsdp-3-ranks-gpt2-untied-full-checkpointing",
+     case("gpt2-untied", ranks=3, activation_checkpointing="full",
+          accumulation=2, max_grad_norm=1.0)),
+    ("fsdp-2-ranks-gpt2-bf16",
+     case("gpt2", ranks=2, precision=BF16, loss=LOSS_BF16, weights=0.1)),
+    ("ddp-2-ranks-gpt2", case("gpt2", kind="ddp", ranks=2,
+                             weights=KEY_BIAS)),
     ("fsdp-2-ranks-schedule-groups",
      case(ranks=2, max_grad_norm=1.0,
           schedule={"warmup_steps": 10, "decay": "cosine", "min_lr": 1e-4},

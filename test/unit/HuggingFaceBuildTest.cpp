@@ -6,7 +6,7 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Layout.h"
 #include "dialects/Sharding/Sharding.h"
-#include "frontends/HuggingFace/BuildLlama.h"
+#include "frontends/HuggingFace/BuildModel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -53,7 +53,8 @@ protected:
     BuildOptions options;
     options.microBatch = batch;
     options.sequenceLength = sequence;
-    auto module = buildModel(context, config, options, diagnostics);
+    auto module =
+        buildModel(context, ModelConfig{config}, options, diagnostics);
     return failed(module) ? OwningOpRef<ModuleOp>() : std::move(*module);
   }
   MLIRContext context{MLIRContext::Threading::DISABLED};

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/JsonDocument.h"
-#include "frontends/HuggingFace/LlamaConfig.h"
+#include "frontends/HuggingFace/ModelConfig.h"
 
 #include <gtest/gtest.h>
 
@@ -201,7 +201,7 @@ TEST(HuggingFaceConfig, RefusesWrongTypes) {
 }
 
 TEST(HuggingFaceConfig, NamesWhatIsNotSupportedYet) {
-  expectUnsupported(with({{"model_type", "gpt2"}}), "model_type", "gpt2");
+  expectUnsupported(with({{"model_type", "bloom"}}), "model_type", "bloom");
   expectUnsupported(with({{"architectures", {"LlamaForTokenClassification"}}}),
                     "architectures.0", "LlamaForTokenClassification");
   expectUnsupported(with({{"hidden_act", "gelu"}}), "hidden_act", "gelu");
@@ -231,6 +231,50 @@ TEST(HuggingFaceConfig, NamesWhatIsNotSupportedYet) {
       "layer_types", "1 entries for 2 layers");
 }
 
+/// Exactly one problem of a GPT-2 with `changes`, at `key`.
+void expectGpt2(const json &changes, Outcome outcome, const std::string &key,
+                const std::string &part) {
+  json value = {{"model_type", "gpt2"},
+                {"resid_pdrop", 0.0},
+                {"embd_pdrop", 0.0},
+                {"attn_pdrop", 0.0}};
+  value.update(changes);
+  SCOPED_TRACE(value.dump());
+  DiagnosticEngine engine;
+  EXPECT_FALSE(parseModelConfig(value.dump(1), "config.json", engine));
+  EXPECT_EQ(engine.outcome(), outcome);
+  ASSERT_EQ(engine.all().size(), 1u);
+  EXPECT_EQ(engine.all()[0].key, key);
+  EXPECT_NE(engine.all()[0].message.find(part), std::string::npos)
+      << engine.all()[0].message;
+}
+
+TEST(HuggingFaceConfig, Gpt2) {
+  DiagnosticEngine engine;
+  auto config = parseModelConfig(R"({"model_type": "gpt2", "hidden_size": 40,
+      "n_head": 5, "n_inner": null, "resid_pdrop": 0, "embd_pdrop": 0,
+      "attn_pdrop": 0})",
+                                 "config.json", engine);
+  ASSERT_TRUE(config);
+  const auto &gpt2 = std::get<Gpt2Config>(config->family);
+  EXPECT_EQ(gpt2.hiddenSize, 40);
+  EXPECT_EQ(gpt2.intermediateSize, 160);
+  EXPECT_EQ(config->maxPositions(), 1024);
+  EXPECT_EQ(describeModel(*config).anatomy.noSplit,
+            std::vector<std::string>{"GPT2Block"});
+  expectGpt2({{"n_head", 7}}, Outcome::Invalid, "n_embd", "multiple");
+  expectGpt2({{"resid_pdrop", 0.1}}, Outcome::NotSupported, "resid_pdrop",
+             "dropout");
+  expectGpt2({{"activation_function", "mish"}}, Outcome::NotSupported,
+             "activation_function", "gelu_new");
+  expectGpt2({{"add_cross_attention", true}}, Outcome::NotSupported,
+             "add_cross_attention", "cross");
+  expectGpt2({{"architectures", {"GPT2Model"}}}, Outcome::NotSupported,
+             "architectures.0", "GPT2LMHeadModel");
+  expectGpt2({{"architectures", {"BertModel"}}}, Outcome::Invalid,
+             "architectures.0", "contradicts");
+}
+
 TEST(HuggingFaceConfig, WarnsOfKeysWithoutEffect) {
   Read got = read(with({{"model_type", "qwen2"}, {"attention_bias", true}}));
   ASSERT_TRUE(got.config);
@@ -243,7 +287,7 @@ TEST(HuggingFaceConfig, WarnsOfKeysWithoutEffect) {
 
 TEST(HuggingFaceConfig, MissingFile) {
   DiagnosticEngine engine;
-  EXPECT_FALSE(readLlamaConfig("no-such-folder/config.json", engine));
+  EXPECT_FALSE(readModelConfig("no-such-folder/config.json", engine));
   ASSERT_EQ(engine.all().size(), 1u);
   EXPECT_EQ(engine.all()[0].file, "no-such-folder/config.json");
 }

@@ -10,6 +10,7 @@
 // the diagnostics, which go to stderr.
 //
 //===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/ModelConfig.h"
 #include "frontends/HuggingFace/Safetensors.h"
 
 #include <cstdio>
@@ -37,7 +38,7 @@ int main(int argc, char **argv) {
     return 64;
   }
   DiagnosticEngine diagnostics;
-  auto config = readLlamaConfig(argv[1], diagnostics);
+  auto config = readModelConfig(argv[1], diagnostics);
   if (config) {
     ModelInfo model = describeModel(*config);
     for (const ModuleInfo &module : model.modules)

@@ -12,7 +12,7 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Schema.h"
 #include "dialects/Sharding/Sharding.h"
-#include "frontends/HuggingFace/BuildLlama.h"
+#include "frontends/HuggingFace/BuildModel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/JSON.h"
@@ -47,6 +47,8 @@ json::Value constant(Attribute attribute) {
     return integer.getInt();
   if (auto number = dyn_cast<FloatAttr>(attribute))
     return number.getValueAsDouble();
+  if (auto text = dyn_cast<StringAttr>(attribute))
+    return text.getValue();
   if (auto type = dyn_cast<TypeAttr>(attribute)) {
     std::string text;
     llvm::raw_string_ostream(text) << type.getValue();
@@ -66,12 +68,14 @@ json::Object operation(Operation &op, Numbering &number) {
   json::Object result{{"results", number(op.getResults())}};
   json::Array args;
   // These have no call of their own until kernels are chosen.
-  if (isa<aten::TypeAsOp, aten::RmsNormOp, aten::ScaledDotProductAttentionOp>(
-          op)) {
+  if (isa<aten::TypeAsOp, aten::RmsNormOp, aten::LayerNormOp,
+          aten::ScaledDotProductAttentionOp>(op)) {
     result["op"] = op.getName().getStringRef();
     for (Value operand : op.getOperands())
       args.push_back(json::Object{{"tensor", number(operand)}});
     if (auto norm = dyn_cast<aten::RmsNormOp>(op))
+      args.push_back(norm.getEps().convertToDouble());
+    if (auto norm = dyn_cast<aten::LayerNormOp>(op))
       args.push_back(norm.getEps().convertToDouble());
     if (auto attention = dyn_cast<aten::ScaledDotProductAttentionOp>(op)) {
       args.push_back(attention.getIsCausal());
@@ -157,7 +161,7 @@ int main(int argc, char **argv) {
   }
   accel::DiagnosticEngine diagnostics;
   MLIRContext context(MLIRContext::Threading::DISABLED);
-  auto config = huggingface::readLlamaConfig(argv[1], diagnostics);
+  auto config = huggingface::readModelConfig(argv[1], diagnostics);
   if (config) {
     auto module =
         huggingface::buildModel(context, *config, options, diagnostics);

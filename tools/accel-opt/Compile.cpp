@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/Compile.h"
 
-#include "frontends/HuggingFace/BuildLlama.h"
+#include "frontends/HuggingFace/BuildModel.h"
 #include "passes/Export/BuildPlan.h"
 #include "passes/Pipeline/Import.h"
 #include "passes/Pipeline/Phases.h"
@@ -107,7 +107,13 @@ private:
     import.microBatch = inputs->training.microBatch;
     import.sequenceLength = inputs->training.sequenceLength;
     import.accumulation = inputs->training.accumulation;
-    import.checkpointDtype = inputs->model.dtype.value_or(plan::DType::F32);
+    import.checkpointDtype = inputs->model.dtype().value_or(plan::DType::F32);
+    huggingface::Anatomy anatomy =
+        huggingface::describeModel(inputs->model).anatomy;
+    import.base = anatomy.base;
+    import.inputEmbedding = anatomy.inputEmbedding;
+    import.outputEmbedding = anatomy.outputEmbedding;
+    import.noSplit = anatomy.noSplit;
     import.keepUnsharded = options.accumulationMode == "keep_unsharded";
     if (options.prefetch >= 0)
       import.prefetchForward = import.prefetchBackward = options.prefetch;

@@ -105,7 +105,7 @@ private:
              "the model is a Hugging Face folder with a config.json");
       return false;
     }
-    auto model = huggingface::readLlamaConfig(config.string(), engine);
+    auto model = huggingface::readModelConfig(config.string(), engine);
     if (!model)
       return false;
     inputs.model = std::move(*model);
@@ -155,18 +155,18 @@ private:
     if (!t.sequenceLength && data.sequenceLength.value)
       t.sequenceLength = *data.sequenceLength.value;
     if (!t.sequenceLength) {
-      t.sequenceLength = std::min<int64_t>(4096, inputs.model.maxPositions);
+      t.sequenceLength = std::min<int64_t>(4096, inputs.model.maxPositions());
       report(Severity::Note, "default-sequence-length", {}, "",
              "sequences are taken to be " + std::to_string(t.sequenceLength) +
                  " tokens long",
              "pass --seq-len");
     }
-    if (t.sequenceLength > inputs.model.maxPositions)
+    if (t.sequenceLength > inputs.model.maxPositions())
       report(Severity::Error, "sequence-too-long", data.sequenceLength.at,
              "data.sequence_length",
              "sequences of " + std::to_string(t.sequenceLength) +
                  " tokens are longer than the model's " +
-                 std::to_string(inputs.model.maxPositions) + " positions",
+                 std::to_string(inputs.model.maxPositions()) + " positions",
              "");
     t.microBatch = options.microBatch;
     if (!t.microBatch && data.microBatch.value)
@@ -179,7 +179,7 @@ private:
     }
     t.accumulation =
         options.accumulation ? options.accumulation : job().accumulation.value;
-    t.vocab = inputs.model.vocabSize;
+    t.vocab = inputs.model.vocabSize();
   }
 
   void chooseTarget() {

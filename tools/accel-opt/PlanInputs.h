@@ -6,7 +6,7 @@
 #ifndef ACCEL_TOOLS_ACCELOPT_PLANINPUTS_H
 #define ACCEL_TOOLS_ACCELOPT_PLANINPUTS_H
 
-#include "frontends/HuggingFace/LlamaConfig.h"
+#include "frontends/HuggingFace/ModelConfig.h"
 #include "frontends/Job/JobConfig.h"
 #include "runtime/plan/Plan.h"
 #include "tools/accel-opt/PlanCommand.h"
@@ -19,7 +19,7 @@ namespace accel {
 /// against each other.
 struct PlanInputs {
   JobConfig job;
-  huggingface::LlamaConfig model;
+  huggingface::ModelConfig model;
   plan::Job training;
   std::string modelName;
   std::string targetName; // empty: none

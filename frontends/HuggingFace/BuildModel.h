@@ -1,0 +1,62 @@
+//===- BuildModel.h - The model phase of a configuration --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Makes MLIR of a configuration: the module tree, the parameters, one function
+// of aten operators per distinct segment (embedding, decoder layer, head with
+// the loss) and the graph `@train` that calls them. All layers share one
+// function. The operators are those that transformers' sdpa path runs, in its
+// order, so that fp32 results are equal. Each family has a file Build*.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_HUGGINGFACE_BUILDMODEL_H
+#define ACCEL_FRONTENDS_HUGGINGFACE_BUILDMODEL_H
+
+#include "frontends/HuggingFace/ModelConfig.h"
+
+#include "dialects/Sharding/Sharding.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace accel::huggingface {
+
+struct BuildOptions {
+  int64_t microBatch = 1;     // sequences
+  int64_t sequenceLength = 1; // tokens
+};
+
+/// Builds the model phase in fp32. `input_ids` and `labels` are [micro-batch,
+/// sequence] int64; labels are the next tokens already, and -100 is ignored.
+/// Reports sizes that cannot be indexed and fails.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+buildModel(mlir::MLIRContext &context, const ModelConfig &config,
+           const BuildOptions &options, DiagnosticEngine &diagnostics);
+
+/// Writes the calls of one forward pass, down to the loss.
+class GraphWriter {
+public:
+  GraphWriter(mlir::OpBuilder &builder, const BuildOptions &options);
+  mlir::Value inputIds() const { return ids; }
+  mlir::Value labels() const { return targets; }
+  mlir::ValueRange call(mlir::func::FuncOp callee, mlir::ValueRange operands,
+                        llvm::StringRef path);
+  void end(mlir::Value loss);
+
+private:
+  mlir::OpBuilder builder;
+  mlir::Value ids, targets;
+};
+
+/// The segment functions and the graph of one family.
+void buildSegments(mlir::OpBuilder &builder, const LlamaConfig &config,
+                   const BuildOptions &options);
+void buildSegments(mlir::OpBuilder &builder, const Gpt2Config &config,
+                   const BuildOptions &options);
+
+} // namespace accel::huggingface
+
+#endif // ACCEL_FRONTENDS_HUGGINGFACE_BUILDMODEL_H

@@ -1,0 +1,62 @@
+//===- ModelConfig.cpp - Any supported config.json ------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/ModelConfig.h"
+
+#include "frontends/HuggingFace/ConfigReader.h"
+
+#include <filesystem>
+
+using namespace accel;
+using namespace accel::huggingface;
+
+static constexpr uint64_t maxConfigBytes = 16'000'000;
+
+int64_t ModelConfig::vocabSize() const {
+  return std::visit([](const auto &c) { return c.vocabSize; }, family);
+}
+int64_t ModelConfig::maxPositions() const {
+  return std::visit([](const auto &c) { return c.maxPositions; }, family);
+}
+std::optional<plan::DType> ModelConfig::dtype() const {
+  return std::visit([](const auto &c) { return c.dtype; }, family);
+}
+
+std::optional<ModelConfig>
+accel::huggingface::parseModelConfig(const std::string &text,
+                                     const std::string &path,
+                                     DiagnosticEngine &diagnostics) {
+  ConfigReader json(text, path, diagnostics);
+  if (json.failed())
+    return std::nullopt;
+  std::optional<std::string> type = modelType(json);
+  if (!type)
+    return std::nullopt;
+  std::optional<ModelConfig> result;
+  if (*type == "gpt2") {
+    if (auto config = readGpt2(json))
+      result = ModelConfig{std::move(*config)};
+  } else if (auto config = readLlama(json)) {
+    result = ModelConfig{std::move(*config)};
+  }
+  return result;
+}
+
+std::optional<ModelConfig>
+accel::huggingface::readModelConfig(const std::string &path,
+                                    DiagnosticEngine &diagnostics) {
+  std::error_code ignored;
+  std::string file = path, text;
+  if (std::filesystem::is_directory(path, ignored))
+    file = (std::filesystem::path(path) / "config.json").string();
+  if (!readFile(file, maxConfigBytes, text, diagnostics))
+    return std::nullopt;
+  return parseModelConfig(text, file, diagnostics);
+}
+
+ModelInfo accel::huggingface::describeModel(const ModelConfig &config) {
+  return std::visit([](const auto &c) { return describeModel(c); },
+                    config.family);
+}

@@ -1,0 +1,42 @@
+//===- ModelConfig.h - Any supported config.json ----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_HUGGINGFACE_MODELCONFIG_H
+#define ACCEL_FRONTENDS_HUGGINGFACE_MODELCONFIG_H
+
+#include "frontends/HuggingFace/Gpt2Config.h"
+#include "frontends/HuggingFace/LlamaConfig.h"
+
+#include <variant>
+
+namespace accel::huggingface {
+
+/// A model of one of the supported families.
+struct ModelConfig {
+  std::variant<LlamaConfig, Gpt2Config> family;
+  int64_t vocabSize() const;
+  /// The longest sequence that the model was made for, in tokens.
+  int64_t maxPositions() const;
+  /// Dtype of the checkpoint, if config.json tells.
+  std::optional<plan::DType> dtype() const;
+};
+
+/// Reads `path`, a config.json or a folder that holds one, by its model_type.
+/// Reports to `diagnostics` and returns nothing where the file is missing or
+/// invalid, or where it asks for something that is not supported yet.
+std::optional<ModelConfig> readModelConfig(const std::string &path,
+                                           DiagnosticEngine &diagnostics);
+
+/// The same for text that is already read; `path` is for messages.
+std::optional<ModelConfig> parseModelConfig(const std::string &text,
+                                            const std::string &path,
+                                            DiagnosticEngine &diagnostics);
+
+/// The ...ForCausalLM that transformers makes of `config`.
+ModelInfo describeModel(const ModelConfig &config);
+
+} // namespace accel::huggingface
+
+#endif // ACCEL_FRONTENDS_HUGGINGFACE_MODELCONFIG_H

@@ -1,0 +1,57 @@
+//===- ModelInfo.h - Modules and parameters of a model ----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_HUGGINGFACE_MODELINFO_H
+#define ACCEL_FRONTENDS_HUGGINGFACE_MODELINFO_H
+
+#include "runtime/plan/Plan.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace accel::huggingface {
+
+/// One module, in the order of `named_modules()`; the root has the empty FQN.
+struct ModuleInfo {
+  std::string fqn, className;
+};
+
+/// One parameter, in the order of `named_parameters()`.
+struct ParameterInfo {
+  std::string fqn;
+  std::vector<int64_t> shape;
+  plan::Initializer init;
+  std::vector<std::string> aliases; // other FQNs of the same tensor
+  int64_t numel() const;
+};
+
+/// The places of a model that Accelerate looks for; "" where it has none.
+struct Anatomy {
+  std::string base;                 // base_model_prefix
+  std::string inputEmbedding;       // get_input_embeddings()
+  std::string outputEmbedding;      // get_output_embeddings()
+  std::vector<std::string> noSplit; // _no_split_modules
+};
+
+struct ModelInfo {
+  std::vector<ModuleInfo> modules;
+  std::vector<ParameterInfo> parameters;
+  Anatomy anatomy;
+  int64_t numel() const; // of all parameters
+
+  void module(std::string fqn, std::string className);
+  void parameter(std::string fqn, std::vector<int64_t> shape,
+                 const plan::Initializer &init);
+};
+
+/// Initial values: normal with this standard deviation, ones, zeros.
+plan::Initializer normalInit(double stddev);
+plan::Initializer onesInit();
+plan::Initializer zerosInit();
+
+} // namespace accel::huggingface
+
+#endif // ACCEL_FRONTENDS_HUGGINGFACE_MODELINFO_H
