@@ -29,6 +29,10 @@ namespace accel::sharding {
 /// the path of the call.
 constexpr llvm::StringLiteral paramArgAttr = "sharding.param";
 
+/// Attribute of the builtin module until it has a job, whose `anatomy` it
+/// becomes: what a frontend knows of the model's places.
+constexpr llvm::StringLiteral anatomyAttr = "sharding.anatomy";
+
 /// FQN of the parameter `name` under the module `path`.
 std::string joinFqn(llvm::StringRef path, llvm::StringRef name);
 

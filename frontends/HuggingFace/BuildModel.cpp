@@ -102,6 +102,22 @@ static void addTree(OpBuilder &builder, const ModelInfo &model) {
   }
 }
 
+static mlir::DictionaryAttr anatomyOf(OpBuilder &builder,
+                                      const Anatomy &anatomy) {
+  llvm::SmallVector<mlir::NamedAttribute> places;
+  for (auto [name, fqn] : {std::pair("base", &anatomy.base),
+                           {"input_embedding", &anatomy.inputEmbedding},
+                           {"output_embedding", &anatomy.outputEmbedding}})
+    if (!fqn->empty())
+      places.push_back(builder.getNamedAttr(name, builder.getStringAttr(*fqn)));
+  llvm::SmallVector<llvm::StringRef> classes(anatomy.noSplit.begin(),
+                                             anatomy.noSplit.end());
+  if (!classes.empty())
+    places.push_back(
+        builder.getNamedAttr("no_split", builder.getStrArrayAttr(classes)));
+  return builder.getDictionaryAttr(places);
+}
+
 GraphWriter::GraphWriter(OpBuilder &outer, const BuildOptions &options)
     : builder(outer) {
   Location location = mlir::NameLoc::get(builder.getStringAttr("model"));
@@ -145,7 +161,9 @@ accel::huggingface::buildModel(mlir::MLIRContext &context,
   mlir::OwningOpRef<mlir::ModuleOp> module =
       mlir::ModuleOp::create(builder.getUnknownLoc());
   builder.setInsertionPointToEnd(module->getBody());
-  addTree(builder, describeModel(config));
+  ModelInfo info = describeModel(config);
+  (*module)->setAttr(sharding::anatomyAttr, anatomyOf(builder, info.anatomy));
+  addTree(builder, info);
   std::visit([&](const auto &c) { buildSegments(builder, c, options); },
              config.family);
   return module;

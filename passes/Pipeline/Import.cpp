@@ -97,26 +97,16 @@ private:
   }
 
   void addJob() {
-    SmallVector<NamedAttribute> anatomy;
-    auto place = [&](StringRef name, const std::string &fqn) {
-      if (!fqn.empty())
-        anatomy.push_back(b.getNamedAttr(name, b.getStringAttr(fqn)));
-    };
-    place("base", options.base);
-    place("input_embedding", options.inputEmbedding);
-    place("output_embedding", options.outputEmbedding);
-    if (!options.noSplit.empty()) {
-      SmallVector<StringRef> classes(options.noSplit.begin(),
-                                     options.noSplit.end());
-      anatomy.push_back(b.getNamedAttr("no_split", b.getStrArrayAttr(classes)));
-    }
+    // The frontend's word on which modules wrapping looks for.
+    auto anatomy = module->getAttrOfType<DictionaryAttr>(sharding::anatomyAttr);
+    module->removeAttr(sharding::anatomyAttr);
     sharding::JobOp::create(
         b, module.getLoc(), b.getStringAttr(options.modelName),
         b.getI64IntegerAttr(options.microBatch),
         b.getI64IntegerAttr(options.sequenceLength),
         b.getStringAttr(options.device), sharding::AccumulationAttr(),
         sharding::PrefetchAttr(), sharding::UpdateAttr(),
-        sharding::CheckpointAttr(), b.getDictionaryAttr(anatomy),
+        sharding::CheckpointAttr(), anatomy ? anatomy : b.getDictionaryAttr({}),
         jobToAttr(b.getContext(), training));
   }
 

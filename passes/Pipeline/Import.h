@@ -28,10 +28,6 @@ struct ImportOptions {
   int64_t prefetchForward = 1, prefetchBackward = 1;
   /// In which parameters are loaded; f32 where the model does not say.
   plan::DType checkpointDtype = plan::DType::F32;
-  /// FQNs of the model's places that wrapping knows ("" where it has none),
-  /// and its _no_split_modules.
-  std::string base, inputEmbedding, outputEmbedding;
-  std::vector<std::string> noSplit;
 };
 
 /// Completes `module`; `training` (paths, optimizer, data) is kept for the

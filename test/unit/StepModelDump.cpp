@@ -8,7 +8,7 @@
 // [TARGET]: what passes/Executors makes of them, for test/parity.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/HuggingFace/BuildLlama.h"
+#include "frontends/HuggingFace/BuildModel.h"
 #include "passes/Executors/BuildStepModel.h"
 #include "passes/Executors/Settings.h"
 #include "passes/Pipeline/Import.h"
@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
   LoadOptions load;
   load.modelRequired = false;
   LoadedConfig loaded = loadConfig(argv[1], load, engine);
-  auto config = huggingface::readLlamaConfig(argv[2], engine);
+  auto config = huggingface::readModelConfig(argv[2], engine);
   auto executor = parseExecutor(argv[6]);
   if (!loaded.job || !config || !executor || engine.hasErrors()) {
     llvm::errs() << renderText(engine);
@@ -139,7 +139,7 @@ int main(int argc, char **argv) {
   import.device = argv[5];
   import.microBatch = sizes.microBatch;
   import.sequenceLength = sizes.sequenceLength;
-  import.checkpointDtype = config->dtype.value_or(plan::DType::F32);
+  import.checkpointDtype = config->dtype().value_or(plan::DType::F32);
   plan::Job training;
   training.optimizer.groups.push_back({});
   if (failed(importJob(**module, *loaded.job, training, import, engine)))

@@ -108,12 +108,6 @@ private:
     import.sequenceLength = inputs->training.sequenceLength;
     import.accumulation = inputs->training.accumulation;
     import.checkpointDtype = inputs->model.dtype().value_or(plan::DType::F32);
-    huggingface::Anatomy anatomy =
-        huggingface::describeModel(inputs->model).anatomy;
-    import.base = anatomy.base;
-    import.inputEmbedding = anatomy.inputEmbedding;
-    import.outputEmbedding = anatomy.outputEmbedding;
-    import.noSplit = anatomy.noSplit;
     import.keepUnsharded = options.accumulationMode == "keep_unsharded";
     if (options.prefetch >= 0)
       import.prefetchForward = import.prefetchBackward = options.prefetch;
