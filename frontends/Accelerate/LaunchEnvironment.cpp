@@ -1,0 +1,560 @@
+//===- LaunchEnvironment.cpp - What accelerate launch would set -----------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// prepare_simple_launcher_cmd_env, prepare_multi_gpu_env, prepare_deepspeed_
+// cmd_env, prepare_tpu and prepare_sagemager_args_inputs of accelerate/utils/
+// launch.py (before 0.17: of accelerate/commands/launch.py), of each release.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Accelerate/LaunchEnvironment.h"
+#include "frontends/Accelerate/LaunchArguments.h"
+
+#include <algorithm>
+
+using namespace accel;
+
+const char *accel::toString(Launcher launcher) {
+  constexpr const char *names[] = {"simple", "torchrun", "deepspeed",
+                                   "tpu",    "tpu pod",  "sagemaker"};
+  return names[static_cast<int>(launcher)];
+}
+
+namespace {
+
+using V = AccelerateVersion;
+constexpr V never = neverAccelerate;
+
+/// One line `env[name] = str(args.attribute)`.
+struct Export {
+  const char *name;
+  const char *attribute;
+  enum Form { Plain, Lower, PlainIfSet, LowerIfSet } form;
+  V since = {0, 11}, until = never;
+};
+using enum Export::Form;
+
+// clang-format off
+constexpr Export dynamoExports[] = {
+    {"ACCELERATE_DYNAMO_MODE", "dynamo_mode", Plain, {0, 17}},
+    {"ACCELERATE_DYNAMO_USE_FULLGRAPH", "dynamo_use_fullgraph", Plain, {0, 17}},
+    {"ACCELERATE_DYNAMO_USE_DYNAMIC", "dynamo_use_dynamic", Plain, {0, 17}},
+    {"ACCELERATE_DYNAMO_USE_REGIONAL_COMPILATION", "dynamo_use_regional_compilation", Plain, {1, 7}},
+};
+
+constexpr Export fsdpExports[] = {
+    {"FSDP_AUTO_WRAP_POLICY", "fsdp_auto_wrap_policy", Plain, {0, 11}, {0, 12}},
+    {"FSDP_TRANSFORMER_CLS_TO_WRAP", "transformer_layer_cls_to_wrap", Plain, {0, 11}, {0, 12}},
+    {"FSDP_OFFLOAD_PARAMS", "offload_params", Lower, {0, 11}, {0, 12}},
+    {"FSDP_MIN_NUM_PARAMS", "min_num_params", Plain, {0, 11}, {0, 12}},
+    {"FSDP_SHARDING_STRATEGY", "sharding_strategy", Plain, {0, 11}, {0, 12}},
+    {"FSDP_BACKWARD_PREFETCH", "fsdp_backward_prefetch_policy", Plain, {0, 11}, {0, 12}},
+    {"FSDP_VERSION", "fsdp_version", Plain, {1, 6}},
+    {"FSDP_SHARDING_STRATEGY", "fsdp_sharding_strategy", Plain, {0, 12}},
+    {"FSDP_RESHARD_AFTER_FORWARD", "fsdp_reshard_after_forward", Lower, {1, 6}},
+    {"FSDP_OFFLOAD_PARAMS", "fsdp_offload_params", Lower, {0, 12}},
+    {"FSDP_MIN_NUM_PARAMS", "fsdp_min_num_params", Plain, {0, 12}},
+    {"FSDP_AUTO_WRAP_POLICY", "fsdp_auto_wrap_policy", PlainIfSet, {0, 12}},
+    {"FSDP_TRANSFORMER_CLS_TO_WRAP", "fsdp_transformer_layer_cls_to_wrap", PlainIfSet, {0, 12}},
+    {"FSDP_BACKWARD_PREFETCH", "fsdp_backward_prefetch", PlainIfSet, {0, 26}},
+    {"FSDP_BACKWARD_PREFETCH", "fsdp_backward_prefetch_policy", PlainIfSet, {0, 12}, {1, 0}},
+    {"FSDP_STATE_DICT_TYPE", "fsdp_state_dict_type", PlainIfSet, {0, 12}},
+    {"FSDP_FORWARD_PREFETCH", "fsdp_forward_prefetch", Lower, {0, 21}},
+    {"FSDP_USE_ORIG_PARAMS", "fsdp_use_orig_params", Lower, {0, 21}},
+    {"FSDP_CPU_RAM_EFFICIENT_LOADING", "fsdp_cpu_ram_efficient_loading", Lower, {0, 24}},
+    {"FSDP_SYNC_MODULE_STATES", "fsdp_sync_module_states", Lower, {0, 21}},
+    {"FSDP_ACTIVATION_CHECKPOINTING", "fsdp_activation_checkpointing", Lower, {0, 31}},
+    {"FSDP_ACTIVATION_CHECKPOINTING_OFFLOAD", "fsdp_activation_checkpointing_offload", Lower, {1, 15}},
+    {"FSDP_IGNORED_MODULES", "fsdp_ignored_modules", PlainIfSet, {1, 10}},
+};
+
+constexpr Export megatronExports[] = {
+    {"MEGATRON_LM_TP_DEGREE", "megatron_lm_tp_degree", Plain, {0, 14}},
+    {"MEGATRON_LM_PP_DEGREE", "megatron_lm_pp_degree", Plain, {0, 14}},
+    {"MEGATRON_LM_GRADIENT_CLIPPING", "megatron_lm_gradient_clipping", Plain, {0, 14}},
+    {"MEGATRON_LM_NUM_MICRO_BATCHES", "megatron_lm_num_micro_batches", PlainIfSet, {0, 14}},
+    {"MEGATRON_LM_SEQUENCE_PARALLELISM", "megatron_lm_sequence_parallelism", PlainIfSet, {0, 14}},
+    {"MEGATRON_LM_RECOMPUTE_ACTIVATIONS", "megatron_lm_recompute_activations", PlainIfSet, {0, 14}},
+    {"MEGATRON_LM_USE_DISTRIBUTED_OPTIMIZER", "megatron_lm_use_distributed_optimizer", PlainIfSet, {0, 14}},
+    {"MEGATRON_LM_USE_CUSTOM_FSDP", "megatron_lm_use_custom_fsdp", Plain, {1, 13}},
+    {"MEGATRON_LM_NO_LOAD_OPTIM", "megatron_lm_no_load_optim", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_EOD_MASK_LOSS", "megatron_lm_eod_mask_loss", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_NO_SAVE_OPTIM", "megatron_lm_no_save_optim", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_OPTIMIZER_CPU_OFFLOAD", "megatron_lm_optimizer_cpu_offload", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_USE_PRECISION_AWARE_OPTIMIZER", "megatron_lm_use_precision_aware_optimizer", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_OVERLAP_CPU_OPTIMIZER_D2H_H2D", "megatron_lm_overlap_cpu_optimizer_d2h_h2d", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_DECODER_LAST_PIPELINE_NUM_LAYERS", "megatron_lm_decoder_last_pipeline_num_layers", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_RECOMPUTE_GRANULARITY", "megatron_lm_recompute_granularity", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_RECOMPUTE_METHOD", "megatron_lm_recompute_method", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_RECOMPUTE_NUM_LAYERS", "megatron_lm_recompute_num_layers", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_ATTENTION_BACKEND", "megatron_lm_attention_backend", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_EXPERT_MODEL_PARALLEL_SIZE", "megatron_lm_expert_model_parallel_size", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_CONTEXT_PARALLEL_SIZE", "megatron_lm_context_parallel_size", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_ATTENTION_DROPOUT", "megatron_lm_attention_dropout", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_HIDDEN_DROPOUT", "megatron_lm_hidden_dropout", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_ATTENTION_SOFTMAX_IN_FP32", "megatron_lm_attention_softmax_in_fp32", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_EXPERT_TENSOR_PARALLEL_SIZE", "megatron_lm_expert_tensor_parallel_size", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_CALCULATE_PER_TOKEN_LOSS", "megatron_lm_calculate_per_token_loss", PlainIfSet, {1, 13}},
+    {"MEGATRON_LM_USE_ROTARY_POSITION_EMBEDDINGS", "megatron_lm_use_rotary_position_embeddings", PlainIfSet, {1, 13}},
+};
+
+constexpr Export deepspeedExports[] = {
+    {"DEEPSPEED_ZERO_STAGE", "zero_stage", Plain, {0, 11}, {0, 16}},
+    {"GRADIENT_ACCUMULATION_STEPS", "gradient_accumulation_steps", Plain, {0, 11}, {0, 16}},
+    {"GRADIENT_CLIPPING", "gradient_clipping", Lower, {0, 11}, {0, 16}},
+    {"DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", "offload_optimizer_device", Lower, {0, 11}, {0, 16}},
+    {"DEEPSPEED_OFFLOAD_PARAM_DEVICE", "offload_param_device", Lower, {0, 11}, {0, 16}},
+    {"DEEPSPEED_ZERO3_INIT", "zero3_init_flag", Lower, {0, 11}, {0, 16}},
+    {"DEEPSPEED_ZERO3_SAVE_16BIT_MODEL", "zero3_save_16bit_model", Lower, {0, 11}, {0, 16}},
+    {"DEEPSPEED_CONFIG_FILE", "deepspeed_config_file", Lower, {0, 11}, {0, 13}},
+    {"DEEPSPEED_CONFIG_FILE", "deepspeed_config_file", PlainIfSet, {0, 13}, {0, 16}},
+    {"ACCELERATE_DEEPSPEED_ZERO_STAGE", "zero_stage", PlainIfSet, {0, 16}},
+    {"ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "gradient_accumulation_steps", PlainIfSet, {0, 16}},
+    {"ACCELERATE_GRADIENT_CLIPPING", "gradient_clipping", LowerIfSet, {0, 16}},
+    {"ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", "offload_optimizer_device", LowerIfSet, {0, 16}},
+    {"ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE", "offload_param_device", LowerIfSet, {0, 16}},
+    {"ACCELERATE_DEEPSPEED_ZERO3_INIT", "zero3_init_flag", LowerIfSet, {0, 16}},
+    {"ACCELERATE_DEEPSPEED_ZERO3_SAVE_16BIT_MODEL", "zero3_save_16bit_model", LowerIfSet, {0, 16}},
+    {"ACCELERATE_DEEPSPEED_CONFIG_FILE", "deepspeed_config_file", PlainIfSet, {0, 16}},
+    {"ACCELERATE_DEEPSPEED_MOE_LAYER_CLS_NAMES", "deepspeed_moe_layer_cls_names", PlainIfSet, {0, 30}},
+};
+
+constexpr Export meshExports[] = {
+    {"PARALLELISM_CONFIG_DP_REPLICATE_SIZE", "parallelism_config_dp_replicate_size", Plain, {1, 10}},
+    {"PARALLELISM_CONFIG_DP_SHARD_SIZE", "parallelism_config_dp_shard_size", Plain, {1, 10}},
+    {"PARALLELISM_CONFIG_TP_SIZE", "parallelism_config_tp_size", Plain, {1, 10}},
+    {"PARALLELISM_CONFIG_CP_SIZE", "parallelism_config_cp_size", Plain, {1, 10}},
+    {"PARALLELISM_CONFIG_CP_BACKEND", "parallelism_config_cp_backend", Plain, {1, 12}},
+    {"PARALLELISM_CONFIG_SP_SIZE", "parallelism_config_sp_size", Plain, {1, 12}},
+    {"PARALLELISM_CONFIG_SP_BACKEND", "parallelism_config_sp_backend", Plain, {1, 12}},
+};
+constexpr Export cpExports[] = {
+    {"PARALLELISM_CONFIG_CP_COMM_STRATEGY", "parallelism_config_cp_comm_strategy", Plain, {1, 10}},
+};
+constexpr Export spExports[] = {
+    {"PARALLELISM_CONFIG_SP_SEQ_LENGTH", "parallelism_config_sp_seq_length", Plain, {1, 12}},
+    {"PARALLELISM_CONFIG_SP_SEQ_LENGTH_IS_VARIABLE", "parallelism_config_sp_seq_length_is_variable", Plain, {1, 12}},
+    {"PARALLELISM_CONFIG_SP_ATTN_IMPLEMENTATION", "parallelism_config_sp_attn_implementation", Plain, {1, 12}},
+};
+// clang-format on
+
+class Preparation {
+public:
+  Preparation(const LaunchArguments &args, V version, LaunchEnvironment &out)
+      : args(args), version(version), out(out) {}
+
+  void run();
+
+private:
+  bool before(int major, int minor) const { return version < V{major, minor}; }
+  void set(const std::string &name, std::optional<std::string> value,
+           const PythonValue &from = {}, std::string when = "");
+  void exports(std::span<const Export> list);
+  void simple();
+  void torchrun();
+  void deepspeed();
+  void tpu();
+  void sagemaker();
+  void visibleDevices();
+  void mixedPrecision();
+  void fp8();
+  void dynamo();
+  void fsdp();
+  void mesh();
+  void threads();
+  void machines(bool checksPort);
+
+  const LaunchArguments &args;
+  const V version;
+  LaunchEnvironment &out;
+};
+
+void Preparation::set(const std::string &name, std::optional<std::string> value,
+                      const PythonValue &from, std::string when) {
+  auto &all = out.variables;
+  std::erase_if(all,
+                [&](const EnvironmentVariable &v) { return v.name == name; });
+  EnvironmentVariable variable{name, std::move(value), from.key, 0,
+                               0,    std::move(when)};
+  if (from.node) {
+    variable.line = from.node->range.begin.line;
+    variable.column = from.node->range.begin.column;
+  }
+  all.push_back(std::move(variable));
+}
+
+void Preparation::exports(std::span<const Export> list) {
+  for (const Export &e : list) {
+    if (version < e.since || version >= e.until)
+      continue;
+    const PythonValue &value = args[e.attribute];
+    bool ifSet = e.form == PlainIfSet || e.form == LowerIfSet;
+    if (ifSet && value.isNone())
+      continue;
+    bool lower = e.form == Lower || e.form == LowerIfSet;
+    set(e.name, lower ? lowerCase(value.text) : value.text, value);
+  }
+}
+
+void Preparation::visibleDevices() {
+  const PythonValue &ids = args["gpu_ids"];
+  if (before(0, 13) || ids.isNone() || ids.text == "all")
+    return;
+  struct {
+    const char *type, *variable;
+    V since;
+  } constexpr devices[] = {
+      {"MULTI_XPU", "ZE_AFFINITY_MASK", {0, 20}},
+      {"MULTI_MLU", "MLU_VISIBLE_DEVICES", {0, 29}},
+      {"MULTI_SDAA", "SDAA_VISIBLE_DEVICES", {1, 5}},
+      {"MULTI_MUSA", "MUSA_VISIBLE_DEVICES", {0, 33}},
+      {"MULTI_NPU", "ASCEND_RT_VISIBLE_DEVICES", {0, 21}},
+      {"MULTI_HPU", "HABANA_VISIBLE_MODULES", {1, 5}},
+      {"MULTI_NEURON", "NEURON_RT_VISIBLE_CORES", {1, 13}},
+  };
+  for (const auto &device : devices)
+    if (args.distributedType == device.type && version >= device.since)
+      return set(device.variable, ids.text, ids);
+  set("CUDA_VISIBLE_DEVICES", ids.text, ids);
+}
+
+void Preparation::mixedPrecision() {
+  const PythonValue &precision = args["mixed_precision"];
+  std::string mode = precision.lower();
+  std::vector<std::string> known =
+      valuesOf(*findKey("", "mixed_precision")->choices, version);
+  if (std::find(known.begin(), known.end(), mode) == known.end())
+    throw LaunchRefusal{"ValueError: Unknown mixed_precision mode: " + mode};
+  set(before(0, 15) ? "MIXED_PRECISION" : "ACCELERATE_MIXED_PRECISION", mode,
+      precision);
+  if (mode == "fp8" && !before(0, 34))
+    fp8();
+}
+
+void Preparation::fp8() {
+  for (const auto &[name, value] : args.all()) {
+    if (!name.starts_with("fp8_") || value.isNone())
+      continue;
+    std::string variable = "ACCELERATE_";
+    for (char c : name)
+      variable += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    if (name != "fp8_override_linear_precision" || before(1, 4)) {
+      set(variable, value.text, value);
+      continue;
+    }
+    // Three items of a list, or three characters of a string.
+    std::vector<std::string> items;
+    if (!value.node) {
+      items.assign(3, "False");
+    } else if (value.node->isSequence()) {
+      for (const yaml::Node *item : value.node->items)
+        items.push_back(yaml::pythonText(*item));
+    } else if (value.isString()) {
+      for (size_t i = 0; i < value.text.size(); ++i)
+        items.push_back(value.text.substr(i, 1));
+    }
+    if (items.size() < 3)
+      throw LaunchRefusal{"IndexError: fp8_override_linear_precision has no "
+                          "three items"};
+    constexpr const char *names[] = {"FPROP", "DGRAD", "WGRAD"};
+    for (int i = 0; i < 3; ++i)
+      set(std::string("ACCELERATE_FP8_OVERRIDE_") + names[i], items[i], value);
+  }
+}
+
+void Preparation::dynamo() {
+  if (before(0, 15))
+    return;
+  const PythonValue &backend = args["dynamo_backend"];
+  if (!backend.isString())
+    throw LaunchRefusal{"AttributeError: dynamo_backend has no attribute "
+                        "'upper'"};
+  std::string upper = backend.text;
+  for (char &c : upper)
+    c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  std::vector<std::string> known =
+      valuesOf(*findKey("", "dynamo_backend")->choices, version);
+  if (std::find(known.begin(), known.end(), upper) == known.end())
+    throw LaunchRefusal{"ValueError: Unknown dynamo backend: " + upper};
+  set("ACCELERATE_DYNAMO_BACKEND", upper, backend);
+  const PythonValue &mode = args["dynamo_mode"];
+  if (!before(0, 17) && !mode.isString())
+    throw LaunchRefusal{"TypeError: dynamo_mode is no string"};
+  exports(dynamoExports);
+}
+
+void Preparation::threads() {
+  if (before(0, 12))
+    return set("OMP_NUM_THREADS", "1");
+  bool all = before(0, 14);
+  if (!all && !(args.flag("use_cpu") && !before(0, 17)))
+    return set("OMP_NUM_THREADS", "1");
+  set("OMP_NUM_THREADS", std::nullopt, args["use_cpu"],
+      all || before(0, 34)
+          ? "the number of physical cores, at least 1"
+          : "physical cores / processes on a machine, at least 1");
+}
+
+void Preparation::mesh() {
+  if (before(1, 10) || !args.flag("use_parallelism_config"))
+    return;
+  set("ACCELERATE_USE_PARALLELISM_CONFIG", "true");
+  exports(meshExports);
+  if (args["parallelism_config_cp_size"].exceeds(1))
+    exports(cpExports);
+  if (!before(1, 12) && args["parallelism_config_sp_size"].exceeds(1))
+    exports(spExports);
+}
+
+/// What launch calculates with the machines before it starts torchrun.
+void Preparation::machines(bool checksPort) {
+  const PythonValue &count = args["num_machines"];
+  const PythonValue &port = args["main_process_port"];
+  if (count.exceeds(1)) {
+    const PythonValue &processes = args["num_processes"];
+    if (!processes.isNumber())
+      throw LaunchRefusal{"TypeError: unsupported operand type(s) for //"};
+    args["machine_rank"].toInt();
+  }
+  bool mine =
+      !count.exceeds(1) || before(0, 25) || args["machine_rank"].toInt() == 0;
+  // (is_port_in_use hands the port to connect_ex.)
+  bool integer = port.kind == yaml::Kind::Int || port.kind == yaml::Kind::Bool;
+  if (checksPort && !before(0, 21) && mine && !port.isNone() && !integer)
+    throw LaunchRefusal{"TypeError: 'str' object cannot be interpreted as an "
+                        "integer"};
+  if (checksPort && !before(0, 21) && mine && integer &&
+      (port.number < 0 || port.number > 65535))
+    throw LaunchRefusal{"OverflowError: port must be 0-65535"};
+}
+
+void Preparation::simple() {
+  const PythonValue &useCpu = args["use_cpu"];
+  if (before(0, 12)) {
+    set("USE_CPU", "False");
+    return mixedPrecision();
+  }
+  const PythonValue &hostfile = args["mpirun_hostfile"];
+  const PythonValue &processes = args["num_processes"];
+  const PythonValue &machines = args["num_machines"];
+  if (!hostfile.isNone() && processes.truth && machines.truth &&
+      !(processes.isNumber() && machines.isNumber()))
+    throw LaunchRefusal{"TypeError: unsupported operand type(s) for //"};
+  if (!hostfile.isNone() && !hostfile.isString())
+    throw LaunchRefusal{"TypeError: mpirun_hostfile is no string"};
+  std::string cpu = useCpu.text;
+  set(before(0, 15) ? "USE_CPU" : "ACCELERATE_USE_CPU", cpu, useCpu);
+  if (before(0, 19))
+    set(before(0, 15) ? "USE_MPS_DEVICE" : "ACCELERATE_USE_MPS_DEVICE",
+        args.flag("mps") ? "True" : "False");
+  if (args.flag("mps") && !before(0, 13))
+    set("PYTORCH_ENABLE_MPS_FALLBACK", "1");
+  if (args.flag("debug") && !before(0, 22))
+    set("ACCELERATE_DEBUG_MODE", "true", args["debug"]);
+  visibleDevices();
+
+  const PythonValue &ip = args["main_process_ip"];
+  const PythonValue &port = args["main_process_port"];
+  bool several = machines.exceeds(1);
+  if (several && (ip.isNone() || (port.isNone() && !before(1, 8))))
+    throw LaunchRefusal{"AssertionError: When using multiple machines, you "
+                        "need to specify the main process " +
+                        std::string(ip.isNone() ? "IP." : "port.")};
+  bool group = several ||
+               ((before(1, 8) || !processes.isNone()) && processes.exceeds(1));
+  if (group) {
+    if (!ip.isNone() && !ip.isString())
+      throw LaunchRefusal{"TypeError: expected str, main_process_ip is none"};
+    set("MASTER_ADDR", ip.isNone() ? "127.0.0.1" : ip.text, ip);
+    set("MASTER_PORT",
+        port.isNone() && !(several && before(1, 8)) ? "29500" : port.text,
+        port);
+    const PythonValue &workers = args["mpirun_ccl"];
+    if (!before(0, 28) && before(1, 8) && several && !hostfile.isNone())
+      set("CCL_WORKER_COUNT", workers.text, workers);
+    else if (!before(1, 8) && before(1, 13))
+      set("CCL_WORKER_COUNT", std::nullopt, workers,
+          workers.text + " where oneCCL is installed, else 0");
+  }
+  // A string that is not empty until 1.12, a variable's name until 1.14.
+  bool affinity = !before(1, 8) && before(1, 13);
+  if (!before(1, 15)) {
+    std::optional<bool> flag = stringToBool(cpu);
+    if (!flag)
+      throw LaunchRefusal{"ValueError: invalid truth value " + lowerCase(cpu)};
+    affinity = *flag;
+  }
+  if (affinity) {
+    set("KMP_AFFINITY", "granularity=fine,compact,1,0", useCpu);
+    set("KMP_BLOCKTIME", "1", useCpu);
+  }
+  mixedPrecision();
+  dynamo();
+  threads();
+  const PythonValue &ipex = args["ipex"], &xpu = args["use_xpu"];
+  if (before(0, 20) && args.flag("ipex_enabled") && args.flag("use_cpu"))
+    set("IPEX_ENABLED", lowerCase(args["ipex_enabled"].text),
+        args["ipex_enabled"]);
+  const char *intel = "where intel_extension_for_pytorch is installed";
+  if (!before(0, 20) && before(1, 13))
+    set("ACCELERATE_USE_IPEX", lowerCase(ipex.text), ipex, intel);
+  if (!before(0, 20) && before(1, 6))
+    set("ACCELERATE_USE_XPU", lowerCase(xpu.text), xpu, intel);
+}
+
+void Preparation::fsdp() {
+  if (!args.flag("use_fsdp"))
+    return;
+  const PythonValue &ram = args["fsdp_cpu_ram_efficient_loading"];
+  if (!before(0, 24) && ram.truth && !args.flag("fsdp_sync_module_states"))
+    throw LaunchRefusal{"ValueError: When using "
+                        "`--fsdp_cpu_ram_efficient_loading` set "
+                        "`--fsdp_sync_module_states` to `True`"};
+  set(before(0, 15) ? "USE_FSDP" : "ACCELERATE_USE_FSDP", "true",
+      args["distributed_type"]);
+  exports(fsdpExports);
+}
+
+void Preparation::torchrun() {
+  machines(true);
+  if (args.flag("debug") && !before(0, 22))
+    set("ACCELERATE_DEBUG_MODE", "true", args["debug"]);
+  visibleDevices();
+  mixedPrecision();
+  dynamo();
+  fsdp();
+  if (args.flag("use_tp")) {
+    set("ACCELERATE_USE_TP", "true");
+    set("TP_SIZE", args["tp_size"].text, args["tp_size"]);
+  }
+  if (args.flag("use_megatron_lm")) {
+    set(before(0, 15) ? "USE_MEGATRON_LM" : "ACCELERATE_USE_MEGATRON_LM",
+        "true");
+    exports(megatronExports);
+  }
+  threads();
+  mesh();
+}
+
+void Preparation::deepspeed() {
+  const PythonValue &launcher = args["deepspeed_multinode_launcher"];
+  bool standard = launcher.text == "standard";
+  bool runner = args["num_machines"].exceeds(1) && !standard;
+  if (runner) {
+    bool filtered = !args["deepspeed_exclusion_filter"].isNone() ||
+                    !args["deepspeed_inclusion_filter"].isNone();
+    if (!filtered && !args["num_processes"].isNumber())
+      throw LaunchRefusal{"TypeError: unsupported operand type(s) for //"};
+    bool mine = before(0, 25) || args["machine_rank"].toInt() == 0;
+    const PythonValue &port = args["main_process_port"];
+    if (mine && !before(0, 21) && !port.isNone() && !port.isNumber())
+      throw LaunchRefusal{"TypeError: main_process_port is no integer"};
+  } else {
+    machines(true);
+  }
+  if (args.flag("debug") && !before(0, 22))
+    set("ACCELERATE_DEBUG_MODE", "true", args["debug"]);
+  visibleDevices();
+  if (before(0, 14))
+    set("PYTHONPATH", std::nullopt, {}, "the path of Python");
+  else
+    set("PYTHONPATH", std::nullopt, {},
+        "PYTHONPATH of the shell and the current folder");
+  mixedPrecision();
+  if (!before(0, 16))
+    set("ACCELERATE_CONFIG_DS_FIELDS", lowerCase(args.deepspeedFields));
+  set(before(0, 15) ? "USE_DEEPSPEED" : "ACCELERATE_USE_DEEPSPEED", "true");
+  exports(deepspeedExports);
+  if (!before(1, 12))
+    mesh();
+}
+
+void Preparation::tpu() {
+  const PythonValue &precision = args["mixed_precision"];
+  bool zeros = before(0, 20) && !before(0, 12);
+  bool bf16 = precision.isString() && precision.text == "bf16";
+  if (zeros && (bf16 || !before(0, 17))) {
+    set("XLA_USE_BF16", "0");
+    set("XLA_DOWNCAST_BF16", "0");
+  }
+  if (bf16 && !before(0, 12)) {
+    bool cast = args.flag("downcast_bf16");
+    set(cast ? "XLA_DOWNCAST_BF16" : "XLA_USE_BF16", "1",
+        cast ? args["downcast_bf16"] : precision);
+  }
+  if (args.flag("debug") && !before(0, 22))
+    set("ACCELERATE_DEBUG_MODE", "true", args["debug"]);
+  if (out.launcher == Launcher::TpuPod)
+    set("ACCELERATE_IN_TPU_POD", "1");
+}
+
+void Preparation::sagemaker() {
+  std::string prefix = before(0, 15) ? "" : "ACCELERATE_";
+  if (args.distributedType.empty())
+    throw LaunchRefusal{"AttributeError: distributed_type has no attribute "
+                        "'value'"};
+  set(prefix + "USE_SAGEMAKER", "true");
+  mixedPrecision();
+  dynamo();
+  set(prefix + "SAGEMAKER_DISTRIBUTED_TYPE", args.distributedType);
+}
+
+void Preparation::run() {
+  switch (out.launcher) {
+  case Launcher::Simple:
+    simple();
+    break;
+  case Launcher::Torchrun:
+    torchrun();
+    break;
+  case Launcher::Deepspeed:
+    deepspeed();
+    break;
+  case Launcher::Tpu:
+  case Launcher::TpuPod:
+    tpu();
+    break;
+  case Launcher::Sagemaker:
+    sagemaker();
+    break;
+  }
+}
+
+Launcher select(const LaunchArguments &args) {
+  if (args.sagemaker)
+    return Launcher::Sagemaker;
+  if (args.flag("use_deepspeed"))
+    return Launcher::Deepspeed;
+  for (const char *flag :
+       {"use_fsdp", "use_megatron_lm", "multi_gpu", "use_tp"})
+    if (args.flag(flag))
+      return Launcher::Torchrun;
+  if (args.flag("tpu"))
+    return args.flag("tpu_use_cluster") ? Launcher::TpuPod : Launcher::Tpu;
+  return Launcher::Simple;
+}
+
+} // namespace
+
+LaunchEnvironment
+accel::simulateLaunch(const yaml::Node &root, AccelerateVersion version,
+                      const std::string &prefix,
+                      const std::vector<std::string> &foreign) {
+  LaunchEnvironment out;
+  try {
+    LaunchArguments args(root, version, prefix, foreign);
+    out.launcher = select(args);
+    Preparation(args, version, out).run();
+  } catch (const LaunchRefusal &refusal) {
+    out.refused = refusal.error;
+    out.variables.clear();
+  }
+  std::sort(out.variables.begin(), out.variables.end(),
+            [](const EnvironmentVariable &a, const EnvironmentVariable &b) {
+              return a.name < b.name;
+            });
+  return out;
+}
