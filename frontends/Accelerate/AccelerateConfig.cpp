@@ -68,6 +68,9 @@ std::optional<AccelerateConfig> AccelerateReader::read() {
     return std::nullopt;
   }
   version = *parsed;
+  config.launch = simulateLaunch(root, version, prefix, foreign);
+  if (options.launch)
+    *options.launch = config.launch;
   if (version != AccelerateVersion{1, 15}) {
     engine.error(notSupportedCode, "",
                  "accelerate " + printable(options.version) +

@@ -13,6 +13,7 @@
 #ifndef ACCEL_FRONTENDS_ACCELERATE_ACCELERATECONFIG_H
 #define ACCEL_FRONTENDS_ACCELERATE_ACCELERATECONFIG_H
 
+#include "frontends/Accelerate/LaunchEnvironment.h"
 #include "frontends/Yaml/Yaml.h"
 #include "runtime/plan/Plan.h"
 
@@ -170,6 +171,9 @@ struct AccelerateConfig {
   Setting<bool> syncModuleStates; // FSDP1 only
   Setting<bool> cpuRamEfficientLoading;
 
+  /// What `accelerate launch` would set for the ranks.
+  LaunchEnvironment launch;
+
   /// Every key above and every written key, in the order of the file, then
   /// defaults; for `lint --effective` and for decisions.
   std::vector<EffectiveValue> effective;
@@ -184,6 +188,9 @@ struct AccelerateOptions {
   /// Report what accel-opt cannot plan yet as errors (exit code 4); lint turns
   /// them into notes, since Accelerate itself runs such a file.
   bool forPlanning = true;
+  /// Where to put what launch would set, also for a file that is refused;
+  /// null: nowhere.
+  LaunchEnvironment *launch = nullptr;
 };
 
 /// Reads an accelerate file. Reports everything that it finds; returns a

@@ -404,6 +404,11 @@ void LaunchArguments::mergeSection(const std::string &name,
                                     : section.items.empty();
     if (before(1, 5) && !empty)
       throw LaunchRefusal{"TypeError: " + name + " is not a mapping"};
+    if (name == "deepspeed_config" && flag("use_deepspeed"))
+      throw LaunchRefusal{std::string("AttributeError: '") +
+                          typeName(section.kind) +
+                          "' object has no attribute 'keys'"};
+    values[name] = PythonValue::of(section, prefix + name);
     return;
   }
   std::string_view implied =
@@ -446,6 +451,14 @@ void LaunchArguments::merge() {
                  name == "distributed_type" || name == "dynamo_backend";
     if (apart || (info && info->type == ValueType::Mapping))
       continue;
+    if (value.kind == yaml::Kind::Mapping) {
+      // Whatever is a dict is taken for a section.
+      mergeSection(name, *value.node);
+      if (name == "use_cpu")
+        throw LaunchRefusal{"AttributeError: 'Namespace' object has no "
+                            "attribute 'use_cpu'"};
+      continue;
+    }
     if ((*this)[name].isNone())
       values[name] = value;
   }

@@ -7,6 +7,8 @@
 // For comparisons with Accelerate and PyYAML in test/parity:
 //   frontend-dump FILES...          one JSON object per accelerate file
 //   frontend-dump --keys VERSION    one JSON object per key of that accelerate
+//   frontend-dump --env VERSION FILES...   what launch would set, one JSON
+//                                   object per file
 //   frontend-dump --yaml FILES...   one JSON string per file (Python's str() of
 //                                   the document), or null if it is refused
 //
@@ -80,7 +82,37 @@ static int printKeys(const char *text) {
   return 0;
 }
 
+static int printEnvironments(const char *text, int count, char **files) {
+  std::optional<AccelerateVersion> version = parseAccelerateVersion(text);
+  if (!version)
+    return 1;
+  for (int i = 0; i < count; ++i) {
+    DiagnosticEngine engine;
+    auto document = yaml::parseFile(files[i], engine);
+    Json line;
+    LaunchEnvironment launch;
+    if (document && document->root() && document->root()->isMapping())
+      launch = simulateLaunch(*document->root(), *version);
+    else
+      launch.refused = "not a mapping";
+    line["launcher"] = toString(launch.launcher);
+    line["refused"] = launch.refused;
+    line["variables"] = Json::object();
+    line["when"] = Json::object();
+    for (const EnvironmentVariable &v : launch.variables) {
+      line["variables"][v.name] = v.value ? Json(*v.value) : Json(nullptr);
+      if (!v.when.empty())
+        line["when"][v.name] = v.when;
+    }
+    std::puts(
+        line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  }
+  return 0;
+}
+
 int main(int argc, char **argv) {
+  if (argc >= 3 && !std::strcmp(argv[1], "--env"))
+    return printEnvironments(argv[2], argc - 3, argv + 3);
   if (argc == 3 && !std::strcmp(argv[1], "--keys"))
     return printKeys(argv[2]);
   bool yamlOnly = argc > 1 && !std::strcmp(argv[1], "--yaml");

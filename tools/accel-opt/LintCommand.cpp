@@ -6,6 +6,7 @@
 #include "frontends/Job/JobConfig.h"
 #include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
+#include "tools/accel-opt/LintTables.h"
 
 #include <cstdio>
 #include <unistd.h>
@@ -25,6 +26,15 @@ int accel::lintCommand(int argc, char **argv) {
   arguments.addChoice("--format", {"text", "json"}, output,
                       "text for people, json for programs");
   arguments.addCount("--max-errors", "N", maxErrors, "stop listing after N");
+  std::string emit;
+  bool effective = false;
+  arguments.addFlag("--effective", effective,
+                    "also print what each key really does, and why");
+  arguments.addChoice("--emit", {"env"}, emit,
+                      "print the environment that accelerate launch would set "
+                      "(findings go to stderr)");
+  LaunchEnvironment launch;
+  options.accelerate.launch = &launch;
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
@@ -39,13 +49,24 @@ int accel::lintCommand(int argc, char **argv) {
   engine.setMaxErrors(static_cast<size_t>(maxErrors));
   LoadedConfig loaded = loadConfig(arguments.positional[0], options, engine);
   if (output == "json") {
-    std::printf("{\"diagnostics\": %s}\n", renderJson(engine).c_str());
-  } else {
-    RenderOptions render;
-    render.colour = wantsColour(STDOUT_FILENO);
-    std::fputs(renderText(engine, render).c_str(), stdout);
-    if (engine.all().empty())
-      std::printf("%s: nothing to report\n", arguments.positional[0].c_str());
+    std::string text = "{\"diagnostics\": " + renderJson(engine);
+    if (effective)
+      text += ",\n\"effective\": " +
+              (loaded.job ? renderEffectiveJson(loaded.job->accelerate) : "[]");
+    if (!emit.empty())
+      text += ",\n\"environment\": " + renderEnvironmentJson(launch);
+    std::printf("%s}\n", text.c_str());
+    return static_cast<int>(loaded.outcome);
   }
+  FILE *findings = emit.empty() ? stdout : stderr;
+  if (effective && loaded.job)
+    std::printf("%s\n", renderEffective(loaded.job->accelerate).c_str());
+  RenderOptions render;
+  render.colour = wantsColour(emit.empty() ? STDOUT_FILENO : STDERR_FILENO);
+  std::fputs(renderText(engine, render).c_str(), findings);
+  if (!emit.empty())
+    std::fputs(renderEnvironment(launch).c_str(), stdout);
+  else if (engine.all().empty())
+    std::printf("%s: nothing to report\n", arguments.positional[0].c_str());
   return static_cast<int>(loaded.outcome);
 }
