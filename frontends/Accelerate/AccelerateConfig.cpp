@@ -71,6 +71,7 @@ std::optional<AccelerateConfig> AccelerateReader::read() {
   config.launch = simulateLaunch(root, version, prefix, foreign);
   if (options.launch)
     *options.launch = config.launch;
+  size_t errorsBefore = engine.errors();
   if (version != AccelerateVersion{1, 15}) {
     engine.error(notSupportedCode, "",
                  "accelerate " + printable(options.version) +
@@ -96,6 +97,13 @@ std::optional<AccelerateConfig> AccelerateReader::read() {
   deriveMesh();
   derivePrecision();
   checkSupport();
+  // What launch refuses and nothing above has named. (A plan may do without
+  // what only launch needs.)
+  if (!options.forPlanning && !config.launch.refused.empty() &&
+      engine.errors() == errorsBefore)
+    error("launch-stops", top("distributed_type"),
+          "`accelerate launch` stops with " +
+              printable(config.launch.refused, 200));
   if (hopeless)
     return std::nullopt;
   std::stable_sort(config.effective.begin(), config.effective.end(),

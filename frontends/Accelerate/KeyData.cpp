@@ -280,7 +280,7 @@ constexpr KeyInfo keys[] = {
     {top, "deepspeed_config", {0, 4}, never, Mapping, "DeepSpeed", nullptr, {}, {.nullable = true}},
     {top, "megatron_lm_config", {0, 14}, never, Mapping, "Megatron-LM", nullptr, {}, {.nullable = true}},
     {top, "mpirun_config", {0, 28}, never, Mapping, "Starting CPU processes by mpirun", nullptr, {}, {.nullable = true}},
-    {top, "fp8_config", {0, 34}, never, Mapping, "Training in 8 bits", nullptr, {}, {.nullable = true}},
+    {top, "fp8_config", {0, 34}, never, Mapping, "Training in 8 bits", nullptr, {}, {.nullable = true, .readSince = {1, 4}}},
     {top, "parallelism_config", {1, 10}, never, Mapping, "Sizes of the mesh of devices", nullptr, {}, {.nullable = true}},
     {top, "ipex_config", {0, 19}, {1, 13}, Mapping, "Intel's extension for PyTorch", nullptr, {}, {.nullable = true}},
     {top, "tp_config", {1, 4}, {1, 7}, Mapping, "Tensor parallelism", nullptr, {}, {.nullable = true}},

@@ -105,6 +105,8 @@ struct KeyRules {
   const char *instead = nullptr;
   /// Smallest integer that makes sense; empty: any.
   std::optional<int> minimum = std::nullopt;
+  /// Before this version launch never looked at the key in a file.
+  AccelerateVersion readSince = {0, 0};
 };
 
 struct KeyInfo {
@@ -122,7 +124,7 @@ struct KeyInfo {
   bool in(AccelerateVersion v) const { return since <= v && v < until; }
   /// Exists, and somebody reads it.
   bool readIn(AccelerateVersion v) const {
-    return in(v) && v < rules.unreadSince;
+    return in(v) && rules.readSince <= v && v < rules.unreadSince;
   }
   /// The default in this version, or null if the key is simply unset.
   const DefaultValue *defaultIn(AccelerateVersion v) const;

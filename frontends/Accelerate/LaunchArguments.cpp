@@ -463,7 +463,7 @@ void LaunchArguments::merge() {
       values[name] = value;
   }
   for (const KeyInfo &key : keysIn(""))
-    if (key.type == ValueType::Mapping && key.in(version))
+    if (key.type == ValueType::Mapping && key.readIn(version))
       if (const yaml::Node *section = root.find(key.name)) {
         // The old key replaces the section.
         if (std::string_view(key.name) == "dynamo_config" &&
@@ -471,6 +471,13 @@ void LaunchArguments::merge() {
           continue;
         mergeSection(key.name, *section);
       }
+  // Not merged yet in these releases, but an attribute like any other.
+  for (const KeyInfo &key : keysIn(""))
+    if (key.type == ValueType::Mapping && key.in(version) &&
+        !key.readIn(version))
+      if (const yaml::Node *section = root.find(key.name);
+          section && !section->isMapping() && !section->isNull())
+        values[key.name] = PythonValue::of(*section, prefix + key.name);
   auto backend = loaded.find("dynamo_backend");
   if (backend == loaded.end())
     return;

@@ -161,6 +161,9 @@ private:
   void visibleDevices();
   void mixedPrecision();
   void fp8();
+  void overridesOf14(const PythonValue &value);
+  void setOverrides(const std::vector<std::string> &items,
+                    const PythonValue &value);
   void dynamo();
   void fsdp();
   void mesh();
@@ -201,8 +204,13 @@ void Preparation::exports(std::span<const Export> list) {
 
 void Preparation::visibleDevices() {
   const PythonValue &ids = args["gpu_ids"];
-  if (before(0, 13) || ids.isNone() || ids.text == "all")
+  if (before(0, 13) || ids.isNone() || ids.text == "all" || args.flag("mps"))
     return;
+  // That release has the two the wrong way round.
+  if (version == V{0, 21} && out.launcher == Launcher::Torchrun)
+    return set(args.distributedType == "MULTI_XPU" ? "CUDA_VISIBLE_DEVICES"
+                                                   : "ZE_AFFINITY_MASK",
+               ids.text, ids);
   struct {
     const char *type, *variable;
     V since;
@@ -245,6 +253,16 @@ void Preparation::fp8() {
       set(variable, value.text, value);
       continue;
     }
+    // In 1.4 a string as the command line takes it, and nothing else, also not
+    // the default; until 1.8 the items are not made strings.
+    if (!before(1, 4) && before(1, 5)) {
+      overridesOf14(value);
+      continue;
+    }
+    bool strings = value.isString();
+    if (before(1, 9) && !strings && out.launcher != Launcher::Torchrun)
+      throw LaunchRefusal{"TypeError: expected str, "
+                          "fp8_override_linear_precision has booleans"};
     // Three items of a list, or three characters of a string.
     std::vector<std::string> items;
     if (!value.node) {
@@ -256,13 +274,38 @@ void Preparation::fp8() {
       for (size_t i = 0; i < value.text.size(); ++i)
         items.push_back(value.text.substr(i, 1));
     }
-    if (items.size() < 3)
-      throw LaunchRefusal{"IndexError: fp8_override_linear_precision has no "
-                          "three items"};
-    constexpr const char *names[] = {"FPROP", "DGRAD", "WGRAD"};
-    for (int i = 0; i < 3; ++i)
-      set(std::string("ACCELERATE_FP8_OVERRIDE_") + names[i], items[i], value);
+    setOverrides(items, value);
   }
+}
+
+void Preparation::overridesOf14(const PythonValue &value) {
+  if (!value.isString())
+    throw LaunchRefusal{"AttributeError: fp8_override_linear_precision has no "
+                        "attribute 'strip'"};
+  std::string_view text = value.text;
+  auto strip = [](std::string_view s, std::string_view these) {
+    size_t begin = s.find_first_not_of(these), end = s.find_last_not_of(these);
+    return begin == s.npos ? std::string_view()
+                           : s.substr(begin, end - begin + 1);
+  };
+  text = strip(text, "()");
+  std::vector<std::string> items;
+  for (size_t at = 0; at <= text.size();) {
+    size_t comma = std::min(text.find(',', at), text.size());
+    items.emplace_back(strip(text.substr(at, comma - at), " \t\n\r\f\v"));
+    at = comma + 1;
+  }
+  setOverrides(items, value);
+}
+
+void Preparation::setOverrides(const std::vector<std::string> &items,
+                               const PythonValue &value) {
+  if (items.size() < 3)
+    throw LaunchRefusal{"IndexError: fp8_override_linear_precision has no "
+                        "three items"};
+  constexpr const char *names[] = {"FPROP", "DGRAD", "WGRAD"};
+  for (int i = 0; i < 3; ++i)
+    set(std::string("ACCELERATE_FP8_OVERRIDE_") + names[i], items[i], value);
 }
 
 void Preparation::dynamo() {
@@ -281,7 +324,8 @@ void Preparation::dynamo() {
     throw LaunchRefusal{"ValueError: Unknown dynamo backend: " + upper};
   set("ACCELERATE_DYNAMO_BACKEND", upper, backend);
   const PythonValue &mode = args["dynamo_mode"];
-  if (!before(0, 17) && !mode.isString())
+  // (torchrun's environment is made of str(value).)
+  if (!before(0, 17) && !mode.isString() && out.launcher == Launcher::Simple)
     throw LaunchRefusal{"TypeError: dynamo_mode is no string"};
   exports(dynamoExports);
 }
@@ -318,6 +362,8 @@ void Preparation::machines(bool checksPort) {
     if (!processes.isNumber())
       throw LaunchRefusal{"TypeError: unsupported operand type(s) for //"};
     args["machine_rank"].toInt();
+    if (before(0, 13) && !args["main_process_ip"].isString())
+      throw LaunchRefusal{"TypeError: expected str, main_process_ip is none"};
   }
   bool mine =
       !count.exceeds(1) || before(0, 25) || args["machine_rank"].toInt() == 0;
@@ -350,7 +396,7 @@ void Preparation::simple() {
   if (before(0, 19))
     set(before(0, 15) ? "USE_MPS_DEVICE" : "ACCELERATE_USE_MPS_DEVICE",
         args.flag("mps") ? "True" : "False");
-  if (args.flag("mps") && !before(0, 13))
+  if (args.flag("mps") && !before(0, 13) && before(0, 17))
     set("PYTORCH_ENABLE_MPS_FALLBACK", "1");
   if (args.flag("debug") && !before(0, 22))
     set("ACCELERATE_DEBUG_MODE", "true", args["debug"]);
@@ -373,7 +419,11 @@ void Preparation::simple() {
         port.isNone() && !(several && before(1, 8)) ? "29500" : port.text,
         port);
     const PythonValue &workers = args["mpirun_ccl"];
-    if (!before(0, 28) && before(1, 8) && several && !hostfile.isNone())
+    bool counts =
+        !before(0, 28) && before(1, 8) && several && !hostfile.isNone();
+    if (counts && before(0, 32) && !workers.isString())
+      throw LaunchRefusal{"TypeError: expected str, mpirun_ccl is an int"};
+    if (counts)
       set("CCL_WORKER_COUNT", workers.text, workers);
     else if (!before(1, 8) && before(1, 13))
       set("CCL_WORKER_COUNT", std::nullopt, workers,
@@ -399,7 +449,8 @@ void Preparation::simple() {
     set("IPEX_ENABLED", lowerCase(args["ipex_enabled"].text),
         args["ipex_enabled"]);
   const char *intel = "where intel_extension_for_pytorch is installed";
-  if (!before(0, 20) && before(1, 13))
+  // (From 1.10 on the flag is gone, and such a machine without the key fails.)
+  if (!before(0, 20) && before(1, 13) && !ipex.isNone())
     set("ACCELERATE_USE_IPEX", lowerCase(ipex.text), ipex, intel);
   if (!before(0, 20) && before(1, 6))
     set("ACCELERATE_USE_XPU", lowerCase(xpu.text), xpu, intel);

@@ -85,8 +85,9 @@ def prepared(path, kind):
         else:
             raise ValueError("SageMaker")
         for name, value in env.items():  # as subprocess.Popen would
-            if not isinstance(value, str):
+            if launcher == "simple" and not isinstance(value, str):
                 raise TypeError(f"{name}: expected str, not {value!r}")
+            env[name] = str(value)  # as patch_environment does for torchrun
         return launcher, {k: v for k, v in env.items() if k not in FOREIGN}
 
 
