@@ -135,7 +135,11 @@ void AccelerateReader::checkSupport() {
   if (hopeless)
     return;
   DistributedType type = *config.distributedType;
-  if (*config.strategy == Strategy::Other)
+  // What Accelerate's own executor may be predicted for is the planner's to
+  // refuse, where accel-run is to execute it.
+  bool planned = options.forPlanning;
+  if (*config.strategy == Strategy::Other &&
+      !(planned && type == DistributedType::Deepspeed))
     notSupported(top("distributed_type"),
                  "distributed_type " + std::string(toString(type)) +
                      " is not supported yet",
@@ -144,11 +148,11 @@ void AccelerateReader::checkSupport() {
     notSupported(top("mixed_precision"),
                  "mixed_precision fp8 is not supported yet",
                  "supported are 'no', fp16 and bf16");
-  if (*config.offloadParams)
+  if (*config.offloadParams && !planned)
     notSupported(in(fsdp, "fsdp_offload_params"),
                  "fsdp_offload_params is not supported yet: plans keep "
                  "parameters on the device");
-  if (*config.activationCheckpointingOffload)
+  if (*config.activationCheckpointingOffload && !planned)
     notSupported(in(fsdp, "fsdp_activation_checkpointing_offload"),
                  "fsdp_activation_checkpointing_offload is not supported yet");
 }

@@ -54,6 +54,8 @@ struct ActivationCheckpointingPass
     if (mode != sharding::CheckpointMode::Full) {
       job.setCheckpointAttr(sharding::CheckpointAttr::get(
           &getContext(), mode, request ? request.getBecause() : usual));
+      if (request && failed(decideCalls(request, graph)))
+        signalPassFailure();
       return;
     }
     job.setCheckpointAttr(sharding::CheckpointAttr::get(
@@ -77,6 +79,34 @@ struct ActivationCheckpointingPass
   }
 
 private:
+  /// `calls` of the request: modes of single segments, by path.
+  static LogicalResult decideCalls(sharding::RequestOp request,
+                                   sharding::GraphOp graph) {
+    auto calls = request.getValue().getAs<DictionaryAttr>("calls");
+    if (!calls)
+      return success();
+    size_t used = 0;
+    for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
+      Attribute asked = calls.get(call.getPath());
+      if (!asked)
+        continue;
+      auto name = dyn_cast<StringAttr>(asked);
+      auto mode = name ? sharding::symbolizeCheckpointMode(name.getValue())
+                       : std::nullopt;
+      if (!mode)
+        return request.emitOpError()
+               << "has the mode " << asked << " for '" << call.getPath()
+               << "', expected none, pointwise or full";
+      call.setCheckpointAttr(sharding::CheckpointAttr::get(
+          request.getContext(), *mode, request.getBecause()));
+      ++used;
+    }
+    if (used < calls.size())
+      return request.emitOpError(
+          "names a segment in 'calls' that the model lacks");
+    return success();
+  }
+
   static llvm::StringSet<> layerClasses(mlir::ModuleOp module,
                                         sharding::JobOp job) {
     llvm::StringSet<> classes;

@@ -88,9 +88,13 @@ private:
 
   void addMesh() {
     SmallVector<Attribute> axes;
-    for (auto [name, size] : {std::pair<const char *, int64_t>{
-                                  "dp_replicate", accelerate.mesh->dpReplicate},
-                              {"dp_shard", accelerate.mesh->dpShard}})
+    std::pair<int64_t, int64_t> sizes = {accelerate.mesh->dpReplicate,
+                                         accelerate.mesh->dpShard};
+    if (options.chosen && options.chosen->mesh)
+      sizes = *options.chosen->mesh;
+    for (auto [name, size] :
+         {std::pair<const char *, int64_t>{"dp_replicate", sizes.first},
+          {"dp_shard", sizes.second}})
       axes.push_back(sharding::AxisAttr::get(b.getContext(), name, size));
     sharding::MeshOp::create(b, location(accelerate.mesh),
                              b.getStringAttr("mesh"), b.getArrayAttr(axes));
@@ -122,6 +126,9 @@ private:
       return request(
           "wrap", value,
           because(accelerate.distributedType, "parameters are replicated"));
+    if (options.chosen &&
+        (options.chosen->wrapClasses || options.chosen->layersPerUnit != 1))
+      return requestChosenWrap(value);
     value.push_back(b.getNamedAttr(
         "policy", b.getStringAttr(toString(accelerate.wrapPolicy.value))));
     const auto *reason = &accelerate.wrapPolicy.at;
@@ -152,6 +159,22 @@ private:
                 : sharding::BecauseAttr::get(b.getContext(), key,
                                              b.getStringAttr(reason->file),
                                              reason->line, reason->column));
+  }
+
+  void requestChosenWrap(SmallVector<NamedAttribute> value) {
+    const ImportOptions::Chosen &chosen = *options.chosen;
+    value.push_back(
+        b.getNamedAttr("policy", b.getStringAttr("TRANSFORMER_BASED_WRAP")));
+    const auto &classes =
+        chosen.wrapClasses ? chosen.wrapClasses : accelerate.wrapClasses.value;
+    if (classes) {
+      SmallVector<StringRef> names(classes->begin(), classes->end());
+      value.push_back(b.getNamedAttr("classes", b.getStrArrayAttr(names)));
+    }
+    if (chosen.layersPerUnit != 1)
+      value.push_back(b.getNamedAttr(
+          "layers_per_unit", b.getI64IntegerAttr(chosen.layersPerUnit)));
+    request("wrap", value, plain(chosen.why));
   }
 
   Type floatType(plan::DType dtype) {
@@ -192,6 +215,15 @@ private:
   }
 
   void requestReshard() {
+    if (options.chosen && options.chosen->reshard) {
+      SmallVector<StringRef> keep(options.chosen->keep.begin(),
+                                  options.chosen->keep.end());
+      SmallVector<NamedAttribute> value = {b.getNamedAttr(
+          "after_forward", b.getBoolAttr(*options.chosen->reshard))};
+      if (!keep.empty())
+        value.push_back(b.getNamedAttr("keep", b.getStrArrayAttr(keep)));
+      return request("reshard", value, plain(options.chosen->why));
+    }
     request(
         "reshard",
         {b.getNamedAttr("after_forward",
@@ -201,6 +233,16 @@ private:
   }
 
   void requestCheckpoint() {
+    if (options.chosen && !options.chosen->checkpoint.empty()) {
+      SmallVector<NamedAttribute> calls;
+      for (const auto &[path, mode] : options.chosen->calls)
+        calls.push_back(b.getNamedAttr(path, b.getStringAttr(mode)));
+      SmallVector<NamedAttribute> value = {
+          b.getNamedAttr("mode", b.getStringAttr(options.chosen->checkpoint))};
+      if (!calls.empty())
+        value.push_back(b.getNamedAttr("calls", b.getDictionaryAttr(calls)));
+      return request("checkpoint", value, plain(options.chosen->why));
+    }
     request("checkpoint",
             {b.getNamedAttr("mode", b.getStringAttr(toString(
                                         job.activationCheckpointing.value)))},

@@ -17,6 +17,9 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <map>
+#include <optional>
+
 namespace accel {
 
 /// What the command line and the target add to the job.
@@ -26,6 +29,20 @@ struct ImportOptions {
   int64_t microBatch = 1, sequenceLength = 0, accumulation = 1;
   bool keepUnsharded = false; // accumulate unsharded gradients
   int64_t prefetchForward = 1, prefetchBackward = 1;
+  /// What a search chose beyond the YAML; `why` is its reason everywhere.
+  struct Chosen {
+    std::string why;
+    int64_t layersPerUnit = 1;
+    /// Classes of a wrap policy instead of the YAML's.
+    std::optional<std::vector<std::string>> wrapClasses;
+    std::optional<bool> reshard;
+    std::vector<std::string> keep;                   // units that stay gathered
+    std::string checkpoint;                          // mode of the job
+    std::map<std::string, std::string> calls;        // modes by path
+    std::optional<std::pair<int64_t, int64_t>> mesh; // replicate, shard
+    bool operator==(const Chosen &) const = default;
+  };
+  std::optional<Chosen> chosen;
   /// In which parameters are loaded; f32 where the model does not say.
   plan::DType checkpointDtype = plan::DType::F32;
 };

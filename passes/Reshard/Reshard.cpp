@@ -8,6 +8,7 @@
 #include "dialects/Sharding/Sharding.h"
 
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace accel;
@@ -33,6 +34,17 @@ struct ReshardPass : PassWrapper<ReshardPass, OperationPass<mlir::ModuleOp>> {
       request.emitOpError("needs 'after_forward', true or false");
       return signalPassFailure();
     }
+    llvm::StringSet<> keep;
+    if (request)
+      if (auto names = request.getValue().getAs<ArrayAttr>("keep"))
+        for (Attribute name : names) {
+          auto text = dyn_cast<StringAttr>(name);
+          if (!text) {
+            request.emitOpError("needs names of units in 'keep'");
+            return signalPassFailure();
+          }
+          keep.insert(text.getValue());
+        }
     auto default_ = sharding::BecauseAttr::get(
         &getContext(),
         "default: parameters are gathered again in the backward");
@@ -49,9 +61,16 @@ struct ReshardPass : PassWrapper<ReshardPass, OperationPass<mlir::ModuleOp>> {
             &getContext(),
             "its last use in the forward is next to its first in the "
             "backward, so a second gather could not be hidden");
+      } else if (keep.erase(unit.getName())) {
+        after = false;
       }
       unit.setReshardAttr(
           sharding::ReshardAttr::get(&getContext(), after, why));
+    }
+    if (!keep.empty()) {
+      request.emitOpError() << "keeps '" << keep.begin()->getKey()
+                            << "', which is no unit that could be freed";
+      return signalPassFailure();
     }
   }
 };

@@ -14,7 +14,8 @@ class Pass;
 
 namespace accel {
 /// `reshard`: decides for each unit whether its gathered parameters are freed
-/// after the forward (request "reshard" {after_forward = true|false}).
+/// after the forward (request "reshard" {after_forward = true|false, keep =
+/// [units that stay gathered all the same]}).
 std::unique_ptr<mlir::Pass> createReshardPass();
 } // namespace accel
 

@@ -23,13 +23,24 @@ private:
   bool knob(int index, Point point) {
     // Reshard's values follow from the wrap, which comes before it.
     if (index == numKnobs)
-      return counts(0, 0, 0, point);
+      return space.open(Knob::Checkpoint) && space.uniformCheckpoint
+                 ? uniform(point)
+                 : counts(0, 0, 0, point);
     Knob k = static_cast<Knob>(index);
     if (k == Knob::Checkpoint)
       return knob(index + 1, point);
     for (int value : space.values(k, point)) {
       point[k] = value;
       if (!knob(index + 1, point))
+        return false;
+    }
+    return true;
+  }
+
+  bool uniform(Point &point) {
+    for (const std::vector<int> &counts : space.uniformCounts()) {
+      point.counts = counts;
+      if (space.problem(point).empty() && !visit(point))
         return false;
     }
     return true;
@@ -44,7 +55,7 @@ private:
       point.counts[group.offset + v] = left;
       return counts(g + 1, 0, 0, point);
     }
-    for (int n = 0; n <= left; ++n) {
+    for (int n = 0; n <= (group.allowed[v] ? left : 0); ++n) {
       point.counts[group.offset + v] = n;
       if (!counts(g, v + 1, used + n, point))
         return false;

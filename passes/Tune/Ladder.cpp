@@ -16,10 +16,12 @@ struct Edge {
 };
 
 /// Positions in `costs` of the lower hull, from the fastest to the leanest.
-std::vector<int> lowerHull(const std::vector<VariantCost> &costs) {
-  std::vector<int> order(costs.size());
-  for (size_t i = 0; i < order.size(); ++i)
-    order[i] = static_cast<int>(i);
+std::vector<int> lowerHull(const std::vector<VariantCost> &costs,
+                           const std::vector<bool> &allowed) {
+  std::vector<int> order;
+  for (size_t i = 0; i < costs.size(); ++i)
+    if (allowed[i])
+      order.push_back(static_cast<int>(i));
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
     return costs[a].seconds != costs[b].seconds
                ? costs[a].seconds < costs[b].seconds
@@ -41,38 +43,6 @@ std::vector<int> lowerHull(const std::vector<VariantCost> &costs) {
   return hull;
 }
 
-/// All layers alike: one rung per variant that every group of layers has.
-std::vector<std::vector<int>> uniformLadder(const Space &space) {
-  std::vector<std::vector<int>> rungs;
-  const LayerGroup *first = nullptr;
-  for (const LayerGroup &group : space.groups)
-    if (group.layer && !first)
-      first = &group;
-  if (!first)
-    return {space.configured.counts};
-  for (const std::string &name : first->names) {
-    std::vector<int> counts = space.configured.counts;
-    bool everywhere = true;
-    for (const LayerGroup &group : space.groups) {
-      if (!group.layer)
-        continue;
-      auto it = std::find(group.names.begin(), group.names.end(), name);
-      if (it == group.names.end()) {
-        everywhere = false;
-        break;
-      }
-      std::fill_n(counts.begin() + group.offset, group.names.size(), 0);
-      counts[group.offset + (it - group.names.begin())] =
-          static_cast<int>(group.calls.size());
-    }
-    if (everywhere)
-      rungs.push_back(std::move(counts));
-  }
-  if (rungs.empty())
-    rungs.push_back(space.configured.counts);
-  return rungs;
-}
-
 } // namespace
 
 std::vector<std::vector<int>> checkpointLadder(const Space &space, int split,
@@ -80,7 +50,7 @@ std::vector<std::vector<int>> checkpointLadder(const Space &space, int split,
   if (!space.open(Knob::Checkpoint))
     return {space.configured.counts};
   if (space.uniformCheckpoint)
-    return uniformLadder(space);
+    return space.uniformCounts();
   std::vector<int> counts(space.configured.counts.size(), 0);
   std::vector<Edge> edges;
   for (size_t g = 0; g < space.groups.size(); ++g) {
@@ -88,7 +58,7 @@ std::vector<std::vector<int>> checkpointLadder(const Space &space, int split,
     std::vector<VariantCost> costs;
     for (size_t v = 0; v < group.variants.size(); ++v)
       costs.push_back(costOf(split, static_cast<int>(g), static_cast<int>(v)));
-    std::vector<int> hull = lowerHull(costs);
+    std::vector<int> hull = lowerHull(costs, group.allowed);
     counts[group.offset + hull[0]] = static_cast<int>(group.calls.size());
     for (size_t i = 0; i + 1 < hull.size(); ++i)
       edges.push_back({static_cast<int>(g), hull[i], hull[i + 1],

@@ -353,7 +353,7 @@ private:
       for (size_t a = 0; a < group.variants.size(); ++a)
         for (size_t b = 0; b < group.variants.size(); ++b) {
           int available = point.counts[group.offset + a];
-          if (a == b)
+          if (a == b || !group.allowed[b])
             continue;
           for (int n = 1; n <= available;
                n = n < available && n * 4 > available ? available : n * 4) {
@@ -443,7 +443,31 @@ private:
       }
   }
 
+  /// Of points that are as good, the one that changes less.
+  void simplifyFront() {
+    for (const Verdict &v : paretoFront(possible()))
+      for (Knob knob : {Knob::ForwardPrefetch, Knob::BackwardPrefetch})
+        if (space.open(knob))
+          judged(turned(v.point, knob, space.configured[knob]));
+  }
+
+  std::vector<Verdict> possible() const {
+    std::vector<Verdict> all;
+    for (const auto &[point, j] : known)
+      if (j.possible)
+        all.push_back({point, j});
+    return all;
+  }
+
+  int changes(const Point &point) const {
+    int n = point.counts != space.configured.counts;
+    for (int k = 0; k < numKnobs; ++k)
+      n += point.at[k] != space.configured.at[k];
+    return n;
+  }
+
   void finish() {
+    simplifyFront();
     std::vector<Verdict> all;
     result.leanest = result.configured;
     for (const auto &[point, j] : known)
@@ -453,7 +477,20 @@ private:
             j.bytes < result.leanest.judged.bytes)
           result.leanest = {point, j};
       }
-    result.front = paretoFront(std::move(all));
+    // Where two are alike within what is worthwhile, fewer changes win.
+    result.front = paretoFront(all);
+    for (Verdict &v : result.front)
+      for (const Verdict &other : all)
+        if (changes(other.point) < changes(v.point) &&
+            other.judged.seconds <=
+                v.judged.seconds * (1 + options.worthwhile) &&
+            static_cast<double>(other.judged.bytes) <=
+                static_cast<double>(v.judged.bytes) * (1 + options.worthwhile))
+          v = other;
+    result.front = paretoFront(std::move(result.front));
+    if (best)
+      result.front.push_back(*best);
+    result.front = paretoFront(std::move(result.front));
   }
 
   const Space &space;

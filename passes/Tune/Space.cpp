@@ -223,6 +223,7 @@ void addGroups(Space &space, const StepModel &model) {
                      });
     for (int v : group.variants)
       group.names.push_back(variants[v].name);
+    group.allowed.assign(group.variants.size(), true);
     group.offset = offset;
     offset += static_cast<int>(group.variants.size());
   }
@@ -239,8 +240,13 @@ std::vector<int> Space::values(Knob knob, const Point &point) const {
     return below(meshes.size());
   case Knob::Split:
     return below(splits.size());
-  case Knob::Wrap:
-    return below(wraps.size());
+  case Knob::Wrap: {
+    std::vector<int> result;
+    for (size_t w = 0; w < wraps.size(); ++w)
+      if (wraps[w].allowed || static_cast<int>(w) == configured[knob])
+        result.push_back(static_cast<int>(w));
+    return result;
+  }
   case Knob::Recipe:
     return below(recipes.size());
   case Knob::Bucket:
@@ -248,8 +254,11 @@ std::vector<int> Space::values(Knob knob, const Point &point) const {
   case Knob::ZeroStage:
     return below(zeroStages.size());
   case Knob::ForwardPrefetch:
-  case Knob::BackwardPrefetch:
-    return below(maxPrefetch + 1);
+  case Knob::BackwardPrefetch: {
+    std::vector<int> result = below(maxPrefetch + 1);
+    result.erase(result.begin(), result.begin() + minPrefetch);
+    return result;
+  }
   case Knob::Accumulation:
     if (splits[point[Knob::Split]].accumulation == 1)
       return {configured[knob]};
@@ -291,6 +300,12 @@ std::string Space::problem(const Point &point) const {
     return "a unit cannot stay gathered in part";
   if (!open(Knob::Checkpoint) && point.counts != configured.counts)
     return "checkpointing is fixed";
+  if (open(Knob::Checkpoint) && uniformCheckpoint) {
+    std::vector<std::vector<int>> allowed = uniformCounts();
+    if (std::find(allowed.begin(), allowed.end(), point.counts) ==
+        allowed.end())
+      return "layers cannot differ in checkpointing";
+  }
   bool allFull = true;
   for (const LayerGroup &group : groups) {
     int sum = 0;
@@ -299,9 +314,8 @@ std::string Space::problem(const Point &point) const {
       if (n < 0)
         return "a negative count";
       sum += n;
-      if (uniformCheckpoint && group.layer && n &&
-          n != static_cast<int>(group.calls.size()))
-        return "layers cannot differ in checkpointing";
+      if (n && !group.allowed[v])
+        return "layers cannot be checkpointed in this way";
     }
     if (sum != static_cast<int>(group.calls.size()))
       return "the counts of a group are not its calls";
@@ -312,6 +326,44 @@ std::string Space::problem(const Point &point) const {
   if (offloadNeedsFull && point[Knob::ActivationOffload] && !allFull)
     return "saved values go to the host only where layers are computed again";
   return "";
+}
+
+std::vector<std::vector<int>> Space::uniformCounts() const {
+  std::vector<std::vector<int>> result;
+  auto position = [](const LayerGroup &group, const std::string &name) {
+    auto it = std::find(group.names.begin(), group.names.end(), name);
+    int v = static_cast<int>(it - group.names.begin());
+    return it == group.names.end() || !group.allowed[v] ? -1 : v;
+  };
+  auto fill = [](std::vector<int> &counts, const LayerGroup &group, int v) {
+    std::fill_n(counts.begin() + group.offset, group.names.size(), 0);
+    counts[group.offset + v] = static_cast<int>(group.calls.size());
+  };
+  std::vector<std::string> names;
+  for (const LayerGroup &group : groups)
+    if (group.layer)
+      for (const std::string &name : group.names)
+        if (std::find(names.begin(), names.end(), name) == names.end())
+          names.push_back(name);
+  for (const std::string &name : names) {
+    std::vector<int> counts = configured.counts;
+    bool everywhere = true;
+    for (const LayerGroup &group : groups) {
+      bool follows = !group.layer && base.executor == ExecutorKind::AccelRun;
+      int v = group.layer ? position(group, name)
+              : follows   ? position(group, name == "none" ? name : "pointwise")
+                          : -1;
+      if (v >= 0)
+        fill(counts, group, v);
+      else if (group.layer)
+        everywhere = false;
+    }
+    if (everywhere)
+      result.push_back(std::move(counts));
+  }
+  if (result.empty())
+    result.push_back(configured.counts);
+  return result;
 }
 
 void addModel(Space &space, const StepModel &model, bool halves,
@@ -402,6 +454,9 @@ Candidate expand(const Space &space, const StepModel &model,
   c.reduceEachMicroBatch = point[Knob::Accumulation] == 0;
   c.offloadParameters = point[Knob::ParameterOffload];
   c.offloadOptimizer = point[Knob::OptimizerOffload];
+  // Where the shards are, the optimizer runs.
+  if (c.executor == ExecutorKind::Fsdp1 || c.executor == ExecutorKind::Fsdp2)
+    c.offloadOptimizer = c.offloadParameters;
 
   const WrapOption &wrap = space.wraps[point[Knob::Wrap]];
   int all = static_cast<int>(space.layers.size());

@@ -79,6 +79,7 @@ struct WrapOption {
   /// By unit of no layer: freed after the forward unless every unit is kept.
   std::vector<bool> reshard;
   double perLayer = 1; // layers a unit; 0.5: two units a layer
+  bool allowed = true;
 };
 struct RecipeOption {
   std::string name; // "bf16, reduced in f32"
@@ -94,7 +95,8 @@ struct LayerGroup {
   std::vector<int> calls;
   std::vector<int> variants; // of the kind, by falling saved bytes
   std::vector<std::string> names;
-  int offset = 0; // of this group in Point::counts
+  std::vector<bool> allowed; // by position in `variants`
+  int offset = 0;            // of this group in Point::counts
   bool layer = false;
 };
 
@@ -110,7 +112,7 @@ struct Space {
   std::vector<int> zeroStages;
   std::vector<LayerGroup> groups;
   std::vector<int> layers; // StepModel::calls, in order
-  int maxPrefetch = 3;
+  int minPrefetch = 0, maxPrefetch = 3;
   /// All layers alike: what a YAML can say.
   bool uniformReshard = false, uniformCheckpoint = false;
   /// Saved values go to the host only of layers that are computed again, all
@@ -130,6 +132,10 @@ struct Space {
   int count(const Point &point, int group, int variant) const {
     return point.counts[groups[group].offset + variant];
   }
+  /// Of alike layers, the counts that there are: one entry per variant that
+  /// every group of layers may have. Other calls are as configured, or, under
+  /// accel-run, in what one `activation_checkpointing` means for them.
+  std::vector<std::vector<int>> uniformCounts() const;
   /// Why the point is outside the space (ranges, counts, what goes together),
   /// or "".
   std::string problem(const Point &point) const;

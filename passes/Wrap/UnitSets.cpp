@@ -346,7 +346,42 @@ private:
 
 } // namespace
 
-Solution solve(const Problem &problem) { return Solver(problem).run(); }
+/// The list that `unit` is one element of ("model.layers"), or "".
+static std::string listOf(const UnitSet &unit) {
+  size_t dot = unit.name.rfind('.');
+  if (dot == std::string::npos || unit.ignored || unit.keepGathered ||
+      unit.modules.size() != 1 ||
+      unit.name.find_first_not_of("0123456789", dot + 1) != std::string::npos)
+    return "";
+  return unit.name.substr(0, dot);
+}
+
+/// Makes one unit of every `perUnit` neighbours of a list.
+static void mergeLayers(std::vector<UnitSet> &units, int64_t perUnit) {
+  std::vector<UnitSet> merged;
+  std::string list; // of the last unit, while it may grow
+  for (UnitSet &unit : units) {
+    std::string own = listOf(unit);
+    if (!own.empty() && own == list &&
+        static_cast<int64_t>(merged.back().modules.size()) < perUnit) {
+      UnitSet &last = merged.back();
+      last.modules.push_back(unit.modules[0]);
+      last.parameters.insert(last.parameters.end(), unit.parameters.begin(),
+                             unit.parameters.end());
+      continue;
+    }
+    list = own;
+    merged.push_back(std::move(unit));
+  }
+  units = std::move(merged);
+}
+
+Solution solve(const Problem &problem) {
+  Solution solution = Solver(problem).run();
+  if (problem.layersPerUnit > 1 && solution.error.empty())
+    mergeLayers(solution.units, problem.layersPerUnit);
+  return solution;
+}
 
 std::string verify(const Problem &problem, const Solution &solution) {
   std::vector<int> uses(problem.parameters.size(), 0);

@@ -42,6 +42,9 @@ struct Problem {
   std::optional<std::vector<std::string>> classes; // unset: noSplit
   int64_t minParams = 0;
   std::string ignoredModules; // regular expression, matched on whole FQNs
+  /// Neighbouring layers, the elements of a list of modules, of one unit; torch
+  /// calls it fully_shard of a list. Accelerate has one.
+  int64_t layersPerUnit = 1;
 };
 
 struct UnitSet {

@@ -70,6 +70,9 @@ FailureOr<wrap::Problem> makeProblem(mlir::ModuleOp module,
     problem.classes = strings(list);
   problem.minParams = intOr(value, "min_params", 0);
   problem.ignoredModules = stringOr(value, "ignored_modules");
+  problem.layersPerUnit = intOr(value, "layers_per_unit", 1);
+  if (problem.layersPerUnit < 1)
+    return request.emitOpError("asks for 'layers_per_unit' below 1");
   return problem;
 }
 

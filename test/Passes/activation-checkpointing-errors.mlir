@@ -35,3 +35,23 @@ sharding.graph @train(%x: tensor<4xf32>) {
   %1 = sharding.call @Loss(%x) at "head" : (tensor<4xf32>) -> tensor<f32>
   sharding.return %1 : tensor<f32>
 }
+
+// -----
+
+// expected-error @+1 {{'sharding.request' op has the mode "half" for 'layers.0', expected none, pointwise or full}}
+sharding.request "checkpoint" {mode = "none", calls = {"layers.0" = "half"}} because <"x">
+sharding.job "tiny" micro_batch 1 sequence_length 4 device "cpu"
+func.func private @Layer(tensor<f32>) -> tensor<f32>
+sharding.graph @train(%x: tensor<f32>) {
+  %0 = sharding.call @Layer(%x) at "layers.0" : (tensor<f32>) -> tensor<f32>
+  sharding.return %0 : tensor<f32>
+}
+
+// -----
+
+// expected-error @+1 {{'sharding.request' op names a segment in 'calls' that the model lacks}}
+sharding.request "checkpoint" {mode = "none", calls = {"layers.7" = "full"}} because <"x">
+sharding.job "tiny" micro_batch 1 sequence_length 4 device "cpu"
+sharding.graph @train(%x: tensor<f32>) {
+  sharding.return %x : tensor<f32>
+}

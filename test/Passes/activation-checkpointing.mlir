@@ -52,3 +52,18 @@ sharding.job "tiny" micro_batch 1 sequence_length 4 device "cpu"
 sharding.graph @train(%x: tensor<f32>) {
   sharding.return %x : tensor<f32>
 }
+
+// -----
+
+// Single segments may differ from the job.
+sharding.request "checkpoint" {mode = "none", calls = {"layers.0" = "full"}} because <"asked">
+// CHECK: sharding.job {{.*}}checkpoint = #sharding.checkpoint<none, because = <"asked">>
+sharding.job "tiny" micro_batch 1 sequence_length 4 device "cpu"
+func.func private @Layer(tensor<f32>) -> tensor<f32>
+sharding.graph @train(%x: tensor<f32>) {
+  // CHECK: sharding.call @Layer(%{{.*}}) at "layers.0" {checkpoint = #sharding.checkpoint<full, because = <"asked">>} :
+  %0 = sharding.call @Layer(%x) at "layers.0" : (tensor<f32>) -> tensor<f32>
+  // CHECK: sharding.call @Layer(%{{.*}}) at "layers.1" :
+  %1 = sharding.call @Layer(%0) at "layers.1" : (tensor<f32>) -> tensor<f32>
+  sharding.return %1 : tensor<f32>
+}

@@ -19,3 +19,12 @@ sharding.unit "layer" modules [] shard ["dp_shard"] replicate [] params ["a"] {w
 
 // CHECK: sharding.unit "layer" {{.*}}reshard = #sharding.reshard<after_forward = true, because = <"default: parameters are gathered again in the backward">>
 sharding.unit "layer" modules [] shard ["dp_shard"] replicate [] params ["a"] {wrap = #sharding.wrap<because = <"x">>}
+
+// -----
+
+// Some units stay gathered although the others do not.
+sharding.request "reshard" {after_forward = true, keep = ["last"]} because <"asked">
+// CHECK: sharding.unit "first" {{.*}}reshard = #sharding.reshard<after_forward = true, because = <"asked">>
+sharding.unit "first" modules [] shard ["dp_shard"] replicate [] params ["a"] {wrap = #sharding.wrap<because = <"x">>}
+// CHECK: sharding.unit "last" {{.*}}reshard = #sharding.reshard<after_forward = false, because = <"asked">>
+sharding.unit "last" modules [] shard ["dp_shard"] replicate [] params ["b"] {wrap = #sharding.wrap<because = <"x">>}

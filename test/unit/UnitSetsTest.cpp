@@ -95,6 +95,20 @@ TEST(UnitSets, LayersEmbeddingAndTail) {
   EXPECT_THAT(s.units[1].why, HasSubstr("_no_split_modules"));
 }
 
+TEST(UnitSets, NeighbouringLayersShareAUnit) {
+  Problem p = decoder(5);
+  p.policy = Policy::Transformer;
+  p.layersPerUnit = 2;
+  Solution s = solved(p);
+  EXPECT_THAT(names(s),
+              ElementsAre("model.embed", "model.layers.0", "model.layers.2",
+                          "model.layers.4", "model.norm"));
+  EXPECT_THAT(s.units[1].modules,
+              ElementsAre("model.layers.0", "model.layers.1"));
+  EXPECT_EQ(s.units[2].parameters.size(), 6u);
+  EXPECT_EQ(s.units[3].modules.size(), 1u) << "the odd one";
+}
+
 TEST(UnitSets, TiedEmbeddingsJoinTheTail) {
   Problem p = decoder(2, /*tied=*/true);
   p.policy = Policy::Transformer;

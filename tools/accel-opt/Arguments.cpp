@@ -25,6 +25,20 @@ void Arguments::addFlag(std::string name, bool &value, std::string help) {
                      }});
 }
 
+void Arguments::addOptional(std::string name, std::string choice,
+                            std::string &value, std::string help) {
+  options.push_back({std::move(name), "[=" + choice + "]", std::move(help),
+                     false,
+                     [&value, choice](const std::string &text) -> std::string {
+                       if (!text.empty() && text != choice)
+                         return "expected " + choice + " or nothing" +
+                                separated(didYouMean(text, {choice}));
+                       value = text.empty() ? "on" : text;
+                       return "";
+                     },
+                     true});
+}
+
 void Arguments::addText(std::string name, std::string placeholder,
                         std::string &value, std::string help) {
   options.push_back({std::move(name), std::move(placeholder), std::move(help),
@@ -116,7 +130,7 @@ bool Arguments::parse(int argc, char **argv, int &exitCode) {
         return false;
       }
       value = argv[++i];
-    } else if (!option->takesValue && hasValue) {
+    } else if (!option->takesValue && !option->mayTakeValue && hasValue) {
       exitCode = usageError("'" + name + "' takes no value", "");
       return false;
     }
@@ -136,6 +150,8 @@ void Arguments::printHelp() const {
     std::string left = option.name;
     if (option.takesValue)
       left += " " + option.placeholder;
+    else
+      left += option.placeholder;
     std::printf("  %-34s %s%s\n", left.c_str(),
                 left.size() > 34 ? "\n                                     "
                                  : "",

@@ -34,6 +34,9 @@ public:
   void addFlag(std::string name, bool &value, std::string help);
   void addText(std::string name, std::string placeholder, std::string &value,
                std::string help);
+  /// A flag that may have a value behind '=': `value` becomes "on" or that.
+  void addOptional(std::string name, std::string choice, std::string &value,
+                   std::string help);
   /// A positive integer.
   void addCount(std::string name, std::string placeholder, int64_t &value,
                 std::string help);
@@ -55,6 +58,7 @@ private:
     bool takesValue = false;
     /// Returns what is wrong with the value, or "".
     std::function<std::string(const std::string &)> set;
+    bool mayTakeValue = false; // behind '=' only
   };
   void printHelp() const;
   int usageError(const std::string &message, const std::string &hint) const;

@@ -5,16 +5,16 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/Compile.h"
 
-#include "frontends/HuggingFace/BuildModel.h"
 #include "passes/Export/BuildPlan.h"
-#include "passes/Pipeline/Import.h"
 #include "passes/Pipeline/Phases.h"
 #include "passes/Simulate/Time.h"
 #include "passes/Targets/Target.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Verify.h"
-#include "tools/accel-opt/PlanInputs.h"
+#include "tools/accel-opt/Advice.h"
+#include "tools/accel-opt/ImportModule.h"
+#include "tools/accel-opt/OwnPrediction.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -66,7 +66,7 @@ public:
       result.valid = true;
       return std::move(result);
     }
-    result.valid = predict();
+    result.valid = predict() && judge();
     result.hasPlan = result.valid;
     return std::move(result);
   }
@@ -82,7 +82,7 @@ private:
   }
 
   bool import() {
-    std::optional<PlanInputs> inputs = readPlanInputs(options, engine);
+    inputs = readPlanInputs(options, engine);
     if (!inputs)
       return false;
     if (!loadTarget(inputs->targetName))
@@ -92,28 +92,16 @@ private:
                                        options.nodes
                                  : inputs->job.accelerate.processesPerMachine();
     result.report.strategy = strategyName(inputs->job.accelerate);
-    FailureOr<OwningOpRef<mlir::ModuleOp>> built = huggingface::buildModel(
-        context, inputs->model,
-        {inputs->training.microBatch, inputs->training.sequenceLength}, engine);
-    if (failed(built))
+    importing = importOptions(*inputs, options, targetOrNone());
+    FailureOr<OwningOpRef<mlir::ModuleOp>> imported =
+        importModule(context, *inputs, importing, engine);
+    if (failed(imported))
       return false;
-    module = std::move(*built);
-    ImportOptions import;
-    import.modelName = inputs->modelName;
-    // Without a target, accelerate's own device: GPUs unless use_cpu.
-    import.device = target ? (target->kind == TargetKind::Cpu ? "cpu" : "cuda")
-                    : inputs->job.accelerate.cpu.value ? "cpu"
-                                                       : "cuda";
-    import.microBatch = inputs->training.microBatch;
-    import.sequenceLength = inputs->training.sequenceLength;
-    import.accumulation = inputs->training.accumulation;
-    import.checkpointDtype = inputs->model.dtype().value_or(plan::DType::F32);
-    import.keepUnsharded = options.accumulationMode == "keep_unsharded";
-    if (options.prefetch >= 0)
-      import.prefetchForward = import.prefetchBackward = options.prefetch;
-    return succeeded(
-        importJob(*module, inputs->job, inputs->training, import, engine));
+    module = std::move(*imported);
+    return true;
   }
+
+  const Target *targetOrNone() const { return target ? &*target : nullptr; }
 
   static std::string strategyName(const AccelerateConfig &config) {
     std::string name;
@@ -241,9 +229,67 @@ private:
     if (result.report.budgetBytes)
       result.report.fits =
           plan.predicted.deviceBytes <= *result.report.budgetBytes;
+    result.report.prediction =
+        ownPrediction(plan, targetOrNone(), ranksPerNode);
+    result.report.hasTime = target.has_value();
+    if (!plan.units.empty()) {
+      result.report.compute = plan.units[0].gather;
+      result.report.reduce = plan.units[0].reduce;
+    }
     for (const std::string &problem : plan::verify(plan))
       engine.error("internal", options.config, "the plan is wrong: " + problem);
     return !engine.hasErrors();
+  }
+
+  /// The configuration under its executor, and what would be better.
+  bool judge() {
+    if (!inputs)
+      return true; // a compiled module has no configuration
+    AdviceInputs in = {*inputs,
+                       options,
+                       inputs->executor,
+                       targetOrNone(),
+                       standIn(),
+                       ranksPerNode ? ranksPerNode : 1,
+                       result.report.budgetBytes,
+                       {}};
+    const Target &machine = target ? *target : in.device;
+    in.source = [&](int64_t microBatch, int) {
+      return stepModelOf(context, *inputs, importing, microBatch,
+                         inputs->executor, &machine, engine);
+    };
+    result.report.advice = advise(in, engine);
+    if (!result.report.advice)
+      return false;
+    useExecutorsFigures(*result.report.advice);
+    return !engine.hasErrors();
+  }
+
+  /// accel-run's figures are those of its program; other executors' those of
+  /// their model.
+  void useExecutorsFigures(const Advice &advice) {
+    PlanReport &r = result.report;
+    r.executor = advice.executor;
+    r.compute = advice.candidate.recipe.compute;
+    r.reduce = advice.candidate.recipe.reduce;
+    if (r.executor == ExecutorKind::AccelRun) {
+      r.prediction.recomputeSeconds = advice.configured.recomputeSeconds;
+      return;
+    }
+    r.prediction = advice.configured;
+    if (r.budgetBytes)
+      r.fits = r.prediction.deviceBytes <= *r.budgetBytes;
+    if (r.mfu && r.prediction.stepSeconds > 0)
+      *r.mfu *= result.plan.predicted.stepSeconds / r.prediction.stepSeconds;
+  }
+
+  /// What bytes are predicted on where no target is given: any machine of the
+  /// kind does, since its speed and memory are not used.
+  Target standIn() {
+    DiagnosticEngine ignored;
+    bool cpu = importing.device == "cpu";
+    return accel::loadTarget(cpu ? "cpu" : "a100-80gb", ignored)
+        .value_or(Target());
   }
 
   LogicalResult report(mlir::Diagnostic &d) {
@@ -277,6 +323,8 @@ private:
   MLIRContext context;
   OwningOpRef<mlir::ModuleOp> module;
   std::optional<Target> target;
+  std::optional<PlanInputs> inputs;
+  ImportOptions importing;
   int64_t ranksPerNode = 0; // 0: the target's own
   CompileResult result;
 };

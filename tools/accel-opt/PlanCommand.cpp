@@ -10,6 +10,7 @@
 #include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/accel-opt/Compile.h"
+#include "tools/accel-opt/EmitAdvice.h"
 #include "tools/accel-opt/Render.h"
 
 #include <chrono>
@@ -29,6 +30,8 @@ const EmitKind emitKinds[] = {
     {"plan", "plan.json", "the program that accel-run executes"},
     {"mlir", "sharded.mlir", "the sharded phase"},
     {"schedule", "scheduled.mlir", "the scheduled phase"},
+    {"accelerate", "accelerate.yaml", "the YAML with what would be better"},
+    {"python", "fsdp2_plan.py", "FSDP2 as planned, for what no YAML says"},
 };
 
 class PlanCommand {
@@ -47,6 +50,13 @@ public:
     if (!writeOutputs(result))
       return finish(nullptr, result.report, exitInvalid);
     bool fits = result.report.fits.value_or(true);
+    if (const auto &advice = result.report.advice) {
+      // What is asked for is then not the configuration as it stands.
+      if (advice->tuned)
+        fits = advice->tuned->result.best.has_value();
+      if (advice->maxBatch)
+        fits = advice->maxBatch->fits > 0;
+    }
     return finish(result.hasPlan ? &result.plan : nullptr, result.report,
                   fits ? exitOk : exitDoesNotFit);
   }
@@ -80,12 +90,32 @@ private:
                        "units gathered ahead (default 1)");
     arguments.addFlag("--no-prefetch", noPrefetch,
                       "gather each unit where it is used");
-    arguments.addText("--executor", "NAME", o.executor,
-                      "who runs the job; accel-run is modelled");
+    arguments.addChoice("--executor",
+                        {"accel-run", "fsdp2", "fsdp1", "ddp", "deepspeed"},
+                        o.executor,
+                        "who runs the job (default: accel-run for a job.yaml, "
+                        "else what\n"
+                        "                                     accelerate "
+                        "launches)");
     arguments.addText("--accelerate-version", "V", o.accelerateVersion,
                       "judge the YAML as this version (default 1.15.0)");
+    arguments.addText("--torch-version", "V", o.torchVersion,
+                      "judge the executor as of this torch (default 2.15)");
     arguments.addText("--memory-budget", "BYTES", o.memoryBudget,
                       "per rank, e.g. 70GiB (default: the target's memory)");
+    arguments.addOptional("--tune", "all", o.tune,
+                          "search for the fastest setting that fits; =all may "
+                          "change written keys");
+    arguments.addFlag("--tune-precision", o.tunePrecision,
+                      "--tune may change the precision, and so the results");
+    arguments.addCount("--global-batch", "N", o.globalBatch,
+                       "sequences of a step over all ranks; --tune splits it "
+                       "into micro-batches");
+    arguments.addFlag("--max-batch", o.maxBatch,
+                      "find the largest micro-batch that fits");
+    arguments.addText("--remarks", "FILE|-", o.remarks,
+                      "write decisions as MLIR remarks: YAML to a file, text "
+                      "to - ");
     arguments.addChoice("--compile-to", phaseNames(), o.compileTo,
                         "stop after this phase and print its MLIR");
     arguments.addChoice("--compile-from", phaseNames(), o.compileFrom,
@@ -93,7 +123,8 @@ private:
     arguments.addText("--dump-phases", "DIR", o.dumpPhases,
                       "write the MLIR of every phase to DIR");
     arguments.addList("--emit", "KIND", o.emit,
-                      "plan, mlir or schedule; may be repeated");
+                      "plan, mlir, schedule, accelerate or python; may be "
+                      "repeated");
     arguments.addText("-o", "PATH", o.output,
                       "file of the one --emit or of --compile-to, or folder "
                       "of several");
@@ -118,8 +149,8 @@ private:
           names.push_back(k.name);
         std::string hint = didYouMean(kind, names);
         std::fprintf(stderr,
-                     "accel-opt plan: error: '--emit %s': expected plan, mlir "
-                     "or schedule%s%s\n",
+                     "accel-opt plan: error: '--emit %s': expected plan, mlir, "
+                     "schedule, accelerate or python%s%s\n",
                      printable(kind).c_str(), hint.empty() ? "" : "; ",
                      hint.c_str());
         return false;
@@ -145,6 +176,12 @@ private:
     }
     if (!o.compileFrom.empty() && !checkCompileFrom())
       return false;
+    if (!checkTune())
+      return false;
+    // Who asks for a better file asks for a search, in all of it.
+    for (const std::string &kind : o.emit)
+      if (o.tune.empty() && (kind == "accelerate" || kind == "python"))
+        o.tune = "all";
     if (!o.compileFrom.empty() && !o.compileTo.empty() &&
         *parsePhase(o.compileFrom) > *parsePhase(o.compileTo)) {
       std::fprintf(stderr,
@@ -153,6 +190,35 @@ private:
                    o.compileFrom.c_str(), o.compileTo.c_str());
       return false;
     }
+    return true;
+  }
+
+  bool refuse(const char *message) const {
+    std::fprintf(stderr, "accel-opt plan: error: %s\n", message);
+    return false;
+  }
+
+  bool checkTune() const {
+    const PlanOptions &o = options;
+    if (!o.tune.empty() && o.maxBatch)
+      return refuse("--max-batch takes the configuration as it is, and --tune "
+                    "changes it: give one of them");
+    if (o.maxBatch && (o.microBatch || o.globalBatch))
+      return refuse("--max-batch looks for the micro-batch: leave out "
+                    "--micro-batch and --global-batch");
+    if (o.globalBatch && o.accumulation)
+      return refuse("--global-batch and --micro-batch make --grad-accum: leave "
+                    "it out");
+    if (o.tunePrecision && o.tune.empty())
+      return refuse("--tune-precision has no effect without --tune");
+    bool writesSetting = false;
+    for (const std::string &kind : o.emit)
+      writesSetting |= kind == "accelerate" || kind == "python";
+    if (writesSetting && o.maxBatch)
+      return refuse("--max-batch has no setting to emit");
+    if (!o.compileTo.empty() && (!o.tune.empty() || o.maxBatch))
+      return refuse("--compile-to stops before anything is judged: leave out "
+                    "--tune and --max-batch");
     return true;
   }
 
@@ -165,7 +231,11 @@ private:
         {"--micro-batch", o.microBatch > 0},
         {"--grad-accum", o.accumulation > 0},
         {"--accumulation", !o.accumulationMode.empty()},
-        {"--prefetch or --no-prefetch", o.prefetch >= 0}};
+        {"--prefetch or --no-prefetch", o.prefetch >= 0},
+        {"--executor", !o.executor.empty()},
+        {"--tune", !o.tune.empty()},
+        {"--max-batch", o.maxBatch},
+        {"--global-batch", o.globalBatch > 0}};
     for (auto [name, isGiven] : given)
       if (isGiven) {
         std::fprintf(stderr,
@@ -206,15 +276,35 @@ private:
                              ? options.output + "/" + findKind(name)->fileName
                              : options.output;
       std::string error;
-      const std::string text = name == "plan"       ? plan::toJson(result.plan)
-                               : name == "schedule" ? result.scheduled
-                                                    : result.sharded;
-      if (!plan::writeFileAtomically(path, text, error)) {
+      std::optional<std::string> text = textOf(name, result);
+      if (!text)
+        return false;
+      if (!plan::writeFileAtomically(path, *text, error)) {
         engine.error("write-failed", path, error);
         return false;
       }
     }
     return true;
+  }
+
+  /// What a kind of output says; nothing if it cannot be, which is reported.
+  std::optional<std::string> textOf(const std::string &kind,
+                                    const CompileResult &result) {
+    if (kind == "plan")
+      return plan::toJson(result.plan);
+    if (kind == "schedule")
+      return result.scheduled;
+    if (kind == "mlir")
+      return result.sharded;
+    const std::optional<Advice> &advice = result.report.advice;
+    if (!advice || !advice->tuned) {
+      engine.error("not-tuned", options.config,
+                   "there is no setting to emit: the layout of the units is "
+                   "none that the search knows");
+      return std::nullopt;
+    }
+    return kind == "accelerate" ? emitAccelerate(*advice, engine)
+                                : emitPython(*advice, result.plan, engine);
   }
 
   int finish(const plan::Plan *plan, PlanReport report, int exitCode) {

@@ -22,11 +22,16 @@ struct PlanOptions {
   std::string accelerateVersion = "1.15.0";
   std::string accumulationMode; // empty: reduce_each
   std::string memoryBudget;     // "70GiB"
+  std::string torchVersion;     // empty: the newest that is modelled
+  std::string tune;             // empty: no; "on", "all"
+  std::string remarks;          // file, or "-"
   std::string compileTo, compileFrom, dumpPhases;
   std::string output, format = "text";
   std::vector<std::string> emit;
   int64_t nodes = 0, sequenceLength = 0, microBatch = 0, accumulation = 0;
   int64_t prefetch = -1;
+  int64_t globalBatch = 0; // sequences of a step over all ranks
+  bool maxBatch = false, tunePrecision = false;
 };
 
 /// "70GiB", "70G", "500MB", "1024": bytes, or -1.

@@ -6,6 +6,7 @@
 #include "tools/accel-opt/PlanInputs.h"
 
 #include "frontends/HuggingFace/Safetensors.h"
+#include "passes/Executors/Settings.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -52,6 +53,8 @@ public:
       return std::nullopt;
     inputs.job = std::move(*loaded.job);
     if (!readModel() || engine.hasErrors())
+      return std::nullopt;
+    if (!chooseExecutor())
       return std::nullopt;
     chooseSizes();
     chooseTarget();
@@ -173,13 +176,62 @@ private:
       t.microBatch = *data.microBatch.value;
     if (!t.microBatch) {
       t.microBatch = 1;
-      report(Severity::Note, "default-micro-batch", {}, "",
-             "each rank is taken to compute 1 sequence at a time",
-             "pass --micro-batch");
+      if (!options.maxBatch)
+        report(Severity::Note, "default-micro-batch", {}, "",
+               "each rank is taken to compute 1 sequence at a time",
+               "pass --micro-batch");
     }
     t.accumulation =
         options.accumulation ? options.accumulation : job().accumulation.value;
+    if (options.globalBatch)
+      splitGlobalBatch();
     t.vocab = inputs.model.vocabSize();
+  }
+
+  /// The sequences of a step, dealt to ranks and micro-batches.
+  void splitGlobalBatch() {
+    plan::Job &t = inputs.training;
+    int64_t ranks = std::max<int64_t>(1, job().accelerate.mesh->dpReplicate *
+                                             job().accelerate.mesh->dpShard);
+    int64_t each = ranks * t.microBatch;
+    if (options.globalBatch % each) {
+      report(
+          Severity::Error, "global-batch", {}, "",
+          "--global-batch " + std::to_string(options.globalBatch) +
+              " is no multiple of " + std::to_string(ranks) + " ranks with " +
+              std::to_string(t.microBatch) + " sequences each",
+          "the nearest is " +
+              std::to_string(std::max<int64_t>(
+                                 1, (options.globalBatch + each / 2) / each) *
+                             each));
+      return;
+    }
+    t.accumulation = options.globalBatch / each;
+  }
+
+  /// The executor that the options name, or the one that would run the file.
+  bool chooseExecutor() {
+    inputs.executor = executorOf(job());
+    if (options.executor.empty())
+      return true;
+    ExecutorKind asked = *parseExecutor(options.executor);
+    Strategy strategy = job().accelerate.strategy.value;
+    bool sharded = job().accelerate.sharded();
+    auto refuse = [&](const std::string &why, const std::string &hint) {
+      report(Severity::Error, "executor", job().accelerate.distributedType.at,
+             job().accelerate.distributedType.key,
+             "--executor " + options.executor + ": " + why, hint);
+      return false;
+    };
+    bool fsdp = asked == ExecutorKind::Fsdp1 || asked == ExecutorKind::Fsdp2;
+    if (fsdp && strategy != Strategy::Fsdp1 && strategy != Strategy::Fsdp2)
+      return refuse("the file does not ask for FSDP",
+                    "'distributed_type: FSDP' shards the model");
+    if (asked == ExecutorKind::Ddp && sharded)
+      return refuse("the file shards parameters, which ddp cannot",
+                    "'distributed_type: MULTI_GPU' replicates them");
+    inputs.executor = asked;
+    return true;
   }
 
   void chooseTarget() {
@@ -189,6 +241,10 @@ private:
       inputs.targetName = job().target.value;
     else if (job().accelerate.cpu.value)
       inputs.targetName = "cpu";
+    if (inputs.targetName.empty() && !options.tune.empty())
+      report(Severity::Error, "no-target", {}, "",
+             "a search for the fastest setting needs a device",
+             "pass --target; 'accel-opt targets' lists them");
   }
 
   void refuseUnsupported() {
@@ -197,21 +253,24 @@ private:
                       const std::string &what) {
       if (condition)
         report(Severity::Error, notSupportedCode, setting.at, setting.key,
-               what + " is not supported by accel-run yet", "");
+               what + " is not supported by accel-run yet",
+               job().isJob ? ""
+                           : "leave --executor out to plan what accelerate "
+                             "itself would do");
     };
+    refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
+           "fp8");
+    bool own = inputs.executor == ExecutorKind::AccelRun;
+    bool emitsOwn = !options.emit.empty() || !options.compileTo.empty();
+    for (const std::string &kind : options.emit)
+      emitsOwn &= kind != "accelerate" && kind != "python";
+    if (!own && !emitsOwn)
+      return;
+    refuse(a.strategy.value == Strategy::Other, a.distributedType,
+           std::string(toString(a.distributedType.value)));
     refuse(a.offloadParams.value, a.offloadParams, "parameter offload");
     refuse(a.activationCheckpointingOffload.value,
            a.activationCheckpointingOffload, "activation offload");
-    refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
-           "fp8");
-    if (!options.executor.empty() && options.executor != "accel-run")
-      report(Severity::Error, notSupportedCode, {}, "",
-             "the executor '" + options.executor +
-                 "' is not modelled yet; only accel-run is");
-    else if (!job().isJob)
-      report(Severity::Note, "executor", {}, "",
-             "figures are those of accel-run; what accelerate's own executor "
-             "would hold and take is not modelled yet");
   }
 
   void fillTraining() {

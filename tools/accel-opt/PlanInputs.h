@@ -8,6 +8,7 @@
 
 #include "frontends/HuggingFace/ModelConfig.h"
 #include "frontends/Job/JobConfig.h"
+#include "passes/Executors/Executor.h"
 #include "runtime/plan/Plan.h"
 #include "tools/accel-opt/PlanCommand.h"
 
@@ -23,6 +24,7 @@ struct PlanInputs {
   plan::Job training;
   std::string modelName;
   std::string targetName; // empty: none
+  ExecutorKind executor = ExecutorKind::AccelRun;
 };
 
 /// Reads everything that the options name. Every problem is reported; nothing

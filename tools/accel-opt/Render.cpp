@@ -5,16 +5,12 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/Render.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 namespace accel {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string format(const char *pattern, double value) {
   char text[64];
@@ -30,29 +26,12 @@ std::string digits(double value) {
                 value);
 }
 
-std::string grouped(double value) {
-  std::string text = format("%.0f", value);
-  for (int i = static_cast<int>(text.size()) - 3; i > 0; i -= 3)
-    text.insert(i, ",");
-  return text;
-}
-
 std::string count(double n) {
   for (auto [scale, unit] :
        {std::pair<double, const char *>{1e9, " B"}, {1e6, " M"}, {1e3, " K"}})
     if (n >= scale)
       return digits(n / scale) + unit;
   return format("%.0f", n);
-}
-
-std::string padded(std::string text, size_t width) {
-  if (text.size() < width)
-    text.resize(width, ' ');
-  return text;
-}
-std::string right(std::string text, size_t width) {
-  return text.size() < width ? std::string(width - text.size(), ' ') + text
-                             : text;
 }
 
 double totalParameters(const plan::Plan &plan) {
@@ -62,17 +41,77 @@ double totalParameters(const plan::Plan &plan) {
   return n;
 }
 
-std::vector<std::pair<const char *, int64_t>> rows(const plan::Breakdown &b) {
-  return {{"parameters", b.parameters}, {"gradients", b.gradients},
-          {"optimizer", b.optimizer},   {"activations", b.activations},
-          {"logits", b.logits},         {"gathered", b.gathered},
-          {"buffers", b.buffers}};
+/// The left column: bytes at the peak.
+std::vector<std::pair<std::string, std::string>>
+memoryRows(const StepPrediction &p) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (int h = 0; h < numHoldings; ++h)
+    rows.push_back(
+        {toString(static_cast<Holding>(h)), formatBytes(p.atPeak[h])});
+  rows.push_back({"between steps", formatBytes(p.persistentBytes)});
+  if (p.reservedBytes != p.peakBytes)
+    rows.push_back({"allocator", formatBytes(p.reservedBytes - p.peakBytes)});
+  if (p.deviceBytes != p.reservedBytes)
+    rows.push_back({"context", formatBytes(p.deviceBytes - p.reservedBytes)});
+  if (p.hostBytes)
+    rows.push_back({"on the host", formatBytes(p.hostBytes)});
+  return rows;
 }
 
-std::string peakPlace(const plan::Plan &plan) {
-  const plan::Predicted &p = plan.predicted;
-  return (p.peakWhere.empty() ? "the root" : p.peakWhere) + " (" +
-         p.peakProgram + " step " + std::to_string(p.peakStep) + ")";
+/// The right column: seconds of a step.
+std::vector<std::pair<std::string, std::string>>
+timeRows(const StepPrediction &p) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  rows.push_back({"forward and backward",
+                  formatSeconds(p.computeSeconds - p.recomputeSeconds -
+                                p.optimizerSeconds)});
+  rows.push_back({"recomputation", formatSeconds(p.recomputeSeconds)});
+  rows.push_back({"optimizer", formatSeconds(p.optimizerSeconds)});
+  double told = 0;
+  size_t shown = std::min<size_t>(p.exposed.size(), 4);
+  for (size_t i = 0; i < shown; ++i) {
+    rows.push_back({"exposed: " + p.exposed[i].cause,
+                    formatSeconds(p.exposed[i].seconds)});
+    told += p.exposed[i].seconds;
+  }
+  if (p.exposedSeconds - told > p.stepSeconds * 1e-6)
+    rows.push_back({shown ? "exposed: others" : "exposed",
+                    formatSeconds(p.exposedSeconds - told)});
+  return rows;
+}
+
+std::string tables(const PlanReport &report) {
+  const StepPrediction &p = report.prediction;
+  auto left = memoryRows(p);
+  decltype(left) right;
+  std::string out =
+      "\n  " +
+      padRight("at the peak of " + formatBytes(p.peakBytes) + " in tensors",
+               34) +
+      " ";
+  if (report.hasTime) {
+    right = timeRows(p);
+    out += "in a step of " + formatSeconds(p.stepSeconds);
+  }
+  while (!out.empty() && out.back() == ' ')
+    out.pop_back();
+  out += "\n";
+  for (size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
+    std::string line =
+        "    " + (i < left.size() ? padRight(left[i].first, 16) +
+                                        padLeft(left[i].second, 10)
+                                  : std::string(26, ' '));
+    if (i < right.size())
+      line +=
+          "      " + padRight(right[i].first, 36) + padLeft(right[i].second, 9);
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string strategyOf(const PlanReport &report) {
+  return report.strategy +
+         (report.executor == ExecutorKind::AccelRun ? " by accel-run" : "");
 }
 
 } // namespace
@@ -97,15 +136,39 @@ std::string formatSeconds(double seconds) {
   return digits(seconds * 1e6) + " us";
 }
 
+std::string formatBytesChange(int64_t bytes) {
+  return (bytes < 0 ? "-" : "+") + formatBytes(std::abs(bytes));
+}
+std::string formatSecondsChange(double seconds) {
+  return (seconds < 0 ? "-" : "+") + formatSeconds(std::abs(seconds));
+}
+
+std::string formatGrouped(double value) {
+  std::string text = format("%.0f", value);
+  for (int i = static_cast<int>(text.size()) - 3; i > 0; i -= 3)
+    text.insert(i, ",");
+  return text;
+}
+
+std::string padRight(std::string text, size_t width) {
+  if (text.size() < width)
+    text.resize(width, ' ');
+  return text;
+}
+std::string padLeft(std::string text, size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text
+                             : text;
+}
+
 std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
-  const plan::Predicted &p = plan.predicted;
+  const StepPrediction &p = report.prediction;
   std::string out = report.title + ", " + count(totalParameters(plan)) +
-                    " parameters | " + report.strategy + " by accel-run on " +
+                    " parameters | " + strategyOf(report) + " on " +
                     std::to_string(plan.ranks()) + " x " +
                     (plan.target.empty() ? plan.device : plan.target) + " | " +
-                    (plan.units.empty() ? "" : toString(plan.units[0].gather));
-  if (!plan.units.empty() && plan.units[0].reduce != plan.units[0].gather)
-    out += std::string(", reduced in ") + toString(plan.units[0].reduce);
+                    toString(report.compute);
+  if (report.reduce != report.compute)
+    out += std::string(", reduced in ") + toString(report.reduce);
   out += " | " + std::to_string(plan.job.microBatch) + " x " +
          std::to_string(plan.job.sequenceLength) + " tokens per rank";
   if (plan.job.accumulation > 1)
@@ -119,27 +182,30 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
   out += formatBytes(p.deviceBytes);
   if (report.budgetBytes)
     out += " of " + formatBytes(*report.budgetBytes);
-  out += " per rank; peak in " + peakPlace(plan) + "\n";
-  if (p.hasTime) {
+  out += " per rank; peak in " + p.peakWhere + "\n";
+  if (report.fits && !*report.fits)
+    out += "           " + formatBytes(p.deviceBytes - *report.budgetBytes) +
+           " too much" +
+           (p.persistentBytes > *report.budgetBytes
+                ? "; what a rank keeps between steps alone is " +
+                      formatBytes(p.persistentBytes)
+                : "") +
+           "\n";
+  if (report.hasTime) {
     out += "  speed    " + formatSeconds(p.stepSeconds) + " a step, " +
-           grouped(p.tokensPerSecond / plan.ranks()) + " tokens/s per rank" +
+           formatGrouped(p.tokensPerSecondPerDevice) + " tokens/s per rank" +
            (report.mfu ? ", MFU " + digits(*report.mfu * 100) + " %" : "") +
-           "; " + formatSeconds(p.exposedCommSeconds) +
-           " wait for communication (roofline)\n";
+           "; " + formatSeconds(p.exposedSeconds) + " wait for communication\n";
   } else {
     out += "  speed    no target given, so no time is predicted (--target)\n";
   }
-
-  out += "\n  at the peak of " + formatBytes(p.peakBytes) + " in tensors\n";
-  for (auto [name, bytes] : rows(p.breakdown))
-    out += "    " + padded(name, 14) + right(formatBytes(bytes), 12) + "\n";
-  out += "    " + padded("between steps", 14) +
-         right(formatBytes(p.persistentBytes), 12) + "\n";
+  out += tables(report);
+  out += renderAdvice(report);
 
   size_t width = 14;
   for (const plan::Unit &unit : plan.units)
     width = std::max(width, unit.name.size());
-  out += "\n  " + padded("units", width + 2) +
+  out += "\n  " + padRight("units", width + 2) +
          "    elements   a rank keeps   gathered   after the forward\n";
   std::string last;
   size_t alike = 0;
@@ -151,26 +217,29 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
   for (const plan::Unit &unit : plan.units) {
     bool gatheredAtAll = !plan::readsShard(plan, unit);
     std::string row =
-        right(count(static_cast<double>(unit.numel)), 12) +
-        right(formatBytes(plan::shardNumel(plan, unit) *
-                          plan::itemSize(unit.storage)),
-              15) +
-        right(gatheredAtAll ? formatBytes(plan::roleBytes(plan, unit,
-                                                          plan::Role::Gathered))
-                            : "-",
-              11);
+        padLeft(count(static_cast<double>(unit.numel)), 12) +
+        padLeft(formatBytes(plan::shardNumel(plan, unit) *
+                            plan::itemSize(unit.storage)),
+                15) +
+        padLeft(gatheredAtAll ? formatBytes(plan::roleBytes(
+                                    plan, unit, plan::Role::Gathered))
+                              : "-",
+                11);
     for (const plan::Decision &d : plan.decisions)
       if (d.what == "reshard" && d.where == unit.name)
         row += "   " + d.choice;
     if (row != last) {
       flush();
-      out += "    " + padded(unit.name.empty() ? "(root)" : unit.name, width) +
-             row + "\n";
+      out += "    " +
+             padRight(unit.name.empty() ? "(root)" : unit.name, width) + row +
+             "\n";
     }
     last = row;
     ++alike;
   }
   flush();
+  if (report.executor != ExecutorKind::AccelRun)
+    return out; // the program is not theirs
   for (auto [index, repeat] : plan.step) {
     const plan::Program &program = plan.programs[index];
     out += "\n  schedule of '" + program.name + "'" +
@@ -178,83 +247,6 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
            "\n" + renderSchedule(plan, program);
   }
   return out;
-}
-
-std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
-                           const DiagnosticEngine &engine) {
-  Json root;
-  if (plan) {
-    const plan::Predicted &p = plan->predicted;
-    Json breakdown;
-    for (auto [name, bytes] : rows(p.breakdown))
-      breakdown[name] = bytes;
-    root["memory"] = {{"peak_bytes", p.peakBytes},
-                      {"own_peak_bytes", p.ownPeakBytes},
-                      {"persistent_bytes", p.persistentBytes},
-                      {"reserved_bytes", p.reservedBytes},
-                      {"device_bytes", p.deviceBytes},
-                      {"breakdown", breakdown},
-                      {"budget_bytes",
-                       report.budgetBytes ? Json(*report.budgetBytes) : Json()},
-                      {"fits", report.fits ? Json(*report.fits) : Json()},
-                      {"peak_program", p.peakProgram},
-                      {"peak_step", p.peakStep},
-                      {"peak_where", p.peakWhere}};
-    if (p.hasTime)
-      root["time"] = {
-          {"step_s", p.stepSeconds},
-          {"compute_s", p.computeSeconds},
-          {"exposed_comm_s", p.exposedCommSeconds},
-          {"tokens_per_s", p.tokensPerSecond},
-          {"tokens_per_s_per_device", p.tokensPerSecond / plan->ranks()},
-          {"mfu", report.mfu ? Json(*report.mfu) : Json()}};
-    else
-      root["time"] = nullptr;
-    Json units = Json::array();
-    for (const plan::Unit &unit : plan->units) {
-      Json names = Json::array();
-      for (int i : unit.parameters)
-        names.push_back(plan->parameters[i].fqn);
-      units.push_back(
-          {{"name", unit.name},
-           {"parameters", names},
-           {"numel", unit.numel},
-           {"padded", unit.padded},
-           {"shard_axes", unit.shardAxes},
-           {"replicate_axes", unit.replicateAxes},
-           {"storage", toString(unit.storage)},
-           {"gather", toString(unit.gather)},
-           {"reduce", toString(unit.reduce)},
-           {"shard_bytes",
-            plan::shardNumel(*plan, unit) * plan::itemSize(unit.storage)},
-           {"gathered_bytes",
-            plan::readsShard(*plan, unit)
-                ? int64_t(0)
-                : plan::roleBytes(*plan, unit, plan::Role::Gathered)}});
-    }
-    root["units"] = units;
-    Json decisions = Json::array();
-    for (const plan::Decision &d : plan->decisions)
-      decisions.push_back({{"what", d.what},
-                           {"where", d.where},
-                           {"choice", d.choice},
-                           {"why", d.why},
-                           {"file", d.file.empty() ? Json() : Json(d.file)},
-                           {"line", d.line ? Json(d.line) : Json()},
-                           {"column", d.column ? Json(d.column) : Json()},
-                           {"alternatives", d.alternatives}});
-    root["decisions"] = decisions;
-  } else {
-    root["memory"] = nullptr;
-    root["time"] = nullptr;
-    root["units"] = Json::array();
-    root["decisions"] = Json::array();
-  }
-  root["recommendations"] = Json::array();
-  root["executor"] = "accel-run";
-  root["diagnostics"] = Json::parse(renderJson(engine));
-  root["planning_s"] = report.planningSeconds;
-  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 } // namespace accel

@@ -8,11 +8,8 @@
 #include <cctype>
 
 namespace accel {
-namespace {
 
-/// Digits between dots become `*`: "model.layers.3.mlp" ->
-/// "model.layers.*.mlp".
-std::string generalise(const std::string &path) {
+std::string generalised(const std::string &path) {
   std::string result;
   for (size_t i = 0; i < path.size();) {
     bool atStart = i == 0 || path[i - 1] == '.';
@@ -29,13 +26,15 @@ std::string generalise(const std::string &path) {
   return result;
 }
 
+namespace {
+
 std::string nameOf(const std::string &unit) {
   return unit.empty() ? "(root)" : unit;
 }
 
 std::string line(const plan::Plan &plan, const plan::Step &step) {
   std::string unit =
-      step.unit >= 0 ? nameOf(generalise(plan.units[step.unit].name)) : "";
+      step.unit >= 0 ? nameOf(generalised(plan.units[step.unit].name)) : "";
   auto sized = [&](const char *what) {
     std::string text = what;
     text.resize(16, ' ');
@@ -61,7 +60,7 @@ std::string line(const plan::Plan &plan, const plan::Step &step) {
     return "";
   case plan::StepKind::Call:
     return "call            " + plan.functions[step.function].name +
-           (step.where.empty() ? "" : " at " + generalise(step.where));
+           (step.where.empty() ? "" : " at " + generalised(step.where));
   case plan::StepKind::GradNorm:
     return "gradient norm";
   case plan::StepKind::Optimizer:

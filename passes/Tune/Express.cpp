@@ -1,0 +1,347 @@
+//===- Express.cpp - How an option is said --------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Tune/Express.h"
+
+#include <algorithm>
+
+namespace accel::tune {
+namespace {
+
+std::string count(int64_t n, const std::string &what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+std::string boolean(bool b) { return b ? "true" : "false"; }
+
+std::string joined(const std::vector<std::string> &parts) {
+  std::string result;
+  for (const std::string &part : parts)
+    result += (result.empty() ? "" : ",") + part;
+  return result;
+}
+
+} // namespace
+
+std::string Expresser::beside(const std::string &like,
+                              const std::string &name) {
+  size_t dot = like.rfind('.');
+  return dot == std::string::npos ? name : like.substr(0, dot + 1) + name;
+}
+
+std::string Expresser::inFsdp(const std::string &name) const {
+  // Under "accelerate." in a job with inline keys.
+  std::string prefix;
+  const std::string &known = accelerate.distributedType.key;
+  if (size_t dot = known.rfind('.'); dot != std::string::npos)
+    prefix = known.substr(0, dot + 1);
+  return prefix + "fsdp_config." + name;
+}
+
+Expression Expresser::python() const {
+  if (executor == ExecutorKind::AccelRun)
+    return {{}, "accel-opt plan --tune --emit plan"};
+  if (executor == ExecutorKind::Fsdp2)
+    return {{}, "accel-opt plan --tune --emit python"};
+  return {{}, "your script"};
+}
+
+//===----------------------------------------------------------------------===//
+// Words
+//===----------------------------------------------------------------------===//
+
+std::string Expresser::uniformVariant(const Point &point) const {
+  std::string name;
+  for (const LayerGroup &group : space.groups) {
+    if (!group.layer)
+      continue;
+    for (size_t v = 0; v < group.names.size(); ++v) {
+      int n = point.counts[group.offset + v];
+      if (!n)
+        continue;
+      if (n != static_cast<int>(group.calls.size()) ||
+          (!name.empty() && name != group.names[v]))
+        return "";
+      name = group.names[v];
+    }
+  }
+  return name;
+}
+
+std::string Expresser::describeCheckpoint(const Point &point) const {
+  std::string name = uniformVariant(point);
+  std::string text;
+  if (name == "none")
+    text = "layers keep all that the backward reads";
+  else if (name == "full")
+    text = "every layer is computed again";
+  else if (name == "pointwise")
+    text = "norms and pointwise operators are computed again";
+  else
+    for (const LayerGroup &group : space.groups)
+      for (size_t v = group.names.size(); group.layer && v-- > 0;)
+        if (int n = point.counts[group.offset + v])
+          text += (text.empty() ? "" : ", ") + group.names[v] + " in " +
+                  std::to_string(n);
+  if (name.empty())
+    text += " of " + count(static_cast<int64_t>(space.layers.size()), "layer");
+  for (const LayerGroup &group : space.groups)
+    for (size_t v = 0; !group.layer && v < group.names.size(); ++v)
+      if (point.counts[group.offset + v] &&
+          point.counts[group.offset + v] !=
+              space.configured.counts[group.offset + v])
+        text += ", other segments " + group.names[v];
+  return text;
+}
+
+std::string Expresser::describe(Knob knob, const Point &point) const {
+  int all = static_cast<int>(space.layers.size());
+  int value = point[knob];
+  switch (knob) {
+  case Knob::Mesh: {
+    const MeshOption &mesh = space.meshes[value];
+    return mesh.replicate == 1
+               ? "sharded over " + count(mesh.shard, "rank")
+               : "sharded over " + std::to_string(mesh.shard) +
+                     ", replicated " + count(mesh.replicate, "time");
+  }
+  case Knob::Split: {
+    const SplitOption &split = space.splits[value];
+    return "micro-batch " + std::to_string(split.microBatch) + ", " +
+           std::to_string(split.accumulation) + " a step";
+  }
+  case Knob::Wrap:
+    return "a unit is " + space.wraps[value].name;
+  case Knob::Recipe:
+    return space.recipes.empty() ? "" : space.recipes[value].name;
+  case Knob::Reshard:
+    return value == 0     ? "layers are freed after the forward"
+           : value == all ? "layers stay gathered until the backward"
+                          : "the last " + count(value, "layer") +
+                                " stay gathered until the backward";
+  case Knob::ForwardPrefetch:
+    return count(value, "unit") + " gathered ahead in the forward";
+  case Knob::BackwardPrefetch:
+    return count(value, "unit") + " gathered ahead in the backward";
+  case Knob::Checkpoint:
+    return describeCheckpoint(point);
+  case Knob::Accumulation:
+    return value ? "gradients stay unsharded until the last micro-batch"
+                 : "gradients are reduced every micro-batch";
+  case Knob::ParameterOffload:
+    return executor == ExecutorKind::Deepspeed
+               ? (value ? "parameters on the host" : "parameters on the device")
+           : value ? "parameters and optimizer on the host"
+                   : "parameters and optimizer on the device";
+  case Knob::OptimizerOffload:
+    return value ? "optimizer on the host" : "optimizer on the device";
+  case Knob::ActivationOffload:
+    return value == 0     ? "saved values stay on the device"
+           : value == all ? "the inputs of layers wait on the host"
+                          : "those of the first " + count(value, "layer") +
+                                " wait on the host";
+  case Knob::Bucket:
+    return std::to_string(space.buckets[value] >> 20) + " MiB buckets";
+  case Knob::ZeroStage:
+    return "ZeRO stage " + std::to_string(space.zeroStages[value]);
+  }
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Lines
+//===----------------------------------------------------------------------===//
+
+Expression Expresser::expressReshard(const Point &point) const {
+  int kept = point[Knob::Reshard];
+  if (kept && kept != static_cast<int>(space.layers.size()))
+    return python();
+  bool free = kept == 0;
+  if (executor != ExecutorKind::Fsdp1)
+    return {{{inFsdp("fsdp_reshard_after_forward"), boolean(free)}}, ""};
+  bool hybrid = space.meshes[point[Knob::Mesh]].replicate > 1;
+  return {{{inFsdp("fsdp_sharding_strategy"),
+            hybrid ? (free ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2")
+                   : (free ? "FULL_SHARD" : "SHARD_GRAD_OP")}},
+          ""};
+}
+
+Expression Expresser::expressWrap(const Point &point) const {
+  const WrapOption &wrap = space.wraps[point[Knob::Wrap]];
+  std::vector<std::string> names = classes.layers;
+  if (wrap.name == "half a layer")
+    names.insert(names.end(), classes.blocks.begin(), classes.blocks.end());
+  if (wrap.perLayer > 1 || names.empty() ||
+      (wrap.name == "half a layer" && classes.blocks.empty()))
+    return python();
+  return {{{inFsdp("fsdp_auto_wrap_policy"), "TRANSFORMER_BASED_WRAP"},
+           {inFsdp("fsdp_transformer_layer_cls_to_wrap"), joined(names)}},
+          ""};
+}
+
+Expression Expresser::expressCheckpoint(const Point &point) const {
+  std::vector<std::vector<int>> uniform = space.uniformCounts();
+  std::string name = uniformVariant(point);
+  bool alike =
+      std::find(uniform.begin(), uniform.end(), point.counts) != uniform.end();
+  if (executor == ExecutorKind::AccelRun) {
+    if (!alike || name == "budget")
+      return python();
+    if (job.isJob)
+      return {{{"activation_checkpointing", name}}, ""};
+    if (name == "none")
+      return {{}, "a job.yaml with activation_checkpointing: none"};
+    return {
+        {{inFsdp("fsdp_activation_checkpointing"), boolean(name == "full")}},
+        ""};
+  }
+  if (executor != ExecutorKind::Fsdp1 && executor != ExecutorKind::Fsdp2)
+    return {{}, "your script: model.gradient_checkpointing_enable()"};
+  if (!alike || (name != "none" && name != "full"))
+    return python();
+  return {{{inFsdp("fsdp_activation_checkpointing"), boolean(name == "full")}},
+          ""};
+}
+
+Expression Expresser::expressMesh(const Point &point) const {
+  const MeshOption &mesh = space.meshes[point[Knob::Mesh]];
+  if (executor == ExecutorKind::Fsdp1)
+    return expressReshard(point);
+  std::string prefix =
+      inFsdp("").substr(0, inFsdp("").size() -
+                               std::string("fsdp_config.").size()) +
+      "parallelism_config.parallelism_config_";
+  return {{{prefix + "dp_replicate_size", std::to_string(mesh.replicate)},
+           {prefix + "dp_shard_size", std::to_string(mesh.shard)}},
+          ""};
+}
+
+Expression Expresser::expressSplit(const Point &point) const {
+  const SplitOption &split = space.splits[point[Knob::Split]];
+  if (job.isJob)
+    return {
+        {{"data.micro_batch", std::to_string(split.microBatch)},
+         {"gradient_accumulation_steps", std::to_string(split.accumulation)}},
+        ""};
+  return {{},
+          "your script: per_device_train_batch_size=" +
+              std::to_string(split.microBatch) +
+              ", gradient_accumulation_steps=" +
+              std::to_string(split.accumulation)};
+}
+
+Expression Expresser::expressPrefetch(Knob knob, const Point &point) const {
+  int depth = point[knob];
+  if (executor == ExecutorKind::AccelRun)
+    return point[Knob::ForwardPrefetch] == point[Knob::BackwardPrefetch]
+               ? Expression{{},
+                            depth ? "accel-opt plan --prefetch " +
+                                        std::to_string(depth)
+                                  : "accel-opt plan --no-prefetch"}
+               : python();
+  if (executor != ExecutorKind::Fsdp1)
+    return python();
+  if (knob == Knob::ForwardPrefetch)
+    return {{{inFsdp("fsdp_forward_prefetch"), boolean(depth)}}, ""};
+  return {{{inFsdp("fsdp_backward_prefetch"),
+            depth ? "BACKWARD_PRE" : "NO_PREFETCH"}},
+          ""};
+}
+
+Expression Expresser::express(Knob knob, const Point &point) const {
+  switch (knob) {
+  case Knob::Mesh:
+    return expressMesh(point);
+  case Knob::Split:
+    return expressSplit(point);
+  case Knob::Wrap:
+    return expressWrap(point);
+  case Knob::Recipe:
+    return {{{beside(accelerate.distributedType.key, "mixed_precision"),
+              space.recipes[point[knob]].precision}},
+            ""};
+  case Knob::Reshard:
+    return expressReshard(point);
+  case Knob::ForwardPrefetch:
+  case Knob::BackwardPrefetch:
+    return expressPrefetch(knob, point);
+  case Knob::Checkpoint:
+    return expressCheckpoint(point);
+  case Knob::Accumulation:
+    if (executor == ExecutorKind::AccelRun)
+      return {{},
+              std::string("accel-opt plan --accumulation ") +
+                  (point[knob] ? "keep_unsharded" : "reduce_each")};
+    return {{},
+            std::string("your script: GradientAccumulationPlugin("
+                        "sync_each_batch=") +
+                (point[knob] ? "False)" : "True)")};
+  case Knob::ParameterOffload:
+    if (executor == ExecutorKind::Deepspeed)
+      return {{{"deepspeed_config.offload_param_device",
+                point[knob] ? "cpu" : "none"}},
+              ""};
+    return {{{inFsdp("fsdp_offload_params"), boolean(point[knob])}}, ""};
+  case Knob::OptimizerOffload:
+    return {{{"deepspeed_config.offload_optimizer_device",
+              point[knob] ? "cpu" : "none"}},
+            ""};
+  case Knob::ActivationOffload:
+    if (point[knob] && point[knob] != static_cast<int>(space.layers.size()))
+      return python();
+    return {{{inFsdp("fsdp_activation_checkpointing_offload"),
+              boolean(point[knob])}},
+            ""};
+  case Knob::Bucket:
+    return {{},
+            "your script: DistributedDataParallelKwargs(bucket_cap_mb=" +
+                std::to_string(space.buckets[point[knob]] >> 20) + ")"};
+  case Knob::ZeroStage:
+    return {{{"deepspeed_config.zero_stage",
+              std::to_string(space.zeroStages[point[knob]])}},
+            ""};
+  }
+  return {};
+}
+
+std::vector<Knob> Expresser::differences(const Point &from,
+                                         const Point &to) const {
+  const Knob order[] = {Knob::Mesh,
+                        Knob::ZeroStage,
+                        Knob::Recipe,
+                        Knob::Wrap,
+                        Knob::Reshard,
+                        Knob::Checkpoint,
+                        Knob::ActivationOffload,
+                        Knob::ParameterOffload,
+                        Knob::OptimizerOffload,
+                        Knob::Split,
+                        Knob::Accumulation,
+                        Knob::ForwardPrefetch,
+                        Knob::BackwardPrefetch,
+                        Knob::Bucket};
+  std::vector<Knob> result;
+  for (Knob knob : order)
+    if (knob == Knob::Checkpoint ? from.counts != to.counts
+                                 : from[knob] != to[knob])
+      result.push_back(knob);
+  return result;
+}
+
+std::vector<YamlLine> Expresser::lines(const Point &point,
+                                       std::vector<Knob> &unsaid) const {
+  std::vector<YamlLine> result;
+  for (Knob knob : differences(space.configured, point)) {
+    Expression e = express(knob, point);
+    if (e.yaml.empty())
+      unsaid.push_back(knob);
+    for (YamlLine &line : e.yaml)
+      if (std::find(result.begin(), result.end(), line) == result.end())
+        result.push_back(std::move(line));
+  }
+  return result;
+}
+
+} // namespace accel::tune

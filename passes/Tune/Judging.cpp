@@ -1,0 +1,79 @@
+//===- Judging.cpp - Points judged by an executor model -------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Tune/Judging.h"
+
+namespace accel::tune {
+
+/// Whether points of the space mean the same for this model.
+static bool matches(const Space &space, const StepModel &model) {
+  if (model.calls.size() != space.base.variants.size() ||
+      model.parameters.size() != space.base.unitOf.size())
+    return false;
+  for (const LayerGroup &group : space.groups)
+    if (model.kinds[group.kind].variants.size() != group.variants.size())
+      return false;
+  return true;
+}
+
+Judging::Built &Judging::built(int split, int recipe) {
+  auto [it, isNew] = models.try_emplace({split, recipe});
+  if (!isNew)
+    return it->second;
+  Built &b = it->second;
+  b.model = source(space.splits[split].microBatch, recipe);
+  if (b.model && !matches(space, *b.model))
+    b.model = nullptr;
+  if (b.model)
+    b.evaluator = std::make_unique<StepEvaluator>(*b.model, target);
+  return b;
+}
+
+const StepModel *Judging::model(const Point &point) {
+  return built(point).model.get();
+}
+
+std::string Judging::problem(const Point &point) {
+  Built &b = built(point);
+  if (!b.model)
+    return "there is no model of this micro-batch";
+  return verifyCandidate(*b.model, expand(space, *b.model, point));
+}
+
+Judgement Judging::judge(const Point &point) {
+  Judgement j;
+  Built &b = built(point);
+  j.possible = false;
+  if (!b.model)
+    return j;
+  Candidate candidate = expand(space, *b.model, point);
+  if (!verifyCandidate(*b.model, candidate).empty())
+    return j;
+  StepPrediction p = b.evaluator->evaluate(candidate);
+  j.possible = true;
+  j.bytes = p.deviceBytes;
+  j.seconds = p.stepSeconds;
+  return j;
+}
+
+StepPrediction Judging::predict(const Point &point, bool detail) {
+  Built &b = built(point);
+  if (!b.model)
+    return {};
+  return b.evaluator->evaluate(expand(space, *b.model, point), detail);
+}
+
+VariantCost Judging::cost(int split, int group, int variant) {
+  Built &b = built(split, space.configured[Knob::Recipe]);
+  if (!b.model)
+    return {};
+  const LayerGroup &g = space.groups[group];
+  const SegmentVariant &v =
+      b.model->kinds[g.kind].variants[g.variants[variant]];
+  return {v.savedBytes + v.savedInputBytes,
+          v.forwardSeconds + v.backwardSeconds};
+}
+
+} // namespace accel::tune

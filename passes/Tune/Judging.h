@@ -1,0 +1,58 @@
+//===- Judging.h - Points judged by an executor model -----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_TUNE_JUDGING_H
+#define ACCEL_PASSES_TUNE_JUDGING_H
+
+#include "passes/Tune/Search.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+
+namespace accel::tune {
+
+/// The step model of a micro-batch size under Space::recipes[recipe]; null if
+/// there is none (the reason was reported).
+using ModelSource = std::function<std::shared_ptr<const StepModel>(
+    int64_t microBatch, int recipe)>;
+
+/// Judges points of a space by StepEvaluators, one per step model, each built
+/// when it is first needed.
+class Judging {
+public:
+  /// All must outlive it.
+  Judging(const Space &space, const Target &target, ModelSource source)
+      : space(space), target(target), source(std::move(source)) {}
+
+  /// Impossible where the executor refuses the candidate (verifyCandidate).
+  Judgement judge(const Point &point);
+  StepPrediction predict(const Point &point, bool detail);
+  /// Why the executor refuses the point, or "".
+  std::string problem(const Point &point);
+  /// Saved bytes, and seconds of forward and backward.
+  VariantCost cost(int split, int group, int variant);
+  /// Null if there is none.
+  const StepModel *model(const Point &point);
+
+private:
+  struct Built {
+    std::shared_ptr<const StepModel> model; // null: cannot be
+    std::unique_ptr<StepEvaluator> evaluator;
+  };
+  Built &built(int split, int recipe);
+  Built &built(const Point &point) {
+    return built(point[Knob::Split], point[Knob::Recipe]);
+  }
+
+  const Space &space;
+  const Target &target;
+  ModelSource source;
+  std::map<std::pair<int, int>, Built> models;
+};
+
+} // namespace accel::tune
+
+#endif // ACCEL_PASSES_TUNE_JUDGING_H

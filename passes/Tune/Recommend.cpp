@@ -1,0 +1,208 @@
+//===- Recommend.cpp - What each change is worth --------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Tune/Recommend.h"
+
+#include "passes/Tune/Ladder.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace accel::tune {
+namespace {
+
+/// A change below this part of a step, or of the memory, is noise.
+constexpr double noticeable = 0.005;
+
+class Turner {
+public:
+  Turner(const Space &space, Judging &judging, const Expresser &expresser,
+         const Point &from, int64_t budget)
+      : space(space), judging(judging), expresser(expresser), from(from),
+        budget(budget), before(judging.judge(from)) {}
+
+  void turn(Knob knob) {
+    if (!space.open(knob))
+      return;
+    if (knob == Knob::Checkpoint)
+      return checkpoint();
+    std::vector<int> values = space.values(knob, from);
+    if (values.size() > 4)
+      values = {values.front(), values[values.size() / 2], values.back()};
+    for (int value : values) {
+      Point point = from;
+      point[knob] = value;
+      if (knob == Knob::Wrap) {
+        std::vector<int> kept = space.values(Knob::Reshard, point);
+        if (std::find(kept.begin(), kept.end(), point[Knob::Reshard]) ==
+            kept.end())
+          continue;
+      }
+      add(knob, point);
+    }
+  }
+
+  Change make(Knob knob, const Point &point) {
+    Change change;
+    change.knob = knob;
+    change.point = point;
+    change.judged = judging.judge(point);
+    change.text = expresser.describe(knob, point);
+    change.expression = expresser.express(knob, point);
+    change.bytes = change.judged.bytes - before.bytes;
+    change.seconds = change.judged.seconds - before.seconds;
+    change.fits = change.judged.bytes <= budget;
+    return change;
+  }
+
+  std::vector<Change> changes;
+
+private:
+  void add(Knob knob, const Point &point) {
+    if (point == from || !space.problem(point).empty())
+      return;
+    for (const Change &other : changes)
+      if (other.point == point)
+        return;
+    Change change = make(knob, point);
+    if (change.judged.possible)
+      changes.push_back(std::move(change));
+  }
+
+  void checkpoint() {
+    Point point = from;
+    for (const std::vector<int> &counts : space.uniformCounts()) {
+      point.counts = counts;
+      add(Knob::Checkpoint, point);
+    }
+    if (space.uniformCheckpoint)
+      return;
+    auto rungs =
+        checkpointLadder(space, from[Knob::Split], [&](int s, int g, int v) {
+          return judging.cost(s, g, v);
+        });
+    size_t low = 0, high = rungs.size() - 1;
+    auto fits = [&](size_t rung) {
+      point.counts = rungs[rung];
+      Judgement j = judging.judge(point);
+      return j.possible && j.bytes <= budget;
+    };
+    if (!fits(high))
+      return;
+    while (low < high) {
+      size_t middle = (low + high) / 2;
+      if (fits(middle))
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    point.counts = rungs[high];
+    add(Knob::Checkpoint, point);
+  }
+
+  const Space &space;
+  Judging &judging;
+  const Expresser &expresser;
+  const Point &from;
+  int64_t budget;
+  Judgement before;
+};
+
+} // namespace
+
+std::vector<Change> turns(const Space &space, Judging &judging,
+                          const Expresser &expresser, const Point &from,
+                          int64_t budgetBytes) {
+  Turner turner(space, judging, expresser, from, budgetBytes);
+  for (int k = 0; k < numKnobs; ++k)
+    turner.turn(static_cast<Knob>(k));
+  return std::move(turner.changes);
+}
+
+std::vector<Change> worthTelling(std::vector<Change> all,
+                                 const Judgement &before, int64_t budgetBytes,
+                                 size_t limit) {
+  bool fitted = before.bytes <= budgetBytes;
+  double smallSeconds = before.seconds * noticeable;
+  double smallBytes = static_cast<double>(before.bytes) * noticeable;
+  auto saves = [&](const Change &c) {
+    return static_cast<double>(-c.bytes) > smallBytes;
+  };
+  std::erase_if(all, [&](const Change &c) {
+    return fitted ? !(c.fits && (-c.seconds > smallSeconds || saves(c)))
+                  : !saves(c);
+  });
+  // Making it fit comes first, then time, then the price of a byte.
+  auto rank = [&](const Change &c) {
+    return !fitted ? (c.fits ? 0 : 1) : -c.seconds > smallSeconds ? 0 : 1;
+  };
+  auto price = [&](const Change &c) {
+    if (rank(c) == 0)
+      return c.seconds;
+    if (!fitted)
+      return static_cast<double>(c.bytes);
+    return c.seconds / static_cast<double>(-c.bytes);
+  };
+  std::stable_sort(
+      all.begin(), all.end(), [&](const Change &a, const Change &b) {
+        return rank(a) != rank(b) ? rank(a) < rank(b) : price(a) < price(b);
+      });
+  std::vector<Change> result;
+  for (Change &change : all) {
+    auto same =
+        std::count_if(result.begin(), result.end(), [&](const Change &c) {
+          return c.knob == change.knob &&
+                 c.expression.yaml.empty() == change.expression.yaml.empty();
+        });
+    if (same < 2 && result.size() < limit)
+      result.push_back(std::move(change));
+  }
+  return result;
+}
+
+std::vector<Decided> decisions(const Space &space, Judging &judging,
+                               const Expresser &expresser, const Point &chosen,
+                               int64_t budgetBytes) {
+  std::vector<Decided> result;
+  Turner fromConfigured(space, judging, expresser, space.configured,
+                        budgetBytes);
+  std::vector<Knob> changed = expresser.differences(space.configured, chosen);
+  for (int k = 0; k < numKnobs; ++k) {
+    Knob knob = static_cast<Knob>(k);
+    if (!space.open(knob))
+      continue;
+    Decided d;
+    d.knob = knob;
+    d.choice = expresser.describe(knob, chosen);
+    d.changed =
+        std::find(changed.begin(), changed.end(), knob) != changed.end();
+    if (d.changed) {
+      Point alone = space.configured;
+      if (knob == Knob::Checkpoint)
+        alone.counts = chosen.counts;
+      else
+        alone[knob] = chosen[knob];
+      d.alone = fromConfigured.make(knob, alone);
+    }
+    Turner fromChosen(space, judging, expresser, chosen, budgetBytes);
+    fromChosen.turn(knob);
+    auto best =
+        std::min_element(fromChosen.changes.begin(), fromChosen.changes.end(),
+                         [](const Change &a, const Change &b) {
+                           return a.judged.seconds != b.judged.seconds
+                                      ? a.judged.seconds < b.judged.seconds
+                                      : a.judged.bytes < b.judged.bytes;
+                         });
+    if (best != fromChosen.changes.end()) {
+      d.refused = *best;
+      if (!best->fits)
+        d.refusedAt = judging.predict(best->point, false).peakWhere;
+    }
+    result.push_back(std::move(d));
+  }
+  return result;
+}
+
+} // namespace accel::tune

@@ -1,0 +1,65 @@
+//===- Recommend.h - What each change is worth ------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Single changes of a configuration with their price and gain, and for a point
+// that a search chose: what each of its changes is worth alone, and what stands
+// in the way of the best one that it does not make.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_TUNE_RECOMMEND_H
+#define ACCEL_PASSES_TUNE_RECOMMEND_H
+
+#include "passes/Tune/Express.h"
+#include "passes/Tune/Judging.h"
+
+namespace accel::tune {
+
+/// One knob turned, everything else as it was.
+struct Change {
+  Knob knob = Knob::Wrap;
+  Point point;
+  std::string text; // "every layer is computed again"
+  Expression expression;
+  Judgement judged;
+  int64_t bytes = 0;  // more than before (negative: less)
+  double seconds = 0; // of a step, likewise
+  bool fits = true;
+};
+
+/// Every turn of one open knob from `from`: all values of small ranges, both
+/// ends and the middle of others; for checkpointing all layers alike and,
+/// where they may differ, the first rung of the ladder that fits.
+std::vector<Change> turns(const Space &space, Judging &judging,
+                          const Expresser &expresser, const Point &from,
+                          int64_t budgetBytes);
+
+/// The turns that are worth telling: those that make it fit, those that save a
+/// step's time and fit, and the cheapest ways to free memory. At most `limit`,
+/// at most two of one knob that a YAML says and two that none does, best first.
+std::vector<Change> worthTelling(std::vector<Change> all,
+                                 const Judgement &before, int64_t budgetBytes,
+                                 size_t limit);
+
+/// A decision of the search: the knob's option, its worth against the
+/// configured option, and the best refused alternative.
+struct Decided {
+  Knob knob = Knob::Wrap;
+  std::string choice;
+  bool changed = false; // from the configuration
+  Change alone;         // where it was changed: the configuration with this
+                        // change alone
+  std::optional<Change> refused; // from the chosen point; best first by time
+  std::string refusedAt;         // where its memory peaks, if it does not fit
+};
+
+/// Decisions of all open knobs at `chosen`.
+std::vector<Decided> decisions(const Space &space, Judging &judging,
+                               const Expresser &expresser, const Point &chosen,
+                               int64_t budgetBytes);
+
+} // namespace accel::tune
+
+#endif // ACCEL_PASSES_TUNE_RECOMMEND_H

@@ -1,0 +1,269 @@
+//===- Advice.cpp - What a configuration costs, and what is better --------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/accel-opt/Advice.h"
+
+#include "frontends/HuggingFace/ModelConfig.h"
+#include "passes/Executors/Settings.h"
+#include "passes/Tune/Openness.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace accel {
+namespace {
+
+constexpr size_t changesTold = 6;
+constexpr size_t splitsTried = 6;
+
+class Advisor {
+public:
+  Advisor(const AdviceInputs &in, DiagnosticEngine &engine)
+      : in(in), engine(engine), job(in.inputs.job),
+        training(in.inputs.training),
+        target(in.target ? *in.target : in.device) {}
+
+  std::optional<Advice> run() {
+    advice.executor = in.executor;
+    advice.hasTime = in.target != nullptr;
+    advice.budgetBytes =
+        in.budgetBytes.value_or(std::numeric_limits<int64_t>::max());
+    advice.model = in.source(training.microBatch, 0);
+    if (!advice.model)
+      return std::nullopt;
+    base = defaultCandidate(*advice.model, settings());
+    std::string wrong = verifyCandidate(*advice.model, base);
+    if (!wrong.empty()) {
+      engine.error(notSupportedCode, in.options.config,
+                   std::string(toString(in.executor)) +
+                       " cannot run this configuration: " + wrong);
+      return std::nullopt;
+    }
+    advice.candidate = base;
+    advice.configured =
+        trimmed(StepEvaluator(*advice.model, target).evaluate(base, true));
+    if (in.options.maxBatch)
+      findMaxBatch();
+    else
+      recommend();
+    return std::move(advice);
+  }
+
+private:
+  ExecutorSettings settings() const {
+    ExecutorSettings s = settingsOf(
+        job, in.executor, in.inputs.model.dtype().value_or(plan::DType::F32));
+    s.ranksPerNode = in.ranksPerNode;
+    s.accumulation = training.accumulation;
+    if (in.options.prefetch >= 0)
+      s.forwardPrefetch = s.backwardPrefetch = in.options.prefetch;
+    if (!in.options.accumulationMode.empty())
+      s.reduceEachMicroBatch = in.options.accumulationMode == "reduce_each";
+    if (!in.options.torchVersion.empty())
+      s.torchVersion = in.options.torchVersion;
+    return s;
+  }
+
+  /// Without a target the machine is a stand-in: nothing of it may show.
+  StepPrediction trimmed(StepPrediction p) const {
+    if (in.target)
+      return p;
+    p.reservedBytes = p.deviceBytes = p.peakBytes;
+    p.stepSeconds = p.computeSeconds = p.exposedSeconds = 0;
+    p.recomputeSeconds = p.optimizerSeconds = 0;
+    p.tokensPerSecondPerDevice = 0;
+    p.exposed.clear();
+    return p;
+  }
+
+  //===--- The space ------------------------------------------------------===//
+
+  tune::LayerClasses layerClasses(const StepModel &model) const {
+    tune::LayerClasses classes;
+    std::map<std::string, std::string> classOf;
+    for (const huggingface::ModuleInfo &m :
+         huggingface::describeModel(in.inputs.model).modules)
+      classOf[m.fqn] = m.className;
+    auto add = [](std::vector<std::string> &to, const std::string &name) {
+      if (!name.empty() && std::find(to.begin(), to.end(), name) == to.end())
+        to.push_back(name);
+    };
+    for (const StepCall &call : model.calls) {
+      if (!call.layer)
+        continue;
+      add(classes.layers, classOf[call.path]);
+      std::map<std::string, int64_t> blocks;
+      for (int p : call.parameters) {
+        const std::string &fqn = model.parameters[p].fqn;
+        if (fqn.compare(0, call.path.size() + 1, call.path + "."))
+          continue;
+        size_t dot = fqn.find('.', call.path.size() + 1);
+        blocks[fqn.substr(0, dot)] += model.parameters[p].numel();
+      }
+      auto largest = std::max_element(
+          blocks.begin(), blocks.end(),
+          [](const auto &a, const auto &b) { return a.second < b.second; });
+      if (largest != blocks.end())
+        add(classes.blocks, classOf[largest->first]);
+    }
+    return classes;
+  }
+
+  std::optional<tune::Space> makeSpace(const tune::TuneRequest &request) const {
+    tune::Space space;
+    space.base = base;
+    tune::MeshOption mesh = {base.shardRanks, base.replicateRanks};
+    space.meshes = {mesh};
+    if (mesh.shard > 1 && in.executor == ExecutorKind::Fsdp1) {
+      int64_t ranks = mesh.shard * mesh.replicate;
+      for (int64_t shard : {ranks, base.ranksPerNode})
+        if (shard > 1 && shard != mesh.shard && ranks % shard == 0)
+          space.meshes.push_back({shard, ranks / shard});
+    } else if (mesh.shard > 1) {
+      space.meshes = tune::meshesOf(mesh, base.ranksPerNode);
+    }
+    space.splits = tune::splitsOf({training.microBatch, training.accumulation},
+                                  splitsTried);
+    space.recipes = {{"as configured", base.recipe, ""}};
+    if (in.executor == ExecutorKind::Ddp)
+      for (int64_t mebibytes : {25, 12, 50, 100, 200})
+        space.buckets.push_back(mebibytes << 20);
+    if (in.executor == ExecutorKind::Deepspeed) {
+      space.zeroStages = {base.zeroStage};
+      for (int stage : {1, 2, 3})
+        if (stage != base.zeroStage)
+          space.zeroStages.push_back(stage);
+    }
+    tune::addModel(space, *advice.model, tune::wrapsHalves(in.executor),
+                   tune::wrapsSeveralLayers(in.executor));
+    if (!tune::locate(space, *advice.model))
+      return std::nullopt;
+    tune::openKnobs(space, job, request);
+    return space;
+  }
+
+  tune::TuneRequest request(bool all) const {
+    tune::TuneRequest r;
+    r.all = all;
+    r.precision = in.options.tunePrecision;
+    r.microBatch = !all && !in.options.globalBatch &&
+                   (in.options.microBatch || in.options.accumulation);
+    r.prefetch = !all && in.options.prefetch >= 0;
+    r.accumulationMode = !all && !in.options.accumulationMode.empty();
+    return r;
+  }
+
+  void recommend() {
+    bool tuning = !in.options.tune.empty();
+    auto space = makeSpace(request(!tuning || in.options.tune == "all"));
+    if (!space) {
+      if (tuning)
+        engine.note("not-tuned", in.options.config,
+                    "the layout of the units is none that the search knows, "
+                    "so nothing is recommended");
+      return;
+    }
+    auto kept = std::make_shared<tune::Space>(std::move(*space));
+    advice.space = kept;
+    advice.job = std::make_shared<const JobConfig>(job);
+    advice.expresser = std::make_shared<tune::Expresser>(
+        *kept, *advice.job, layerClasses(*advice.model));
+    tune::Judging judging(*kept, target, in.source);
+    tune::Judgement before = judging.judge(kept->configured);
+    if (!tuning) {
+      advice.changes =
+          tune::worthTelling(tune::turns(*kept, judging, *advice.expresser,
+                                         kept->configured, advice.budgetBytes),
+                             before, advice.budgetBytes, changesTold);
+      return;
+    }
+    for (int k = 0; k < tune::numKnobs; ++k)
+      if (!kept->knobs[k].open)
+        advice.fixed.push_back({static_cast<tune::Knob>(k), kept->knobs[k]});
+    advice.tuned = solve(*kept, judging);
+    tune::Space narrow = *kept;
+    tune::restrictToYaml(narrow);
+    tune::Judging narrowJudging(narrow, target, in.source);
+    advice.yaml = solve(narrow, narrowJudging);
+  }
+
+  Tuned solve(const tune::Space &space, tune::Judging &judging) const {
+    tune::SearchOptions options;
+    options.budgetBytes = advice.budgetBytes;
+    Tuned tuned;
+    tuned.result = tune::search(
+        space, [&](const tune::Point &point) { return judging.judge(point); },
+        [&](int s, int g, int v) { return judging.cost(s, g, v); }, options);
+    if (!tuned.result.best)
+      return tuned;
+    const tune::Point &best = tuned.result.best->point;
+    tuned.predicted = judging.predict(best, true);
+    tuned.decisions = tune::decisions(space, judging, *advice.expresser, best,
+                                      advice.budgetBytes);
+    tuned.lines = advice.expresser->lines(best, tuned.unsaid);
+    return tuned;
+  }
+
+  //===--- The largest micro-batch ----------------------------------------===//
+
+  std::optional<StepPrediction> at(int64_t microBatch) {
+    std::shared_ptr<const StepModel> model = in.source(microBatch, 0);
+    if (!model)
+      return std::nullopt;
+    return trimmed(StepEvaluator(*model, target).evaluate(base, true));
+  }
+
+  void findMaxBatch() {
+    MaxBatch result;
+    int64_t low = 0, high = 1; // low fits, high does not
+    std::optional<StepPrediction> fitting, over;
+    // Sizes beyond this cannot be indexed with a model of any use.
+    constexpr int64_t most = int64_t(1) << 20;
+    while (high <= most) {
+      std::optional<StepPrediction> p = at(high);
+      if (!p)
+        return; // reported
+      if (p->deviceBytes > advice.budgetBytes) {
+        over = p;
+        break;
+      }
+      fitting = p;
+      low = high;
+      high *= 2;
+    }
+    while (over && high - low > 1) {
+      int64_t middle = low + (high - low) / 2;
+      std::optional<StepPrediction> p = at(middle);
+      if (!p)
+        return;
+      (p->deviceBytes > advice.budgetBytes ? high : low) = middle;
+      (p->deviceBytes > advice.budgetBytes ? over : fitting) = p;
+    }
+    result.fits = low;
+    if (fitting)
+      result.at = *fitting;
+    if (over)
+      result.next = *over;
+    advice.maxBatch = result;
+  }
+
+  const AdviceInputs &in;
+  DiagnosticEngine &engine;
+  const JobConfig &job;
+  const plan::Job &training;
+  const Target &target;
+  Candidate base;
+  Advice advice;
+};
+
+} // namespace
+
+std::optional<Advice> advise(const AdviceInputs &inputs,
+                             DiagnosticEngine &engine) {
+  return Advisor(inputs, engine).run();
+}
+
+} // namespace accel

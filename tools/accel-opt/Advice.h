@@ -1,0 +1,74 @@
+//===- Advice.h - What a configuration costs, and what is better *- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The prediction of a configuration under its executor, single changes that
+// would help, and the answers of the joint search (--tune, --max-batch).
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_ACCELOPT_ADVICE_H
+#define ACCEL_TOOLS_ACCELOPT_ADVICE_H
+
+#include "passes/Tune/Recommend.h"
+#include "tools/accel-opt/PlanInputs.h"
+
+#include <memory>
+#include <optional>
+
+namespace accel {
+
+/// A setting that a search chose.
+struct Tuned {
+  tune::SearchResult result;
+  StepPrediction predicted; // of the best, with details
+  std::vector<tune::Decided> decisions;
+  std::vector<tune::YamlLine> lines; // that say it
+  std::vector<tune::Knob> unsaid;    // what no line says
+};
+
+struct MaxBatch {
+  int64_t fits = 0; // largest micro-batch that fits; 0: not even one sequence
+  StepPrediction at, next; // of it, and of one more
+};
+
+struct Advice {
+  ExecutorKind executor = ExecutorKind::AccelRun;
+  Candidate candidate;       // as configured
+  StepPrediction configured; // of it, with details
+  bool hasTime = false;
+  int64_t budgetBytes = 0;              // INT64_MAX: none
+  std::shared_ptr<const JobConfig> job; // what expresser refers to
+  std::shared_ptr<const tune::Space> space;
+  std::shared_ptr<const tune::Expresser> expresser;
+  std::shared_ptr<const StepModel> model; // as configured
+  std::vector<tune::Change> changes;
+  std::optional<Tuned> tuned; // all that the executor can do
+  std::optional<Tuned> yaml;  // what a YAML alone can say
+  std::optional<MaxBatch> maxBatch;
+  /// Knobs that the search left alone, with the reason.
+  std::vector<std::pair<tune::Knob, tune::KnobState>> fixed;
+};
+
+struct AdviceInputs {
+  const PlanInputs &inputs;
+  const PlanOptions &options;
+  ExecutorKind executor;
+  /// None: bytes alone are predicted, and `device` stands for a machine.
+  const Target *target = nullptr;
+  Target device;
+  int64_t ranksPerNode = 1;
+  std::optional<int64_t> budgetBytes;
+  /// Step models of the configuration; recipe 0 is the configured one.
+  tune::ModelSource source;
+};
+
+/// Fills what the options ask for. Nothing where the executor has no model of
+/// the configuration; the reason was reported to `engine`.
+std::optional<Advice> advise(const AdviceInputs &inputs,
+                             DiagnosticEngine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_ACCELOPT_ADVICE_H

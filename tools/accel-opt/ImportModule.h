@@ -1,0 +1,37 @@
+//===- ImportModule.h - Inputs as a module of phase model -------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_ACCELOPT_IMPORTMODULE_H
+#define ACCEL_TOOLS_ACCELOPT_IMPORTMODULE_H
+
+#include "passes/Executors/Executor.h"
+#include "passes/Pipeline/Import.h"
+#include "tools/accel-opt/PlanInputs.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+
+namespace accel {
+
+/// What `inputs` and the options ask of the compiler for one micro-batch size.
+ImportOptions importOptions(const PlanInputs &inputs,
+                            const PlanOptions &options, const Target *target);
+
+/// The model and the job as a module of phase `model`. Problems are reported.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+importModule(mlir::MLIRContext &context, const PlanInputs &inputs,
+             const ImportOptions &options, DiagnosticEngine &engine);
+
+/// The step model of `inputs` at another micro-batch size; null if there is
+/// none.
+std::shared_ptr<const StepModel>
+stepModelOf(mlir::MLIRContext &context, const PlanInputs &inputs,
+            ImportOptions options, int64_t microBatch, ExecutorKind executor,
+            const Target *target, DiagnosticEngine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_ACCELOPT_IMPORTMODULE_H
