@@ -313,18 +313,18 @@ private:
              "') is not modelled");
     switch (run.framework) {
     case Framework::Torchtitan: {
-      // Until May 2025 the root held the embedding and the head, and
-      // nn.RMSNorm ran operator by operator until torch 2.9.
-      const bool early = has(source, "2024") || has(source, "performance.md") ||
-                         source.empty();
-      style.splitRoot = !early;
-      // Its configurations of the first half of 2024 had a fused norm of
-      // their own.
-      style.norm = early && !has(source, "performance.md")
-                       ? ModelStyle::Norm::InPython
-                       : ModelStyle::Norm::Fused;
-      // The loss was not compiled in 2024.
-      style.compiledLoss = compiled && !early;
+      // torchtitan's parallelize_llama: until mid-2025 the root held the
+      // embedding and the head, and the last block stayed gathered; nn.RMSNorm
+      // ran operator by operator until torch 2.9, but the configurations of
+      // the first half of 2024 had a fused norm; the loss was not compiled
+      // in 2024.
+      const int month = sourceMonth();
+      style.splitRoot = month >= 202507;
+      style.keepsLastLayer = !style.splitRoot;
+      style.norm = month >= 202510 || month < 202408
+                       ? ModelStyle::Norm::Fused
+                       : ModelStyle::Norm::InPython;
+      style.compiledLoss = compiled && month >= 202502;
       run.settings.optimizer = OptimizerKernel::Fused;
       run.settings.clipGradients = true;
       break;
@@ -335,6 +335,7 @@ private:
       style.holdsLogits = true;
       run.settings.optimizer = OptimizerKernel::Fused;
       run.settings.clipGradients = true;
+      run.settings.reduceEachMicroBatch = false;
       break;
     case Framework::LlmFoundry:
       // FlashAttention 1; the targets' rates are of FlashAttention 2.
@@ -368,6 +369,7 @@ private:
       style.rope = ModelStyle::Rope::RotateHalf;
       style.holdsLogits = true;
       style.repeatHeads = !has(attention, "flash");
+      run.settings.reduceEachMicroBatch = false; // Accelerate's no_sync
       if (run.framework == Framework::Unknown)
         assume("'" + row.framework + "' writes models as transformers does");
       break;
@@ -416,6 +418,27 @@ private:
     r.recompute = run.framework == Framework::KempnerForge
                       ? Recompute::Attention
                       : Recompute::SelectiveOps;
+  }
+
+  /// When the source was written, as 202412; far ahead if it does not say.
+  int sourceMonth() const {
+    if (has(source, "performance.md"))
+      return 202406; // torchtitan's first table
+    for (size_t at = source.find("20"); at != source.npos;
+         at = source.find("20", at + 1)) {
+      std::string digits;
+      for (size_t i = at; i < source.size() && digits.size() < 6; ++i) {
+        if (std::isdigit(static_cast<unsigned char>(source[i])))
+          digits += source[i];
+        else if (source[i] != '-' || digits.size() != 4)
+          break;
+      }
+      const int number = std::atoi(digits.c_str());
+      if (digits.size() == 6 && number >= 202301 && number <= 203012 &&
+          number % 100 >= 1 && number % 100 <= 12)
+        return number;
+    }
+    return 999912;
   }
 
   /// Where hardware and model utilisation are both stated, their ratio is 1

@@ -288,7 +288,8 @@ private:
     if (split)
       unit("tok_embeddings", root, false, true);
     for (size_t i = 0; i < layerUnits.size(); ++i)
-      unit("layers." + std::to_string(i), layerUnits[i], false, true);
+      unit("layers." + std::to_string(i), layerUnits[i], false,
+           !recipe.style.keepsLastLayer || i + 1 < layerUnits.size());
     if (split) {
       unit("output", tail, false, false);
       return;

@@ -1,0 +1,491 @@
+//===- ValidateTest.cpp - Predictions beside measured runs ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Validate/Validate.h"
+#include "passes/Validate/Blocks.h"
+#include "passes/Validate/Fragments.h"
+
+#include <gtest/gtest.h>
+#include <map>
+
+using namespace accel;
+using namespace accel::validate;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+const std::string header = "id,model,gpus,gpu,framework,seq,micro_batch,source";
+
+std::vector<RunRow> rowsOf(const std::string &text, int warnings = 0) {
+  DiagnosticEngine engine;
+  auto rows = parseRuns("runs.csv", text, engine);
+  EXPECT_TRUE(rows) << renderText(engine);
+  EXPECT_EQ(int(engine.all().size()), warnings) << renderText(engine);
+  return rows.value_or(std::vector<RunRow>());
+}
+
+TEST(RunTable, QuotesCommasAndLineEnds) {
+  auto rows = rowsOf("\xEF\xBB\xBF" + header +
+                     "\r\na1,m,8,H100,torchtitan,4096,2,\"one, \"\"two\"\"\n"
+                     "three\"\r\n\na2, m ,16,H100,x,,,\n");
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].source, "one, \"two\"\nthree");
+  EXPECT_EQ(rows[0].line, 2);
+  EXPECT_EQ(rows[0].sequence, 4096);
+  EXPECT_EQ(rows[1].line, 5);
+  EXPECT_EQ(rows[1].model, "m") << "blanks around a field do not count";
+  EXPECT_FALSE(rows[1].sequence || rows[1].microBatch);
+  EXPECT_TRUE(rows[1].problem.empty());
+}
+
+TEST(RunTable, BadFieldsAreOfTheirRow) {
+  auto rows = rowsOf(header + "\nr1,m,-8,H100,x,4096,2,s\n"
+                              "r2,m,8,H100,x,40.5,2,s\n"
+                              "r3,m,8,H100,x,1e3,2\n"
+                              "r1,m,8,H100,x,1e3,2,s\n",
+                     4);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].problem, "'gpus' must be a positive integer, not '-8'");
+  EXPECT_NE(rows[1].problem.find("'seq'"), std::string::npos);
+  EXPECT_EQ(rows[2].problem, "the line has 7 fields, the header 8");
+  EXPECT_EQ(rows[3].problem, "") << "its id is warned of";
+  EXPECT_EQ(rows[3].sequence, 1000);
+  EXPECT_EQ(interpret(rows[0]).skipped, rows[0].problem);
+}
+
+struct BadTable {
+  const char *name, *text, *code, *message;
+  int line, column;
+};
+const BadTable badTables[] = {
+    {"Empty", "", "bad-csv", "no header", 0, 0},
+    {"OpenQuote", "id,model\n1,\"open\n", "bad-csv", "closing quote", 2, 0},
+    {"QuoteInside", "id,mo\"del\n", "bad-csv", "a quote inside", 1, 6},
+    {"AfterQuote", "id,model\n\"a\"b,c\n", "bad-csv", "expected a comma", 2, 4},
+    {"MissingColumn", "id,model,gpus,gpu,framework,seq\n", "missing-column",
+     "'micro_batch'", 1, 1},
+    {"TwiceTheSame", "id,model,gpus,gpu,framework,seq,micro_batch,seq\n",
+     "duplicate-column", "'seq' is there twice", 1, 45},
+};
+class BadTables : public ::testing::TestWithParam<BadTable> {};
+TEST_P(BadTables, AreRefusedWithTheirPlace) {
+  const BadTable &bad = GetParam();
+  DiagnosticEngine engine;
+  EXPECT_FALSE(parseRuns("runs.csv", bad.text, engine));
+  ASSERT_EQ(engine.all().size(), 1u) << renderText(engine);
+  const Diagnostic &d = engine.all()[0];
+  EXPECT_EQ(d.code, bad.code);
+  EXPECT_NE(d.message.find(bad.message), std::string::npos) << d.message;
+  EXPECT_TRUE(!bad.line || d.line == bad.line) << d.line;
+  EXPECT_TRUE(!bad.column || d.column == bad.column) << d.column;
+}
+INSTANTIATE_TEST_SUITE_P(All, BadTables, ::testing::ValuesIn(badTables),
+                         [](const auto &info) { return info.param.name; });
+
+//===----------------------------------------------------------------------===//
+// What a row means
+//===----------------------------------------------------------------------===//
+
+/// A row that is modelled, to be changed.
+RunRow plainRow() {
+  RunRow row;
+  row.id = "t1";
+  row.model = "llama3.1-8b";
+  row.gpu = "H100-80GB";
+  row.framework = "torchtitan";
+  row.sharding = "FSDP2";
+  row.precision = "bf16";
+  row.source = "benchmarks 2025";
+  row.gpus = 8;
+  row.sequence = 8192;
+  row.microBatch = 1;
+  row.globalBatch = 8;
+  return row;
+}
+
+TEST(Recipe, SpellingsOfModels) {
+  for (const char *name :
+       {"llama3.1-8b", "Llama-3.1-8B", "meta-llama/Llama-3.1-8B",
+        "meta-llama/Meta-Llama-3-8B-Instruct", "LLAMA3 8B"}) {
+    auto shape = knownShape(name);
+    ASSERT_TRUE(shape) << name;
+    EXPECT_EQ(shape->ffn, 14336) << name;
+  }
+  EXPECT_EQ(knownShape("llama3-70b[layers=12]")->hidden, 8192);
+  EXPECT_FALSE(knownShape("Nemotron-340B"));
+  RunRow row = plainRow();
+  row.model = "own";
+  EXPECT_NE(interpret(row).skipped.find("'own'"), std::string::npos);
+  row.layers = 2, row.hidden = 64, row.heads = 4, row.ffn = 128;
+  row.vocab = 100;
+  EXPECT_EQ(interpret(row).skipped, "");
+  EXPECT_EQ(interpret(row).shape.keyValueHeads, 4);
+  row.heads = 5;
+  EXPECT_NE(interpret(row).skipped, "");
+}
+
+TEST(Recipe, SpellingsOfDevices) {
+  const std::map<std::string, std::string> names = {
+      {"H100-SXM-96GB-HBM2e-500W", "h100-sxm-96gb"},
+      {"H100-SXM-95GB", "h100-sxm-96gb"},
+      {"H100-80GB", "h100-sxm-80gb"},
+      {"NVIDIA H100 PCIe", "h100-pcie-80gb"},
+      {"A100-SXM4-40GB", "a100-40gb"},
+      {"A100", "a100-80gb"},
+      {"H200", "h200"},
+      {"B200-SXM", "b200"},
+      {"GB200", ""},
+      {"MI300X", "mi300x"},
+      {"RTX4090-24GB", "rtx4090"},
+      {"L40S", "l40s"},
+      {"TPUv5", ""}};
+  for (const auto &[gpu, target] : names) {
+    EXPECT_EQ(targetOfGpu(gpu), target) << gpu;
+    DiagnosticEngine engine;
+    EXPECT_TRUE(target.empty() || loadTarget(target, engine)) << target;
+  }
+}
+
+TEST(Recipe, PrecisionByFramework) {
+  RunRow row = plainRow();
+  auto run = interpret(row);
+  EXPECT_EQ(run.recipe.parameters, plan::DType::F32) << "16 bytes a parameter";
+  EXPECT_EQ(run.settings.reduce, plan::DType::F32);
+  EXPECT_EQ(run.memory, MemoryKind::Reserved);
+  row.framework = "KempnerForge";
+  run = interpret(row);
+  EXPECT_EQ(run.recipe.parameters, plan::DType::BF16) << "8 bytes a parameter";
+  EXPECT_EQ(run.settings.reduce, plan::DType::F32);
+  EXPECT_EQ(run.memory, MemoryKind::Allocated);
+  row.framework = "llm-foundry(FSDP1)";
+  row.sharding = "FULL_SHARD";
+  row.precision = "bf16/PURE";
+  run = interpret(row);
+  EXPECT_EQ(run.settings.executor, ExecutorKind::Fsdp1);
+  EXPECT_EQ(run.recipe.parameters, plan::DType::F32);
+  EXPECT_EQ(run.settings.reduce, plan::DType::BF16);
+  row.precision = "amp_fp8/DEFAULT";
+  EXPECT_TRUE(interpret(row).recipe.fp8);
+  row.framework = "torchtitan";
+  for (const char *fp8 : {"fp8", "fp8-tensorwise", "FP8-rowwise", "fp8-cs"}) {
+    row.precision = fp8;
+    EXPECT_TRUE(interpret(row).recipe.fp8) << fp8;
+  }
+  row.precision = "fp32";
+  EXPECT_EQ(interpret(row).recipe.compute, plan::DType::F32);
+}
+
+TEST(Recipe, TorchtitanByItsDate) {
+  RunRow row = plainRow();
+  row.compile = "Y";
+  auto style = [&](const char *source) {
+    row.source = source;
+    return interpret(row).recipe.style;
+  };
+  const ModelStyle first = style("torchtitan@820504e docs/performance.md");
+  EXPECT_EQ(first.norm, ModelStyle::Norm::Fused);
+  EXPECT_TRUE(first.keepsLastLayer);
+  const ModelStyle old = style("benchmarks/llama3_h100_202412_torchtitan.md");
+  EXPECT_EQ(old.norm, ModelStyle::Norm::InPython);
+  EXPECT_FALSE(old.splitRoot || old.compiledLoss);
+  const ModelStyle later = style("benchmarks/llama3-8b_h200_202506.md");
+  EXPECT_TRUE(later.compiledLoss);
+  EXPECT_FALSE(later.splitRoot);
+  for (const char *now : {"", "torchtitan 2026-03-01", "commit 2099"}) {
+    EXPECT_TRUE(style(now).splitRoot) << now;
+    EXPECT_FALSE(style(now).keepsLastLayer) << now;
+  }
+}
+
+TEST(Recipe, CheckpointingSpellings) {
+  RunRow row = plainRow();
+  auto mode = [&](const char *text) {
+    row.checkpointing = text;
+    const auto run = interpret(row);
+    EXPECT_EQ(run.skipped, "") << text;
+    return run.recipe;
+  };
+  for (const char *none : {"", "none", "N", "off"})
+    EXPECT_EQ(mode(none).recompute, Recompute::None) << none;
+  for (const char *full : {"full", "Full", "Y", "yes"})
+    EXPECT_EQ(mode(full).recompute, Recompute::Layers) << full;
+  for (const char *ops : {"selective", "selective-op", "SAC"})
+    EXPECT_EQ(mode(ops).recompute, Recompute::SelectiveOps) << ops;
+  EXPECT_EQ(mode("selective-2").recompute, Recompute::Layers);
+  EXPECT_DOUBLE_EQ(mode("selective-2").recomputedShare, 0.5);
+  row.mfuPercent = 60;
+  row.source = "README (HFU 70%)";
+  EXPECT_NEAR(mode("selective(block)").recomputedShare, 0.5, 1e-9)
+      << "70 / 60 is half of the third that all recomputation costs";
+  row.framework = "KempnerForge";
+  EXPECT_EQ(mode("selective").recompute, Recompute::Attention);
+  row.checkpointing = "magic";
+  EXPECT_NE(interpret(row).skipped.find("'magic'"), std::string::npos);
+}
+
+TEST(Recipe, WhatIsNotModelledHasItsReason) {
+  const std::vector<std::pair<std::function<void(RunRow &)>, std::string>>
+      cases = {
+          {[](RunRow &r) { r.tensorParallel = 8; }, "tensor parallelism (8)"},
+          {[](RunRow &r) { r.pipelineParallel = 2; }, "pipeline"},
+          {[](RunRow &r) { r.contextParallel = 2; }, "context"},
+          {[](RunRow &r) { r.model = "mixtral-8x7b"; }, "mixture"},
+          {[](RunRow &r) { r.gpu = "GB300"; }, "no target file for 'GB300'"},
+          {[](RunRow &r) { r.gpus.reset(); }, "number of GPUs"},
+          {[](RunRow &r) { r.sequence.reset(); }, "sequence length"},
+          {[](RunRow &r) { r.microBatch = 1 << 20, r.sequence = 1 << 30; },
+           "1e12 tokens"},
+          {[](RunRow &r) { r.source = "README (LoRA)"; }, "LoRA"},
+          {[](RunRow &r) { r.attention = "torch"; }, "materialises"},
+          {[](RunRow &r) { r.framework = "Megatron-LM(23e00ed)"; }, "Megatron"},
+      };
+  for (const auto &[change, reason] : cases) {
+    RunRow row = plainRow();
+    change(row);
+    EXPECT_NE(interpret(row).skipped.find(reason), std::string::npos)
+        << reason << ": " << interpret(row).skipped;
+  }
+}
+
+TEST(Recipe, RanksAndAccumulation) {
+  RunRow row = plainRow();
+  row.gpus = 32;
+  row.globalBatch = 128;
+  EXPECT_EQ(interpret(row).settings.accumulation, 4);
+  row.sharding = "HSDP";
+  auto run = interpret(row);
+  EXPECT_EQ(run.settings.shardRanks, 8);
+  EXPECT_EQ(run.settings.replicateRanks, 4);
+  row.sharding = "SHARD_GRAD_OP";
+  EXPECT_TRUE(interpret(row).keepGathered);
+  row.sharding = "ZeRO-3";
+  run = interpret(row);
+  EXPECT_EQ(run.settings.executor, ExecutorKind::Deepspeed);
+  EXPECT_EQ(run.settings.zeroStage, 3);
+  row.microBatch.reset();
+  row.globalBatch = 64;
+  EXPECT_EQ(interpret(row).recipe.microBatch, 2);
+  EXPECT_FALSE(interpret(row).assumptions.empty());
+  EXPECT_EQ(interpret(row).family, "t");
+  row.id = "x";
+  EXPECT_EQ(interpret(row).family, "torchtitan");
+}
+
+//===----------------------------------------------------------------------===//
+// Operator lists
+//===----------------------------------------------------------------------===//
+
+/// A Llama 8B block in torchtitan's eager form with fused norms and one-kernel
+/// rotary embedding: what saved_tensors_hooks count (docs/accuracy.md).
+ModelRecipe hooksRecipe() {
+  ModelRecipe recipe;
+  recipe.style.norm = ModelStyle::Norm::Fused;
+  recipe.style.rope = ModelStyle::Rope::Fused;
+  recipe.style.repeatHeads = false;
+  recipe.sequenceLength = 8192;
+  return recipe;
+}
+const ModelShape llama8b{32, 4096, 32, 8, 14336, 128256};
+
+int64_t savedBytes(const SegmentVariant &v) {
+  return v.savedBytes + v.savedInputBytes;
+}
+
+TEST(Blocks, SavedBytesAreThoseOfAutograd) {
+  const ModelRecipe recipe = hooksRecipe();
+  const Blocks blocks(llama8b, recipe);
+  const int64_t T = 8192, D = 4096, KD = 1024, F = 14336, H = 32;
+  const SegmentGraph whole = blocks.layer(LayerPart::Whole, Recompute::None);
+  EXPECT_EQ(savedBytes(measureVariant(whole, EagerMode::None, nullptr)),
+            T * (12 * D + 4 * KD + 8 * F + 4 * H + 8));
+  // Every second product, and the attention with its sums.
+  const SegmentGraph selective =
+      blocks.layer(LayerPart::Whole, Recompute::SelectiveOps);
+  EXPECT_EQ(
+      savedBytes(measureVariant(selective, EagerMode::Pointwise, nullptr)),
+      T * (8 * D + 2 * KD + 2 * F + 4 * H));
+  EXPECT_EQ(savedBytes(measureVariant(whole, EagerMode::Full, nullptr)),
+            T * 2 * D);
+}
+
+TEST(Blocks, CompiledLayersRecomputeWhatIsCheap) {
+  ModelRecipe recipe = hooksRecipe();
+  recipe.style.compiled = true;
+  const Blocks blocks(llama8b, recipe);
+  const int64_t T = 8192, D = 4096, KD = 1024, F = 14336, H = 32;
+  auto measured = [&](Recompute recompute) {
+    return measureVariant(blocks.layer(LayerPart::Whole, recompute),
+                          EagerMode::None, nullptr);
+  };
+  // Both norms' results and the product in the MLP are made again.
+  EXPECT_EQ(savedBytes(measured(Recompute::None)),
+            T * (8 * D + 4 * KD + 4 * F + 4 * H));
+  // Nothing reads the result of the last product, so that it is not kept.
+  EXPECT_EQ(savedBytes(measured(Recompute::SelectiveOps)),
+            T * (6 * D + 2 * KD + 2 * F + 4 * H));
+  EXPECT_EQ(savedBytes(measured(Recompute::Layers)), T * 2 * D);
+}
+
+TEST(Blocks, RecomputationCostsItsForward) {
+  DiagnosticEngine engine;
+  const Target target = *loadTarget("h100-sxm-80gb", engine);
+  const Blocks blocks(llama8b, hooksRecipe());
+  auto graph = blocks.layer(LayerPart::Whole, Recompute::None);
+  const auto plain = measureVariant(graph, EagerMode::None, &target);
+  const auto full = measureVariant(graph, EagerMode::Full, &target);
+  EXPECT_NEAR(plain.backwardSeconds / plain.forwardSeconds, 2.0, 0.35);
+  EXPECT_GT(full.recomputeSeconds, 0.6 * plain.forwardSeconds);
+  EXPECT_LT(full.recomputeSeconds, plain.forwardSeconds);
+  // A compiled layer launches fewer kernels and moves fewer bytes.
+  ModelRecipe compiled = hooksRecipe();
+  compiled.style.norm = ModelStyle::Norm::InPython;
+  compiled.style.rope = ModelStyle::Rope::Complex;
+  const auto eager = measureVariant(
+      Blocks(llama8b, compiled).layer(LayerPart::Whole, Recompute::None),
+      EagerMode::None, &target);
+  compiled.style.compiled = true;
+  const auto fused = measureVariant(
+      Blocks(llama8b, compiled).layer(LayerPart::Whole, Recompute::None),
+      EagerMode::None, &target);
+  EXPECT_LT(fused.forwardOps, eager.forwardOps / 2);
+  EXPECT_LT(fused.forwardSeconds, 0.95 * eager.forwardSeconds);
+}
+
+TEST(Blocks, LogitsOfTheLoss) {
+  ModelRecipe recipe = hooksRecipe();
+  const int64_t logits = 8192LL * 128256;
+  const SegmentGraph eager = Blocks(llama8b, recipe).head();
+  const auto v = measureVariant(eager, EagerMode::None, nullptr);
+  // bf16, fp32 and log_softmax together; log_softmax stays.
+  EXPECT_GE(v.forwardPeakBytes, logits * (2 + 4 + 4));
+  EXPECT_LT(v.forwardPeakBytes, logits * 11);
+  EXPECT_GE(v.savedBytes, logits * 4);
+  EXPECT_LT(v.savedBytes, logits * 5);
+  // The gradient does not fit where bf16 logits and their copy were.
+  EXPECT_NEAR(double(lossFragments(eager)) / double(logits * 2), 1, 0.1);
+  recipe.style.loss = SegmentBuilder::Loss::InPlaceFused;
+  const auto fused =
+      measureVariant(Blocks(llama8b, recipe).head(), EagerMode::None, nullptr);
+  EXPECT_LT(fused.forwardPeakBytes, logits * 3) << "logits alone, in place";
+}
+
+TEST(ShapeModel, CountsTheParametersOfPublishedModels) {
+  auto count = [](const char *name, bool llama, int64_t positions = 0) {
+    ModelStyle style;
+    style.llama = llama;
+    style.tied = style.biases = !llama;
+    return parameterCount(*knownShape(name), style, positions) * 1e-9;
+  };
+  EXPECT_NEAR(count("llama3.1-8b", true), 8.030, 0.001);
+  EXPECT_NEAR(count("llama2-7b", true), 6.738, 0.001);
+  EXPECT_NEAR(count("llama3.1-405b", true), 405.85, 0.01);
+  EXPECT_NEAR(count("mpt-7b", false, 2048), 6.659, 0.001);
+  EXPECT_NEAR(count("mpt-30b", false, 8192), 30.019, 0.001);
+  for (const char *name : {"llama3.1-8b", "mpt-1b"}) {
+    ModelRecipe recipe;
+    recipe.style.llama = name[0] == 'l';
+    recipe.style.tied = recipe.style.biases = !recipe.style.llama;
+    recipe.sequenceLength = 128;
+    int64_t sum = 0;
+    for (const auto &p :
+         buildShapeModel(*knownShape(name), recipe, nullptr).model.parameters)
+      sum += p.numel();
+    EXPECT_EQ(sum, parameterCount(*knownShape(name), recipe.style, 128));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+TEST(Validate, Statistics) {
+  EXPECT_EQ(summarize({}).count, 0);
+  const ErrorSummary s = summarize({0.1, -0.3, 0.2, -0.2});
+  EXPECT_EQ(s.count, 4);
+  EXPECT_DOUBLE_EQ(s.mean, 0.2);
+  EXPECT_DOUBLE_EQ(s.median, 0.2);
+  EXPECT_DOUBLE_EQ(s.most, 0.3);
+  EXPECT_DOUBLE_EQ(s.bias, -0.05);
+  EXPECT_DOUBLE_EQ(rankCorrelation({1, 2, 3}, {10, 20, 30}), 1);
+  EXPECT_DOUBLE_EQ(rankCorrelation({1, 2, 3}, {30, 20, 10}), -1);
+  EXPECT_NEAR(rankCorrelation({1, 2, 2, 4}, {1, 3, 3, 2}), 0.333, 0.001);
+  EXPECT_EQ(rankCorrelation({1, 2}, {1, 2}), 0);
+}
+
+const Target *shipped(const std::string &name) {
+  static std::map<std::string, Target> known;
+  DiagnosticEngine engine;
+  auto [at, fresh] = known.try_emplace(name);
+  if (fresh)
+    at->second = loadTarget(name, engine).value();
+  return &at->second;
+}
+
+/// The bounds are what was reached, with a little room: the model must not get
+/// worse unseen.
+TEST(Validate, PublishedRunsStayWithinTheirErrors) {
+  DiagnosticEngine engine;
+  auto rows = readRuns(ACCEL_MEASURED_RUNS, engine);
+  ASSERT_TRUE(rows) << renderText(engine);
+  EXPECT_TRUE(engine.all().empty()) << renderText(engine);
+  const ValidationResult result = validateRuns(*rows, shipped);
+  EXPECT_GE(result.all.modelled, 124);
+  EXPECT_EQ(result.all.doNotFit, 0);
+  EXPECT_GE(result.all.memory.count, 4);
+  EXPECT_LT(result.all.memory.mean, 0.02);
+  EXPECT_LT(result.all.memory.most, 0.03);
+  EXPECT_LT(result.all.speed.median, 0.04);
+  EXPECT_LT(result.all.speed.mean, 0.06);
+  EXPECT_GT(result.all.rankCorrelation, 0.995);
+  for (const FamilyResult &family : result.families)
+    EXPECT_LT(family.speed.median, 0.08) << family.name;
+  const ValidationResult one = validateRuns(*rows, shipped, "fms");
+  EXPECT_EQ(one.families.size(), 1u);
+  EXPECT_EQ(one.rows.size(), 5u);
+}
+
+/// torchtitan documents these as out of memory, and their smaller siblings as
+/// running.
+TEST(Validate, DocumentedOutOfMemory) {
+  RunRow row = plainRow();
+  row.model = "llama2-70b";
+  row.gpu = "A100-80GB";
+  row.gpus = 64;
+  row.sequence = 4096;
+  row.globalBatch.reset();
+  row.checkpointing = "selective-op";
+  row.source = "torchtitan docs/performance.md";
+  row.microBatch = 1;
+  EXPECT_TRUE(predictRow(row, shipped).fits);
+  row.microBatch = 2;
+  EXPECT_FALSE(predictRow(row, shipped).fits);
+  row.model = "llama3.1-405b";
+  row.gpu = "H100-SXM-95GB";
+  row.gpus = 128;
+  row.sequence = 8192;
+  row.checkpointing = "full";
+  for (int64_t batch : {1, 2}) {
+    row.microBatch = batch;
+    EXPECT_FALSE(predictRow(row, shipped).fits) << batch;
+  }
+}
+
+TEST(Validate, ExtremeRowsEnd) {
+  for (int64_t size : {1, 64, 100000}) {
+    RunRow row = plainRow();
+    row.layers = 1, row.hidden = size, row.heads = 1, row.keyValueHeads = 1;
+    row.ffn = size, row.vocab = 1, row.gpus = 1 << 20;
+    row.globalBatch.reset();
+    const RowResult result = predictRow(row, shipped);
+    EXPECT_EQ(result.skipped, "");
+    EXPECT_GT(result.prediction.peakBytes, 0);
+    EXPECT_GT(result.stepSeconds, 0);
+  }
+}
+
+} // namespace
