@@ -6,8 +6,7 @@
 #ifndef ACCEL_PASSES_EXECUTORS_BUCKETS_H
 #define ACCEL_PASSES_EXECUTORS_BUCKETS_H
 
-#include <cstdint>
-#include <vector>
+#include "passes/Executors/StepModel.h"
 
 namespace accel {
 
@@ -22,6 +21,11 @@ struct Bucket {
 /// its limit, the first one at `firstLimit`.
 std::vector<Bucket> assignBuckets(const std::vector<int64_t> &bytes,
                                   int64_t firstLimit, int64_t limit);
+
+/// Trainable parameters in the order in which their gradients are ready: the
+/// last call's last parameter first, a tied one with its first use. The reducer
+/// orders its buckets so from the second iteration on.
+std::vector<int> gradientOrder(const StepModel &model);
 
 } // namespace accel
 

@@ -298,6 +298,7 @@ private:
   FailureOr<SegmentGraph> graphOf(func::FuncOp joint, const SegmentKind &kind) {
     SegmentGraph graph;
     graph.rounding = rounding;
+    graph.loss = kind.loss;
     for (unsigned i = 0; i < joint.getNumArguments(); ++i)
       graph.inputs +=
           argBinding(joint, i).getKind() == aten::BindingKind::Input;
@@ -335,6 +336,7 @@ private:
     graph.function = std::move(*exported);
     decideSaved(joint, CheckpointMode::Pointwise, "");
     markInstructions(joint, forwardOps(joint), graph);
+    toAutogradForm(graph);
     return graph;
   }
 

@@ -28,6 +28,21 @@ std::vector<Bucket> assignBuckets(const std::vector<int64_t> &bytes,
   return buckets;
 }
 
+std::vector<int> gradientOrder(const StepModel &model) {
+  std::vector<int> firstUser(model.parameters.size(), -1), order;
+  for (size_t c = model.calls.size(); c-- > 0;)
+    for (int p : model.calls[c].parameters)
+      firstUser[p] = static_cast<int>(c);
+  for (size_t c = model.calls.size(); c-- > 0;) {
+    const std::vector<int> &own = model.calls[c].parameters;
+    for (size_t i = own.size(); i-- > 0;)
+      if (model.parameters[own[i]].trainable &&
+          firstUser[own[i]] == static_cast<int>(c))
+        order.push_back(own[i]);
+  }
+  return order;
+}
+
 namespace {
 
 class DdpRun : public StepRun {
@@ -59,26 +74,12 @@ protected:
       makeBuckets();
   }
 
-  /// After the first iteration the reducer orders buckets as gradients become
-  /// ready: the last call's parameters first.
   void makeBuckets() {
-    std::vector<int> order;
+    const std::vector<int> order = gradientOrder(model);
     std::vector<int64_t> bytes;
-    std::vector<bool> seen(model.parameters.size(), false);
+    for (int p : order)
+      bytes.push_back(gradientBytes(p));
     bucketOf.assign(model.parameters.size(), -1);
-    for (size_t c = model.calls.size(); c-- > 0;) {
-      const std::vector<int> &own = model.calls[c].parameters;
-      for (size_t i = own.size(); i-- > 0;) {
-        const int p = own[i];
-        // A tied parameter is ready when its first use has added to it.
-        if (!model.parameters[p].trainable || seen[p] ||
-            layout.firstUser[p] != static_cast<int>(c))
-          continue;
-        seen[p] = true;
-        order.push_back(p);
-        bytes.push_back(gradientBytes(p));
-      }
-    }
     buckets =
         assignBuckets(bytes, candidate.firstBucketBytes, candidate.bucketBytes);
     for (size_t b = 0; b < buckets.size(); ++b) {

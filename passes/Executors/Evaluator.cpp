@@ -133,6 +133,7 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
   result.peakWhere = describe(layout.model, peak.place);
   result.peakAction = peak.place.call;
   result.persistentBytes = run->persistentBytes();
+  result.endBytes = engine.total();
   result.hostBytes = run->hostBytes;
   result.reservedBytes = reservedBytes(engine, layout.target);
   result.deviceBytes = result.reservedBytes + layout.target.contextBytes;

@@ -97,6 +97,7 @@ struct Exposed {
 struct StepPrediction {
   int64_t peakBytes = 0;       // tensors (max_memory_allocated)
   int64_t persistentBytes = 0; // between steps
+  int64_t endBytes = 0;        // after the step: the same
   int64_t reservedBytes = 0;   // with the allocator's segments, by stream pool
   int64_t deviceBytes = 0;     // with context, communicators, libraries
   int64_t hostBytes = 0;       // pinned and pageable memory of one rank

@@ -51,6 +51,14 @@ protected:
   int reachForward() const override {
     return explicitForward() ? candidate.forwardPrefetch + 1 : 0;
   }
+  /// The root's hook is on the loss itself.
+  bool hooksLogits() const override {
+    const int last = static_cast<int>(model.calls.size()) - 1;
+    for (int u : layout.closes[last])
+      if (u != candidate.rootUnit)
+        return true;
+    return false;
+  }
   int reachBackward() const override { return candidate.backwardPrefetch + 1; }
 
   //===--------------------------------------------------------------------===//

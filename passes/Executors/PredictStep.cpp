@@ -9,10 +9,11 @@ using namespace mlir;
 
 namespace accel {
 
-FailureOr<PredictedStep>
-predictStep(mlir::ModuleOp module, const JobConfig &job, ExecutorKind executor,
-            const Target &target, plan::DType loaded,
-            const std::string &torchVersion) {
+FailureOr<PredictedStep> predictStep(mlir::ModuleOp module,
+                                     const JobConfig &job,
+                                     ExecutorKind executor,
+                                     const Target &target, plan::DType loaded,
+                                     const std::string &torchVersion) {
   ExecutorSettings settings = settingsOf(job, executor, loaded);
   settings.torchVersion = torchVersion;
   StepModelOptions options;

@@ -297,19 +297,21 @@ private:
       alias[i] = static_cast<int>(i);
     std::vector<int> pending; // freed when the node is done
     int64_t added = 0;
-    const int count = static_cast<int>(function.instructions.size());
-    for (int i = 0; i < count; ++i) {
-      if (graph.forward[i])
-        continue;
+    const std::vector<int> order = backwardOrder();
+    rank.assign(function.instructions.size(), -1);
+    for (size_t k = 0; k < order.size(); ++k)
+      rank[order[k]] = static_cast<int>(k);
+    findLastBackwardUses();
+    for (size_t k = 0; k < order.size(); ++k) {
+      const int i = order[k];
       const Instruction &instr = function.instructions[i];
-      if (const int sum = summedInPlace(i); sum >= 0) {
-        alias[instr.results[0]] = alias[sum];
-        storages[alias[sum]].lastBackward =
-            storages[instr.results[0]].lastBackward;
-        if (storages[instr.results[0]].inputGradient)
-          storages[alias[sum]].inputGradient = true;
-        storages[alias[sum]].parameterGradient |=
-            storages[instr.results[0]].parameterGradient;
+      if (const int sum = summedInPlace(i, alias); sum >= 0) {
+        Storage &into = storages[sum];
+        const Storage &result = storages[instr.results[0]];
+        alias[instr.results[0]] = sum;
+        into.lastBackward = result.lastBackward;
+        into.inputGradient |= result.inputGradient;
+        into.parameterGradient |= result.parameterGradient;
       } else if (!graph.view[i]) {
         for (int slot : instr.results) {
           if (slot < 0)
@@ -322,13 +324,14 @@ private:
           }
         }
       }
-      notePeak(level, added, instr.workspaceBytes);
+      if (beforeLogitsGradient(static_cast<int>(k), order))
+        noteLossPeak(level, instr.workspaceBytes);
+      else
+        notePeak(level, added, instr.workspaceBytes);
       variant.backwardSeconds += seconds(i);
       variant.backwardOps += !graph.view[i];
       collectFrees(i, alias, pending, level);
-      const bool nodeEnds = i + 1 == count || graph.forward[i + 1] ||
-                            graph.node[i + 1] != graph.node[i];
-      if (!nodeEnds)
+      if (k + 1 < order.size() && graph.node[order[k + 1]] == graph.node[i])
         continue;
       for (int root : pending)
         level.bytes -= storages[root].bytes;
@@ -337,24 +340,124 @@ private:
     }
   }
 
-  /// The storage that instruction `i` adds to in place, or -1: as autograd's
-  /// engine does when gradients of one value meet and nobody else holds the
-  /// first.
-  int summedInPlace(int i) const {
+  /// Instructions of the backward as autograd's engine runs them: gradients
+  /// that meet are summed when the second one arrives, not when the sum is
+  /// needed.
+  std::vector<int> backwardOrder() const {
+    std::vector<int> made(function.slots.size(), -1); // slot: instruction
+    std::vector<int> plain;
+    std::vector<std::pair<int, int>> sums; // after which, the sum
+    std::vector<int> arrives(function.instructions.size(), -1);
+    const int count = static_cast<int>(function.instructions.size());
+    for (int i = 0; i < count; ++i) {
+      if (graph.forward[i])
+        continue;
+      const Instruction &instr = function.instructions[i];
+      int latest = -1;
+      forEachSlot(instr, [&](int slot) {
+        const int from = made[slot];
+        if (from >= 0)
+          latest = std::max(latest, arrives[from] >= 0 ? arrives[from] : from);
+      });
+      for (int slot : instr.results)
+        if (slot >= 0)
+          made[slot] = i;
+      if (isSum(i) && latest >= 0) {
+        arrives[i] = latest;
+        sums.emplace_back(latest, i);
+      } else {
+        plain.push_back(i);
+      }
+    }
+    std::stable_sort(
+        sums.begin(), sums.end(),
+        [](const auto &a, const auto &b) { return a.first < b.first; });
+    std::vector<int> order;
+    size_t next = 0;
+    for (size_t k = 0; k < plain.size(); ++k) {
+      order.push_back(plain[k]);
+      if (k + 1 < plain.size() &&
+          graph.node[plain[k + 1]] == graph.node[plain[k]])
+        continue;
+      for (; next < sums.size() && sums[next].first <= plain[k]; ++next)
+        order.push_back(sums[next].second);
+    }
+    for (; next < sums.size(); ++next)
+      order.push_back(sums[next].second);
+    return order;
+  }
+
+  bool isSum(int i) const {
     const Instruction &instr = function.instructions[i];
     if (instr.op != "aten::add.Tensor" || instr.results.size() != 1 ||
         instr.results[0] < 0 || instr.args.size() < 2 ||
-        instr.args[0].kind != Arg::Kind::Tensor)
+        instr.args[0].kind != Arg::Kind::Tensor ||
+        instr.args[1].kind != Arg::Kind::Tensor)
+      return false;
+    for (int k : {0, 1})
+      if (!isGradient(storages[base(instr.args[k].slot)]))
+        return false;
+    return true;
+  }
+  static bool isGradient(const Storage &storage) {
+    return storage.owner == Owner::Tangent ||
+           (storage.owner == Owner::Own && !storage.madeInForward);
+  }
+
+  /// Last uses by position in the order in which the engine runs.
+  void findLastBackwardUses() {
+    for (Storage &storage : storages)
+      storage.lastBackward = -1;
+    for (size_t i = 0; i < function.instructions.size(); ++i)
+      if (!graph.forward[i])
+        forEachSlot(function.instructions[i], [&](int slot) {
+          int &last = storages[base(slot)].lastBackward;
+          last = std::max(last, rank[i]);
+        });
+  }
+
+  /// The loss's own part: what runs before the head's parameters are read.
+  bool beforeLogitsGradient(int k, const std::vector<int> &order) {
+    if (!graph.loss)
+      return false;
+    if (lossEnd < 0) {
+      lossEnd = static_cast<int>(order.size());
+      for (size_t j = 0; j < order.size(); ++j) {
+        bool head = false;
+        forEachSlot(function.instructions[order[j]], [&](int slot) {
+          head |= storages[base(slot)].owner == Owner::Parameter;
+        });
+        for (int slot : function.instructions[order[j]].results)
+          head |= slot >= 0 && storages[base(slot)].parameterGradient;
+        if (!head)
+          continue;
+        lossEnd = static_cast<int>(j);
+        while (lossEnd > 0 &&
+               graph.node[order[lossEnd - 1]] == graph.node[order[lossEnd]])
+          --lossEnd;
+        break;
+      }
+    }
+    return k < lossEnd;
+  }
+  void noteLossPeak(const Level &level, int64_t workspace) {
+    variant.lossPeakBytes =
+        std::max(variant.lossPeakBytes, level.bytes + workspace);
+  }
+
+  /// The storage that instruction `i` adds to in place, or -1: as autograd's
+  /// engine does when gradients of one value meet and nobody else holds the
+  /// first.
+  int summedInPlace(int i, const std::vector<int> &alias) const {
+    if (!isSum(i))
       return -1;
-    const int root = base(instr.args[0].slot);
+    const Instruction &instr = function.instructions[i];
+    const int root = alias[base(instr.args[0].slot)];
     const Storage &storage = storages[root];
-    const bool dies = storage.lastBackward == i && !storage.inputGradient &&
-                      !storage.parameterGradient;
-    const bool gradient =
-        storage.owner == Owner::Tangent ||
-        (storage.owner == Owner::Own && !storage.madeInForward);
-    const bool fits = storage.bytes == storages[instr.results[0]].bytes;
-    return dies && gradient && fits ? root : -1;
+    const bool dies = storage.lastBackward == rank[i] &&
+                      !storage.inputGradient && !storage.parameterGradient;
+    return dies && storage.bytes == storages[instr.results[0]].bytes ? root
+                                                                     : -1;
   }
 
   void collectFrees(int i, const std::vector<int> &alias,
@@ -365,7 +468,7 @@ private:
       Storage &storage = storages[root];
       if (storage.owner == Owner::Parameter || heldByCaller(storage) ||
           storage.inputGradient || storage.parameterGradient ||
-          storage.lastBackward > i || storage.output || done(root))
+          storage.lastBackward > rank[i] || storage.output || done(root))
         return;
       finished.push_back(root);
       const bool inside = storage.owner == Owner::Own &&
@@ -399,7 +502,8 @@ private:
   std::vector<Storage> storages; // by base slot
   std::vector<bool> kept;        // by instruction
   std::vector<int> freed, finished;
-  int lastSaved = -1;
+  std::vector<int> rank; // by instruction of the backward: when it runs
+  int lastSaved = -1, lossEnd = -1;
   SegmentVariant variant;
 };
 

@@ -37,9 +37,15 @@ struct SegmentGraph {
   std::vector<int> node;
   /// By instruction: `pointwise` keeps its results (passes/Checkpoint).
   std::vector<bool> pointwiseKeeps;
+  /// The segment ends in the loss.
+  bool loss = false;
   /// Allocations are rounded up to this (512 under CUDA, 64 on CPUs).
   int64_t rounding = plan::alignmentBytes;
 };
+
+/// Adds the temporaries of autograd's own formulas where the project's rules
+/// need fewer.
+void toAutogradForm(SegmentGraph &graph);
 
 enum class EagerMode { None, Pointwise, Full };
 

@@ -57,6 +57,9 @@ struct SegmentVariant {
   /// counts against the peak. At the end saved values, tangents and the saved
   /// inputs that have gradients are gone.
   int64_t backwardPeakFreshBytes = 0, backwardPeakAddedBytes = 0;
+  /// Of a segment with the loss: the peak before its logits have a gradient,
+  /// which is when hooks on the head's output run; the others are after it.
+  int64_t lossPeakBytes = 0;
   /// Which inputs and outputs (SegmentKind::inputBytes's order) stay for the
   /// backward.
   std::vector<bool> savesInput, savesOutput;

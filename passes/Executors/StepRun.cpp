@@ -78,8 +78,14 @@ void StepRun::forwardBlock(const Block &block) {
 }
 
 void StepRun::backwardBlock(const Block &block) {
-  engine.at(block.end - 1, Place::Part::Backward);
-  beforeBackward(block);
+  const int last = block.end - 1;
+  engine.at(last, Place::Part::Backward);
+  const int64_t lossPeak = layout.variant(last).lossPeakBytes;
+  if (!hooksLogits())
+    beforeBackward(block);
+  engine.transient(holdingOf(last), lossPeak);
+  if (hooksLogits())
+    beforeBackward(block);
   for (int c = block.end - 1; c >= block.begin; --c) {
     backwardCall(c);
     gradientsReady(c);
@@ -154,9 +160,9 @@ void StepRun::backwardCall(int c) {
     engine.transient(holdingOf(c), stays ? v.backwardPeakAddedBytes
                                          : v.backwardPeakFreshBytes);
     engine.compute(layout.calls[c].backward);
-    if (!stays)
-      engine.alloc(Holding::Gradients, layout.calls[c].freshGradients);
   }
+  // What it released is gone before what it leaves is counted: the peak in
+  // between is the variant's.
   engine.free(holdingOf(c), v.savedBytes);
   for (int value : call.outputs) {
     if (model.values[value].gradient)
@@ -164,15 +170,17 @@ void StepRun::backwardCall(int c) {
     if (layout.savedUntil[value] == c && !kind.loss)
       engine.free(Holding::Activations, model.values[value].bytes);
   }
-  for (int i : kind.inputGradients)
-    if (layout.firstGradient[call.inputs[i]] == c)
-      engine.alloc(Holding::Activations,
-                   model.values[call.inputs[i]].gradientBytes);
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const int value = call.inputs[i];
     if (layout.savedUntil[value] == c && model.values[value].producer >= 0)
       engine.free(Holding::Activations, model.values[value].bytes);
   }
+  for (int i : kind.inputGradients)
+    if (layout.firstGradient[call.inputs[i]] == c)
+      engine.alloc(Holding::Activations,
+                   model.values[call.inputs[i]].gradientBytes);
+  if (differentiated && !gradientsStay())
+    engine.alloc(Holding::Gradients, layout.calls[c].freshGradients);
 }
 
 void StepRun::runOptimizer(bool onHost) {

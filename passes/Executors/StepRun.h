@@ -53,6 +53,9 @@ protected:
   /// end of a run of equal blocks are not folded.
   virtual int reachForward() const { return 0; }
   virtual int reachBackward() const { return 0; }
+  /// What the executor does before the head's backward waits for the gradient
+  /// of the logits.
+  virtual bool hooksLogits() const { return false; }
   virtual bool foldsBackward() const { return true; }
   /// The micro-batch's gradients are reduced.
   bool reduces() const {

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildModel.h"
+#include "passes/Executors/Buckets.h"
 #include "passes/Executors/BuildStepModel.h"
 #include "passes/Executors/Settings.h"
 #include "passes/Pipeline/Import.h"
@@ -167,6 +168,19 @@ int main(int argc, char **argv) {
     llvm::errs() << problem << "\n";
     return 1;
   }
+  const std::vector<int> ready = gradientOrder(*model);
+  std::vector<int64_t> readyBytes;
+  json::Array numels, buckets;
+  for (int p : ready) {
+    numels.push_back(model->parameters[p].numel());
+    readyBytes.push_back(model->parameters[p].numel() *
+                         plan::itemSize(candidate.recipe.gradient));
+  }
+  for (const Bucket &bucket : assignBuckets(
+           readyBytes, candidate.firstBucketBytes, candidate.bucketBytes))
+    buckets.push_back(list(bucket.tensors));
+  result["ready_numels"] = std::move(numels);
+  result["buckets"] = std::move(buckets);
   StepEvaluator evaluator(*model, *target);
   result["prediction"] = dump(evaluator.evaluate(candidate, true));
   result["folded"] = dump(evaluator.evaluate(candidate));

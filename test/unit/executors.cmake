@@ -9,3 +9,8 @@ if(TARGET AccelBuildStepModel)
   accel_link_options(step-model-dump)
   add_dependencies(unit-tests step-model-dump)
 endif()
+if(TARGET AccelPredictStep)
+  accel_unit_test(own-run-test ${_here}/OwnRunTest.cpp MLIR
+    LINK AccelPredictStep AccelHuggingFace AccelBuildPlan AccelPipeline)
+  target_compile_options(own-run-test PRIVATE -fno-exceptions)
+endif()

@@ -1,0 +1,138 @@
+"""Step models and executor models against what PyTorch itself holds."""
+import json
+
+import harness
+import jobs
+import saved_tensors
+import tracked_step
+from harness import check
+
+SINGLE = {"compute_environment": "LOCAL_MACHINE", "distributed_type": "NO",
+          "num_machines": 1, "num_processes": 1, "mixed_precision": "no",
+          "use_cpu": True}
+
+
+def dump(context, config, folder, batch, length, executor, device="cpu",
+         target=None):
+    path = jobs.write_job(context.path(), config, "accelerate.yaml")
+    command = [context.binary("step-model-dump"), path, folder, str(batch),
+               str(length), device, executor] + ([target] if target else [])
+    return json.loads(harness.run(command))
+
+
+def kind_of(model, path):
+    for call in model["calls"]:
+        if call["path"] == path:
+            return next(k for k in model["kinds"] if k["name"] == call["kind"])
+    raise harness.Failure(f"no call at '{path}'")
+
+
+def none_of(kind):
+    return next(v for v in kind["variants"] if v["name"] == "none")
+
+
+def saved_case(model, dtype="float32", batch=2, length=64):
+    def compare(context):
+        folder = context.path("model")
+        config = dict(jobs.MODELS[model], dtype=dtype)
+        jobs.write_config(folder, config)
+        want = harness.in_python(
+            saved_tensors.measure, [({}, (folder, batch, length, dtype))],
+            context.path("torch.out"), timeout=240)[0]
+        got = dump(context, SINGLE, folder, batch, length, "single")
+        layer = none_of(kind_of(got, "model.layers.1"))
+        own, received = want["parts"]["model.layers.1"]
+        check(layer["saved"] == own,
+              f"a layer saves {layer['saved']} bytes, autograd {own}")
+        check(layer["saved_input"] == received,
+              f"a layer keeps {layer['saved_input']} bytes of its inputs, "
+              f"autograd {received}")
+        head = none_of(kind_of(got, ""))
+        own, _ = want["parts"]["head"]
+        # transformers copies the labels to shift them; ours are an input.
+        labels = saved_tensors.aligned(batch * length * 8)
+        check(0 <= own - head["saved"] <= labels + 64,
+              f"the head saves {head['saved']} bytes, autograd {own}")
+        gradients = sum(kind_of(got, call["path"])["parameter_gradients"]
+                        for call in got["calls"])
+        check(gradients >= want["gradients"] and config[
+            "tie_word_embeddings"] or gradients == want["gradients"],
+              f"gradients of {gradients} bytes, autograd {want['gradients']}")
+        return f"{layer['saved']} bytes a layer"
+    return compare
+
+
+def near(got, total, model, batch, length):
+    """The peaks are equal but for what is known: labels are an input of ours
+    and a copy of transformers'; each tensor is rounded up to 64 bytes; rotary
+    frequencies are a buffer of theirs, the step counts are the optimizer's."""
+    labels = 2 * saved_tensors.aligned(batch * length * 8)
+    tensors = 64 * 16 * jobs.MODELS[model]["num_hidden_layers"]
+    difference = got["prediction"]["peak"] - total
+    check(abs(difference) <= labels + tensors,
+          f"predicted {got['prediction']['peak']} bytes at "
+          f"'{got['prediction']['where']}', torch counts {total}")
+    return f"{total} bytes, {difference:+d}"
+
+
+def single_case(model, batch, length, checkpoint, kernel="foreach"):
+    def compare(context):
+        folder = context.path("model")
+        jobs.write_config(folder, jobs.MODELS[model])
+        want = harness.in_python(
+            tracked_step.single,
+            [({}, (folder, batch, length, checkpoint, kernel))],
+            context.path("torch.out"), timeout=240)[0]
+        got = dump(context, fsdp(1, checkpoint), folder, batch, length,
+                   "single")
+        return near(got, want["Total"], model, batch, length)
+    return compare
+
+
+def fsdp(ranks, checkpoint, reshard=True, precision="no"):
+    config = jobs.accelerate_config("fsdp", ranks, jobs.LAYER_CLASS["llama"])
+    config["mixed_precision"] = precision
+    config["fsdp_config"]["fsdp_reshard_after_forward"] = reshard
+    config["fsdp_config"]["fsdp_activation_checkpointing"] = checkpoint
+    return config
+
+
+def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
+               precision=None):
+    def compare(context):
+        folder = context.path("model")
+        jobs.write_config(folder, jobs.MODELS[model])
+        want = harness.in_python(
+            tracked_step.fsdp2,
+            [({}, (folder, batch, length, ranks, checkpoint, reshard,
+                   precision, precision))],
+            context.path("torch.out"), timeout=400)[0]
+        got = dump(context,
+                   fsdp(ranks, checkpoint, reshard,
+                        "bf16" if precision else "no"),
+                   folder, batch, length, "fsdp2")
+        return near(got, want["Total"], model, batch, length)
+    return compare
+
+
+def buckets_case(context):
+    """DDP's buckets against torch's own assignment."""
+    import torch
+    import torch.distributed as dist
+
+    folder = context.path("model")
+    jobs.write_config(folder, jobs.MODELS["wide"])
+    got = dump(context, SINGLE, folder, 1, 16, "ddp")
+    tensors = [torch.empty(n, device="meta") for n in got["ready_numels"]]
+    want, _ = dist._compute_bucket_assignment_by_size(
+        tensors, [1 << 20, 25 << 20])
+    check(got["buckets"] == want, f"{got['buckets']} is not {want}")
+    return f"{len(want)} buckets"
+
+
+CASES = [
+    (f"saved-{model}-{short}", saved_case(model, dtype))
+    for model in ("gqa", "mha-bias", "llama3-rope", "tied", "mistral", "qwen2",
+                  "qwen3")
+    for short, dtype in (("f32", "float32"), ("bf16", "bfloat16"))
+]

@@ -1,0 +1,101 @@
+"""The peak of one training step on CPUs, as torch's own trackers count it."""
+
+
+def build(folder, dtype="float32"):
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.from_pretrained(folder)
+    config.use_cache = False
+    model = transformers.AutoModelForCausalLM.from_config(
+        config, dtype=getattr(torch, dtype), attn_implementation="sdpa")
+    return model.train()
+
+
+def checkpoint_layers(model):
+    from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
+        checkpoint_wrapper)
+    for i, layer in enumerate(model.model.layers):
+        model.model.layers[i] = checkpoint_wrapper(layer)
+
+
+def one_step(model, optimizer, ids, backward=None):
+    # As transformers' Trainer does, the outputs are gone before the backward.
+    output = model(input_ids=ids, labels=ids, use_cache=False)
+    loss = output.loss
+    del output
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def peak_of(tracker):
+    snapshot = tracker.get_tracker_snapshot("peak")
+    (device, held), = snapshot.items()
+    named = {getattr(k, "value", k): v for k, v in held.items()}
+    return named
+
+
+def single(folder, batch, length, checkpoint, kernel):
+    """MemTracker's peak of a step without any distribution."""
+    import torch
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    model = build(folder)
+    if checkpoint:
+        checkpoint_layers(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3,
+                                  foreach=kernel == "foreach",
+                                  fused=kernel == "fused")
+    ids = torch.randint(0, model.config.vocab_size, (batch, length))
+    one_step(model, optimizer, ids)
+    tracker = MemTracker()
+    tracker.track_external(model, optimizer, ids)
+    with tracker:
+        one_step(model, optimizer, ids)
+    return peak_of(tracker)
+
+
+def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce):
+    """MemTracker's peak of a step of rank 0, with the units that Accelerate
+    makes. A step before it fills the caches of DTensor's sharding propagation,
+    whose fake tensors of global shape would be counted. FSDPMemTracker hooks
+    the modules of a list unit one by one, so that lm_head would be reduced
+    without the norm; its totals are not used."""
+    import torch
+    import torch.distributed as dist
+    from torch.distributed._tools.mem_tracker import MemTracker
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", rank=0, world_size=ranks,
+                            store=FakeStore())
+    mesh = torch.distributed.init_device_mesh("cpu", (ranks,))
+    model = build(folder)
+    if checkpoint:
+        checkpoint_layers(model)
+    policy = MixedPrecisionPolicy()
+    if param:
+        policy = MixedPrecisionPolicy(
+            param_dtype=getattr(torch, param),
+            reduce_dtype=getattr(torch, reduce),
+            output_dtype=getattr(torch, param))
+    for layer in model.model.layers:
+        fully_shard(layer, mesh=mesh, mp_policy=policy,
+                    reshard_after_forward=reshard)
+    fully_shard(model.model.embed_tokens, mesh=mesh, mp_policy=policy,
+                reshard_after_forward=reshard)
+    fully_shard([model.model.norm, model.lm_head], mesh=mesh, mp_policy=policy,
+                reshard_after_forward=False)
+    fully_shard(model, mesh=mesh, mp_policy=policy)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)
+    ids = torch.randint(0, model.config.vocab_size, (batch, length))
+    one_step(model, optimizer, ids)
+    tracker = MemTracker()
+    tracker.track_external(model, optimizer, ids)
+    with tracker:
+        one_step(model, optimizer, ids)
+    held = peak_of(tracker)
+    dist.destroy_process_group()
+    return held

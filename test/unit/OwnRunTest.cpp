@@ -1,0 +1,152 @@
+//===- OwnRunTest.cpp - The accel-run model against its plans -------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The executor model of accel-run holds at its peak what the byte-exact
+// timeline of the compiled plan holds.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/BuildLlama.h"
+#include "passes/Executors/PredictStep.h"
+#include "passes/Export/BuildPlan.h"
+#include "passes/Pipeline/Import.h"
+#include "passes/Pipeline/Phases.h"
+#include "runtime/plan/Timeline.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "gtest/gtest.h"
+
+#include <fstream>
+
+using namespace accel;
+
+namespace {
+
+struct Case {
+  const char *name;
+  std::string device = "cuda";
+  int ranks = 2;
+  std::string precision = "bf16";
+  bool reshard = true, checkpoint = false;
+  int64_t accumulation = 1, prefetch = 1;
+  bool keepUnsharded = false, clip = false, tied = false;
+};
+
+void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
+
+huggingface::LlamaConfig config(bool tied) {
+  huggingface::LlamaConfig c;
+  c.vocabSize = 1000;
+  c.hiddenSize = 64;
+  c.intermediateSize = 172;
+  c.layers = 5;
+  c.heads = 4;
+  c.keyValueHeads = 2;
+  c.headDim = 16;
+  c.maxPositions = 256;
+  c.tieWordEmbeddings = tied;
+  return c;
+}
+
+class OwnRun : public testing::TestWithParam<Case> {};
+
+TEST_P(OwnRun, PeakIsTheTimelines) {
+  const Case &c = GetParam();
+  const std::string path = testing::TempDir() + "own-run-" + c.name + ".yaml";
+  std::ofstream(path) << "distributed_type: FSDP\nmixed_precision: '"
+                      << c.precision
+                      << "'\nnum_machines: 1\nnum_processes: " << c.ranks
+                      << "\nfsdp_config:\n  fsdp_version: 2\n"
+                         "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+                         "  fsdp_reshard_after_forward: "
+                      << (c.reshard ? "true" : "false")
+                      << "\n  fsdp_activation_checkpointing: "
+                      << (c.checkpoint ? "true" : "false") << "\n";
+  DiagnosticEngine engine;
+  LoadOptions load;
+  load.modelRequired = false;
+  LoadedConfig loaded = loadConfig(path, load, engine);
+  ASSERT_TRUE(loaded.job) << renderText(engine);
+  JobConfig &job = *loaded.job;
+  job.accumulation.value = c.accumulation;
+  job.optimizer.maxGradNorm.value = c.clip ? 1.0 : 0.0;
+
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  auto module =
+      huggingface::buildModel(context, config(c.tied), {2, 64}, engine);
+  ASSERT_TRUE(succeeded(module)) << renderText(engine);
+  ImportOptions import;
+  import.modelName = "model";
+  import.device = c.device;
+  import.microBatch = 2;
+  import.sequenceLength = 64;
+  import.accumulation = c.accumulation;
+  import.keepUnsharded = c.keepUnsharded;
+  import.prefetchForward = import.prefetchBackward = c.prefetch;
+  plan::Job training;
+  training.optimizer.groups.push_back({});
+  training.optimizer.maxGradNorm = c.clip ? 1.0 : 0.0;
+  training.vocab = 1000;
+  training.microBatch = 2;
+  training.sequenceLength = 64;
+  ASSERT_TRUE(succeeded(importJob(**module, job, training, import, engine)));
+
+  auto target = loadTarget(c.device == "cpu" ? "cpu" : "h100-sxm-80gb", engine);
+  ASSERT_TRUE(target) << renderText(engine);
+  StepModelOptions options;
+  options.executor = ExecutorKind::AccelRun;
+  options.target = &*target;
+  auto model = buildStepModel(**module, options);
+  ASSERT_TRUE(succeeded(model));
+  ExecutorSettings settings =
+      settingsOf(job, ExecutorKind::AccelRun, plan::DType::F32);
+  settings.reduceEachMicroBatch = !c.keepUnsharded;
+  settings.forwardPrefetch = settings.backwardPrefetch = c.prefetch;
+  const Candidate candidate = defaultCandidate(*model, settings);
+  ASSERT_EQ(verifyCandidate(*model, candidate), "");
+  StepEvaluator evaluator(*model, *target);
+  EvaluateOptions expanded;
+  expanded.expanded = true;
+  const StepPrediction got = evaluator.evaluate(candidate, expanded);
+
+  ASSERT_TRUE(succeeded(runPhases(**module, Phase::Model, Phase::Scheduled)));
+  plan::Plan plan;
+  ASSERT_TRUE(succeeded(buildPlan(**module, plan)));
+  plan::predictMemory(plan);
+  EXPECT_EQ(got.persistentBytes, plan.predicted.persistentBytes);
+  EXPECT_EQ(got.peakBytes, plan.predicted.peakBytes)
+      << got.peakWhere << " against " << plan.predicted.peakWhere;
+  EXPECT_EQ(got.endBytes, got.persistentBytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, OwnRun,
+    testing::Values(
+        Case{.name = "plain"}, Case{.name = "keep", .reshard = false},
+        Case{.name = "checkpoint", .checkpoint = true},
+        Case{.name = "f32", .precision = "no"},
+        Case{.name = "cpu", .device = "cpu"},
+        Case{.name = "cpu_f32", .device = "cpu", .precision = "no"},
+        Case{.name = "ranks4", .ranks = 4, .checkpoint = true},
+        Case{.name = "one_rank", .ranks = 1, .precision = "no"},
+        Case{.name = "one_rank_bf16", .ranks = 1},
+        Case{.name = "no_prefetch", .prefetch = 0},
+        Case{.name = "prefetch2", .prefetch = 2},
+        Case{.name = "prefetch3_checkpoint", .checkpoint = true, .prefetch = 3},
+        Case{.name = "prefetch2_keep", .reshard = false, .prefetch = 2},
+        Case{.name = "accumulate", .accumulation = 3},
+        Case{.name = "accumulate_unsharded",
+             .accumulation = 4,
+             .keepUnsharded = true},
+        Case{.name = "clip", .clip = true},
+        Case{.name = "clip_accumulate", .accumulation = 2, .clip = true},
+        Case{.name = "tied", .tied = true},
+        Case{.name = "tied_checkpoint", .checkpoint = true, .tied = true}),
+    [](const auto &info) { return std::string(info.param.name); });
+
+} // namespace
