@@ -8,7 +8,7 @@
 // timeline of the compiled plan holds.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/HuggingFace/BuildLlama.h"
+#include "frontends/HuggingFace/BuildModel.h"
 #include "passes/Executors/PredictStep.h"
 #include "passes/Export/BuildPlan.h"
 #include "passes/Pipeline/Import.h"
@@ -77,8 +77,8 @@ TEST_P(OwnRun, PeakIsTheTimelines) {
   registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  auto module =
-      huggingface::buildModel(context, config(c.tied), {2, 64}, engine);
+  auto module = huggingface::buildModel(
+      context, huggingface::ModelConfig{config(c.tied)}, {2, 64}, engine);
   ASSERT_TRUE(succeeded(module)) << renderText(engine);
   ImportOptions import;
   import.modelName = "model";
