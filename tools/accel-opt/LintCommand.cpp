@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Job/JobConfig.h"
+#include "frontends/Lint/Lint.h"
 #include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/accel-opt/LintTables.h"
@@ -16,13 +17,18 @@ using namespace accel;
 int accel::lintCommand(int argc, char **argv) {
   LoadOptions options;
   options.accelerate.forPlanning = false;
+  LintOptions checks;
   std::string output = "text";
   int64_t maxErrors = 0;
-  Arguments arguments("lint", "CONFIG.yaml",
+  Arguments arguments("lint", "[CONFIG.yaml]",
                       "Prints what accelerate would reject, ignore or take "
                       "otherwise than meant.");
   arguments.addText("--accelerate-version", "V", options.accelerate.version,
                     "judge as this version of accelerate (default 1.15.0)");
+  arguments.addText("--model", "DIR", checks.model,
+                    "transformers model (config.json) that the file is for");
+  arguments.addText("--torch-version", "V", checks.torchVersion,
+                    "judge with this version of torch (default 2.15.0)");
   arguments.addChoice("--format", {"text", "json"}, output,
                       "text for people, json for programs");
   arguments.addCount("--max-errors", "N", maxErrors, "stop listing after N");
@@ -38,16 +44,27 @@ int accel::lintCommand(int argc, char **argv) {
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
+  // Without a file, the one that `accelerate launch` takes without
+  // --config_file.
+  std::string standard = defaultConfigPath();
+  if (arguments.positional.empty() && access(standard.c_str(), F_OK) == 0)
+    arguments.positional.push_back(standard);
   if (arguments.positional.size() != 1) {
     std::fprintf(stderr,
                  "accel-opt lint: error: expected one CONFIG.yaml, got "
-                 "%zu\n",
-                 arguments.positional.size());
+                 "%zu%s\n",
+                 arguments.positional.size(),
+                 arguments.positional.empty()
+                     ? ", and there is no default_config.yaml either"
+                     : "");
     return exitUsage;
   }
   DiagnosticEngine engine;
   engine.setMaxErrors(static_cast<size_t>(maxErrors));
   LoadedConfig loaded = loadConfig(arguments.positional[0], options, engine);
+  checks.accelerateVersion = options.accelerate.version;
+  lintDefaultConfig(arguments.positional[0], engine);
+  lintConfig(arguments.positional[0], loaded, checks, engine);
   if (output == "json") {
     std::string text = "{\"diagnostics\": " + renderJson(engine);
     if (effective)
@@ -56,7 +73,7 @@ int accel::lintCommand(int argc, char **argv) {
     if (!emit.empty())
       text += ",\n\"environment\": " + renderEnvironmentJson(launch);
     std::printf("%s}\n", text.c_str());
-    return static_cast<int>(loaded.outcome);
+    return static_cast<int>(engine.outcome());
   }
   FILE *findings = emit.empty() ? stdout : stderr;
   if (effective && loaded.job)
@@ -68,5 +85,5 @@ int accel::lintCommand(int argc, char **argv) {
     std::fputs(renderEnvironment(launch).c_str(), stdout);
   else if (engine.all().empty())
     std::printf("%s: nothing to report\n", arguments.positional[0].c_str());
-  return static_cast<int>(loaded.outcome);
+  return static_cast<int>(engine.outcome());
 }

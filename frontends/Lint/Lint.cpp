@@ -1,0 +1,102 @@
+//===- Lint.cpp - What goes wrong beyond what parsing sees ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Lint/Lint.h"
+#include "frontends/Lint/Subject.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace accel {
+
+void lintConfig(const std::string &path, const LoadedConfig &loaded,
+                const LintOptions &options, DiagnosticEngine &engine) {
+  std::optional<AccelerateVersion> version = parseAccelerateVersion(
+                                       options.accelerateVersion),
+                                   torch = parseAccelerateVersion(
+                                       options.torchVersion);
+  if (!torch)
+    engine.error("invalid-version", "",
+                 "'" + printable(options.torchVersion) +
+                     "' is not a version of torch",
+                 "write it as 2.15.0");
+  if (!version || !torch)
+    return;
+  // Whatever is wrong with the text has been reported by loadConfig.
+  DiagnosticEngine silent;
+  std::unique_ptr<yaml::Document> document = yaml::parseFile(path, silent);
+  if (!document || !document->root() || !document->root()->isMapping())
+    return;
+  lint::Subject subject{.engine = engine};
+  subject.file = path;
+  subject.root = document->root();
+  subject.version = *version;
+  subject.torch = *torch;
+  std::string model = options.model;
+  std::unique_ptr<yaml::Document> referenced;
+  if (isJobFile(*subject.root)) {
+    const yaml::Node *accelerate = subject.root->find("accelerate");
+    if (loaded.job && accelerate && accelerate->isString()) {
+      referenced = yaml::parseFile(loaded.job->accelerate.file, silent);
+      accelerate = referenced ? referenced->root() : nullptr;
+      subject.file = loaded.job->accelerate.file;
+    } else {
+      subject.prefix = "accelerate.";
+    }
+    if (!accelerate || !accelerate->isMapping())
+      return;
+    subject.root = accelerate;
+    if (loaded.job) {
+      subject.job = &*loaded.job;
+      if (model.empty() && std::filesystem::exists(*loaded.job->model))
+        model = *loaded.job->model;
+    }
+  }
+  if (loaded.job)
+    subject.config = &loaded.job->accelerate;
+  std::optional<ModuleTree> tree;
+  // A .pt2 has names and shapes of its own, no config.json.
+  if (!model.empty() && !model.ends_with(".pt2"))
+    tree = readModuleTree(model, {}, engine);
+  subject.tree = tree ? &*tree : nullptr;
+  for (auto check :
+       {lint::checkUnits, lint::checkTiedWeights, lint::checkPrecision,
+        lint::checkParallelism, lint::checkMemory, lint::checkVersions,
+        lint::checkDeepspeed, lint::checkDeepspeedFile, lint::checkMegatron})
+    check(subject);
+}
+
+std::string defaultConfigPath() {
+  // accelerate/commands/config/config_args.py
+  auto variable = [](const char *name) {
+    const char *value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
+  std::string home = variable("HOME"), folder = variable("HF_HOME");
+  if (folder.empty()) {
+    std::string cache = variable("XDG_CACHE_HOME");
+    if (cache.empty() && home.empty())
+      return "";
+    folder = (cache.empty() ? home + "/.cache" : cache) + "/huggingface";
+  }
+  if (folder.starts_with("~/"))
+    folder = home + folder.substr(1);
+  return folder + "/accelerate/default_config.yaml";
+}
+
+void lintDefaultConfig(const std::string &path, DiagnosticEngine &engine) {
+  std::error_code error;
+  std::string standard = defaultConfigPath();
+  if (standard.empty() || !std::filesystem::exists(path, error) ||
+      !std::filesystem::equivalent(path, standard, error))
+    return;
+  engine.note("default-config", path,
+              "every `accelerate launch` without --config_file uses this "
+              "file, and says nothing about it",
+              "pass --config_file, or delete this file when it is out of date");
+}
+
+} // namespace accel

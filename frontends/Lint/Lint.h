@@ -1,0 +1,43 @@
+//===- Lint.h - What goes wrong beyond what parsing sees --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// `accel-opt lint`: checks that need several keys together, another file (the
+// DeepSpeed JSON), versions of accelerate and torch, or the model's modules.
+// One file per subject; each check looks at a Subject (Subject.h) and reports.
+// What the text of a single key gives away is found while parsing, in
+// frontends/Accelerate.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_LINT_LINT_H
+#define ACCEL_FRONTENDS_LINT_LINT_H
+
+#include "frontends/Job/JobConfig.h"
+
+namespace accel {
+
+struct LintOptions {
+  std::string accelerateVersion = "1.15.0";
+  std::string torchVersion = "2.15.0";
+  /// Folder of a transformers model, or its config.json; empty: the job's, or
+  /// none.
+  std::string model;
+};
+
+/// Reports on a file that `loadConfig` has read (also where that found errors).
+void lintConfig(const std::string &path, const LoadedConfig &loaded,
+                const LintOptions &options, DiagnosticEngine &engine);
+
+/// The file that `accelerate launch` takes when it gets no --config_file
+/// ($HF_HOME/accelerate/default_config.yaml); empty if no home is known.
+std::string defaultConfigPath();
+
+/// Notes that `path` is that file, which every launch without --config_file
+/// uses without a word.
+void lintDefaultConfig(const std::string &path, DiagnosticEngine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_FRONTENDS_LINT_LINT_H

@@ -1,0 +1,169 @@
+//===- Parallelism.cpp - Mesh axes against the model ----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Lint/Subject.h"
+
+#include <algorithm>
+
+namespace accel::lint {
+
+namespace {
+
+constexpr const char *section = "parallelism_config";
+
+Field sizeField(const Subject &subject, const std::string &axis) {
+  return subject.in(section, "parallelism_config_" + axis + "_size");
+}
+
+/// torch's context parallelism replaces every mask by a plain causal one
+/// (_attach_context_parallel_hooks in accelerate/big_modeling.py).
+void checkAttention(const Subject &subject) {
+  const ModuleTree &tree = *subject.tree;
+  int64_t windows = std::count(tree.attention.begin(), tree.attention.end(),
+                               Attention::Sliding);
+  if (subject.meshSize("cp") <= 1 || windows == 0)
+    return;
+  std::string what = std::to_string(windows) + " of " +
+                     std::to_string(tree.attention.size()) + " layers of " +
+                     tree.architecture + " attend to a window";
+  bool refused = subject.version >= AccelerateVersion{1, 15};
+  subject.report(refused ? Severity::Error : Severity::Warning, "cp-attention",
+                 sizeField(subject, "cp"),
+                 what + (refused ? ", which context parallelism cannot do: "
+                                   "every rank stops with a ValueError"
+                                 : "; accelerate " + toString(subject.version) +
+                                       " trains them as full attention and "
+                                       "says nothing"),
+                 "leave cp_size at 1 for this model");
+}
+
+/// Heads are dealt out whole.
+void checkHeads(const Subject &subject, const std::string &axis) {
+  int64_t size = subject.meshSize(axis);
+  const TreeSizes &sizes = subject.tree->sizes;
+  if (size <= 1 || sizes.heads == 0)
+    return;
+  Field field = sizeField(subject, axis);
+  if (sizes.heads % size)
+    subject.report(Severity::Error, "head-count", field,
+                   std::to_string(sizes.heads) + " attention heads of " +
+                       subject.tree->architecture +
+                       " cannot be divided among " + axis + "_size " +
+                       std::to_string(size) + " ranks",
+                   "write a divisor of " + std::to_string(sizes.heads));
+  else if (axis == "tp" && sizes.keyValueHeads && sizes.keyValueHeads % size)
+    subject.report(Severity::Error, "head-count", field,
+                   std::to_string(sizes.keyValueHeads) +
+                       " key-value heads of " + subject.tree->architecture +
+                       " cannot be divided among tp_size " +
+                       std::to_string(size) + " ranks",
+                   "write a divisor of " + std::to_string(sizes.keyValueHeads));
+}
+
+void checkTensorParallel(const Subject &subject) {
+  int64_t size = subject.meshSize("tp");
+  if (size <= 1)
+    return;
+  Field field = sizeField(subject, "tp");
+  if (subject.tree && !subject.tree->tensorParallelPlan) {
+    subject.report(Severity::Error, "no-tp-plan", field,
+                   "transformers has no tensor-parallel plan for " +
+                       subject.tree->architecture +
+                       ", and Accelerate wants a model that is split already",
+                   "leave tp_size at 1");
+    return;
+  }
+  subject.report(Severity::Note, "tp-model", field,
+                 "Accelerate does not split the model: every rank stops with "
+                 "a ValueError unless the script loads it with tp_size " +
+                     std::to_string(size),
+                 "from_pretrained(..., distributed_config=DistributedConfig("
+                 "tp_size=" +
+                     std::to_string(size) +
+                     ")); before transformers 5.18 tp_plan=\"auto\"");
+}
+
+void checkSequence(const Subject &subject) {
+  int64_t size = subject.meshSize("sp");
+  if (size <= 1)
+    return;
+  Field length = subject.in(section, "parallelism_config_sp_seq_length");
+  std::optional<int64_t> tokens;
+  if (length)
+    tokens = integer(length);
+  if (tokens && *tokens % size)
+    subject.report(Severity::Error, "sequence-split", length,
+                   "sequences of " + std::to_string(*tokens) +
+                       " tokens cannot be divided among sp_size " +
+                       std::to_string(size) + " ranks",
+                   "write a multiple of " + std::to_string(size));
+  if (!subject.isType(DistributedType::Deepspeed))
+    subject.report(Severity::Error, "sp-needs-deepspeed",
+                   sizeField(subject, "sp"),
+                   "sp_size above 1 is DeepSpeed's sequence parallelism, "
+                   "which distributed_type " +
+                       std::string(toString(*subject.config->distributedType)) +
+                       " does not have",
+                   "write distributed_type: DEEPSPEED, or use cp_size");
+}
+
+/// torch's context parallelism gives each rank two chunks of every sequence.
+void checkContext(const Subject &subject) {
+  int64_t size = subject.meshSize("cp");
+  if (size <= 1 || !subject.job ||
+      !subject.job->data.sequenceLength->has_value())
+    return;
+  int64_t tokens = **subject.job->data.sequenceLength;
+  if (tokens % (2 * size))
+    subject.report(Severity::Error, "sequence-split", sizeField(subject, "cp"),
+                   "sequences of " + std::to_string(tokens) +
+                       " tokens cannot be divided into 2 x cp_size " +
+                       std::to_string(size) + " chunks",
+                   "choose a multiple of " + std::to_string(2 * size));
+}
+
+/// FSDP2 pads the first dimension of each parameter to a multiple of the ranks.
+void checkPadding(const Subject &subject) {
+  int64_t ranks = subject.config->mesh->dpShard;
+  if (!subject.isFsdp2() || ranks <= 1)
+    return;
+  double plain = 0, padded = 0;
+  for (const TreeParameter &p : subject.tree->parameters) {
+    if (p.tiedTo >= 0 || p.shape.empty() || p.shape[0] == 0)
+      continue;
+    double n = static_cast<double>(p.numel());
+    double rows = static_cast<double>((p.shape[0] + ranks - 1) / ranks * ranks);
+    plain += n;
+    padded += n / static_cast<double>(p.shape[0]) * rows;
+  }
+  if (plain == 0 || padded < plain * 1.05)
+    return;
+  subject.report(
+      Severity::Note, "shard-padding", sizeField(subject, "dp_shard"),
+      "the parameters' first dimensions do not divide by " +
+          std::to_string(ranks) + " ranks: padding makes the largest shard " +
+          std::to_string(static_cast<int>((padded / plain - 1) * 100 + 0.5)) +
+          " % larger",
+      "shard over fewer ranks and replicate over the rest");
+}
+
+} // namespace
+
+void checkParallelism(const Subject &subject) {
+  if (!subject.config)
+    return;
+  checkTensorParallel(subject);
+  checkSequence(subject);
+  checkContext(subject);
+  if (!subject.tree)
+    return;
+  checkAttention(subject);
+  checkHeads(subject, "tp");
+  checkHeads(subject, "sp");
+  checkPadding(subject);
+}
+
+} // namespace accel::lint
