@@ -29,7 +29,7 @@ public:
 
   void run() {
     Field file = key("deepspeed_config_file");
-    if (file && !file.isNull())
+    if (file && !file.isNull() && file.text() != "none")
       checkConflict();
     else
       checkStage();

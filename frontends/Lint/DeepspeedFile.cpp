@@ -202,7 +202,8 @@ void checkDeepspeedFile(const Subject &subject) {
   if (!subject.isType(DistributedType::Deepspeed))
     return;
   Field field = subject.in("deepspeed_config", "deepspeed_config_file");
-  if (!field || field.isNull())
+  // "none" is what the questionnaire writes for no file.
+  if (!field || field.isNull() || field.text() == "none")
     return;
   namespace fs = std::filesystem;
   std::string name = field.text();

@@ -41,14 +41,13 @@ void checkTiedWeights(const Subject &subject) {
                 b = unitOf(tree, classes, p.module);
     std::string pair = "'" + p.fqn + "' and '" + first.fqn + "'";
     if (!subject.isFsdp2()) {
-      // The unit that is wrapped first owns it, and frees it after its forward.
-      if (a == b || !*subject.config->reshardAfterForward ||
-          !subject.config->sharded())
+      // The unit that is wrapped first owns it; the other module keeps a shard.
+      if (a == b || !subject.config->sharded())
         continue;
       subject.report(Severity::Error, "tied-across-units", place,
-                     pair + " are one tensor, which one unit frees before "
-                            "another one uses it; every rank stops with a "
-                            "RuntimeError in the forward",
+                     pair + " are one tensor, which one unit owns, so that the "
+                            "other module sees a shard of it; every rank stops "
+                            "with a RuntimeError in the forward",
                      "do not wrap the class of either");
       return;
     }

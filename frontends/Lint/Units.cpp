@@ -79,7 +79,7 @@ public:
     WrapPolicy policy = *config.wrapPolicy;
     if (policy == WrapPolicy::Transformer && !classesExist())
       return;
-    if (subject.isFsdp2() && !shardable())
+    if (!(subject.isFsdp2() ? shardable() : containersFree()))
       return;
     solution = wrap::solve(unitProblem(subject));
     if (!solution.error.empty())
@@ -170,6 +170,24 @@ private:
                      hint);
     }
     return all;
+  }
+
+  /// FSDP1 gathers a unit in its forward, and a container's is never called.
+  /// (Its size policy leaves containers out.)
+  bool containersFree() {
+    if (*config.wrapPolicy != WrapPolicy::Transformer || !config.sharded())
+      return true;
+    for (const char *name : {"ModuleList", "ModuleDict"})
+      if (isWrapClass(name)) {
+        subject.report(Severity::Error, "wrap-container", place,
+                       "'" + std::string(name) +
+                           "' is a container, whose forward nobody calls, so "
+                           "that FSDP1 never gathers it; every rank stops with "
+                           "a RuntimeError",
+                       wrapHint());
+        return false;
+      }
+    return true;
   }
 
   /// False if fully_shard raises for what the policy matches.

@@ -1,10 +1,10 @@
-"""Wraps models as Accelerate would, many in one process, without devices.
+"""Wraps models as Accelerate would, many in one process, on CPUs.
 
-  lint_wrap.py CASES.json    [[CONFIG.yaml, MODEL_FOLDER], ...]
+  torchrun --nproc-per-node 2 lint_wrap.py CASES.json RESULTS
 
-Prints one JSON line each: {"error": text or null, "units": number of units}.
-FSDP1 is torch's own FullyShardedDataParallel on CPU in a group of one, FSDP2 is
-Accelerate's fsdp2_prepare_model.
+CASES.json is [[CONFIG.yaml, MODEL_FOLDER], ...]; RESULTS gets one JSON line for
+each: {"error": text or null}. FSDP1 is torch's own FullyShardedDataParallel,
+which also runs a forward; FSDP2 is Accelerate's fsdp2_prepare_model.
 """
 import json
 import os
@@ -12,6 +12,19 @@ import sys
 import warnings
 
 from accelerate_units import launch_environment, version_2
+
+
+def inputs(model):
+    """A batch that the model takes."""
+    import torch
+    if hasattr(model.config, "patch_size"):
+        size = model.config.image_size
+        return {"pixel_values": torch.zeros(1, 3, size, size)}
+    tokens = torch.arange(8)[None]
+    decoder = getattr(model.config, "is_encoder_decoder", False) and \
+        "Encoder" not in type(model).__name__
+    return {"input_ids": tokens, "decoder_input_ids": tokens} if decoder \
+        else {"input_ids": tokens}
 
 
 def version_1(plugin, model):
@@ -23,7 +36,7 @@ def version_1(plugin, model):
         use_orig_params=plugin.use_orig_params,
         sharding_strategy=plugin.sharding_strategy,
         device_id=torch.device("cpu"))
-    return FullyShardedDataParallel.fsdp_modules(wrapped)
+    wrapped(**inputs(model))
 
 
 def wrap(path, folder):
@@ -47,13 +60,10 @@ def wrap(path, folder):
     os.environ["FSDP_SYNC_MODULE_STATES"] = "false"
     os.environ["FSDP_CPU_RAM_EFFICIENT_LOADING"] = "false"
     plugin = FullyShardedDataParallelPlugin()
-    return len((version_2 if plugin.fsdp_version == 2 else version_1)(
-        plugin, model))
+    (version_2 if plugin.fsdp_version == 2 else version_1)(plugin, model)
 
 
 def main():
-    os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0",
-                      MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
     warnings.simplefilter("ignore")
     import torch
     import torch.distributed as dist
@@ -61,17 +71,20 @@ def main():
     from accelerate.state import PartialState
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0,
-                            world_size=1)
+    dist.init_process_group("gloo")
     PartialState(cpu=True)
     with open(sys.argv[1], encoding="utf-8") as f:
         cases = json.load(f)
-    for path, folder in cases:
-        try:
-            line = {"error": None, "units": wrap(path, folder)}
-        except Exception as e:
-            line = {"error": f"{type(e).__name__}: {e}"[:300], "units": 0}
-        print(json.dumps(line), flush=True)
+    with open(sys.argv[2] if dist.get_rank() == 0 else os.devnull, "w",
+              encoding="utf-8") as out:
+        for path, folder in cases:
+            try:
+                wrap(path, folder)
+                error = None
+            except Exception as e:
+                error = f"{type(e).__name__}: {e}"[:300]
+            out.write(json.dumps({"error": error}) + "\n")
+            out.flush()
 
 
 if __name__ == "__main__":
