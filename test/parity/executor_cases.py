@@ -135,4 +135,18 @@ CASES = [
     for model in ("gqa", "mha-bias", "llama3-rope", "tied", "mistral", "qwen2",
                   "qwen3")
     for short, dtype in (("f32", "float32"), ("bf16", "bfloat16"))
+] + [
+    ("ddp-buckets", buckets_case),
+    ("peak-single-loss", single_case("gqa", 16, 256, False)),
+    ("peak-single-optimizer", single_case("wide", 4, 128, False)),
+    ("peak-single-fused", single_case("wide", 2, 64, False, "fused")),
+    ("peak-single-checkpoint", single_case("wide", 16, 256, True)),
+    ("peak-fsdp2-loss", fsdp2_case("gqa", 4, 128, 2, False)),
+    ("peak-fsdp2-checkpoint", fsdp2_case("wide", 2, 64, 8, True)),
+    ("peak-fsdp2-keep", fsdp2_case("wide", 2, 64, 8, True, False)),
+    ("peak-fsdp2-bf16", fsdp2_case("wide", 2, 64, 8, False, True,
+                                   "bfloat16")),
+    ("peak-fsdp2-bf16-checkpoint", fsdp2_case("wide", 2, 64, 8, True, True,
+                                              "bfloat16")),
+    ("peak-fsdp2-uneven", fsdp2_case("gqa", 1, 16, 3, False)),
 ]

@@ -14,3 +14,7 @@ if(TARGET AccelPredictStep)
     LINK AccelPredictStep AccelHuggingFace AccelBuildPlan AccelPipeline)
   target_compile_options(own-run-test PRIVATE -fno-exceptions)
 endif()
+if(TARGET AccelExecutors)
+  accel_unit_test(executors-test ${_here}/ExecutorsTest.cpp
+    ${_here}/StepModels.cpp LINK AccelExecutors)
+endif()

@@ -1,0 +1,302 @@
+//===- ExecutorsTest.cpp - Executor models --------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Executors/Buckets.h"
+#include "passes/Executors/Engine.h"
+#include "test/unit/StepModels.h"
+
+#include "gtest/gtest.h"
+
+#include <numeric>
+
+using namespace accel;
+using namespace accel::stepmodels;
+
+namespace {
+
+Target target() {
+  DiagnosticEngine engine;
+  auto loaded = loadTarget("h100-sxm-80gb", engine);
+  EXPECT_TRUE(loaded);
+  return *loaded;
+}
+
+void expectSame(const StepPrediction &a, const StepPrediction &b) {
+  EXPECT_EQ(a.peakBytes, b.peakBytes);
+  EXPECT_EQ(a.atPeak, b.atPeak);
+  EXPECT_EQ(a.peakWhere, b.peakWhere);
+  EXPECT_EQ(a.persistentBytes, b.persistentBytes);
+  EXPECT_EQ(a.endBytes, b.endBytes);
+  EXPECT_EQ(a.reservedBytes, b.reservedBytes);
+  EXPECT_EQ(a.hostBytes, b.hostBytes);
+  EXPECT_EQ(a.stepSeconds, b.stepSeconds);
+  EXPECT_EQ(a.computeSeconds, b.computeSeconds);
+  EXPECT_EQ(a.exposedSeconds, b.exposedSeconds);
+  EXPECT_EQ(a.recomputeSeconds, b.recomputeSeconds);
+  EXPECT_EQ(a.optimizerSeconds, b.optimizerSeconds);
+}
+
+/// Layers that are solved once give the very figures of running each.
+TEST(Executors, FoldedIsExpanded) {
+  std::mt19937 random(1);
+  for (int i = 0; i < 600; ++i) {
+    const StepModel model = randomModel(random);
+    const Target machine = target();
+    StepEvaluator evaluator(model, machine);
+    const Candidate candidate = randomCandidate(model, random);
+    ASSERT_EQ(verifyCandidate(model, candidate), "");
+    EvaluateOptions expanded;
+    expanded.expanded = true;
+    const StepPrediction want = evaluator.evaluate(candidate, expanded);
+    const StepPrediction got = evaluator.evaluate(candidate);
+    expectSame(got, want);
+    if (HasFailure()) {
+      ADD_FAILURE() << "candidate " << i << ": "
+                    << toString(candidate.executor);
+      return;
+    }
+  }
+}
+
+/// Whatever a step allocates, it frees, and the parts sum to the peak.
+TEST(Executors, BytesBalance) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 600; ++i) {
+    const StepModel model = randomModel(random);
+    const Target machine = target();
+    const Candidate candidate = randomCandidate(model, random);
+    const StepPrediction p = StepEvaluator(model, machine).evaluate(candidate);
+    EXPECT_EQ(p.endBytes, p.persistentBytes)
+        << toString(candidate.executor) << " candidate " << i;
+    EXPECT_EQ(std::accumulate(p.atPeak.begin(), p.atPeak.end(), int64_t(0)),
+              p.peakBytes);
+    for (int64_t bytes : p.atPeak)
+      EXPECT_GE(bytes, 0) << toString(candidate.executor);
+    EXPECT_GE(p.reservedBytes, p.peakBytes);
+    EXPECT_LE(p.computeSeconds, p.stepSeconds);
+    if (HasFailure())
+      return;
+  }
+}
+
+/// The units of fsdp2.md, 1.6: bf16 parameters of fp32 shards, reduced in
+/// fp32. In the backward of a middle layer there are its parameters (U), the
+/// gathered output of the next one (A), the input of the last reduce-scatter
+/// (X), and its own gradients (G): 2 + 2 + 4 + 2 bytes a parameter.
+TEST(Executors, Fsdp2TransientsOfALayer) {
+  constexpr int64_t numel = 1 << 20, layers = 6;
+  StepModel model = uniformModel(layers, {1024, 1024}, /*saved=*/0);
+  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  candidate.shardRanks = 8;
+  candidate.recipe.compute = plan::DType::BF16;
+  candidate.optimizer = OptimizerKernel::Fused;
+  const Target machine = target();
+  const StepPrediction p = StepEvaluator(model, machine).evaluate(candidate);
+  const int64_t shards = layers * numel / 8 * 4;
+  EXPECT_EQ(p.persistentBytes, 3 * shards);
+  // In the backward of layer 1: U, A of layer 0, X of layer 2 and G; the RS
+  // outputs of layers 2 to 5; the batch, the saved input, the gradients of
+  // output and input.
+  const int64_t layer = (2 + 2 + 4 + 2) * numel;
+  const int64_t outputs = 4 * (numel / 8 * 4);
+  EXPECT_EQ(p.peakBytes, 3 * shards + layer + outputs + 4 * 512);
+  EXPECT_EQ(p.peakWhere, "backward of layers.1");
+  EXPECT_EQ(p.atPeak[static_cast<int>(Holding::Gathered)], 4 * numel);
+  EXPECT_EQ(p.atPeak[static_cast<int>(Holding::Buffers)],
+            4 * numel + batchBytes(model));
+}
+
+/// torch.chunk: 5 rows on 4 ranks are chunks of 2, 2, 1 and 0 rows, each padded
+/// to 2.
+TEST(Executors, UnevenShards) {
+  StepModel model = uniformModel(2, {5, 128}, 0);
+  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  candidate.shardRanks = 4;
+  const Target machine = target();
+  StepEvaluator evaluator(model, machine);
+  EvaluateOptions last;
+  last.lastRank = true;
+  const StepPrediction first = evaluator.evaluate(candidate);
+  const StepPrediction rest = evaluator.evaluate(candidate, last);
+  const int64_t chunk = 2 * 128 * 4;
+  EXPECT_EQ(first.persistentBytes, 2 * (chunk + 2 * chunk));
+  EXPECT_EQ(rest.persistentBytes, 2 * chunk);
+}
+
+/// 16 bytes a parameter with fp32 shards and gradients, 8 in pure bf16.
+TEST(Executors, DtypeRecipes) {
+  const StepModel model = uniformModel(3, {1024, 1024}, 0);
+  const int64_t numel = 3 << 20;
+  const Target machine = target();
+  ExecutorSettings settings;
+  settings.loaded = plan::DType::BF16;
+  EXPECT_EQ(persistentOf(model, machine, settings), 6 * numel);
+  settings.upcast = true;
+  settings.param = settings.reduce = plan::DType::BF16;
+  EXPECT_EQ(persistentOf(model, machine, settings), 12 * numel);
+  const Candidate candidate = defaultCandidate(model, settings);
+  EXPECT_EQ(candidate.recipe.gradient, plan::DType::F32);
+  EXPECT_EQ(candidate.recipe.compute, plan::DType::BF16);
+}
+
+/// A policy without a reduce dtype: the wire follows the original dtype from
+/// torch 2.15, the parameter dtype before, and in FSDP1 always.
+TEST(Executors, ReduceDtypeByVersion) {
+  const StepModel model = uniformModel(1, {8, 8}, 0);
+  ExecutorSettings settings;
+  settings.param = plan::DType::BF16;
+  EXPECT_EQ(defaultCandidate(model, settings).recipe.reduce, plan::DType::F32);
+  settings.torchVersion = "2.14.1";
+  EXPECT_EQ(defaultCandidate(model, settings).recipe.reduce, plan::DType::BF16);
+  settings.torchVersion = "2.15.0";
+  settings.executor = ExecutorKind::Fsdp1;
+  EXPECT_EQ(defaultCandidate(model, settings).recipe.reduce, plan::DType::BF16);
+  EXPECT_TRUE(atLeast("2.15", "2.9"));
+  EXPECT_FALSE(atLeast("2.9.1", "2.10"));
+}
+
+/// DDP holds gradients twice unless they are views of the buckets.
+TEST(Executors, DdpGradientsAndBuckets) {
+  const StepModel model = uniformModel(8, {1024, 1024}, 0, 4);
+  const int64_t parameters = 8 * (4 << 20);
+  Candidate candidate = uniformCandidate(model, ExecutorKind::Ddp);
+  candidate.replicateRanks = 8;
+  candidate.optimizer = OptimizerKernel::Fused;
+  const Target machine = target();
+  StepEvaluator evaluator(model, machine);
+  const StepPrediction copies = evaluator.evaluate(candidate);
+  EXPECT_EQ(copies.persistentBytes, 4 * parameters);
+  candidate.gradientAsBucketView = true;
+  const StepPrediction views = evaluator.evaluate(candidate);
+  EXPECT_EQ(views.persistentBytes, 4 * parameters);
+  EXPECT_EQ(copies.peakBytes - views.peakBytes,
+            // One gradient on its way into its bucket, when the inputs of
+            // seven layers are saved; then those of one.
+            parameters - (4 << 20) - 6 * 512);
+  candidate.gradientAsBucketView = false;
+  candidate.commHook = "bf16";
+  EXPECT_EQ(evaluator.evaluate(candidate).peakBytes - copies.peakBytes,
+            parameters / 2);
+}
+
+TEST(Executors, BucketsCloseAtTheirLimit) {
+  const std::vector<Bucket> buckets =
+      assignBuckets({600, 600, 900, 50, 2000, 10}, 1000, 2000);
+  ASSERT_EQ(buckets.size(), 3u);
+  EXPECT_EQ(buckets[0].tensors, (std::vector<int>{0, 1}));
+  EXPECT_EQ(buckets[1].tensors, (std::vector<int>{2, 3, 4}));
+  EXPECT_EQ(buckets[2].tensors, (std::vector<int>{5}));
+  EXPECT_TRUE(assignBuckets({}, 1, 1).empty());
+}
+
+/// Without synchronization every rank holds all gradients in the dtype of the
+/// reduction; reducing each micro-batch holds shards.
+TEST(Executors, AccumulationWithoutSynchronization) {
+  const StepModel model = uniformModel(12, {1024, 1024}, 0);
+  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  candidate.shardRanks = 8;
+  candidate.accumulation = 4;
+  const Target machine = target();
+  StepEvaluator evaluator(model, machine);
+  const StepPrediction each = evaluator.evaluate(candidate);
+  candidate.reduceEachMicroBatch = false;
+  const StepPrediction once = evaluator.evaluate(candidate);
+  EXPECT_GT(once.peakBytes - each.peakBytes, (12 - 2) * (4 << 20) / 8 * 7);
+  EXPECT_LT(once.exposedSeconds, each.exposedSeconds);
+}
+
+/// A gather that takes longer than the layer that hides it is exposed by the
+/// difference, once for each layer.
+TEST(Executors, ExposedGathersAddUp) {
+  StepModel model = uniformModel(40, {8192, 8192}, 0);
+  Target machine = target();
+  machine.overlap = 1;
+  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  candidate.shardRanks = 64;
+  StepEvaluator evaluator(model, machine);
+  const StepPrediction bound = evaluator.evaluate(candidate);
+  machine.betweenNodes.bytesPerSecond *= 1000;
+  machine.insideNode.bytesPerSecond *= 1000;
+  StepEvaluator faster(model, machine);
+  const StepPrediction free = faster.evaluate(candidate);
+  EXPECT_EQ(bound.peakBytes, free.peakBytes);
+  EXPECT_GT(bound.exposedSeconds, free.exposedSeconds);
+  EXPECT_EQ(bound.computeSeconds, free.computeSeconds);
+  const StepPrediction detail = evaluator.evaluate(candidate, true);
+  ASSERT_FALSE(detail.exposed.empty());
+  double sum = 0;
+  for (const Exposed &e : detail.exposed)
+    sum += e.seconds;
+  EXPECT_NEAR(sum, detail.exposedSeconds, 1e-9 + 1e-6 * sum);
+}
+
+TEST(Executors, OffloadMovesBytesToTheHost) {
+  const StepModel model = uniformModel(6, {1024, 1024}, 0);
+  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  candidate.shardRanks = 4;
+  const Target machine = target();
+  StepEvaluator evaluator(model, machine);
+  const StepPrediction device = evaluator.evaluate(candidate);
+  candidate.offloadParameters = true;
+  const StepPrediction host = evaluator.evaluate(candidate);
+  EXPECT_EQ(host.persistentBytes, 0);
+  EXPECT_GE(host.hostBytes, device.persistentBytes);
+  EXPECT_GT(host.stepSeconds, device.stepSeconds);
+}
+
+TEST(Executors, CandidatesThatCannotRun) {
+  const StepModel model = uniformModel(3, {8, 8}, 0);
+  const Candidate good = uniformCandidate(model, ExecutorKind::Fsdp2);
+  EXPECT_EQ(verifyCandidate(model, good), "");
+  auto broken = [&](auto change) {
+    Candidate candidate = good;
+    change(candidate);
+    return verifyCandidate(model, candidate);
+  };
+  EXPECT_EQ(broken([](Candidate &c) { c.variants.pop_back(); }),
+            "variants has " + std::to_string(model.calls.size() - 1) +
+                " entries, expected " + std::to_string(model.calls.size()));
+  EXPECT_NE(broken([](Candidate &c) { c.variants[0] = 9; }), "");
+  EXPECT_NE(broken([](Candidate &c) { c.unitOf[0] = -1; }), "");
+  EXPECT_NE(broken([](Candidate &c) { c.unitOf[0] = c.numUnits(); }), "");
+  EXPECT_NE(broken([](Candidate &c) { c.accumulation = 0; }), "");
+  EXPECT_NE(broken([](Candidate &c) { c.shardRanks = 0; }), "");
+  EXPECT_NE(broken([](Candidate &c) { c.zeroStage = 4; }), "");
+  EXPECT_NE(broken([](Candidate &c) { c.commHook = "fp8"; }), "");
+  EXPECT_EQ(broken([](Candidate &c) {
+              c.executor = ExecutorKind::Ddp;
+              c.shardRanks = 2;
+            }),
+            "ddp does not shard parameters");
+  EXPECT_NE(broken([](Candidate &c) {
+              c.executor = ExecutorKind::Deepspeed;
+              c.zeroStage = 2;
+              c.offloadParameters = true;
+            }),
+            "");
+}
+
+TEST(Executors, NamesRoundTrip) {
+  for (const char *name :
+       {"accel-run", "fsdp2", "fsdp1", "ddp", "deepspeed", "single"})
+    EXPECT_STREQ(toString(*parseExecutor(name)), name);
+  EXPECT_FALSE(parseExecutor("fsdp3"));
+}
+
+/// Extreme sizes neither overflow into negative seconds nor hang.
+TEST(Executors, ExtremesEnd) {
+  const Target machine = target();
+  for (const StepModel &model :
+       {uniformModel(0, {1, 1}, 0), uniformModel(1, {1, 1}, 0)}) {
+    Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+    candidate.shardRanks = 1000000;
+    candidate.accumulation = 1000000;
+    const StepPrediction p = StepEvaluator(model, machine).evaluate(candidate);
+    EXPECT_GE(p.stepSeconds, 0);
+    EXPECT_GE(p.peakBytes, p.persistentBytes);
+  }
+}
+
+} // namespace
