@@ -213,7 +213,10 @@ void checkDeepspeedFile(const Subject &subject) {
   if (!fs::exists(found, error))
     found = fs::path(subject.file).parent_path() / name;
   if (!fs::exists(found, error)) {
-    subject.report(Severity::Warning, "deepspeed-file-missing", field,
+    // A relative one may well be where the job starts.
+    Severity severity =
+        fs::path(name).is_absolute() ? Severity::Warning : Severity::Note;
+    subject.report(severity, "deepspeed-file-missing", field,
                    "there is no file " + printable(name) +
                        " here; where the job starts there must be one",
                    "paths are relative to the folder where `accelerate "

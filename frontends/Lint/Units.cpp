@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <map>
+#include <regex>
 #include <set>
 
 namespace accel::lint {
@@ -456,9 +457,40 @@ private:
 
 } // namespace
 
+/// get_modules_by_pattern: re.fullmatch on module names.
+static void checkIgnored(const Subject &subject) {
+  const std::string &text = *subject.config->ignoredModules;
+  if (text.empty() || text.size() > 2000)
+    return;
+  std::regex regex;
+  try {
+    regex = std::regex(text);
+  } catch (const std::regex_error &) {
+    return; // reported while parsing
+  }
+  for (const TreeModule &module : subject.tree->modules)
+    if (std::regex_match(module.fqn, regex))
+      return;
+  // A part of the names is a frequent mistake.
+  std::string example;
+  for (const TreeModule &module : subject.tree->modules)
+    if (example.empty() && std::regex_search(module.fqn, regex))
+      example = module.fqn;
+  subject.report(
+      Severity::Warning, "ignored-modules",
+      subject.in("fsdp_config", "fsdp_ignored_modules"),
+      "the regex matches no module of " + subject.tree->architecture +
+          ": nothing is ignored, since the whole name must match",
+      example.empty()
+          ? "names are such as '" + subject.tree->modules.back().fqn + "'"
+          : "write '.*(" + printable(text) + ").*' to match '" + example + "'");
+}
+
 void checkUnits(const Subject &subject) {
-  if (subject.tree && subject.isFsdp())
-    Units(subject).run();
+  if (!subject.tree || !subject.isFsdp())
+    return;
+  checkIgnored(subject);
+  Units(subject).run();
 }
 
 } // namespace accel::lint
