@@ -256,7 +256,7 @@ std::optional<Conversion> Run::run(std::string &internal) {
   if (*result.from != options.to)
     result.differences = differencesOf(config, *result.from, options.to);
   internal = check();
-  if (!internal.empty())
+  if (!internal.empty() || engine.hasErrors())
     return std::nullopt;
   return std::move(result);
 }
@@ -268,9 +268,22 @@ std::optional<Conversion> Run::run(std::string &internal) {
 std::string Run::check() {
   Reading after;
   read(after, file, result.text, options.version);
-  for (const Diagnostic &d : after.engine.sorted())
-    if (d.severity == Severity::Error)
+  for (const Diagnostic &d : after.engine.sorted()) {
+    if (d.severity != Severity::Error)
+      continue;
+    if (!meshWasRefused || !d.code.starts_with("mesh-"))
       return "the new file has an error: " + d.message + " [" + d.code + "]";
+    // FSDP1 never looked at the sizes.
+    Diagnostic mesh = d;
+    const Rewriter original(file, source);
+    if (const yaml::Entry *section = original.findEntry({"parallelism_config"}))
+      mesh.setRange(section->key->range);
+    mesh.fix.clear();
+    mesh.ranges.clear();
+    mesh.message = "this does not fit FSDP2: " + d.message;
+    engine.report(std::move(mesh));
+    return "";
+  }
   if (!after.config)
     return "the new file cannot be read";
   std::string problem = compareValues(*after.config);

@@ -7,6 +7,8 @@
 #include "frontends/Convert/Converter.h"
 #include "frontends/Accelerate/KeyTable.h"
 
+#include <charconv>
+
 using namespace accel;
 using namespace accel::convert;
 
@@ -46,7 +48,14 @@ bool Converter::hasSection(const std::string &section) const {
 int64_t Converter::meshSize(const std::string &axis) const {
   const yaml::Node *node = rewriter.find(
       {"parallelism_config", "parallelism_config_" + axis + "_size"});
-  return node && node->kind == yaml::Kind::Int ? node->integer : 1;
+  if (!node || node->huge)
+    return 1;
+  // A quoted size counts too.
+  int64_t size = node->integer;
+  if (node->isString())
+    std::from_chars(node->text.data(), node->text.data() + node->text.size(),
+                    size);
+  return size < 1 ? 1 : size;
 }
 
 bool Converter::hasOtherAxes() const {

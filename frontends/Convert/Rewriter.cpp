@@ -75,8 +75,11 @@ std::string Value::write(bool json) const {
 }
 
 bool Value::isWrittenAs(const Node &node) const {
-  if (node.kind == yaml::Kind::Bool)
-    return !isString && content == (node.boolean ? "true" : "false");
+  // A quoted 'false' is true for whoever does not parse it.
+  bool isBoolean = !isString && (content == "true" || content == "false");
+  if (isBoolean || node.kind == yaml::Kind::Bool)
+    return isBoolean && node.kind == yaml::Kind::Bool &&
+           content == (node.boolean ? "true" : "false");
   return yaml::pythonText(node) == content;
 }
 

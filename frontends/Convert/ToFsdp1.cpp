@@ -35,6 +35,10 @@ bool Converter::toFsdp1() {
     return false;
   // What FSDP2 ignores counts again.
   bool sync = *before.cpuRamEfficientLoading;
+  const std::string loading = "fsdp_cpu_ram_efficient_loading";
+  if (!sync && !put(fsdp, loading, Value::boolean(false),
+                    "launch takes a quoted word for true"))
+    return false;
   return drop(fsdp, "fsdp_forward_prefetch", "FSDP2 ignored it") &&
          drop(fsdp, "fsdp_backward_prefetch_policy",
               "no effect since accelerate 1.0") &&

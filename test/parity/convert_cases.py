@@ -367,7 +367,36 @@ def to_others(context, seed=13, count=200):
     return ", ".join(f"{v} {k}" for k, v in sorted(tally.items()))
 
 
+def mutated(context, seed=14, count=800):
+    """Files of all kinds, valid and not: each is converted or refused, and the
+    check of the result never fails."""
+    import frontend_cases
+    rng = random.Random(seed)
+    tally = collections.Counter()
+    folder = os.path.join(harness.ROOT, "test", "Frontends", "Inputs",
+                          "accelerate")
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))
+             for _ in range(4)]
+    for i in range(count):
+        kind = rng.random()
+        text, is_json = generate(rng) if kind < 0.6 else \
+            (frontend_cases.generate(rng), False)
+        if kind < 0.3:
+            text = frontend_cases.mutate(rng, text)
+        paths.append(context.path(f"{i}.{'json' if is_json else 'yaml'}"))
+        write(paths[-1], text)
+    for number, path in enumerate(paths):
+        to = ("fsdp2", "fsdp1", "deepspeed", "ddp")[number % 4]
+        code, result = convert(context, path, "--to", to)
+        check(code in (0, 1, 4), f"{path} --to {to}: exit code {code}")
+        check((result["text"] is not None) == (code == 0), f"{path}: {result}")
+        tally[code] += 1
+    check(tally[0] > count / 10 and tally[1] > count / 10, str(tally))
+    return f"{tally[0]} converted, {tally[1]} refused, {tally[4]} others"
+
+
 CASES = [
+    ("mutated", mutated),
     ("to-fsdp2", to_fsdp2),
     ("and-back", and_back),
     ("to-others", to_others),
