@@ -13,10 +13,11 @@ SINGLE = {"compute_environment": "LOCAL_MACHINE", "distributed_type": "NO",
 
 
 def dump(context, config, folder, batch, length, executor, device="cpu",
-         target=None):
+         kernel=None):
     path = jobs.write_job(context.path(), config, "accelerate.yaml")
     command = [context.binary("step-model-dump"), path, folder, str(batch),
-               str(length), device, executor] + ([target] if target else [])
+               str(length), device, executor] + (
+                   ["cpu", kernel] if kernel else [])
     return json.loads(harness.run(command))
 
 
@@ -84,7 +85,7 @@ def single_case(model, batch, length, checkpoint, kernel="foreach"):
             [({}, (folder, batch, length, checkpoint, kernel))],
             context.path("torch.out"), timeout=240)[0]
         got = dump(context, fsdp(1, checkpoint), folder, batch, length,
-                   "single")
+                   "single", kernel=kernel)
         return near(got, want["Total"], model, batch, length)
     return compare
 

@@ -177,8 +177,10 @@ TEST(Executors, DdpGradientsAndBuckets) {
             parameters - (4 << 20) - 6 * 512);
   candidate.gradientAsBucketView = false;
   candidate.commHook = "bf16";
+  // All 16-bit copies are there when the last bucket leaves, after the last
+  // layer's temporaries.
   EXPECT_EQ(evaluator.evaluate(candidate).peakBytes - copies.peakBytes,
-            parameters / 2);
+            parameters / 2 - 512);
 }
 
 TEST(Executors, BucketsCloseAtTheirLimit) {

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // step-model-dump CONFIG.yaml MODEL MICRO_BATCH SEQUENCE DEVICE EXECUTOR
-// [TARGET]: what passes/Executors makes of them, for test/parity.
+// [TARGET [foreach|fused|for-loop]]: what passes/Executors makes of them, for
+// test/parity.
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildModel.h"
@@ -112,9 +113,9 @@ json::Object dump(const StepPrediction &p) {
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 7 && argc != 8) {
+  if (argc < 7 || argc > 9) {
     llvm::errs() << "usage: step-model-dump CONFIG.yaml MODEL MICRO_BATCH "
-                    "SEQUENCE DEVICE EXECUTOR [TARGET]\n";
+                    "SEQUENCE DEVICE EXECUTOR [TARGET [OPTIMIZER]]\n";
     return 64;
   }
   DiagnosticEngine engine;
@@ -146,7 +147,7 @@ int main(int argc, char **argv) {
   if (failed(importJob(**module, *loaded.job, training, import, engine)))
     return 1;
   std::optional<Target> target =
-      loadTarget(argc == 8                       ? argv[7]
+      loadTarget(argc >= 8                       ? argv[7]
                  : std::string(argv[5]) == "cpu" ? "cpu"
                                                  : "h100-sxm-80gb",
                  engine);
@@ -161,8 +162,14 @@ int main(int argc, char **argv) {
   if (failed(model))
     return 1;
   json::Object result = dump(*model);
-  const Candidate candidate = defaultCandidate(
-      *model, settingsOf(*loaded.job, *executor, import.checkpointDtype));
+  ExecutorSettings settings =
+      settingsOf(*loaded.job, *executor, import.checkpointDtype);
+  if (argc == 9)
+    settings.optimizer =
+        std::string(argv[8]) == "fused"      ? OptimizerKernel::Fused
+        : std::string(argv[8]) == "for-loop" ? OptimizerKernel::ForLoop
+                                             : OptimizerKernel::Foreach;
+  const Candidate candidate = defaultCandidate(*model, settings);
   if (std::string problem = verifyCandidate(*model, candidate);
       !problem.empty()) {
     llvm::errs() << problem << "\n";

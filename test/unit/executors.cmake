@@ -18,3 +18,8 @@ if(TARGET AccelExecutors)
   accel_unit_test(executors-test ${_here}/ExecutorsTest.cpp
     ${_here}/StepModels.cpp LINK AccelExecutors)
 endif()
+if(TARGET AccelExecutors)
+  add_executable(executor-speed ${_here}/../bench/executor_speed.cpp
+    ${_here}/StepModels.cpp)
+  target_link_libraries(executor-speed PRIVATE AccelExecutors)
+endif()
