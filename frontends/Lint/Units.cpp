@@ -74,6 +74,7 @@ public:
     if (!place || place.isNull())
       place = subject.in("fsdp_config", "fsdp_auto_wrap_policy");
     names = tree.classes();
+    layers = findLayerClasses();
   }
 
   void run() {
@@ -107,6 +108,7 @@ private:
   const AccelerateConfig &config;
   std::vector<std::string> classes, names;
   Field place;
+  std::string layers; // of layerClasses()
   wrap::Solution solution;
   int64_t total = 0;
   /// Units that the policy made: module index and numbers of parameters.
@@ -126,7 +128,8 @@ private:
     return std::find(classes.begin(), classes.end(), name) != classes.end();
   }
   /// The model's own layer classes that occur more than once: what to wrap.
-  std::string layerClasses() const {
+  const std::string &layerClasses() const { return layers; }
+  std::string findLayerClasses() const {
     std::map<std::string, int> count;
     for (const TreeModule &m : tree.modules)
       ++count[m.className];
@@ -137,7 +140,6 @@ private:
     return text;
   }
   std::string wrapHint() const {
-    std::string layers = layerClasses();
     return layers.empty() ? ""
                           : "write " + std::string(classesKey) + ": " + layers;
   }
@@ -155,7 +157,6 @@ private:
         continue;
       all = false;
       std::string hint = nearest(name, names);
-      std::string layers = layerClasses();
       // A class of another family: its own layers are what is meant.
       if (!layers.empty() && (hint.empty() || !isNoSplit(hint)))
         hint = hint.empty() || layers.find(hint) != layers.npos
@@ -372,9 +373,9 @@ private:
     }
     std::sort(sizes.begin(), sizes.end());
     int64_t median = sizes[sizes.size() / 2];
-    int64_t layers = tree.sizes.layers ? tree.sizes.layers : 1;
+    int64_t several = 2 * std::max<int64_t>(tree.sizes.layers, 1);
     if (inside * 2 < static_cast<int>(sizes.size()) ||
-        static_cast<int64_t>(sizes.size()) < 2 * layers ||
+        static_cast<int64_t>(sizes.size()) < several ||
         median * subject.gatheredBytes() >= least)
       return;
     subject.report(Severity::Warning, "wrap-too-small", place,

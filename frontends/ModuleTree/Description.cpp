@@ -14,7 +14,7 @@ namespace accel::moduletree {
 namespace {
 
 /// Enough for every published model, little enough for a hostile file.
-constexpr int64_t mostLayers = 4096;
+constexpr int64_t mostLayers = 2048;
 constexpr size_t mostModules = 200000;
 
 struct Line {

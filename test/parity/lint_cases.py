@@ -284,8 +284,45 @@ def deepspeed(context, count=120, seed=5):
     return f"{count} files, {refused} refused by both"
 
 
+# --- heads -------------------------------------------------------------------
+
+def heads(context):
+    """tp_size 2 with heads that divide and heads that do not."""
+    import transformers
+    transformers.logging.set_verbosity_error()
+    folders = []
+    for q, kv in ((6, 6), (6, 3), (3, 3), (4, 1), (4, 2)):
+        folders.append(context.path(f"{q}-{kv}"))
+        config = transformers.LlamaConfig(
+            hidden_size=24, head_dim=8, intermediate_size=40,
+            num_hidden_layers=1, vocab_size=64, num_attention_heads=q,
+            num_key_value_heads=kv)
+        transformers.LlamaForCausalLM(config).save_pretrained(folders[-1])
+    path = context.path("config.yaml")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("distributed_type: FSDP\nnum_processes: 4\n"
+                "fsdp_config: {fsdp_version: 2, fsdp_auto_wrap_policy: "
+                "TRANSFORMER_BASED_WRAP}\nparallelism_config:\n"
+                "  parallelism_config_dp_shard_size: 2\n"
+                "  parallelism_config_tp_size: 2\n")
+    harness.run([sys.executable, "-m", "torch.distributed.run",
+                 "--nproc-per-node", "2", "--master-port", "29654",
+                 os.path.join(harness.HERE, "lint_heads.py"),
+                 context.path("results"), *folders],
+                timeout=280, expect=None)
+    with open(context.path("results"), encoding="utf-8") as f:
+        results = f.read().splitlines()
+    check(len(results) == len(folders), f"{results}")
+    for folder, result in zip(folders, results):
+        mine = codes(lint(context, path, "--model", folder), "error")
+        check(mine == ([] if result == "ok" else ["head-count"]),
+              f"{folder}: transformers {result}, here {mine}")
+    return f"{len(folders)} models"
+
+
 CASES = [
     ("wrapping", wrapping),
+    ("heads", heads),
     ("plain-jobs", plain_jobs),
     ("random-jobs", random_jobs),
     ("deepspeed", deepspeed),
