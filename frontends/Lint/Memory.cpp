@@ -104,22 +104,28 @@ void checkLoading(const Subject &subject) {
 
 /// Accelerator.accumulate() enters no_sync between optimizer steps.
 void noteAccumulation(const Subject &subject) {
-  if (!subject.job || *subject.job->accumulation <= 1 ||
-      !subject.config->sharded())
+  if (!subject.config->sharded())
     return;
-  std::string size =
-      subject.tree ? ", " +
-                         bytesText(static_cast<double>(
-                             subject.tree->numel() * subject.gatheredBytes())) +
-                         " on each rank"
-                   : "";
-  subject.report(Severity::Note, "unsynced-gradients",
-                 subject.in(section, "fsdp_version"),
-                 "under `accelerate launch`, Accelerator.accumulate() keeps "
-                 "unsharded gradients of the whole model between optimizer "
-                 "steps" +
-                     size,
-                 "pass GradientAccumulationPlugin(sync_each_batch=True)");
+  const char *hint = "pass GradientAccumulationPlugin(sync_each_batch=True)";
+  std::string what =
+      "under `accelerate launch`, Accelerator.accumulate() keeps unsharded "
+      "gradients of the whole model between optimizer steps";
+  if (subject.tree)
+    what += ", " +
+            bytesText(static_cast<double>(subject.tree->numel()) *
+                      static_cast<double>(subject.gatheredBytes())) +
+            " on each rank";
+  // DeepSpeed has such a key, FSDP has not.
+  Field misplaced = subject.in(section, "fsdp_gradient_accumulation_steps");
+  if (misplaced && integer(misplaced).value_or(0) > 1)
+    subject.report(Severity::Note, "unsynced-gradients", misplaced,
+                   "FSDP takes gradient_accumulation_steps from Accelerator() "
+                   "in the script; " +
+                       what,
+                   hint, At::Key);
+  if (subject.job && *subject.job->accumulation > 1)
+    subject.report(Severity::Note, "unsynced-gradients",
+                   subject.in(section, "fsdp_version"), what, hint);
 }
 
 } // namespace
