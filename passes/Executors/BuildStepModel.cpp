@@ -12,6 +12,7 @@
 #include "passes/Checkpoint/DecideSaved.h"
 #include "passes/Differentiate/Differentiate.h"
 #include "passes/Differentiate/Joint.h"
+#include "passes/Executors/Autocast.h"
 #include "passes/Executors/OwnVariants.h"
 #include "passes/Executors/SegmentGraph.h"
 #include "passes/Export/BuildSkeleton.h"
@@ -80,7 +81,25 @@ public:
 private:
   bool eager() const { return options.executor != ExecutorKind::AccelRun; }
 
+  /// DDP and a single process compute under autocast where a precision is
+  /// asked for: parameters and activations stay in fp32, products do not.
+  Type takeAutocast() {
+    auto request = sharding::findRequest(module, "precision");
+    if (!request || (options.executor != ExecutorKind::Ddp &&
+                     options.executor != ExecutorKind::Single))
+      return {};
+    auto asked = request.getValue().getAs<TypeAttr>("param");
+    if (!asked || asked.getValue().isF32())
+      return {};
+    NamedAttrList rest(request.getValue());
+    for (StringRef name : {"param", "reduce", "output"})
+      rest.erase(name);
+    request.setValueAttr(rest.getDictionary(module.getContext()));
+    return asked.getValue();
+  }
+
   LogicalResult differentiateModule() {
+    Type autocast = takeAutocast();
     PassManager pm(module.getContext());
     pm.addPass(createWrapPass());
     pm.addPass(createPrecisionPass());
@@ -90,9 +109,17 @@ private:
     pm.addPass(createPrefetchPass());
     pm.addPass(createActivationCheckpointingPass());
     pm.addPass(createApplyPrecisionPass());
-    pm.addPass(eager() ? createEagerKernelsPass() : createSelectKernelsPass());
-    pm.addPass(createDifferentiatePass());
-    return pm.run(module);
+    if (failed(pm.run(module)))
+      return failure();
+    if (autocast)
+      for (auto function : module.getOps<func::FuncOp>())
+        if (!function.isExternal() && failed(applyAutocast(function, autocast)))
+          return failure();
+    PassManager last(module.getContext());
+    last.addPass(eager() ? createEagerKernelsPass()
+                         : createSelectKernelsPass());
+    last.addPass(createDifferentiatePass());
+    return last.run(module);
   }
 
   int64_t bytesOf(Type type) const {

@@ -76,16 +76,19 @@ def near(got, total, model, batch, length):
     return f"{total} bytes, {difference:+d}"
 
 
-def single_case(model, batch, length, checkpoint, kernel="foreach"):
+def single_case(model, batch, length, checkpoint, kernel="foreach",
+                autocast=False):
     def compare(context):
         folder = context.path("model")
         jobs.write_config(folder, jobs.MODELS[model])
         want = harness.in_python(
             tracked_step.single,
-            [({}, (folder, batch, length, checkpoint, kernel))],
+            [({}, (folder, batch, length, checkpoint, kernel, autocast))],
             context.path("torch.out"), timeout=240)[0]
-        got = dump(context, fsdp(1, checkpoint), folder, batch, length,
-                   "single", kernel=kernel)
+        config = fsdp(1, checkpoint) if checkpoint else dict(
+            SINGLE, mixed_precision="bf16" if autocast else "no")
+        got = dump(context, config, folder, batch, length, "single",
+                   kernel=kernel)
         return near(got, want["Total"], model, batch, length)
     return compare
 
@@ -142,6 +145,8 @@ CASES = [
     ("peak-single-optimizer", single_case("wide", 4, 128, False)),
     ("peak-single-fused", single_case("wide", 2, 64, False, "fused")),
     ("peak-single-checkpoint", single_case("wide", 16, 256, True)),
+    ("peak-single-autocast", single_case("gqa", 8, 128, False,
+                                         autocast=True)),
     ("peak-fsdp2-loss", fsdp2_case("gqa", 4, 128, 2, False)),
     ("peak-fsdp2-checkpoint", fsdp2_case("wide", 2, 64, 8, True)),
     ("peak-fsdp2-keep", fsdp2_case("wide", 2, 64, 8, True, False)),

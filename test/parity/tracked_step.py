@@ -20,9 +20,11 @@ def checkpoint_layers(model):
         model.model.layers[i] = checkpoint_wrapper(layer)
 
 
-def one_step(model, optimizer, ids, backward=None):
+def one_step(model, optimizer, ids, autocast=False):
     # As transformers' Trainer does, the outputs are gone before the backward.
-    output = model(input_ids=ids, labels=ids, use_cache=False)
+    import torch
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        output = model(input_ids=ids, labels=ids, use_cache=False)
     loss = output.loss
     del output
     loss.backward()
@@ -37,7 +39,7 @@ def peak_of(tracker):
     return named
 
 
-def single(folder, batch, length, checkpoint, kernel):
+def single(folder, batch, length, checkpoint, kernel, autocast=False):
     """MemTracker's peak of a step without any distribution."""
     import torch
     from torch.distributed._tools.mem_tracker import MemTracker
@@ -49,11 +51,11 @@ def single(folder, batch, length, checkpoint, kernel):
                                   foreach=kernel == "foreach",
                                   fused=kernel == "fused")
     ids = torch.randint(0, model.config.vocab_size, (batch, length))
-    one_step(model, optimizer, ids)
+    one_step(model, optimizer, ids, autocast)
     tracker = MemTracker()
     tracker.track_external(model, optimizer, ids)
     with tracker:
-        one_step(model, optimizer, ids)
+        one_step(model, optimizer, ids, autocast)
     return peak_of(tracker)
 
 

@@ -1,0 +1,145 @@
+//===- Autocast.cpp - Functions under torch.autocast ----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Executors/Autocast.h"
+
+#include "dialects/Aten/Aten.h"
+#include "dialects/Sharding/Sharding.h"
+
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+
+using namespace mlir;
+
+namespace accel {
+namespace {
+
+class Autocaster {
+public:
+  Autocaster(func::FuncOp function, Type low) : function(function), low(low) {}
+
+  LogicalResult run() {
+    Block &body = function.getBody().front();
+    Type full = Float32Type::get(function.getContext());
+    for (Operation &op :
+         llvm::make_early_inc_range(body.without_terminator())) {
+      auto aten = dyn_cast<aten::AtenOpInterface>(&op);
+      if (!aten)
+        continue;
+      if (isLow(aten))
+        castOperands(&op, full, low);
+      else if (isFull(aten))
+        castOperands(&op, low, full);
+      if (failed(inferAgain(&op)))
+        return failure();
+    }
+    function.setFunctionType(
+        FunctionType::get(function.getContext(), body.getArgumentTypes(),
+                          body.getTerminator()->getOperandTypes()));
+    return success();
+  }
+
+private:
+  static bool isLow(aten::AtenOpInterface op) {
+    return op.getCategory() == aten::Category::Matmul ||
+           op.getCategory() == aten::Category::Attention ||
+           isa<aten::ScaledDotProductAttentionOp>(op.getOperation());
+  }
+  /// Of the fp32 list: what these models use.
+  static bool isFull(aten::AtenOpInterface op) {
+    return isa<aten::LogSoftmaxOp, aten::NllLossForwardOp,
+               aten::PowTensorScalarOp, aten::RsqrtOp>(op.getOperation());
+  }
+
+  static bool hasElement(Value value, Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(value.getType());
+    return tensor && tensor.getElementType() == type;
+  }
+
+  void castOperands(Operation *op, Type from, Type to) {
+    OpBuilder b(op);
+    for (OpOperand &operand : op->getOpOperands())
+      if (hasElement(operand.get(), from))
+        operand.set(castTo(b, op->getLoc(), operand.get(), to));
+  }
+
+  /// linear() casts the weight and then transposes it.
+  Value castTo(OpBuilder &b, mlir::Location loc, Value value, Type to) {
+    if (auto transposed = value.getDefiningOp<aten::TOp>())
+      if (isParameter(transposed.getSelf()))
+        return aten::TOp::create(b, loc, copyOf(transposed.getSelf(), to));
+    if (isParameter(value))
+      return copyOf(value, to);
+    return aten::ToCopyOp::create(b, loc, value, to);
+  }
+
+  bool isParameter(Value value) {
+    auto arg = dyn_cast<BlockArgument>(value);
+    return arg &&
+           function.getArgAttr(arg.getArgNumber(), sharding::paramArgAttr);
+  }
+
+  /// The cache: copied where it is first used.
+  Value copyOf(Value parameter, Type to) {
+    Value &copy = copies[parameter];
+    if (!copy) {
+      OpBuilder b(function.getContext());
+      b.setInsertionPointToStart(&function.getBody().front());
+      copy = aten::ToCopyOp::create(b, parameter.getLoc(), parameter, to);
+      firstUse.push_back(copy.getDefiningOp());
+    }
+    return copy;
+  }
+
+public:
+  /// Moves each copy of a parameter right before its first use.
+  void place() {
+    for (Operation *copy : firstUse) {
+      Operation *first = nullptr;
+      for (Operation *user : copy->getUsers())
+        if (!first || user->isBeforeInBlock(first))
+          first = user;
+      if (first)
+        copy->moveBefore(first);
+    }
+    // Transposes of the originals that nothing reads any more.
+    for (Operation &op :
+         llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+      if (isa<aten::TOp>(op) && op.use_empty())
+        op.erase();
+  }
+
+private:
+  LogicalResult inferAgain(Operation *op) {
+    auto infer = dyn_cast<InferTypeOpInterface>(op);
+    if (!infer)
+      return success();
+    SmallVector<Type> types;
+    if (failed(infer.inferReturnTypes(
+            op->getContext(), op->getLoc(), op->getOperands(),
+            op->getAttrDictionary(), op->getPropertiesStorage(),
+            op->getRegions(), types)))
+      return op->emitOpError("cannot compute under autocast to ") << low;
+    for (auto [result, type] : llvm::zip(op->getResults(), types))
+      result.setType(type);
+    return success();
+  }
+
+  func::FuncOp function;
+  Type low;
+  DenseMap<Value, Value> copies;
+  SmallVector<Operation *> firstUse;
+};
+
+} // namespace
+
+LogicalResult applyAutocast(func::FuncOp function, Type low) {
+  Autocaster caster(function, low);
+  if (failed(caster.run()))
+    return failure();
+  caster.place();
+  return success();
+}
+
+} // namespace accel

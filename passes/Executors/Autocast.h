@@ -1,0 +1,21 @@
+//===- Autocast.h - Functions under torch.autocast --------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_EXECUTORS_AUTOCAST_H
+#define ACCEL_PASSES_EXECUTORS_AUTOCAST_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace accel {
+
+/// Rewrites an fp32 function as torch.autocast runs it (aten/src/ATen/
+/// autocast_mode.h): products and attention take copies of their operands in
+/// `low`; a parameter is copied once, anything else at each use; what must be
+/// exact is computed in fp32; the rest promotes.
+mlir::LogicalResult applyAutocast(mlir::func::FuncOp function, mlir::Type low);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_EXECUTORS_AUTOCAST_H
