@@ -320,7 +320,36 @@ def heads(context):
     return f"{len(folders)} models"
 
 
+def mesh(context):
+    """Two ranks: all sizes 1 (as the questionnaire writes them) are fine."""
+    paths = []
+    for sizes in ({"dp_replicate": 1, "dp_shard": 1, "tp": 1, "cp": 1},
+                  {"dp_shard": 2}, {"dp_replicate": 2}, {"dp_shard": 4},
+                  {"dp_replicate": 2, "dp_shard": 1, "cp": 1}, {"tp": 2}):
+        paths.append(context.path(f"{len(paths)}.yaml"))
+        with open(paths[-1], "w", encoding="utf-8") as f:
+            f.write("distributed_type: FSDP\nnum_processes: 2\n"
+                    "fsdp_config: {fsdp_version: 2, fsdp_auto_wrap_policy: "
+                    "TRANSFORMER_BASED_WRAP}\nparallelism_config:\n"
+                    + "".join(f"  parallelism_config_{k}_size: {v}\n"
+                              for k, v in sizes.items()))
+    harness.run([sys.executable, "-m", "torch.distributed.run",
+                 "--nproc-per-node", "2", "--master-port", "29655",
+                 os.path.join(harness.HERE, "lint_mesh.py"),
+                 context.path("results"), *paths], timeout=200, expect=None)
+    with open(context.path("results"), encoding="utf-8") as f:
+        results = f.read().splitlines()
+    check(len(results) == len(paths), f"{results}")
+    for path, result in zip(paths, results):
+        mine = codes(lint(context, path), "error")
+        with open(path, encoding="utf-8") as f:
+            check(bool(mine) == (result != "ok"),
+                  f"{f.read()}Accelerate {result}, here {mine}")
+    return f"{len(paths)} files, {results.count('ok')} accepted by both"
+
+
 CASES = [
+    ("mesh", mesh),
     ("wrapping", wrapping),
     ("heads", heads),
     ("plain-jobs", plain_jobs),
