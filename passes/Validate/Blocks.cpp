@@ -13,20 +13,13 @@ Tensor Blocks::norm(SegmentBuilder &b, Tensor x,
                     const std::string &name) const {
   const DType dtype = recipe.compute;
   const Tensor weight = b.param(name + ".weight", {shape.hidden}, dtype);
-  // A compiled norm is one kernel, and its result is made again.
-  const bool kept = b.isKeeping();
-  if (style.compiled)
-    b.keep(false);
-  Tensor result;
   if (!style.llama)
-    result = b.norm(x, weight, b.param(name + ".bias", {shape.hidden}, dtype));
-  else if (style.compiled || style.norm == ModelStyle::Norm::Fused)
-    result = b.norm(x, weight);
-  else
-    result = b.decomposedNorm(
-        x, weight, style.norm == ModelStyle::Norm::InPythonFloatWeight);
-  b.keep(kept);
-  return result;
+    return b.norm(x, weight, b.param(name + ".bias", {shape.hidden}, dtype));
+  // Compiled, it is one kernel.
+  if (style.compiled || style.norm == ModelStyle::Norm::Fused)
+    return b.norm(x, weight);
+  return b.decomposedNorm(x, weight,
+                          style.norm == ModelStyle::Norm::InPythonFloatWeight);
 }
 
 Tensor Blocks::linear(SegmentBuilder &b, Tensor x, const std::string &name,
@@ -95,21 +88,14 @@ Tensor Blocks::attention(SegmentBuilder &b, Tensor normed) const {
 Tensor Blocks::mlp(SegmentBuilder &b, Tensor normed) const {
   if (!style.llama) {
     const Tensor up = counted(b, normed, "ffn.up_proj", shape.ffn);
-    const bool kept = b.isKeeping();
-    if (style.compiled)
-      b.keep(false);
     const Tensor active = b.unary("gelu", up, SegmentBuilder::Saves::Input);
-    b.keep(kept);
     return counted(b, active, "ffn.down_proj", shape.hidden);
   }
   const Tensor gate = counted(b, normed, "feed_forward.w1", shape.ffn);
   Tensor product;
   if (style.compiled) {
     const Tensor up = counted(b, normed, "feed_forward.w3", shape.ffn);
-    const bool kept = b.isKeeping();
-    b.keep(false);
     product = b.swiglu(gate, up);
-    b.keep(kept);
   } else {
     const Tensor active = b.unary("silu", gate, SegmentBuilder::Saves::Input);
     const Tensor up = counted(b, normed, "feed_forward.w3", shape.ffn);
@@ -159,20 +145,38 @@ SegmentGraph Blocks::layer(LayerPart part, Recompute recompute) const {
   return b.finish({b.add(h, mlp(b, norm(b, h, "ffn_norm")))});
 }
 
-SegmentGraph Blocks::head() const {
-  SegmentBuilder b("Head");
+Tensor Blocks::logits(SegmentBuilder &b) const {
   const Tensor x = b.input({tokens, shape.hidden}, recipe.compute, true);
   const Tensor normed = norm(b, x, "norm");
   const Tensor table =
       b.param(style.tied ? "tok_embeddings.weight" : "output.weight",
               {shape.vocab, shape.hidden}, recipe.compute);
-  Tensor logits = b.linear(normed, table);
+  return b.linear(normed, table);
+}
+
+Tensor Blocks::loss(SegmentBuilder &b, Tensor logits) const {
   b.hold(logits, style.holdsLogits);
   if (style.compiledLoss)
-    return b.finish({b.crossEntropy(logits, SegmentBuilder::Loss::Compiled)});
+    return b.crossEntropy(logits, SegmentBuilder::Loss::Compiled);
   if (style.loss != SegmentBuilder::Loss::InPlaceFused && style.lossInFloat)
     logits = b.cast(logits, DType::F32);
-  return b.finish({b.crossEntropy(logits, style.loss)});
+  return b.crossEntropy(logits, style.loss);
+}
+
+SegmentGraph Blocks::head() const {
+  SegmentBuilder b("Head");
+  return b.finish({logits(b)});
+}
+
+SegmentGraph Blocks::loss() const {
+  SegmentBuilder b("Loss");
+  return b.finish(
+      {loss(b, b.input({tokens, shape.vocab}, recipe.compute, true))});
+}
+
+SegmentGraph Blocks::headAndLoss() const {
+  SegmentBuilder b("Head");
+  return b.finish({loss(b, logits(b))});
 }
 
 } // namespace accel::validate

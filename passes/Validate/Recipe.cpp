@@ -138,10 +138,11 @@ private:
       skip("the shape of '" + row.model + "' is neither stated nor known");
     if (s.hidden % s.heads || s.heads % s.keyValueHeads)
       skip("the heads do not divide the hidden size");
-    const double largest = 1e7;
-    for (int64_t size : {s.layers, s.hidden, s.heads, s.ffn, s.vocab})
-      if (static_cast<double>(size) > largest)
+    for (int64_t size : {s.hidden, s.heads, s.ffn})
+      if (size > 1'000'000)
         skip("the shape is larger than any model");
+    if (s.layers > 10'000 || s.vocab > 10'000'000)
+      skip("the shape is larger than any model");
   }
 
   bool isLlama() const {
@@ -235,11 +236,14 @@ private:
           std::max<int64_t>(1, static_cast<int64_t>(std::llround(
                                    static_cast<double>(*row.globalBatch) /
                                    static_cast<double>(perStep))));
-    const double largest = 1e12;
     if (static_cast<double>(micro) *
             static_cast<double>(run.recipe.sequenceLength) >
-        largest)
-      skip("a micro-batch of more than 1e12 tokens");
+        1e9)
+      skip("a micro-batch of more than 1e9 tokens");
+    if (gpus > 100'000'000)
+      skip("more GPUs than exist");
+    if (s.accumulation > 100'000)
+      skip("more than 100000 micro-batches a step");
   }
 
   void readMegatron() {
@@ -331,7 +335,9 @@ private:
     }
     case Framework::KempnerForge:
       style.norm = ModelStyle::Norm::InPythonFloatWeight;
+      style.rope = ModelStyle::Rope::RotateHalf;
       style.lossInFloat = false;
+      style.reshardsRoot = true;
       style.holdsLogits = true;
       run.settings.optimizer = OptimizerKernel::Fused;
       run.settings.clipGradients = true;
@@ -354,7 +360,9 @@ private:
       break;
     case Framework::Torchtune:
       style.norm = ModelStyle::Norm::InPython;
-      style.compiledLoss = compiled;
+      // Its table's first rows have the plain loss; the chunked one, which is
+      // the default elsewhere, is compiled with the model.
+      style.compiledLoss = compiled && !has(source, "\"+compile");
       run.settings.optimizer = OptimizerKernel::Fused;
       break;
     case Framework::Megatron:

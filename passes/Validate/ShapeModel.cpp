@@ -78,15 +78,16 @@ public:
     else
       tail.push_back(
           addParameter("output.weight", {shape.vocab, shape.hidden}));
-    const SegmentGraph graph = blocks.head();
-    result.lossFragmentBytes = lossFragments(graph);
-    const int head = kind(graph, EagerMode::None, "Head");
-    SegmentKind &loss = model.kinds[head];
-    loss.loss = true;
-    loss.logitsBytes =
-        rounded(static_cast<double>(tokens) * static_cast<double>(shape.vocab) *
-                static_cast<double>(plan::itemSize(recipe.compute)));
-    call(head, {x}, 512, "output", tail, false);
+    result.lossFragmentBytes = lossFragments(blocks.headAndLoss());
+    const double logits = static_cast<double>(tokens) *
+                          static_cast<double>(shape.vocab) *
+                          static_cast<double>(plan::itemSize(recipe.compute));
+    x = call(kind(blocks.head(), EagerMode::None, "Head"), {x}, rounded(logits),
+             "output", tail, false);
+    const int loss = kind(blocks.loss(), EagerMode::None, "Loss");
+    model.kinds[loss].loss = true;
+    model.kinds[loss].logitsBytes = rounded(logits);
+    call(loss, {x}, 512, "loss", {}, false);
     addUnits(root, tail, table);
     return std::move(result);
   }
@@ -298,7 +299,7 @@ private:
     for (int parameter : tail)
       if (parameter != table)
         rest.push_back(parameter);
-    unit("", rest, true, false);
+    unit("", rest, true, recipe.style.reshardsRoot);
   }
 
   const ModelShape &shape;

@@ -33,6 +33,8 @@ struct ModelStyle {
   bool holdsLogits = false; // a variable refers to them during the backward
   /// The embedding and the head are units of their own, else the root's.
   bool splitRoot = false;
+  /// The root is told to reshard, which torch's default is not.
+  bool reshardsRoot = false;
   bool keepsLastLayer = false; // gathered from its forward to its backward
   bool compiled = false;       // blocks under torch.compile
   bool compiledLoss = false;

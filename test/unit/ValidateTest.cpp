@@ -239,7 +239,12 @@ TEST(Recipe, WhatIsNotModelledHasItsReason) {
           {[](RunRow &r) { r.gpus.reset(); }, "number of GPUs"},
           {[](RunRow &r) { r.sequence.reset(); }, "sequence length"},
           {[](RunRow &r) { r.microBatch = 1 << 20, r.sequence = 1 << 30; },
-           "1e12 tokens"},
+           "1e9 tokens"},
+          {[](RunRow &r) { r.gpus = int64_t(1) << 40; }, "more GPUs"},
+          {[](RunRow &r) { r.globalBatch = int64_t(1) << 45; },
+           "micro-batches a step"},
+          {[](RunRow &r) { r.layers = 1 << 20; }, "larger than any model"},
+          {[](RunRow &r) { r.hidden = 1 << 22; }, "larger than any model"},
           {[](RunRow &r) { r.source = "README (LoRA)"; }, "LoRA"},
           {[](RunRow &r) { r.attention = "torch"; }, "materialises"},
           {[](RunRow &r) { r.framework = "Megatron-LM(23e00ed)"; }, "Megatron"},
@@ -322,9 +327,10 @@ TEST(Blocks, CompiledLayersRecomputeWhatIsCheap) {
     return measureVariant(blocks.layer(LayerPart::Whole, recompute),
                           EagerMode::None, nullptr);
   };
-  // Both norms' results and the product in the MLP are made again.
+  // What products and attention read is saved, what only fused kernels read
+  // (SiLU's result) is made again.
   EXPECT_EQ(savedBytes(measured(Recompute::None)),
-            T * (8 * D + 4 * KD + 4 * F + 4 * H));
+            T * (12 * D + 4 * KD + 6 * F + 4 * H + 8));
   // Nothing reads the result of the last product, so that it is not kept.
   EXPECT_EQ(savedBytes(measured(Recompute::SelectiveOps)),
             T * (6 * D + 2 * KD + 2 * F + 4 * H));
@@ -359,7 +365,7 @@ TEST(Blocks, RecomputationCostsItsForward) {
 TEST(Blocks, LogitsOfTheLoss) {
   ModelRecipe recipe = hooksRecipe();
   const int64_t logits = 8192LL * 128256;
-  const SegmentGraph eager = Blocks(llama8b, recipe).head();
+  const SegmentGraph eager = Blocks(llama8b, recipe).headAndLoss();
   const auto v = measureVariant(eager, EagerMode::None, nullptr);
   // bf16, fp32 and log_softmax together; log_softmax stays.
   EXPECT_GE(v.forwardPeakBytes, logits * (2 + 4 + 4));
@@ -369,8 +375,8 @@ TEST(Blocks, LogitsOfTheLoss) {
   // The gradient does not fit where bf16 logits and their copy were.
   EXPECT_NEAR(double(lossFragments(eager)) / double(logits * 2), 1, 0.1);
   recipe.style.loss = SegmentBuilder::Loss::InPlaceFused;
-  const auto fused =
-      measureVariant(Blocks(llama8b, recipe).head(), EagerMode::None, nullptr);
+  const auto fused = measureVariant(Blocks(llama8b, recipe).headAndLoss(),
+                                    EagerMode::None, nullptr);
   EXPECT_LT(fused.forwardPeakBytes, logits * 3) << "logits alone, in place";
 }
 
