@@ -8,14 +8,15 @@
 #include "frontends/Accelerate/Reader.h"
 
 #include <algorithm>
+#include <tuple>
 
 using namespace accel;
 
 const char *accel::toString(DistributedType type) {
   constexpr const char *names[] = {
-      "NO",         "MULTI_CPU",  "MULTI_GPU", "MULTI_NPU",  "MULTI_MLU",
-      "MULTI_SDAA", "MULTI_MUSA", "MULTI_XPU", "MULTI_HPU",  "MULTI_NEURON",
-      "DEEPSPEED",  "FSDP",       "XLA",       "MEGATRON_LM"};
+      "NO",         "MULTI_CPU",  "MULTI_GPU", "MULTI_NPU",   "MULTI_MLU",
+      "MULTI_SDAA", "MULTI_MUSA", "MULTI_XPU", "MULTI_HPU",   "MULTI_NEURON",
+      "DEEPSPEED",  "FSDP",       "XLA",       "MEGATRON_LM", "TP"};
   return names[static_cast<int>(type)];
 }
 
@@ -48,8 +49,21 @@ const char *accel::toString(StateDictType type) {
 }
 
 const char *accel::toString(Upcast upcast) {
-  constexpr const char *names[] = {"none", "trainable", "trainable units"};
+  constexpr const char *names[] = {"none", "trainable", "trainable units",
+                                   "all"};
   return names[static_cast<int>(upcast)];
+}
+
+const char *accel::toString(CheckpointPlacement placement) {
+  constexpr const char *names[] = {"none", "each unit", "each child of a unit",
+                                   "every module"};
+  return names[static_cast<int>(placement)];
+}
+
+const char *accel::toString(RestUnits units) {
+  constexpr const char *names[] = {"none", "in the root unit",
+                                   "embedding | norm and head | root"};
+  return names[static_cast<int>(units)];
 }
 
 int64_t AccelerateConfig::processesPerMachine() const {
@@ -57,30 +71,7 @@ int64_t AccelerateConfig::processesPerMachine() const {
                            1);
 }
 
-std::optional<AccelerateConfig> AccelerateReader::read() {
-  std::optional<AccelerateVersion> parsed =
-      parseAccelerateVersion(options.version);
-  if (!parsed) {
-    engine.error("invalid-version", "",
-                 "'" + printable(options.version) +
-                     "' is not a version of accelerate",
-                 "write it as 1.15.0");
-    return std::nullopt;
-  }
-  version = *parsed;
-  config.launch = simulateLaunch(root, version, prefix, foreign);
-  if (options.launch)
-    *options.launch = config.launch;
-  size_t errorsBefore = engine.errors();
-  if (version != AccelerateVersion{1, 15}) {
-    engine.error(notSupportedCode, "",
-                 "accelerate " + printable(options.version) +
-                     " is not supported yet, only 1.15 is");
-    return std::nullopt;
-  }
-  checkTopLevelKeys();
-  if (!readEnvironment())
-    return std::nullopt;
+void AccelerateReader::readLocalJob() {
   fsdp = section("fsdp_config");
   parallelism = section("parallelism_config");
   readDistributedType();
@@ -97,6 +88,57 @@ std::optional<AccelerateConfig> AccelerateReader::read() {
   deriveMesh();
   derivePrecision();
   checkSupport();
+}
+
+void AccelerateReader::readSagemakerJob() {
+  Field field = top("compute_environment");
+  config.strategy = {Strategy::Other, Origin::Derived, field.key, locate(field),
+                     "SageMaker starts the job"};
+  readMixedPrecision();
+  derivePrecision();
+  notSupported(field, "SageMaker is not supported yet: what starts there is "
+                      "not known here");
+}
+
+std::optional<AccelerateConfig> AccelerateReader::read() {
+  std::optional<AccelerateVersion> parsed =
+      parseAccelerateVersion(options.version);
+  if (!parsed) {
+    engine.error("invalid-version", "",
+                 "'" + printable(options.version) +
+                     "' is not a version of accelerate",
+                 "write it as 1.15.0");
+    return std::nullopt;
+  }
+  version = *parsed;
+  if (version < oldestAccelerate || version > newestAccelerate) {
+    engine.error(notSupportedCode, "",
+                 "accelerate " + printable(options.version) +
+                     " is not known, only " + toString(oldestAccelerate) +
+                     " to " + toString(newestAccelerate) + " are");
+    return std::nullopt;
+  }
+  torch = parseAccelerateVersion(options.torchVersion)
+              .value_or(AccelerateVersion{0, 0});
+  if (torch.major < 1) {
+    engine.error("invalid-version", "",
+                 "'" + printable(options.torchVersion) +
+                     "' is not a version of torch",
+                 "write it as 2.15.0");
+    return std::nullopt;
+  }
+  config.torchVersion = options.torchVersion;
+  config.launch = simulateLaunch(root, version, prefix, foreign);
+  if (options.launch)
+    *options.launch = config.launch;
+  size_t errorsBefore = engine.errors();
+  checkTopLevelKeys();
+  if (!readEnvironment())
+    return std::nullopt;
+  if (config.sagemaker)
+    readSagemakerJob();
+  else
+    readLocalJob();
   // What launch refuses and nothing above has named. (A plan may do without
   // what only launch needs.)
   if (!options.forPlanning && !config.launch.refused.empty() &&
@@ -106,13 +148,15 @@ std::optional<AccelerateConfig> AccelerateReader::read() {
               printable(config.launch.refused, 200));
   if (hopeless)
     return std::nullopt;
+  // What is written first, in the order of the file, then of files it names.
+  auto rank = [&](const EffectiveValue &v) {
+    bool here = v.at.file == file || v.at.file.empty();
+    bool wrote = v.origin == Origin::Written || !v.asked.empty();
+    return std::tuple(!here, !wrote, wrote ? v.at.line : 0);
+  };
   std::stable_sort(config.effective.begin(), config.effective.end(),
-                   [](const EffectiveValue &a, const EffectiveValue &b) {
-                     bool wroteA = a.origin == Origin::Written,
-                          wroteB = b.origin == Origin::Written;
-                     if (wroteA != wroteB)
-                       return wroteA;
-                     return wroteA && a.at.line < b.at.line;
+                   [&](const EffectiveValue &a, const EffectiveValue &b) {
+                     return rank(a) < rank(b);
                    });
   return std::move(config);
 }

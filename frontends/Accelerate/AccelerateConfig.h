@@ -14,6 +14,7 @@
 #define ACCEL_FRONTENDS_ACCELERATE_ACCELERATECONFIG_H
 
 #include "frontends/Accelerate/LaunchEnvironment.h"
+#include "frontends/Accelerate/SectionSettings.h"
 #include "frontends/Yaml/Yaml.h"
 #include "runtime/plan/Plan.h"
 
@@ -22,31 +23,6 @@
 #include <vector>
 
 namespace accel {
-
-/// Where a value comes from.
-enum class Origin {
-  Default, // nobody wrote it
-  Written, // stands in the file at `at`
-  Derived, // follows from other values (`why` says which)
-};
-
-struct Location {
-  std::string file; // empty: none
-  int line = 0, column = 0;
-};
-
-/// A value with its provenance.
-template <typename T> struct Setting {
-  T value{};
-  Origin origin = Origin::Default;
-  std::string key; // dotted path in the file ("fsdp_config.fsdp_version")
-  Location at;     // of the key's value; of the section for a default
-  std::string why; // one phrase for people; may be empty when written
-
-  const T &operator*() const { return value; }
-  const T *operator->() const { return &value; }
-  bool written() const { return origin == Origin::Written; }
-};
 
 /// accelerate.utils.DistributedType, by value.
 enum class DistributedType {
@@ -63,7 +39,8 @@ enum class DistributedType {
   Deepspeed,
   Fsdp,
   Xla,
-  MegatronLm
+  MegatronLm,
+  Tp // 1.4 to 1.9
 };
 const char *toString(DistributedType type); // "MULTI_GPU"
 
@@ -94,11 +71,31 @@ const char *toString(StateDictType type); // "FULL_STATE_DICT"
 
 /// Which parameters Accelerate turns into fp32 before training.
 enum class Upcast {
-  None,          // all stay in the dtype they were loaded in
-  Trainable,     // FSDP2 from 1.14: those that require a gradient
-  TrainableUnits // FSDP1: every flat parameter that requires a gradient
+  None,           // all stay in the dtype they were loaded in
+  Trainable,      // FSDP2 from 1.14: those that require a gradient
+  TrainableUnits, // FSDP1: every flat parameter that requires a gradient
+  All             // FSDP2 before 1.13: frozen ones too
 };
 const char *toString(Upcast upcast); // "none", "trainable", "trainable units"
+
+/// Where activation checkpointing puts its boundaries.
+enum class CheckpointPlacement {
+  None,
+  Units,       // the modules that the wrap policy matches
+  Children,    // each child of those: FSDP2 from 1.8 to 1.14
+  EveryModule, // FSDP1 without a wrap policy
+};
+const char *toString(CheckpointPlacement placement); // "each unit"
+
+/// What becomes of the parameters that no match of the wrap policy holds.
+enum class RestUnits {
+  None,             // no FSDP
+  Root,             // all in the root's unit
+  EmbeddingAndTail, // FSDP2 from 1.14: the input embedding has a unit of its
+                    // own, the final norm and the head share one that stays
+                    // gathered after the forward
+};
+const char *toString(RestUnits units);
 
 /// Dtypes; an empty one is the parameter's own storage dtype.
 struct PrecisionPolicy {
@@ -132,6 +129,7 @@ struct EffectiveValue {
 struct AccelerateConfig {
   std::string file;
   std::string version; // of accelerate whose behaviour this is
+  std::string torchVersion;
 
   Setting<DistributedType> distributedType;
   Setting<Strategy> strategy; // derived
@@ -163,6 +161,8 @@ struct AccelerateConfig {
   Setting<std::string> ignoredModules;
   Setting<bool> activationCheckpointing;
   Setting<bool> activationCheckpointingOffload;
+  Setting<CheckpointPlacement> checkpointPlacement; // derived
+  Setting<RestUnits> restUnits;                     // derived
   Setting<bool> offloadParams;
   Setting<BackwardPrefetch> backwardPrefetch; // FSDP1 only
   Setting<bool> forwardPrefetch;              // FSDP1 only
@@ -170,6 +170,21 @@ struct AccelerateConfig {
   Setting<bool> useOrigParams;    // FSDP1 only
   Setting<bool> syncModuleStates; // FSDP1 only
   Setting<bool> cpuRamEfficientLoading;
+
+  /// Sections that this job reads; empty where it does not.
+  std::optional<DeepspeedSettings> deepspeed; // distributed_type DEEPSPEED
+  std::optional<MegatronSettings> megatron;   // MEGATRON_LM
+  std::optional<Fp8Settings> fp8;             // mixed_precision fp8
+  std::optional<TpuSettings> tpu;             // XLA
+  std::optional<SagemakerSettings> sagemaker;
+  std::optional<MpirunSettings> mpirun; // NO and MULTI_CPU
+  std::optional<IpexSettings> ipex;     // the same, before 1.13
+  DynamoSettings dynamo;
+  /// Ranks of each axis beside data parallelism, from parallelism_config (or
+  /// tp_config before 1.7).
+  Setting<int64_t> tensorParallel{1, Origin::Default, "", {}, ""};
+  Setting<int64_t> contextParallel{1, Origin::Default, "", {}, ""};
+  Setting<int64_t> sequenceParallel{1, Origin::Default, "", {}, ""};
 
   /// What `accelerate launch` would set for the ranks.
   LaunchEnvironment launch;
@@ -191,6 +206,7 @@ struct AccelerateOptions {
   /// Where to put what launch would set, also for a file that is refused;
   /// null: nowhere.
   LaunchEnvironment *launch = nullptr;
+  std::string torchVersion = "2.15.0";
 };
 
 /// Reads an accelerate file. Reports everything that it finds; returns a

@@ -47,7 +47,7 @@ int AccelerateReader::readFsdpVersion() {
     written(config.strategy, strategy, field, std::to_string(*number));
   else
     otherwise(config.strategy, strategy, field, "1",
-              "Accelerate's default is FSDP version 1");
+              whyDefault(findKey("fsdp_config", "fsdp_version"), version));
   return static_cast<int>(*number);
 }
 
@@ -85,7 +85,25 @@ void AccelerateReader::readShardingV1() {
                                                "NO_SHARD", "HYBRID_SHARD",
                                                "HYBRID_SHARD_ZERO2"};
   if (field) {
-    sharding = parseSharding(yaml::pythonText(field.value()));
+    std::string text = yaml::pythonText(field.value());
+    sharding = parseSharding(text);
+    bool number = text.size() == 1;
+    if (sharding && before(0, 26) && !number) {
+      error("invalid-value", field,
+            "accelerate " + toString(version) +
+                " takes a number from 1 to 5; every rank stops with a "
+                "ValueError at " +
+                yaml::shortText(field.value()),
+            "write " + std::to_string(static_cast<int>(*sharding) + 1),
+            fixRaw(field, std::to_string(static_cast<int>(*sharding) + 1)));
+    } else if (sharding && before(1, 0) && !number &&
+               text != toString(*sharding)) {
+      error("invalid-value", field,
+            "before accelerate 1.0 a sharding strategy is in capitals; every "
+            "rank stops with a ValueError",
+            std::string("write ") + toString(*sharding),
+            fixText(field, toString(*sharding)));
+    }
     if (!sharding)
       error("invalid-value", field,
             yaml::shortText(field.value()) +
@@ -96,8 +114,9 @@ void AccelerateReader::readShardingV1() {
   if (field && sharding)
     written(config.sharding, *sharding, field, toString(*sharding));
   else
-    otherwise(config.sharding, Sharding::FullShard, field, "FULL_SHARD",
-              "Accelerate's default");
+    otherwise(
+        config.sharding, Sharding::FullShard, field, "FULL_SHARD",
+        whyDefault(findKey("fsdp_config", "fsdp_sharding_strategy"), version));
   Sharding used = *config.sharding;
   otherwise(config.reshardAfterForward, reshards(used),
             field ? field : in(fsdp, "fsdp_sharding_strategy"),
@@ -150,7 +169,8 @@ void AccelerateReader::readShardingV2() {
             *value ? "true" : "false");
   else
     otherwise(config.reshardAfterForward, true, field, "true",
-              "Accelerate's default");
+              whyDefault(findKey("fsdp_config", "fsdp_reshard_after_forward"),
+                         version));
   bool reshard = *config.reshardAfterForward;
   Sharding sharding = reshard ? Sharding::FullShard : Sharding::ShardGradOp;
   config.sharding = {sharding, Origin::Derived, config.reshardAfterForward.key,
@@ -186,7 +206,9 @@ void AccelerateReader::readShardingV2() {
 void AccelerateReader::readWrapping() {
   Field field = in(fsdp, "fsdp_auto_wrap_policy");
   auto &policy = config.wrapPolicy;
-  otherwise(policy, WrapPolicy::None, field, "NO_WRAP", "Accelerate's default");
+  otherwise(
+      policy, WrapPolicy::None, field, "NO_WRAP",
+      whyDefault(findKey("fsdp_config", "fsdp_auto_wrap_policy"), version));
   if (field && !field.isNull()) {
     forget();
     bool found = false;
@@ -213,7 +235,15 @@ void AccelerateReader::readWrapping() {
 
   Field least = in(fsdp, "fsdp_min_num_params");
   otherwise(config.minNumParams, int64_t(100000000), least, "100000000",
-            "Accelerate's default");
+            whyDefault(findKey("fsdp_config", "fsdp_min_num_params"), version));
+  if (!least && before(1, 13) && *policy == WrapPolicy::Size)
+    error("missing-key", least,
+          "SIZE_BASED_WRAP without fsdp_min_num_params: accelerate " +
+              toString(version) +
+              " exports its default as 100000000.0, and every rank stops with "
+              "a ValueError",
+          "write fsdp_min_num_params: 100000000",
+          fixSetting(fsdp, "fsdp_min_num_params", "100000000"));
   if (!least)
     return;
   forget();
@@ -326,10 +356,17 @@ void AccelerateReader::readIgnoredModules() {
   Field field = in(fsdp, "fsdp_ignored_modules");
   auto &setting = config.ignoredModules;
   if (!field || field.isNull()) {
-    otherwise(setting, std::string(), field, "none", "Accelerate's default");
+    otherwise(
+        setting, std::string(), field, "none",
+        whyDefault(findKey("fsdp_config", "fsdp_ignored_modules"), version));
     return;
   }
   std::string text = yaml::pythonText(field.value());
+  if (*config.strategy == Strategy::Fsdp2 && torch < AccelerateVersion{2, 7}) {
+    ignored(field, "with fsdp_version 2 before torch 2.7", true,
+            "use torch 2.7 or later");
+    return;
+  }
   written(setting, text, field, printable(text));
   if (!field.value().isScalar()) {
     std::string joined;
@@ -359,179 +396,4 @@ void AccelerateReader::readIgnoredModules() {
       error("invalid-regex", field,
             "\"" + printable(text) + "\" is not a regex");
   }
-}
-
-//===----------------------------------------------------------------------===//
-// The rest of the section
-//===----------------------------------------------------------------------===//
-
-void AccelerateReader::readCheckpointing(int fsdpVersion) {
-  flag(config.activationCheckpointing, fsdp, "fsdp_activation_checkpointing",
-       false);
-  Field field = in(fsdp, "fsdp_activation_checkpointing");
-  Field policy = in(fsdp, "fsdp_auto_wrap_policy");
-  bool unwrapped =
-      *config.wrapPolicy == WrapPolicy::None ||
-      (*config.wrapPolicy == WrapPolicy::Size && *config.minNumParams <= 0);
-  const char *hint = "write fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP";
-  if (*config.activationCheckpointing && unwrapped) {
-    if (fsdpVersion == 2)
-      error("checkpointing-no-wrap", field,
-            "activation checkpointing without a wrap policy: every rank stops "
-            "with TypeError: 'NoneType' object is not callable",
-            hint,
-            *config.wrapPolicy == WrapPolicy::None
-                ? fixSetting(fsdp, "fsdp_auto_wrap_policy",
-                             "TRANSFORMER_BASED_WRAP")
-                : yaml::Edits());
-    else
-      report(Severity::Warning, "checkpointing-no-wrap", field,
-             "activation checkpointing without a wrap policy wraps every "
-             "module of the model separately",
-             hint);
-  }
-  flag(config.activationCheckpointingOffload, fsdp,
-       "fsdp_activation_checkpointing_offload", false);
-  Field offload = in(fsdp, "fsdp_activation_checkpointing_offload");
-  if (!*config.activationCheckpointingOffload)
-    return;
-  if (!*config.activationCheckpointing)
-    error("offload-needs-checkpointing", offload,
-          "fsdp_activation_checkpointing_offload requires "
-          "fsdp_activation_checkpointing",
-          "write fsdp_activation_checkpointing: true",
-          fixSetting(fsdp, "fsdp_activation_checkpointing", "true"));
-  if (fsdpVersion != 2)
-    error("offload-needs-checkpointing", offload,
-          "fsdp_activation_checkpointing_offload requires fsdp_version 2",
-          "write fsdp_version: 2");
-}
-
-void AccelerateReader::readPrefetch(int fsdpVersion) {
-  Field old = in(fsdp, "fsdp_backward_prefetch_policy");
-  if (old)
-    ignored(old, "since accelerate 1.0", true,
-            "it is called fsdp_backward_prefetch now",
-            in(fsdp, "fsdp_backward_prefetch")
-                ? fixRemoval(old)
-                : fixName(old, fsdp, "fsdp_backward_prefetch"));
-  Field field = in(fsdp, "fsdp_backward_prefetch");
-  std::optional<BackwardPrefetch> value;
-  if (field && !field.isNull()) {
-    std::string text = yaml::pythonText(field.value());
-    if (equalsUpper(text, "BACKWARD_PRE") || text == "1")
-      value = BackwardPrefetch::Pre;
-    else if (equalsUpper(text, "BACKWARD_POST") || text == "2")
-      value = BackwardPrefetch::Post;
-    else if (equalsUpper(text, "NO_PREFETCH"))
-      value = BackwardPrefetch::None;
-    else
-      error(
-          "invalid-value", field,
-          yaml::shortText(field.value()) +
-              " is not a backward prefetch; every rank stops with a KeyError",
-          didYouMean(text, {"BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH"}),
-          fixSpelling(field, {"BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH"}));
-  }
-  if (value && fsdpVersion == 2 && *value != BackwardPrefetch::None) {
-    // BACKWARD_PRE is what FSDP2 does by itself.
-    ignored(field, "with fsdp_version 2", *value != BackwardPrefetch::Pre,
-            "remove it", fixRemoval(field));
-    value.reset();
-  } else if (value) {
-    constexpr const char *names[] = {"none", "BACKWARD_PRE", "BACKWARD_POST"};
-    written(config.backwardPrefetch, *value, field,
-            names[static_cast<int>(*value)]);
-  }
-
-  Field forward = in(fsdp, "fsdp_forward_prefetch");
-  if (fsdpVersion == 1)
-    flag(config.forwardPrefetch, fsdp, "fsdp_forward_prefetch", false);
-  else if (forward)
-    ignored(forward, "with fsdp_version 2",
-            truthy(forward.value()) &&
-                !equalsUpper(yaml::pythonText(forward.value()), "FALSE"),
-            "remove it", fixRemoval(forward));
-}
-
-void AccelerateReader::readLoading(int fsdpVersion) {
-  Field efficient = in(fsdp, "fsdp_cpu_ram_efficient_loading");
-  Field sync = in(fsdp, "fsdp_sync_module_states");
-  // launch looks at the YAML values themselves, where 'false' is true.
-  bool wants = !efficient || truthy(efficient.value());
-  bool syncs = !sync || truthy(sync.value());
-  if (wants && !syncs) {
-    bool quoted = efficient && efficient.value().isString();
-    error("loading-needs-sync", sync,
-          "fsdp_sync_module_states is false while "
-          "fsdp_cpu_ram_efficient_loading is " +
-              std::string(!efficient ? "true by default"
-                          : quoted ? "a non-empty string, which counts as true"
-                                   : "true") +
-              "; `accelerate launch` stops with a ValueError",
-          fsdpVersion == 2 ? "remove fsdp_sync_module_states"
-                           : "write fsdp_sync_module_states: true, or "
-                             "fsdp_cpu_ram_efficient_loading: false",
-          fsdpVersion == 2 ? fixRemoval(sync) : yaml::Edits());
-  }
-  flag(config.cpuRamEfficientLoading, fsdp, "fsdp_cpu_ram_efficient_loading",
-       true);
-
-  Field orig = in(fsdp, "fsdp_use_orig_params");
-  if (fsdpVersion == 1) {
-    flag(config.syncModuleStates, fsdp, "fsdp_sync_module_states", true);
-    flag(config.useOrigParams, fsdp, "fsdp_use_orig_params", true);
-    if (*config.cpuRamEfficientLoading && !*config.syncModuleStates &&
-        syncs) { // 'false' in quotes passes the launch
-      config.syncModuleStates.value = true;
-      report(Severity::Warning, "loading-needs-sync", sync,
-             "fsdp_sync_module_states is set to true again, since "
-             "fsdp_cpu_ram_efficient_loading is true",
-             "write fsdp_sync_module_states: true", false,
-             fixRaw(sync, "true"));
-    }
-    return;
-  }
-  auto means = [](const Field &f, const char *word) {
-    return equalsUpper(yaml::pythonText(f.value()), word);
-  };
-  if (sync && (syncs || !wants))
-    ignored(sync, "with fsdp_version 2", false, "remove it", fixRemoval(sync));
-  if (orig)
-    ignored(orig, "with fsdp_version 2, which always keeps them",
-            !means(orig, "TRUE"), "remove it", fixRemoval(orig));
-  config.syncModuleStates = {false, Origin::Derived, sync.key, locate(sync),
-                             "FSDP2 has no such setting"};
-  config.useOrigParams = {true, Origin::Derived, orig.key, locate(orig),
-                          "FSDP2 always keeps them"};
-}
-
-void AccelerateReader::readStateDict(int fsdpVersion) {
-  Field field = in(fsdp, "fsdp_state_dict_type");
-  std::optional<StateDictType> value;
-  if (field && !field.isNull()) {
-    std::string text = yaml::pythonText(field.value());
-    for (int i = 0; i < 3; ++i) {
-      auto type = static_cast<StateDictType>(i);
-      if (equalsUpper(text, toString(type)) || text == std::to_string(i + 1))
-        value = type;
-    }
-    if (!value)
-      error("invalid-value", field,
-            yaml::shortText(field.value()) +
-                " is not a state dict type; every rank stops with a KeyError",
-            didYouMean(text, {"FULL_STATE_DICT", "SHARDED_STATE_DICT"}),
-            fixSpelling(field, {"FULL_STATE_DICT", "SHARDED_STATE_DICT"}));
-    else if (*value == StateDictType::Local && fsdpVersion == 2)
-      error("invalid-value", field, "FSDP2 does not support LOCAL_STATE_DICT",
-            "write SHARDED_STATE_DICT or FULL_STATE_DICT");
-  }
-  StateDictType byDefault =
-      fsdpVersion == 1 ? StateDictType::Full : StateDictType::Sharded;
-  if (value)
-    written(config.stateDictType, *value, field, toString(*value));
-  else
-    otherwise(config.stateDictType, byDefault, field, toString(byDefault),
-              "Accelerate's default with fsdp_version " +
-                  std::to_string(fsdpVersion));
 }

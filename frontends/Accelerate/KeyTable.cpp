@@ -119,13 +119,21 @@ std::string_view accel::requiredPrefix(std::string_view section) {
 }
 
 std::string accel::canonicalKey(std::string_view section,
-                                std::string_view written) {
-  // Accelerate tests for "fsdp" and "fp8" without the underscore.
+                                std::string_view written,
+                                AccelerateVersion version) {
   std::string_view prefix = impliedPrefix(section);
+  bool dynamo = section == "dynamo_config";
+  if ((dynamo && version < AccelerateVersion{1, 14}) ||
+      version < AccelerateVersion{0, 12})
+    prefix = "";
+  // Accelerate tests for "fsdp" and "fp8" without the underscore, before 1.5
+  // anywhere in the key.
   std::string_view test = prefix;
-  if (section != "dynamo_config" && !test.empty())
+  if (!dynamo && !test.empty())
     test.remove_suffix(1);
-  if (written.starts_with(test))
-    return std::string(written);
-  return std::string(prefix) + std::string(written);
+  bool has = version < AccelerateVersion{1, 5}
+                 ? written.find(test) != written.npos
+                 : written.starts_with(test);
+  return has ? std::string(written)
+             : std::string(prefix) + std::string(written);
 }

@@ -170,8 +170,9 @@ std::vector<std::string> valuesOf(const EnumInfo &choices, AccelerateVersion v);
 
 std::string_view impliedPrefix(std::string_view section);
 std::string_view requiredPrefix(std::string_view section);
-/// The key as launch reads it.
-std::string canonicalKey(std::string_view section, std::string_view written);
+/// The key as launch of this version reads it.
+std::string canonicalKey(std::string_view section, std::string_view written,
+                         AccelerateVersion version = newestAccelerate);
 
 } // namespace accel
 

@@ -78,6 +78,10 @@ bool AccelerateReader::readEnvironment() {
   if (field.value().isString() && text == "LOCAL_MACHINE")
     return true;
   if (field.value().isString() && text == "AMAZON_SAGEMAKER") {
+    if (before(1, 10)) {
+      readSagemaker();
+      return true;
+    }
     error("sagemaker-launch", field,
           "accelerate 1.15 cannot launch SageMaker files: it stops with "
           "AttributeError: 'SageMakerConfig' object has no attribute "
@@ -122,16 +126,28 @@ void AccelerateReader::readDistributedType() {
             "not a string, so the job is not distributed");
     return;
   }
-  std::vector<std::string> names;
-  for (int i = 0; i < count; ++i) {
-    names.push_back(toString(static_cast<DistributedType>(i)));
-    if (value.text == names.back()) {
-      written(setting, static_cast<DistributedType>(i), field, names.back());
-      return;
-    }
+  const EnumInfo &types = *findKey("", "distributed_type")->choices;
+  std::vector<std::string> names = valuesOf(types, version);
+  bool known = std::find(names.begin(), names.end(), value.text) != names.end();
+  for (int i = 0; i < count && known; ++i)
+    if (value.text == toString(static_cast<DistributedType>(i)))
+      return written(setting, static_cast<DistributedType>(i), field,
+                     value.text);
+  if (known) {
+    // Types that are gone: TPU was XLA, MPS one process, TP its own launcher.
+    DistributedType type = value.text == "TPU"   ? DistributedType::Xla
+                           : value.text == "MPS" ? DistributedType::No
+                                                 : DistributedType::Tp;
+    return written(setting, type, field, value.text);
   }
   std::string hint = didYouMean(value.text, names);
   yaml::Edits fix = fixSpelling(field, names);
+  for (const EnumValue &old : types.values)
+    if (value.text == old.value)
+      hint = value.text +
+             (version < old.since
+                  ? " exists since accelerate " + toString(old.since)
+                  : " was removed in accelerate " + toString(old.until));
   if (value.text == "TPU") {
     hint = "TPU became XLA in accelerate 0.28";
     fix = fixText(field, "XLA");
@@ -139,7 +155,7 @@ void AccelerateReader::readDistributedType() {
     hint = "MPS was removed in accelerate 0.20: write 'NO'";
     fix = fixText(field, "NO");
   }
-  if (value.text == "TP") {
+  if (value.text == "TP" && !before(1, 10)) {
     hint = "TP was removed in accelerate 1.10: write FSDP and a "
            "parallelism_config with tp_size";
     fix.clear();
@@ -179,7 +195,7 @@ void AccelerateReader::readProcesses() {
   if (!field ||
       (field.value().kind == yaml::Kind::Int && field.value().integer == -1)) {
     const Field kind = top("distributed_type");
-    if (!field && type == DistributedType::No && kind &&
+    if (!field && type == DistributedType::No && kind && !before(0, 34) &&
         kind.value().isString()) {
       otherwise(setting, int64_t(1), field, "1",
                 "one process, since distributed_type is NO");
@@ -359,6 +375,14 @@ void AccelerateReader::readGpuIds() {
   DistributedType type = *config.distributedType;
   bool multi =
       type >= DistributedType::MultiGpu && type <= DistributedType::MultiNeuron;
+  if (ids < 2 && multi && before(0, 17)) {
+    oneProcess = true;
+    report(Severity::Warning, "gpu-ids", field,
+           "one GPU id: accelerate " + toString(version) +
+               " silently starts one process",
+           "list one id for each process, or write gpu_ids: all");
+    return;
+  }
   if (ids < 2 && multi && *config.numMachines <= 1) {
     error("gpu-ids", field,
           "one GPU id with distributed_type " + std::string(toString(type)) +
@@ -395,16 +419,33 @@ void AccelerateReader::readMixedPrecision() {
     ignored(old, field ? "beside mixed_precision" : "when it is false",
             static_cast<bool>(field));
   if (!field || field.isNull()) {
-    otherwise(setting, MixedPrecision::No, field, "no", "Accelerate's default");
+    if (field && before(0, 16))
+      error("yaml-null", field,
+            "mixed_precision is null; launch stops with AttributeError: "
+            "'NoneType' object has no attribute 'lower'",
+            "write 'no' in quotes, or remove the line", fixText(field, "no"));
+    otherwise(setting, MixedPrecision::No, field, "no",
+              whyDefault(findKey("", "mixed_precision"), version));
     return;
   }
   const yaml::Node &value = field.value();
+  if (value.kind == yaml::Kind::Bool && !value.boolean && !before(0, 19) &&
+      before(0, 34)) {
+    report(Severity::Note, "yaml-boolean", field,
+           "unquoted " + value.text +
+               " is the boolean false in YAML; accelerate 0.19 to 0.33 take it "
+               "for 'no', others do not",
+           "write 'no' in quotes", false, fixText(field, "no"));
+    return written(setting, MixedPrecision::No, field, "no",
+                   "false counts as 'no' from 0.19 to 0.33");
+  }
   for (MixedPrecision p : {MixedPrecision::No, MixedPrecision::Fp16,
                            MixedPrecision::Bf16, MixedPrecision::Fp8}) {
     std::string upper = toString(p);
     for (char &c : upper)
       c = c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c;
-    if (value.isString() && equalsUpper(value.text, upper)) {
+    bool exists = p != MixedPrecision::Fp8 || !before(0, 17);
+    if (exists && value.isString() && equalsUpper(value.text, upper)) {
       written(setting, p, field, toString(p));
       return;
     }
@@ -433,18 +474,25 @@ void AccelerateReader::readIgnoredTopLevel() {
   const char *hint = "pass the flag of the same name to `accelerate launch`";
   const char *dropped = "in a file: `accelerate launch` takes it from the "
                         "command line only";
+  auto drops = [&](const char *name) {
+    return !findKey("", name)->readIn(version);
+  };
   // Only what would change something is worth a line of its own.
   if (Field f = top("rdzv_backend");
-      f && !f.isNull() && f.value().text != "static")
+      drops("rdzv_backend") && f && !f.isNull() && f.value().text != "static")
     ignored(f, dropped, several, hint, fixRemoval(f));
-  if (Field f = top("same_network"); f && truthy(f.value()) && several)
+  if (Field f = top("same_network");
+      drops("same_network") && f && truthy(f.value()) && several)
     ignored(f, dropped, false, hint, fixRemoval(f));
-  if (Field f = top("enable_cpu_affinity"); f && truthy(f.value()))
+  if (Field f = top("enable_cpu_affinity");
+      drops("enable_cpu_affinity") && f && truthy(f.value()))
     ignored(f, dropped, true, hint, fixRemoval(f));
-  if (Field f = top("downcast_bf16");
-      f && truthy(f.value()) && !equalsUpper(f.value().text, "NO"))
+  if (Field f = top("downcast_bf16"); drops("downcast_bf16") && f &&
+                                      truthy(f.value()) &&
+                                      !equalsUpper(f.value().text, "NO"))
     ignored(f, dropped, type == DistributedType::Xla, hint, fixRemoval(f));
-  if (Field f = top("tpu_use_sudo"); f && truthy(f.value()))
+  if (Field f = top("tpu_use_sudo");
+      drops("tpu_use_sudo") && f && truthy(f.value()))
     ignored(f, dropped, type == DistributedType::Xla, hint);
 
   Field cpu = top("use_cpu");
@@ -456,11 +504,13 @@ void AccelerateReader::readIgnoredTopLevel() {
               Origin::Derived);
   else if (!wanted)
     otherwise(config.cpu, false, cpu, "false", "Accelerate's default");
-  else if (simple)
+  else if (simple && !before(0, 12))
     written(config.cpu, true, cpu, "true");
   else
     ignored(cpu,
-            "with distributed_type " + std::string(toString(type)) +
+            (before(0, 12)
+                 ? "in accelerate 0.11"
+                 : "with distributed_type " + std::string(toString(type))) +
                 ": the job uses GPUs",
             true, "write distributed_type: MULTI_CPU for a job on CPUs");
 }

@@ -349,7 +349,8 @@ void LaunchArguments::selectLauncher() {
   choose("use_deepspeed", "DEEPSPEED");
   choose("use_fsdp", "FSDP");
   choose("use_megatron_lm", "MEGATRON_LM");
-  choose("use_tp", "TP");
+  if (before(1, 7)) // (the type outlived its launcher by three releases)
+    choose("use_tp", "TP");
   choose("tpu", before(0, 28) ? "TPU" : "XLA");
   choose("mps", "MPS");
   bool multi = distributedType == "MULTI_GPU" ||
@@ -411,23 +412,12 @@ void LaunchArguments::mergeSection(const std::string &name,
     values[name] = PythonValue::of(section, prefix + name);
     return;
   }
-  std::string_view implied =
-      name == "dynamo_config" && before(1, 14) ? "" : impliedPrefix(name);
-  if (name == "fsdp_config" && before(0, 12))
-    implied = "";
   for (const yaml::Entry &entry : section.entries) {
     const yaml::Node &key = *entry.key;
     if (!key.isString())
       throw LaunchRefusal{"AttributeError: a key of " + name +
                           " is not a string"};
-    std::string attribute = key.text;
-    std::string_view test = implied;
-    if (name != "dynamo_config" && !test.empty())
-      test.remove_suffix(1);
-    bool has = before(1, 5) ? attribute.find(test) != attribute.npos
-                            : attribute.starts_with(test);
-    if (!implied.empty() && !has)
-      attribute = std::string(implied) + attribute;
+    std::string attribute = canonicalKey(name, key.text, version);
     if (name == "deepspeed_config" && before(0, 16)) {
       const KeyInfo *info = findKey(name, attribute);
       if (!info || !info->in(version))

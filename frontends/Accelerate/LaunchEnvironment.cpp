@@ -146,7 +146,7 @@ void Preparation::fp8() {
       continue;
     }
     bool strings = value.isString();
-    if (before(1, 9) && !strings && out.launcher != Launcher::Torchrun)
+    if (before(1, 9) && !strings && out.launcher == Launcher::Simple)
       throw LaunchRefusal{"TypeError: expected str, "
                           "fp8_override_linear_precision has booleans"};
     // Three items of a list, or three characters of a string.

@@ -38,6 +38,8 @@ int64_t AccelerateReader::meshSize(const char *name) {
 }
 
 void AccelerateReader::readParallelism() {
+  if (before(1, 10))
+    return; // an unknown top-level key
   checkSectionKeys(parallelism);
   auto &mesh = config.mesh;
   if (!parallelism.present() || hopeless)
@@ -59,6 +61,13 @@ void AccelerateReader::readParallelism() {
   auto key = [&](const char *name) {
     return in(parallelism, std::string("parallelism_config_") + name);
   };
+  auto axis = [&](Setting<int64_t> &setting, const char *name, int64_t size) {
+    if (Field f = key(name))
+      setting = {size, Origin::Written, f.key, locate(f), ""};
+  };
+  axis(config.tensorParallel, "tp_size", tp);
+  axis(config.contextParallel, "cp_size", cp);
+  axis(config.sequenceParallel, "sp_size", sp);
   for (auto [name, only] :
        {std::pair{"cp_backend", "torch"}, {"sp_backend", "deepspeed"}})
     if (Field f = key(name); f && yaml::pythonText(f.value()) != only)

@@ -40,6 +40,21 @@ Field AccelerateReader::top(const std::string &name) const {
 Field AccelerateReader::in(const Section &section,
                            const std::string &canonical) const {
   Field field{nullptr, prefix + section.name + "." + canonical};
+  const KeyInfo *info = findKey(section.name, canonical);
+  if (info && !info->in(version)) {
+    // Under its former name, if it has one.
+    for (const KeyInfo &key : keysIn(section.name))
+      if (key.rules.instead && key.in(version) &&
+          canonical == key.rules.instead)
+        return in(section, key.name);
+    return field;
+  }
+  return anyVersion(section, canonical);
+}
+
+Field AccelerateReader::anyVersion(const Section &section,
+                                   const std::string &canonical) const {
+  Field field{nullptr, prefix + section.name + "." + canonical};
   // Both spellings set the same attribute: the later one wins.
   for (const auto &[name, entry] : section.keys)
     if (name == canonical) {
@@ -72,7 +87,7 @@ Section AccelerateReader::section(const std::string &name) {
             "Accelerate stops with a TypeError or AttributeError here");
       continue;
     }
-    std::string canonical = canonicalKey(name, key.text);
+    std::string canonical = canonicalKey(name, key.text, version);
     for (const auto &[other, earlier] : result.keys)
       if (other == canonical)
         report(Severity::Warning, "duplicate-key",
@@ -173,6 +188,26 @@ void AccelerateReader::remember(const Field &field,
   config.effective.push_back(std::move(v));
 }
 
+std::string accel::whyDefault(const KeyInfo *key, AccelerateVersion version) {
+  if (!key)
+    return "Accelerate's default";
+  if (!key->in(version))
+    return version < key->since
+               ? "there is no such setting before accelerate " +
+                     toString(key->since)
+               : "there is no such setting since accelerate " +
+                     toString(key->until);
+  const DefaultValue *d = key->defaultIn(version);
+  if (!d)
+    return "";
+  std::string why = std::string("default of ") + toString(d->owner);
+  // The first default of a key is as old as the key.
+  AccelerateVersion since = std::max(d->since, key->since);
+  if (since > oldestAccelerate)
+    why += " since " + toString(since);
+  return why;
+}
+
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//
@@ -260,7 +295,14 @@ void AccelerateReader::flag(Setting<bool> &setting, const Section &section,
   if (field)
     value = envBool(field);
   if (value)
-    written(setting, *value, field, *value ? "true" : "false");
-  else
-    otherwise(setting, byDefault, field, byDefault ? "true" : "false", why);
+    return written(setting, *value, field, *value ? "true" : "false");
+  const KeyInfo *info = findKey(section.name, name);
+  bool exists = info && info->in(version);
+  const DefaultValue *known = exists ? info->defaultIn(version) : nullptr;
+  if (known)
+    byDefault = std::string_view(known->value) == "true";
+  else if (info && !exists)
+    byDefault = false;
+  otherwise(setting, byDefault, field, byDefault ? "true" : "false",
+            why.empty() ? whyDefault(info, version) : why);
 }

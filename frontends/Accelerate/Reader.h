@@ -36,6 +36,9 @@ struct Section {
   bool present() const { return !keys.empty(); }
 };
 
+/// "Accelerate's default", or more precisely whose and since when.
+std::string whyDefault(const KeyInfo *key, AccelerateVersion version);
+
 class AccelerateReader {
 public:
   AccelerateReader(const std::string &file, const yaml::Node &root,
@@ -52,15 +55,23 @@ private:
   const std::vector<std::string> &foreign;
   const AccelerateOptions &options;
   DiagnosticEngine &engine;
-  AccelerateVersion version;
+  AccelerateVersion version, torch;
   AccelerateConfig config;
   Section fsdp, parallelism;
   /// A value is missing without which nothing can be said.
   bool hopeless = false;
 
+  bool before(int major, int minor) const {
+    return version < AccelerateVersion{major, minor};
+  }
+  /// Launch starts one process although the type says otherwise.
+  bool oneProcess = false;
+
   // Reader.cpp: fields, values, reports.
   Field top(const std::string &name) const;
   Field in(const Section &section, const std::string &canonical) const;
+  /// A key as it stands there, whether this version knows it or not.
+  Field anyVersion(const Section &section, const std::string &name) const;
   Section section(const std::string &name);
   Location locate(const Field &field) const;
   void report(Severity severity, const char *code, const Field &field,
@@ -130,7 +141,11 @@ private:
   /// str(value), then int(): empty (not reported) if int() raises.
   static std::optional<int64_t> envInt(const yaml::Node &node);
   void flag(Setting<bool> &setting, const Section &section, const char *name,
-            bool byDefault, const std::string &why = "Accelerate's default");
+            bool byDefault, const std::string &why = "");
+
+  // AccelerateConfig.cpp: the steps, by environment.
+  void readLocalJob();
+  void readSagemakerJob();
 
   // Launch.cpp: the top level.
   void checkTopLevelKeys();
@@ -146,6 +161,7 @@ private:
   // Fsdp.cpp: fsdp_config under distributed_type FSDP.
   void readFsdp();
   int readFsdpVersion();
+  void placeCheckpoints(int fsdpVersion, bool unwrapped);
   void readSharding(int fsdpVersion);
   void readShardingV1();
   void readShardingV2();
@@ -167,6 +183,32 @@ private:
   void readOtherSections();
   void readFp8(const Section &section);
   void readDynamo(const Section &section);
+
+  // ReadSections.cpp: typed values, without a report of their own.
+  /// Reads a key as `parse` does its text in the environment; `show` for the
+  /// table of effective values.
+  template <typename T, typename Parse, typename Show>
+  void typed(Setting<T> &setting, const Section &section, const char *name,
+             Parse parse, Show show);
+  void text(Setting<std::string> &setting, const Section &section,
+            const char *name);
+  void boolean(Setting<bool> &setting, const Section &section,
+               const char *name);
+  void integer(Setting<int64_t> &setting, const Section &section,
+               const char *name);
+  void unusedKeys(const Section &section, const std::string &why);
+  void quietlyIgnored(const Field &field, const std::string &why);
+  /// The top level as a section, for keys that are read like a section's.
+  Section topAsSection(const char *table) const;
+  void readMegatron(const Section &megatron);
+  void readFp8Values(const Section &fp8);
+  void readDynamoValues(const Section &dynamo);
+  void readTpu();
+  void readSagemaker();
+
+  // ReadDeepspeed.cpp: the section and its JSON file.
+  void readDeepspeed(const Section &deepspeed);
+  void readDeepspeedFile(DeepspeedSettings &out);
 
   // Strategy.cpp: what follows from all of it.
   void deriveStrategy();

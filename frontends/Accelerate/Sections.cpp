@@ -24,7 +24,9 @@ void AccelerateReader::checkSectionKeys(const Section &section) {
     std::string written = printable(entry->key->text);
     Field field{entry, prefix + section.name + "." + written};
     const KeyInfo *info = findKey(section.name, name);
-    if (info && info->name == std::string_view("fsdp_backward_prefetch_policy"))
+    if (info &&
+        info->name == std::string_view("fsdp_backward_prefetch_policy") &&
+        section.present() && *config.distributedType == DistributedType::Fsdp)
       continue; // has a message of its own
     std::string message = "unknown key '" + written + "' in " + section.name +
                           " has no effect",
@@ -95,9 +97,12 @@ void AccelerateReader::readOtherSections() {
   Section deepspeed = section("deepspeed_config"),
           megatron = section("megatron_lm_config"),
           mpirun = section("mpirun_config"), fp8 = section("fp8_config"),
-          dynamo = section("dynamo_config");
-  for (const Section *s : {&deepspeed, &megatron, &mpirun, &fp8, &dynamo})
-    checkSectionKeys(*s);
+          dynamo = section("dynamo_config"), ipex = section("ipex_config"),
+          tp = section("tp_config");
+  for (const Section *s :
+       {&deepspeed, &megatron, &mpirun, &fp8, &dynamo, &ipex, &tp})
+    if (findKey("", s->name)->in(version)) // else the key itself is an error
+      checkSectionKeys(*s);
   if (type != DistributedType::Fsdp)
     checkSectionKeys(fsdp);
 
@@ -126,6 +131,50 @@ void AccelerateReader::readOtherSections() {
            "write mpirun_config: {mpirun_hostfile: FILE} to let it start them");
   readFp8(fp8);
   readDynamo(dynamo);
+  if (hopeless)
+    return;
+
+  // The typed values, and why the rest has none.
+  std::string other = std::string("distributed_type is ") + toString(type);
+  if (type == DistributedType::Deepspeed)
+    readDeepspeed(deepspeed);
+  else
+    unusedKeys(deepspeed, other);
+  if (type == DistributedType::MegatronLm)
+    readMegatron(megatron);
+  else
+    unusedKeys(megatron, other);
+  if (type != DistributedType::Fsdp)
+    unusedKeys(fsdp, other);
+  if (type == DistributedType::Xla)
+    readTpu();
+  readDynamoValues(dynamo);
+  bool eight = *config.mixedPrecision == MixedPrecision::Fp8;
+  bool merged = findKey("", "fp8_config")->readIn(version);
+  if (eight && merged)
+    readFp8Values(fp8);
+  else
+    unusedKeys(fp8, eight ? "launch hands it on since accelerate 1.4"
+                          : "mixed_precision is not fp8");
+  bool simple =
+      type == DistributedType::No || type == DistributedType::MultiCpu;
+  if (simple && mpirun.present()) {
+    MpirunSettings &m = config.mpirun.emplace();
+    text(m.hostfile, mpirun, "mpirun_hostfile");
+    if (before(1, 13))
+      integer(m.cclWorkers, mpirun, "mpirun_ccl");
+  } else {
+    unusedKeys(mpirun, other);
+  }
+  if (simple && ipex.present() && before(1, 13)) {
+    IpexSettings &i = config.ipex.emplace();
+    boolean(i.ipex, ipex, before(0, 20) ? "ipex_enabled" : "ipex");
+    boolean(i.xpu, ipex, "use_xpu");
+  } else {
+    unusedKeys(ipex, other);
+  }
+  if (type == DistributedType::Tp && before(1, 7))
+    integer(config.tensorParallel, tp, "tp_size");
 }
 
 void AccelerateReader::readFp8(const Section &fp8) {

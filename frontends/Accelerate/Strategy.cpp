@@ -6,6 +6,8 @@
 
 #include "frontends/Accelerate/Reader.h"
 
+#include <algorithm>
+
 using namespace accel;
 
 void AccelerateReader::deriveStrategy() {
@@ -18,7 +20,7 @@ void AccelerateReader::deriveStrategy() {
     break;
   case DistributedType::MultiCpu:
   case DistributedType::MultiGpu:
-    strategy = Strategy::Ddp;
+    strategy = oneProcess ? Strategy::Single : Strategy::Ddp;
     break;
   default:
     break;
@@ -60,6 +62,22 @@ void AccelerateReader::deriveMesh() {
                  ", dp_shard " + std::to_string(mesh->dpShard),
              "from parallelism_config", Origin::Derived);
     return;
+  } else if (config.deepspeed && *config.deepspeed->zeroStage > 0) {
+    sizes.dpShard = ranks;
+    why = "ZeRO stage " + std::to_string(*config.deepspeed->zeroStage) +
+          (*config.deepspeed->zeroStage == 1   ? " shards optimizer state"
+           : *config.deepspeed->zeroStage == 2 ? " shards optimizer state and "
+                                                 "gradients"
+                                               : " shards optimizer state, "
+                                                 "gradients and parameters") +
+          " over all ranks";
+  } else if (config.megatron) {
+    int64_t model = *config.megatron->tensorParallel *
+                    *config.megatron->pipelineParallel *
+                    *config.megatron->contextParallel;
+    sizes.dpReplicate = model > 0 ? std::max<int64_t>(ranks / model, 1) : ranks;
+    why =
+        "Megatron-LM: ranks / (tp_degree x pp_degree x context_parallel_size)";
   } else if (strategy == Strategy::Ddp || strategy == Strategy::Other) {
     sizes.dpReplicate = ranks;
     why = "every rank holds the whole model";
@@ -97,25 +115,48 @@ void AccelerateReader::derivePrecision() {
     policy.param = low;
     policy.lossScaling = *mixed == MixedPrecision::Fp16;
     if (strategy == Strategy::Fsdp2) {
-      policy.upcast = Upcast::Trainable;
+      policy.upcast = before(1, 13)   ? Upcast::All
+                      : before(1, 14) ? Upcast::None
+                                      : Upcast::Trainable;
       policy.reduce = policy.output = low;
       policy.castInputs = true;
       why = "FSDP2 under Accelerate computes, reduces and returns in " +
             std::string(toString(*mixed)) +
-            " and keeps trainable parameters in fp32";
+            (before(1, 13)   ? ", and turns all parameters into fp32, frozen "
+                               "ones too"
+             : before(1, 14) ? "; the turn into fp32 does nothing in 1.13 (a "
+                               "bug): the optimizer works on parameters as "
+                               "loaded"
+                             : " and keeps trainable parameters in fp32");
     } else if (strategy == Strategy::Fsdp1) {
-      policy.upcast = Upcast::TrainableUnits;
+      policy.upcast = before(0, 30) ? Upcast::None : Upcast::TrainableUnits;
       policy.reduce = low;
       policy.output = plan::DType::F32;
       policy.autocast = true;
       why = "FSDP1 under Accelerate computes and reduces in " +
-            std::string(toString(*mixed)) +
-            ", returns fp32, and keeps trainable parameters in fp32";
+            std::string(toString(*mixed)) + ", returns fp32" +
+            (before(0, 30) ? ", and leaves parameters in the dtype they were "
+                             "loaded in (before 0.30)"
+                           : ", and keeps trainable parameters in fp32");
     } else {
       policy.output = plan::DType::F32;
       policy.autocast = true;
       why = "autocast computes in " + std::string(toString(*mixed)) +
             "; parameters and gradients keep their dtype";
+    }
+  }
+  if (config.deepspeed) {
+    const DeepspeedSettings &d = *config.deepspeed;
+    policy = {};
+    why = "DeepSpeed without fp16 or bf16 keeps parameters as loaded";
+    if (*d.fp16 || *d.bf16) {
+      plan::DType low = *d.fp16 ? plan::DType::F16 : plan::DType::BF16;
+      policy.param = policy.reduce = policy.output = low;
+      policy.castInputs = true;
+      policy.lossScaling = *d.fp16;
+      why = std::string("DeepSpeed turns the model into ") +
+            (*d.fp16 ? "fp16" : "bf16") +
+            ", and its optimizer keeps a sharded fp32 copy";
     }
   }
   config.precision = {policy, Origin::Derived, mixed.key, mixed.at, why};
@@ -135,6 +176,13 @@ void AccelerateReader::checkSupport() {
   if (hopeless)
     return;
   DistributedType type = *config.distributedType;
+  if (options.forPlanning && version != newestAccelerate)
+    engine.error(notSupportedCode, file,
+                 "planning as accelerate " + toString(version) +
+                     " is not supported yet, only " +
+                     toString(newestAccelerate) + " is",
+                 "`accel-opt lint` knows " + toString(oldestAccelerate) +
+                     " to " + toString(newestAccelerate));
   // What Accelerate's own executor may be predicted for is the planner's to
   // refuse, where accel-run is to execute it.
   bool planned = options.forPlanning;

@@ -375,4 +375,141 @@ TEST(Accelerate, EveryWrittenKeyIsInTheTable) {
   EXPECT_EQ(ignored, 2);
 }
 
+/// Read as another release, for lint.
+Result readAs(const std::string &version, const std::string &text,
+              const std::string &torch = "2.15.0") {
+  Result result;
+  auto document = yaml::parseText("a.yaml", text, *result.engine);
+  AccelerateOptions options{version, false};
+  options.torchVersion = torch;
+  result.config = parseAccelerate("a.yaml", *document->root(), "", {}, options,
+                                  *result.engine);
+  return result;
+}
+
+TEST(Accelerate, EveryReleaseReadsAPlainFile) {
+  for (int minor = 11; minor <= 34; ++minor)
+    EXPECT_EQ(readAs("0." + std::to_string(minor),
+                     "distributed_type: MULTI_GPU\nnum_processes: 8\n")
+                  .findings(true),
+              "")
+        << minor;
+  for (int minor = 0; minor <= 15; ++minor)
+    EXPECT_EQ(readAs("1." + std::to_string(minor),
+                     "distributed_type: MULTI_GPU\nnum_processes: 8\n")
+                  .findings(true),
+              "")
+        << minor;
+}
+
+TEST(Accelerate, ReleasesDiffer) {
+  const std::string fsdp2 =
+      "distributed_type: FSDP\nnum_processes: 8\nmixed_precision: bf16\n"
+      "fsdp_config:\n  fsdp_version: 2\n  fsdp_activation_checkpointing: true\n"
+      "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n";
+  struct {
+    const char *version;
+    Upcast upcast;
+    CheckpointPlacement checkpoints;
+    RestUnits rest;
+  } expected[] = {
+      {"1.7", Upcast::All, CheckpointPlacement::Units, RestUnits::Root},
+      {"1.12", Upcast::All, CheckpointPlacement::Children, RestUnits::Root},
+      {"1.13", Upcast::None, CheckpointPlacement::Children, RestUnits::Root},
+      {"1.14", Upcast::Trainable, CheckpointPlacement::Children,
+       RestUnits::EmbeddingAndTail},
+      {"1.15", Upcast::Trainable, CheckpointPlacement::Units,
+       RestUnits::EmbeddingAndTail},
+  };
+  for (const auto &e : expected) {
+    Result r = readAs(e.version, fsdp2);
+    ASSERT_TRUE(r.config) << e.version;
+    EXPECT_EQ(r.config->precision->upcast, e.upcast) << e.version;
+    EXPECT_EQ(*r.config->checkpointPlacement, e.checkpoints) << e.version;
+    EXPECT_EQ(*r.config->restUnits, e.rest) << e.version;
+  }
+  // No FSDP2 yet: the key says nothing, and FSDP1 runs.
+  Result old = readAs("1.5", fsdp2);
+  EXPECT_EQ(*old.config->strategy, Strategy::Fsdp1);
+  EXPECT_EQ(old.findings(), "w unknown-key 5");
+  Result before = readAs("0.29", fsdp2);
+  EXPECT_EQ(before.config->precision->upcast, Upcast::None);
+  EXPECT_FALSE(*before.config->activationCheckpointing);
+}
+
+TEST(Accelerate, DefaultsNameTheirOwner) {
+  const std::string text = "distributed_type: FSDP\nnum_processes: 8\n"
+                           "fsdp_config:\n  fsdp_auto_wrap_policy: NO_WRAP\n";
+  Result r = readAs("0.24", text);
+  EXPECT_FALSE(*r.config->useOrigParams);
+  EXPECT_EQ(r.config->useOrigParams.why,
+            "default of accelerate launch since 0.21");
+  r = readAs("0.25", text);
+  EXPECT_TRUE(*r.config->useOrigParams);
+  EXPECT_EQ(r.config->useOrigParams.why,
+            "default of accelerate launch since 0.25");
+  EXPECT_EQ(r.config->activationCheckpointing.why,
+            "there is no such setting before accelerate 0.31");
+}
+
+TEST(Accelerate, SectionsAreTyped) {
+  Result r = readAs("1.15", "distributed_type: MEGATRON_LM\nnum_processes: 16\n"
+                            "megatron_lm_config:\n"
+                            "  megatron_lm_tp_degree: 4\n"
+                            "  megatron_lm_pp_degree: '2'\n"
+                            "  megatron_lm_sequence_parallelism: true\n"
+                            "  megatron_lm_context_parallel_size: 1\n");
+  ASSERT_TRUE(r.config && r.config->megatron);
+  EXPECT_EQ(*r.config->megatron->tensorParallel, 4);
+  EXPECT_EQ(r.config->megatron->tensorParallel.at.line, 4);
+  EXPECT_EQ(*r.config->megatron->pipelineParallel, 2);
+  EXPECT_TRUE(*r.config->megatron->sequenceParallelism);
+  EXPECT_EQ(*r.config->megatron->gradientClipping, 1.0);
+  EXPECT_EQ(r.config->mesh->dpReplicate, 2);
+
+  r = readAs("1.15", "distributed_type: 'NO'\nmixed_precision: fp8\n"
+                     "fp8_config: {backend: te, override_linear_precision: "
+                     "[true, false, true], amax_history_length: 4}\n"
+                     "dynamo_config: {backend: inductor, use_dynamic: true}\n");
+  ASSERT_TRUE(r.config && r.config->fp8);
+  EXPECT_EQ(*r.config->fp8->backend, "TE");
+  EXPECT_EQ(*r.config->fp8->overrides, (std::vector{true, false, true}));
+  EXPECT_EQ(*r.config->fp8->amaxHistory, 1024); // the misnomer sets nothing
+  EXPECT_EQ(*r.config->dynamo.backend, "INDUCTOR");
+  EXPECT_TRUE(*r.config->dynamo.dynamic);
+  EXPECT_EQ(*r.config->dynamo.mode, "default");
+}
+
+TEST(Accelerate, DeepspeedFromYaml) {
+  Result r = readAs("1.15", "distributed_type: DEEPSPEED\nnum_processes: 4\n"
+                            "mixed_precision: fp16\ndeepspeed_config:\n"
+                            "  zero_stage: 3\n"
+                            "  offload_param_device: CPU\n"
+                            "  gradient_clipping: 0.5\n"
+                            "  zero3_save_16bit_model: 'True'\n");
+  ASSERT_TRUE(r.config && r.config->deepspeed);
+  const DeepspeedSettings &d = *r.config->deepspeed;
+  EXPECT_EQ(*d.zeroStage, 3);
+  EXPECT_EQ(*d.offloadParameters, OffloadDevice::Cpu);
+  EXPECT_EQ(*d.offloadOptimizer, OffloadDevice::None);
+  EXPECT_EQ(*d.gradientClipping, std::optional(0.5));
+  EXPECT_EQ(*d.gradientAccumulation, std::nullopt); // "auto"
+  EXPECT_TRUE(*d.save16BitModel);
+  EXPECT_TRUE(*d.zero3Init);
+  EXPECT_TRUE(*d.fp16);
+  EXPECT_EQ(r.config->mesh->dpShard, 4);
+}
+
+TEST(Accelerate, SagemakerBeforeItBroke) {
+  const std::string text =
+      "compute_environment: AMAZON_SAGEMAKER\ndistributed_type: DATA_PARALLEL\n"
+      "ec2_instance_type: ml.p3.16xlarge\niam_role_name: me\n";
+  EXPECT_FALSE(readAs("1.10", text).config);
+  Result r = readAs("1.9", text);
+  ASSERT_TRUE(r.config && r.config->sagemaker) << r.findings(true);
+  EXPECT_EQ(*r.config->sagemaker->instanceType, "ml.p3.16xlarge");
+  EXPECT_EQ(*r.config->sagemaker->region, "us-east-1");
+  EXPECT_EQ(r.findings(), "");
+}
+
 } // namespace

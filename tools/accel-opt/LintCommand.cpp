@@ -59,6 +59,7 @@ int accel::lintCommand(int argc, char **argv) {
                      : "");
     return exitUsage;
   }
+  options.accelerate.torchVersion = checks.torchVersion;
   DiagnosticEngine engine;
   engine.setMaxErrors(static_cast<size_t>(maxErrors));
   LoadedConfig loaded = loadConfig(arguments.positional[0], options, engine);

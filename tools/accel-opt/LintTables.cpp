@@ -53,7 +53,8 @@ std::string accel::renderEffective(const AccelerateConfig &config) {
   size_t widths[3] = {};
   for (const auto &row : rows)
     for (size_t i = 0; i < 3; ++i)
-      widths[i] = std::max(widths[i], std::min(width(row[i]), limit + 16));
+      widths[i] = std::max(widths[i],
+                           std::min(width(row[i]), i == 0 ? 2 * limit : limit));
   std::string out;
   for (const auto &row : rows) {
     std::string line;

@@ -1,0 +1,99 @@
+//===- SectionSettings.h - What the sections of a file mean -----*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Typed values of every section but fsdp_config and parallelism_config (those
+// are in AccelerateConfig itself), each with its provenance. Which values are
+// wrong is reported elsewhere; what cannot be read keeps its default here.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_ACCELERATE_SECTIONSETTINGS_H
+#define ACCEL_FRONTENDS_ACCELERATE_SECTIONSETTINGS_H
+
+#include "frontends/Accelerate/Setting.h"
+
+#include <optional>
+#include <vector>
+
+namespace accel {
+
+enum class OffloadDevice { None, Cpu, Nvme };
+const char *toString(OffloadDevice device); // "cpu"
+
+/// ZeRO as DeepSpeed will run it: the JSON file where one is named (values have
+/// their place in that file then), else what DeepSpeedPlugin builds from the
+/// YAML. "auto" is an empty value: Accelerate fills it in from the script.
+struct DeepspeedSettings {
+  Setting<std::string> configFile; // resolved; empty: none
+  /// The named file was found and is JSON.
+  bool fileRead = false;
+  Setting<int64_t> zeroStage;
+  Setting<OffloadDevice> offloadOptimizer, offloadParameters;
+  Setting<std::string> optimizerNvmePath, parametersNvmePath;
+  Setting<std::optional<int64_t>> gradientAccumulation;
+  Setting<std::optional<double>> gradientClipping; // 0: none
+  Setting<std::optional<int64_t>> microBatch;      // samples per device
+  Setting<std::optional<int64_t>> trainBatch;      // samples per step
+  Setting<bool> fp16, bf16;
+  Setting<bool> zero3Init;      // the model is built sharded
+  Setting<bool> save16BitModel; // stage 3 gathers weights to save them
+  Setting<bool> overlapCommunication;
+  Setting<bool> contiguousGradients;
+  /// Elements, not bytes; empty: "auto".
+  Setting<std::optional<int64_t>> reduceBucket, gatherBucket, prefetchBucket,
+      persistenceThreshold, maxLiveParameters, maxReuseDistance;
+  Setting<std::string> hostfile, exclusionFilter, inclusionFilter, launcher;
+  Setting<std::vector<std::string>> moeClasses;
+};
+
+struct MegatronSettings {
+  Setting<int64_t> tensorParallel, pipelineParallel, microBatches;
+  Setting<int64_t> contextParallel, expertParallel, expertTensorParallel;
+  Setting<bool> sequenceParallelism, recomputeActivations, distributedOptimizer,
+      optimizerCpuOffload, customFsdp;
+  Setting<double> gradientClipping; // 0: none
+  Setting<std::string> recomputeGranularity, recomputeMethod;
+  Setting<int64_t> recomputeLayers;
+};
+
+struct Fp8Settings {
+  Setting<std::string> backend; // "TE", "AO", "MSAMP"; empty: what is installed
+  Setting<bool> autocastDuringEval, mxfp8BlockScaling;
+  Setting<int64_t> margin, interval, amaxHistory;
+  Setting<std::string> format, amaxAlgorithm, optLevel;
+  Setting<std::vector<bool>> overrides; // fprop, dgrad, wgrad
+  Setting<bool> float8AllGather, padInnerDim;
+};
+
+struct DynamoSettings {
+  Setting<std::string> backend; // in capitals; "NO": not compiled
+  Setting<std::string> mode;
+  Setting<bool> fullGraph, dynamic, regional;
+  bool compiles() const { return *backend != "NO"; }
+};
+
+struct MpirunSettings {
+  Setting<std::string> hostfile; // empty: mpirun is not used
+  Setting<int64_t> cclWorkers;   // before 1.13
+};
+
+struct IpexSettings {
+  Setting<bool> ipex, xpu;
+};
+
+struct TpuSettings {
+  Setting<std::string> name, zone, trainingFunction;
+  Setting<bool> cluster, sudo, downcastBf16;
+};
+
+struct SagemakerSettings {
+  Setting<std::string> instanceType, role, image, profile, region, jobName;
+  Setting<std::string> pytorch, transformers, python;
+  Setting<std::string> distributedType;
+};
+
+} // namespace accel
+
+#endif // ACCEL_FRONTENDS_ACCELERATE_SECTIONSETTINGS_H
