@@ -324,11 +324,11 @@ TEST(Accelerate, PrecisionPolicies) {
 }
 
 TEST(Accelerate, WhatCannotBePlannedYet) {
-  const char *deepspeed = "distributed_type: DEEPSPEED\nnum_processes: 2\n";
-  EXPECT_EQ(read(deepspeed).engine->outcome(), Outcome::NotSupported);
-  EXPECT_EQ(read(deepspeed, false).engine->outcome(), Outcome::Ok);
-  EXPECT_EQ(read(deepspeed, false).findings(true), "n not-supported 1");
-  EXPECT_EQ(fsdp("fsdp_version: 2\n" + wrap + "offload_params: true\n")
+  const char *megatron = "distributed_type: MEGATRON_LM\nnum_processes: 2\n";
+  EXPECT_EQ(read(megatron).engine->outcome(), Outcome::NotSupported);
+  EXPECT_EQ(read(megatron, false).engine->outcome(), Outcome::Ok);
+  EXPECT_EQ(read(megatron, false).findings(true), "n not-supported 1");
+  EXPECT_EQ(fsdp("fsdp_version: 2\n" + wrap, "mixed_precision: fp8\n")
                 .engine->outcome(),
             Outcome::NotSupported);
 }
