@@ -69,8 +69,13 @@ struct Candidate {
   int zeroStage = 3;    // DeepSpeed
   bool clipGradients = false;
   bool compiled = false; // torch.compile: pointwise operators are fused
-  /// Parts of the tokens that the loss is computed in; 1 is all at once.
+  /// Parts of the tokens that the loss is computed in, each with its backward
+  /// before the next (chunked or fused cross-entropy); 1 is all at once.
   int64_t lossChunks = 1;
+  /// The training loop keeps the model's outputs, and so the logits, until the
+  /// backward has run (as the loop of Accelerate's documentation does, and
+  /// transformers' Trainer does not).
+  bool holdsOutputs = false;
   std::string torchVersion = "2.15", accelerateVersion = "1.15";
 };
 

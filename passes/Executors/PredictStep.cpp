@@ -24,6 +24,10 @@ FailureOr<PredictedStep> predictStep(mlir::ModuleOp module,
     return failure();
   PredictedStep step;
   step.model = std::move(*model);
+  // torch makes lists of tensors on accelerators alone.
+  if (step.model.device == "cpu" &&
+      settings.optimizer == OptimizerKernel::Foreach)
+    settings.optimizer = OptimizerKernel::ForLoop;
   step.candidate = defaultCandidate(step.model, settings);
   if (std::string problem = verifyCandidate(step.model, step.candidate);
       !problem.empty())

@@ -21,7 +21,8 @@ void StepLayout::measureModel() {
     for (int value : call.inputs)
       lastReader[value] = static_cast<int>(c);
     for (int i : model.kinds[call.kind].inputGradients)
-      firstGradient[call.inputs[i]] = static_cast<int>(c);
+      if (model.values[call.inputs[i]].producer >= 0)
+        firstGradient[call.inputs[i]] = static_cast<int>(c);
     for (int parameter : call.parameters) {
       if (firstUser[parameter] < 0)
         firstUser[parameter] = static_cast<int>(c);

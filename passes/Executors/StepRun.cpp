@@ -48,6 +48,7 @@ void StepRun::runMicroBatch() {
   }
   endForward();
   engine.free(Holding::Activations, copiesHeld);
+  const int64_t outputs = returnOutputs();
   for (int b = count - 1; b >= 0;) {
     // Blocks down to the first of this run of equal ones.
     int first = b;
@@ -61,11 +62,31 @@ void StepRun::runMicroBatch() {
   }
   engine.at(-1, Place::Part::Reduce);
   endBackward();
+  engine.free(Holding::Logits, outputs);
   for (const StepValue &value : model.values)
     if (value.producer < 0)
       engine.free(Holding::Buffers, value.bytes);
     else if (model.kinds[model.calls[value.producer].kind].loss)
       engine.free(Holding::Activations, value.bytes);
+}
+
+/// The model returns its logits beside the loss; wrappers convert them to
+/// fp32. Bytes that the training loop keeps.
+int64_t StepRun::returnOutputs() {
+  int64_t logits = 0;
+  for (const StepCall &call : model.calls)
+    if (model.kinds[call.kind].loss && candidate.lossChunks == 1)
+      logits += model.kinds[call.kind].logitsBytes;
+  int64_t kept = logits;
+  if (candidate.recipe.outputFloat &&
+      plan::itemSize(candidate.recipe.compute) == 2) {
+    kept = 2 * logits;
+    engine.transient(Holding::Logits, logits + kept);
+  }
+  if (!candidate.holdsOutputs)
+    return 0;
+  engine.alloc(Holding::Logits, kept);
+  return kept;
 }
 
 void StepRun::forwardBlock(const Block &block) {
@@ -80,7 +101,8 @@ void StepRun::forwardBlock(const Block &block) {
 void StepRun::backwardBlock(const Block &block) {
   const int last = block.end - 1;
   engine.at(last, Place::Part::Backward);
-  const int64_t lossPeak = layout.variant(last).lossPeakBytes;
+  const int64_t lossPeak =
+      layout.variant(last).lossPeakBytes / candidate.lossChunks;
   if (!hooksLogits())
     beforeBackward(block);
   engine.transient(holdingOf(last), lossPeak);
@@ -119,9 +141,17 @@ void StepRun::forwardCall(int c) {
   const SegmentVariant &v = layout.variant(c);
   const Holding holding = holdingOf(c);
   engine.at(c, Place::Part::Forward);
-  engine.transient(holding, v.forwardPeakBytes);
+  const bool chunked = candidate.lossChunks > 1 && layout.kind(c).loss;
+  if (chunked) {
+    const int64_t inBackward =
+        v.savedBytes + std::max(v.lossPeakBytes, v.backwardPeakBytes);
+    engine.transient(holding, std::max(v.forwardPeakBytes, inBackward) /
+                                  candidate.lossChunks);
+  } else {
+    engine.transient(holding, v.forwardPeakBytes);
+    engine.alloc(holding, v.savedBytes);
+  }
   engine.compute(layout.calls[c].forward);
-  engine.alloc(holding, v.savedBytes);
   // Autocast's cache keeps copies of parameters that nobody saves.
   if (!v.savesParameterCopies)
     engine.alloc(Holding::Activations, v.parameterCopyBytes);
@@ -149,6 +179,7 @@ void StepRun::backwardCall(int c) {
   const SegmentKind &kind = layout.kind(c);
   const SegmentVariant &v = layout.variant(c);
   engine.at(c, Place::Part::Backward);
+  const bool chunked = candidate.lossChunks > 1 && kind.loss;
   const bool differentiated =
       kind.parameterGradientBytes > 0 || kind.inputGradientBytes > 0;
   if (const int64_t bytes = offloadedBytes(c)) {
@@ -157,13 +188,16 @@ void StepRun::backwardCall(int c) {
   }
   if (differentiated) {
     const bool stays = gradientsStay();
-    engine.transient(holdingOf(c), stays ? v.backwardPeakAddedBytes
-                                         : v.backwardPeakFreshBytes);
+    int64_t peak = stays ? v.backwardPeakAddedBytes : v.backwardPeakFreshBytes;
+    if (chunked)
+      peak -= v.backwardPeakBytes - v.backwardPeakBytes / candidate.lossChunks;
+    engine.transient(holdingOf(c), peak);
     engine.compute(layout.calls[c].backward);
   }
   // What it released is gone before what it leaves is counted: the peak in
   // between is the variant's.
-  engine.free(holdingOf(c), v.savedBytes);
+  if (!chunked)
+    engine.free(holdingOf(c), v.savedBytes);
   for (int value : call.outputs) {
     if (model.values[value].gradient)
       engine.free(Holding::Activations, model.values[value].gradientBytes);

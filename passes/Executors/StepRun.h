@@ -91,6 +91,7 @@ protected:
 
 private:
   void runMicroBatch();
+  int64_t returnOutputs();
   void forwardBlock(const Block &block);
   void backwardBlock(const Block &block);
   void forwardCall(int call);

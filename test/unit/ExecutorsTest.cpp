@@ -234,6 +234,37 @@ TEST(Executors, ExposedGathersAddUp) {
   EXPECT_NEAR(sum, detail.exposedSeconds, 1e-9 + 1e-6 * sum);
 }
 
+/// Logits that the training loop keeps come on top of the loss's peak, twice
+/// as large where a wrapper made them fp32; parts of the loss share the peak.
+TEST(Executors, LogitsAndLoss) {
+  StepModel model = uniformModel(2, {64, 64}, 0);
+  SegmentKind &head = model.kinds.emplace_back(model.kinds.front());
+  head.loss = true;
+  head.logitsBytes = 1 << 20;
+  SegmentVariant &v = head.variants.front();
+  v.savedBytes = 2 << 20;
+  v.forwardPeakBytes = 5 << 20;
+  v.lossPeakBytes = 4 << 20;
+  model.calls.back().kind = 1;
+  Candidate candidate = uniformCandidate(model, ExecutorKind::Single);
+  candidate.recipe.compute = plan::DType::BF16;
+  const Target machine = target();
+  StepEvaluator evaluator(model, machine);
+  const StepPrediction plain = evaluator.evaluate(candidate);
+  EXPECT_EQ(plain.endBytes, plain.persistentBytes);
+  candidate.holdsOutputs = true;
+  const StepPrediction held = evaluator.evaluate(candidate);
+  EXPECT_EQ(held.peakBytes - plain.peakBytes, 1 << 20);
+  candidate.recipe.outputFloat = true;
+  EXPECT_EQ(evaluator.evaluate(candidate).peakBytes - plain.peakBytes, 2 << 20);
+  EXPECT_EQ(evaluator.evaluate(candidate).endBytes, plain.persistentBytes);
+  candidate.holdsOutputs = candidate.recipe.outputFloat = false;
+  candidate.lossChunks = 8;
+  const StepPrediction chunked = evaluator.evaluate(candidate);
+  EXPECT_LT(chunked.peakBytes, plain.peakBytes - (5 << 20));
+  EXPECT_EQ(chunked.endBytes, plain.persistentBytes);
+}
+
 TEST(Executors, OffloadMovesBytesToTheHost) {
   const StepModel model = uniformModel(6, {1024, 1024}, 0);
   Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
