@@ -180,7 +180,7 @@ TEST(Executors, DdpGradientsAndBuckets) {
   // All 16-bit copies are there when the last bucket leaves, after the last
   // layer's temporaries.
   EXPECT_EQ(evaluator.evaluate(candidate).peakBytes - copies.peakBytes,
-            parameters / 2 - 512);
+            parameters / 2 - 2 * 512);
 }
 
 TEST(Executors, BucketsCloseAtTheirLimit) {
