@@ -279,6 +279,64 @@ TEST(Executors, OffloadMovesBytesToTheHost) {
   EXPECT_GT(host.stepSeconds, device.stepSeconds);
 }
 
+//===----------------------------------------------------------------------===//
+// The model of torch's removed test_fsdp_ilp.py: four blocks, a head and a root
+// unit on 4 ranks; collectives of 10 microseconds and a bandwidth.
+//===----------------------------------------------------------------------===//
+
+/// Bytes of fp32 parameters and seconds of each part, from that test.
+constexpr int64_t blockBytes = 453095424, headBytes = 100663296,
+                  totalBytes = 1960000000;
+constexpr double blockForward = 18.586358962812866e-3,
+                 blockBackward = 42.31444884235838e-3,
+                 headForward = 3.7249330481443956e-3,
+                 headBackward = 8.000336731209435e-3;
+
+/// Milliseconds of exposed communication; the head is a unit of its own or
+/// part of the root.
+double exposedOfIlpModel(double bytesPerSecond, bool headIsUnit) {
+  StepModel model = uniformModel(5, {4, blockBytes / 16}, 0);
+  model.parameters[4].shape = {4, headBytes / 16};
+  const int64_t rest = totalBytes - 4 * blockBytes - headBytes;
+  model.parameters.push_back(
+      {"root.weight", {4, rest / 16}, plan::DType::F32, true});
+  StepUnit root;
+  root.parameters = {5};
+  root.root = true;
+  if (!headIsUnit) {
+    root.parameters.push_back(4);
+    model.units.pop_back();
+  }
+  model.units.push_back(root);
+  model.kinds.push_back(model.kinds.front());
+  for (int k : {0, 1}) {
+    SegmentVariant &v = model.kinds[k].variants.front();
+    v.forwardSeconds = k ? headForward : blockForward;
+    v.backwardSeconds = k ? headBackward : blockBackward;
+    v.forwardOps = v.backwardOps = 0;
+  }
+  model.calls[4].kind = 1;
+  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  candidate.shardRanks = candidate.ranksPerNode = 4;
+  candidate.reshardAfterForward.back() = false; // the root's rule
+  if (headIsUnit)
+    candidate.reshardAfterForward[4] = false;
+  Target machine = target();
+  machine.overlap = 1;
+  machine.memoryBytesPerSecond = 1e18; // copies are not part of that model
+  machine.memoryHalfBytes = machine.launchSeconds = 0;
+  machine.insideNode = Link();
+  machine.insideNode.bytesPerSecond = bytesPerSecond * 3 / 4; // rings of 4
+  machine.insideNode.latencySeconds = 1e-5;
+  const StepPrediction p = StepEvaluator(model, machine).evaluate(candidate);
+  return 1e3 * p.exposedSeconds;
+}
+
+TEST(Executors, GoldenCaseOfTheFsdpIlp) {
+  EXPECT_NEAR(exposedOfIlpModel(1e11, true) / 10.041, 1, 0.05);
+  EXPECT_NEAR(exposedOfIlpModel(1e10, false) / 303.06, 1, 0.05);
+}
+
 TEST(Executors, CandidatesThatCannotRun) {
   const StepModel model = uniformModel(3, {8, 8}, 0);
   const Candidate good = uniformCandidate(model, ExecutorKind::Fsdp2);
