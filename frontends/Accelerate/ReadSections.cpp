@@ -141,18 +141,22 @@ void AccelerateReader::readDynamoValues(const Section &s) {
     typed(d.backend, s, "dynamo_backend", upper, same);
   if (d.backend->empty())
     d.backend.value = "NO";
-  if (!d.compiles() || old) {
-    if (s.present() && !d.compiles())
-      for (const auto &[name, entry] : s.keys)
-        if (name != "dynamo_backend" && findKey(s.name, name))
-          quietlyIgnored({entry, prefix + s.name + "." + entry->key->text},
-                         "the model is not compiled");
+  // What is not compiled, or replaced by the old key, says nothing.
+  if (!d.compiles() || old)
+    for (const auto &[name, entry] : s.keys)
+      if ((old || name != "dynamo_backend") && findKey(s.name, name))
+        quietlyIgnored({entry, prefix + s.name + "." + entry->key->text},
+                       old ? "dynamo_backend at the top level replaces it"
+                           : "the model is not compiled");
+  if (!d.compiles())
     return;
-  }
-  text(d.mode, s, "dynamo_mode");
-  boolean(d.fullGraph, s, "dynamo_use_fullgraph");
-  boolean(d.dynamic, s, "dynamo_use_dynamic");
-  boolean(d.regional, s, "dynamo_use_regional_compilation");
+  Section none;
+  none.name = s.name;
+  const Section &used = old ? none : s;
+  text(d.mode, used, "dynamo_mode");
+  boolean(d.fullGraph, used, "dynamo_use_fullgraph");
+  boolean(d.dynamic, used, "dynamo_use_dynamic");
+  boolean(d.regional, used, "dynamo_use_regional_compilation");
 }
 
 void AccelerateReader::readTpu() {

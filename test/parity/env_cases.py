@@ -205,7 +205,65 @@ def command(context, count=25):
     return f"{count} files, {checked} variables"
 
 
+def plugins(context, count=600):
+    """Typed values of sections against the plugins that every rank builds from
+    the environment."""
+    from accelerate import utils
+    paths = []
+    for text in launch_configs.corpus(4 * count, seed=23):
+        kind = text.split("\n")[0].split(": ")[1]
+        if kind in ("DEEPSPEED", "MEGATRON_LM", "MULTI_GPU") and \
+                "deepspeed_config_file" not in text and len(paths) < count:
+            paths.append(context.path(f"{len(paths)}.yaml"))
+            with open(paths[-1], "w", encoding="utf-8") as f:
+                f.write(text)
+    lines = []
+    for start in range(0, len(paths), 200):
+        out = harness.run([context.binary("frontend-dump"),
+                           *paths[start:start + 200]])
+        lines += [json.loads(line) for line in out.splitlines()]
+    compared, wrong = collections.Counter(), []
+    for path, line, env in zip(paths, lines, environments(context, paths)):
+        mine = line["effective"]
+        if env["refused"] or not mine:
+            continue
+        variables = {k: v for k, v in env["variables"].items() if v is not None}
+        with mock.patch.dict(os.environ, variables, clear=True):
+            for name, make in (("deepspeed", utils.DeepSpeedPlugin),
+                               ("megatron", utils.MegatronLMPlugin),
+                               ("dynamo", utils.TorchDynamoPlugin)):
+                if name not in mine or (name == "dynamo" and
+                                        env["launcher"] == "deepspeed"):
+                    continue  # (launch exports no dynamo for DeepSpeed)
+                try:
+                    plugin = make()
+                except Exception:
+                    continue  # lint names these
+                for key, value in mine[name].items():
+                    if name == "dynamo" and mine[name]["backend"] == "NO" \
+                            and key != "backend":
+                        continue
+                    attribute = "use_regional_compilation" \
+                        if key == "regional" else key
+                    theirs = getattr(plugin, attribute)
+                    theirs = getattr(theirs, "value", theirs)
+                    words = ("none", "cpu", "nvme", "auto")
+                    if name == "deepspeed" and isinstance(theirs, str) and \
+                            theirs not in words:
+                        continue  # DeepSpeed itself refuses these
+                    compared[name] += 1
+                    if theirs != value:
+                        with open(path, encoding="utf-8") as f:
+                            wrong.append(f"{f.read()}{name}.{key}: plugin "
+                                         f"{theirs!r}, here {value!r}")
+    check(not wrong, f"{len(wrong)} differ:\n\n" + "\n\n".join(wrong[:5]))
+    for name in ("deepspeed", "megatron", "dynamo"):
+        check(compared[name] > 100, f"{compared}: too few")
+    return ", ".join(f"{n} values of {k}" for k, n in compared.items())
+
+
 CASES = [
+    ("plugins", plugins),
     ("generated", generated),
     ("published", published),
     ("command", command),

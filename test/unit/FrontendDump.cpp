@@ -54,6 +54,42 @@ static Json describe(const AccelerateConfig &c) {
   out["param_dtype"] = dtype(c.precision->param);
   out["reduce_dtype"] = dtype(c.precision->reduce);
   out["output_dtype"] = dtype(c.precision->output);
+  out["dynamo"] = {{"backend", *c.dynamo.backend},
+                   {"mode", *c.dynamo.mode},
+                   {"fullgraph", *c.dynamo.fullGraph},
+                   {"dynamic", *c.dynamo.dynamic},
+                   {"regional", *c.dynamo.regional}};
+  if (c.deepspeed) {
+    const DeepspeedSettings &d = *c.deepspeed;
+    const auto &steps = *d.gradientAccumulation;
+    const auto &clip = *d.gradientClipping;
+    out["deepspeed"] = {
+        {"zero_stage", *d.zeroStage},
+        {"offload_optimizer_device", toString(*d.offloadOptimizer)},
+        {"offload_param_device", toString(*d.offloadParameters)},
+        {"gradient_accumulation_steps", steps ? Json(*steps) : Json("auto")},
+        {"gradient_clipping", clip ? Json(*clip) : Json("auto")},
+        {"zero3_init_flag", *d.zero3Init},
+        {"zero3_save_16bit_model", *d.save16BitModel}};
+  }
+  if (c.megatron) {
+    const MegatronSettings &m = *c.megatron;
+    out["megatron"] = {{"tp_degree", *m.tensorParallel},
+                       {"pp_degree", *m.pipelineParallel},
+                       {"num_micro_batches", *m.microBatches},
+                       {"context_parallel_size", *m.contextParallel},
+                       {"expert_model_parallel_size", *m.expertParallel},
+                       {"expert_tensor_parallel_size", *m.expertTensorParallel},
+                       {"sequence_parallelism", *m.sequenceParallelism},
+                       {"recompute_activations", *m.recomputeActivations},
+                       {"use_distributed_optimizer", *m.distributedOptimizer},
+                       {"optimizer_cpu_offload", *m.optimizerCpuOffload},
+                       {"use_custom_fsdp", *m.customFsdp},
+                       {"gradient_clipping", *m.gradientClipping},
+                       {"recompute_granularity", *m.recomputeGranularity},
+                       {"recompute_method", *m.recomputeMethod},
+                       {"recompute_num_layers", *m.recomputeLayers}};
+  }
   return out;
 }
 
