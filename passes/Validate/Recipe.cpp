@@ -477,9 +477,12 @@ private:
                        has(source, "pagedadamw");
     if (eight)
       skip("8-bit optimizer states are not modelled");
-    if (has(source, "optimizer-in-bwd") || has(source, "fuse optim") ||
-        (run.framework == Framework::Torchtune && run.activationOffload))
-      skip("optimizer steps inside the backward are not modelled");
+    run.optimizerInBackward =
+        has(source, "optimizer-in-bwd") || has(source, "fuse optim") ||
+        (run.framework == Framework::Torchtune && run.activationOffload);
+    if (run.optimizerInBackward &&
+        run.settings.executor != ExecutorKind::Single)
+      skip("sharded optimizer steps inside the backward are not modelled");
   }
 
   const RunRow &row;

@@ -45,6 +45,7 @@ struct Run {
   MemoryKind memory = MemoryKind::Allocated;
   bool keepGathered = false; // units stay gathered from forward to backward
   bool activationOffload = false;
+  bool optimizerInBackward = false; // each gradient is used and freed at once
   std::vector<std::string> assumptions;
   /// Why it is not modelled; "" where it is.
   std::string skipped;

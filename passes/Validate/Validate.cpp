@@ -28,6 +28,25 @@ Candidate candidateOf(const Run &run, const StepShape &shape) {
   return candidate;
 }
 
+/// With the optimizer inside the backward no gradient outlives its layer: the
+/// memory is that of parameters which nobody updates, and the states.
+void freeGradientsAtOnce(const StepShape &shape, const Candidate &candidate,
+                         const Target &target, StepPrediction &prediction) {
+  StepModel frozen = shape.model;
+  int64_t states = 0;
+  for (StepParameter &parameter : frozen.parameters) {
+    parameter.trainable = false;
+    states += parameter.numel() * candidate.recipe.states *
+              plan::itemSize(candidate.recipe.state);
+  }
+  const StepPrediction memory =
+      StepEvaluator(frozen, target).evaluate(candidate);
+  prediction.peakBytes = memory.peakBytes + states;
+  prediction.reservedBytes = memory.reservedBytes + states;
+  prediction.peakAction = memory.peakAction;
+  prediction.peakWhere = memory.peakWhere;
+}
+
 /// The measured speed, from the step's time where only that is stated.
 std::optional<double> measuredSpeed(const RunRow &row) {
   if (row.tokensPerSecondPerGpu)
@@ -60,6 +79,15 @@ RowResult predictRow(const RunRow &row, const TargetSource &targets) {
     return result;
   StepEvaluator evaluator(shape.model, *target);
   result.prediction = evaluator.evaluate(candidate);
+  if (run.optimizerInBackward)
+    freeGradientsAtOnce(shape, candidate, *target, result.prediction);
+  if (run.activationOffload && run.framework == Framework::Torchtune) {
+    // Its copies run on a stream of their own, beside the computation.
+    Candidate resident = candidate;
+    resident.offloadActivations.assign(resident.offloadActivations.size(),
+                                       false);
+    result.prediction.stepSeconds = evaluator.evaluate(resident).stepSeconds;
+  }
 
   // Where the CPU launches operators more slowly than the device runs them,
   // the device waits.

@@ -34,7 +34,8 @@ struct ErrorSummary {
 };
 ErrorSummary summarize(std::vector<double> errors);
 
-/// Spearman's: ties get the mean of their ranks; 0 for fewer than 3 pairs.
+/// Spearman's: ties get the mean of their ranks; 0, which stands for none, for
+/// fewer than 3 pairs or where all are equal.
 double rankCorrelation(const std::vector<double> &a,
                        const std::vector<double> &b);
 

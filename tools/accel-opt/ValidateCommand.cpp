@@ -63,7 +63,7 @@ Json familyJson(const FamilyResult &family) {
           {"modelled", family.modelled},
           {"memory_error", summaryJson(family.memory)},
           {"tokens_per_s_error", summaryJson(family.speed)},
-          {"rank_correlation", family.speed.count < 3
+          {"rank_correlation", family.rankCorrelation == 0
                                    ? Json(nullptr)
                                    : Json(family.rankCorrelation)},
           {"measured_but_do_not_fit", family.doNotFit}};
@@ -125,7 +125,7 @@ std::string summaryText(const ErrorSummary &s) {
 void printFamily(const FamilyResult &f) {
   std::printf("  %-8s %5d %5d   %s   %s", f.name.c_str(), f.rows, f.modelled,
               summaryText(f.memory).c_str(), summaryText(f.speed).c_str());
-  if (f.speed.count >= 3)
+  if (f.rankCorrelation != 0)
     std::printf("   %.3f", f.rankCorrelation);
   std::printf("\n");
 }
