@@ -92,7 +92,7 @@ std::string Expresser::describeCheckpoint(const Point &point) const {
       if (point.counts[group.offset + v] &&
           point.counts[group.offset + v] !=
               space.configured.counts[group.offset + v])
-        text += ", other segments " + group.names[v];
+        text += ", " + group.names[v] + " in " + group.name;
   return text;
 }
 
@@ -143,9 +143,13 @@ std::string Expresser::describe(Knob knob, const Point &point) const {
                           : "those of the first " + count(value, "layer") +
                                 " wait on the host";
   case Knob::Bucket:
-    return std::to_string(space.buckets[value] >> 20) + " MiB buckets";
+    return space.buckets.empty()
+               ? ""
+               : std::to_string(space.buckets[value] >> 20) + " MiB buckets";
   case Knob::ZeroStage:
-    return "ZeRO stage " + std::to_string(space.zeroStages[value]);
+    return space.zeroStages.empty()
+               ? ""
+               : "ZeRO stage " + std::to_string(space.zeroStages[value]);
   }
   return "";
 }

@@ -42,6 +42,7 @@ public:
         classes(std::move(classes)), executor(space.base.executor) {}
 
   const JobConfig &configuration() const { return job; }
+  const LayerClasses &layerClasses() const { return classes; }
 
   /// The option of `knob` at `point`, as a phrase: "full in 20 of 32 layers".
   std::string describe(Knob knob, const Point &point) const;

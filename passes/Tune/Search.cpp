@@ -412,6 +412,12 @@ private:
       Point same = best->point;
       same.counts = space.configured.counts;
       accept(same);
+      for (const LayerGroup &group : space.groups) {
+        same = best->point;
+        std::copy_n(space.configured.counts.begin() + group.offset,
+                    group.variants.size(), same.counts.begin() + group.offset);
+        accept(same);
+      }
     }
     for (int k = numKnobs; k-- > 0;) {
       Knob knob = static_cast<Knob>(k);

@@ -207,6 +207,7 @@ void addGroups(Space &space, const StepModel &model) {
     if (isNew) {
       LayerGroup group;
       group.kind = call.kind;
+      group.name = model.kinds[call.kind].name;
       space.groups.push_back(group);
     }
     space.groups[it->second].calls.push_back(static_cast<int>(c));

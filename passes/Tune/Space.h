@@ -92,6 +92,7 @@ struct RecipeOption {
 /// the fewest saved values in the backward.
 struct LayerGroup {
   int kind = 0;
+  std::string name; // of the kind
   std::vector<int> calls;
   std::vector<int> variants; // of the kind, by falling saved bytes
   std::vector<std::string> names;

@@ -95,7 +95,7 @@ std::vector<plan::Decision> recordedDecisions(const Advice &advice) {
                        ? "alone it takes " + formatBytesChange(d.alone.bytes) +
                              " and " + formatSecondsChange(d.alone.seconds) +
                              " a step"
-                       : "as configured, which nothing better fits";
+                       : "as configured: no other option fits and is faster";
     if (d.refused)
       decision.alternatives.push_back(
           refusal(*advice.expresser, d, advice.budgetBytes));

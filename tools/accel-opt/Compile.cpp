@@ -12,7 +12,7 @@
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Verify.h"
-#include "tools/accel-opt/Advice.h"
+#include "tools/accel-opt/AdviceText.h"
 #include "tools/accel-opt/ImportModule.h"
 #include "tools/accel-opt/OwnPrediction.h"
 
@@ -66,7 +66,7 @@ public:
       result.valid = true;
       return std::move(result);
     }
-    result.valid = predict() && judge();
+    result.valid = predict() && judge() && compileChosen();
     result.hasPlan = result.valid;
     return std::move(result);
   }
@@ -281,6 +281,61 @@ private:
       r.fits = r.prediction.deviceBytes <= *r.budgetBytes;
     if (r.mfu && r.prediction.stepSeconds > 0)
       *r.mfu *= result.plan.predicted.stepSeconds / r.prediction.stepSeconds;
+  }
+
+  /// The plan becomes that of the setting that a search chose; where accel-run
+  /// is what was judged, its exact figures take the place of the model's.
+  bool compileChosen() {
+    std::optional<Advice> &advice = result.report.advice;
+    if (!advice || !advice->tuned)
+      return true;
+    bool own = advice->executor == ExecutorKind::AccelRun;
+    if (own)
+      advice->configured = result.report.prediction;
+    if (!advice->tuned->result.best)
+      return true;
+    plan::Plan configured = result.plan;
+    PlanReport report = result.report;
+    if (advice->tuned->result.best->point != advice->space->configured) {
+      PlanInputs chosen = *inputs;
+      ImportOptions importOptions = importing;
+      choose(*advice, chosen, importOptions);
+      FailureOr<OwningOpRef<mlir::ModuleOp>> imported =
+          importModule(context, chosen, importOptions, engine);
+      if (failed(imported))
+        return false;
+      module = std::move(*imported);
+      result.plan = plan::Plan();
+      if (!runPhasesBetween(Phase::Model, Phase::Scheduled) || !predict())
+        return false;
+    }
+    if (own)
+      certify(*advice->tuned);
+    for (plan::Decision &decision : recordedDecisions(*advice))
+      result.plan.decisions.push_back(std::move(decision));
+    result.report.prediction = report.prediction;
+    result.report.fits = report.fits;
+    result.report.mfu = report.mfu;
+    result.report.compute = report.compute;
+    result.report.reduce = report.reduce;
+    result.configured = std::move(configured);
+    return true;
+  }
+
+  /// What the search was told against the program itself.
+  void certify(Tuned &tuned) {
+    double recomputation = tuned.predicted.recomputeSeconds;
+    StepPrediction exact = result.report.prediction;
+    exact.recomputeSeconds = recomputation;
+    if (result.report.budgetBytes &&
+        exact.deviceBytes > *result.report.budgetBytes)
+      engine.warning("not-certified", options.config,
+                     "the program of the recommended setting takes " +
+                         formatBytes(exact.deviceBytes) +
+                         ", which is over the budget; the search was told " +
+                         formatBytes(tuned.predicted.deviceBytes),
+                     "give a smaller --memory-budget");
+    tuned.predicted = exact;
   }
 
   /// What bytes are predicted on where no target is given: any machine of the

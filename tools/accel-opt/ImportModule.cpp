@@ -42,6 +42,103 @@ importModule(MLIRContext &context, const PlanInputs &inputs,
   return module;
 }
 
+namespace {
+
+/// Units of layers that stay gathered, by the names that `wrap` gives them.
+std::vector<std::string> keptUnits(const tune::Space &space,
+                                   const StepModel &model,
+                                   const Candidate &candidate,
+                                   const tune::Point &point) {
+  const tune::WrapOption &wrap = space.wraps[point[tune::Knob::Wrap]];
+  std::vector<std::string> result;
+  for (int u = 0; u < wrap.units; ++u) {
+    auto range = wrap.layers[u];
+    if (range[0] < 0 || candidate.reshardAfterForward[u])
+      continue;
+    const std::string &layer = model.calls[space.layers[range[0]]].path;
+    std::string block; // what all parameters of half a layer are in
+    for (size_t p = 0; p < model.parameters.size() && wrap.perLayer < 1; ++p) {
+      if (candidate.unitOf[p] != u)
+        continue;
+      const std::string &fqn = model.parameters[p].fqn;
+      std::string child = fqn.substr(0, fqn.find('.', layer.size() + 1));
+      block = block.empty() || block == child ? child : layer;
+    }
+    result.push_back(block.empty() ? layer : block);
+  }
+  return result;
+}
+
+void chooseWrap(const Advice &advice, const tune::WrapOption &wrap,
+                ImportOptions::Chosen &chosen) {
+  const tune::LayerClasses &classes = advice.expresser->layerClasses();
+  if (wrap.perLayer > 1) {
+    chosen.layersPerUnit = static_cast<int64_t>(wrap.perLayer + 0.999);
+    chosen.wrapClasses = classes.layers;
+    return;
+  }
+  chosen.wrapClasses = classes.layers;
+  if (wrap.perLayer < 1)
+    chosen.wrapClasses->insert(chosen.wrapClasses->end(),
+                               classes.blocks.begin(), classes.blocks.end());
+}
+
+/// The mode of the segments without a path is the job's, others have their
+/// own.
+void chooseCheckpoint(const StepModel &model, const Candidate &candidate,
+                      ImportOptions::Chosen &chosen) {
+  auto modeOf = [&](size_t call) {
+    return model.kinds[model.calls[call].kind]
+        .variants[candidate.variants[call]]
+        .name;
+  };
+  chosen.checkpoint = "pointwise";
+  for (size_t c = 0; c < model.calls.size(); ++c)
+    if (model.calls[c].path.empty() && modeOf(c) == "none" &&
+        model.kinds[model.calls[c].kind].variants.size() > 1)
+      chosen.checkpoint = "none";
+  for (size_t c = 0; c < model.calls.size(); ++c) {
+    std::string mode = modeOf(c);
+    if (!model.calls[c].path.empty() && mode != chosen.checkpoint &&
+        model.kinds[model.calls[c].kind].variants.size() > 1)
+      chosen.calls[model.calls[c].path] = mode;
+  }
+}
+
+} // namespace
+
+void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options) {
+  const tune::Space &space = *advice.space;
+  const StepModel &model = *advice.model;
+  const tune::Point &point = advice.tuned->result.best->point;
+  Candidate candidate = tune::expand(space, model, point);
+  auto differs = [&](tune::Knob knob) {
+    return point[knob] != space.configured[knob];
+  };
+  ImportOptions::Chosen chosen;
+  chosen.why = "the search chose it (accel-opt explain PLAN job)";
+  if (differs(tune::Knob::Wrap))
+    chooseWrap(advice, space.wraps[point[tune::Knob::Wrap]], chosen);
+  if (differs(tune::Knob::Reshard) || differs(tune::Knob::Wrap)) {
+    int kept = point[tune::Knob::Reshard];
+    bool all = kept && kept == static_cast<int>(space.layers.size());
+    chosen.reshard = !all;
+    if (!all)
+      chosen.keep = keptUnits(space, model, candidate, point);
+  }
+  if (point.counts != space.configured.counts)
+    chooseCheckpoint(model, candidate, chosen);
+  if (differs(tune::Knob::Mesh))
+    chosen.mesh = {candidate.replicateRanks, candidate.shardRanks};
+  options.chosen = chosen;
+  options.prefetchForward = candidate.forwardPrefetch;
+  options.prefetchBackward = candidate.backwardPrefetch;
+  options.keepUnsharded = !candidate.reduceEachMicroBatch;
+  const tune::SplitOption &split = space.splits[point[tune::Knob::Split]];
+  options.microBatch = inputs.training.microBatch = split.microBatch;
+  options.accumulation = inputs.training.accumulation = split.accumulation;
+}
+
 std::shared_ptr<const StepModel>
 stepModelOf(MLIRContext &context, const PlanInputs &inputs,
             ImportOptions options, int64_t microBatch, ExecutorKind executor,

@@ -8,7 +8,7 @@
 
 #include "passes/Executors/Executor.h"
 #include "passes/Pipeline/Import.h"
-#include "tools/accel-opt/PlanInputs.h"
+#include "tools/accel-opt/Advice.h"
 
 #include "mlir/IR/OwningOpRef.h"
 
@@ -24,6 +24,10 @@ ImportOptions importOptions(const PlanInputs &inputs,
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importModule(mlir::MLIRContext &context, const PlanInputs &inputs,
              const ImportOptions &options, DiagnosticEngine &engine);
+
+/// Turns inputs and options into those of the setting that a search chose, as
+/// far as accel-run's compiler takes it (nothing is offloaded).
+void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options);
 
 /// The step model of `inputs` at another micro-batch size; null if there is
 /// none.

@@ -57,8 +57,13 @@ public:
       if (advice->maxBatch)
         fits = advice->maxBatch->fits > 0;
     }
-    return finish(result.hasPlan ? &result.plan : nullptr, result.report,
-                  fits ? exitOk : exitDoesNotFit);
+    // The head of the report is about the configuration.
+    const plan::Plan *shown = result.configured ? &*result.configured
+                              : result.hasPlan  ? &result.plan
+                                                : nullptr;
+    if (result.configured)
+      result.configured->decisions = result.plan.decisions;
+    return finish(shown, result.report, fits ? exitOk : exitDoesNotFit);
   }
 
 private:

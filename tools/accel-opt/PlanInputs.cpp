@@ -218,7 +218,7 @@ private:
     Strategy strategy = job().accelerate.strategy.value;
     bool sharded = job().accelerate.sharded();
     auto refuse = [&](const std::string &why, const std::string &hint) {
-      report(Severity::Error, "executor", job().accelerate.distributedType.at,
+      report(Severity::Error, "executor-choice", job().accelerate.distributedType.at,
              job().accelerate.distributedType.key,
              "--executor " + options.executor + ": " + why, hint);
       return false;
