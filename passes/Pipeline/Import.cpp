@@ -257,8 +257,11 @@ private:
         plain("default: reducing every micro-batch keeps gradients sharded");
     if (options.keepUnsharded) {
       value.push_back(b.getNamedAttr("keep_unsharded", b.getUnitAttr()));
-      why = plain("--accumulation keep_unsharded: one reduction a step, a "
-                  "whole model of gradients on every rank");
+      why = plain((options.chosen ? options.chosen->why
+                                  : std::string("--accumulation "
+                                                "keep_unsharded")) +
+                  ": one reduction a step, a whole model of gradients on every "
+                  "rank");
     } else if (options.accumulation == 1) {
       why = because(job.accumulation, "one micro-batch a step");
     }

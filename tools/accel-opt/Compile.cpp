@@ -13,6 +13,7 @@
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Verify.h"
 #include "tools/accel-opt/AdviceText.h"
+#include "tools/accel-opt/EmitRemarks.h"
 #include "tools/accel-opt/ImportModule.h"
 #include "tools/accel-opt/OwnPrediction.h"
 
@@ -67,6 +68,9 @@ public:
       return std::move(result);
     }
     result.valid = predict() && judge() && compileChosen();
+    if (result.valid && !options.remarks.empty())
+      result.valid =
+          emitRemarks(context, result.plan.decisions, options.remarks, engine);
     result.hasPlan = result.valid;
     return std::move(result);
   }

@@ -16,7 +16,7 @@ namespace accel {
 struct CompileResult {
   bool valid = false;   // everything that was asked for is there
   bool hasPlan = false; // not if --compile-to stopped earlier
-  plan::Plan plan;       // of what --tune chose, where it is asked for
+  plan::Plan plan;      // of what --tune chose, where it is asked for
   std::optional<plan::Plan> configured; // then the configuration's
   PlanReport report;
   std::string sharded, scheduled; // MLIR text, where it is asked for

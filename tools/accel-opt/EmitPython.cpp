@@ -37,7 +37,7 @@ def _checkpoint(model, path, mode):
         options["context_fn"] = functools.partial(
             create_selective_checkpoint_contexts, _keep_products)
     wrapped = checkpoint_wrapper(module, **options)
-    if path in OFFLOADED:
+    if path in OFFLOADED and torch.cuda.is_available():
         wrapped = offload_wrapper(wrapped)
     parent, _, name = path.rpartition(".")
     model.get_submodule(parent).register_module(name, wrapped)
@@ -73,7 +73,8 @@ def apply(model, device_type=None):
         _checkpoint(model, path, mode)
     options = {"mesh": mesh, "mp_policy": MixedPrecisionPolicy(**PRECISION)}
     if OFFLOAD_PARAMETERS:
-        options["offload_policy"] = CPUOffloadPolicy()
+        options["offload_policy"] = CPUOffloadPolicy(
+            pin_memory=torch.cuda.is_available())
     # Inner modules first, so that outer units take what is left.
     for paths, reshard in sorted(UNITS, key=lambda unit: -unit[0][0].count(".")):
         modules = [_find(model, path) for path in paths]

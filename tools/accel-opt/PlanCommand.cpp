@@ -120,7 +120,7 @@ private:
                       "find the largest micro-batch that fits");
     arguments.addText("--remarks", "FILE|-", o.remarks,
                       "write decisions as MLIR remarks: YAML to a file, text "
-                      "to - ");
+                      "to stderr for -");
     arguments.addChoice("--compile-to", phaseNames(), o.compileTo,
                         "stop after this phase and print its MLIR");
     arguments.addChoice("--compile-from", phaseNames(), o.compileFrom,

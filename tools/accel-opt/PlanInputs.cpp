@@ -165,12 +165,16 @@ private:
              "pass --seq-len");
     }
     if (t.sequenceLength > inputs.model.maxPositions())
-      report(Severity::Error, "sequence-too-long", data.sequenceLength.at,
-             "data.sequence_length",
-             "sequences of " + std::to_string(t.sequenceLength) +
-                 " tokens are longer than the model's " +
-                 std::to_string(inputs.model.maxPositions()) + " positions",
-             "");
+      report(
+          Severity::Error, "sequence-too-long", data.sequenceLength.at,
+          "data.sequence_length",
+          "sequences of " + std::to_string(t.sequenceLength) +
+              " tokens are longer than the model's " +
+              std::to_string(inputs.model.maxPositions()) + " positions",
+          "--seq-len " + std::to_string(inputs.model.maxPositions()) +
+              " is the most: " +
+              std::to_string(t.sequenceLength - inputs.model.maxPositions()) +
+              " less");
     t.microBatch = options.microBatch;
     if (!t.microBatch && data.microBatch.value)
       t.microBatch = *data.microBatch.value;
@@ -218,7 +222,8 @@ private:
     Strategy strategy = job().accelerate.strategy.value;
     bool sharded = job().accelerate.sharded();
     auto refuse = [&](const std::string &why, const std::string &hint) {
-      report(Severity::Error, "executor-choice", job().accelerate.distributedType.at,
+      report(Severity::Error, "executor-choice",
+             job().accelerate.distributedType.at,
              job().accelerate.distributedType.key,
              "--executor " + options.executor + ": " + why, hint);
       return false;

@@ -109,6 +109,26 @@ std::string tables(const PlanReport &report) {
   return out;
 }
 
+/// What is missing where not even the persistent bytes fit.
+std::string persistentTooMuch(const plan::Plan &plan,
+                              const PlanReport &report) {
+  int64_t kept = report.prediction.persistentBytes;
+  if (kept <= *report.budgetBytes)
+    return "";
+  std::string text = "; what a rank keeps between steps alone is " +
+                     formatBytes(kept) + ", " +
+                     formatBytes(kept - *report.budgetBytes) + " too much";
+  int64_t shards = report.advice ? report.advice->candidate.shardRanks : 1;
+  if (shards > 1)
+    text += ": sharded over " + std::to_string(shards) +
+            " ranks, it would take " +
+            formatGrouped(std::ceil(static_cast<double>(kept) *
+                                    static_cast<double>(shards) /
+                                    static_cast<double>(*report.budgetBytes))) +
+            " to get below the budget";
+  return text;
+}
+
 std::string strategyOf(const PlanReport &report) {
   return report.strategy +
          (report.executor == ExecutorKind::AccelRun ? " by accel-run" : "");
@@ -185,12 +205,7 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
   out += " per rank; peak in " + p.peakWhere + "\n";
   if (report.fits && !*report.fits)
     out += "           " + formatBytes(p.deviceBytes - *report.budgetBytes) +
-           " too much" +
-           (p.persistentBytes > *report.budgetBytes
-                ? "; what a rank keeps between steps alone is " +
-                      formatBytes(p.persistentBytes)
-                : "") +
-           "\n";
+           " too much" + persistentTooMuch(plan, report) + "\n";
   if (report.hasTime) {
     out += "  speed    " + formatSeconds(p.stepSeconds) + " a step, " +
            formatGrouped(p.tokensPerSecondPerDevice) + " tokens/s per rank" +
