@@ -181,6 +181,10 @@ private:
     const int64_t gpus = row.gpus.value_or(1);
     s.shardRanks = gpus;
     s.ranksPerNode = std::min<int64_t>(gpus, 8);
+    if (run.framework == Framework::KempnerForge && gpus > 4) {
+      s.ranksPerNode = 4;
+      assume("nodes of 4 GPUs, as the Kempner cluster has");
+    }
     s.executor = run.framework == Framework::Torchtitan ||
                          run.framework == Framework::KempnerForge ||
                          run.framework == Framework::Torchtune
@@ -197,13 +201,20 @@ private:
                                        numberAfter(sharding, "zero")),
                               0, 3));
     }
-    if (has(sharding, "ddp") || sharding.starts_with("dp") ||
-        has(sharding, "no_shard"))
+    if (has(sharding, "ddp") || sharding == "dp" ||
+        sharding.starts_with("dp=") || has(sharding, "no_shard"))
       s.executor = ExecutorKind::Ddp;
     if (has(sharding, "hsdp") || has(sharding, "hybrid")) {
       s.shardRanks = std::min<int64_t>(gpus, s.ranksPerNode);
       s.replicateRanks = gpus / s.shardRanks;
     }
+    // "FSDP2=8" on more ranks: groups of 8 are replicas of each other.
+    for (const char *key : {"fsdp2=", "fsdp1=", "fsdp=", "dp_shard="})
+      if (const int64_t size = numberAfter(sharding, key);
+          size > 1 && size < gpus && gpus % size == 0) {
+        s.shardRanks = size;
+        s.replicateRanks = gpus / size;
+      }
     run.keepGathered = has(sharding, "shard_grad_op");
     if (gpus == 1 &&
         (sharding.empty() || has(sharding, "none") || has(sharding, "single")))

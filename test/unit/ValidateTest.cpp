@@ -266,6 +266,14 @@ TEST(Recipe, RanksAndAccumulation) {
   auto run = interpret(row);
   EXPECT_EQ(run.settings.shardRanks, 8);
   EXPECT_EQ(run.settings.replicateRanks, 4);
+  row.sharding = "FSDP2=16";
+  EXPECT_EQ(interpret(row).settings.shardRanks, 16);
+  EXPECT_EQ(interpret(row).settings.replicateRanks, 2);
+  row.sharding = "dp_shard=32";
+  EXPECT_EQ(interpret(row).settings.executor, ExecutorKind::Fsdp2);
+  EXPECT_EQ(interpret(row).settings.shardRanks, 32);
+  row.sharding = "DP=32";
+  EXPECT_EQ(interpret(row).settings.executor, ExecutorKind::Ddp);
   row.sharding = "SHARD_GRAD_OP";
   EXPECT_TRUE(interpret(row).keepGathered);
   row.sharding = "ZeRO-3";
