@@ -1,5 +1,6 @@
 // RUN: accel-opt opt %s --pass-pipeline='builtin.module(select-kernels{device=cpu})' | FileCheck %s --check-prefixes=CHECK,CPU
 // RUN: accel-opt opt %s --pass-pipeline='builtin.module(select-kernels{device=cuda})' | FileCheck %s --check-prefixes=CHECK,CUDA
+// RUN: accel-opt opt %s --pass-pipeline='builtin.module(select-kernels{device=cuda eager=true})' | FileCheck %s --check-prefix=EAGER
 
 // CHECK-LABEL: func.func @norm_f32
 // CPU:       %[[SQUARE:.*]] = aten.pow.Tensor_Scalar %arg0, 2
@@ -9,6 +10,13 @@
 // CPU-NEXT:  %[[NORMED:.*]] = aten.mul.Tensor %arg0, %[[RSTD]]
 // CPU-NEXT:  aten.mul.Tensor %arg1, %[[NORMED]]
 // CUDA:      aten._fused_rms_norm %arg0, %arg1, [16]
+
+// As transformers runs it: the norm's steps, and the device's attention.
+// EAGER-LABEL: func.func @norm_f32
+// EAGER-NOT:   aten._fused_rms_norm
+// EAGER:       aten.pow.Tensor_Scalar %arg0, 2
+// EAGER-LABEL: func.func @attention_bf16
+// EAGER:       aten._scaled_dot_product_flash_attention %arg0
 func.func @norm_f32(%x: tensor<2x8x16xf32>, %w: tensor<16xf32>) -> tensor<2x8x16xf32> {
   %0 = aten.rms_norm %x, %w {eps = 1.0e-06 : f64} : (tensor<2x8x16xf32>, tensor<16xf32>) -> tensor<2x8x16xf32>
   return %0 : tensor<2x8x16xf32>
