@@ -173,7 +173,7 @@ void AccelerateReader::readProcesses() {
 
   Field machines = top("num_machines");
   otherwise(config.numMachines, int64_t(1), machines, "1",
-            "Accelerate's default");
+            whyDefault(findKey("", "num_machines"), version));
   if (machines) {
     forget();
     const yaml::Node &value = machines.value();
@@ -297,7 +297,7 @@ void AccelerateReader::readPlace() {
                  (several ? toString(type) : "one machine"),
              "", true);
     otherwise(config.machineRank, int64_t(0), rank, "0",
-              "Accelerate's default");
+              whyDefault(findKey("", "machine_rank"), version));
   }
 
   Field ip = top("main_process_ip");
@@ -316,7 +316,7 @@ void AccelerateReader::readPlace() {
 
   Field port = top("main_process_port");
   otherwise(config.mainProcessPort, int64_t(29500), port, "29500",
-            "Accelerate's default");
+            whyDefault(findKey("", "main_process_port"), version));
   if (!port || port.isNull()) {
     if (several && simple)
       report(options.forPlanning ? Severity::Warning : Severity::Error,
@@ -353,7 +353,7 @@ void AccelerateReader::readGpuIds() {
   Field field = top("gpu_ids");
   if (!field || field.isNull()) {
     otherwise(config.gpuIds, std::string("all"), field, "all",
-              "Accelerate's default");
+              whyDefault(findKey("", "gpu_ids"), version));
     return;
   }
   const yaml::Node &value = field.value();
@@ -503,7 +503,8 @@ void AccelerateReader::readIgnoredTopLevel() {
     otherwise(config.cpu, true, cpu, "true", "distributed_type is MULTI_CPU",
               Origin::Derived);
   else if (!wanted)
-    otherwise(config.cpu, false, cpu, "false", "Accelerate's default");
+    otherwise(config.cpu, false, cpu, "false",
+              whyDefault(findKey("", "use_cpu"), version));
   else if (simple && !before(0, 12))
     written(config.cpu, true, cpu, "true");
   else
