@@ -81,7 +81,9 @@ public:
   Mark at(const yaml_mark_t &m) const {
     Mark mark{static_cast<int>(m.line) + 1, static_cast<int>(m.column) + 1,
               byteOf(m.index) + shift};
-    return otherBreaks ? atByte(mark.byte) : mark;
+    // libyaml counts a line break at the end, even if none is there.
+    return otherBreaks || mark.byte - shift == input.size() ? atByte(mark.byte)
+                                                            : mark;
   }
 
   /// Of a byte of the file.
