@@ -97,7 +97,10 @@ static std::string identity(const Node &key) {
   case Kind::Int:
     return "i" + pythonText(key);
   case Kind::Float:
-    if (std::isnan(key.number)) // equal to nothing but itself
+    // PyYAML has one object for all `.nan`; others equal only themselves.
+    if (std::isnan(key.number) && key.text.find('.') != std::string::npos)
+      return "f.nan";
+    if (std::isnan(key.number))
       std::snprintf(buffer, sizeof buffer, "f%p",
                     static_cast<const void *>(&key));
     else if (key.number == 0)

@@ -45,7 +45,8 @@ public:
 private:
   Builder &builder;
   const std::unordered_map<const Node *, std::string> &tags;
-  std::unordered_map<const Node *, bool> flattened;
+  /// What stands for a circle, and the node that it stands for.
+  std::unordered_map<const Node *, const Node *> circles;
 
   static Tag tagOf(const Node &node) { return static_cast<Tag>(node.tag); }
 
@@ -57,6 +58,7 @@ private:
     result->kind = Kind::Other;
     result->other = Other::Recursive;
     result->state = Constructed;
+    circles.emplace(result, &node);
     result->range = node.range;
     result->text = node.isSequence() ? "[...]" : "{...}";
     result->python =
@@ -185,34 +187,44 @@ private:
     return true;
   }
 
-  /// Puts the entries that `<<` names before the mapping's own.
-  bool flatten(Node &node) {
-    if (!flattened.emplace(&node, true).second)
-      return true;
-    std::vector<Entry> written, merged;
-    written.swap(node.entries);
+  /// Puts the entries that `<<` names before the mapping's own. As in PyYAML
+  /// it works in place, since a mapping may even name itself.
+  bool flatten(Node &node, int depth = 0) {
+    // Python's own limit is about a thousand calls.
+    if (depth > 900) {
+      builder.error("yaml-limit", node.range,
+                    "more than 900 mappings that merge one another");
+      return false;
+    }
+    std::vector<Entry> merged;
     auto take = [&](const Node *from) {
-      if (!flatten(*const_cast<Node *>(from)))
-        return false;
-      if (!builder.spend(from->entries.size(), node.range.begin))
+      if (!flatten(*const_cast<Node *>(from), depth + 1) ||
+          !builder.spend(from->entries.size(), node.range.begin))
         return false;
       for (Entry entry : from->entries) {
         entry.merged = true;
+        if (auto circle = circles.find(entry.value); circle != circles.end())
+          entry.value = circle->second;
         merged.push_back(entry);
       }
       return true;
     };
-    std::vector<Entry> own;
-    for (const Entry &entry : written) {
-      Node &key = *const_cast<Node *>(entry.key);
+    size_t merges = 0;
+    for (size_t i = 0; i < node.entries.size();) {
+      Node &key = *const_cast<Node *>(node.entries[i].key);
       bool scalar = !key.isMapping() && !key.isSequence();
       if (scalar && tagOf(key) == Tag::Value)
         key.tag = static_cast<unsigned char>(Tag::String);
       if (tagOf(key) != Tag::Merge) {
-        own.push_back(entry);
+        ++i;
         continue;
       }
-      const Node &from = *entry.value;
+      const Node &from = *node.entries[i].value;
+      node.entries.erase(node.entries.begin() + static_cast<ptrdiff_t>(i));
+      // Thousands of them in one mapping are no configuration.
+      if (++merges > 16 &&
+          !builder.spend(node.entries.size() / 16, node.range.begin))
+        return false;
       bool list = from.isSequence();
       bool good = from.isMapping() || list;
       for (const Node *item : from.items)
@@ -224,14 +236,17 @@ private:
       }
       if (!list && !take(&from))
         return false;
-      // Of a list the first has the last word.
+      // All are flattened first; then the first has the last word.
+      for (const Node *item : from.items)
+        if (list && !flatten(*const_cast<Node *>(item), depth + 1))
+          return false;
       for (auto item = from.items.rbegin(); list && item != from.items.rend();
            ++item)
         if (!take(*item))
           return false;
     }
-    node.entries = std::move(merged);
-    node.entries.insert(node.entries.end(), own.begin(), own.end());
+    if (!merged.empty())
+      node.entries.insert(node.entries.begin(), merged.begin(), merged.end());
     return true;
   }
 };

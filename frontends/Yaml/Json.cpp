@@ -169,6 +169,8 @@ private:
                          n.text.find("E-") != std::string::npos
                      ? 0.0
                      : std::numeric_limits<double>::infinity();
+    if (error == std::errc::result_out_of_range && n.text[0] == '-')
+      n.number = -n.number;
     return true;
   }
 

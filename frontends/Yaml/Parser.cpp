@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/Diagnostics/Utf8.h"
 #include "frontends/Yaml/Builder.h"
+#include "frontends/Yaml/Input.h"
 #include "frontends/Yaml/Resolver.h"
 
 #include <algorithm>
@@ -40,74 +40,15 @@ const char *text(const yaml_char_t *t) {
   return reinterpret_cast<const char *>(t);
 }
 
-/// From libyaml's marks, which count characters, to bytes, lines and columns.
-class Positions {
-public:
-  /// `shift`: bytes of the file before `input`.
-  Positions(std::string_view input, size_t shift, const std::string &file,
-            const DiagnosticEngine &engine)
-      : shift(shift), input(input), file(file), engine(engine) {
-    size_t count = 0;
-    for (size_t i = 0; i < input.size(); ++i) {
-      if ((static_cast<unsigned char>(input[i]) & 0xc0) == 0x80)
-        continue; // a further byte of a character
-      if (count++ % stride == 0)
-        starts.push_back(static_cast<uint32_t>(i));
-    }
-    ascii = count == input.size();
-    // Line breaks of YAML 1.1 that no editor counts.
-    for (std::string_view mark : {"\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"})
-      otherBreaks |= !ascii && input.find(mark) != input.npos;
-    if (ascii)
-      starts.clear();
-  }
-
-  /// In `input`.
-  size_t byteOf(size_t index) const {
-    if (ascii)
-      return std::min(index, input.size());
-    size_t entry = index / stride;
-    if (entry >= starts.size())
-      return input.size();
-    size_t byte = starts[entry];
-    for (size_t i = index % stride; i > 0 && byte < input.size(); --i)
-      do
-        ++byte;
-      while (byte < input.size() &&
-             (static_cast<unsigned char>(input[byte]) & 0xc0) == 0x80);
-    return byte;
-  }
-
-  Mark at(const yaml_mark_t &m) const {
-    Mark mark{static_cast<int>(m.line) + 1, static_cast<int>(m.column) + 1,
-              byteOf(m.index) + shift};
-    // libyaml counts a line break at the end, even if none is there.
-    return otherBreaks || mark.byte - shift == input.size() ? atByte(mark.byte)
-                                                            : mark;
-  }
-
-  /// Of a byte of the file.
-  Mark atByte(size_t byte) const {
-    SourceRange range = engine.rangeOf(file, byte, byte);
-    return {std::max(range.line, 1), std::max(range.column, 1), byte};
-  }
-
-private:
-  static constexpr size_t stride = 64;
-  std::vector<uint32_t> starts; // bytes of every 64th character
-  size_t shift;
-  std::string_view input;
-  const std::string &file;
-  const DiagnosticEngine &engine;
-  bool ascii = true, otherBreaks = false;
-};
-
 class Reader {
 public:
-  Reader(const std::string &file, std::string_view input, size_t shift,
+  /// `source` is the file without a byte order mark of `shift` bytes, `input`
+  /// the same for libyaml, with blanks added.
+  Reader(const std::string &file, std::string_view source,
+         std::string_view input, size_t shift, const std::vector<size_t> &added,
          DiagnosticEngine &engine, const Limits &limits)
-      : builder(file, engine, limits), input(input), shift(shift),
-        positions(input, shift, file, engine) {
+      : builder(file, engine, limits), source(source), input(input),
+        shift(shift), positions(input, shift, added, file, engine) {
     if (!yaml_parser_initialize(&parser))
       std::abort(); // out of memory
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
@@ -117,11 +58,32 @@ public:
   }
   ~Reader() { yaml_parser_delete(&parser); }
 
+  /// Where libyaml stopped at a colon that PyYAML takes: the byte of `input`
+  /// where a blank makes both read the same. 0: nowhere.
+  size_t wantsBlank = 0;
+  /// Where libyaml takes a key of a list that is not there for the token behind
+  /// it: the byte of `input` where a `~` belongs. 0: nowhere.
+  size_t wantsNull = 0;
+  /// Where libyaml stopped at a tab that may start the text of a block scalar:
+  /// the byte of `input`. 0: nowhere.
+  size_t wantsTab = 0;
+  /// What stands in `input` for byte order marks inside of the text.
+  std::string markStandIn;
+  /// What stands there for tabs that libyaml does not take.
+  std::string tabStandIn;
+  /// The document must start with `---`.
+  bool needsStart = false;
+
   std::unique_ptr<Document> read() {
     const Node *root = nullptr;
     if (!next() || !next()) // stream start
       return nullptr;
-    if (event.raw.type == YAML_DOCUMENT_START_EVENT) {
+    bool starts = event.raw.type == YAML_DOCUMENT_START_EVENT;
+    if (needsStart && (!starts || event.raw.data.document_start.implicit)) {
+      builder.error("yaml-syntax", begin(), "expected '---' after a directive");
+      return nullptr;
+    }
+    if (starts) {
       if (!next() || !(root = node(0)) || !next() || !next())
         return nullptr;
       if (event.raw.type != YAML_STREAM_END_EVENT)
@@ -138,10 +100,11 @@ private:
   yaml_parser_t parser{};
   Event event;
   Builder builder;
-  std::string_view input;
+  std::string_view source, input;
   const size_t shift;
+  int flowDepth = 0;
   Positions positions;
-  /// Where scalars stand, in bytes of `input`, and whether tabs are part of
+  /// Where scalars stand, in bytes of `source`, and whether tabs are part of
   /// them.
   struct Span {
     size_t begin, end;
@@ -153,21 +116,38 @@ private:
   /// Nodes that are being read: an alias to one makes a circle.
   std::unordered_map<const Node *, bool> open;
 
-  Mark begin() const { return positions.at(event.raw.start_mark); }
-  Mark end() const { return positions.at(event.raw.end_mark); }
+  Mark at(const yaml_mark_t &m) const {
+    return positions.at(m.line, m.column, m.index);
+  }
+  Mark begin() const { return at(event.raw.start_mark); }
+  Mark end() const { return at(event.raw.end_mark); }
 
   /// The next event into `event`; false (reported) at a syntax error.
   bool next() {
     event.clear();
     if (yaml_parser_parse(&parser, &event.raw))
       return true;
+    // `[a:, b]`: libyaml finds a key without value ambiguous.
+    size_t colon = positions.inInput(parser.problem_mark.index);
+    if (parser.problem &&
+        !std::strcmp(parser.problem, "found unexpected ':'") &&
+        colon + 1 < input.size() && input[colon] == ':' &&
+        std::strchr(",[]{}", input[colon + 1])) {
+      wantsBlank = colon + 1;
+      return false;
+    }
+    if (parser.problem && colon < input.size() && input[colon] == '\t' &&
+        std::strstr(parser.problem, "where an indentation space is expected")) {
+      wantsTab = colon;
+      return false;
+    }
     std::string message = parser.problem ? parser.problem : "this is not YAML";
     if (parser.context)
       message += std::string(" ") + parser.context;
     std::string hint;
-    Mark at = positions.at(parser.problem_mark);
-    size_t byte = positions.byteOf(parser.problem_mark.index);
-    if (byte < input.size() && input[byte] == '\t') {
+    Mark place = at(parser.problem_mark);
+    size_t byte = place.byte - shift;
+    if (byte < source.size() && source[byte] == '\t') {
       reportTab(byte);
       return false;
     }
@@ -175,15 +155,15 @@ private:
       hint = "indent with spaces, and quote text that starts with @, ` or %";
     if (parser.context && parser.context_mark.line < parser.problem_mark.line)
       message += " that starts at line " +
-                 std::to_string(positions.at(parser.context_mark).line);
-    builder.error("yaml-syntax", at, message, hint);
+                 std::to_string(at(parser.context_mark).line);
+    builder.error("yaml-syntax", place, message, hint);
     return false;
   }
 
   void reportTab(size_t byte) {
-    size_t lineStart = input.find_last_of("\r\n", byte);
-    lineStart = lineStart == input.npos ? 0 : lineStart + 1;
-    bool indents = input.find_first_not_of(" \t", lineStart) > byte;
+    size_t lineStart = source.find_last_of("\r\n", byte);
+    lineStart = lineStart == source.npos ? 0 : lineStart + 1;
+    bool indents = source.find_first_not_of(" \t", lineStart) > byte;
     Mark at = positions.atByte(byte + shift);
     std::vector<TextEdit> fix;
     // How deep a tab would indent cannot be known.
@@ -199,26 +179,26 @@ private:
   /// comments; libyaml lets some pass.
   void checkTabs() {
     auto span = spans.begin();
-    for (size_t tab = input.find('\t'); tab != input.npos;) {
+    for (size_t tab = source.find('\t'); tab != source.npos;) {
       while (span != spans.end() && span->end <= tab)
         ++span;
       if (span != spans.end() && span->begin <= tab) {
         if (!span->opaque)
           reportTab(tab);
-        tab = input.find('\t', span->opaque ? span->end : tab + 1);
+        tab = source.find('\t', span->opaque ? span->end : tab + 1);
         continue;
       }
       // A '#' outside of scalars starts a comment.
-      size_t from = input.find_last_of("\r\n", tab);
-      from = from == input.npos ? 0 : from + 1;
+      size_t from = source.find_last_of("\r\n", tab);
+      from = from == source.npos ? 0 : from + 1;
       if (span != spans.begin())
         from = std::max(from, std::min((span - 1)->end, tab));
-      size_t sign = input.substr(from, tab - from).find('#');
-      if (sign == input.npos)
+      size_t sign = source.substr(from, tab - from).find('#');
+      if (sign == source.npos)
         reportTab(tab);
-      tab = input.find('\t', sign == input.npos
-                                 ? tab + 1
-                                 : input.find_first_of("\r\n", tab));
+      tab = source.find('\t', sign == source.npos
+                                  ? tab + 1
+                                  : source.find_first_of("\r\n", tab));
     }
   }
 
@@ -294,6 +274,15 @@ private:
       return nullptr;
     n->range.end = end();
     n->text.assign(text(s.value), s.length);
+    if (!markStandIn.empty())
+      replaceAll(n->text, markStandIn, byteOrderMark);
+    if (!tabStandIn.empty() && n->text.find(tabStandIn) != std::string::npos) {
+      if (s.style == YAML_PLAIN_SCALAR_STYLE) {
+        reportTab(source.find('\t', n->range.begin.byte - shift));
+        return nullptr;
+      }
+      replaceAll(n->text, tabStandIn, "\t");
+    }
     switch (s.style) {
     case YAML_SINGLE_QUOTED_SCALAR_STYLE:
       n->style = Style::SingleQuoted;
@@ -310,28 +299,59 @@ private:
     default:
       n->style = Style::Plain;
     }
-    addSpan(*n);
+    if (!addSpan(*n))
+      return nullptr;
+    // To PyYAML a `?` between braces always starts a key.
+    if (flowDepth && n->isPlain() && n->text.find('?') != std::string::npos) {
+      builder.error("yaml-syntax", n->range,
+                    "a '?' between braces starts a key",
+                    "quote the text if it is part of it");
+      return nullptr;
+    }
     bool plain = s.tag ? !std::strcmp(text(s.tag), "!") : s.plain_implicit;
     setTag(*n, s.tag, plain ? resolvePlain(n->text) : Tag::String);
     return n;
   }
 
-  void addSpan(Node &n) {
-    size_t begin = n.range.begin.byte - shift, end = n.range.end.byte - shift;
-    if (begin == end)
-      return;
+  /// Where a scalar starts behind its tag and anchor.
+  size_t afterProperties(size_t begin, size_t end) const {
+    while (begin < end && (source[begin] == '!' || source[begin] == '&')) {
+      begin = std::min(source.find_first_of(" \t\r\n", begin), end);
+      while (begin < end &&
+             (std::strchr(" \t\r\n", source[begin]) || source[begin] == '#'))
+        begin = source[begin] == '#'
+                    ? std::min(source.find_first_of("\r\n", begin), end)
+                    : begin + 1;
+    }
+    return begin;
+  }
+
+  /// Notes where the scalar stands; false (reported) for a header of a block
+  /// that PyYAML refuses.
+  bool addSpan(Node &n) {
+    size_t end = n.range.end.byte - shift;
+    size_t begin = afterProperties(n.range.begin.byte - shift, end);
+    if (begin >= end)
+      return true;
     if (n.style != Style::Literal && n.style != Style::Folded) {
       spans.push_back({begin, end, n.style != Style::Plain});
-      return;
+      return true;
+    }
+    size_t sign = source.find_first_not_of("|>+-0123456789", begin);
+    if (sign != source.npos && source[sign] == '#') {
+      builder.error("yaml-syntax", positions.atByte(sign + shift),
+                    "expected a blank before this comment", "write ' #'");
+      return false;
     }
     // The line of the `|` is none of the text; blank lines behind it are not
     // what a person sees as the text.
-    size_t header = input.find_first_of("\r\n", begin);
+    size_t header = source.find_first_of("\r\n", begin);
     if (header < end)
       spans.push_back({header, end, true});
-    size_t last = input.find_last_not_of(" \t\r\n", end ? end - 1 : 0);
-    if (last != input.npos && last >= begin)
+    size_t last = source.find_last_not_of(" \t\r\n", end - 1);
+    if (last != source.npos && last >= begin)
       n.range.end = positions.atByte(last + 1 + shift);
+    return true;
   }
 
   const Node *sequence(int depth) {
@@ -343,6 +363,7 @@ private:
     n->style = s.style == YAML_FLOW_SEQUENCE_STYLE ? Style::Flow : Style::Block;
     setTag(*n, s.tag, Tag::Sequence);
     open[n] = true;
+    flowDepth += n->style == Style::Flow;
     n->range.end = end();
     while (true) {
       if (!next())
@@ -358,14 +379,25 @@ private:
       if (n->style == Style::Block)
         n->range.end = isAlias ? aliasEnd : item->range.end;
     }
+    flowDepth -= n->style == Style::Flow;
     if (n->style == Style::Flow)
       n->range.end = end();
     open.erase(n);
     return n;
   }
 
+  /// Whether `event` is the key that `? ` in a flow sequence does not have.
+  bool isAbsentKey(const Node &mapping) const {
+    const auto &s = event.raw.data.scalar;
+    return event.raw.type == YAML_SCALAR_EVENT &&
+           mapping.style == Style::Flow &&
+           source[mapping.range.begin.byte - shift] == '?' && !s.length &&
+           s.style == YAML_PLAIN_SCALAR_STYLE && !s.anchor && !s.tag;
+  }
+
   const Node *mapping(int depth) {
     auto &m = event.raw.data.mapping_start;
+    size_t startIndex = event.raw.start_mark.index;
     Node *n = create(m.anchor);
     if (!n)
       return nullptr;
@@ -373,12 +405,18 @@ private:
     n->style = m.style == YAML_FLOW_MAPPING_STYLE ? Style::Flow : Style::Block;
     setTag(*n, m.tag, Tag::Mapping);
     open[n] = true;
+    flowDepth += n->style == Style::Flow;
     n->range.end = end();
     while (true) {
       if (!next())
         return nullptr;
       if (event.raw.type == YAML_MAPPING_END_EVENT)
         break;
+      // `[a, ? : b]`, `[?]`
+      if (n->entries.empty() && isAbsentKey(*n)) {
+        wantsNull = positions.inInput(startIndex) + 1;
+        return nullptr;
+      }
       Entry entry;
       entry.key = node(depth + 1);
       if (!entry.key || !next())
@@ -395,6 +433,7 @@ private:
       if (n->style == Style::Block)
         n->range.end = entry.at.end;
     }
+    flowDepth -= n->style == Style::Flow;
     if (n->style == Style::Flow)
       n->range.end = end();
     open.erase(n);
@@ -409,6 +448,61 @@ std::unique_ptr<Document> accel::yaml::readYaml(const std::string &file,
                                                 DiagnosticEngine &engine,
                                                 const Limits &limits) {
   // libyaml counts a byte order mark as indentation; PyYAML does not.
-  size_t shift = text.starts_with("\xef\xbb\xbf") ? 3 : 0;
-  return Reader(file, text.substr(shift), shift, engine, limits).read();
+  size_t shift = text.starts_with(byteOrderMark) ? byteOrderMark.size() : 0;
+  std::string_view source = text.substr(shift), input = source;
+  std::string changed, standIn, tabStandIn;
+  // libyaml skips such a mark in front of every line, PyYAML only the first.
+  if (source.find(byteOrderMark) != source.npos) {
+    changed = source;
+    standIn = unusedCharacter(source);
+    replaceAll(changed, byteOrderMark, standIn);
+    input = changed;
+  }
+  bool needsStart = false;
+  if (source.find('%') != source.npos) {
+    changed = input;
+    needsStart = adaptDirectives(changed);
+    input = changed;
+  }
+  std::vector<size_t> added; // in bytes of `changed`
+  auto add = [&](size_t at, size_t count) {
+    // What was added behind it moves.
+    for (size_t &other : added)
+      other += other >= at ? count : 0;
+    for (size_t i = 0; i < count; ++i)
+      added.push_back(at + i);
+    std::sort(added.begin(), added.end());
+  };
+  // Each attempt reads everything again: no more work than for a large file.
+  size_t attempts = std::min<size_t>(1000, limits.bytes / (text.size() + 1));
+  while (true) {
+    Reader reader(file, source, input, shift, added, engine, limits);
+    reader.markStandIn = standIn;
+    reader.tabStandIn = tabStandIn;
+    reader.needsStart = needsStart;
+    std::unique_ptr<Document> document = reader.read();
+    if (!reader.wantsBlank && !reader.wantsTab && !reader.wantsNull)
+      return document;
+    if (attempts-- == 0) {
+      engine.error("yaml-limit", file,
+                   "too many keys without a value between braces, or blocks "
+                   "that start with a tab");
+      return nullptr;
+    }
+    if (changed.empty())
+      changed = source;
+    if (reader.wantsBlank) {
+      changed.insert(reader.wantsBlank, 1, ' ');
+      add(reader.wantsBlank, 1);
+    } else if (reader.wantsNull) {
+      changed.insert(reader.wantsNull, " ~ ");
+      add(reader.wantsNull, 3);
+    } else {
+      if (tabStandIn.empty())
+        tabStandIn = unusedCharacter(changed);
+      changed.replace(reader.wantsTab, 1, tabStandIn);
+      add(reader.wantsTab + 1, tabStandIn.size() - 1);
+    }
+    input = changed;
+  }
 }

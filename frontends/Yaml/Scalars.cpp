@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Diagnostics/Utf8.h"
 #include "frontends/Yaml/Resolver.h"
 #include "frontends/Yaml/Yaml.h"
 
@@ -75,12 +76,25 @@ std::string lower(std::string text) {
   return text;
 }
 
+/// Python's str.strip(), which knows the blanks of Unicode.
 std::string_view stripped(std::string_view text) {
-  constexpr std::string_view blanks = " \t\n\r\f\v\x1c\x1d\x1e\x1f";
-  size_t begin = text.find_first_not_of(blanks);
-  if (begin == text.npos)
-    return "";
-  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+  auto isBlank = [](uint32_t c) {
+    return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 ||
+           c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
+           c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f ||
+           c == 0x3000;
+  };
+  size_t begin = text.size(), end = 0;
+  for (size_t i = 0; i < text.size();) {
+    uint32_t code = 0xfffd;
+    size_t length = std::max<size_t>(accel::utf8Length(text, i, code), 1);
+    if (!isBlank(code)) {
+      begin = std::min(begin, i);
+      end = i + length;
+    }
+    i += length;
+  }
+  return begin < end ? text.substr(begin, end - begin) : "";
 }
 
 /// A sign, which is removed; true for a minus.

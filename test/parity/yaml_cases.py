@@ -202,8 +202,10 @@ def compare(binary, items, path):
     for (name, data), mine in zip(items, lines):
         value, error = python_reads(name, data)
         refused += error is not None
+        # A value inside of itself looks different from each place.
+        circle = error is None and '..."' in json.dumps(value)
         if (error is not None) != ("error" in mine) or \
-                (error is None and value != mine["value"]):
+                (error is None and not circle and value != mine["value"]):
             wrong.append(f"{name} {data!r}\n  Python: {error or value}\n"
                          f"  here:   {mine.get('error', mine.get('value'))}")
     return wrong, refused
@@ -236,6 +238,9 @@ if __name__ == "__main__":
     start = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     total, batch = int(sys.argv[2]), 5000
     for first in range(0, total, batch):
-        print(run(os.path.join(sys.argv[1], "bin", "frontend-dump"),
-                  os.path.join(sys.argv[1], "texts.json"), start + first,
-                  min(batch, total - first), show=40), flush=True)
+        try:
+            print(run(os.path.join(sys.argv[1], "bin", "frontend-dump"),
+                      os.path.join(sys.argv[1], "texts.json"), start + first,
+                      min(batch, total - first), show=40), flush=True)
+        except harness.Failure as failure:
+            print(failure, flush=True)
