@@ -131,7 +131,7 @@ std::optional<AccelerateConfig> AccelerateReader::read() {
   config.launch = simulateLaunch(root, version, prefix, foreign);
   if (options.launch)
     *options.launch = config.launch;
-  size_t errorsBefore = engine.errors();
+  size_t errorsBefore = engine.errors() + engine.silencedErrors();
   checkTopLevelKeys();
   if (!readEnvironment())
     return std::nullopt;
@@ -142,7 +142,7 @@ std::optional<AccelerateConfig> AccelerateReader::read() {
   // What launch refuses and nothing above has named. (A plan may do without
   // what only launch needs.)
   if (!options.forPlanning && !config.launch.refused.empty() &&
-      engine.errors() == errorsBefore)
+      engine.errors() + engine.silencedErrors() == errorsBefore)
     error("launch-stops", top("distributed_type"),
           "`accelerate launch` stops with " +
               printable(config.launch.refused, 200));

@@ -146,8 +146,9 @@ public:
   /// Line and column of a byte of `file`; {0, 0, 0, 0} if it has no such byte.
   /// (The end of the text counts as one.)
   SourceRange rangeOf(const std::string &file, size_t begin, size_t end) const;
-  /// Findings that -Wno-CODE or a comment silenced.
+  /// Findings that -Wno-CODE or a comment silenced, and the errors of them.
   size_t silenced() const { return silencedCount; }
+  size_t silencedErrors() const { return silencedErrorCount; }
 
 private:
   class Sources;
@@ -155,7 +156,7 @@ private:
 
   std::vector<Diagnostic> kept;
   DiagnosticPolicy policy;
-  size_t silencedCount = 0;
+  size_t silencedCount = 0, silencedErrorCount = 0;
   size_t maxErrors = 0, errorCount = 0, notSupportedCount = 0, warningCount = 0;
   std::unique_ptr<Sources> sources;
 };
@@ -186,6 +187,23 @@ std::string renderText(const DiagnosticEngine &engine,
 /// column, end_line, end_column, text}. Control characters and invalid UTF-8
 /// are escaped. `indent` spaces come before each object, which takes one line.
 std::string renderJson(const DiagnosticEngine &engine, int indent = 2);
+
+/// `text` as a JSON string, as renderJson writes them.
+std::string jsonString(const std::string &text);
+
+//===----------------------------------------------------------------------===//
+// What findings are shown as
+//===----------------------------------------------------------------------===//
+
+/// Every code that docs/diagnostics.md describes.
+const std::vector<std::string> &diagnosticCodes();
+
+/// Understands what follows `-W`: "error", "error=CODE", "no-error=CODE",
+/// "no-CODE". Returns what is wrong with it, or an empty string.
+std::string addWarningFlag(DiagnosticPolicy &policy, std::string_view flag);
+
+/// Warns (ignore-comment) about codes in comments that no diagnostic has.
+void checkIgnoreComments(const std::string &file, DiagnosticEngine &engine);
 
 //===----------------------------------------------------------------------===//
 // Help for messages

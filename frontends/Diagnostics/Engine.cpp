@@ -128,6 +128,7 @@ bool DiagnosticEngine::isSilent(const Diagnostic &d) const {
 void DiagnosticEngine::report(Diagnostic diagnostic) {
   if (isSilent(diagnostic)) {
     ++silencedCount;
+    silencedErrorCount += diagnostic.severity == Severity::Error;
     return;
   }
   if (diagnostic.severity == Severity::Warning &&

@@ -167,7 +167,7 @@ std::string accel::renderText(const DiagnosticEngine &engine,
 // JSON
 //===----------------------------------------------------------------------===//
 
-static std::string quoted(const std::string &text) {
+std::string accel::jsonString(const std::string &text) {
   std::string out = "\"";
   for (size_t i = 0; i < text.size();) {
     uint32_t code = 0;
@@ -206,7 +206,7 @@ static std::string jsonFix(const DiagnosticEngine &engine,
            ", \"column\": " + std::to_string(at.column) +
            ", \"end_line\": " + std::to_string(at.endLine) +
            ", \"end_column\": " + std::to_string(at.endColumn) +
-           ", \"text\": " + quoted(edit.text) + "}";
+           ", \"text\": " + jsonString(edit.text) + "}";
   }
   return out + "]";
 }
@@ -214,7 +214,7 @@ static std::string jsonFix(const DiagnosticEngine &engine,
 std::string accel::renderJson(const DiagnosticEngine &engine, int indent) {
   std::string out = "[";
   auto nullable = [](const std::string &text) {
-    return text.empty() ? std::string("null") : quoted(text);
+    return text.empty() ? std::string("null") : jsonString(text);
   };
   for (const Diagnostic &d : engine.sorted()) {
     int endLine = std::max({d.endLine, d.line, 1});
@@ -222,14 +222,14 @@ std::string accel::renderJson(const DiagnosticEngine &engine, int indent) {
         d.endColumn, endLine > std::max(d.line, 1) ? 1 : std::max(d.column, 1));
     out += out.size() > 1 ? ",\n" : "\n";
     out += std::string(indent, ' ') + "{\"severity\": \"" +
-           toString(d.severity) + "\", \"code\": " + quoted(d.code) +
-           ", \"file\": " + quoted(d.file) +
+           toString(d.severity) + "\", \"code\": " + jsonString(d.code) +
+           ", \"file\": " + jsonString(d.file) +
            ", \"line\": " + std::to_string(std::max(d.line, 1)) +
            ", \"column\": " + std::to_string(std::max(d.column, 1)) +
            ", \"end_line\": " + std::to_string(endLine) +
            ", \"end_column\": " + std::to_string(endColumn) +
            ", \"key\": " + nullable(d.key) +
-           ", \"message\": " + quoted(d.message) +
+           ", \"message\": " + jsonString(d.message) +
            ", \"hint\": " + nullable(d.hint) +
            ", \"fix\": " + jsonFix(engine, d) + "}";
   }

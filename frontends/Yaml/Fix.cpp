@@ -18,8 +18,9 @@ namespace {
 /// A value at its path, and the bytes that it is made of.
 struct Leaf {
   std::string value;
-  size_t begin = 0, end = 0; // both 0: comes from elsewhere
-  bool empty = false;        // nothing is written after the colon
+  size_t begin = 0, end = 0;           // both 0: comes from elsewhere
+  bool empty = false;                  // nothing is written after the colon
+  size_t wholeBegin = 0, wholeEnd = 0; // of a collection
 };
 using Leaves = std::map<std::string, Leaf>;
 
@@ -57,8 +58,11 @@ private:
     at.end = std::max(entry.key->range.end.byte, entry.at.end.byte);
     at.empty = entry.at.begin.byte == entry.at.end.byte;
     // Edits inside of a collection leave it a collection.
-    if (!value.isScalar() || !value.items.empty() || !value.entries.empty())
+    if (!value.isScalar() || !value.items.empty() || !value.entries.empty()) {
       at.end = entry.key->range.end.byte;
+      at.wholeBegin = entry.at.begin.byte;
+      at.wholeEnd = entry.at.end.byte;
+    }
     if (entry.merged)
       at = {};
     if (place)
@@ -91,7 +95,9 @@ bool touches(const Leaf &leaf, size_t begin, size_t end) {
   if (begin == end) // an insertion
     return leaf.begin < begin &&
            (begin < leaf.end || (leaf.empty && begin == leaf.end));
-  return begin < leaf.end && end > leaf.begin;
+  bool whole = leaf.wholeBegin < leaf.wholeEnd && begin <= leaf.wholeBegin &&
+               end >= leaf.wholeEnd;
+  return whole || (begin < leaf.end && end > leaf.begin);
 }
 
 /// Whether every untouched leaf of `from` is in `to` as it is.

@@ -191,9 +191,11 @@ private:
       // A '#' outside of scalars starts a comment.
       size_t from = source.find_last_of("\r\n", tab);
       from = from == source.npos ? 0 : from + 1;
+      // An unknown directive is one too.
+      bool directive = source[from] == '%' && input[from] == '#';
       if (span != spans.begin())
         from = std::max(from, std::min((span - 1)->end, tab));
-      size_t sign = source.substr(from, tab - from).find('#');
+      size_t sign = directive ? 0 : source.substr(from, tab - from).find('#');
       if (sign == source.npos)
         reportTab(tab);
       tab = source.find('\t', sign == source.npos
@@ -391,6 +393,7 @@ private:
     const auto &s = event.raw.data.scalar;
     return event.raw.type == YAML_SCALAR_EVENT &&
            mapping.style == Style::Flow &&
+           mapping.range.begin.byte - shift < source.size() &&
            source[mapping.range.begin.byte - shift] == '?' && !s.length &&
            s.style == YAML_PLAIN_SCALAR_STYLE && !s.anchor && !s.tag;
   }

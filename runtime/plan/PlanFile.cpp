@@ -92,6 +92,11 @@ bool writeFileAtomically(const std::string &wanted, const std::string &text,
                          std::string &error) {
   std::string path = wanted;
   struct stat status;
+  // mkostemp makes private files; a plan is as public as any other output, and
+  // a file that is replaced stays as public as it was.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  mode_t mode = 0666 & ~mask;
   if (::stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) {
       error = path + ": cannot write the file: a folder has this name";
@@ -104,6 +109,7 @@ bool writeFileAtomically(const std::string &wanted, const std::string &text,
       error = path + ": cannot write the file: " + reason();
       return false;
     }
+    mode = status.st_mode & 07777;
     // Replace what a link points to, not the link.
     if (char *resolved = ::realpath(path.c_str(), nullptr)) {
       path = resolved;
@@ -124,10 +130,7 @@ bool writeFileAtomically(const std::string &wanted, const std::string &text,
   };
   if (file.fd < 0)
     return fail("create the file");
-  // mkostemp makes private files; a plan is as public as any other output.
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  if (::fchmod(file.fd, 0666 & ~mask) != 0 || !writeAll(file.fd, text) ||
+  if (::fchmod(file.fd, mode) != 0 || !writeAll(file.fd, text) ||
       ::fsync(file.fd) != 0)
     return fail("write the file");
   // Some file systems report a full disk only now.

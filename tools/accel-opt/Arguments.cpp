@@ -89,6 +89,34 @@ void Arguments::addChoice(std::string name, std::vector<std::string> choices,
        }});
 }
 
+void Arguments::addOptional(std::string name, std::vector<std::string> choices,
+                            std::string &value, std::string without,
+                            std::string help) {
+  std::string placeholder;
+  for (const std::string &choice : choices)
+    placeholder += (placeholder.empty() ? "" : "|") + choice;
+  Option option{std::move(name), placeholder, std::move(help), false, nullptr};
+  option.optional = true;
+  option.set = [&value, choices, without,
+                placeholder](const std::string &text) -> std::string {
+    if (!text.empty() &&
+        std::find(choices.begin(), choices.end(), text) == choices.end())
+      return "expected " + placeholder + separated(didYouMean(text, choices));
+    value = text.empty() ? without : text;
+    return "";
+  };
+  options.push_back(std::move(option));
+}
+
+void Arguments::addPrefixed(
+    std::string prefix, std::string placeholder,
+    std::function<std::string(const std::string &)> take, std::string help) {
+  Option option{std::move(prefix), std::move(placeholder), std::move(help),
+                false, std::move(take)};
+  option.prefix = true;
+  options.push_back(std::move(option));
+}
+
 bool Arguments::parse(int argc, char **argv, int &exitCode) {
   exitCode = exitOk;
   bool onlyPositional = false;
@@ -113,8 +141,10 @@ bool Arguments::parse(int argc, char **argv, int &exitCode) {
       name = text.substr(0, equals);
       value = text.substr(equals + 1);
     }
-    auto option = std::find_if(options.begin(), options.end(),
-                               [&](const Option &o) { return o.name == name; });
+    auto option =
+        std::find_if(options.begin(), options.end(), [&](const Option &o) {
+          return o.prefix ? text.starts_with(o.name) : o.name == name;
+        });
     if (option == options.end()) {
       std::vector<std::string> names;
       for (const Option &o : options)
@@ -123,20 +153,26 @@ bool Arguments::parse(int argc, char **argv, int &exitCode) {
                             separated(didYouMean(name, names)));
       return false;
     }
-    if (option->takesValue && !hasValue) {
+    if (option->prefix) {
+      name = text;
+      value = text.substr(option->name.size());
+    } else if (option->takesValue && !hasValue) {
       if (i + 1 == argc) {
         exitCode = usageError(
             "'" + name + "' needs a value: " + option->placeholder, "");
         return false;
       }
       value = argv[++i];
-    } else if (!option->takesValue && !option->mayTakeValue && hasValue) {
+    } else if (!option->takesValue && !option->mayTakeValue &&
+               !option->optional && hasValue) {
       exitCode = usageError("'" + name + "' takes no value", "");
       return false;
     }
     if (std::string problem = option->set(value); !problem.empty()) {
-      exitCode =
-          usageError("'" + name + " " + printable(value) + "': " + problem, "");
+      std::string shown = option->prefix || option->optional
+                              ? printable(text)
+                              : name + " " + printable(value);
+      exitCode = usageError("'" + shown + "': " + problem, "");
       return false;
     }
   }
@@ -150,6 +186,8 @@ void Arguments::printHelp() const {
     std::string left = option.name;
     if (option.takesValue)
       left += " " + option.placeholder;
+    else if (option.optional)
+      left += "[=" + option.placeholder + "]";
     else
       left += option.placeholder;
     std::printf("  %-34s %s%s\n", left.c_str(),

@@ -46,6 +46,16 @@ public:
   void addChoice(std::string name, std::vector<std::string> choices,
                  std::string &value, std::string help);
 
+  /// `--name`, which sets `without`, or `--name=CHOICE` (never a word of its
+  /// own, which is the next positional argument).
+  void addOptional(std::string name, std::vector<std::string> choices,
+                   std::string &value, std::string without, std::string help);
+  /// All options that start with `prefix`; `take` gets the rest and returns
+  /// what is wrong with it, or "". `placeholder` is for the help.
+  void addPrefixed(std::string prefix, std::string placeholder,
+                   std::function<std::string(const std::string &)> take,
+                   std::string help);
+
   /// Parses; prints help (returns false, `exitCode` 0) or a usage error
   /// (returns false, `exitCode` 64).
   bool parse(int argc, char **argv, int &exitCode);
@@ -59,6 +69,7 @@ private:
     /// Returns what is wrong with the value, or "".
     std::function<std::string(const std::string &)> set;
     bool mayTakeValue = false; // behind '=' only
+    bool optional = false, prefix = false;
   };
   void printHelp() const;
   int usageError(const std::string &message, const std::string &hint) const;

@@ -3,10 +3,12 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "frontends/Diagnostics/Diff.h"
 #include "frontends/Job/JobConfig.h"
 #include "frontends/Lint/Lint.h"
 #include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
+#include "tools/accel-opt/LintFix.h"
 #include "tools/accel-opt/LintTables.h"
 
 #include <cstdio>
@@ -32,6 +34,17 @@ int accel::lintCommand(int argc, char **argv) {
   arguments.addChoice("--format", {"text", "json"}, output,
                       "text for people, json for programs");
   arguments.addCount("--max-errors", "N", maxErrors, "stop listing after N");
+  DiagnosticPolicy policy;
+  policy.silenceErrors = true;
+  arguments.addPrefixed(
+      "-W", "error[=CODE]",
+      [&](const std::string &flag) { return addWarningFlag(policy, flag); },
+      "warnings (or those of CODE) are errors; -Wno-CODE silences a finding, "
+      "-Wno-error=CODE excepts it from -Werror");
+  std::string fix;
+  arguments.addOptional("--fix", {"diff", "write"}, fix, "write",
+                        "print a diff of what can be repaired, and write the "
+                        "file (=diff: print only)");
   std::string emit;
   bool effective = false;
   arguments.addFlag("--effective", effective,
@@ -60,14 +73,37 @@ int accel::lintCommand(int argc, char **argv) {
     return exitUsage;
   }
   options.accelerate.torchVersion = checks.torchVersion;
+  const std::string &path = arguments.positional[0];
   DiagnosticEngine engine;
   engine.setMaxErrors(static_cast<size_t>(maxErrors));
-  LoadedConfig loaded = loadConfig(arguments.positional[0], options, engine);
+  engine.setPolicy(policy);
   checks.accelerateVersion = options.accelerate.version;
-  lintDefaultConfig(arguments.positional[0], engine);
-  lintConfig(arguments.positional[0], loaded, checks, engine);
+  std::string diff;
+  yaml::FixResult fixes;
+  if (!fix.empty()) {
+    DiagnosticEngine reading;
+    fixes = fixConfig(path, options, checks, policy, reading);
+    std::string before, error;
+    if (!reading.hasErrors() &&
+        yaml::readWholeFile(path, yaml::Limits().bytes, before, error)) {
+      bool colour = output == "text" && wantsColour(STDOUT_FILENO);
+      diff = unifiedDiff(before, fixes.text, path, colour);
+      if (output == "text" && emit.empty())
+        std::fputs(diff.c_str(), stdout);
+      if (fix == "write" && !diff.empty() &&
+          !writeFixed(path, before, fixes.text, engine))
+        fix = "failed";
+    }
+  }
+  LoadedConfig loaded = loadConfig(path, options, engine);
+  lintDefaultConfig(path, engine);
+  lintConfig(path, loaded, checks, engine);
+  checkIgnoreComments(path, engine);
   if (output == "json") {
     std::string text = "{\"diagnostics\": " + renderJson(engine);
+    if (!fix.empty())
+      text += ",\n\"fixed\": " + std::to_string(fixes.fixed) +
+              ",\n\"diff\": " + jsonString(diff);
     if (effective)
       text += ",\n\"effective\": " +
               (loaded.job ? renderEffectiveJson(loaded.job->accelerate) : "[]");
@@ -85,6 +121,14 @@ int accel::lintCommand(int argc, char **argv) {
   if (!emit.empty())
     std::fputs(renderEnvironment(launch).c_str(), stdout);
   else if (engine.all().empty())
-    std::printf("%s: nothing to report\n", arguments.positional[0].c_str());
+    std::printf("%s: nothing to report\n", path.c_str());
+  if (!fix.empty() && fix != "failed")
+    std::fprintf(findings, "%zu fixed%s%s\n", fixes.fixed,
+                 fix == "write" || diff.empty() ? ""
+                                                : " in the diff, nothing "
+                                                  "written",
+                 fixes.refused ? "; others would have changed more than their "
+                                 "own line"
+                               : "");
   return static_cast<int>(engine.outcome());
 }
