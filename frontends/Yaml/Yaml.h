@@ -104,7 +104,7 @@ std::string pythonText(const Node &node);
 std::string shortText(const Node &node);
 
 struct Limits {
-  uint64_t bytes = 64ull << 20; // of the file
+  uint64_t bytes = 16ull << 20; // of the file
   int depth = 100;              // nesting
   uint64_t nodes = 1u << 18;    // with every alias expanded
 };
