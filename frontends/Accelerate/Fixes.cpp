@@ -77,7 +77,9 @@ Edits AccelerateReader::fixSpelling(
 
 Edits AccelerateReader::fixName(const Field &field, const yaml::Node &mapping,
                                 const std::string &name) const {
-  if (!field || name.empty())
+  // (A mapping of thousands of keys is no configuration, and looking through
+  // it for each would take forever.)
+  if (!field || name.empty() || mapping.entries.size() > 1000)
     return {};
   // A second key of the same name would replace the value of the first.
   return mapping.find(name) ? Edits() : editor().rename(*field.entry, name);
@@ -85,6 +87,8 @@ Edits AccelerateReader::fixName(const Field &field, const yaml::Node &mapping,
 
 Edits AccelerateReader::fixName(const Field &field, const Section &section,
                                 const std::string &name) const {
+  if (section.keys.size() > 1000)
+    return {};
   std::string canonical = canonicalKey(section.name, name);
   for (const auto &[other, entry] : section.keys)
     if (other == canonical && entry != field.entry)

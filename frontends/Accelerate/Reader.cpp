@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_map>
 
 using namespace accel;
 
@@ -78,6 +79,7 @@ Section AccelerateReader::section(const std::string &name) {
            "write its keys on lines of their own, indented below " + name);
     return result;
   }
+  std::unordered_map<std::string, const yaml::Entry *> last;
   for (const yaml::Entry &entry : field.value().entries) {
     const yaml::Node &key = *entry.key;
     if (!key.isString()) {
@@ -88,14 +90,17 @@ Section AccelerateReader::section(const std::string &name) {
       continue;
     }
     std::string canonical = canonicalKey(name, key.text, version);
-    for (const auto &[other, earlier] : result.keys)
-      if (other == canonical)
-        report(Severity::Warning, "duplicate-key",
-               {&entry, field.key + "." + key.text},
-               "'" + key.text + "' and '" + earlier->key->text +
-                   "' are the same setting; this one wins over line " +
-                   std::to_string(earlier->key->range.begin.line),
-               "remove one of the two", true, editor().remove(*earlier));
+    auto [place, isNew] = last.emplace(canonical, &entry);
+    if (!isNew) {
+      const yaml::Entry *earlier = place->second;
+      report(Severity::Warning, "duplicate-key",
+             {&entry, field.key + "." + key.text},
+             "'" + key.text + "' and '" + earlier->key->text +
+                 "' are the same setting; this one wins over line " +
+                 std::to_string(earlier->key->range.begin.line),
+             "remove one of the two", true, editor().remove(*earlier));
+      place->second = &entry;
+    }
     result.keys.emplace_back(std::move(canonical), &entry);
   }
   return result;

@@ -143,7 +143,10 @@ std::string accel::nearest(std::string_view word,
   // As in clang: at most a third of the letters may differ.
   unsigned limit = 4 * ((static_cast<unsigned>(word.size()) + 2) / 3);
   for (const std::string &candidate : candidates) {
-    if (candidate == word)
+    // Letters that one of the two lacks cost 4 each.
+    size_t more = std::max(candidate.size(), word.size()) -
+                  std::min(candidate.size(), word.size());
+    if (candidate == word || 4 * more > limit)
       continue;
     unsigned d = distance(word, candidate);
     if (d <= limit && (best.empty() || d < limit)) {

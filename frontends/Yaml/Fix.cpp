@@ -200,12 +200,14 @@ static std::string makeRound(const std::string &file, const std::string &text,
 FixResult accel::yaml::makeFixes(const std::string &file,
                                  const std::string &text, const Lint &lint) {
   // Each round makes at least one fix; a file with more mistakes than this is
-  // fixed by running it again.
-  constexpr int rounds = 50;
+  // fixed by running it again. A large one gets fewer rounds.
+  constexpr size_t mostRounds = 50, mostBytes = 3 << 20;
+  size_t rounds =
+      std::clamp<size_t>(mostBytes / (text.size() + 1), 1, mostRounds);
   FixResult result;
   result.text = text;
   std::vector<std::string> seen = {text};
-  for (int round = 0; round < rounds; ++round) {
+  for (size_t round = 0; round < rounds; ++round) {
     DiagnosticEngine engine;
     lint(result.text, engine);
     std::vector<Diagnostic> found = engine.sorted();
