@@ -89,7 +89,7 @@ Edits AccelerateReader::fixName(const Field &field, const Section &section,
                                 const std::string &name) const {
   if (section.keys.size() > 1000)
     return {};
-  std::string canonical = canonicalKey(section.name, name);
+  std::string canonical = canonicalKey(section.name, name, version);
   for (const auto &[other, entry] : section.keys)
     if (other == canonical && entry != field.entry)
       return {};

@@ -82,10 +82,9 @@ int accel::lintCommand(int argc, char **argv) {
   yaml::FixResult fixes;
   if (!fix.empty()) {
     DiagnosticEngine reading;
-    fixes = fixConfig(path, options, checks, policy, reading);
-    std::string before, error;
-    if (!reading.hasErrors() &&
-        yaml::readWholeFile(path, yaml::Limits().bytes, before, error)) {
+    std::string before;
+    fixes = fixConfig(path, options, checks, policy, before, reading);
+    if (!reading.hasErrors()) {
       bool colour = output == "text" && wantsColour(STDOUT_FILENO);
       diff = unifiedDiff(before, fixes.text, path, colour);
       if (output == "text" && emit.empty())

@@ -8,20 +8,19 @@
 
 using namespace accel;
 
-yaml::FixResult accel::fixConfig(const std::string &path,
-                                 const LoadOptions &options,
-                                 const LintOptions &checks,
-                                 const DiagnosticPolicy &policy,
-                                 DiagnosticEngine &engine) {
+yaml::FixResult
+accel::fixConfig(const std::string &path, const LoadOptions &options,
+                 const LintOptions &checks, const DiagnosticPolicy &policy,
+                 std::string &before, DiagnosticEngine &engine) {
   yaml::FixResult result;
-  std::string text, error;
-  if (!yaml::readWholeFile(path, yaml::Limits().bytes, text, error)) {
+  std::string error;
+  if (!yaml::readWholeFile(path, yaml::Limits().bytes, before, error)) {
     // Says so with the right code.
     yaml::parseFile(path, engine);
     return result;
   }
   return yaml::makeFixes(
-      path, text, [&](const std::string &changed, DiagnosticEngine &round) {
+      path, before, [&](const std::string &changed, DiagnosticEngine &round) {
         round.setPolicy(policy);
         LoadOptions again = options;
         again.text = changed;

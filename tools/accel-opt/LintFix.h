@@ -13,11 +13,11 @@ namespace accel {
 
 /// Makes the fixes of a file that is linted with `options` and
 /// `checks` under `policy`.
-/// Reports into `engine` what keeps the file from being read. Nothing is
-/// written.
+/// `before` gets what the file holds now. Reports into `engine` what keeps the
+/// file from being read. Nothing is written.
 yaml::FixResult fixConfig(const std::string &path, const LoadOptions &options,
                           const LintOptions &checks,
-                          const DiagnosticPolicy &policy,
+                          const DiagnosticPolicy &policy, std::string &before,
                           DiagnosticEngine &engine);
 
 /// Replaces the file by `after` (temporary name, fsync, rename; its permissions
