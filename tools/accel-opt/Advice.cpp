@@ -34,7 +34,7 @@ public:
     advice.model = in.source(training.microBatch, 0);
     if (!advice.model)
       return std::nullopt;
-    base = defaultCandidate(*advice.model, settings());
+    base = defaultCandidate(*advice.model, settings(job));
     std::string wrong = verifyCandidate(*advice.model, base);
     if (!wrong.empty()) {
       engine.error(notSupportedCode, in.options.config,
@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  ExecutorSettings settings() const {
+  ExecutorSettings settings(const JobConfig &job) const {
     ExecutorSettings s = settingsOf(
         job, in.executor, in.inputs.model.dtype().value_or(plan::DType::F32));
     s.ranksPerNode = in.ranksPerNode;
@@ -127,7 +127,13 @@ private:
     }
     space.splits = tune::splitsOf({training.microBatch, training.accumulation},
                                   splitsTried);
-    space.recipes = {{"as configured", base.recipe, ""}};
+    const std::string precision = toString(job.accelerate.mixedPrecision.value);
+    space.recipes = {{"mixed_precision " + precision, base.recipe, precision}};
+    for (const PlanInputs::Precision &other : in.inputs.precisions)
+      space.recipes.push_back(
+          {"mixed_precision " + other.value,
+           defaultCandidate(*advice.model, settings(other.job)).recipe,
+           other.value});
     if (in.executor == ExecutorKind::Ddp)
       for (int64_t mebibytes : {25, 12, 50, 100, 200})
         space.buckets.push_back(mebibytes << 20);
@@ -169,6 +175,9 @@ private:
     auto kept = std::make_shared<tune::Space>(std::move(*space));
     advice.space = kept;
     advice.job = std::make_shared<const JobConfig>(job);
+    advice.policies = {job.precision.value};
+    for (const PlanInputs::Precision &other : in.inputs.precisions)
+      advice.policies.push_back(other.job.precision.value);
     advice.expresser = std::make_shared<tune::Expresser>(
         *kept, *advice.job, layerClasses(*advice.model));
     tune::Judging judging(*kept, target, in.source);

@@ -40,6 +40,8 @@ struct Advice {
   bool hasTime = false;
   int64_t budgetBytes = 0;              // INT64_MAX: none
   std::shared_ptr<const JobConfig> job; // what expresser refers to
+  /// The precision policy of each of the space's recipes.
+  std::vector<PrecisionPolicy> policies;
   std::shared_ptr<const tune::Space> space;
   std::shared_ptr<const tune::Expresser> expresser;
   std::shared_ptr<const StepModel> model; // as configured

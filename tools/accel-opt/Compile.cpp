@@ -258,8 +258,13 @@ private:
                        result.report.budgetBytes,
                        {}};
     const Target &machine = target ? *target : in.device;
-    in.source = [&](int64_t microBatch, int) {
-      return stepModelOf(context, *inputs, importing, microBatch,
+    in.source = [&](int64_t microBatch, int recipe) {
+      if (!recipe)
+        return stepModelOf(context, *inputs, importing, microBatch,
+                           inputs->executor, &machine, engine);
+      PlanInputs other = *inputs;
+      other.job = inputs->precisions[recipe - 1].job;
+      return stepModelOf(context, other, importing, microBatch,
                          inputs->executor, &machine, engine);
     };
     result.report.advice = advise(in, engine);

@@ -172,8 +172,7 @@ private:
   }
 
   void constants() {
-    const PrecisionPolicy &policy =
-        advice.expresser->configuration().precision.value;
+    const PrecisionPolicy &policy = advice.policies[point[tune::Knob::Recipe]];
     out += "MESH = [(\"dp_replicate\", " +
            std::to_string(candidate.replicateRanks) + "), (\"dp_shard\", " +
            std::to_string(candidate.shardRanks) + ")]\n";

@@ -131,6 +131,12 @@ void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options) {
   if (differs(tune::Knob::Mesh))
     chosen.mesh = {candidate.replicateRanks, candidate.shardRanks};
   options.chosen = chosen;
+  if (int recipe = point[tune::Knob::Recipe]) {
+    inputs.job = inputs.precisions[recipe - 1].job;
+    inputs.training.precision =
+        toString(inputs.job.accelerate.mixedPrecision.value);
+    inputs.training.lossScaling = inputs.job.precision.value.lossScaling;
+  }
   options.prefetchForward = candidate.forwardPrefetch;
   options.prefetchBackward = candidate.backwardPrefetch;
   options.keepUnsharded = !candidate.reduceEachMicroBatch;

@@ -5,11 +5,14 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/PlanInputs.h"
 
+#include "frontends/Convert/Rewriter.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "passes/Executors/Settings.h"
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 namespace accel {
 namespace {
@@ -60,6 +63,8 @@ public:
     chooseTarget();
     refuseUnsupported();
     fillTraining();
+    if (options.tunePrecision)
+      readPrecisions();
     if (engine.hasErrors())
       return std::nullopt;
     return std::move(inputs);
@@ -211,6 +216,46 @@ private:
       return;
     }
     t.accumulation = options.globalBatch / each;
+  }
+
+  /// The accelerate file read again with each other mixed_precision.
+  void readPrecisions() {
+    const AccelerateConfig &a = job().accelerate;
+    if ((job().isJob && a.file == job().file) || job().precision.written()) {
+      report(Severity::Note, "precision-fixed", job().precision.at,
+             job().precision.key,
+             "the precision of a job with keys of its own is not searched",
+             "put the accelerate keys into a file of their own");
+      return;
+    }
+    std::ifstream in(a.file, std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(in)),
+                           std::istreambuf_iterator<char>());
+    for (MixedPrecision other : {MixedPrecision::No, MixedPrecision::Bf16}) {
+      if (other == a.mixedPrecision.value)
+        continue;
+      const std::string value = toString(other);
+      convert::Rewriter rewriter(a.file, text);
+      const convert::Path key = {"mixed_precision"};
+      if (!(rewriter.find(key)
+                ? rewriter.set(key, convert::Value::string(value))
+                : rewriter.insert({}, key[0], convert::Value::string(value))))
+        continue;
+      DiagnosticEngine ignored;
+      AccelerateOptions read;
+      read.version = options.accelerateVersion;
+      auto document = yaml::parseText(a.file, rewriter.text(), ignored);
+      if (!document || !document->root())
+        continue;
+      auto config =
+          parseAccelerate(a.file, *document->root(), "", {}, read, ignored);
+      if (!config || ignored.hasErrors())
+        continue;
+      JobConfig changed = job();
+      changed.precision = config->precision;
+      changed.accelerate = std::move(*config);
+      inputs.precisions.push_back({value, std::move(changed)});
+    }
   }
 
   /// The executor that the options name, or the one that would run the file.

@@ -25,6 +25,12 @@ struct PlanInputs {
   std::string modelName;
   std::string targetName; // empty: none
   ExecutorKind executor = ExecutorKind::AccelRun;
+  /// The job under other values of mixed_precision, for --tune-precision.
+  struct Precision {
+    std::string value; // as YAML
+    JobConfig job;
+  };
+  std::vector<Precision> precisions;
 };
 
 /// Reads everything that the options name. Every problem is reported; nothing
