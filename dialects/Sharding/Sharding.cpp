@@ -108,6 +108,19 @@ LogicalResult PrefetchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult
+CheckpointAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                       CheckpointMode mode, BecauseAttr, int64_t bytes,
+                       ArrayRef<int64_t> keep) {
+  if (bytes < -1)
+    return emitError() << "a budget of " << bytes << " bytes is negative";
+  if (bytes >= 0 && mode != CheckpointMode::Budget)
+    return emitError() << "only the mode 'budget' has bytes";
+  if (!keep.empty() && mode != CheckpointMode::Set)
+    return emitError() << "only the mode 'set' lists what is kept";
+  return success();
+}
+
+LogicalResult
 AccumulationAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          int64_t steps, AccumulationMode, BecauseAttr) {
   if (steps < 1)

@@ -70,7 +70,9 @@ def Sharding_CheckpointMode : I32EnumAttr<"CheckpointMode",
     "which forward values the backward keeps", [
       I32EnumAttrCase<"None", 0, "none">,
       I32EnumAttrCase<"Pointwise", 1, "pointwise">,
-      I32EnumAttrCase<"Full", 2, "full">]> {
+      I32EnumAttrCase<"Full", 2, "full">,
+      I32EnumAttrCase<"Budget", 3, "budget">,
+      I32EnumAttrCase<"Set", 4, "set">]> {
   let cppNamespace = "::accel::sharding";
 }
 
@@ -79,12 +81,32 @@ def Sharding_CheckpointAttr : Sharding_Attr<"Checkpoint", "checkpoint"> {
   let description = [{
     `none` keeps whatever the backward reads, `pointwise` recomputes pointwise
     operators, norms and views and keeps matmul and attention outputs, `full`
-    keeps the segment's inputs alone.
+    keeps the segment's inputs alone. `budget` keeps what fits in `bytes` so
+    that least time is spent on recomputing; without `bytes`, the segment has a
+    share of the job's budget that `activation-budget` decides. `set` keeps the
+    results of the operations `keep`, counted from the start of the joint
+    function. Example:
+
+    ```mlir
+    #sharding.checkpoint<budget bytes 1048576, because = <"asked">>
+    #sharding.checkpoint<set keep [3, 7], because = <"asked">>
+    ```
   }];
   let parameters = (ins
       EnumParameter<Sharding_CheckpointMode>:$mode,
-      "::accel::sharding::BecauseAttr":$because);
-  let assemblyFormat = "`<` $mode `,` `because` `=` $because `>`";
+      "::accel::sharding::BecauseAttr":$because,
+      DefaultValuedParameter<"int64_t", "-1">:$bytes,
+      OptionalArrayRefParameter<"int64_t">:$keep);
+  let assemblyFormat = [{
+    `<` $mode (`bytes` $bytes^)? (`keep` `[` $keep^ `]`)? `,`
+        `because` `=` $because `>`
+  }];
+  let builders = [AttrBuilder<(ins
+      "::accel::sharding::CheckpointMode":$mode,
+      "::accel::sharding::BecauseAttr":$because), [{
+    return $_get($_ctxt, mode, because, -1, ::llvm::ArrayRef<int64_t>());
+  }]>];
+  let genVerifyDecl = 1;
 }
 
 def Sharding_PrefetchAttr : Sharding_Attr<"Prefetch", "prefetch"> {

@@ -109,6 +109,9 @@ struct JobConfig {
   /// Full where the YAML asks for activation checkpointing, else Pointwise;
   /// `activation_checkpointing` of the job overrides.
   Setting<Checkpointing> activationCheckpointing;
+  /// `activation_budget`: bytes that the layers keep for the backward, all
+  /// together, on each rank and for one micro-batch; goes before the mode.
+  Setting<std::optional<int64_t>> activationBudget;
 };
 
 struct LoadOptions {

@@ -29,7 +29,8 @@ const std::vector<std::string> &jobKeys() {
                                                 "checkpoint",
                                                 "target",
                                                 "precision",
-                                                "activation_checkpointing"};
+                                                "activation_checkpointing",
+                                                "activation_budget"};
   return keys;
 }
 
@@ -332,6 +333,7 @@ void JobReader::readPrecision(JobConfig &job) {
 }
 
 void JobReader::readCheckpointing(JobConfig &job) {
+  top.integer("activation_budget", job.activationBudget, 0, int64_t(1) << 52);
   Setting<std::string> text;
   top.choice("activation_checkpointing", text, {"pointwise", "full", "none"});
   if (!text.written())

@@ -149,7 +149,10 @@ Json jobProperties() {
              choice("Gradients on the wire", {"bf16", "fp16", "fp32"})},
             {"output", choice("Of the forward", {"bf16", "fp16", "fp32"})}})},
       {"activation_checkpointing",
-       choice("What is recomputed", {"pointwise", "full", "none"})}};
+       choice("What is recomputed", {"pointwise", "full", "none"})},
+      {"activation_budget",
+       integer("Bytes that the layers keep for the backward, all together",
+               0)}};
 }
 
 } // namespace

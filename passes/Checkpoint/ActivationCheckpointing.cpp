@@ -13,6 +13,7 @@
 
 using namespace mlir;
 using namespace accel;
+using sharding::CheckpointMode;
 
 namespace {
 
@@ -37,31 +38,48 @@ struct ActivationCheckpointingPass
       return signalPassFailure();
     }
     auto request = sharding::findRequest(module, "checkpoint");
-    auto mode = sharding::CheckpointMode::Pointwise;
-    auto usual = sharding::BecauseAttr::get(
-        &getContext(), "default: pointwise operators, norms and views are "
-                       "recomputed, which costs next to nothing");
-    if (request) {
-      auto name = request.getValue().getAs<StringAttr>("mode");
-      auto asked = name ? sharding::symbolizeCheckpointMode(name.getValue())
-                        : std::nullopt;
-      if (!asked) {
-        request.emitOpError("needs 'mode', none, pointwise or full");
-        return signalPassFailure();
-      }
-      mode = *asked;
-    }
-    if (mode != sharding::CheckpointMode::Full) {
-      job.setCheckpointAttr(sharding::CheckpointAttr::get(
-          &getContext(), mode, request ? request.getBecause() : usual));
-      if (request && failed(decideCalls(request, graph)))
-        signalPassFailure();
+    usual = sharding::CheckpointAttr::get(
+        &getContext(), CheckpointMode::Pointwise,
+        sharding::BecauseAttr::get(
+            &getContext(), "default: pointwise operators, norms and views are "
+                           "recomputed, which costs next to nothing"));
+    job.setCheckpointAttr(usual);
+    if (!request)
       return;
+    auto calls = request.getValue().getAs<DictionaryAttr>("calls");
+    auto name = request.getValue().getAs<StringAttr>("mode");
+    auto mode = name    ? sharding::symbolizeCheckpointMode(name.getValue())
+                : calls ? std::optional(CheckpointMode::Pointwise)
+                        : std::nullopt;
+    if (!mode || *mode == CheckpointMode::Set) {
+      request.emitOpError("needs 'mode', none, pointwise, full or budget, or "
+                          "'calls'");
+      return signalPassFailure();
     }
-    job.setCheckpointAttr(sharding::CheckpointAttr::get(
-        &getContext(), sharding::CheckpointMode::Pointwise, usual));
-    auto full = sharding::CheckpointAttr::get(&getContext(), mode,
-                                              request.getBecause());
+    if (*mode == CheckpointMode::Budget && !hasBytes(request)) {
+      request.emitOpError("needs 'bytes', 0 or more, for the mode budget");
+      return signalPassFailure();
+    }
+    auto how = sharding::CheckpointAttr::get(&getContext(), *mode,
+                                             request.getBecause());
+    if (*mode == CheckpointMode::Full || *mode == CheckpointMode::Budget)
+      decideLayers(request, job, graph, how);
+    else if (name)
+      job.setCheckpointAttr(how);
+    if (calls)
+      decideCalls(request, graph, calls);
+  }
+
+private:
+  static bool hasBytes(sharding::RequestOp request) {
+    auto bytes = request.getValue().getAs<IntegerAttr>("bytes");
+    return bytes && bytes.getInt() >= 0;
+  }
+
+  /// The layers that the wrap policy names.
+  void decideLayers(sharding::RequestOp request, sharding::JobOp job,
+                    sharding::GraphOp graph, sharding::CheckpointAttr how) {
+    mlir::ModuleOp module = getOperation();
     llvm::StringSet<> classes = layerClasses(module, job);
     llvm::StringMap<StringRef> classOf;
     for (auto op : module.getOps<sharding::ModuleOp>())
@@ -69,7 +87,7 @@ struct ActivationCheckpointingPass
     bool any = false;
     for (auto call : graph.getBody().getOps<sharding::CallOp>())
       if (classes.contains(classOf.lookup(call.getPath()))) {
-        call.setCheckpointAttr(full);
+        call.setCheckpointAttr(how);
         any = true;
       }
     if (!any)
@@ -78,33 +96,53 @@ struct ActivationCheckpointingPass
                   "model is one of the layers that the wrap policy names");
   }
 
-private:
-  /// `calls` of the request: modes of single segments, by path.
-  static LogicalResult decideCalls(sharding::RequestOp request,
-                                   sharding::GraphOp graph) {
-    auto calls = request.getValue().getAs<DictionaryAttr>("calls");
-    if (!calls)
-      return success();
-    size_t used = 0;
+  /// Each call on its own: a mode, bytes, or the operations that are kept.
+  void decideCalls(sharding::RequestOp request, sharding::GraphOp graph,
+                   DictionaryAttr calls) {
+    size_t found = 0;
     for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
-      Attribute asked = calls.get(call.getPath());
-      if (!asked)
+      Attribute wanted = calls.get(call.getPath());
+      if (!wanted)
         continue;
-      auto name = dyn_cast<StringAttr>(asked);
-      auto mode = name ? sharding::symbolizeCheckpointMode(name.getValue())
-                       : std::nullopt;
-      if (!mode)
-        return request.emitOpError()
-               << "has the mode " << asked << " for '" << call.getPath()
-               << "', expected none, pointwise or full";
-      call.setCheckpointAttr(sharding::CheckpointAttr::get(
-          request.getContext(), *mode, request.getBecause()));
-      ++used;
+      ++found;
+      sharding::CheckpointAttr how = decisionFor(wanted, request.getBecause());
+      if (!how) {
+        request.emitOpError("has for the call at '")
+            << call.getPath()
+            << "' neither a mode, nor bytes, nor a list of operations";
+        return signalPassFailure();
+      }
+      call.setCheckpointAttr(how);
     }
-    if (used < calls.size())
-      return request.emitOpError(
-          "names a segment in 'calls' that the model lacks");
-    return success();
+    if (found == calls.size())
+      return;
+    for (NamedAttribute entry : calls)
+      if (llvm::none_of(graph.getBody().getOps<sharding::CallOp>(),
+                        [&](auto call) {
+                          return call.getPath() == entry.getName().getValue();
+                        })) {
+        request.emitOpError("names the call at '")
+            << entry.getName().getValue() << "', which the graph does not have";
+        return signalPassFailure();
+      }
+  }
+
+  sharding::CheckpointAttr decisionFor(Attribute wanted,
+                                       sharding::BecauseAttr because) {
+    if (auto name = dyn_cast<StringAttr>(wanted)) {
+      auto mode = sharding::symbolizeCheckpointMode(name.getValue());
+      if (!mode || *mode > CheckpointMode::Full)
+        return {};
+      return sharding::CheckpointAttr::get(&getContext(), *mode, because);
+    }
+    if (auto bytes = dyn_cast<IntegerAttr>(wanted);
+        bytes && bytes.getInt() >= 0)
+      return sharding::CheckpointAttr::get(
+          &getContext(), CheckpointMode::Budget, because, bytes.getInt(), {});
+    if (auto keep = dyn_cast<DenseI64ArrayAttr>(wanted))
+      return sharding::CheckpointAttr::get(&getContext(), CheckpointMode::Set,
+                                           because, -1, keep.asArrayRef());
+    return {};
   }
 
   static llvm::StringSet<> layerClasses(mlir::ModuleOp module,
@@ -120,6 +158,8 @@ private:
         classes.insert(name.getValue());
     return classes;
   }
+
+  sharding::CheckpointAttr usual;
 };
 
 } // namespace

@@ -14,10 +14,11 @@ class Pass;
 
 namespace accel {
 /// `activation-checkpointing`: decides the checkpoint mode of the job and of
-/// each call from the request "checkpoint" {mode}. As in Accelerate, `full`
-/// holds for the layers that the wrap policy names; the other segments keep
-/// the pointwise default. Under the other modes, `calls` of the request gives
-/// single segments modes of their own, by path.
+/// each call from the request "checkpoint": {mode}, or {mode = "budget", bytes}
+/// (of all layers together; activation-budget shares them), and {calls = {path
+/// = mode, bytes or operations}} for single segments. As in Accelerate, `full`
+/// and `budget` hold for the layers that the wrap policy names; the other
+/// segments keep the pointwise default.
 std::unique_ptr<mlir::Pass> createActivationCheckpointingPass();
 } // namespace accel
 

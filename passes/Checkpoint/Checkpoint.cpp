@@ -18,11 +18,6 @@ using namespace accel;
 
 namespace {
 
-struct Choice {
-  CheckpointMode mode = CheckpointMode::Pointwise;
-  std::string reason;
-};
-
 struct CheckpointPass
     : PassWrapper<CheckpointPass, OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckpointPass)
@@ -33,7 +28,7 @@ struct CheckpointPass
     return "decide which forward values the backward may read";
   }
   void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<aten::AtenDialect>();
+    registry.insert<aten::AtenDialect, sharding::ShardingDialect>();
   }
   Option<std::string> mode{*this, "mode",
                            llvm::cl::desc("none, pointwise or full, where "
@@ -43,58 +38,73 @@ struct CheckpointPass
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto asked = sharding::symbolizeCheckpointMode(mode);
-    if (!asked) {
+    if (!asked || *asked > CheckpointMode::Full) {
       module.emitError("unknown checkpoint mode '")
           << mode << "', expected none, pointwise or full";
       return signalPassFailure();
     }
-    fallback = {*asked, "default"};
+    auto found = checkpointSetting(module);
+    if (failed(found))
+      return signalPassFailure();
+    setting = std::move(*found);
+    fallback = sharding::CheckpointAttr::get(
+        &getContext(), *asked,
+        sharding::BecauseAttr::get(&getContext(), "default"));
     auto job = sharding::findOnly<sharding::JobOp>(module);
     if (job && job.getCheckpointAttr())
-      fallback = choiceOf(job.getCheckpointAttr());
+      fallback = job.getCheckpointAttr();
     SymbolTable symbols(module);
     if (auto graph = sharding::findOnly<sharding::GraphOp>(module)) {
       for (auto call : graph.getBody().getOps<sharding::CallOp>())
-        bind(call, symbols);
+        if (failed(bind(call, symbols)))
+          return signalPassFailure();
       return;
     }
     for (auto function : module.getOps<func::FuncOp>())
-      if (function.getName().ends_with(jointSuffix))
-        decideSaved(function, fallback.mode, fallback.reason);
+      if (function.getName().ends_with(jointSuffix) &&
+          failed(decideSaved(function, fallback, setting)))
+        return signalPassFailure();
   }
 
 private:
-  static Choice choiceOf(sharding::CheckpointAttr attr) {
-    return {attr.getMode(), attr.getBecause().getWhy().str()};
+  /// What the calls of one function may differ in.
+  static std::string keyOf(sharding::CheckpointAttr how) {
+    std::string key = stringifyCheckpointMode(how.getMode()).str();
+    if (how.getBytes() >= 0)
+      key += std::to_string(how.getBytes());
+    for (int64_t op : how.getKeep())
+      key += "," + std::to_string(op);
+    return key;
   }
 
-  static func::FuncOp jointOf(SymbolTable &symbols, StringRef callee) {
-    return symbols.lookup<func::FuncOp>((callee + jointSuffix).str());
-  }
-
-  /// The first mode of a function keeps its name; others get a copy.
-  void bind(sharding::CallOp call, SymbolTable &symbols) {
-    auto joint = jointOf(symbols, call.getCallee());
+  /// The first choice of a function keeps its name; others get a copy.
+  LogicalResult bind(sharding::CallOp call, SymbolTable &symbols) {
+    auto joint =
+        symbols.lookup<func::FuncOp>((call.getCallee() + jointSuffix).str());
     if (!joint)
-      return; // nothing of it is trained
-    Choice choice = call.getCheckpointAttr()
-                        ? choiceOf(call.getCheckpointAttr())
-                        : fallback;
+      return success(); // nothing of it is trained
+    auto how = call.getCheckpointAttr() ? call.getCheckpointAttr() : fallback;
     auto &known = variants[call.getCallee()];
-    auto found = known.find(choice.mode);
+    auto found = known.find(keyOf(how));
     if (found == known.end()) {
       auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
       if (!known.empty()) {
-        std::string name = (callee.getName() + "." +
-                            sharding::stringifyCheckpointMode(choice.mode))
-                               .str();
+        std::string name =
+            (callee.getName() + "." + stringifyCheckpointMode(how.getMode()))
+                .str();
+        if (how.getMode() == CheckpointMode::Set)
+          name += std::to_string(known.size());
+        else if (how.getBytes() >= 0)
+          name += std::to_string(how.getBytes());
         callee = cloneAs(symbols, callee, name);
         joint = cloneAs(symbols, joint, name + jointSuffix.str());
       }
-      decideSaved(joint, choice.mode, choice.reason);
-      found = known.emplace(choice.mode, callee.getNameAttr()).first;
+      if (failed(decideSaved(joint, how, setting)))
+        return failure();
+      found = known.emplace(keyOf(how), callee.getNameAttr()).first;
     }
     call.setCalleeAttr(FlatSymbolRefAttr::get(found->second));
+    return success();
   }
 
   static func::FuncOp cloneAs(SymbolTable &symbols, func::FuncOp function,
@@ -105,8 +115,9 @@ private:
     return copy;
   }
 
-  Choice fallback;
-  llvm::StringMap<std::map<CheckpointMode, StringAttr>> variants;
+  CheckpointSetting setting;
+  sharding::CheckpointAttr fallback;
+  llvm::StringMap<std::map<std::string, StringAttr>> variants;
 };
 
 } // namespace

@@ -5,7 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Checkpoint/DecideSaved.h"
 
-#include "dialects/Aten/Aten.h"
+#include "frontends/Diagnostics/Diagnostics.h"
+#include "passes/Checkpoint/ExtractJoint.h"
+#include "passes/Checkpoint/SolveExact.h"
+
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace accel;
@@ -34,65 +38,130 @@ DenseSet<Operation *> accel::forwardOps(func::FuncOp joint) {
   return forward;
 }
 
+FailureOr<CheckpointSetting> accel::checkpointSetting(mlir::ModuleOp module) {
+  CheckpointSetting setting;
+  auto job = sharding::findOnly<sharding::JobOp>(module);
+  bool cuda = job && job.getDevice() == "cuda";
+  setting.device = cuda ? aten::Device::Cuda : aten::Device::Cpu;
+  std::string name = cuda ? "h100-sxm-80gb" : "cpu";
+  auto request = sharding::findRequest(module, "checkpoint");
+  if (request)
+    if (auto target = request.getValue().getAs<StringAttr>("target"))
+      name = target.str();
+  DiagnosticEngine engine;
+  auto target = loadTarget(name, engine);
+  if (!target)
+    return request.emitOpError("names the target '")
+           << name << "', which cannot be read";
+  setting.target = std::move(*target);
+  return setting;
+}
+
 namespace {
 
-/// The default policy, operation by operation in order.
-class PointwisePolicy {
-public:
-  /// Whether the results are kept, and the name of the rule that says so.
-  std::pair<bool, StringRef> decide(aten::AtenOpInterface op) {
-    switch (op.getCategory()) {
-    case aten::Category::View:
-      return {false, "view"};
-    case aten::Category::Matmul:
-      return {true, "matmul"};
-    case aten::Category::Attention:
-      return {true, "attention"};
-    case aten::Category::Opaque:
-      return {true, "opaque"};
-    case aten::Category::Memory:
-      return {false, "data movement"};
-    case aten::Category::Reduction:
-      if (isa<aten::FusedRmsNormOp, aten::NativeLayerNormOp>(op))
-        return {false, "norm"};
-      statistics.insert_range(op->getResults());
-      return {true, "reduction"};
-    case aten::Category::Pointwise:
-      break;
-    }
-    // What is computed from a statistic alone is as small and as welcome.
-    bool small = llvm::all_of(op->getOperands(),
-                              [&](Value v) { return statistics.contains(v); });
-    if (!small || op->getNumOperands() == 0)
-      return {false, "pointwise"};
-    statistics.insert_range(op->getResults());
-    return {true, "statistic"};
+/// The name of the rule that a mode follows for an operation.
+StringRef ruleOf(const JointMark &mark, bool keep) {
+  switch (mark.category) {
+  case JointCategory::Memory:
+    return "data movement";
+  case JointCategory::Reduction:
+    return mark.isNorm ? "norm" : "reduction";
+  case JointCategory::Pointwise:
+    return keep ? "statistic" : "pointwise";
+  default:
+    return toString(mark.category);
   }
+}
 
-private:
-  DenseSet<Value> statistics;
-};
+std::string milliseconds(double seconds) {
+  return llvm::formatv("{0:F3} ms", seconds * 1e3).str();
+}
+
+/// The saved set for a budget, and what is to be said of it.
+FailureOr<std::pair<SavedSet, std::string>>
+solveBudget(func::FuncOp joint, const JointGraph &graph,
+            sharding::CheckpointAttr how, const CheckpointSetting &setting) {
+  if (how.getBytes() < 0)
+    return joint.emitOpError("has a checkpoint budget without bytes; "
+                             "activation-budget decides them");
+  SavedSetProblem problem(graph, instructionTimes(graph, setting.target));
+  problem.capBytes = how.getBytes();
+  const SavedSetSolution &solution = solveCached(problem);
+  if (!solution.feasible)
+    return joint.emitOpError("cannot keep as little as ")
+           << how.getBytes()
+           << " bytes: it has operations that must not be computed twice";
+  std::string text =
+      llvm::formatv("{0} of {1} bytes, {2} recomputed", solution.bytes.saved,
+                    how.getBytes(), milliseconds(solution.recomputeSeconds));
+  text += solution.gap() <= 1e-9
+              ? ", proven the least"
+              : ", at least " + milliseconds(solution.boundSeconds);
+  return std::make_pair(solution.saved, text);
+}
+
+FailureOr<SavedSet> listedSet(func::FuncOp joint, const JointGraph &graph,
+                              ArrayRef<int64_t> keep) {
+  SavedSet saved(graph.marks.size());
+  for (int64_t op : keep) {
+    if (op < 0 || op >= static_cast<int64_t>(saved.size()) ||
+        !graph.marks[op].forward || graph.marks[op].isView())
+      return joint.emitOpError("has no forward operation ")
+             << op << " that could be kept";
+    saved[op] = true;
+  }
+  return saved;
+}
 
 } // namespace
 
-void accel::decideSaved(func::FuncOp joint, CheckpointMode mode,
-                        StringRef reason) {
-  DenseSet<Operation *> forward = forwardOps(joint);
-  PointwisePolicy policy;
-  MLIRContext *context = joint.getContext();
-  for (Operation &op : joint.getBody().front()) {
-    auto aten = dyn_cast<aten::AtenOpInterface>(op);
-    if (!aten || !forward.contains(&op))
-      continue;
-    auto [keep, rule] = policy.decide(aten);
-    if (mode == CheckpointMode::Full)
-      keep = false;
-    else if (mode == CheckpointMode::None)
-      keep = aten.getCategory() != aten::Category::View;
-    op.setAttr(aten::saveAttr,
-               aten::SaveAttr::get(context,
-                                   keep ? aten::SaveKind::Keep
-                                        : aten::SaveKind::Recompute,
-                                   (rule + "; " + reason).str()));
+LogicalResult accel::decideSaved(func::FuncOp joint,
+                                 sharding::CheckpointAttr how,
+                                 const CheckpointSetting &setting) {
+  auto extracted = extractJoint(joint, setting.device);
+  if (failed(extracted))
+    return failure();
+  const JointGraph &graph = extracted->graph;
+  SavedSet saved;
+  std::string solved;
+  if (how.getMode() == CheckpointMode::Budget) {
+    auto found = solveBudget(joint, graph, how, setting);
+    if (failed(found))
+      return failure();
+    std::tie(saved, solved) = std::move(*found);
+  } else if (how.getMode() == CheckpointMode::Set) {
+    auto listed = listedSet(joint, graph, how.getKeep());
+    if (failed(listed))
+      return failure();
+    saved = std::move(*listed);
+    solved = "as listed";
+  } else {
+    saved = savedByMode(graph, stringifyCheckpointMode(how.getMode()).str());
   }
+  // A statistic is one whatever the mode says.
+  SavedSet usual = savedByMode(graph, "pointwise");
+  StringRef why = how.getBecause().getWhy();
+  for (size_t i = 0; i < saved.size(); ++i) {
+    if (!graph.marks[i].forward)
+      continue;
+    StringRef rule =
+        solved.empty() ? ruleOf(graph.marks[i], usual[i]) : StringRef(solved);
+    extracted->ops[i]->setAttr(
+        aten::saveAttr,
+        aten::SaveAttr::get(joint.getContext(),
+                            saved[i] ? aten::SaveKind::Keep
+                                     : aten::SaveKind::Recompute,
+                            (rule + "; " + why).str()));
+  }
+  return success();
+}
+
+LogicalResult accel::decideSaved(func::FuncOp joint, CheckpointMode mode,
+                                 StringRef reason) {
+  MLIRContext *context = joint.getContext();
+  return decideSaved(
+      joint,
+      sharding::CheckpointAttr::get(
+          context, mode, sharding::BecauseAttr::get(context, reason)),
+      {});
 }

@@ -145,7 +145,7 @@ private:
     mark.forward = forward;
     mark.mayRecompute = forward && !isRandom(op);
     mark.intoPlace = writesIntoPlace(op);
-    mark.isNorm = isa<aten::FusedRmsNormOp>(op);
+    mark.isNorm = isa<aten::FusedRmsNormOp, aten::NativeLayerNormOp>(op);
     int base = mark.isView() ? slots.lookup(op->getOperand(0)) : -1;
     for (Value value : op->getResults())
       instruction.results.push_back(addSlot(value, base));

@@ -59,10 +59,11 @@ public:
       for (const plan::Arg &arg : graph.function.instructions[op].args)
         want(arg.slot);
     }
+    findDriven();
     for (size_t op = 0; op < numOps; ++op) {
       if (graph.marks[op].forward)
         split.forward.push_back(static_cast<int>(op));
-      if (!needed[op])
+      if (!needed[op] || !driven[op])
         continue;
       for (const plan::Arg &arg : graph.function.instructions[op].args)
         require(arg.slot);
@@ -74,8 +75,25 @@ public:
   }
 
 private:
-  /// Makes a forward value known to the backward: as an argument, or by
-  /// repeating its operation here.
+  /// Operations of the backward that a tangent leads to. They keep their order;
+  /// others (views of kept values) wait until somebody needs them.
+  void findDriven() {
+    const plan::Function &function = graph.function;
+    std::vector<bool> reached(function.slots.size());
+    for (int slot : graph.tangents)
+      reached[slot] = true;
+    driven.resize(graph.marks.size());
+    for (size_t op = 0; op < driven.size(); ++op) {
+      for (const plan::Arg &arg : function.instructions[op].args)
+        driven[op] = driven[op] || reached[arg.slot];
+      if (driven[op])
+        for (int slot : function.instructions[op].results)
+          reached[slot] = true;
+    }
+  }
+
+  /// Makes a value known to the backward: as an argument, or by computing it
+  /// here.
   void require(int slot) {
     int op = maker[slot];
     if (op < 0) {
@@ -85,9 +103,9 @@ private:
       return;
     }
     const JointMark &mark = graph.marks[op];
-    if (!mark.forward || repeated[op])
+    if (driven[op] || repeated[op])
       return;
-    if (saved[op] && !mark.isView()) {
+    if (mark.forward && saved[op] && !mark.isView()) {
       if (!known[slot])
         split.crossing.push_back(slot);
       known[slot] = true;
@@ -102,7 +120,7 @@ private:
   const JointGraph &graph;
   const SavedSet &saved;
   std::vector<int> maker;
-  std::vector<bool> repeated, known;
+  std::vector<bool> driven, repeated, known;
   JointSplit split;
 };
 

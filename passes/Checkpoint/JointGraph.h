@@ -87,9 +87,9 @@ struct JointSplit {
 };
 
 /// Splits by `saved`: a value that is not kept is computed again right before
-/// its first use; then the backward is put in the better of that order and a
-/// greedy one that runs whatever leaves least live. `reorder` false leaves out
-/// the latter. Linear but for the order, which is quadratic.
+/// its first use (the order of need); then the backward is put in the better of
+/// that order and a greedy one that runs whatever leaves least live. `reorder`
+/// false leaves out the latter. Linear but for the order, which is quadratic.
 JointSplit splitGraph(const JointGraph &graph, const SavedSet &saved,
                       bool reorder = true);
 

@@ -6,6 +6,7 @@
 #include "passes/Checkpoint/SolveExact.h"
 
 #include "passes/Checkpoint/JointJson.h"
+#include "passes/Checkpoint/PeakMoments.h"
 #include "passes/Checkpoint/PeakRows.h"
 #include "passes/Checkpoint/SolveCut.h"
 #include "runtime/plan/Sha256.h"
@@ -16,6 +17,7 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include <coin/CbcModel.hpp>
 #include <coin/CglGomory.hpp>
@@ -43,8 +45,10 @@ struct Proposal {
 
 class Program {
 public:
-  Program(const RecomputeModel &model, const SavedSetProblem &problem)
-      : model(model) {
+  /// `anyOrder`: with what a cap on the backward's peak means in any order.
+  Program(const RecomputeModel &model, const SavedSetProblem &problem,
+          bool anyOrder)
+      : model(model), anyOrder(anyOrder) {
     build(problem);
   }
 
@@ -71,6 +75,75 @@ public:
     solver.addRow(row, -solver.getInfinity(), most);
   }
 
+  /// At this moment of the order of need, no more than `cap` bytes live.
+  void limit(const PeakMoment &moment, int64_t cap) {
+    const double infinity = solver.getInfinity();
+    const size_t numNodes = model.nodes.size();
+    const int z = solver.getNumCols(); // repeated by now, by node
+    for (size_t n = 0; n < numNodes; ++n)
+      solver.addCol(0, nullptr, nullptr, 0, 1, 0);
+    auto now = [&](int node) { return z + node; };
+    auto row = [&](std::initializer_list<std::pair<int, double>> terms,
+                   double low, double high) {
+      CoinPackedVector packed;
+      for (auto [column, value] : terms)
+        packed.insert(column, value);
+      solver.addRow(packed, low, high);
+    };
+    for (size_t n = 0; n < numNodes; ++n) {
+      const int node = static_cast<int>(n);
+      row({{now(node), 1}, {column(n), -1}}, -infinity, 0);
+      // By now only if somebody asks for it by now.
+      CoinPackedVector asked;
+      double askedAtMost = 0;
+      asked.insert(now(node), 1);
+      std::vector<bool> counted(numNodes);
+      for (int s : model.nodes[n].makes) {
+        if (moment.readByNow[s]) {
+          row({{now(node), 1}, {s, 1}}, 1, infinity);
+          asked.insert(s, 1);
+          ++askedAtMost;
+        }
+        for (int reader : model.storages[s].readers) {
+          row({{now(node), 1}, {s, 1}, {now(reader), -1}}, 0, infinity);
+          if (!counted[reader])
+            asked.insert(now(reader), -1);
+          counted[reader] = true;
+        }
+      }
+      solver.addRow(asked, -infinity, askedAtMost);
+    }
+    CoinPackedVector held;
+    auto addLive = [&](int s) {
+      int live = solver.getNumCols();
+      solver.addCol(0, nullptr, nullptr, 0, 1, 0);
+      held.insert(live, static_cast<double>(model.storages[s].bytes / unit));
+      return live;
+    };
+    for (int s : moment.later) {
+      int live = addLive(s);
+      row({{live, 1}, {s, -1}}, 0, infinity);
+      row({{live, 1}, {now(model.storages[s].node), -1}}, 0, infinity);
+    }
+    for (int s : moment.maybe) {
+      if (model.storages[s].readers.empty())
+        continue;
+      int live = addLive(s);
+      for (int reader : model.storages[s].readers)
+        for (int there : {s, now(model.storages[s].node)})
+          row({{live, 1},
+               {there, -1},
+               {column(static_cast<size_t>(reader)), -1},
+               {now(reader), 1}},
+              -1, infinity);
+    }
+    solver.addRow(held, -infinity,
+                  std::floor(static_cast<double>(cap - moment.constant) /
+                             static_cast<double>(unit)));
+  }
+
+  /// `start` is known to be possible; where rows were added for moments, only
+  /// its objective is used.
   Proposal solve(const std::vector<bool> *start, double limitSeconds) {
     CbcModel cbc(solver);
     cbc.setLogLevel(0);
@@ -88,8 +161,11 @@ public:
     cbc.addCutGenerator(&covers, -98, "knapsack");
     cbc.addCutGenerator(&gomory, -98, "gomory");
     cbc.addCutGenerator(&rounding, -98, "rounding");
-    if (start)
+    if (start && solver.getNumCols() == column(model.nodes.size()))
       addStart(cbc, *start);
+    else if (start)
+      cbc.setCutoff(model.seconds(model.closure(*start)) * scale -
+                    cutoffIncrement);
     cbc.branchAndBound();
     Proposal proposal;
     proposal.nodes = cbc.getNodeCount();
@@ -126,10 +202,10 @@ private:
     for (const auto &node : model.nodes)
       solver.addCol(0, nullptr, nullptr, 0, node.mayRecompute ? 1 : 0,
                     node.seconds * scale);
-    int64_t unit = 0;
+    int64_t divisor = 0;
     for (const auto &storage : model.storages)
-      unit = std::gcd(unit, storage.bytes);
-    unit = std::max<int64_t>(unit, 1);
+      divisor = std::gcd(divisor, storage.bytes);
+    unit = std::max<int64_t>(divisor, 1);
     CoinPackedVector bytes;
     for (size_t s = 0; s < numStorages; ++s) {
       const auto &storage = model.storages[s];
@@ -148,7 +224,7 @@ private:
     }
     solver.addRow(bytes, -infinity,
                   static_cast<double>(problem.capBytes / unit));
-    if (!problem.capBackwardPeak)
+    if (!problem.capBackwardPeak || !anyOrder)
       return;
     for (const PeakRow &row : peakRows(problem.graph, model)) {
       CoinPackedVector held;
@@ -176,84 +252,167 @@ private:
   }
 
   const RecomputeModel &model;
+  const bool anyOrder;
   OsiClpSolverInterface solver;
   double scale = 1;
+  int64_t unit = 1; // of bytes
+};
+
+} // namespace
+
+namespace {
+
+class Solve {
+public:
+  Solve(const SavedSetProblem &problem, const SolveLimits &limits)
+      : problem(problem), limits(limits), model(problem) {}
+
+  SavedSetSolution run() {
+    const CutResult cuts = solveByCuts(model, problem.capBytes);
+    if (!cuts.feasible) {
+      best.provenInfeasible = true;
+      return finish();
+    }
+    bound = cuts.boundSeconds;
+    consider(cuts.kept);
+    if (!isProven())
+      solveAnyOrder();
+    if (problem.capBackwardPeak && !isProven() && !best.provenInfeasible) {
+      descend();
+      solveOrderOfNeed();
+    }
+    return finish();
+  }
+
+private:
+  double elapsed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         begin)
+        .count();
+  }
+  double left() const { return std::max(limits.seconds - elapsed(), 0.01); }
+
+  bool isProven() const {
+    return best.feasible && best.recomputeSeconds <= bound * (1 + 1e-9);
+  }
+
+  SavedSetSolution finish() {
+    if (isProven())
+      bound = best.recomputeSeconds;
+    best.boundSeconds =
+        best.feasible ? std::min(bound, best.recomputeSeconds) : bound;
+    best.nodes = nodes;
+    best.solveSeconds = elapsed();
+    return best;
+  }
+
+  SavedSetSolution consider(const std::vector<bool> &kept) {
+    SavedSetSolution found = measureSavedSet(
+        problem, model.savedSet(kept, problem.graph.marks.size()));
+    if (found.feasible &&
+        (!best.feasible || found.recomputeSeconds < best.recomputeSeconds ||
+         (found.recomputeSeconds == best.recomputeSeconds &&
+          found.bytes.saved < best.bytes.saved)))
+      best = found;
+    return found;
+  }
+
+  Proposal propose(Program &program) {
+    std::vector<bool> start;
+    if (best.feasible)
+      start = model.kept(best.saved);
+    Proposal proposal = program.solve(best.feasible ? &start : nullptr, left());
+    nodes += proposal.nodes;
+    return proposal;
+  }
+
+  /// With rows that hold in any order, so that the bound holds too. Sets whose
+  /// real peak is too high are cut off one by one, which is enough where they
+  /// are few.
+  void solveAnyOrder() {
+    Program program(model, problem, /*anyOrder=*/true);
+    const int rounds = problem.capBackwardPeak ? limits.rounds : 100;
+    for (int round = 0; round < rounds && elapsed() < limits.seconds; ++round) {
+      Proposal proposal = propose(program);
+      if (!proposal.solved) {
+        if (proposal.infeasible && best.feasible)
+          bound = best.recomputeSeconds; // nothing else is left
+        best.provenInfeasible = proposal.infeasible && !best.feasible;
+        return;
+      }
+      bound = std::max(bound, proposal.boundSeconds);
+      SavedSetSolution found = consider(proposal.kept);
+      if (found.feasible || isProven())
+        return;
+      // Within the solver's tolerance but not within the cap, or too high.
+      if (found.bytes.saved > problem.capBytes)
+        program.cover(proposal.kept);
+      else
+        program.exclude(proposal.kept);
+    }
+  }
+
+  /// A start under a cap on the peak: the best sets of fewer and fewer bytes,
+  /// until the peak of one is low enough.
+  void descend() {
+    SavedSetProblem smaller = problem;
+    smaller.capBackwardPeak.reset();
+    while (elapsed() < limits.seconds) {
+      const CutResult cuts = solveByCuts(model, smaller.capBytes);
+      if (!cuts.feasible)
+        return;
+      Program program(model, smaller, /*anyOrder=*/false);
+      Proposal proposal = program.solve(&cuts.kept, left());
+      nodes += proposal.nodes;
+      if (!proposal.solved ||
+          (best.feasible && proposal.boundSeconds >= best.recomputeSeconds))
+        return;
+      SavedSetSolution found = consider(proposal.kept);
+      smaller.capBytes = std::min(found.bytes.saved, smaller.capBytes) - 1;
+      if (found.feasible || smaller.capBytes < 0)
+        return;
+    }
+  }
+
+  /// With the moments at which what was proposed is too high in the order of
+  /// need. Its answer is the best in that order; the other order may do better.
+  void solveOrderOfNeed() {
+    Program program(model, problem, /*anyOrder=*/false);
+    const PeakMoments moments(problem.graph, model);
+    for (int round = 0;
+         round < limits.orderRounds && elapsed() < limits.seconds; ++round) {
+      Proposal proposal = propose(program);
+      if (!proposal.solved)
+        return;
+      SavedSetSolution found = consider(proposal.kept);
+      if (found.feasible)
+        return;
+      int moment = moments.fullest(found.saved, *problem.capBackwardPeak);
+      if (found.bytes.saved > problem.capBytes)
+        program.cover(proposal.kept);
+      else if (moment >= 0 && added.insert(moment).second)
+        program.limit(moments.at(moment), *problem.capBackwardPeak);
+      else
+        program.exclude(proposal.kept);
+    }
+  }
+
+  const std::chrono::steady_clock::time_point begin =
+      std::chrono::steady_clock::now();
+  const SavedSetProblem &problem;
+  const SolveLimits &limits;
+  const RecomputeModel model;
+  SavedSetSolution best;
+  double bound = 0;
+  int nodes = 0;
+  std::set<int> added; // moments
 };
 
 } // namespace
 
 SavedSetSolution solveExact(const SavedSetProblem &problem,
                             const SolveLimits &limits) {
-  const auto begin = std::chrono::steady_clock::now();
-  auto elapsed = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                         begin)
-        .count();
-  };
-  const size_t numOps = problem.graph.marks.size();
-  const RecomputeModel model(problem);
-  const CutResult cuts = solveByCuts(model, problem.capBytes);
-  SavedSetSolution best;
-  auto finish = [&](double bound) {
-    best.boundSeconds = best.feasible
-                            ? std::min(std::max(bound, cuts.boundSeconds),
-                                       best.recomputeSeconds)
-                            : bound;
-    best.solveSeconds = elapsed();
-    return best;
-  };
-  if (!cuts.feasible) {
-    best.provenInfeasible = true;
-    return finish(0);
-  }
-  int nodes = 0;
-  auto consider = [&](const std::vector<bool> &kept) {
-    SavedSetSolution found =
-        measureSavedSet(problem, model.savedSet(kept, numOps));
-    bool better =
-        found.feasible &&
-        (!best.feasible || found.recomputeSeconds < best.recomputeSeconds ||
-         (found.recomputeSeconds == best.recomputeSeconds &&
-          found.bytes.saved < best.bytes.saved));
-    if (better)
-      best = found;
-    best.nodes = nodes;
-    return found;
-  };
-  consider(cuts.kept);
-  if (best.feasible && best.recomputeSeconds <= cuts.boundSeconds)
-    return finish(best.recomputeSeconds);
-  Program program(model, problem);
-  double bound = cuts.boundSeconds;
-  for (int round = 0; round < limits.rounds; ++round) {
-    const std::vector<bool> start =
-        best.feasible ? model.kept(best.saved) : std::vector<bool>();
-    Proposal proposal =
-        program.solve(best.feasible ? &start : nullptr,
-                      std::max(limits.seconds - elapsed(), 0.01));
-    nodes += proposal.nodes;
-    best.nodes = nodes;
-    if (!proposal.solved) {
-      best.provenInfeasible = proposal.infeasible && !best.feasible;
-      if (proposal.infeasible && best.feasible)
-        bound = best.recomputeSeconds; // nothing else is left
-      break;
-    }
-    bound = std::max(bound, proposal.boundSeconds);
-    SavedSetSolution found = consider(proposal.kept);
-    if (best.feasible && best.recomputeSeconds <= bound * (1 + 1e-9)) {
-      bound = best.recomputeSeconds;
-      break;
-    }
-    if (found.feasible || elapsed() > limits.seconds)
-      break;
-    // Within the solver's tolerance but not within the cap, or above the peak.
-    if (found.bytes.saved > problem.capBytes)
-      program.cover(proposal.kept);
-    else
-      program.exclude(proposal.kept);
-  }
-  return finish(bound);
+  return Solve(problem, limits).run();
 }
 
 const SavedSetSolution &solveCached(const SavedSetProblem &problem) {

@@ -10,18 +10,26 @@
 
 namespace accel {
 
+/// Limits that a solve of one block does not meet without a cap on the peak.
+/// Counts make the same answer everywhere; seconds are for the worst case.
 struct SolveLimits {
-  double seconds = 1; // of one solve; the answer then has a gap
-  int rounds = 500;   // of cuts, where the backward's peak is capped
+  double seconds = 30;
+  /// Sets that are tried under a cap on the backward's peak before the order
+  /// is fixed.
+  int rounds = 12;
+  int orderRounds = 24; // and after
 };
 
 /// Solves by branch and cut (CBC), from the start of solveByCuts. Of the sets
 /// that recompute least, one with few bytes. The bound says what was proven:
-/// without a limit reached, gap() is 0.
+/// without a cap on the backward's peak and without a limit reached, gap() is
+/// 0.
 ///
-/// A cap on the backward's peak depends on the order of its operations, which
-/// depends on the set. The program has what holds in any order; a set whose
-/// real peak is above the cap is cut off, and it is solved again.
+/// The backward's peak depends on the order of its operations, which depends
+/// on the set. First the program has what holds in any order, and sets whose
+/// real peak is above the cap are cut off; if those are many, the best set in
+/// the order of need is found exactly (PeakMoments.h), and the gap is that to
+/// any order.
 SavedSetSolution solveExact(const SavedSetProblem &problem,
                             const SolveLimits &limits = {});
 

@@ -361,7 +361,8 @@ private:
     if (failed(exported))
       return failure();
     graph.function = std::move(*exported);
-    decideSaved(joint, CheckpointMode::Pointwise, "");
+    if (failed(decideSaved(joint, CheckpointMode::Pointwise, "")))
+      return failure();
     markInstructions(joint, forwardOps(joint), graph);
     toAutogradForm(graph);
     return graph;

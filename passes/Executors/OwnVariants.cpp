@@ -165,8 +165,7 @@ LogicalResult addOwnVariants(func::FuncOp joint, aten::Device device,
     func::FuncOp copy = joint.clone();
     copy.setName(symbol + jointSuffix.str());
     module.insert(std::next(joint->getIterator()), copy);
-    decideSaved(copy, mode, "");
-    if (failed(splitJoint(copy)))
+    if (failed(decideSaved(copy, mode, "")) || failed(splitJoint(copy)))
       return failure();
     auto forwardOp =
         module.lookupSymbol<func::FuncOp>(symbol + forwardSuffix.str());

@@ -212,10 +212,19 @@ private:
       return;
     for (auto call : graph.getBody().getOps<sharding::CallOp>())
       if (auto checkpoint = call.getCheckpointAttr())
-        plan.decisions.push_back(
-            decision("checkpoint", call.getPath(),
-                     stringifyCheckpointMode(checkpoint.getMode()).str(),
-                     checkpoint.getBecause()));
+        plan.decisions.push_back(decision("checkpoint", call.getPath(),
+                                          choiceOf(checkpoint),
+                                          checkpoint.getBecause()));
+  }
+
+  static std::string choiceOf(sharding::CheckpointAttr checkpoint) {
+    std::string choice = stringifyCheckpointMode(checkpoint.getMode()).str();
+    if (checkpoint.getBytes() >= 0)
+      choice += " of " + std::to_string(checkpoint.getBytes()) + " bytes";
+    if (!checkpoint.getKeep().empty())
+      choice +=
+          " of " + std::to_string(checkpoint.getKeep().size()) + " operations";
+    return choice;
   }
 
   mlir::ModuleOp module;

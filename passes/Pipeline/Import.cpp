@@ -232,16 +232,41 @@ private:
                 "parameters are gathered again in the backward"));
   }
 
+  /// A mode, or a number of bytes.
+  Attribute checkpointOf(StringRef text) {
+    int64_t bytes = 0;
+    if (!text.getAsInteger(10, bytes))
+      return b.getI64IntegerAttr(bytes);
+    return b.getStringAttr(text);
+  }
+
+  /// The command line goes before the job file, a budget before a mode.
   void requestCheckpoint() {
     if (options.chosen && !options.chosen->checkpoint.empty()) {
       SmallVector<NamedAttribute> calls;
       for (const auto &[path, mode] : options.chosen->calls)
-        calls.push_back(b.getNamedAttr(path, b.getStringAttr(mode)));
+        calls.push_back(b.getNamedAttr(path, checkpointOf(mode)));
       SmallVector<NamedAttribute> value = {
           b.getNamedAttr("mode", b.getStringAttr(options.chosen->checkpoint))};
       if (!calls.empty())
         value.push_back(b.getNamedAttr("calls", b.getDictionaryAttr(calls)));
       return request("checkpoint", value, plain(options.chosen->why));
+    }
+    int64_t budget = options.activationBudget;
+    if (budget < 0)
+      budget = job.activationBudget.value.value_or(-1);
+    if (budget >= 0) {
+      SmallVector<NamedAttribute> value = {
+          b.getNamedAttr("bytes", b.getI64IntegerAttr(budget)),
+          b.getNamedAttr("mode", b.getStringAttr("budget"))};
+      if (!options.target.empty())
+        value.push_back(
+            b.getNamedAttr("target", b.getStringAttr(options.target)));
+      return request("checkpoint", value,
+                     options.activationBudget >= 0
+                         ? plain("--activation-budget")
+                         : because(job.activationBudget,
+                                   "activation_budget of the job file"));
     }
     request("checkpoint",
             {b.getNamedAttr("mode", b.getStringAttr(toString(

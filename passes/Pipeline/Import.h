@@ -38,11 +38,15 @@ struct ImportOptions {
     std::optional<bool> reshard;
     std::vector<std::string> keep;                   // units that stay gathered
     std::string checkpoint;                          // mode of the job
-    std::map<std::string, std::string> calls;        // modes by path
+    std::map<std::string, std::string> calls;        // modes or bytes by path
     std::optional<std::pair<int64_t, int64_t>> mesh; // replicate, shard
     bool operator==(const Chosen &) const = default;
   };
   std::optional<Chosen> chosen;
+  /// What the layers may keep for the backward, all together; -1 is that of
+  /// the job, if it has one.
+  int64_t activationBudget = -1;
+  std::string target; // for what recomputing costs; empty: the device's usual
   /// In which parameters are loaded; f32 where the model does not say.
   plan::DType checkpointDtype = plan::DType::F32;
 };

@@ -9,6 +9,7 @@
 #include "dialects/Schedule/Schedule.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Accumulate/Accumulate.h"
+#include "passes/Checkpoint/ActivationBudget.h"
 #include "passes/Checkpoint/ActivationCheckpointing.h"
 #include "passes/Checkpoint/Checkpoint.h"
 #include "passes/Checkpoint/PrintJoint.h"
@@ -52,6 +53,7 @@ void addShardedPasses(OpPassManager &pm) {
   pm.addPass(createApplyPrecisionPass());
   pm.addPass(createSelectKernelsPass());
   pm.addPass(createDifferentiatePass());
+  pm.addPass(createActivationBudgetPass());
   pm.addPass(createCheckpointPass());
 }
 
@@ -106,8 +108,9 @@ void registerPasses() {
   for (auto create :
        {createWrapPass, createPrecisionPass, createReshardPass,
         createAccumulatePass, createUpdatePass, createPrefetchPass,
-        createActivationCheckpointingPass, createLowerToSchedulePass,
-        createHoistGathersPass, createSinkAwaitsPass, createAssignMemoryPass})
+        createActivationCheckpointingPass, createActivationBudgetPass,
+        createLowerToSchedulePass, createHoistGathersPass, createSinkAwaitsPass,
+        createAssignMemoryPass})
     ::mlir::registerPass(create);
   registerApplyPrecisionPass();
   registerSelectKernelsPass();

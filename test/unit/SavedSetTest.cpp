@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Checkpoint/JointJson.h"
+#include "passes/Checkpoint/PeakMoments.h"
 #include "passes/Checkpoint/PeakRows.h"
 #include "passes/Checkpoint/SolveCut.h"
 #include "passes/Checkpoint/SolveExact.h"
@@ -77,7 +78,8 @@ bool isAllowed(const SavedSetProblem &problem, const SavedSet &saved) {
 }
 
 /// The least recomputation of all saved sets; negative where none fits.
-double bruteForce(const SavedSetProblem &problem) {
+/// `reorder` false counts the peak in the order of need alone.
+double bruteForce(const SavedSetProblem &problem, bool reorder = true) {
   std::vector<int> choices;
   for (const auto &node : RecomputeModel(problem).nodes)
     choices.push_back(node.instruction);
@@ -87,6 +89,11 @@ double bruteForce(const SavedSetProblem &problem) {
     for (size_t i = 0; i < choices.size(); ++i)
       saved[choices[i]] = bits >> i & 1;
     SavedSetSolution one = measureSavedSet(problem, saved);
+    if (!reorder)
+      one.feasible =
+          one.bytes.saved <= problem.capBytes &&
+          measureSplit(problem.graph, splitGraph(problem.graph, saved, false))
+                  .backwardHeldPeak <= *problem.capBackwardPeak;
     if (one.feasible && isAllowed(problem, saved) &&
         (best < 0 || one.recomputeSeconds < best))
       best = one.recomputeSeconds;
@@ -131,13 +138,58 @@ TEST_P(SavedSets, TheBackwardsPeakIsKept) {
   for (int percent : {100, 90, 80, 70, 60}) {
     problem.capBackwardPeak = all.backwardHeldPeak * percent / 100;
     const double best = bruteForce(problem);
-    const SavedSetSolution solution = solveExact(problem, {60, 5000});
+    const SavedSetSolution solution = solveExact(problem, {60, 5000, 0});
     ASSERT_EQ(solution.feasible, best >= 0) << percent << " %";
     if (best < 0)
       continue;
     EXPECT_EQ(verifySavedSet(problem, solution), "");
     EXPECT_NEAR(solution.recomputeSeconds, best, 1e-12) << percent << " %";
     EXPECT_LE(solution.boundSeconds, best + 1e-12);
+  }
+}
+
+/// In the order of need, the moments say what a walk through it counts.
+TEST_P(SavedSets, MomentsCountAsTheWalk) {
+  Instance instance = randomInstance(400 + GetParam(), 7);
+  SavedSetProblem problem(instance.graph, instance.seconds);
+  problem.capBytes = 1 << 30;
+  // With everything kept no storage is repeated: what lives is the constant
+  // and what is read later.
+  const RecomputeModel model(problem);
+  const PeakMoments moments(instance.graph, model);
+  const SavedSet none = savedByMode(instance.graph, "none");
+  const int64_t peak =
+      measureSplit(instance.graph, splitGraph(instance.graph, none, false))
+          .backwardHeldPeak;
+  const int i = moments.fullest(none, 0);
+  ASSERT_GE(i, 0);
+  const PeakMoment moment = moments.at(i);
+  int64_t live = moment.constant;
+  for (int s : moment.later)
+    live += model.storages[s].bytes;
+  EXPECT_LE(live, peak);
+  EXPECT_EQ(moments.fullest(none, live), -1);
+  EXPECT_EQ(moments.fullest(none, live - 1), i);
+}
+
+/// Under a tight peak with few tries, the order of need decides: the answer is
+/// one that the verifier takes, and no worse than the best in that order.
+TEST_P(SavedSets, TheOrderOfNeedIsSolvedExactly) {
+  Instance instance = randomInstance(500 + GetParam(), 4 + GetParam() % 4);
+  SavedSetProblem problem(instance.graph, instance.seconds);
+  problem.capBytes = 1 << 30;
+  const SplitBytes all =
+      measureSavedSet(problem, savedByMode(instance.graph, "none")).bytes;
+  for (int percent : {95, 85, 75}) {
+    problem.capBackwardPeak = all.backwardHeldPeak * percent / 100;
+    const double best = bruteForce(problem, false);
+    const SavedSetSolution solution = solveExact(problem, {60, 1, 5000});
+    if (best < 0)
+      continue;
+    ASSERT_TRUE(solution.feasible) << percent << " %";
+    EXPECT_EQ(verifySavedSet(problem, solution), "");
+    EXPECT_LE(solution.recomputeSeconds, best + 1e-12) << percent << " %";
+    EXPECT_LE(solution.boundSeconds, bruteForce(problem) + 1e-12);
   }
 }
 

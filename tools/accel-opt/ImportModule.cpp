@@ -25,6 +25,10 @@ ImportOptions importOptions(const PlanInputs &inputs,
   import.accumulation = inputs.training.accumulation;
   import.checkpointDtype = inputs.model.dtype().value_or(plan::DType::F32);
   import.keepUnsharded = options.accumulationMode == "keep_unsharded";
+  if (!options.activationBudget.empty())
+    import.activationBudget =
+        std::max<int64_t>(parseBytes(options.activationBudget), 0);
+  import.target = inputs.targetName;
   if (options.prefetch >= 0)
     import.prefetchForward = import.prefetchBackward = options.prefetch;
   return import;

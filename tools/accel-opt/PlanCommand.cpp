@@ -108,6 +108,9 @@ private:
                       "judge the executor as of this torch (default 2.15)");
     arguments.addText("--memory-budget", "BYTES", o.memoryBudget,
                       "per rank, e.g. 70GiB (default: the target's memory)");
+    arguments.addText("--activation-budget", "BYTES", o.activationBudget,
+                      "what the layers keep for the backward, all together; "
+                      "the rest is recomputed");
     arguments.addOptional("--tune", "all", o.tune,
                           "search for the fastest setting that fits; =all may "
                           "change written keys");
@@ -179,6 +182,14 @@ private:
                    printable(o.memoryBudget).c_str());
       return false;
     }
+    if (!o.activationBudget.empty() && o.activationBudget != "0" &&
+        parseBytes(o.activationBudget) <= 0) {
+      std::fprintf(stderr,
+                   "accel-opt plan: error: '--activation-budget %s': expected "
+                   "bytes such as 2GiB, or 0\n",
+                   printable(o.activationBudget).c_str());
+      return false;
+    }
     if (!o.compileFrom.empty() && !checkCompileFrom())
       return false;
     if (!checkTune())
@@ -236,6 +247,7 @@ private:
         {"--micro-batch", o.microBatch > 0},
         {"--grad-accum", o.accumulation > 0},
         {"--accumulation", !o.accumulationMode.empty()},
+        {"--activation-budget", !o.activationBudget.empty()},
         {"--prefetch or --no-prefetch", o.prefetch >= 0},
         {"--executor", !o.executor.empty()},
         {"--tune", !o.tune.empty()},

@@ -25,6 +25,7 @@ struct PlanOptions {
   std::string torchVersion;     // empty: the newest that is modelled
   std::string tune;             // empty: no; "on", "all"
   std::string remarks;          // file, or "-"
+  std::string activationBudget; // "2GiB" or "0"; empty: none
   std::string compileTo, compileFrom, dumpPhases;
   std::string output, format = "text";
   std::vector<std::string> emit;

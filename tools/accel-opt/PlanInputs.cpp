@@ -314,6 +314,13 @@ private:
     bool emitsOwn = !options.emit.empty() || !options.compileTo.empty();
     for (const std::string &kind : options.emit)
       emitsOwn &= kind != "accelerate" && kind != "python";
+    const auto &budget = job().activationBudget;
+    if (!own && !emitsOwn && !options.activationBudget.empty())
+      report(Severity::Error, notSupportedCode, budget.at, "",
+             std::string("--activation-budget: ") + toString(inputs.executor) +
+                 " cannot keep activations by bytes",
+             "pass --executor accel-run, or use "
+             "fsdp_activation_checkpointing");
     if (!own && !emitsOwn)
       return;
     refuse(a.strategy.value == Strategy::Other, a.distributedType,
