@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace accel {
@@ -149,8 +150,11 @@ public:
   /// Runs `body(i)` for i in [0, count), or until two iterations in a row
   /// change nothing but what grows by the same amounts: then the rest is added
   /// at once. `body` must do the same for every i but for the places it names.
-  template <typename Body> void repeat(int64_t count, Body body) {
-    if (!folding || count < 3) {
+  /// Where exposed seconds are kept by place, only what always runs at the same
+  /// places (`samePlaces`: micro-batches) is added at once.
+  template <typename Body>
+  void repeat(int64_t count, Body body, bool samePlaces = false) {
+    if (!(folding || (detail && samePlaces)) || count < 3) {
       for (int64_t i = 0; i < count; ++i)
         body(i);
       return;
@@ -158,10 +162,12 @@ public:
     const Window outer = window;
     Window all = outer;
     State before;
+    std::map<ExposedAt, Picoseconds> exposedBefore;
     std::array<int64_t, numHoldings + numPools> growth{};
     int lastPeakCall = -1;
     for (int64_t i = 0; i < count; ++i) {
       before = now;
+      exposedBefore = exposedAt;
       window = Window();
       window.start(now);
       body(i);
@@ -171,6 +177,8 @@ public:
       if (settled) {
         merge(all, window);
         skip(before, count - 1 - i, stride);
+        for (auto &[at, time] : exposedAt)
+          time += (time - exposedBefore[at]) * (count - 1 - i);
         merge(all, window);
         break;
       }
@@ -211,10 +219,10 @@ public:
   bool detail = false;
   struct ExposedAt {
     Cause cause;
-    Place place;
-    Picoseconds time = 0;
+    int call;
+    auto operator<=>(const ExposedAt &) const = default;
   };
-  std::vector<ExposedAt> exposedAt;
+  std::map<ExposedAt, Picoseconds> exposedAt;
 
 private:
   struct State {
@@ -249,7 +257,7 @@ private:
   void expose(Cause cause, Picoseconds time) {
     now.exposed[static_cast<int>(cause)] += time;
     if (detail && time > 0)
-      exposedAt.push_back({cause, now.place, time});
+      exposedAt[{cause, now.place.call}] += time;
   }
   std::array<int64_t, numHoldings + numPools>
   difference(const State &before) const;

@@ -100,10 +100,10 @@ std::string describe(const StepModel &model, const Place &place) {
 void listExposed(const StepModel &model, const Engine &engine,
                  StepPrediction &result) {
   std::map<std::string, Picoseconds> sums;
-  for (const Engine::ExposedAt &at : engine.exposedAt) {
-    const std::string where = starred(nameOf(model, at.place.call));
+  for (const auto &[at, time] : engine.exposedAt) {
+    const std::string where = starred(nameOf(model, at.call));
     sums[std::string(toString(at.cause)) +
-         (where.empty() ? "" : " " + where)] += at.time;
+         (where.empty() ? "" : " " + where)] += time;
   }
   for (const auto &[cause, time] : sums)
     result.exposed.push_back({cause, seconds(time)});

@@ -21,7 +21,8 @@ void StepRun::run() {
   microBatch = {true, count == 1};
   runMicroBatch();
   microBatch = {false, false};
-  engine.repeat(count - 2, [&](int64_t) { runMicroBatch(); });
+  engine.repeat(
+      count - 2, [&](int64_t) { runMicroBatch(); }, /*samePlaces=*/true);
   if (count > 1) {
     microBatch = {false, true};
     runMicroBatch();

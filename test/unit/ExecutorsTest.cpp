@@ -234,6 +234,26 @@ TEST(Executors, ExposedGathersAddUp) {
   EXPECT_NEAR(sum, detail.exposedSeconds, 1e-9 + 1e-6 * sum);
 }
 
+/// Exposed seconds by place of many micro-batches are those of running each.
+TEST(Executors, ExposedSecondsOfManyMicroBatches) {
+  StepModel model = uniformModel(5, {8192, 8192}, 0);
+  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  candidate.shardRanks = 64;
+  candidate.accumulation = 50;
+  StepEvaluator evaluator(model, target());
+  EvaluateOptions expanded;
+  expanded.expanded = true;
+  const StepPrediction each = evaluator.evaluate(candidate, expanded);
+  const StepPrediction detail = evaluator.evaluate(candidate, true);
+  EXPECT_EQ(detail.stepSeconds, each.stepSeconds);
+  EXPECT_EQ(detail.exposedSeconds, each.exposedSeconds);
+  EXPECT_EQ(detail.peakBytes, each.peakBytes);
+  double sum = 0;
+  for (const Exposed &e : detail.exposed)
+    sum += e.seconds;
+  EXPECT_NEAR(sum, detail.exposedSeconds, 1e-9 + 1e-6 * sum);
+}
+
 /// Logits that the training loop keeps come on top of the loss's peak, twice
 /// as large where a wrapper made them fp32; parts of the loss share the peak.
 TEST(Executors, LogitsAndLoss) {

@@ -194,6 +194,18 @@ private:
         options.accumulation ? options.accumulation : job().accumulation.value;
     if (options.globalBatch)
       splitGlobalBatch();
+    // The clock of a step counts picoseconds in 63 bits.
+    constexpr int64_t mostMicroBatches = 100'000;
+    if (t.accumulation > mostMicroBatches)
+      report(Severity::Error, "invalid-size",
+             options.accumulation || options.globalBatch
+                 ? Location()
+                 : job().accumulation.at,
+             "gradient_accumulation_steps",
+             "a step of " + std::to_string(t.accumulation) +
+                 " micro-batches is too long to plan",
+             "at most " + std::to_string(mostMicroBatches) +
+                 " micro-batches a step are planned");
     t.vocab = inputs.model.vocabSize();
   }
 
