@@ -1,6 +1,6 @@
 # accel::cbc: COIN-OR's branch and cut from Debian's archives. Everything is
 # linked statically, LAPACK and Fortran's runtime too: as shared libraries they
-# would add 1.5 ms to every start of accel-opt, whether it solves or not.
+# would add 1 ms to every start of accel-opt, whether it solves or not.
 find_path(CBC_INCLUDE coin/CbcModel.hpp REQUIRED)
 add_library(accel::cbc INTERFACE IMPORTED GLOBAL)
 target_include_directories(accel::cbc SYSTEM INTERFACE ${CBC_INCLUDE}
