@@ -31,10 +31,17 @@ std::string accel::yaml::unusedCharacter(std::string_view text) {
 bool accel::yaml::adaptDirectives(std::string &text) {
   // Those of YAML 1.1, each as its own.
   auto nextBreak = [&](size_t from) {
-    size_t at = text.find_first_of("\r\n", from);
-    for (const char *other : {"\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"})
-      at = std::min(at, text.find(other, from));
-    return std::min(at, text.size());
+    // Not by find: what one line lacks may be missing in all of the file.
+    std::string_view rest = text;
+    for (size_t at = from; at < rest.size(); ++at) {
+      if (rest[at] == '\r' || rest[at] == '\n')
+        return at;
+      for (std::string_view other :
+           {"\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"})
+        if (rest[at] == other[0] && rest.substr(at).starts_with(other))
+          return at;
+    }
+    return rest.size();
   };
   auto afterBreak = [&](size_t at) {
     if (at >= text.size())
