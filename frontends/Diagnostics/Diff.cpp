@@ -140,7 +140,12 @@ std::string accel::unifiedDiff(std::string_view before, std::string_view after,
       std::string_view text = script[i].text;
       if (!open)
         text.remove_suffix(1);
-      std::string line = script[i].kind + std::string(text);
+      // Nobody reads more of a line.
+      constexpr size_t longest = 4096;
+      std::string line = script[i].kind + std::string(text.substr(0, longest));
+      if (text.size() > longest)
+        line +=
+            "[... " + std::to_string(text.size() - longest) + " bytes more]";
       body += (script[i].kind == '-'   ? painted(line, "\033[31m")
                : script[i].kind == '+' ? painted(line, "\033[32m")
                                        : line) +

@@ -84,7 +84,10 @@ std::string_view DiagnosticEngine::source(const std::string &file) const {
 std::string DiagnosticEngine::sourceLine(const std::string &file,
                                          int line) const {
   const SourceText *text = line < 1 ? nullptr : sources->find(file);
-  return text ? std::string(text->line(line)) : "";
+  // Nobody reads a longer one.
+  constexpr size_t longest = 1 << 16;
+  std::string_view found = text ? text->line(line) : "";
+  return std::string(found.size() <= longest ? found : "");
 }
 
 SourceRange DiagnosticEngine::rangeOf(const std::string &file, size_t begin,

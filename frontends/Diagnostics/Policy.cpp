@@ -8,6 +8,7 @@
 #include "frontends/Diagnostics/SourceText.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace accel;
 
@@ -55,8 +56,15 @@ std::string accel::addWarningFlag(DiagnosticPolicy &policy,
 void accel::checkIgnoreComments(const std::string &file,
                                 DiagnosticEngine &engine) {
   SourceText text{std::string(engine.source(file))};
-  for (const auto &[code, byte] : text.ignoredCodes()) {
-    if (isKnown(code))
+  const auto &codes = text.ignoredCodes();
+  if (codes.size() == SourceText::mostIgnored)
+    engine.warning("ignore-comment", file,
+                   "only the first " + std::to_string(codes.size()) +
+                       " codes of ignore comments have an effect",
+                   "pass -Wno-CODE");
+  std::set<std::string> seen; // each is reported once
+  for (const auto &[code, byte] : codes) {
+    if (isKnown(code) || !seen.insert(code).second)
       continue;
     Diagnostic d;
     d.severity = Severity::Warning;

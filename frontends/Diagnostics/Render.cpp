@@ -27,8 +27,6 @@ constexpr const char *bold = "\033[1m", *red = "\033[1;31m",
                      *green = "\033[1;32m", *reset = "\033[0m";
 /// A longer source line is shown in part, around the column.
 constexpr int widest = 160;
-/// One beyond this many bytes is not shown at all.
-constexpr size_t longest = 1 << 16;
 
 std::string painted(const std::string &text, const char *colour, bool on) {
   return on ? colour + text + reset : text;
@@ -137,7 +135,7 @@ std::string accel::renderText(const DiagnosticEngine &engine,
     out += "\n";
     if (options.source && d.line > 0) {
       std::string line = engine.sourceLine(d.file, d.line);
-      if (!line.empty() && line.size() <= longest)
+      if (!line.empty())
         out += excerpt(engine, line, d, options.colour);
     }
     if (!d.hint.empty())

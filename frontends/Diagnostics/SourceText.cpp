@@ -46,6 +46,10 @@ std::string_view SourceText::line(int number) const {
   index();
   if (number < 1)
     return "";
+  // Many findings stand on one line, which may be long.
+  std::string_view all = content;
+  if (number == lastLine.number)
+    return all.substr(lastLine.begin, lastLine.size);
   size_t before = static_cast<size_t>(number) - 1;
   if (before / stride >= starts.size())
     return "";
@@ -58,8 +62,10 @@ std::string_view SourceText::line(int number) const {
   if (begin == 0)
     begin = markSize;
   size_t end = content.find_first_of("\r\n", begin);
-  return std::string_view(content).substr(
-      begin, end == std::string::npos ? end : end - begin);
+  if (end == std::string::npos)
+    end = content.size();
+  lastLine = {number, begin, end - begin};
+  return all.substr(begin, end - begin);
 }
 
 std::pair<int, int> SourceText::place(size_t byte) const {
@@ -108,7 +114,8 @@ void SourceText::readComments() {
         all.substr(begin, next == std::string::npos ? next : next - begin);
     size_t first = text.find_first_not_of(" \t\r\n");
     bool comment = first != text.npos && text[first] == '#';
-    size_t word = text.find(ignoreWord);
+    size_t word =
+        named.size() < mostIgnored ? text.find(ignoreWord) : text.npos;
     std::set<std::string> here;
     if (word != text.npos) {
       // "# accel-opt: ..." with the sign at the start or after a blank.
@@ -119,7 +126,7 @@ void SourceText::readComments() {
           sign > 0 && text[sign - 1] == '#' &&
           (sign == 1 || blanks.find(text[sign - 2]) != blanks.npos);
       size_t at = word + ignoreWord.size();
-      while (isComment && at < text.size()) {
+      while (isComment && at < text.size() && named.size() < mostIgnored) {
         size_t end = std::min(text.find_first_of(", \t\r\n#", at), text.size());
         if (end > at) {
           here.emplace(text.substr(at, end - at));

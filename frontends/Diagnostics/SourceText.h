@@ -33,7 +33,9 @@ public:
   /// for its own line and, where it stands alone, for the next line that is no
   /// comment.
   const std::set<std::string> *ignoredOn(int line) const;
-  /// Every code that such a comment names, with the byte where it stands.
+  static constexpr size_t mostIgnored = 10'000;
+  /// Every code that such a comment names, with the byte where it stands, but
+  /// no more than `mostIgnored`; comments behind those have no effect.
   const std::vector<std::pair<std::string, size_t>> &ignoredCodes() const {
     return named;
   }
@@ -43,6 +45,11 @@ private:
   size_t markSize = 0; // of the byte order mark
   /// Where every 64th line starts: line 1, 65, ...
   mutable std::vector<uint32_t> starts;
+  struct Line {
+    int number = 0;
+    size_t begin = 0, size = 0;
+  };
+  mutable Line lastLine; // that was asked for
   struct Place {
     size_t byte = 0;
     int line = 1, column = 1;

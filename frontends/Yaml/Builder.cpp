@@ -153,7 +153,11 @@ void Builder::makeUnique(Node &node) {
                   std::to_string(old.key->range.begin.line);
       d.hint = "remove one of the two";
       d.ranges = {old.key->range};
-      d.fix = Editor(engine.source(document->path), document->path).remove(old);
+      // Beyond this many nobody repairs them one by one.
+      constexpr int mostFixes = 100;
+      if (++duplicates <= mostFixes)
+        d.fix =
+            Editor(engine.source(document->path), document->path).remove(old);
       engine.report(std::move(d));
     }
     // Python keeps the first of equal keys, which may be of another kind.

@@ -57,6 +57,7 @@ private:
   uint64_t count = 0;
   std::unordered_map<const Node *, uint64_t> sizes;
   bool anyError = false;
+  int duplicates = 0; // keys that are given twice
 
   uint64_t expandedSize(const Node &node);
 };

@@ -131,10 +131,11 @@ Edits Editor::remove(const Entry &entry) const {
     return {};
   constexpr std::string_view blanks = " \t\r\n";
   size_t next = source.find_first_not_of(blanks, end);
-  size_t start = lineStart(begin);
+  // JSON has no need of lines, and may be one long one.
+  size_t start = json ? begin : lineStart(begin);
   bool first = source.find_first_not_of(" ", start) == begin ||
                (start == 0 && begin == 3); // behind a byte order mark
-  size_t stop = lineEnd(end);
+  size_t stop = json ? end : lineEnd(end);
   std::string_view rest = source.substr(end, stop - end);
   size_t behind = rest.find_first_not_of(" \t");
   bool alone = behind == rest.npos || rest[behind] == '#';

@@ -179,7 +179,11 @@ private:
   /// comments; libyaml lets some pass.
   void checkTabs() {
     auto span = spans.begin();
+    constexpr size_t most = 100; // a person needs no more of them
+    size_t errors = builder.diagnostics().errors();
     for (size_t tab = source.find('\t'); tab != source.npos;) {
+      if (builder.diagnostics().errors() > errors + most)
+        return;
       while (span != spans.end() && span->end <= tab)
         ++span;
       if (span != spans.end() && span->begin <= tab) {
