@@ -157,7 +157,7 @@ CASES = [
     ("fsdp-2-ranks-gpt2", case("gpt2", ranks=2, weights=KEY_BIAS)),
     ("fsdp-3-ranks-gpt2-untied-full-checkpointing",
      case("gpt2-untied", ranks=3, activation_checkpointing="full",
-          accumulation=2, max_grad_norm=1.0)),
+          accumulation=2, max_grad_norm=1.0, weights=KEY_BIAS)),
     ("fsdp-2-ranks-gpt2-bf16",
      case("gpt2", ranks=2, precision=BF16, loss=LOSS_BF16, weights=0.1)),
     ("ddp-2-ranks-gpt2", case("gpt2", kind="ddp", ranks=2,
