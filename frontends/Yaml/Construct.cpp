@@ -48,6 +48,13 @@ private:
   /// What stands for a circle, and the node that it stands for.
   std::unordered_map<const Node *, const Node *> circles;
 
+  /// As it was composed, before a tag made something else of it.
+  static bool isMap(const Node &node) {
+    return node.isMapping() || node.other == Other::Set;
+  }
+  static bool isList(const Node &node) {
+    return node.isSequence() || node.other == Other::Pairs;
+  }
   static Tag tagOf(const Node &node) { return static_cast<Tag>(node.tag); }
 
   /// Python prints a list inside of itself as [...].
@@ -122,7 +129,7 @@ private:
   bool pairs(Node &node) {
     std::vector<Entry> entries;
     for (const Node *item : node.items) {
-      if (!item->isMapping() || item->entries.size() != 1) {
+      if (!isMap(*item) || item->entries.size() != 1) {
         builder.error("yaml-syntax", item->range,
                       "expected a mapping of one key");
         continue;
@@ -135,7 +142,6 @@ private:
     }
     node.kind = Kind::Other;
     node.other = Other::Pairs;
-    node.items.clear();
     node.entries = std::move(entries);
     return true;
   }
@@ -225,10 +231,10 @@ private:
       if (++merges > 16 &&
           !builder.spend(node.entries.size() / 16, node.range.begin))
         return false;
-      bool list = from.isSequence();
-      bool good = from.isMapping() || list;
+      bool list = isList(from);
+      bool good = isMap(from) || list;
       for (const Node *item : from.items)
-        good &= item->isMapping();
+        good &= isMap(*item);
       if (!good) {
         builder.error("yaml-syntax", from.range,
                       "'<<' takes a mapping or a list of mappings");

@@ -141,7 +141,8 @@ std::string accel::yaml::pythonText(const Node &node) {
   if (node.kind == Kind::Sequence || pairs) {
     std::string out = "[";
     for (const Node *item : node.items)
-      out += (out.size() > 1 ? ", " : "") + pythonRepr(*item);
+      if (!pairs)
+        out += (out.size() > 1 ? ", " : "") + pythonRepr(*item);
     for (const Entry &entry : node.entries) // of pairs
       out += (out.size() > 1 ? ", (" : "(") + pythonRepr(*entry.key) + ", " +
              pythonRepr(*entry.value) + ")";
