@@ -71,7 +71,8 @@ def Aten_BindingKind : I32EnumAttr<"BindingKind", "what an argument or result is
       I32EnumAttrCase<"Output", 3, "output">,
       I32EnumAttrCase<"Tangent", 4, "tangent">,
       I32EnumAttrCase<"InputGrad", 5, "input_grad">,
-      I32EnumAttrCase<"ParamGrad", 6, "param_grad">]> {
+      I32EnumAttrCase<"ParamGrad", 6, "param_grad">,
+      I32EnumAttrCase<"Carry", 7, "carry">]> {
   let cppNamespace = "::accel::aten";
 }
 
@@ -82,7 +83,9 @@ def Aten_BindingAttr : Aten_Attr<"Binding", "binding"> {
     `input i` and `param i` count the original function's arguments without
     and with `sharding.param`; `output i` and `tangent i` its results; `saved
     i` the further results of the forward function; `input_grad i` and
-    `param_grad i` the gradient of `input i` and `param i`. Example:
+    `param_grad i` the gradient of `input i` and `param i`. `carry i` is what
+    segments that ran their backward before have added to the gradient of
+    `input i`; `input_grad i` is the sum with this segment's. Example:
 
     ```mlir
     func.func private @L.backward(%x: tensor<4xf32> {aten.binding = #aten.binding<input 0>})

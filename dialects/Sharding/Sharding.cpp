@@ -130,11 +130,28 @@ AccumulationAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                               InitKind kind, FloatAttr stddev) {
-  if ((kind == InitKind::Normal) != static_cast<bool>(stddev))
-    return emitError() << "normal, and only normal, takes a standard deviation";
-  if (stddev && stddev.getValueAsDouble() < 0)
+                               InitKind kind, FloatAttr value,
+                               DenseF64ArrayAttr range, int64_t zeroRow) {
+  const bool normal =
+      kind == InitKind::Normal || kind == InitKind::TruncatedNormal;
+  const bool takesValue =
+      normal || kind == InitKind::Constant || kind == InitKind::Sinusoids;
+  if (takesValue != static_cast<bool>(value))
+    return emitError() << stringifyInitKind(kind)
+                       << (takesValue ? " takes a value" : " takes no value");
+  if (normal && value.getValueAsDouble() < 0)
     return emitError() << "negative standard deviation";
+  if (kind == InitKind::Sinusoids && !(value.getValueAsDouble() > 0))
+    return emitError() << "sinusoids need a positive wavelength";
+  const bool takesRange =
+      kind == InitKind::TruncatedNormal || kind == InitKind::Uniform;
+  if (takesRange != static_cast<bool>(range))
+    return emitError() << stringifyInitKind(kind)
+                       << (takesRange ? " takes a range" : " takes no range");
+  if (range && (range.size() != 2 || !(range[0] < range[1])))
+    return emitError() << "the range must be two ascending numbers";
+  if (zeroRow < -1)
+    return emitError() << "negative zero_row";
   return success();
 }
 
@@ -165,9 +182,10 @@ int64_t MeshOp::numRanks() {
 }
 
 LogicalResult JobOp::verify() {
-  if (getMicroBatch() < 1 || getSequenceLength() < 1)
-    return emitOpError() << "needs a micro-batch and a sequence length of at "
-                            "least 1";
+  if (getMicroBatch() < 1)
+    return emitOpError() << "needs a micro-batch of at least 1";
+  if (getSequenceLength() < 0)
+    return emitOpError() << "has a negative sequence length";
   if (getDevice() != "cpu" && getDevice() != "cuda")
     return emitOpError() << "has device '" << getDevice()
                          << "', expected 'cpu' or 'cuda'";

@@ -162,16 +162,35 @@ def Sharding_WrapAttr : Sharding_Attr<"Wrap", "wrap"> {
 def Sharding_InitKind : I32EnumAttr<"InitKind", "initial values", [
       I32EnumAttrCase<"Zeros", 0, "zeros">,
       I32EnumAttrCase<"Ones", 1, "ones">,
-      I32EnumAttrCase<"Normal", 2, "normal">]> {
+      I32EnumAttrCase<"Normal", 2, "normal">,
+      I32EnumAttrCase<"TruncatedNormal", 3, "truncated_normal">,
+      I32EnumAttrCase<"Uniform", 4, "uniform">,
+      I32EnumAttrCase<"Constant", 5, "constant">,
+      I32EnumAttrCase<"Sinusoids", 6, "sinusoids">]> {
   let cppNamespace = "::accel::sharding";
 }
 
 def Sharding_InitAttr : Sharding_Attr<"Init", "init"> {
   let summary = "how a parameter gets its first value without weights";
+  let description = [{
+    `value` is the standard deviation of `normal` and `truncated_normal`, the
+    value of `constant`, and the longest wavelength of `sinusoids` over 2 pi.
+    `range` bounds `truncated_normal` and `uniform`. Row `zero_row` is zero
+    whatever the rest is: the padding row of an embedding. Example:
+
+    ```mlir
+    #sharding.init<truncated_normal, 0.02 : f64 range array<f64: -2.0, 2.0>>
+    #sharding.init<normal, 0.02 : f64 zero_row 0>
+    ```
+  }];
   let parameters = (ins EnumParameter<Sharding_InitKind>:$kind,
                         DefaultValuedParameter<"::mlir::FloatAttr",
-                            "::mlir::FloatAttr()">:$stddev);
-  let assemblyFormat = "`<` $kind (`,` $stddev^)? `>`";
+                            "::mlir::FloatAttr()">:$value,
+                        OptionalParameter<"::mlir::DenseF64ArrayAttr">:$range,
+                        DefaultValuedParameter<"int64_t", "-1">:$zeroRow);
+  let assemblyFormat = [{
+    `<` $kind (`,` $value^)? (`range` $range^)? (`zero_row` $zeroRow^)? `>`
+  }];
   let genVerifyDecl = 1;
 }
 

@@ -34,8 +34,8 @@ def Sharding_MeshOp : Sharding_Op<"mesh", [Symbol, HasParent<"::mlir::ModuleOp">
 def Sharding_JobOp : Sharding_Op<"job", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "what a rank computes per optimizer step";
   let description = [{
-    Sequences of `sequence_length` tokens, `micro_batch` of them at a time, on
-    a device `cpu` or `cuda`. Job-wide decisions hang here. `anatomy` names the
+    Sequences of `sequence_length` tokens, `micro_batch` of them at a time (0:
+    samples that have no tokens), on a device `cpu` or `cuda`. Job-wide decisions hang here. `anatomy` names the
     places of the model that wrapping knows: `no_split` (classes), `base`,
     `input_embedding`, `output_embedding`. `training` holds what only the
     runtime reads (optimizer, schedule, data, checkpoints).

@@ -28,19 +28,39 @@ static int64_t widest(const LlamaConfig &c) {
 static int64_t widest(const Gpt2Config &c) {
   return std::max({c.vocabSize, 3 * c.hiddenSize, c.intermediateSize});
 }
+static int64_t widest(const BertConfig &c) {
+  return std::max({c.vocabSize, c.hiddenSize, c.intermediateSize});
+}
+/// Of a sample: its tokens are patches.
+static int64_t widest(const VitConfig &c) {
+  return std::max({c.hiddenSize, c.intermediateSize, c.heads * c.headDim}) *
+         (c.patches() + 1);
+}
+static int64_t widest(const T5Config &c) {
+  return std::max({c.vocabSize, c.hiddenSize, c.intermediateSize, c.inner()});
+}
+static int64_t widest(const WhisperConfig &c) {
+  return std::max({c.vocabSize, c.encoder.intermediateSize * c.sourcePositions,
+                   c.decoder.intermediateSize});
+}
 
 /// Rows of a table of learned positions; 0 where positions are computed.
 static int64_t positionRows(const LlamaConfig &) { return 0; }
 static int64_t positionRows(const Gpt2Config &c) {
   return c.learnedPositions ? c.maxPositions : 0;
 }
+static int64_t positionRows(const BertConfig &c) { return c.maxPositions; }
+static int64_t positionRows(const VitConfig &) { return 0; }
+static int64_t positionRows(const T5Config &) { return 0; }
+static int64_t positionRows(const WhisperConfig &c) { return c.maxPositions; }
 
 static bool checkSizes(const ModelConfig &config, const BuildOptions &options,
                        DiagnosticEngine &diagnostics) {
   std::string sizes = "micro-batch " + std::to_string(options.microBatch) +
                       " and sequence length " +
                       std::to_string(options.sequenceLength);
-  if (options.microBatch < 1 || options.sequenceLength < 1) {
+  if (options.microBatch < 1 ||
+      options.sequenceLength < (config.hasTokens() ? 1 : 0)) {
     diagnostics.error("invalid-size", "", sizes + " must both be at least 1");
     return false;
   }
@@ -54,8 +74,11 @@ static bool checkSizes(const ModelConfig &config, const BuildOptions &options,
                           std::to_string(rows) + " positions");
     return false;
   }
-  double elements = double(options.microBatch) *
-                    double(options.sequenceLength) * double(width);
+  double elements =
+      double(options.microBatch) *
+      double(std::max(std::max(options.sequenceLength, options.targetLength),
+                      int64_t(1))) *
+      double(width);
   if (elements < maxElements)
     return true;
   diagnostics.error("invalid-size", "",
@@ -63,21 +86,40 @@ static bool checkSizes(const ModelConfig &config, const BuildOptions &options,
   return false;
 }
 
-static sharding::InitAttr initOf(OpBuilder &builder,
-                                 const plan::Initializer &init) {
-  mlir::MLIRContext *context = builder.getContext();
-  switch (init.kind) {
-  case plan::Initializer::Kind::Normal:
-    return sharding::InitAttr::get(context, sharding::InitKind::Normal,
-                                   builder.getF64FloatAttr(init.stddev));
-  case plan::Initializer::Kind::Ones:
-    return sharding::InitAttr::get(context, sharding::InitKind::Ones,
-                                   mlir::FloatAttr());
-  case plan::Initializer::Kind::Zeros:
-    return sharding::InitAttr::get(context, sharding::InitKind::Zeros,
-                                   mlir::FloatAttr());
+static sharding::InitKind kindOf(plan::Initializer::Kind kind) {
+  using Kind = plan::Initializer::Kind;
+  switch (kind) {
+  case Kind::Normal:
+    return sharding::InitKind::Normal;
+  case Kind::Ones:
+    return sharding::InitKind::Ones;
+  case Kind::Zeros:
+    return sharding::InitKind::Zeros;
+  case Kind::TruncatedNormal:
+    return sharding::InitKind::TruncatedNormal;
+  case Kind::Uniform:
+    return sharding::InitKind::Uniform;
+  case Kind::Constant:
+    return sharding::InitKind::Constant;
+  case Kind::Sinusoids:
+    return sharding::InitKind::Sinusoids;
   }
   llvm_unreachable("covered switch");
+}
+
+static sharding::InitAttr initOf(OpBuilder &builder,
+                                 const plan::Initializer &init) {
+  using Kind = plan::Initializer::Kind;
+  const bool ranged =
+      init.kind == Kind::TruncatedNormal || init.kind == Kind::Uniform;
+  const bool valued = init.kind != Kind::Ones && init.kind != Kind::Zeros &&
+                      init.kind != Kind::Uniform;
+  return sharding::InitAttr::get(
+      builder.getContext(), kindOf(init.kind),
+      valued ? builder.getF64FloatAttr(init.value) : mlir::FloatAttr(),
+      ranged ? builder.getDenseF64ArrayAttr({init.low, init.high})
+             : mlir::DenseF64ArrayAttr(),
+      init.zeroRow);
 }
 
 static void addTree(OpBuilder &builder, const ModelInfo &model) {
@@ -92,8 +134,8 @@ static void addTree(OpBuilder &builder, const ModelInfo &model) {
     auto op = sharding::ParamOp::create(
         builder, at(parameter.fqn), parameter.fqn,
         mlir::RankedTensorType::get(parameter.shape, f32),
-        initOf(builder, parameter.init), mlir::ArrayAttr(),
-        /*frozen=*/false, mlir::StringAttr());
+        initOf(builder, parameter.init), mlir::ArrayAttr(), parameter.frozen,
+        mlir::StringAttr());
     if (parameter.aliases.empty())
       continue;
     llvm::SmallVector<llvm::StringRef> aliases(parameter.aliases.begin(),
@@ -118,19 +160,39 @@ static mlir::DictionaryAttr anatomyOf(OpBuilder &builder,
   return builder.getDictionaryAttr(places);
 }
 
+/// [micro-batch, sequence] int64.
+static mlir::RankedTensorType tokensType(OpBuilder &builder,
+                                         const BuildOptions &options) {
+  return mlir::RankedTensorType::get(
+      {options.microBatch, options.sequenceLength}, builder.getI64Type());
+}
+
 GraphWriter::GraphWriter(OpBuilder &outer, const BuildOptions &options)
+    : GraphWriter(outer, {{"input_ids", tokensType(outer, options)},
+                          {"labels", tokensType(outer, options)}}) {}
+
+GraphWriter::GraphWriter(OpBuilder &outer, llvm::ArrayRef<Input> batch)
     : builder(outer) {
   Location location = mlir::NameLoc::get(builder.getStringAttr("model"));
-  auto graph = sharding::GraphOp::create(
-      builder, location, builder.getStringAttr("model"),
-      builder.getStrArrayAttr({"input_ids", "labels"}));
+  llvm::SmallVector<llvm::StringRef> names;
+  for (const Input &input : batch)
+    names.push_back(input.first);
+  auto graph = sharding::GraphOp::create(builder, location,
+                                         builder.getStringAttr("model"),
+                                         builder.getStrArrayAttr(names));
   mlir::Block *body = graph.getBody().empty() ? &graph.getBody().emplaceBlock()
                                               : &graph.getBody().front();
-  auto type = mlir::RankedTensorType::get(
-      {options.microBatch, options.sequenceLength}, builder.getI64Type());
-  ids = body->addArgument(type, location);
-  targets = body->addArgument(type, location);
+  for (const Input &input : batch)
+    inputs.push_back(
+        {input.first.str(), body->addArgument(input.second, location)});
   builder.setInsertionPointToEnd(body);
+}
+
+Value GraphWriter::input(llvm::StringRef name) const {
+  for (const auto &[known, value] : inputs)
+    if (known == name)
+      return value;
+  return {};
 }
 
 ValueRange GraphWriter::call(mlir::func::FuncOp callee, ValueRange operands,

@@ -22,11 +22,17 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <set>
+
 namespace accel::huggingface {
 
 struct BuildOptions {
   int64_t microBatch = 1;     // sequences
   int64_t sequenceLength = 1; // tokens
+  /// Tokens of the labels of an encoder-decoder; 0: sequenceLength.
+  int64_t targetLength = 0;
+  /// The optional inputs (ModelInput) that the batch has.
+  std::set<std::string> inputs;
 };
 
 /// Builds the model phase in fp32. `input_ids` and `labels` are [micro-batch,
@@ -39,22 +45,35 @@ buildModel(mlir::MLIRContext &context, const ModelConfig &config,
 /// Writes the calls of one forward pass, down to the loss.
 class GraphWriter {
 public:
+  /// The batch is `input_ids` and `labels`, [micro-batch, sequence] int64.
   GraphWriter(mlir::OpBuilder &builder, const BuildOptions &options);
-  mlir::Value inputIds() const { return ids; }
-  mlir::Value labels() const { return targets; }
+  using Input = std::pair<llvm::StringRef, mlir::RankedTensorType>;
+  GraphWriter(mlir::OpBuilder &builder, llvm::ArrayRef<Input> batch);
+  mlir::Value inputIds() const { return input("input_ids"); }
+  mlir::Value labels() const { return input("labels"); }
+  /// Null where the batch has none of this name.
+  mlir::Value input(llvm::StringRef name) const;
   mlir::ValueRange call(mlir::func::FuncOp callee, mlir::ValueRange operands,
                         llvm::StringRef path);
   void end(mlir::Value loss);
 
 private:
   mlir::OpBuilder builder;
-  mlir::Value ids, targets;
+  llvm::SmallVector<std::pair<std::string, mlir::Value>> inputs;
 };
 
 /// The segment functions and the graph of one family.
 void buildSegments(mlir::OpBuilder &builder, const LlamaConfig &config,
                    const BuildOptions &options);
 void buildSegments(mlir::OpBuilder &builder, const Gpt2Config &config,
+                   const BuildOptions &options);
+void buildSegments(mlir::OpBuilder &builder, const BertConfig &config,
+                   const BuildOptions &options);
+void buildSegments(mlir::OpBuilder &builder, const VitConfig &config,
+                   const BuildOptions &options);
+void buildSegments(mlir::OpBuilder &builder, const T5Config &config,
+                   const BuildOptions &options);
+void buildSegments(mlir::OpBuilder &builder, const WhisperConfig &config,
                    const BuildOptions &options);
 
 } // namespace accel::huggingface

@@ -48,10 +48,16 @@ public:
     return function;
   }
   mlir::Value argument(unsigned i) { return function.getArgument(i); }
-  mlir::Value param(llvm::StringRef relative) {
+  /// Null where it was not declared.
+  mlir::Value findParam(llvm::StringRef relative) {
     for (auto [i, argument] : llvm::enumerate(arguments))
       if (argument.param == relative)
         return function.getArgument(unsigned(i));
+    return {};
+  }
+  mlir::Value param(llvm::StringRef relative) {
+    if (mlir::Value value = findParam(relative))
+      return value;
     llvm_unreachable("not declared");
   }
   void end(mlir::ValueRange results) {
@@ -85,6 +91,9 @@ public:
         scores, view(labels, {shape(logits).front()}), uint64_t(-100));
   }
 
+protected:
+  mlir::OpBuilder &builder;
+
 private:
   struct Argument {
     mlir::RankedTensorType type;
@@ -96,7 +105,6 @@ private:
     return mlir::NameLoc::get(builder.getStringAttr(fqn));
   }
 
-  mlir::OpBuilder &builder;
   llvm::StringRef name, root;
   mlir::Location location;
   llvm::SmallVector<Argument> arguments;

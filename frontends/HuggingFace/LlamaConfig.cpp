@@ -26,7 +26,8 @@ constexpr Defaults families[] = {
     {Family::Qwen2, "qwen2", "Qwen2", 151936, 22016, 32, 32768, 0},
     {Family::Qwen3, "qwen3", "Qwen3", 151936, 22016, 32, 32768, 128},
 };
-constexpr const char *supportedTypes = "gpt2, llama, mistral, qwen2 and qwen3";
+constexpr const char *supportedTypes =
+    "bert, gpt2, llama, mistral, qwen2, qwen3, roberta, t5, vit and whisper";
 
 class LlamaReader {
 public:

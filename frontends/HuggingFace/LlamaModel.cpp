@@ -16,7 +16,7 @@ class Describer {
 public:
   explicit Describer(const LlamaConfig &config) : config(config) {
     normal.kind = plan::Initializer::Kind::Normal;
-    normal.stddev = config.initializerRange;
+    normal.value = config.initializerRange;
     ones.kind = plan::Initializer::Kind::Ones;
   }
 

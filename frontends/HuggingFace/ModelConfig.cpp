@@ -20,6 +20,9 @@ int64_t ModelConfig::vocabSize() const {
 int64_t ModelConfig::maxPositions() const {
   return std::visit([](const auto &c) { return c.maxPositions; }, family);
 }
+int64_t ModelConfig::defaultLength() const {
+  return std::min<int64_t>(4096, maxPositions());
+}
 std::optional<plan::DType> ModelConfig::dtype() const {
   return std::visit([](const auto &c) { return c.dtype; }, family);
 }
@@ -35,12 +38,22 @@ accel::huggingface::parseModelConfig(const std::string &text,
   if (!type)
     return std::nullopt;
   std::optional<ModelConfig> result;
-  if (*type == "gpt2") {
-    if (auto config = readGpt2(json))
+  auto take = [&](auto config) {
+    if (config)
       result = ModelConfig{std::move(*config)};
-  } else if (auto config = readLlama(json)) {
-    result = ModelConfig{std::move(*config)};
-  }
+  };
+  if (*type == "gpt2")
+    take(readGpt2(json));
+  else if (*type == "bert" || *type == "roberta")
+    take(readBert(json, *type == "roberta"));
+  else if (*type == "vit")
+    take(readVit(json));
+  else if (*type == "t5")
+    take(readT5(json));
+  else if (*type == "whisper")
+    take(readWhisper(json));
+  else
+    take(readLlama(json));
   return result;
 }
 

@@ -6,8 +6,12 @@
 #ifndef ACCEL_FRONTENDS_HUGGINGFACE_MODELCONFIG_H
 #define ACCEL_FRONTENDS_HUGGINGFACE_MODELCONFIG_H
 
+#include "frontends/HuggingFace/BertConfig.h"
 #include "frontends/HuggingFace/Gpt2Config.h"
 #include "frontends/HuggingFace/LlamaConfig.h"
+#include "frontends/HuggingFace/T5Config.h"
+#include "frontends/HuggingFace/VitConfig.h"
+#include "frontends/HuggingFace/WhisperConfig.h"
 
 #include <variant>
 
@@ -15,10 +19,16 @@ namespace accel::huggingface {
 
 /// A model of one of the supported families.
 struct ModelConfig {
-  std::variant<LlamaConfig, Gpt2Config> family;
+  std::variant<LlamaConfig, Gpt2Config, BertConfig, VitConfig, T5Config,
+               WhisperConfig>
+      family;
   int64_t vocabSize() const;
   /// The longest sequence that the model was made for, in tokens.
   int64_t maxPositions() const;
+  /// False where samples are no sequences of tokens (images).
+  bool hasTokens() const { return maxPositions() > 0; }
+  /// The length that is planned where none is asked for.
+  int64_t defaultLength() const;
   /// Dtype of the checkpoint, if config.json tells.
   std::optional<plan::DType> dtype() const;
 };
@@ -34,7 +44,7 @@ std::optional<ModelConfig> parseModelConfig(const std::string &text,
                                             const std::string &path,
                                             DiagnosticEngine &diagnostics);
 
-/// The ...ForCausalLM that transformers makes of `config`.
+/// What transformers makes of `config`: the class of architectures[0].
 ModelInfo describeModel(const ModelConfig &config);
 
 } // namespace accel::huggingface

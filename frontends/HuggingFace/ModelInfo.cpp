@@ -28,7 +28,7 @@ void ModelInfo::module(std::string fqn, std::string className) {
 
 void ModelInfo::parameter(std::string fqn, std::vector<int64_t> shape,
                           const plan::Initializer &init) {
-  parameters.push_back({std::move(fqn), std::move(shape), init, {}});
+  parameters.push_back({std::move(fqn), std::move(shape), init, {}, false});
 }
 
 plan::Initializer accel::huggingface::normalInit(double stddev) {
@@ -39,4 +39,21 @@ plan::Initializer accel::huggingface::onesInit() {
 }
 plan::Initializer accel::huggingface::zerosInit() {
   return {plan::Initializer::Kind::Zeros, 0};
+}
+plan::Initializer accel::huggingface::truncatedNormalInit(double stddev) {
+  return {plan::Initializer::Kind::TruncatedNormal, stddev, -2, 2};
+}
+plan::Initializer accel::huggingface::uniformInit(double low, double high) {
+  return {plan::Initializer::Kind::Uniform, 0, low, high};
+}
+plan::Initializer accel::huggingface::constantInit(double value) {
+  return {plan::Initializer::Kind::Constant, value};
+}
+plan::Initializer accel::huggingface::sinusoidsInit(double longest) {
+  return {plan::Initializer::Kind::Sinusoids, longest};
+}
+plan::Initializer accel::huggingface::withZeroRow(plan::Initializer init,
+                                                  int64_t row) {
+  init.zeroRow = row;
+  return init;
 }

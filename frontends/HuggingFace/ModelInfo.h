@@ -25,6 +25,7 @@ struct ParameterInfo {
   std::vector<int64_t> shape;
   plan::Initializer init;
   std::vector<std::string> aliases; // other FQNs of the same tensor
+  bool frozen = false;              // requires_grad is false from the start
   int64_t numel() const;
 };
 
@@ -36,10 +37,21 @@ struct Anatomy {
   std::vector<std::string> noSplit; // _no_split_modules
 };
 
+/// A tensor of the batch that the model reads.
+struct ModelInput {
+  std::string name;
+  /// Integers are in [0, limit) (labels may be -100 too); 0: any number.
+  int64_t limit = 0;
+  /// Left out of the graph where the data have none, as transformers does.
+  bool optional = false;
+};
+
 struct ModelInfo {
   std::vector<ModuleInfo> modules;
   std::vector<ParameterInfo> parameters;
   Anatomy anatomy;
+  /// Empty: input_ids and labels, the next tokens; else arrays of data.
+  std::vector<ModelInput> inputs;
   int64_t numel() const; // of all parameters
 
   void module(std::string fqn, std::string className);
@@ -51,6 +63,14 @@ struct ModelInfo {
 plan::Initializer normalInit(double stddev);
 plan::Initializer onesInit();
 plan::Initializer zerosInit();
+/// torch.nn.init.trunc_normal_ with its default bounds, -2 and 2.
+plan::Initializer truncatedNormalInit(double stddev);
+plan::Initializer uniformInit(double low, double high);
+plan::Initializer constantInit(double value);
+/// Whisper's table of positions.
+plan::Initializer sinusoidsInit(double longest);
+/// The same, but for an embedding's padding row, which is zero; -1: none.
+plan::Initializer withZeroRow(plan::Initializer init, int64_t row);
 
 } // namespace accel::huggingface
 

@@ -27,6 +27,8 @@ struct DataConfig {
   std::map<std::string, Setting<std::string>> arrays; // by input name; resolved
   Setting<std::string> dtype; // of raw tokens: uint16, uint32, ...
   Setting<std::optional<int64_t>> sequenceLength;
+  Setting<std::optional<int64_t>>
+      targetLength;                           // of an encoder-decoder's labels
   Setting<std::optional<int64_t>> microBatch; // samples per rank
   Setting<bool> shuffle;
   Setting<int64_t> seed;

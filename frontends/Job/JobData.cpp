@@ -16,8 +16,8 @@ constexpr int64_t most = int64_t(1) << 40; // keeps products in int64_t
 
 const std::vector<std::string> &dataKeys() {
   static const std::vector<std::string> keys = {
-      "tokens",          "text",        "npy",     "arrays", "dtype",
-      "sequence_length", "micro_batch", "shuffle", "seed"};
+      "tokens",          "text",          "npy",         "arrays",  "dtype",
+      "sequence_length", "target_length", "micro_batch", "shuffle", "seed"};
   return keys;
 }
 
@@ -94,6 +94,7 @@ void JobReader::readArrays(const Fields &fields, DataConfig &data) {
 
 void JobReader::readSource(const Fields &fields, DataConfig &data) {
   fields.integer("sequence_length", data.sequenceLength, 1, 1 << 30);
+  fields.integer("target_length", data.targetLength, 1, 1 << 30);
   fields.integer("micro_batch", data.microBatch, 1, 1 << 30);
   fields.flag("shuffle", data.shuffle);
   fields.integer("seed", data.seed, 0, most);
@@ -176,6 +177,7 @@ void JobReader::readEval(JobConfig &job) {
     setting.why = "as in data";
   };
   inherit(eval.data.sequenceLength, job.data.sequenceLength);
+  inherit(eval.data.targetLength, job.data.targetLength);
   inherit(eval.data.microBatch, job.data.microBatch);
   inherit(eval.data.dtype, job.data.dtype);
   readSource(*fields, eval.data);

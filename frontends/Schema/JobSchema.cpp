@@ -72,6 +72,10 @@ Json data(const char *description, bool eval) {
       {"dtype",
        choice("Of raw token ids", {"uint16", "uint32", "int32", "int64"})},
       {"sequence_length", integer("Tokens of a sample", 1)},
+      {"target_length",
+       integer("Tokens of the labels of an encoder-decoder; default: "
+               "sequence_length",
+               1)},
       {"micro_batch", integer("Samples of a rank at a time", 1)},
       {"shuffle", flag("Permute the samples of each epoch")},
       {"seed", integer("Of the permutation", 0)}};

@@ -106,7 +106,8 @@ private:
       auto binding = joint.getArgAttrOfType<aten::BindingAttr>(
           arg.getArgNumber(), aten::bindingAttr);
       auto kind = binding ? binding.getKind() : aten::BindingKind::Input;
-      if (kind == aten::BindingKind::Tangent) {
+      if (kind == aten::BindingKind::Tangent ||
+          kind == aten::BindingKind::Carry) {
         result.graph.tangents.push_back(slot);
       } else if (kind == aten::BindingKind::Param) {
         function.params.push_back(slot);

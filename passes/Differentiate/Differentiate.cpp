@@ -24,6 +24,7 @@ namespace {
 struct Gradients {
   SmallVector<bool> wanted;   // per argument
   SmallVector<bool> tangents; // per result
+  SmallVector<bool> carried;  // per argument: others gave it a gradient before
   bool any() const { return llvm::is_contained(wanted, true); }
   std::string key() const {
     std::string text;
@@ -31,6 +32,9 @@ struct Gradients {
       text += flag ? '1' : '0';
     text += '>';
     for (bool flag : tangents)
+      text += flag ? '1' : '0';
+    text += '+';
+    for (bool flag : carried)
       text += flag ? '1' : '0';
     return text;
   }
@@ -102,13 +106,16 @@ private:
     for (Value result : call.getResults())
       own.tangents.push_back(withTangent.contains(result));
     own.wanted = usefulArguments(callee, own.wanted, own.tangents);
+    own.carried.assign(own.wanted.size(), false);
     unsigned operand = 0;
     for (BlockArgument arg : callee.getArguments()) {
-      if (callee.getArgAttr(arg.getArgNumber(), sharding::paramArgAttr))
+      const unsigned i = arg.getArgNumber();
+      if (callee.getArgAttr(i, sharding::paramArgAttr))
         continue;
       Value value = call.getOperands()[operand++];
-      if (own.wanted[arg.getArgNumber()])
-        withTangent.insert(value);
+      // Later calls run their backward before this one.
+      if (own.wanted[i] && !withTangent.insert(value).second)
+        own.carried[i] = true;
     }
   }
 
@@ -128,7 +135,7 @@ private:
       }
       last = variant;
       if (own.any()) {
-        auto joint = buildJoint(variant, own.wanted, own.tangents);
+        auto joint = buildJoint(variant, own.wanted, own.tangents, own.carried);
         if (failed(joint))
           return failure();
         last = *joint;
@@ -160,8 +167,9 @@ LogicalResult accel::differentiate(mlir::ModuleOp module) {
       continue;
     SmallVector<bool> all(function.getNumArguments(), true);
     SmallVector<bool> tangents = activeResults(function, all);
+    SmallVector<bool> none(function.getNumArguments(), false);
     if (failed(buildJoint(function, usefulArguments(function, all, tangents),
-                          tangents)))
+                          tangents, none)))
       return failure();
   }
   return success();

@@ -19,9 +19,10 @@ namespace {
 class JointBuilder {
 public:
   JointBuilder(func::FuncOp function, ArrayRef<bool> wanted,
-               ArrayRef<bool> tangents)
+               ArrayRef<bool> tangents, ArrayRef<bool> carried)
       : function(function), wanted(wanted), tangents(tangents),
-        builder(function.getContext()), back(builder, layout) {}
+        carried(carried), builder(function.getContext()),
+        back(builder, layout) {}
 
   FailureOr<func::FuncOp> run() {
     cloneForward();
@@ -71,16 +72,21 @@ private:
     SmallVector<Type> inputs(joint.getArgumentTypes());
     SmallVector<DictionaryAttr> attrs;
     joint.getAllArgAttrs(attrs);
-    for (auto [i, output] : llvm::enumerate(outputs)) {
-      if (!tangents[i] || !active.contains(output))
-        continue;
-      inputs.push_back(output.getType());
-      attrs.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
-          aten::bindingAttr, binding(aten::BindingKind::Tangent, i))));
-      Value tangent = joint.getBody().front().addArgument(output.getType(),
-                                                          output.getLoc());
-      contributions[output].push_back(tangent);
-    }
+    auto add = [&](Value of, aten::BindingKind kind, int64_t index) {
+      inputs.push_back(of.getType());
+      attrs.push_back(builder.getDictionaryAttr(
+          builder.getNamedAttr(aten::bindingAttr, binding(kind, index))));
+      contributions[of].push_back(
+          joint.getBody().front().addArgument(of.getType(), of.getLoc()));
+    };
+    const unsigned numArguments = function.getNumArguments();
+    for (auto [i, output] : llvm::enumerate(outputs))
+      if (tangents[i] && active.contains(output))
+        add(output, aten::BindingKind::Tangent, i);
+    for (unsigned i = 0; i < numArguments; ++i)
+      if (carried[i])
+        add(joint.getArgument(i), aten::BindingKind::Carry,
+            bindings[i].getIndex());
     joint.setFunctionType(builder.getFunctionType(inputs, {}));
     joint.setAllArgAttrs(attrs);
   }
@@ -221,7 +227,7 @@ private:
   }
 
   func::FuncOp function, joint;
-  ArrayRef<bool> wanted, tangents;
+  ArrayRef<bool> wanted, tangents, carried;
   OpBuilder builder;
   aten::LayoutAnalysis layout;
   aten::BackwardBuilder back;
@@ -236,6 +242,7 @@ private:
 
 FailureOr<func::FuncOp> accel::buildJoint(func::FuncOp function,
                                           ArrayRef<bool> wanted,
-                                          ArrayRef<bool> tangents) {
-  return JointBuilder(function, wanted, tangents).run();
+                                          ArrayRef<bool> tangents,
+                                          ArrayRef<bool> carried) {
+  return JointBuilder(function, wanted, tangents, carried).run();
 }

@@ -16,8 +16,10 @@ constexpr llvm::StringLiteral forwardSuffix = ".forward";
 constexpr llvm::StringLiteral backwardSuffix = ".backward";
 
 /// Builds `@F.joint` after `function`: its arguments, then a tangent for each
-/// result of which `tangents` is true; it returns the function's results, then
-/// the gradients of the inputs and of the parameters of which `wanted` is true.
+/// result of which `tangents` is true and a carry for each argument of which
+/// `carried` is; it returns the function's results, then the gradients of the
+/// inputs and of the parameters of which `wanted` is true, each added to its
+/// carry.
 /// `aten.binding` says what each is. Gradients come from the operators' rules
 /// in reverse order, and are added in the order in which autograd's engine
 /// adds them. Each operation of the backward carries the number of its autograd
@@ -25,7 +27,8 @@ constexpr llvm::StringLiteral backwardSuffix = ".backward";
 /// Emits an error where an operator has no rule.
 llvm::FailureOr<mlir::func::FuncOp> buildJoint(mlir::func::FuncOp function,
                                                llvm::ArrayRef<bool> wanted,
-                                               llvm::ArrayRef<bool> tangents);
+                                               llvm::ArrayRef<bool> tangents,
+                                               llvm::ArrayRef<bool> carried);
 
 } // namespace accel
 

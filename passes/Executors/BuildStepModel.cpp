@@ -287,7 +287,7 @@ private:
         kind.parameterGradientBytes += bytesOf(type);
     }
     noteLogits(joint, kind);
-    noteInputGradients(joint, kind);
+    noteInputGradients(op, joint, kind);
     FailureOr<SegmentGraph> graph = graphOf(joint, kind);
     if (failed(graph))
       return failure();
@@ -301,11 +301,16 @@ private:
     return success();
   }
 
-  void noteInputGradients(func::FuncOp joint, SegmentKind &kind) {
+  void noteInputGradients(sharding::CallOp op, func::FuncOp joint,
+                          SegmentKind &kind) {
     for (unsigned i = 0; i < joint.getNumResults(); ++i)
       if (auto b = resultBinding(joint, i);
-          b.getKind() == aten::BindingKind::InputGrad)
-        kind.inputGradients.push_back(static_cast<int>(b.getIndex()));
+          b.getKind() == aten::BindingKind::InputGrad) {
+        const int input = static_cast<int>(b.getIndex());
+        kind.inputGradients.push_back(input);
+        if (!op.getOperand(input).hasOneUse())
+          kind.sharedInputs.push_back(input);
+      }
   }
 
   /// The first matrix that is as wide as a parameter has rows, in the dtype of
@@ -331,7 +336,7 @@ private:
           argBinding(joint, i).getKind() == aten::BindingKind::Input;
     graph.inputHasGradient.assign(graph.inputs, false);
     for (int i : kind.inputGradients)
-      graph.inputHasGradient[i] = true;
+      graph.inputHasGradient[i] = !llvm::is_contained(kind.sharedInputs, i);
     SmallVector<unsigned> parameterGradients;
     for (unsigned i = 0; i < joint.getNumResults(); ++i) {
       auto binding = resultBinding(joint, i);

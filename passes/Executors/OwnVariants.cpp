@@ -95,7 +95,8 @@ private:
         variant.savesInput[index] = true;
         variant.savedInputBytes +=
             backward.slotBytes(backward.inputs[position]);
-        if (llvm::is_contained(kind.inputGradients, index))
+        if (llvm::is_contained(kind.inputGradients, index) &&
+            !llvm::is_contained(kind.sharedInputs, index))
           holders[forward.slots[forward.inputs[index]].base].push_back(
               position);
       } else if (binding.getKind() == aten::BindingKind::Output) {
@@ -103,7 +104,8 @@ private:
       } else if (binding.getKind() == aten::BindingKind::Saved) {
         const int slot = forward.outputs[variant.savesOutput.size() + index];
         holders[forward.slots[slot].base].push_back(position);
-      } else if (!kind.loss) { // the program's own input, which stays
+      } else if (!kind.loss || binding.getKind() == aten::BindingKind::Carry) {
+        // The loss's own tangent is an input of the program, which stays.
         consumed[position] = backward.slotBytes(backward.inputs[position]);
       }
     }

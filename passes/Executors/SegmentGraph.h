@@ -27,8 +27,8 @@ struct SegmentGraph {
   int inputs = 0;  // of Function::inputs; the rest are tangents of the outputs
   int outputs = 0; // of Function::outputs
   int inputGradients = 0, parameterGradients = 0;
-  /// By input: its gradient is computed, so it is an activation that the
-  /// backward releases when it has read it.
+  /// By input: its gradient is computed and no other segment reads it, so it is
+  /// an activation that the backward releases when it has read it.
   std::vector<bool> inputHasGradient;
   std::vector<bool> forward; // by instruction; the others are the backward
   std::vector<bool> view;    // by instruction: allocates nothing

@@ -81,6 +81,7 @@ struct SegmentKind {
   int64_t inputBytes = 0, outputBytes = 0; // all of them
   int64_t inputGradientBytes = 0;
   std::vector<int> inputGradients;    // inputs that get a gradient
+  std::vector<int> sharedInputs;      // of these: other calls read them too
   int64_t parameterGradientBytes = 0; // fresh, in autograd's dtype
   /// The segment ends in the loss: its temporaries are logits.
   bool loss = false;
@@ -139,8 +140,10 @@ struct StepModel {
   /// As the configuration wraps them. The search regroups calls of layers.
   std::vector<StepUnit> units;
   int64_t microBatch = 1, sequenceLength = 0, vocab = 0;
-  /// Tokens of one micro-batch on one rank.
-  int64_t tokens() const { return microBatch * sequenceLength; }
+  /// Tokens of one micro-batch on one rank; samples where there are no tokens.
+  int64_t tokens() const {
+    return microBatch * (sequenceLength > 0 ? sequenceLength : 1);
+  }
   std::string device; // "cpu" or "cuda": the operator set
 };
 

@@ -108,6 +108,42 @@ private:
     return success();
   }
 
+  static plan::Initializer initializer(sharding::InitAttr attr) {
+    using Kind = plan::Initializer::Kind;
+    plan::Initializer init;
+    switch (attr.getKind()) {
+    case sharding::InitKind::Zeros:
+      init.kind = Kind::Zeros;
+      break;
+    case sharding::InitKind::Ones:
+      init.kind = Kind::Ones;
+      break;
+    case sharding::InitKind::Normal:
+      init.kind = Kind::Normal;
+      break;
+    case sharding::InitKind::TruncatedNormal:
+      init.kind = Kind::TruncatedNormal;
+      break;
+    case sharding::InitKind::Uniform:
+      init.kind = Kind::Uniform;
+      break;
+    case sharding::InitKind::Constant:
+      init.kind = Kind::Constant;
+      break;
+    case sharding::InitKind::Sinusoids:
+      init.kind = Kind::Sinusoids;
+      break;
+    }
+    if (attr.getValue())
+      init.value = attr.getValue().getValueAsDouble();
+    if (attr.getRange()) {
+      init.low = attr.getRange()[0];
+      init.high = attr.getRange()[1];
+    }
+    init.zeroRow = attr.getZeroRow();
+    return init;
+  }
+
   void addParameter(sharding::ParamOp op) {
     plan::Parameter parameter;
     parameter.fqn = op.getFqn().str();
@@ -116,18 +152,7 @@ private:
     parameter.shape = op.getTensorType().getShape().vec();
     parameter.trainable = !op.getFrozen();
     parameter.group = static_cast<int>(op.getGroup());
-    switch (op.getInit().getKind()) {
-    case sharding::InitKind::Zeros:
-      parameter.init.kind = plan::Initializer::Kind::Zeros;
-      break;
-    case sharding::InitKind::Ones:
-      parameter.init.kind = plan::Initializer::Kind::Ones;
-      break;
-    case sharding::InitKind::Normal:
-      parameter.init.kind = plan::Initializer::Kind::Normal;
-      parameter.init.stddev = op.getInit().getStddev().getValueAsDouble();
-      break;
-    }
+    parameter.init = initializer(op.getInit());
     index[op.getFqn()] = static_cast<int>(plan.parameters.size());
     plan.parameters.push_back(std::move(parameter));
   }

@@ -94,7 +94,8 @@ private:
     for (BlockArgument arg : joint.getArguments()) {
       auto attr = joint.getArgAttrOfType<aten::BindingAttr>(arg.getArgNumber(),
                                                             aten::bindingAttr);
-      if (attr.getKind() == aten::BindingKind::Tangent)
+      if (attr.getKind() == aten::BindingKind::Tangent ||
+          attr.getKind() == aten::BindingKind::Carry)
         continue;
       originals.push_back(arg.getArgNumber());
       inputs.push_back(arg.getType());
@@ -155,6 +156,7 @@ private:
     addCrossing(saved, aten::BindingKind::Saved);
     addJoint(aten::BindingKind::Param);
     addJoint(aten::BindingKind::Tangent);
+    addJoint(aten::BindingKind::Carry);
     return result;
   }
 

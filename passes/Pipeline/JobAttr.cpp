@@ -45,6 +45,10 @@ template <typename V> void fields(V &v, plan::Checkpoint &c) {
   v("keep", c.keep);
   v("state_dict", c.stateDict);
 }
+template <typename V> void fields(V &v, plan::InputLimit &i) {
+  v("name", i.name);
+  v("limit", i.limit);
+}
 template <typename V> void fields(V &v, plan::Job &j) {
   v("model_name", j.modelName);
   v("model_path", j.modelPath);
@@ -55,6 +59,7 @@ template <typename V> void fields(V &v, plan::Job &j) {
   v("micro_batch", j.microBatch);
   v("sequence_length", j.sequenceLength);
   v("vocab", j.vocab);
+  v("input_limits", j.inputLimits);
   v("accumulation", j.accumulation);
   v("optimizer", j.optimizer);
   v("schedule", j.schedule);

@@ -7,6 +7,7 @@
 
 #include "dialects/Aten/Aten.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/MapVector.h"
@@ -84,6 +85,11 @@ LogicalResult accel::retypeCalls(sharding::GraphOp graph) {
         continue;
       if (operand >= call.getOperands().size())
         return call.emitOpError("passes too few operands");
+      // Floating-point parts of the batch come in the type that reads them, as
+      // FSDP2's cast_forward_inputs has them.
+      if (auto input = dyn_cast<BlockArgument>(call.getOperands()[operand]))
+        if (Type type = getElementTypeOrSelf(arg); isa<FloatType>(type))
+          input.setType(retype(input.getType(), type));
       Type given = call.getOperands()[operand].getType();
       if (given != arg.getType())
         return call.emitOpError("passes ")

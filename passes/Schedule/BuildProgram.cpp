@@ -282,6 +282,11 @@ private:
         error = "output " + std::to_string(operand.index) + " of '" +
                 call.path + "' has no gradient";
       return tangent[call.outputs[operand.index]];
+    case BackwardOperand::Kind::Carry:
+      if (tangent[call.inputs[operand.index]] < 0)
+        error = "input " + std::to_string(operand.index) + " of '" + call.path +
+                "' has no gradient yet";
+      return tangent[call.inputs[operand.index]];
     }
     return -1;
   }
@@ -294,10 +299,9 @@ private:
     const plan::Function &f = plan.functions[step.function];
     for (size_t i = 0; i < call.inputGradients.size(); ++i) {
       int v = call.inputs[call.inputGradients[i]];
-      if (tangent[v] >= 0) {
-        error = "'" + graph.values[v].name +
-                "' is read by several segments; their gradients cannot be "
-                "added yet";
+      if (tangent[v] >= 0 && !carries(call, call.inputGradients[i])) {
+        error = "'" + graph.values[v].name + "' has two gradients, and '" +
+                call.path + "' does not add them";
         return;
       }
       const plan::Slot &slot = f.slots[f.outputs[i]];
@@ -305,6 +309,15 @@ private:
           addValue("grad " + graph.values[v].name, slot.dtype, slot.shape);
       step.outputs.push_back(tangent[v]);
     }
+  }
+
+  /// The gradient of this input is added to those of later segments.
+  static bool carries(const SegmentCall &call, int input) {
+    for (const BackwardOperand &operand : call.backwardOperands)
+      if (operand.kind == BackwardOperand::Kind::Carry &&
+          operand.index == input)
+        return true;
+    return false;
   }
 
   bool accumulatesFromBefore(int unit) const {

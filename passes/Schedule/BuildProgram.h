@@ -30,7 +30,13 @@ struct GraphValue {
 
 /// What an operand of a backward function is bound to.
 struct BackwardOperand {
-  enum class Kind { Input, Output, Saved, Tangent } kind = Kind::Saved;
+  enum class Kind {
+    Input,
+    Output,
+    Saved,
+    Tangent,
+    Carry // the input's gradient so far
+  } kind = Kind::Saved;
   int index = 0; // of the segment's inputs, outputs or saved values
 };
 

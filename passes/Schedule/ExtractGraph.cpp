@@ -141,6 +141,9 @@ private:
       case aten::BindingKind::Tangent:
         call.backwardOperands.push_back({Kind::Tangent, index});
         break;
+      case aten::BindingKind::Carry:
+        call.backwardOperands.push_back({Kind::Carry, index});
+        break;
       default:
         return backward.emitOpError()
                << "argument " << i << " is bound to a gradient";

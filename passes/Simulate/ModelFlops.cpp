@@ -94,9 +94,7 @@ double modelFlopsPerToken(const Plan &plan) {
       flops += (plan.parameters[i].trainable ? 6.0 : 4.0) *
                static_cast<double>(plan.parameters[i].numel());
   const double tokens =
-      microBatches *
-      static_cast<double>(plan.job.microBatch *
-                          std::max<int64_t>(plan.job.sequenceLength, 1));
+      microBatches * static_cast<double>(plan.job.itemsPerMicroBatch());
   return tokens > 0 ? flops + attention / tokens : 0;
 }
 

@@ -217,8 +217,7 @@ void predictTime(Plan &plan, const Target &target, int64_t ranksPerNode) {
   predicted.hasTime = predicted.stepSeconds > 0;
   if (predicted.hasTime)
     predicted.tokensPerSecond =
-        static_cast<double>(plan.ranks() * plan.job.microBatch *
-                            std::max<int64_t>(plan.job.sequenceLength, 1)) *
+        static_cast<double>(plan.ranks() * plan.job.itemsPerMicroBatch()) *
         microBatches / predicted.stepSeconds;
 }
 

@@ -61,6 +61,83 @@ void normals(uint64_t key, uint64_t block, float (&values)[4]) {
   }
 }
 
+namespace {
+/// A number in [0, 1) with 32 random bits.
+float uniformAt(uint64_t key, uint64_t position) {
+  uint32_t bits[4];
+  philox(key, position / 4, bits);
+  return static_cast<float>((bits[position % 4] >> 8) * 0x1p-24);
+}
+
+/// Draws again until the value is in bounds; the bounds contain the mean, so
+/// a draw fails with a probability of at most one half.
+float truncatedAt(uint64_t key, uint64_t position, const plan::Initializer &i) {
+  constexpr int attempts = 64;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    float four[4];
+    normals(key + attempt * 0x9E3779B97F4A7C15u, position / 4, four);
+    const double value = i.value * four[position % 4];
+    if (value >= i.low && value <= i.high)
+      return static_cast<float>(value);
+  }
+  return 0;
+}
+
+float sinusoidAt(int64_t row, int64_t column, int64_t columns, double longest) {
+  const int64_t half = columns / 2;
+  const auto frequency = static_cast<float>(
+      std::exp(-std::log(longest) / static_cast<double>(half - 1) *
+               static_cast<double>(column % half)));
+  const float angle = static_cast<float>(row) * frequency;
+  return column < half ? std::sin(angle) : std::cos(angle);
+}
+
+/// Elements [begin, end) of `p`, which start at element `at` of it.
+void fill(const plan::Parameter &p, uint64_t key, int64_t at, int64_t begin,
+          int64_t end, float *into) {
+  using Kind = plan::Initializer::Kind;
+  const plan::Initializer &init = p.init;
+  const int64_t columns =
+      p.shape.empty() ? 1 : p.numel() / std::max<int64_t>(p.shape[0], 1);
+  const auto deviation = static_cast<float>(init.value);
+  float four[4];
+  uint64_t block = ~uint64_t(0);
+  for (int64_t i = begin; i < end; ++i) {
+    const uint64_t position = at + i;
+    switch (init.kind) {
+    case Kind::Zeros:
+      into[i] = 0;
+      break;
+    case Kind::Ones:
+      into[i] = 1;
+      break;
+    case Kind::Constant:
+      into[i] = deviation;
+      break;
+    case Kind::Normal:
+      if (position / 4 != block)
+        normals(key, block = position / 4, four);
+      into[i] = deviation * four[position % 4];
+      break;
+    case Kind::TruncatedNormal:
+      into[i] = truncatedAt(key, position, init);
+      break;
+    case Kind::Uniform:
+      into[i] = static_cast<float>(init.low + (init.high - init.low) *
+                                                  uniformAt(key, position));
+      break;
+    case Kind::Sinusoids:
+      into[i] = sinusoidAt(at / columns + (at % columns + i) / columns,
+                           (at % columns + i) % columns, columns, init.value);
+      break;
+    }
+    if (init.zeroRow >= 0 &&
+        static_cast<int64_t>(position) / columns == init.zeroRow)
+      into[i] = 0;
+  }
+}
+} // namespace
+
 void initialize(Executor &executor, int64_t seed) {
   const plan::Plan &plan = executor.plan();
   std::vector<float> buffer;
@@ -71,28 +148,12 @@ void initialize(Executor &executor, int64_t seed) {
       const plan::Parameter &p = plan.parameters[piece.parameter];
       at::Tensor target =
           unit.shard().narrow(0, piece.offset, piece.end - piece.begin);
-      if (p.init.kind == plan::Initializer::Kind::Zeros) {
-        target.zero_();
-        continue;
-      }
-      if (p.init.kind == plan::Initializer::Kind::Ones) {
-        target.fill_(1.0);
-        continue;
-      }
       const uint64_t key = initializerKey(seed, p.fqn);
-      const float deviation = static_cast<float>(p.init.stddev);
       for (int64_t at = piece.begin; at < piece.end; at += chunkElements) {
         const int64_t n = std::min(chunkElements, piece.end - at);
         buffer.resize(n);
         at::parallel_for(0, n, 1 << 14, [&](int64_t from, int64_t to) {
-          float four[4];
-          uint64_t block = ~uint64_t(0);
-          for (int64_t i = from; i < to; ++i) {
-            const uint64_t position = at + i;
-            if (position / 4 != block)
-              normals(key, block = position / 4, four);
-            buffer[i] = deviation * four[position % 4];
-          }
+          fill(p, key, at, from, to, buffer.data());
         });
         target.narrow(0, at - piece.begin, n)
             .copy_(at::from_blob(buffer.data(), {n},

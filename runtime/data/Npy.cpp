@@ -31,6 +31,13 @@ std::optional<TokenType> typeOf(std::string_view descr) {
   const bool single = size == '1';
   if (order != '<' && order != '=' && !(order == '|' && single))
     return std::nullopt;
+  if (kind == 'b' && single)
+    return TokenType::U8;
+  if (kind == 'f')
+    return size == '2'   ? std::optional(TokenType::F16)
+           : size == '4' ? std::optional(TokenType::F32)
+           : size == '8' ? std::optional(TokenType::F64)
+                         : std::nullopt;
   if (kind != 'u' && kind != 'i')
     return std::nullopt;
   if (size != '1' && size != '2' && size != '4' && size != '8')
@@ -71,7 +78,7 @@ bool openNpy(const std::string &path, TokenFile &file, std::string &error) {
 
   auto type = typeOf(valueOf(header, "descr"));
   if (!type)
-    return fail("only little-endian integers can be tokens, not dtype " +
+    return fail("only little-endian numbers can be read, not dtype " +
                 std::string(valueOf(header, "descr").substr(0, 6)));
   file.type = *type;
   if (valueOf(header, "fortran_order").substr(0, 5) != "False")

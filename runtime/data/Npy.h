@@ -13,8 +13,8 @@
 namespace accel::run {
 
 /// Reads the header of a .npy file (format 1 to 3, C order, little-endian
-/// integers of 1 to 8 bytes). On failure returns false with a sentence that
-/// starts with the path.
+/// integers of 1 to 8 bytes, booleans and floating-point numbers of 2 to 8). On
+/// failure returns false with a sentence that starts with the path.
 bool openNpy(const std::string &path, TokenFile &file, std::string &error);
 
 } // namespace accel::run

@@ -1,9 +1,11 @@
-//===- TokenFile.cpp - Integers in a mapped file --------------------------===//
+//===- TokenFile.cpp - Numbers in a mapped file ---------------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/data/TokenFile.h"
+
+#include <c10/util/Half.h>
 
 #include <cerrno>
 #include <cstring>
@@ -27,8 +29,19 @@ std::optional<TokenType> parseTokenType(const std::string &name) {
 }
 
 int64_t sizeOf(TokenType type) {
-  return int64_t(1) << (static_cast<int>(type) / 2);
+  switch (type) {
+  case TokenType::F16:
+    return 2;
+  case TokenType::F32:
+    return 4;
+  case TokenType::F64:
+    return 8;
+  default:
+    return int64_t(1) << (static_cast<int>(type) / 2);
+  }
 }
+
+bool isFloat(TokenType type) { return type >= TokenType::F16; }
 
 MappedFile::~MappedFile() {
   if (data)
@@ -87,20 +100,33 @@ void forElements(const TokenFile &file, int64_t begin, Body &&body) {
     return body(at, uint64_t());
   case TokenType::I64:
     return body(at, int64_t());
+  case TokenType::F16:
+    return body(at, c10::Half());
+  case TokenType::F32:
+    return body(at, float());
+  case TokenType::F64:
+    return body(at, double());
   }
 }
 
-template <typename T> int64_t load(const char *at, int64_t i) {
+template <typename T> T load(const char *at, int64_t i) {
   T value; // the file's data may be unaligned behind a header
   std::memcpy(&value, at + i * sizeof(T), sizeof(T));
-  return static_cast<int64_t>(value);
+  return value;
 }
 } // namespace
 
 void TokenFile::read(int64_t begin, int64_t length, int64_t *into) const {
   forElements(*this, begin, [&](const char *at, auto zero) {
     for (int64_t i = 0; i < length; ++i)
-      into[i] = load<decltype(zero)>(at, i);
+      into[i] = static_cast<int64_t>(load<decltype(zero)>(at, i));
+  });
+}
+
+void TokenFile::readFloats(int64_t begin, int64_t length, float *into) const {
+  forElements(*this, begin, [&](const char *at, auto zero) {
+    for (int64_t i = 0; i < length; ++i)
+      into[i] = static_cast<float>(load<decltype(zero)>(at, i));
   });
 }
 
@@ -109,7 +135,7 @@ int64_t TokenFile::findOutside(int64_t begin, int64_t length, int64_t low,
   int64_t found = -1;
   forElements(*this, begin, [&](const char *at, auto zero) {
     for (int64_t i = 0; i < length && found < 0; ++i) {
-      const int64_t value = load<decltype(zero)>(at, i);
+      const auto value = static_cast<int64_t>(load<decltype(zero)>(at, i));
       if (value < low || value >= high)
         found = begin + i;
     }

@@ -1,4 +1,4 @@
-//===- TokenFile.h - Integers in a mapped file ------------------*- C++ -*-===//
+//===- TokenFile.h - Numbers in a mapped file -------------------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -14,10 +14,11 @@
 
 namespace accel::run {
 
-enum class TokenType { U8, I8, U16, I16, U32, I32, U64, I64 };
+enum class TokenType { U8, I8, U16, I16, U32, I32, U64, I64, F16, F32, F64 };
 /// "uint16", ...; none for another text.
 std::optional<TokenType> parseTokenType(const std::string &name);
 int64_t sizeOf(TokenType type);
+bool isFloat(TokenType type);
 
 /// A read-only mapping of a whole file.
 class MappedFile {
@@ -30,7 +31,7 @@ public:
   int64_t size = 0;
 };
 
-/// A flat array of integers in a file.
+/// A flat array of numbers in a file.
 struct TokenFile {
   std::string path;
   std::shared_ptr<MappedFile> file;
@@ -39,8 +40,10 @@ struct TokenFile {
   std::vector<int64_t> shape; // {count}, or as a .npy file says
   int64_t count = 0;
 
-  /// Elements [begin, begin + length), which must be inside, as int64.
+  /// Elements [begin, begin + length), which must be inside. Integers as they
+  /// are, floating-point numbers as fp32 alone.
   void read(int64_t begin, int64_t length, int64_t *into) const;
+  void readFloats(int64_t begin, int64_t length, float *into) const;
   /// Position of the first element of [begin, begin + length) that is outside
   /// of [low, high), or -1.
   int64_t findOutside(int64_t begin, int64_t length, int64_t low,

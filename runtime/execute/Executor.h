@@ -34,8 +34,8 @@ struct StepResult {
   bool skipped = false; // the loss scaler found infinities
 };
 
-/// Tensors on the host for a program's inputs but "loss_seed", by name:
-/// int64 [microBatch, sequenceLength]. Called once a micro-batch.
+/// Tensors on the host for a program's inputs but "loss_seed", by name, of the
+/// dtype and shape of the program's value. Called once a micro-batch.
 using MakeInput = std::function<at::Tensor(const std::string &name)>;
 
 class Executor {

@@ -52,8 +52,20 @@ struct Axis {
 
 /// How a parameter gets its first value when no weights are read.
 struct Initializer {
-  enum class Kind { Normal, Ones, Zeros } kind = Kind::Zeros;
-  double stddev = 0.0; // Normal only; mean is 0
+  enum class Kind {
+    Normal, // mean 0
+    Ones,
+    Zeros,
+    TruncatedNormal, // mean 0, drawn again until it is in [low, high]
+    Uniform,         // in [low, high)
+    Constant,
+    /// Row p: sin(p f_i), then cos(p f_i), with f_i falling geometrically from
+    /// 1 to 1 / value over half of the columns (Whisper's encoder).
+    Sinusoids
+  } kind = Kind::Zeros;
+  double value = 0.0; // standard deviation, constant or wavelength / 2 pi
+  double low = 0.0, high = 0.0;
+  int64_t zeroRow = -1; // this row is zero all the same: an embedding's padding
   bool operator==(const Initializer &) const = default;
 };
 
@@ -274,8 +286,10 @@ struct Step {
 };
 
 /// One kind of micro-batch. `inputs` are the values that the runtime binds
-/// before it starts, by name: "input_ids", "labels" (int64) and "loss_seed"
-/// (0-d f32: loss scale / (data-parallel ranks * accumulation slots)).
+/// before it starts, by name: "loss_seed" (0-d f32: loss scale / (data-parallel
+/// ranks * accumulation slots)) and the batch, whose first dimension is the
+/// micro-batch: "input_ids" and "labels" (int64) or others that data.arrays
+/// gives.
 struct Program {
   std::string name; // "train", "first", "middle", "last", "eval"
   std::vector<Value> values;
@@ -326,13 +340,27 @@ struct Checkpoint {
   std::string stateDict = "sharded"; // or full
   bool operator==(const Checkpoint &) const = default;
 };
+struct InputLimit {
+  std::string name;
+  int64_t limit = 0;
+  bool operator==(const InputLimit &) const = default;
+};
 struct Job {
+  /// Tokens of a micro-batch on one rank; samples where there are no tokens.
+  int64_t itemsPerMicroBatch() const {
+    return microBatch * (sequenceLength > 0 ? sequenceLength : 1);
+  }
   std::string modelName, modelPath;     // HF folder with config.json
   std::vector<std::string> weightFiles; // safetensors to start from, or empty
   int64_t seed = 0;
   std::string precision = "no"; // no, bf16, fp16
   bool lossScaling = false;     // fp16
-  int64_t microBatch = 1, sequenceLength = 0, vocab = 0, accumulation = 1;
+  int64_t microBatch = 1, accumulation = 1;
+  int64_t sequenceLength = 0; // tokens of a sample; 0: samples have no tokens
+  int64_t vocab = 0;
+  /// Integers of this input are in [0, limit); labels may be -100 too. Of
+  /// "input_ids" and "labels" the limit is `vocab` unless one is here.
+  std::vector<InputLimit> inputLimits;
   Optimizer optimizer;
   Schedule schedule;
   Data data, evalData;

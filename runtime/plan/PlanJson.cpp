@@ -73,6 +73,14 @@ void PlanWriter::job() {
   field(first, "micro_batch", job.microBatch);
   field(first, "sequence_length", job.sequenceLength);
   field(first, "vocab", job.vocab);
+  if (!job.inputLimits.empty()) {
+    key(first, "input_limits");
+    bool inner = true;
+    raw("{");
+    for (const InputLimit &input : job.inputLimits)
+      field(inner, input.name, input.limit);
+    raw("}");
+  }
   field(first, "gradient_accumulation_steps", job.accumulation);
   raw(",\n  \"optimizer\": {");
   first = true;
@@ -141,19 +149,53 @@ void PlanWriter::parameter(const Parameter &parameter) {
     field(first, "group", int64_t(parameter.group));
   field(first, "unit", unit.name);
   field(first, "offset", parameter.offset);
-  switch (parameter.init.kind) {
-  case Initializer::Kind::Zeros:
-    break;
-  case Initializer::Kind::Ones:
+  initializer(first, parameter.init);
+  raw("}");
+}
+
+void PlanWriter::initializer(bool &first, const Initializer &init) {
+  using Kind = Initializer::Kind;
+  if (init.kind == Kind::Zeros)
+    return;
+  if (init.kind == Kind::Ones && init.zeroRow < 0) {
     field(first, "init", std::string_view("ones"));
+    return;
+  }
+  key(first, "init");
+  bool inner = true;
+  raw("{");
+  auto number = [&](const char *name, double value) {
+    key(inner, name);
+    real(value);
+  };
+  switch (init.kind) {
+  case Kind::Zeros:
     break;
-  case Initializer::Kind::Normal:
-    key(first, "init");
-    raw("{\"normal\":");
-    real(parameter.init.stddev);
-    raw("}");
+  case Kind::Ones:
+    number("constant", 1);
+    break;
+  case Kind::Normal:
+    number("normal", init.value);
+    break;
+  case Kind::TruncatedNormal:
+    number("truncated_normal", init.value);
+    break;
+  case Kind::Uniform:
+    flag(inner, "uniform", true);
+    break;
+  case Kind::Constant:
+    number("constant", init.value);
+    break;
+  case Kind::Sinusoids:
+    number("sinusoids", init.value);
     break;
   }
+  if (init.kind == Kind::TruncatedNormal || init.kind == Kind::Uniform) {
+    number("low", init.low);
+    number("high", init.high);
+  }
+  if (init.zeroRow >= 0)
+    field(inner, "zero_row", init.zeroRow);
   raw("}");
 }
 

@@ -102,6 +102,13 @@ void PlanReader::job(const Node &node) {
   job.microBatch = fields["micro_batch"].integer(1, maxInt);
   job.sequenceLength = fields["sequence_length"].integer(0, maxInt);
   job.vocab = fields["vocab"].integer(0, maxInt);
+  fields.optional("input_limits", [&](const Node &n) {
+    if (!n.value.is_object())
+      n.fail("expected an object, not " + n.shown());
+    for (const auto &[name, limit] : n.value.items())
+      job.inputLimits.push_back(
+          {name, Node(limit, &n, name.c_str()).integer(1, maxInt)});
+  });
   job.accumulation = fields["gradient_accumulation_steps"].integer(1, maxInt);
   {
     Node at = fields["optimizer"];
@@ -205,6 +212,45 @@ void PlanReader::rankClasses(const Node &node) {
     node.fail("expected one class of ranks");
 }
 
+static void readInitializer(const Node &node, Initializer &init) {
+  using Kind = Initializer::Kind;
+  Fields fields(node);
+  auto number = [&](const char *name, double &into) {
+    bool found = false;
+    fields.optional(name, [&](const Node &n) {
+      into = n.real();
+      found = true;
+    });
+    return found;
+  };
+  int kinds = 0;
+  for (auto [name, kind] : {std::pair("normal", Kind::Normal),
+                            {"truncated_normal", Kind::TruncatedNormal},
+                            {"constant", Kind::Constant},
+                            {"sinusoids", Kind::Sinusoids}})
+    if (number(name, init.value)) {
+      init.kind = kind;
+      ++kinds;
+    }
+  fields.optional("uniform", [&](const Node &n) {
+    if (!n.boolean())
+      n.fail("expected true");
+    init.kind = Kind::Uniform;
+    ++kinds;
+  });
+  if (kinds != 1)
+    node.fail("expected one of normal, truncated_normal, uniform, constant and "
+              "sinusoids");
+  const bool low = number("low", init.low), high = number("high", init.high);
+  const bool ranged =
+      init.kind == Kind::TruncatedNormal || init.kind == Kind::Uniform;
+  if (low != ranged || high != ranged)
+    node.fail(ranged ? "expected low and high" : "expected no low or high");
+  fields.optional("zero_row",
+                  [&](const Node &n) { init.zeroRow = n.integer(0, maxSize); });
+  fields.close();
+}
+
 std::string PlanReader::parameter(const Node &node, Parameter &parameter) {
   Fields fields(node);
   parameter.fqn = fields["fqn"].string();
@@ -225,10 +271,7 @@ std::string PlanReader::parameter(const Node &node, Parameter &parameter) {
       parameter.init.kind = Initializer::Kind::Ones;
       return;
     }
-    Fields init(n);
-    parameter.init.kind = Initializer::Kind::Normal;
-    parameter.init.stddev = init["normal"].real(0);
-    init.close();
+    readInitializer(n, parameter.init);
   });
   const Unit &unit = plan.units[parameter.unit];
   Node placements = fields["placements"];

@@ -42,6 +42,7 @@ private:
   void job();
   void data(const Data &data);
   void parameter(const Parameter &parameter);
+  void initializer(bool &first, const Initializer &init);
   void unit(const Unit &unit);
   void function(const Function &function);
   void arg(const Arg &arg);

@@ -40,6 +40,32 @@ private:
                             std::to_string(index));
     return false;
   }
+  void checkInitializer(const std::string &place, const Parameter &parameter) {
+    using Kind = Initializer::Kind;
+    const Initializer &init = parameter.init;
+    if (!std::isfinite(init.value) || !std::isfinite(init.low) ||
+        !std::isfinite(init.high))
+      problems.add(place, "its initial values are not finite");
+    const bool normal =
+        init.kind == Kind::Normal || init.kind == Kind::TruncatedNormal;
+    if (normal && init.value < 0)
+      problems.add(place, "its initial standard deviation is out of range");
+    if ((init.kind == Kind::TruncatedNormal || init.kind == Kind::Uniform) &&
+        !(init.low < init.high))
+      problems.add(place, "the range of its initial values is empty");
+    // What is drawn again and again must be found.
+    if (init.kind == Kind::TruncatedNormal &&
+        (init.low > 0 || init.high < 0 || init.value <= 0))
+      problems.add(place, "its truncated normal does not contain its mean");
+    if (init.kind == Kind::Sinusoids &&
+        (init.value <= 0 || parameter.shape.size() != 2 ||
+         parameter.shape[1] < 4 || parameter.shape[1] % 2))
+      problems.add(place, "a table of sinusoids has an even number of columns, "
+                          "at least 4");
+    if (init.zeroRow >= 0 &&
+        (parameter.shape.size() < 2 || init.zeroRow >= parameter.shape[0]))
+      problems.add(place, "it has no row " + std::to_string(init.zeroRow));
+  }
   void size(const std::string &place, const std::vector<int64_t> &shape,
             DType dtype);
   template <typename T, typename Name>
@@ -210,8 +236,7 @@ void IndexVerifier::run() {
     size(at, parameter.shape, DType::F64);
     if (parameter.offset < 0 || parameter.offset > maxTensorBytes)
       problems.add(at, "its offset is out of range");
-    if (!std::isfinite(parameter.init.stddev) || parameter.init.stddev < 0)
-      problems.add(at, "its initial standard deviation is out of range");
+    checkInitializer(at, parameter);
   }
   for (const Unit &unit : plan.units) {
     const std::string at = "unit " + quoted(unit.name);

@@ -80,6 +80,52 @@ class Tokens:
         return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
 
 
+class Arrays:
+    """Micro-batch k of data.arrays: rows k*b ... k*b+b-1, modulo n."""
+
+    def __init__(self, folder, data):
+        import numpy as np
+
+        kinds = {"f": np.float32, "i": np.int64, "u": np.int64}
+        self.arrays = {}
+        for name, path in data["arrays"].items():
+            array = np.load(os.path.join(folder, path))
+            self.arrays[name] = array.astype(kinds[array.dtype.kind])
+        self.batch = data["micro_batch"]
+        self.length = data.get("sequence_length", 1)
+
+    def micro_batch(self, k):
+        import torch
+
+        batch = {}
+        for name, array in self.arrays.items():
+            rows = [(k * self.batch + j) % len(array)
+                    for j in range(self.batch)]
+            batch[name] = torch.from_numpy(array[rows])
+        return batch
+
+
+def load_model(transformers, folder, arrays, **options):
+    """The causal model, or with arrays the one of architectures[0]."""
+    if not arrays:
+        return transformers.AutoModelForCausalLM.from_pretrained(
+            folder, **options)
+    config = transformers.AutoConfig.from_pretrained(folder)
+    return getattr(transformers, config.architectures[0]).from_pretrained(
+        folder, **options)
+
+
+def shard_classes(model, classes, mesh):
+    """FSDP2 on every module of these classes, and the root."""
+    from torch.distributed.fsdp import fully_shard
+
+    for module in list(model.modules()):
+        if type(module).__name__ in classes:
+            fully_shard(module, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    return model
+
+
 def shard(model, job, mesh):
     """FSDP2 with the units that Accelerate 1.15 makes."""
     import torch
@@ -164,9 +210,9 @@ def train(job_path, log_path, weights_path, steps, count_memory):
     if distributed != "NO":
         dist.init_process_group("gloo", rank=rank, world_size=world)
 
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        os.path.join(folder, job["model"]), dtype=torch.float32,
-        attn_implementation="sdpa")
+    arrays = "arrays" in job["data"]
+    model = load_model(transformers, os.path.join(folder, job["model"]), arrays,
+                       dtype=torch.float32, attn_implementation="sdpa")
     model.train()
     model.config.use_cache = False
     if distributed == "FSDP":
@@ -179,7 +225,12 @@ def train(job_path, log_path, weights_path, steps, count_memory):
         else:
             mesh = dist.init_device_mesh("cpu", (world,),
                                          mesh_dim_names=("dp_shard",))
-        model = shard(model, job, mesh)
+        if arrays:
+            model = shard_classes(
+                model, job["accelerate"]["fsdp_config"]
+                ["fsdp_transformer_layer_cls_to_wrap"].split(","), mesh)
+        else:
+            model = shard(model, job, mesh)
     elif distributed != "NO":
         model = torch.nn.parallel.DistributedDataParallel(model)
     options = job["optimizer"]
@@ -187,7 +238,8 @@ def train(job_path, log_path, weights_path, steps, count_memory):
         optimizer_groups(model, job), lr=options["lr"],
         betas=tuple(options.get("betas", (0.9, 0.999))),
         eps=options.get("eps", 1e-8), fused=True)
-    data = Tokens(os.path.join(folder, job["data"]["tokens"]), job["data"])
+    data = (Arrays(folder, job["data"]) if arrays else
+            Tokens(os.path.join(folder, job["data"]["tokens"]), job["data"]))
     max_norm = options.get("max_grad_norm")
 
     log = open(log_path, "w", encoding="utf-8") if rank == 0 else None
@@ -196,7 +248,7 @@ def train(job_path, log_path, weights_path, steps, count_memory):
         total = torch.zeros(())
         for slot in range(accumulation):
             k = (step * accumulation + slot) * world + rank
-            ids, labels = data.micro_batch(k)
+            batch = data.micro_batch(k)
             last = slot == accumulation - 1
             sync = contextlib.nullcontext()
             if distributed == "FSDP":
@@ -204,12 +256,17 @@ def train(job_path, log_path, weights_path, steps, count_memory):
             elif distributed != "NO" and not last:
                 sync = model.no_sync()
             with sync:
-                logits = model(input_ids=ids, use_cache=False).logits
-                loss = cross_entropy(logits.float().flatten(0, 1),
-                                     labels.flatten())
+                if arrays:
+                    loss = model(**batch).loss
+                else:
+                    ids, labels = batch
+                    logits = model(input_ids=ids, use_cache=False).logits
+                    loss = cross_entropy(logits.float().flatten(0, 1),
+                                         labels.flatten())
+                    del logits
                 total += loss.detach() / accumulation
                 (loss / accumulation).backward()
-                del logits, loss
+                del loss
         if distributed != "NO":
             dist.all_reduce(total)
         norm = None

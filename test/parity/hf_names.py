@@ -141,7 +141,7 @@ def dumped(binary, folder):
             lines.append(tuple(fields))
         else:
             shape = tuple(int(s) for s in fields[2].split(","))
-            inits[fields[1]] = (fields[3], float(fields[4]))
+            inits[fields[1]] = (fields[3], float(fields[4].split()[0]))
             lines.append(("param", fields[1], shape, tuple(fields[5].split())))
     return done.returncode, lines, inits, done.stderr
 

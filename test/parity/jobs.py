@@ -231,6 +231,115 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
     return job
 
 
+ENCODERS = {
+    "bert": {
+        "architectures": ["BertForMaskedLM"], "model_type": "bert",
+        "vocab_size": 97, "hidden_size": 40, "num_hidden_layers": 3,
+        "num_attention_heads": 5, "intermediate_size": 72,
+        "max_position_embeddings": 33, "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0},
+    "roberta": {
+        "architectures": ["RobertaForSequenceClassification"],
+        "model_type": "roberta", "vocab_size": 97, "hidden_size": 40,
+        "num_hidden_layers": 3, "num_attention_heads": 5,
+        "intermediate_size": 72, "max_position_embeddings": 33,
+        "type_vocab_size": 1, "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "id2label": {"0": "a", "1": "b", "2": "c"}},
+    "vit": {
+        "architectures": ["ViTForImageClassification"], "model_type": "vit",
+        "hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 5,
+        "intermediate_size": 72, "image_size": 12, "patch_size": 3,
+        "id2label": {"0": "a", "1": "b", "2": "c"}},
+    "whisper": {
+        "architectures": ["WhisperForConditionalGeneration"],
+        "model_type": "whisper", "vocab_size": 97, "d_model": 40,
+        "num_mel_bins": 7, "encoder_layers": 2, "decoder_layers": 3,
+        "encoder_attention_heads": 5, "decoder_attention_heads": 4,
+        "encoder_ffn_dim": 72, "decoder_ffn_dim": 56,
+        "max_source_positions": 13, "max_target_positions": 24,
+        "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+        "decoder_start_token_id": 3, "suppress_tokens": None,
+        "begin_suppress_tokens": None},
+}
+ENCODER_LAYERS = {
+    "bert": "BertLayer", "roberta": "RobertaLayer", "vit": "ViTLayer",
+    "whisper": "WhisperEncoderLayer,WhisperDecoderLayer",
+}
+
+
+def make_arrays(config, samples, length):
+    """Inputs of one sample a row, and labels that follow from them."""
+    rng = np.random.default_rng(3)
+    kind = config["model_type"]
+    if kind == "vit":
+        channels, size = 3, config["image_size"]
+        pixels = rng.standard_normal((samples, channels, size, size))
+        labels = rng.integers(0, len(config["id2label"]), samples)
+        pixels += labels[:, None, None, None]
+        return {"pixel_values": pixels.astype(np.float32), "labels": labels}
+    tokens = rng.integers(4, config["vocab_size"], (samples, length))
+    if kind == "whisper":
+        features = rng.standard_normal(
+            (samples, config["num_mel_bins"],
+             2 * config["max_source_positions"]))
+        labels = tokens.copy()
+        labels[:, length - 3:] = -100
+        return {"input_features": features.astype(np.float16), "labels": labels}
+    if "id2label" in config:
+        labels = rng.integers(0, len(config["id2label"]), samples)
+        tokens[:, 1] = 10 + labels
+        tokens[::3, length - 2:] = 1  # RoBERTa's padding
+        return {"input_ids": tokens.astype(np.int32), "labels": labels}
+    labels = np.where(rng.random(tokens.shape) < 0.3, tokens, -100)
+    labels[:, 0] = tokens[:, 0]
+    types = (np.arange(length) > length // 2) * np.ones_like(tokens)
+    return {"input_ids": np.where(labels >= 0, 3, tokens).astype(np.uint16),
+            "labels": labels.astype(np.int16), "token_type_ids": types}
+
+
+def make_array_job(folder, name, *, ranks=2, steps=12, length=16, lr=2e-3,
+                   accumulation=1, max_grad_norm=None):
+    """As make_job, for a model that is fed by data.arrays."""
+    import torch
+    import transformers
+
+    os.makedirs(folder, exist_ok=True)
+    config = ENCODERS[name]
+    model = os.path.join(folder, "model")
+    write_config(model, config)
+    made = transformers.AutoConfig.from_pretrained(model)
+    torch.manual_seed(0)
+    network = getattr(transformers, config["architectures"][0])._from_config(
+        made, dtype=torch.float32)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.dim() == 1 and parameter.requires_grad:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    transformers.utils.logging.disable_progress_bar()
+    network.save_pretrained(model)
+    write_config(model, config)
+    data = {"arrays": {}, "micro_batch": 2}
+    for key, array in make_arrays(config, 7, length).items():
+        np.save(os.path.join(folder, key + ".npy"), array)
+        data["arrays"][key] = key + ".npy"
+    if config["model_type"] != "vit":
+        data["sequence_length"] = length
+    optimizer = {"name": "adamw", "lr": lr, "betas": [0.9, 0.95], "eps": 1e-8,
+                 "weight_decay": 0.1}
+    if max_grad_norm is not None:
+        optimizer["max_grad_norm"] = max_grad_norm
+    job = {
+        "accelerate": accelerate_config("fsdp", ranks, ENCODER_LAYERS[name]),
+        "model": "model", "init": "pretrained", "data": data,
+        "gradient_accumulation_steps": accumulation, "optimizer": optimizer,
+        "schedule": {"steps": steps, "warmup_steps": 0, "decay": "constant"},
+        "checkpoint": {"dir": "out", "keep": 1}, "target": "cpu",
+    }
+    write_job(folder, job)
+    return job
+
+
 def write_job(folder, job, name="job.yaml"):
     path = os.path.join(folder, name)
     with open(path, "w", encoding="utf-8") as f:

@@ -22,7 +22,10 @@ BF16 = {"param": "bf16", "reduce": "fp32", "output": "bf16"}
 
 def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32, **options):
     """Plans and runs one job on both sides and compares all that they report."""
-    job = jobs.make_job(context.path(), jobs.MODELS[model], **options)
+    if model in jobs.ENCODERS:
+        job = jobs.make_array_job(context.path(), model, **options)
+    else:
+        job = jobs.make_job(context.path(), jobs.MODELS[model], **options)
     ranks = job["accelerate"]["num_processes"]
     plan_path = context.path("plan.json")
     plan = harness.plan(context, context.path("job.yaml"), plan_path)
@@ -182,6 +185,12 @@ CASES = [
     ("ddp-3-ranks-accumulation-clipping",
      case("tied", kind="ddp", ranks=3, accumulation=2, max_grad_norm=0.5)),
     ("single-process", case(kind="single", ranks=1, max_grad_norm=1.0)),
+    ("fsdp-2-ranks-bert", case("bert", weights=KEY_BIAS)),
+    ("fsdp-2-ranks-roberta",
+     case("roberta", weights=KEY_BIAS, max_grad_norm=1.0)),
+    ("fsdp-2-ranks-vit", case("vit", weights=KEY_BIAS)),
+    ("fsdp-3-ranks-whisper-accumulation",
+     case("whisper", weights=KEY_BIAS, ranks=3, accumulation=2)),
     ("resume", resume),
     ("repeatable", repeatable),
     ("exported-folder-loads", exported_folder_loads),

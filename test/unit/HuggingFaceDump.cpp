@@ -20,13 +20,22 @@ using namespace accel;
 using namespace accel::huggingface;
 
 static const char *initName(const plan::Initializer &init) {
+  using Kind = plan::Initializer::Kind;
   switch (init.kind) {
-  case plan::Initializer::Kind::Normal:
+  case Kind::Normal:
     return "normal";
-  case plan::Initializer::Kind::Ones:
+  case Kind::Ones:
     return "ones";
-  case plan::Initializer::Kind::Zeros:
+  case Kind::Zeros:
     return "zeros";
+  case Kind::TruncatedNormal:
+    return "truncated_normal";
+  case Kind::Uniform:
+    return "uniform";
+  case Kind::Constant:
+    return "constant";
+  case Kind::Sinusoids:
+    return "sinusoids";
   }
   return "";
 }
@@ -48,8 +57,10 @@ int main(int argc, char **argv) {
       std::printf("param\t%s\t", parameter.fqn.c_str());
       for (size_t i = 0; i < parameter.shape.size(); ++i)
         std::printf("%s%lld", i ? "," : "", (long long)parameter.shape[i]);
-      std::printf("\t%s\t%.17g\t", initName(parameter.init),
-                  parameter.init.stddev);
+      const plan::Initializer &init = parameter.init;
+      std::printf("\t%s\t%.17g %.17g %.17g %lld %d\t", initName(init),
+                  init.value, init.low, init.high, (long long)init.zeroRow,
+                  parameter.frozen ? 1 : 0);
       for (const std::string &alias : parameter.aliases)
         std::printf("%s ", alias.c_str());
       std::printf("\n");

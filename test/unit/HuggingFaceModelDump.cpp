@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// hf-model-dump CONFIG MICRO_BATCH SEQUENCE [--mlir]: the functions and the
-// graph that the frontend builds, as JSON that test/parity/hf_numerics.py runs
-// with PyTorch, or as MLIR.
+// hf-model-dump CONFIG MICRO_BATCH SEQUENCE [--mlir] [--input=NAME]...
+// [--target=N]: the functions and the graph that the frontend builds, as JSON
+// that test/parity/hf_numerics.py runs with PyTorch, or as MLIR; with optional
+// inputs, and labels of another length.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
@@ -150,13 +151,22 @@ json::Object graph(sharding::GraphOp graph) {
 } // namespace
 
 int main(int argc, char **argv) {
-  bool text = argc == 5 && StringRef(argv[4]) == "--mlir";
+  bool text = false, valid = argc >= 4;
   huggingface::BuildOptions options;
-  if ((argc != 4 && !text) ||
-      StringRef(argv[2]).getAsInteger(10, options.microBatch) ||
+  for (int i = 4; i < argc; ++i) {
+    StringRef argument = argv[i];
+    if (argument == "--mlir")
+      text = true;
+    else if (argument.consume_front("--input="))
+      options.inputs.insert(argument.str());
+    else if (!argument.consume_front("--target=") ||
+             argument.getAsInteger(10, options.targetLength))
+      valid = false;
+  }
+  if (!valid || StringRef(argv[2]).getAsInteger(10, options.microBatch) ||
       StringRef(argv[3]).getAsInteger(10, options.sequenceLength)) {
-    llvm::errs() << "usage: hf-model-dump CONFIG MICRO_BATCH SEQUENCE "
-                    "[--mlir]\n";
+    llvm::errs() << "usage: hf-model-dump CONFIG MICRO_BATCH SEQUENCE [--mlir] "
+                    "[--input=NAME]... [--target=N]\n";
     return 64;
   }
   accel::DiagnosticEngine diagnostics;

@@ -170,7 +170,7 @@ void PlanBuilder::unit(const std::string &name,
     parameter.offset = offset;
     if (weight.in) {
       parameter.init.kind = Initializer::Kind::Normal;
-      parameter.init.stddev = 0.02;
+      parameter.init.value = 0.02;
     } else {
       parameter.init.kind = Initializer::Kind::Ones;
     }

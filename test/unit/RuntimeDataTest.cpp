@@ -59,7 +59,11 @@ protected:
   std::string open() {
     std::string error;
     loader = Loader();
-    return loader.open(source, job, {"input_ids", "labels"}, folder, error)
+    const std::vector<int64_t> shape = {job.microBatch, job.sequenceLength};
+    return loader.open(source, job,
+                       {{"input_ids", plan::DType::I64, shape},
+                        {"labels", plan::DType::I64, shape}},
+                       folder, error)
                ? "opened"
                : error;
   }
@@ -204,7 +208,7 @@ TEST_F(Data, BadFilesAreRefusedWithTheirName) {
   source.kind = "npy";
   source.path = "x.npy";
   write("x.npy", count<float>(14), npyHead("<f4", "(14,)"));
-  EXPECT_NE(open().find("only little-endian integers"), std::string::npos);
+  EXPECT_NE(open().find("only integers can be tokens"), std::string::npos);
   write("x.npy", count<uint16_t>(14));
   EXPECT_NE(open().find("not a .npy file"), std::string::npos);
 }

@@ -37,9 +37,14 @@ ImportOptions importOptions(const PlanInputs &inputs,
 FailureOr<OwningOpRef<mlir::ModuleOp>>
 importModule(MLIRContext &context, const PlanInputs &inputs,
              const ImportOptions &options, DiagnosticEngine &engine) {
-  FailureOr<OwningOpRef<mlir::ModuleOp>> module = huggingface::buildModel(
-      context, inputs.model, {options.microBatch, options.sequenceLength},
-      engine);
+  huggingface::BuildOptions build;
+  build.microBatch = options.microBatch;
+  build.sequenceLength = options.sequenceLength;
+  build.targetLength = inputs.job.data.targetLength.value.value_or(0);
+  for (const auto &[name, path] : inputs.job.data.arrays)
+    build.inputs.insert(name);
+  FailureOr<OwningOpRef<mlir::ModuleOp>> module =
+      huggingface::buildModel(context, inputs.model, build, engine);
   if (failed(module) ||
       failed(importJob(**module, inputs.job, inputs.training, options, engine)))
     return failure();

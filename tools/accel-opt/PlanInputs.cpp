@@ -60,6 +60,7 @@ public:
     if (!chooseExecutor())
       return std::nullopt;
     chooseSizes();
+    checkArrays();
     chooseTarget();
     refuseUnsupported();
     fillTraining();
@@ -162,14 +163,22 @@ private:
     t.sequenceLength = options.sequenceLength;
     if (!t.sequenceLength && data.sequenceLength.value)
       t.sequenceLength = *data.sequenceLength.value;
-    if (!t.sequenceLength) {
-      t.sequenceLength = std::min<int64_t>(4096, inputs.model.maxPositions());
+    if (!inputs.model.hasTokens()) {
+      if (t.sequenceLength)
+        report(Severity::Note, "ignored-key", data.sequenceLength.at,
+               "data.sequence_length",
+               "the sequence length has no effect: the model reads no tokens",
+               "remove it");
+      t.sequenceLength = 0;
+    } else if (!t.sequenceLength) {
+      t.sequenceLength = inputs.model.defaultLength();
       report(Severity::Note, "default-sequence-length", {}, "",
              "sequences are taken to be " + std::to_string(t.sequenceLength) +
                  " tokens long",
              "pass --seq-len");
     }
-    if (t.sequenceLength > inputs.model.maxPositions())
+    if (inputs.model.hasTokens() &&
+        t.sequenceLength > inputs.model.maxPositions())
       report(
           Severity::Error, "sequence-too-long", data.sequenceLength.at,
           "data.sequence_length",
@@ -207,6 +216,61 @@ private:
              "at most " + std::to_string(mostMicroBatches) +
                  " micro-batches a step are planned");
     t.vocab = inputs.model.vocabSize();
+  }
+
+  /// The arrays are what the model reads, no more and no less.
+  void checkArrays() {
+    std::vector<huggingface::ModelInput> known =
+        huggingface::describeModel(inputs.model).inputs;
+    const bool causal = known.empty();
+    if (causal)
+      known = {{"input_ids"}, {"labels"}};
+    for (const huggingface::ModelInput &input : known)
+      if (input.limit > 0)
+        inputs.training.inputLimits.push_back({input.name, input.limit});
+    if (!job().isJob)
+      return;
+    checkArrays(job().data, "data", known, causal);
+    if (job().eval.present)
+      checkArrays(job().eval.data, "eval", known, causal);
+  }
+
+  void checkArrays(const DataConfig &data, const std::string &section,
+                   const std::vector<huggingface::ModelInput> &known,
+                   bool causal) {
+    std::string required, all;
+    for (const huggingface::ModelInput &input : known) {
+      all += (all.empty() ? "" : ", ") + input.name;
+      if (!input.optional)
+        required += (required.empty() ? "" : ", ") + input.name + ": FILE.npy";
+    }
+    if (data.kind.value != DataKind::Arrays) {
+      if (!causal)
+        report(Severity::Error, "array-names", data.kind.at, data.kind.key,
+               "the model reads more than tokens, which " +
+                   std::string(toString(data.kind.value)) + " data do not have",
+               "write " + section + ": {arrays: {" + required + "}, ...}");
+      return;
+    }
+    for (const auto &[name, path] : data.arrays)
+      if (std::none_of(known.begin(), known.end(),
+                       [&](const auto &i) { return i.name == name; }))
+        report(Severity::Error, "array-names", path.at, path.key,
+               "the model reads no '" + printable(name) + "'",
+               "it reads " + all);
+    for (const huggingface::ModelInput &input : known) {
+      const bool given = data.arrays.count(input.name);
+      if (!given && !input.optional)
+        report(Severity::Error, "array-names", data.kind.at,
+               section + ".arrays",
+               "the model reads '" + input.name + "', which has no array",
+               "write " + section + ": {arrays: {" + required + "}, ...}");
+      if (section == "eval" && input.optional &&
+          given != static_cast<bool>(job().data.arrays.count(input.name)))
+        report(Severity::Error, "array-names", data.kind.at, "eval.arrays",
+               "'" + input.name + "' must be in both data and eval, or in none",
+               "one program reads both");
+    }
   }
 
   /// The sequences of a step, dealt to ranks and micro-batches.

@@ -189,8 +189,11 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
                     toString(report.compute);
   if (report.reduce != report.compute)
     out += std::string(", reduced in ") + toString(report.reduce);
-  out += " | " + std::to_string(plan.job.microBatch) + " x " +
-         std::to_string(plan.job.sequenceLength) + " tokens per rank";
+  const bool tokens = plan.job.sequenceLength > 0;
+  out += " | " + std::to_string(plan.job.microBatch);
+  out += tokens ? " x " + std::to_string(plan.job.sequenceLength) +
+                      " tokens per rank"
+                : std::string(" samples per rank");
   if (plan.job.accumulation > 1)
     out += ", accumulated " + std::to_string(plan.job.accumulation) + " times";
   out += "\n\n";
@@ -208,7 +211,8 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
            " too much" + persistentTooMuch(plan, report) + "\n";
   if (report.hasTime) {
     out += "  speed    " + formatSeconds(p.stepSeconds) + " a step, " +
-           formatGrouped(p.tokensPerSecondPerDevice) + " tokens/s per rank" +
+           formatGrouped(p.tokensPerSecondPerDevice) +
+           (tokens ? " tokens/s" : " samples/s") + " per rank" +
            (report.mfu ? ", MFU " + digits(*report.mfu * 100) + " %" : "") +
            "; " + formatSeconds(p.exposedSeconds) + " wait for communication\n";
   } else {

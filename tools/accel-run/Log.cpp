@@ -52,9 +52,9 @@ std::string linesBefore(const std::string &path, int64_t firstStep) {
 } // namespace
 
 Log::Log(const std::string &path, bool resuming, int64_t firstStep,
-         int64_t lastStep)
+         int64_t lastStep, const char *items)
     : path(path), terminal(isatty(STDERR_FILENO)), firstStep(firstStep),
-      lastStep(lastStep) {
+      lastStep(lastStep), items(items) {
   if (path.empty())
     return;
   const std::string kept = resuming ? linesBefore(path, firstStep) : "";
@@ -94,12 +94,13 @@ void Log::write(const StepRecord &record) {
     const int64_t left =
         static_cast<int64_t>(meanSeconds * (lastStep - done) + 0.5);
     std::fprintf(stderr,
-                 "\r\033[K[%.*s%.*s] %lld/%lld  loss %.4f  %.0f tokens/s  "
+                 "\r\033[K[%.*s%.*s] %lld/%lld  loss %.4f  %.0f %s/s  "
                  "%lld:%02lld left",
                  full, "########################", width - full,
                  "........................", static_cast<long long>(done),
                  static_cast<long long>(lastStep), record.loss,
-                 record.tokensPerSecond, static_cast<long long>(left / 60),
+                 record.tokensPerSecond, items,
+                 static_cast<long long>(left / 60),
                  static_cast<long long>(left % 60));
     std::fflush(stderr);
     shown = true;
@@ -108,9 +109,9 @@ void Log::write(const StepRecord &record) {
   // In a file: about twenty lines a run.
   const int64_t every = std::max<int64_t>(1, (lastStep - firstStep) / 20);
   if (done % every == 0 || done == lastStep || record.step == firstStep) {
-    std::printf("step %lld/%lld  loss %.4f  %.0f tokens/s  %.3f s\n",
+    std::printf("step %lld/%lld  loss %.4f  %.0f %s/s  %.3f s\n",
                 static_cast<long long>(done), static_cast<long long>(lastStep),
-                record.loss, record.tokensPerSecond, record.seconds);
+                record.loss, record.tokensPerSecond, items, record.seconds);
     std::fflush(stdout);
   }
 }

@@ -30,9 +30,10 @@ std::string toJsonLine(const StepRecord &record);
 class Log {
 public:
   /// `path` may be empty. When resuming at `firstStep`, the lines of earlier
-  /// steps stay. Throws FileError.
+  /// steps stay. `items` are what is counted per second: "tokens" or "samples".
+  /// Throws FileError.
   Log(const std::string &path, bool resuming, int64_t firstStep,
-      int64_t lastStep);
+      int64_t lastStep, const char *items);
   ~Log();
   void write(const StepRecord &record);
   /// Ends the progress line, for other output.
@@ -44,6 +45,7 @@ private:
   bool terminal;
   bool shown = false;
   int64_t firstStep, lastStep;
+  const char *items;
   double meanSeconds = 0;
 };
 

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
+#include <map>
 
 namespace accel::run {
 
@@ -25,19 +25,24 @@ std::string resolve(const std::string &path, const std::string &baseDir) {
 }
 
 /// The inputs that programs read from data.
-std::vector<std::string> dataInputs(const plan::Plan &plan, bool eval) {
-  std::set<std::string> names;
+std::vector<Loader::Input> dataInputs(const plan::Plan &plan, bool eval) {
+  std::map<std::string, Loader::Input> inputs;
   auto add = [&](const plan::Program &program) {
-    for (int value : program.inputs)
-      if (program.values[value].name != "loss_seed")
-        names.insert(program.values[value].name);
+    for (int index : program.inputs) {
+      const plan::Value &value = program.values[index];
+      if (value.name != "loss_seed")
+        inputs[value.name] = {value.name, value.dtype, value.shape};
+    }
   };
   if (eval)
     add(plan.programs[plan.eval]);
   else
     for (const auto &[program, repeat] : plan.step)
       add(plan.programs[program]);
-  return {names.begin(), names.end()};
+  std::vector<Loader::Input> result;
+  for (auto &[name, input] : inputs)
+    result.push_back(std::move(input));
+  return result;
 }
 } // namespace
 

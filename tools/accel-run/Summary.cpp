@@ -66,7 +66,9 @@ std::string summaryText(const plan::Plan &plan, const Measured &m) {
                    p.stepSeconds, m.stepSeconds, plan.target.c_str());
   else
     text += format("  %-28s %14s %14.4f\n", "seconds", "", m.stepSeconds);
-  text += format("  %-28s %14s %14.0f\n", "tokens/s", "", m.tokensPerSecond);
+  text += format("  %-28s %14s %14.0f\n",
+                 plan.job.sequenceLength > 0 ? "tokens/s" : "samples/s", "",
+                 m.tokensPerSecond);
   text += format("  %-28s %14s %14.4f\n", "CPU seconds of a rank", "",
                  m.cpuSecondsPerStep);
   text += format("  %-28s %14s %14.0f\n", "page faults of a rank", "",

@@ -69,8 +69,8 @@ void Trainer::start() {
   }
   lastStep = options.steps >= 0 ? options.steps : job.schedule.steps;
   if (groups.rank() == 0) {
-    log =
-        std::make_unique<Log>(options.log, !from.empty(), firstStep, lastStep);
+    log = std::make_unique<Log>(options.log, !from.empty(), firstStep, lastStep,
+                                job.sequenceLength > 0 ? "tokens" : "samples");
     if (!from.empty()) {
       std::printf("continues from %s\n", from.c_str());
       std::fflush(stdout);
@@ -120,8 +120,7 @@ StepRecord Trainer::trainStep(int64_t step) {
   record.lr = rates.empty() ? 0 : rates.front();
   record.seconds = now() - begin;
   record.tokensPerSecond =
-      static_cast<double>(job.microBatch * job.sequenceLength *
-                          job.accumulation * ranks) /
+      static_cast<double>(job.itemsPerMicroBatch() * job.accumulation * ranks) /
       record.seconds;
   const Usage after = Usage::now();
   stepSeconds.push_back(record.seconds);

@@ -1,0 +1,187 @@
+"""Encoders and encoder-decoders from config.json alone equal transformers'.
+
+For random tiny configurations of each family: modules, parameters, ties and
+initial values, then loss and every gradient in fp32.
+"""
+import json
+import math
+import os
+import random
+
+import harness
+from encoder_models import FAMILIES, batch_of, build, configs
+from graph_runner import Graph
+from harness import check
+from hf_numerics_cases import relative
+
+COUNT = 24
+BOUND = 1e-5
+
+
+def write(context, config):
+    folder = context.path("model")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "config.json"), "w",
+              encoding="utf-8") as f:
+        json.dump(config, f)
+    return folder
+
+
+def described(context, folder):
+    """(modules, parameters with shape, aliases, {name: initial values})."""
+    text = harness.run([context.binary("hf-dump"), folder])
+    modules, parameters, aliases, inits = [], [], {}, {}
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if fields[0] == "module":
+            modules.append((fields[1], fields[2]))
+            continue
+        name = fields[1]
+        parameters.append((name, [int(n) for n in fields[2].split(",")]))
+        inits[name] = (fields[3], [float(n) for n in fields[4].split()])
+        if fields[5].split():
+            aliases[name] = fields[5].split()
+    return modules, parameters, aliases, inits
+
+
+def compare_names(model, got):
+    modules, parameters, aliases, inits = got
+    expected = [(n, type(m).__name__) for n, m in model.named_modules()]
+    for i, (a, b) in enumerate(zip(modules, expected)):
+        check(a == b, f"module {i} is {a}, transformers has {b}")
+    check(len(modules) == len(expected), "number of modules")
+    listed = [(n, list(p.shape)) for n, p in model.named_parameters()]
+    for i, (a, b) in enumerate(zip(parameters, listed)):
+        check(a == b, f"parameter {i} is {a}, transformers has {b}")
+    check(len(parameters) == len(listed), "number of parameters")
+    owners, ties = {}, {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        first = owners.setdefault(id(parameter), name)
+        if first != name:
+            ties.setdefault(first, []).append(name)
+    check(ties == aliases, f"ties {aliases}, transformers has {ties}")
+
+
+def compare_values(torch, value, kind, numbers):
+    """"" where `value` can be a sample of what is described."""
+    number, low, high, zero_row, _ = numbers
+    if zero_row >= 0:
+        if bool(value[int(zero_row)].any()):
+            return "its padding row is not zero"
+        keep = torch.ones(len(value), dtype=torch.bool)
+        keep[int(zero_row)] = False
+        value = value[keep]
+        if not value.numel():
+            return ""
+    if kind in ("ones", "zeros", "constant"):
+        expected = {"ones": 1.0, "zeros": 0.0, "constant": number}[kind]
+        return "" if bool((value == expected).all()) else f"not {expected}"
+    if kind == "sinusoids":
+        half = value.shape[1] // 2
+        rate = torch.exp(-math.log(number) / (half - 1) * torch.arange(half))
+        angle = torch.arange(len(value)).view(-1, 1) * rate
+        table = torch.cat([angle.sin(), angle.cos()], 1)
+        return "" if bool((value - table).abs().max() < 1e-5) else "off"
+    if kind == "truncated_normal" and (value.min() < low or value.max() > high):
+        return "out of range"
+    # The sample deviation of n normal values is off by 1/sqrt(2n), their
+    # mean by 1/sqrt(n).
+    n = value.numel()
+    deviation = value.pow(2).mean().sqrt().item()
+    if abs(deviation / number - 1) > 5 / math.sqrt(2 * n):
+        return f"deviation {deviation}, not {number}"
+    if abs(value.mean().item()) > 5 * number / math.sqrt(n):
+        return f"mean {value.mean().item()}"
+    return ""
+
+
+def tree(family):
+    def case(context):
+        import torch
+        import transformers
+
+        torch.manual_seed(5)
+        for number, config in enumerate(configs(family, COUNT)):
+            where = f"config {number}: {config}: "
+            folder = write(context, config)
+            model = build(transformers, folder, config)
+            try:
+                got = described(context, folder)
+                compare_names(model, got)
+            except harness.Failure as failure:
+                raise harness.Failure(where + str(failure)) from None
+            for name, parameter in model.named_parameters():
+                kind, numbers = got[3][name]
+                problem = compare_values(torch, parameter.detach(), kind,
+                                         numbers)
+                check(not problem, f"{where}{name}: {problem}")
+                used = parameter.requires_grad and \
+                    not unread(config, name)
+                check(used != bool(numbers[4]), f"{where}{name}: frozen")
+        return f"{COUNT} configurations"
+    return case
+
+
+def unread(config, name):
+    """The head's own bias where the decoder has another."""
+    return not config.get("tie_word_embeddings", True) and name in (
+        "cls.predictions.bias", "lm_head.bias")
+
+
+def values(family):
+    def case(context):
+        worst = 0.0
+        rng = random.Random(family)
+        for number, config in enumerate(configs(family, COUNT)):
+            mode = ("pointwise", "none", "full")[number % 3]
+            error, where = compare(context, rng, config, mode)
+            check(error < BOUND,
+                  f"config {number}: {config}: {where} is off by {error:.1e}")
+            worst = max(worst, error)
+        return f"{COUNT} configurations within {worst:.1e}"
+    return case
+
+
+def compare(context, rng, config, mode):
+    """(largest relative error of loss and gradients, where)."""
+    import torch
+    import transformers
+
+    folder = write(context, config)
+    torch.manual_seed(rng.randrange(1000))
+    torch.set_num_threads(1)
+    model = build(transformers, folder, config, attn_implementation="sdpa")
+    with torch.no_grad():  # also biases and norms get values that matter
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    batch, length, target = batch_of(torch, rng, config, rng.choice((1, 2, 3)))
+    size = str(len(batch["labels"]))
+    command = [context.binary("hf-model-dump"), folder, size, str(length),
+               "--mlir"] + [f"--input={name}" for name in batch]
+    if target:
+        command.append(f"--target={target}")
+    if config["model_type"] == "whisper":
+        command[3] = str(batch["labels"].shape[1])
+    graph = Graph(context, harness.run(command), mode)
+
+    model.train()
+    expected = model(**batch).loss
+    expected.backward()
+    parameters = {name: p.detach().clone()
+                  for name, p in model.named_parameters()}
+    loss, gradients = graph.train(batch, parameters)
+    worst, where = relative(loss, expected.detach()), "loss"
+    for name, parameter in model.named_parameters():
+        if parameter.grad is None:
+            check(name not in gradients or not parameter.requires_grad,
+                  f"{name} has a gradient")
+            continue
+        check(name in gradients, f"{name} has no gradient")
+        error = relative(gradients[name], parameter.grad)
+        if error > worst or math.isnan(error):
+            worst, where = error, f"gradient of {name}"
+    return worst, where
+
+
+CASES = [(f"{family} tree", tree(family)) for family in FAMILIES]
+CASES += [(f"{family} values", values(family)) for family in FAMILIES]
