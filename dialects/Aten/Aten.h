@@ -53,6 +53,8 @@ int64_t tensorBytes(mlir::Type type);
 constexpr llvm::StringLiteral bindingAttr = "aten.binding";
 /// Strides of an argument that is not contiguous, in elements.
 constexpr llvm::StringLiteral stridesAttr = "aten.strides";
+/// On an argument that keeps its element type when precision is applied.
+constexpr llvm::StringLiteral fixedTypeAttr = "aten.fixed_type";
 /// SaveAttr of a forward operation in a joint function.
 constexpr llvm::StringLiteral saveAttr = "aten.save";
 

@@ -1,4 +1,4 @@
-//===- AtenKernels.td - Attention, norms, loss, opaque -----*- tablegen -*-===//
+//===- AtenKernels.td - Norms, loss, opaque ----------------*- tablegen -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -9,96 +9,6 @@
 include "dialects/Aten/AtenBase.td"
 
 //===----------------------------------------------------------------------===//
-// Attention
-//===----------------------------------------------------------------------===//
-
-def Aten_ScaledDotProductAttentionOp
-    : Aten_Op<"scaled_dot_product_attention", "", "Attention",
-              [InferTypeOpAdaptor, Aten_OwnCost]> {
-  let summary = "softmax(q kT * scale) v, not yet a kernel";
-  let description = [{
-    q is [B, H, S, D]; k and v are [B, G, T, D] where G divides H (grouped
-    queries: G heads serve H). `select-kernels` replaces it.
-
-    ```mlir
-    %0 = aten.scaled_dot_product_attention %q, %k, %v {is_causal = true, scale = 2.5e-01 : f64} : (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>) -> tensor<2x4x8x16xf32>
-    ```
-  }];
-  let arguments = (ins Aten_FloatTensor:$query, Aten_FloatTensor:$key,
-                       Aten_FloatTensor:$value, BoolAttr:$is_causal,
-                       F64Attr:$scale);
-  let results = (outs Aten_FloatTensor:$result);
-  let assemblyFormat = [{
-    $query `,` $key `,` $value attr-dict `:` functional-type(operands, results)
-  }];
-}
-
-class Aten_AttentionForward<string mnemonic, string aten, string what,
-                            list<Trait> traits = []>
-    : Aten_Op<mnemonic, aten, "Attention",
-              !listconcat([InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost],
-                          traits)> {
-  let summary = what;
-  let description = [{
-    Returns the output, laid out in memory as [B, S, H, D], and the log-sum-exp
-    of each row's scores in fp32.
-  }];
-  let arguments = (ins Aten_FloatTensor:$query, Aten_FloatTensor:$key,
-                       Aten_FloatTensor:$value, BoolAttr:$is_causal,
-                       F64Attr:$scale);
-  let results = (outs Aten_FloatTensor:$output, Aten_FloatTensor:$logsumexp);
-  let assemblyFormat = [{
-    $query `,` $key `,` $value attr-dict `:` functional-type(operands, results)
-  }];
-}
-
-class Aten_AttentionBackward<string mnemonic, string aten, string what,
-                             list<Trait> traits = []>
-    : Aten_Op<mnemonic, aten, "Attention",
-              !listconcat([InferTypeOpAdaptor, Aten_OwnCost], traits)> {
-  let summary = what;
-  let description = [{
-    Returns the gradients of q, k and v.
-  }];
-  let arguments = (ins Aten_FloatTensor:$grad_out, Aten_FloatTensor:$query,
-                       Aten_FloatTensor:$key, Aten_FloatTensor:$value,
-                       Aten_FloatTensor:$out, Aten_FloatTensor:$logsumexp,
-                       BoolAttr:$is_causal, F64Attr:$scale);
-  let results = (outs Aten_FloatTensor:$grad_query, Aten_FloatTensor:$grad_key,
-                      Aten_FloatTensor:$grad_value);
-  let assemblyFormat = [{
-    operands attr-dict `:` functional-type(operands, results)
-  }];
-}
-
-def Aten_FlashAttentionForCpuOp : Aten_AttentionForward<
-    "_scaled_dot_product_flash_attention_for_cpu",
-    "aten::_scaled_dot_product_flash_attention_for_cpu(%0, %1, %2, 0.0, $is_causal, none, $scale)",
-    "flash attention on CPUs", [Aten_OwnWorkspace]>;
-def Aten_FlashAttentionForCpuBackwardOp : Aten_AttentionBackward<
-    "_scaled_dot_product_flash_attention_for_cpu_backward",
-    "aten::_scaled_dot_product_flash_attention_for_cpu_backward(%0, %1, %2, %3, %4, %5, 0.0, $is_causal, none, $scale)",
-    "gradient of flash attention on CPUs", [Aten_OwnWorkspace]>;
-
-def Aten_FlashAttentionOp : Aten_AttentionForward<
-    "_scaled_dot_product_flash_attention",
-    "aten::_scaled_dot_product_flash_attention(%0, %1, %2, 0.0, $is_causal, false, $scale) -> 9",
-    "flash attention on CUDA, bf16 and fp16">;
-def Aten_FlashAttentionBackwardOp : Aten_AttentionBackward<
-    "_scaled_dot_product_flash_attention_backward",
-    "aten::_scaled_dot_product_flash_attention_backward(%0, %1, %2, %3, %4, %5, none, none, #query, #key, 0.0, $is_causal, none, none, $scale)",
-    "gradient of flash attention on CUDA">;
-
-def Aten_EfficientAttentionOp : Aten_AttentionForward<
-    "_scaled_dot_product_efficient_attention",
-    "aten::_scaled_dot_product_efficient_attention(%0, %1, %2, none, true, 0.0, $is_causal, $scale) -> 4",
-    "memory-efficient attention on CUDA, any floating point; as many key as query heads">;
-def Aten_EfficientAttentionBackwardOp : Aten_AttentionBackward<
-    "_scaled_dot_product_efficient_attention_backward",
-    "aten::_scaled_dot_product_efficient_attention_backward(%0, %1, %2, %3, none, %4, %5, none, none, 0.0, [true, true, true, false], $is_causal, $scale) -> 4",
-    "gradient of memory-efficient attention">;
-
-//===----------------------------------------------------------------------===//
 // Norms
 //===----------------------------------------------------------------------===//
 
@@ -107,15 +17,17 @@ def Aten_RmsNormOp
   let summary = "RMSNorm over the last dimension, not yet a kernel";
   let description = [{
     As the models write it: x in fp32, divided by sqrt(mean(x * x) + eps), cast
-    back to the element type of x, times the weight. `select-kernels` replaces
-    it: by one kernel where the device has it, else by these steps.
+    back to the element type of x, times the weight. With `wide` the product is
+    cast instead (OLMo 2), with `shifted` the factor is 1 + weight, in fp32
+    (Gemma, which is `wide` too). `select-kernels` replaces it: by one kernel
+    where the device has it, else by these steps.
 
     ```mlir
     %0 = aten.rms_norm %x, %w {eps = 1.0e-06 : f64} : (tensor<2x8x64xf32>, tensor<64xf32>) -> tensor<2x8x64xf32>
     ```
   }];
   let arguments = (ins Aten_FloatTensor:$self, Aten_FloatTensor:$weight,
-                       F64Attr:$eps);
+                       F64Attr:$eps, UnitAttr:$wide, UnitAttr:$shifted);
   let results = (outs Aten_FloatTensor:$result);
   let assemblyFormat = [{
     $self `,` $weight attr-dict `:` functional-type(operands, results)

@@ -72,6 +72,11 @@ Cost MmOp::getCost() {
   return {productFlops(getSelf(), getMat2()), touchedBytes(*this)};
 }
 
+Cost BmmOp::getCost() {
+  auto a = cast<RankedTensorType>(getSelf().getType());
+  return {2.0 * numel(getResult()) * a.getDimSize(2), touchedBytes(*this)};
+}
+
 Cost AddmmOp::getCost() {
   return {productFlops(getMat1(), getMat2()) + numel(getResult()),
           touchedBytes(*this)};
@@ -95,6 +100,10 @@ Cost NativeLayerNormBackwardOp::getCost() {
   return reductionCost(*this, getSelf(), 14);
 }
 Cost LogSoftmaxOp::getCost() { return reductionCost(*this, getSelf(), 4); }
+Cost SoftmaxOp::getCost() { return reductionCost(*this, getSelf(), 4); }
+Cost SoftmaxBackwardDataOp::getCost() {
+  return reductionCost(*this, getOutput(), 4);
+}
 Cost LogSoftmaxBackwardDataOp::getCost() {
   return reductionCost(*this, getOutput(), 4);
 }
@@ -120,7 +129,13 @@ static Cost attentionCost(Operation *op, Value query, Value key, bool causal,
 }
 
 Cost ScaledDotProductAttentionOp::getCost() {
-  return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 2);
+  Cost cost = attentionCost(*this, getQuery(), getKey(), getIsCausal(), 2);
+  auto keys = cast<RankedTensorType>(getKey().getType()).getDimSize(2);
+  // The first queries see fewer keys than a window holds.
+  if (double window = getWindow(); window > 0 && window < double(keys))
+    cost.flops *=
+        window * (2 * double(keys) - window) / (double(keys) * double(keys));
+  return cost;
 }
 Cost FlashAttentionForCpuOp::getCost() {
   return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 2);

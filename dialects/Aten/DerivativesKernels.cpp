@@ -56,39 +56,8 @@ BACKWARD(EmbeddingOp) {
 }
 
 //===----------------------------------------------------------------------===//
-// Attention and norms
+// Norms
 //===----------------------------------------------------------------------===//
-
-/// The gradients of q, k and v come from one kernel.
-template <typename BackwardOp, typename OpT>
-static LogicalResult
-attentionBackward(OpT op, BackwardBuilder &b, ArrayRef<Value> grads,
-                  ArrayRef<bool> needed, MutableArrayRef<Value> operandGrads) {
-  if (grads[1])
-    return op.emitOpError("has no derivative through its log-sum-exp");
-  if (!grads[0])
-    return success();
-  auto backward = b.createOp<BackwardOp>(
-      grads[0], op.getQuery(), op.getKey(), op.getValue(), op.getOutput(),
-      op.getLogsumexp(), op.getIsCausal(), op.getScale());
-  for (unsigned i = 0; i < 3; ++i)
-    if (needed[i])
-      operandGrads[i] = backward->getResult(i);
-  return success();
-}
-
-BACKWARD(FlashAttentionForCpuOp) {
-  return attentionBackward<FlashAttentionForCpuBackwardOp>(
-      *this, b, grads, needed, operandGrads);
-}
-BACKWARD(FlashAttentionOp) {
-  return attentionBackward<FlashAttentionBackwardOp>(*this, b, grads, needed,
-                                                     operandGrads);
-}
-BACKWARD(EfficientAttentionOp) {
-  return attentionBackward<EfficientAttentionBackwardOp>(*this, b, grads,
-                                                         needed, operandGrads);
-}
 
 BACKWARD(FusedRmsNormOp) {
   if (grads[1])

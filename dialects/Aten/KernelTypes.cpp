@@ -52,93 +52,6 @@ INFER(AddmmOp) {
 }
 
 //===----------------------------------------------------------------------===//
-// Attention
-//===----------------------------------------------------------------------===//
-
-static LogicalResult checkAttention(std::optional<Location> loc, Value q,
-                                    Value k, Value v, bool grouped) {
-  RankedTensorType query = tensorType(q), key = tensorType(k),
-                   value = tensorType(v);
-  if (query.getRank() != 4 || key != value || key.getRank() != 4 ||
-      query.getElementType() != key.getElementType() ||
-      query.getDimSize(0) != key.getDimSize(0) ||
-      query.getDimSize(3) != key.getDimSize(3))
-    return emitOptionalError(
-        loc, "expects q as [B, H, S, D], k and v as [B, G, T, D], got ", query,
-        ", ", key, " and ", value);
-  int64_t heads = query.getDimSize(1), groups = key.getDimSize(1);
-  if (groups == 0 || heads % groups != 0 || (!grouped && heads != groups))
-    return emitOptionalError(loc, groups, " key heads cannot serve ", heads,
-                             " query heads");
-  return success();
-}
-
-template <typename Adaptor>
-static LogicalResult
-inferForward(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
-             bool grouped, SmallVectorImpl<Type> &results) {
-  if (failed(checkAttention(loc, adaptor.getQuery(), adaptor.getKey(),
-                            adaptor.getValue(), grouped)))
-    return failure();
-  RankedTensorType query = tensorType(adaptor.getQuery());
-  results.push_back(query);
-  results.push_back(RankedTensorType::get(query.getShape().drop_back(),
-                                          Float32Type::get(context)));
-  return success();
-}
-
-template <typename Adaptor>
-static LogicalResult inferBackward(std::optional<Location> loc, Adaptor adaptor,
-                                   bool grouped,
-                                   SmallVectorImpl<Type> &results) {
-  if (failed(checkAttention(loc, adaptor.getQuery(), adaptor.getKey(),
-                            adaptor.getValue(), grouped)))
-    return failure();
-  Type query = adaptor.getQuery().getType();
-  if (adaptor.getGradOut().getType() != query ||
-      adaptor.getOut().getType() != query)
-    return emitOptionalError(loc, "gradient and output have the query's type ",
-                             query, ", got ", adaptor.getGradOut().getType(),
-                             " and ", adaptor.getOut().getType());
-  results.append(
-      {query, adaptor.getKey().getType(), adaptor.getValue().getType()});
-  return success();
-}
-
-INFER(ScaledDotProductAttentionOp) {
-  if (failed(checkAttention(loc, adaptor.getQuery(), adaptor.getKey(),
-                            adaptor.getValue(), /*grouped=*/true)))
-    return failure();
-  results.push_back(adaptor.getQuery().getType());
-  return success();
-}
-INFER(FlashAttentionForCpuOp) {
-  return inferForward(context, loc, adaptor, /*grouped=*/true, results);
-}
-INFER(FlashAttentionOp) {
-  return inferForward(context, loc, adaptor, /*grouped=*/true, results);
-}
-INFER(EfficientAttentionOp) {
-  if (failed(inferForward(context, loc, adaptor, /*grouped=*/false, results)))
-    return failure();
-  // The kernel pads the rows of its statistics to a multiple of 32.
-  auto stats = cast<RankedTensorType>(results.back());
-  SmallVector<int64_t> shape(stats.getShape());
-  shape.back() = (shape.back() + 31) / 32 * 32;
-  results.back() = stats.clone(shape);
-  return success();
-}
-INFER(FlashAttentionForCpuBackwardOp) {
-  return inferBackward(loc, adaptor, /*grouped=*/true, results);
-}
-INFER(FlashAttentionBackwardOp) {
-  return inferBackward(loc, adaptor, /*grouped=*/true, results);
-}
-INFER(EfficientAttentionBackwardOp) {
-  return inferBackward(loc, adaptor, /*grouped=*/false, results);
-}
-
-//===----------------------------------------------------------------------===//
 // Norms and loss
 //===----------------------------------------------------------------------===//
 
@@ -156,7 +69,9 @@ INFER(RmsNormOp) {
   RankedTensorType weight = tensorType(adaptor.getWeight());
   if (failed(checkNorm(loc, self, weight)))
     return failure();
-  results.push_back(self.clone(promoteTypes({self, weight})));
+  results.push_back(adaptor.getWide()
+                        ? self
+                        : self.clone(promoteTypes({self, weight})));
   return success();
 }
 

@@ -3,11 +3,11 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/Activate.h"
 #include "frontends/HuggingFace/BuildModel.h"
 #include "frontends/HuggingFace/FunctionWriter.h"
 
 #include <cmath>
-#include <numbers>
 
 using namespace accel;
 using namespace accel::huggingface;
@@ -146,8 +146,7 @@ private:
     }
     double scale =
         config.scaleAttention ? std::pow(double(headDim), -0.5) : 1.0;
-    Value mixed = f.op<ScaledDotProductAttentionOp>(
-        parts[0], parts[1], parts[2], /*is_causal=*/true, f.number(scale));
+    Value mixed = f.attention(parts[0], parts[1], parts[2], scale);
     mixed = f.op<TransposeIntOp>(mixed, uint64_t(1), uint64_t(2));
     Value out = linear(f, f.view(mixed, {tokens, hidden}), "attn.c_proj");
     return f.view(out, hiddenType.getShape());
@@ -157,38 +156,9 @@ private:
     Value rows = f.view(normed, {tokens, config.hiddenSize});
     Value inner = linear(f, rows, "mlp.c_fc");
     f.enter("mlp.act");
-    inner = activate(f, inner);
+    inner = activate(f, config.activation, inner);
     Value out = linear(f, inner, "mlp.c_proj");
     return f.view(out, hiddenType.getShape());
-  }
-
-  Value activate(FunctionWriter &f, Value x) {
-    switch (config.activation) {
-    case Activation::GeluNew:
-      return geluNew(f, x);
-    case Activation::Gelu:
-      return f.op<GeluOp>(x, "none");
-    case Activation::GeluTanh:
-      return f.op<GeluOp>(x, "tanh");
-    case Activation::Relu:
-      return f.op<ReluOp>(x);
-    case Activation::Silu:
-      return f.op<SiluOp>(x);
-    case Activation::Tanh:
-      return f.op<TanhOp>(x);
-    }
-    llvm_unreachable("covered switch");
-  }
-
-  /// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), operator by operator
-  /// as transformers' NewGELUActivation.
-  Value geluNew(FunctionWriter &f, Value x) {
-    Value half = f.op<MulScalarOp>(x, 0.5);
-    Value cube = f.op<MulScalarOp>(f.op<PowTensorScalarOp>(x, 3.0), 0.044715);
-    Value inside = f.op<MulScalarOp>(f.op<AddTensorOp>(x, cube),
-                                     std::sqrt(2.0 / std::numbers::pi));
-    Value outer = f.op<AddScalarOp>(f.op<TanhOp>(inside), 1.0);
-    return f.op<MulTensorOp>(half, outer);
   }
 
   OpBuilder &builder;

@@ -25,6 +25,13 @@ static int64_t widest(const LlamaConfig &c) {
   return std::max(
       {c.vocabSize, c.hiddenSize, c.intermediateSize, c.heads * c.headDim});
 }
+static int64_t widest(const DecoderConfig &c) {
+  int64_t most = 0;
+  for (const ParameterInfo &parameter : c.info.parameters)
+    for (int64_t size : parameter.shape)
+      most = std::max(most, size);
+  return most;
+}
 static int64_t widest(const Gpt2Config &c) {
   return std::max({c.vocabSize, 3 * c.hiddenSize, c.intermediateSize});
 }
@@ -44,8 +51,13 @@ static int64_t widest(const WhisperConfig &c) {
                    c.decoder.intermediateSize});
 }
 
-/// Rows of a table of learned positions; 0 where positions are computed.
+/// Rows of a table of positions; 0 where positions are computed.
 static int64_t positionRows(const LlamaConfig &) { return 0; }
+static int64_t positionRows(const DecoderConfig &c) {
+  bool table =
+      !c.decoder.positions.empty() || c.decoder.alibi == Decoder::Alibi::Mpt;
+  return table ? c.maxPositions : 0;
+}
 static int64_t positionRows(const Gpt2Config &c) {
   return c.learnedPositions ? c.maxPositions : 0;
 }
@@ -84,6 +96,20 @@ static bool checkSizes(const ModelConfig &config, const BuildOptions &options,
   diagnostics.error("invalid-size", "",
                     sizes + " make activations of more than 1e15 elements");
   return false;
+}
+
+static void build(OpBuilder &builder, const LlamaConfig &config,
+                  const ModelInfo &info, const BuildOptions &options) {
+  buildSegments(builder, decoderOf(config), info, options);
+}
+static void build(OpBuilder &builder, const DecoderConfig &config,
+                  const ModelInfo &info, const BuildOptions &options) {
+  buildSegments(builder, config.decoder, info, options);
+}
+template <typename Config>
+static void build(OpBuilder &builder, const Config &config, const ModelInfo &,
+                  const BuildOptions &options) {
+  buildSegments(builder, config, options);
 }
 
 static sharding::InitKind kindOf(plan::Initializer::Kind kind) {
@@ -226,7 +252,7 @@ accel::huggingface::buildModel(mlir::MLIRContext &context,
   ModelInfo info = describeModel(config);
   (*module)->setAttr(sharding::anatomyAttr, anatomyOf(builder, info.anatomy));
   addTree(builder, info);
-  std::visit([&](const auto &c) { buildSegments(builder, c, options); },
+  std::visit([&](const auto &c) { build(builder, c, info, options); },
              config.family);
   return module;
 }

@@ -63,8 +63,8 @@ private:
 };
 
 /// The segment functions and the graph of one family.
-void buildSegments(mlir::OpBuilder &builder, const LlamaConfig &config,
-                   const BuildOptions &options);
+void buildSegments(mlir::OpBuilder &builder, const Decoder &decoder,
+                   const ModelInfo &info, const BuildOptions &options);
 void buildSegments(mlir::OpBuilder &builder, const Gpt2Config &config,
                    const BuildOptions &options);
 void buildSegments(mlir::OpBuilder &builder, const BertConfig &config,

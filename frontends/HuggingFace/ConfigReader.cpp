@@ -25,7 +25,8 @@ ConfigReader::ConfigReader(const std::string &text, std::string path,
 
 void ConfigReader::reportAt(TextPosition position, Severity severity,
                             const std::string &code, const std::string &key,
-                            const std::string &message) {
+                            const std::string &message,
+                            const std::string &hint) {
   Diagnostic diagnostic;
   diagnostic.severity = severity;
   diagnostic.code = code;
@@ -34,6 +35,7 @@ void ConfigReader::reportAt(TextPosition position, Severity severity,
   diagnostic.column = position.column;
   diagnostic.key = key;
   diagnostic.message = message;
+  diagnostic.hint = hint;
   diagnostics.report(std::move(diagnostic));
 }
 
@@ -155,10 +157,11 @@ void ConfigReader::error(const std::string &key, const std::string &message) {
 }
 
 void ConfigReader::unsupported(const std::string &key,
-                               const std::string &message) {
+                               const std::string &message,
+                               const std::string &hint) {
   anyError = true;
   reportAt(document->position(key), Severity::Error, notSupportedCode, key,
-           message);
+           message, hint);
 }
 
 void ConfigReader::warning(const std::string &key, const std::string &code,

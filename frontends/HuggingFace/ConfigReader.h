@@ -60,7 +60,8 @@ public:
 
   void error(const std::string &key, const std::string &message);
   /// Valid, but not supported yet (exit code 4).
-  void unsupported(const std::string &key, const std::string &message);
+  void unsupported(const std::string &key, const std::string &message,
+                   const std::string &hint = "");
   void warning(const std::string &key, const std::string &code,
                const std::string &message);
 
@@ -68,7 +69,7 @@ private:
   const nlohmann::json *lookup(const std::string &key) const;
   void reportAt(TextPosition position, Severity severity,
                 const std::string &code, const std::string &key,
-                const std::string &message);
+                const std::string &message, const std::string &hint = "");
 
   std::string path;
   DiagnosticEngine &diagnostics;

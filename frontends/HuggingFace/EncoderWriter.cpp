@@ -27,7 +27,7 @@ void EncoderWriter::declareNorm(llvm::StringRef module, int64_t size) {
 Value EncoderWriter::linear(Value rows, llvm::StringRef module) {
   enter(module);
   Value weight = op<TOp>(param((module + ".weight").str()));
-  if (Value bias = findParam((module + ".bias").str()))
+  if (Value bias = find((module + ".bias").str()))
     return op<AddmmOp>(bias, rows, weight);
   return op<MmOp>(rows, weight);
 }

@@ -8,6 +8,7 @@
 
 #include "dialects/Aten/Aten.h"
 #include "dialects/Sharding/Sharding.h"
+#include "frontends/HuggingFace/ModelInfo.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -29,6 +30,15 @@ public:
          relative.str()});
   }
 
+  /// Declares the parameters of the module at `path` and below it, in order.
+  void params(const ModelInfo &info, llvm::StringRef path) {
+    std::string prefix = path.empty() ? "" : path.str() + ".";
+    for (const ParameterInfo &parameter : info.parameters)
+      if (parameter.fqn.starts_with(prefix))
+        param(llvm::StringRef(parameter.fqn).substr(prefix.size()),
+              parameter.shape);
+  }
+
   /// Makes the function; its arguments exist from now on.
   mlir::func::FuncOp begin(mlir::TypeRange results) {
     llvm::SmallVector<mlir::Type> types;
@@ -48,16 +58,20 @@ public:
     return function;
   }
   mlir::Value argument(unsigned i) { return function.getArgument(i); }
-  /// Null where it was not declared.
-  mlir::Value findParam(llvm::StringRef relative) {
+  /// Input `i` keeps its element type whatever the function computes in.
+  void fixType(unsigned i) {
+    function.setArgAttr(i, aten::fixedTypeAttr, builder.getUnitAttr());
+  }
+  /// Null where no such parameter was declared.
+  mlir::Value find(llvm::StringRef relative) {
     for (auto [i, argument] : llvm::enumerate(arguments))
       if (argument.param == relative)
         return function.getArgument(unsigned(i));
     return {};
   }
   mlir::Value param(llvm::StringRef relative) {
-    if (mlir::Value value = findParam(relative))
-      return value;
+    if (mlir::Value found = find(relative))
+      return found;
     llvm_unreachable("not declared");
   }
   void end(mlir::ValueRange results) {
@@ -74,6 +88,8 @@ public:
   }
 
   mlir::Type f32() { return builder.getF32Type(); }
+  mlir::Type bf16() { return builder.getBF16Type(); }
+  mlir::Type i64() { return builder.getI64Type(); }
   llvm::ArrayRef<int64_t> shape(mlir::Value value) {
     return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
   }
@@ -81,6 +97,16 @@ public:
     return shape(x) == size ? x : op<aten::ViewOp>(x, size);
   }
   llvm::APFloat number(double value) { return llvm::APFloat(value); }
+
+  /// Causal attention of q, k and v, [B, heads, S, head_dim] each; see
+  /// aten.scaled_dot_product_attention.
+  mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v,
+                        double scale, mlir::Value mask = {}, int64_t window = 0,
+                        double softcap = 0, bool byParts = false) {
+    return op<aten::ScaledDotProductAttentionOp>(
+        q, k, v, mask, /*is_causal=*/true, number(scale), uint64_t(window),
+        number(softcap), byParts);
+  }
 
   /// Mean cross-entropy of `logits` [tokens, vocabulary], computed in fp32
   /// whatever the model computes in; label -100 does not count.

@@ -14,20 +14,6 @@ using namespace accel::huggingface;
 
 namespace {
 
-struct ActivationName {
-  const char *name;
-  Activation activation;
-  const char *className;
-};
-constexpr ActivationName activations[] = {
-    {"gelu_new", Activation::GeluNew, "NewGELUActivation"},
-    {"gelu", Activation::Gelu, "GELUActivation"},
-    {"gelu_pytorch_tanh", Activation::GeluTanh, "GELUTanh"},
-    {"relu", Activation::Relu, "ReLU"},
-    {"silu", Activation::Silu, "SiLUActivation"},
-    {"tanh", Activation::Tanh, "Tanh"},
-};
-
 class Gpt2Reader {
 public:
   explicit Gpt2Reader(ConfigReader &json) : json(json) {}
@@ -227,28 +213,6 @@ private:
 };
 
 } // namespace
-
-std::optional<Activation>
-accel::huggingface::parseActivation(const std::string &name) {
-  for (const ActivationName &entry : activations)
-    if (name == entry.name)
-      return entry.activation;
-  return std::nullopt;
-}
-
-const char *accel::huggingface::moduleClass(Activation activation) {
-  for (const ActivationName &entry : activations)
-    if (activation == entry.activation)
-      return entry.className;
-  return "";
-}
-
-std::string accel::huggingface::activationNames() {
-  std::string names;
-  for (const ActivationName &entry : activations)
-    names += (names.empty() ? "" : ", ") + std::string(entry.name);
-  return names;
-}
 
 std::optional<Gpt2Config> accel::huggingface::readGpt2(ConfigReader &json) {
   return Gpt2Reader(json).read();

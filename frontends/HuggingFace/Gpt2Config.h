@@ -6,6 +6,7 @@
 #ifndef ACCEL_FRONTENDS_HUGGINGFACE_GPT2CONFIG_H
 #define ACCEL_FRONTENDS_HUGGINGFACE_GPT2CONFIG_H
 
+#include "frontends/HuggingFace/Activation.h"
 #include "frontends/HuggingFace/ModelInfo.h"
 
 #include <optional>
@@ -13,21 +14,6 @@
 namespace accel::huggingface {
 
 class ConfigReader;
-
-/// transformers' ACT2FN, as far as the aten dialect has it.
-enum class Activation {
-  GeluNew, // by tanh, from its parts
-  Gelu,
-  GeluTanh, // by tanh, as one kernel
-  Relu,
-  Silu,
-  Tanh
-};
-std::optional<Activation> parseActivation(const std::string &name);
-/// The class of the module: "NewGELUActivation".
-const char *moduleClass(Activation activation);
-/// Every name that `parseActivation` knows, for messages.
-std::string activationNames();
 
 /// What config.json says, with the defaults of transformers' GPT2Config.
 struct Gpt2Config {

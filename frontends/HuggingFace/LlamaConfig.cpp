@@ -26,8 +26,6 @@ constexpr Defaults families[] = {
     {Family::Qwen2, "qwen2", "Qwen2", 151936, 22016, 32, 32768, 0},
     {Family::Qwen3, "qwen3", "Qwen3", 151936, 22016, 32, 32768, 128},
 };
-constexpr const char *supportedTypes =
-    "bert, gpt2, llama, mistral, qwen2, qwen3, roberta, t5, vit and whisper";
 
 class LlamaReader {
 public:
@@ -38,7 +36,7 @@ public:
       return std::nullopt;
     sizes();
     flags();
-    rope();
+    config.rope = readRope(json, config.maxPositions);
     attentionKind();
     config.dtype = json.dtype();
     if (json.failed())
@@ -58,13 +56,8 @@ private:
     for (const Defaults &family : families)
       if (*type == family.modelType)
         defaults = &family;
-    if (!defaults) {
-      json.unsupported("model_type", "model type '" + printable(*type) +
-                                         "' is not supported yet; supported "
-                                         "are " +
-                                         supportedTypes);
+    if (!defaults)
       return false;
-    }
     config.family = defaults->family;
     config.classPrefix = defaults->classPrefix;
     return architecture();
@@ -189,135 +182,59 @@ private:
                        defaults->modelType + "'");
   }
 
-  /// transformers prefers a rope_scaling that is not empty to rope_parameters.
-  void rope() {
-    std::string section;
-    for (const char *key : {"rope_scaling", "rope_parameters"}) {
-      const nlohmann::json *value = json.find(key);
-      if (!value)
-        continue;
-      if (!value->is_object()) {
-        json.error(key, std::string("'") + key + "' must be an object");
-        return;
-      }
-      if (!value->empty()) {
-        section = std::string(key) + ".";
-        break;
-      }
-    }
-    Rope &rope = config.rope;
-    bool ownTheta = !section.empty() && json.has(section + "rope_theta");
-    std::string theta = ownTheta ? section + "rope_theta" : "rope_theta";
-    rope.theta = json.number(theta, 10000.0);
-    if (rope.theta <= 0)
-      json.error(theta, "'" + theta + "' must be positive");
-    for (const std::string &key : {section + "partial_rotary_factor",
-                                   std::string("partial_rotary_factor")})
-      if (json.has(key) && json.number(key, 1.0, /*nullable=*/true) != 1.0) {
-        json.unsupported(key, "partial rotary embeddings are not supported "
-                              "yet; 'partial_rotary_factor' must be 1");
-        return;
-      }
-    if (!section.empty())
-      scaling(section);
-  }
-
-  void scaling(const std::string &section) {
-    Rope &rope = config.rope;
-    std::string typeKey =
-        section + (json.has(section + "rope_type") ? "rope_type" : "type");
-    std::optional<std::string> type = json.text(typeKey);
-    if (json.failed())
-      return;
-    if (!type) {
-      for (const auto &[name, value] :
-           json.find(section.substr(0, section.size() - 1))->items())
-        if (value.is_object()) {
-          json.unsupported(section + name, "rotary embeddings by layer type "
-                                           "are not supported yet");
-          return;
-        }
-      type = "default";
-    }
-    if (*type == "default")
-      return;
-    if (*type != "linear" && *type != "llama3") {
-      json.unsupported(typeKey, "rope type '" + printable(*type) +
-                                    "' is not supported yet; supported are "
-                                    "default, linear and llama3");
-      return;
-    }
-    rope.factor = positive(section + "factor");
-    if (*type == "linear") {
-      rope.kind = Rope::Kind::Linear;
-      return;
-    }
-    rope.kind = Rope::Kind::Llama3;
-    rope.lowFrequencyFactor = positive(section + "low_freq_factor");
-    rope.highFrequencyFactor = positive(section + "high_freq_factor");
-    std::string original = "original_max_position_embeddings";
-    if (!json.has(original))
-      original = section + original;
-    rope.originalMaxPositions =
-        json.size(original, config.maxPositions, sizeLimits::positions);
-    if (!json.failed() && rope.highFrequencyFactor <= rope.lowFrequencyFactor)
-      json.error(section + "high_freq_factor",
-                 "'high_freq_factor' must be greater than 'low_freq_factor'");
-  }
-
-  double positive(const std::string &key) {
-    if (!json.has(key)) {
-      json.error(key, "'" + key + "' is missing");
-      return 1;
-    }
-    double value = json.number(key, 1.0);
-    if (value <= 0)
-      json.error(key, "'" + key + "' must be positive");
-    return value;
-  }
-
+  /// Which layers attend to a window, and how long it is.
   void attentionKind() {
-    const char *message = "sliding window attention is not supported yet";
-    if (config.family == Family::Llama)
+    if (config.family == Family::Llama || json.isNull("sliding_window"))
+      return layerTypes(0);
+    int64_t window = json.size("sliding_window", 4096, sizeLimits::positions);
+    if (config.family == Family::Mistral)
+      config.windows.assign(size_t(config.layers), window);
+    else
+      layerTypes(json.flag("use_sliding_window", false) ? window : 0);
+  }
+
+  /// Qwen's `layer_types`, or what its configuration class makes of
+  /// max_window_layers. Without a `window` no layer may ask for one.
+  void layerTypes(int64_t window) {
+    if (config.family != Family::Qwen2 && config.family != Family::Qwen3)
       return;
-    if (config.family == Family::Mistral) {
-      if (!json.has("sliding_window"))
-        json.unsupported("sliding_window",
-                         std::string(message) +
-                             "; mistral has a window of 4096 unless "
-                             "config.json says \"sliding_window\": null");
-      else if (!json.isNull("sliding_window"))
-        json.unsupported("sliding_window", message);
+    const nlohmann::json *types = json.find("layer_types");
+    if (!types) {
+      int64_t first = json.has("max_window_layers")
+                          ? json.integer("max_window_layers").value_or(0)
+                          : 28;
+      for (int64_t i = 0; window && i < config.layers; ++i)
+        config.windows.push_back(i >= first ? window : 0);
       return;
     }
-    if (const nlohmann::json *types = json.find("layer_types")) {
-      if (!types->is_array()) {
-        json.error("layer_types", "'layer_types' must be a list");
+    if (!types->is_array()) {
+      json.error("layer_types", "'layer_types' must be a list");
+      return;
+    }
+    if (config.layers && int64_t(types->size()) != config.layers) {
+      json.error("layer_types", "'layer_types' has " +
+                                    std::to_string(types->size()) +
+                                    " entries for " +
+                                    std::to_string(config.layers) + " layers");
+      return;
+    }
+    for (size_t i = 0; i < types->size(); ++i) {
+      std::string key = "layer_types." + std::to_string(i);
+      const nlohmann::json &type = (*types)[i];
+      bool sliding = type == "sliding_attention";
+      if (!sliding && type != "full_attention") {
+        json.unsupported(key, "supported as 'layer_types' are full_attention "
+                              "and sliding_attention");
         return;
       }
-      for (size_t i = 0; i < types->size(); ++i)
-        if ((*types)[i] != "full_attention") {
-          json.unsupported("layer_types." + std::to_string(i),
-                           "supported as 'layer_types' is full_attention "
-                           "alone; " +
-                               std::string(message));
-          return;
-        }
-      if (config.layers && int64_t(types->size()) != config.layers)
-        json.error("layer_types",
-                   "'layer_types' has " + std::to_string(types->size()) +
-                       " entries for " + std::to_string(config.layers) +
-                       " layers");
-      return;
+      if (sliding && !window) {
+        json.error(key, "a layer has sliding_attention, but "
+                        "'use_sliding_window' is false or 'sliding_window' "
+                        "is null");
+        return;
+      }
+      config.windows.push_back(sliding ? window : 0);
     }
-    if (!json.flag("use_sliding_window", false) ||
-        json.isNull("sliding_window"))
-      return;
-    int64_t first = json.has("max_window_layers")
-                        ? json.integer("max_window_layers").value_or(0)
-                        : 28;
-    if (first < config.layers)
-      json.unsupported("use_sliding_window", message);
   }
 
   /// What several sizes must satisfy together.
@@ -373,6 +290,13 @@ std::optional<std::string> accel::huggingface::modelType(ConfigReader &json) {
     json.error("model_type", "'model_type' is missing; this is not a Hugging "
                              "Face model configuration");
   return type;
+}
+
+bool accel::huggingface::isLlamaFamily(const std::string &modelType) {
+  for (const Defaults &family : families)
+    if (modelType == family.modelType)
+      return true;
+  return false;
 }
 
 std::optional<LlamaConfig> accel::huggingface::readLlama(ConfigReader &json) {

@@ -15,7 +15,7 @@
 #define ACCEL_FRONTENDS_HUGGINGFACE_LLAMACONFIG_H
 
 #include "frontends/Diagnostics/Diagnostics.h"
-#include "frontends/HuggingFace/ModelInfo.h"
+#include "frontends/HuggingFace/Decoder.h"
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,15 +26,6 @@ namespace accel::huggingface {
 class ConfigReader;
 
 enum class Family { Llama, Mistral, Qwen2, Qwen3 };
-
-/// Rotary position embedding.
-struct Rope {
-  enum class Kind { Default, Linear, Llama3 } kind = Kind::Default;
-  double theta = 10000.0;
-  double factor = 1.0;                                        // Linear, Llama3
-  double lowFrequencyFactor = 1.0, highFrequencyFactor = 4.0; // Llama3
-  int64_t originalMaxPositions = 0;                           // Llama3
-};
 
 struct LlamaConfig {
   Family family = Family::Llama;
@@ -55,6 +46,8 @@ struct LlamaConfig {
   bool mlpBias = false;
   bool queryKeyNorm = false; // q_norm, k_norm over head_dim
   Rope rope;
+  /// By layer: how many keys a query sees; 0, or nothing at all: every one.
+  std::vector<int64_t> windows;
   std::string activationClass = "SiLUActivation";
   /// Row of the embedding that stays zero and gets no gradient.
   std::optional<int64_t> paddingIndex;
@@ -65,7 +58,10 @@ struct LlamaConfig {
 /// The family that a config.json says it is; reports where it says none.
 std::optional<std::string> modelType(ConfigReader &json);
 
-/// Reads a config.json of the families above; reports to `json`.
+/// True for the model_type of one of the families above.
+bool isLlamaFamily(const std::string &modelType);
+
+/// Reads a config.json of such a family; reports to `json`.
 std::optional<LlamaConfig> readLlama(ConfigReader &json);
 
 /// The same from text; `path` is for messages.
@@ -75,6 +71,9 @@ std::optional<LlamaConfig> parseLlamaConfig(const std::string &text,
 
 /// The ...ForCausalLM that transformers makes of `config`.
 ModelInfo describeModel(const LlamaConfig &config);
+
+/// The same as the builder reads it.
+Decoder decoderOf(const LlamaConfig &config);
 
 } // namespace accel::huggingface
 

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/LlamaConfig.h"
 
+#include <cmath>
+
 using namespace accel;
 using namespace accel::huggingface;
 
@@ -107,4 +109,27 @@ private:
 
 ModelInfo accel::huggingface::describeModel(const LlamaConfig &config) {
   return Describer(config).run();
+}
+
+Decoder accel::huggingface::decoderOf(const LlamaConfig &config) {
+  Decoder d;
+  d.classPrefix = config.classPrefix;
+  d.layerClass = config.classPrefix + "DecoderLayer";
+  d.hiddenSize = config.hiddenSize;
+  d.heads = config.heads;
+  d.keyValueHeads = config.keyValueHeads;
+  d.headDim = config.headDim;
+  d.paddingIndex = config.paddingIndex;
+  d.ropes = {config.rope};
+  d.normEps = config.rmsNormEps;
+  d.attention.scale = std::pow(double(config.headDim), -0.5);
+  d.useLlamaNames();
+  if (config.queryKeyNorm) {
+    d.attention.queryNorm = "self_attn.q_norm";
+    d.attention.keyNorm = "self_attn.k_norm";
+  }
+  d.kinds.resize(size_t(config.layers));
+  for (size_t i = 0; i < config.windows.size(); ++i)
+    d.kinds[i].window = config.windows[i];
+  return d;
 }

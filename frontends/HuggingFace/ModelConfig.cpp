@@ -7,6 +7,7 @@
 
 #include "frontends/HuggingFace/ConfigReader.h"
 
+#include <algorithm>
 #include <filesystem>
 
 using namespace accel;
@@ -25,6 +26,29 @@ int64_t ModelConfig::defaultLength() const {
 }
 std::optional<plan::DType> ModelConfig::dtype() const {
   return std::visit([](const auto &c) { return c.dtype; }, family);
+}
+
+std::vector<std::string> accel::huggingface::supportedModelTypes() {
+  std::vector<std::string> types = decoderFamilyNames();
+  for (const char *type : {"bert", "gpt2", "llama", "mistral", "qwen2", "qwen3",
+                           "roberta", "t5", "vit", "whisper"})
+    types.push_back(type);
+  std::sort(types.begin(), types.end());
+  return types;
+}
+
+static void unknownType(const std::string &type, ConfigReader &json) {
+  std::vector<std::string> types = supportedModelTypes();
+  std::string list;
+  for (size_t i = 0; i < types.size(); ++i)
+    list += (i == 0 ? "" : i + 1 < types.size() ? ", " : " and ") + types[i];
+  std::string hint = didYouMean(type, types);
+  json.unsupported("model_type",
+                   "model type '" + printable(type) +
+                       "' is not supported yet; supported are " + list,
+                   hint + (hint.empty() ? "" : " else ") +
+                       "export the model: tools/export-model NAME -o "
+                       "model.pt2, and pass --model model.pt2");
 }
 
 std::optional<ModelConfig>
@@ -52,8 +76,12 @@ accel::huggingface::parseModelConfig(const std::string &text,
     take(readT5(json));
   else if (*type == "whisper")
     take(readWhisper(json));
-  else
+  else if (isDecoderFamily(*type))
+    take(readDecoder(*type, json, path, diagnostics));
+  else if (isLlamaFamily(*type))
     take(readLlama(json));
+  else
+    unknownType(*type, json);
   return result;
 }
 
@@ -70,6 +98,6 @@ accel::huggingface::readModelConfig(const std::string &path,
 }
 
 ModelInfo accel::huggingface::describeModel(const ModelConfig &config) {
-  return std::visit([](const auto &c) { return describeModel(c); },
+  return std::visit([](const auto &c) -> ModelInfo { return describeModel(c); },
                     config.family);
 }

@@ -7,6 +7,7 @@
 #define ACCEL_FRONTENDS_HUGGINGFACE_MODELCONFIG_H
 
 #include "frontends/HuggingFace/BertConfig.h"
+#include "frontends/HuggingFace/Decoder.h"
 #include "frontends/HuggingFace/Gpt2Config.h"
 #include "frontends/HuggingFace/LlamaConfig.h"
 #include "frontends/HuggingFace/T5Config.h"
@@ -19,8 +20,8 @@ namespace accel::huggingface {
 
 /// A model of one of the supported families.
 struct ModelConfig {
-  std::variant<LlamaConfig, Gpt2Config, BertConfig, VitConfig, T5Config,
-               WhisperConfig>
+  std::variant<LlamaConfig, Gpt2Config, DecoderConfig, BertConfig, VitConfig,
+               T5Config, WhisperConfig>
       family;
   int64_t vocabSize() const;
   /// The longest sequence that the model was made for, in tokens.
@@ -43,6 +44,9 @@ std::optional<ModelConfig> readModelConfig(const std::string &path,
 std::optional<ModelConfig> parseModelConfig(const std::string &text,
                                             const std::string &path,
                                             DiagnosticEngine &diagnostics);
+
+/// Every model_type that is supported, in alphabetical order.
+std::vector<std::string> supportedModelTypes();
 
 /// What transformers makes of `config`: the class of architectures[0].
 ModelInfo describeModel(const ModelConfig &config);

@@ -303,6 +303,112 @@ $ForSequenceClassification
   score Linear weight[num_labels,word_embed_proj_dim]
 )";
 
+const std::vector<const char *> falcon = {R"(
+vocab_size = 65024
+hidden_size|n_embed = 4544
+num_hidden_layers = 32
+num_attention_heads = 71
+max_position_embeddings = 2048
+num_kv_heads = num_attention_heads
+ffn_hidden_size = 4*hidden_size
+new_decoder_architecture = 0
+multi_query ?= 1
+parallel_attn ?= 1
+alibi = 0
+bias = 0
+tie_word_embeddings = 1
+num_ln_in_parallel_attn = new_decoder_architecture?2:1
+head_dim := hidden_size/num_attention_heads
+qkv_size := new_decoder_architecture?(2*num_kv_heads+num_attention_heads)*head_dim:(multi_query?hidden_size+2*head_dim:3*hidden_size)
+two_norms := parallel_attn&&num_ln_in_parallel_attn==2
+rotary := (head_dim+1)/2
+text activation = gelu
+nosplit $DecoderLayer
+sliding 0
+)"};
+
+constexpr const char *falconBody = R"(
+$ForCausalLM
+  @base transformer
+  @input transformer.word_embeddings
+  @output lm_head
+  @tie lm_head.weight transformer.word_embeddings.weight ?tie_word_embeddings
+  transformer $Model
+  lm_head Linear weight[vocab_size,hidden_size]
+$Model
+  @auto
+  @input word_embeddings
+  word_embeddings Embedding weight[vocab_size,hidden_size]
+  h ModuleList
+    [num_hidden_layers] $DecoderLayer
+      self_attention $Attention
+        query_key_value $Linear weight[qkv_size,hidden_size] bias[qkv_size]?bias
+        dense $Linear weight[hidden_size,hidden_size] bias[hidden_size]?bias
+        attention_dropout Dropout
+      mlp $MLP
+        dense_h_to_4h $Linear weight[ffn_hidden_size,hidden_size] bias[ffn_hidden_size]?bias
+        act !activation
+        dense_4h_to_h $Linear weight[hidden_size,ffn_hidden_size] bias[hidden_size]?bias
+      post_attention_layernorm LayerNorm weight[hidden_size] bias[hidden_size] ?!parallel_attn
+      input_layernorm LayerNorm weight[hidden_size] bias[hidden_size] ?!two_norms
+      ln_attn LayerNorm weight[hidden_size] bias[hidden_size] ?two_norms
+      ln_mlp LayerNorm weight[hidden_size] bias[hidden_size] ?two_norms
+  ln_f LayerNorm weight[hidden_size] bias[hidden_size]
+  rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
+$ForSequenceClassification
+  @base transformer
+  @input transformer.word_embeddings
+  transformer $Model
+  score Linear weight[num_labels,hidden_size]
+)";
+
+const std::vector<const char *> mpt = {R"(
+vocab_size = 50368
+hidden_size|d_model = 2048
+num_attention_heads|n_heads = 16
+num_hidden_layers|n_layers = 24
+max_position_embeddings|max_seq_len = 2048
+layer_norm_epsilon = 0.00001
+softmax_scale|attn_config.softmax_scale = 0
+clip_qkv|attn_config.clip_qkv = 0
+alibi_bias_max|attn_config.alibi_bias_max = 8
+tie_word_embeddings = 1
+nosplit $Block
+sliding 0
+)"};
+
+constexpr const char *mptBody = R"(
+$ForCausalLM
+  @base transformer
+  @input transformer.wte
+  @output lm_head
+  @tie lm_head.weight transformer.wte.weight ?tie_word_embeddings
+  transformer $Model
+  lm_head Linear weight[vocab_size,hidden_size]
+$Model
+  @auto
+  @input wte
+  wte Embedding weight[vocab_size,hidden_size]
+  blocks ModuleList
+    [num_hidden_layers] $Block
+      norm_1 LayerNorm weight[hidden_size]
+      attn $Attention
+        Wqkv Linear weight[3*hidden_size,hidden_size]
+        out_proj Linear weight[hidden_size,hidden_size]
+      norm_2 LayerNorm weight[hidden_size]
+      ffn $MLP
+        up_proj Linear weight[4*hidden_size,hidden_size]
+        act GELU
+        down_proj Linear weight[hidden_size,4*hidden_size]
+      resid_attn_dropout Dropout
+  norm_f LayerNorm weight[hidden_size]
+$ForSequenceClassification
+  @base transformer
+  @input transformer.wte
+  transformer $Model
+  score Linear weight[num_labels,hidden_size]
+)";
+
 } // namespace
 
 const std::vector<Family> decoderFamilies = {
@@ -311,6 +417,8 @@ const std::vector<Family> decoderFamilies = {
     {"phi", "Phi", phi, phiBody},
     {"starcoder2", "Starcoder2", starcoder2, starcoder2Body},
     {"opt", "OPT", opt, optBody},
+    {"falcon", "Falcon", falcon, falconBody},
+    {"mpt", "Mpt", mpt, mptBody},
 };
 
 } // namespace accel::moduletree

@@ -98,6 +98,8 @@ public:
                   settings.sizeOf("num_attention_heads"),
                   settings.sizeOf("num_key_value_heads"),
                   settings.sizeOf("max_position_embeddings")};
+    tree.numbers = settings.numbers();
+    tree.texts = settings.allTexts();
     if (config.failed())
       return std::nullopt;
     return std::move(tree);

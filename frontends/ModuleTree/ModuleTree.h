@@ -18,6 +18,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,6 +78,10 @@ struct ModuleTree {
   /// Members of config.json that quantize the weights: "bitsandbytes", ...
   std::string quantization;
   TreeSizes sizes;
+  /// What config.json says of sizes and switches, by the names of the
+  /// description, with the family's defaults; truth values are 0 and 1.
+  std::map<std::string, double, std::less<>> numbers;
+  std::map<std::string, std::string> texts; // names of activations
 
   /// Index of a module, or -1.
   int find(const std::string &fqn) const;

@@ -30,6 +30,11 @@ public:
   int64_t sizeOf(const std::string &name);
   std::string text(const std::string &name) const;
 
+  const std::map<std::string, double, std::less<>> &numbers() const {
+    return values;
+  }
+  const std::map<std::string, std::string> &allTexts() const { return texts; }
+
   /// Sets `layer`, which repeated modules count.
   void setLayer(int64_t layer);
 

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/SelectKernels.h"
 
+#include "passes/Kernels/SelectAttention.h"
+
 #include "dialects/Aten/Types.h"
 #include "dialects/Sharding/Sharding.h"
 
@@ -13,45 +15,6 @@
 using namespace mlir;
 using namespace accel;
 using accel::aten::tensorType;
-
-/// Key or value heads repeated for each query head, for kernels that do not
-/// group queries (`repeat_kv` of the models).
-static Value repeatHeads(OpBuilder &b, Location loc, Value value,
-                         int64_t heads) {
-  ArrayRef<int64_t> shape = tensorType(value).getShape();
-  int64_t groups = shape[1], batch = shape[0], length = shape[2],
-          dim = shape[3];
-  if (groups == heads)
-    return value;
-  value = aten::UnsqueezeOp::create(b, loc, value, 2);
-  value = aten::ExpandOp::create(
-      b, loc, value,
-      ArrayRef<int64_t>{batch, groups, heads / groups, length, dim});
-  value = aten::CloneOp::create(b, loc, value);
-  return aten::ViewOp::create(b, loc, value,
-                              ArrayRef<int64_t>{batch, heads, length, dim});
-}
-
-static Value selectAttention(OpBuilder &b, aten::Device device,
-                             aten::ScaledDotProductAttentionOp op) {
-  Location loc = op.getLoc();
-  bool causal = op.getIsCausal();
-  llvm::APFloat scale = op.getScale();
-  if (device == aten::Device::Cpu)
-    return aten::FlashAttentionForCpuOp::create(
-               b, loc, op.getQuery(), op.getKey(), op.getValue(), causal, scale)
-        .getOutput();
-  Type element = tensorType(op.getQuery()).getElementType();
-  if (element.isBF16() || element.isF16())
-    return aten::FlashAttentionOp::create(b, loc, op.getQuery(), op.getKey(),
-                                          op.getValue(), causal, scale)
-        .getOutput();
-  int64_t heads = tensorType(op.getQuery()).getDimSize(1);
-  return aten::EfficientAttentionOp::create(
-             b, loc, op.getQuery(), repeatHeads(b, loc, op.getKey(), heads),
-             repeatHeads(b, loc, op.getValue(), heads), causal, scale)
-      .getOutput();
-}
 
 /// `value` in the element type `type`.
 static Value castTo(OpBuilder &b, Location loc, Value value, Type type) {
@@ -65,7 +28,9 @@ static Value selectNorm(OpBuilder &b, aten::Device device, bool eager,
   Location loc = op.getLoc();
   RankedTensorType type = tensorType(op.getSelf());
   RankedTensorType weight = tensorType(op.getWeight());
-  if (device == aten::Device::Cuda && !eager &&
+  bool wide = op.getWide(), shifted = op.getShifted();
+  // 1 + weight would lose bits in less than fp32, which the kernel reads.
+  if (device == aten::Device::Cuda && !eager && !shifted &&
       type.getElementType() == weight.getElementType())
     return aten::FusedRmsNormOp::create(b, loc, op.getSelf(), op.getWeight(),
                                         weight.getShape(), op.getEps())
@@ -74,12 +39,21 @@ static Value selectNorm(OpBuilder &b, aten::Device device, bool eager,
   Value square = aten::PowTensorScalarOp::create(b, loc, x, int64_t(2));
   Value mean = aten::MeanDimOp::create(
       b, loc, square, ArrayRef<int64_t>{type.getRank() - 1}, true);
-  Value shifted =
+  Value withEps =
       aten::AddScalarOp::create(b, loc, mean, op.getEps().convertToDouble());
-  Value rstd = aten::RsqrtOp::create(b, loc, shifted);
+  Value rstd = aten::RsqrtOp::create(b, loc, withEps);
   Value normed = aten::MulTensorOp::create(b, loc, x, rstd);
+  Value scale = op.getWeight();
+  if (shifted) {
+    scale = castTo(b, loc, scale, b.getF32Type());
+    scale = aten::AddScalarOp::create(b, loc, scale, 1.0);
+  }
+  if (wide) {
+    Value product = aten::MulTensorOp::create(b, loc, normed, scale);
+    return castTo(b, loc, product, type.getElementType());
+  }
   normed = castTo(b, loc, normed, type.getElementType());
-  return aten::MulTensorOp::create(b, loc, op.getWeight(), normed);
+  return aten::MulTensorOp::create(b, loc, scale, normed);
 }
 
 static Value selectLayerNorm(OpBuilder &b, aten::Device device,
@@ -108,7 +82,7 @@ void accel::selectKernels(func::FuncOp function, aten::Device device,
             ? selectNorm(b, device, eager, cast<aten::RmsNormOp>(op))
         : isa<aten::LayerNormOp>(op)
             ? selectLayerNorm(b, device, cast<aten::LayerNormOp>(op))
-            : selectAttention(b, device,
+            : selectAttention(b, device, eager,
                               cast<aten::ScaledDotProductAttentionOp>(op));
     op->getResult(0).replaceAllUsesWith(result);
     op->erase();

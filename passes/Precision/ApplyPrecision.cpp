@@ -47,7 +47,8 @@ static LogicalResult inferAgain(Operation *op, Type compute) {
 LogicalResult accel::applyPrecision(func::FuncOp function, Type compute) {
   Block &body = function.getBody().front();
   for (BlockArgument arg : body.getArguments())
-    arg.setType(retype(arg.getType(), compute));
+    if (!function.getArgAttr(arg.getArgNumber(), aten::fixedTypeAttr))
+      arg.setType(retype(arg.getType(), compute));
   for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
     if (failed(inferAgain(&op, compute)))
       return failure();

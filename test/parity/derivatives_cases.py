@@ -113,6 +113,16 @@ def rules():
     rows["_log_softmax"] = (
         f"  %0 = aten._log_softmax %x, 1 : {X}\n", X,
         lambda x, b: torch.log_softmax(x, 1))
+    rows["_softmax"] = (
+        f"  %0 = aten._softmax %x, 1 : {X}\n", X,
+        lambda x, b: torch.softmax(x, 1))
+    rows["bmm"] = (
+        f"  %1 = aten.view %x, [2, 2, 6] : ({X}) -> tensor<2x2x6xf32>\n"
+        "  %2 = aten.transpose.int %1, 1, 2 : (tensor<2x2x6xf32>) -> "
+        "tensor<2x6x2xf32>\n"
+        "  %0 = aten.bmm %2, %1 : (tensor<2x6x2xf32>, tensor<2x2x6xf32>) -> "
+        "tensor<2x6x6xf32>\n", "tensor<2x6x6xf32>",
+        lambda x, b: (lambda y: y.transpose(1, 2).bmm(y))(x.view(2, 2, 6)))
     return rows
 
 

@@ -212,7 +212,7 @@ def train(job_path, log_path, weights_path, steps, count_memory):
 
     arrays = "arrays" in job["data"]
     model = load_model(transformers, os.path.join(folder, job["model"]), arrays,
-                       dtype=torch.float32, attn_implementation="sdpa")
+                       dtype=torch.float32)
     model.train()
     model.config.use_cache = False
     if distributed == "FSDP":

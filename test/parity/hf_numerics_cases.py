@@ -91,19 +91,20 @@ class Interpreter:
         if name == "aten.type_as":
             return args[0].to(args[1].dtype)
         if name == "aten.rms_norm":
-            x, weight, eps = args
+            x, weight, eps, rounds_last, shifted = args
             wide = x.to(torch.float32)
             wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
+            if shifted:
+                weight = 1.0 + weight.float()
+            if rounds_last:
+                return (weight * wide).to(x.dtype)
             return weight * wide.to(x.dtype)
         if name == "aten.layer_norm":
             *operands, eps = args
             return torch.nn.functional.layer_norm(
                 operands[0], operands[1].shape, *operands[1:], eps=eps)
         if name == "aten.scaled_dot_product_attention":
-            q, k, v, causal, scale = args
-            return torch.nn.functional.scaled_dot_product_attention(
-                q, k, v, is_causal=causal, scale=scale,
-                enable_gqa=q.shape[1] != k.shape[1])
+            return attention(*args)
         overload = name.removeprefix("aten::").split(".")
         packet = getattr(torch.ops.aten, overload[0])
         op = getattr(packet, overload[1] if len(overload) > 1 else "default")
@@ -114,6 +115,33 @@ class Interpreter:
         return op(*args[:len(args) - len(keywords)], **keywords)
 
 
+def attention(q, k, v, *rest):
+    """aten.scaled_dot_product_attention by its definition, but where PyTorch
+    has a function for it."""
+    import torch
+
+    *mask, causal, scale, window, softcap = rest
+    grouped = q.shape[1] != k.shape[1]
+    if not mask and not window and not softcap:
+        return torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=causal, scale=scale, enable_gqa=grouped)
+    times = q.shape[1] // k.shape[1]
+    k, v = (x.repeat_interleave(times, 1) for x in (k, v))
+    scores = q @ k.transpose(2, 3) * scale
+    if softcap:
+        scores = torch.tanh(scores / softcap) * softcap
+    if mask:
+        scores = scores + mask[0]
+    rows = torch.arange(q.shape[2])[:, None]
+    columns = torch.arange(k.shape[2])[None, :]
+    seen = columns <= rows
+    if window:
+        seen &= columns > rows - window
+    scores = scores.masked_fill(~seen, float("-inf"))
+    mixed = torch.softmax(scores.float(), -1).to(q.dtype) @ v
+    return mixed.transpose(1, 2).contiguous().transpose(1, 2)
+
+
 def decode(value, values):
     import torch
 
@@ -122,34 +150,48 @@ def decode(value, values):
             return values[value["tensor"]]
         if "tensors" in value:
             return [values[i] for i in value["tensors"]]
-        return {"f32": torch.float32, "i64": torch.int64}[value["dtype"]]
+        return {"f32": torch.float32, "bf16": torch.bfloat16,
+                "i64": torch.int64}[value["dtype"]]
     return value
 
 
-def relative(a, b):
-    """Largest difference, relative to the largest value of b."""
-    scale = b.abs().max().item() or 1.0
+def relative(a, b, least=0.0):
+    """Largest difference, relative to the largest value of b, or to `least`
+    where that is more."""
+    scale = max(b.abs().max().item(), least) or 1.0
     return (a - b).abs().max().item() / scale
 
 
-def compare(context, changes, batch=2, length=24):
-    import torch
-    import transformers
+def least_gradient(model):
+    """Gradients far below the largest one are sums that cancel: without rotary
+    embeddings the softmax cancels the keys' bias to rounding alone."""
+    return 1e-3 * max(p.grad.abs().max().item() for p in model.parameters())
 
+
+def compare(context, changes, batch=2, length=24):
     config = {**BASE, **changes}
     folder = context.path("model")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "config.json"), "w",
               encoding="utf-8") as f:
         json.dump(config, f)
+    worst = difference(context, folder, config, batch, length)
+    return f"within {worst:.1e}" if worst else "bit-equal"
+
+
+def difference(context, folder, config, batch=2, length=24):
+    """Largest relative difference of the loss and of any gradient; fails above
+    1e-5. 0: not a bit differs."""
+    import torch
+    import transformers
+
     dump = json.loads(harness.run([context.binary("hf-model-dump"), folder,
                                    str(batch), str(length)]))
-
     torch.manual_seed(3)
     torch.set_num_threads(1)
+    # With the attention that transformers chooses: sdpa where the family has it.
     model = transformers.AutoModelForCausalLM.from_config(
-        transformers.AutoConfig.from_pretrained(folder),
-        attn_implementation="sdpa").float()
+        transformers.AutoConfig.from_pretrained(folder)).float()
     with torch.no_grad():  # also biases and norms get values that matter
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)
@@ -168,16 +210,15 @@ def compare(context, changes, batch=2, length=24):
 
     check(loss.shape == () and loss.dtype == torch.float32, "0-d fp32 loss")
     worst = relative(loss.detach(), expected.detach())
-    equal = loss.item() == expected.item()
     check(worst < 1e-5, f"loss {loss.item()}, transformers {expected.item()}")
+    least = least_gradient(model)
     for name, parameter in model.named_parameters():
         got = parameters[name].grad
         check(got is not None, f"{name} has no gradient")
-        error = relative(got, parameter.grad)
+        error = relative(got, parameter.grad, least)
         check(error < 1e-5, f"gradient of {name} is off by {error:.1e}")
         worst = max(worst, error)
-        equal &= torch.equal(got, parameter.grad)
-    return "bit-equal" if equal else f"within {worst:.1e}"
+    return worst
 
 
 CASES = [(name, lambda context, changes=changes: compare(context, changes))

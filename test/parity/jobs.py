@@ -38,6 +38,15 @@ LAYER_CLASS = {
     "qwen2": "Qwen2DecoderLayer",
     "qwen3": "Qwen3DecoderLayer",
     "gpt2": "GPT2Block",
+    "olmo2": "Olmo2DecoderLayer",
+    "phi3": "Phi3DecoderLayer",
+    "gemma": "GemmaDecoderLayer",
+    "gemma2": "Gemma2DecoderLayer",
+    "gemma3_text": "Gemma3DecoderLayer",
+    "gpt_neox": "GPTNeoXLayer",
+    "opt": "OPTDecoderLayer",
+    "falcon": "FalconDecoderLayer",
+    "mpt": "MptBlock",
 }
 
 
@@ -68,7 +77,65 @@ GPT2 = {
     "initializer_range": 0.06,
 }
 
+GEMMA = {
+    "architectures": ["GemmaForCausalLM"], "model_type": "gemma",
+    "vocab_size": 257, "hidden_size": 48, "intermediate_size": 88,
+    "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1,
+    "head_dim": 16, "max_position_embeddings": 128, "initializer_range": 0.05,
+    "pad_token_id": None,
+}
+# One of each family, small: two layers, sequences of 32 tokens.
+FAMILIES = {
+    "mistral-window": {
+        "architectures": ["MistralForCausalLM"], "model_type": "mistral",
+        **{k: LLAMA[k] for k in ("vocab_size", "hidden_size",
+                                 "intermediate_size", "num_attention_heads",
+                                 "num_key_value_heads")},
+        "num_hidden_layers": 2, "sliding_window": 7, "pad_token_id": None},
+    "olmo2": variant(architectures=["Olmo2ForCausalLM"], model_type="olmo2",
+                     num_hidden_layers=2, mlp_bias=ABSENT, pad_token_id=None),
+    "phi3": variant(architectures=["Phi3ForCausalLM"], model_type="phi3",
+                    num_hidden_layers=2, attention_bias=ABSENT,
+                    mlp_bias=ABSENT, pad_token_id=None, sliding_window=9,
+                    rope_parameters={"rope_type": "default",
+                                     "rope_theta": 10000.0,
+                                     "partial_rotary_factor": 0.5}),
+    "gemma": GEMMA,
+    "gemma2": {**GEMMA, "architectures": ["Gemma2ForCausalLM"],
+               "model_type": "gemma2", "sliding_window": 8,
+               "query_pre_attn_scalar": 16},
+    "gemma3": {**GEMMA, "architectures": ["Gemma3ForCausalLM"],
+               "model_type": "gemma3_text", "sliding_window": 8,
+               "query_pre_attn_scalar": 16, "sliding_window_pattern": 2},
+    "gpt-neox": {
+        "architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox",
+        "vocab_size": 257, "hidden_size": 64, "intermediate_size": 100,
+        "num_hidden_layers": 2, "num_attention_heads": 4,
+        "max_position_embeddings": 128, "initializer_range": 0.05},
+    "opt": {
+        "architectures": ["OPTForCausalLM"], "model_type": "opt",
+        "vocab_size": 257, "hidden_size": 64, "ffn_dim": 100,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "dropout": 0.0,
+        "max_position_embeddings": 128, "word_embed_proj_dim": 48,
+        "pad_token_id": None, "init_std": 0.05},
+    "falcon": {
+        "architectures": ["FalconForCausalLM"], "model_type": "falcon",
+        "vocab_size": 257, "hidden_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_kv_heads": 2, "bias": True,
+        "new_decoder_architecture": True, "initializer_range": 0.05},
+    "falcon-alibi": {
+        "architectures": ["FalconForCausalLM"], "model_type": "falcon",
+        "vocab_size": 257, "hidden_size": 60, "num_hidden_layers": 2,
+        "num_attention_heads": 3, "alibi": True, "parallel_attn": False,
+        "initializer_range": 0.05},
+    "mpt": {
+        "architectures": ["MptForCausalLM"], "model_type": "mpt",
+        "vocab_size": 257, "d_model": 60, "n_layers": 2, "n_heads": 3,
+        "max_seq_len": 64, "initializer_range": 0.05},
+}
+
 MODELS = {
+    **FAMILIES,
     "gqa": LLAMA,
     "wide": variant(hidden_size=512, intermediate_size=1376, vocab_size=4099,
                     num_attention_heads=8, num_key_value_heads=4),

@@ -80,6 +80,18 @@ FAMILIES = {
         "do_layer_norm_before": [True, False], "enable_bias": [True, False],
         "layer_norm_elementwise_affine": [True, False], "num_labels": [2, 3],
         "tie_word_embeddings": [True, False]}),
+    "falcon": ("Falcon", HEADS[:3], {
+        "vocab_size": [64], "hidden_size": [32], "num_hidden_layers": [0, 2],
+        "num_attention_heads": [4], "num_kv_heads": [None, 2],
+        "new_decoder_architecture": [True, False], "parallel_attn": [True],
+        "multi_query": [True, False], "bias": [True, False],
+        "alibi": [True, False], "ffn_hidden_size": [None, 40],
+        "activation": ["gelu", "relu"], "num_labels": [2, 3],
+        "tie_word_embeddings": [True, False]}),
+    "mpt": ("Mpt", HEADS[:3], {
+        "vocab_size": [64], "d_model": [32], "n_layers": [0, 2],
+        "n_heads": [4], "max_seq_len": [32], "num_labels": [2, 3],
+        "tie_word_embeddings": [True, False]}),
     "bert": ("Bert", ["Model", "ForMaskedLM", "LMHeadModel", "ForPreTraining",
                       "ForSequenceClassification", "ForNextSentencePrediction",
                       "ForMultipleChoice", "ForTokenClassification",

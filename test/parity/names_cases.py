@@ -15,7 +15,10 @@ PUBLISHED = {
     "llama-2-7b": 6.738, "llama-2-70b": 68.977, "llama-3-8b": 8.030,
     "llama-3.1-8b": 8.030, "llama-3.1-405b": 405.853, "llama-3.2-1b": 1.236,
     "mistral-7b-v0.3": 7.248, "qwen2-1.5b": 1.544, "qwen2.5-72b": 72.706,
-    "qwen3-8b": 8.191,
+    "qwen3-8b": 8.191, "mistral-7b-v0.1": 7.242, "gemma-7b": 8.538,
+    "gemma-2-9b": 9.242, "gemma-3-1b": 1.000, "phi-3-mini-4k": 3.821,
+    "gpt-neox-20b": 20.555, "falcon-7b": 6.922, "falcon-40b": 41.303,
+    "mpt-7b": 6.649, "olmo-2-7b": 7.299,
 }
 
 ODD = {

@@ -161,6 +161,9 @@ CASES = [
     ("fsdp-3-ranks-gpt2-untied-full-checkpointing",
      case("gpt2-untied", ranks=3, activation_checkpointing="full",
           accumulation=2, max_grad_norm=1.0, weights=KEY_BIAS)),
+    *((f"fsdp-2-ranks-{name}",
+       case(name, ranks=2, steps=12, lr=3e-3, weights=KEY_BIAS))
+      for name in jobs.FAMILIES),
     ("fsdp-2-ranks-gpt2-bf16",
      case("gpt2", ranks=2, precision=BF16, loss=LOSS_BF16, weights=0.1)),
     ("ddp-2-ranks-gpt2", case("gpt2", kind="ddp", ranks=2,

@@ -214,21 +214,98 @@ TEST(HuggingFaceConfig, NamesWhatIsNotSupportedYet) {
   expectUnsupported(with({{"dtype", "float64"}}), "dtype", "float64");
   expectUnsupported(with({{"quantization_config", json::object()}}),
                     "quantization_config", "quantization_config");
-  expectUnsupported(with({{"model_type", "mistral"}}), "sliding_window",
-                    "4096");
-  expectUnsupported(with({{"model_type", "mistral"}, {"sliding_window", 64}}),
-                    "sliding_window", "sliding window");
-  expectUnsupported(with({{"model_type", "qwen2"},
-                          {"use_sliding_window", true},
-                          {"max_window_layers", 1}}),
-                    "use_sliding_window", "sliding window");
+  expectError(with({{"model_type", "qwen3"},
+                    {"layer_types", {"full_attention", "sliding_attention"}}}),
+              "layer_types.1", "use_sliding_window");
   expectUnsupported(
       with({{"model_type", "qwen3"},
-            {"layer_types", {"full_attention", "sliding_attention"}}}),
-      "layer_types.1", "sliding window");
+            {"layer_types", {"full_attention", "chunked_attention"}}}),
+      "layer_types.1", "sliding_attention");
   expectError(
       with({{"model_type", "qwen3"}, {"layer_types", {"full_attention"}}}),
       "layer_types", "1 entries for 2 layers");
+}
+
+TEST(HuggingFaceConfig, SlidingWindows) {
+  auto windows = [](const json &changes) {
+    auto config = read(with(changes)).config;
+    return config ? config->windows : std::vector<int64_t>{-1};
+  };
+  using List = std::vector<int64_t>;
+  EXPECT_EQ(windows({{"model_type", "mistral"}}), (List{4096, 4096}));
+  EXPECT_EQ(windows({{"model_type", "mistral"}, {"sliding_window", nullptr}}),
+            List());
+  EXPECT_EQ(windows({{"model_type", "qwen2"}, {"sliding_window", 7}}), List());
+  EXPECT_EQ(windows({{"model_type", "qwen2"},
+                     {"use_sliding_window", true},
+                     {"sliding_window", 7},
+                     {"max_window_layers", 1}}),
+            (List{0, 7}));
+  EXPECT_EQ(windows({{"model_type", "qwen3"},
+                     {"use_sliding_window", true},
+                     {"layer_types", {"sliding_attention", "full_attention"}}}),
+            (List{4096, 0}));
+}
+
+/// Exactly one problem of a model with `value`, at `key`.
+void expectProblem(const json &value, Outcome outcome, const std::string &key,
+                   const std::string &part) {
+  SCOPED_TRACE(value.dump());
+  DiagnosticEngine engine;
+  EXPECT_FALSE(parseModelConfig(value.dump(1), "config.json", engine));
+  EXPECT_EQ(engine.outcome(), outcome);
+  ASSERT_EQ(engine.all().size(), 1u);
+  EXPECT_EQ(engine.all()[0].key, key);
+  EXPECT_NE((engine.all()[0].message + engine.all()[0].hint).find(part),
+            std::string::npos)
+      << engine.all()[0].message << engine.all()[0].hint;
+}
+
+TEST(HuggingFaceConfig, DecoderFamilies) {
+  auto family = [](const char *type, json changes) {
+    json value = {{"model_type", type},
+                  {"hidden_size", 48},
+                  {"vocab_size", 100},
+                  {"num_attention_heads", 6},
+                  {"num_hidden_layers", 2}};
+    value.update(changes);
+    return value;
+  };
+  auto invalid = Outcome::Invalid, unsupported = Outcome::NotSupported;
+  expectProblem(family("gemma1", {}), unsupported, "model_type",
+                "did you mean 'gemma'?");
+  expectProblem(family("bloom", {}), unsupported, "model_type",
+                "tools/export-model NAME -o model.pt2");
+  expectProblem(family("phi3", {}), invalid, "pad_token_id",
+                "32000, the default, is outside");
+  expectProblem(family("phi3", {{"pad_token_id", nullptr},
+                                {"rope_scaling", {{"type", "longrope"}}}}),
+                unsupported, "rope_scaling.type", "longrope");
+  expectProblem(family("gemma", {{"hidden_size", "48"}}), invalid,
+                "hidden_size", "integer");
+  expectProblem(family("gemma2", {{"query_pre_attn_scalar", 0}}), invalid,
+                "query_pre_attn_scalar", "positive");
+  expectProblem(family("gemma3_text", {{"use_bidirectional_attention", true}}),
+                unsupported, "use_bidirectional_attention", "bidirectional");
+  expectProblem(family("gemma2", {{"architectures", {"Gemma2Model"}}}),
+                unsupported, "architectures.0", "Gemma2ForCausalLM");
+  expectProblem(family("gemma2", {{"architectures", {"BertModel"}}}), invalid,
+                "architectures.0", "contradicts");
+  expectProblem(family("gpt_neox", {{"hidden_size", 50}}), invalid, "",
+                "not a multiple of the 6 heads");
+  expectProblem(family("gpt_neox", {{"hidden_act", "mish"}}), unsupported,
+                "hidden_act", "gelu_new");
+  expectProblem(family("gpt_neox", {{"rotary_pct", 1.5}}), invalid,
+                "rotary_pct", "at most 1");
+  expectProblem(family("opt", {}), unsupported, "dropout",
+                "opt has 0.1 unless config.json says \"dropout\": 0.0");
+  expectProblem(family("falcon", {{"num_kv_heads", 2}}), invalid,
+                "num_kv_heads", "new_decoder_architecture");
+  expectProblem(family("falcon", {{"new_decoder_architecture", true},
+                                  {"parallel_attn", false}}),
+                invalid, "parallel_attn", "needs");
+  expectProblem(family("mpt", {{"attn_config", {{"clip_qkv", 2.0}}}}),
+                unsupported, "attn_config.clip_qkv", "clipped");
 }
 
 /// Exactly one problem of a GPT-2 with `changes`, at `key`.

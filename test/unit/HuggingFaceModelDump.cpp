@@ -74,13 +74,18 @@ json::Object operation(Operation &op, Numbering &number) {
     result["op"] = op.getName().getStringRef();
     for (Value operand : op.getOperands())
       args.push_back(json::Object{{"tensor", number(operand)}});
-    if (auto norm = dyn_cast<aten::RmsNormOp>(op))
+    if (auto norm = dyn_cast<aten::RmsNormOp>(op)) {
       args.push_back(norm.getEps().convertToDouble());
+      args.push_back(norm.getWide());
+      args.push_back(norm.getShifted());
+    }
     if (auto norm = dyn_cast<aten::LayerNormOp>(op))
       args.push_back(norm.getEps().convertToDouble());
     if (auto attention = dyn_cast<aten::ScaledDotProductAttentionOp>(op)) {
       args.push_back(attention.getIsCausal());
       args.push_back(attention.getScale().convertToDouble());
+      args.push_back(attention.getWindow());
+      args.push_back(attention.getSoftcap().convertToDouble());
     }
   } else {
     auto call = aten::buildCall(&op);

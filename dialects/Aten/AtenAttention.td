@@ -1,0 +1,169 @@
+//===- AtenAttention.td - Attention and its parts ----------*- tablegen -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_DIALECTS_ATEN_ATTENTION_TD
+#define ACCEL_DIALECTS_ATEN_ATTENTION_TD
+
+include "dialects/Aten/AtenBase.td"
+
+def Aten_ScaledDotProductAttentionOp
+    : Aten_Op<"scaled_dot_product_attention", "", "Attention",
+              [InferTypeOpAdaptor, Aten_OwnCost]> {
+  let summary = "softmax(q kT * scale) v, not yet a kernel";
+  let description = [{
+    q is [B, H, S, D]; k and v are [B, G, T, D] where G divides H (grouped
+    queries: G heads serve H). `select-kernels` replaces it.
+
+    `mask` is added to the scaled scores: [B or 1, H or 1, S or 1, T], in the
+    element type of q or in fp32. With a `window` above 0 a query sees that many
+    keys, itself the last. With a `softcap` c above 0 scaled scores become
+    c tanh(score / c) before any mask. `by_parts` says that transformers runs
+    single products here and no kernel: what its own modules are judged by.
+
+    ```mlir
+    %0 = aten.scaled_dot_product_attention %q, %k, %v {is_causal = true, scale = 2.5e-01 : f64} : (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>) -> tensor<2x4x8x16xf32>
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$query, Aten_FloatTensor:$key,
+                       Aten_FloatTensor:$value,
+                       Optional<Aten_FloatTensor>:$mask, BoolAttr:$is_causal,
+                       F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
+                       DefaultValuedAttr<F64Attr, "0.0">:$softcap,
+                       UnitAttr:$by_parts);
+  let results = (outs Aten_FloatTensor:$result);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value (`mask` $mask^)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+/// Kernels that add a mask to the scores.
+def Aten_AddedMask {
+  dag argument = (ins Optional<Aten_FloatTensor>:$mask);
+}
+
+class Aten_AttentionForward<string mnemonic, string aten, string what,
+                            list<Trait> traits = [], dag mask = (ins)>
+    : Aten_Op<mnemonic, aten, "Attention",
+              !listconcat([InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost],
+                          traits)> {
+  let summary = what;
+  let description = [{
+    Returns the output, laid out in memory as [B, S, H, D], and the log-sum-exp
+    of each row's scores in fp32. A mask, where the kernel takes one, is added
+    to the scores and gets no gradient.
+  }];
+  let arguments = !con((ins Aten_FloatTensor:$query, Aten_FloatTensor:$key,
+                            Aten_FloatTensor:$value), mask,
+                       (ins BoolAttr:$is_causal, F64Attr:$scale));
+  let results = (outs Aten_FloatTensor:$output, Aten_FloatTensor:$logsumexp);
+  let assemblyFormat = "$query `,` $key `,` $value " #
+      !if(!empty(mask), "", "(`mask` $mask^)? ") #
+      "attr-dict `:` functional-type(operands, results)";
+}
+
+class Aten_AttentionBackward<string mnemonic, string aten, string what,
+                             list<Trait> traits = [], dag mask = (ins)>
+    : Aten_Op<mnemonic, aten, "Attention",
+              !listconcat([InferTypeOpAdaptor, Aten_OwnCost], traits)> {
+  let summary = what;
+  let description = [{
+    Returns the gradients of q, k and v.
+  }];
+  let arguments = !con((ins Aten_FloatTensor:$grad_out, Aten_FloatTensor:$query,
+                       Aten_FloatTensor:$key, Aten_FloatTensor:$value,
+                       Aten_FloatTensor:$out, Aten_FloatTensor:$logsumexp),
+                       mask, (ins BoolAttr:$is_causal, F64Attr:$scale));
+  let results = (outs Aten_FloatTensor:$grad_query, Aten_FloatTensor:$grad_key,
+                      Aten_FloatTensor:$grad_value);
+  let assemblyFormat = [{
+    operands attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Aten_FlashAttentionForCpuOp : Aten_AttentionForward<
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "aten::_scaled_dot_product_flash_attention_for_cpu(%0, %1, %2, 0.0, $is_causal, %3?, $scale)",
+    "flash attention on CPUs", [Aten_OwnWorkspace], Aten_AddedMask.argument>;
+def Aten_FlashAttentionForCpuBackwardOp : Aten_AttentionBackward<
+    "_scaled_dot_product_flash_attention_for_cpu_backward",
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward(%0, %1, %2, %3, %4, %5, 0.0, $is_causal, %6?, $scale)",
+    "gradient of flash attention on CPUs", [Aten_OwnWorkspace],
+    Aten_AddedMask.argument>;
+
+def Aten_FlashAttentionOp : Aten_AttentionForward<
+    "_scaled_dot_product_flash_attention",
+    "aten::_scaled_dot_product_flash_attention(%0, %1, %2, 0.0, $is_causal, false, $scale) -> 9",
+    "flash attention on CUDA, bf16 and fp16">;
+def Aten_FlashAttentionBackwardOp : Aten_AttentionBackward<
+    "_scaled_dot_product_flash_attention_backward",
+    "aten::_scaled_dot_product_flash_attention_backward(%0, %1, %2, %3, %4, %5, none, none, #query, #key, 0.0, $is_causal, none, none, $scale)",
+    "gradient of flash attention on CUDA">;
+
+def Aten_EfficientAttentionOp : Aten_AttentionForward<
+    "_scaled_dot_product_efficient_attention",
+    "aten::_scaled_dot_product_efficient_attention(%0, %1, %2, %3?, true, 0.0, $is_causal, $scale) -> 4",
+    "memory-efficient attention on CUDA, any floating point; as many key as query heads",
+    [], Aten_AddedMask.argument>;
+def Aten_EfficientAttentionBackwardOp : Aten_AttentionBackward<
+    "_scaled_dot_product_efficient_attention_backward",
+    "aten::_scaled_dot_product_efficient_attention_backward(%0, %1, %2, %3, %6?, %4, %5, none, none, 0.0, [true, true, true, false], $is_causal, $scale) -> 4",
+    "gradient of memory-efficient attention", [], Aten_AddedMask.argument>;
+
+//===----------------------------------------------------------------------===//
+// Attention by its parts
+//===----------------------------------------------------------------------===//
+
+def Aten_BmmOp : Aten_Op<"bmm", "aten::bmm(%0, %1)", "Matmul",
+                         [InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost]> {
+  let summary = "matrix products of a batch";
+  let description = [{
+    ```mlir
+    %0 = aten.bmm %a, %b : (tensor<8x2x3xf32>, tensor<8x3x4xf32>) -> tensor<8x2x4xf32>
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$self, Aten_FloatTensor:$mat2);
+  let results = (outs Aten_FloatTensor:$result);
+  let assemblyFormat = [{
+    $self `,` $mat2 attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Aten_SoftmaxOp
+    : Aten_Op<"_softmax", "aten::_softmax(%0, $dim, false)", "Reduction",
+              [SameOperandsAndResultType, Aten_Derivative, Aten_OwnCost]> {
+  let summary = "softmax(x) along a dimension";
+  let description = [{
+    ```mlir
+    %0 = aten._softmax %x, 1 : tensor<8x100xf32>
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$self, I64Attr:$dim);
+  let results = (outs Aten_FloatTensor:$result);
+  let assemblyFormat = "$self `,` $dim attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Aten_SoftmaxBackwardDataOp
+    : Aten_Op<"_softmax_backward_data",
+              "aten::_softmax_backward_data(%0, %1, $dim, $input_dtype)",
+              "Reduction", [SameOperandsAndResultType, Aten_OwnCost]> {
+  let summary = "gradient of _softmax, from its output";
+  let description = [{
+    ```mlir
+    %0 = aten._softmax_backward_data %grad, %out, 1, f32 : tensor<8x100xf32>
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$grad_output, Aten_FloatTensor:$output,
+                       I64Attr:$dim, TypeAttr:$input_dtype);
+  let results = (outs Aten_FloatTensor:$result);
+  let assemblyFormat = [{
+    $grad_output `,` $output `,` $dim `,` $input_dtype attr-dict `:`
+    type($result)
+  }];
+}
+
+#endif // ACCEL_DIALECTS_ATEN_ATTENTION_TD

@@ -1,0 +1,233 @@
+//===- Attention.cpp - Attention and its parts ------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Result types, derivatives and costs of AtenAttention.td.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Aten/BackwardBuilder.h"
+#include "dialects/Aten/Types.h"
+
+using namespace mlir;
+using namespace accel;
+using namespace accel::aten;
+
+#define INFER(OP)                                                              \
+  LogicalResult OP::inferReturnTypes(                                          \
+      MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,      \
+      SmallVectorImpl<Type> &results)
+#define BACKWARD(OP)                                                           \
+  LogicalResult OP::buildBackward(BackwardBuilder &b, ArrayRef<Value> grads,   \
+                                  ArrayRef<bool> needed,                       \
+                                  MutableArrayRef<Value> operandGrads)
+
+//===----------------------------------------------------------------------===//
+// Result types
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkAttention(std::optional<Location> loc, Value q,
+                                    Value k, Value v, bool grouped) {
+  RankedTensorType query = tensorType(q), key = tensorType(k),
+                   value = tensorType(v);
+  if (query.getRank() != 4 || key != value || key.getRank() != 4 ||
+      query.getElementType() != key.getElementType() ||
+      query.getDimSize(0) != key.getDimSize(0) ||
+      query.getDimSize(3) != key.getDimSize(3))
+    return emitOptionalError(
+        loc, "expects q as [B, H, S, D], k and v as [B, G, T, D], got ", query,
+        ", ", key, " and ", value);
+  int64_t heads = query.getDimSize(1), groups = key.getDimSize(1);
+  if (groups == 0 || heads % groups != 0 || (!grouped && heads != groups))
+    return emitOptionalError(loc, groups, " key heads cannot serve ", heads,
+                             " query heads");
+  return success();
+}
+
+/// A mask is [B or 1, H or 1, S or 1, T]; with `exact` it has the scores'
+/// shape.
+static LogicalResult checkMask(std::optional<Location> loc, Value mask, Value q,
+                               Value k, bool exact = false) {
+  if (!mask)
+    return success();
+  RankedTensorType type = tensorType(mask), query = tensorType(q);
+  int64_t scores[] = {query.getDimSize(0), query.getDimSize(1),
+                      query.getDimSize(2), tensorType(k).getDimSize(2)};
+  bool fits = type.getRank() == 4 && type.getDimSize(3) == scores[3] &&
+              (type.getElementType() == query.getElementType() ||
+               (type.getElementType().isF32() && !exact));
+  for (int64_t i = 0; fits && i < 3; ++i)
+    fits =
+        type.getDimSize(i) == scores[i] || (!exact && type.getDimSize(i) == 1);
+  if (fits)
+    return success();
+  return emitOptionalError(loc, "mask ", type, " does not fit scores of ",
+                           query.clone(scores));
+}
+
+template <typename Adaptor>
+static LogicalResult
+inferForward(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
+             bool grouped, SmallVectorImpl<Type> &results) {
+  if (failed(checkAttention(loc, adaptor.getQuery(), adaptor.getKey(),
+                            adaptor.getValue(), grouped)))
+    return failure();
+  RankedTensorType query = tensorType(adaptor.getQuery());
+  results.push_back(query);
+  results.push_back(RankedTensorType::get(query.getShape().drop_back(),
+                                          Float32Type::get(context)));
+  return success();
+}
+
+template <typename Adaptor>
+static LogicalResult inferBackward(std::optional<Location> loc, Adaptor adaptor,
+                                   bool grouped,
+                                   SmallVectorImpl<Type> &results) {
+  if (failed(checkAttention(loc, adaptor.getQuery(), adaptor.getKey(),
+                            adaptor.getValue(), grouped)))
+    return failure();
+  Type query = adaptor.getQuery().getType();
+  if (adaptor.getGradOut().getType() != query ||
+      adaptor.getOut().getType() != query)
+    return emitOptionalError(loc, "gradient and output have the query's type ",
+                             query, ", got ", adaptor.getGradOut().getType(),
+                             " and ", adaptor.getOut().getType());
+  results.append(
+      {query, adaptor.getKey().getType(), adaptor.getValue().getType()});
+  return success();
+}
+
+INFER(ScaledDotProductAttentionOp) {
+  if (failed(checkAttention(loc, adaptor.getQuery(), adaptor.getKey(),
+                            adaptor.getValue(), /*grouped=*/true)) ||
+      failed(checkMask(loc, adaptor.getMask(), adaptor.getQuery(),
+                       adaptor.getKey())))
+    return failure();
+  results.push_back(adaptor.getQuery().getType());
+  return success();
+}
+LogicalResult ScaledDotProductAttentionOp::verify() {
+  if (getWindow() < 0)
+    return emitOpError("has a window of ") << getWindow() << " keys";
+  if (getSoftcap().isNegative() || !getSoftcap().isFinite())
+    return emitOpError("caps scores at a number below 0");
+  if (getWindow() && !getIsCausal())
+    return emitOpError("has a window, which needs a causal mask");
+  return success();
+}
+
+INFER(FlashAttentionForCpuOp) {
+  if (failed(checkMask(loc, adaptor.getMask(), adaptor.getQuery(),
+                       adaptor.getKey())))
+    return failure();
+  return inferForward(context, loc, adaptor, /*grouped=*/true, results);
+}
+INFER(FlashAttentionOp) {
+  return inferForward(context, loc, adaptor, /*grouped=*/true, results);
+}
+INFER(EfficientAttentionOp) {
+  if (failed(inferForward(context, loc, adaptor, /*grouped=*/false, results)) ||
+      failed(checkMask(loc, adaptor.getMask(), adaptor.getQuery(),
+                       adaptor.getKey(), /*exact=*/true)))
+    return failure();
+  // The kernel pads the rows of its statistics to a multiple of 32.
+  auto stats = cast<RankedTensorType>(results.back());
+  SmallVector<int64_t> shape(stats.getShape());
+  shape.back() = (shape.back() + 31) / 32 * 32;
+  results.back() = stats.clone(shape);
+  return success();
+}
+INFER(FlashAttentionForCpuBackwardOp) {
+  return inferBackward(loc, adaptor, /*grouped=*/true, results);
+}
+INFER(FlashAttentionBackwardOp) {
+  return inferBackward(loc, adaptor, /*grouped=*/true, results);
+}
+INFER(EfficientAttentionBackwardOp) {
+  return inferBackward(loc, adaptor, /*grouped=*/false, results);
+}
+
+INFER(BmmOp) {
+  RankedTensorType a = tensorType(adaptor.getSelf()),
+                   b = tensorType(adaptor.getMat2());
+  if (a.getRank() != 3 || b.getRank() != 3 ||
+      a.getElementType() != b.getElementType() ||
+      a.getDimSize(0) != b.getDimSize(0) || a.getDimSize(2) != b.getDimSize(1))
+    return emitOptionalError(loc, "expects [N, A, B] and [N, B, C], got ", a,
+                             " and ", b);
+  results.push_back(
+      a.clone({a.getDimSize(0), a.getDimSize(1), b.getDimSize(2)}));
+  return success();
+}
+
+LogicalResult SoftmaxOp::verify() {
+  int64_t rank = tensorType(getResult()).getRank();
+  if (getDim() >= 0 && getDim() < rank)
+    return success();
+  return emitOpError("dimension ")
+         << getDim() << " is outside of a tensor of " << rank << " dimensions";
+}
+
+//===----------------------------------------------------------------------===//
+// Derivatives
+//===----------------------------------------------------------------------===//
+
+/// The gradients of q, k and v come from one kernel.
+template <typename BackwardOp, typename OpT>
+static LogicalResult
+attentionBackward(OpT op, BackwardBuilder &b, ArrayRef<Value> grads,
+                  ArrayRef<bool> needed, MutableArrayRef<Value> operandGrads) {
+  if (grads[1])
+    return op.emitOpError("has no derivative through its log-sum-exp");
+  if (!grads[0])
+    return success();
+  BackwardOp backward;
+  if constexpr (requires { op.getMask(); }) {
+    if (op.getMask() && needed[3])
+      return op.emitOpError("has no derivative by its mask");
+    backward = b.createOp<BackwardOp>(
+        grads[0], op.getQuery(), op.getKey(), op.getValue(), op.getOutput(),
+        op.getLogsumexp(), op.getMask(), op.getIsCausal(), op.getScale());
+  } else {
+    backward = b.createOp<BackwardOp>(
+        grads[0], op.getQuery(), op.getKey(), op.getValue(), op.getOutput(),
+        op.getLogsumexp(), op.getIsCausal(), op.getScale());
+  }
+  for (unsigned i = 0; i < 3; ++i)
+    if (needed[i])
+      operandGrads[i] = backward->getResult(i);
+  return success();
+}
+
+BACKWARD(FlashAttentionForCpuOp) {
+  return attentionBackward<FlashAttentionForCpuBackwardOp>(
+      *this, b, grads, needed, operandGrads);
+}
+BACKWARD(FlashAttentionOp) {
+  return attentionBackward<FlashAttentionBackwardOp>(*this, b, grads, needed,
+                                                     operandGrads);
+}
+BACKWARD(EfficientAttentionOp) {
+  return attentionBackward<EfficientAttentionBackwardOp>(*this, b, grads,
+                                                         needed, operandGrads);
+}
+
+BACKWARD(BmmOp) {
+  if (needed[0])
+    operandGrads[0] = b.create<BmmOp>(
+        grads[0],
+        b.create<TransposeIntOp>(getMat2(), uint64_t(1), uint64_t(2)));
+  if (needed[1])
+    operandGrads[1] = b.create<BmmOp>(
+        b.create<TransposeIntOp>(getSelf(), uint64_t(1), uint64_t(2)),
+        grads[0]);
+  return success();
+}
+
+BACKWARD(SoftmaxOp) {
+  operandGrads[0] =
+      b.create<SoftmaxBackwardDataOp>(grads[0], getResult(), getDim(),
+                                      tensorType(getResult()).getElementType());
+  return success();
+}

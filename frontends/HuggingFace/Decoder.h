@@ -1,0 +1,144 @@
+//===- Decoder.h - A decoder-only language model as data --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What the builder of segment functions (BuildDecoder.cpp) needs to know of a
+// causal language model: names of modules, how they are joined, and numbers.
+// Shapes come from the list of parameters. A family is a function that fills
+// this struct from config.json (DecoderFamilies.cpp, decoderOf).
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_HUGGINGFACE_DECODER_H
+#define ACCEL_FRONTENDS_HUGGINGFACE_DECODER_H
+
+#include "frontends/Diagnostics/Diagnostics.h"
+#include "frontends/HuggingFace/Activation.h"
+#include "frontends/HuggingFace/ModelInfo.h"
+#include "frontends/HuggingFace/Rope.h"
+
+#include <optional>
+
+namespace accel::huggingface {
+
+class ConfigReader;
+
+/// Names of modules are relative to a layer; an empty one is no module.
+struct DecoderAttention {
+  enum class Layout {
+    Apart, // query, key, value are three modules
+    Rows,  // one module: all of q, then all of k, then all of v
+    Groups // one module: for each key head its queries, its key, its value
+  } layout = Layout::Apart;
+  std::string query, key, value; // Apart
+  std::string joint;             // Rows, Groups
+  std::string output;
+  std::string path;               // of the attention module itself
+  std::string queryNorm, keyNorm; // after the projections
+  bool normHeads = true;          // over each head, not over whole rows
+  double clip = 0;                // joint projection within +-clip; 0: not
+  double queryScale = 1;          // of the projected queries
+  double scale = 1;               // of the scores
+  double softcap = 0;             // see aten.scaled_dot_product_attention
+  bool byParts = false;           // transformers has no kernel for it
+};
+
+struct DecoderMlp {
+  enum class Layout {
+    Gated,      // down(act(gate(x)) * up(x))
+    FusedGated, // gate and up are one module
+    Plain       // down(act(up(x)))
+  } layout = Layout::Gated;
+  std::string gate, up, down; // FusedGated: `up` is both
+  std::string path;           // of the module that multiplies
+  std::string activationPath;
+  Activation activation = Activation::Silu;
+};
+
+/// What a layer may have of its own.
+struct DecoderLayerKind {
+  int64_t window = 0; // keys that a query sees; 0: all before it
+  int rope = 0;       // index in Decoder::ropes
+  bool operator==(const DecoderLayerKind &) const = default;
+};
+
+/// Probabilities of dropout. Until dropout is supported only 0 is read.
+struct DecoderDropout {
+  double embedding = 0, attention = 0; // of hidden states, of weights
+  double attentionOutput = 0, mlpOutput = 0;
+};
+
+struct Decoder {
+  std::string classPrefix; // "Llama"
+  int64_t hiddenSize = 0;
+  int64_t heads = 0, keyValueHeads = 0, headDim = 0;
+
+  // Embedding; FQNs.
+  std::string embedding = "model.embed_tokens";
+  std::optional<int64_t> paddingIndex; // a row that gets no gradient
+  double embeddingScale = 1;           // in the dtype of the table
+  std::string positions;               // a table of learned positions
+  int64_t positionOffset = 0;          // its first row in use
+  std::string projectIn;               // from the table's width
+
+  // Positions in the attention. Learned ones have none of these.
+  enum class Alibi { None, Falcon, Mpt } alibi = Alibi::None;
+  std::vector<Rope> ropes; // empty: not rotary
+  std::string rotary = "model.rotary_emb";
+  /// Queries and keys are rotated in fp32 and cast back.
+  bool wideRotary = false;
+
+  // Layers.
+  std::string layers = "model.layers";
+  std::string layerClass;              // "LlamaDecoderLayer"
+  std::vector<DecoderLayerKind> kinds; // by layer
+  enum class Norm { Rms, RmsWide, RmsShifted, Layer } norm = Norm::Rms;
+  double normEps = 1e-6;
+  DecoderAttention attention;
+  DecoderMlp mlp;
+  /// Norms before a block, of its output before it is added, and after that.
+  std::string beforeAttention, ofAttention, afterAttention;
+  std::string beforeMlp, ofMlp, afterMlp;
+  bool parallel = false;     // both blocks read the layer's input
+  bool residualFirst = true; // input + output of a block, not output + input
+  bool biasApart = false;    // a bias is added after the product, not within it
+
+  // Head; FQNs.
+  std::string finalNorm = "model.norm";
+  std::string projectOut;
+  double logitSoftcap = 0;
+
+  DecoderDropout dropout;
+
+  /// The names that Llama and its descendants give to the parts of a layer.
+  void useLlamaNames();
+};
+
+/// A decoder with the modules and parameters that config.json makes.
+struct DecoderConfig {
+  Decoder decoder;
+  ModelInfo info;
+  int64_t vocabSize = 0, maxPositions = 0;
+  std::optional<plan::DType> dtype; // of the checkpoint, if config.json tells
+};
+
+/// True for a model_type that `readDecoder` knows.
+bool isDecoderFamily(const std::string &modelType);
+/// All of them, in alphabetical order.
+std::vector<std::string> decoderFamilyNames();
+
+/// Reads a config.json of such a family; reports to `json`. `path` and
+/// `diagnostics` are those of `json`.
+std::optional<DecoderConfig> readDecoder(const std::string &modelType,
+                                         ConfigReader &json,
+                                         const std::string &path,
+                                         DiagnosticEngine &diagnostics);
+
+inline const ModelInfo &describeModel(const DecoderConfig &config) {
+  return config.info;
+}
+
+} // namespace accel::huggingface
+
+#endif // ACCEL_FRONTENDS_HUGGINGFACE_DECODER_H

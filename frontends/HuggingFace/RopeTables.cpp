@@ -1,0 +1,164 @@
+//===- RopeTables.cpp - Positions as operators ----------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/RopeTables.h"
+
+#include <cmath>
+#include <numbers>
+
+using namespace accel;
+using namespace accel::huggingface;
+using namespace accel::aten;
+using mlir::Value;
+using mlir::ValueRange;
+
+/// start, start + step, ... below end, in fp32.
+static Value counted(FunctionWriter &f, int64_t start, int64_t end,
+                     int64_t step = 1) {
+  return f.op<ArangeOp>(uint64_t(start), uint64_t(end), uint64_t(step),
+                        f.f32());
+}
+
+//===----------------------------------------------------------------------===//
+// Rotary embeddings
+//===----------------------------------------------------------------------===//
+
+/// Llama 3.1: long wavelengths are divided by `factor`, short ones stay, and
+/// those between are interpolated.
+static Value llama3Frequencies(FunctionWriter &f, const Rope &rope,
+                               Value inverse) {
+  double context = double(rope.originalMaxPositions);
+  double longest = context / rope.lowFrequencyFactor;
+  double shortest = context / rope.highFrequencyFactor;
+  Value wavelength =
+      f.op<MulScalarOp>(f.op<ReciprocalOp>(inverse), 2 * std::numbers::pi);
+  Value isLong = f.op<GtScalarOp>(wavelength, longest);
+  Value divided = f.op<DivScalarOp>(inverse, rope.factor);
+  Value coarse = f.op<WhereSelfOp>(isLong, divided, inverse);
+  Value turns = f.op<MulScalarOp>(f.op<ReciprocalOp>(wavelength), context);
+  Value smooth =
+      f.op<DivScalarOp>(f.op<SubScalarOp>(turns, rope.lowFrequencyFactor),
+                        rope.highFrequencyFactor - rope.lowFrequencyFactor);
+  Value far = f.op<DivScalarOp>(
+      f.op<MulTensorOp>(f.op<RsubScalarOp>(smooth, 1.0), coarse), rope.factor);
+  Value mixed = f.op<AddTensorOp>(far, f.op<MulTensorOp>(smooth, coarse));
+  Value isShort = f.op<LtScalarOp>(wavelength, shortest);
+  Value notShort = f.op<BitwiseNotOp>(isShort);
+  Value notLong = f.op<BitwiseNotOp>(isLong);
+  Value between = f.op<LogicalAndOp>(notShort, notLong);
+  return f.op<WhereSelfOp>(between, mixed, coarse);
+}
+
+/// theta^(-2i/d), scaled as the rope type asks for. A number divided by a
+/// tensor is PyTorch's reciprocal times the number.
+static Value inverseFrequencies(FunctionWriter &f, const Rope &rope,
+                                int64_t headDim) {
+  int64_t dims = rope.dims(headDim);
+  Value exponents = f.op<DivScalarOp>(counted(f, 0, dims, 2), double(dims));
+  Value inverse = f.op<ReciprocalOp>(f.op<PowScalarOp>(exponents, rope.theta));
+  switch (rope.kind) {
+  case Rope::Kind::Default:
+    return inverse;
+  case Rope::Kind::Linear:
+    return f.op<DivScalarOp>(inverse, rope.factor);
+  case Rope::Kind::Llama3:
+    return llama3Frequencies(f, rope, inverse);
+  }
+  llvm_unreachable("covered switch");
+}
+
+std::pair<Value, Value> accel::huggingface::ropeTables(FunctionWriter &f,
+                                                       const Rope &rope,
+                                                       int64_t headDim,
+                                                       int64_t sequence) {
+  Value inverse = inverseFrequencies(f, rope, headDim);
+  Value positions = f.op<ToCopyOp>(
+      f.op<ArangeOp>(uint64_t(0), uint64_t(sequence), uint64_t(1), f.i64()),
+      f.f32());
+  Value angles =
+      f.op<MulTensorOp>(f.op<UnsqueezeOp>(positions, uint64_t(1)), inverse);
+  Value both = f.op<CatOp>(ValueRange{angles, angles}, uint64_t(1));
+  Value cos = f.op<CosOp>(both);
+  return {cos, f.op<SinOp>(both)};
+}
+
+Value accel::huggingface::rotate(FunctionWriter &f, Value x, Value cos,
+                                 Value sin) {
+  int64_t width = f.shape(cos).back(), whole = f.shape(x).back();
+  uint64_t half = uint64_t(width / 2), dim = 3;
+  auto slice = [&](Value from, uint64_t begin, uint64_t end) -> Value {
+    return f.op<SliceTensorOp>(from, dim, begin, end, uint64_t(1));
+  };
+  Value rest;
+  if (width < whole) {
+    rest = slice(x, uint64_t(width), uint64_t(whole));
+    x = slice(x, 0, uint64_t(width));
+  }
+  Value first = slice(x, 0, half);
+  Value second = slice(x, half, 2 * half);
+  Value plain = f.op<MulTensorOp>(x, cos);
+  Value turned = f.op<CatOp>(ValueRange{f.op<NegOp>(second), first}, dim);
+  Value sum = f.op<AddTensorOp>(plain, f.op<MulTensorOp>(turned, sin));
+  return rest ? f.op<CatOp>(ValueRange{sum, rest}, dim) : sum;
+}
+
+//===----------------------------------------------------------------------===//
+// ALiBi
+//===----------------------------------------------------------------------===//
+
+/// base^start, base^(start + step), ...: `count` of them.
+static Value powers(FunctionWriter &f, double base, int64_t start, int64_t step,
+                    int64_t count) {
+  return f.op<PowScalarOp>(counted(f, start, start + step * count, step), base);
+}
+
+static Value falconSlopes(FunctionWriter &f, int64_t heads) {
+  int64_t round = int64_t(1) << int64_t(std::floor(std::log2(double(heads))));
+  auto base = [](int64_t n) {
+    return std::pow(2.0, -std::pow(2.0, -(std::log2(double(n)) - 3)));
+  };
+  Value slopes = powers(f, base(round), 1, 1, round);
+  if (round == heads)
+    return slopes;
+  Value more = powers(f, base(2 * round), 1, 2, std::min(round, heads - round));
+  return f.op<CatOp>(ValueRange{slopes, more}, uint64_t(0));
+}
+
+static Value mptSlopes(FunctionWriter &f, int64_t heads) {
+  int64_t round = int64_t(1) << int64_t(std::ceil(std::log2(double(heads))));
+  Value exponents =
+      f.op<MulScalarOp>(counted(f, 1, round + 1), 8 / double(round));
+  Value slopes = f.op<ReciprocalOp>(f.op<PowScalarOp>(exponents, 2.0));
+  if (round == heads)
+    return slopes;
+  auto every = [&](uint64_t begin) -> Value {
+    return f.op<SliceTensorOp>(slopes, uint64_t(0), begin, uint64_t(round),
+                               uint64_t(2));
+  };
+  Value mixed = f.op<CatOp>(ValueRange{every(1), every(0)}, uint64_t(0));
+  return f.op<SliceTensorOp>(mixed, uint64_t(0), uint64_t(0), uint64_t(heads),
+                             uint64_t(1));
+}
+
+Value accel::huggingface::alibi(FunctionWriter &f, const Decoder &decoder,
+                                int64_t sequence) {
+  int64_t heads = decoder.heads;
+  Value result;
+  if (decoder.alibi == Decoder::Alibi::Mpt) {
+    Value slopes = mptSlopes(f, heads);
+    Value behind =
+        f.op<SubScalarOp>(counted(f, 0, sequence), double(sequence - 1));
+    result = f.op<MulTensorOp>(behind, f.op<UnsqueezeOp>(slopes, uint64_t(1)));
+  } else {
+    mlir::Type low = f.bf16();
+    Value slopes = f.op<ToCopyOp>(falconSlopes(f, heads), low);
+    Value positions = f.op<ToCopyOp>(counted(f, 0, sequence), low);
+    result =
+        f.op<MulTensorOp>(f.op<UnsqueezeOp>(slopes, uint64_t(1)), positions);
+    result = f.op<ToCopyOp>(result, f.f32());
+    result = f.op<DivScalarOp>(result, std::sqrt(double(decoder.headDim)));
+  }
+  return f.view(result, {1, heads, 1, sequence});
+}

@@ -1,0 +1,209 @@
+//===- SelectAttention.cpp - Kernels for attention ------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Kernels/SelectAttention.h"
+
+#include "dialects/Aten/Types.h"
+
+using namespace mlir;
+using namespace accel;
+using accel::aten::tensorType;
+
+namespace {
+
+class Attention {
+public:
+  Attention(OpBuilder &builder, aten::ScaledDotProductAttentionOp op)
+      : builder(builder), op(op), query(tensorType(op.getQuery())),
+        heads(query.getDimSize(1)), rows(query.getDimSize(2)),
+        keys(tensorType(op.getKey()).getDimSize(2)) {}
+
+  Value flashForCpu() {
+    return make<aten::FlashAttentionForCpuOp>(op.getQuery(), op.getKey(),
+                                              op.getValue(),
+                                              mask(/*causal=*/
+                                                   false),
+                                              op.getIsCausal(), op.getScale());
+  }
+  Value flash() {
+    return make<aten::FlashAttentionOp>(op.getQuery(), op.getKey(),
+                                        op.getValue(), op.getIsCausal(),
+                                        op.getScale());
+  }
+  Value efficient() {
+    Value added = mask(/*causal=*/false);
+    if (added) {
+      added = alignRows(added);
+      added = make<aten::ExpandOp>(added, scores());
+    }
+    return make<aten::EfficientAttentionOp>(
+        op.getQuery(), repeatHeads(op.getKey()), repeatHeads(op.getValue()),
+        added, op.getIsCausal(), op.getScale());
+  }
+
+  /// Product, scale, cap, mask, softmax in fp32, product: the operators of
+  /// transformers' eager_attention_forward. The result lies in memory as the
+  /// kernels leave it, [B, S, H, D].
+  Value byParts() {
+    Type element = query.getElementType();
+    Value q = matrices(op.getQuery()), k = matrices(repeatHeads(op.getKey())),
+          v = matrices(repeatHeads(op.getValue()));
+    Value x = make<aten::BmmOp>(
+        q, make<aten::TransposeIntOp>(k, uint64_t(1), uint64_t(2)));
+    x = make<aten::ViewOp>(x, scores());
+    x = scaled(x, op.getScale().convertToDouble());
+    if (double cap = op.getSoftcap().convertToDouble(); cap > 0) {
+      x = make<aten::DivScalarOp>(x, cap);
+      x = make<aten::TanhOp>(x);
+      x = scaled(x, cap);
+    }
+    if (Value added = mask(/*causal=*/true))
+      x = make<aten::AddTensorOp>(x, added);
+    x = cast(make<aten::SoftmaxOp>(cast(x, builder.getF32Type()), uint64_t(3)),
+             element);
+    x = make<aten::ViewOp>(
+        x, ArrayRef<int64_t>{query.getDimSize(0) * heads, rows, keys});
+    x = make<aten::ViewOp>(make<aten::BmmOp>(x, v), query.getShape());
+    auto swap = [&](Value y) {
+      return make<aten::TransposeIntOp>(y, uint64_t(1), uint64_t(2));
+    };
+    return swap(make<aten::CloneOp>(swap(x)));
+  }
+
+private:
+  template <typename OpT, typename... Args> Value make(Args &&...args) {
+    return OpT::create(builder, op.getLoc(), std::forward<Args>(args)...)
+        ->getResult(0);
+  }
+  Value cast(Value value, Type type) {
+    return tensorType(value).getElementType() == type
+               ? value
+               : make<aten::ToCopyOp>(value, type);
+  }
+  Value scaled(Value value, double factor) {
+    return factor == 1 ? value : make<aten::MulScalarOp>(value, factor);
+  }
+  SmallVector<int64_t> scores() {
+    return {query.getDimSize(0), heads, rows, keys};
+  }
+
+  /// Key or value heads repeated for each query head, for kernels that do not
+  /// group queries (`repeat_kv` of the models).
+  Value repeatHeads(Value value) {
+    ArrayRef<int64_t> shape = tensorType(value).getShape();
+    int64_t batch = shape[0], groups = shape[1], length = shape[2],
+            dim = shape[3];
+    if (groups == heads)
+      return value;
+    value = make<aten::UnsqueezeOp>(value, uint64_t(2));
+    value = make<aten::ExpandOp>(
+        value, ArrayRef<int64_t>{batch, groups, heads / groups, length, dim});
+    value = make<aten::CloneOp>(value);
+    return make<aten::ViewOp>(value,
+                              ArrayRef<int64_t>{batch, heads, length, dim});
+  }
+
+  /// [B, H, S, D] as [B * H, S, D].
+  Value matrices(Value value) {
+    ArrayRef<int64_t> shape = tensorType(value).getShape();
+    if (!value.getDefiningOp<aten::ViewOp>()) // of a copy that was repeated
+      value = make<aten::CloneOp>(value);
+    return make<aten::ViewOp>(
+        value, ArrayRef<int64_t>{shape[0] * shape[1], shape[2], shape[3]});
+  }
+
+  /// 0 where `seen`, else the least number that `type` holds.
+  Value additive(Value seen, Type type) {
+    double least = type.isF16()    ? -65504.0
+                   : type.isBF16() ? -3.3895313892515355e38
+                                   : -3.4028234663852886e38;
+    Value x = make<aten::ToCopyOp>(seen, type);
+    x = make<aten::SubScalarOp>(x, 1.0);
+    return make<aten::MulScalarOp>(x, -least);
+  }
+
+  /// What a window and, with `causal`, the order of tokens hide, [1, 1, S, T],
+  /// or nothing.
+  Value hidden(bool causal, Type type) {
+    int64_t window = op.getWindow();
+    causal &= op.getIsCausal();
+    if (window >= keys)
+      window = 0;
+    if (!window && !causal)
+      return {};
+    Type integer = builder.getI32Type();
+    auto count = [&](int64_t size) {
+      return make<aten::ArangeOp>(uint64_t(0), uint64_t(size), uint64_t(1),
+                                  integer);
+    };
+    // How far behind its query a key is.
+    Value behind = make<aten::SubTensorOp>(
+        make<aten::UnsqueezeOp>(count(rows), uint64_t(1)), count(keys));
+    auto integerAttr = [&](int64_t value) {
+      return TypedAttr(builder.getI64IntegerAttr(value));
+    };
+    Value seen;
+    if (causal)
+      seen = make<aten::GtScalarOp>(behind, integerAttr(-1));
+    if (window) {
+      Value near = make<aten::LtScalarOp>(behind, integerAttr(window));
+      seen = seen ? make<aten::LogicalAndOp>(seen, near) : near;
+    }
+    Value result = additive(seen, type);
+    return make<aten::ViewOp>(result, ArrayRef<int64_t>{1, 1, rows, keys});
+  }
+
+  /// Everything that is added to the scores, or nothing. Kernels that are told
+  /// the order of tokens need no `causal` mask.
+  Value mask(bool causal) {
+    Value given = op.getMask();
+    Value added = hidden(causal, query.getElementType());
+    if (!given || !added)
+      return given ? given : added;
+    return make<aten::AddTensorOp>(given, added);
+  }
+
+  /// Rows that start at multiples of 16 elements, as the kernel reads them.
+  Value alignRows(Value value) {
+    int64_t missing = (16 - keys % 16) % 16;
+    if (missing == 0)
+      return value;
+    SmallVector<Value> parts{value};
+    for (int64_t left = missing; left > 0; left -= keys)
+      parts.push_back(make<aten::SliceTensorOp>(value, uint64_t(3), uint64_t(0),
+                                                uint64_t(std::min(left, keys)),
+                                                uint64_t(1)));
+    Value padded = make<aten::CatOp>(ValueRange(parts), uint64_t(3));
+    return make<aten::SliceTensorOp>(padded, uint64_t(3), uint64_t(0),
+                                     uint64_t(keys), uint64_t(1));
+  }
+
+  OpBuilder &builder;
+  aten::ScaledDotProductAttentionOp op;
+  RankedTensorType query;
+  int64_t heads, rows, keys;
+};
+
+} // namespace
+
+Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
+                             aten::ScaledDotProductAttentionOp op) {
+  Attention attention(b, op);
+  bool cuda = device == aten::Device::Cuda;
+  Type element = tensorType(op.getQuery()).getElementType();
+  bool mixed =
+      op.getMask() && tensorType(op.getMask()).getElementType() != element;
+  if (!op.getSoftcap().isZero() || (eager && op.getByParts()) ||
+      (cuda && mixed))
+    return attention.byParts();
+  if (!cuda)
+    return attention.flashForCpu();
+  int64_t keys = tensorType(op.getKey()).getDimSize(2);
+  bool masked =
+      op.getMask() || (op.getWindow() > 0 && int64_t(op.getWindow()) < keys);
+  if ((element.isBF16() || element.isF16()) && !masked)
+    return attention.flash();
+  return attention.efficient();
+}

@@ -1,0 +1,25 @@
+//===- SelectAttention.h - Kernels for attention ----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_KERNELS_SELECTATTENTION_H
+#define ACCEL_PASSES_KERNELS_SELECTATTENTION_H
+
+#include "dialects/Aten/Aten.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace accel {
+
+/// What `device` runs for `op`, at the place of `b`. CPUs have flash attention
+/// with any mask; CUDA has flash attention for bf16 and fp16 without a mask,
+/// and memory-efficient attention for the rest. Capped scores, and an fp32 mask
+/// of 16-bit scores on CUDA, have no kernel: they are single products, as is
+/// with `eager` whatever transformers runs so. A window becomes a mask.
+mlir::Value selectAttention(mlir::OpBuilder &b, aten::Device device, bool eager,
+                            aten::ScaledDotProductAttentionOp op);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_KERNELS_SELECTATTENTION_H

@@ -1,0 +1,248 @@
+"""Random small configurations of each decoder family.
+
+Every switch that changes what a family computes takes each of its values in
+some of them: head counts that are odd or shared, biases, norms, activations,
+kinds of rotary embedding, windows, ties. Seeded, so that a failure repeats.
+"""
+import random
+
+ACTIVATIONS = ["gelu", "gelu_fast", "gelu_new", "gelu_pytorch_tanh", "relu",
+               "relu2", "silu", "swish", "tanh"]
+LENGTH = 20
+
+
+def llama3(rng):
+    return {"rope_type": "llama3", "rope_theta": rng.choice([100.0, 10000.0]),
+            "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 16}
+
+
+def rope(rng):
+    """Keys of one of the spellings, old and new."""
+    kind = rng.choice(["default", "linear", "llama3", "old", "theta"])
+    if kind == "llama3":
+        return {"rope_parameters": llama3(rng)}
+    if kind == "linear":
+        return {"rope_scaling": {"type": "linear", "factor": 3.0},
+                "rope_theta": 500.0}
+    if kind == "old":
+        return {"rope_scaling": None, "rope_theta": 200.0}
+    if kind == "theta":
+        return {"rope_parameters": {"rope_type": "default",
+                                    "rope_theta": 50.0}}
+    return {}
+
+
+def heads(rng, shared=True):
+    """Heads, key heads and an even head size."""
+    count = rng.choice([1, 2, 3, 4, 5, 6])
+    groups = [g for g in range(1, count + 1) if count % g == 0]
+    return count, rng.choice(groups) if shared else count, rng.choice([4, 6, 8])
+
+
+def decoder(rng, own_dim=True):
+    count, groups, dim = heads(rng)
+    if own_dim:
+        config = {"head_dim": dim,
+                  "hidden_size": count * rng.choice([4, 6, 10])}
+    else:
+        config = {"hidden_size": count * dim}
+    return {**config, "num_attention_heads": count,
+            "num_key_value_heads": groups, "vocab_size": rng.choice([61, 97]),
+            "num_hidden_layers": rng.choice([1, 2, 3]),
+            "intermediate_size": rng.choice([10, 17, 24]),
+            "max_position_embeddings": 64, "initializer_range": 0.1,
+            "tie_word_embeddings": rng.random() < 0.5,
+            "pad_token_id": rng.choice([None, 0, 7])}
+
+
+def flag(rng):
+    return rng.random() < 0.5
+
+
+def window(rng):
+    return rng.choice([None, 2, 3, 5, LENGTH - 1, LENGTH, 64])
+
+
+def llama(rng):
+    return {**decoder(rng), **rope(rng), "attention_bias": flag(rng),
+            "mlp_bias": flag(rng), "rms_norm_eps": rng.choice([1e-6, 1e-2]),
+            "hidden_act": rng.choice(["silu", "swish"])}
+
+
+def mistral(rng):
+    return {**decoder(rng), **rope(rng), "sliding_window": window(rng)}
+
+
+def qwen(rng):
+    config = {**decoder(rng), **rope(rng)}
+    kind = rng.choice(["off", "on", "types"])
+    if kind == "on":
+        config.update(use_sliding_window=True, sliding_window=rng.choice([2, 4]),
+                      max_window_layers=rng.choice([0, 1, 5]))
+    if kind == "types":
+        config.update(use_sliding_window=True, sliding_window=3, layer_types=[
+            rng.choice(["full_attention", "sliding_attention"])
+            for _ in range(config["num_hidden_layers"])])
+    return config
+
+
+def qwen2(rng):
+    config = qwen(rng)
+    del config["head_dim"]
+    config["hidden_size"] = config["num_attention_heads"] * 8
+    return config
+
+
+def qwen3(rng):
+    return {**qwen(rng), "attention_bias": flag(rng)}
+
+
+def gpt2(rng):
+    count, _, dim = heads(rng)
+    return {"n_embd": count * rng.choice([dim, 5]), "n_head": count,
+            "n_layer": rng.choice([1, 2, 3]), "n_positions": 64,
+            "vocab_size": 61, "n_inner": rng.choice([None, 13]),
+            "activation_function": rng.choice([
+                a for a in ACTIVATIONS if a != "swish"]),
+            "scale_attn_weights": flag(rng), "tie_word_embeddings": flag(rng),
+            "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+            "bos_token_id": None, "eos_token_id": None,
+            "initializer_range": 0.1}
+
+
+def olmo2(rng):
+    return {**decoder(rng, own_dim=False), **rope(rng),
+            "attention_bias": flag(rng), "hidden_act": rng.choice(ACTIVATIONS)}
+
+
+def phi3(rng):
+    partial = rng.choice([1.0, 0.5, 0.75])
+    config = {**decoder(rng, own_dim=False), "sliding_window": window(rng),
+              "hidden_act": rng.choice(ACTIVATIONS),
+              "partial_rotary_factor": partial}
+    config["hidden_size"] = config["num_attention_heads"] * 8
+    if flag(rng):
+        del config["partial_rotary_factor"]
+        config["rope_parameters"] = {"rope_type": "default",
+                                     "rope_theta": 300.0,
+                                     "partial_rotary_factor": partial}
+    return config
+
+
+def gemma(rng):
+    return {**decoder(rng), **rope(rng), "attention_bias": flag(rng),
+            "hidden_act": rng.choice(ACTIVATIONS)}
+
+
+def gemma2(rng):
+    config = {**decoder(rng), **rope(rng), "attention_bias": flag(rng),
+              "hidden_activation": rng.choice(ACTIVATIONS),
+              "query_pre_attn_scalar": rng.choice([4, 9, 256]),
+              "sliding_window": rng.choice([2, 3, 5, LENGTH, 64]),
+              "attn_logit_softcapping": rng.choice([None, 0.5, 5.0]),
+              "final_logit_softcapping": rng.choice([None, 0.5, 30.0])}
+    if flag(rng):
+        config["layer_types"] = [
+            rng.choice(["full_attention", "sliding_attention"])
+            for _ in range(config["num_hidden_layers"])]
+    return config
+
+
+def gemma3(rng):
+    config = {**gemma2(rng), "sliding_window_pattern": rng.choice([2, 3, 6])}
+    del config["attn_logit_softcapping"]
+    for key in ("rope_parameters", "rope_scaling", "rope_theta"):
+        config.pop(key, None)
+    kind = rng.choice(["default", "old", "new"])
+    if kind == "old":
+        config.update(rope_theta=1000.0, rope_local_base_freq=40.0,
+                      rope_scaling={"rope_type": "linear", "factor": 8.0})
+    if kind == "new":
+        config["rope_parameters"] = {
+            "full_attention": {**llama3(rng)},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 70.0}}
+    return config
+
+
+def gpt_neox(rng):
+    count, _, dim = heads(rng)
+    dim *= 2
+    config = {"hidden_size": count * dim, "num_attention_heads": count,
+              "num_hidden_layers": rng.choice([1, 2, 3]), "vocab_size": 61,
+              "intermediate_size": rng.choice([11, 20]),
+              "hidden_act": rng.choice(ACTIVATIONS),
+              "max_position_embeddings": 64, "initializer_range": 0.1,
+              "layer_norm_eps": rng.choice([1e-5, 1e-2]),
+              "use_parallel_residual": flag(rng), "attention_bias": flag(rng),
+              "tie_word_embeddings": flag(rng),
+              "rotary_pct": rng.choice([0.25, 0.5, 1.0])}
+    if flag(rng):
+        config["rotary_emb_base"] = 77.0
+    if flag(rng):
+        config["rope_scaling"] = {"type": "linear", "factor": 2.0}
+    return config
+
+
+def opt(rng):
+    count, _, dim = heads(rng)
+    return {"hidden_size": count * rng.choice([dim, 5]),
+            "num_attention_heads": count,
+            "num_hidden_layers": rng.choice([1, 2, 3]), "vocab_size": 61,
+            "ffn_dim": rng.choice([11, 20]), "max_position_embeddings": 48,
+            "activation_function": rng.choice(ACTIVATIONS),
+            "do_layer_norm_before": flag(rng),
+            "word_embed_proj_dim": rng.choice([None, 12]),
+            "_remove_final_layer_norm": flag(rng), "enable_bias": flag(rng),
+            "tie_word_embeddings": flag(rng), "dropout": 0.0,
+            "pad_token_id": rng.choice([None, 1]), "init_std": 0.1}
+
+
+def falcon(rng):
+    count, groups, dim = heads(rng)
+    config = {"hidden_size": count * dim, "num_attention_heads": count,
+              "num_hidden_layers": rng.choice([1, 2, 3]), "vocab_size": 61,
+              "max_position_embeddings": 64, "initializer_range": 0.1,
+              "bias": flag(rng), "alibi": flag(rng),
+              "multi_query": flag(rng), "parallel_attn": flag(rng),
+              "activation": rng.choice(ACTIVATIONS),
+              "ffn_hidden_size": rng.choice([None, 13]),
+              "layer_norm_epsilon": rng.choice([1e-5, 1e-2]),
+              "tie_word_embeddings": flag(rng)}
+    if flag(rng):
+        config.update(new_decoder_architecture=True, parallel_attn=True,
+                      num_kv_heads=groups)
+        if flag(rng):
+            config["num_ln_in_parallel_attn"] = rng.choice([1, 2])
+    if not config["alibi"] and flag(rng):
+        config.update(rope_theta=90.0)
+    return config
+
+
+def mpt(rng):
+    count, _, dim = heads(rng)
+    config = {"d_model": count * rng.choice([dim, 5]), "n_heads": count,
+              "n_layers": rng.choice([1, 2, 3]), "vocab_size": 61,
+              "max_seq_len": rng.choice([LENGTH, 40]),
+              "layer_norm_epsilon": rng.choice([1e-5, 1e-2]),
+              "initializer_range": 0.1, "tie_word_embeddings": flag(rng)}
+    if flag(rng):
+        config["attn_config"] = {
+            "softmax_scale": rng.choice([None, 0.3]),
+            "alibi_bias_max": rng.choice([4, 8]), "attn_pdrop": 0}
+    return config
+
+
+FAMILIES = {
+    "llama": llama, "mistral": mistral, "qwen2": qwen2, "qwen3": qwen3,
+    "gpt2": gpt2, "olmo2": olmo2, "phi3": phi3, "gemma": gemma,
+    "gemma2": gemma2, "gemma3_text": gemma3, "gpt_neox": gpt_neox, "opt": opt,
+    "falcon": falcon, "mpt": mpt,
+}
+
+
+def configs(family, count):
+    """`count` configurations; the same ones each time."""
+    rng = random.Random(f"{family} of accel-opt")
+    return [{"model_type": family, **FAMILIES[family](rng)}
+            for _ in range(count)]
