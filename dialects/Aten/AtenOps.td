@@ -12,6 +12,7 @@ include "dialects/Aten/AtenActivations.td"
 include "dialects/Aten/AtenLinear.td"
 include "dialects/Aten/AtenKernels.td"
 include "dialects/Aten/AtenNorms.td"
+include "dialects/Aten/AtenRouting.td"
 include "dialects/Aten/AtenAttention.td"
 
 #endif // ACCEL_DIALECTS_ATEN_OPS_TD

@@ -90,6 +90,8 @@ def Sharding_ParamOp : Sharding_Op<"param", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "a parameter, in the order of named_parameters()";
   let description = [{
     `aliases` are further FQNs of a tied parameter. The wrap pass sets `unit`.
+    `stored` are the tensors of a checkpoint that the parameter is made of, where
+    they are not it under its FQN (plan::Parameter::stored).
 
     ```mlir
     sharding.param "model.norm.weight" : tensor<512xf32> init <ones>
@@ -100,9 +102,11 @@ def Sharding_ParamOp : Sharding_Op<"param", [HasParent<"::mlir::ModuleOp">]> {
                        OptionalAttr<StrArrayAttr>:$aliases,
                        UnitAttr:$frozen,
                        OptionalAttr<StrAttr>:$unit,
-                       DefaultValuedOptionalAttr<I64Attr, "0">:$group);
+                       DefaultValuedOptionalAttr<I64Attr, "0">:$group,
+                       OptionalAttr<StrArrayAttr>:$stored);
   let assemblyFormat = [{
-    $fqn `:` $type `init` $init (`aliases` $aliases^)? (`frozen` $frozen^)?
+    $fqn `:` $type `init` $init (`aliases` $aliases^)? (`stored` $stored^)?
+    (`frozen` $frozen^)?
     (`in` $unit^)? attr-dict
   }];
   let hasVerifier = 1;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/Activate.h"
+#include "frontends/HuggingFace/BuildMixture.h"
 #include "frontends/HuggingFace/BuildModel.h"
 #include "frontends/HuggingFace/RopeTables.h"
 
@@ -106,7 +107,8 @@ public:
     return function;
   }
 
-  /// (hidden, cos, sin or bias) -> hidden. `first` is a layer of the kind.
+  /// (hidden, cos, sin or bias) -> hidden; with a load balancing loss also what
+  /// that needs of a layer with experts. `first` is a layer of the kind.
   mlir::func::FuncOp layer(const DecoderLayerKind &kind, int64_t first,
                            const std::string &suffix) {
     std::string name = d.layerClass + suffix, path = d.layers + ".*";
@@ -117,7 +119,10 @@ public:
     if (hasAlibi())
       f.input(biasType());
     f.params(info, d.layers + "." + std::to_string(first));
-    auto function = f.begin({hiddenType});
+    llvm::SmallVector<mlir::Type> types{hiddenType};
+    if (kind.sparse && d.mixture.auxiliary)
+      types.append(2, tensor({d.mixture.experts}));
+    auto function = f.begin(types);
     if (!d.ropes.empty() && d.wideRotary)
       for (unsigned i : {1, 2})
         f.fixType(i);
@@ -136,12 +141,23 @@ public:
       return function;
     }
     x = norm(f, residual(f, x, attended), d.afterAttention);
-    Value fed = norm(f, mlp(f, norm(f, x, d.beforeMlp)), d.ofMlp);
-    f.end(norm(f, residual(f, x, fed), d.afterMlp));
+    MixtureValues mixed;
+    Value before = norm(f, x, d.beforeMlp);
+    if (kind.sparse)
+      mixed =
+          writeMixture(f, d.mixture, f.view(before, {tokens, d.hiddenSize}));
+    Value fed = kind.sparse ? f.view(mixed.rows, hiddenType.getShape())
+                            : mlp(f, before);
+    fed = norm(f, fed, d.ofMlp);
+    llvm::SmallVector<Value> results{norm(f, residual(f, x, fed), d.afterMlp)};
+    if (mixed.counts)
+      results.append({mixed.counts, mixed.probabilities});
+    f.end(results);
     return function;
   }
 
-  /// (hidden, labels [B, S]) -> 0-d loss.
+  /// (hidden, labels [B, S]) -> 0-d loss; with a load balancing loss also takes
+  /// the counts of all layers with experts, then their probabilities.
   mlir::func::FuncOp head() {
     // A tied head has no parameter of its own.
     std::string table = "lm_head.weight";
@@ -151,6 +167,10 @@ public:
     FunctionWriter f(builder, name, "");
     f.input(hiddenType);
     f.input(idsType);
+    const size_t parts =
+        d.mixture.auxiliary ? size_t(d.mixture.sparseLayers()) : 0;
+    for (size_t i = 0; i < 2 * parts; ++i)
+      f.input(tensor({d.mixture.experts}));
     for (const std::string &fqn : {d.finalNorm, d.projectOut})
       if (!fqn.empty())
         declare(f, fqn, fqn);
@@ -167,7 +187,13 @@ public:
       logits = f.op<TanhOp>(f.op<DivScalarOp>(logits, d.logitSoftcap));
       logits = f.op<MulScalarOp>(logits, d.logitSoftcap);
     }
-    f.end(f.crossEntropy(logits, f.argument(1)));
+    Value loss = f.crossEntropy(logits, f.argument(1));
+    if (parts) {
+      ValueRange given = function.getArguments().slice(2, 2 * parts);
+      loss = addBalancingLoss(f, d.mixture, loss, given.take_front(parts),
+                              given.drop_front(parts), tokens);
+    }
+    f.end(loss);
     return function;
   }
 
@@ -425,6 +451,8 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
     std::string suffix = kind.window ? ".window" : ".full";
     if (ropes.size() > 1)
       suffix += "." + std::to_string(kind.rope);
+    if (decoder.mixture.experts)
+      suffix += kind.sparse ? ".sparse" : ".dense";
     layers.push_back(segments.layer(kind,
                                     llvm::find(kinds, kind) - kinds.begin(),
                                     distinct.size() > 1 ? suffix : ""));
@@ -441,16 +469,24 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
   if (bias)
     positions.push_back(
         llvm::to_vector(graph.call(bias, hidden, segments.basePath())));
+  llvm::SmallVector<Value> counts, probabilities;
   for (auto [i, kind] : llvm::enumerate(kinds)) {
     llvm::SmallVector<Value> operands{hidden};
     if (bias)
       operands.append(positions.front());
     else if (!ropes.empty())
       operands.append(positions[llvm::find(ropes, kind.rope) - ropes.begin()]);
-    hidden = graph
-                 .call(layers[llvm::find(distinct, kind) - distinct.begin()],
-                       operands, decoder.layers + "." + std::to_string(i))
-                 .front();
+    ValueRange results =
+        graph.call(layers[llvm::find(distinct, kind) - distinct.begin()],
+                   operands, decoder.layers + "." + std::to_string(i));
+    hidden = results.front();
+    if (results.size() > 1) {
+      counts.push_back(results[1]);
+      probabilities.push_back(results[2]);
+    }
   }
-  graph.end(graph.call(head, {hidden, graph.labels()}, "").front());
+  llvm::SmallVector<Value> operands{hidden, graph.labels()};
+  operands.append(counts);
+  operands.append(probabilities);
+  graph.end(graph.call(head, operands, "").front());
 }

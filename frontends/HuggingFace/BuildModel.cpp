@@ -20,35 +20,39 @@ using mlir::ValueRange;
 /// and their sums stay far inside int64_t.
 static constexpr double maxElements = 1e15;
 
-/// The longest row of an activation.
-static int64_t widest(const LlamaConfig &c) {
+/// The longest row of an activation; a token's rows for its experts are one.
+static double widest(const LlamaConfig &c) {
+  const Mixture &m = c.mixture;
+  double experts =
+      double(m.chosen) * double(std::max(c.hiddenSize, 2 * m.intermediateSize));
   return std::max(
-      {c.vocabSize, c.hiddenSize, c.intermediateSize, c.heads * c.headDim});
+      {double(c.vocabSize), double(c.hiddenSize), double(c.intermediateSize),
+       double(c.heads) * double(c.headDim), double(m.experts), experts});
 }
-static int64_t widest(const DecoderConfig &c) {
+static double widest(const DecoderConfig &c) {
   int64_t most = 0;
   for (const ParameterInfo &parameter : c.info.parameters)
     for (int64_t size : parameter.shape)
       most = std::max(most, size);
-  return most;
+  return double(most);
 }
-static int64_t widest(const Gpt2Config &c) {
-  return std::max({c.vocabSize, 3 * c.hiddenSize, c.intermediateSize});
+static double widest(const Gpt2Config &c) {
+  return double(std::max({c.vocabSize, 3 * c.hiddenSize, c.intermediateSize}));
 }
-static int64_t widest(const BertConfig &c) {
-  return std::max({c.vocabSize, c.hiddenSize, c.intermediateSize});
+static double widest(const BertConfig &c) {
+  return double(std::max({c.vocabSize, c.hiddenSize, c.intermediateSize}));
 }
 /// Of a sample: its tokens are patches.
-static int64_t widest(const VitConfig &c) {
-  return std::max({c.hiddenSize, c.intermediateSize, c.heads * c.headDim}) *
-         (c.patches() + 1);
+static double widest(const VitConfig &c) {
+  return double(std::max({c.hiddenSize, c.intermediateSize, c.heads * c.headDim}) *
+         (c.patches() + 1));
 }
-static int64_t widest(const T5Config &c) {
-  return std::max({c.vocabSize, c.hiddenSize, c.intermediateSize, c.inner()});
+static double widest(const T5Config &c) {
+  return double(std::max({c.vocabSize, c.hiddenSize, c.intermediateSize, c.inner()}));
 }
-static int64_t widest(const WhisperConfig &c) {
-  return std::max({c.vocabSize, c.encoder.intermediateSize * c.sourcePositions,
-                   c.decoder.intermediateSize});
+static double widest(const WhisperConfig &c) {
+  return double(std::max({c.vocabSize, c.encoder.intermediateSize * c.sourcePositions,
+                   c.decoder.intermediateSize}));
 }
 
 /// Rows of a table of positions; 0 where positions are computed.
@@ -90,7 +94,7 @@ static bool checkSizes(const ModelConfig &config, const BuildOptions &options,
       double(options.microBatch) *
       double(std::max(std::max(options.sequenceLength, options.targetLength),
                       int64_t(1))) *
-      double(width);
+      width;
   if (elements < maxElements)
     return true;
   diagnostics.error("invalid-size", "",
@@ -161,12 +165,15 @@ static void addTree(OpBuilder &builder, const ModelInfo &model) {
         builder, at(parameter.fqn), parameter.fqn,
         mlir::RankedTensorType::get(parameter.shape, f32),
         initOf(builder, parameter.init), mlir::ArrayAttr(), parameter.frozen,
-        mlir::StringAttr());
-    if (parameter.aliases.empty())
-      continue;
-    llvm::SmallVector<llvm::StringRef> aliases(parameter.aliases.begin(),
-                                               parameter.aliases.end());
-    op.setAliasesAttr(builder.getStrArrayAttr(aliases));
+        mlir::StringAttr(), /*group=*/0, mlir::ArrayAttr());
+    auto names = [&](const std::vector<std::string> &list) {
+      return builder.getStrArrayAttr(
+          llvm::SmallVector<llvm::StringRef>(list.begin(), list.end()));
+    };
+    if (!parameter.aliases.empty())
+      op.setAliasesAttr(names(parameter.aliases));
+    if (!parameter.stored.empty())
+      op.setStoredAttr(names(parameter.stored));
   }
 }
 

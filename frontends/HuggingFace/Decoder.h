@@ -15,6 +15,7 @@
 
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "frontends/HuggingFace/Activation.h"
+#include "frontends/HuggingFace/Mixture.h"
 #include "frontends/HuggingFace/ModelInfo.h"
 #include "frontends/HuggingFace/Rope.h"
 
@@ -58,8 +59,9 @@ struct DecoderMlp {
 
 /// What a layer may have of its own.
 struct DecoderLayerKind {
-  int64_t window = 0; // keys that a query sees; 0: all before it
-  int rope = 0;       // index in Decoder::ropes
+  int64_t window = 0;  // keys that a query sees; 0: all before it
+  int rope = 0;        // index in Decoder::ropes
+  bool sparse = false; // experts of Decoder::mixture, no MLP
   bool operator==(const DecoderLayerKind &) const = default;
 };
 
@@ -97,6 +99,7 @@ struct Decoder {
   double normEps = 1e-6;
   DecoderAttention attention;
   DecoderMlp mlp;
+  Mixture mixture; // in place of `mlp` in the kinds that are sparse
   /// Norms before a block, of its output before it is added, and after that.
   std::string beforeAttention, ofAttention, afterAttention;
   std::string beforeMlp, ofMlp, afterMlp;

@@ -6,6 +6,7 @@
 #include "frontends/HuggingFace/LlamaConfig.h"
 
 #include "frontends/HuggingFace/ConfigReader.h"
+#include <algorithm>
 
 using namespace accel;
 using namespace accel::huggingface;
@@ -19,12 +20,18 @@ struct Defaults {
   const char *modelType, *classPrefix;
   int64_t vocab, intermediate, keyValueHeads /* 0: as heads */, maxPositions;
   int64_t headDim; // 0: hidden_size / num_attention_heads
+  int64_t hidden = 4096, layers = 32;
+  double rmsNormEps = 1e-6, theta = 10000;
 };
 constexpr Defaults families[] = {
     {Family::Llama, "llama", "Llama", 32000, 11008, 0, 2048, 0},
     {Family::Mistral, "mistral", "Mistral", 32000, 14336, 8, 131072, 0},
     {Family::Qwen2, "qwen2", "Qwen2", 151936, 22016, 32, 32768, 0},
     {Family::Qwen3, "qwen3", "Qwen3", 151936, 22016, 32, 32768, 128},
+    {Family::Mixtral, "mixtral", "Mixtral", 32000, 14336, 8, 131072, 0, 4096,
+     32, 1e-5, 1e6},
+    {Family::Qwen3Moe, "qwen3_moe", "Qwen3Moe", 151936, 6144, 4, 32768, 0, 2048,
+     24},
 };
 
 class LlamaReader {
@@ -36,8 +43,12 @@ public:
       return std::nullopt;
     sizes();
     flags();
-    config.rope = readRope(json, config.maxPositions);
+    RopeNames names;
+    names.defaultTheta = defaults->theta;
+    config.rope = readRope(json, config.maxPositions, names);
     attentionKind();
+    if (isMixture())
+      readMixture(json, config);
     config.dtype = json.dtype();
     if (json.failed())
       return std::nullopt;
@@ -61,6 +72,11 @@ private:
     config.family = defaults->family;
     config.classPrefix = defaults->classPrefix;
     return architecture();
+  }
+
+  bool isMixture() const {
+    return config.family == Family::Mixtral ||
+           config.family == Family::Qwen3Moe;
   }
 
   bool architecture() {
@@ -92,10 +108,12 @@ private:
   void sizes() {
     config.vocabSize =
         json.size("vocab_size", defaults->vocab, sizeLimits::vocab);
-    config.hiddenSize = json.size("hidden_size", 4096, sizeLimits::size);
+    config.hiddenSize =
+        json.size("hidden_size", defaults->hidden, sizeLimits::size);
     config.intermediateSize = json.size(
         "intermediate_size", defaults->intermediate, sizeLimits::size);
-    config.layers = json.size("num_hidden_layers", 32, sizeLimits::layers);
+    config.layers =
+        json.size("num_hidden_layers", defaults->layers, sizeLimits::layers);
     config.heads = json.size("num_attention_heads", 32, sizeLimits::size);
     bool nullHeads = json.isNull("num_key_value_heads");
     int64_t otherwise = nullHeads || !defaults->keyValueHeads
@@ -105,14 +123,15 @@ private:
                                      sizeLimits::size, nullHeads);
     bool nullDim =
         json.isNull("head_dim") &&
-        (config.family == Family::Llama || config.family == Family::Mistral);
+        (config.family == Family::Llama || config.family == Family::Mistral ||
+         config.family == Family::Mixtral);
     derivedHeadDim = !json.has("head_dim") ? defaults->headDim == 0 : nullDim;
     config.headDim =
         json.size("head_dim", defaults->headDim, sizeLimits::size, nullDim);
     config.maxPositions =
         json.size("max_position_embeddings", defaults->maxPositions,
                   sizeLimits::positions);
-    config.rmsNormEps = json.number("rms_norm_eps", 1e-6);
+    config.rmsNormEps = json.number("rms_norm_eps", defaults->rmsNormEps);
     if (config.rmsNormEps < 0)
       json.error("rms_norm_eps", "'rms_norm_eps' must not be negative");
     config.initializerRange = json.number("initializer_range", 0.02);
@@ -143,12 +162,14 @@ private:
 
   void flags() {
     config.tieWordEmbeddings = json.flag("tie_word_embeddings", false);
-    bool readsBias =
-        config.family == Family::Llama || config.family == Family::Qwen3;
+    bool readsBias = config.family == Family::Llama ||
+                     config.family == Family::Qwen3 ||
+                     config.family == Family::Qwen3Moe;
     config.outputBias = readsBias && json.flag("attention_bias", false);
     config.queryKeyValueBias =
         config.outputBias || config.family == Family::Qwen2;
-    config.queryKeyNorm = config.family == Family::Qwen3;
+    config.queryKeyNorm =
+        config.family == Family::Qwen3 || config.family == Family::Qwen3Moe;
     bool readsMlpBias = config.family == Family::Llama;
     config.mlpBias = readsMlpBias && json.flag("mlp_bias", false);
     if (!readsBias)
@@ -189,8 +210,19 @@ private:
     int64_t window = json.size("sliding_window", 4096, sizeLimits::positions);
     if (config.family == Family::Mistral)
       config.windows.assign(size_t(config.layers), window);
+    else if (isMixture())
+      wholeWindow(window);
     else
       layerTypes(json.flag("use_sliding_window", false) ? window : 0);
+  }
+
+  /// All layers have it: without the key mixtral has none, and qwen3_moe has it
+  /// where use_sliding_window says so.
+  void wholeWindow(int64_t window) {
+    if (config.family == Family::Mixtral
+            ? json.has("sliding_window")
+            : json.flag("use_sliding_window", false))
+      config.windows.assign(size_t(config.layers), window);
   }
 
   /// Qwen's `layer_types`, or what its configuration class makes of
@@ -267,8 +299,11 @@ private:
     double attention = double(config.headDim) * config.hiddenSize * 2 *
                        double(config.heads + config.keyValueHeads);
     double mlp = 3.0 * config.hiddenSize * double(config.intermediateSize);
+    double experts = 3.0 * config.hiddenSize * double(config.mixture.experts) *
+                     double(config.mixture.intermediateSize);
     double embeddings = 2.0 * config.vocabSize * double(config.hiddenSize);
-    if (embeddings + config.layers * (attention + mlp) > sizeLimits::parameters)
+    if (embeddings + config.layers * (attention + std::max(mlp, experts)) >
+        sizeLimits::parameters)
       json.error("", "these sizes make a model of more than 1e15 parameters");
   }
 

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // What transformers' LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and
-// Qwen3ForCausalLM read from config.json, with their defaults, in the spellings
-// of transformers 4 (rope_theta, rope_scaling, torch_dtype) and 5
+// Qwen3ForCausalLM, and their kin with experts (MixtralForCausalLM,
+// Qwen3MoeForCausalLM), read from config.json, with their defaults, in the
+// spellings of transformers 4 (rope_theta, rope_scaling, torch_dtype) and 5
 // (rope_parameters, dtype). A setting that changes what is computed and that is
 // not modelled is refused, never dropped.
 //
@@ -16,6 +17,7 @@
 
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "frontends/HuggingFace/Decoder.h"
+#include "frontends/HuggingFace/Mixture.h"
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,7 +27,7 @@ namespace accel::huggingface {
 
 class ConfigReader;
 
-enum class Family { Llama, Mistral, Qwen2, Qwen3 };
+enum class Family { Llama, Mistral, Qwen2, Qwen3, Mixtral, Qwen3Moe };
 
 struct LlamaConfig {
   Family family = Family::Llama;
@@ -46,6 +48,7 @@ struct LlamaConfig {
   bool mlpBias = false;
   bool queryKeyNorm = false; // q_norm, k_norm over head_dim
   Rope rope;
+  Mixture mixture;
   /// By layer: how many keys a query sees; 0, or nothing at all: every one.
   std::vector<int64_t> windows;
   std::string activationClass = "SiLUActivation";
@@ -64,7 +67,11 @@ bool isLlamaFamily(const std::string &modelType);
 /// Reads a config.json of such a family; reports to `json`.
 std::optional<LlamaConfig> readLlama(ConfigReader &json);
 
-/// The same from text; `path` is for messages.
+/// Reads the experts of mixtral and qwen3_moe into `config`, whose sizes are
+/// read; reports to `json`.
+void readMixture(ConfigReader &json, LlamaConfig &config);
+
+/// The same as readLlama from text; `path` is for messages.
 std::optional<LlamaConfig> parseLlamaConfig(const std::string &text,
                                             const std::string &path,
                                             DiagnosticEngine &diagnostics);

@@ -35,7 +35,7 @@ public:
       info.parameters.back().aliases.push_back("lm_head.weight");
     plainModule("model.layers", "ModuleList");
     for (int64_t i = 0; i < config.layers; ++i)
-      layer("model.layers." + std::to_string(i));
+      layer("model.layers." + std::to_string(i), config.mixture.isSparse(i));
     norm("model.norm", config.hiddenSize);
     module("model.rotary_emb", "RotaryEmbedding");
     plainModule("lm_head", "Linear");
@@ -75,7 +75,7 @@ private:
     parameter(fqn + ".weight", {size}, ones);
   }
 
-  void layer(const std::string &path) {
+  void layer(const std::string &path, bool sparse) {
     const LlamaConfig &c = config;
     module(path, "DecoderLayer");
     std::string attention = path + ".self_attn";
@@ -90,14 +90,55 @@ private:
       norm(attention + ".q_norm", c.headDim);
       norm(attention + ".k_norm", c.headDim);
     }
-    std::string mlp = path + ".mlp";
+    if (sparse)
+      mixture(path);
+    else
+      mlp(path + ".mlp");
+    norm(path + ".input_layernorm", c.hiddenSize);
+    norm(path + ".post_attention_layernorm", c.hiddenSize);
+  }
+
+  void mlp(const std::string &mlp) {
+    const LlamaConfig &c = config;
     module(mlp, "MLP");
     linear(mlp + ".gate_proj", c.intermediateSize, c.hiddenSize, c.mlpBias);
     linear(mlp + ".up_proj", c.intermediateSize, c.hiddenSize, c.mlpBias);
     linear(mlp + ".down_proj", c.hiddenSize, c.intermediateSize, c.mlpBias);
     plainModule(mlp + ".act_fn", c.activationClass);
-    norm(path + ".input_layernorm", c.hiddenSize);
-    norm(path + ".post_attention_layernorm", c.hiddenSize);
+  }
+
+  /// Checkpoints hold each expert's matrices apart (transformers'
+  /// conversion_mapping.py).
+  void mixture(const std::string &path) {
+    const bool mixtral = config.family == Family::Mixtral;
+    const std::string mlp = path + ".mlp";
+    module(mlp, "SparseMoeBlock");
+    if (mixtral) {
+      router(mlp, {path + ".block_sparse_moe.gate.weight"});
+      experts(mlp, path + ".block_sparse_moe.experts.*.", "w1", "w3", "w2");
+    } else {
+      experts(mlp, mlp + ".experts.*.", "gate_proj", "up_proj", "down_proj");
+      router(mlp, {});
+    }
+  }
+  void router(const std::string &mlp, std::vector<std::string> stored) {
+    module(mlp + ".gate", "TopKRouter");
+    info.parameter(mlp + ".gate.weight",
+                   {config.mixture.experts, config.hiddenSize}, normal,
+                   std::move(stored));
+  }
+  void experts(const std::string &mlp, const std::string &stored,
+               const char *gate, const char *up, const char *down) {
+    const int64_t inner = config.mixture.intermediateSize;
+    module(mlp + ".experts", "Experts");
+    info.parameter(mlp + ".experts.gate_up_proj",
+                   {config.mixture.experts, 2 * inner, config.hiddenSize},
+                   normal,
+                   {stored + gate + ".weight", stored + up + ".weight"});
+    info.parameter(mlp + ".experts.down_proj",
+                   {config.mixture.experts, config.hiddenSize, inner}, normal,
+                   {stored + down + ".weight"});
+    plainModule(mlp + ".experts.act_fn", config.activationClass);
   }
 
   const LlamaConfig &config;
@@ -131,5 +172,8 @@ Decoder accel::huggingface::decoderOf(const LlamaConfig &config) {
   d.kinds.resize(size_t(config.layers));
   for (size_t i = 0; i < config.windows.size(); ++i)
     d.kinds[i].window = config.windows[i];
+  d.mixture = config.mixture;
+  for (size_t i = 0; i < d.kinds.size(); ++i)
+    d.kinds[i].sparse = config.mixture.isSparse(int64_t(i));
   return d;
 }

@@ -30,8 +30,9 @@ std::optional<plan::DType> ModelConfig::dtype() const {
 
 std::vector<std::string> accel::huggingface::supportedModelTypes() {
   std::vector<std::string> types = decoderFamilyNames();
-  for (const char *type : {"bert", "gpt2", "llama", "mistral", "qwen2", "qwen3",
-                           "roberta", "t5", "vit", "whisper"})
+  for (const char *type :
+       {"bert", "gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3",
+        "qwen3_moe", "roberta", "t5", "vit", "whisper"})
     types.push_back(type);
   std::sort(types.begin(), types.end());
   return types;

@@ -25,6 +25,7 @@ struct ParameterInfo {
   std::vector<int64_t> shape;
   plan::Initializer init;
   std::vector<std::string> aliases; // other FQNs of the same tensor
+  std::vector<std::string> stored;  // as plan::Parameter::stored
   bool frozen = false;              // requires_grad is false from the start
   int64_t numel() const;
 };
@@ -56,7 +57,8 @@ struct ModelInfo {
 
   void module(std::string fqn, std::string className);
   void parameter(std::string fqn, std::vector<int64_t> shape,
-                 const plan::Initializer &init);
+                 const plan::Initializer &init,
+                 std::vector<std::string> stored = {});
 };
 
 /// Initial values: normal with this standard deviation, ones, zeros.

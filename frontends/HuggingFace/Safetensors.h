@@ -58,7 +58,8 @@ std::optional<Weights> readWeights(const std::string &folder,
                                    DiagnosticEngine &diagnostics);
 
 /// True where `weights` hold each parameter of `model` under one of its names,
-/// in its shape, in a floating-point dtype. Tensors that the model lacks are
+/// or all tensors that transformers stores it as, in its shape, in a
+/// floating-point dtype. Tensors that the model lacks are
 /// named in a warning.
 bool checkWeights(const Weights &weights, const ModelInfo &model,
                   const std::string &folder, DiagnosticEngine &diagnostics);

@@ -106,6 +106,33 @@ bool readIndexed(const fs::path &folder, Weights &weights,
   return false;
 }
 
+std::vector<plan::StoredPart> partsOf(const ParameterInfo &parameter) {
+  return plan::storedParts(parameter.fqn, parameter.stored, parameter.shape)
+      .value_or(std::vector<plan::StoredPart>());
+}
+
+/// Shape and dtype of a tensor that is there.
+bool checkTensor(const Weights &weights, const std::string &name,
+                 const std::vector<int64_t> &shape,
+                 DiagnosticEngine &diagnostics) {
+  const auto [fileNumber, number] = weights.tensors.at(name);
+  const SafetensorsFile &file = weights.files[size_t(fileNumber)];
+  const StoredTensor &tensor = file.tensors[size_t(number)];
+  const std::string subject = "tensor '" + name + "'";
+  if (tensor.shape != shape) {
+    diagnostics.error("weights-mismatch", file.path,
+                      subject + " has shape " + shapeText(tensor.shape) +
+                          ", but config.json makes it " + shapeText(shape));
+    return false;
+  }
+  if (tensor.dtype == "F32" || tensor.dtype == "BF16" || tensor.dtype == "F16")
+    return true;
+  diagnostics.error("weights-mismatch", file.path,
+                    subject + " has dtype " + tensor.dtype +
+                        "; supported are F32, BF16 and F16");
+  return false;
+}
+
 /// Buffers that checkpoints of older transformers hold and that are computed
 /// from the configuration now.
 bool isComputedBuffer(const std::string &name) {
@@ -158,35 +185,27 @@ bool accel::huggingface::checkWeights(const Weights &weights,
     bool found = false;
     for (const std::string &name : names) {
       known.insert(name);
-      auto at = weights.tensors.find(name);
-      if (at == weights.tensors.end())
+      if (!weights.tensors.count(name))
         continue;
       found = true;
-      const SafetensorsFile &file = weights.files[size_t(at->second.first)];
-      const StoredTensor &tensor = file.tensors[size_t(at->second.second)];
-      std::string subject = "tensor '" + name + "'";
-      if (tensor.shape != parameter.shape) {
-        diagnostics.error("weights-mismatch", file.path,
-                          subject + " has shape " + shapeText(tensor.shape) +
-                              ", but config.json makes it " +
-                              shapeText(parameter.shape));
+      if (!checkTensor(weights, name, parameter.shape, diagnostics))
         return false;
-      }
-      if (tensor.dtype != "F32" && tensor.dtype != "BF16" &&
-          tensor.dtype != "F16") {
-        diagnostics.error("weights-mismatch", file.path,
-                          subject + " has dtype " + tensor.dtype +
-                              "; supported are F32, BF16 and F16");
-        return false;
-      }
     }
-    if (!found)
-      missing.push_back(parameter.fqn);
+    if (found)
+      continue;
+    // As transformers stores it: in parts, or under another name.
+    for (const plan::StoredPart &part : partsOf(parameter)) {
+      known.insert(part.name);
+      if (!weights.tensors.count(part.name))
+        missing.push_back(part.name);
+      else if (!checkTensor(weights, part.name, part.shape, diagnostics))
+        return false;
+    }
   }
   if (!missing.empty()) {
     diagnostics.error("weights-mismatch", folder,
                       "the weights lack " + std::to_string(missing.size()) +
-                          " of the model's parameters: " + listed(missing));
+                          " of the model's tensors: " + listed(missing));
     good = false;
   }
   for (const auto &[name, place] : weights.tensors)

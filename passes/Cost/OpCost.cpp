@@ -33,6 +33,7 @@ constexpr std::array<Tile, 6> tiles = {{{256, 128, 1.0},
 constexpr std::array<double, 5> splits = {1, 2, 4, 8, 16};
 
 double ceilDiv(double a, double b) { return std::ceil(a / b); }
+int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 bool isFloating(DType dtype) {
   return dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16 ||
@@ -113,6 +114,18 @@ std::optional<ProductShape> productShape(const Function &function,
       shape.m *= a[i];
     shape.n = b[0];
     shape.k = b[1];
+    return shape;
+  }
+  if (name == "_grouped_mm") {
+    if (shapes.size() < 3 || a.size() != 2 || b.size() < 2 ||
+        shapes[2]->size() != 1 || shapes[2]->front() < 1)
+      return std::nullopt;
+    // Groups of equal length: of the rows, or of what is summed over.
+    shape.batch = shapes[2]->front();
+    shape.n = b.back();
+    const bool rows = b.size() == 3;
+    shape.m = rows ? ceilDiv(a[0], shape.batch) : a[0];
+    shape.k = rows ? a[1] : ceilDiv(a[1], shape.batch);
     return shape;
   }
   const size_t rank = a.size();

@@ -37,7 +37,8 @@ struct CostOptions {
   bool fp8 = false;  // 16-bit products of fp8 operands, where it has them
 };
 
-/// One product: `batch` times [m, k] x [k, n].
+/// One product: `batch` times [m, k] x [k, n]; of a product by groups, as many
+/// of equal length.
 struct ProductShape {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   double flops() const;

@@ -27,7 +27,9 @@ public:
       auto aten = dyn_cast<aten::AtenOpInterface>(&op);
       if (!aten)
         continue;
-      if (isLow(aten))
+      if (auto grouped = dyn_cast<aten::GroupedMmOp>(op))
+        castToWeight(grouped);
+      else if (isLow(aten))
         castOperands(&op, full, low);
       else if (isFull(aten))
         castOperands(&op, low, full);
@@ -55,6 +57,16 @@ private:
   static bool hasElement(Value value, Type type) {
     auto tensor = dyn_cast<RankedTensorType>(value.getType());
     return tensor && tensor.getElementType() == type;
+  }
+
+  /// Autocast leaves _grouped_mm alone; transformers casts its input.
+  void castToWeight(aten::GroupedMmOp op) {
+    Type weight =
+        cast<RankedTensorType>(op.getMat2().getType()).getElementType();
+    if (hasElement(op.getSelf(), weight))
+      return;
+    OpBuilder b(op);
+    op.getSelfMutable().assign(castTo(b, op->getLoc(), op.getSelf(), weight));
   }
 
   void castOperands(Operation *op, Type from, Type to) {

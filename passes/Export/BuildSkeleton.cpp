@@ -149,6 +149,8 @@ private:
     parameter.fqn = op.getFqn().str();
     if (auto aliases = op.getAliases())
       parameter.aliases = strings(*aliases);
+    if (auto stored = op.getStored())
+      parameter.stored = strings(*stored);
     parameter.shape = op.getTensorType().getShape().vec();
     parameter.trainable = !op.getFrozen();
     parameter.group = static_cast<int>(op.getGroup());

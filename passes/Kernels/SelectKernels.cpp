@@ -67,6 +67,28 @@ static Value selectLayerNorm(OpBuilder &b, aten::Device device,
       .getOutput();
 }
 
+/// Grouped products want rows of a multiple of 16 bytes on every device, in
+/// the forward and, with these sizes, in the backward.
+static LogicalResult checkGrouped(func::FuncOp function) {
+  constexpr int64_t bits = 8 * 16;
+  auto result = function.walk([&](aten::GroupedMmOp op) {
+    RankedTensorType mat2 = tensorType(op.getMat2());
+    if (mat2.getRank() != 3)
+      return WalkResult::advance();
+    Type element = mat2.getElementType();
+    const int64_t multiple = bits / element.getIntOrFloatBitWidth();
+    for (int64_t size : mat2.getShape().drop_front())
+      if (size % multiple) {
+        op.emitOpError("has experts' matrices of ")
+            << mat2.getDimSize(1) << " x " << mat2.getDimSize(2) << ", and in "
+            << element << " both sizes must be multiples of " << multiple;
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 void accel::selectKernels(func::FuncOp function, aten::Device device,
                           bool eager) {
   SmallVector<Operation *> ops;
@@ -121,10 +143,13 @@ struct SelectKernelsPass
           << (name.empty() ? "" : ", not '" + name + "'");
       return signalPassFailure();
     }
-    for (auto function : getOperation().getOps<func::FuncOp>())
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (failed(checkGrouped(function)))
+        return signalPassFailure();
       selectKernels(function,
                     name == "cpu" ? aten::Device::Cpu : aten::Device::Cuda,
                     eager);
+    }
   }
 };
 

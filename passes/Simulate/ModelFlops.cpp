@@ -19,12 +19,29 @@ int baseOf(const Function &function, int slot) {
   return base < 0 ? slot : base;
 }
 
-/// By parameter of a function: true where something but a look-up reads it.
-std::vector<bool> multipliedParams(const Function &function) {
+/// The part of a parameter that one of `tokens` meets: experts [E, ...] that T
+/// tokens' rows are divided among meet rows / T of E.
+double partUsed(const Function &function, const Instruction &instruction,
+                double tokens) {
+  if (instruction.op != "aten::_grouped_mm" || tokens <= 0)
+    return 1;
+  const std::vector<int64_t> &rows =
+      function.slots[instruction.args[0].slot].shape;
+  const std::vector<int64_t> &experts =
+      function.slots[instruction.args[1].slot].shape;
+  if (experts.size() != 3 || experts.front() < 1)
+    return 1;
+  return std::min(1.0, static_cast<double>(rows.front()) / tokens /
+                           static_cast<double>(experts.front()));
+}
+
+/// By parameter of a function: the part that a token is multiplied with; 0
+/// where only look-ups read it.
+std::vector<double> multipliedParams(const Function &function, double tokens) {
   std::vector<int> paramOf(function.slots.size(), -1);
   for (size_t i = 0; i < function.params.size(); ++i)
     paramOf[function.params[i]] = static_cast<int>(i);
-  std::vector<bool> multiplied(function.params.size());
+  std::vector<double> multiplied(function.params.size());
   for (const Instruction &instruction : function.instructions) {
     if (instruction.flops <= 0 || instruction.op == "aten::embedding")
       continue;
@@ -33,7 +50,8 @@ std::vector<bool> multipliedParams(const Function &function) {
         continue;
       const int param = paramOf[baseOf(function, arg.slot)];
       if (param >= 0)
-        multiplied[param] = true;
+        multiplied[param] = std::max(multiplied[param],
+                                     partUsed(function, instruction, tokens));
     }
   }
   return multiplied;
@@ -66,15 +84,16 @@ double attentionFlops(const Function &function,
 } // namespace
 
 double modelFlopsPerToken(const Plan &plan) {
-  std::vector<std::vector<bool>> multipliedIn;
+  const double perBatch = static_cast<double>(plan.job.itemsPerMicroBatch());
+  std::vector<std::vector<double>> multipliedIn;
   std::vector<double> attentionOf;
   for (const Function &function : plan.functions) {
-    multipliedIn.push_back(multipliedParams(function));
+    multipliedIn.push_back(multipliedParams(function, perBatch));
     double &attention = attentionOf.emplace_back(0);
     for (const Instruction &instruction : function.instructions)
       attention += attentionFlops(function, instruction);
   }
-  std::vector<bool> multiplied(plan.parameters.size());
+  std::vector<double> multiplied(plan.parameters.size());
   double attention = 0, microBatches = 0;
   for (const auto &[index, repeat] : plan.step) {
     microBatches += static_cast<double>(repeat);
@@ -82,19 +101,18 @@ double modelFlopsPerToken(const Plan &plan) {
       if (step.kind != StepKind::Call)
         continue;
       attention += static_cast<double>(repeat) * attentionOf[step.function];
-      const std::vector<bool> &used = multipliedIn[step.function];
-      for (size_t i = 0; i < step.params.size() && i < used.size(); ++i)
-        if (used[i])
-          multiplied[step.params[i].parameter] = true;
+      const std::vector<double> &used = multipliedIn[step.function];
+      for (size_t i = 0; i < step.params.size() && i < used.size(); ++i) {
+        double &part = multiplied[step.params[i].parameter];
+        part = std::max(part, used[i]);
+      }
     }
   }
   double flops = 0;
   for (size_t i = 0; i < plan.parameters.size(); ++i)
-    if (multiplied[i])
-      flops += (plan.parameters[i].trainable ? 6.0 : 4.0) *
-               static_cast<double>(plan.parameters[i].numel());
-  const double tokens =
-      microBatches * static_cast<double>(plan.job.itemsPerMicroBatch());
+    flops += multiplied[i] * (plan.parameters[i].trainable ? 6.0 : 4.0) *
+             static_cast<double>(plan.parameters[i].numel());
+  const double tokens = microBatches * perBatch;
   return tokens > 0 ? flops + attention / tokens : 0;
 }
 

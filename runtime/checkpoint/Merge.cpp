@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -20,27 +21,38 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// Elements [begin, ...) of a parameter, as a tensor of its own.
+struct Part {
+  int parameter = -1;
+  int64_t begin = 0;
+};
+
 struct Output {
   std::string name;
   SafetensorsHeader header;
-  std::vector<int> parameters; // as header.tensors
+  std::vector<Part> parts; // as header.tensors
 };
 
-/// Parameters in order, a new file where the limit would be passed.
+/// Tensors as transformers names them, in the order of the parameters, a new
+/// file where the limit would be passed.
 std::vector<Output> distribute(const plan::Plan &plan, int64_t limit) {
   std::vector<Output> outputs;
   int64_t bytes = 0;
   for (size_t i = 0; i < plan.parameters.size(); ++i) {
     const plan::Parameter &p = plan.parameters[i];
-    const int64_t size = p.numel() * plan::itemSize(p.dtype);
-    if (outputs.empty() || bytes + size > limit) {
-      outputs.emplace_back();
-      outputs.back().header.metadata["format"] = "pt";
-      bytes = 0;
+    for (plan::StoredPart &part :
+         plan::storedParts(p.fqn, p.stored, p.shape).value()) {
+      StoredTensor tensor{std::move(part.name), p.dtype, part.shape, 0};
+      const int64_t size = tensor.numel() * plan::itemSize(p.dtype);
+      if (outputs.empty() || bytes + size > limit) {
+        outputs.emplace_back();
+        outputs.back().header.metadata["format"] = "pt";
+        bytes = 0;
+      }
+      bytes += size;
+      outputs.back().parts.push_back({static_cast<int>(i), part.begin});
+      outputs.back().header.tensors.push_back(std::move(tensor));
     }
-    bytes += size;
-    outputs.back().parameters.push_back(i);
-    outputs.back().header.tensors.push_back({p.fqn, p.dtype, p.shape, 0});
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     char name[64];
@@ -49,6 +61,27 @@ std::vector<Output> distribute(const plan::Plan &plan, int64_t limit) {
     outputs[i].name = outputs.size() == 1 ? "model.safetensors" : name;
   }
   return outputs;
+}
+
+/// Writes the elements of `piece`, which lie in `flat`, where `output` has
+/// them. `first[p]` is the first of the output's tensors that is of parameter p
+/// or a later one.
+void writePiece(File &file, const Output &output,
+                const std::vector<size_t> &first, const Piece &piece,
+                const at::Tensor &flat) {
+  for (size_t i = first[piece.parameter]; i < output.parts.size(); ++i) {
+    const Part &part = output.parts[i];
+    if (part.parameter != piece.parameter || part.begin >= piece.end)
+      break;
+    const StoredTensor &tensor = output.header.tensors[i];
+    const int64_t from = std::max(piece.begin, part.begin);
+    const int64_t to = std::min(piece.end, part.begin + tensor.numel());
+    if (from < to)
+      writeElements(
+          file,
+          tensor.offset + (from - part.begin) * plan::itemSize(tensor.dtype),
+          tensor.dtype, flat, piece.offset + from - piece.begin, to - from);
+  }
 }
 
 bool isWeightOrIndex(const std::string &name) {
@@ -137,9 +170,13 @@ void writeModelFolder(Executor &executor, const std::string &folder,
   });
   stage([&] {
     for (const Output &output : outputs) {
-      std::vector<const StoredTensor *> place(plan.parameters.size());
-      for (size_t i = 0; i < output.parameters.size(); ++i)
-        place[output.parameters[i]] = &output.header.tensors[i];
+      std::vector<size_t> tensors(plan.parameters.size());
+      for (size_t p = 0, i = 0; p < tensors.size(); ++p) {
+        while (i < output.parts.size() &&
+               output.parts[i].parameter < static_cast<int>(p))
+          ++i;
+        tensors[p] = i;
+      }
       File file((fs::path(temporary) / output.name).string(),
                 File::Mode::Write);
       for (size_t u = 0; u < plan.units.size(); ++u) {
@@ -148,12 +185,7 @@ void writeModelFolder(Executor &executor, const std::string &folder,
           continue;
         for (const Piece &piece :
              piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd()))
-          if (const StoredTensor *tensor = place[piece.parameter])
-            writeElements(file,
-                          tensor->offset +
-                              piece.begin * plan::itemSize(tensor->dtype),
-                          tensor->dtype, unit.shard(), piece.offset,
-                          piece.end - piece.begin);
+          writePiece(file, output, tensors, piece, unit.shard());
       }
       file.sync();
     }

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 
 namespace accel::run {
 
@@ -45,61 +46,90 @@ public:
          std::vector<std::string> &warnings);
   /// Elements [begin, begin + count) of a parameter, into flat[at...].
   void read(int parameter, int64_t begin, int64_t count, const at::Tensor &flat,
-            int64_t at) const {
-    const Found &found = places[parameter];
-    readElements(*found.file,
-                 found.tensor.offset +
-                     begin * plan::itemSize(found.tensor.dtype),
-                 found.tensor.dtype, flat, at, count);
-  }
+            int64_t at) const;
 
 private:
   struct Found {
     const File *file = nullptr;
     StoredTensor tensor;
+    int64_t begin = 0; // its first element's place in the parameter
   };
+  /// Where `p` is; names what is not there in `missing`.
+  std::vector<Found> find(const plan::Parameter &p,
+                          std::vector<std::string> &missing);
+  static void checkShape(const Found &found, const std::vector<int64_t> &shape);
+
   std::vector<std::unique_ptr<File>> files;
-  std::vector<Found> places; // by parameter
+  std::map<std::string, Found> stored; // all tensors of the files
+  std::set<std::string> used;
+  std::vector<std::vector<Found>> places; // by parameter, then by `begin`
 };
+
+void Source::read(int parameter, int64_t begin, int64_t count,
+                  const at::Tensor &flat, int64_t at) const {
+  for (const Found &found : places[parameter]) {
+    const int64_t from = std::max(begin, found.begin);
+    const int64_t to =
+        std::min(begin + count, found.begin + found.tensor.numel());
+    if (from < to)
+      readElements(*found.file,
+                   found.tensor.offset + (from - found.begin) *
+                                             plan::itemSize(found.tensor.dtype),
+                   found.tensor.dtype, flat, at + from - begin, to - from);
+  }
+}
+
+void Source::checkShape(const Found &found, const std::vector<int64_t> &shape) {
+  if (found.tensor.shape != shape)
+    throw FileError(found.file->path() + ": tensor '" + found.tensor.name +
+                    "' is " + shapeText(found.tensor.shape) +
+                    ", and the model's is " + shapeText(shape));
+}
+
+std::vector<Source::Found> Source::find(const plan::Parameter &p,
+                                        std::vector<std::string> &missing) {
+  std::vector<std::string> names{p.fqn};
+  names.insert(names.end(), p.aliases.begin(), p.aliases.end());
+  used.insert(names.begin(), names.end());
+  for (const std::string &name : names)
+    if (auto at = stored.find(name); at != stored.end()) {
+      checkShape(at->second, p.shape);
+      return {at->second};
+    }
+  // As transformers stores it: in parts, or under another name.
+  std::vector<Found> parts;
+  for (const plan::StoredPart &part :
+       plan::storedParts(p.fqn, p.stored, p.shape).value()) {
+    used.insert(part.name);
+    auto at = stored.find(part.name);
+    if (at == stored.end()) {
+      missing.push_back(part.name);
+      continue;
+    }
+    checkShape(at->second, part.shape);
+    parts.push_back(at->second);
+    parts.back().begin = part.begin;
+  }
+  return parts;
+}
 
 Source::Source(const plan::Plan &plan, const std::vector<std::string> &paths,
                std::vector<std::string> &warnings) {
-  std::map<std::string, Found> stored;
   for (const std::string &path : paths) {
     files.push_back(std::make_unique<File>(path, File::Mode::Read));
     for (StoredTensor &tensor : readHeader(*files.back()).tensors) {
       std::string name = tensor.name;
-      stored[name] = {files.back().get(), std::move(tensor)};
+      stored[name] = {files.back().get(), std::move(tensor), 0};
     }
   }
-  std::map<std::string, bool> used;
   std::vector<std::string> missing;
-  for (const plan::Parameter &p : plan.parameters) {
-    std::vector<std::string> names{p.fqn};
-    names.insert(names.end(), p.aliases.begin(), p.aliases.end());
-    const Found *found = nullptr;
-    for (const std::string &name : names) {
-      used[name] = true;
-      auto at = stored.find(name);
-      if (at != stored.end() && !found)
-        found = &at->second;
-    }
-    places.push_back(found ? *found : Found());
-    if (!found) {
-      missing.push_back(p.fqn);
-      continue;
-    }
-    if (found->tensor.shape != p.shape)
-      throw FileError(found->file->path() + ": tensor '" + found->tensor.name +
-                      "' is " + shapeText(found->tensor.shape) +
-                      ", and the model's is " + shapeText(p.shape));
-  }
+  for (const plan::Parameter &p : plan.parameters)
+    places.push_back(find(p, missing));
   if (!missing.empty())
     throw FileError((paths.empty() ? "" : paths.front() + ": ") +
                     std::string("the weight files lack ") +
-                    std::to_string(missing.size()) + " of " +
-                    std::to_string(plan.parameters.size()) +
-                    " parameters: " + listed(missing));
+                    std::to_string(missing.size()) +
+                    " of the model's tensors: " + listed(missing));
   std::vector<std::string> surplus;
   for (const auto &[name, found] : stored)
     if (!used.count(name))

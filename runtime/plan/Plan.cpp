@@ -57,6 +57,37 @@ const char *toString(DType dtype) {
   return dtypeNames[static_cast<int>(dtype)];
 }
 
+std::optional<std::vector<StoredPart>>
+storedParts(const std::string &fqn, const std::vector<std::string> &stored,
+            const std::vector<int64_t> &shape) {
+  if (stored.empty())
+    return std::vector<StoredPart>{{fqn, shape, 0}};
+  const auto starred = [](const std::string &name) {
+    return name.find('*') != name.npos;
+  };
+  if (stored.size() == 1 && !starred(stored.front()))
+    return std::vector<StoredPart>{{stored.front(), shape, 0}};
+  const auto parts = static_cast<int64_t>(stored.size());
+  constexpr int64_t maxParts = int64_t(1) << 24;
+  if (shape.size() < 2 || shape[1] % parts || shape.front() > maxParts / parts)
+    return std::nullopt;
+  std::vector<int64_t> part(shape.begin() + 1, shape.end());
+  part.front() /= parts;
+  std::vector<StoredPart> result;
+  int64_t begin = 0;
+  for (int64_t i = 0; i < shape.front(); ++i)
+    for (const std::string &pattern : stored) {
+      const size_t star = pattern.find('*');
+      if (star == pattern.npos)
+        return std::nullopt;
+      std::string name = pattern;
+      name.replace(star, 1, std::to_string(i));
+      result.push_back({std::move(name), part, begin});
+      begin += product(part);
+    }
+  return result;
+}
+
 std::optional<DType> parseDType(const std::string &text) {
   for (int i = 0; i <= static_cast<int>(DType::I1); ++i)
     if (text == dtypeNames[i])

@@ -72,6 +72,7 @@ struct Initializer {
 struct Parameter {
   std::string fqn;                  // as named_parameters() spells it
   std::vector<std::string> aliases; // other FQNs of a tied parameter
+  std::vector<std::string> stored;  // names in checkpoints, see storedParts
   std::vector<int64_t> shape;       // global
   DType dtype = DType::F32;         // in which the checkpoint is written
   bool trainable = true;
@@ -397,6 +398,25 @@ struct Predicted {
   bool hasTime = false;
   bool operator==(const Predicted &) const = default;
 };
+
+/// A tensor of a checkpoint: elements [begin, begin + product of shape) of a
+/// parameter.
+struct StoredPart {
+  std::string name;
+  std::vector<int64_t> shape;
+  int64_t begin = 0;
+};
+
+/// The tensors that save_pretrained of transformers writes for the parameter
+/// `fqn` of `shape`, one after another in memory. `stored` is empty where the
+/// parameter is its tensor, one name where that is called otherwise. Names with
+/// `*` in them stand for one set per index of the first dimension, each an
+/// equal part of the second: a [E, 2 I, H] that is stored as {"e.*.w1",
+/// "e.*.w3"} is "e.0.w1" [I, H], "e.0.w3", "e.1.w1", ... Nothing where the
+/// names do not fit the shape.
+std::optional<std::vector<StoredPart>>
+storedParts(const std::string &fqn, const std::vector<std::string> &stored,
+            const std::vector<int64_t> &shape);
 
 struct Plan {
   static constexpr int formatVersion = 1;

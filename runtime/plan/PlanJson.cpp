@@ -129,6 +129,10 @@ void PlanWriter::parameter(const Parameter &parameter) {
     key(first, "aliases");
     strings(parameter.aliases);
   }
+  if (!parameter.stored.empty()) {
+    key(first, "stored");
+    strings(parameter.stored);
+  }
   key(first, "shape");
   integers(parameter.shape);
   field(first, "dtype", std::string_view(toString(parameter.dtype)));

@@ -257,6 +257,11 @@ std::string PlanReader::parameter(const Node &node, Parameter &parameter) {
   fields.optional("aliases",
                   [&](const Node &n) { parameter.aliases = n.strings(); });
   parameter.shape = shape(fields["shape"]);
+  fields.optional("stored", [&](const Node &n) {
+    parameter.stored = n.strings();
+    if (!storedParts(parameter.fqn, parameter.stored, parameter.shape))
+      n.fail("these names do not fit the shape of '" + parameter.fqn + "'");
+  });
   parameter.dtype = dtype(fields["dtype"]);
   fields.optional("trainable",
                   [&](const Node &n) { parameter.trainable = n.boolean(); });

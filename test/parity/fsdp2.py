@@ -215,6 +215,7 @@ def train(job_path, log_path, weights_path, steps, count_memory):
                        dtype=torch.float32)
     model.train()
     model.config.use_cache = False
+    balance = getattr(model.config, "router_aux_loss_coef", 0.0)
     if distributed == "FSDP":
         parallel = job["accelerate"].get("parallelism_config", {})
         replicate = parallel.get("parallelism_config_dp_replicate_size", 1)
@@ -260,10 +261,12 @@ def train(job_path, log_path, weights_path, steps, count_memory):
                     loss = model(**batch).loss
                 else:
                     ids, labels = batch
-                    logits = model(input_ids=ids, use_cache=False).logits
-                    loss = cross_entropy(logits.float().flatten(0, 1),
+                    output = model(input_ids=ids, use_cache=False)
+                    loss = cross_entropy(output.logits.float().flatten(0, 1),
                                          labels.flatten())
-                    del logits
+                    if getattr(output, "aux_loss", None) is not None:
+                        loss = loss + balance * output.aux_loss
+                    del output
                 total += loss.detach() / accumulation
                 (loss / accumulation).backward()
                 del loss

@@ -68,10 +68,11 @@ class Trainer:
             returned = self.call(function, path, given)
             count = len(self.functions[name]["outputs"])
             bundle = result.split(":")[0]
-            for i in range(count):
-                values[f"{bundle}#{i}" if count > 1 else bundle] = returned[i]
+            names = [f"{bundle}#{i}" if count > 1 else bundle
+                     for i in range(count)]
+            values.update(zip(names, returned))
             if trained:
-                frames.append((name, path, operands, given, bundle,
+                frames.append((name, path, operands, given, names,
                                returned[:count], returned[count:]))
         loss = values[self.graph.loss]
         tangents = {self.graph.loss: torch.ones(())}
@@ -100,7 +101,7 @@ class Trainer:
     def backward(self, frame, tangents):
         import torch
 
-        name, path, operands, inputs, bundle, outputs, saved = frame
+        name, path, operands, inputs, names, outputs, saved = frame
         function = self.functions[name + ".backward"]
         written = [(f"{path}.{n}" if path else n) in self.gradients
                    for _, n in function["gradients"]]
@@ -115,12 +116,13 @@ class Trainer:
         for kind, index in self.bindings(name, function):
             given.append({"input": inputs, "output": outputs,
                           "saved": saved}[kind][index]
-                         if kind != "tangent" else tangents[bundle])
+                         if kind != "tangent" else tangents[names[index]])
         returned = self.call(function, path, given)
-        # Of the inputs only the first, the hidden state, has a gradient.
-        check(len(returned) <= 1, "one input gradient at most")
-        if returned:
-            tangents[operands[0]] = returned[0]
+        wanted = self.graph.input_gradients[name + ".backward"]
+        for index, gradient in zip(wanted, returned, strict=True):
+            check(operands[index] not in tangents,
+                  f"{operands[index]} has two gradients")
+            tangents[operands[index]] = gradient
 
     def bindings(self, name, function):
         """What each input is bound to, from the printed signature."""
@@ -128,6 +130,8 @@ class Trainer:
 
 
 def read_bindings(context, text, mode, compute="f32"):
+    """By backward function: what its inputs are, which inputs' gradients its
+    results are."""
     path = context.path("model.mlir")
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
@@ -135,15 +139,18 @@ def read_bindings(context, text, mode, compute="f32"):
     pipeline = pipeline[:pipeline.index(",print-functions")] + ")"
     printed = harness.run([context.binary("accel-opt"), "opt", path,
                            "--pass-pipeline=" + pipeline])
-    found = {}
+    found, gradients = {}, {}
     for line in printed.splitlines():
-        signature = re.search(r"@([\w.]+\.backward)\((.*?)\) (?:->|\{)", line)
+        signature = re.search(r"@([\w.]+\.backward)\((.*?)\) (?:->|\{)(.*)",
+                              line)
         if signature:
+            gradients[signature[1]] = [int(index) for index in re.findall(
+                r"#aten\.binding<input_grad (\d+)>", signature[3])]
             found[signature[1]] = [
                 (kind, int(index)) for kind, index in
                 re.findall(r"#aten\.binding<(\w+) (\d+)>", signature[2])
                 if kind != "param"]
-    return found
+    return found, gradients
 
 
 def compare(context, changes, mode="pointwise", batch=2, length=24,
@@ -160,7 +167,8 @@ def compare(context, changes, mode="pointwise", batch=2, length=24,
     text = harness.run([context.binary("hf-model-dump"), folder, str(batch),
                         str(length), "--mlir"])
     graph = Graph(text)
-    graph.bindings = read_bindings(context, text, mode, compute)
+    graph.bindings, graph.input_gradients = read_bindings(context, text, mode,
+                                                          compute)
     # bf16 rounds to 8 bits; sums in another order differ by a few of those.
     dtype, bound = {"f32": (torch.float32, 1e-5),
                     "bf16": (torch.bfloat16, 3e-2)}[compute]

@@ -73,6 +73,26 @@ ACCEPTED = {
     "qwen3 layer types": variant(model_type="qwen3",
                                  layer_types=["full_attention"] * 2),
 }
+MIXTRAL = variant(model_type="mixtral", num_local_experts=5, hidden_size=60)
+QWEN3_MOE = variant(model_type="qwen3_moe", num_experts=6, hidden_size=44,
+                    moe_intermediate_size=12, num_experts_per_tok=3,
+                    head_dim=14, num_hidden_layers=4)
+ACCEPTED.update({
+    "mixtral": MIXTRAL,
+    "mixtral tied": {**MIXTRAL, "tie_word_embeddings": True, "head_dim": None},
+    "mixtral other name": {**MIXTRAL, "num_local_experts": 3,
+                           "num_experts": 3},
+    "mixtral window": {**MIXTRAL, "sliding_window": 128},
+    "mixtral initializer_range": {**MIXTRAL, "initializer_range": 0.1},
+    "qwen3_moe": QWEN3_MOE,
+    "qwen3_moe bias": {**QWEN3_MOE, "attention_bias": True},
+    "qwen3_moe steps": {**QWEN3_MOE, "decoder_sparse_step": 2},
+    "qwen3_moe dense layers": {**QWEN3_MOE, "mlp_only_layers": [0, 2]},
+    "qwen3_moe dense layers by null": {**QWEN3_MOE, "mlp_only_layers": None},
+    "qwen3_moe no experts": {**QWEN3_MOE, "num_experts": 0},
+    "qwen3_moe window off": {**QWEN3_MOE, "sliding_window": 8,
+                             "use_sliding_window": False},
+})
 GPT2 = dict(model_type="gpt2", vocab_size=97, n_embd=48, n_layer=2, n_head=6,
             n_positions=64, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
 ACCEPTED.update({
@@ -89,7 +109,7 @@ ACCEPTED.update({
                               embd_pdrop=0, attn_pdrop=0),
 })
 # Every size left to the classes' defaults, but few layers.
-for family in ("llama", "qwen2", "qwen3"):
+for family in ("llama", "qwen2", "qwen3", "mixtral", "qwen3_moe"):
     ACCEPTED[f"{family} defaults"] = {"model_type": family,
                                       "num_hidden_layers": 1}
 ACCEPTED["mistral defaults"] = {"model_type": "mistral",
@@ -97,6 +117,9 @@ ACCEPTED["mistral defaults"] = {"model_type": "mistral",
 
 # transformers fails on these too, at the latest when it builds the model.
 REFUSED = {
+    "experts in words": {**MIXTRAL, "num_local_experts": "many"},
+    "layers in words": {**QWEN3_MOE, "mlp_only_layers": ["first"]},
+    "a step of 0": {**QWEN3_MOE, "decoder_sparse_step": 0},
     "gpt2 heads that do not divide": {**GPT2, "n_head": 5},
     "heads that do not divide": variant(num_attention_heads=5,
                                         num_key_value_heads=1),

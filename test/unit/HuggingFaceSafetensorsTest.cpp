@@ -275,7 +275,7 @@ TEST_F(WeightsFolder, TheSameTensorTwice) {
 
 TEST_F(WeightsFolder, MissingTensorsAreNamed) {
   write("model.safetensors", fileOf(0, model.parameters.size() - 1));
-  expectProblem("1 of the model's parameters: 'model.norm.weight'");
+  expectProblem("1 of the model's tensors: 'model.norm.weight'");
 }
 
 TEST_F(WeightsFolder, SurplusTensorsAreNamed) {

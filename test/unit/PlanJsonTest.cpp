@@ -92,6 +92,7 @@ TEST(PlanJson, EveryFieldRoundTrips) {
   job.checkpoint = {"out", 20, 3, "full"};
   plan.buffers = {{"model.rotary_emb.inv_freq", {32}, DType::F32, false}};
   plan.parameters[0].aliases = {"lm_head.weight_tied"};
+  plan.parameters[0].stored = {"table.weight"};
   plan.parameters[3].group = 1;
   plan.units[1].groupRanges = {{1, 0, 4096}, {0, 4096, plan.units[1].padded}};
   plan.predicted.hasTime = true;

@@ -5,6 +5,8 @@ if(TARGET AccelHuggingFaceConfig)
     LINK AccelHuggingFaceConfig)
   accel_unit_test(huggingface-safetensors-test
     ${_here}/HuggingFaceSafetensorsTest.cpp LINK AccelHuggingFaceConfig)
+  accel_unit_test(huggingface-mixture-test ${_here}/HuggingFaceMixtureTest.cpp
+    LINK AccelHuggingFaceConfig)
   # Read by test/parity/hf_names.py and hf_numerics.py.
   add_executable(hf-dump ${_here}/HuggingFaceDump.cpp)
   target_link_libraries(hf-dump PRIVATE AccelHuggingFaceConfig)

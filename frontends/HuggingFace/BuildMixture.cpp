@@ -1,0 +1,137 @@
+//===- BuildMixture.cpp - A mixture of experts ----------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/BuildMixture.h"
+
+using namespace accel;
+using namespace accel::huggingface;
+using namespace accel::aten;
+using mlir::Value;
+using mlir::ValueRange;
+
+namespace {
+
+class MixtureWriter {
+public:
+  MixtureWriter(FunctionWriter &f, const Mixture &mixture, Value rows)
+      : f(f), mixture(mixture), rows(rows), tokens(f.shape(rows).front()),
+        chosen(tokens * mixture.chosen) {}
+
+  MixtureValues run() {
+    f.enter("mlp.gate");
+    Value logits = f.op<MmOp>(rows, f.op<TOp>(f.param("mlp.gate.weight")));
+    route(logits);
+    MixtureValues values;
+    values.rows = experts();
+    if (mixture.auxiliary)
+      statistics(logits, values);
+    return values;
+  }
+
+private:
+  void route(Value logits) {
+    Value probabilities =
+        f.op<SoftmaxOp>(f.op<ToCopyOp>(logits, f.f32()), uint64_t(1));
+    auto [values, positions] = topk(probabilities);
+    if (mixture.normalize)
+      values = f.op<DivTensorOp>(
+          values, f.op<SumDimOp>(values, llvm::ArrayRef<int64_t>{1}, true));
+    scores = mixture.scoresInFp32 ? values : f.op<TypeAsOp>(values, logits);
+    choices = positions;
+  }
+
+  std::pair<Value, Value> topk(Value x) {
+    Value values = f.op<TopkOp>(x, uint64_t(mixture.chosen), uint64_t(1));
+    return {values, values.getDefiningOp()->getResult(1)};
+  }
+
+  /// Rows of `table` in the order of `positions`.
+  Value pick(Value table, Value positions) {
+    return f.op<EmbeddingOp>(table, positions, uint64_t(-1));
+  }
+  Value count(int64_t end) {
+    return f.op<ArangeOp>(uint64_t(0), uint64_t(end), uint64_t(1), f.i64());
+  }
+  /// The experts' matrices [E, out, in] as factors [E, in, out].
+  Value factor(llvm::StringRef name) {
+    return f.op<TransposeIntOp>(f.param(name), uint64_t(1), uint64_t(2));
+  }
+
+  Value experts() {
+    f.enter("mlp.experts");
+    Value ids = f.view(choices, {chosen});
+    Value sorted = f.op<SortStableOp>(ids, uint64_t(0), false);
+    Value order = sorted.getDefiningOp()->getResult(1);
+    Value token = f.op<FloorDivideScalarOp>(order, uint64_t(mixture.chosen));
+    Value gathered = pick(rows, token);
+    Value weights = pick(f.view(scores, {chosen, 1}), order);
+    Value ends = f.op<SearchsortedTensorOp>(sorted, count(mixture.experts),
+                                            /*out_int32=*/true, /*right=*/true);
+    Value inner = activate(
+        f.op<GroupedMmOp>(gathered, factor("mlp.experts.gate_up_proj"), ends));
+    Value out = f.op<GroupedMmOp>(inner, factor("mlp.experts.down_proj"), ends);
+    Value weighted = f.op<MulTensorOp>(out, weights);
+    Value back = f.op<ScatterSrcOp>(order, order, count(chosen), uint64_t(0));
+    Value restored = f.view(pick(weighted, back),
+                            {tokens, mixture.chosen, f.shape(rows).back()});
+    Value sum = f.op<SumDimOp>(restored, llvm::ArrayRef<int64_t>{1}, false);
+    return f.op<TypeAsOp>(sum, rows);
+  }
+
+  /// silu(first half) * second half.
+  Value activate(Value both) {
+    uint64_t half = uint64_t(mixture.intermediateSize), dim = 1;
+    Value gate = f.op<SliceTensorOp>(both, dim, uint64_t(0), half, uint64_t(1));
+    Value up = f.op<SliceTensorOp>(both, dim, half, 2 * half, uint64_t(1));
+    f.enter("mlp.experts.act_fn");
+    gate = f.op<SiluOp>(gate);
+    f.enter("mlp.experts");
+    return f.op<MulTensorOp>(gate, up);
+  }
+
+  /// load_balancing_loss_func chooses anew, in the dtype of the logits.
+  void statistics(Value logits, MixtureValues &values) {
+    f.enter("mlp.gate");
+    Value probabilities = f.op<SoftmaxOp>(logits, uint64_t(1));
+    Value ids = f.view(topk(probabilities).second, {chosen});
+    values.counts =
+        f.op<HistcOp>(f.op<ToCopyOp>(ids, f.f32()), uint64_t(mixture.experts),
+                      uint64_t(0), uint64_t(mixture.experts));
+    values.probabilities =
+        f.op<SumDimOp>(f.op<ToCopyOp>(probabilities, f.f32()),
+                       llvm::ArrayRef<int64_t>{0}, false);
+  }
+
+  FunctionWriter &f;
+  const Mixture &mixture;
+  Value rows, scores, choices;
+  int64_t tokens, chosen;
+};
+
+} // namespace
+
+MixtureValues accel::huggingface::writeMixture(FunctionWriter &f,
+                                               const Mixture &mixture,
+                                               Value rows) {
+  return MixtureWriter(f, mixture, rows).run();
+}
+
+Value accel::huggingface::addBalancingLoss(FunctionWriter &f,
+                                           const Mixture &mixture, Value loss,
+                                           ValueRange counts,
+                                           ValueRange probabilities,
+                                           int64_t tokens) {
+  auto mean = [&](ValueRange parts) {
+    Value sum = parts.front();
+    for (Value part : parts.drop_front())
+      sum = f.op<AddTensorOp>(sum, part);
+    return f.op<DivScalarOp>(sum, double(tokens) * double(parts.size()));
+  };
+  Value product = f.op<MulTensorOp>(mean(counts), mean(probabilities));
+  Value sum = f.op<SumDimOp>(product, llvm::ArrayRef<int64_t>{0}, false);
+  Value balance = f.op<MulScalarOp>(sum, mixture.experts);
+  return f.op<AddTensorOp>(loss,
+                           f.op<MulScalarOp>(balance, *mixture.auxiliary));
+}

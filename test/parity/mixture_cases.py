@@ -1,0 +1,145 @@
+"""Mixtures of experts compute what transformers computes, whatever the sizes.
+
+Random configurations of mixtral and qwen3_moe: odd numbers of heads, experts
+and choices, ties, biases, rotary kinds, dense layers between, the load
+balancing loss. Functions run as a plan holds them (functions_cases.py).
+"""
+import json
+import os
+import random
+
+import functions_cases
+import harness
+import hf_numerics_cases
+import jobs
+from harness import check
+
+CONFIGS = 20
+
+
+def random_rope(draw):
+    kind = draw.choice(["default", "linear", "llama3"])
+    rope = {"rope_type": kind, "rope_theta": draw.choice([100.0, 1e4, 1e6])}
+    if kind == "linear":
+        rope["factor"] = draw.choice([1.5, 4.0])
+    if kind == "llama3":
+        rope.update(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                    original_max_position_embeddings=32)
+    return rope
+
+
+def random_config(family, draw):
+    """Rows of experts' matrices are multiples of 16 bytes, all else is free."""
+    groups = draw.choice([1, 2, 3])
+    experts = draw.choice([1, 2, 3, 5, 8, 11])
+    config = dict(
+        model_type=family, vocab_size=draw.randrange(17, 150),
+        hidden_size=4 * draw.randrange(3, 17),
+        intermediate_size=4 * draw.randrange(1, 20),
+        num_hidden_layers=draw.choice([1, 2, 3]), num_key_value_heads=groups,
+        num_attention_heads=groups * draw.choice([1, 2, 3]),
+        head_dim=2 * draw.randrange(1, 12), max_position_embeddings=64,
+        rms_norm_eps=draw.choice([1e-6, 1e-5]), initializer_range=0.1,
+        hidden_act=draw.choice(["silu", "swish"]),
+        tie_word_embeddings=draw.random() < 0.4,
+        rope_parameters=random_rope(draw),
+        num_experts_per_tok=draw.randrange(1, min(experts, 4) + 1),
+        output_router_logits=draw.random() < 0.5,
+        router_aux_loss_coef=draw.choice([0.001, 0.5]))
+    if family == "mixtral":
+        config.update(num_local_experts=experts,
+                      sliding_window=draw.choice([None, 6, 32]))
+        return config
+    layers = range(config["num_hidden_layers"])
+    config.update(num_experts=experts,
+                  moe_intermediate_size=4 * draw.randrange(1, 12),
+                  intermediate_size=draw.randrange(3, 70),
+                  norm_topk_prob=draw.random() < 0.5,
+                  attention_bias=draw.random() < 0.5,
+                  decoder_sparse_step=draw.choice([1, 1, 2]),
+                  mlp_only_layers=[i for i in layers if draw.random() < 0.2])
+    sparse = [i for i in layers if i not in config["mlp_only_layers"] and
+              (i + 1) % config["decoder_sparse_step"] == 0]
+    config["output_router_logits"] &= bool(sparse)
+    return config
+
+
+def random_configs(family, compute="f32", count=CONFIGS):
+    def case(context):
+        draw = random.Random(family)
+        equal, worst = 0, ""
+        for number in range(count):
+            config = random_config(family, draw)
+            if compute == "bf16":  # 8 elements are 16 bytes
+                for key in ("hidden_size", "intermediate_size",
+                            "moe_intermediate_size"):
+                    if key in config:
+                        config[key] = -(-config[key] // 8) * 8
+            length = draw.randrange(2, 25)
+            mode = draw.choice(["pointwise", "none", "full"])
+            try:
+                text = functions_cases.compare(
+                    context, config, mode, batch=draw.choice([1, 2, 3]),
+                    length=length, compute=compute)
+            except harness.Failure as failure:
+                raise harness.Failure(f"{number}: {json.dumps(config)}, "
+                                      f"{mode}: {failure}") from None
+            equal += text == "bit-equal"
+            worst = max(worst, "" if text == "bit-equal" else text.split()[1],
+                        key=lambda e: float(e.rstrip(";") or 0) if e else 0.0)
+        return f"{equal} of {count} bit-equal, the others within {worst or 0}"
+    return case
+
+
+def tokens_as_chosen(context):
+    """All tokens to one expert, and experts that no token chooses."""
+    import torch
+
+    config = {**hf_numerics_cases.BASE, "model_type": "mixtral",
+              "num_local_experts": 4, "num_experts_per_tok": 1,
+              "num_hidden_layers": 1}
+    jobs.write_config(context.path("model"), config)
+    dump = json.loads(harness.run([context.binary("hf-model-dump"),
+                                   context.path("model"), "2", "24"]))
+    import transformers
+    torch.manual_seed(3)
+    model = transformers.AutoModelForCausalLM.from_config(
+        transformers.AutoConfig.from_pretrained(context.path("model")))
+    with torch.no_grad():  # only positive inputs' sums reach the first row
+        model.model.embed_tokens.weight.abs_()
+        gate = model.model.layers[0].mlp.gate.weight
+        gate.zero_()
+    parameters = {n: p.detach() for n, p in model.named_parameters()}
+    ids = torch.randint(config["vocab_size"], (2, 24))
+    loss = hf_numerics_cases.Interpreter(dump, parameters).loss(ids, ids)
+    with torch.no_grad():
+        want = model(input_ids=ids, labels=ids, shift_labels=ids).loss
+    check(abs(loss.item() - want.item()) < 1e-5,
+          f"loss {loss.item()}, transformers {want.item()}")
+    return "one expert takes all"
+
+
+def missing_experts(context):
+    """A checkpoint that lacks an expert is refused, with its tensor's name."""
+    from safetensors.torch import load_file, save_file
+
+    jobs.make_job(context.path(), jobs.MODELS["mixtral"], ranks=2, steps=2)
+    path = os.path.join(context.path("model"), "model.safetensors")
+    weights = load_file(path)
+    lost = "model.layers.1.block_sparse_moe.experts.3.w2.weight"
+    del weights[lost]
+    save_file(weights, path, metadata={"format": "pt"})
+    output = harness.run([context.binary("accel-opt"), "plan",
+                          context.path("job.yaml")], expect=1)
+    check(lost in output and "[weights-mismatch]" in output, output)
+    return "refused"
+
+
+CASES = [
+    ("mixtral-random", random_configs("mixtral")),
+    ("qwen3-moe-random", random_configs("qwen3_moe")),
+    ("mixtral-random-bf16", random_configs("mixtral", "bf16", 3)),
+    ("qwen3-moe-random-bf16", random_configs("qwen3_moe", "bf16", 3)),
+    ("one-expert-takes-all", tokens_as_chosen),
+    ("missing-expert", missing_experts),
+]
