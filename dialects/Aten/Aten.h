@@ -38,6 +38,10 @@ struct Cost {
 };
 
 class BackwardBuilder;
+class LayoutAnalysis;
+
+/// Of one value, in elements.
+using Strides = llvm::SmallVector<int64_t, 4>;
 
 /// One operation per result element, each operand and result touched once;
 /// nothing for a view.
@@ -45,6 +49,10 @@ Cost defaultCost(mlir::Operation *op);
 
 /// Operands that a pointwise CPU operator casts to the common type first.
 int64_t defaultWorkspaceBytes(mlir::Operation *op, Device device);
+
+/// TensorIterator's order for a pointwise operation, else row-major.
+Strides defaultStrides(mlir::Operation *op, LayoutAnalysis &layout,
+                       unsigned result);
 
 /// Bytes of a tensor's elements.
 int64_t tensorBytes(mlir::Type type);

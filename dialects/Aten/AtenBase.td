@@ -137,5 +137,18 @@ def Aten_Derivative : DeclareOpInterfaceMethods<Aten_DerivativeOpInterface>;
 def Aten_OwnCost : DeclareOpInterfaceMethods<Aten_OpInterface, ["getCost"]>;
 def Aten_OwnWorkspace
     : DeclareOpInterfaceMethods<Aten_OpInterface, ["getWorkspaceBytes"]>;
+def Aten_OwnStrides
+    : DeclareOpInterfaceMethods<Aten_OpInterface, ["getStrides"]>;
+
+/// An operation of operands, then named attributes, then types.
+class Aten_Plain<string mnemonic, string aten, string category, string what,
+                 list<Trait> traits = []>
+    : Aten_Op<mnemonic, aten, category,
+              !listconcat([InferTypeOpAdaptor], traits)> {
+  let summary = what;
+  let assemblyFormat = [{
+    operands attr-dict `:` functional-type(operands, results)
+  }];
+}
 
 #endif // ACCEL_DIALECTS_ATEN_BASE_TD

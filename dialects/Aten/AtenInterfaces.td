@@ -33,6 +33,12 @@ def Aten_OpInterface : OpInterface<"AtenOpInterface"> {
       compute thread, beyond its results.
     }], "int64_t", "getWorkspaceBytes", (ins "::accel::aten::Device":$device),
       "", [{ return ::accel::aten::defaultWorkspaceBytes($_op, device); }]>,
+    InterfaceMethod<[{
+      Strides in elements of a result in memory, given those of the operands.
+      By default TensorIterator's for pointwise operations, else row-major.
+    }], "::accel::aten::Strides", "getStrides",
+      (ins "::accel::aten::LayoutAnalysis &":$layout, "unsigned":$result),
+      "", [{ return ::accel::aten::defaultStrides($_op, layout, result); }]>,
   ];
 }
 

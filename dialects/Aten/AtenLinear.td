@@ -42,29 +42,30 @@ def Aten_AddmmOp
   }];
 }
 
-class Aten_Reduction<string mnemonic, string what, list<Trait> traits = []>
+class Aten_Reduction<string mnemonic, string what, Type type,
+                     list<Trait> traits = []>
     : Aten_Op<mnemonic, "aten::" # mnemonic # "(%0, $dim, $keepdim, none)",
               "Reduction",
               !listconcat([InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost],
                           traits)> {
   let summary = what # " over dimensions";
   let description = [{
-    Dimensions count from 0; with `keepdim` they stay with size 1.
+    Dimensions count from 0; with `keepdim` they stay with size 1. Integers and
+    truth values are summed in 64 bits.
 
     ```mlir
     %0 = aten.}] # mnemonic # [{ %x, [1], true : (tensor<2x8xf32>) -> tensor<2x1xf32>
     ```
   }];
-  let arguments = (ins Aten_FloatTensor:$self, DenseI64ArrayAttr:$dim,
-                       BoolAttr:$keepdim);
-  let results = (outs Aten_FloatTensor:$result);
+  let arguments = (ins type:$self, DenseI64ArrayAttr:$dim, BoolAttr:$keepdim);
+  let results = (outs type:$result);
   let assemblyFormat = [{
     $self `,` $dim `,` $keepdim attr-dict `:` functional-type(operands, results)
   }];
 }
 
-def Aten_SumDimOp : Aten_Reduction<"sum.dim_IntList", "sum">;
-def Aten_MeanDimOp : Aten_Reduction<"mean.dim", "mean", [Aten_OwnWorkspace]>;
+def Aten_SumDimOp : Aten_Reduction<"sum.dim_IntList", "sum", Aten_Tensor>;
+def Aten_MeanDimOp : Aten_Reduction<"mean.dim", "mean", Aten_FloatTensor, [Aten_OwnWorkspace]>;
 
 def Aten_EmbeddingOp
     : Aten_Op<"embedding", "aten::embedding(%0, %1, $padding_idx, false, false)",

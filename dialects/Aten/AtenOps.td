@@ -14,5 +14,12 @@ include "dialects/Aten/AtenKernels.td"
 include "dialects/Aten/AtenNorms.td"
 include "dialects/Aten/AtenRouting.td"
 include "dialects/Aten/AtenAttention.td"
+include "dialects/Aten/AtenCompare.td"
+include "dialects/Aten/AtenMath.td"
+include "dialects/Aten/AtenProducts.td"
+include "dialects/Aten/AtenReduce.td"
+include "dialects/Aten/AtenIndex.td"
+include "dialects/Aten/AtenConv.td"
+include "dialects/Aten/AtenImage.td"
 
 #endif // ACCEL_DIALECTS_ATEN_OPS_TD

@@ -44,6 +44,26 @@ Value BackwardBuilder::sumTo(Value grad, Type type) {
   return grad;
 }
 
+Value BackwardBuilder::restoreDims(Value value, ArrayRef<int64_t> dims,
+                                   bool keepdim) {
+  if (keepdim)
+    return value;
+  SmallVector<int64_t> sorted(dims);
+  llvm::sort(sorted);
+  for (int64_t dim : sorted)
+    value = create<UnsqueezeOp>(value, dim);
+  return value;
+}
+
+Value BackwardBuilder::full(Type type, double number) {
+  auto tensor = cast<RankedTensorType>(type);
+  TypedAttr value =
+      isa<FloatType>(tensor.getElementType())
+          ? TypedAttr(builder.getF64FloatAttr(number))
+          : TypedAttr(builder.getI64IntegerAttr(static_cast<int64_t>(number)));
+  return create<FullOp>(tensor.getShape(), value, tensor.getElementType());
+}
+
 bool BackwardBuilder::isColumnMajor(Value matrix) {
   const Strides &strides = layout.strides(matrix);
   ArrayRef<int64_t> shape = tensorType(matrix).getShape();

@@ -21,6 +21,7 @@ public:
   void setLoc(mlir::Location location) { loc = location; }
   mlir::Location getLoc() const { return loc; }
   LayoutAnalysis &getLayout() { return layout; }
+  mlir::OpBuilder &getBuilder() { return builder; }
 
   template <typename OpT, typename... Args> mlir::Value create(Args &&...args) {
     return OpT::create(builder, loc, std::forward<Args>(args)...)->getResult(0);
@@ -37,6 +38,12 @@ public:
   /// `grad`, summed over the dimensions that broadcasting added, in the
   /// element type of `type` (what autograd's engine does to each gradient).
   mlir::Value sumTo(mlir::Value grad, mlir::Type type);
+  /// `value`, a reduction's result or its gradient, with the reduced dimensions
+  /// back as size 1.
+  mlir::Value restoreDims(mlir::Value value, llvm::ArrayRef<int64_t> dims,
+                          bool keepdim);
+  /// Zeros (or another number) of a type.
+  mlir::Value full(mlir::Type type, double number = 0.0);
   /// A matrix product's factors are laid out by columns.
   bool isColumnMajor(mlir::Value matrix);
 

@@ -80,20 +80,8 @@ BACKWARD(CatOp) {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// `grad` of a reduction with its dimensions put back as size 1.
-static Value restoreDims(BackwardBuilder &b, Value grad, ArrayRef<int64_t> dims,
-                         bool keepdim) {
-  if (keepdim)
-    return grad;
-  SmallVector<int64_t> sorted(dims);
-  llvm::sort(sorted);
-  for (int64_t dim : sorted)
-    grad = b.create<UnsqueezeOp>(grad, dim);
-  return grad;
-}
-
 BACKWARD(SumDimOp) {
-  Value grad = restoreDims(b, grads[0], getDim(), getKeepdim());
+  Value grad = b.restoreDims(grads[0], getDim(), getKeepdim());
   operandGrads[0] = b.create<ExpandOp>(grad, shapeOf(getSelf()));
   return success();
 }
@@ -103,7 +91,7 @@ BACKWARD(MeanDimOp) {
   for (int64_t dim : getDim())
     count *= shapeOf(getSelf())[dim];
   // Autograd expands first and divides each element; the quotients are equal.
-  Value grad = restoreDims(b, grads[0], getDim(), getKeepdim());
+  Value grad = b.restoreDims(grads[0], getDim(), getKeepdim());
   grad = b.create<DivScalarOp>(grad, count);
   operandGrads[0] = b.create<ExpandOp>(grad, shapeOf(getSelf()));
   return success();

@@ -98,7 +98,7 @@ std::optional<Strides> LayoutAnalysis::viewStrides(Value value,
 
 /// TensorIterator's order of dimensions: by the operands' strides, the fastest
 /// first; ties keep row-major order.
-Strides LayoutAnalysis::computePointwise(Operation *op) {
+Strides LayoutAnalysis::pointwiseStrides(Operation *op) {
   ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
   int64_t rank = shape.size();
   SmallVector<Strides> operands;
@@ -116,6 +116,12 @@ Strides LayoutAnalysis::computePointwise(Operation *op) {
   }
   if (allContiguous)
     return contiguous(shape);
+  return iteratorStrides(shape, operands);
+}
+
+Strides LayoutAnalysis::iteratorStrides(ArrayRef<int64_t> shape,
+                                        ArrayRef<Strides> operands) {
+  int64_t rank = shape.size();
   // -1: in order, 1: swap, 0: these operands do not say.
   auto shouldSwap = [&](int64_t a, int64_t b) {
     for (const Strides &strides : operands) {
@@ -234,16 +240,60 @@ Strides LayoutAnalysis::compute(Value value) {
       .Case<FlashAttentionForCpuBackwardOp, FlashAttentionBackwardOp,
             EfficientAttentionBackwardOp>(
           [&](auto) { return headsInside(shape); })
-      .Case<ToCopyOp, ZerosLikeOp>([&](auto) {
-        Strides s = input();
-        return isDense(shape, s) ? s : contiguous(shape);
-      })
+      .Case<ToCopyOp, ZerosLikeOp>(
+          [&](auto) { return preservedStrides(op->getOperand(0)); })
       .Default([&](Operation *) {
         auto aten = dyn_cast<AtenOpInterface>(op);
-        if (aten && aten.getCategory() == Category::Pointwise)
-          return computePointwise(op);
-        return contiguous(shape);
+        return aten ? aten.getStrides(*this, result) : contiguous(shape);
       });
+}
+
+Strides LayoutAnalysis::preservedStrides(ArrayRef<int64_t> shape,
+                                         const Strides &strides) {
+  return isDense(shape, strides) ? strides : contiguous(shape);
+}
+
+Strides LayoutAnalysis::preservedStrides(Value value) {
+  return preservedStrides(shapeOf(value), strides(value));
+}
+
+bool LayoutAnalysis::isChannelsLast(Value value) {
+  ArrayRef<int64_t> shape = shapeOf(value);
+  const Strides &own = strides(value);
+  int64_t rank = shape.size();
+  if ((rank != 4 && rank != 5) || own[1] == 0 || isContiguous(value))
+    return false;
+  // Fastest first: channels, then width, height, depth, then the batch.
+  SmallVector<int64_t> order = {1};
+  for (int64_t dim = rank - 1; dim > 1; --dim)
+    order.push_back(dim);
+  order.push_back(0);
+  int64_t least = 0;
+  for (int64_t dim : order) {
+    if (shape[dim] == 0 || own[dim] < least ||
+        (dim == 0 && least == own[1]))
+      return false;
+    least = own[dim] * std::max<int64_t>(shape[dim], 1);
+  }
+  return true;
+}
+
+Strides LayoutAnalysis::channelsLast(ArrayRef<int64_t> shape) {
+  Strides result(shape.size(), 1);
+  int64_t stride = std::max<int64_t>(shape[1], 1);
+  for (int64_t dim = static_cast<int64_t>(shape.size()) - 1; dim > 1; --dim) {
+    result[dim] = stride;
+    stride *= std::max<int64_t>(shape[dim], 1);
+  }
+  result[0] = stride;
+  return result;
+}
+
+Strides aten::defaultStrides(Operation *op, LayoutAnalysis &layout,
+                             unsigned result) {
+  if (cast<AtenOpInterface>(op).getCategory() == Category::Pointwise)
+    return layout.pointwiseStrides(op);
+  return contiguous(shapeOf(op->getResult(result)));
 }
 
 const Strides &LayoutAnalysis::strides(Value value) {

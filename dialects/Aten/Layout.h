@@ -13,13 +13,10 @@
 #ifndef ACCEL_DIALECTS_ATEN_LAYOUT_H
 #define ACCEL_DIALECTS_ATEN_LAYOUT_H
 
-#include "mlir/IR/Value.h"
+#include "dialects/Aten/Aten.h"
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/SmallVector.h"
 
 namespace accel::aten {
-
-using Strides = llvm::SmallVector<int64_t, 4>;
 
 class LayoutAnalysis {
 public:
@@ -32,12 +29,28 @@ public:
   /// copy.
   std::optional<Strides> viewStrides(mlir::Value value,
                                      llvm::ArrayRef<int64_t> shape);
+  /// Strides of the result of a TensorIterator over the operands of `op`.
+  Strides pointwiseStrides(mlir::Operation *op);
+  /// What `preserve_format` keeps: the strides of a tensor that fills its memory,
+  /// else row-major.
+  Strides preservedStrides(mlir::Value value);
+  static Strides preservedStrides(llvm::ArrayRef<int64_t> shape,
+                                  const Strides &strides);
+  /// Whether PyTorch takes the tensor for one of the channels-last format
+  /// (`Tensor::suggest_memory_format`).
+  bool isChannelsLast(mlir::Value value);
+  /// Strides of a contiguous tensor of the channels-last format: channels are
+  /// dimension 1 and come last in memory.
+  static Strides channelsLast(llvm::ArrayRef<int64_t> shape);
+  /// As `pointwiseStrides`, from the operands' strides along the dimensions of
+  /// `shape` (0 where an operand broadcasts).
+  static Strides iteratorStrides(llvm::ArrayRef<int64_t> shape,
+                                 llvm::ArrayRef<Strides> operands);
   /// Forgets a value that is about to be erased.
   void forget(mlir::Value value) { cache.erase(value); }
 
 private:
   Strides compute(mlir::Value value);
-  Strides computePointwise(mlir::Operation *op);
   llvm::DenseMap<mlir::Value, Strides> cache;
 };
 

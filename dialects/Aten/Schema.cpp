@@ -64,12 +64,35 @@ static CallArg tensorArg(Value value) {
   return {CallArg::Kind::Tensor, {value}, {}};
 }
 
+/// Operands from `index` on, as a list in which they stand at the positions of
+/// the attribute `name`.
+static FailureOr<CallArg> placedList(Operation *op, unsigned index,
+                                     StringRef name) {
+  auto attr = op->getInherentAttr(name);
+  auto places =
+      attr ? dyn_cast_or_null<DenseI64ArrayAttr>(*attr) : DenseI64ArrayAttr();
+  if (!places || index + places.size() != op->getNumOperands())
+    return failure();
+  CallArg arg;
+  arg.kind = CallArg::Kind::Tensors;
+  for (auto [i, place] : llvm::enumerate(places.asArrayRef())) {
+    arg.tensors.resize(place);
+    arg.tensors.push_back(op->getOperand(index + i));
+  }
+  return arg;
+}
+
 /// Operand group `index` of the definition. No operation of a fixed schema has
 /// more than one group of variable length, so groups are operands.
 static FailureOr<CallArg> operandArg(Operation *op, StringRef text) {
+  unsigned index = 0;
+  if (auto [number, name] = text.split('*'); !name.empty()) {
+    if (number.getAsInteger(10, index))
+      return failure();
+    return placedList(op, index, name);
+  }
   bool list = text.consume_back("*");
   bool optional = text.consume_back("?");
-  unsigned index = 0;
   if (text.getAsInteger(10, index))
     return failure();
   CallArg arg;
@@ -134,9 +157,32 @@ static void opaqueArgs(ArrayAttr args, ValueRange inputs, Call &call) {
   }
 }
 
+/// Reads "9" or "3 by output_mask" behind a schema's arrow.
+static LogicalResult parseResults(Operation *op, StringRef text, Call &call) {
+  auto [number, by] = text.trim().split(' ');
+  if (number.getAsInteger(10, call.numResults))
+    return failure();
+  if (by.empty())
+    return success();
+  if (!by.consume_front("by "))
+    return failure();
+  auto attr = op->getInherentAttr(by.trim());
+  auto mask =
+      attr ? dyn_cast_or_null<DenseBoolArrayAttr>(*attr) : DenseBoolArrayAttr();
+  if (!mask)
+    return failure();
+  call.positions.clear();
+  for (auto [i, wanted] : llvm::enumerate(mask.asArrayRef()))
+    if (wanted)
+      call.positions.push_back(i);
+  return success(call.positions.size() == op->getNumResults());
+}
+
 FailureOr<Call> aten::buildCall(Operation *op) {
   Call call;
   call.numResults = op->getNumResults();
+  for (unsigned i = 0; i < call.numResults; ++i)
+    call.positions.push_back(i);
   if (auto opaque = dyn_cast<OpaqueOp>(op)) {
     call.name = opaque.getCallee().str();
     opaqueArgs(opaque.getArgs(), opaque.getInputs(), call);
@@ -163,7 +209,7 @@ FailureOr<Call> aten::buildCall(Operation *op) {
   auto [name, rest] = schema.split('(');
   call.name = name.str();
   if (auto arrow = rest.rfind("->"); arrow != StringRef::npos) {
-    if (rest.drop_front(arrow + 2).trim().getAsInteger(10, call.numResults))
+    if (failed(parseResults(op, rest.drop_front(arrow + 2), call)))
       return op->emitOpError("has a malformed schema '") << schema << "'";
     rest = rest.take_front(arrow).rtrim();
   }

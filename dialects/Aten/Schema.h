@@ -10,13 +10,16 @@
 //
 //   %i     operand group i of the definition, a missing optional as none
 //   %i*    the same as a list of tensors
+//   %i*a   the same, each at the position that the list attribute `a` has for
+//          it, the other positions none
 //   %i?    operand i, none where the operation has fewer operands
 //   $name  the attribute of that name, an absent optional as none
 //   #name  the sequence length (dimension 2) of the operand of that name
 //   none, true, false, 3, 1.0, [true, false], [1, 2]: as written
 //
 // `-> 9` behind it: ATen returns nine values, of which the operation's results
-// are the first.
+// are the first. `-> 3 by a`: of three values, the operation's results are those
+// that the attribute `a`, a list of truth values, asks for.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_DIALECTS_ATEN_SCHEMA_H
@@ -26,7 +29,8 @@
 
 namespace accel::aten {
 
-/// One argument: tensors, or a constant, or neither (none).
+/// One argument: tensors, or a constant, or neither (none). In a list a null
+/// value is a missing tensor.
 struct CallArg {
   enum class Kind { None, Tensor, Tensors, Constant } kind = Kind::None;
   llvm::SmallVector<mlir::Value, 1> tensors;
@@ -37,6 +41,7 @@ struct Call {
   std::string name; // "aten::sum.dim_IntList"
   llvm::SmallVector<CallArg> args;
   unsigned numResults = 0; // that ATen returns
+  llvm::SmallVector<unsigned> positions; // of the operation's results in them
 };
 
 /// The call that `op` becomes. Fails with a diagnostic for an operation that

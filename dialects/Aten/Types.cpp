@@ -79,9 +79,9 @@ Type aten::promoteTypes(ArrayRef<RankedTensorType> types, Type scalar) {
 // Pointwise operations
 //===----------------------------------------------------------------------===//
 
-static LogicalResult inferBroadcast(std::optional<Location> loc,
-                                    ValueRange operands, Type elementType,
-                                    SmallVectorImpl<Type> &results) {
+LogicalResult aten::inferBroadcast(std::optional<Location> loc,
+                                   ValueRange operands, Type elementType,
+                                   SmallVectorImpl<Type> &results) {
   SmallVector<ArrayRef<int64_t>> shapes;
   for (Value operand : operands)
     shapes.push_back(cast<RankedTensorType>(operand.getType()).getShape());
@@ -158,7 +158,7 @@ INFER(WhereSelfOp) {
   return inferBroadcast(loc, adaptor.getOperands(), type, results);
 }
 
-static bool isElementType(Type type) {
+bool aten::isElementType(Type type) {
   return type.isF64() || type.isF32() || type.isF16() || type.isBF16() ||
          type.isSignlessInteger(64) || type.isSignlessInteger(32) ||
          type.isSignlessInteger(16) || type.isSignlessInteger(1) ||

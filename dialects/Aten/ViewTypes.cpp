@@ -17,13 +17,25 @@ using namespace accel::aten;
       MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,      \
       SmallVectorImpl<Type> &results)
 
-/// Fails unless 0 <= dim < rank.
-static LogicalResult checkDim(std::optional<Location> loc, int64_t dim,
-                              int64_t rank) {
+LogicalResult aten::checkDim(std::optional<Location> loc, int64_t dim,
+                             int64_t rank) {
   if (dim >= 0 && dim < rank)
     return success();
   return emitOptionalError(loc, "dimension ", dim,
                            " is outside of a tensor of ", rank, " dimensions");
+}
+
+LogicalResult aten::checkDims(std::optional<Location> loc,
+                              ArrayRef<int64_t> dims, int64_t rank) {
+  llvm::SmallBitVector seen(rank);
+  for (int64_t dim : dims) {
+    if (failed(checkDim(loc, dim, rank)))
+      return failure();
+    if (seen.test(dim))
+      return emitOptionalError(loc, "dimension ", dim, " appears twice");
+    seen.set(dim);
+  }
+  return success();
 }
 
 INFER(TOp) {
@@ -201,38 +213,39 @@ INFER(EmbeddingDenseBackwardOp) {
   return success();
 }
 
-/// Shape after reducing `dims`.
-static LogicalResult inferReduction(std::optional<Location> loc,
-                                    RankedTensorType self,
-                                    ArrayRef<int64_t> dims, bool keepdim,
-                                    SmallVectorImpl<Type> &results) {
-  llvm::SmallBitVector reduced(self.getRank());
-  if (dims.empty())
+Type aten::sumType(Type type) {
+  return isa<FloatType>(type) ? type
+                              : IntegerType::get(type.getContext(), 64);
+}
+
+LogicalResult aten::inferReduction(std::optional<Location> loc,
+                                   RankedTensorType self,
+                                   ArrayRef<int64_t> dims, bool keepdim,
+                                   Type elementType,
+                                   SmallVectorImpl<Type> &results) {
+  if (dims.empty() && self.getRank())
     return emitOptionalError(loc, "expects at least one dimension");
-  for (int64_t dim : dims) {
-    if (failed(checkDim(loc, dim, self.getRank())))
-      return failure();
-    if (reduced.test(dim))
-      return emitOptionalError(loc, "dimension ", dim, " appears twice");
-    reduced.set(dim);
-  }
+  if (failed(checkDims(loc, dims, self.getRank())))
+    return failure();
   SmallVector<int64_t> shape;
   for (int64_t i = 0; i < self.getRank(); ++i) {
-    if (!reduced.test(i))
+    if (!llvm::is_contained(dims, i))
       shape.push_back(self.getDimSize(i));
     else if (keepdim)
       shape.push_back(1);
   }
-  results.push_back(self.clone(shape));
+  results.push_back(RankedTensorType::get(shape, elementType));
   return success();
 }
 
 INFER(SumDimOp) {
-  return inferReduction(loc, tensorType(adaptor.getSelf()), adaptor.getDim(),
-                        adaptor.getKeepdim(), results);
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  return inferReduction(loc, self, adaptor.getDim(), adaptor.getKeepdim(),
+                        sumType(self.getElementType()), results);
 }
 
 INFER(MeanDimOp) {
-  return inferReduction(loc, tensorType(adaptor.getSelf()), adaptor.getDim(),
-                        adaptor.getKeepdim(), results);
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  return inferReduction(loc, self, adaptor.getDim(), adaptor.getKeepdim(),
+                        self.getElementType(), results);
 }

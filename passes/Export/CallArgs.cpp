@@ -96,7 +96,7 @@ accel::convertArgs(const aten::Call &call,
       plan::Arg &arg = args.emplace_back();
       arg.kind = plan::Arg::Kind::Tensors;
       for (Value tensor : given.tensors)
-        arg.ints.push_back(slotOf(tensor));
+        arg.ints.push_back(tensor ? slotOf(tensor) : -1);
       break;
     }
     case aten::CallArg::Kind::Constant: {

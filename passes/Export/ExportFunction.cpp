@@ -160,18 +160,18 @@ private:
       instruction.kind = plan::Instruction::Kind::Opaque;
     addCost(instruction, aten);
     bool isView = aten.getCategory() == aten::Category::View;
-    for (Value value : op->getResults()) {
+    instruction.results.assign(call->numResults, -1);
+    for (auto [value, position] :
+         llvm::zip(op->getResults(), call->positions)) {
       if (value.use_empty()) {
-        instruction.results.push_back(-1);
         if (!isView)
           instruction.workspaceBytes +=
               plan::alignedBytes(aten::tensorBytes(value.getType()));
         continue;
       }
       int base = isView ? slots.lookup(op->getOperand(0)) : -1;
-      instruction.results.push_back(addSlot(value, base));
+      instruction.results[position] = addSlot(value, base);
     }
-    instruction.results.resize(call->numResults, -1);
     return success();
   }
 

@@ -14,6 +14,7 @@
 #include "passes/Checkpoint/Checkpoint.h"
 #include "passes/Checkpoint/PrintJoint.h"
 #include "passes/Differentiate/Differentiate.h"
+#include "passes/Export/DescribeAten.h"
 #include "passes/Export/PrintFunctions.h"
 #include "passes/Kernels/SelectKernels.h"
 #include "passes/Memory/AssignMemoryPass.h"
@@ -118,6 +119,8 @@ void registerPasses() {
   registerCheckpointPass();
   registerPartitionPass();
   registerPrintFunctionsPass();
+  registerAnnotateLayoutPass();
+  registerPrintOperatorsPass();
   registerPrintJointPass();
   registerVerifySchedulePass();
   PassPipelineRegistration<>("to-sharded",

@@ -10,6 +10,8 @@
 
 #include <c10/core/Scalar.h>
 
+#include <optional>
+
 namespace accel::run {
 
 namespace {
@@ -119,8 +121,11 @@ c10::IValue FunctionRunner::constant(const plan::Arg &arg,
 
 FunctionRunner::Call
 FunctionRunner::prepare(const plan::Instruction &instruction) const {
-  if (instruction.kind == plan::Instruction::Kind::Opaque)
-    throw PlanError("opaque operators are not supported yet");
+  const bool isOpaque = instruction.kind == plan::Instruction::Kind::Opaque;
+  std::vector<plan::Arg> args = instruction.args;
+  std::optional<OpaqueBackward> backward;
+  if (isOpaque)
+    backward = takeBackward(args);
   const size_t colon = instruction.op.find("::");
   const size_t dot =
       instruction.op.find('.', colon == std::string::npos ? 0 : colon + 2);
@@ -130,21 +135,25 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
   auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
   if (!handle)
     throw PlanError("this LibTorch has no such operator");
-  Call call{*handle, {}, {}, {}, instruction.results, instruction.frees, 0};
+  Call call{*handle, {}, {}, {}, instruction.results, instruction.frees, 0,
+            isOpaque, std::move(backward)};
   const c10::FunctionSchema &schema = handle->schema();
+  if (std::string problem = isOpaque ? opaqueProblem(schema) : "";
+      !problem.empty())
+    throw PlanError("cannot be an opaque operator: " + problem);
   const auto &formals = schema.arguments();
-  if (instruction.args.size() > formals.size())
+  if (args.size() > formals.size())
     throw PlanError("takes " + std::to_string(formals.size()) +
                     " arguments, and the plan gives " +
-                    std::to_string(instruction.args.size()));
+                    std::to_string(args.size()));
   for (size_t i = 0; i < formals.size(); ++i) {
-    if (i >= instruction.args.size()) {
+    if (i >= args.size()) {
       if (!formals[i].default_value())
         throw PlanError("argument '" + formals[i].name() + "' is missing");
       call.arguments.push_back(*formals[i].default_value());
       continue;
     }
-    const plan::Arg &arg = instruction.args[i];
+    const plan::Arg &arg = args[i];
     call.arguments.push_back(constant(arg, formals[i]));
     if (arg.kind == plan::Arg::Kind::Tensor) {
       call.fills.push_back({static_cast<int>(i), arg.slot});
@@ -157,7 +166,8 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
     }
   }
   // An in-place or `out=` operator returns what it wrote: that is dropped.
-  call.numReturns = schema.returns().size();
+  call.numReturns = call.backward ? call.backward->wanted.size()
+                                  : schema.returns().size();
   if (static_cast<int>(call.results.size()) > call.numReturns)
     throw PlanError("has " + std::to_string(call.numReturns) +
                     " results, and the plan takes " +
@@ -200,7 +210,7 @@ void FunctionRunner::run(const std::vector<at::Tensor> &params,
       }
     }
     try {
-      call.op.callBoxed(stack);
+      callOne(call);
     } catch (const std::exception &error) {
       fail(index, error);
     }
@@ -211,6 +221,33 @@ void FunctionRunner::run(const std::vector<at::Tensor> &params,
     peak.sample(device);
     for (int slot : call.frees)
       slots[slot].reset();
+  }
+}
+
+void FunctionRunner::callOne(Call &call) {
+  if (!call.isOpaque)
+    return call.op.callBoxed(stack);
+  if (call.backward) {
+    std::vector<at::Tensor> gradients;
+    for (int slot : call.backward->gradients)
+      gradients.push_back(slots[slot]);
+    std::vector<at::Tensor> results =
+        callBackward(call.op, stack, call.backward->wanted, gradients);
+    stack.assign(results.begin(), results.end());
+  } else {
+    callOpaque(call.op, stack);
+  }
+  // Nobody has derived what these operators return: what the plan counted on
+  // is checked.
+  for (size_t i = 0; i < call.results.size(); ++i) {
+    if (call.results[i] < 0)
+      continue;
+    const plan::Slot &slot = function.slots[call.results[i]];
+    const at::Tensor &result = stack[i].toTensor();
+    if (!result.defined() || result.scalar_type() != scalarType(slot.dtype) ||
+        result.sizes() != c10::IntArrayRef(slot.shape))
+      throw PlanError("result " + std::to_string(i) +
+                      " is not of the type that the plan says");
   }
 }
 

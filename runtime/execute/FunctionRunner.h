@@ -13,6 +13,7 @@
 #define ACCEL_RUNTIME_EXECUTE_FUNCTIONRUNNER_H
 
 #include "runtime/execute/Device.h"
+#include "runtime/execute/OpaqueCall.h"
 #include "runtime/plan/Plan.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -74,9 +75,13 @@ private:
     std::vector<int> results;
     std::vector<int> frees;
     int numReturns;
+    bool isOpaque;
+    std::optional<OpaqueBackward> backward; // of an opaque operator
   };
   Call prepare(const plan::Instruction &instruction) const;
   c10::IValue constant(const plan::Arg &arg, const c10::Argument &formal) const;
+  /// Arguments are on the stack; results are after it.
+  void callOne(Call &call);
   [[noreturn]] void fail(size_t instruction, const std::exception &error);
 
   const plan::Function &function;

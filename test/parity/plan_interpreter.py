@@ -53,6 +53,8 @@ class Frame:
         return self.tensors[index]
 
     def decode(self, arg):
+        if arg in ("inf", "-inf"):
+            return float(arg)
         if isinstance(arg, str) and arg.startswith("%"):
             return self.get(int(arg[1:]))
         if isinstance(arg, dict):

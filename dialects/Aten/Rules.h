@@ -1,0 +1,43 @@
+//===- Rules.h - How an operation's rules are written -----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// For the files that define operations, and for no header.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_DIALECTS_ATEN_RULES_H
+#define ACCEL_DIALECTS_ATEN_RULES_H
+
+#include "dialects/Aten/BackwardBuilder.h"
+#include "dialects/Aten/Types.h"
+
+/// The result types of OP, from `adaptor` into `results`.
+#define INFER(OP)                                                              \
+  LogicalResult OP::inferReturnTypes(                                          \
+      MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,      \
+      SmallVectorImpl<Type> &results)
+
+/// The derivative rule of OP (DerivativeOpInterface).
+#define BACKWARD(OP)                                                           \
+  LogicalResult OP::buildBackward(BackwardBuilder &b, ArrayRef<Value> grads,   \
+                                  ArrayRef<bool> needed,                       \
+                                  MutableArrayRef<Value> operandGrads)
+
+namespace accel::aten {
+
+inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
+  return tensorType(value).getShape();
+}
+
+inline mlir::Type elementOf(mlir::Value value) {
+  return tensorType(value).getElementType();
+}
+
+/// Bytes of an allocation, rounded as the runtime's allocator does.
+inline int64_t alignedBytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+} // namespace accel::aten
+
+#endif // ACCEL_DIALECTS_ATEN_RULES_H

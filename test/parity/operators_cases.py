@@ -1,0 +1,299 @@
+"""Every operator of the aten dialect against PyTorch: types, layouts and
+refusals of thousands of random calls, and derivatives by autograd.
+
+A call is tried on PyTorch's meta kernels and on real CPU tensors. Where either
+refuses it, the dialect must too; else the dialect must agree on the type of
+every result and, with the CPU kernel, on its strides.
+"""
+import collections
+import json
+import os
+import re
+
+import harness
+from harness import check
+
+CALLS = 60  # of each operator; of each derivative a tenth
+
+# Operations without a schema: passes replace them.
+ABSTRACT = {"opaque", "opaque_backward", "rms_norm", "layer_norm", "type_as",
+            "scaled_dot_product_attention"}
+# CUDA alone has kernels for these, and PyTorch no meta function that could be
+# called without one.
+CUDA_ONLY = {"_fused_rms_norm", "_fused_rms_norm_backward",
+             "_scaled_dot_product_flash_attention",
+             "_scaled_dot_product_flash_attention_backward",
+             "_scaled_dot_product_efficient_attention",
+             "_scaled_dot_product_efficient_attention_backward"}
+# What the dialect refuses though PyTorch takes it, in its own words.
+NARROWER = re.compile(
+    r"must be statically shaped tensor|requires the same type|dimension \d+ is "
+    r"outside of a tensor of 0|cannot fill|is outside of a dimension|"
+    r"expects at least one|is not of the input's type|floating-point number|"
+    r"cannot join|expects a list of positions|cannot cut|has no powers|"
+    r"do not fit")
+
+
+def registered(context):
+    path = context.path("empty.mlir")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("module {}\n")
+    text = harness.run([context.binary("accel-opt"), "opt", path, "-o",
+                        os.devnull,
+                        "--pass-pipeline=builtin.module(print-operators)"])
+    return {row["name"].removeprefix("aten."): row["derivative"]
+            for row in json.loads(text)}
+
+
+def table():
+    import operator_rows  # noqa: F401  (fills TABLE)
+    from operators import TABLE
+    return TABLE
+
+
+def covered(context):
+    operators = registered(context)
+    missing = set(operators) - set(table()) - ABSTRACT - CUDA_ONLY
+    check(not missing, f"not tried by any test: {sorted(missing)}")
+    unknown = set(table()) - set(operators)
+    check(not unknown, f"no operators of the dialect: {sorted(unknown)}")
+    return f"{len(operators)} operators"
+
+
+def resolve(call, tensors):
+    """(positional arguments, keywords) of the PyTorch call."""
+    from operators import T
+
+    def one(value):
+        if isinstance(value, T):
+            return tensors[value]
+        if isinstance(value, list):
+            return [one(item) for item in value]
+        return value
+    args, keywords = [], {}
+    for value in call.args:
+        if isinstance(value, dict):
+            keywords.update(value)
+        else:
+            args.append(one(value))
+    return args, keywords
+
+
+def on_torch(call, tensors):
+    """The results that the dialect has, or None where PyTorch refuses."""
+    import torch
+    from plan_interpreter import operator
+
+    args, keywords = resolve(call, tensors)
+    if call.aten == "aten::clone":
+        args, keywords = args[:1], {"memory_format": args[1]}
+    try:
+        results = operator(call.aten)(*args, **keywords)
+    except Exception:  # meta kernels in Python raise whatever they like
+        return None
+    if isinstance(results, torch.Tensor):
+        return [results]
+    if call.results is not None:
+        return [results[i] for i in call.results]
+    return list(results)
+
+
+def draw_calls(count, gradient):
+    """[(name, Call)] of every operator, the same each time."""
+    from operators import Draw
+
+    rows = []
+    for name, builder in sorted(table().items()):
+        for i in range(count):
+            rows.append((name, builder(Draw(f"{name} {i}", gradient))))
+    return rows
+
+
+def strides_that_count(tensor):
+    if tensor.numel() == 0:
+        return {}
+    return {i: stride for i, (size, stride)
+            in enumerate(zip(tensor.shape, tensor.stride())) if size != 1}
+
+
+def types(context):
+    """Types and refusals in one run; layouts in a second."""
+    import torch
+    from operators import NAMES, generic, tensor_type
+
+    torch.set_num_threads(1)
+    generator = torch.Generator().manual_seed(3)
+    rows = draw_calls(CALLS, gradient=False)
+    chunks, wanted = [], []
+    for name, call in rows:
+        tensors = [o.tensor(generator) for o in call.operands]
+        meta = on_torch(call, [t.to("meta") if t.dim() == 0 else
+                               torch.empty_strided(t.shape, t.stride(),
+                                                   dtype=t.dtype,
+                                                   device="meta")
+                               for t in tensors])
+        real = on_torch(call, tensors)
+        accepted = meta is not None and real is not None
+        if accepted:
+            for a, b in zip(meta, real):
+                accepted &= a.shape == b.shape and a.dtype == b.dtype
+        known = accepted and all(r.dtype in NAMES for r in meta)
+        results = [tensor_type(NAMES[r.dtype], r.shape) for r in meta] \
+            if known else [call.operands[0].type() if call.operands
+                           else "tensor<1xf32>"]
+        arguments = ", ".join(
+            f"%a{i}: {o.type()} {{aten.strides = array<i64"
+            f"{': ' if t.dim() else ''}{', '.join(map(str, t.stride()))}>}}"
+            for i, (o, t) in enumerate(zip(call.operands, tensors)))
+        text = generic(name, call, [f"%a{i}" for i in
+                                    range(len(call.operands))], results)
+        chunks.append(f"func.func @f{len(chunks)}({arguments}) {{\n"
+                      f"  {text}\n  return\n}}\n")
+        wanted.append(real if known else None)
+    path = context.path("calls.mlir")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("// -----\n".join(chunks))
+    lines = "// -----\n".join(chunks).split("\n")
+    at, line_of = -1, {}
+    for number, line in enumerate(lines, 1):
+        if line.startswith("func.func"):
+            at += 1
+        line_of[number] = at
+    output = context.path("annotated.mlir")
+    printed = harness.run(
+        [context.binary("accel-opt"), "opt", path, "--split-input-file", "-o",
+         output, "--pass-pipeline=builtin.module(annotate-layout)"],
+        expect=None)
+    messages = collections.defaultdict(list)
+    for number, text in re.findall(r"^[^\n:]*:(\d+):\d+: error: (.*)$", printed,
+                                   re.M):
+        messages[line_of[int(number)]].append(text)
+    check(not re.search(r"LLVM ERROR|PLEASE submit|Assertion|Stack dump",
+                        printed), printed[-3000:])
+    wrong, counts = [], collections.Counter()
+    narrower = collections.Counter()
+    for i, ((name, call), real) in enumerate(zip(rows, wanted)):
+        told = " | ".join(messages[i])
+        refused = bool(told) and "inferred type(s)" not in told
+        if real is None:
+            counts["refused by both"] += refused
+            if not refused:
+                wrong.append(f"{name}: accepted, PyTorch refuses\n"
+                             f"  {chunks[i]}  {told}")
+        elif not told:
+            counts["accepted by both"] += 1
+        elif refused and NARROWER.search(told):
+            narrower[name] += 1
+        else:
+            wrong.append(f"{name}: {told}\n  {chunks[i]}")
+    wrong += layouts(output, wanted, messages, chunks, rows, counts)
+    check(not wrong, f"{len(wrong)} of {len(rows)} calls differ\n" +
+          "\n".join(wrong[:12]) + "\n" + str(collections.Counter(
+              text.split(":")[0] for text in wrong)))
+    for name, count in narrower.items():
+        check(count < CALLS * 0.9, f"{name}: {count} of {CALLS} calls refused "
+                                   "that PyTorch takes")
+    return (f"{len(rows)} calls of {len(table())} operators: " +
+            ", ".join(f"{v} {k}" for k, v in sorted(counts.items())) +
+            f", {sum(narrower.values())} refused by the dialect alone")
+
+
+def layouts(path, wanted, messages, chunks, rows, counts):
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    found = {}
+    for number, body in re.findall(
+            r"func\.func @f(\d+)\(.*?\{\n(.*?)\n\s*return", text, re.S):
+        lists = re.search(r"aten\.strides = \[(.*?)\]", body)
+        found[int(number)] = [
+            [int(v) for v in re.findall(r"-?\d+", item)]
+            for item in re.findall(r"array<i64(?:: )?([^>]*)>",
+                                   lists.group(1))]
+    wrong = []
+    for i, real in enumerate(wanted):
+        if real is None or messages[i]:
+            continue
+        check(i in found, f"no layout printed for {chunks[i]}")
+        for result, ours in zip(real, found[i]):
+            expected = strides_that_count(result)
+            counts["layouts"] += 1
+            if any(ours[d] != s for d, s in expected.items()):
+                wrong.append(f"{rows[i][0]}: strides {ours}, PyTorch has "
+                             f"{list(result.stride())}\n  {chunks[i]}")
+    return wrong
+
+
+def derivatives(context):
+    import torch
+    from operators import NAMES, generic, tensor_type
+    from plan_interpreter import execute
+
+    torch.set_num_threads(1)
+    torch.manual_seed(11)
+    generator = torch.Generator().manual_seed(11)
+    differentiable = {n for n, has in registered(context).items() if has}
+    cases = []
+    for name, call in draw_calls(CALLS // 6, gradient=True):
+        if name not in differentiable:
+            continue
+        tensors = [o.tensor(generator) for o in call.operands]
+        floats = [t.is_floating_point() for t in tensors]
+        inputs = [t.requires_grad_() if f else t
+                  for t, f in zip(tensors, floats)]
+        results = on_torch(call, inputs)
+        if results is None or not results[0].requires_grad:
+            continue
+        cases.append((name, call, inputs, results))
+    tried = {name for name, *_ in cases}
+    untried = differentiable - tried - ABSTRACT - CUDA_ONLY - {"_to_copy"}
+    check(not untried, f"no derivative was tried of {sorted(untried)}")
+    path = context.path("functions.mlir")
+    with open(path, "w", encoding="utf-8") as f:
+        for i, (name, call, inputs, results) in enumerate(cases):
+            types = [tensor_type(NAMES[r.dtype], r.shape) for r in results]
+            arguments = ", ".join(f"%a{k}: {o.type()}"
+                                  for k, o in enumerate(call.operands))
+            text = generic(name, call, [f"%a{k}" for k in
+                                        range(len(call.operands))], types)
+            value = "%r" if len(types) == 1 else "%r#0"
+            f.write(f"func.func private @f{i}({arguments}) -> {types[0]} {{\n"
+                    f"  {text}\n  %c = aten.clone {value} : {types[0]}\n"
+                    f"  return %c : {types[0]}\n}}\n")
+    printed = harness.run([context.binary("accel-opt"), "opt", path, "-o",
+                           os.devnull, "--pass-pipeline=builtin.module("
+                           "differentiate,print-functions)"])
+    functions = {f["name"]: f for f in json.loads(printed)["functions"]}
+    wrong, exact = [], 0
+    for i, (name, call, inputs, results) in enumerate(cases):
+        grad = torch.randn_like(results[0]).contiguous()
+        floats = [t for t in inputs if t.requires_grad]
+        expected = torch.autograd.grad(results[0], floats, grad,
+                                       allow_unused=True)
+        try:
+            outputs, _ = execute(functions[f"f{i}.joint"],
+                                 [t.detach() for t in inputs] + [grad], {}, {})
+        except Exception as error:
+            wrong.append(f"{name}: {call.attrs}: {error}")
+            continue
+        equal = True
+        for got, want, at in zip(outputs[1:], expected, floats, strict=True):
+            want = torch.zeros_like(at) if want is None else want
+            scale = max(want.abs().max().item() if want.numel() else 0.0, 1.0)
+            if not torch.allclose(got, want, rtol=0, atol=1e-5 * scale,
+                                  equal_nan=True):
+                wrong.append(f"{name} {[o.type() for o in call.operands]} "
+                             f"{call.attrs}: off by "
+                             f"{(got - want).abs().max().item():.1e}")
+            equal &= torch.equal(got.nan_to_num(7e7), want.nan_to_num(7e7))
+        if not equal and call.exact:
+            wrong.append(f"{name} {[o.type() for o in call.operands]} "
+                         f"{call.attrs}: not bit-equal")
+        exact += equal
+    check(not wrong, f"{len(wrong)} of {len(cases)}\n" +
+          "\n".join(wrong[:25]))
+    return (f"{len(cases)} gradients of {len(tried)} operators, {exact} "
+            "bit-equal")
+
+
+CASES = [("all operators are covered", covered), ("types and layouts", types),
+         ("derivatives", derivatives)]
