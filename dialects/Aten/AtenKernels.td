@@ -152,15 +152,19 @@ def Aten_NllLossBackwardOp
 // Operators that are not modelled
 //===----------------------------------------------------------------------===//
 
-def Aten_OpaqueOp : Aten_Op<"opaque", "", "Opaque", [Aten_Derivative]> {
+def Aten_OpaqueOp : Aten_Op<"opaque", "", "Opaque",
+                            [Aten_Derivative, Aten_OwnWorkspace]> {
   let summary = "an ATen operator that the dialect does not model";
   let description = [{
     `args` follows the operator's schema: the string "%i" is operand i, "none"
-    a missing optional, anything else an integer, float, truth value, list or
-    element type. The backward repeats the forward under LibTorch's autograd.
+    a missing optional, "=text" the string `text`, a list of strings a list of
+    tensors; anything else is an integer, float, truth value, list or element
+    type. Each operand stands in it once. The results are contiguous and own
+    their memory, also those of views. An operator that writes to its arguments
+    is refused. The backward repeats the forward under LibTorch's autograd.
 
     ```mlir
-    %0 = aten.opaque "aten::elu"(%x) ["%0", 1.0, 1.0, 1.0] : (tensor<8xf32>) -> tensor<8xf32>
+    %0 = aten.opaque "aten::celu"(%x) ["%0", 1.0] : (tensor<8xf32>) -> tensor<8xf32>
     ```
   }];
   let arguments = (ins StrAttr:$callee, Variadic<Aten_Tensor>:$inputs,
@@ -172,15 +176,16 @@ def Aten_OpaqueOp : Aten_Op<"opaque", "", "Opaque", [Aten_Derivative]> {
   let hasVerifier = 1;
 }
 
-def Aten_OpaqueBackwardOp : Aten_Op<"opaque_backward", "", "Opaque",
-                                    [AttrSizedOperandSegments]> {
+def Aten_OpaqueBackwardOp
+    : Aten_Op<"opaque_backward", "", "Opaque",
+              [AttrSizedOperandSegments, Aten_OwnWorkspace]> {
   let summary = "gradients of an opaque operator";
   let description = [{
     Runs `callee` on `inputs` under autograd and returns the gradients of the inputs
-    that `needed` lists, given those of the outputs.
+    that `needed` lists, given those of the floating-point outputs.
 
     ```mlir
-    %0 = aten.opaque_backward "aten::elu"(%g) of (%x) ["%0", 1.0, 1.0, 1.0] needed [0] : (tensor<8xf32>) of (tensor<8xf32>) -> tensor<8xf32>
+    %0 = aten.opaque_backward "aten::celu"(%g) of (%x) ["%0", 1.0] needed [0] : (tensor<8xf32>) of (tensor<8xf32>) -> tensor<8xf32>
     ```
   }];
   let arguments = (ins StrAttr:$callee, Variadic<Aten_Tensor>:$grads,

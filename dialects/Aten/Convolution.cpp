@@ -13,7 +13,8 @@ namespace {
 
 /// The attributes that forward and backward share.
 struct Window {
-  template <typename Adaptor> explicit Window(Adaptor adaptor)
+  template <typename Adaptor>
+  explicit Window(Adaptor adaptor)
       : stride(adaptor.getStride()), padding(adaptor.getPadding()),
         dilation(adaptor.getDilation()),
         outputPadding(adaptor.getOutputPadding()),
@@ -71,8 +72,7 @@ static FailureOr<RankedTensorType> convolved(std::optional<Location> loc,
                                    : weight.getDimSize(1) * window.groups;
   int64_t written = window.transposed ? weight.getDimSize(1) * window.groups
                                       : weight.getDimSize(0);
-  if (read != channels || written % window.groups ||
-      channels % window.groups)
+  if (read != channels || written % window.groups || channels % window.groups)
     return fail("weight ", weight, " in ", window.groups,
                 " groups does not fit the channels of ", input);
   SmallVector<int64_t> shape = {input.getDimSize(0), written};
@@ -106,8 +106,7 @@ INFER(ConvolutionOp) {
   if (failed(type))
     return failure();
   if (Value bias = adaptor.getBias())
-    if (bias.getType() !=
-        weight.clone(ArrayRef<int64_t>(type->getDimSize(1))))
+    if (bias.getType() != weight.clone(ArrayRef<int64_t>(type->getDimSize(1))))
       return emitOptionalError(loc, "bias ", bias.getType(),
                                " does not fit the output ", *type);
   results.push_back(*type);
@@ -125,8 +124,7 @@ INFER(ConvolutionBackwardOp) {
                              adaptor.getGradOutput().getType(),
                              " is not of the output's type ", *type);
   ArrayRef<bool> mask = adaptor.getOutputMask();
-  ArrayRef<int64_t> bias =
-      adaptor.getBiasSizes().value_or(ArrayRef<int64_t>());
+  ArrayRef<int64_t> bias = adaptor.getBiasSizes().value_or(ArrayRef<int64_t>());
   if (mask.size() != 3 || (mask[2] && bias.empty()) ||
       (!bias.empty() && bias != ArrayRef<int64_t>(type->getDimSize(1))))
     return emitOptionalError(loc, "output mask or bias sizes do not fit the "
@@ -148,24 +146,23 @@ INFER(ConvolutionBackwardOp) {
 static double productFlops(RankedTensorType input, RankedTensorType weight,
                            RankedTensorType output, bool transposed) {
   RankedTensorType side = transposed ? input : output;
-  double kernel = weight.getNumElements() /
-                  static_cast<double>(std::max<int64_t>(weight.getDimSize(0), 1));
+  double kernel =
+      weight.getNumElements() /
+      static_cast<double>(std::max<int64_t>(weight.getDimSize(0), 1));
   return 2.0 * side.getNumElements() * kernel;
 }
 
 Cost ConvolutionOp::getCost() {
-  double flops =
-      productFlops(tensorType(getInput()), tensorType(getWeight()),
-                   tensorType(getResult()), getTransposed());
+  double flops = productFlops(tensorType(getInput()), tensorType(getWeight()),
+                              tensorType(getResult()), getTransposed());
   if (getBias())
     flops += tensorType(getResult()).getNumElements();
   return {flops, defaultCost(*this).bytes};
 }
 
 Cost ConvolutionBackwardOp::getCost() {
-  double product =
-      productFlops(tensorType(getInput()), tensorType(getWeight()),
-                   tensorType(getGradOutput()), getTransposed());
+  double product = productFlops(tensorType(getInput()), tensorType(getWeight()),
+                                tensorType(getGradOutput()), getTransposed());
   ArrayRef<bool> mask = getOutputMask();
   double flops = (mask[0] + mask[1]) * product;
   if (mask[2])

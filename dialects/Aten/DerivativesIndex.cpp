@@ -42,8 +42,8 @@ BACKWARD(IndexSelectOp) {
   Value grad = grads[0];
   if (shapeOf(index).empty())
     index = b.create<ViewOp>(index, ArrayRef<int64_t>(1));
-  operandGrads[0] = b.create<IndexAddOp>(b.full(getSelf().getType()), index,
-                                         grad, getDim());
+  operandGrads[0] =
+      b.create<IndexAddOp>(b.full(getSelf().getType()), index, grad, getDim());
   return success();
 }
 

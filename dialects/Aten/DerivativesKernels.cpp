@@ -107,29 +107,3 @@ BACKWARD(NllLossForwardOp) {
         grads[0], getSelf(), getTarget(), getTotalWeight(), getIgnoreIndex());
   return success();
 }
-
-//===----------------------------------------------------------------------===//
-// Opaque
-//===----------------------------------------------------------------------===//
-
-BACKWARD(OpaqueOp) {
-  SmallVector<Value> given;
-  for (auto [grad, output] : llvm::zip(grads, getOutputs())) {
-    if (!isa<FloatType>(
-            cast<RankedTensorType>(output.getType()).getElementType()))
-      continue;
-    given.push_back(grad ? grad : b.create<ZerosLikeOp>(output));
-  }
-  SmallVector<int64_t> wanted;
-  SmallVector<Type> types;
-  for (auto [i, need] : llvm::enumerate(needed))
-    if (need) {
-      wanted.push_back(i);
-      types.push_back(getInputs()[i].getType());
-    }
-  auto backward = b.createOp<OpaqueBackwardOp>(types, getCallee(), given,
-                                               getInputs(), getArgs(), wanted);
-  for (auto [result, index] : llvm::zip(backward.getOutputs(), wanted))
-    operandGrads[index] = result;
-  return success();
-}

@@ -33,20 +33,21 @@ UNARY(Log2Op,
       b.create<DivTensorOp>(grad, b.create<MulScalarOp>(getSelf(), M_LN2)))
 UNARY(Log10Op,
       b.create<DivTensorOp>(grad, b.create<MulScalarOp>(getSelf(), M_LN10)))
-UNARY(Log1pOp, b.create<DivTensorOp>(
-                   grad, b.create<AddScalarOp>(getSelf(), int64_t(1))))
+UNARY(Log1pOp,
+      b.create<DivTensorOp>(grad, b.create<AddScalarOp>(getSelf(), int64_t(1))))
 UNARY(Exp2Op,
       b.create<MulScalarOp>(b.create<MulTensorOp>(grad, getResult()), M_LN2))
-UNARY(Expm1Op, b.create<MulTensorOp>(
-                   grad, b.create<AddScalarOp>(getResult(), int64_t(1))))
-UNARY(TanOp, b.create<MulTensorOp>(
-                 grad, b.create<AddScalarOp>(
-                           b.create<PowTensorScalarOp>(getResult(), int64_t(2)),
-                           int64_t(1))))
-UNARY(AtanOp,
-      b.create<DivTensorOp>(
-          grad, b.create<AddScalarOp>(
-                    b.create<MulTensorOp>(getSelf(), getSelf()), int64_t(1))))
+UNARY(Expm1Op, b.create<MulTensorOp>(grad, b.create<AddScalarOp>(getResult(),
+                                                                 int64_t(1))))
+UNARY(TanOp,
+      b.create<MulTensorOp>(
+          grad, b.create<AddScalarOp>(b.create<PowTensorScalarOp>(getResult(),
+                                                                  int64_t(2)),
+                                      int64_t(1))))
+UNARY(AtanOp, b.create<DivTensorOp>(
+                  grad, b.create<AddScalarOp>(b.create<MulTensorOp>(getSelf(),
+                                                                    getSelf()),
+                                              int64_t(1))))
 UNARY(SinhOp, b.create<MulTensorOp>(grad, b.create<CoshOp>(getSelf())))
 UNARY(CoshOp, b.create<MulTensorOp>(grad, b.create<SinhOp>(getSelf())))
 UNARY(AbsOp, b.create<MulTensorOp>(grad, b.create<SgnOp>(getSelf())))
@@ -72,8 +73,8 @@ BACKWARD(ErfOp) {
   // M_2_SQRTPI * exp(-(self.pow(2))) * grad
   Value square = b.create<PowTensorScalarOp>(getSelf(), int64_t(2));
   Value bell = b.create<ExpOp>(b.create<NegOp>(square));
-  operandGrads[0] = b.create<MulTensorOp>(
-      b.create<MulScalarOp>(bell, M_2_SQRTPI), grads[0]);
+  operandGrads[0] =
+      b.create<MulTensorOp>(b.create<MulScalarOp>(bell, M_2_SQRTPI), grads[0]);
   return success();
 }
 
@@ -97,9 +98,8 @@ static LogicalResult extremeBackward(OpT op, BackwardBuilder &b, Value grad,
       b.create<WhereSelfOp>(b.create<EqTensorOp>(self, other),
                             b.create<DivScalarOp>(grad, int64_t(2)), grad);
   if (needed[0])
-    operandGrads[0] =
-        b.sumTo(maskOut(b, shared, b.create<LosesFirst>(self, other)),
-                self.getType());
+    operandGrads[0] = b.sumTo(
+        maskOut(b, shared, b.create<LosesFirst>(self, other)), self.getType());
   if (needed[1])
     operandGrads[1] =
         b.sumTo(maskOut(b, shared, b.create<LosesSecond>(self, other)),
@@ -126,9 +126,8 @@ BACKWARD(ClampOp) {
     inside = inside ? b.create<LogicalAndOp>(inside, below) : below;
   }
   Value zeros = b.create<ZerosLikeOp>(grads[0]);
-  operandGrads[0] =
-      b.sumTo(b.create<WhereSelfOp>(inside, grads[0], zeros),
-              getSelf().getType());
+  operandGrads[0] = b.sumTo(b.create<WhereSelfOp>(inside, grads[0], zeros),
+                            getSelf().getType());
   return success();
 }
 
@@ -144,10 +143,10 @@ BACKWARD(MaskedFillTensorOp) {
     operandGrads[0] =
         b.sumTo(maskOut(b, grads[0], getMask()), getSelf().getType());
   if (needed[2])
-    operandGrads[2] = b.sumTo(
-        b.create<WhereSelfOp>(getMask(), grads[0],
-                              b.create<ZerosLikeOp>(grads[0])),
-        getValue().getType());
+    operandGrads[2] =
+        b.sumTo(b.create<WhereSelfOp>(getMask(), grads[0],
+                                      b.create<ZerosLikeOp>(grads[0])),
+                getValue().getType());
   return success();
 }
 

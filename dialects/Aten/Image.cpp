@@ -16,12 +16,16 @@ using namespace accel::aten;
 static Cost perElement(Operation *op, Value value, double flops) {
   return {flops * tensorType(value).getNumElements(), defaultCost(op).bytes};
 }
-Cost BatchNormFunctionalOp::getCost() { return perElement(*this, getInput(), 6); }
+Cost BatchNormFunctionalOp::getCost() {
+  return perElement(*this, getInput(), 6);
+}
 Cost BatchNormNoStatsOp::getCost() { return perElement(*this, getInput(), 6); }
 Cost BatchNormNoTrainingOp::getCost() {
   return perElement(*this, getInput(), 2);
 }
-Cost BatchNormBackwardOp::getCost() { return perElement(*this, getInput(), 10); }
+Cost BatchNormBackwardOp::getCost() {
+  return perElement(*this, getInput(), 10);
+}
 Cost BatchNormEvalBackwardOp::getCost() {
   return perElement(*this, getInput(), 6);
 }
@@ -90,10 +94,9 @@ static void distribute(Operation *backward, ArrayRef<bool> mask,
 }
 
 template <typename OpT>
-static LogicalResult trainingBackward(OpT op, BackwardBuilder &b,
-                                      ArrayRef<Value> grads,
-                                      ArrayRef<bool> needed,
-                                      MutableArrayRef<Value> operandGrads) {
+static LogicalResult
+trainingBackward(OpT op, BackwardBuilder &b, ArrayRef<Value> grads,
+                 ArrayRef<bool> needed, MutableArrayRef<Value> operandGrads) {
   for (Value grad : grads.drop_front())
     if (grad)
       return op.emitOpError("has no derivative through its statistics");
@@ -152,8 +155,7 @@ BACKWARD(AvgPool2dOp) {
 }
 
 BACKWARD(AdaptiveAvgPool2dOp) {
-  operandGrads[0] =
-      b.create<AdaptiveAvgPool2dBackwardOp>(grads[0], getSelf());
+  operandGrads[0] = b.create<AdaptiveAvgPool2dBackwardOp>(grads[0], getSelf());
   return success();
 }
 

@@ -35,18 +35,19 @@ static LogicalResult checkChannels(std::optional<Location> loc,
 static LogicalResult checkTraining(std::optional<Location> loc,
                                    RankedTensorType input) {
   if (input.getNumElements() == input.getDimSize(1))
-    return emitOptionalError(loc, "expects more than one element for each "
-                                  "channel, got ",
+    return emitOptionalError(loc,
+                             "expects more than one element for each "
+                             "channel, got ",
                              input);
   return success();
 }
 
 INFER(BatchNormFunctionalOp) {
   RankedTensorType input = tensorType(adaptor.getInput());
-  if (failed(checkChannels(loc, input,
-                           {adaptor.getWeight(), adaptor.getBias(),
-                            adaptor.getRunningMean(),
-                            adaptor.getRunningVar()})) ||
+  if (failed(
+          checkChannels(loc, input,
+                        {adaptor.getWeight(), adaptor.getBias(),
+                         adaptor.getRunningMean(), adaptor.getRunningVar()})) ||
       failed(checkTraining(loc, input)))
     return failure();
   Type channels = adaptor.getWeight().getType();
@@ -67,10 +68,10 @@ INFER(BatchNormNoStatsOp) {
 
 INFER(BatchNormNoTrainingOp) {
   RankedTensorType input = tensorType(adaptor.getInput());
-  if (failed(checkChannels(loc, input,
-                           {adaptor.getWeight(), adaptor.getBias(),
-                            adaptor.getRunningMean(),
-                            adaptor.getRunningVar()})))
+  if (failed(
+          checkChannels(loc, input,
+                        {adaptor.getWeight(), adaptor.getBias(),
+                         adaptor.getRunningMean(), adaptor.getRunningVar()})))
     return failure();
   results.push_back(input);
   return success();
@@ -97,9 +98,9 @@ static LogicalResult inferNormBackward(std::optional<Location> loc,
                                        Adaptor adaptor,
                                        SmallVectorImpl<Type> &results) {
   RankedTensorType input = tensorType(adaptor.getInput());
-  if (failed(checkChannels(loc, input,
-                           {adaptor.getWeight(), adaptor.getMean(),
-                            adaptor.getScale()})))
+  if (failed(checkChannels(
+          loc, input,
+          {adaptor.getWeight(), adaptor.getMean(), adaptor.getScale()})))
     return failure();
   if (adaptor.getGradOut().getType() != input)
     return emitOptionalError(loc, "gradient ", adaptor.getGradOut().getType(),
@@ -114,8 +115,7 @@ INFER(BatchNormEvalBackwardOp) {
 
 /// Fails unless x is [N, C, ...] with HxW elements behind, in whole groups.
 template <typename Adaptor>
-static LogicalResult checkGroups(std::optional<Location> loc,
-                                 Adaptor adaptor) {
+static LogicalResult checkGroups(std::optional<Location> loc, Adaptor adaptor) {
   RankedTensorType input = tensorType(adaptor.getInput());
   int64_t n = adaptor.getN(), c = adaptor.getC(), rest = adaptor.getHxW();
   int64_t groups = adaptor.getGroup();
@@ -174,12 +174,12 @@ struct Pool {
 
 } // namespace
 
-/// The size of a pooled dimension (ATen's pooling_output_shape): with `ceil` the
-/// last window may start inside of x or of the padding before it, not behind.
+/// The size of a pooled dimension (ATen's pooling_output_shape): with `ceil`
+/// the last window may start inside of x or of the padding before it, not
+/// behind.
 static int64_t pooledSize(int64_t size, const Pool &pool, int i) {
   int64_t stride = pool.stride[i], pad = pool.padding[i];
-  int64_t room =
-      size + 2 * pad - pool.dilation[i] * (pool.kernel[i] - 1) - 1;
+  int64_t room = size + 2 * pad - pool.dilation[i] * (pool.kernel[i] - 1) - 1;
   if (room < 0 && !pool.ceil)
     return 0;
   int64_t result = (room + (pool.ceil ? stride - 1 : 0)) / stride + 1;
@@ -217,8 +217,11 @@ pooled(std::optional<Location> loc, RankedTensorType input, const Pool &pool) {
 }
 
 template <typename Adaptor> static Pool poolOf(Adaptor adaptor) {
-  return {adaptor.getKernelSize(), adaptor.getStride(), adaptor.getPadding(),
-          {1, 1}, adaptor.getCeilMode()};
+  return {adaptor.getKernelSize(),
+          adaptor.getStride(),
+          adaptor.getPadding(),
+          {1, 1},
+          adaptor.getCeilMode()};
 }
 template <typename Adaptor>
 static FailureOr<RankedTensorType> maxPooled(std::optional<Location> loc,
@@ -241,8 +244,8 @@ INFER(MaxPool2dOp) {
 }
 
 template <typename Adaptor>
-static LogicalResult checkGradient(std::optional<Location> loc,
-                                   Adaptor adaptor, Type output) {
+static LogicalResult checkGradient(std::optional<Location> loc, Adaptor adaptor,
+                                   Type output) {
   if (adaptor.getGradOutput().getType() == output)
     return success();
   return emitOptionalError(loc, "gradient ", adaptor.getGradOutput().getType(),
@@ -286,8 +289,8 @@ static LogicalResult inferResized(std::optional<Location> loc,
     return emitOptionalError(loc, "expects x as [N, C, H, W], got ", self);
   if (size.size() != 2 || size[0] < 1 || size[1] < 1)
     return emitOptionalError(loc, "expects two positive sizes");
-  results.push_back(self.clone(
-      {self.getDimSize(0), self.getDimSize(1), size[0], size[1]}));
+  results.push_back(
+      self.clone({self.getDimSize(0), self.getDimSize(1), size[0], size[1]}));
   return success();
 }
 

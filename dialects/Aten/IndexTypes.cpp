@@ -263,8 +263,7 @@ static FailureOr<Indexing> indexing(std::optional<Location> loc,
 
 INFER(IndexTensorOp) {
   RankedTensorType self = tensorType(adaptor.getSelf());
-  auto found =
-      indexing(loc, self, adaptor.getIndices(), adaptor.getDims());
+  auto found = indexing(loc, self, adaptor.getIndices(), adaptor.getDims());
   if (failed(found))
     return failure();
   results.push_back(self.clone(found->shape));
@@ -274,8 +273,8 @@ INFER(IndexTensorOp) {
 /// As ATen's AdvancedIndex: an iterator over the tensor, with stride 0 where it
 /// is indexed, and the indices.
 Strides IndexTensorOp::getStrides(LayoutAnalysis &layout, unsigned) {
-  Indexing found = *indexing(std::nullopt, tensorType(getSelf()), getIndices(),
-                             getDims());
+  Indexing found =
+      *indexing(std::nullopt, tensorType(getSelf()), getIndices(), getDims());
   const Strides &self = layout.strides(getSelf());
   Strides source;
   for (auto [i, stride] : llvm::enumerate(self))
@@ -298,8 +297,7 @@ Strides IndexTensorOp::getStrides(LayoutAnalysis &layout, unsigned) {
 INFER(IndexPutOp) {
   RankedTensorType self = tensorType(adaptor.getSelf());
   RankedTensorType values = tensorType(adaptor.getValues());
-  auto found =
-      indexing(loc, self, adaptor.getIndices(), adaptor.getDims());
+  auto found = indexing(loc, self, adaptor.getIndices(), adaptor.getDims());
   if (failed(found))
     return failure();
   auto shape = broadcastShapes({values.getShape(), found->shape});

@@ -270,8 +270,7 @@ bool LayoutAnalysis::isChannelsLast(Value value) {
   order.push_back(0);
   int64_t least = 0;
   for (int64_t dim : order) {
-    if (shape[dim] == 0 || own[dim] < least ||
-        (dim == 0 && least == own[1]))
+    if (shape[dim] == 0 || own[dim] < least || (dim == 0 && least == own[1]))
       return false;
     least = own[dim] * std::max<int64_t>(shape[dim], 1);
   }

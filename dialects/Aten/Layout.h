@@ -31,8 +31,8 @@ public:
                                      llvm::ArrayRef<int64_t> shape);
   /// Strides of the result of a TensorIterator over the operands of `op`.
   Strides pointwiseStrides(mlir::Operation *op);
-  /// What `preserve_format` keeps: the strides of a tensor that fills its memory,
-  /// else row-major.
+  /// What `preserve_format` keeps: the strides of a tensor that fills its
+  /// memory, else row-major.
   Strides preservedStrides(mlir::Value value);
   static Strides preservedStrides(llvm::ArrayRef<int64_t> shape,
                                   const Strides &strides);

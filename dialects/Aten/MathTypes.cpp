@@ -111,10 +111,9 @@ INFER(HardtanhOp) {
 #define INFER_ACTIVATION_GRAD(OP)                                              \
   INFER(OP) {                                                                  \
     if (adaptor.getGradOutput().getType() != adaptor.getSelf().getType())      \
-      return emitOptionalError(loc, "gradient ",                               \
-                               adaptor.getGradOutput().getType(),              \
-                               " is not of the input's type ",                 \
-                               adaptor.getSelf().getType());                   \
+      return emitOptionalError(                                                \
+          loc, "gradient ", adaptor.getGradOutput().getType(),                 \
+          " is not of the input's type ", adaptor.getSelf().getType());        \
     results.push_back(adaptor.getSelf().getType());                            \
     return success();                                                          \
   }
@@ -151,9 +150,8 @@ INFER(ClampOp) {
   Type type = self.getElementType();
   if (type.isInteger(1))
     return emitOptionalError(loc, "has no bounds for truth values");
-  for (TypedAttr bound :
-       {adaptor.getMin().value_or(TypedAttr()),
-        adaptor.getMax().value_or(TypedAttr())})
+  for (TypedAttr bound : {adaptor.getMin().value_or(TypedAttr()),
+                          adaptor.getMax().value_or(TypedAttr())})
     if (bound)
       type = promoteTypes({self.clone(type)}, bound.getType());
   results.push_back(self.clone(type));

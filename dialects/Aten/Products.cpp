@@ -129,14 +129,13 @@ BACKWARD(BaddbmmOp) {
   double alpha = getAlpha().convertToDouble();
   double beta = getBeta().convertToDouble();
   if (needed[0])
-    operandGrads[0] =
-        b.sumTo(scaled(b, grads[0], beta), getSelf().getType());
+    operandGrads[0] = b.sumTo(scaled(b, grads[0], beta), getSelf().getType());
   if (needed[1])
-    operandGrads[1] = scaled(
-        b, b.create<BmmOp>(grads[0], transposed(b, getBatch2())), alpha);
+    operandGrads[1] =
+        scaled(b, b.create<BmmOp>(grads[0], transposed(b, getBatch2())), alpha);
   if (needed[2])
-    operandGrads[2] = scaled(
-        b, b.create<BmmOp>(transposed(b, getBatch1()), grads[0]), alpha);
+    operandGrads[2] =
+        scaled(b, b.create<BmmOp>(transposed(b, getBatch1()), grads[0]), alpha);
   return success();
 }
 

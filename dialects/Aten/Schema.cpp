@@ -143,18 +143,58 @@ static FailureOr<CallArg> parseArg(Operation *op, StringRef text) {
   return CallArg{CallArg::Kind::Constant, {}, constant};
 }
 
-/// Arguments of an opaque operator.
-static void opaqueArgs(ArrayAttr args, ValueRange inputs, Call &call) {
+/// Arguments of an opaque operator. `positions` takes each input's place among
+/// the tensors of the call.
+static void opaqueArgs(ArrayAttr args, ValueRange inputs, Call &call,
+                       SmallVectorImpl<int64_t> &positions) {
+  Builder b(args.getContext());
+  int64_t count = 0;
+  positions.assign(inputs.size(), -1);
+  auto input = [&](StringAttr text) -> Value {
+    unsigned index = 0;
+    if (text.getValue().drop_front().getAsInteger(10, index))
+      return {}; // "none"
+    positions[index] = count++;
+    return inputs[index];
+  };
   for (Attribute arg : args) {
     auto text = dyn_cast<StringAttr>(arg);
-    unsigned index = 0;
-    if (!text)
+    if (auto list = dyn_cast<ArrayAttr>(arg)) {
+      CallArg tensors;
+      tensors.kind = CallArg::Kind::Tensors;
+      for (auto item : list.getAsRange<StringAttr>())
+        tensors.tensors.push_back(input(item));
+      call.args.push_back(std::move(tensors));
+    } else if (!text) {
       call.args.push_back({CallArg::Kind::Constant, {}, arg});
-    else if (text.getValue().drop_front().getAsInteger(10, index))
-      call.args.push_back({}); // "none"
-    else
-      call.args.push_back(tensorArg(inputs[index]));
+    } else if (text.getValue().starts_with("=")) {
+      call.args.push_back({CallArg::Kind::Constant,
+                           {},
+                           b.getStringAttr(text.getValue().drop_front())});
+    } else if (Value value = input(text)) {
+      call.args.push_back(tensorArg(value));
+    } else {
+      call.args.push_back({});
+    }
   }
+}
+
+/// The forward's arguments, the word "backward", the gradients, and the
+/// positions of the wanted inputs.
+static void opaqueBackwardArgs(OpaqueBackwardOp op, Call &call) {
+  Builder b(op.getContext());
+  SmallVector<int64_t> positions, wanted;
+  opaqueArgs(op.getArgs(), op.getInputs(), call, positions);
+  for (int64_t index : op.getNeeded())
+    wanted.push_back(positions[index]);
+  CallArg grads;
+  grads.kind = CallArg::Kind::Tensors;
+  grads.tensors.assign(op.getGrads().begin(), op.getGrads().end());
+  call.args.push_back(
+      {CallArg::Kind::Constant, {}, b.getStringAttr("backward")});
+  call.args.push_back(std::move(grads));
+  call.args.push_back(
+      {CallArg::Kind::Constant, {}, b.getDenseI64ArrayAttr(wanted)});
 }
 
 /// Reads "9" or "3 by output_mask" behind a schema's arrow.
@@ -185,17 +225,13 @@ FailureOr<Call> aten::buildCall(Operation *op) {
     call.positions.push_back(i);
   if (auto opaque = dyn_cast<OpaqueOp>(op)) {
     call.name = opaque.getCallee().str();
-    opaqueArgs(opaque.getArgs(), opaque.getInputs(), call);
+    SmallVector<int64_t> positions;
+    opaqueArgs(opaque.getArgs(), opaque.getInputs(), call, positions);
     return call;
   }
   if (auto opaque = dyn_cast<OpaqueBackwardOp>(op)) {
     call.name = opaque.getCallee().str();
-    opaqueArgs(opaque.getArgs(), opaque.getInputs(), call);
-    CallArg grads;
-    grads.kind = CallArg::Kind::Tensors;
-    grads.tensors.assign(opaque.getGrads().begin(), opaque.getGrads().end());
-    call.args.push_back(grads);
-    call.args.push_back({CallArg::Kind::Constant, {}, opaque.getNeededAttr()});
+    opaqueBackwardArgs(opaque, call);
     return call;
   }
   auto aten = dyn_cast<AtenOpInterface>(op);

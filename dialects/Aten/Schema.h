@@ -18,8 +18,8 @@
 //   none, true, false, 3, 1.0, [true, false], [1, 2]: as written
 //
 // `-> 9` behind it: ATen returns nine values, of which the operation's results
-// are the first. `-> 3 by a`: of three values, the operation's results are those
-// that the attribute `a`, a list of truth values, asks for.
+// are the first. `-> 3 by a`: of three values, the operation's results are
+// those that the attribute `a`, a list of truth values, asks for.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_DIALECTS_ATEN_SCHEMA_H
@@ -40,7 +40,7 @@ struct CallArg {
 struct Call {
   std::string name; // "aten::sum.dim_IntList"
   llvm::SmallVector<CallArg> args;
-  unsigned numResults = 0; // that ATen returns
+  unsigned numResults = 0;               // that ATen returns
   llvm::SmallVector<unsigned> positions; // of the operation's results in them
 };
 

@@ -38,18 +38,18 @@ llvm::LogicalResult checkDims(std::optional<mlir::Location> loc,
                               llvm::ArrayRef<int64_t> dims, int64_t rank);
 
 /// The result of an operation that broadcasts its operands.
-llvm::LogicalResult
-inferBroadcast(std::optional<mlir::Location> loc, mlir::ValueRange operands,
-               mlir::Type elementType,
-               llvm::SmallVectorImpl<mlir::Type> &results);
+llvm::LogicalResult inferBroadcast(std::optional<mlir::Location> loc,
+                                   mlir::ValueRange operands,
+                                   mlir::Type elementType,
+                                   llvm::SmallVectorImpl<mlir::Type> &results);
 
 /// The shape that is left of `self` without `dims`, in `elementType`; with
 /// `keepdim` they have size 1.
-llvm::LogicalResult
-inferReduction(std::optional<mlir::Location> loc, mlir::RankedTensorType self,
-               llvm::ArrayRef<int64_t> dims, bool keepdim,
-               mlir::Type elementType,
-               llvm::SmallVectorImpl<mlir::Type> &results);
+llvm::LogicalResult inferReduction(std::optional<mlir::Location> loc,
+                                   mlir::RankedTensorType self,
+                                   llvm::ArrayRef<int64_t> dims, bool keepdim,
+                                   mlir::Type elementType,
+                                   llvm::SmallVectorImpl<mlir::Type> &results);
 
 /// The type in which integers are summed: 64 bits; of others their own.
 mlir::Type sumType(mlir::Type type);

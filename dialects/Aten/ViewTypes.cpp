@@ -214,8 +214,7 @@ INFER(EmbeddingDenseBackwardOp) {
 }
 
 Type aten::sumType(Type type) {
-  return isa<FloatType>(type) ? type
-                              : IntegerType::get(type.getContext(), 64);
+  return isa<FloatType>(type) ? type : IntegerType::get(type.getContext(), 64);
 }
 
 LogicalResult aten::inferReduction(std::optional<Location> loc,

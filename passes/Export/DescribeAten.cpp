@@ -56,8 +56,9 @@ struct PrintOperatorsPass
         continue;
       bool derivative = name.hasInterface<aten::DerivativeOpInterface>();
       llvm::outs() << (first ? "\n" : ",\n") << "{\"name\":\""
-                   << name.getStringRef() << "\",\"derivative\":"
-                   << (derivative ? "true" : "false") << '}';
+                   << name.getStringRef()
+                   << "\",\"derivative\":" << (derivative ? "true" : "false")
+                   << '}';
       first = false;
     }
     llvm::outs() << "\n]\n";

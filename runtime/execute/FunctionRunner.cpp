@@ -135,8 +135,15 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
   auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
   if (!handle)
     throw PlanError("this LibTorch has no such operator");
-  Call call{*handle, {}, {}, {}, instruction.results, instruction.frees, 0,
-            isOpaque, std::move(backward)};
+  Call call{*handle,
+            {},
+            {},
+            {},
+            instruction.results,
+            instruction.frees,
+            0,
+            isOpaque,
+            std::move(backward)};
   const c10::FunctionSchema &schema = handle->schema();
   if (std::string problem = isOpaque ? opaqueProblem(schema) : "";
       !problem.empty())
@@ -166,8 +173,8 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
     }
   }
   // An in-place or `out=` operator returns what it wrote: that is dropped.
-  call.numReturns = call.backward ? call.backward->wanted.size()
-                                  : schema.returns().size();
+  call.numReturns =
+      call.backward ? call.backward->wanted.size() : schema.returns().size();
   if (static_cast<int>(call.results.size()) > call.numReturns)
     throw PlanError("has " + std::to_string(call.numReturns) +
                     " results, and the plan takes " +
