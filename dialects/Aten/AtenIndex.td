@@ -68,6 +68,75 @@ def Aten_FlipOp
   let results = (outs Aten_Tensor:$result);
 }
 
+class Aten_Triangle<string mnemonic, string what>
+    : Aten_Plain<mnemonic, "aten::" # mnemonic # "(%0, $diagonal)", "Memory",
+                 what, [Aten_Derivative]> {
+  let description = [{
+    ```mlir
+    %0 = aten.}] # mnemonic # [{ %x {diagonal = 1 : i64} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    ```
+  }];
+  let arguments = (ins Aten_Tensor:$self, I64Attr:$diagonal);
+  let results = (outs Aten_Tensor:$result);
+}
+def Aten_TrilOp : Aten_Triangle<"tril", "matrices up to a diagonal, then 0">;
+def Aten_TriuOp : Aten_Triangle<"triu", "matrices from a diagonal on, 0 before">;
+
+def Aten_RollOp
+    : Aten_Plain<"roll", "aten::roll(%0, $shifts, $dims)", "Memory",
+                 "dimensions moved around", [Aten_Derivative]> {
+  let description = [{
+    ```mlir
+    %0 = aten.roll %x {shifts = array<i64: 1>, dims = array<i64: 0>} : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+  }];
+  let arguments = (ins Aten_Tensor:$self, DenseI64ArrayAttr:$shifts,
+                       DenseI64ArrayAttr:$dims);
+  let results = (outs Aten_Tensor:$result);
+}
+
+def Aten_RepeatOp
+    : Aten_Plain<"repeat", "aten::repeat(%0, $repeats)", "Memory",
+                 "copies side by side", [Aten_Derivative]> {
+  let description = [{
+    ```mlir
+    %0 = aten.repeat %x {repeats = array<i64: 2, 1>} : (tensor<8x4xf32>) -> tensor<16x4xf32>
+    ```
+  }];
+  let arguments = (ins Aten_Tensor:$self, DenseI64ArrayAttr:$repeats);
+  let results = (outs Aten_Tensor:$result);
+}
+
+def Aten_SliceScatterOp
+    : Aten_Plain<"slice_scatter",
+                 "aten::slice_scatter(%0, %1, $dim, $start, $end, $step)",
+                 "Memory", "another tensor in the place of a slice",
+                 [Aten_Derivative, Aten_OwnStrides]> {
+  let description = [{
+    ```mlir
+    %0 = aten.slice_scatter %x, %s {dim = 0 : i64, start = 1 : i64, end = 3 : i64, step = 1 : i64} : (tensor<8x4xf32>, tensor<2x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$src, I64Attr:$dim,
+                       I64Attr:$start, I64Attr:$end, I64Attr:$step);
+  let results = (outs Aten_Tensor:$result);
+}
+
+def Aten_SelectScatterOp
+    : Aten_Plain<"select_scatter",
+                 "aten::select_scatter(%0, %1, $dim, $index)", "Memory",
+                 "another tensor in the place of a selection",
+                 [Aten_Derivative, Aten_OwnStrides]> {
+  let description = [{
+    ```mlir
+    %0 = aten.select_scatter %x, %s {dim = 0 : i64, index = 1 : i64} : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$src, I64Attr:$dim,
+                       I64Attr:$index);
+  let results = (outs Aten_Tensor:$result);
+}
+
 //===----------------------------------------------------------------------===//
 // Positions in tensors
 //===----------------------------------------------------------------------===//

@@ -85,4 +85,61 @@ def Aten_CumsumOp
   let results = (outs Aten_Tensor:$result);
 }
 
+def Aten_VarCorrectionOp
+    : Aten_Plain<"var.correction",
+                 "aten::var.correction(%0, $dim, $correction, $keepdim)",
+                 "Reduction", "variance over dimensions",
+                 [Aten_Derivative, Aten_OwnCost]> {
+  let description = [{
+    The sum of squares is divided by the number of elements less `correction`.
+
+    ```mlir
+    %0 = aten.var.correction %x {dim = array<i64: 1>, correction = 1.0 : f64, keepdim = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$self, DenseI64ArrayAttr:$dim,
+                       F64Attr:$correction, BoolAttr:$keepdim);
+  let results = (outs Aten_FloatTensor:$result);
+}
+
+def Aten_LogsumexpOp
+    : Aten_Plain<"logsumexp", "aten::logsumexp(%0, $dim, $keepdim)",
+                 "Reduction", "log(sum(exp(x))) over dimensions",
+                 [Aten_Derivative, Aten_OwnCost]> {
+  let description = [{
+    ```mlir
+    %0 = aten.logsumexp %x {dim = array<i64: 1>, keepdim = false} : (tensor<2x8xf32>) -> tensor<2xf32>
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$self, DenseI64ArrayAttr:$dim,
+                       BoolAttr:$keepdim);
+  let results = (outs Aten_FloatTensor:$result);
+}
+
+/// Of one dimension; where the element was comes with it, or alone.
+class Aten_Extreme<string mnemonic, string what, list<Trait> traits,
+                   dag outs_>
+    : Aten_Plain<mnemonic, "aten::" # mnemonic # "(%0, $dim, $keepdim)",
+                 "Reduction", what, !listconcat([Aten_OwnCost], traits)> {
+  let description = [{
+    ```mlir
+    %0 = aten.argmax %x {dim = 1 : i64, keepdim = false} : (tensor<2x8xf32>) -> tensor<2xi64>
+    ```
+  }];
+  let arguments = (ins Aten_Tensor:$self, I64Attr:$dim, BoolAttr:$keepdim);
+  let results = outs_;
+}
+def Aten_MaxDimOp
+    : Aten_Extreme<"max.dim", "the largest element of a dimension, and where",
+                   [Aten_Derivative],
+                   (outs Aten_Tensor:$values, Aten_Tensor:$indices)>;
+def Aten_MinDimOp
+    : Aten_Extreme<"min.dim", "the smallest element of a dimension, and where",
+                   [Aten_Derivative],
+                   (outs Aten_Tensor:$values, Aten_Tensor:$indices)>;
+def Aten_ArgmaxOp : Aten_Extreme<"argmax", "where the largest element is", [],
+                                 (outs Aten_Tensor:$result)>;
+def Aten_ArgminOp : Aten_Extreme<"argmin", "where the smallest element is", [],
+                                 (outs Aten_Tensor:$result)>;
+
 #endif // ACCEL_DIALECTS_ATEN_REDUCE_TD

@@ -8,7 +8,7 @@
 // on one thread: Rationale.md has the table.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Rules.h"
 
 using namespace mlir;
 using namespace accel;
@@ -46,9 +46,10 @@ Cost aten::defaultCost(Operation *op) {
 
 int64_t aten::defaultWorkspaceBytes(Operation *op, Device device) {
   auto category = cast<AtenOpInterface>(op).getCategory();
-  if (device != Device::Cpu || category != Category::Pointwise ||
-      isa<ToCopyOp>(op))
+  if (device != Device::Cpu || isa<ToCopyOp>(op))
     return 0;
+  if (category != Category::Pointwise)
+    return kernelWorkspaceBytes(op);
   Type element =
       cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
   int64_t bytes = 0;

@@ -37,6 +37,67 @@ BACKWARD(FlipOp) {
   return success();
 }
 
+BACKWARD(TrilOp) {
+  operandGrads[0] = b.create<TrilOp>(grads[0], getDiagonal());
+  return success();
+}
+BACKWARD(TriuOp) {
+  operandGrads[0] = b.create<TriuOp>(grads[0], getDiagonal());
+  return success();
+}
+
+BACKWARD(RollOp) {
+  SmallVector<int64_t> shifts, dims(llvm::reverse(getDims()));
+  for (int64_t shift : llvm::reverse(getShifts()))
+    shifts.push_back(-shift);
+  operandGrads[0] = b.create<RollOp>(grads[0], shifts, dims);
+  return success();
+}
+
+BACKWARD(RepeatOp) {
+  ArrayRef<int64_t> shape = shapeOf(getSelf()), repeats = getRepeats();
+  Value grad = grads[0];
+  if (tensorType(grad).getNumElements() == 0)
+    return success();
+  size_t added = repeats.size() - shape.size();
+  for (size_t i = 0; i < added; ++i)
+    grad = b.create<SumDimOp>(grad, ArrayRef<int64_t>(0), /*keepdim=*/false);
+  // Each repeated dimension becomes two, and the copies are summed.
+  SmallVector<int64_t> split, copies;
+  for (auto [i, size] : llvm::enumerate(shape)) {
+    if (repeats[added + i] != 1) {
+      copies.push_back(split.size());
+      split.push_back(repeats[added + i]);
+    }
+    split.push_back(size);
+  }
+  grad = b.reshape(grad, split);
+  if (!copies.empty())
+    grad = b.create<SumDimOp>(grad, copies, /*keepdim=*/false);
+  operandGrads[0] = grad;
+  return success();
+}
+
+BACKWARD(SliceScatterOp) {
+  if (needed[0])
+    operandGrads[0] =
+        b.create<SliceScatterOp>(grads[0], b.full(getSrc().getType()), getDim(),
+                                 getStart(), getEnd(), getStep());
+  if (needed[1])
+    operandGrads[1] = b.create<SliceTensorOp>(grads[0], getDim(), getStart(),
+                                              getEnd(), getStep());
+  return success();
+}
+
+BACKWARD(SelectScatterOp) {
+  if (needed[0])
+    operandGrads[0] = b.create<SelectScatterOp>(
+        grads[0], b.full(getSrc().getType()), getDim(), getIndex());
+  if (needed[1])
+    operandGrads[1] = b.create<SelectIntOp>(grads[0], getDim(), getIndex());
+  return success();
+}
+
 BACKWARD(IndexSelectOp) {
   Value index = getIndex();
   Value grad = grads[0];

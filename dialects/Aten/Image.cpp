@@ -46,9 +46,13 @@ Cost AvgPool2dOp::getCost() {
 }
 Cost AdaptiveAvgPool2dOp::getCost() { return perElement(*this, getSelf(), 1); }
 
-/// The running statistics are copied, updated in place and returned: the copies
-/// are results.
-int64_t BatchNormFunctionalOp::getWorkspaceBytes(Device) { return 0; }
+/// Sums over the batch. The running statistics are copied, updated in place and
+/// returned: the copies are results.
+int64_t BatchNormFunctionalOp::getWorkspaceBytes(Device device) {
+  if (device != Device::Cpu)
+    return 0;
+  return 2 * alignedBytes(tensorBytes(getWeight().getType()));
+}
 
 //===----------------------------------------------------------------------===//
 // Layout

@@ -102,6 +102,91 @@ Strides FlipOp::getStrides(LayoutAnalysis &layout, unsigned) {
   return layout.preservedStrides(getSelf());
 }
 
+template <typename Adaptor>
+static LogicalResult inferTriangle(std::optional<Location> loc, Adaptor adaptor,
+                                   SmallVectorImpl<Type> &results) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  if (self.getRank() < 2)
+    return emitOptionalError(loc, "expects matrices, got ", self);
+  results.push_back(self);
+  return success();
+}
+INFER(TrilOp) { return inferTriangle(loc, adaptor, results); }
+INFER(TriuOp) { return inferTriangle(loc, adaptor, results); }
+
+INFER(RollOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  if (adaptor.getShifts().size() != adaptor.getDims().size() ||
+      adaptor.getDims().empty())
+    return emitOptionalError(loc, "expects a shift for each dimension");
+  if (failed(checkDims(loc, adaptor.getDims(), self.getRank())))
+    return failure();
+  results.push_back(self);
+  return success();
+}
+
+INFER(RepeatOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  ArrayRef<int64_t> repeats = adaptor.getRepeats();
+  int64_t added = static_cast<int64_t>(repeats.size()) - self.getRank();
+  if (added < 0 || llvm::any_of(repeats, [](int64_t n) { return n < 0; }))
+    return emitOptionalError(loc, "expects a number of copies for each of the ",
+                             self.getRank(), " dimensions");
+  SmallVector<int64_t> shape(repeats);
+  for (int64_t i = 0; i < self.getRank(); ++i)
+    shape[added + i] *= self.getDimSize(i);
+  results.push_back(self.clone(shape));
+  return success();
+}
+
+/// Fails unless `src` is what stands in the place of `shape` of `self`.
+static LogicalResult checkPlace(std::optional<Location> loc,
+                                RankedTensorType self, RankedTensorType src,
+                                ArrayRef<int64_t> shape) {
+  if (src.getShape() == shape && src.getElementType() == self.getElementType())
+    return success();
+  return emitOptionalError(loc, "source ", src, " does not fit its place in ",
+                           self);
+}
+
+INFER(SliceScatterOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  int64_t dim = adaptor.getDim(), start = adaptor.getStart();
+  int64_t end = adaptor.getEnd(), step = adaptor.getStep();
+  if (failed(checkDim(loc, dim, self.getRank())))
+    return failure();
+  if (start < 0 || start > end || end > self.getDimSize(dim) || step < 1)
+    return emitOptionalError(loc, "slice [", start, " : ", end, " : ", step,
+                             "] is outside of a dimension of size ",
+                             self.getDimSize(dim));
+  SmallVector<int64_t> shape(self.getShape());
+  shape[dim] = (end - start + step - 1) / step;
+  if (failed(checkPlace(loc, self, tensorType(adaptor.getSrc()), shape)))
+    return failure();
+  results.push_back(self);
+  return success();
+}
+
+INFER(SelectScatterOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  if (failed(checkPosition(loc, self.getShape(), adaptor.getDim(),
+                           adaptor.getIndex())))
+    return failure();
+  SmallVector<int64_t> shape(self.getShape());
+  shape.erase(shape.begin() + adaptor.getDim());
+  if (failed(checkPlace(loc, self, tensorType(adaptor.getSrc()), shape)))
+    return failure();
+  results.push_back(self);
+  return success();
+}
+
+Strides SliceScatterOp::getStrides(LayoutAnalysis &layout, unsigned) {
+  return layout.preservedStrides(getSelf());
+}
+Strides SelectScatterOp::getStrides(LayoutAnalysis &layout, unsigned) {
+  return layout.preservedStrides(getSelf());
+}
+
 //===----------------------------------------------------------------------===//
 // Positions in tensors
 //===----------------------------------------------------------------------===//

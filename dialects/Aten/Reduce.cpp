@@ -53,6 +53,41 @@ INFER(CumsumOp) {
   return success();
 }
 
+INFER(VarCorrectionOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  return inferReduction(loc, self, adaptor.getDim(), adaptor.getKeepdim(),
+                        self.getElementType(), results);
+}
+INFER(LogsumexpOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  return inferReduction(loc, self, adaptor.getDim(), adaptor.getKeepdim(),
+                        self.getElementType(), results);
+}
+
+/// The value and the position of an extreme element; `positions` alone for
+/// argmax and argmin.
+template <typename Adaptor>
+static LogicalResult inferExtreme(std::optional<Location> loc, Adaptor adaptor,
+                                  bool values, SmallVectorImpl<Type> &results) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  int64_t dim = adaptor.getDim();
+  if (failed(checkDim(loc, dim, self.getRank())))
+    return failure();
+  if (self.getDimSize(dim) == 0)
+    return emitOptionalError(loc, "dimension ", dim, " has no elements");
+  if (!values && self.getElementType().isInteger(1))
+    return emitOptionalError(loc, "expects numbers, got ", self);
+  if (values && failed(inferReduction(loc, self, dim, adaptor.getKeepdim(),
+                                      self.getElementType(), results)))
+    return failure();
+  return inferReduction(loc, self, dim, adaptor.getKeepdim(),
+                        IntegerType::get(self.getContext(), 64), results);
+}
+INFER(MaxDimOp) { return inferExtreme(loc, adaptor, true, results); }
+INFER(MinDimOp) { return inferExtreme(loc, adaptor, true, results); }
+INFER(ArgmaxOp) { return inferExtreme(loc, adaptor, false, results); }
+INFER(ArgminOp) { return inferExtreme(loc, adaptor, false, results); }
+
 //===----------------------------------------------------------------------===//
 // Work
 //===----------------------------------------------------------------------===//
@@ -67,13 +102,20 @@ Cost AmaxOp::getCost() { return inputCost(*this, 1); }
 Cost AminOp::getCost() { return inputCost(*this, 1); }
 Cost AnyDimsOp::getCost() { return inputCost(*this, 1); }
 Cost AllDimsOp::getCost() { return inputCost(*this, 1); }
+Cost VarCorrectionOp::getCost() { return inputCost(*this, 4); }
+Cost LogsumexpOp::getCost() { return inputCost(*this, 4); }
+Cost MaxDimOp::getCost() { return inputCost(*this, 1); }
+Cost MinDimOp::getCost() { return inputCost(*this, 1); }
+Cost ArgmaxOp::getCost() { return inputCost(*this, 1); }
+Cost ArgminOp::getCost() { return inputCost(*this, 1); }
 
-/// grad * output, kept for the sum along the dimension.
-int64_t SoftmaxBackwardDataOp::getWorkspaceBytes(Device device) {
-  return device == Device::Cpu ? alignedBytes(tensorBytes(getType())) : 0;
+int64_t SoftmaxBackwardDataOp::getWorkspaceBytes(Device) { return 0; }
+int64_t AnyDimsOp::getWorkspaceBytes(Device device) {
+  return device == Device::Cpu ? kernelWorkspaceBytes(*this) : 0;
 }
-int64_t AnyDimsOp::getWorkspaceBytes(Device) { return 0; }
-int64_t AllDimsOp::getWorkspaceBytes(Device) { return 0; }
+int64_t AllDimsOp::getWorkspaceBytes(Device device) {
+  return device == Device::Cpu ? kernelWorkspaceBytes(*this) : 0;
+}
 
 //===----------------------------------------------------------------------===//
 // Derivatives
@@ -117,3 +159,45 @@ BACKWARD(CumsumOp) {
   operandGrads[0] = b.create<FlipOp>(grad, ArrayRef<int64_t>(dim));
   return success();
 }
+
+BACKWARD(VarCorrectionOp) {
+  // (2 / (n - correction)) * grad * (self - mean)
+  double count = 1;
+  for (int64_t dim : getDim())
+    count *= shapeOf(getSelf())[dim];
+  double factor = 2.0 / (count - getCorrection().convertToDouble());
+  Value grad = b.restoreDims(grads[0], getDim(), getKeepdim());
+  Value mean = getSelf();
+  if (!getDim().empty())
+    mean = b.create<MeanDimOp>(getSelf(), getDim(), /*keepdim=*/true);
+  operandGrads[0] =
+      b.create<MulTensorOp>(b.create<MulScalarOp>(grad, factor),
+                            b.create<SubTensorOp>(getSelf(), mean));
+  return success();
+}
+
+BACKWARD(LogsumexpOp) {
+  // grad * exp(self - result)
+  Value grad = b.restoreDims(grads[0], getDim(), getKeepdim());
+  Value result = b.restoreDims(getResult(), getDim(), getKeepdim());
+  Value share = b.create<ExpOp>(b.create<SubTensorOp>(getSelf(), result));
+  operandGrads[0] = b.create<MulTensorOp>(grad, share);
+  return success();
+}
+
+/// The chosen element takes the whole gradient.
+template <typename OpT>
+static LogicalResult chosenBackward(OpT op, BackwardBuilder &b,
+                                    ArrayRef<Value> grads,
+                                    MutableArrayRef<Value> operandGrads) {
+  if (!grads[0])
+    return success();
+  int64_t dim = op.getDim();
+  Value grad = b.restoreDims(grads[0], dim, op.getKeepdim());
+  Value indices = b.restoreDims(op.getIndices(), dim, op.getKeepdim());
+  operandGrads[0] = b.create<ScatterSrcOp>(b.full(op.getSelf().getType()),
+                                           indices, grad, dim);
+  return success();
+}
+BACKWARD(MaxDimOp) { return chosenBackward(*this, b, grads, operandGrads); }
+BACKWARD(MinDimOp) { return chosenBackward(*this, b, grads, operandGrads); }

@@ -27,6 +27,10 @@
 
 namespace accel::aten {
 
+/// What a CPU operator that is not pointwise allocates inside (Rationale.md has
+/// the table); 0 for those that allocate nothing.
+int64_t kernelWorkspaceBytes(mlir::Operation *op);
+
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
   return tensorType(value).getShape();
 }

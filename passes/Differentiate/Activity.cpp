@@ -17,7 +17,7 @@ bool accel::isFloatTensor(Value value) {
 
 /// Operands whose values matter; of some only the type does.
 static ValueRange valueOperands(Operation *op) {
-  if (isa<aten::ZerosLikeOp>(op))
+  if (isa<aten::ZerosLikeOp, aten::FullLikeOp>(op))
     return {};
   if (isa<aten::TypeAsOp>(op))
     return op->getOperands().take_front(1);

@@ -50,7 +50,8 @@ private:
   }
   /// Of the fp32 list: what these models use.
   static bool isFull(aten::AtenOpInterface op) {
-    return isa<aten::LogSoftmaxOp, aten::NllLossForwardOp,
+    return isa<aten::LogSoftmaxOp, aten::SoftmaxOp, aten::LogOp, aten::Log1pOp,
+               aten::CumsumOp, aten::SoftplusOp, aten::NllLossForwardOp,
                aten::PowTensorScalarOp, aten::RsqrtOp>(op.getOperation());
   }
 

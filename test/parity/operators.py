@@ -31,6 +31,7 @@ class Operand:
     order: tuple = None  # dimensions in memory, the slowest first
     low: float = 0.2     # values are drawn from [low, high)
     high: float = 2.2
+    fixed: bool = False  # PyTorch has no gradient for it
 
     def type(self):
         return tensor_type(self.dtype, self.shape)
@@ -64,6 +65,7 @@ class Call:
     args: list       # of the PyTorch call; T(i) is operand i
     results: tuple = None  # positions of the results in ATen's
     exact: bool = True     # gradients are to be bit-equal
+    reference: object = None  # what autograd differentiates, of the tensors
 
 
 def tensor_type(dtype, shape):

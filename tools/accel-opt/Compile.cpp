@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/Compile.h"
 
+#include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Schema.h"
 #include "passes/Export/BuildPlan.h"
 #include "passes/Pipeline/Phases.h"
 #include "passes/Simulate/Time.h"
@@ -21,6 +23,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include <filesystem>
@@ -56,6 +59,7 @@ public:
     bool ready = options.compileFrom.empty() ? import() : parse();
     if (!ready || engine.hasErrors())
       return std::move(result);
+    warnOpaque();
     Phase from = options.compileFrom.empty() ? Phase::Model
                                              : *parsePhase(options.compileFrom);
     Phase to = options.compileTo.empty() ? Phase::Scheduled
@@ -150,6 +154,26 @@ private:
         std::filesystem::path(options.config).filename().string();
     result.report.strategy = "a compiled module";
     return loadTarget(options.target);
+  }
+
+  /// Names each operator that is not modelled, once.
+  void warnOpaque() {
+    llvm::MapVector<StringRef, SmallVector<aten::OpaqueOp>> found;
+    module->walk(
+        [&](aten::OpaqueOp op) { found[op.getCallee()].push_back(op); });
+    for (auto &[callee, ops] : found) {
+      std::string where = aten::modulePath(ops.front().getLoc());
+      engine.warning(
+          "opaque-operator", options.config,
+          "'" + callee.str() + "' is not modelled" +
+              (where.empty() ? "" : " (in " + where + ")") + ", " +
+              std::to_string(ops.size()) +
+              (ops.size() == 1 ? " operation" : " operations") +
+              ": LibTorch runs and differentiates it; its memory is bounded "
+              "from above, its time is that of its bytes",
+          "the plan is valid; predictions are rougher the more of them there "
+          "are");
+    }
   }
 
   bool loadTarget(const std::string &name) {
