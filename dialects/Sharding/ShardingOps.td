@@ -116,6 +116,20 @@ def Sharding_ParamOp : Sharding_Op<"param", [HasParent<"::mlir::ModuleOp">]> {
   }];
 }
 
+def Sharding_BufferOp : Sharding_Op<"buffer", [HasParent<"::mlir::ModuleOp">]> {
+  let summary = "a tensor of the model that is not trained";
+  let description = [{
+    Its values come from the model's archive. The graph has an argument of its
+    name, and every rank holds all of it.
+
+    ```mlir
+    sharding.buffer "model.rotary_emb.inv_freq" : tensor<32xf32>
+    ```
+  }];
+  let arguments = (ins StrAttr:$fqn, TypeAttr:$type, UnitAttr:$persistent);
+  let assemblyFormat = "$fqn `:` $type (`persistent` $persistent^)? attr-dict";
+}
+
 def Sharding_UnitOp : Sharding_Op<"unit", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "parameters that are stored, gathered and reduced together";
   let description = [{

@@ -193,6 +193,12 @@ static mlir::DictionaryAttr anatomyOf(OpBuilder &builder,
   return builder.getDictionaryAttr(places);
 }
 
+void accel::huggingface::addModel(OpBuilder &builder, mlir::ModuleOp module,
+                                  const ModelInfo &info) {
+  module->setAttr(sharding::anatomyAttr, anatomyOf(builder, info.anatomy));
+  addTree(builder, info);
+}
+
 /// [micro-batch, sequence] int64.
 static mlir::RankedTensorType tokensType(OpBuilder &builder,
                                          const BuildOptions &options) {
@@ -257,8 +263,7 @@ accel::huggingface::buildModel(mlir::MLIRContext &context,
       mlir::ModuleOp::create(builder.getUnknownLoc());
   builder.setInsertionPointToEnd(module->getBody());
   ModelInfo info = describeModel(config);
-  (*module)->setAttr(sharding::anatomyAttr, anatomyOf(builder, info.anatomy));
-  addTree(builder, info);
+  addModel(builder, *module, info);
   std::visit([&](const auto &c) { build(builder, c, info, options); },
              config.family);
   return module;

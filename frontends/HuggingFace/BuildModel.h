@@ -42,6 +42,11 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 buildModel(mlir::MLIRContext &context, const ModelConfig &config,
            const BuildOptions &options, DiagnosticEngine &diagnostics);
 
+/// Writes the module tree and the parameters of `info` at `builder`, and the
+/// places of the model as an attribute of `module`.
+void addModel(mlir::OpBuilder &builder, mlir::ModuleOp module,
+              const ModelInfo &info);
+
 /// Writes the calls of one forward pass, down to the loss.
 class GraphWriter {
 public:

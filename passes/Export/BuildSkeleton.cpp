@@ -55,6 +55,9 @@ public:
       return failure();
     for (auto param : module.getOps<sharding::ParamOp>())
       addParameter(param);
+    for (auto buffer : module.getOps<sharding::BufferOp>())
+      if (failed(addBuffer(buffer)))
+        return failure();
     for (auto unit : module.getOps<sharding::UnitOp>())
       if (failed(addUnit(unit)))
         return failure();
@@ -157,6 +160,18 @@ private:
     parameter.init = initializer(op.getInit());
     index[op.getFqn()] = static_cast<int>(plan.parameters.size());
     plan.parameters.push_back(std::move(parameter));
+  }
+
+  LogicalResult addBuffer(sharding::BufferOp op) {
+    auto type = dyn_cast<RankedTensorType>(op.getType());
+    auto dtype = type ? toDType(type.getElementType()) : std::nullopt;
+    if (!dtype)
+      return op.emitOpError()
+             << "'" << op.getFqn() << "' is of " << op.getType()
+             << ", expected a tensor of a plan's dtype";
+    plan.buffers.push_back(
+        {op.getFqn().str(), type.getShape().vec(), *dtype, op.getPersistent()});
+    return success();
   }
 
   LogicalResult addUnit(sharding::UnitOp op) {

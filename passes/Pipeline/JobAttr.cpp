@@ -53,6 +53,7 @@ template <typename V> void fields(V &v, plan::Job &j) {
   v("model_name", j.modelName);
   v("model_path", j.modelPath);
   v("weight_files", j.weightFiles);
+  v("archive", j.archive);
   v("seed", j.seed);
   v("precision", j.precision);
   v("loss_scaling", j.lossScaling);

@@ -6,7 +6,7 @@
 #include "runtime/checkpoint/Weights.h"
 
 #include "runtime/checkpoint/Pieces.h"
-#include "runtime/checkpoint/Safetensors.h"
+#include "runtime/checkpoint/Pt2.h"
 #include "runtime/execute/Tensors.h"
 
 #include <ATen/ops/from_blob.h>
@@ -117,7 +117,7 @@ Source::Source(const plan::Plan &plan, const std::vector<std::string> &paths,
                std::vector<std::string> &warnings) {
   for (const std::string &path : paths) {
     files.push_back(std::make_unique<File>(path, File::Mode::Read));
-    for (StoredTensor &tensor : readHeader(*files.back()).tensors) {
+    for (StoredTensor &tensor : readTensors(*files.back())) {
       std::string name = tensor.name;
       stored[name] = {files.back().get(), std::move(tensor), 0};
     }
@@ -130,9 +130,12 @@ Source::Source(const plan::Plan &plan, const std::vector<std::string> &paths,
                     std::string("the weight files lack ") +
                     std::to_string(missing.size()) +
                     " of the model's tensors: " + listed(missing));
+  std::set<std::string> buffers;
+  for (const plan::Buffer &buffer : plan.buffers)
+    buffers.insert(buffer.fqn);
   std::vector<std::string> surplus;
   for (const auto &[name, found] : stored)
-    if (!used.count(name))
+    if (!used.count(name) && !buffers.count(name))
       surplus.push_back(name);
   if (!surplus.empty())
     warnings.push_back("the model has no parameter for " + listed(surplus) +

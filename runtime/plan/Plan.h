@@ -85,7 +85,8 @@ struct Parameter {
 };
 
 /// A tensor of the model that is not trained; persistent ones are part of the
-/// checkpoint. Every rank holds all of it.
+/// checkpoint. Every rank holds all of it; programs have an input of its name,
+/// whose values are in Job::archive.
 struct Buffer {
   std::string fqn; // as named_buffers() spells it
   std::vector<int64_t> shape;
@@ -352,7 +353,9 @@ struct Job {
     return microBatch * (sequenceLength > 0 ? sequenceLength : 1);
   }
   std::string modelName, modelPath;     // HF folder with config.json
-  std::vector<std::string> weightFiles; // safetensors to start from, or empty
+  /// What to start from, or empty: safetensors, or the .pt2 of the model.
+  std::vector<std::string> weightFiles;
+  std::string archive; // .pt2 with the values of `Plan::buffers`; or empty
   int64_t seed = 0;
   std::string precision = "no"; // no, bf16, fp16
   bool lossScaling = false;     // fp16

@@ -64,6 +64,8 @@ void PlanWriter::job() {
     key(first, "weights");
     strings(job.weightFiles);
   }
+  if (!job.archive.empty())
+    field(first, "archive", job.archive);
   raw("},\n  ");
   first = true;
   field(first, "seed", job.seed);

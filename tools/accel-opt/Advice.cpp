@@ -84,8 +84,7 @@ private:
   tune::LayerClasses layerClasses(const StepModel &model) const {
     tune::LayerClasses classes;
     std::map<std::string, std::string> classOf;
-    for (const huggingface::ModuleInfo &m :
-         huggingface::describeModel(in.inputs.model).modules)
+    for (const huggingface::ModuleInfo &m : in.inputs.model.info().modules)
       classOf[m.fqn] = m.className;
     auto add = [](std::vector<std::string> &to, const std::string &name) {
       if (!name.empty() && std::find(to.begin(), to.end(), name) == to.end())

@@ -6,6 +6,7 @@
 #include "tools/accel-opt/ImportModule.h"
 
 #include "frontends/HuggingFace/BuildModel.h"
+#include "frontends/TorchExport/BuildProgram.h"
 #include "passes/Executors/BuildStepModel.h"
 
 using namespace mlir;
@@ -34,6 +35,18 @@ ImportOptions importOptions(const PlanInputs &inputs,
   return import;
 }
 
+static FailureOr<OwningOpRef<mlir::ModuleOp>>
+buildModule(MLIRContext &context, const Model &model,
+            const huggingface::BuildOptions &options,
+            DiagnosticEngine &engine) {
+  if (const auto *config = model.config())
+    return huggingface::buildModel(context, *config, options, engine);
+  torchexport::Sizes sizes = model.openSizes();
+  sizes.microBatch = options.microBatch;
+  sizes.sequenceLength = options.sequenceLength;
+  return torchexport::buildProgram(context, *model.program(), sizes, engine);
+}
+
 FailureOr<OwningOpRef<mlir::ModuleOp>>
 importModule(MLIRContext &context, const PlanInputs &inputs,
              const ImportOptions &options, DiagnosticEngine &engine) {
@@ -44,7 +57,7 @@ importModule(MLIRContext &context, const PlanInputs &inputs,
   for (const auto &[name, path] : inputs.job.data.arrays)
     build.inputs.insert(name);
   FailureOr<OwningOpRef<mlir::ModuleOp>> module =
-      huggingface::buildModel(context, inputs.model, build, engine);
+      buildModule(context, inputs.model, build, engine);
   if (failed(module) ||
       failed(importJob(**module, inputs.job, inputs.training, options, engine)))
     return failure();

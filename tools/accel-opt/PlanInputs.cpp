@@ -7,6 +7,7 @@
 
 #include "frontends/Convert/Rewriter.h"
 #include "frontends/HuggingFace/Safetensors.h"
+#include "frontends/TorchExport/Describe.h"
 #include "passes/Executors/Settings.h"
 
 #include <algorithm>
@@ -98,13 +99,8 @@ private:
       return false;
     }
     std::error_code error;
-    if (fs::path(path).extension() == ".pt2") {
-      report(Severity::Error, notSupportedCode, job().model.at, "model",
-             "models exported by torch.export ('" + printable(path) +
-                 "') are not supported yet",
-             "pass the Hugging Face folder of the model");
-      return false;
-    }
+    if (fs::path(path).extension() == ".pt2")
+      return readExported(path);
     fs::path config = path;
     if (fs::is_directory(config, error))
       config /= "config.json";
@@ -117,7 +113,7 @@ private:
     auto model = huggingface::readModelConfig(config.string(), engine);
     if (!model)
       return false;
-    inputs.model = std::move(*model);
+    inputs.model = Model(std::move(*model));
     fs::path folder = fs::path(absolute(config.string())).parent_path();
     inputs.modelName = folder.filename().string();
     if (inputs.modelName == "model") // says nothing
@@ -125,6 +121,39 @@ private:
     inputs.training.modelPath = folder.string();
     inputs.training.modelName = inputs.modelName;
     return readWeights(folder.string());
+  }
+
+  /// A program of torch.export, whose file holds its buffers and perhaps its
+  /// weights.
+  bool readExported(const std::string &path) {
+    std::error_code error;
+    if (!fs::exists(path, error)) {
+      report(Severity::Error, "no-model", job().model.at, "model",
+             "there is no '" + printable(path) + "'",
+             "tools/export-model writes one");
+      return false;
+    }
+    auto program = torchexport::readProgram(path, engine);
+    if (!program)
+      return false;
+    const bool hasWeights = program->hasWeights;
+    inputs.model = Model(std::move(*program), {});
+    inputs.modelName = fs::path(path).stem().string();
+    inputs.training.modelName = inputs.modelName;
+    inputs.training.archive = absolute(path);
+    const InitConfig &init = job().init.value;
+    if (init.kind == InitConfig::Kind::Seed)
+      inputs.training.seed = init.seed;
+    else if (hasWeights && job().isJob)
+      inputs.training.weightFiles = {absolute(path)};
+    else if (init.kind == InitConfig::Kind::Pretrained) {
+      report(Severity::Error, "no-weights", job().init.at, "init",
+             "'init: pretrained', but '" + printable(path) +
+                 "' was exported without values",
+             "use 'init: {seed: 0}', or export with --weights");
+      return false;
+    }
+    return true;
   }
 
   bool readWeights(const std::string &folder) {
@@ -148,8 +177,8 @@ private:
       }
       return true;
     }
-    if (!huggingface::checkWeights(
-            *weights, huggingface::describeModel(inputs.model), folder, engine))
+    if (!huggingface::checkWeights(*weights, inputs.model.info(), folder,
+                                   engine))
       return false;
     for (const auto &file : weights->files)
       inputs.training.weightFiles.push_back(absolute(file.path));
@@ -163,6 +192,10 @@ private:
     t.sequenceLength = options.sequenceLength;
     if (!t.sequenceLength && data.sequenceLength.value)
       t.sequenceLength = *data.sequenceLength.value;
+    t.microBatch = options.microBatch;
+    if (!t.microBatch && data.microBatch.value)
+      t.microBatch = *data.microBatch.value;
+    takeExportedSizes();
     if (!inputs.model.hasTokens()) {
       if (t.sequenceLength)
         report(Severity::Note, "ignored-key", data.sequenceLength.at,
@@ -189,9 +222,6 @@ private:
               " is the most: " +
               std::to_string(t.sequenceLength - inputs.model.maxPositions()) +
               " less");
-    t.microBatch = options.microBatch;
-    if (!t.microBatch && data.microBatch.value)
-      t.microBatch = *data.microBatch.value;
     if (!t.microBatch) {
       t.microBatch = 1;
       if (!options.maxBatch)
@@ -221,7 +251,7 @@ private:
   /// The arrays are what the model reads, no more and no less.
   void checkArrays() {
     std::vector<huggingface::ModelInput> known =
-        huggingface::describeModel(inputs.model).inputs;
+        inputs.model.info().inputs;
     const bool causal = known.empty();
     if (causal)
       known = {{"input_ids"}, {"labels"}};
@@ -271,6 +301,30 @@ private:
                "'" + input.name + "' must be in both data and eval, or in none",
                "one program reads both");
     }
+  }
+
+  /// Fixed sizes of an exported program, where nothing else is asked for.
+  void takeExportedSizes() {
+    if (!inputs.model.program())
+      return;
+    plan::Job &t = inputs.training;
+    auto sizes = torchexport::exportedSizes(*inputs.model.program());
+    std::string taken;
+    if (!t.sequenceLength && !sizes.openSequence) {
+      t.sequenceLength = sizes.sequenceLength;
+      if (sizes.sequenceLength)
+        taken = std::to_string(sizes.sequenceLength) + " tokens";
+    }
+    if (!t.microBatch && sizes.microBatch) {
+      t.microBatch = sizes.microBatch;
+      taken += (taken.empty() ? "" : " and ") +
+               std::string("a micro-batch of ") +
+               std::to_string(sizes.microBatch);
+    }
+    if (!taken.empty())
+      report(Severity::Note, "export-sizes", {}, "",
+             "the sizes are those of the export: " + taken,
+             "export with open sizes (tools/export-model) to choose others");
   }
 
   /// The sequences of a step, dealt to ranks and micro-batches.

@@ -6,10 +6,10 @@
 #ifndef ACCEL_TOOLS_ACCELOPT_PLANINPUTS_H
 #define ACCEL_TOOLS_ACCELOPT_PLANINPUTS_H
 
-#include "frontends/HuggingFace/ModelConfig.h"
 #include "frontends/Job/JobConfig.h"
 #include "passes/Executors/Executor.h"
 #include "runtime/plan/Plan.h"
+#include "tools/accel-opt/Model.h"
 #include "tools/accel-opt/PlanCommand.h"
 
 #include <optional>
@@ -20,7 +20,7 @@ namespace accel {
 /// against each other.
 struct PlanInputs {
   JobConfig job;
-  huggingface::ModelConfig model;
+  Model model;
   plan::Job training;
   std::string modelName;
   std::string targetName; // empty: none

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-run/Preflight.h"
 
-#include "runtime/checkpoint/Safetensors.h"
+#include "runtime/checkpoint/Buffers.h"
+#include "runtime/checkpoint/Pt2.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/Verify.h"
 
@@ -27,10 +28,13 @@ std::string resolve(const std::string &path, const std::string &baseDir) {
 /// The inputs that programs read from data.
 std::vector<Loader::Input> dataInputs(const plan::Plan &plan, bool eval) {
   std::map<std::string, Loader::Input> inputs;
+  std::set<std::string> buffers;
+  for (const plan::Buffer &buffer : plan.buffers)
+    buffers.insert(buffer.fqn);
   auto add = [&](const plan::Program &program) {
     for (int index : program.inputs) {
       const plan::Value &value = program.values[index];
-      if (value.name != "loss_seed")
+      if (value.name != "loss_seed" && !buffers.count(value.name))
         inputs[value.name] = {value.name, value.dtype, value.shape};
     }
   };
@@ -60,6 +64,8 @@ Input readInput(const Options &options) {
   input.modelPath = resolve(job.modelPath, input.baseDir);
   for (const std::string &file : job.weightFiles)
     input.weightFiles.push_back(resolve(file, input.baseDir));
+  if (!job.archive.empty())
+    input.archive = resolve(job.archive, input.baseDir);
   return input;
 }
 
@@ -99,7 +105,8 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
   if (plan.eval >= 0 && plan.job.evalEvery > 0)
     openData(input, true);
   for (const std::string &path : input.weightFiles)
-    readHeader(File(path, File::Mode::Read));
+    readTensors(File(path, File::Mode::Read));
+  Buffers(plan, input.archive);
   std::error_code code;
   fs::path at = input.outDir;
   while (!input.outDir.empty() && !fs::exists(at, code) &&

@@ -30,6 +30,7 @@ struct Input {
   std::string outDir;    // empty: nothing is written
   std::string modelPath; // empty: unknown
   std::vector<std::string> weightFiles;
+  std::string archive; // with the values of buffers; empty: there are none
   std::string baseDir; // of the plan
 };
 

@@ -38,7 +38,7 @@ Trainer::Trainer(const Input &input, const Options &options, Device &device,
                  Groups &groups)
     : input(input), options(options), job(input.plan.job), device(device),
       groups(groups), executor(input.plan, device, groups),
-      data(openData(input, false)) {
+      data(openData(input, false)), buffers(input.plan, input.archive) {
   if (input.plan.eval >= 0 && job.evalEvery > 0)
     evalData = openData(input, true);
 }
@@ -96,7 +96,9 @@ StepRecord Trainer::trainStep(int64_t step) {
   const int64_t base =
       firstMicroBatch + (step - firstStep) * job.accumulation * ranks;
   auto load = [&](int64_t slot, const std::string &name) {
-    return data.load(name, base + slot * ranks + mesh.dataIndex());
+    return buffers.has(name)
+               ? buffers.load(name)
+               : data.load(name, base + slot * ranks + mesh.dataIndex());
   };
   const bool profiled =
       !options.profile.empty() && profile.empty() &&
@@ -136,7 +138,9 @@ double Trainer::evaluate() {
   const int64_t batches = std::max<int64_t>(job.evalBatches, 1);
   for (int64_t i = 0; i < batches; ++i)
     sum += executor.evaluate([&](const std::string &name) {
-      return evalData->load(name, i * mesh.dataSize() + mesh.dataIndex());
+      return buffers.has(name)
+                 ? buffers.load(name)
+                 : evalData->load(name, i * mesh.dataSize() + mesh.dataIndex());
     });
   double total = 0;
   for (double loss : groups.gather({sum / static_cast<double>(batches)}))

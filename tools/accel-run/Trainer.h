@@ -6,6 +6,7 @@
 #ifndef ACCEL_TOOLS_ACCEL_RUN_TRAINER_H
 #define ACCEL_TOOLS_ACCEL_RUN_TRAINER_H
 
+#include "runtime/checkpoint/Buffers.h"
 #include "runtime/checkpoint/Sharded.h"
 #include "runtime/data/Loader.h"
 #include "runtime/execute/Executor.h"
@@ -41,6 +42,7 @@ private:
   Groups &groups;
   Executor executor;
   Loader data;
+  Buffers buffers;
   std::optional<Loader> evalData;
   std::unique_ptr<Log> log; // rank 0
   int64_t firstStep = 0, lastStep = 0;

@@ -1,0 +1,140 @@
+//===- Lower.h - Nodes as operations of the aten dialect --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Each node becomes one or several operations in one flat function whose
+// arguments are the graph's inputs. A node is tried in this order: composite
+// operators of training IR have a rule of their own (Lower*.cpp); operators of
+// the dialect are found by the ATen call in their definition (DialectTable.h);
+// everything else becomes aten.opaque.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_TORCHEXPORT_LOWER_H
+#define ACCEL_FRONTENDS_TORCHEXPORT_LOWER_H
+
+#include "frontends/TorchExport/CallReader.h"
+
+#include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Layout.h"
+#include "dialects/Aten/Types.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <functional>
+#include <set>
+
+namespace accel::torchexport {
+
+/// Attribute of an operation of the flat function: Program::stacks.
+constexpr llvm::StringLiteral stackAttr = "torch.stack";
+
+class Lowering {
+public:
+  using Results = llvm::SmallVector<mlir::Value, 4>;
+  /// A rule: nullopt where it does not apply to this call.
+  using Rule = std::function<std::optional<Results>(Lowering &, const Call &)>;
+
+  Lowering(const Program &program, const Symbols &symbols,
+           mlir::func::FuncOp flat, DiagnosticEngine &diagnostics);
+  /// Fills the body of `flat`, which returns the loss. Reports and fails.
+  mlir::LogicalResult run();
+  /// Buffers and constants that the flat function reads: argument number and
+  /// the input that it stands for.
+  const std::vector<std::pair<unsigned, const InputSpec *>> &arguments() const {
+    return inputs;
+  }
+  /// Operators that became opaque, for a warning.
+  const std::set<std::string> &opaqueNames() const { return opaque; }
+
+  //===--------------------------------------------------------------------===//
+  // For rules
+  //===--------------------------------------------------------------------===//
+
+  using Attributes =
+      llvm::ArrayRef<std::pair<llvm::StringRef, mlir::Attribute>>;
+  /// An operation of the dialect with the types it infers; null where its
+  /// operands and attributes do not fit.
+  mlir::Operation *makeOp(llvm::StringRef name, mlir::ValueRange operands,
+                          Attributes attributes);
+  template <typename OpT>
+  mlir::Value make(mlir::ValueRange operands, Attributes attributes = {}) {
+    mlir::Operation *op = makeOp(OpT::getOperationName(), operands, attributes);
+    return op ? op->getResult(0) : mlir::Value();
+  }
+  mlir::Builder &builder() { return b; }
+  mlir::Attribute integer(int64_t value) { return b.getI64IntegerAttr(value); }
+  mlir::Attribute number(double value) { return b.getF64FloatAttr(value); }
+  mlir::Attribute integers(llvm::ArrayRef<int64_t> values) {
+    return b.getDenseI64ArrayAttr(values);
+  }
+  static llvm::ArrayRef<int64_t> shape(mlir::Value value) {
+    return aten::tensorType(value).getShape();
+  }
+  static int64_t rank(mlir::Value value) {
+    return int64_t(shape(value).size());
+  }
+  static bool isFloat(mlir::Value value) {
+    return llvm::isa<mlir::FloatType>(aten::tensorType(value).getElementType());
+  }
+  /// The same elements in another shape: a view where strides allow it, else of
+  /// a copy.
+  mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> size);
+  mlir::Value view(mlir::Value value, llvm::ArrayRef<int64_t> size);
+  mlir::Value contiguous(mlir::Value value);
+  mlir::Value expand(mlir::Value value, llvm::ArrayRef<int64_t> size);
+  mlir::Value transpose(mlir::Value value, int64_t a, int64_t b);
+  /// A cast to `type` as a model writes it; `back` where the type is the one
+  /// that the parameters have.
+  mlir::Value cast(mlir::Value value, mlir::Type type);
+  /// `size` with its -1 replaced.
+  std::optional<llvm::SmallVector<int64_t>>
+  completeSize(mlir::Value value, llvm::ArrayRef<int64_t> size);
+  /// The type that the file gives the i-th result of a call; null if none.
+  mlir::RankedTensorType resultType(const Call &call, size_t i);
+  /// A batch of matrix products, or one, as ATen's matmul does it.
+  mlir::Value matmul(mlir::Value a, mlir::Value b);
+  aten::LayoutAnalysis &layouts() { return layout; }
+
+private:
+  mlir::LogicalResult lowerGraph(const Graph &graph, Values &values);
+  mlir::LogicalResult lowerNode(const Node &node, const Graph &graph,
+                                Values &values);
+  mlir::LogicalResult inlineGraph(const Node &node, const Graph &graph,
+                                  Values &values);
+  mlir::LogicalResult bindResults(const Node &node, const Graph &graph,
+                                  mlir::ValueRange results, Values &values);
+  std::optional<Results> lowerByTable(const Call &call);
+  std::optional<Results> lowerOpaque(const Call &call);
+  void discard(mlir::Operation *op);
+  mlir::RankedTensorType typeOf(const TensorMeta &meta);
+  mlir::LogicalResult fail(const Node &node, std::string message,
+                           std::string hint = "", bool unsupported = false);
+  bool dependsOnParameters(mlir::Value value);
+  mlir::LogicalResult findLoss(const Values &values);
+
+  const Program &program;
+  const Symbols &symbols;
+  mlir::func::FuncOp flat;
+  DiagnosticEngine &diagnostics;
+  mlir::OpBuilder b;
+  aten::LayoutAnalysis layout;
+  const Graph *current = nullptr;
+  int stack = 0;
+  /// Values that a model cast up: cast back they take the type of the value
+  /// that they came from.
+  llvm::DenseMap<mlir::Value, mlir::Value> castFrom;
+  llvm::DenseSet<mlir::Value> trained;
+  std::vector<std::pair<unsigned, const InputSpec *>> inputs;
+  std::set<std::string> opaque;
+};
+
+/// The rules by operator ("aten::linear").
+const llvm::StringMap<Lowering::Rule> &loweringRules();
+void addShapeRules(llvm::StringMap<Lowering::Rule> &rules);
+void addPointwiseRules(llvm::StringMap<Lowering::Rule> &rules);
+void addCompositeRules(llvm::StringMap<Lowering::Rule> &rules);
+
+} // namespace accel::torchexport
+
+#endif // ACCEL_FRONTENDS_TORCHEXPORT_LOWER_H

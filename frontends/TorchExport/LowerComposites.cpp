@@ -1,0 +1,267 @@
+//===- LowerComposites.cpp - Rules for composite operators ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Operators of training IR that PyTorch's dispatcher takes apart, taken apart
+// as it does on CPUs (aten/src/ATen/native/Linear.cpp, LinearAlgebra.cpp,
+// LossNLL.cpp, SoftMax.cpp), so that results are equal.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/TorchExport/Lower.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace accel;
+using namespace accel::torchexport;
+using Results = Lowering::Results;
+using Maybe = std::optional<Lowering::Results>;
+
+namespace {
+
+Maybe one(Value value) { return Results{value}; }
+
+/// x W^T + b, on a matrix of all rows.
+Maybe linear(Lowering &f, const Call &call) {
+  Value input = call.tensor("input"), weight = call.tensor("weight");
+  Value bias = call.tensor("bias");
+  if (!input || !weight || f.rank(weight) != 2 || f.rank(input) < 1)
+    return std::nullopt;
+  ArrayRef<int64_t> shape = f.shape(input);
+  int64_t in = shape.back(), out = f.shape(weight)[0], rows = 1;
+  for (int64_t dim : shape.drop_back())
+    rows *= dim;
+  Value matrix = f.reshape(input, {rows, in});
+  Value turned = f.make<aten::TOp>(weight);
+  Value product = bias ? f.make<aten::AddmmOp>({bias, matrix, turned})
+                       : f.make<aten::MmOp>({matrix, turned});
+  SmallVector<int64_t> size(shape.drop_back());
+  size.push_back(out);
+  return one(f.view(product, size));
+}
+
+Maybe addmm(Lowering &f, const Call &call) {
+  if (call.number("beta") != 1 || call.number("alpha") != 1)
+    return std::nullopt;
+  return one(f.make<aten::AddmmOp>(
+      {call.tensor("self"), call.tensor("mat1"), call.tensor("mat2")}));
+}
+
+Maybe matmul(Lowering &f, const Call &call) {
+  Value a = call.tensor(call.at(0)), b = call.tensor(call.at(1));
+  if (!a || !b)
+    return std::nullopt;
+  return one(f.matmul(a, b));
+}
+
+/// Norms over the last dimension with a weight.
+Maybe layerNorm(Lowering &f, const Call &call) {
+  Value input = call.tensor("input"), weight = call.tensor("weight");
+  Value bias = call.tensor("bias");
+  auto over = call.integers("normalized_shape");
+  auto eps = call.number("eps");
+  if (!input || !weight || !over || over->size() != 1 || !eps)
+    return std::nullopt;
+  SmallVector<Value> operands = {input, weight};
+  if (bias)
+    operands.push_back(bias);
+  return one(f.make<aten::LayerNormOp>(operands, {{"eps", f.number(*eps)}}));
+}
+
+Maybe nativeLayerNorm(Lowering &f, const Call &call) {
+  // Mean and deviation are for the backward, which is written anew.
+  Maybe result = layerNorm(f, call);
+  if (result)
+    result->append(2, Value());
+  return result;
+}
+
+Maybe rmsNorm(Lowering &f, const Call &call) {
+  Value input = call.tensor("input"), weight = call.tensor("weight");
+  auto over = call.integers("normalized_shape");
+  auto eps = call.number("eps");
+  if (!input || !weight || !over || over->size() != 1)
+    return std::nullopt;
+  return one(f.make<aten::RmsNormOp>(
+      {input, weight}, {{"eps", f.number(eps.value_or(0x1p-23))}}));
+}
+
+/// Attention without a mask, or with the causal one.
+Maybe attention(Lowering &f, const Call &call) {
+  Value query = call.tensor("query"), key = call.tensor("key"),
+        value = call.tensor("value");
+  if (!query || !key || !value || !call.isNone("attn_mask") ||
+      call.number("dropout_p") != 0 || f.rank(query) != 4)
+    return std::nullopt;
+  double scale = call.number("scale").value_or(
+      1.0 / std::sqrt(double(f.shape(query).back())));
+  return one(f.make<aten::ScaledDotProductAttentionOp>(
+      {query, key, value},
+      {{"is_causal", f.builder().getBoolAttr(call.flag("is_causal"))},
+       {"scale", f.number(scale)}}));
+}
+
+//===----------------------------------------------------------------------===//
+// Softmax and losses
+//===----------------------------------------------------------------------===//
+
+Value logSoftmaxOf(Lowering &f, Value x, int64_t dim) {
+  return f.make<aten::LogSoftmaxOp>(x, {{"dim", f.integer(dim)}});
+}
+
+Maybe logSoftmax(Lowering &f, const Call &call) {
+  Value self = call.tensor("self");
+  auto dim = call.integer("dim");
+  if (!self || !dim)
+    return std::nullopt;
+  if (call["dtype"].kind == Argument::Kind::ScalarType)
+    self = f.cast(self, elementType(f.builder(), call["dtype"].integer));
+  return one(logSoftmaxOf(f, self, *dim < 0 ? *dim + f.rank(self) : *dim));
+}
+
+/// The mean over the rows that count; scores [N, C] and targets [N].
+Value negativeLogLikelihood(Lowering &f, Value scores, Value target,
+                            int64_t ignore) {
+  return f.make<aten::NllLossForwardOp>({scores, target},
+                                        {{"ignore_index", f.integer(ignore)}});
+}
+
+/// Class indices as targets, no weights, the mean: what language models use.
+Maybe crossEntropy(Lowering &f, const Call &call) {
+  Value self = call.tensor("self"), target = call.tensor("target");
+  if (!self || !target || !call.isNone("weight") ||
+      call.integer("reduction") != 1 || call.number("label_smoothing") != 0 ||
+      f.isFloat(target) || f.rank(self) != 2 || f.rank(target) != 1)
+    return std::nullopt;
+  return one(
+      negativeLogLikelihood(f, logSoftmaxOf(f, self, 1), target,
+                            call.integer("ignore_index").value_or(-100)));
+}
+
+Maybe nllLoss(Lowering &f, const Call &call) {
+  Value self = call.tensor("self"), target = call.tensor("target");
+  if (!self || !target || !call.isNone("weight") ||
+      call.integer("reduction") != 1 || f.rank(self) != 2)
+    return std::nullopt;
+  return one(negativeLogLikelihood(
+      f, self, target, call.integer("ignore_index").value_or(-100)));
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+SmallVector<int64_t> allDims(int64_t rank) {
+  SmallVector<int64_t> dims;
+  for (int64_t i = 0; i < rank; ++i)
+    dims.push_back(i);
+  return dims;
+}
+
+/// mean, mean.dim, sum, sum.dim_IntList: over the named or over all dimensions.
+template <typename OpT> Maybe reduction(Lowering &f, const Call &call) {
+  Value self = call.tensor("self");
+  if (!self || !f.isFloat(self))
+    return std::nullopt;
+  if (call["dtype"].kind == Argument::Kind::ScalarType)
+    self = f.cast(self, elementType(f.builder(), call["dtype"].integer));
+  SmallVector<int64_t> dims;
+  if (call["dim"].kind != Argument::Kind::None) {
+    auto given = call.integers("dim");
+    if (!given)
+      return std::nullopt;
+    dims = *given;
+  }
+  for (int64_t &dim : dims)
+    dim = dim < 0 ? dim + f.rank(self) : dim;
+  if (dims.empty())
+    dims = allDims(f.rank(self));
+  return one(f.make<OpT>(
+      self, {{"dim", f.integers(dims)},
+             {"keepdim", f.builder().getBoolAttr(call.flag("keepdim"))}}));
+}
+
+Maybe mseLoss(Lowering &f, const Call &call) {
+  Value self = call.tensor("self"), target = call.tensor("target");
+  auto reduce = call.integer("reduction");
+  if (!self || !target || !reduce || *reduce < 0 || *reduce > 2 ||
+      f.shape(self) != f.shape(target))
+    return std::nullopt;
+  Value difference = f.make<aten::SubTensorOp>({self, target});
+  Value squared =
+      f.make<aten::PowTensorScalarOp>(difference, {{"other", f.integer(2)}});
+  if (*reduce == 0 || !squared)
+    return one(squared);
+  SmallVector<std::pair<StringRef, Attribute>> attributes = {
+      {"dim", f.integers(allDims(f.rank(squared)))},
+      {"keepdim", f.builder().getBoolAttr(false)}};
+  return one(*reduce == 1 ? f.make<aten::MeanDimOp>(squared, attributes)
+                          : f.make<aten::SumDimOp>(squared, attributes));
+}
+
+} // namespace
+
+/// PyTorch folds what it can into one matrix product, and uses a batched
+/// product for the rest; one column times one row is their outer product.
+Value Lowering::matmul(Value a, Value b) {
+  if (!a || !b || !isFloat(a) || !isFloat(b))
+    return {};
+  const int64_t rankA = rank(a), rankB = rank(b);
+  if (rankA == 2 && rankB == 2)
+    return make<aten::MmOp>({a, b});
+  if (rankA >= 3 && rankB == 2) {
+    SmallVector<int64_t> size(shape(a).drop_back());
+    int64_t rows = 1;
+    for (int64_t dim : size)
+      rows *= dim;
+    size.push_back(shape(b)[1]);
+    Value product = make<aten::MmOp>({reshape(a, {rows, shape(a).back()}), b});
+    return view(product, size);
+  }
+  if (rankA < 3 || rankB != rankA || shape(a)[rankA - 1] != shape(b)[rankB - 2])
+    return {};
+  if (shape(a)[rankA - 1] == 1)
+    return make<aten::MulTensorOp>({a, b});
+  auto batch =
+      aten::broadcastShapes({shape(a).drop_back(2), shape(b).drop_back(2)});
+  if (!batch)
+    return {};
+  int64_t count = 1;
+  for (int64_t dim : *batch)
+    count *= dim;
+  auto stacked = [&](Value value) -> Value {
+    SmallVector<int64_t> whole(*batch);
+    whole.append(shape(value).take_back(2).begin(), shape(value).end());
+    return reshape(expand(value, whole),
+                   {count, shape(value)[rankA - 2], shape(value)[rankA - 1]});
+  };
+  Operation *op = makeOp("aten.bmm", {stacked(a), stacked(b)}, {});
+  if (!op)
+    return {};
+  SmallVector<int64_t> size(*batch);
+  size.push_back(shape(a)[rankA - 2]);
+  size.push_back(shape(b)[rankB - 1]);
+  return view(op->getResult(0), size);
+}
+
+void torchexport::addCompositeRules(llvm::StringMap<Lowering::Rule> &rules) {
+  rules["aten::linear"] = linear;
+  rules["aten::addmm"] = addmm;
+  rules["aten::matmul"] = matmul;
+  rules["aten::layer_norm"] = layerNorm;
+  rules["aten::native_layer_norm"] = nativeLayerNorm;
+  rules["aten::rms_norm"] = rmsNorm;
+  rules["aten::scaled_dot_product_attention"] = attention;
+  for (const char *name : {"aten::log_softmax.int", "aten::_log_softmax"})
+    rules[name] = logSoftmax;
+  rules["aten::cross_entropy_loss"] = crossEntropy;
+  for (const char *name : {"aten::nll_loss_nd", "aten::nll_loss"})
+    rules[name] = nllLoss;
+  for (const char *name : {"aten::mean", "aten::mean.dim"})
+    rules[name] = reduction<aten::MeanDimOp>;
+  for (const char *name : {"aten::sum", "aten::sum.dim_IntList"})
+    rules[name] = reduction<aten::SumDimOp>;
+  rules["aten::mse_loss"] = mseLoss;
+}

@@ -1,0 +1,157 @@
+//===- LowerPointwise.cpp - Rules for element by element operators --------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/TorchExport/Lower.h"
+
+using namespace mlir;
+using namespace accel;
+using namespace accel::torchexport;
+using Results = Lowering::Results;
+using Maybe = std::optional<Lowering::Results>;
+
+namespace {
+
+Maybe one(Value value) { return Results{value}; }
+
+/// The second operand times alpha.
+Value scaled(Lowering &f, const Call &call, Value other) {
+  auto alpha = call.number("alpha");
+  if (!alpha)
+    return {};
+  if (*alpha == 1)
+    return other;
+  return f.make<aten::MulScalarOp>(
+      other, {{"other", call.scalar(f.builder(), call["alpha"])}});
+}
+
+/// A Python number where the signature has a tensor, or a Scalar, times alpha.
+TypedAttr scaledScalar(Lowering &f, const Call &call) {
+  TypedAttr value = call.scalar(f.builder(), call["other"]);
+  auto alpha = call["alpha"].kind == Argument::Kind::None
+                   ? std::optional<double>(1)
+                   : call.number("alpha");
+  if (!value || !alpha)
+    return {};
+  if (*alpha == 1)
+    return value;
+  auto number = call.number("other");
+  if (auto integer = dyn_cast<IntegerAttr>(value);
+      integer && *alpha == double(int64_t(*alpha)))
+    return cast<TypedAttr>(f.integer(integer.getInt() * int64_t(*alpha)));
+  return cast<TypedAttr>(f.number(*number * *alpha));
+}
+
+/// add, sub: with a tensor or a number.
+template <typename TensorOp, typename ScalarOp>
+Maybe sum(Lowering &f, const Call &call) {
+  Value self = call.tensor("self");
+  if (!self)
+    return std::nullopt;
+  if (Value other = call.tensor("other")) {
+    Value right = scaled(f, call, other);
+    return one(f.make<TensorOp>({self, right}));
+  }
+  TypedAttr value = scaledScalar(f, call);
+  if (!value)
+    return std::nullopt;
+  // x + 0 keeps x, and its type.
+  auto integer = dyn_cast<IntegerAttr>(value);
+  if (integer && integer.getInt() == 0 &&
+      !aten::tensorType(self).getElementType().isInteger(1))
+    return one(self);
+  return one(f.make<ScalarOp>(self, {{"other", value}}));
+}
+
+/// mul, div, comparisons: with a tensor or a number.
+template <typename TensorOp, typename ScalarOp>
+Maybe binary(Lowering &f, const Call &call) {
+  Value self = call.tensor("self");
+  if (!self)
+    return std::nullopt;
+  if (Value other = call.tensor("other"))
+    return one(f.make<TensorOp>({self, other}));
+  TypedAttr value = call.scalar(f.builder(), call["other"]);
+  if (!value)
+    return std::nullopt;
+  return one(f.make<ScalarOp>(self, {{"other", value}}));
+}
+
+Maybe rsub(Lowering &f, const Call &call) {
+  Value self = call.tensor("self");
+  if (!self)
+    return std::nullopt;
+  if (Value other = call.tensor("other"))
+    return one(f.make<aten::SubTensorOp>({other, scaled(f, call, self)}));
+  if (call.number("alpha") != 1)
+    return std::nullopt;
+  TypedAttr value = call.scalar(f.builder(), call["other"]);
+  return one(f.make<aten::RsubScalarOp>(self, {{"other", value}}));
+}
+
+/// number / x is reciprocal times the number in PyTorch's own formula.
+Maybe square(Lowering &f, const Call &call) {
+  Value self = call.tensor("self");
+  if (!self)
+    return std::nullopt;
+  return one(f.make<aten::PowTensorScalarOp>(self, {{"other", f.integer(2)}}));
+}
+
+Maybe powScalar(Lowering &f, const Call &call) {
+  Value self = call.tensor("self");
+  TypedAttr exponent = call.scalar(f.builder(), call["exponent"]);
+  if (!self || !exponent)
+    return std::nullopt;
+  return one(f.make<aten::PowTensorScalarOp>(self, {{"other", exponent}}));
+}
+
+Maybe scalarPow(Lowering &f, const Call &call) {
+  Value exponent = call.tensor("exponent");
+  TypedAttr base = call.scalar(f.builder(), call["self"]);
+  if (!exponent || !base)
+    return std::nullopt;
+  return one(f.make<aten::PowScalarOp>(exponent, {{"other", base}}));
+}
+
+/// Of truth values `&` is a logical and.
+Maybe andOf(Lowering &f, const Call &call) {
+  Value self = call.tensor("self"), other = call.tensor("other");
+  if (!self || !other)
+    return std::nullopt;
+  return one(f.make<aten::BitwiseAndTensorOp>({self, other}));
+}
+
+/// Dropout that drops nothing.
+Maybe dropout(Lowering &f, const Call &call) {
+  auto p = call.number("p");
+  if (!p || (*p != 0 && call.flag("train")))
+    return std::nullopt;
+  return one(call.tensor(call.at(0)));
+}
+
+} // namespace
+
+void torchexport::addPointwiseRules(llvm::StringMap<Lowering::Rule> &rules) {
+  for (const char *name : {"aten::add.Tensor", "aten::add.Scalar"})
+    rules[name] = sum<aten::AddTensorOp, aten::AddScalarOp>;
+  for (const char *name :
+       {"aten::sub.Tensor", "aten::sub.Scalar", "aten::subtract.Tensor"})
+    rules[name] = sum<aten::SubTensorOp, aten::SubScalarOp>;
+  for (const char *name :
+       {"aten::mul.Tensor", "aten::mul.Scalar", "aten::multiply.Tensor"})
+    rules[name] = binary<aten::MulTensorOp, aten::MulScalarOp>;
+  for (const char *name : {"aten::div.Tensor", "aten::div.Scalar",
+                           "aten::divide.Tensor", "aten::true_divide.Tensor"})
+    rules[name] = binary<aten::DivTensorOp, aten::DivScalarOp>;
+  for (const char *name : {"aten::rsub.Scalar", "aten::rsub.Tensor"})
+    rules[name] = rsub;
+  rules["aten::square"] = square;
+  rules["aten::pow.Tensor_Scalar"] = powScalar;
+  rules["aten::pow.Scalar"] = scalarPow;
+  rules["aten::__and__.Tensor"] = andOf;
+  for (const char *name :
+       {"aten::dropout", "aten::feature_dropout", "aten::native_dropout"})
+    if (std::string_view(name) != "aten::native_dropout")
+      rules[name] = dropout;
+}

@@ -1,0 +1,428 @@
+//===- ReadProgram.cpp - What a .pt2 file says ----------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/TorchExport/Archive.h"
+#include "frontends/TorchExport/GraphReader.h"
+#include "frontends/TorchExport/JsonCursor.h"
+#include "frontends/TorchExport/Program.h"
+
+#include <algorithm>
+
+namespace accel::torchexport {
+namespace {
+
+using Json = nlohmann::json;
+
+/// A model of 405 billion parameters has 20 MB of JSON, stack traces included.
+constexpr int64_t maxJsonBytes = int64_t(256) << 20;
+constexpr size_t maxJsonValues = 40'000'000;
+constexpr int maxDepth = 100;
+constexpr int schemaMajor = 8;
+
+[[noreturn]] void fail(const std::string &place, std::string message,
+                       std::string hint = "") {
+  throw FormatError{place, std::move(message), std::move(hint), false};
+}
+
+/// Parses an entry, without what only people read.
+Json readJson(Archive &archive, const std::string &entry) {
+  std::string error;
+  std::optional<std::string> text = archive.read(entry, maxJsonBytes, error);
+  if (!text)
+    fail("", error);
+  size_t values = 0;
+  bool skip = false;
+  auto keep = [&](int depth, Json::parse_event_t event, Json &parsed) {
+    if (depth > maxDepth || ++values > maxJsonValues)
+      fail(entry + ":", depth > maxDepth ? "nests too deep to be of torch"
+                                         : "has too many values");
+    if (event == Json::parse_event_t::key) {
+      const std::string &key = parsed.get_ref<const std::string &>();
+      skip = key == "stack_trace" || key == "torch_fn" ||
+             key == "guards_code" || key == "from_node" ||
+             key == "source_fn_stack";
+      return !skip;
+    }
+    return true;
+  };
+  Json result;
+  try {
+    result = Json::parse(*text, keep);
+  } catch (const Json::parse_error &e) {
+    fail(entry + ":", "is no valid JSON at byte " + std::to_string(e.byte));
+  } catch (const Json::exception &e) {
+    fail(entry + ":", "is no valid JSON");
+  }
+  if (result.is_discarded())
+    fail(entry + ":", "is no valid JSON");
+  return result;
+}
+
+/// A short text entry without surrounding white space.
+std::string readWord(Archive &archive, const std::string &entry) {
+  std::string error;
+  std::optional<std::string> text = archive.read(entry, 4096, error);
+  if (!text)
+    fail("", error);
+  size_t begin = text->find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos)
+    return "";
+  return text->substr(begin, text->find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+class ProgramReader {
+public:
+  ProgramReader(Archive &archive, std::string path) : archive(archive) {
+    program.path = std::move(path);
+  }
+
+  Program run() {
+    checkFormat();
+    const std::string entry = modelEntry();
+    const std::string name =
+        entry.substr(7, entry.size() - 7 - std::string(".json").size());
+    {
+      Json json = readJson(archive, entry);
+      JsonCursor root(json, entry.c_str());
+      checkVersions(root);
+      JsonCursor graphModule = root["graph_module"];
+      GraphReader reader(program);
+      reader.read(graphModule["graph"], program.graph);
+      readSignature(graphModule["signature"]);
+      JsonCursor calls = graphModule["module_call_graph"];
+      for (size_t i = 0; i < calls.size(); ++i)
+        program.modules.push_back(calls.at(i)["fqn"].string());
+    }
+    readPayloads("data/weights/", name + "_weights_config.json", "weight");
+    readPayloads("data/constants/", name + "_constants_config.json", "tensor");
+    readNotes();
+    checkWeights();
+    return std::move(program);
+  }
+
+private:
+  void checkFormat() {
+    if (!archive.has("archive_format"))
+      fail("",
+           archive.has("constants.pkl") || archive.has("data.pkl")
+               ? "this is a file of torch.save or TorchScript, not of "
+                 "torch.export"
+               : "the archive has no entry 'archive_format'",
+           "torch.export.save(torch.export.export(model, inputs), FILE) writes "
+           "one");
+    std::string format = readWord(archive, "archive_format");
+    if (format != "pt2")
+      fail("archive_format:",
+           "expected 'pt2', not '" + printable(format) + "'");
+    std::string order = archive.has("byteorder")
+                            ? readWord(archive, "byteorder")
+                            : std::string("little");
+    if (order != "little")
+      throw FormatError{"byteorder:",
+                        "values of byte order '" + printable(order) +
+                            "' are not supported yet",
+                        "", true};
+  }
+
+  std::string modelEntry() {
+    std::string found;
+    for (const auto &[name, entry] : archive.entries()) {
+      if (name.rfind("models/", 0) != 0 || name.size() < 13 ||
+          name.compare(name.size() - 5, 5, ".json") != 0)
+        continue;
+      if (!found.empty())
+        throw FormatError{"",
+                          "the archive holds several models ('" +
+                              printable(found) + "', '" + printable(name) +
+                              "')",
+                          "save one program per file", true};
+      found = name;
+    }
+    if (found.empty())
+      fail("", "the archive has no entry 'models/NAME.json'");
+    return found;
+  }
+
+  void checkVersions(const JsonCursor &root) {
+    JsonCursor version = root["schema_version"];
+    const int64_t major = version["major"].integer();
+    const int64_t minor = version["minor"].integer();
+    if (root.has("torch_version"))
+      program.torchVersion = root["torch_version"].string();
+    if (major != schemaMajor)
+      version.unsupported("schema version " + std::to_string(major) + "." +
+                              std::to_string(minor) + " is not supported yet",
+                          "versions 8.x are, which torch 2.5 and later write");
+  }
+
+  void readSignature(const JsonCursor &signature) {
+    JsonCursor inputs = signature["input_specs"];
+    for (size_t i = 0; i < inputs.size(); ++i)
+      readInput(inputs.at(i));
+    if (program.inputs.size() != program.graph.inputs.size())
+      inputs.fail("describes " + std::to_string(program.inputs.size()) +
+                  " of " + std::to_string(program.graph.inputs.size()) +
+                  " inputs of the graph");
+    JsonCursor outputs = signature["output_specs"];
+    for (size_t i = 0; i < outputs.size(); ++i)
+      readOutput(outputs.at(i));
+    if (program.outputs.size() != program.graph.outputs.size())
+      outputs.fail("describes " + std::to_string(program.outputs.size()) +
+                   " of " + std::to_string(program.graph.outputs.size()) +
+                   " outputs of the graph");
+  }
+
+  /// The only member of a tagged union.
+  static std::string memberOf(const JsonCursor &value) {
+    const auto &object = value.object();
+    if (object.size() != 1)
+      value.fail("expected one member, not " + std::to_string(object.size()));
+    return object.begin()->first;
+  }
+
+  const std::string &tensorName(const JsonCursor &arg) const {
+    const std::string &name = arg["name"].string();
+    if (!program.graph.tensors.count(name))
+      arg["name"].fail("'" + printable(name) + "' is no tensor of the graph");
+    return name;
+  }
+
+  void readInput(const JsonCursor &spec) {
+    const std::string kind = memberOf(spec);
+    JsonCursor body = spec[kind.c_str()];
+    InputSpec input;
+    if (kind == "user_input") {
+      JsonCursor arg = body["arg"];
+      const std::string member = memberOf(arg);
+      if (member == "as_tensor")
+        input.argument = tensorName(arg["as_tensor"]);
+      else
+        input.kind = InputSpec::Kind::Value;
+    } else if (kind == "parameter") {
+      input = {InputSpec::Kind::Parameter, tensorName(body["arg"]),
+               body["parameter_name"].string()};
+    } else if (kind == "buffer") {
+      input = {InputSpec::Kind::Buffer, tensorName(body["arg"]),
+               body["buffer_name"].string(), body["persistent"].boolean()};
+    } else if (kind == "tensor_constant") {
+      input = {InputSpec::Kind::Constant, tensorName(body["arg"]),
+               body["tensor_constant_name"].string(), false};
+    } else if (kind == "constant_input") {
+      input.kind = InputSpec::Kind::Value;
+    } else if (kind == "custom_obj" || kind == "token") {
+      spec.unsupported("inputs of the kind '" + kind +
+                       "' are not supported yet");
+    } else {
+      spec.fail("unknown kind of input '" + printable(kind) + "'");
+    }
+    program.inputs.push_back(std::move(input));
+  }
+
+  void readOutput(const JsonCursor &spec) {
+    const std::string kind = memberOf(spec);
+    JsonCursor body = spec[kind.c_str()];
+    OutputSpec output;
+    output.member = kind;
+    size_t index = program.outputs.size();
+    if (index < program.graph.outputs.size())
+      output.argument = program.graph.outputs[index];
+    if (kind == "user_output") {
+      output.kind = OutputSpec::Kind::User;
+    } else if (kind == "loss_output") {
+      output.kind = OutputSpec::Kind::Loss;
+    } else if (kind == "buffer_mutation") {
+      output.kind = OutputSpec::Kind::BufferMutation;
+      output.fqn = body["buffer_name"].string();
+    } else if (kind == "gradient_to_parameter" ||
+               kind == "gradient_to_user_input") {
+      spec.unsupported("this program holds its own backward, which is not "
+                       "supported",
+                       "export the forward: accel-opt differentiates it");
+    } else if (kind == "user_input_mutation" || kind == "token" ||
+               kind == "parameter_mutation") {
+      spec.unsupported("outputs of the kind '" + kind +
+                       "' are not supported yet");
+    } else {
+      spec.fail("unknown kind of output '" + printable(kind) + "'");
+    }
+    program.outputs.push_back(std::move(output));
+  }
+
+  void readPayloads(const std::string &folder, const std::string &file,
+                    const char *what) {
+    const std::string entry = folder + file;
+    if (!archive.has(entry))
+      return;
+    Json json = readJson(archive, entry);
+    JsonCursor config = JsonCursor(json, entry.c_str())["config"];
+    for (const auto &[fqn, value] : config.object()) {
+      JsonCursor payload = config.member(fqn, value);
+      Payload result;
+      result.entry = folder + payload["path_name"].string();
+      result.pickled = payload["use_pickle"].boolean();
+      if (payload.has("tensor_meta"))
+        result.meta = GraphReader::tensorMeta(payload["tensor_meta"]);
+      if (!result.pickled && !archive.has(result.entry))
+        payload["path_name"].fail("the archive has no entry '" +
+                                  printable(result.entry) + "'");
+      if (!result.pickled && !result.meta.meta)
+        checkBytes(payload, result, what);
+      program.payloads[fqn] = std::move(result);
+    }
+  }
+
+  /// An entry holds the elements of a tensor's storage.
+  void checkBytes(const JsonCursor &payload, const Payload &p,
+                  const char *what) {
+    const int64_t have = archive.entries().at(p.entry).bytes;
+    __int128 need = 0;
+    for (size_t i = 0; i < p.meta.sizes.size(); ++i) {
+      const int64_t size = p.meta.sizes[i].value;
+      if (p.meta.sizes[i].symbolic())
+        payload.fail(std::string("a ") + what + " of symbolic size");
+      if (size == 0)
+        return;
+      need += __int128(size - 1) *
+              (i < p.meta.strides.size() ? p.meta.strides[i].value : 0);
+    }
+    need = (need + 1) * plan::itemSize(p.meta.dtype);
+    if (have != 0 && need > have)
+      payload.fail(
+          "needs " +
+          std::to_string(int64_t(std::min<__int128>(need, INT64_MAX))) +
+          " bytes, and entry '" + printable(p.entry) + "' has " +
+          std::to_string(have));
+  }
+
+  void readNotes() {
+    const std::string entry = "extra/accel-opt.json";
+    if (!archive.has(entry))
+      return;
+    Json json = readJson(archive, entry);
+    JsonCursor root(json, entry.c_str());
+    ExportNotes &notes = program.notes;
+    auto strings = [](const JsonCursor &list) {
+      std::vector<std::string> result;
+      for (size_t i = 0; i < list.size(); ++i)
+        result.push_back(list.at(i).string());
+      return result;
+    };
+    if (root.has("ties")) {
+      JsonCursor ties = root["ties"];
+      for (size_t i = 0; i < ties.size(); ++i)
+        notes.ties.push_back(strings(ties.at(i)));
+    }
+    if (root.has("initial")) {
+      JsonCursor initial = root["initial"];
+      for (const auto &[fqn, value] : initial.object())
+        notes.initial[fqn] = initializer(initial.member(fqn, value));
+    }
+    if (root.has("classes")) {
+      JsonCursor classes = root["classes"];
+      for (const auto &[fqn, value] : classes.object())
+        notes.classes[fqn] = classes.member(fqn, value).string();
+    }
+    for (auto [key, into] : {std::pair("base", &notes.base),
+                             {"input_embedding", &notes.inputEmbedding},
+                             {"output_embedding", &notes.outputEmbedding}})
+      if (root.has(key))
+        *into = root[key].string();
+    if (root.has("no_split"))
+      notes.noSplit = strings(root["no_split"]);
+    if (root.has("max_positions"))
+      notes.maxPositions = root["max_positions"].integer();
+    if (root.has("vocabulary"))
+      notes.vocabulary = root["vocabulary"].integer();
+  }
+
+  static plan::Initializer initializer(const JsonCursor &value) {
+    plan::Initializer result;
+    const std::string &kind = value["kind"].string();
+    if (kind == "zeros")
+      return result;
+    if (kind == "ones") {
+      result.kind = plan::Initializer::Kind::Ones;
+      return result;
+    }
+    if (kind != "normal")
+      value["kind"].fail("unknown initial value '" + printable(kind) +
+                         "', expected normal, ones or zeros");
+    result.kind = plan::Initializer::Kind::Normal;
+    result.stddev = value["stddev"].number();
+    if (!(result.stddev >= 0 && result.stddev < 1e30))
+      value["stddev"].fail("expected a standard deviation of at least 0");
+    return result;
+  }
+
+  /// Weights are there if each parameter has bytes.
+  void checkWeights() {
+    program.hasWeights = true;
+    for (const InputSpec &input : program.inputs) {
+      if (input.kind != InputSpec::Kind::Parameter)
+        continue;
+      auto found = program.payloads.find(input.fqn);
+      if (found == program.payloads.end() || found->second.pickled ||
+          found->second.meta.meta ||
+          archive.entries().at(found->second.entry).bytes == 0)
+        program.hasWeights = false;
+    }
+  }
+
+  Archive &archive;
+  Program program;
+};
+
+std::optional<Program> readFrom(std::optional<Archive> archive,
+                                const std::string &path,
+                                const std::string &error,
+                                DiagnosticEngine &diagnostics) {
+  Diagnostic diagnostic;
+  diagnostic.code = "invalid-pt2";
+  diagnostic.file = path;
+  if (!archive) {
+    diagnostic.message = error;
+    diagnostics.report(std::move(diagnostic));
+    return std::nullopt;
+  }
+  try {
+    return ProgramReader(*archive, path).run();
+  } catch (const FormatError &e) {
+    diagnostic.message =
+        e.place.empty() ? e.message : e.place + " " + e.message;
+    diagnostic.hint = e.hint;
+    if (e.unsupported)
+      diagnostic.code = notSupportedCode;
+  } catch (const std::bad_alloc &) {
+    diagnostic.message = "the program is too large for this machine's memory";
+  }
+  diagnostics.report(std::move(diagnostic));
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<Program> readProgram(const std::string &path,
+                                   DiagnosticEngine &diagnostics) {
+  std::string error;
+  std::optional<Archive> archive = Archive::open(path, error);
+  return readFrom(std::move(archive), path, error, diagnostics);
+}
+
+std::optional<Program> parseProgram(std::string_view bytes,
+                                    const std::string &path,
+                                    DiagnosticEngine &diagnostics) {
+  std::string error;
+  std::optional<Archive> archive = Archive::openMemory(bytes, error);
+  return readFrom(std::move(archive), path, error, diagnostics);
+}
+
+std::optional<Program> parseEntries(std::map<std::string, std::string> entries,
+                                    const std::string &path,
+                                    DiagnosticEngine &diagnostics) {
+  return readFrom(Archive::ofEntries(std::move(entries)), path, "",
+                  diagnostics);
+}
+
+} // namespace accel::torchexport

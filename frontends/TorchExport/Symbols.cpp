@@ -1,0 +1,322 @@
+//===- Symbols.cpp - Values of symbolic sizes -----------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/TorchExport/Symbols.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace accel::torchexport {
+
+namespace {
+
+int64_t floorDivide(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+class Evaluator {
+public:
+  Evaluator(const std::string &text,
+            const std::map<std::string, int64_t> &values)
+      : text(text), values(values) {}
+
+  std::optional<int64_t> run() {
+    auto result = sum();
+    skip();
+    return at == text.size() ? result : std::nullopt;
+  }
+
+private:
+  using Value = std::optional<int64_t>;
+  static constexpr int maxDepth = 200;
+
+  void skip() {
+    while (at < text.size() &&
+           std::isspace(static_cast<unsigned char>(text[at])))
+      ++at;
+  }
+  bool take(std::string_view token) {
+    skip();
+    if (text.compare(at, token.size(), token) != 0)
+      return false;
+    at += token.size();
+    return true;
+  }
+
+  static Value add(Value a, Value b, bool minus) {
+    int64_t result = 0;
+    if (!a || !b ||
+        (minus ? __builtin_sub_overflow(*a, *b, &result)
+               : __builtin_add_overflow(*a, *b, &result)))
+      return std::nullopt;
+    return result;
+  }
+  static Value multiply(Value a, Value b) {
+    int64_t result = 0;
+    if (!a || !b || __builtin_mul_overflow(*a, *b, &result))
+      return std::nullopt;
+    return result;
+  }
+  static Value divide(Value a, Value b, bool exact) {
+    if (!a || !b || *b == 0 || (*b == -1 && *a == INT64_MIN) ||
+        (exact && *a % *b != 0))
+      return std::nullopt;
+    return floorDivide(*a, *b);
+  }
+  static Value modulo(Value a, Value b) {
+    Value quotient = divide(a, b, false);
+    return quotient ? add(a, multiply(quotient, b), true) : std::nullopt;
+  }
+
+  Value sum() {
+    Value result = product();
+    while (result) {
+      if (take("+"))
+        result = add(result, product(), false);
+      else if (take("-"))
+        result = add(result, product(), true);
+      else
+        break;
+    }
+    return result;
+  }
+  Value product() {
+    Value result = power();
+    while (result) {
+      if (take("//"))
+        result = divide(result, power(), false);
+      else if (take("/"))
+        result = divide(result, power(), true);
+      else if (take("%"))
+        result = modulo(result, power());
+      else if (text.compare(at, 2, "**") != 0 && take("*"))
+        result = multiply(result, power());
+      else
+        break;
+    }
+    return result;
+  }
+  Value power() {
+    Value base = atom();
+    if (!base || !take("**"))
+      return base;
+    return raise(base, atom());
+  }
+  Value raise(Value base, Value exponent) {
+    if (!exponent || *exponent < 0 || *exponent > 63)
+      return std::nullopt;
+    Value result = 1;
+    for (int64_t i = 0; i < *exponent && result; ++i)
+      result = multiply(result, base);
+    return result;
+  }
+  Value atom() {
+    if (++depth > maxDepth)
+      return std::nullopt;
+    Value result = atomInside();
+    --depth;
+    return result;
+  }
+  Value atomInside() {
+    skip();
+    if (take("-"))
+      return multiply(-1, power());
+    if (take("(")) {
+      Value inside = sum();
+      return take(")") ? inside : std::nullopt;
+    }
+    if (at < text.size() &&
+        std::isdigit(static_cast<unsigned char>(text[at]))) {
+      Value value = 0;
+      while (at < text.size() &&
+             std::isdigit(static_cast<unsigned char>(text[at])))
+        value = add(multiply(value, 10), text[at++] - '0', false);
+      return value;
+    }
+    const size_t begin = at;
+    while (at < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[at])) ||
+            text[at] == '_' || text[at] == '.'))
+      ++at;
+    std::string name = text.substr(begin, at - begin);
+    if (name.empty())
+      return std::nullopt;
+    if (take("("))
+      return call(name);
+    auto found = values.find(name);
+    return found == values.end() ? std::nullopt : Value(found->second);
+  }
+  /// 's17', positive=True, integer=True)
+  Value symbol() {
+    const size_t end = text.find('\'', at + 1);
+    if (!take("'") || end == text.npos)
+      return std::nullopt;
+    auto found = values.find(text.substr(at, end - at));
+    at = text.find(')', end);
+    if (found == values.end() || at == text.npos)
+      return std::nullopt;
+    ++at;
+    return found->second;
+  }
+  Value fold(const std::vector<int64_t> &arguments, bool sums) {
+    Value result = sums ? 0 : 1;
+    for (int64_t argument : arguments)
+      result = sums ? add(result, argument, false) : multiply(result, argument);
+    return result;
+  }
+  Value call(const std::string &name) {
+    if (name == "Symbol")
+      return symbol();
+    std::vector<int64_t> arguments;
+    do {
+      Value value = sum();
+      if (!value)
+        return std::nullopt;
+      arguments.push_back(*value);
+    } while (take(","));
+    if (!take(")"))
+      return std::nullopt;
+    if (name == "Add" || name == "Mul")
+      return fold(arguments, name == "Add");
+    if (name == "Max")
+      return *std::max_element(arguments.begin(), arguments.end());
+    if (name == "Min")
+      return *std::min_element(arguments.begin(), arguments.end());
+    if (arguments.size() == 1 &&
+        (name == "Integer" || name == "ToFloat" || name == "floor" ||
+         name == "IntTrueDiv" || name == "TruncToInt"))
+      return arguments[0];
+    if (arguments.size() != 2)
+      return std::nullopt;
+    if (name == "Pow")
+      return raise(arguments[0], arguments[1]);
+    if (name == "Mod" || name == "PythonMod")
+      return modulo(arguments[0], arguments[1]);
+    if (name == "FloorDiv" || name == "CleanDiv")
+      return divide(arguments[0], arguments[1], false);
+    return std::nullopt;
+  }
+
+  const std::string &text;
+  const std::map<std::string, int64_t> &values;
+  size_t at = 0;
+  int depth = 0;
+};
+
+/// The name of a size that is one symbol, "s0" or "Symbol('s0', ...)"; empty
+/// for other expressions.
+std::string symbolOf(const std::string &text) {
+  std::string name = text;
+  const std::string begin = "Symbol('";
+  if (text.rfind(begin, 0) == 0 && text.find(')') + 1 == text.size())
+    name =
+        text.substr(begin.size(), text.find('\'', begin.size()) - begin.size());
+  bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  });
+  return plain ? name : "";
+}
+
+/// An expression for people: without sympy's assumptions.
+std::string shown(const std::string &text) {
+  std::string name = symbolOf(text);
+  return printable(name.empty() ? text : name);
+}
+
+} // namespace
+
+std::optional<int64_t>
+evaluateExpression(const std::string &text,
+                   const std::map<std::string, int64_t> &values) {
+  return Evaluator(text, values).run();
+}
+
+std::optional<int64_t> Symbols::valueOf(const Size &size) const {
+  return size.symbolic() ? evaluateExpression(size.expression, values)
+                         : std::optional(size.value);
+}
+
+std::optional<std::vector<int64_t>>
+Symbols::valuesOf(const std::vector<Size> &sizes) const {
+  std::vector<int64_t> result;
+  for (const Size &size : sizes) {
+    auto value = valueOf(size);
+    if (!value || *value < 0)
+      return std::nullopt;
+    result.push_back(*value);
+  }
+  return result;
+}
+
+std::optional<Symbols> Symbols::bind(const Program &program, const Sizes &sizes,
+                                     DiagnosticEngine &diagnostics) {
+  Symbols symbols;
+  symbols.values = sizes.dims;
+  bool ok = true;
+  auto wanted = [&](const TensorMeta &meta, size_t dim) -> int64_t {
+    if (dim == 0)
+      return sizes.microBatch;
+    bool integers = meta.dtype == plan::DType::I64;
+    return dim == 1 && integers ? sizes.sequenceLength : 0;
+  };
+  auto fix = [&](const std::string &name, const Size &size, size_t dim,
+                 int64_t want) {
+    const std::string where =
+        "dimension " + std::to_string(dim) + " of '" + printable(name) + "'";
+    if (!size.symbolic()) {
+      if (want == 0 || want == size.value)
+        return;
+      diagnostics.error(
+          "export-sizes", program.path,
+          where + " was exported as " + std::to_string(size.value) +
+              ", and the job asks for " + std::to_string(want),
+          dim == 0 ? "export again with open sizes (tools/export-model "
+                     "--dynamic), or set micro_batch to " +
+                         std::to_string(size.value)
+                   : "export again with open sizes (tools/export-model "
+                     "--dynamic), or set sequence_length to " +
+                         std::to_string(size.value));
+      ok = false;
+      return;
+    }
+    const std::string symbol = symbolOf(size.expression);
+    if (symbol.empty() || want == 0)
+      return;
+    auto [at, isNew] = symbols.values.emplace(symbol, want);
+    if (isNew || at->second == want)
+      return;
+    diagnostics.error("export-sizes", program.path,
+                      where + " is open as '" + symbol + "', which is " +
+                          std::to_string(at->second) +
+                          " elsewhere, and the job asks for " +
+                          std::to_string(want));
+    ok = false;
+  };
+  for (const InputSpec &input : program.inputs) {
+    if (input.kind != InputSpec::Kind::User || input.argument.empty())
+      continue;
+    const TensorMeta &meta = program.graph.tensors.at(input.argument);
+    for (size_t dim = 0; dim < meta.sizes.size(); ++dim)
+      fix(input.argument, meta.sizes[dim], dim, wanted(meta, dim));
+  }
+  for (const InputSpec &input : program.inputs) {
+    if (input.argument.empty() || !ok)
+      continue;
+    const TensorMeta &meta = program.graph.tensors.at(input.argument);
+    for (size_t dim = 0; dim < meta.sizes.size(); ++dim)
+      if (!symbols.valueOf(meta.sizes[dim])) {
+        diagnostics.error("export-sizes", program.path,
+                          "dimension " + std::to_string(dim) + " of '" +
+                              printable(input.argument) + "' is open: '" +
+                              shown(meta.sizes[dim].expression) + "'",
+                          "--dim " + shown(meta.sizes[dim].expression) +
+                              "=N says what it is");
+        ok = false;
+      }
+  }
+  return ok ? std::optional(symbols) : std::nullopt;
+}
+
+} // namespace accel::torchexport

@@ -1,0 +1,32 @@
+//===- Pt2.h - Tensors inside a .pt2 archive --------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// torch.export.save writes a zip whose entries are not compressed: each
+// tensor's bytes are a stretch of the file, found by the zip's directory and
+// the archive's weights_config.json and constants_config.json.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_CHECKPOINT_PT2_H
+#define ACCEL_RUNTIME_CHECKPOINT_PT2_H
+
+#include "runtime/checkpoint/Safetensors.h"
+
+namespace accel::run {
+
+/// True if the file begins like a zip.
+bool isZip(const File &file);
+
+/// Parameters, buffers and constants by name. Throws FileError. Left out are
+/// those without values (exported on the meta device), of dtypes that training
+/// does not know, compressed ones, and those that are not row-major.
+std::vector<StoredTensor> readPt2(const File &file);
+
+/// What readPt2 says of a .pt2, or readHeader of a safetensors file.
+std::vector<StoredTensor> readTensors(const File &file);
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_CHECKPOINT_PT2_H
