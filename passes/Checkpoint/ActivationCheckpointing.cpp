@@ -139,6 +139,15 @@ private:
         bytes && bytes.getInt() >= 0)
       return sharding::CheckpointAttr::get(
           &getContext(), CheckpointMode::Budget, because, bytes.getInt(), {});
+    // A list with a reason of its own.
+    if (auto entry = dyn_cast<DictionaryAttr>(wanted)) {
+      auto why = entry.getAs<StringAttr>("why");
+      Attribute keep = entry.get("keep");
+      if (!why || !keep || entry.size() != 2)
+        return {};
+      return decisionFor(
+          keep, sharding::BecauseAttr::get(&getContext(), why.getValue()));
+    }
     if (auto keep = dyn_cast<DenseI64ArrayAttr>(wanted))
       return sharding::CheckpointAttr::get(&getContext(), CheckpointMode::Set,
                                            because, -1, keep.asArrayRef());

@@ -20,6 +20,10 @@ namespace accel {
 
 namespace {
 
+/// Nodes of branch and bound: a count, so that the answer does not depend on
+/// the machine. Shares of 126 layers take a few.
+constexpr int shareNodes = 2000;
+
 bool beats(const ParetoPoint &a, const ParetoPoint &b) {
   const SavedSetSolution &x = a.solution, &y = b.solution;
   return x.bytes.saved <= y.bytes.saved &&
@@ -127,7 +131,7 @@ BudgetShare shareBudget(const std::vector<BudgetKind> &kinds, int64_t budget) {
   cbc.solver()->messageHandler()->setLogLevel(0);
   cbc.setDblParam(CbcModel::CbcCutoffIncrement, 1e-7);
   cbc.setAllowableGap(1e-7);
-  cbc.setMaximumSeconds(1);
+  cbc.setMaximumNodes(shareNodes);
   cbc.branchAndBound();
   const double *best = cbc.bestSolution();
   column = 0;

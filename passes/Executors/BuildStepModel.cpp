@@ -10,6 +10,7 @@
 #include "passes/Accumulate/Accumulate.h"
 #include "passes/Checkpoint/ActivationCheckpointing.h"
 #include "passes/Checkpoint/DecideSaved.h"
+#include "passes/Checkpoint/ExtractJoint.h"
 #include "passes/Differentiate/Differentiate.h"
 #include "passes/Differentiate/Joint.h"
 #include "passes/Executors/Autocast.h"
@@ -288,16 +289,44 @@ private:
     }
     noteLogits(joint, kind);
     noteInputGradients(op, joint, kind);
-    FailureOr<SegmentGraph> graph = graphOf(joint, kind);
+    ArrayRef<SolvedWay> solved;
+    if (options.solved && options.target && !op.getPath().empty()) {
+      auto extracted = extractJoint(joint, device);
+      if (failed(extracted))
+        return failure();
+      solved = options.solved->of(joint.getName().str(), extracted->graph,
+                                  *options.target);
+    }
+    FailureOr<SegmentGraph> graph = graphOf(joint, kind, nullptr);
     if (failed(graph))
       return failure();
     addFlops(*graph, kind);
     if (!eager())
       return addOwnVariants(joint, device, options.target,
-                            gradientModes(op, joint), kind);
+                            gradientModes(op, joint), solved, kind);
     for (EagerMode mode :
          {EagerMode::None, EagerMode::Pointwise, EagerMode::Full})
       kind.variants.push_back(measureVariant(*graph, mode, options.target));
+    for (const SolvedWay &way : solved)
+      if (failed(addSolvedEagerly(joint, way, kind)))
+        return failure();
+    return success();
+  }
+
+  /// What selective checkpointing holds and takes that keeps what was solved.
+  LogicalResult addSolvedEagerly(func::FuncOp joint, const SolvedWay &way,
+                                 SegmentKind &kind) {
+    FailureOr<SegmentGraph> graph = graphOf(joint, kind, &way);
+    if (failed(graph))
+      return failure();
+    SegmentVariant variant =
+        measureVariant(*graph, EagerMode::Pointwise, options.target);
+    variant.name = way.name;
+    variant.solved = true;
+    for (size_t op = 0; op < way.saved.size(); ++op)
+      if (way.saved[op])
+        variant.keeps.push_back(static_cast<int64_t>(op));
+    kind.variants.push_back(std::move(variant));
     return success();
   }
 
@@ -326,8 +355,10 @@ private:
   }
 
   /// The joint as an operator list whose parameter gradients are results like
-  /// any other: autograd makes tensors of them.
-  FailureOr<SegmentGraph> graphOf(func::FuncOp joint, const SegmentKind &kind) {
+  /// any other: autograd makes tensors of them. What selective checkpointing
+  /// keeps is that of `way`, or of the mode "pointwise".
+  FailureOr<SegmentGraph> graphOf(func::FuncOp joint, const SegmentKind &kind,
+                                  const SolvedWay *way) {
     SegmentGraph graph;
     graph.rounding = rounding;
     graph.loss = kind.loss;
@@ -366,9 +397,11 @@ private:
     if (failed(exported))
       return failure();
     graph.function = std::move(*exported);
-    if (failed(decideSaved(joint, CheckpointMode::Pointwise, "")))
+    if (!way && failed(decideSaved(joint, CheckpointMode::Pointwise, "")))
       return failure();
     markInstructions(joint, forwardOps(joint), graph);
+    if (way)
+      graph.pointwiseKeeps = way->saved;
     toAutogradForm(graph);
     return graph;
   }

@@ -6,6 +6,7 @@
 #ifndef ACCEL_PASSES_EXECUTORS_BUILDSTEPMODEL_H
 #define ACCEL_PASSES_EXECUTORS_BUILDSTEPMODEL_H
 
+#include "passes/Checkpoint/SolvedWays.h"
 #include "passes/Executors/Executor.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -18,6 +19,9 @@ struct StepModelOptions {
   ExecutorKind executor = ExecutorKind::Fsdp2;
   /// Seconds are 0 without one.
   const Target *target = nullptr;
+  /// Where a target is given too: adds the solved ways of each segment to its
+  /// variants. Shared by the models that a search compares.
+  SolvedWays *solved = nullptr;
 };
 
 /// Reduces `module`, of phase `model`, to a step model; the module stays as it

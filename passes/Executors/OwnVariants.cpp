@@ -144,49 +144,103 @@ private:
   SegmentVariant variant;
 };
 
-} // namespace
+/// Makes and measures the variants of one joint function.
+class OwnVariantMaker {
+public:
+  OwnVariantMaker(func::FuncOp joint, aten::Device device, const Target *target,
+                  ArrayRef<GradientMode> gradients, SegmentKind &kind)
+      : joint(joint), module(joint->getParentOfType<mlir::ModuleOp>()),
+        target(target), gradients(gradients), kind(kind) {
+    setting.device = device;
+    for (unsigned i = 0; i < joint.getNumArguments(); ++i)
+      numInputs += argBinding(joint, i).getKind() == aten::BindingKind::Input;
+    for (unsigned i = 0; i < joint.getNumResults(); ++i)
+      numOutputs +=
+          joint.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr)
+              .getKind() == aten::BindingKind::Output;
+  }
 
-LogicalResult addOwnVariants(func::FuncOp joint, aten::Device device,
-                             const Target *target,
-                             ArrayRef<GradientMode> gradients,
-                             SegmentKind &kind) {
-  auto module = joint->getParentOfType<mlir::ModuleOp>();
-  int numInputs = 0, numOutputs = 0;
-  for (unsigned i = 0; i < joint.getNumArguments(); ++i)
-    numInputs += argBinding(joint, i).getKind() == aten::BindingKind::Input;
-  for (unsigned i = 0; i < joint.getNumResults(); ++i)
-    numOutputs +=
-        joint.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr)
-            .getKind() == aten::BindingKind::Output;
-  double computedOnce = 0;
-  for (auto mode : {CheckpointMode::None, CheckpointMode::Pointwise,
-                    CheckpointMode::Full}) {
-    StringRef name = sharding::stringifyCheckpointMode(mode);
+  LogicalResult addMode(CheckpointMode mode) {
+    auto variant = make(stringifyCheckpointMode(mode), mode, {});
+    if (failed(variant))
+      return failure();
+    if (mode == CheckpointMode::None)
+      computedOnce = variant->backwardSeconds;
+    return add(std::move(*variant));
+  }
+
+  LogicalResult addSolved(const SolvedWay &way) {
+    SmallVector<int64_t> keep;
+    for (size_t op = 0; op < way.saved.size(); ++op)
+      if (way.saved[op])
+        keep.push_back(static_cast<int64_t>(op));
+    auto variant = make(way.name, CheckpointMode::Set, keep);
+    if (failed(variant))
+      return failure();
+    variant->solved = true;
+    variant->keeps.assign(keep.begin(), keep.end());
+    return add(std::move(*variant));
+  }
+
+private:
+  LogicalResult add(SegmentVariant variant) {
+    variant.recomputeSeconds =
+        std::max(0.0, variant.backwardSeconds - computedOnce);
+    kind.variants.push_back(std::move(variant));
+    return success();
+  }
+
+  FailureOr<SegmentVariant> make(StringRef name, CheckpointMode mode,
+                                 ArrayRef<int64_t> keep) {
     std::string symbol =
-        (joint.getName().drop_back(jointSuffix.size()) + ".own." + name).str();
+        (joint.getName().drop_back(jointSuffix.size()) + ".own").str();
     func::FuncOp copy = joint.clone();
     copy.setName(symbol + jointSuffix.str());
     module.insert(std::next(joint->getIterator()), copy);
-    if (failed(decideSaved(copy, mode, "")) || failed(splitJoint(copy)))
+    MLIRContext *context = joint.getContext();
+    auto how = sharding::CheckpointAttr::get(
+        context, mode, sharding::BecauseAttr::get(context, ""), -1, keep);
+    if (failed(decideSaved(copy, how, setting)) || failed(splitJoint(copy)))
       return failure();
     auto forwardOp =
         module.lookupSymbol<func::FuncOp>(symbol + forwardSuffix.str());
     auto backwardOp =
         module.lookupSymbol<func::FuncOp>(symbol + backwardSuffix.str());
-    auto forward = exportFunction(forwardOp, {}, device);
-    auto backward = exportFunction(backwardOp, gradients, device);
+    auto forward = exportFunction(forwardOp, {}, setting.device);
+    auto backward = exportFunction(backwardOp, gradients, setting.device);
     if (failed(forward) || failed(backward))
       return failure();
     SegmentVariant variant = OwnMeasurer(kind, *forward, *backward, target)
                                  .run(name, backwardOp, numInputs, numOutputs);
-    if (mode == CheckpointMode::None)
-      computedOnce = variant.backwardSeconds;
-    variant.recomputeSeconds =
-        std::max(0.0, variant.backwardSeconds - computedOnce);
-    kind.variants.push_back(std::move(variant));
     forwardOp.erase();
     backwardOp.erase();
+    return variant;
   }
+
+  func::FuncOp joint;
+  mlir::ModuleOp module;
+  const Target *target;
+  ArrayRef<GradientMode> gradients;
+  SegmentKind &kind;
+  CheckpointSetting setting;
+  int numInputs = 0, numOutputs = 0;
+  double computedOnce = 0;
+};
+
+} // namespace
+
+LogicalResult addOwnVariants(func::FuncOp joint, aten::Device device,
+                             const Target *target,
+                             ArrayRef<GradientMode> gradients,
+                             ArrayRef<SolvedWay> solved, SegmentKind &kind) {
+  OwnVariantMaker maker(joint, device, target, gradients, kind);
+  for (auto mode :
+       {CheckpointMode::None, CheckpointMode::Pointwise, CheckpointMode::Full})
+    if (failed(maker.addMode(mode)))
+      return failure();
+  for (const SolvedWay &way : solved)
+    if (failed(maker.addSolved(way)))
+      return failure();
   return success();
 }
 

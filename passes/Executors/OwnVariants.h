@@ -7,6 +7,7 @@
 #define ACCEL_PASSES_EXECUTORS_OWNVARIANTS_H
 
 #include "dialects/Aten/Aten.h"
+#include "passes/Checkpoint/SolvedWays.h"
 #include "passes/Executors/StepModel.h"
 #include "passes/Export/ExportFunction.h"
 #include "passes/Targets/Target.h"
@@ -15,12 +16,14 @@
 
 namespace accel {
 
-/// Splits copies of `joint` for each checkpoint mode as `partition` does and
-/// measures the exported functions by plan::profileFunction: exactly what
-/// accel-run holds. `gradients`: how each parameter gradient is left.
+/// Splits copies of `joint` for each checkpoint mode, and for each of the
+/// `solved` ways, as `partition` does and measures the exported functions by
+/// plan::profileFunction: exactly what accel-run holds. `gradients`: how each
+/// parameter gradient is left.
 mlir::LogicalResult addOwnVariants(mlir::func::FuncOp joint,
                                    aten::Device device, const Target *target,
                                    llvm::ArrayRef<GradientMode> gradients,
+                                   llvm::ArrayRef<SolvedWay> solved,
                                    SegmentKind &kind);
 
 } // namespace accel

@@ -31,8 +31,11 @@ namespace accel {
 struct SegmentVariant {
   /// "none" (all that autograd saves), "pointwise" (products, attention and
   /// statistics; the rest is computed again), "full" (the inputs alone), or
-  /// "budget" (solved for a cap in bytes).
+  /// what was solved for a cap in bytes ("54% kept", SolvedWays.h).
   std::string name;
+  bool solved = false;
+  /// Of what was solved: the operations of the joint function that are kept.
+  std::vector<int64_t> keeps;
   double forwardSeconds = 0;
   double backwardSeconds = 0;  // with recomputation
   double recomputeSeconds = 0; // of these

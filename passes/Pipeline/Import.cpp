@@ -246,6 +246,12 @@ private:
       SmallVector<NamedAttribute> calls;
       for (const auto &[path, mode] : options.chosen->calls)
         calls.push_back(b.getNamedAttr(path, checkpointOf(mode)));
+      for (const auto &[path, kept] : options.chosen->keeps)
+        calls.push_back(b.getNamedAttr(
+            path,
+            b.getDictionaryAttr(
+                {b.getNamedAttr("keep", b.getDenseI64ArrayAttr(kept.first)),
+                 b.getNamedAttr("why", b.getStringAttr(kept.second))})));
       SmallVector<NamedAttribute> value = {
           b.getNamedAttr("mode", b.getStringAttr(options.chosen->checkpoint))};
       if (!calls.empty())

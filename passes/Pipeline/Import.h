@@ -36,9 +36,11 @@ struct ImportOptions {
     /// Classes of a wrap policy instead of the YAML's.
     std::optional<std::vector<std::string>> wrapClasses;
     std::optional<bool> reshard;
-    std::vector<std::string> keep;                   // units that stay gathered
-    std::string checkpoint;                          // mode of the job
-    std::map<std::string, std::string> calls;        // modes or bytes by path
+    std::vector<std::string> keep;            // units that stay gathered
+    std::string checkpoint;                   // mode of the job
+    std::map<std::string, std::string> calls; // modes or bytes by path
+    /// Operations of the joint function that a call keeps, and why, by path.
+    std::map<std::string, std::pair<std::vector<int64_t>, std::string>> keeps;
     std::optional<std::pair<int64_t, int64_t>> mesh; // replicate, shard
     bool operator==(const Chosen &) const = default;
   };

@@ -70,6 +70,14 @@ std::string Expresser::uniformVariant(const Point &point) const {
   return name;
 }
 
+bool Expresser::isSolved(const std::string &name) const {
+  for (const LayerGroup &group : space.groups)
+    for (size_t v = 0; v < group.names.size(); ++v)
+      if (group.names[v] == name && group.solved[v])
+        return true;
+  return false;
+}
+
 std::string Expresser::describeCheckpoint(const Point &point) const {
   std::string name = uniformVariant(point);
   std::string text;
@@ -79,6 +87,8 @@ std::string Expresser::describeCheckpoint(const Point &point) const {
     text = "every layer is computed again";
   else if (name == "pointwise")
     text = "norms and pointwise operators are computed again";
+  else if (!name.empty())
+    text = name + " in every layer";
   else
     for (const LayerGroup &group : space.groups)
       for (size_t v = group.names.size(); group.layer && v-- > 0;)
@@ -191,7 +201,7 @@ Expression Expresser::expressCheckpoint(const Point &point) const {
   bool alike =
       std::find(uniform.begin(), uniform.end(), point.counts) != uniform.end();
   if (executor == ExecutorKind::AccelRun) {
-    if (!alike || name == "budget")
+    if (!alike || isSolved(name))
       return python();
     if (job.isJob)
       return {{{"activation_checkpointing", name}}, ""};

@@ -59,6 +59,8 @@ private:
   std::string describeCheckpoint(const Point &point) const;
   /// The variant of all layers, or "".
   std::string uniformVariant(const Point &point) const;
+  /// A variant of that name was solved for a cap in bytes.
+  bool isSolved(const std::string &name) const;
   Expression expressReshard(const Point &point) const;
   Expression expressWrap(const Point &point) const;
   Expression expressCheckpoint(const Point &point) const;

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Tune/Judging.h"
 
+#include "passes/Checkpoint/Pareto.h"
+
 namespace accel::tune {
 
 /// Whether points of the space mean the same for this model.
@@ -63,6 +65,33 @@ StepPrediction Judging::predict(const Point &point, bool detail) {
   if (!b.model)
     return {};
   return b.evaluator->evaluate(expand(space, *b.model, point), detail);
+}
+
+std::vector<int> Judging::shareOut(int split, int64_t bytes) {
+  std::vector<BudgetKind> kinds;
+  std::vector<std::vector<int>> positions; // of each way, in Point::counts
+  for (size_t g = 0; g < space.groups.size(); ++g) {
+    const LayerGroup &group = space.groups[g];
+    BudgetKind &kind = kinds.emplace_back();
+    std::vector<int> &at = positions.emplace_back();
+    kind.calls = static_cast<int>(group.calls.size());
+    for (size_t v = 0; v < group.variants.size(); ++v) {
+      if (!group.allowed[v])
+        continue;
+      VariantCost c = cost(split, static_cast<int>(g), static_cast<int>(v));
+      kind.bytes.push_back(c.bytes);
+      kind.seconds.push_back(c.seconds);
+      at.push_back(group.offset + static_cast<int>(v));
+    }
+  }
+  const BudgetShare share = shareBudget(kinds, bytes);
+  if (!share.feasible)
+    return {};
+  std::vector<int> counts(space.configured.counts.size(), 0);
+  for (size_t k = 0; k < kinds.size(); ++k)
+    for (int way : share.ways[k])
+      ++counts[positions[k][way]];
+  return counts;
 }
 
 VariantCost Judging::cost(int split, int group, int variant) {

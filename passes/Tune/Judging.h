@@ -34,6 +34,8 @@ public:
   std::string problem(const Point &point);
   /// Saved bytes, and seconds of forward and backward.
   VariantCost cost(int split, int group, int variant);
+  /// Search.h's ShareOut, by passes/Checkpoint's shareBudget.
+  std::vector<int> shareOut(int split, int64_t bytes);
   /// Null if there is none.
   const StepModel *model(const Point &point);
 

@@ -138,12 +138,15 @@ private:
   /// computes all of a layer again, or under torch 2.4's selective policies
   /// all but products and attention.
   void allowVariants() {
-    if (executor == ExecutorKind::AccelRun)
-      return;
     for (LayerGroup &group : space.groups)
       for (size_t v = 0; v < group.names.size(); ++v) {
         bool own = space.configured.counts[group.offset + v] > 0;
         const std::string &name = group.names[v];
+        if (executor == ExecutorKind::AccelRun) {
+          group.allowed[v] =
+              own || !group.unnamed || name == "none" || name == "pointwise";
+          continue;
+        }
         group.allowed[v] =
             own || (group.layer &&
                     (name == "none" || name == "full" ||
@@ -186,6 +189,23 @@ void openKnobs(Space &space, const JobConfig &job, const TuneRequest &request) {
   Opener(space, job, request).run();
 }
 
+bool openSolved(Space &space) {
+  const KnobState &state = space.state(Knob::Checkpoint);
+  if (!state.open && state.line)
+    return false;
+  bool any = false;
+  for (LayerGroup &group : space.groups)
+    for (size_t v = 0; v < group.names.size(); ++v)
+      if (group.layer && (group.solved[v] || group.names[v] == "none" ||
+                          group.names[v] == "full")) {
+        group.allowed[v] = true;
+        any |= group.solved[v];
+      }
+  space.state(Knob::Checkpoint).open = true;
+  space.uniformCheckpoint = false;
+  return any;
+}
+
 void restrictToYaml(Space &space) {
   ExecutorKind executor = space.base.executor;
   auto close = [&](Knob knob) {
@@ -209,9 +229,8 @@ void restrictToYaml(Space &space) {
   // between.
   for (LayerGroup &group : space.groups)
     for (size_t v = 0; v < group.names.size(); ++v)
-      if (group.names[v] == "budget" ||
-          (group.layer && group.names[v] == "pointwise" &&
-           executor != ExecutorKind::AccelRun))
+      if (group.solved[v] || (group.layer && group.names[v] == "pointwise" &&
+                              executor != ExecutorKind::AccelRun))
         group.allowed[v] = false;
   for (WrapOption &wrap : space.wraps)
     wrap.allowed = wrap.perLayer <= 1;

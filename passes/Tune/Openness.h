@@ -32,6 +32,12 @@ struct TuneRequest {
 /// layer's largest block is known, so that half layers can be wrapped.
 void openKnobs(Space &space, const JobConfig &job, const TuneRequest &request);
 
+/// Opens checkpointing of every layer on its own, with what was solved for caps
+/// in bytes, for an executor that is not asked that way: what accel-run or
+/// torch.compile would make of it. False where a written line or the executor
+/// leaves nothing to open.
+bool openSolved(Space &space);
+
 /// Closes what no YAML can say and makes layers alike, so that every point can
 /// be written to a YAML alone. `splits` stay as configured.
 void restrictToYaml(Space &space);

@@ -57,28 +57,9 @@ public:
     return change;
   }
 
-  std::vector<Change> changes;
-
-private:
-  void add(Knob knob, const Point &point) {
-    if (point == from || !space.problem(point).empty())
-      return;
-    for (const Change &other : changes)
-      if (other.point == point)
-        return;
-    Change change = make(knob, point);
-    if (change.judged.possible)
-      changes.push_back(std::move(change));
-  }
-
-  void checkpoint() {
+  /// The first rung of the ladder that fits.
+  void ladder() {
     Point point = from;
-    for (const std::vector<int> &counts : space.uniformCounts()) {
-      point.counts = counts;
-      add(Knob::Checkpoint, point);
-    }
-    if (space.uniformCheckpoint)
-      return;
     auto rungs =
         checkpointLadder(space, from[Knob::Split], [&](int s, int g, int v) {
           return judging.cost(s, g, v);
@@ -100,6 +81,30 @@ private:
     }
     point.counts = rungs[high];
     add(Knob::Checkpoint, point);
+  }
+
+  std::vector<Change> changes;
+
+private:
+  void add(Knob knob, const Point &point) {
+    if (point == from || !space.problem(point).empty())
+      return;
+    for (const Change &other : changes)
+      if (other.point == point)
+        return;
+    Change change = make(knob, point);
+    if (change.judged.possible)
+      changes.push_back(std::move(change));
+  }
+
+  void checkpoint() {
+    Point point = from;
+    for (const std::vector<int> &counts : space.uniformCounts()) {
+      point.counts = counts;
+      add(Knob::Checkpoint, point);
+    }
+    if (!space.uniformCheckpoint)
+      ladder();
   }
 
   const Space &space;
@@ -203,6 +208,51 @@ std::vector<Decided> decisions(const Space &space, Judging &judging,
     result.push_back(std::move(d));
   }
   return result;
+}
+
+std::optional<Change> solvedCheckpointing(const Space &space, Judging &judging,
+                                          const Expresser &expresser,
+                                          const Point &from,
+                                          int64_t budgetBytes) {
+  Point start = from;
+  start[Knob::ActivationOffload] = 0;
+  Turner turner(space, judging, expresser, start, budgetBytes);
+  turner.ladder();
+  if (turner.changes.empty())
+    return std::nullopt;
+  Change change = std::move(turner.changes.front());
+  const Judgement before = judging.judge(from);
+  change.bytes = change.judged.bytes - before.bytes;
+  change.seconds = change.judged.seconds - before.seconds;
+  int64_t kept = 0, all = 0;
+  for (size_t g = 0; g < space.groups.size(); ++g) {
+    const LayerGroup &group = space.groups[g];
+    for (size_t v = 0; group.layer && v < group.variants.size(); ++v) {
+      auto cost = [&](size_t variant) {
+        return judging
+            .cost(start[Knob::Split], static_cast<int>(g),
+                  static_cast<int>(variant))
+            .bytes;
+      };
+      int n =
+          space.count(change.point, static_cast<int>(g), static_cast<int>(v));
+      kept += n * cost(v);
+      all += n * cost(0);
+    }
+  }
+  const int64_t hundredths =
+      all ? (100 * kept + all / 2) / all : 100; // rounded
+  change.expression.yaml.clear();
+  const bool onHost =
+      start[Knob::ParameterOffload] || start[Knob::OptimizerOffload];
+  change.expression.otherwise =
+      std::string(onHost ? ""
+                         : "accel-opt plan --executor accel-run --tune; ") +
+      "with torch.compile activation_memory_budget = " +
+      std::string(hundredths >= 100 ? "1.0"
+                  : hundredths < 10 ? "0.0" + std::to_string(hundredths)
+                                    : "0." + std::to_string(hundredths));
+  return change;
 }
 
 } // namespace accel::tune

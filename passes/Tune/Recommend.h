@@ -60,6 +60,15 @@ std::vector<Decided> decisions(const Space &space, Judging &judging,
                                const Expresser &expresser, const Point &chosen,
                                int64_t budgetBytes);
 
+/// The fastest checkpointing within the budget, all else as at `from` (but
+/// nothing on the host), in a space of openSolved; none where nothing fits.
+/// Its expression says what can run it and the share of what layers could keep
+/// that they do, which is what torch calls activation_memory_budget.
+std::optional<Change> solvedCheckpointing(const Space &space, Judging &judging,
+                                          const Expresser &expresser,
+                                          const Point &from,
+                                          int64_t budgetBytes);
+
 } // namespace accel::tune
 
 #endif // ACCEL_PASSES_TUNE_RECOMMEND_H

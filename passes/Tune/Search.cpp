@@ -31,6 +31,11 @@ const Knob fine[] = {Knob::Reshard,         Knob::Wrap,
 constexpr double boundSlack = 0.9;
 /// Parts whose best points are worth exchanging changes in.
 constexpr size_t polished = 3;
+/// Variants between which a layer is exchanged: positions apart by bytes, and
+/// both ends.
+constexpr size_t nearVariants = 3;
+/// Budgets at which the exact knapsack is tried around a point.
+constexpr int sharesTried = 4;
 
 bool faster(const Judgement &a, const Judgement &b) {
   return a.seconds != b.seconds ? a.seconds < b.seconds : a.bytes < b.bytes;
@@ -355,6 +360,9 @@ private:
           int available = point.counts[group.offset + a];
           if (a == b || !group.allowed[b])
             continue;
+          if (b != 0 && b + 1 != group.variants.size() &&
+              std::max(a, b) - std::min(a, b) > nearVariants)
+            continue;
           for (int n = 1; n <= available;
                n = n < available && n * 4 > available ? available : n * 4) {
             result.push_back(point);
@@ -364,7 +372,47 @@ private:
         }
   }
 
+  int64_t bytesOf(const Point &point) const {
+    int64_t bytes = 0;
+    for (size_t g = 0; g < space.groups.size(); ++g)
+      for (size_t v = 0; v < space.groups[g].variants.size(); ++v)
+        if (int n =
+                space.count(point, static_cast<int>(g), static_cast<int>(v)))
+          bytes += n * costOf(point[Knob::Split], static_cast<int>(g),
+                              static_cast<int>(v))
+                           .bytes;
+    return bytes;
+  }
+
+  /// What the knapsack makes of the bytes that the point's checkpointing and
+  /// the rest of the budget are. The peak need not grow byte by byte with what
+  /// is kept, so a share that turns out too large is tried smaller.
+  void share(Verdict &here) {
+    if (!options.shareOut || !space.open(Knob::Checkpoint) ||
+        space.uniformCheckpoint)
+      return;
+    int64_t bytes =
+        bytesOf(here.point) + options.budgetBytes - here.judged.bytes;
+    for (int i = 0; i < sharesTried && bytes >= 0 && spare(); ++i) {
+      Verdict v = here;
+      v.point.counts = options.shareOut(v.point[Knob::Split], bytes);
+      if (v.point.counts.empty() || v.point == here.point)
+        return;
+      v.judged = judged(v.point);
+      if (!v.judged.possible)
+        return;
+      if (fits(v.judged)) {
+        if (faster(v.judged, here.judged))
+          here = v;
+        return;
+      }
+      bytes = std::min(bytes, bytesOf(v.point)) -
+              (v.judged.bytes - options.budgetBytes);
+    }
+  }
+
   void polish(Verdict here) {
+    share(here);
     for (int round = 0; round < 16 && spare(); ++round) {
       Verdict from = here;
       auto accept = [&](const Point &point) {

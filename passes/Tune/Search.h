@@ -11,7 +11,8 @@
 // generous one how fast they can get; those that may still win are solved by a
 // ladder of checkpointing (layers move along the lower hull of bytes against
 // seconds, as the LP relaxation of the knapsack does), descent over the other
-// knobs, and exchanges of one change against another. Exact.h is its oracle.
+// knobs, exchanges of one change against another, and the exact knapsack of
+// checkpointing at the best points. Exact.h is its oracle.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_TUNE_SEARCH_H
@@ -36,6 +37,9 @@ struct VariantCost {
   double seconds = 0;
 };
 using CostOf = std::function<VariantCost(int split, int group, int variant)>;
+/// Counts (Point::counts) of least seconds whose bytes by CostOf are at most
+/// `bytes` together, exactly; empty where there are none.
+using ShareOut = std::function<std::vector<int>(int split, int64_t bytes)>;
 
 struct Verdict {
   Point point;
@@ -53,6 +57,9 @@ struct SearchOptions {
   double worthwhile = 0.001;
   /// Points of the front that are searched for beside those met by chance.
   int frontLevels = 8;
+  /// Where it is set, the best points are refined with it: a ladder of layers
+  /// is exact only up to one layer's step.
+  ShareOut shareOut;
 };
 
 struct SearchResult {

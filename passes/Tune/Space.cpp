@@ -213,6 +213,8 @@ void addGroups(Space &space, const StepModel &model) {
     space.groups[it->second].calls.push_back(static_cast<int>(c));
     if (call.layer)
       space.groups[it->second].layer = true;
+    if (call.path.empty())
+      space.groups[it->second].unnamed = true;
   }
   int offset = 0;
   for (LayerGroup &group : space.groups) {
@@ -224,6 +226,8 @@ void addGroups(Space &space, const StepModel &model) {
                      });
     for (int v : group.variants)
       group.names.push_back(variants[v].name);
+    for (int v : group.variants)
+      group.solved.push_back(variants[v].solved);
     group.allowed.assign(group.variants.size(), true);
     group.offset = offset;
     offset += static_cast<int>(group.variants.size());

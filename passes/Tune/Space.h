@@ -97,8 +97,11 @@ struct LayerGroup {
   std::vector<int> variants; // of the kind, by falling saved bytes
   std::vector<std::string> names;
   std::vector<bool> allowed; // by position in `variants`
+  std::vector<bool> solved;  // of these, for a cap in bytes
   int offset = 0;            // of this group in Point::counts
   bool layer = false;
+  /// A call has no path, so that only the mode of the whole job is said of it.
+  bool unnamed = false;
 };
 
 struct Space {

@@ -8,6 +8,7 @@
 // timeline of the compiled plan holds.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Sharding/Sharding.h"
 #include "frontends/HuggingFace/BuildModel.h"
 #include "passes/Executors/PredictStep.h"
 #include "passes/Export/BuildPlan.h"
@@ -32,6 +33,8 @@ struct Case {
   bool reshard = true, checkpoint = false;
   int64_t accumulation = 1, prefetch = 1;
   bool keepUnsharded = false, clip = false, tied = false;
+  /// Each layer is checkpointed in another way, solved ones among them.
+  bool solved = false;
 };
 
 void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
@@ -48,6 +51,37 @@ huggingface::LlamaConfig config(bool tied) {
   c.maxPositions = 256;
   c.tieWordEmbeddings = tied;
   return c;
+}
+
+/// Another solved way for each layer but the first, which keeps all; the same
+/// in the module's request.
+void chooseWays(const StepModel &model, Candidate &candidate,
+                mlir::ModuleOp module) {
+  mlir::Builder b(module.getContext());
+  llvm::SmallVector<mlir::NamedAttribute> calls;
+  size_t next = 0;
+  for (size_t c = 0; c < model.calls.size(); ++c) {
+    if (!model.calls[c].layer)
+      continue;
+    const auto &variants = model.kinds[model.calls[c].kind].variants;
+    std::vector<int> solved;
+    for (size_t v = 0; v < variants.size(); ++v)
+      if (variants[v].solved)
+        solved.push_back(static_cast<int>(v));
+    ASSERT_GE(solved.size(), 3u) << "too few ways to tell";
+    const int v = next == 0 ? 0 : solved[next % solved.size()];
+    ++next;
+    candidate.variants[c] = v;
+    calls.push_back(b.getNamedAttr(
+        model.calls[c].path,
+        v == 0 ? mlir::Attribute(b.getStringAttr("none"))
+               : mlir::Attribute(b.getDenseI64ArrayAttr(variants[v].keeps))));
+  }
+  auto request = sharding::findRequest(module, "checkpoint");
+  ASSERT_TRUE(request);
+  mlir::NamedAttrList value(request.getValue());
+  value.set("calls", b.getDictionaryAttr(calls));
+  request.setValueAttr(value.getDictionary(module.getContext()));
 }
 
 class OwnRun : public testing::TestWithParam<Case> {};
@@ -101,13 +135,17 @@ TEST_P(OwnRun, PeakIsTheTimelines) {
   StepModelOptions options;
   options.executor = ExecutorKind::AccelRun;
   options.target = &*target;
+  SolvedWays ways(c.solved ? 8 : 0);
+  options.solved = &ways;
   auto model = buildStepModel(**module, options);
   ASSERT_TRUE(succeeded(model));
   ExecutorSettings settings =
       settingsOf(job, ExecutorKind::AccelRun, plan::DType::F32);
   settings.reduceEachMicroBatch = !c.keepUnsharded;
   settings.forwardPrefetch = settings.backwardPrefetch = c.prefetch;
-  const Candidate candidate = defaultCandidate(*model, settings);
+  Candidate candidate = defaultCandidate(*model, settings);
+  if (c.solved)
+    chooseWays(*model, candidate, **module);
   ASSERT_EQ(verifyCandidate(*model, candidate), "");
   StepEvaluator evaluator(*model, *target);
   EvaluateOptions expanded;
@@ -145,6 +183,11 @@ INSTANTIATE_TEST_SUITE_P(
              .keepUnsharded = true},
         Case{.name = "clip", .clip = true},
         Case{.name = "clip_accumulate", .accumulation = 2, .clip = true},
+        Case{.name = "solved", .solved = true},
+        Case{.name = "solved_cpu_f32",
+             .device = "cpu",
+             .precision = "no",
+             .solved = true},
         Case{.name = "tied", .tied = true},
         Case{.name = "tied_checkpoint", .checkpoint = true, .tied = true}),
     [](const auto &info) { return std::string(info.param.name); });

@@ -54,8 +54,10 @@ public:
     };
   }
 
-  SearchResult solve(int64_t budget, int64_t maxJudged = 3000) const {
+  SearchResult solve(int64_t budget, int64_t maxJudged = 3000,
+                     ShareOut shareOut = {}) const {
     SearchOptions options;
+    options.shareOut = std::move(shareOut);
     options.budgetBytes = budget;
     options.maxJudged = maxJudged;
     options.worthwhile = 0;
@@ -125,6 +127,35 @@ TEST(Search, Offload) {
   compare({Knob::Checkpoint, Knob::Reshard, Knob::ParameterOffload,
            Knob::ActivationOffload, Knob::Wrap},
           5, 2, 12, 1.01);
+}
+
+TEST(Search, TheKnapsackIsAskedForTheRestOfTheBudget) {
+  Case c(4, 6, 4, {Knob::Checkpoint, Knob::Reshard});
+  const int64_t budget = c.judge(c.space.configured).bytes * 8 / 10;
+  const SearchResult without = c.solve(budget);
+  ASSERT_TRUE(without.best);
+  // Whatever it answers, only what fits and is faster is taken.
+  std::vector<int64_t> asked;
+  const LayerGroup &layers = c.space.groups[1];
+  ASSERT_TRUE(layers.layer);
+  for (int variant = 0; variant < 4; ++variant) {
+    const SearchResult with = c.solve(budget, 3000, [&](int, int64_t bytes) {
+      asked.push_back(bytes);
+      std::vector<int> counts = c.space.configured.counts;
+      std::fill_n(counts.begin() + layers.offset, 4, 0);
+      counts[layers.offset + variant] = static_cast<int>(layers.calls.size());
+      return counts;
+    });
+    ASSERT_TRUE(with.best);
+    EXPECT_LE(with.best->judged.bytes, budget);
+    EXPECT_LE(with.best->judged.seconds, without.best->judged.seconds);
+  }
+  EXPECT_FALSE(asked.empty());
+  // Without an answer the ladder's stays.
+  const SearchResult none =
+      c.solve(budget, 3000, [](int, int64_t) { return std::vector<int>(); });
+  ASSERT_TRUE(none.best);
+  EXPECT_EQ(none.best->point, without.best->point);
 }
 
 TEST(Search, FrontHoldsNothingDominated) {

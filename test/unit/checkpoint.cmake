@@ -13,7 +13,8 @@ if(TARGET AccelPipeline)
   add_dependencies(unit-tests joint-check)
 endif()
 if(TARGET AccelSavedSet)
-  accel_unit_test(saved-set-test ${_here}/SavedSetTest.cpp LINK AccelSavedSet)
+  accel_unit_test(saved-set-test ${_here}/SavedSetTest.cpp
+    ${_here}/ParetoTest.cpp LINK AccelSavedSet)
   # Run by test/bench.
   add_executable(ac-solve ${_here}/../bench/ac_solve.cpp)
   target_link_libraries(ac-solve PRIVATE AccelSavedSet AccelTargets)

@@ -192,15 +192,38 @@ private:
       if (!kept->knobs[k].open)
         advice.fixed.push_back({static_cast<tune::Knob>(k), kept->knobs[k]});
     advice.tuned = solve(*kept, judging);
+    if (in.executor != ExecutorKind::AccelRun && in.target)
+      adviseSolved(*kept);
     tune::Space narrow = *kept;
     tune::restrictToYaml(narrow);
     tune::Judging narrowJudging(narrow, target, in.source);
     advice.yaml = solve(narrow, narrowJudging);
   }
 
+  /// From the best setting, or the leanest if nothing fits.
+  void adviseSolved(tune::Space space) {
+    if (!tune::openSolved(space))
+      return;
+    tune::Judging judging(space, target, in.source);
+    tune::Expresser expresser(space, *advice.job, {});
+    const tune::SearchResult &result = advice.tuned->result;
+    advice.solved = tune::solvedCheckpointing(
+        space, judging, expresser,
+        result.best ? result.best->point : result.leanest.point,
+        advice.budgetBytes);
+    // Where something fits, it has to be faster to be of use.
+    if (advice.solved && result.best &&
+        advice.solved->seconds > -result.best->judged.seconds * 0.001)
+      advice.solved.reset();
+  }
+
   Tuned solve(const tune::Space &space, tune::Judging &judging) const {
     tune::SearchOptions options;
     options.budgetBytes = advice.budgetBytes;
+    if (in.budgetBytes)
+      options.shareOut = [&](int split, int64_t bytes) {
+        return judging.shareOut(split, bytes);
+      };
     Tuned tuned;
     tuned.result = tune::search(
         space, [&](const tune::Point &point) { return judging.judge(point); },

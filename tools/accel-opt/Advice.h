@@ -48,6 +48,9 @@ struct Advice {
   std::vector<tune::Change> changes;
   std::optional<Tuned> tuned; // all that the executor can do
   std::optional<Tuned> yaml;  // what a YAML alone can say
+  /// What checkpointing solved for a cap in bytes would make of the best
+  /// setting, where the executor cannot be asked for it.
+  std::optional<tune::Change> solved;
   std::optional<MaxBatch> maxBatch;
   /// Knobs that the search left alone, with the reason.
   std::vector<std::pair<tune::Knob, tune::KnobState>> fixed;

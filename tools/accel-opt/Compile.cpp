@@ -33,6 +33,10 @@ using namespace mlir;
 namespace accel {
 namespace {
 
+/// Caps in bytes at which --tune solves each segment: what is between them is
+/// made up of layers of both kinds.
+constexpr int solvedPoints = 12;
+
 /// The first file position inside a location, if there is any.
 FileLineColLoc filePosition(mlir::Location location) {
   FileLineColLoc found;
@@ -282,14 +286,16 @@ private:
                        result.report.budgetBytes,
                        {}};
     const Target &machine = target ? *target : in.device;
+    // Without seconds there is nothing to be solved.
+    SolvedWays ways(!options.tune.empty() && target ? solvedPoints : 0);
     in.source = [&](int64_t microBatch, int recipe) {
       if (!recipe)
         return stepModelOf(context, *inputs, importing, microBatch,
-                           inputs->executor, &machine, engine);
+                           inputs->executor, &machine, &ways, engine);
       PlanInputs other = *inputs;
       other.job = inputs->precisions[recipe - 1].job;
       return stepModelOf(context, other, importing, microBatch,
-                         inputs->executor, &machine, engine);
+                         inputs->executor, &machine, &ways, engine);
     };
     result.report.advice = advise(in, engine);
     if (!result.report.advice)

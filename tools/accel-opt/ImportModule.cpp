@@ -109,11 +109,11 @@ void chooseWrap(const Advice &advice, const tune::WrapOption &wrap,
 /// own.
 void chooseCheckpoint(const StepModel &model, const Candidate &candidate,
                       ImportOptions::Chosen &chosen) {
-  auto modeOf = [&](size_t call) {
+  auto variantOf = [&](size_t call) -> const SegmentVariant & {
     return model.kinds[model.calls[call].kind]
-        .variants[candidate.variants[call]]
-        .name;
+        .variants[candidate.variants[call]];
   };
+  auto modeOf = [&](size_t call) { return variantOf(call).name; };
   chosen.checkpoint = "pointwise";
   for (size_t c = 0; c < model.calls.size(); ++c)
     if (model.calls[c].path.empty() && modeOf(c) == "none" &&
@@ -121,8 +121,12 @@ void chooseCheckpoint(const StepModel &model, const Candidate &candidate,
       chosen.checkpoint = "none";
   for (size_t c = 0; c < model.calls.size(); ++c) {
     std::string mode = modeOf(c);
-    if (!model.calls[c].path.empty() && mode != chosen.checkpoint &&
-        model.kinds[model.calls[c].kind].variants.size() > 1)
+    if (variantOf(c).solved)
+      chosen.keeps[model.calls[c].path] = {
+          variantOf(c).keeps,
+          chosen.why + ": " + mode + ", solved for the least recomputation"};
+    else if (!model.calls[c].path.empty() && mode != chosen.checkpoint &&
+             model.kinds[model.calls[c].kind].variants.size() > 1)
       chosen.calls[model.calls[c].path] = mode;
   }
 }
@@ -170,7 +174,8 @@ void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options) {
 std::shared_ptr<const StepModel>
 stepModelOf(MLIRContext &context, const PlanInputs &inputs,
             ImportOptions options, int64_t microBatch, ExecutorKind executor,
-            const Target *target, DiagnosticEngine &engine) {
+            const Target *target, SolvedWays *solved,
+            DiagnosticEngine &engine) {
   options.microBatch = microBatch;
   FailureOr<OwningOpRef<mlir::ModuleOp>> module =
       importModule(context, inputs, options, engine);
@@ -179,6 +184,7 @@ stepModelOf(MLIRContext &context, const PlanInputs &inputs,
   StepModelOptions modelOptions;
   modelOptions.executor = executor;
   modelOptions.target = target;
+  modelOptions.solved = solved;
   FailureOr<StepModel> model = buildStepModel(**module, modelOptions);
   if (failed(model))
     return nullptr;

@@ -125,6 +125,7 @@ private:
       toChange(t, "to change");
     if (yamlDiffers())
       toChange(*advice.yaml, "to change, by YAML alone");
+    solved();
     limits(t);
     front(t);
     fixed();
@@ -149,6 +150,14 @@ private:
         c.fits = true; // the whole fits; one part alone need not
         change(c);
       }
+  }
+
+  /// Without a YAML key and not the executor's own: no part of the best.
+  void solved() {
+    if (!advice.solved)
+      return;
+    head("not settable in YAML: checkpointing solved for the budget");
+    change(*advice.solved);
   }
 
   void limits(const Tuned &t) {
@@ -218,6 +227,7 @@ private:
            " more than the budget:\n                " +
            summary(*advice.space, *advice.expresser, t.result.leanest.point) +
            "\n";
+    solved();
     fixed();
   }
 

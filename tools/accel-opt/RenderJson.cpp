@@ -105,6 +105,8 @@ void addAdvice(Json &root, const Advice &advice) {
                        {"file", state.file.empty() ? Json() : Json(state.file)},
                        {"line", state.line ? Json(state.line) : Json()}});
     tune["fixed"] = fixed;
+    tune["solved_checkpointing"] =
+        advice.solved ? recommendation(advice, *advice.solved) : Json();
     root["tune"] = tune;
   }
   if (advice.maxBatch) {
