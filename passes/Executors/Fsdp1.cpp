@@ -29,6 +29,7 @@ protected:
   struct Flat {
     int64_t stored = 0, lowPrecision = 0, unsharded = 0, gradient = 0;
     int64_t shardReduced = 0, shardGradient = 0, states = 0;
+    int64_t kept = 0; // the gradient that the update reads
   };
 
   void allocatePersistent() override {
@@ -43,25 +44,44 @@ protected:
       };
       const bool trainable = layout.units[u].trainablePadded > 0;
       flat.stored = bytes(shard, recipe.storage);
-      flat.unsharded = bytes(shard * ranks, recipe.compute);
-      if (recipe.compute != recipe.storage)
+      // NO_SHARD computes with the flat parameter itself, or with a copy in
+      // low precision.
+      const bool copied = recipe.compute != recipe.storage;
+      if (sharded() || copied)
+        flat.unsharded = bytes(shard * ranks, recipe.compute);
+      if (sharded() && copied)
         flat.lowPrecision = bytes(shard, recipe.compute);
       if (trainable) {
         flat.gradient = bytes(shard * ranks, recipe.compute);
-        flat.shardReduced = bytes(shard, recipe.reduce);
+        // Of NO_SHARD the gradient itself is reduced.
+        if (sharded() || recipe.reduce != recipe.compute)
+          flat.shardReduced = bytes(shard, recipe.reduce);
         if (recipe.reduce != recipe.gradient)
           flat.shardGradient = bytes(shard, recipe.gradient);
         flat.states = recipe.states * bytes(shard, recipe.state);
+        flat.kept = flat.shardGradient  ? flat.shardGradient
+                    : flat.shardReduced ? flat.shardReduced
+                                        : flat.gradient;
       }
       if (candidate.offloadParameters) {
-        hostBytes +=
-            flat.stored + flat.states +
-            (flat.shardGradient ? flat.shardGradient : flat.shardReduced);
+        hostBytes += flat.stored + flat.states + flat.kept;
         continue;
       }
       engine.alloc(Holding::Parameters, flat.stored);
       engine.alloc(Holding::Optimizer, flat.states);
+      engine.alloc(Holding::Gradients, flat.kept, keptPool(flat));
     }
+  }
+
+  /// NO_SHARD in one dtype reduces the gradient that autograd left.
+  static bool inPlace(const Flat &flat) {
+    return !flat.shardReduced && !flat.shardGradient;
+  }
+  static Pool keptPool(const Flat &flat) {
+    return inPlace(flat) ? Pool::Compute : Pool::Reduce;
+  }
+  void freeKept(const Flat &flat) {
+    engine.free(Holding::Gradients, flat.kept, keptPool(flat));
   }
 
   bool sharded() const { return candidate.shardRanks > 1; }
@@ -118,6 +138,12 @@ protected:
     position.assign(layout.units.size(), -1);
     for (size_t i = 0; i < layout.gatherOrder.size(); ++i)
       position[layout.gatherOrder[i]] = static_cast<int>(i);
+    // zero_grad() frees the original parameters' views alone; the flat gradient
+    // stays until the root's next forward (use_orig_params, the default:
+    // _reset_flat_param_grad_info_if_needed).
+    if (microBatch.first && !candidate.offloadParameters)
+      for (const Flat &flat : flats)
+        freeKept(flat);
     open(0, true);
   }
   void open(int call, bool root) {
@@ -169,23 +195,23 @@ protected:
     engine.alloc(Holding::Gradients, flat.shardReduced, Pool::Reduce);
     Picoseconds done = engine.transfer(Lane::Reduce, Wire::Shard, t.reduce,
                                        engine.clock(Lane::Compute));
-    engine.free(Holding::Gradients, flat.gradient);
-    engine.lingers(Pool::Compute, flat.gradient);
+    if (!inPlace(flat)) {
+      engine.free(Holding::Gradients, flat.gradient);
+      engine.lingers(Pool::Compute, flat.gradient);
+    }
     if (candidate.replicateRanks > 1)
       done = engine.transfer(Lane::Reduce, Wire::Replicate, t.allReduce, done);
-    int64_t result = flat.shardReduced;
     if (flat.shardGradient) {
       engine.alloc(Holding::Gradients, flat.shardGradient, Pool::Reduce);
       done = engine.run(Lane::Reduce, t.castGradient, done);
       engine.free(Holding::Gradients, flat.shardReduced, Pool::Reduce);
-      result = flat.shardGradient;
     }
     if (candidate.offloadParameters) {
       done = engine.run(Lane::Reduce, t.hostOut, done);
-      engine.free(Holding::Gradients, result, Pool::Reduce);
+      freeKept(flat);
     } else if (candidate.reduceEachMicroBatch && !microBatch.first) {
       done = engine.run(Lane::Reduce, t.add, done);
-      engine.free(Holding::Gradients, result, Pool::Reduce);
+      freeKept(flat);
     }
     engine.event(reduced) = std::max(engine.event(reduced), done);
   }
@@ -196,15 +222,7 @@ protected:
     engine.wait(engine.event(reduced), Cause::Reduce);
   }
 
-  void update() override {
-    runOptimizer(candidate.offloadParameters);
-    if (candidate.offloadParameters)
-      return;
-    for (const Flat &flat : flats)
-      engine.free(Holding::Gradients,
-                  flat.shardGradient ? flat.shardGradient : flat.shardReduced,
-                  Pool::Reduce);
-  }
+  void update() override { runOptimizer(candidate.offloadParameters); }
 
   static constexpr int freedBefore = 2;
   std::vector<Flat> flats;

@@ -105,8 +105,7 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
   unit.largestState = std::max(unit.largestState, state);
   if (recipe.masterCopy)
     unit.masterBytes += round(own * rest * 4);
-  unit.gradients += round(
-      numel * (recipe.autocast ? plan::itemSize(recipe.storage) : compute));
+  unit.gradients += round(numel * plan::itemSize(freshGradient()));
   unit.heldGradients += round(numel * plan::itemSize(recipe.reduce));
 }
 
@@ -210,9 +209,7 @@ void StepLayout::measureTimes() {
       if (model.parameters[p].trainable && lastUser[p] == call)
         calls[c].freshGradients +=
             round(model.parameters[p].numel() *
-                  plan::itemSize(candidate->recipe.autocast
-                                     ? candidate->recipe.storage
-                                     : candidate->recipe.compute));
+                  plan::itemSize(freshGradient()));
   }
 }
 

@@ -101,6 +101,16 @@ public:
   /// By parameter: the calls that read it first and last, or -1.
   std::vector<int> firstUser, lastUser;
 
+  /// In which autograd leaves a parameter's gradient: that of the tensor that
+  /// is computed with, which under autocast is the parameter itself. FSDP1's is
+  /// a view of the flat parameter, which is cast under autocast as well.
+  plan::DType freshGradient() const {
+    const DtypeRecipe &recipe = candidate->recipe;
+    return recipe.autocast && candidate->executor != ExecutorKind::Fsdp1
+               ? recipe.storage
+               : recipe.compute;
+  }
+
   int64_t round(int64_t bytes) const {
     return (bytes + rounding - 1) / rounding * rounding;
   }

@@ -1,6 +1,8 @@
 """Step models and executor models against what PyTorch itself holds."""
 import json
+import os
 
+import counted_step
 import harness
 import jobs
 import saved_tensors
@@ -13,11 +15,11 @@ SINGLE = {"compute_environment": "LOCAL_MACHINE", "distributed_type": "NO",
 
 
 def dump(context, config, folder, batch, length, executor, device="cpu",
-         kernel=None):
+         kernel=None, options=()):
     path = jobs.write_job(context.path(), config, "accelerate.yaml")
     command = [context.binary("step-model-dump"), path, folder, str(batch),
                str(length), device, executor] + (
-                   ["cpu", kernel] if kernel else [])
+                   ["cpu", kernel, *options] if kernel else [])
     return json.loads(harness.run(command))
 
 
@@ -119,6 +121,79 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
     return compare
 
 
+def counted(context, function, folder, batch, length, *options):
+    """What two ranks hold; of both the more."""
+    import fsdp2
+
+    port = fsdp2.free_port()
+    found = harness.in_python(
+        function, [({}, (counting_library(context), folder, batch, length,
+                         rank, 2, port, *options)) for rank in range(2)],
+        context.path("torch.out"), timeout=240)
+    return found[0]
+
+
+def counting_library(context):
+    """The counting allocator, compiled once for all cases."""
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                          "counting_allocator.cpp")
+    library = os.path.join(os.path.dirname(context.path()),
+                           "libaccel_count.so")
+    if not os.path.exists(library) or \
+            os.path.getmtime(library) < os.path.getmtime(source):
+        import torch
+
+        root = os.path.dirname(torch.__file__)
+        harness.run(["g++", "-O2", "-std=c++20", "-shared", "-fPIC",
+                     f"-I{root}/include", source, "-o", library + ".new",
+                     f"-L{root}/lib", "-lc10", f"-Wl,-rpath,{root}/lib"])
+        os.replace(library + ".new", library)
+    return library
+
+
+def persistent_near(got, want, model):
+    """Beside 0-d step counts of the optimizer, 64 bytes each, and rotary
+    frequencies."""
+    slack = 64 * (16 * jobs.MODELS[model]["num_hidden_layers"] + 32)
+    check(abs(got["prediction"]["persistent"] - want["held"]) <= slack,
+          f"predicted {got['prediction']['persistent']} bytes between steps, "
+          f"torch holds {want['held']}")
+
+
+def ddp_case(model, batch, length, views=False, hook=None):
+    def compare(context):
+        folder = context.path("model")
+        jobs.write_config(folder, jobs.MODELS[model])
+        want = counted(context, counted_step.ddp, folder, batch, length, views,
+                       hook, None)
+        config = dict(SINGLE, distributed_type="MULTI_CPU", num_processes=2)
+        got = dump(context, config, folder, batch, length, "ddp",
+                   kernel="foreach",
+                   options=(["views"] if views else []) + (
+                       [hook] if hook else []))
+        persistent_near(got, want, model)
+        return near(got, want["peak"], model, batch, length)
+    return compare
+
+
+def fsdp1_case(model, batch, length, strategy, precision=None,
+               checkpoint=False, prefetch=None):
+    def compare(context):
+        folder = context.path("model")
+        jobs.write_config(folder, jobs.MODELS[model])
+        want = counted(context, counted_step.fsdp1, folder, batch, length,
+                       strategy, prefetch, precision, checkpoint)
+        config = fsdp(2, checkpoint, True, "bf16" if precision else "no")
+        del config["fsdp_config"]["fsdp_reshard_after_forward"]
+        config["fsdp_config"].update(
+            fsdp_version=1, fsdp_sharding_strategy=strategy,
+            fsdp_backward_prefetch=prefetch or "NO_PREFETCH")
+        got = dump(context, config, folder, batch, length, "fsdp1")
+        persistent_near(got, want, model)
+        return near(got, want["peak"], model, batch, length)
+    return compare
+
+
 def buckets_case(context):
     """DDP's buckets against torch's own assignment."""
     import torch
@@ -154,5 +229,18 @@ CASES = [
                                    "bfloat16")),
     ("peak-fsdp2-bf16-checkpoint", fsdp2_case("wide", 2, 64, 8, True, True,
                                               "bfloat16")),
+    ("peak-ddp-optimizer", ddp_case("wide", 2, 64)),
+    ("peak-ddp-loss", ddp_case("gqa", 4, 128)),
+    ("peak-ddp-views", ddp_case("wide", 2, 64, views=True)),
+    ("peak-ddp-fp16", ddp_case("wide", 2, 64, views=True, hook="fp16")),
+    ("peak-ddp-bf16", ddp_case("wide", 2, 64, hook="bf16")),
+    ("peak-fsdp1-full", fsdp1_case("wide", 2, 64, "FULL_SHARD")),
+    ("peak-fsdp1-full-loss", fsdp1_case("gqa", 4, 128, "FULL_SHARD")),
+    ("peak-fsdp1-grad-op", fsdp1_case("wide", 2, 64, "SHARD_GRAD_OP")),
+    ("peak-fsdp1-no-shard", fsdp1_case("gqa", 4, 128, "NO_SHARD")),
+    ("peak-fsdp1-bf16", fsdp1_case("wide", 2, 64, "SHARD_GRAD_OP",
+                                   "bfloat16")),
+    ("peak-fsdp1-prefetch", fsdp1_case("wide", 2, 64, "FULL_SHARD",
+                                       prefetch="BACKWARD_PRE")),
     ("peak-fsdp2-uneven", fsdp2_case("gqa", 1, 16, 3, False)),
 ]

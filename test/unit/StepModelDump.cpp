@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // step-model-dump CONFIG.yaml MODEL MICRO_BATCH SEQUENCE DEVICE EXECUTOR
-// [TARGET [foreach|fused|for-loop]]: what passes/Executors makes of them, for
-// test/parity.
+// [TARGET [foreach|fused|for-loop [views|fp16|bf16]...]]: what passes/Executors
+// makes of them, for test/parity. The last are DDP's: gradients as views of
+// buckets, and communication hooks.
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildModel.h"
@@ -113,9 +114,10 @@ json::Object dump(const StepPrediction &p) {
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc < 7 || argc > 9) {
+  if (argc < 7) {
     llvm::errs() << "usage: step-model-dump CONFIG.yaml MODEL MICRO_BATCH "
-                    "SEQUENCE DEVICE EXECUTOR [TARGET [OPTIMIZER]]\n";
+                    "SEQUENCE DEVICE EXECUTOR [TARGET [OPTIMIZER "
+                    "[views|fp16|bf16]...]]\n";
     return 64;
   }
   DiagnosticEngine engine;
@@ -164,12 +166,17 @@ int main(int argc, char **argv) {
   json::Object result = dump(*model);
   ExecutorSettings settings =
       settingsOf(*loaded.job, *executor, import.checkpointDtype);
-  if (argc == 9)
+  if (argc >= 9)
     settings.optimizer =
         std::string(argv[8]) == "fused"      ? OptimizerKernel::Fused
         : std::string(argv[8]) == "for-loop" ? OptimizerKernel::ForLoop
                                              : OptimizerKernel::Foreach;
-  const Candidate candidate = defaultCandidate(*model, settings);
+  Candidate candidate = defaultCandidate(*model, settings);
+  for (int i = 9; i < argc; ++i)
+    if (std::string(argv[i]) == "views")
+      candidate.gradientAsBucketView = true;
+    else
+      candidate.commHook = argv[i];
   if (std::string problem = verifyCandidate(*model, candidate);
       !problem.empty()) {
     llvm::errs() << problem << "\n";

@@ -1,0 +1,131 @@
+"""Bytes of live tensors of a training step under FSDP1 and DDP, by Gloo.
+
+The counting allocator (counting_allocator.cpp) sees what trackers that watch
+operators do not: DDP's buckets, which C++ makes, and flat parameters that are
+resized.
+"""
+import ctypes
+
+import tracked_step
+
+
+class Counter:
+    def __init__(self, library):
+        self.c = ctypes.CDLL(library)
+        for name in ("live", "peak"):
+            getattr(self.c, "accel_count_" + name).restype = ctypes.c_int64
+        self.c.accel_count_install()
+
+    def live(self):
+        return self.c.accel_count_live()
+
+    def measure(self, step):
+        """Live bytes before it, its peak, live bytes after it."""
+        self.c.accel_count_reset()
+        before = self.live()
+        step()
+        return before, self.c.accel_count_peak(), self.live()
+
+
+def start(rank, ranks, port):
+    import torch
+    import torch.distributed as dist
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=ranks,
+                            init_method=f"tcp://127.0.0.1:{port}")
+
+
+def steps(counter, idle, model, optimizer, batch, length, vocab):
+    """Figures of the third step beside `idle`."""
+    import torch
+    tokens = torch.randint(0, vocab, (batch, length))
+    for _ in range(2):
+        tracked_step.one_step(model, optimizer, tokens)
+    held, peak, after = counter.measure(
+        lambda: tracked_step.one_step(model, optimizer, tokens))
+    return {"held": held - idle, "peak": peak - idle, "after": after - idle}
+
+
+def without_copies():
+    """Collectives of the same results that copy nothing: Gloo's all-gather
+    stages its output, its reduce-scatter its input, as NCCL's do not."""
+    import torch.distributed as dist
+
+    def all_gather(outputs, piece, group=None, async_op=False):
+        mine = dist.get_rank(group)
+        outputs[mine].copy_(piece)
+        for rank, output in enumerate(outputs):
+            dist.broadcast(output, src=rank, group=group)
+
+    def reduce_scatter(output, input, op=None, group=None, async_op=False):
+        dist.all_reduce(input, group=group)
+        pieces = input.chunk(dist.get_world_size(group))
+        output.copy_(pieces[dist.get_rank(group)])
+
+    dist.all_gather = all_gather
+    dist.reduce_scatter_tensor = reduce_scatter
+
+
+def fsdp1(library, folder, batch, length, rank, ranks, port, strategy, prefetch,
+          precision, checkpoint):
+    """A step under FullyShardedDataParallel with the units that Accelerate
+    makes: each layer, and the root."""
+    counter = Counter(library)
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.fsdp import (BackwardPrefetch,
+                                        FullyShardedDataParallel,
+                                        MixedPrecision, ShardingStrategy)
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    start(rank, ranks, port)
+
+    without_copies()
+    idle = counter.live()
+    model = tracked_step.build(folder)
+    layer = type(model.model.layers[0])
+    policy = None
+    if precision:
+        kind = getattr(torch, precision)
+        policy = MixedPrecision(param_dtype=kind, reduce_dtype=kind,
+                                buffer_dtype=kind)
+    model = FullyShardedDataParallel(
+        model, auto_wrap_policy=ModuleWrapPolicy({layer}),
+        sharding_strategy=ShardingStrategy[strategy], mixed_precision=policy,
+        device_id=torch.device("cpu"), use_orig_params=True,
+        backward_prefetch=BackwardPrefetch[prefetch] if prefetch else None)
+    if checkpoint:
+        from torch.distributed.algorithms._checkpoint.checkpoint_wrapper \
+            import apply_activation_checkpointing, checkpoint_wrapper
+        apply_activation_checkpointing(
+            model, checkpoint_wrapper_fn=checkpoint_wrapper,
+            auto_wrap_policy=ModuleWrapPolicy({layer}))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)
+    result = steps(counter, idle, model, optimizer, batch, length,
+                   model.module.config.vocab_size)
+    dist.destroy_process_group()
+    return result
+
+
+def ddp(library, folder, batch, length, rank, ranks, port, views, hook,
+        bucket_mb):
+    """A step under DistributedDataParallel."""
+    counter = Counter(library)
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    start(rank, ranks, port)
+    idle = counter.live()
+    model = tracked_step.build(folder)
+    vocab = model.config.vocab_size
+    options = {"bucket_cap_mb": bucket_mb} if bucket_mb else {}
+    model = torch.nn.parallel.DistributedDataParallel(
+        model, gradient_as_bucket_view=views, **options)
+    if hook:
+        model.register_comm_hook(
+            None, getattr(default_hooks, hook + "_compress_hook"))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)
+    result = steps(counter, idle, model, optimizer, batch, length, vocab)
+    dist.destroy_process_group()
+    return result
