@@ -21,6 +21,8 @@ def Aten_ScaledDotProductAttentionOp
     keys, itself the last. With a `softcap` c above 0 scaled scores become
     c tanh(score / c) before any mask. `by_parts` says that transformers runs
     single products here and no kernel: what its own modules are judged by.
+    With a `dropout_p` above 0 attention weights are dropped by `dropout_key`,
+    as `aten.dropout` drops.
 
     ```mlir
     %0 = aten.scaled_dot_product_attention %q, %k, %v {is_causal = true, scale = 2.5e-01 : f64} : (tensor<2x4x8x16xf32>, tensor<2x2x8x16xf32>, tensor<2x2x8x16xf32>) -> tensor<2x4x8x16xf32>
@@ -31,7 +33,9 @@ def Aten_ScaledDotProductAttentionOp
                        Optional<Aten_FloatTensor>:$mask, BoolAttr:$is_causal,
                        F64Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap,
-                       UnitAttr:$by_parts);
+                       UnitAttr:$by_parts,
+                       DefaultValuedAttr<F64Attr, "0.0">:$dropout_p,
+                       DefaultValuedAttr<I64Attr, "-1">:$dropout_key);
   let results = (outs Aten_FloatTensor:$result);
   let assemblyFormat = [{
     $query `,` $key `,` $value (`mask` $mask^)? attr-dict `:`

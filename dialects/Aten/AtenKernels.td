@@ -109,28 +109,30 @@ def Aten_LogSoftmaxBackwardDataOp
 
 def Aten_NllLossForwardOp
     : Aten_Op<"nll_loss_forward",
-              "aten::nll_loss_forward(%0, %1, none, 1, $ignore_index)", "Reduction",
+              "aten::nll_loss_forward(%0, %1, none, $reduction, $ignore_index)", "Reduction",
               [InferTypeOpAdaptor, Aten_Derivative]> {
   let summary = "mean negative log likelihood of the targets";
   let description = [{
-    Rows whose target is `ignore_index` do not count. Returns the mean and the
-    number of rows that count, both 0-d.
+    Rows whose target is `ignore_index` do not count. Returns the mean
+    (`reduction` 1) or the sum (2), and the number of rows that count, both 0-d.
 
     ```mlir
     %loss, %n = aten.nll_loss_forward %logp, %target : (tensor<8x100xf32>, tensor<8xi64>) -> (tensor<f32>, tensor<f32>)
     ```
   }];
   let arguments = (ins Aten_FloatTensor:$self, Aten_IntTensor:$target,
-                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       DefaultValuedAttr<I64Attr, "1">:$reduction);
   let results = (outs Aten_FloatTensor:$output, Aten_FloatTensor:$total_weight);
   let assemblyFormat = [{
     $self `,` $target attr-dict `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
 }
 
 def Aten_NllLossBackwardOp
     : Aten_Op<"nll_loss_backward",
-              "aten::nll_loss_backward(%0, %1, %2, none, 1, $ignore_index, %3)",
+              "aten::nll_loss_backward(%0, %1, %2, none, $reduction, $ignore_index, %3)",
               "Memory", [InferTypeOpAdaptor]> {
   let summary = "gradient of nll_loss_forward";
   let description = [{
@@ -140,7 +142,8 @@ def Aten_NllLossBackwardOp
   }];
   let arguments = (ins Aten_FloatTensor:$grad_output, Aten_FloatTensor:$self,
                        Aten_IntTensor:$target, Aten_FloatTensor:$total_weight,
-                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index);
+                       DefaultValuedAttr<I64Attr, "-100">:$ignore_index,
+                       DefaultValuedAttr<I64Attr, "1">:$reduction);
   let results = (outs Aten_FloatTensor:$result);
   let assemblyFormat = [{
     $grad_output `,` $self `,` $target `,` $total_weight attr-dict `:`

@@ -102,8 +102,12 @@ BACKWARD(LogSoftmaxOp) {
 BACKWARD(NllLossForwardOp) {
   if (grads[1])
     return emitOpError("has no derivative through its total weight");
-  if (grads[0] && needed[0])
-    operandGrads[0] = b.create<NllLossBackwardOp>(
-        grads[0], getSelf(), getTarget(), getTotalWeight(), getIgnoreIndex());
+  if (!grads[0] || !needed[0])
+    return success();
+  // A sum is divided by no weight; the operator wants some 0-d tensor.
+  Value weight = getReduction() == 1 ? getTotalWeight() : grads[0];
+  operandGrads[0] =
+      b.create<NllLossBackwardOp>(grads[0], getSelf(), getTarget(), weight,
+                                  getIgnoreIndex(), getReduction());
   return success();
 }

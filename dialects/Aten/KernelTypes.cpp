@@ -191,6 +191,13 @@ INFER(NllLossForwardOp) {
   return success();
 }
 
+LogicalResult NllLossForwardOp::verify() {
+  if (getReduction() == 1 || getReduction() == 2)
+    return success();
+  return emitOpError("reduces to the mean (1) or the sum (2), not ")
+         << getReduction();
+}
+
 INFER(NllLossBackwardOp) {
   RankedTensorType self = tensorType(adaptor.getSelf());
   if (failed(checkTargets(loc, self, tensorType(adaptor.getTarget()))))

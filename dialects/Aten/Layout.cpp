@@ -240,6 +240,7 @@ Strides LayoutAnalysis::compute(Value value) {
       .Case<FlashAttentionForCpuBackwardOp, FlashAttentionBackwardOp,
             EfficientAttentionBackwardOp>(
           [&](auto) { return headsInside(shape); })
+      .Case([&](DropoutOp) { return contiguous(shape); })
       .Case<ToCopyOp, ZerosLikeOp>(
           [&](auto) { return preservedStrides(op->getOperand(0)); })
       .Default([&](Operation *) {

@@ -128,7 +128,8 @@ static FailureOr<CallArg> parseArg(Operation *op, StringRef text) {
   if (text.consume_front("#"))
     return lengthArg(op, text);
   Attribute constant;
-  if (text.consume_front("$")) {
+  const bool isKey = text.consume_front("@");
+  if (isKey || text.consume_front("$")) {
     auto attr = op->getInherentAttr(text);
     if (!attr)
       return failure();
@@ -140,7 +141,8 @@ static FailureOr<CallArg> parseArg(Operation *op, StringRef text) {
   }
   if (!constant)
     return failure();
-  return CallArg{CallArg::Kind::Constant, {}, constant};
+  return CallArg{
+      isKey ? CallArg::Kind::Key : CallArg::Kind::Constant, {}, constant};
 }
 
 /// Arguments of an opaque operator. `positions` takes each input's place among

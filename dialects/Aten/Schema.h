@@ -14,6 +14,7 @@
 //          it, the other positions none
 //   %i?    operand i, none where the operation has fewer operands
 //   $name  the attribute of that name, an absent optional as none
+//   @name  the key of that name, by which a random operator draws
 //   #name  the sequence length (dimension 2) of the operand of that name
 //   none, true, false, 3, 1.0, [true, false], [1, 2]: as written
 //
@@ -30,9 +31,10 @@
 namespace accel::aten {
 
 /// One argument: tensors, or a constant, or neither (none). In a list a null
-/// value is a missing tensor.
+/// value is a missing tensor. A key is an integer constant that the runtime
+/// mixes with the seed, micro-batch and call.
 struct CallArg {
-  enum class Kind { None, Tensor, Tensors, Constant } kind = Kind::None;
+  enum class Kind { None, Tensor, Tensors, Constant, Key } kind = Kind::None;
   llvm::SmallVector<mlir::Value, 1> tensors;
   mlir::Attribute constant;
 };

@@ -181,6 +181,8 @@ void Exporter::call(CallOp op) {
         << op.getCallee() << "', which is no function of the plan";
     failed = true;
   }
+  if (std::optional<uint64_t> draw = op.getDraw())
+    step.draw = static_cast<int>(*draw);
   for (Value value : op.getInputs())
     step.inputs.push_back(values.lookup(value));
   step.consumed.resize(step.inputs.size());

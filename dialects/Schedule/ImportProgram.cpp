@@ -345,7 +345,8 @@ LogicalResult Importer::call() {
       builder.getStrArrayAttr(names), builder.getDenseI64ArrayAttr(aliases),
       builder.getDenseI64ArrayAttr(drops),
       builder.getI64IntegerAttr(memory.peakBytes - entry),
-      builder.getI64IntegerAttr(memory.peakTotalBytes - entry), stream());
+      builder.getI64IntegerAttr(memory.peakTotalBytes - entry), stream(),
+      s.draw < 0 ? IntegerAttr() : builder.getI64IntegerAttr(s.draw));
   for (auto [value, result] : llvm::zip(kept, op.getOutputs()))
     values[value] = result;
   return success();

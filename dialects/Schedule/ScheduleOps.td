@@ -191,7 +191,8 @@ def Schedule_CallOp
     Results are new activations called `names`. Result i shares the storage of
     input `aliases[i]`, or of result `aliases[i]` minus the number of inputs; -1
     has its own. Results of the function at the positions `drops` are not kept.
-    `own_peak` is what the function's storages take at most over the entry, and
+    A function that draws random numbers draws by the number `draw` of the call
+    in the forward, which its backward repeats. `own_peak` is what the function's storages take at most over the entry, and
     `peak` the same with operator workspaces.
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Schedule_BufferType>:$inputs,
@@ -202,14 +203,15 @@ def Schedule_CallOp
                        DefaultValuedAttr<TypedArrayAttrBase<Schedule_GradientAttr, "gradients">, "{}">:$gradients,
                        StrArrayAttr:$names, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$aliases,
                        DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$drops, I64Attr:$own_peak, I64Attr:$peak,
-                       DefaultValuedAttr<Schedule_StreamAttr, "Stream::Compute">:$stream);
+                       DefaultValuedAttr<Schedule_StreamAttr, "Stream::Compute">:$stream,
+                       OptionalAttr<I64Attr>:$draw);
   let results = (outs Variadic<Schedule_BufferType>:$outputs);
   let assemblyFormat = [{
     $callee `(` $inputs `)` (`consumes` $consumes^)?
     (`reads` `(` $reads^ `)`)? (`params` $params^)?
     (`writes` `(` $writes^ `)`)? (`gradients` $gradients^)?
     `peak` $peak `own_peak` $own_peak
-    (`on` custom<Stream>($stream)^)? attr-dict `:` functional-type($inputs, $outputs)
+    (`on` custom<Stream>($stream)^)? (`draw` $draw^)? attr-dict `:` functional-type($inputs, $outputs)
     (`reads` `(` type($reads)^ `)`)? (`writes` `(` type($writes)^ `)`)?
     `names` $names (`aliases` $aliases^)? (`drops` $drops^)?
   }];

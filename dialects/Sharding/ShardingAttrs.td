@@ -159,6 +159,22 @@ def Sharding_WrapAttr : Sharding_Attr<"Wrap", "wrap"> {
   let assemblyFormat = "`<` `because` `=` $because `>`";
 }
 
+def Sharding_LossAttr : Sharding_Attr<"Loss", "loss"> {
+  let summary = "in how many pieces the loss is computed";
+  let description = [{
+    On the call of the segment that ends in the loss, as `sharding.loss`: its
+    rows are cut into `chunks`, and each piece's logits, loss and gradients are
+    computed before those of the next.
+
+    ```mlir
+    #sharding.loss<8, because = <"loss_chunks of the job file">>
+    ```
+  }];
+  let parameters = (ins "int64_t":$chunks,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = "`<` $chunks `,` `because` `=` $because `>`";
+}
+
 def Sharding_InitKind : I32EnumAttr<"InitKind", "initial values", [
       I32EnumAttrCase<"Zeros", 0, "zeros">,
       I32EnumAttrCase<"Ones", 1, "ones">,

@@ -59,7 +59,7 @@ def Sharding_RequestOp
     : Sharding_Op<"request", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "what the configuration asks a pass to decide";
   let description = [{
-    One per subject (`wrap`, `precision`, `reshard`, `checkpoint`, `prefetch`,
+    One per subject (`wrap`, `precision`, `reshard`, `checkpoint`, `loss`, `prefetch`,
     `accumulation`, `update`). The pass that decides the subject reads `value`
     and copies `because` into its decisions.
 

@@ -73,7 +73,8 @@ public:
       f.enter("");
       hidden = f.op<AddTensorOp>(hidden, learned);
     }
-    f.end(hidden);
+    f.enter("");
+    f.end(f.dropout(hidden, d.dropout.embedding));
     return function;
   }
 
@@ -137,7 +138,8 @@ public:
         normed = norm(f, x, d.beforeMlp);
       Value fed = mlp(f, normed);
       f.enter("");
-      f.end(f.op<AddTensorOp>(f.op<AddTensorOp>(fed, attended), x));
+      Value both = f.op<AddTensorOp>(fed, attended);
+      f.end(f.op<AddTensorOp>(f.dropout(both, d.dropout.blocks), x));
       return function;
     }
     x = norm(f, residual(f, x, attended), d.afterAttention);
@@ -367,17 +369,18 @@ private:
     v = headsFirst(v);
     Value mixed =
         f.attention(q, k, v, a.scale, hasAlibi() ? f.argument(1) : Value(),
-                    kind.window, a.softcap, a.byParts);
+                    kind.window, a.softcap, a.byParts, d.dropout.attention);
     Value joined = f.view(headsFirst(mixed), {tokens, d.heads * d.headDim});
     Value out = linear(f, joined, a.output);
-    return f.view(out, hiddenType.getShape());
+    return f.dropout(f.view(out, hiddenType.getShape()),
+                     d.dropout.attentionOutput);
   }
 
   Value mlp(FunctionWriter &f, Value hidden) {
     f.enter(d.mlp.path);
     Value rows = f.view(hidden, {tokens, d.hiddenSize});
     Value down = linear(f, mlpInner(f, rows), d.mlp.down);
-    return f.view(down, hiddenType.getShape());
+    return f.dropout(f.view(down, hiddenType.getShape()), d.dropout.mlpOutput);
   }
 
   Value mlpInner(FunctionWriter &f, Value rows) {

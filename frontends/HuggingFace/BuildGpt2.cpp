@@ -52,7 +52,8 @@ public:
       f.enter("");
       hidden = f.op<AddTensorOp>(hidden, learned);
     }
-    f.end(hidden);
+    f.enter("drop");
+    f.end(f.dropout(hidden, config.embeddingDropout));
     return function;
   }
 
@@ -146,10 +147,14 @@ private:
     }
     double scale =
         config.scaleAttention ? std::pow(double(headDim), -0.5) : 1.0;
-    Value mixed = f.attention(parts[0], parts[1], parts[2], scale);
+    Value mixed =
+        f.attention(parts[0], parts[1], parts[2], scale, Value(), 0, 0,
+                    /*byParts=*/false, config.attentionDropout);
     mixed = f.op<TransposeIntOp>(mixed, uint64_t(1), uint64_t(2));
     Value out = linear(f, f.view(mixed, {tokens, hidden}), "attn.c_proj");
-    return f.view(out, hiddenType.getShape());
+    f.enter("attn.resid_dropout");
+    return f.dropout(f.view(out, hiddenType.getShape()),
+                     config.residualDropout);
   }
 
   Value mlp(FunctionWriter &f, Value normed) {
@@ -158,7 +163,9 @@ private:
     f.enter("mlp.act");
     inner = activate(f, config.activation, inner);
     Value out = linear(f, inner, "mlp.c_proj");
-    return f.view(out, hiddenType.getShape());
+    f.enter("mlp.dropout");
+    return f.dropout(f.view(out, hiddenType.getShape()),
+                     config.residualDropout);
   }
 
   OpBuilder &builder;

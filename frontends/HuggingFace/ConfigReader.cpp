@@ -111,6 +111,15 @@ double ConfigReader::number(const std::string &key, double otherwise,
   return otherwise;
 }
 
+double ConfigReader::probability(const std::string &key, double otherwise,
+                                 bool nullable) {
+  const double value = number(key, otherwise, nullable);
+  if (value >= 0 && value <= 1)
+    return value;
+  error(key, "'" + key + "' is a probability, so between 0 and 1");
+  return otherwise;
+}
+
 bool ConfigReader::flag(const std::string &key, bool otherwise) {
   const nlohmann::json *value = lookup(key);
   if (!value)

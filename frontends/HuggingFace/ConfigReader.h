@@ -51,6 +51,9 @@ public:
   /// A finite number.
   double number(const std::string &key, double otherwise,
                 bool nullable = false);
+  /// A number between 0 and 1, such as dropout's.
+  double probability(const std::string &key, double otherwise,
+                     bool nullable = false);
   bool flag(const std::string &key, bool otherwise);
   /// A string; nothing where it is absent, null or (with an error) not one.
   std::optional<std::string> text(const std::string &key);

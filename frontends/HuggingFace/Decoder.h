@@ -65,10 +65,11 @@ struct DecoderLayerKind {
   bool operator==(const DecoderLayerKind &) const = default;
 };
 
-/// Probabilities of dropout. Until dropout is supported only 0 is read.
+/// Probabilities of dropout.
 struct DecoderDropout {
   double embedding = 0, attention = 0; // of hidden states, of weights
   double attentionOutput = 0, mlpOutput = 0;
+  double blocks = 0; // of the sum of both where they are parallel
 };
 
 struct Decoder {

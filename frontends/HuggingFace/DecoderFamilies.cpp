@@ -162,19 +162,8 @@ struct FamilyReader {
       d.paddingIndex = row;
   }
 
-  /// A probability that must be 0 as long as dropout is not supported.
   double dropout(const char *key, double otherwise = 0) {
-    double value = json.number(key, otherwise, /*nullable=*/true);
-    if (value == 0)
-      return 0;
-    std::string text = "dropout is not supported yet; ";
-    if (json.has(key))
-      text += std::string("'") + key + "' must be 0";
-    else
-      text += tree.modelType + " has " + std::to_string(value).substr(0, 3) +
-              " unless config.json says \"" + key + "\": 0.0";
-    json.unsupported(key, text);
-    return value;
+    return json.probability(key, otherwise, /*nullable=*/true);
   }
 
   void rope(const RopeNames &names = {}) {
@@ -407,9 +396,12 @@ struct FamilyReader {
       json.error("num_kv_heads",
                  "'num_kv_heads' needs 'new_decoder_architecture'");
     d.keyValueHeads = modern ? groups : flag("multi_query") ? 1 : d.heads;
-    d.dropout.attentionOutput = d.dropout.attention =
-        dropout("attention_dropout");
-    d.dropout.mlpOutput = dropout("hidden_dropout");
+    // transformers drops attention weights with alibi alone.
+    const double attention = dropout("attention_dropout");
+    d.dropout.attention = flag("alibi") ? attention : 0;
+    d.dropout.attentionOutput = d.parallel ? 0 : attention;
+    (d.parallel ? d.dropout.blocks : d.dropout.mlpOutput) =
+        dropout("hidden_dropout");
     if (flag("alibi"))
       d.alibi = Decoder::Alibi::Falcon;
     else

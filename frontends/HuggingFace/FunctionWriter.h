@@ -96,16 +96,23 @@ public:
   mlir::Value view(mlir::Value x, llvm::ArrayRef<int64_t> size) {
     return shape(x) == size ? x : op<aten::ViewOp>(x, size);
   }
+  /// Drops elements of `x` with probability `p` in training; nothing for 0.
+  mlir::Value dropout(mlir::Value x, double p) {
+    return p == 0 ? x : op<aten::DropoutOp>(x, number(p), keyFor(p));
+  }
+  /// A key for an operator that drops with probability `p`; -1 for 0.
+  uint64_t keyFor(double p) { return p == 0 ? uint64_t(-1) : keys++; }
   llvm::APFloat number(double value) { return llvm::APFloat(value); }
 
   /// Causal attention of q, k and v, [B, heads, S, head_dim] each; see
   /// aten.scaled_dot_product_attention.
   mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v,
                         double scale, mlir::Value mask = {}, int64_t window = 0,
-                        double softcap = 0, bool byParts = false) {
+                        double softcap = 0, bool byParts = false,
+                        double dropped = 0) {
     return op<aten::ScaledDotProductAttentionOp>(
         q, k, v, mask, /*is_causal=*/true, number(scale), uint64_t(window),
-        number(softcap), byParts);
+        number(softcap), byParts, number(dropped), keyFor(dropped));
   }
 
   /// Mean cross-entropy of `logits` [tokens, vocabulary], computed in fp32
@@ -134,6 +141,7 @@ private:
   llvm::StringRef name, root;
   mlir::Location location;
   llvm::SmallVector<Argument> arguments;
+  uint64_t keys = 0;
   mlir::func::FuncOp function;
 };
 

@@ -105,12 +105,9 @@ private:
                              "' is not supported yet; supported are " +
                              activationNames());
     }
-    for (const char *key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"})
-      if (json.number(key, 0.1) != 0)
-        json.unsupported(
-            key, std::string("dropout is not supported yet; GPT-2 has 0.1 "
-                             "unless config.json says \"") +
-                     key + "\": 0.0");
+    config.residualDropout = json.probability("resid_pdrop", 0.1);
+    config.embeddingDropout = json.probability("embd_pdrop", 0.1);
+    config.attentionDropout = json.probability("attn_pdrop", 0.1);
     for (const char *key : {"quantization_config", "per_layer_config"})
       if (json.has(key) && !json.isNull(key))
         json.unsupported(key,

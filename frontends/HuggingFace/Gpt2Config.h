@@ -28,6 +28,9 @@ struct Gpt2Config {
   bool tieWordEmbeddings = true;
   bool scaleAttention = true; // by 1 / sqrt(head size)
   Activation activation = Activation::GeluNew;
+  /// Probabilities of dropout: of embeddings, attention weights, and what is
+  /// added to the residual.
+  double embeddingDropout = 0.1, attentionDropout = 0.1, residualDropout = 0.1;
   std::optional<plan::DType> dtype;
   /// Models of the same shape without learned positions or without biases
   /// (MPT): no config.json of GPT-2 says so, cost models do.

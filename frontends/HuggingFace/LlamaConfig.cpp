@@ -184,10 +184,8 @@ private:
                                            "' is not supported yet; supported "
                                            "is silu");
     }
-    if (json.number("attention_dropout", 0.0, /*nullable=*/true) != 0)
-      json.unsupported("attention_dropout",
-                       "attention dropout is not supported yet; supported is "
-                       "0");
+    config.attentionDropout =
+        json.probability("attention_dropout", 0.0, /*nullable=*/true);
     for (const char *key : {"quantization_config", "per_layer_config"})
       if (json.has(key) && !json.isNull(key))
         json.unsupported(key,

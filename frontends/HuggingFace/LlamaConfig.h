@@ -49,6 +49,7 @@ struct LlamaConfig {
   bool queryKeyNorm = false; // q_norm, k_norm over head_dim
   Rope rope;
   Mixture mixture;
+  double attentionDropout = 0; // probability, of attention weights
   /// By layer: how many keys a query sees; 0, or nothing at all: every one.
   std::vector<int64_t> windows;
   std::string activationClass = "SiLUActivation";

@@ -163,6 +163,7 @@ Decoder accel::huggingface::decoderOf(const LlamaConfig &config) {
   d.paddingIndex = config.paddingIndex;
   d.ropes = {config.rope};
   d.normEps = config.rmsNormEps;
+  d.dropout.attention = config.attentionDropout;
   d.attention.scale = std::pow(double(config.headDim), -0.5);
   d.useLlamaNames();
   if (config.queryKeyNorm) {

@@ -97,6 +97,8 @@ struct JobConfig {
   Setting<std::string> model; // resolved; empty: not given
   Setting<InitConfig> init;
   Setting<std::string> trainable; // regex searched in FQNs; empty: all
+  /// What dropout draws by, with the micro-batch, the call and the operator.
+  Setting<int64_t> dropoutSeed{0, Origin::Default, "dropout_seed", {}, ""};
   DataConfig data;
   EvalConfig eval;
   Setting<int64_t> accumulation{
@@ -114,6 +116,9 @@ struct JobConfig {
   /// `activation_budget`: bytes that the layers keep for the backward, all
   /// together, on each rank and for one micro-batch; goes before the mode.
   Setting<std::optional<int64_t>> activationBudget;
+  /// `loss_chunks`: pieces of rows in which the loss is computed; 0 is auto,
+  /// the fewest that bring the loss below the rest of the peak.
+  Setting<int64_t> lossChunks{1, Origin::Default, "loss_chunks", {}, ""};
 };
 
 struct LoadOptions {

@@ -155,8 +155,13 @@ Json jobProperties() {
       {"activation_checkpointing",
        choice("What is recomputed", {"pointwise", "full", "none"})},
       {"activation_budget",
-       integer("Bytes that the layers keep for the backward, all together",
-               0)}};
+       integer("Bytes that the layers keep for the backward, all together", 0)},
+      {"dropout_seed", integer("What dropout draws by", 0)},
+      {"loss_chunks",
+       described("Pieces of the tokens in which the loss is computed",
+                 {{"anyOf", Json::array({Json{{"const", "auto"}},
+                                         Json{{"type", "integer"},
+                                              {"minimum", 1}}})}})}};
 }
 
 } // namespace

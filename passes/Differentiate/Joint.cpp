@@ -8,6 +8,7 @@
 #include "dialects/Aten/BackwardBuilder.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Differentiate/Activity.h"
+#include "passes/Loss/ChunkLoss.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -43,6 +44,8 @@ private:
                                  (function.getName() + jointSuffix).str(),
                                  function.getFunctionType());
     joint.setPrivate();
+    if (Attribute fused = function->getAttr(fusedAttr))
+      joint->setAttr(fusedAttr, fused);
     Block *body = joint.addEntryBlock();
     IRMapping mapping;
     int64_t inputs = 0, params = 0;

@@ -19,6 +19,7 @@
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
 #include "passes/Kernels/SelectKernels.h"
+#include "passes/Loss/ChunkLoss.h"
 #include "passes/Precision/ApplyPrecision.h"
 #include "passes/Precision/Precision.h"
 #include "passes/Prefetch/Prefetch.h"
@@ -109,6 +110,8 @@ private:
     pm.addPass(createUpdatePass());
     pm.addPass(createPrefetchPass());
     pm.addPass(createActivationCheckpointingPass());
+    if (!eager())
+      pm.addPass(createLossChunksPass());
     pm.addPass(createApplyPrecisionPass());
     if (failed(pm.run(module)))
       return failure();
@@ -119,6 +122,7 @@ private:
     PassManager last(module.getContext());
     last.addPass(eager() ? createEagerKernelsPass()
                          : createSelectKernelsPass());
+    last.addPass(createChunkLossPass());
     last.addPass(createDifferentiatePass());
     return last.run(module);
   }

@@ -9,6 +9,8 @@
 #include "passes/Checkpoint/DecideSaved.h"
 #include "passes/Cost/OpCost.h"
 #include "passes/Differentiate/Joint.h"
+#include "passes/Loss/ChunkLoss.h"
+#include "passes/Partition/FuseLoss.h"
 #include "passes/Partition/SplitJoint.h"
 #include "runtime/plan/Timeline.h"
 
@@ -51,6 +53,35 @@ public:
     variant.savesOutput.assign(numOutputs, false);
     measureForward(numOutputs);
     measureBackward(backwardOp);
+    return variant;
+  }
+
+  /// A loss in pieces: the backward does everything.
+  SegmentVariant runFused(StringRef name, func::FuncOp op, int numInputs,
+                          int numOutputs, int numParams) {
+    variant.name = name.str();
+    variant.savesInput.assign(numInputs, false);
+    variant.savesOutput.assign(numOutputs, false);
+    variant.backwardReads.assign(numParams, false);
+    std::vector<int64_t> consumed(backward.inputs.size(), 0);
+    size_t input = 0;
+    for (unsigned i = 0; i < op.getNumArguments(); ++i) {
+      auto binding = argBinding(op, i);
+      const int index = static_cast<int>(binding.getIndex());
+      if (binding.getKind() == aten::BindingKind::Param) {
+        variant.backwardReads[index] = true;
+        continue;
+      }
+      const size_t position = input++;
+      if (binding.getKind() != aten::BindingKind::Input)
+        continue;
+      const int64_t bytes = backward.slotBytes(backward.inputs[position]);
+      variant.savesInput[index] = true;
+      variant.savedInputBytes += bytes;
+      if (llvm::is_contained(kind.inputGradients, index))
+        consumed[position] = bytes;
+    }
+    finishBackward(consumed);
     return variant;
   }
 
@@ -111,6 +142,10 @@ private:
     }
     for (const auto &[storage, positions] : holders)
       consumed[lastUsed(positions)] = forward.slotBytes(storage);
+    finishBackward(consumed);
+  }
+
+  void finishBackward(const std::vector<int64_t> &consumed) {
     const plan::FunctionProfile profile =
         plan::profileFunction(backward, consumed);
     variant.backwardPeakBytes = variant.backwardPeakFreshBytes =
@@ -144,6 +179,36 @@ private:
   SegmentVariant variant;
 };
 
+/// All modes of a loss in pieces are the same.
+LogicalResult addFused(func::FuncOp joint, const std::string &symbol,
+                       aten::Device device, const Target *target,
+                       ArrayRef<GradientMode> gradients, StringRef name,
+                       SegmentKind &kind) {
+  auto module = joint->getParentOfType<mlir::ModuleOp>();
+  int counts[3] = {}; // inputs, parameters, outputs
+  for (unsigned i = 0; i < joint.getNumArguments(); ++i) {
+    auto argument = argBinding(joint, i).getKind();
+    counts[0] += argument == aten::BindingKind::Input;
+    counts[1] += argument == aten::BindingKind::Param;
+  }
+  for (unsigned i = 0; i < joint.getNumResults(); ++i)
+    counts[2] +=
+        joint.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr)
+            .getKind() == aten::BindingKind::Output;
+  if (failed(fuseLoss(joint)))
+    return failure();
+  auto op = module.lookupSymbol<func::FuncOp>(symbol + backwardSuffix.str());
+  auto backward = exportFunction(op, gradients, device);
+  if (failed(backward))
+    return failure();
+  const plan::Function forward;
+  kind.variants.push_back(
+      OwnMeasurer(kind, forward, *backward, target)
+          .runFused(name, op, counts[0], counts[2], counts[1]));
+  op.erase();
+  return success();
+}
+
 /// Makes and measures the variants of one joint function.
 class OwnVariantMaker {
 public:
@@ -161,6 +226,12 @@ public:
   }
 
   LogicalResult addMode(CheckpointMode mode) {
+    if (joint->hasAttr(fusedAttr)) {
+      std::string symbol;
+      func::FuncOp copy = copyJoint(symbol);
+      return addFused(copy, symbol, setting.device, target, gradients,
+                      stringifyCheckpointMode(mode), kind);
+    }
     auto variant = make(stringifyCheckpointMode(mode), mode, {});
     if (failed(variant))
       return failure();
@@ -183,6 +254,15 @@ public:
   }
 
 private:
+  /// A copy to work on; `symbol` is its name without the suffix.
+  func::FuncOp copyJoint(std::string &symbol) {
+    symbol = (joint.getName().drop_back(jointSuffix.size()) + ".own").str();
+    func::FuncOp copy = joint.clone();
+    copy.setName(symbol + jointSuffix.str());
+    module.insert(std::next(joint->getIterator()), copy);
+    return copy;
+  }
+
   LogicalResult add(SegmentVariant variant) {
     variant.recomputeSeconds =
         std::max(0.0, variant.backwardSeconds - computedOnce);
@@ -192,11 +272,8 @@ private:
 
   FailureOr<SegmentVariant> make(StringRef name, CheckpointMode mode,
                                  ArrayRef<int64_t> keep) {
-    std::string symbol =
-        (joint.getName().drop_back(jointSuffix.size()) + ".own").str();
-    func::FuncOp copy = joint.clone();
-    copy.setName(symbol + jointSuffix.str());
-    module.insert(std::next(joint->getIterator()), copy);
+    std::string symbol;
+    func::FuncOp copy = copyJoint(symbol);
     MLIRContext *context = joint.getContext();
     auto how = sharding::CheckpointAttr::get(
         context, mode, sharding::BecauseAttr::get(context, ""), -1, keep);
@@ -238,6 +315,8 @@ LogicalResult addOwnVariants(func::FuncOp joint, aten::Device device,
        {CheckpointMode::None, CheckpointMode::Pointwise, CheckpointMode::Full})
     if (failed(maker.addMode(mode)))
       return failure();
+  if (joint->hasAttr(fusedAttr))
+    return success();
   for (const SolvedWay &way : solved)
     if (failed(maker.addSolved(way)))
       return failure();

@@ -6,6 +6,7 @@
 #include "passes/Export/BuildSkeleton.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Loss/ChunkLoss.h"
 #include "passes/Pipeline/JobAttr.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -252,11 +253,16 @@ private:
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
     if (!graph)
       return;
-    for (auto call : graph.getBody().getOps<sharding::CallOp>())
+    for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
+      if (auto loss = call->getAttrOfType<sharding::LossAttr>(lossAttr))
+        plan.decisions.push_back(decision(
+            "loss", call.getPath().empty() ? "job" : call.getPath(),
+            std::to_string(loss.getChunks()) + " chunks", loss.getBecause()));
       if (auto checkpoint = call.getCheckpointAttr())
         plan.decisions.push_back(decision("checkpoint", call.getPath(),
                                           choiceOf(checkpoint),
                                           checkpoint.getBecause()));
+    }
   }
 
   static std::string choiceOf(sharding::CheckpointAttr checkpoint) {

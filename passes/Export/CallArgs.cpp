@@ -99,6 +99,12 @@ accel::convertArgs(const aten::Call &call,
         arg.ints.push_back(tensor ? slotOf(tensor) : -1);
       break;
     }
+    case aten::CallArg::Kind::Key: {
+      plan::Arg &arg = args.emplace_back();
+      arg.kind = plan::Arg::Kind::Key;
+      arg.intValue = cast<IntegerAttr>(given.constant).getInt();
+      break;
+    }
     case aten::CallArg::Kind::Constant: {
       auto arg = convertConstant(given.constant);
       if (!arg)

@@ -91,7 +91,7 @@ private:
         auto name =
             function.getResultAttrOfType<StringAttr>(i, sharding::paramArgAttr);
         result.gradientNames.push_back(name ? name.str() : "");
-        destinations.push_back({value, {slot, mode}});
+        addDestination(value, {slot, mode});
         continue;
       }
       if (kind != aten::BindingKind::Saved && !layout.isContiguous(value))
@@ -104,6 +104,43 @@ private:
              << gradient << " parameter gradients, but " << modes.size()
              << " modes were given";
     return success();
+  }
+
+  /// A gradient that is a sum of products (a table's, piece by piece of the
+  /// loss) is added up where it goes, each product as soon as it is made.
+  void addDestination(Value value, Destination destination) {
+    SmallVector<Value> products;
+    SmallVector<Operation *> sums;
+    if (!findProducts(value, products, sums) || sums.empty()) {
+      destinations.push_back({value, destination});
+      return;
+    }
+    skipped.insert_range(sums);
+    llvm::sort(products, [](Value a, Value b) {
+      return a.getDefiningOp()->isBeforeInBlock(b.getDefiningOp());
+    });
+    for (Value product : products) {
+      destinations.push_back({product, destination});
+      destination.mode.accumulate = true;
+    }
+  }
+
+  bool findProducts(Value value, SmallVector<Value> &products,
+                    SmallVector<Operation *> &sums) {
+    if (!value.hasOneUse())
+      return false;
+    if (value.getDefiningOp<aten::MmOp>()) {
+      products.push_back(value);
+      return true;
+    }
+    auto sum = value.getDefiningOp<aten::AddTensorOp>();
+    if (!sum)
+      return false;
+    sums.push_back(sum);
+    return llvm::all_of(sum->getOperands(), [&](Value part) {
+      return part.getType() == value.getType() &&
+             findProducts(part, products, sums);
+    });
   }
 
   //===--------------------------------------------------------------------===//
@@ -121,6 +158,8 @@ private:
   }
 
   LogicalResult addOperation(Operation *op) {
+    if (skipped.contains(op))
+      return success();
     auto aten = dyn_cast<aten::AtenOpInterface>(op);
     if (!aten)
       return op->emitOpError("is no aten operation and cannot be in a plan");
@@ -271,11 +310,16 @@ private:
     bool add = destination.mode.accumulate;
     std::vector<plan::Arg> args = {tensorArg(destination.slot),
                                    tensorArg(slot)};
-    args.push_back(add ? intArg(1) : boolArg(false));
-    plan::Instruction &instruction = addInstruction(
-        add ? "aten::add_.Tensor" : "aten::copy_", std::move(args), where);
     const plan::Slot &from = result.slots[slot];
     const plan::Slot &to = result.slots[destination.slot];
+    // ATen would cast all of it first.
+    const bool cast = add && from.dtype != to.dtype;
+    if (!cast)
+      args.push_back(add ? intArg(1) : boolArg(false));
+    plan::Instruction &instruction = addInstruction(cast  ? "accel::add_"
+                                                    : add ? "aten::add_.Tensor"
+                                                          : "aten::copy_",
+                                                    std::move(args), where);
     int64_t numel = 1;
     for (int64_t size : to.shape)
       numel *= size;
@@ -283,9 +327,6 @@ private:
     instruction.movedBytes =
         numel * (plan::itemSize(from.dtype) +
                  plan::itemSize(to.dtype) * (add ? 2.0 : 1.0));
-    if (add && from.dtype != to.dtype && device == aten::Device::Cpu)
-      instruction.workspaceBytes =
-          plan::alignedBytes(numel * plan::itemSize(to.dtype));
   }
 
   //===--------------------------------------------------------------------===//
@@ -326,6 +367,7 @@ private:
   DenseMap<Value, int> slots;
   SmallVector<Value> outputs;
   SmallVector<std::pair<Value, Destination>> destinations;
+  DenseSet<Operation *> skipped; // sums of products
 };
 
 } // namespace

@@ -15,10 +15,12 @@ namespace {
 
 class Attention {
 public:
-  Attention(OpBuilder &builder, aten::ScaledDotProductAttentionOp op)
-      : builder(builder), op(op), query(tensorType(op.getQuery())),
-        heads(query.getDimSize(1)), rows(query.getDimSize(2)),
-        keys(tensorType(op.getKey()).getDimSize(2)) {}
+  Attention(OpBuilder &builder, aten::ScaledDotProductAttentionOp op,
+            bool eager, bool cuda)
+      : builder(builder), op(op), eager(eager), cuda(cuda),
+        query(tensorType(op.getQuery())), heads(query.getDimSize(1)),
+        rows(query.getDimSize(2)), keys(tensorType(op.getKey()).getDimSize(2)) {
+  }
 
   Value flashForCpu() {
     return make<aten::FlashAttentionForCpuOp>(op.getQuery(), op.getKey(),
@@ -63,6 +65,8 @@ public:
       x = make<aten::AddTensorOp>(x, added);
     x = cast(make<aten::SoftmaxOp>(cast(x, builder.getF32Type()), uint64_t(3)),
              element);
+    if (!op.getDropoutP().isZero())
+      x = dropped(x);
     x = make<aten::ViewOp>(
         x, ArrayRef<int64_t>{query.getDimSize(0) * heads, rows, keys});
     x = make<aten::ViewOp>(make<aten::BmmOp>(x, v), query.getShape());
@@ -73,6 +77,15 @@ public:
   }
 
 private:
+  Value dropped(Value weights) {
+    if (!eager)
+      return make<aten::DropoutOp>(weights, op.getDropoutP(),
+                                   op.getDropoutKey());
+    return make<aten::NativeDropoutOp>(
+        weights, op.getDropoutP(),
+        cuda ? Type(builder.getI1Type())
+             : tensorType(weights).getElementType());
+  }
   template <typename OpT, typename... Args> Value make(Args &&...args) {
     return OpT::create(builder, op.getLoc(), std::forward<Args>(args)...)
         ->getResult(0);
@@ -182,6 +195,7 @@ private:
 
   OpBuilder &builder;
   aten::ScaledDotProductAttentionOp op;
+  bool eager, cuda;
   RankedTensorType query;
   int64_t heads, rows, keys;
 };
@@ -190,13 +204,16 @@ private:
 
 Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
                              aten::ScaledDotProductAttentionOp op) {
-  Attention attention(b, op);
   bool cuda = device == aten::Device::Cuda;
+  Attention attention(b, op, eager, cuda);
   Type element = tensorType(op.getQuery()).getElementType();
   bool mixed =
       op.getMask() && tensorType(op.getMask()).getElementType() != element;
+  // CUDA's kernels drop by their own numbers: that is what frameworks run, but
+  // no key decides it.
+  bool dropped = !op.getDropoutP().isZero() && !(eager && cuda);
   if (!op.getSoftcap().isZero() || (eager && op.getByParts()) ||
-      (cuda && mixed))
+      (cuda && mixed) || dropped)
     return attention.byParts();
   if (!cuda)
     return attention.flashForCpu();

@@ -89,12 +89,25 @@ static LogicalResult checkGrouped(func::FuncOp function) {
   return failure(result.wasInterrupted());
 }
 
+/// PyTorch's own, which keeps a mask: of one byte an element in CUDA's kernel,
+/// in the dtype of the input on CPUs.
+static Value selectDropout(OpBuilder &b, aten::Device device,
+                           aten::DropoutOp op) {
+  Type mask = device == aten::Device::Cuda
+                  ? Type(b.getI1Type())
+                  : tensorType(op.getSelf()).getElementType();
+  return aten::NativeDropoutOp::create(b, op.getLoc(), op.getSelf(), op.getP(),
+                                       mask)
+      .getResult();
+}
+
 void accel::selectKernels(func::FuncOp function, aten::Device device,
                           bool eager) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
     if (isa<aten::ScaledDotProductAttentionOp, aten::RmsNormOp,
-            aten::LayerNormOp>(op))
+            aten::LayerNormOp>(op) ||
+        (eager && isa<aten::DropoutOp>(op)))
       ops.push_back(op);
   });
   for (Operation *op : ops) {
@@ -104,6 +117,8 @@ void accel::selectKernels(func::FuncOp function, aten::Device device,
             ? selectNorm(b, device, eager, cast<aten::RmsNormOp>(op))
         : isa<aten::LayerNormOp>(op)
             ? selectLayerNorm(b, device, cast<aten::LayerNormOp>(op))
+        : isa<aten::DropoutOp>(op)
+            ? selectDropout(b, device, cast<aten::DropoutOp>(op))
             : selectAttention(b, device, eager,
                               cast<aten::ScaledDotProductAttentionOp>(op));
     op->getResult(0).replaceAllUsesWith(result);

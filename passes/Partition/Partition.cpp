@@ -7,6 +7,8 @@
 
 #include "dialects/Aten/Aten.h"
 #include "passes/Differentiate/Joint.h"
+#include "passes/Loss/ChunkLoss.h"
+#include "passes/Partition/FuseLoss.h"
 #include "passes/Partition/SplitJoint.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -29,7 +31,8 @@ struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
   void runOnOperation() override {
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
       if (function.getName().ends_with(jointSuffix) &&
-          failed(splitJoint(function)))
+          failed(function->hasAttr(fusedAttr) ? fuseLoss(function)
+                                              : splitJoint(function)))
         return signalPassFailure();
   }
 };

@@ -33,6 +33,7 @@ public:
     requestPrecision();
     requestReshard();
     requestCheckpoint();
+    requestLoss();
     request(
         "prefetch",
         {b.getNamedAttr("forward",
@@ -279,6 +280,16 @@ private:
                                         job.activationCheckpointing.value)))},
             because(job.activationCheckpointing,
                     "pointwise operators, norms and views are recomputed"));
+  }
+
+  void requestLoss() {
+    if (options.lossChunks > 0)
+      request(
+          "loss",
+          {b.getNamedAttr("chunks", b.getI64IntegerAttr(options.lossChunks))},
+          options.lossWhy.empty()
+              ? because(job.lossChunks, "loss_chunks of the job file")
+              : plain(options.lossWhy));
   }
 
   void requestAccumulation() {

@@ -48,6 +48,10 @@ struct ImportOptions {
   /// What the layers may keep for the backward, all together; -1 is that of
   /// the job, if it has one.
   int64_t activationBudget = -1;
+  /// Pieces in which the loss is computed, and why if not the job says it; -1:
+  /// as it is; 0: still to be chosen, and as it is until then.
+  int64_t lossChunks = -1;
+  std::string lossWhy;
   std::string target; // for what recomputing costs; empty: the device's usual
   /// In which parameters are loaded; f32 where the model does not say.
   plan::DType checkpointDtype = plan::DType::F32;

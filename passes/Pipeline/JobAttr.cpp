@@ -55,6 +55,7 @@ template <typename V> void fields(V &v, plan::Job &j) {
   v("weight_files", j.weightFiles);
   v("archive", j.archive);
   v("seed", j.seed);
+  v("random_seed", j.randomSeed);
   v("precision", j.precision);
   v("loss_scaling", j.lossScaling);
   v("micro_batch", j.microBatch);

@@ -17,6 +17,7 @@
 #include "passes/Export/DescribeAten.h"
 #include "passes/Export/PrintFunctions.h"
 #include "passes/Kernels/SelectKernels.h"
+#include "passes/Loss/ChunkLoss.h"
 #include "passes/Memory/AssignMemoryPass.h"
 #include "passes/Partition/Partition.h"
 #include "passes/Precision/ApplyPrecision.h"
@@ -24,6 +25,7 @@
 #include "passes/Prefetch/HoistGathersPass.h"
 #include "passes/Prefetch/Prefetch.h"
 #include "passes/Prefetch/SinkAwaitsPass.h"
+#include "passes/Random/SeparateEval.h"
 #include "passes/Reshard/Reshard.h"
 #include "passes/Schedule/LowerToSchedule.h"
 #include "passes/Update/Update.h"
@@ -51,8 +53,11 @@ void addShardedPasses(OpPassManager &pm) {
   pm.addPass(createUpdatePass());
   pm.addPass(createPrefetchPass());
   pm.addPass(createActivationCheckpointingPass());
+  pm.addPass(createLossChunksPass());
   pm.addPass(createApplyPrecisionPass());
+  pm.addPass(createSeparateEvalPass());
   pm.addPass(createSelectKernelsPass());
+  pm.addPass(createChunkLossPass());
   pm.addPass(createDifferentiatePass());
   pm.addPass(createActivationBudgetPass());
   pm.addPass(createCheckpointPass());
@@ -110,6 +115,7 @@ void registerPasses() {
        {createWrapPass, createPrecisionPass, createReshardPass,
         createAccumulatePass, createUpdatePass, createPrefetchPass,
         createActivationCheckpointingPass, createActivationBudgetPass,
+        createSeparateEvalPass, createLossChunksPass, createChunkLossPass,
         createLowerToSchedulePass, createHoistGathersPass, createSinkAwaitsPass,
         createAssignMemoryPass})
     ::mlir::registerPass(create);

@@ -41,13 +41,13 @@ public:
       if (!error.empty())
         return error;
     }
-    program.loss = valueOf[graph.loss];
     tangent.assign(graph.values.size(), -1);
     tangent[graph.loss] = program.inputs.back();
     startBackward();
     for (size_t i = graph.calls.size(); i-- > 0;)
       if (!graph.calls[i].backwardFunction.empty())
         backward(i);
+    program.loss = valueOf[graph.loss];
     if (error.empty() && slot.last && !options.updateInline)
       update();
     return error;
@@ -228,6 +228,8 @@ private:
 
   void forward(size_t index) {
     const SegmentCall &call = graph.calls[index];
+    if (call.forwardFunction.empty())
+      return;
     gather(call.forwardParams, call.path);
     Step step = makeCall(call.path);
     step.function = function(call.forwardFunction, {});
@@ -235,6 +237,7 @@ private:
     for (int v : call.inputs)
       step.inputs.push_back(valueOf[v]);
     addOutputs(step, call.outputs, call.numSaved, &saved[index]);
+    drawAs(index, step);
     program.steps.push_back(std::move(step));
     release(call.forwardParams, /*always=*/false, call.path);
   }
@@ -261,11 +264,18 @@ private:
     for (const BackwardOperand &operand : call.backwardOperands)
       step.inputs.push_back(operandValue(index, operand));
     addInputGradients(step, call);
+    drawAs(index, step);
     program.steps.push_back(std::move(step));
     release(call.backwardParams, /*always=*/true, call.path);
     for (int u : unitsOf(call.gradients))
       if (--contributionsLeft[u] == 0)
         reduce(u, call.path);
+  }
+
+  /// A call and its backward draw the same numbers, different calls others.
+  void drawAs(size_t index, Step &step) {
+    if (step.function >= 0 && plan.functions[step.function].draws())
+      step.draw = static_cast<int>(index);
   }
 
   int operandValue(size_t index, const BackwardOperand &operand) {
@@ -297,6 +307,14 @@ private:
       return;
     }
     const plan::Function &f = plan.functions[step.function];
+    size_t next = 0; // of the function's outputs
+    if (call.forwardFunction.empty())
+      for (int output : call.outputs) {
+        const GraphValue &value = graph.values[output];
+        valueOf[output] = addValue(value.name, value.dtype, value.shape);
+        step.outputs.push_back(valueOf[output]);
+        ++next;
+      }
     for (size_t i = 0; i < call.inputGradients.size(); ++i) {
       int v = call.inputs[call.inputGradients[i]];
       if (tangent[v] >= 0 && !carries(call, call.inputGradients[i])) {
@@ -304,7 +322,7 @@ private:
                 call.path + "' does not add them";
         return;
       }
-      const plan::Slot &slot = f.slots[f.outputs[i]];
+      const plan::Slot &slot = f.slots[f.outputs[next++]];
       tangent[v] =
           addValue("grad " + graph.values[v].name, slot.dtype, slot.shape);
       step.outputs.push_back(tangent[v]);

@@ -43,8 +43,10 @@ struct BackwardOperand {
 /// One call of a segment in the graph, bound to parameters.
 struct SegmentCall {
   std::string path;
-  std::string evalFunction;         // forward alone, nothing saved
-  std::string forwardFunction;      // outputs, then saved values
+  std::string evalFunction; // forward alone, nothing saved
+  /// Outputs, then saved values; empty where the backward function returns the
+  /// outputs too, before the gradients: then the segment is called once, there.
+  std::string forwardFunction;
   std::string backwardFunction;     // empty: nothing to differentiate
   std::vector<int> inputs, outputs; // Graph::values
   int numSaved = 0;

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Schedule/ExtractGraph.h"
 
-#include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Random.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Export/BuildSkeleton.h"
 
@@ -79,7 +79,8 @@ private:
         symbols.lookup<func::FuncOp>((op.getCallee() + ".forward").str());
     auto backward =
         symbols.lookup<func::FuncOp>((op.getCallee() + ".backward").str());
-    call.evalFunction = op.getCallee().str();
+    auto other = eval->getAttrOfType<FlatSymbolRefAttr>(aten::evalAttr);
+    call.evalFunction = (other ? other.getValue() : op.getCallee()).str();
     SmallVector<StringRef> names;
     for (unsigned i = 0; i < eval.getNumArguments(); ++i)
       if (auto name =
@@ -95,20 +96,22 @@ private:
       bound.push_back({plan.parameters[it->second].unit, it->second});
     }
     call.evalParams = bound;
-    if (!forward) {
-      // Nothing of it is trained: the same function serves both.
-      call.forwardFunction = call.evalFunction;
+    if (!forward && !backward) {
+      // Nothing of it is trained: there is no backward.
+      call.forwardFunction = op.getCallee().str();
       call.forwardParams = bound;
       graph.calls.push_back(std::move(call));
       return success();
     }
-    call.forwardFunction = forward.getName().str();
-    for (unsigned i = 0; i < forward.getNumArguments(); ++i)
-      if (auto b = argBinding(forward, i);
-          b && b.getKind() == aten::BindingKind::Param)
-        call.forwardParams.push_back(bound[b.getIndex()]);
-    call.numSaved =
-        static_cast<int>(forward.getNumResults() - op.getNumResults());
+    if (forward) {
+      call.forwardFunction = forward.getName().str();
+      for (unsigned i = 0; i < forward.getNumArguments(); ++i)
+        if (auto b = argBinding(forward, i);
+            b && b.getKind() == aten::BindingKind::Param)
+          call.forwardParams.push_back(bound[b.getIndex()]);
+      call.numSaved =
+          static_cast<int>(forward.getNumResults() - op.getNumResults());
+    }
     if (backward && failed(addBackward(op, backward, call)))
       return failure();
     graph.calls.push_back(std::move(call));
@@ -151,6 +154,9 @@ private:
     }
     for (unsigned i = 0; i < backward.getNumResults(); ++i) {
       auto b = resultBinding(backward, i);
+      if (b && b.getKind() == aten::BindingKind::Output &&
+          call.forwardFunction.empty())
+        continue;
       if (b && b.getKind() == aten::BindingKind::InputGrad)
         call.inputGradients.push_back(static_cast<int>(b.getIndex()));
       else if (b && b.getKind() == aten::BindingKind::ParamGrad)

@@ -151,7 +151,7 @@ double Executor::runProgram(ProgramRunner &program, const MakeInput &input,
 
 StepResult Executor::step(
     const std::function<at::Tensor(int64_t, const std::string &)> &input,
-    const std::vector<double> &learningRates,
+    const std::vector<double> &learningRates, int64_t microBatch,
     std::vector<std::vector<StepTime>> *times) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
@@ -167,6 +167,8 @@ StepResult Executor::step(
       std::vector<StepTime> *into = nullptr;
       if (times)
         into = &times->emplace_back();
+      drawn = {static_cast<uint64_t>(job.job.randomSeed),
+               microBatch + slot * communicators.mesh().dataSize()};
       result.loss += runProgram(
           *programs[index],
           [&](const std::string &name) { return input(slot, name); }, seed,

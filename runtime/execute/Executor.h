@@ -45,10 +45,12 @@ public:
   Executor(const plan::Plan &plan, Device &device, Groups &groups);
 
   /// One optimizer step; `input(slot, name)` gives accumulation slot `slot`'s
-  /// data and `learningRates` has one for each group.
+  /// data and `learningRates` has one for each group. `microBatch` is the
+  /// run's number of this rank's first micro-batch, by which dropout draws: the
+  /// slots after it are a mesh of data-parallel ranks apart.
   StepResult
   step(const std::function<at::Tensor(int64_t, const std::string &)> &input,
-       const std::vector<double> &learningRates,
+       const std::vector<double> &learningRates, int64_t microBatch = 0,
        std::vector<std::vector<StepTime>> *times = nullptr);
   /// The eval program's loss on one micro-batch.
   double evaluate(const MakeInput &input);
@@ -59,6 +61,8 @@ public:
   UnitStorage &unit(int i) { return *units[i]; }
   FunctionRunner &function(int i) { return *functions[i]; }
   OwnPeak &ownPeak() { return peak; }
+  /// What the micro-batch at hand draws by.
+  const Draw &draw() const { return drawn; }
   LossScaler &scaler() { return lossScaler; }
   /// Optimizer steps that were taken, for the state's step counters.
   double optimizerSteps() const { return optimizer->steps(); }
@@ -77,6 +81,7 @@ private:
   Device &hardware;
   Groups &communicators;
   OwnPeak peak;
+  Draw drawn;
   std::vector<std::unique_ptr<UnitStorage>> units;
   std::vector<std::unique_ptr<FunctionRunner>> functions;
   std::vector<std::unique_ptr<ProgramRunner>> programs;

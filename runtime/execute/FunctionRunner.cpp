@@ -31,6 +31,7 @@ std::string typeOf(const c10::Argument &formal) {
 
 FunctionRunner::FunctionRunner(const plan::Function &function, Device &device)
     : function(function), device(device), slots(function.slots.size()) {
+  registerOperators();
   calls.reserve(function.instructions.size());
   for (size_t i = 0; i < function.instructions.size(); ++i) {
     try {
@@ -103,6 +104,12 @@ c10::IValue FunctionRunner::constant(const plan::Arg &arg,
     number.unsafeGetTensorImpl()->set_wrapped_number(true);
     return number;
   }
+  case Kind::Key:
+    if (type->kind() != c10::TypeKind::ListType ||
+        type->castRaw<c10::ListType>()->getElementType()->kind() !=
+            c10::TypeKind::IntType)
+      throw mismatch("the key of a random operator");
+    return c10::IValue();
   case Kind::Text:
     if (type->kind() != c10::TypeKind::StringType)
       throw mismatch("a string");
@@ -139,6 +146,7 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
             {},
             {},
             {},
+            {},
             instruction.results,
             instruction.frees,
             0,
@@ -164,6 +172,8 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
     call.arguments.push_back(constant(arg, formals[i]));
     if (arg.kind == plan::Arg::Kind::Tensor) {
       call.fills.push_back({static_cast<int>(i), arg.slot});
+    } else if (arg.kind == plan::Arg::Kind::Key) {
+      call.keys.push_back({static_cast<int>(i), arg.intValue});
     } else if (arg.kind == plan::Arg::Kind::Tensors) {
       auto list = strip(formals[i].real_type())->cast<c10::ListType>();
       call.lists.push_back(
@@ -192,7 +202,7 @@ void FunctionRunner::fail(size_t instruction, const std::exception &error) {
 
 void FunctionRunner::run(const std::vector<at::Tensor> &params,
                          const std::vector<at::Tensor> &gradients,
-                         OwnPeak &peak) {
+                         OwnPeak &peak, const Draw &draw) {
   for (size_t i = 0; i < params.size(); ++i)
     slots[function.params[i]] = params[i];
   for (size_t i = 0; i < gradients.size(); ++i)
@@ -202,6 +212,8 @@ void FunctionRunner::run(const std::vector<at::Tensor> &params,
     stack.assign(call.arguments.begin(), call.arguments.end());
     for (const Fill &fill : call.fills)
       stack[fill.argument] = slots[fill.slot];
+    for (auto [argument, key] : call.keys)
+      stack[argument] = draw.list(key);
     for (const FillList &fill : call.lists) {
       if (fill.optional) {
         c10::List<std::optional<at::Tensor>> list;

@@ -14,6 +14,7 @@
 
 #include "runtime/execute/Device.h"
 #include "runtime/execute/OpaqueCall.h"
+#include "runtime/execute/Operators.h"
 #include "runtime/plan/Plan.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -49,8 +50,10 @@ public:
 
   /// Slots to fill before `run`, by position in the function's lists.
   at::Tensor &input(int i) { return slots[function.inputs[i]]; }
+  /// `draw` is what random operators draw by, with their keys.
   void run(const std::vector<at::Tensor> &params,
-           const std::vector<at::Tensor> &gradients, OwnPeak &peak);
+           const std::vector<at::Tensor> &gradients, OwnPeak &peak,
+           const Draw &draw = {});
   /// Takes output i out of a run; the same slot may be several outputs.
   at::Tensor output(int i) { return slots[function.outputs[i]]; }
   /// Drops whatever the run left.
@@ -72,6 +75,7 @@ private:
     std::vector<c10::IValue> arguments; // constants; tensors are filled in
     std::vector<Fill> fills;
     std::vector<FillList> lists;
+    std::vector<std::pair<int, int64_t>> keys; // argument, key
     std::vector<int> results;
     std::vector<int> frees;
     int numReturns;

@@ -104,7 +104,9 @@ void ProgramRunner::call(const Compiled &step) {
   for (size_t i = 0; i < source.inputs.size(); ++i)
     if (i < source.consumed.size() && source.consumed[i])
       values[source.inputs[i]].reset();
-  function.run(step.params, step.gradients, executor.ownPeak());
+  Draw draw = executor.draw();
+  draw.call = source.draw;
+  function.run(step.params, step.gradients, executor.ownPeak(), draw);
   for (size_t i = 0; i < source.outputs.size(); ++i)
     if (source.outputs[i] >= 0)
       values[source.outputs[i]] = function.output(i);

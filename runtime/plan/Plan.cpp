@@ -103,6 +103,14 @@ int64_t alignedBytes(int64_t bytes) {
 
 int64_t Parameter::numel() const { return product(shape); }
 
+bool Function::draws() const {
+  for (const Instruction &instruction : instructions)
+    for (const Arg &arg : instruction.args)
+      if (arg.kind == Arg::Kind::Key)
+        return true;
+  return false;
+}
+
 int64_t Function::slotBytes(int i) const {
   const Slot &slot = slots[i];
   if (slot.base != i && slot.base >= 0)

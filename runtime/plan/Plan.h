@@ -155,9 +155,11 @@ struct Arg {
     Type,    // ScalarType argument
     Wrapped, // Python scalar in a Tensor slot: a 0-d wrapped number (floating)
     Text,    // a string of the schema: gelu's approximate
+    Key,     // intValue: what a random operator draws by, mixed with the job's
+             // seed, the micro-batch and the call (Step::draw) where it runs
   } kind = Kind::None;
   int slot = -1;
-  int64_t intValue = 0; // Int, Bool (0/1)
+  int64_t intValue = 0; // Int, Key, Bool (0/1)
   double floatValue = 0;
   std::vector<int64_t> ints; // Ints, Bools, Tensors (slots)
   DType dtype = DType::F32;
@@ -194,6 +196,8 @@ struct Function {
   std::vector<Instruction> instructions;
   /// Own storage of slot `i` in bytes (aligned); 0 for a view.
   int64_t slotBytes(int i) const;
+  /// An instruction has a key: calls say what they draw by.
+  bool draws() const;
   bool operator==(const Function &) const = default;
 };
 
@@ -282,8 +286,11 @@ struct Step {
   std::vector<ParamRef> params;
   std::vector<GradRef> gradients;
   std::vector<int> outputs; // Call: values (-1: dropped)
-  std::vector<int> values;  // Free
-  std::string where;        // module path, or what it is for
+  /// Call of a function with keys: the number of the call in the model's
+  /// forward. Its backward has the same, so that it repeats what was drawn.
+  int draw = -1;
+  std::vector<int> values; // Free
+  std::string where;       // module path, or what it is for
   bool operator==(const Step &) const = default;
 };
 
@@ -356,7 +363,8 @@ struct Job {
   /// What to start from, or empty: safetensors, or the .pt2 of the model.
   std::vector<std::string> weightFiles;
   std::string archive; // .pt2 with the values of `Plan::buffers`; or empty
-  int64_t seed = 0;
+  int64_t seed = 0;       // of initial values
+  int64_t randomSeed = 0; // of what random operators draw
   std::string precision = "no"; // no, bf16, fp16
   bool lossScaling = false;     // fp16
   int64_t microBatch = 1, accumulation = 1;

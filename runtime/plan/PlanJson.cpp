@@ -69,6 +69,8 @@ void PlanWriter::job() {
   raw("},\n  ");
   first = true;
   field(first, "seed", job.seed);
+  if (job.randomSeed)
+    field(first, "random_seed", job.randomSeed);
   field(first, "precision", job.precision);
   if (job.lossScaling)
     flag(first, "loss_scaling", true);

@@ -60,6 +60,11 @@ void PlanWriter::arg(const Arg &arg) {
     real(arg.floatValue);
     raw("}");
     return;
+  case Arg::Kind::Key:
+    raw("{\"key\":");
+    integer(arg.intValue);
+    raw("}");
+    return;
   case Arg::Kind::Text:
     raw("{\"text\":");
     string(arg.text);
@@ -206,6 +211,8 @@ void PlanWriter::step(const Program &program, const Step &step) {
     key(first, "outputs");
     integers(step.outputs);
   }
+  if (step.draw >= 0)
+    field(first, "draw", int64_t(step.draw));
   if (!step.values.empty()) {
     key(first, "values");
     integers(step.values);

@@ -92,6 +92,9 @@ void PlanReader::job(const Node &node) {
     model.close();
   }
   job.seed = fields["seed"].integer(0, INT64_MAX);
+  fields.optional("random_seed", [&](const Node &n) {
+    job.randomSeed = n.integer(0, INT64_MAX);
+  });
   {
     Node at = fields["precision"];
     job.precision = at.string();

@@ -92,6 +92,9 @@ Arg PlanReader::arg(const Node &node) const {
     }) || fields.optional("tensors", [&](const Node &n) {
       arg.kind = Arg::Kind::Tensors;
       arg.ints = n.integers(-1, -1);
+    }) || fields.optional("key", [&](const Node &n) {
+      arg.kind = Arg::Kind::Key;
+      arg.intValue = n.integer(0, INT64_MAX);
     }) || fields.optional("text", [&](const Node &n) {
       arg.kind = Arg::Kind::Text;
       arg.text = n.string();
@@ -233,6 +236,8 @@ void PlanReader::step(const Node &node, Step &step) {
   });
   fields.optional("outputs",
                   [&](const Node &n) { step.outputs = n.indices(-1); });
+  fields.optional("draw",
+                  [&](const Node &n) { step.draw = n.integer(0, maxInt); });
   fields.optional("values", [&](const Node &n) { step.values = n.indices(); });
   if (!fields.optional("where",
                        [&](const Node &n) { step.where = n.string(); }) &&

@@ -52,6 +52,7 @@ private:
   void start(const Step &step, int index);
   void await(const Step &step);
   void call(const Step &step);
+  void draw(const Step &step, const Function &function);
   void outputs(const Step &step, const Function &function);
   void gradNorm(const Step &step);
   void optimizer(const Step &step);
@@ -72,7 +73,8 @@ private:
   RankState &state;
   Problems &problems;
   std::vector<bool> live, defined;
-  std::map<int, Flight> flights; // by timepoint
+  std::map<int, Flight> flights;                    // by timepoint
+  std::map<int, std::pair<std::string, int>> draws; // path, calls
   std::string place;
 };
 
@@ -308,6 +310,7 @@ void ProgramVerifier::call(const Step &step) {
         complain(valueName(step.inputs[i]) +
                  " is passed twice, but given up only once");
   }
+  draw(step, function);
   for (size_t i = 0; i < step.params.size(); ++i) {
     const ParamRef &ref = step.params[i];
     const Parameter &parameter = plan.parameters[ref.parameter];
@@ -355,6 +358,28 @@ void ProgramVerifier::call(const Step &step) {
     if (step.consumed[i])
       live[step.inputs[i]] = false;
   outputs(step, function);
+}
+
+/// A function draws in training alone, and two calls never the same numbers
+/// but for a backward, which repeats its forward's.
+void ProgramVerifier::draw(const Step &step, const Function &function) {
+  if (function.draws() != (step.draw >= 0))
+    return void(complain(step.draw < 0
+                             ? "its function draws random numbers, and "
+                               "nothing says by which draw"
+                             : "it has a draw, but its function draws "
+                               "no random numbers"));
+  if (step.draw < 0)
+    return;
+  if (plan.eval >= 0 && &plan.programs[plan.eval] == &program)
+    complain("evaluation draws random numbers");
+  auto [at, isNew] = draws.emplace(step.draw, std::pair(step.where, 0));
+  if (at->second.first != step.where)
+    complain("its draw " + std::to_string(step.draw) + " is that of " +
+             quoted(at->second.first));
+  else if (++at->second.second > 2)
+    complain("a forward and its backward had the draw " +
+             std::to_string(step.draw) + " before it");
 }
 
 /// Values must share storage exactly as the function's output slots do.

@@ -17,6 +17,7 @@
 #include "tools/accel-opt/AdviceText.h"
 #include "tools/accel-opt/EmitRemarks.h"
 #include "tools/accel-opt/ImportModule.h"
+#include "tools/accel-opt/LossChunks.h"
 #include "tools/accel-opt/OwnPrediction.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -105,6 +106,9 @@ private:
                                  : inputs->job.accelerate.processesPerMachine();
     result.report.strategy = strategyName(inputs->job.accelerate);
     importing = importOptions(*inputs, options, targetOrNone());
+    if (importing.lossChunks == 0 &&
+        !chooseLossChunks(context, *inputs, importing, engine))
+      return false;
     FailureOr<OwningOpRef<mlir::ModuleOp>> imported =
         importModule(context, *inputs, importing, engine);
     if (failed(imported))

@@ -29,6 +29,14 @@ ImportOptions importOptions(const PlanInputs &inputs,
   if (!options.activationBudget.empty())
     import.activationBudget =
         std::max<int64_t>(parseBytes(options.activationBudget), 0);
+  import.lossChunks =
+      inputs.job.lossChunks.written() ? inputs.job.lossChunks.value : -1;
+  if (options.lossChunks == "auto")
+    import.lossChunks = 0;
+  else if (!options.lossChunks.empty())
+    import.lossChunks = std::strtol(options.lossChunks.c_str(), nullptr, 10);
+  if (!options.lossChunks.empty())
+    import.lossWhy = "--loss-chunks";
   import.target = inputs.targetName;
   if (options.prefetch >= 0)
     import.prefetchForward = import.prefetchBackward = options.prefetch;

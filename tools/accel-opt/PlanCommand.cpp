@@ -111,6 +111,11 @@ private:
     arguments.addText("--activation-budget", "BYTES", o.activationBudget,
                       "what the layers keep for the backward, all together; "
                       "the rest is recomputed");
+    arguments.addText("--loss-chunks", "N|auto", o.lossChunks,
+                      "pieces of the tokens in which the loss is computed; "
+                      "auto: as few as\n"
+                      "                                     bring it below the "
+                      "rest of the peak");
     arguments.addOptional("--tune", "all", o.tune,
                           "search for the fastest setting that fits; =all may "
                           "change written keys");
@@ -190,6 +195,16 @@ private:
                    printable(o.activationBudget).c_str());
       return false;
     }
+    char *end = nullptr;
+    if (!o.lossChunks.empty() && o.lossChunks != "auto" &&
+        (std::strtol(o.lossChunks.c_str(), &end, 10) < 1 || *end ||
+         o.lossChunks.size() > 7)) {
+      std::fprintf(stderr,
+                   "accel-opt plan: error: '--loss-chunks %s': expected a "
+                   "number of pieces, 1 or more, or auto\n",
+                   printable(o.lossChunks).c_str());
+      return false;
+    }
     if (!o.compileFrom.empty() && !checkCompileFrom())
       return false;
     if (!checkTune())
@@ -248,6 +263,7 @@ private:
         {"--grad-accum", o.accumulation > 0},
         {"--accumulation", !o.accumulationMode.empty()},
         {"--activation-budget", !o.activationBudget.empty()},
+        {"--loss-chunks", !o.lossChunks.empty()},
         {"--prefetch or --no-prefetch", o.prefetch >= 0},
         {"--executor", !o.executor.empty()},
         {"--tune", !o.tune.empty()},

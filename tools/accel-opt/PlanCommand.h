@@ -26,6 +26,7 @@ struct PlanOptions {
   std::string tune;             // empty: no; "on", "all"
   std::string remarks;          // file, or "-"
   std::string activationBudget; // "2GiB" or "0"; empty: none
+  std::string lossChunks;       // "8" or "auto"; empty: the job's
   std::string compileTo, compileFrom, dumpPhases;
   std::string output, format = "text";
   std::vector<std::string> emit;

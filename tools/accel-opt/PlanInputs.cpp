@@ -120,6 +120,7 @@ private:
       inputs.modelName = folder.parent_path().filename().string();
     inputs.training.modelPath = folder.string();
     inputs.training.modelName = inputs.modelName;
+    inputs.training.randomSeed = job().dropoutSeed.value;
     return readWeights(folder.string());
   }
 
@@ -451,6 +452,11 @@ private:
                  " cannot keep activations by bytes",
              "pass --executor accel-run, or use "
              "fsdp_activation_checkpointing");
+    if (!own && !emitsOwn && !options.lossChunks.empty())
+      report(Severity::Error, notSupportedCode, job().lossChunks.at, "",
+             std::string("--loss-chunks: ") + toString(inputs.executor) +
+                 " computes the loss as the model's own code does",
+             "pass --executor accel-run");
     if (!own && !emitsOwn)
       return;
     refuse(a.strategy.value == Strategy::Other, a.distributedType,

@@ -103,8 +103,8 @@ StepRecord Trainer::trainStep(int64_t step) {
   const bool profiled =
       !options.profile.empty() && profile.empty() &&
       (step - firstStep == profiledStep || step + 1 == lastStep);
-  const StepResult result =
-      executor.step(load, rates, profiled ? &profile : nullptr);
+  const StepResult result = executor.step(load, rates, base + mesh.dataIndex(),
+                                          profiled ? &profile : nullptr);
   device.synchronize();
   // One small exchange for the log: everyone's loss and peak.
   const std::vector<double> all =

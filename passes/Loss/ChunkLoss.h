@@ -1,0 +1,51 @@
+//===- ChunkLoss.h - The loss in pieces -------------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A head multiplies rows [T, hidden] by a table [hidden, V] and takes the
+// cross-entropy of T x V logits, which exist several times over: cast to fp32,
+// as log-probabilities, as gradients. Cut into pieces of rows, only one piece
+// of them exists at a time, if a piece's gradients are computed right after
+// its loss. That needs no product more than before, since nothing is computed
+// again (Liger Kernel, Hsu et al. 2024); it needs the gradient of the loss
+// while the loss is computed, which is so for the last segment of a graph.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_LOSS_CHUNKLOSS_H
+#define ACCEL_PASSES_LOSS_CHUNKLOSS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <memory>
+
+namespace mlir {
+class Pass;
+}
+
+namespace accel {
+
+/// Of a sharding.call, the decision (#sharding.loss).
+constexpr llvm::StringLiteral lossAttr = "sharding.loss";
+/// Of a function (unit): its loss is computed in pieces, so its forward and
+/// backward are one.
+constexpr llvm::StringLiteral fusedAttr = "aten.fused";
+/// Of an operation (i64): the piece whose rows it cuts out.
+constexpr llvm::StringLiteral chunkAttr = "aten.chunk";
+
+/// Cuts the mean cross-entropy that `function` returns into `chunks` pieces of
+/// rows, as even as can be, each the sum over its labels, and divides their sum
+/// by the number of labels that count. What stands between the product (mm or
+/// addmm) and the loss must be pointwise and by rows: casts, scales, soft caps.
+/// Fails with a diagnostic where it is not. 1 changes nothing.
+mlir::LogicalResult chunkLoss(mlir::func::FuncOp function, int64_t chunks);
+
+/// `loss-chunks`: decides in how many pieces the loss is computed.
+std::unique_ptr<mlir::Pass> createLossChunksPass();
+/// `chunk-loss`: applies the decision to the function that it is about.
+std::unique_ptr<mlir::Pass> createChunkLossPass();
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_LOSS_CHUNKLOSS_H

@@ -1,0 +1,274 @@
+"""Dropout: drawn by key, so repeated where the backward computes again, the
+same on any mesh and after a break, and the one that the mathematics wants."""
+import json
+import os
+import shutil
+
+import harness
+import jobs
+from harness import check
+
+GPT2 = dict(jobs.GPT2, n_embd=64, n_layer=2, resid_pdrop=0.1, embd_pdrop=0.2,
+            attn_pdrop=0.15)
+
+
+def plan_and_run(context, name, ranks, *extra, job=None, **options):
+    """One job in a folder of its own; its plan and the log."""
+    folder = context.path(name)
+    made = jobs.make_job(folder, options.pop("model", GPT2), ranks=ranks,
+                         **options)
+    made.update(job or {})
+    jobs.write_job(folder, made)
+    path = os.path.join(folder, "plan.json")
+    plan = harness.plan(context, os.path.join(folder, "job.yaml"), path)
+    log = harness.execute(context, path, ranks,
+                          os.path.join(folder, "log.jsonl"), "--summary",
+                          os.path.join(folder, "summary.json"), *extra)
+    harness.compare_memory(plan, os.path.join(folder, "summary.json"))
+    return plan, log
+
+
+def losses(log):
+    return [line["loss"] for line in log]
+
+
+def draws(plan, program):
+    """Calls of a program that draw, as (path, number)."""
+    steps = next(p for p in plan["programs"] if p["name"] == program)["steps"]
+    return [(s.get("where"), s["draw"]) for s in steps if "draw" in s]
+
+
+def recomputed(context):
+    """Whatever is computed again draws what the forward drew."""
+    reference = None
+    for mode in ("none", "pointwise", "full", "budget"):
+        options = {"activation_checkpointing": mode}
+        job = {}
+        if mode == "budget":
+            options, job = {}, {"activation_budget": 60000}
+        plan, log = plan_and_run(context, mode, 2, steps=8, job=job, **options)
+        values = losses(log)
+        reference = reference or values
+        check(values == reference,
+              f"with {mode} the losses are {values}, else {reference}")
+    drawn = draws(plan, "train")
+    check(len(drawn) == 6 and len(set(drawn)) == 3,
+          f"three calls and their backwards draw, not {drawn}")
+    check(not draws(plan, "eval"), "the evaluation draws")
+    return f"bit-equal, loss {reference[0]:.4f} to {reference[-1]:.4f}"
+
+
+def anywhere(context):
+    """The micro-batch decides, not the rank or the slot that it falls to."""
+    common = dict(steps=6, micro_batch=1)
+    _, two = plan_and_run(context, "ranks", 2, **common)
+    _, one = plan_and_run(context, "slots", 1, kind="single", accumulation=2,
+                          **common)
+    worst = max(harness.relative(a, b)
+                for a, b in zip(losses(two), losses(one)))
+    check(worst < 1e-5, f"losses differ by {worst:.1e}")
+    _, other = plan_and_run(context, "seed", 2, job={"dropout_seed": 1},
+                            **common)
+    check(all(harness.relative(a, b) > 1e-5
+              for a, b in zip(losses(two), losses(other))),
+          "another seed gives the same losses")
+    # The same data in every micro-batch, nothing learnt: masks alone differ.
+    _, still = plan_and_run(context, "still", 1, kind="single", steps=4, lr=0.0,
+                            micro_batch=1, tokens=33)
+    check(len(set(losses(still))) == 4, f"steps draw the same: {losses(still)}")
+    return f"{worst:.1e}"
+
+
+def resumed(context):
+    """A run that stops and goes on is the unbroken one."""
+    folder = context.path("job")
+    jobs.make_job(folder, GPT2, ranks=2, steps=12, checkpoint_every=6,
+                  accumulation=2)
+    path, out = os.path.join(folder, "plan.json"), os.path.join(folder, "out")
+    harness.plan(context, os.path.join(folder, "job.yaml"), path)
+    whole = harness.execute(context, path, 2, context.path("whole.jsonl"))
+    again = harness.execute(context, path, 2, context.path("again.jsonl"))
+    check(losses(whole) == losses(again), "two runs differ")
+    shutil.rmtree(out)
+    log = context.path("resumed.jsonl")
+    harness.execute(context, path, 2, log, "--steps", "6")
+    got = harness.execute(context, path, 2, log, "--resume", "auto")
+    check(losses(got) == losses(whole),
+          f"resumed {losses(got)}, unbroken {losses(whole)}")
+
+
+def evaluated(context):
+    """Evaluation has no dropout, and 0 is the graph without it."""
+    evaluation = {"every": 1, "batches": 2}
+    common = dict(steps=2, lr=0.0, evaluation=evaluation)
+    _, dropped = plan_and_run(context, "dropped", 2, **common)
+    off = dict(GPT2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    _, kept = plan_and_run(context, "kept", 2, model=off, **common)
+    # Attention without dropout has a kernel of its own, also in evaluation.
+    check(dropped[0]["eval_loss"] == kept[0]["eval_loss"],
+          f"evaluated to {dropped[0]['eval_loss']!r} with dropout, "
+          f"{kept[0]['eval_loss']!r} without")
+    check(dropped[0]["loss"] != kept[0]["loss"], "nothing was dropped")
+    for name, expected in (("dropped", True), ("kept", False)):
+        text = harness.run([context.binary("accel-opt"), "plan",
+                            context.path(name, "job.yaml"), "--compile-to",
+                            "scheduled"])
+        check(("dropout" in text) == expected,
+              f"{name}: dropout in the program: {not expected}")
+
+
+def philox(key, block):
+    """Philox 4x32-10 of a 64-bit key and [blocks] 128-bit counters."""
+    import numpy as np
+
+    x = [np.array(part, dtype=np.uint64) for part in block]
+    k0, k1 = np.uint64(key & 0xffffffff), np.uint64(key >> 32)
+    low = np.uint64(0xffffffff)
+    for _ in range(10):
+        a, b = np.uint64(0xD2511F53) * x[0], np.uint64(0xCD9E8D57) * x[2]
+        x = [(b >> np.uint64(32)) ^ x[1] ^ k0, b & low,
+             (a >> np.uint64(32)) ^ x[3] ^ k1, a & low]
+        k0 = (k0 + np.uint64(0x9E3779B9)) & low
+        k1 = (k1 + np.uint64(0xBB67AE85)) & low
+    return np.stack(x, axis=-1).reshape(-1)
+
+
+def mix(x):
+    mask = (1 << 64) - 1
+    x = (x + 0x9E3779B97F4A7C15) & mask
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    return x ^ (x >> 31)
+
+
+def scale_mask(shape, p, seed, micro_batch, call, key):
+    """0 or 1 / (1 - p) for each element, as docs/guide.md says it."""
+    import numpy as np
+    import torch
+
+    count = int(np.prod(shape))
+    blocks = np.arange((count + 3) // 4, dtype=np.uint64)
+    low = np.uint64(0xffffffff)
+    ones = np.ones_like(blocks)
+    words = philox((mix((mix(seed) + micro_batch) & ((1 << 64) - 1))),
+                   [blocks & low, blocks >> np.uint64(32),
+                    ones * np.uint64(key), ones * np.uint64(call)])[:count]
+    kept = words >= np.uint64(round(p * 2**32))
+    return torch.from_numpy(kept.reshape(shape)).float() / (1 - p)
+
+
+def torch_losses(folder, seed, ranks):
+    """The job's losses by transformers and torch, with the masks of the keys."""
+    import fsdp2
+    import torch
+    import transformers
+    import yaml
+
+    with open(os.path.join(folder, "job.yaml"), encoding="utf-8") as f:
+        job = yaml.safe_load(f)
+    torch.set_num_threads(1)
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        os.path.join(folder, "model"), dtype=torch.float32,
+        attn_implementation="eager")
+    model.train()
+    batch = [0]
+
+    class Keyed(torch.nn.Module):
+        def __init__(self, p, call, key):
+            super().__init__()
+            self.p, self.call, self.key = p, call, key
+
+        def forward(self, x):
+            return x * scale_mask(tuple(x.shape), self.p, seed, batch[0],
+                                  self.call, self.key)
+
+    config, body = model.config, model.transformer
+    body.drop = Keyed(config.embd_pdrop, 0, 0)
+    for i, layer in enumerate(body.h):
+        layer.attn.attn_dropout = Keyed(config.attn_pdrop, i + 1, 0)
+        layer.attn.resid_dropout = Keyed(config.resid_pdrop, i + 1, 1)
+        layer.mlp.dropout = Keyed(config.resid_pdrop, i + 1, 2)
+    options = job["optimizer"]
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=options["lr"], betas=tuple(options["betas"]),
+        eps=options["eps"], weight_decay=options["weight_decay"])
+    data = fsdp2.Tokens(os.path.join(folder, "train.bin"), job["data"])
+    slots = job["gradient_accumulation_steps"] * ranks
+    result = []
+    for step in range(job["schedule"]["steps"]):
+        total = 0.0
+        optimizer.zero_grad()
+        for slot in range(slots):
+            batch[0] = step * slots + slot
+            ids, labels = data.micro_batch(batch[0])
+            loss = torch.nn.functional.cross_entropy(
+                model(ids).logits.flatten(0, 1), labels.flatten())
+            (loss / slots).backward()
+            total += loss.item() / slots
+        optimizer.step()
+        result.append(total)
+    return result
+
+
+def as_torch(context):
+    """transformers with the same masks has the same losses and so gradients."""
+    seed, ranks = 3, 2
+    _, log = plan_and_run(context, "job", ranks, steps=12, accumulation=2,
+                          micro_batch=1, job={"dropout_seed": seed})
+    want = harness.in_python(torch_losses,
+                             [({}, (context.path("job"), seed, ranks))],
+                             context.path("torch.log"))[0]
+    worst = max(harness.relative(a, b) for a, b in zip(losses(log), want))
+    check(worst < 1e-5, f"losses {losses(log)}\nPyTorch {want}")
+    return f"loss {worst:.1e}"
+
+
+def llama(context):
+    """attention_dropout, with grouped heads and in bf16."""
+    model = jobs.variant(attention_dropout=0.2, num_hidden_layers=2)
+    _, plain = plan_and_run(context, "plain", 2, model=model, steps=6,
+                            activation_checkpointing="none")
+    _, again = plan_and_run(context, "again", 2, model=model, steps=6,
+                            activation_checkpointing="full")
+    check(losses(plain) == losses(again), "recomputation draws otherwise")
+    _, off = plan_and_run(context, "off", 2, steps=6,
+                          model=dict(model, attention_dropout=0.0))
+    check(losses(plain) != losses(off), "nothing was dropped")
+    return f"{losses(plain)[-1]:.4f}, without {losses(off)[-1]:.4f}"
+
+
+def refused(context):
+    """Probabilities that are none, and plans whose draws are wrong."""
+    jobs.make_job(context.path("job"), GPT2, steps=1)
+    path = context.path("plan.json")
+    plan = harness.plan(context, context.path("job", "job.yaml"), path)
+    for change in ("lost", "shared"):
+        broken = json.loads(json.dumps(plan))
+        calls = [s for p in broken["programs"] for s in p["steps"]
+                 if "draw" in s]
+        if change == "lost":
+            del calls[0]["draw"]
+        else:
+            calls[1]["draw"] = calls[0]["draw"]
+        with open(context.path("broken.json"), "w", encoding="utf-8") as f:
+            json.dump(broken, f)
+        text = harness.run([context.binary("accel-run"),
+                            context.path("broken.json"), "--nproc", "2"],
+                           expect=1)
+        check("draw" in text or "hash" in text, text)
+    jobs.write_config(context.path("bad"), dict(GPT2, attn_pdrop=1.5))
+    text = harness.run([context.binary("accel-opt"), "plan",
+                        context.path("job", "job.yaml"), "--model",
+                        context.path("bad")], expect=1)
+    check("attn_pdrop" in text and "between 0 and 1" in text, text)
+
+
+CASES = [
+    ("recomputed", recomputed),
+    ("any-mesh", anywhere),
+    ("resumed", resumed),
+    ("evaluated", evaluated),
+    ("as-torch", as_torch),
+    ("llama-attention", llama),
+    ("refused", refused),
+]
