@@ -148,27 +148,6 @@ INFER(EfficientAttentionBackwardOp) {
   return inferBackward(loc, adaptor, /*grouped=*/false, results);
 }
 
-INFER(BmmOp) {
-  RankedTensorType a = tensorType(adaptor.getSelf()),
-                   b = tensorType(adaptor.getMat2());
-  if (a.getRank() != 3 || b.getRank() != 3 ||
-      a.getElementType() != b.getElementType() ||
-      a.getDimSize(0) != b.getDimSize(0) || a.getDimSize(2) != b.getDimSize(1))
-    return emitOptionalError(loc, "expects [N, A, B] and [N, B, C], got ", a,
-                             " and ", b);
-  results.push_back(
-      a.clone({a.getDimSize(0), a.getDimSize(1), b.getDimSize(2)}));
-  return success();
-}
-
-LogicalResult SoftmaxOp::verify() {
-  int64_t rank = tensorType(getResult()).getRank();
-  if (getDim() >= 0 && getDim() < rank)
-    return success();
-  return emitOpError("dimension ")
-         << getDim() << " is outside of a tensor of " << rank << " dimensions";
-}
-
 //===----------------------------------------------------------------------===//
 // Derivatives
 //===----------------------------------------------------------------------===//
@@ -211,23 +190,4 @@ BACKWARD(FlashAttentionOp) {
 BACKWARD(EfficientAttentionOp) {
   return attentionBackward<EfficientAttentionBackwardOp>(*this, b, grads,
                                                          needed, operandGrads);
-}
-
-BACKWARD(BmmOp) {
-  if (needed[0])
-    operandGrads[0] = b.create<BmmOp>(
-        grads[0],
-        b.create<TransposeIntOp>(getMat2(), uint64_t(1), uint64_t(2)));
-  if (needed[1])
-    operandGrads[1] = b.create<BmmOp>(
-        b.create<TransposeIntOp>(getSelf(), uint64_t(1), uint64_t(2)),
-        grads[0]);
-  return success();
-}
-
-BACKWARD(SoftmaxOp) {
-  operandGrads[0] =
-      b.create<SoftmaxBackwardDataOp>(grads[0], getResult(), getDim(),
-                                      tensorType(getResult()).getElementType());
-  return success();
 }

@@ -73,11 +73,6 @@ Cost MmOp::getCost() {
   return {productFlops(getSelf(), getMat2()), touchedBytes(*this)};
 }
 
-Cost BmmOp::getCost() {
-  auto a = cast<RankedTensorType>(getSelf().getType());
-  return {2.0 * numel(getResult()) * a.getDimSize(2), touchedBytes(*this)};
-}
-
 Cost AddmmOp::getCost() {
   return {productFlops(getMat1(), getMat2()) + numel(getResult()),
           touchedBytes(*this)};
@@ -101,10 +96,6 @@ Cost NativeLayerNormBackwardOp::getCost() {
   return reductionCost(*this, getSelf(), 14);
 }
 Cost LogSoftmaxOp::getCost() { return reductionCost(*this, getSelf(), 4); }
-Cost SoftmaxOp::getCost() { return reductionCost(*this, getSelf(), 4); }
-Cost SoftmaxBackwardDataOp::getCost() {
-  return reductionCost(*this, getOutput(), 4);
-}
 Cost LogSoftmaxBackwardDataOp::getCost() {
   return reductionCost(*this, getOutput(), 4);
 }

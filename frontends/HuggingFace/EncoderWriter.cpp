@@ -57,7 +57,7 @@ Value EncoderWriter::attention(const AttentionShape &s, Value query, Value key,
   Value mixed = op<ScaledDotProductAttentionOp>(
       splitHeads(s, query, s.rows), splitHeads(s, key, s.keys),
       splitHeads(s, value, s.keys), mask, s.causal, number(s.scale),
-      uint64_t(0), number(0), /*by_parts=*/false);
+      uint64_t(0), number(0), /*by_parts=*/false, number(0), keyFor(0));
   mixed = op<TransposeIntOp>(mixed, uint64_t(1), uint64_t(2));
   return view(mixed, {s.batch * s.rows, s.heads * s.headDim});
 }

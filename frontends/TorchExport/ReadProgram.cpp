@@ -350,8 +350,8 @@ private:
       value["kind"].fail("unknown initial value '" + printable(kind) +
                          "', expected normal, ones or zeros");
     result.kind = plan::Initializer::Kind::Normal;
-    result.stddev = value["stddev"].number();
-    if (!(result.stddev >= 0 && result.stddev < 1e30))
+    result.value = value["stddev"].number();
+    if (!(result.value >= 0 && result.value < 1e30))
       value["stddev"].fail("expected a standard deviation of at least 0");
     return result;
   }
