@@ -6,6 +6,7 @@
 #include "runtime/execute/Operators.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/PhiloxRNGEngine.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
