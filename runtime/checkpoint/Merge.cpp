@@ -40,8 +40,8 @@ std::vector<Output> distribute(const plan::Plan &plan, int64_t limit) {
   int64_t bytes = 0;
   for (size_t i = 0; i < plan.parameters.size(); ++i) {
     const plan::Parameter &p = plan.parameters[i];
-    for (plan::StoredPart &part :
-         plan::storedParts(p.fqn, p.stored, p.shape).value()) {
+    auto parts = plan::storedParts(p.fqn, p.stored, p.shape);
+    for (plan::StoredPart &part : parts.value()) {
       StoredTensor tensor{std::move(part.name), p.dtype, part.shape, 0};
       const int64_t size = tensor.numel() * plan::itemSize(p.dtype);
       if (outputs.empty() || bytes + size > limit) {

@@ -97,9 +97,9 @@ std::vector<Source::Found> Source::find(const plan::Parameter &p,
       return {at->second};
     }
   // As transformers stores it: in parts, or under another name.
+  const auto stands = plan::storedParts(p.fqn, p.stored, p.shape);
   std::vector<Found> parts;
-  for (const plan::StoredPart &part :
-       plan::storedParts(p.fqn, p.stored, p.shape).value()) {
+  for (const plan::StoredPart &part : stands.value()) {
     used.insert(part.name);
     auto at = stored.find(part.name);
     if (at == stored.end()) {
