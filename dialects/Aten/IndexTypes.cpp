@@ -180,11 +180,12 @@ INFER(SelectScatterOp) {
   return success();
 }
 
+// A copy that keeps the strides, whatever lies between the elements.
 Strides SliceScatterOp::getStrides(LayoutAnalysis &layout, unsigned) {
-  return layout.preservedStrides(getSelf());
+  return layout.strides(getSelf());
 }
 Strides SelectScatterOp::getStrides(LayoutAnalysis &layout, unsigned) {
-  return layout.preservedStrides(getSelf());
+  return layout.strides(getSelf());
 }
 
 //===----------------------------------------------------------------------===//
@@ -233,6 +234,8 @@ static LogicalResult checkWithin(std::optional<Location> loc,
   if (index.getRank() != tensor.getRank())
     return emitOptionalError(loc, "index ", index,
                              " has not as many dimensions as ", tensor);
+  if (index.getNumElements() == 0)
+    return success();
   for (int64_t i = 0; i < index.getRank(); ++i)
     if (i != free && index.getDimSize(i) > tensor.getDimSize(i))
       return emitOptionalError(loc, "index ", index, " is larger than ", tensor,

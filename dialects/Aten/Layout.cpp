@@ -103,7 +103,11 @@ Strides LayoutAnalysis::pointwiseStrides(Operation *op) {
   int64_t rank = shape.size();
   SmallVector<Strides> operands;
   bool allContiguous = true;
-  for (Value operand : op->getOperands()) {
+  SmallVector<Value> values(op->getOperands());
+  // These two put the input first in their iterator.
+  if (isa<ThresholdBackwardOp, LeakyReluBackwardOp>(op))
+    std::reverse(values.begin(), values.end());
+  for (Value operand : values) {
     ArrayRef<int64_t> own = shapeOf(operand);
     if (own.empty())
       continue;
@@ -230,8 +234,8 @@ Strides LayoutAnalysis::compute(Value value) {
         return s;
       })
       .Case([&](FlashAttentionForCpuOp) -> Strides {
-        if (result == 0)
-          return headsInside(shape);
+        if (result == 0) // like the query
+          return preservedStrides(op->getOperand(0));
         return {shape[1] * shape[2], 1, shape[1]};
       })
       .Case<FlashAttentionOp, EfficientAttentionOp>([&](auto) {
@@ -241,7 +245,8 @@ Strides LayoutAnalysis::compute(Value value) {
             EfficientAttentionBackwardOp>(
           [&](auto) { return headsInside(shape); })
       .Case([&](DropoutOp) { return contiguous(shape); })
-      .Case<ToCopyOp, ZerosLikeOp>(
+      .Case([&](PowScalarOp) { return contiguous(shape); })
+      .Case<ToCopyOp, ZerosLikeOp, SortStableOp>(
           [&](auto) { return preservedStrides(op->getOperand(0)); })
       .Default([&](Operation *) {
         auto aten = dyn_cast<AtenOpInterface>(op);
@@ -251,7 +256,7 @@ Strides LayoutAnalysis::compute(Value value) {
 
 Strides LayoutAnalysis::preservedStrides(ArrayRef<int64_t> shape,
                                          const Strides &strides) {
-  return isDense(shape, strides) ? strides : contiguous(shape);
+  return isDense(shape, strides) ? strides : iteratorStrides(shape, strides);
 }
 
 Strides LayoutAnalysis::preservedStrides(Value value) {

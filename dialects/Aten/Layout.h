@@ -32,7 +32,7 @@ public:
   /// Strides of the result of a TensorIterator over the operands of `op`.
   Strides pointwiseStrides(mlir::Operation *op);
   /// What `preserve_format` keeps: the strides of a tensor that fills its
-  /// memory, else row-major.
+  /// memory, else the order of its dimensions.
   Strides preservedStrides(mlir::Value value);
   static Strides preservedStrides(llvm::ArrayRef<int64_t> shape,
                                   const Strides &strides);

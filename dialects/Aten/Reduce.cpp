@@ -18,13 +18,27 @@ LogicalResult SoftmaxOp::verify() {
   return success();
 }
 
+/// Of no elements there is no largest.
+static LogicalResult checkElements(std::optional<Location> loc,
+                                   RankedTensorType self,
+                                   ArrayRef<int64_t> dims) {
+  for (int64_t dim : dims)
+    if (dim >= 0 && dim < self.getRank() && self.getDimSize(dim) == 0)
+      return emitOptionalError(loc, "dimension ", dim, " has no elements");
+  return success();
+}
+
 INFER(AmaxOp) {
   RankedTensorType self = tensorType(adaptor.getSelf());
+  if (failed(checkElements(loc, self, adaptor.getDim())))
+    return failure();
   return inferReduction(loc, self, adaptor.getDim(), adaptor.getKeepdim(),
                         self.getElementType(), results);
 }
 INFER(AminOp) {
   RankedTensorType self = tensorType(adaptor.getSelf());
+  if (failed(checkElements(loc, self, adaptor.getDim())))
+    return failure();
   return inferReduction(loc, self, adaptor.getDim(), adaptor.getKeepdim(),
                         self.getElementType(), results);
 }

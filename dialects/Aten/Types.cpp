@@ -108,8 +108,24 @@ LogicalResult aten::inferBroadcast(std::optional<Location> loc,
     return inferBroadcast(loc, adaptor.getOperands(), type, results);          \
   }
 INFER_BINARY(AddTensorOp)
-INFER_BINARY(SubTensorOp)
 INFER_BINARY(MulTensorOp)
+
+/// PyTorch has no minus for truth values.
+static LogicalResult checkNumbers(std::optional<Location> loc, Value value) {
+  if (!tensorType(value).getElementType().isInteger(1))
+    return success();
+  return emitOptionalError(loc, "cannot subtract truth values, got ",
+                           value.getType());
+}
+
+INFER(SubTensorOp) {
+  if (failed(checkNumbers(loc, adaptor.getSelf())) ||
+      failed(checkNumbers(loc, adaptor.getOther())))
+    return failure();
+  Type type = promoteTypes(
+      {tensorType(adaptor.getSelf()), tensorType(adaptor.getOther())});
+  return inferBroadcast(loc, adaptor.getOperands(), type, results);
+}
 
 INFER(DivTensorOp) {
   Type type = promoteTypes(
@@ -142,8 +158,12 @@ INFER(LogicalAndOp) {
     return success();                                                          \
   }
 INFER_SCALAR(AddScalarOp)
-INFER_SCALAR(SubScalarOp)
-INFER_SCALAR(RsubScalarOp)
+INFER_SCALAR(
+    SubScalarOp,
+    if (failed(checkNumbers(loc, adaptor.getSelf()))) { return failure(); })
+INFER_SCALAR(
+    RsubScalarOp,
+    if (failed(checkNumbers(loc, adaptor.getSelf()))) { return failure(); })
 INFER_SCALAR(MulScalarOp)
 INFER_SCALAR(PowTensorScalarOp)
 INFER_SCALAR(PowScalarOp)
@@ -180,13 +200,13 @@ INFER(TypeAsOp) {
 }
 
 INFER(ArangeOp) {
-  if (adaptor.getStep() < 1 || adaptor.getEnd() < adaptor.getStart())
+  int64_t start = adaptor.getStart(), end = adaptor.getEnd();
+  int64_t step = adaptor.getStep();
+  if (step < 1 || end < start)
     return emitOptionalError(loc, "expects start <= end and a positive step");
   if (!isElementType(adaptor.getDtype()) || adaptor.getDtype().isInteger(1))
     return emitOptionalError(loc, "cannot count in ", adaptor.getDtype());
-  int64_t size =
-      (adaptor.getEnd() - adaptor.getStart() + adaptor.getStep() - 1) /
-      adaptor.getStep();
+  int64_t size = (end - start + step - 1) / step;
   results.push_back(RankedTensorType::get({size}, adaptor.getDtype()));
   return success();
 }

@@ -195,7 +195,10 @@ INFER(EmbeddingOp) {
   if (weight.getRank() != 2)
     return emitOptionalError(loc, "expects a table of two dimensions, got ",
                              weight);
-  SmallVector<int64_t> shape(tensorType(adaptor.getIndices()).getShape());
+  RankedTensorType indices = tensorType(adaptor.getIndices());
+  if (weight.getDimSize(0) == 0 && indices.getNumElements())
+    return emitOptionalError(loc, "table ", weight, " has no rows");
+  SmallVector<int64_t> shape(indices.getShape());
   shape.push_back(weight.getDimSize(1));
   results.push_back(weight.clone(shape));
   return success();

@@ -3,7 +3,8 @@ import math
 
 import torch
 
-from operators import (ANY, DTYPES, FLOATS, INTS, Call, T, operator, simple)
+from operators import (ANY, DTYPES, FLOATS, INTS, Call, Operand, T, operator,
+                       simple)
 
 #===----------------------------------------------------------------------===#
 # Element by element
@@ -22,7 +23,9 @@ def unary(d, name):
 
 @operator("abs", "sgn", "sign", "floor", "ceil", "round", "trunc")
 def unary_any(d, name):
-    return simple(name, [d.any(ANY, low=-3.0, high=3.5)])
+    # Of truth values PyTorch knows signs alone; the dialect takes all.
+    types = ANY if name in ("sgn", "sign") else FLOATS + INTS
+    return simple(name, [d.any(types, low=-3.0, high=3.5)])
 
 
 @operator("bitwise_not")
@@ -108,7 +111,7 @@ def binary(d, name):
 @operator("div.Tensor_mode")
 def div_mode(d):
     how = "up" if d.chance(0.1) else d.pick("floor", "trunc")
-    operands = pair(d, ANY, low=1.0)
+    operands = pair(d, FLOATS + INTS, low=1.0)
     return simple("div.Tensor_mode", operands, {"rounding_mode": how},
                   extra=({"rounding_mode": how},))
 
@@ -159,7 +162,7 @@ def masked_fill_tensor(d):
     x = d.any()
     mask = d.tensor("i1", d.broadcast(x.shape))
     value = d.tensor(d.dtype(ANY), () if not d.chance(0.1) else (2,))
-    return simple("masked_fill.Tensor", [x, mask, value])
+    return simple("masked_fill.Tensor", [x, mask, value], exact=False)
 
 
 @operator("isnan", "isinf", "logical_not")
@@ -232,6 +235,12 @@ def view(d):
         sizes.insert(d.random.randint(0, len(sizes)), 1)
     if d.chance(0.1):
         sizes[0] += 1
+    if x.order and math.prod(sizes) == math.prod(x.shape):
+        # Strides decide; the exporter, which knows them, refuses.
+        try:
+            x.tensor(torch.Generator()).view(sizes)
+        except RuntimeError:
+            x.order = None
     return simple("view", [x], {"size": sizes}, extra=(sizes,))
 
 
@@ -420,7 +429,8 @@ def scatter(d, name):
     shape = within(d, x.shape, dim)
     if name == "scatter.src" and d.gradient:
         shape[dim] = 1  # what is written twice has no one gradient
-    source = [s + d.pick(0, 0, 0, 1) for s in shape]
+    # PyTorch has no gradient for a source that is not read whole.
+    source = [s + (0 if d.gradient else d.pick(0, 0, 0, 1)) for s in shape]
     if d.chance(0.05):
         source = [max(s - 1, 0) for s in source]
     index = d.tensor("i64", shape, low=0, high=size)
@@ -543,6 +553,11 @@ def product(d, name):
     return simple(name, operands, attrs, extra, exact=False)
 
 
+def plain(shape):
+    """Channels and positions are more than one: the format is no guess."""
+    return shape[1] > 1 and math.prod(shape[2:]) > 1
+
+
 @operator("convolution")
 def convolution(d):
     return convolve(d)[0]
@@ -568,7 +583,7 @@ def convolve(d):
                 d.tensor(dtype, weight)]
     for x in operands:  # channels last, or as they come
         x.order = d.pick(None, (0, *range(2, dims + 2), 1)) \
-            if dims == 2 and not d.gradient else None
+            if dims == 2 and not d.gradient and plain(x.shape) else None
     bias = d.random.random() < 0.5
     if bias:
         operands.append(d.tensor(dtype, (maybe_off(d, cout),)))
@@ -701,9 +716,11 @@ def heads(d):
     groups = d.random.randint(1, 2)
     count, width = groups * d.random.randint(1, 2), d.pick(4, 8)
     dtype = d.dtype(("f32", "f32", "bf16"))
-    return [d.tensor(dtype, (batch, count, sequence, width)),
-            d.tensor(dtype, (batch, count, keys, width)),
-            d.tensor(dtype, (batch, count, keys, width))]
+    operands = [d.tensor(dtype, (batch, count, length, width))
+                for length in (sequence, keys, keys)]
+    for x in operands:  # heads are contiguous
+        x.order = d.pick(None, (0, 2, 1, 3))
+    return operands
 
 
 CPU_FLASH = "_scaled_dot_product_flash_attention_for_cpu"
@@ -738,7 +755,8 @@ def image(d, dtypes=("f32", "f32", "f64"), least=3):
     shape = (d.random.randint(1, 3), 2 * d.random.randint(1, 2),
              d.random.randint(least, 6), d.random.randint(least, 6))
     x = d.tensor(d.dtype(dtypes), shape, low=-2.0, high=2.0)
-    x.order = d.pick(None, None, (0, 2, 3, 1)) if not d.gradient else None
+    x.order = d.pick(None, None, (0, 2, 3, 1)) \
+        if not d.gradient and plain(shape) else None
     return x
 
 
@@ -964,3 +982,87 @@ def place(d, name):
         shape[0] += 1
     src = d.tensor(x.dtype, shape)
     return simple(name, [x, src], attrs, extra=tuple(attrs.values()))
+
+
+#===----------------------------------------------------------------------===#
+# Routing and dropout
+#===----------------------------------------------------------------------===#
+
+#: Types that CPU kernels sort.
+SORTED = FLOATS + INTS
+
+
+@operator("topk")
+def topk(d):
+    x = d.any(SORTED, rank=(1, 3))
+    dim = d.dim(len(x.shape))
+    size = x.shape[dim] if dim < len(x.shape) else 1
+    k = d.random.randint(0 if d.chance(0.2) else min(1, size), size)
+    k += 1 if d.chance(0.05) else 0
+    return simple("topk", [x], {"k": k, "dim": dim}, extra=(k, dim, True, True))
+
+
+@operator("sort.stable")
+def sort_stable(d):
+    x = d.any(SORTED, rank=(1, 3))
+    dim, down = d.dim(len(x.shape)), d.pick(True, False)
+    return Call("aten::sort.stable", [x], {"dim": dim, "descending": down},
+                [T(0), {"stable": True, "dim": dim, "descending": down}])
+
+
+@operator("value_selecting_reduction_backward")
+def selecting_backward(d):
+    shape = [max(s, 1) for s in d.shape(1, 3)]
+    dim = d.random.randrange(len(shape))
+    part = list(shape)
+    part[dim] = d.random.randint(1, shape[dim])
+    grad = d.tensor(d.dtype(FLOATS), part)
+    indices = d.tensor("i64", part, low=0, high=shape[dim])
+    return Call("aten::value_selecting_reduction_backward", [grad, indices],
+                {"dim": dim, "sizes": shape},
+                [T(0), dim, T(1), shape, True])
+
+
+@operator("floor_divide.Scalar")
+def floor_divide(d):
+    return simple("floor_divide.Scalar", [d.any(("i64", "i32"))],
+                  {"other": 3}, extra=(3,))
+
+
+@operator("searchsorted.Tensor")
+def searchsorted(d):
+    dtype = d.dtype(SORTED)
+    ordered = d.tensor(dtype, (d.size(),))
+    values = d.any((dtype,))
+    narrow, right = d.pick(True, False), d.pick(True, False)
+    return simple("searchsorted.Tensor", [ordered, values],
+                  {"out_int32": narrow, "right": right},
+                  extra=({"out_int32": narrow, "right": right},))
+
+
+@operator("histc")
+def histc(d):
+    x = d.any(("f32", "f64"))
+    bins = d.random.randint(1, 5)
+    return simple("histc", [x], {"bins": bins, "min": 0, "max": 4},
+                  extra=(bins, 0, 4))
+
+
+@operator("native_dropout_backward")
+def dropout_backward(d):
+    grad = d.any(FLOATS)
+    mask = d.tensor("i1", grad.shape)
+    return simple("native_dropout_backward", [grad, mask], {"scale": 1.25},
+                  extra=(1.25,))
+
+
+@operator("_grouped_mm")
+def grouped_mm(d):
+    groups, rows = d.random.randint(1, 3), d.random.randint(4, 9)
+    k, n = 4 * d.random.randint(1, 3), 4 * d.random.randint(1, 3)
+    x = d.tensor("f32", (rows, k))
+    weights = d.tensor("f32", (groups, k, n))
+    x.order = weights.order = None
+    offs = Operand("i32", (groups,), low=rows, high=rows)
+    return Call("aten::_grouped_mm", [x, weights, offs], {},
+                [T(0), T(1), T(2)], exact=False)

@@ -98,7 +98,8 @@ def generic(name, call, operands, results):
     types = ", ".join(o.type() for o in call.operands)
     left = "%r" if len(results) == 1 else f"%r:{len(results)}"
     right = results[0] if len(results) == 1 else f"({', '.join(results)})"
-    return (f"{left} = \"aten.{name}\"({', '.join(operands)}) <{{{attrs}}}> : "
+    attrs = f" <{{{attrs}}}>" if attrs else ""
+    return (f"{left} = \"aten.{name}\"({', '.join(operands)}){attrs} : "
             f"({types}) -> {right}")
 
 
