@@ -4,8 +4,8 @@
 // A list of tensors, a text, a missing optional and a list of numbers.
 // CHECK-LABEL: func.func @stack
 // CHECK: aten.opaque "aten::stack"(%{{.*}}, %{{.*}}) {{\[\[}}"%0", "%1"], 0]
-// PLAN-DAG: "kind":"opaque","op":"aten::stack","args":[["%0","%1"],0]
-// PLAN-DAG: "kind":"opaque","op":"aten::stack","args":[["%0","%1"],0,{"text":"backward"},["%2"],[0,1]]
+// PLAN-DAG: "kind":"opaque","op":"aten::stack","args":{{\[\[}}"%0","%1"],0]
+// PLAN-DAG: "kind":"opaque","op":"aten::stack","args":{{\[\[}}"%0","%1"],0,{"text":"backward"},["%2"],[0,1]]
 func.func @stack(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {
   %0 = aten.opaque "aten::stack"(%a, %b) [["%0", "%1"], 0] : (tensor<4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
   return %0 : tensor<2x4xf32>
