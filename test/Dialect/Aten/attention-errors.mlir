@@ -34,7 +34,7 @@ func.func @mask(%q: tensor<2x4x8x16xf32>, %m: tensor<1x3x8x8xf32>) {
 // -----
 
 func.func @bmm(%a: tensor<2x4x8xf32>, %b: tensor<2x4x8xf32>) {
-  // expected-error @+2 {{expects [N, A, B] and [N, B, C], got 'tensor<2x4x8xf32>' and 'tensor<2x4x8xf32>'}}
+  // expected-error @+2 {{inner sizes differ: 'tensor<2x4x8xf32>' and 'tensor<2x4x8xf32>'}}
   // expected-error @+1 {{failed to infer returned types}}
   %0 = aten.bmm %a, %b : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x4xf32>
   return
