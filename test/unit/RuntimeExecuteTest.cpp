@@ -14,8 +14,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 #include <unistd.h>
 
 using namespace accel;
@@ -67,6 +69,12 @@ std::vector<double> trainOn(const plan::Plan &plan, run::Groups &groups,
   }
   losses.insert(losses.end(), norms.begin(), norms.end());
   losses.push_back(executor.ownPeak().bytes);
+  // Gloo's threads free what the last gathers staged a moment later.
+  for (int wait = 0;
+       wait < 1000 &&
+       device->memory().current != executor.plan().predicted.persistentBytes;
+       ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   losses.push_back(device->memory().current);
   return losses;
 }
