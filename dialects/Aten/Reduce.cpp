@@ -123,7 +123,15 @@ Cost MinDimOp::getCost() { return inputCost(*this, 1); }
 Cost ArgmaxOp::getCost() { return inputCost(*this, 1); }
 Cost ArgminOp::getCost() { return inputCost(*this, 1); }
 
-int64_t SoftmaxBackwardDataOp::getWorkspaceBytes(Device) { return 0; }
+/// On CPUs an operand that is not row-major is copied first.
+int64_t SoftmaxBackwardDataOp::getWorkspaceBytes(Device device) {
+  int64_t bytes = 0;
+  LayoutAnalysis layout;
+  for (Value operand : getOperands())
+    if (device == Device::Cpu && !layout.isContiguous(operand))
+      bytes += (tensorBytes(operand.getType()) + 63) / 64 * 64;
+  return bytes;
+}
 int64_t AnyDimsOp::getWorkspaceBytes(Device device) {
   return device == Device::Cpu ? kernelWorkspaceBytes(*this) : 0;
 }

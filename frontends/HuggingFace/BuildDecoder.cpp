@@ -178,6 +178,8 @@ public:
         declare(f, fqn, fqn);
     f.param(table, *shapeOf(table));
     auto function = f.begin({tensor({})});
+    for (size_t i = 0; i < 2 * parts; ++i)
+      f.fixType(unsigned(2 + i));
     Value normed = norm(f, f.argument(0), d.finalNorm);
     Value rows = f.view(normed, {tokens, d.hiddenSize});
     if (!d.projectOut.empty())

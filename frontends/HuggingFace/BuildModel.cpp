@@ -44,15 +44,18 @@ static double widest(const BertConfig &c) {
 }
 /// Of a sample: its tokens are patches.
 static double widest(const VitConfig &c) {
-  return double(std::max({c.hiddenSize, c.intermediateSize, c.heads * c.headDim}) *
-         (c.patches() + 1));
+  return double(
+      std::max({c.hiddenSize, c.intermediateSize, c.heads * c.headDim}) *
+      (c.patches() + 1));
 }
 static double widest(const T5Config &c) {
-  return double(std::max({c.vocabSize, c.hiddenSize, c.intermediateSize, c.inner()}));
+  return double(
+      std::max({c.vocabSize, c.hiddenSize, c.intermediateSize, c.inner()}));
 }
 static double widest(const WhisperConfig &c) {
-  return double(std::max({c.vocabSize, c.encoder.intermediateSize * c.sourcePositions,
-                   c.decoder.intermediateSize}));
+  return double(
+      std::max({c.vocabSize, c.encoder.intermediateSize * c.sourcePositions,
+                c.decoder.intermediateSize}));
 }
 
 /// Rows of a table of positions; 0 where positions are computed.

@@ -29,12 +29,8 @@ void ModelInfo::module(std::string fqn, std::string className) {
 void ModelInfo::parameter(std::string fqn, std::vector<int64_t> shape,
                           const plan::Initializer &init,
                           std::vector<std::string> stored) {
-  parameters.push_back({std::move(fqn),
-                        std::move(shape),
-                        init,
-                        {},
-                        std::move(stored),
-                        false});
+  parameters.push_back(
+      {std::move(fqn), std::move(shape), init, {}, std::move(stored), false});
 }
 
 plan::Initializer accel::huggingface::normalInit(double stddev) {

@@ -194,7 +194,8 @@ private:
         if (!want || bindings[i].getKind() != kind)
           continue;
         bool isParam = kind == aten::BindingKind::Param;
-        results.push_back(argumentGradient(joint.getArgument(i)));
+        Value grad = argumentGradient(joint.getArgument(i));
+        results.push_back(isParam ? grad : apart(grad));
         NamedAttrList &attr = attrs.emplace_back();
         attr.set(aten::bindingAttr,
                  binding(isParam ? aten::BindingKind::ParamGrad
@@ -221,6 +222,19 @@ private:
     return layout.isContiguous(grad) ? grad : back.create<aten::CloneOp>(grad);
   }
 
+  /// The gradients of two inputs may be one value, that of a sum; each leaves
+  /// in its own storage.
+  Value apart(Value grad) {
+    Value storage = grad;
+    while (auto op = storage.getDefiningOp<aten::AtenOpInterface>()) {
+      if (op.getCategory() != aten::Category::View)
+        break;
+      storage = op->getOperand(0);
+    }
+    return returned.insert(storage).second ? grad
+                                           : back.create<aten::CloneOp>(grad);
+  }
+
   void eraseUnused() {
     for (Operation &op :
          llvm::make_early_inc_range(llvm::reverse(joint.getBody().front())))
@@ -237,7 +251,7 @@ private:
   SmallVector<aten::BindingAttr> bindings;
   SmallVector<Operation *> forward;
   SmallVector<Value> outputs;
-  DenseSet<Value> active;
+  DenseSet<Value> active, returned;
   DenseMap<Value, SmallVector<Value>> contributions;
 };
 

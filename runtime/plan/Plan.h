@@ -359,10 +359,10 @@ struct Job {
   int64_t itemsPerMicroBatch() const {
     return microBatch * (sequenceLength > 0 ? sequenceLength : 1);
   }
-  std::string modelName, modelPath;     // HF folder with config.json
+  std::string modelName, modelPath; // HF folder with config.json
   /// What to start from, or empty: safetensors, or the .pt2 of the model.
   std::vector<std::string> weightFiles;
-  std::string archive; // .pt2 with the values of `Plan::buffers`; or empty
+  std::string archive;    // .pt2 with the values of `Plan::buffers`; or empty
   int64_t seed = 0;       // of initial values
   int64_t randomSeed = 0; // of what random operators draw
   std::string precision = "no"; // no, bf16, fp16

@@ -87,8 +87,7 @@ void PlanReader::job(const Node &node) {
     job.modelPath = model["path"].string();
     model.optional("weights",
                    [&](const Node &n) { job.weightFiles = n.strings(); });
-    model.optional("archive",
-                   [&](const Node &n) { job.archive = n.string(); });
+    model.optional("archive", [&](const Node &n) { job.archive = n.string(); });
     model.close();
   }
   job.seed = fields["seed"].integer(0, INT64_MAX);

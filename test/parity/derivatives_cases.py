@@ -48,6 +48,25 @@ def rules():
     rows["layer norm without bias"] = (
         norm.format("%b", f"{X}, {B}"), X,
         lambda x, b: torch.nn.functional.layer_norm(x, (6,), b, None, 1e-5))
+    best, positions = "tensor<4x2xf32>", "tensor<4x2xi64>"
+    rows["topk"] = (f"  %0, %i = aten.topk %x, 2, 1 : ({X}) -> "
+                    f"({best}, {positions})\n", best,
+                    lambda x, b: torch.topk(x, 2, 1).values)
+    rows["sort"] = (f"  %0, %i = aten.sort.stable %x, 0, true : ({X}) -> "
+                    f"({X}, tensor<4x6xi64>)\n", X,
+                    lambda x, b: torch.sort(x, 0, descending=True).values)
+    groups = ("tensor<6x4xf32>", "tensor<3x4x4xf32>", "tensor<3xi32>")
+    rows["products by groups"] = (
+        f"  %a = aten.view %x, [6, 4] : ({X}) -> {groups[0]}\n"
+        f"  %c = aten.cat %x, %x dim 0 : ({X}, {X}) -> tensor<8x6xf32>\n"
+        f"  %w = aten.view %c, [3, 4, 4] : (tensor<8x6xf32>) -> {groups[1]}\n"
+        f"  %t = aten.transpose.int %w, 1, 2 : ({groups[1]}) -> {groups[1]}\n"
+        f"  %e = aten.arange.start_step [2 : 7 : 2], i32 : {groups[2]}\n"
+        f"  %0 = aten._grouped_mm %a, %t, %e : ({', '.join(groups)}) -> "
+        f"{groups[0]}\n", groups[0],
+        lambda x, b: torch._grouped_mm(
+            x.view(6, 4), torch.cat([x, x]).view(3, 4, 4).transpose(1, 2),
+            torch.tensor([2, 4, 6], dtype=torch.int32)))
     for name, value in (("add.Scalar", 1.5), ("sub.Scalar", 2.5),
                         ("rsub.Scalar", 1.5), ("mul.Scalar", -0.3),
                         ("div.Scalar", 7.0), ("pow.Tensor_Scalar", 2),
@@ -182,7 +201,12 @@ def measured_workspace(function):
     return peak - live
 
 
-def workspaces(context):
+MIXTURE = dict(model_type="mixtral", num_local_experts=5, hidden_size=48,
+               num_experts_per_tok=3, output_router_logits=True,
+               sliding_window=None)
+
+
+def workspaces(context, changes=dict(attention_bias=True)):
     """Every instruction of two layers and a head, forward and backward."""
     import plan_interpreter
     import torch
@@ -195,12 +219,13 @@ def workspaces(context):
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "config.json"), "w",
               encoding="utf-8") as f:
-        json.dump({**BASE, "attention_bias": True, "num_hidden_layers": 1,
+        json.dump({**BASE, **changes, "num_hidden_layers": 1,
                    "max_position_embeddings": 256}, f)
     text = harness.run([context.binary("hf-model-dump"), folder, "2", "200",
                         "--mlir"])
     graph = Graph(text)
-    graph.bindings = read_bindings(context, text, "pointwise")
+    graph.bindings, graph.input_gradients = read_bindings(context, text,
+                                                          "pointwise")
     functions = export(context, text, "pointwise")
     model = transformers.AutoModelForCausalLM.from_config(
         transformers.AutoConfig.from_pretrained(folder))
@@ -243,4 +268,6 @@ def workspaces(context):
     return f"{count} instructions"
 
 
-CASES = [("all rules", derivatives), ("workspaces", workspaces)]
+CASES = [("all rules", derivatives), ("workspaces", workspaces),
+         ("workspaces of experts",
+          lambda context: workspaces(context, MIXTURE))]

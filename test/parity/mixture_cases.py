@@ -85,8 +85,9 @@ def random_configs(family, compute="f32", count=CONFIGS):
                 raise harness.Failure(f"{number}: {json.dumps(config)}, "
                                       f"{mode}: {failure}") from None
             equal += text == "bit-equal"
-            worst = max(worst, "" if text == "bit-equal" else text.split()[1],
-                        key=lambda e: float(e.rstrip(";") or 0) if e else 0.0)
+            worst = max(worst, "" if text == "bit-equal" else
+                        text.split()[1].rstrip(";"),
+                        key=lambda e: float(e or 0))
         return f"{equal} of {count} bit-equal, the others within {worst or 0}"
     return case
 

@@ -79,7 +79,7 @@ TEST(MixtureConfig, DenseLayers) {
     return layers;
   };
   using List = std::vector<int64_t>;
-  EXPECT_EQ(sparse({}), (List{0, 1, 2, 3, 4}));
+  EXPECT_EQ(sparse(json::object()), (List{0, 1, 2, 3, 4}));
   EXPECT_EQ(sparse({{"decoder_sparse_step", 2}}), (List{1, 3}));
   EXPECT_EQ(sparse({{"mlp_only_layers", {0, 3}}}), (List{1, 2, 4}));
   EXPECT_EQ(sparse({{"num_local_experts", 0}}), List{});

@@ -18,7 +18,7 @@ func.func @router(%x: tensor<16x8xf32>) -> tensor<16x8xf32> {
 // CHECK: aten.floor_divide.Scalar %{{.*}}, 2 : tensor<32xi64>
 // CHECK: aten.searchsorted.Tensor %{{.*}}, %arg1, true, true : (tensor<32xi64>, tensor<8xi64>) -> tensor<8xi32>
 // CHECK: aten.scatter.src
-// CHECK: aten.histc %arg2, 8 [0 : 8] : (tensor<32xf32>) -> tensor<8xf32>
+// CHECK: aten.histc %arg2, 8[0 : 8] : (tensor<32xf32>) -> tensor<8xf32>
 func.func @rows(%ids: tensor<32xi64>, %e: tensor<8xi64>, %f: tensor<32xf32>) -> (tensor<8xi32>, tensor<32xi64>, tensor<8xf32>) {
   %v, %p = aten.sort.stable %ids, 0, false : (tensor<32xi64>) -> (tensor<32xi64>, tensor<32xi64>)
   %t = aten.floor_divide.Scalar %p, 2 : tensor<32xi64>
