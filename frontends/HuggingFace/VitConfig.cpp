@@ -119,6 +119,7 @@ public:
                     "",
                     {"ViTEmbeddings", "ViTLayer"}};
     info.inputs = {{"pixel_values", 0, false}, labelsInput(config.classifier)};
+    nameStored();
     return std::move(info);
   }
 
@@ -142,6 +143,26 @@ private:
                    normal);
     info.parameter(projection + ".bias", {hidden}, zerosInit());
     write.dropout(fqn + ".dropout");
+  }
+
+  /// Checkpoints have the names of an older ViTModel.
+  void nameStored() {
+    const std::pair<std::string, std::string> parts[] = {
+        {"vit.layers.", "vit.encoder.layer."},
+        {".attention.q_proj.", ".attention.attention.query."},
+        {".attention.k_proj.", ".attention.attention.key."},
+        {".attention.v_proj.", ".attention.attention.value."},
+        {".attention.o_proj.", ".attention.output.dense."},
+        {".mlp.fc1.", ".intermediate.dense."},
+        {".mlp.fc2.", ".output.dense."}};
+    for (ParameterInfo &parameter : info.parameters) {
+      std::string name = parameter.fqn;
+      for (const auto &[now, before] : parts)
+        if (size_t at = name.find(now); at != std::string::npos)
+          name.replace(at, now.size(), before);
+      if (name != parameter.fqn)
+        parameter.stored = {name};
+    }
   }
 
   void layer(const std::string &path) {

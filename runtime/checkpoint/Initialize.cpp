@@ -138,9 +138,18 @@ void fill(const plan::Parameter &p, uint64_t key, int64_t at, int64_t begin,
 }
 } // namespace
 
+std::vector<float> initialValues(const plan::Parameter &p, int64_t seed,
+                                 int64_t begin, int64_t count) {
+  std::vector<float> values(count);
+  const uint64_t key = initializerKey(seed, p.fqn);
+  at::parallel_for(0, count, 1 << 14, [&](int64_t from, int64_t to) {
+    fill(p, key, begin, from, to, values.data());
+  });
+  return values;
+}
+
 void initialize(Executor &executor, int64_t seed) {
   const plan::Plan &plan = executor.plan();
-  std::vector<float> buffer;
   for (size_t u = 0; u < plan.units.size(); ++u) {
     UnitStorage &unit = executor.unit(u);
     for (const Piece &piece :
@@ -148,15 +157,11 @@ void initialize(Executor &executor, int64_t seed) {
       const plan::Parameter &p = plan.parameters[piece.parameter];
       at::Tensor target =
           unit.shard().narrow(0, piece.offset, piece.end - piece.begin);
-      const uint64_t key = initializerKey(seed, p.fqn);
       for (int64_t at = piece.begin; at < piece.end; at += chunkElements) {
         const int64_t n = std::min(chunkElements, piece.end - at);
-        buffer.resize(n);
-        at::parallel_for(0, n, 1 << 14, [&](int64_t from, int64_t to) {
-          fill(p, key, at, from, to, buffer.data());
-        });
+        std::vector<float> values = initialValues(p, seed, at, n);
         target.narrow(0, at - piece.begin, n)
-            .copy_(at::from_blob(buffer.data(), {n},
+            .copy_(at::from_blob(values.data(), {n},
                                  at::TensorOptions(at::ScalarType::Float)));
       }
     }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace accel::run {
 
@@ -17,6 +18,10 @@ namespace accel::run {
 /// (seed, FQN, its position) alone, so on no number of ranks: Philox 4x32-10,
 /// the key from seed and name, the counter from the position.
 void initialize(Executor &executor, int64_t seed);
+
+/// Elements [begin, begin + count) of the values that `p` starts with.
+std::vector<float> initialValues(const plan::Parameter &p, int64_t seed,
+                                 int64_t begin, int64_t count);
 
 /// Four standard normal numbers: elements 4 * block ... 4 * block + 3.
 void normals(uint64_t key, uint64_t block, float (&values)[4]);

@@ -105,7 +105,10 @@ def units_of(path, folder):
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0,
                             world_size=1)
     config = transformers.AutoConfig.from_pretrained(folder)
-    model = transformers.AutoModelForCausalLM.from_config(config)
+    name = (config.architectures or [""])[0]
+    model = (transformers.AutoModelForCausalLM.from_config(config)
+             if not name or name.endswith("CausalLM") else
+             getattr(transformers, name)._from_config(config))
     try:
         environment = launch_environment(path)
         # The launcher's own choices of ports and ranks do not matter here.

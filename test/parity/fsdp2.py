@@ -86,7 +86,7 @@ class Arrays:
     def __init__(self, folder, data):
         import numpy as np
 
-        kinds = {"f": np.float32, "i": np.int64, "u": np.int64}
+        kinds = {"f": np.float32, "i": np.int64, "u": np.int64, "b": np.int64}
         self.arrays = {}
         for name, path in data["arrays"].items():
             array = np.load(os.path.join(folder, path))

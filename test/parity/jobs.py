@@ -345,7 +345,16 @@ ENCODERS = {
         "decoder_start_token_id": 3, "suppress_tokens": None,
         "begin_suppress_tokens": None},
 }
+ENCODERS["t5"] = {
+    "architectures": ["T5ForConditionalGeneration"], "model_type": "t5",
+    "vocab_size": 97, "d_model": 40, "d_kv": 7, "d_ff": 72, "num_layers": 2,
+    "num_decoder_layers": 3, "num_heads": 5, "dropout_rate": 0.0,
+    "relative_attention_num_buckets": 8,
+    "relative_attention_max_distance": 20, "initializer_factor": 0.3,
+    "feed_forward_proj": "gated-gelu", "pad_token_id": 0, "eos_token_id": 1,
+    "decoder_start_token_id": 0}
 ENCODER_LAYERS = {
+    "t5": "T5Block",
     "bert": "BertLayer", "roberta": "RobertaLayer", "vit": "ViTLayer",
     "whisper": "WhisperEncoderLayer,WhisperDecoderLayer",
 }
@@ -374,6 +383,12 @@ def make_arrays(config, samples, length):
         tokens[:, 1] = 10 + labels
         tokens[::3, length - 2:] = 1  # RoBERTa's padding
         return {"input_ids": tokens.astype(np.int32), "labels": labels}
+    if kind == "t5":
+        mask = np.ones_like(tokens, dtype=bool)
+        mask[::3, length - 4:] = False
+        labels = tokens[:, :length - 5].copy()
+        labels[1, length - 8:] = -100
+        return {"input_ids": tokens, "labels": labels, "attention_mask": mask}
     labels = np.where(rng.random(tokens.shape) < 0.3, tokens, -100)
     labels[:, 0] = tokens[:, 0]
     types = (np.arange(length) > length // 2) * np.ones_like(tokens)
@@ -408,6 +423,8 @@ def make_array_job(folder, name, *, ranks=2, steps=12, length=16, lr=2e-3,
         data["arrays"][key] = key + ".npy"
     if config["model_type"] != "vit":
         data["sequence_length"] = length
+    if config["model_type"] == "t5":
+        data["target_length"] = length - 5
     optimizer = {"name": "adamw", "lr": lr, "betas": [0.9, 0.95], "eps": 1e-8,
                  "weight_decay": 0.1}
     if max_grad_norm is not None:

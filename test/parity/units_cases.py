@@ -26,8 +26,9 @@ def planned_units(plan):
 def case(model="gqa", fails=False, version=2, **fsdp):
     def compare(context):
         folder = context.path("model")
-        jobs.write_config(folder, jobs.MODELS[model])
-        config = jobs.accelerate_config("fsdp", 2, LAYER)
+        jobs.write_config(folder, {**jobs.MODELS, **jobs.ENCODERS}[model])
+        config = jobs.accelerate_config("fsdp", 2,
+                                        jobs.ENCODER_LAYERS.get(model, LAYER))
         if version == 1:
             config["fsdp_config"].pop("fsdp_reshard_after_forward")
             config["fsdp_config"]["fsdp_sharding_strategy"] = "FULL_SHARD"
@@ -98,6 +99,8 @@ CASES = [
                               fails=True)),
     ("v2-checkpointing", case(activation_checkpointing=True)),
     ("v2-bias", case("mha-bias")),
+    ("v2-roberta", case("roberta")),
+    ("v2-vit", case("vit")),
     ("v1-layers", case(version=1)),
     ("v1-nested-classes",
      case(version=1, transformer_layer_cls_to_wrap=LAYER + ",LlamaAttention")),

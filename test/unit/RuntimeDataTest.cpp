@@ -146,6 +146,44 @@ TEST_F(Data, ArraysAreRows) {
             "the model reads 'labels', and data.arrays has no such key");
 }
 
+TEST_F(Data, ArraysHaveAnyShapeAndDtype) {
+  using plan::DType;
+  source.kind = "arrays";
+  source.arrays = {{"pixels", "p.npy"}, {"mask", "m.npy"}, {"labels", "l.npy"}};
+  const std::vector<Loader::Input> inputs = {{"pixels", DType::F32, {2, 2, 3}},
+                                             {"mask", DType::I64, {2, 4}},
+                                             {"labels", DType::I64, {2}}};
+  job.inputLimits = {{"labels", 3}, {"mask", 2}};
+  auto openThese = [&] {
+    std::string error;
+    loader = Loader();
+    return loader.open(source, job, inputs, folder, error) ? "opened" : error;
+  };
+  std::vector<double> pixels(18);
+  for (size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = 0.5 * static_cast<double>(i);
+  write("p.npy", pixels, npyHead("<f8", "(3, 2, 3)"));
+  const std::vector<uint8_t> mask = {1, 1, 1, 0, 1, 1, 0, 0, 1, 0, 0, 0};
+  write("m.npy", mask, npyHead("|b1", "(3, 4)"));
+  write("l.npy", std::vector<int16_t>{2, -100, 1}, npyHead("<i2", "(3,)"));
+  ASSERT_EQ(openThese(), "opened");
+  const at::Tensor batch = loader.load("pixels", 1);
+  ASSERT_EQ(batch.sizes(), (std::vector<int64_t>{2, 2, 3}));
+  EXPECT_EQ(batch.const_data_ptr<float>()[0], 6.0f); // sample 2, then 0
+  EXPECT_EQ(batch.const_data_ptr<float>()[7], 0.5f);
+  EXPECT_EQ(load("mask", 0), (Ids{1, 1, 1, 0, 1, 1, 0, 0}));
+  EXPECT_EQ(load("labels", 0), (Ids{2, -100}));
+
+  write("l.npy", std::vector<int16_t>{2, 3, 1}, npyHead("<i2", "(3,)"));
+  EXPECT_EQ(openThese(), folder + "/l.npy: element 1 of 'labels' is 3, and the "
+                                  "model takes 0 to 2");
+  write("l.npy", std::vector<float>{2, 0, 1}, npyHead("<f4", "(3,)"));
+  EXPECT_EQ(openThese(), folder + "/l.npy: 'labels' must hold integers");
+  write("l.npy", std::vector<int16_t>{2, 0, 1}, npyHead("<i2", "(3, 1)"));
+  EXPECT_EQ(openThese(), folder + "/l.npy: 'labels' must be [samples], not "
+                                  "[samples, 1]");
+}
+
 TEST_F(Data, ShufflingTakesEachSampleOnceAPass) {
   job.microBatch = 1;
   source.shuffle = true;

@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/checkpoint/Initialize.h"
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/collectives/Environment.h"
 #include "runtime/collectives/Groups.h"
@@ -301,6 +302,53 @@ TEST_F(Files, DamagedHeadersAreRefused) {
             std::string::npos);
   EXPECT_NE(failure(std::string(16, '\xff')).find("is not a safetensors"),
             std::string::npos);
+}
+
+/// Mean and deviation of a parameter's initial values.
+std::pair<double, double> moments(const std::vector<float> &values) {
+  double sum = 0, squares = 0;
+  for (float value : values) {
+    sum += value;
+    squares += double(value) * value;
+  }
+  const auto n = static_cast<double>(values.size());
+  return {sum / n, std::sqrt(squares / n)};
+}
+
+TEST(InitialValues, FollowTheirDistribution) {
+  using Kind = plan::Initializer::Kind;
+  plan::Parameter p;
+  p.fqn = "w";
+  p.shape = {100, 1000};
+  auto values = [&](plan::Initializer init, int64_t begin = 0,
+                    int64_t count = 100000) {
+    p.init = init;
+    return initialValues(p, 7, begin, count);
+  };
+  auto [mean, deviation] = moments(values({Kind::Normal, 0.5}));
+  EXPECT_NEAR(mean, 0, 0.01);
+  EXPECT_NEAR(deviation, 0.5, 0.01);
+  // A normal cut at one deviation has 0.5396 of it left.
+  auto cut = values({Kind::TruncatedNormal, 1, -1, 1});
+  EXPECT_NEAR(moments(cut).first, 0, 0.01);
+  EXPECT_NEAR(moments(cut).second, 0.5396, 0.01);
+  EXPECT_GE(*std::min_element(cut.begin(), cut.end()), -1);
+  EXPECT_LE(*std::max_element(cut.begin(), cut.end()), 1);
+  auto even = values({Kind::Uniform, 0, -2, 4});
+  EXPECT_NEAR(moments(even).first, 1, 0.03);
+  EXPECT_NEAR(moments(even).second, 2, 0.03);
+  EXPECT_EQ(moments(values({Kind::Constant, 0.25})).second, 0.25);
+  // A row of zeros, and parts as the whole has them.
+  auto padded = values({Kind::Normal, 1, 0, 0, 3});
+  EXPECT_EQ(std::count(padded.begin() + 3000, padded.begin() + 4000, 0.0f),
+            1000);
+  EXPECT_EQ(std::count(padded.begin(), padded.begin() + 3000, 0.0f), 0);
+  auto part = values({Kind::Normal, 1, 0, 0, 3}, 2990, 1020);
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), padded.begin() + 2990));
+  auto table = values({Kind::Sinusoids, 10000});
+  EXPECT_FLOAT_EQ(table[5 * 1000], std::sin(5.0f));
+  EXPECT_FLOAT_EQ(table[5 * 1000 + 500], std::cos(5.0f));
+  EXPECT_NEAR(table[99 * 1000 + 499], std::sin(99e-4), 1e-6);
 }
 
 } // namespace
