@@ -39,6 +39,8 @@ public:
     loss.erase();
     for (Operation *op : llvm::reverse(between))
       op->erase();
+    if (turned && turned.use_empty())
+      turned.erase();
     return success();
   }
 
@@ -87,6 +89,8 @@ private:
           return op->emitOpError("is a second product that the loss is made "
                                  "of; only one can be cut into pieces");
         rows = own;
+        if (auto t = op->getOperands().back().getDefiningOp<aten::TOp>())
+          turned = t;
         continue;
       }
       auto aten = dyn_cast<aten::AtenOpInterface>(op);
@@ -144,6 +148,10 @@ private:
     mapping.map(rows, slice(rows, index));
     Value target = slice(loss.getTarget(), index);
     const int64_t size = tensorType(target).getDimSize(0);
+    // A view of its own for each product, so that the products' gradients are
+    // the table's and not its transpose's.
+    if (turned)
+      builder.clone(*turned, mapping);
     for (Operation *op : between) {
       Operation *copy = builder.clone(*op, mapping);
       auto type = tensorType(op->getResult(0));
@@ -159,6 +167,7 @@ private:
   aten::NllLossForwardOp loss;
   int64_t rowCount = 0;
   Value rows;
+  aten::TOp turned; // the table
   SmallVector<Operation *> between;
 };
 

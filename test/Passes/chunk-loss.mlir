@@ -8,12 +8,12 @@
 // CHECK-SAME:  attributes {aten.fused}
 // CHECK:       %[[VALID:.*]] = aten.gt.Scalar %[[L]], -100
 // CHECK:       %[[COUNT:.*]] = aten.sum.dim_IntList
-// CHECK:       aten.slice.Tensor %[[X]], 0 [0 : 2 : 1] {aten.chunk = 0 : i64}
+// CHECK:       aten.slice.Tensor %[[X]], 0[0 : 2 : 1] {aten.chunk = 0 : i64}
 // CHECK:       aten.addmm %{{.*}} -> tensor<2x5xf32>
 // CHECK:       aten.tanh %{{.*}} : tensor<2x5xf32>
 // CHECK:       aten.nll_loss_forward %{{.*}} {reduction = 2 : i64}
-// CHECK:       aten.slice.Tensor %[[X]], 0 [2 : 4 : 1] {aten.chunk = 1 : i64}
-// CHECK:       aten.slice.Tensor %[[X]], 0 [4 : 7 : 1] {aten.chunk = 2 : i64}
+// CHECK:       aten.slice.Tensor %[[X]], 0[2 : 4 : 1] {aten.chunk = 1 : i64}
+// CHECK:       aten.slice.Tensor %[[X]], 0[4 : 7 : 1] {aten.chunk = 2 : i64}
 // CHECK:       aten.tanh %{{.*}} : tensor<3x5xf32>
 // CHECK:       %[[SUM:.*]] = aten.add.Tensor
 // CHECK:       %[[MEAN:.*]] = aten.div.Tensor %[[SUM]], %[[COUNT]]
@@ -30,7 +30,7 @@
 // FUSED:       aten.nll_loss_backward
 // FUSED:       aten.mm %{{.*}} -> tensor<5x3xf32>
 // FUSED:       aten.addmm %{{.*}} -> tensor<3x5xf32>
-// FUSED:       aten.cat
+// FUSED:       aten.mm %{{.*}} -> tensor<5x3xf32>
 
 // The table's gradient is added up in place.
 // PLAN:        "name": "Head.backward"

@@ -158,7 +158,8 @@ def scale_mask(shape, p, seed, micro_batch, call, key):
 
 
 def torch_losses(folder, seed, ranks):
-    """The job's losses by transformers and torch, with the masks of the keys."""
+    """The job's losses by transformers and torch, with the masks of the keys:
+    every call of F.dropout draws as the plan says for where it stands."""
     import fsdp2
     import torch
     import transformers
@@ -166,28 +167,43 @@ def torch_losses(folder, seed, ranks):
 
     with open(os.path.join(folder, "job.yaml"), encoding="utf-8") as f:
         job = yaml.safe_load(f)
+    with open(os.path.join(folder, "plan.json"), encoding="utf-8") as f:
+        plan = json.load(f)
     torch.set_num_threads(1)
     model = transformers.AutoModelForCausalLM.from_pretrained(
         os.path.join(folder, "model"), dtype=torch.float32,
         attn_implementation="eager")
     model.train()
-    batch = [0]
+    numbers = dict(draws(plan, "first"))
+    base = model.base_model
+    base = getattr(base, "decoder", base)
+    prefix = next(n for n, m in model.named_modules() if m is base)
+    name, layers = next((n, m) for n, m in base.named_children()
+                        if isinstance(m, torch.nn.ModuleList))
+    paths = [f"{prefix}.{name}.{i}" for i in range(len(layers))]
+    place = {"batch": 0, "path": None, "key": 0}
 
-    class Keyed(torch.nn.Module):
-        def __init__(self, p, call, key):
-            super().__init__()
-            self.p, self.call, self.key = p, call, key
+    def enter(path):
+        def hook(*_):
+            place.update(path=path, key=0)
+        return hook
 
-        def forward(self, x):
-            return x * scale_mask(tuple(x.shape), self.p, seed, batch[0],
-                                  self.call, self.key)
+    base.register_forward_pre_hook(enter(None))
+    for path, layer in zip(paths, layers):
+        layer.register_forward_pre_hook(enter(path))
+    outside = [number for path, number in numbers.items()
+               if path not in paths]
 
-    config, body = model.config, model.transformer
-    body.drop = Keyed(config.embd_pdrop, 0, 0)
-    for i, layer in enumerate(body.h):
-        layer.attn.attn_dropout = Keyed(config.attn_pdrop, i + 1, 0)
-        layer.attn.resid_dropout = Keyed(config.resid_pdrop, i + 1, 1)
-        layer.mlp.dropout = Keyed(config.resid_pdrop, i + 1, 2)
+    def dropout(x, p=0.5, training=True, inplace=False):
+        if p == 0:
+            return x
+        call = (numbers[place["path"]] if place["path"] else outside[0])
+        mask = scale_mask(tuple(x.shape), p, seed, place["batch"], call,
+                          place["key"])
+        place["key"] += 1
+        return x * mask
+
+    torch.nn.functional.dropout = dropout
     options = job["optimizer"]
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=options["lr"], betas=tuple(options["betas"]),
@@ -199,8 +215,8 @@ def torch_losses(folder, seed, ranks):
         total = 0.0
         optimizer.zero_grad()
         for slot in range(slots):
-            batch[0] = step * slots + slot
-            ids, labels = data.micro_batch(batch[0])
+            place["batch"] = step * slots + slot
+            ids, labels = data.micro_batch(place["batch"])
             loss = torch.nn.functional.cross_entropy(
                 model(ids).logits.flatten(0, 1), labels.flatten())
             (loss / slots).backward()
@@ -210,17 +226,21 @@ def torch_losses(folder, seed, ranks):
     return result
 
 
-def as_torch(context):
+def as_torch(model, **options):
     """transformers with the same masks has the same losses and so gradients."""
-    seed, ranks = 3, 2
-    _, log = plan_and_run(context, "job", ranks, steps=12, accumulation=2,
-                          micro_batch=1, job={"dropout_seed": seed})
-    want = harness.in_python(torch_losses,
-                             [({}, (context.path("job"), seed, ranks))],
-                             context.path("torch.log"))[0]
-    worst = max(harness.relative(a, b) for a, b in zip(losses(log), want))
-    check(worst < 1e-5, f"losses {losses(log)}\nPyTorch {want}")
-    return f"loss {worst:.1e}"
+    def case(context):
+        seed, ranks = 3, 2
+        common = dict(steps=6, accumulation=2, micro_batch=1)
+        common.update(options)
+        _, log = plan_and_run(context, "job", ranks, model=model,
+                              job={"dropout_seed": seed}, **common)
+        want = harness.in_python(torch_losses,
+                                 [({}, (context.path("job"), seed, ranks))],
+                                 context.path("torch.log"))[0]
+        worst = max(harness.relative(a, b) for a, b in zip(losses(log), want))
+        check(worst < 2e-5, f"losses {losses(log)}\nPyTorch {want}")
+        return f"loss {worst:.1e}"
+    return case
 
 
 def llama(context):
@@ -268,7 +288,9 @@ CASES = [
     ("any-mesh", anywhere),
     ("resumed", resumed),
     ("evaluated", evaluated),
-    ("as-torch", as_torch),
+    ("as-torch-gpt2", as_torch(GPT2)),
+    ("as-torch-llama", as_torch(jobs.variant(attention_dropout=0.2,
+                                             num_hidden_layers=2))),
     ("llama-attention", llama),
     ("refused", refused),
 ]

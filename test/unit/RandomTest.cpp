@@ -18,8 +18,7 @@ using namespace accel::run;
 
 namespace {
 
-at::Tensor dropout(const at::Tensor &x, double p,
-                   const std::vector<int64_t> &k) {
+at::Tensor drop(const at::Tensor &x, double p, const std::vector<int64_t> &k) {
   registerOperators();
   static auto op =
       c10::Dispatcher::singleton()
@@ -29,7 +28,7 @@ at::Tensor dropout(const at::Tensor &x, double p,
 }
 
 at::Tensor mask(int64_t numel, double p, const Draw &draw, int64_t key) {
-  return dropout(at::ones({numel}), p, draw.list(key)) != 0;
+  return drop(at::ones({numel}), p, draw.list(key)) != 0;
 }
 
 /// Correlation of two masks of rate `p`, in standard deviations.
@@ -63,7 +62,7 @@ TEST(Random, DropsWithProbabilityAndKeepsTheMean) {
   const int64_t n = 1 << 20;
   for (double p : {0.05, 0.1, 0.5, 0.9}) {
     at::Tensor x = at::rand({n});
-    at::Tensor y = dropout(x, p, Draw{1, 2, 3}.list(4));
+    at::Tensor y = drop(x, p, Draw{1, 2, 3}.list(4));
     const double dropped = (y == 0).sum().item<double>() / double(n);
     EXPECT_NEAR(dropped, p, 4 * std::sqrt(p * (1 - p) / double(n)));
     EXPECT_NEAR(y.mean().item<double>(), x.mean().item<double>(),
@@ -101,33 +100,33 @@ TEST(Random, MasksOfOtherDrawsAreIndependent) {
 TEST(Random, NeitherLayoutNorDtypeNorThreadsMatter) {
   const std::vector<int64_t> key = Draw{0, 0, 1}.list(0);
   at::Tensor x = at::rand({6, 70, 513}) + 1;
-  at::Tensor want = dropout(x, 0.2, key);
+  at::Tensor want = drop(x, 0.2, key);
   at::Tensor strided = x.transpose(0, 2).contiguous().transpose(0, 2);
   ASSERT_FALSE(strided.is_contiguous());
-  EXPECT_TRUE(at::equal(dropout(strided, 0.2, key), want));
-  EXPECT_TRUE(dropout(strided, 0.2, key).is_contiguous());
+  EXPECT_TRUE(at::equal(drop(strided, 0.2, key), want));
+  EXPECT_TRUE(drop(strided, 0.2, key).is_contiguous());
   at::Tensor expanded = x.slice(1, 0, 1).expand({6, 70, 513});
-  EXPECT_TRUE(at::equal(dropout(expanded, 0.2, key),
-                        dropout(expanded.contiguous(), 0.2, key)));
+  EXPECT_TRUE(at::equal(drop(expanded, 0.2, key),
+                        drop(expanded.contiguous(), 0.2, key)));
   for (auto type : {at::kDouble, at::kBFloat16, at::kHalf})
-    EXPECT_TRUE(at::equal(dropout(x.to(type), 0.2, key) != 0, want != 0));
+    EXPECT_TRUE(at::equal(drop(x.to(type), 0.2, key) != 0, want != 0));
   const int threads = at::get_num_threads();
   at::set_num_threads(3);
-  EXPECT_TRUE(at::equal(dropout(x, 0.2, key), want));
+  EXPECT_TRUE(at::equal(drop(x, 0.2, key), want));
   at::set_num_threads(threads);
 }
 
 TEST(Random, Extremes) {
   const std::vector<int64_t> key = Draw().list(0);
   at::Tensor x = at::rand({1000});
-  EXPECT_TRUE(at::equal(dropout(x, 0, key), x));
-  EXPECT_TRUE(at::equal(dropout(x, 1, key), at::zeros({1000})));
+  EXPECT_TRUE(at::equal(drop(x, 0, key), x));
+  EXPECT_TRUE(at::equal(drop(x, 1, key), at::zeros({1000})));
   x.fill_(std::numeric_limits<float>::infinity());
-  EXPECT_FALSE(dropout(x, 0.5, key).isnan().any().item<bool>());
-  EXPECT_EQ(dropout(at::rand({0, 3}), 0.5, key).numel(), 0);
-  EXPECT_EQ(dropout(at::rand({}), 0.5, key).dim(), 0);
-  EXPECT_ANY_THROW(dropout(x, 1.5, key));
-  EXPECT_ANY_THROW(dropout(x, 0.5, {1}));
+  EXPECT_FALSE(drop(x, 0.5, key).isnan().any().item<bool>());
+  EXPECT_EQ(drop(at::rand({0, 3}), 0.5, key).numel(), 0);
+  EXPECT_EQ(drop(at::rand({}), 0.5, key).dim(), 0);
+  EXPECT_ANY_THROW(drop(x, 1.5, key));
+  EXPECT_ANY_THROW(drop(x, 0.5, {1}));
 }
 
 /// What devices other than CPUs do.
