@@ -113,7 +113,7 @@ def evaluated(context):
         text = harness.run([context.binary("accel-opt"), "plan",
                             context.path(name, "job.yaml"), "--compile-to",
                             "scheduled"])
-        check(("dropout" in text) == expected,
+        check(("aten.dropout" in text) == expected,
               f"{name}: dropout in the program: {not expected}")
 
 
