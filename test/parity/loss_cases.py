@@ -51,7 +51,8 @@ def compare(context, whole, pieces, tolerance):
     check(whole[2] and set(whole[2]) == set(pieces[2]),
           f"moments {sorted(whole[2])} and {sorted(pieces[2])}")
     for key, value in whole[2].items():
-        difference = (value - pieces[2][key]).norm() / value.norm()
+        difference = (value - pieces[2][key]).norm() / max(
+            float(value.norm()), 1e-30)
         worst = max(worst, float(difference))
         check(difference <= tolerance, f"{key} differs by {difference:.1e}")
     return worst
@@ -89,8 +90,6 @@ def smaller(context):
     decision = next(d for d in auto[0]["decisions"] if d["what"] == "loss")
     chunks = int(decision["choice"].split()[0])
     check(chunks > 1 and "auto" in decision["why"], str(decision))
-    check(not auto[0]["predicted"]["peak_where"].startswith("the loss")
-          if "peak_where" in auto[0]["predicted"] else True, "")
     one_less = run_job(context, "less", chunks - 1, **common)
     check(peak(one_less[0]) >= peak(auto[0]),
           f"{chunks - 1} pieces have a lower peak than {chunks}")
@@ -114,7 +113,7 @@ def ignored(context):
         for file, array in (("ids", ids), ("labels", labels)):
             np.save(context.path(name, file + ".npy"), array)
         data = {"arrays": {"input_ids": "ids.npy", "labels": "labels.npy"},
-                "micro_batch": 4}
+                "sequence_length": length, "micro_batch": 4}
         results.append(run_job(context, name, chunks, ranks=2, steps=1,
                                job={"data": data}))
     return f"{compare(context, *results, TOLERANCE):.1e}"
