@@ -251,8 +251,7 @@ private:
 
   /// The arrays are what the model reads, no more and no less.
   void checkArrays() {
-    std::vector<huggingface::ModelInput> known =
-        inputs.model.info().inputs;
+    std::vector<huggingface::ModelInput> known = inputs.model.info().inputs;
     const bool causal = known.empty();
     if (causal)
       known = {{"input_ids"}, {"labels"}};
