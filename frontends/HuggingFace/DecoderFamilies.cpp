@@ -8,8 +8,7 @@
 // what the modules compute, from modeling_*.py of transformers 5.23.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/HuggingFace/ConfigReader.h"
-#include "frontends/HuggingFace/Decoder.h"
+#include "frontends/HuggingFace/DecoderReader.h"
 #include "frontends/ModuleTree/Description.h"
 
 #include <algorithm>
@@ -20,176 +19,7 @@ using namespace accel::huggingface;
 
 namespace {
 
-struct FamilyReader;
-
-struct DecoderFamily {
-  const char *modelType;
-  void (FamilyReader::*read)();
-  const char *activation; // its name in the module tree's texts, or ""
-  const char *eps;        // the norms' epsilon, and its default
-  double defaultEps;
-  std::optional<int64_t> pad; // default pad_token_id, where it matters
-  bool readsPad;
-};
-
-/// One config.json. Members are set from what all families share before the
-/// family's own function runs.
-struct FamilyReader {
-  ConfigReader &json;
-  const DecoderFamily &family;
-  ModuleTree tree;
-  Decoder d = {};
-
-  bool flag(const char *name) const { return number(name) != 0; }
-  double number(const char *name) const {
-    auto it = tree.numbers.find(name);
-    return it == tree.numbers.end() ? 0 : it->second;
-  }
-  int64_t size(const char *name) const {
-    return static_cast<int64_t>(number(name));
-  }
-
-  //===--------------------------------------------------------------------===//
-  // What the families share
-  //===--------------------------------------------------------------------===//
-
-  /// Sizes that config.json gives are whole numbers above 0.
-  void checkSizes() {
-    struct {
-      const char *key;
-      int64_t limit;
-      bool nullable = false;
-    } sizes[] = {{"vocab_size", sizeLimits::vocab},
-                 {"hidden_size", sizeLimits::size},
-                 {"d_model", sizeLimits::size},
-                 {"intermediate_size", sizeLimits::size},
-                 {"ffn_dim", sizeLimits::size},
-                 {"ffn_hidden_size", sizeLimits::size, true},
-                 {"word_embed_proj_dim", sizeLimits::size, true},
-                 {"num_hidden_layers", sizeLimits::layers},
-                 {"n_layers", sizeLimits::layers},
-                 {"num_attention_heads", sizeLimits::size},
-                 {"n_heads", sizeLimits::size},
-                 {"num_key_value_heads", sizeLimits::size, true},
-                 {"num_kv_heads", sizeLimits::size, true},
-                 {"head_dim", sizeLimits::size},
-                 {"max_position_embeddings", sizeLimits::positions},
-                 {"max_seq_len", sizeLimits::positions},
-                 {"sliding_window", sizeLimits::positions, true}};
-    for (const auto &entry : sizes)
-      if (json.has(entry.key))
-        json.size(entry.key, 1, entry.limit, entry.nullable);
-    for (const char *key : {"initializer_range", "init_std"})
-      if (double value = json.number(key, 0); value < 0 || value > 1)
-        json.error(key, std::string("'") + key + "' must be between 0 and 1");
-  }
-
-  void shared() {
-    d.classPrefix = tree.architecture.substr(
-        0, tree.architecture.size() - std::string("ForCausalLM").size());
-    d.layerClass = tree.noSplit.front();
-    d.hiddenSize = size("hidden_size");
-    d.heads = size("num_attention_heads");
-    d.keyValueHeads = tree.numbers.count("num_key_value_heads")
-                          ? size("num_key_value_heads")
-                          : d.heads;
-    d.headDim = tree.numbers.count("head_dim") ? size("head_dim")
-                                               : d.hiddenSize / d.heads;
-    d.kinds.resize(size_t(size("num_hidden_layers")));
-    d.attention.scale = std::pow(double(d.headDim), -0.5);
-    d.normEps = json.number(family.eps, family.defaultEps);
-    if (d.normEps < 0)
-      json.error(family.eps,
-                 std::string("'") + family.eps + "' must not be negative");
-    activation();
-    padding();
-    for (const char *key : {"quantization_config", "per_layer_config"})
-      if (json.has(key) && !json.isNull(key))
-        json.unsupported(key,
-                         std::string("'") + key + "' is not supported yet");
-    if (json.find("use_bidirectional_attention") &&
-        json.flag("use_bidirectional_attention", false))
-      json.unsupported("use_bidirectional_attention",
-                       "bidirectional attention is not supported yet");
-    // A dimension that heads share must divide.
-    bool apart = family.read == &FamilyReader::olmo2 ||
-                 family.read == &FamilyReader::phi3 ||
-                 std::string(family.modelType) == "gemma";
-    if (d.hiddenSize % d.heads && !apart)
-      json.error("", "the hidden size " + std::to_string(d.hiddenSize) +
-                         " is not a multiple of the " +
-                         std::to_string(d.heads) + " heads");
-    else if (d.keyValueHeads < 1 || d.heads % d.keyValueHeads)
-      json.error("num_key_value_heads",
-                 "the " + std::to_string(d.heads) +
-                     " heads are not a multiple of the " +
-                     std::to_string(d.keyValueHeads) + " key heads");
-  }
-
-  void activation() {
-    auto it = tree.texts.find(family.activation);
-    if (it == tree.texts.end())
-      return;
-    if (auto known = parseActivation(it->second)) {
-      d.mlp.activation = *known;
-      return;
-    }
-    json.unsupported(family.activation,
-                     "activation '" + printable(it->second) +
-                         "' is not supported yet; supported are " +
-                         activationNames());
-  }
-
-  void padding() {
-    if (!family.readsPad)
-      return;
-    std::optional<int64_t> pad = family.pad;
-    if (json.has("pad_token_id"))
-      pad = json.isNull("pad_token_id") ? std::nullopt
-                                        : json.integer("pad_token_id");
-    if (!pad)
-      return;
-    // A negative index counts from the end of the vocabulary.
-    int64_t vocabulary = size("vocab_size");
-    int64_t row = *pad < 0 ? *pad + vocabulary : *pad;
-    if (row < 0 || row >= vocabulary)
-      json.error("pad_token_id",
-                 "'pad_token_id' " + std::to_string(*pad) +
-                     (json.has("pad_token_id") ? "" : ", the default,") +
-                     " is outside the vocabulary of " +
-                     std::to_string(vocabulary) + " tokens");
-    else
-      d.paddingIndex = row;
-  }
-
-  double dropout(const char *key, double otherwise = 0) {
-    return json.probability(key, otherwise, /*nullable=*/true);
-  }
-
-  void rope(const RopeNames &names = {}) {
-    addRope(readRope(json, tree.sizes.maxPositions, names));
-  }
-  void addRope(const Rope &rope) {
-    int64_t width = rope.width(d.headDim);
-    if (width < 2 || width > d.headDim)
-      json.error("", "rotary embeddings turn " + std::to_string(width) +
-                         " of the " + std::to_string(d.headDim) +
-                         " elements of a head");
-    d.ropes.push_back(rope);
-  }
-
-  /// Layers that the module tree marks attend to `window` keys; the others, if
-  /// there are two ropes, use the second.
-  void windows(int64_t window) {
-    for (size_t i = 0; i < d.kinds.size() && i < tree.attention.size(); ++i)
-      if (tree.attention[i] == Attention::Sliding)
-        d.kinds[i].window = window;
-  }
-
-  //===--------------------------------------------------------------------===//
-  // Families
-  //===--------------------------------------------------------------------===//
-
+struct FamilyReader : DecoderReader {
   void olmo2() {
     d.useLlamaNames();
     d.norm = Decoder::Norm::RmsWide;
@@ -256,16 +86,6 @@ struct FamilyReader {
     windows(json.isNull("sliding_window")
                 ? 0
                 : json.size("sliding_window", 4096, sizeLimits::positions));
-  }
-
-  /// A cap of tanh; 0 where there is none.
-  double cap(const char *key, double otherwise) {
-    if (json.isNull(key))
-      return 0;
-    double value = json.number(key, otherwise);
-    if (json.has(key) && value <= 0)
-      json.error(key, std::string("'") + key + "' must be positive or null");
-    return value;
   }
 
   void gemma3() {
@@ -434,106 +254,39 @@ struct FamilyReader {
   }
 };
 
-const DecoderFamily families[] = {
-    {"falcon",
-     &FamilyReader::falcon,
-     "activation",
-     "layer_norm_epsilon",
-     1e-5,
-     {},
-     false},
-    {"gemma", &FamilyReader::gemma, "hidden_act", "rms_norm_eps", 1e-6, 0,
-     true},
-    {"gemma2", &FamilyReader::gemma, "hidden_act", "rms_norm_eps", 1e-6, 0,
-     true},
-    {"gemma3_text", &FamilyReader::gemma, "hidden_act", "rms_norm_eps", 1e-6, 0,
-     true},
-    {"gpt_neox",
-     &FamilyReader::gptNeox,
-     "hidden_act",
-     "layer_norm_eps",
-     1e-5,
-     {},
-     false},
-    {"mpt", &FamilyReader::mpt, "", "layer_norm_epsilon", 1e-5, {}, false},
-    {"olmo2", &FamilyReader::olmo2, "hidden_act", "rms_norm_eps", 1e-5, 1,
-     true},
-    {"opt", &FamilyReader::opt, "activation_function", "", 1e-5, 1, true},
-    {"phi3", &FamilyReader::phi3, "hidden_act", "rms_norm_eps", 1e-5, 32000,
-     true},
+struct Entry {
+  DecoderFamily family;
+  void (FamilyReader::*read)();
 };
 
-const DecoderFamily *find(const std::string &modelType) {
-  for (const DecoderFamily &family : families)
-    if (modelType == family.modelType)
-      return &family;
+// model_type, activation, epsilon, its default, pad_token_id, whether it is
+// read, whether the hidden size is a multiple of the heads.
+const Entry families[] = {
+    {{"falcon", "activation", "layer_norm_epsilon", 1e-5, {}, false, true},
+     &FamilyReader::falcon},
+    {{"gemma", "hidden_act", "rms_norm_eps", 1e-6, 0, true, false},
+     &FamilyReader::gemma},
+    {{"gemma2", "hidden_act", "rms_norm_eps", 1e-6, 0, true, true},
+     &FamilyReader::gemma},
+    {{"gemma3_text", "hidden_act", "rms_norm_eps", 1e-6, 0, true, true},
+     &FamilyReader::gemma},
+    {{"gpt_neox", "hidden_act", "layer_norm_eps", 1e-5, {}, false, true},
+     &FamilyReader::gptNeox},
+    {{"mpt", "", "layer_norm_epsilon", 1e-5, {}, false, true},
+     &FamilyReader::mpt},
+    {{"olmo2", "hidden_act", "rms_norm_eps", 1e-5, 1, true, false},
+     &FamilyReader::olmo2},
+    {{"opt", "activation_function", "", 1e-5, 1, true, true},
+     &FamilyReader::opt},
+    {{"phi3", "hidden_act", "rms_norm_eps", 1e-5, 32000, true, false},
+     &FamilyReader::phi3},
+};
+
+const Entry *find(const std::string &modelType) {
+  for (const Entry &entry : families)
+    if (modelType == entry.family.modelType)
+      return &entry;
   return nullptr;
-}
-
-/// Initial values as PreTrainedModel._init_weights and its overrides set them:
-/// biases 0, the norms' weights 1 (Gemma: 0), all else normal.
-plan::Initializer initOf(const TreeModule &module, const std::string &name,
-                         const Decoder &decoder, double stddev) {
-  if (name == "bias")
-    return zerosInit();
-  if (module.className.ends_with("Norm"))
-    return decoder.norm == Decoder::Norm::RmsShifted ? zerosInit() : onesInit();
-  return normalInit(stddev);
-}
-
-ModelInfo infoOf(const ModuleTree &tree, const Decoder &decoder,
-                 double stddev) {
-  ModelInfo info;
-  for (const TreeModule &module : tree.modules)
-    info.module(module.fqn, module.className);
-  std::vector<size_t> places; // of each tree parameter in `info`
-  for (const TreeParameter &parameter : tree.parameters) {
-    if (parameter.tiedTo >= 0) {
-      places.push_back(places[size_t(parameter.tiedTo)]);
-      info.parameters[places.back()].aliases.push_back(parameter.fqn);
-      continue;
-    }
-    places.push_back(info.parameters.size());
-    std::string name = parameter.fqn.substr(parameter.fqn.rfind('.') + 1);
-    info.parameter(
-        parameter.fqn, parameter.shape,
-        initOf(tree.modules[size_t(parameter.module)], name, decoder, stddev));
-  }
-  info.anatomy = {tree.base.value_or(""), tree.inputEmbedding.value_or(""),
-                  tree.outputEmbedding.value_or(""), tree.noSplit};
-  return info;
-}
-
-/// The architecture must be the family's ...ForCausalLM.
-bool checkArchitecture(ConfigReader &json, const std::string &modelType,
-                       const std::string &prefix) {
-  const nlohmann::json *list = json.find("architectures");
-  if (!list)
-    return true; // AutoModelForCausalLM goes by model_type alone
-  if (!list->is_array() || list->empty() || !list->front().is_string()) {
-    json.error("architectures",
-               "'architectures' must be a list of class names");
-    return false;
-  }
-  std::string expected = prefix + "ForCausalLM";
-  std::string name = list->front().get<std::string>();
-  // MPT's own code writes its name in capitals.
-  auto sameLetter = [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  };
-  if (std::equal(name.begin(), name.end(), expected.begin(), expected.end(),
-                 sameLetter))
-    return true;
-  std::string shown = "architecture '" + printable(name) + "' ";
-  if (name.starts_with(prefix))
-    json.unsupported("architectures.0", shown +
-                                            "is not supported yet; "
-                                            "supported is " +
-                                            expected);
-  else
-    json.error("architectures.0", shown + "contradicts model_type '" +
-                                      modelType + "', which is " + expected);
-  return false;
 }
 
 } // namespace
@@ -544,8 +297,8 @@ bool accel::huggingface::isDecoderFamily(const std::string &modelType) {
 
 std::vector<std::string> accel::huggingface::decoderFamilyNames() {
   std::vector<std::string> names;
-  for (const DecoderFamily &family : families)
-    names.push_back(family.modelType);
+  for (const Entry &entry : families)
+    names.push_back(entry.family.modelType);
   return names;
 }
 
@@ -553,11 +306,11 @@ std::optional<DecoderConfig>
 accel::huggingface::readDecoder(const std::string &modelType,
                                 ConfigReader &json, const std::string &path,
                                 DiagnosticEngine &diagnostics) {
-  const DecoderFamily &family = *find(modelType);
+  const Entry &entry = *find(modelType);
   const moduletree::Family &description = *moduletree::findFamily(modelType);
-  if (!checkArchitecture(json, modelType, description.prefix))
+  FamilyReader reader{{json, entry.family}};
+  if (!reader.checkArchitecture(description.prefix))
     return std::nullopt;
-  FamilyReader reader{json, family, {}};
   reader.checkSizes();
   if (json.failed())
     return std::nullopt;
@@ -569,7 +322,7 @@ accel::huggingface::readDecoder(const std::string &modelType,
   reader.shared();
   if (json.failed())
     return std::nullopt;
-  (reader.*family.read)();
+  (reader.*entry.read)();
   std::optional<plan::DType> dtype = json.dtype();
   if (json.failed())
     return std::nullopt;
@@ -583,7 +336,7 @@ accel::huggingface::readDecoder(const std::string &modelType,
   config.vocabSize = reader.tree.sizes.vocabulary;
   config.maxPositions = reader.tree.sizes.maxPositions;
   config.dtype = dtype;
-  config.info = infoOf(reader.tree, reader.d, stddev);
+  config.info = reader.info(stddev);
   config.decoder = std::move(reader.d);
   double elements = 0;
   for (const ParameterInfo &parameter : config.info.parameters) {

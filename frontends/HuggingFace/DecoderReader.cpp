@@ -1,0 +1,218 @@
+//===- DecoderReader.cpp - What all decoder families read -----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/DecoderReader.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+using namespace accel;
+using namespace accel::huggingface;
+
+double DecoderReader::number(const char *name) const {
+  auto it = tree.numbers.find(name);
+  return it == tree.numbers.end() ? 0 : it->second;
+}
+
+void DecoderReader::checkSizes() {
+  struct {
+    const char *key;
+    int64_t limit;
+    bool nullable = false;
+  } sizes[] = {{"vocab_size", sizeLimits::vocab},
+               {"hidden_size", sizeLimits::size},
+               {"d_model", sizeLimits::size},
+               {"intermediate_size", sizeLimits::size},
+               {"ffn_dim", sizeLimits::size},
+               {"ffn_hidden_size", sizeLimits::size, true},
+               {"word_embed_proj_dim", sizeLimits::size, true},
+               {"num_hidden_layers", sizeLimits::layers},
+               {"n_layers", sizeLimits::layers},
+               {"num_attention_heads", sizeLimits::size},
+               {"n_heads", sizeLimits::size},
+               {"num_key_value_heads", sizeLimits::size, true},
+               {"num_kv_heads", sizeLimits::size, true},
+               {"head_dim", sizeLimits::size},
+               {"max_position_embeddings", sizeLimits::positions},
+               {"max_seq_len", sizeLimits::positions},
+               {"sliding_window", sizeLimits::positions, true}};
+  for (const auto &entry : sizes)
+    if (json.has(entry.key))
+      json.size(entry.key, 1, entry.limit, entry.nullable);
+  for (const char *key : {"initializer_range", "init_std"})
+    if (double value = json.number(key, 0); value < 0 || value > 1)
+      json.error(key, std::string("'") + key + "' must be between 0 and 1");
+}
+
+void DecoderReader::shared() {
+  d.classPrefix = tree.architecture.substr(
+      0, tree.architecture.size() - std::string("ForCausalLM").size());
+  d.layerClass = tree.noSplit.front();
+  d.hiddenSize = size("hidden_size");
+  d.heads = size("num_attention_heads");
+  d.keyValueHeads = tree.numbers.count("num_key_value_heads")
+                        ? size("num_key_value_heads")
+                        : d.heads;
+  d.headDim = tree.numbers.count("head_dim") ? size("head_dim")
+                                             : d.hiddenSize / d.heads;
+  d.kinds.resize(size_t(size("num_hidden_layers")));
+  d.attention.scale = std::pow(double(d.headDim), -0.5);
+  d.normEps = *family.eps ? json.number(family.eps, family.defaultEps)
+                          : family.defaultEps;
+  if (d.normEps < 0)
+    json.error(family.eps,
+               std::string("'") + family.eps + "' must not be negative");
+  activation();
+  padding();
+  for (const char *key : {"quantization_config", "per_layer_config"})
+    if (json.has(key) && !json.isNull(key))
+      json.unsupported(key, std::string("'") + key + "' is not supported yet");
+  if (json.find("use_bidirectional_attention") &&
+      json.flag("use_bidirectional_attention", false))
+    json.unsupported("use_bidirectional_attention",
+                     "bidirectional attention is not supported yet");
+  // A dimension that heads share must divide.
+  if (d.hiddenSize % d.heads && family.headsDivide)
+    json.error("", "the hidden size " + std::to_string(d.hiddenSize) +
+                       " is not a multiple of the " + std::to_string(d.heads) +
+                       " heads");
+  else if (d.keyValueHeads < 1 || d.heads % d.keyValueHeads)
+    json.error("num_key_value_heads", "the " + std::to_string(d.heads) +
+                                          " heads are not a multiple of the " +
+                                          std::to_string(d.keyValueHeads) +
+                                          " key heads");
+}
+
+void DecoderReader::activation() {
+  auto it = tree.texts.find(family.activation);
+  if (it == tree.texts.end())
+    return;
+  if (auto known = parseActivation(it->second)) {
+    d.mlp.activation = *known;
+    return;
+  }
+  json.unsupported(family.activation,
+                   "activation '" + printable(it->second) +
+                       "' is not supported yet; supported are " +
+                       activationNames());
+}
+
+void DecoderReader::padding() {
+  if (!family.readsPad)
+    return;
+  std::optional<int64_t> pad = family.pad;
+  if (json.has("pad_token_id"))
+    pad = json.isNull("pad_token_id") ? std::nullopt
+                                      : json.integer("pad_token_id");
+  if (!pad)
+    return;
+  // A negative index counts from the end of the vocabulary.
+  int64_t vocabulary = size("vocab_size");
+  int64_t row = *pad < 0 ? *pad + vocabulary : *pad;
+  if (row < 0 || row >= vocabulary)
+    json.error("pad_token_id",
+               "'pad_token_id' " + std::to_string(*pad) +
+                   (json.has("pad_token_id") ? "" : ", the default,") +
+                   " is outside the vocabulary of " +
+                   std::to_string(vocabulary) + " tokens");
+  else
+    d.paddingIndex = row;
+}
+
+double DecoderReader::dropout(const char *key, double otherwise) {
+  return json.probability(key, otherwise, /*nullable=*/true);
+}
+
+double DecoderReader::cap(const char *key, double otherwise) {
+  if (json.isNull(key))
+    return 0;
+  double value = json.number(key, otherwise);
+  if (json.has(key) && value <= 0)
+    json.error(key, std::string("'") + key + "' must be positive or null");
+  return value;
+}
+
+void DecoderReader::rope(const RopeNames &names) {
+  addRope(readRope(json, tree.sizes.maxPositions, names));
+}
+
+void DecoderReader::addRope(const Rope &rope) {
+  int64_t width = rope.width(d.headDim);
+  if (width < 2 || width > d.headDim)
+    json.error("", "rotary embeddings turn " + std::to_string(width) +
+                       " of the " + std::to_string(d.headDim) +
+                       " elements of a head");
+  d.ropes.push_back(rope);
+}
+
+void DecoderReader::windows(int64_t window) {
+  for (size_t i = 0; i < d.kinds.size() && i < tree.attention.size(); ++i)
+    if (tree.attention[i] == Attention::Sliding)
+      d.kinds[i].window = window;
+}
+
+static plan::Initializer initOf(const TreeModule &module,
+                                const std::string &name, const Decoder &decoder,
+                                double stddev) {
+  if (name == "bias")
+    return zerosInit();
+  if (module.className.ends_with("Norm"))
+    return decoder.norm == Decoder::Norm::RmsShifted ? zerosInit() : onesInit();
+  return normalInit(stddev);
+}
+
+ModelInfo DecoderReader::info(double stddev) const {
+  ModelInfo info;
+  for (const TreeModule &module : tree.modules)
+    info.module(module.fqn, module.className);
+  std::vector<size_t> places; // of each tree parameter in `info`
+  for (const TreeParameter &parameter : tree.parameters) {
+    if (parameter.tiedTo >= 0) {
+      places.push_back(places[size_t(parameter.tiedTo)]);
+      info.parameters[places.back()].aliases.push_back(parameter.fqn);
+      continue;
+    }
+    places.push_back(info.parameters.size());
+    std::string name = parameter.fqn.substr(parameter.fqn.rfind('.') + 1);
+    info.parameter(
+        parameter.fqn, parameter.shape,
+        initOf(tree.modules[size_t(parameter.module)], name, d, stddev));
+  }
+  info.anatomy = {tree.base.value_or(""), tree.inputEmbedding.value_or(""),
+                  tree.outputEmbedding.value_or(""), tree.noSplit};
+  return info;
+}
+
+bool DecoderReader::checkArchitecture(const std::string &prefix) {
+  const nlohmann::json *list = json.find("architectures");
+  if (!list)
+    return true; // AutoModelForCausalLM goes by model_type alone
+  if (!list->is_array() || list->empty() || !list->front().is_string()) {
+    json.error("architectures",
+               "'architectures' must be a list of class names");
+    return false;
+  }
+  std::string expected = prefix + "ForCausalLM";
+  std::string name = list->front().get<std::string>();
+  // MPT's own code writes its name in capitals.
+  auto sameLetter = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  if (std::equal(name.begin(), name.end(), expected.begin(), expected.end(),
+                 sameLetter))
+    return true;
+  std::string shown = "architecture '" + printable(name) + "' ";
+  if (name.starts_with(prefix))
+    json.unsupported("architectures.0", shown +
+                                            "is not supported yet; "
+                                            "supported is " +
+                                            expected);
+  else
+    json.error("architectures.0", shown + "contradicts model_type '" +
+                                      family.modelType + "', which is " +
+                                      expected);
+  return false;
+}

@@ -1,0 +1,69 @@
+//===- DecoderReader.h - What all decoder families read ---------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_HUGGINGFACE_DECODERREADER_H
+#define ACCEL_FRONTENDS_HUGGINGFACE_DECODERREADER_H
+
+#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/HuggingFace/Decoder.h"
+#include "frontends/ModuleTree/ModuleTree.h"
+
+namespace accel::huggingface {
+
+/// What a family calls things, and its defaults.
+struct DecoderFamily {
+  const char *modelType;
+  const char *activation; // its name in the module tree's texts, or ""
+  const char *eps;        // the norms' epsilon, and its default
+  double defaultEps;
+  std::optional<int64_t> pad; // default pad_token_id, where it matters
+  bool readsPad;
+  bool headsDivide; // the hidden size must be a multiple of the heads
+};
+
+/// Reads one config.json, in this order: `checkSizes`, the module tree,
+/// `shared`, what the family alone has.
+struct DecoderReader {
+  ConfigReader &json;
+  const DecoderFamily &family;
+  ModuleTree tree = {};
+  Decoder d = {};
+
+  /// A number of the module tree's settings; 0 where it has none such.
+  double number(const char *name) const;
+  int64_t size(const char *name) const {
+    return static_cast<int64_t>(number(name));
+  }
+  bool flag(const char *name) const { return number(name) != 0; }
+
+  /// Sizes that config.json gives are whole numbers above 0.
+  void checkSizes();
+  /// Heads, norms' epsilon, activation, padding.
+  void shared();
+
+  /// A probability; null is 0.
+  double dropout(const char *key, double otherwise = 0);
+  /// A cap of tanh; 0 where there is none.
+  double cap(const char *key, double otherwise);
+  void rope(const RopeNames &names = {});
+  void addRope(const Rope &rope);
+  /// Layers that the module tree marks attend to `window` keys.
+  void windows(int64_t window);
+
+  /// The architecture must be the family's ...ForCausalLM.
+  bool checkArchitecture(const std::string &prefix);
+  /// Modules and parameters, once `d` is complete; initial values as
+  /// PreTrainedModel._init_weights and its overrides set them: biases 0, the
+  /// norms' weights 1 (Gemma: 0), all else normal.
+  ModelInfo info(double stddev) const;
+
+private:
+  void activation();
+  void padding();
+};
+
+} // namespace accel::huggingface
+
+#endif // ACCEL_FRONTENDS_HUGGINGFACE_DECODERREADER_H
