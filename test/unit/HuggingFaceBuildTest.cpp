@@ -14,6 +14,7 @@
 #include <chrono>
 #include <gtest/gtest.h>
 #include <map>
+#include <set>
 
 using namespace accel;
 using namespace accel::huggingface;
@@ -217,5 +218,111 @@ TEST_F(HuggingFaceBuild, LargestModelIsFast) {
   EXPECT_LT(best, 0.1);
   RecordProperty("milliseconds", std::to_string(best * 1e3));
 }
+
+//===----------------------------------------------------------------------===//
+// Decoders of other families
+//===----------------------------------------------------------------------===//
+
+struct DecoderCase {
+  const char *modelType, *changes;
+  size_t functions; // embedding, positions, distinct layers, head
+};
+
+void PrintTo(const DecoderCase &c, std::ostream *out) { *out << c.modelType; }
+
+class DecoderBuild : public testing::TestWithParam<DecoderCase> {
+protected:
+  DecoderBuild() {
+    accel::DiagnosticEngine engine;
+    config = parseModelConfig(
+        std::string(R"({"vocab_size": 100, "hidden_size": 48,
+            "num_hidden_layers": 4, "num_attention_heads": 6,
+            "pad_token_id": null, "dropout": 0.0, "model_type": ")") +
+            GetParam().modelType + "\"" + GetParam().changes + "}",
+        "config.json", engine);
+    BuildOptions options;
+    options.microBatch = 2;
+    options.sequenceLength = 5;
+    if (config)
+      if (auto built = buildModel(context, *config, options, engine);
+          succeeded(built))
+        module = std::move(*built);
+    EXPECT_EQ(renderText(engine), "");
+  }
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  std::optional<ModelConfig> config;
+  OwningOpRef<ModuleOp> module;
+};
+
+/// Views are legal, operators name modules, and each parameter is bound: the
+/// table of a tied head twice, all else once.
+TEST_P(DecoderBuild, HoldsTogether) {
+  ASSERT_TRUE(module);
+  ASSERT_TRUE(succeeded(verify(*module)));
+  ModelInfo model = describeModel(*config);
+  std::set<std::string> known{""};
+  for (const ModuleInfo &info : model.modules)
+    if (size_t at = info.fqn.find(".0"); at != std::string::npos)
+      known.insert(std::string(info.fqn).replace(at, 2, ".*"));
+    else
+      known.insert(info.fqn);
+  aten::LayoutAnalysis layout;
+  size_t functions = 0;
+  for (auto function : module->getOps<func::FuncOp>()) {
+    ++functions;
+    function.walk([&](Operation *op) {
+      auto name = dyn_cast<NameLoc>(op->getLoc());
+      ASSERT_TRUE(name);
+      EXPECT_TRUE(known.count(name.getName().str())) << name.getName().str();
+      auto view = dyn_cast<aten::ViewOp>(op);
+      if (!view)
+        return;
+      auto swap = view.getSelf().getDefiningOp<aten::TransposeIntOp>();
+      bool joinsHeads =
+          swap &&
+          swap.getSelf().getDefiningOp<aten::ScaledDotProductAttentionOp>();
+      EXPECT_TRUE(joinsHeads ||
+                  layout.viewStrides(view.getSelf(), view.getSize()));
+    });
+  }
+  EXPECT_EQ(functions, GetParam().functions);
+  std::map<std::string, int> uses;
+  SymbolTable symbols(*module);
+  module->walk([&](sharding::CallOp call) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    for (unsigned i = 0; i < callee.getNumArguments(); ++i)
+      if (auto name =
+              callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr))
+        ++uses[call.bindParam(name.getValue())];
+  });
+  EXPECT_EQ(uses.size(), model.parameters.size());
+  for (const ParameterInfo &parameter : model.parameters)
+    EXPECT_EQ(uses[parameter.fqn], parameter.aliases.empty() ? 1 : 2)
+        << parameter.fqn;
+}
+
+/// In the test's sequences of 5 tokens a window of 5 is none.
+const DecoderCase decoders[] = {
+    {"olmo2", "", 4},
+    {"phi3", R"(, "sliding_window": 3, "partial_rotary_factor": 0.5)", 4},
+    {"gemma", R"(, "num_key_value_heads": 1)", 4},
+    {"gemma2", R"(, "num_key_value_heads": 2, "sliding_window": 2)", 5},
+    {"gemma2", R"(, "num_key_value_heads": 2, "sliding_window": 5)", 4},
+    {"gemma3_text", R"(, "num_key_value_heads": 2, "sliding_window": 2,
+       "sliding_window_pattern": 3)",
+     6},
+    {"gemma3_text", R"(, "num_key_value_heads": 2, "sliding_window": 5,
+       "sliding_window_pattern": 3)",
+     6},
+    {"gpt_neox", R"(, "rotary_pct": 0.5)", 4},
+    {"gpt_neox", R"(, "use_parallel_residual": false)", 4},
+    {"opt", R"(, "word_embed_proj_dim": 20)", 3},
+    {"opt", R"(, "do_layer_norm_before": false)", 3},
+    {"falcon", "", 4},
+    {"falcon", R"(, "new_decoder_architecture": true, "num_kv_heads": 2)", 4},
+    {"falcon", R"(, "alibi": true, "parallel_attn": false, "bias": true)", 4},
+    {"mpt", "", 4},
+};
+INSTANTIATE_TEST_SUITE_P(Families, DecoderBuild, testing::ValuesIn(decoders));
 
 } // namespace
