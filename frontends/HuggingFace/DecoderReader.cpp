@@ -141,7 +141,7 @@ void DecoderReader::rope(const RopeNames &names) {
 
 void DecoderReader::addRope(const Rope &rope) {
   int64_t width = rope.width(d.headDim);
-  if (width < 2 || width > d.headDim)
+  if (!json.failed() && (width < 2 || width > d.headDim))
     json.error("", "rotary embeddings turn " + std::to_string(width) +
                        " of the " + std::to_string(d.headDim) +
                        " elements of a head");

@@ -67,8 +67,11 @@ private:
     for (const Defaults &family : families)
       if (*type == family.modelType)
         defaults = &family;
-    if (!defaults)
+    if (!defaults) {
+      json.unsupported("model_type", "model type '" + printable(*type) +
+                                         "' is not one of the Llama family");
       return false;
+    }
     config.family = defaults->family;
     config.classPrefix = defaults->classPrefix;
     return architecture();

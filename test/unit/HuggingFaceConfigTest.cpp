@@ -205,8 +205,8 @@ TEST(HuggingFaceConfig, NamesWhatIsNotSupportedYet) {
   expectUnsupported(with({{"architectures", {"LlamaForTokenClassification"}}}),
                     "architectures.0", "LlamaForTokenClassification");
   expectUnsupported(with({{"hidden_act", "gelu"}}), "hidden_act", "gelu");
-  expectUnsupported(with({{"attention_dropout", 0.1}}), "attention_dropout",
-                    "dropout");
+  expectError(with({{"attention_dropout", 1.5}}), "attention_dropout",
+              "probability");
   expectUnsupported(with({{"rope_scaling", {{"rope_type", "yarn"}}}}),
                     "rope_scaling.rope_type", "yarn");
   expectUnsupported(with({{"partial_rotary_factor", 0.5}}),
@@ -262,13 +262,12 @@ void expectProblem(const json &value, Outcome outcome, const std::string &key,
 }
 
 TEST(HuggingFaceConfig, DecoderFamilies) {
-  auto family = [](const char *type, json changes) {
-    json value = {{"model_type", type},
-                  {"hidden_size", 48},
-                  {"vocab_size", 100},
-                  {"num_attention_heads", 6},
-                  {"num_hidden_layers", 2}};
-    value.update(changes);
+  auto family = [](const char *type, const json &changes) {
+    json value = {{"model_type", type},     {"hidden_size", 48},
+                  {"vocab_size", 100},      {"num_attention_heads", 6},
+                  {"num_hidden_layers", 2}, {"num_key_value_heads", 6}};
+    if (!changes.is_null())
+      value.update(changes);
     return value;
   };
   auto invalid = Outcome::Invalid, unsupported = Outcome::NotSupported;
@@ -297,8 +296,8 @@ TEST(HuggingFaceConfig, DecoderFamilies) {
                 "hidden_act", "gelu_new");
   expectProblem(family("gpt_neox", {{"rotary_pct", 1.5}}), invalid,
                 "rotary_pct", "at most 1");
-  expectProblem(family("opt", {}), unsupported, "dropout",
-                "opt has 0.1 unless config.json says \"dropout\": 0.0");
+  expectProblem(family("opt", {{"dropout", 2}}), invalid, "dropout",
+                "probability");
   expectProblem(family("falcon", {{"num_kv_heads", 2}}), invalid,
                 "num_kv_heads", "new_decoder_architecture");
   expectProblem(family("falcon", {{"new_decoder_architecture", true},
@@ -340,8 +339,8 @@ TEST(HuggingFaceConfig, Gpt2) {
   EXPECT_EQ(describeModel(*config).anatomy.noSplit,
             std::vector<std::string>{"GPT2Block"});
   expectGpt2({{"n_head", 7}}, Outcome::Invalid, "n_embd", "multiple");
-  expectGpt2({{"resid_pdrop", 0.1}}, Outcome::NotSupported, "resid_pdrop",
-             "dropout");
+  expectGpt2({{"resid_pdrop", -0.1}}, Outcome::Invalid, "resid_pdrop",
+             "probability");
   expectGpt2({{"activation_function", "mish"}}, Outcome::NotSupported,
              "activation_function", "gelu_new");
   expectGpt2({{"add_cross_attention", true}}, Outcome::NotSupported,
