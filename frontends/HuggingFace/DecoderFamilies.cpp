@@ -131,6 +131,7 @@ struct FamilyReader : DecoderReader {
 
   void gptNeox() {
     d.embedding = "gpt_neox.embed_in";
+    storedHead = "embed_out.weight";
     d.layers = "gpt_neox.layers";
     d.finalNorm = "gpt_neox.final_layer_norm";
     d.rotary = "gpt_neox.rotary_emb";

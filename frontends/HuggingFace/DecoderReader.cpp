@@ -180,6 +180,8 @@ ModelInfo DecoderReader::info(double stddev) const {
     info.parameter(
         parameter.fqn, parameter.shape,
         initOf(tree.modules[size_t(parameter.module)], name, d, stddev));
+    if (parameter.fqn == "lm_head.weight" && !storedHead.empty())
+      info.parameters.back().stored = {storedHead};
   }
   info.anatomy = {tree.base.value_or(""), tree.inputEmbedding.value_or(""),
                   tree.outputEmbedding.value_or(""), tree.noSplit};

@@ -30,6 +30,8 @@ struct DecoderReader {
   const DecoderFamily &family;
   ModuleTree tree = {};
   Decoder d = {};
+  std::string storedHead =
+      {}; // name of lm_head.weight in checkpoints, if other
 
   /// A number of the module tree's settings; 0 where it has none such.
   double number(const char *name) const;

@@ -298,8 +298,8 @@ TEST(HuggingFaceConfig, DecoderFamilies) {
                 "rotary_pct", "at most 1");
   expectProblem(family("opt", {{"dropout", 2}}), invalid, "dropout",
                 "probability");
-  expectProblem(family("falcon", {{"num_kv_heads", 2}}), invalid,
-                "num_kv_heads", "new_decoder_architecture");
+  expectProblem(family("falcon", {{"num_kv_heads", 2}, {"multi_query", false}}),
+                invalid, "num_kv_heads", "new_decoder_architecture");
   expectProblem(family("falcon", {{"new_decoder_architecture", true},
                                   {"parallel_attn", false}}),
                 invalid, "parallel_attn", "needs");
