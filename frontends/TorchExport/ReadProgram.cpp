@@ -256,7 +256,8 @@ private:
     if (!archive.has(entry))
       return;
     Json json = readJson(archive, entry);
-    JsonCursor config = JsonCursor(json, entry.c_str())["config"];
+    JsonCursor root(json, entry.c_str());
+    JsonCursor config = root["config"];
     for (const auto &[fqn, value] : config.object()) {
       JsonCursor payload = config.member(fqn, value);
       Payload result;
