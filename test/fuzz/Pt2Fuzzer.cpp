@@ -61,7 +61,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       break;
     bytes.remove_prefix(end + 1);
   }
-  for (const char *name : {"data/weights/weight_0", "data/constants/tensor_0"})
+  for (const char *name : {"data/weights/weight_0", "data/weights/weight_1",
+                           "data/weights/weight_2", "data/constants/tensor_0"})
     entries[name] = std::string(64, '\1');
   check(parseEntries(std::move(entries), "fuzz.pt2", engine), engine);
   return 0;

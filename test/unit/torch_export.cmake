@@ -1,0 +1,4 @@
+accel_unit_test(torch-export-test ${CMAKE_CURRENT_LIST_DIR}/TorchExportTest.cpp
+  LINK AccelTorchExportProgram)
+target_compile_definitions(torch-export-test PRIVATE
+  ACCEL_PT2_CORPUS="${PROJECT_SOURCE_DIR}/test/fuzz/corpus/pt2")
