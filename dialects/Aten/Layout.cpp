@@ -241,6 +241,10 @@ Strides LayoutAnalysis::compute(Value value) {
       .Case<FlashAttentionOp, EfficientAttentionOp>([&](auto) {
         return result == 0 ? headsInside(shape) : contiguous(shape);
       })
+      // Of the kernels that it becomes.
+      .Case([&](ScaledDotProductAttentionOp op) {
+        return op.getByParts() ? contiguous(shape) : headsInside(shape);
+      })
       .Case<FlashAttentionForCpuBackwardOp, FlashAttentionBackwardOp,
             EfficientAttentionBackwardOp>(
           [&](auto) { return headsInside(shape); })

@@ -32,11 +32,6 @@ torchexport::buildProgram(MLIRContext &context, const Program &program,
   Lowering lowering(program, *symbols, flat, diagnostics);
   if (failed(lowering.run()))
     return failure();
-  for (const std::string &name : lowering.opaqueNames())
-    diagnostics.warning("opaque-operator", program.path,
-                        "'" + name +
-                            "' is not modelled: its memory is bounded from "
-                            "above, and its backward computes it again");
   eraseDead(flat);
   recognize(flat);
   eraseDead(flat);

@@ -7,6 +7,7 @@
 
 #include "dialects/Aten/Aten.h"
 
+#include "mlir/IR/Operation.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace accel;
@@ -41,22 +42,28 @@ void add(Table &table, StringRef operation, StringRef schema) {
     return;
   auto [name, rest] = schema.split('(');
   rest = rest.take_front(rest.rfind(')'));
-  table[name].push_back({operation, split(rest)});
+  table[name].push_back({operation.str(), split(rest)});
 }
 
-template <typename... Ops> Table tableOf() {
+/// Asks an empty operation of each kind for its definition's schema.
+Table readTable(mlir::MLIRContext *context) {
   Table table;
-  (add(table, Ops::getOperationName(), Ops::schema()), ...);
+  for (mlir::RegisteredOperationName name :
+       context->getRegisteredOperationsByDialect("aten")) {
+    mlir::OperationState state(mlir::UnknownLoc::get(context), name);
+    mlir::Operation *op = mlir::Operation::create(state);
+    if (auto aten = llvm::dyn_cast<aten::AtenOpInterface>(op))
+      add(table, name.getStringRef(), aten.getSchema());
+    op->destroy();
+  }
   return table;
 }
 
 } // namespace
 
-llvm::ArrayRef<DialectEntry> torchexport::dialectEntries(StringRef name) {
-  static const Table table = tableOf<
-#define GET_OP_LIST
-#include "dialects/Aten/AtenOps.cpp.inc"
-      >();
+llvm::ArrayRef<DialectEntry>
+torchexport::dialectEntries(mlir::MLIRContext *context, StringRef name) {
+  static const Table table = readTable(context);
   name.consume_back(".default");
   auto found = table.find(name);
   if (found == table.end())

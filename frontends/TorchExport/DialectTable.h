@@ -12,20 +12,21 @@
 #ifndef ACCEL_FRONTENDS_TORCHEXPORT_DIALECTTABLE_H
 #define ACCEL_FRONTENDS_TORCHEXPORT_DIALECTTABLE_H
 
+#include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace accel::torchexport {
 
 struct DialectEntry {
-  llvm::StringRef operation; // "aten.sum.dim_IntList"
+  std::string operation; // "aten.sum.dim_IntList"
   /// One per argument of the signature: "%0", "%0*", "$dim", "none", "1".
   llvm::SmallVector<llvm::StringRef> arguments;
 };
 
-/// Operations for the call `name` ("aten::sum.dim_IntList"), in the order of
-/// their definitions.
-llvm::ArrayRef<DialectEntry> dialectEntries(llvm::StringRef name);
+/// Operations for the call `name` ("aten::sum.dim_IntList"), by their names.
+llvm::ArrayRef<DialectEntry> dialectEntries(mlir::MLIRContext *context,
+                                            llvm::StringRef name);
 
 } // namespace accel::torchexport
 

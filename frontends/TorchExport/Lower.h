@@ -44,8 +44,6 @@ public:
   const std::vector<std::pair<unsigned, const InputSpec *>> &arguments() const {
     return inputs;
   }
-  /// Operators that became opaque, for a warning.
-  const std::set<std::string> &opaqueNames() const { return opaque; }
 
   //===--------------------------------------------------------------------===//
   // For rules
@@ -126,7 +124,6 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> castFrom;
   llvm::DenseSet<mlir::Value> trained;
   std::vector<std::pair<unsigned, const InputSpec *>> inputs;
-  std::set<std::string> opaque;
 };
 
 /// The rules by operator ("aten::linear").

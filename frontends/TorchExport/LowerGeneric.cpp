@@ -148,7 +148,8 @@ static bool addOperands(const Call &call, StringRef text,
 }
 
 std::optional<Lowering::Results> Lowering::lowerByTable(const Call &call) {
-  for (const DialectEntry &entry : dialectEntries(call.schema().name)) {
+  for (const DialectEntry &entry :
+       dialectEntries(b.getContext(), call.schema().name)) {
     if (entry.arguments.size() != call.size())
       continue;
     SmallVector<Value> operands;
@@ -229,6 +230,5 @@ std::optional<Lowering::Results> Lowering::lowerOpaque(const Call &call) {
     if (isFloat(result) &&
         llvm::any_of(operands, [&](Value v) { return trained.contains(v); }))
       trained.insert(result);
-  opaque.insert(call.schema().name);
   return Results(op->getResults());
 }

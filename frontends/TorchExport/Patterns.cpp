@@ -105,10 +105,12 @@ void groupHeads(aten::ScaledDotProductAttentionOp op) {
 } // namespace
 
 void torchexport::eraseDead(func::FuncOp flat) {
-  for (Operation &op : llvm::make_early_inc_range(
-           llvm::reverse(flat.getBody().front().without_terminator())))
-    if (op.use_empty())
-      op.erase();
+  SmallVector<Operation *> ops;
+  for (Operation &op : flat.getBody().front().without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops))
+    if (op->use_empty())
+      op->erase();
 }
 
 void torchexport::recognize(func::FuncOp flat) {

@@ -301,8 +301,7 @@ private:
         function.setArgAttr(unsigned(i), sharding::paramArgAttr,
                             b.getStringAttr(below(*parameter, path)));
       else if (isBuffer(input))
-        function.setArgAttr(unsigned(i), aten::fixedTypeAttr,
-                            b.getUnitAttr());
+        function.setArgAttr(unsigned(i), aten::fixedTypeAttr, b.getUnitAttr());
     }
     OpBuilder inside = OpBuilder::atBlockEnd(body);
     for (Operation *op : run.ops) {

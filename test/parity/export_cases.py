@@ -31,17 +31,20 @@ def export(context, *arguments):
                       context.path("export.out"))
 
 
-def compare_plans(got, want):
-    """The same parameters in the same units; peaks within PEAK."""
+def compare_plans(got, want, weights):
+    """The same parameters in the same units; peaks within PEAK. Initial values
+    are only noted where none are exported."""
+    ignored = ("offset", "init") if weights else ("offset",)
+
     def parameters(plan):
-        return {p["fqn"]: {k: v for k, v in p.items() if k != "offset"}
+        return {p["fqn"]: {k: v for k, v in p.items() if k not in ignored}
                 for p in plan["parameters"]}
     a, b = parameters(got), parameters(want)
     check(list(a) == list(b), f"parameters {sorted(set(a) ^ set(b))[:6]} are on "
                               "one side only, or in another order")
     for name in a:
         check(a[name] == b[name], f"{name}: {a[name]}, of config.json {b[name]}")
-    units = [[(u["name"], u["parameters"]) for u in p["units"]]
+    units = [[(u["name"], u["numel"]) for u in p["units"]]
              for p in (got, want)]
     check(units[0] == units[1], f"units {units[0]}, of config.json {units[1]}")
     peaks = [p["predicted"]["memory"]["peak_bytes"] for p in (got, want)]
@@ -70,7 +73,7 @@ def same(context, model, weights, **options):
     jobs.write_job(context.path(), exported, "exported.yaml")
     plans = [harness.plan(context, context.path(name), context.path("p.json"))
              for name in ("exported.yaml", "job.yaml")]
-    text = compare_plans(*plans)
+    text = compare_plans(*plans, weights)
     logs = []
     for name, job_name in (("exported", "exported.yaml"), ("config", "job.yaml")):
         plan_path = context.path(name + ".json")

@@ -79,7 +79,7 @@ TEST(TorchExport, ReadsWhatTorchWrote) {
   ASSERT_EQ(info.parameters.size(), 2u);
   EXPECT_EQ(info.parameters[0].fqn, "fc.weight");
   EXPECT_EQ(info.parameters[0].shape, (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(info.parameters[0].init.stddev, 0.5);
+  EXPECT_EQ(info.parameters[0].init.value, 0.5);
   EXPECT_EQ(info.parameters[1].init.kind, plan::Initializer::Kind::Zeros);
   ASSERT_EQ(info.modules.size(), 2u);
   EXPECT_EQ(info.modules[0].className, "Tiny");

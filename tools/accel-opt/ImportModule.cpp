@@ -7,6 +7,7 @@
 
 #include "frontends/HuggingFace/BuildModel.h"
 #include "frontends/TorchExport/BuildProgram.h"
+#include "frontends/TorchExport/Describe.h"
 #include "passes/Executors/BuildStepModel.h"
 
 using namespace mlir;
@@ -184,6 +185,12 @@ stepModelOf(MLIRContext &context, const PlanInputs &inputs,
             ImportOptions options, int64_t microBatch, ExecutorKind executor,
             const Target *target, SolvedWays *solved,
             DiagnosticEngine &engine) {
+  // A program whose batch is fixed has no model at another one.
+  if (const torchexport::Program *program = inputs.model.program()) {
+    torchexport::ExportedSizes sizes = torchexport::exportedSizes(*program);
+    if (!sizes.openBatch && sizes.microBatch != microBatch)
+      return nullptr;
+  }
   options.microBatch = microBatch;
   FailureOr<OwningOpRef<mlir::ModuleOp>> module =
       importModule(context, inputs, options, engine);
