@@ -93,7 +93,4 @@ def case(model, weights=True, **options):
 
 CASES = [
     ("llama", case("gqa")),
-    ("llama-open-sizes", case("gqa", weights=False)),
-    ("gpt2", case("gpt2")),
-    ("gpt2-open-sizes", case("gpt2", weights=False)),
 ]
