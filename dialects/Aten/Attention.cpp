@@ -108,8 +108,9 @@ INFER(ScaledDotProductAttentionOp) {
   return success();
 }
 LogicalResult ScaledDotProductAttentionOp::verify() {
-  if (getWindow() < 0)
-    return emitOpError("has a window of ") << getWindow() << " keys";
+  if (static_cast<int64_t>(getWindow()) < 0)
+    return emitOpError("has a window of ")
+           << static_cast<int64_t>(getWindow()) << " keys";
   if (getSoftcap().isNegative() || !getSoftcap().isFinite())
     return emitOpError("caps scores at a number below 0");
   if (getWindow() && !getIsCausal())

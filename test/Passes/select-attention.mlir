@@ -13,9 +13,9 @@
 // CHECK-NEXT: %[[MANY:.*]] = aten.mul.Scalar %[[ZERO]], 3.389{{.*}}E+38
 // CHECK-NEXT: %[[MASK:.*]] = aten.view %[[MANY]], [1, 1, 24, 24]
 // CPU-NEXT:   aten._scaled_dot_product_flash_attention_for_cpu %arg0, %arg1, %arg1 mask %[[MASK]] {is_causal = true
-// CUDA-NEXT:  aten.slice.Tensor %[[MASK]], 3 [0 : 8 : 1]
+// CUDA-NEXT:  aten.slice.Tensor %[[MASK]], 3[0 : 8 : 1]
 // CUDA-NEXT:  aten.cat {{.*}} -> tensor<1x1x24x32xbf16>
-// CUDA-NEXT:  aten.slice.Tensor {{.*}} 3 [0 : 24 : 1]
+// CUDA-NEXT:  aten.slice.Tensor {{.*}} 3[0 : 24 : 1]
 // CUDA-NEXT:  %[[WIDE:.*]] = aten.expand {{.*}} [2, 4, 24, 24]
 // CUDA:       aten._scaled_dot_product_efficient_attention {{.*}} mask %[[WIDE]] {is_causal = true
 func.func @window(%q: tensor<2x4x24x16xbf16>, %k: tensor<2x2x24x16xbf16>) -> tensor<2x4x24x16xbf16> {
