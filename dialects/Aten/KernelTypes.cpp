@@ -69,9 +69,8 @@ INFER(RmsNormOp) {
   RankedTensorType weight = tensorType(adaptor.getWeight());
   if (failed(checkNorm(loc, self, weight)))
     return failure();
-  results.push_back(adaptor.getWide()
-                        ? self
-                        : self.clone(promoteTypes({self, weight})));
+  results.push_back(
+      adaptor.getWide() ? self : self.clone(promoteTypes({self, weight})));
   return success();
 }
 

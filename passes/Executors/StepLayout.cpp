@@ -207,9 +207,8 @@ void StepLayout::measureTimes() {
     calls[c].freshGradients = 0;
     for (int p : model.calls[c].parameters)
       if (model.parameters[p].trainable && lastUser[p] == call)
-        calls[c].freshGradients +=
-            round(model.parameters[p].numel() *
-                  plan::itemSize(freshGradient()));
+        calls[c].freshGradients += round(model.parameters[p].numel() *
+                                         plan::itemSize(freshGradient()));
   }
 }
 
