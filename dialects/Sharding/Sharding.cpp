@@ -182,9 +182,9 @@ int64_t MeshOp::numRanks() {
 }
 
 LogicalResult JobOp::verify() {
-  if (getMicroBatch() < 1)
+  if (static_cast<int64_t>(getMicroBatch()) < 1)
     return emitOpError() << "needs a micro-batch of at least 1";
-  if (getSequenceLength() < 0)
+  if (static_cast<int64_t>(getSequenceLength()) < 0)
     return emitOpError() << "has a negative sequence length";
   if (getDevice() != "cpu" && getDevice() != "cuda")
     return emitOpError() << "has device '" << getDevice()

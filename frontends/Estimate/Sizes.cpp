@@ -45,9 +45,17 @@ TrueSizes accel::estimate::trueSizes(const ModuleTree &tree) {
   }
   for (const TreeBuffer &buffer : tree.buffers)
     sizes.bufferBytes += buffer.numel() * plan::itemSize(buffer.dtype);
-  int64_t n = sizes.parameters, buffers = sizes.bufferBytes;
+  // Where weights are loaded in `itemSize` bytes.
+  auto buffersAt = [&](int64_t itemSize) {
+    int64_t bytes = 0;
+    for (const TreeBuffer &buffer : tree.buffers)
+      bytes += buffer.numel() *
+               (buffer.asModel ? itemSize : plan::itemSize(buffer.dtype));
+    return bytes;
+  };
+  int64_t n = sizes.parameters, buffers = buffersAt(2);
   sizes.loaded = {
-      {"float32", 4 * n + buffers, "4 B per parameter"},
+      {"float32", 4 * n + buffersAt(4), "4 B per parameter"},
       {"float16, bfloat16", 2 * n + buffers, "2 B per parameter"},
       {"int8 (LLM.int8)", int8 + buffers,
        "1 B in linear layers and a scale per row, the rest in bfloat16"},

@@ -69,9 +69,9 @@ private:
     if (!name)
       return;
     config.gated = name->rfind("gated-", 0) == 0;
-    const std::string function = *name == "gated-gelu" ? "gelu_new"
-                                 : config.gated        ? name->substr(6)
-                                                       : *name;
+    std::string function = config.gated ? name->substr(6) : *name;
+    if (config.gated && function == "gelu")
+      function = "gelu_new";
     if (function.find('-') != std::string::npos)
       json.error("feed_forward_proj",
                  "'feed_forward_proj' must be an activation or 'gated-' and "

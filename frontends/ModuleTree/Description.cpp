@@ -175,9 +175,11 @@ private:
                      dims = word.substr(open + 1, close - open - 1),
                      rest = word.substr(close + 1);
     plan::DType dtype = buffer ? plan::DType::F32 : tree.dtype;
+    bool asModel = false;
     if (rest.starts_with(":")) {
       size_t end = std::min(rest.find('?'), rest.size());
-      if (rest.substr(0, end) == ":model")
+      asModel = rest.substr(0, end) == ":model";
+      if (asModel)
         dtype = tree.dtype;
       else if (auto given =
                    plan::parseDType(std::string(rest.substr(1, end - 1))))
@@ -189,7 +191,7 @@ private:
     const std::string &owner = tree.modules[static_cast<size_t>(module)].fqn;
     std::string fqn = (owner.empty() ? "" : owner + ".") + std::string(name);
     if (buffer)
-      tree.buffers.push_back({fqn, shape(dims), dtype, module});
+      tree.buffers.push_back({fqn, shape(dims), dtype, module, asModel});
     else
       tree.parameters.push_back({fqn, shape(dims), dtype, module, -1});
   }

@@ -48,6 +48,7 @@ struct TreeBuffer {
   std::vector<int64_t> shape;
   plan::DType dtype = plan::DType::F32;
   int module = 0;
+  bool asModel = false; // made in the dtype the model is loaded in
   int64_t numel() const;
 };
 

@@ -21,13 +21,13 @@ sharding.mesh @mesh ["dp_shard"]
 
 // -----
 
-// expected-error @+1 {{'sharding.job' op needs a micro-batch and a sequence length of at least 1}}
+// expected-error @+1 {{'sharding.job' op needs a micro-batch of at least 1}}
 sharding.job "tiny" micro_batch 0 sequence_length 4 device "cpu"
 
 // -----
 
-// expected-error @+1 {{'sharding.job' op needs a micro-batch and a sequence length of at least 1}}
-sharding.job "tiny" micro_batch 1 sequence_length 0 device "cpu"
+// expected-error @+1 {{'sharding.job' op has a negative sequence length}}
+sharding.job "tiny" micro_batch 1 sequence_length -1 device "cpu"
 
 // -----
 
@@ -62,13 +62,28 @@ sharding.job "tiny" micro_batch 1 sequence_length 4 device "gpu"
 
 // -----
 
-// expected-error @+1 {{normal, and only normal, takes a standard deviation}}
+// expected-error @+1 {{normal takes a value}}
 sharding.param "w" : tensor<4xf32> init <normal>
 
 // -----
 
-// expected-error @+1 {{normal, and only normal, takes a standard deviation}}
+// expected-error @+1 {{ones takes no value}}
 sharding.param "w" : tensor<4xf32> init <ones, 1.0 : f64>
+
+// -----
+
+// expected-error @+1 {{uniform takes a range}}
+sharding.param "w" : tensor<4xf32> init <uniform>
+
+// -----
+
+// expected-error @+1 {{uniform takes no value}}
+sharding.param "w" : tensor<4xf32> init <uniform, 1.0 : f64 range [-1.0, 1.0]>
+
+// -----
+
+// expected-error @+1 {{the range must be two ascending numbers}}
+sharding.param "w" : tensor<4xf32> init <uniform range [1.0, -1.0]>
 
 // -----
 
