@@ -32,7 +32,7 @@ struct TrainingSize {
 };
 
 struct TrueSizes {
-  int64_t parameters = 0; // elements, tied ones once
+  int64_t parameters = 0;  // elements, tied ones once
   int64_t bufferBytes = 0; // as made for the configuration's dtype
   std::vector<LoadedSize> loaded;
   std::vector<TrainingSize> training;
