@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/AdviceText.h"
 #include "tools/accel-opt/Render.h"
+#include "tools/accel-opt/SettingJson.h"
 
 #include <nlohmann/json.hpp>
 
@@ -59,6 +60,8 @@ Json tunedJson(const Advice &advice, const Tuned &t) {
     Json best = figures(advice, t.predicted);
     best["summary"] =
         summary(*advice.space, *advice.expresser, t.result.best->point);
+    best["setting"] =
+        settingJson(*advice.space, *advice.model, t.result.best->point);
     best["yaml"] = yamlLines(advice, t.lines);
     Json unsaid = Json::array();
     for (tune::Knob knob : t.unsaid)
@@ -74,7 +77,8 @@ Json tunedJson(const Advice &advice, const Tuned &t) {
         {{"device_bytes", v.judged.bytes},
          {"step_s", v.judged.seconds},
          {"fits", v.judged.bytes <= advice.budgetBytes},
-         {"change", summary(*advice.space, *advice.expresser, v.point)}});
+         {"change", summary(*advice.space, *advice.expresser, v.point)},
+         {"setting", settingJson(*advice.space, *advice.model, v.point)}});
   result["front"] = front;
   return result;
 }

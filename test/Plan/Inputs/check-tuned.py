@@ -45,3 +45,15 @@ with open(os.path.join(out, "plan.json"), encoding="utf-8") as f:
     tuned = json.load(f)
 fits = tuned["predicted"]["memory"]["device_bytes"] <= int(budget[1])
 print("the plan fits" if fits or executor != "accel-run" else "too big")
+settings = [entry["setting"] for entry in front] + [
+    result["tune"]["best"]["setting"]]
+with open(os.path.join(model, "config.json"), encoding="utf-8") as f:
+    layers = json.load(f)["num_hidden_layers"]
+wrong = [s for s in settings
+         if sum(c["calls"] for c in s["checkpointing"]
+                if c["of"].endswith("DecoderLayer")) != layers
+         or s["micro_batch"] * s["accumulation_steps"] != 4
+         or s["mesh"]["shard"] * s["mesh"]["replicate"] != 2
+         or any(c["way"] == "none" and c["recompute_share"] != 0
+                for c in s["checkpointing"])]
+print("settings are whole" if not wrong else f"setting: {wrong[0]}")
