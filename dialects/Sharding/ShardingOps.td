@@ -91,7 +91,10 @@ def Sharding_ParamOp : Sharding_Op<"param", [HasParent<"::mlir::ModuleOp">]> {
   let description = [{
     `aliases` are further FQNs of a tied parameter. The wrap pass sets `unit`.
     `stored` are the tensors of a checkpoint that the parameter is made of, where
-    they are not it under its FQN (plan::Parameter::stored).
+    they are not it under its FQN (plan::Parameter::stored). An adapter renames
+    parameters: `base_names` are the FQN and aliases in the model without it,
+    `adapter_key` the name in the adapter's weight file. `keeps_dtype` is set
+    where the type is the parameter's own, whatever dtype the model is loaded in.
 
     ```mlir
     sharding.param "model.norm.weight" : tensor<512xf32> init <ones>
@@ -103,7 +106,19 @@ def Sharding_ParamOp : Sharding_Op<"param", [HasParent<"::mlir::ModuleOp">]> {
                        UnitAttr:$frozen,
                        OptionalAttr<StrAttr>:$unit,
                        DefaultValuedOptionalAttr<I64Attr, "0">:$group,
-                       OptionalAttr<StrArrayAttr>:$stored);
+                       OptionalAttr<StrArrayAttr>:$stored,
+                       OptionalAttr<StrArrayAttr>:$base_names,
+                       OptionalAttr<StrAttr>:$adapter_key,
+                       UnitAttr:$keeps_dtype);
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$fqn,
+      "::mlir::Type":$type, "::accel::sharding::InitAttr":$init,
+      "::mlir::ArrayAttr":$aliases, "bool":$frozen,
+      "::mlir::StringAttr":$unit, "int64_t":$group,
+      "::mlir::ArrayAttr":$stored), [{
+    build($_builder, $_state, fqn, type, init, aliases, frozen, unit, group,
+          stored, ::mlir::ArrayAttr(), ::mlir::StringAttr(),
+          /*keeps_dtype=*/false);
+  }]>];
   let assemblyFormat = [{
     $fqn `:` $type `init` $init (`aliases` $aliases^)? (`stored` $stored^)?
     (`frozen` $frozen^)?

@@ -73,8 +73,11 @@ public:
     SafetensorsFile file;
     file.path = path;
     for (const auto &[name, entry] : document->root().items()) {
-      if (name == "__metadata__")
+      if (name == "__metadata__") {
+        if (!takeMetadata(entry))
+          return std::nullopt;
         continue;
+      }
       StoredTensor tensor;
       tensor.name = name;
       if (!takeTensor(entry, tensor))
@@ -110,6 +113,14 @@ public:
   }
 
 private:
+  /// The format has a map of strings there, or nothing.
+  bool takeMetadata(const nlohmann::json &entry) {
+    bool good = entry.is_object();
+    for (const nlohmann::json &value : entry)
+      good &= value.is_string();
+    return good || fail("'__metadata__' is not a map of strings");
+  }
+
   bool failTensor(const StoredTensor &tensor, const std::string &message) {
     return fail("tensor '" + printable(tensor.name) + "': " + message);
   }

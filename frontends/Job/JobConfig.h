@@ -13,6 +13,7 @@
 #define ACCEL_FRONTENDS_JOB_JOBCONFIG_H
 
 #include "frontends/Accelerate/AccelerateConfig.h"
+#include "frontends/Job/AdapterConfig.h"
 
 #include <map>
 
@@ -97,6 +98,10 @@ struct JobConfig {
   Setting<std::string> model; // resolved; empty: not given
   Setting<InitConfig> init;
   Setting<std::string> trainable; // regex searched in FQNs; empty: all
+  /// The regexes of which `trainable` was made, where it is a list.
+  std::vector<std::string> trainableParts;
+  Setting<std::string> adapterPath;     // adapter_config.json or its folder
+  std::optional<AdapterConfig> adapter; // what `adapter` says itself
   /// What dropout draws by, with the micro-batch, the call and the operator.
   Setting<int64_t> dropoutSeed{0, Origin::Default, "dropout_seed", {}, ""};
   DataConfig data;

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <limits>
+#include <regex>
 
 using namespace accel;
 
@@ -21,6 +22,7 @@ const std::vector<std::string> &jobKeys() {
                                                 "model",
                                                 "init",
                                                 "trainable",
+                                                "adapter",
                                                 "data",
                                                 "eval",
                                                 "gradient_accumulation_steps",
@@ -56,7 +58,8 @@ std::optional<JobConfig> JobReader::read() {
   job.isJob = true;
   readModel(job);
   readInit(job);
-  top.regex("trainable", job.trainable);
+  readTrainable(job);
+  readAdapter(job);
   readData(job);
   readEval(job);
   top.integer("gradient_accumulation_steps", job.accumulation, 1, 1 << 30);
@@ -130,9 +133,60 @@ void JobReader::readModel(JobConfig &job) {
     top.error("file-not-found", "model", "no such model: " + name,
               "paths are relative to the folder of this file");
   else if (fs::is_directory(status) &&
-           !fs::exists(fs::path(path) / "config.json", failed))
+           !fs::exists(fs::path(path) / "config.json", failed) &&
+           !fs::exists(fs::path(path) / "adapter_config.json", failed))
     top.error("file-not-found", "model",
               "folder " + name + " has no config.json");
+}
+
+/// A regex, or a list of them: then any may match.
+void JobReader::readTrainable(JobConfig &job) {
+  const yaml::Entry *entry = top.find("trainable");
+  if (!entry || !entry->value->isSequence())
+    return top.regex("trainable", job.trainable);
+  std::string all;
+  for (const yaml::Node *item : entry->value->items) {
+    std::string part = item->isString() ? item->text : "";
+    bool good = !part.empty() && part.size() <= 2000;
+    try {
+      std::regex check(part);
+    } catch (const std::regex_error &) {
+      good = false;
+    }
+    if (!good)
+      return top.error("invalid-regex", "trainable",
+                       "trainable must be a regex or a list of them; " +
+                           yaml::shortText(*item) + " is not one");
+    all += (all.empty() ? "(?:" : "|(?:") + part + ")";
+    job.trainableParts.push_back(part);
+  }
+  if (all.empty())
+    return top.error("invalid-value", "trainable",
+                     "trainable lists nothing: nothing would be trained");
+  job.trainable.key = "trainable";
+  job.trainable.at = top.locate("trainable");
+  job.trainable.value = std::move(all);
+  job.trainable.origin = Origin::Written;
+}
+
+void JobReader::readAdapter(JobConfig &job) {
+  const yaml::Entry *entry = top.find("adapter");
+  if (!entry)
+    return;
+  if (entry->value->isMapping()) {
+    job.adapter = accel::readAdapter(file, *entry->value, "adapter",
+                                     /*strict=*/true, engine);
+    return;
+  }
+  top.pathTo("adapter", job.adapterPath);
+  std::error_code failed;
+  if (job.adapterPath.written() && options.checkFiles &&
+      !std::filesystem::exists(job.adapterPath.value, failed))
+    top.error("file-not-found", "adapter",
+              "no such adapter: '" + printable(job.adapterPath.value, 400) +
+                  "'",
+              "paths are relative to the folder of this file; or write r, "
+              "lora_alpha and target_modules here");
 }
 
 void JobReader::readInit(JobConfig &job) {

@@ -30,6 +30,8 @@ private:
   /// False (reported) if there is none that makes sense.
   bool readAccelerate(AccelerateConfig &config);
   void readModel(JobConfig &job);
+  void readTrainable(JobConfig &job);
+  void readAdapter(JobConfig &job);
   void readInit(JobConfig &job);
   void readOptimizer(JobConfig &job);
   void readGroups(const Fields &fields, OptimizerConfig &optimizer);

@@ -95,7 +95,8 @@ void checkFrozen(const Subject &subject) {
       subject.report(Severity::Error, "mixed-trainable",
                      subject.in("fsdp_config", "fsdp_use_orig_params"),
                      counts + "; FSDP1 stops with \"Must flatten tensors with "
-                              "uniform requires_grad\"",
+                              "uniform `requires_grad` when "
+                              "`use_orig_params=False`\"",
                      "write fsdp_use_orig_params: true");
     return;
   }

@@ -68,7 +68,8 @@ void checkUpcast(const Subject &subject) {
                    "releases do: a bf16 model keeps bf16 master weights",
                    "use accelerate 1.14, or load the model in float32");
   else if (subject.version < AccelerateVersion{1, 13} && subject.job &&
-           !subject.job->trainable->empty())
+           (!subject.job->trainable->empty() || subject.job->adapter ||
+            subject.job->adapterPath.written()))
     subject.report(Severity::Warning, "upcast-frozen",
                    subject.top("mixed_precision"),
                    "accelerate " + toString(subject.version) +

@@ -89,6 +89,55 @@ Json data(const char *description, bool eval) {
   return result;
 }
 
+/// PEFT's LoraConfig, as far as it is supported.
+Json adapter() {
+  auto names = [](const char *description) {
+    return described(
+        description,
+        {{"anyOf",
+          Json::array({{{"type", "string"}, {"minLength", 1}},
+                       {{"type", "array"}, {"items", {{"type", "string"}}}},
+                       {{"type", "null"}}})}});
+  };
+  auto pattern = [](const char *description) {
+    return described(description,
+                     {{"type", {"object", "null"}},
+                      {"additionalProperties", {{"type", "number"}}}});
+  };
+  Json config = object(
+      "LoRA, with the keys of PEFT's LoraConfig",
+      {{"r", integer("Rank", 1)},
+       {"lora_alpha", described("Scale times the rank", {{"type", "number"}})},
+       {"lora_dropout",
+        described("Only 0 is supported", {{"type", "number"}, {"minimum", 0}})},
+       {"target_modules",
+        names("Names or ends of names, a regex, or all-linear")},
+       {"exclude_modules", names("Never adapted")},
+       {"bias",
+        choice("Biases that are trained", {"none", "all", "lora_only"})},
+       {"use_rslora", flag("Scale by the root of the rank")},
+       {"modules_to_save", names("Ends of names of modules trained whole")},
+       {"init_lora_weights",
+        {{"description", "First values"},
+         {"enum", Json::array({true, false, "gaussian"})}}},
+       {"layers_to_transform",
+        described("Numbers of layers",
+                  {{"type", {"integer", "array", "null"}}})},
+       {"layers_pattern", names("Where layers are numbered")},
+       {"rank_pattern", pattern("Ranks by module")},
+       {"alpha_pattern", pattern("Alphas by module")},
+       {"fan_in_fan_out", flag("Weights are [in, out]; found out anyway")},
+       {"task_type", described("Of PEFT", {{"type", {"string", "null"}}})},
+       {"peft_type", choice("Kind of adapter", {"LORA"})},
+       {"base_model_name_or_path",
+        described("Of PEFT", {{"type", {"string", "null"}}})}},
+      {"target_modules"});
+  return {
+      {"description", "An adapter: a folder with adapter_config.json, or "
+                      "LoRA's keys"},
+      {"anyOf", Json::array({{{"type", "string"}, {"minLength", 1}}, config})}};
+}
+
 Json jobProperties() {
   Json group =
       object("Parameters with values of their own",
@@ -105,7 +154,15 @@ Json jobProperties() {
          Json::array({{{"const", "pretrained"}},
                       object("Fresh weights from (seed, parameter name)",
                              {{"seed", integer("The seed", 0)}}, {"seed"})})}}},
-      {"trainable", text("Regex over parameter names; default: all")},
+      {"trainable",
+       {{"description", "Regex over parameter names, or a list of them; "
+                        "default: all, or what the adapter trains"},
+        {"anyOf",
+         Json::array({{{"type", "string"}, {"minLength", 1}},
+                      {{"type", "array"},
+                       {"items", {{"type", "string"}, {"minLength", 1}}},
+                       {"minItems", 1}}})}}},
+      {"adapter", adapter()},
       {"data", data("Training data", false)},
       {"eval", data("Evaluation data", true)},
       {"gradient_accumulation_steps",

@@ -152,6 +152,8 @@ private:
       model.parameters.push_back(std::move(parameter));
     }
     for (auto op : module.getOps<sharding::UnitOp>()) {
+      if (joinFrozen(op))
+        continue;
       StepUnit unit;
       unit.name = op.getName().str();
       for (auto fqn : op.getParams().getAsRange<StringAttr>())
@@ -169,6 +171,22 @@ private:
                 .value_or(plan::DType::F32);
       model.units.push_back(std::move(unit));
     }
+  }
+
+  /// accel-run keeps the frozen part of a unit as one of its own; torch gathers
+  /// both in one collective, and FSDP1 flattens them into one parameter.
+  bool joinFrozen(sharding::UnitOp op) {
+    StringRef name = op.getName();
+    if (!eager() || !name.consume_back("/frozen"))
+      return false;
+    for (StepUnit &unit : model.units)
+      if (unit.name == name) {
+        for (auto fqn : op.getParams().getAsRange<StringAttr>())
+          unit.parameters.push_back(parameterOf.lookup(fqn.getValue()));
+        llvm::sort(unit.parameters);
+        return true;
+      }
+    return false;
   }
 
   int addValue(Value value, int producer) {

@@ -35,6 +35,7 @@ protected:
   void allocatePersistent() override {
     const DtypeRecipe &recipe = candidate.recipe;
     flats.resize(layout.units.size());
+    const std::vector<Frozen> frozen = frozenParts();
     for (size_t u = 0; u < flats.size(); ++u) {
       Flat &flat = flats[u];
       const int64_t ranks = candidate.shardRanks;
@@ -43,7 +44,7 @@ protected:
         return layout.round(numel * plan::itemSize(dtype));
       };
       const bool trainable = layout.units[u].trainablePadded > 0;
-      flat.stored = bytes(shard, recipe.storage);
+      flat.stored = bytes(shard, trainable ? recipe.storage : frozen[u].dtype);
       // NO_SHARD computes with the flat parameter itself, or with a copy in
       // low precision.
       const bool copied = recipe.compute != recipe.storage;
@@ -58,7 +59,9 @@ protected:
           flat.shardReduced = bytes(shard, recipe.reduce);
         if (recipe.reduce != recipe.gradient)
           flat.shardGradient = bytes(shard, recipe.gradient);
-        flat.states = recipe.states * bytes(shard, recipe.state);
+        flat.states = recipe.states *
+                      bytes(frozen[u].trained < 0 ? shard : frozen[u].trained,
+                            recipe.state);
         flat.kept = flat.shardGradient  ? flat.shardGradient
                     : flat.shardReduced ? flat.shardReduced
                                         : flat.gradient;
@@ -82,6 +85,40 @@ protected:
   }
   void freeKept(const Flat &flat) {
     engine.free(Holding::Gradients, flat.kept, keptPool(flat));
+  }
+
+  /// What freezing changes in a flat parameter.
+  struct Frozen {
+    plan::DType dtype = plan::DType::F32; // of one that needs no gradient
+    int64_t trained = -1; // elements with states on a rank; -1: all
+  };
+
+  /// With original parameters, the optimizer has states for what is trained:
+  /// here the most that the first or the last rank holds of it.
+  std::vector<Frozen> frozenParts() const {
+    struct Flattened {
+      int64_t at = 0, first = 0, last = 0;
+    };
+    std::vector<Flattened> flattened(layout.units.size());
+    std::vector<Frozen> result(layout.units.size());
+    for (size_t p = 0; p < model.parameters.size(); ++p) {
+      const int u = candidate.unitOf[p];
+      if (layout.units[u].trainablePadded == layout.units[u].paddedNumel)
+        continue;
+      const int64_t ranks = candidate.shardRanks;
+      const int64_t shard = (layout.units[u].numel + ranks - 1) / ranks;
+      Flattened &flat = flattened[u];
+      const int64_t end = flat.at + model.parameters[p].numel();
+      result[u].dtype = model.parameters[p].dtype;
+      if (model.parameters[p].trainable) {
+        flat.first += std::max<int64_t>(0, std::min(end, shard) - flat.at);
+        flat.last +=
+            std::max<int64_t>(0, end - std::max(flat.at, shard * (ranks - 1)));
+      }
+      flat.at = end;
+      result[u].trained = std::max(flat.first, flat.last);
+    }
+    return result;
   }
 
   bool sharded() const { return candidate.shardRanks > 1; }

@@ -155,6 +155,9 @@ private:
       parameter.aliases = strings(*aliases);
     if (auto stored = op.getStored())
       parameter.stored = strings(*stored);
+    if (auto names = op.getBaseNames())
+      parameter.baseNames = strings(*names);
+    parameter.adapterKey = op.getAdapterKey().value_or("").str();
     parameter.shape = op.getTensorType().getShape().vec();
     parameter.trainable = !op.getFrozen();
     parameter.group = static_cast<int>(op.getGroup());

@@ -326,7 +326,8 @@ private:
     std::vector<std::string> names;
     Type loaded = floatType(options.checkpointDtype);
     for (auto param : module.getOps<sharding::ParamOp>()) {
-      param.setType(param.getTensorType().clone(loaded));
+      if (!param.getKeepsDtype())
+        param.setType(param.getTensorType().clone(loaded));
       params.push_back(param);
       names.push_back(param.getFqn().str());
     }
@@ -341,8 +342,13 @@ private:
                                          job.trainable.value +
                                          "': nothing would be trained");
       for (size_t i = 0; i < params.size(); ++i)
-        if (!matches[i])
-          params[i].setFrozen(true);
+        params[i].setFrozen(!matches[i]);
+      for (const std::string &regex : job.trainableParts) {
+        if (!matchAll(regex, /*whole=*/false, names, matches, error))
+          return report(job.trainable, error);
+        if (llvm::none_of(matches, [](bool m) { return m; }))
+          return report(job.trainable, "no parameter matches '" + regex + "'");
+      }
     }
     std::vector<bool> grouped(params.size(), false);
     for (auto [g, group] : llvm::enumerate(job.optimizer.groups)) {

@@ -54,6 +54,7 @@ template <typename V> void fields(V &v, plan::Job &j) {
   v("model_path", j.modelPath);
   v("weight_files", j.weightFiles);
   v("archive", j.archive);
+  v("adapter_config", j.adapterConfig);
   v("seed", j.seed);
   v("random_seed", j.randomSeed);
   v("precision", j.precision);

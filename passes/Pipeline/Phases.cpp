@@ -9,6 +9,7 @@
 #include "dialects/Schedule/Schedule.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Accumulate/Accumulate.h"
+#include "passes/Adapters/ApplyAdapter.h"
 #include "passes/Checkpoint/ActivationBudget.h"
 #include "passes/Checkpoint/ActivationCheckpointing.h"
 #include "passes/Checkpoint/Checkpoint.h"
@@ -119,6 +120,7 @@ void registerPasses() {
         createLowerToSchedulePass, createHoistGathersPass, createSinkAwaitsPass,
         createAssignMemoryPass})
     ::mlir::registerPass(create);
+  registerApplyAdapterPass();
   registerApplyPrecisionPass();
   registerSelectKernelsPass();
   registerDifferentiatePass();

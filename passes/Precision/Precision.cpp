@@ -62,6 +62,8 @@ struct PrecisionPass
         }
         Type element = it->second.getTensorType().getElementType();
         frozen = it->second.getFrozen();
+        if (upcast && !frozen)
+          element = Float32Type::get(&getContext());
         if (storage && storage != element) {
           unit.emitOpError()
               << "mixes parameters of " << storage << " and " << element
@@ -70,8 +72,6 @@ struct PrecisionPass
         }
         storage = element;
       }
-      if (upcast && !frozen)
-        storage = Float32Type::get(&getContext());
       Type compute = asked("param") ? asked("param") : storage;
       Type reduce = asked("reduce") ? asked("reduce") : storage;
       Type output = asked("output") ? asked("output") : compute;

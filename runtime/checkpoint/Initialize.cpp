@@ -138,22 +138,30 @@ void fill(const plan::Parameter &p, uint64_t key, int64_t at, int64_t begin,
 }
 } // namespace
 
+const std::string &initialName(const plan::Parameter &parameter) {
+  return parameter.baseNames.empty() ? parameter.fqn
+                                     : parameter.baseNames.front();
+}
+
 std::vector<float> initialValues(const plan::Parameter &p, int64_t seed,
                                  int64_t begin, int64_t count) {
   std::vector<float> values(count);
-  const uint64_t key = initializerKey(seed, p.fqn);
+  const uint64_t key = initializerKey(seed, initialName(p));
   at::parallel_for(0, count, 1 << 14, [&](int64_t from, int64_t to) {
     fill(p, key, begin, from, to, values.data());
   });
   return values;
 }
 
-void initialize(Executor &executor, int64_t seed) {
+void initialize(Executor &executor, int64_t seed,
+                const std::vector<bool> *only) {
   const plan::Plan &plan = executor.plan();
   for (size_t u = 0; u < plan.units.size(); ++u) {
     UnitStorage &unit = executor.unit(u);
     for (const Piece &piece :
          piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd())) {
+      if (only && !(*only)[piece.parameter])
+        continue;
       const plan::Parameter &p = plan.parameters[piece.parameter];
       at::Tensor target =
           unit.shard().narrow(0, piece.offset, piece.end - piece.begin);

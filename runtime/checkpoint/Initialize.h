@@ -14,10 +14,16 @@
 
 namespace accel::run {
 
-/// Fills this rank's shards from Parameter::init. An element's value depends on
-/// (seed, FQN, its position) alone, so on no number of ranks: Philox 4x32-10,
-/// the key from seed and name, the counter from the position.
-void initialize(Executor &executor, int64_t seed);
+/// Fills this rank's shards from Parameter::init, of all parameters or of those
+/// that `only` marks. An element's value depends on (seed, name, its position)
+/// alone, so on no number of ranks: Philox 4x32-10, the key from seed and name,
+/// the counter from the position. A model with an adapter has the values of the
+/// one without.
+void initialize(Executor &executor, int64_t seed,
+                const std::vector<bool> *only = nullptr);
+
+/// The name that a parameter's first values come from.
+const std::string &initialName(const plan::Parameter &parameter);
 
 /// Elements [begin, begin + count) of the values that `p` starts with.
 std::vector<float> initialValues(const plan::Parameter &p, int64_t seed,

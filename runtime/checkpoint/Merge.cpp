@@ -33,9 +33,26 @@ struct Output {
   std::vector<Part> parts; // as header.tensors
 };
 
+/// What PEFT's save_pretrained writes: one file of what the adapter trained.
+std::vector<Output> adapterOutput(const plan::Plan &plan) {
+  Output output;
+  output.name = "adapter_model.safetensors";
+  output.header.metadata["format"] = "pt";
+  for (size_t i = 0; i < plan.parameters.size(); ++i) {
+    const plan::Parameter &p = plan.parameters[i];
+    if (p.adapterKey.empty())
+      continue;
+    output.parts.push_back({static_cast<int>(i), 0});
+    output.header.tensors.push_back({p.adapterKey, p.dtype, p.shape, 0});
+  }
+  return {output};
+}
+
 /// Tensors as transformers names them, in the order of the parameters, a new
 /// file where the limit would be passed.
 std::vector<Output> distribute(const plan::Plan &plan, int64_t limit) {
+  if (!plan.job.adapterConfig.empty())
+    return adapterOutput(plan);
   std::vector<Output> outputs;
   int64_t bytes = 0;
   for (size_t i = 0; i < plan.parameters.size(); ++i) {
@@ -165,7 +182,10 @@ void writeModelFolder(Executor &executor, const std::string &folder,
           (fs::path(temporary) / "model.safetensors.index.json").string(),
           index.dump(2) + "\n");
     }
-    if (!modelPath.empty())
+    if (!plan.job.adapterConfig.empty())
+      writeTextDurably((fs::path(temporary) / "adapter_config.json").string(),
+                       plan.job.adapterConfig);
+    else if (!modelPath.empty())
       copySmallFiles(modelPath, temporary);
   });
   stage([&] {

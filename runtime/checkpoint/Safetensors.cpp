@@ -7,8 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <stdexcept>
 
 namespace accel::run {
 
@@ -43,6 +45,28 @@ const char *nameOf(plan::DType dtype) {
 }
 } // namespace
 
+/// An integer of JSON that int64_t holds; a fraction is none.
+static int64_t takeInteger(const ordered_json &value) {
+  if (!value.is_number_integer() ||
+      (value.is_number_unsigned() &&
+       value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)))
+    throw std::domain_error("an offset or extent is no integer");
+  return value.get<int64_t>();
+}
+
+/// Name of a tensor that begins before the one in front of it ends, or "".
+static std::string overlapping(std::vector<const StoredTensor *> tensors) {
+  std::sort(tensors.begin(), tensors.end(), [](auto *a, auto *b) {
+    return std::pair(a->offset, a->numel()) < std::pair(b->offset, b->numel());
+  });
+  for (size_t i = 1; i < tensors.size(); ++i)
+    if (tensors[i]->offset <
+        tensors[i - 1]->offset +
+            tensors[i - 1]->numel() * plan::itemSize(tensors[i - 1]->dtype))
+      return tensors[i]->name;
+  return "";
+}
+
 int64_t StoredTensor::numel() const {
   int64_t n = 1;
   for (int64_t extent : shape)
@@ -71,15 +95,18 @@ SafetensorsHeader readHeader(const File &file) {
     ordered_json json = ordered_json::parse(text);
     for (auto &[name, entry] : json.items()) {
       if (name == "__metadata__") {
+        if (!entry.is_object())
+          throw std::domain_error("'__metadata__' is not a map of strings");
         for (auto &[key, value] : entry.items())
           result.metadata[key] = value.get<std::string>();
         continue;
       }
       StoredTensor tensor;
       tensor.name = name;
-      tensor.shape = entry.at("shape").get<std::vector<int64_t>>();
-      const int64_t begin = entry.at("data_offsets").at(0).get<int64_t>();
-      const int64_t end = entry.at("data_offsets").at(1).get<int64_t>();
+      for (const ordered_json &extent : entry.at("shape"))
+        tensor.shape.push_back(takeInteger(extent));
+      const int64_t begin = takeInteger(entry.at("data_offsets").at(0));
+      const int64_t end = takeInteger(entry.at("data_offsets").at(1));
       auto dtype = typeOf(entry.at("dtype").get<std::string>());
       if (begin < 0 || end < begin || end > result.fileBytes - dataBegin)
         fail("is truncated: tensor '" + name + "' ends at byte " +
@@ -100,7 +127,14 @@ SafetensorsHeader readHeader(const File &file) {
     }
   } catch (const nlohmann::json::exception &error) {
     fail(std::string("its header cannot be read: ") + error.what());
+  } catch (const std::domain_error &error) {
+    fail(std::string("its header cannot be read: ") + error.what());
   }
+  std::vector<const StoredTensor *> placed;
+  for (const StoredTensor &tensor : result.tensors)
+    placed.push_back(&tensor);
+  if (std::string name = overlapping(std::move(placed)); !name.empty())
+    fail("tensor '" + name + "' overlaps another");
   return result;
 }
 

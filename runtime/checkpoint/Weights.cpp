@@ -39,11 +39,30 @@ std::string shapeText(const std::vector<int64_t> &shape) {
   return text + "]";
 }
 
+/// The names of a whole parameter in the files: in an adapter's, which is
+/// preferred, and in the model's.
+std::vector<std::string> wholeNames(const plan::Parameter &p) {
+  std::vector<std::string> names;
+  if (!p.adapterKey.empty())
+    names.push_back(p.adapterKey);
+  if (p.baseNames.empty())
+    names.push_back(p.fqn);
+  const auto &others = p.baseNames.empty() ? p.aliases : p.baseNames;
+  names.insert(names.end(), others.begin(), others.end());
+  return names;
+}
+
+/// Only an adapter's weight file has it.
+bool isAdapters(const plan::Parameter &p) {
+  return !p.adapterKey.empty() && p.baseNames.empty();
+}
+
 /// Where each parameter is in the files; only rank 0 has one.
 class Source {
 public:
   Source(const plan::Plan &plan, const std::vector<std::string> &paths,
          std::vector<std::string> &warnings);
+  bool has(int parameter) const { return !places[parameter].empty(); }
   /// Elements [begin, begin + count) of a parameter, into flat[at...].
   void read(int parameter, int64_t begin, int64_t count, const at::Tensor &flat,
             int64_t at) const;
@@ -88,8 +107,7 @@ void Source::checkShape(const Found &found, const std::vector<int64_t> &shape) {
 
 std::vector<Source::Found> Source::find(const plan::Parameter &p,
                                         std::vector<std::string> &missing) {
-  std::vector<std::string> names{p.fqn};
-  names.insert(names.end(), p.aliases.begin(), p.aliases.end());
+  const std::vector<std::string> names = wholeNames(p);
   used.insert(names.begin(), names.end());
   for (const std::string &name : names)
     if (auto at = stored.find(name); at != stored.end()) {
@@ -97,7 +115,8 @@ std::vector<Source::Found> Source::find(const plan::Parameter &p,
       return {at->second};
     }
   // As transformers stores it: in parts, or under another name.
-  const auto stands = plan::storedParts(p.fqn, p.stored, p.shape);
+  const auto stands = plan::storedParts(
+      p.baseNames.empty() ? p.fqn : p.baseNames.front(), p.stored, p.shape);
   std::vector<Found> parts;
   for (const plan::StoredPart &part : stands.value()) {
     used.insert(part.name);
@@ -122,9 +141,14 @@ Source::Source(const plan::Plan &plan, const std::vector<std::string> &paths,
       stored[name] = {files.back().get(), std::move(tensor), 0};
     }
   }
-  std::vector<std::string> missing;
-  for (const plan::Parameter &p : plan.parameters)
-    places.push_back(find(p, missing));
+  std::vector<std::string> missing, fresh;
+  bool trained = false; // the adapter, in its file
+  for (const plan::Parameter &p : plan.parameters) {
+    places.push_back(find(p, isAdapters(p) ? fresh : missing));
+    trained |= isAdapters(p) && !places.back().empty();
+  }
+  if (trained)
+    missing.insert(missing.end(), fresh.begin(), fresh.end());
   if (!missing.empty())
     throw FileError((paths.empty() ? "" : paths.front() + ": ") +
                     std::string("the weight files lack ") +
@@ -144,14 +168,25 @@ Source::Source(const plan::Plan &plan, const std::vector<std::string> &paths,
 
 } // namespace
 
-void loadWeights(Executor &executor, const std::vector<std::string> &files,
-                 std::vector<std::string> &warnings) {
+std::vector<bool> loadWeights(Executor &executor,
+                              const std::vector<std::string> &files,
+                              std::vector<std::string> &warnings) {
   const plan::Plan &plan = executor.plan();
   Groups &groups = executor.groups();
   Communicator *world = groups.world();
   std::unique_ptr<Source> source;
   if (groups.rank() == 0)
     source = std::make_unique<Source>(plan, files, warnings);
+  // Rank 0 tells which parameters the files lack.
+  std::vector<uint8_t> flags(plan.parameters.size());
+  for (size_t i = 0; source && i < flags.size(); ++i)
+    flags[i] = !source->has(static_cast<int>(i));
+  at::Tensor all =
+      at::from_blob(flags.data(), {static_cast<int64_t>(flags.size())},
+                    at::TensorOptions(at::ScalarType::Byte));
+  if (world && !flags.empty())
+    world->broadcast(all, 0).wait();
+  const std::vector<bool> absent(flags.begin(), flags.end());
   std::vector<char> memory;
   for (size_t u = 0; u < plan.units.size(); ++u) {
     UnitStorage &unit = executor.unit(u);
@@ -164,8 +199,9 @@ void loadWeights(Executor &executor, const std::vector<std::string> &files,
       if (source) {
         chunk.zero_();
         for (const Piece &piece : piecesOf(plan, unit.unit(), from, to))
-          source->read(piece.parameter, piece.begin, piece.end - piece.begin,
-                       chunk, piece.offset);
+          if (source->has(piece.parameter))
+            source->read(piece.parameter, piece.begin, piece.end - piece.begin,
+                         chunk, piece.offset);
       }
       if (world)
         world->broadcast(chunk, 0).wait();
@@ -177,6 +213,7 @@ void loadWeights(Executor &executor, const std::vector<std::string> &files,
             .copy_(chunk.narrow(0, begin - from, end - begin));
     }
   }
+  return absent;
 }
 
 } // namespace accel::run

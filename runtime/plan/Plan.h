@@ -73,8 +73,15 @@ struct Parameter {
   std::string fqn;                  // as named_parameters() spells it
   std::vector<std::string> aliases; // other FQNs of a tied parameter
   std::vector<std::string> stored;  // names in checkpoints, see storedParts
-  std::vector<int64_t> shape;       // global
-  DType dtype = DType::F32;         // in which the checkpoint is written
+  /// FQN and aliases in the model without its adapter, where that renames it;
+  /// the weight files know it by these. Fresh values come from (seed, the first
+  /// of these).
+  std::vector<std::string> baseNames;
+  /// Name in the weights of an adapter, which hold it trained; empty: not part
+  /// of one.
+  std::string adapterKey;
+  std::vector<int64_t> shape; // global
+  DType dtype = DType::F32;   // in which the checkpoint is written
   bool trainable = true;
   int group = 0;      // optimizer group (Optimizer::groups)
   int unit = -1;      // units
@@ -362,6 +369,9 @@ struct Job {
   std::string modelName, modelPath; // HF folder with config.json
   /// What to start from, or empty: safetensors, or the .pt2 of the model.
   std::vector<std::string> weightFiles;
+  /// Text of the adapter_config.json beside the adapter's weights; empty: the
+  /// model has no adapter, and whole models are exported.
+  std::string adapterConfig;
   std::string archive;    // .pt2 with the values of `Plan::buffers`; or empty
   int64_t seed = 0;       // of initial values
   int64_t randomSeed = 0; // of what random operators draw

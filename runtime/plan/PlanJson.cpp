@@ -66,6 +66,8 @@ void PlanWriter::job() {
   }
   if (!job.archive.empty())
     field(first, "archive", job.archive);
+  if (!job.adapterConfig.empty())
+    field(first, "adapter_config", job.adapterConfig);
   raw("},\n  ");
   first = true;
   field(first, "seed", job.seed);
@@ -137,6 +139,12 @@ void PlanWriter::parameter(const Parameter &parameter) {
     key(first, "stored");
     strings(parameter.stored);
   }
+  if (!parameter.baseNames.empty()) {
+    key(first, "base_names");
+    strings(parameter.baseNames);
+  }
+  if (!parameter.adapterKey.empty())
+    field(first, "adapter_key", parameter.adapterKey);
   key(first, "shape");
   integers(parameter.shape);
   field(first, "dtype", std::string_view(toString(parameter.dtype)));

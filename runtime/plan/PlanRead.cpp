@@ -88,6 +88,8 @@ void PlanReader::job(const Node &node) {
     model.optional("weights",
                    [&](const Node &n) { job.weightFiles = n.strings(); });
     model.optional("archive", [&](const Node &n) { job.archive = n.string(); });
+    model.optional("adapter_config",
+                   [&](const Node &n) { job.adapterConfig = n.string(); });
     model.close();
   }
   job.seed = fields["seed"].integer(0, INT64_MAX);
@@ -260,6 +262,10 @@ std::string PlanReader::parameter(const Node &node, Parameter &parameter) {
   parameter.fqn = fields["fqn"].string();
   fields.optional("aliases",
                   [&](const Node &n) { parameter.aliases = n.strings(); });
+  fields.optional("base_names",
+                  [&](const Node &n) { parameter.baseNames = n.strings(); });
+  fields.optional("adapter_key",
+                  [&](const Node &n) { parameter.adapterKey = n.string(); });
   parameter.shape = shape(fields["shape"]);
   fields.optional("stored", [&](const Node &n) {
     parameter.stored = n.strings();

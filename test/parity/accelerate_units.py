@@ -91,7 +91,18 @@ def version_1(plugin, model):
     return units
 
 
-def units_of(path, folder):
+def flatten_1(model, use_orig_params):
+    """torch's FSDP1 of one layer; raises where it refuses its parameters."""
+    import torch
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    layer = next(m for m in model.modules()
+                 if type(m).__name__.endswith("DecoderLayer"))
+    FullyShardedDataParallel(layer, use_orig_params=use_orig_params,
+                             device_id=torch.device("cpu"))
+
+
+def units_of(path, folder, adapter=None, dtype="float32"):
     """{"units": [[FQN, ...], ...]}, or {"error": text} where it refuses."""
     os.environ.update(RANK="0", WORLD_SIZE="1", LOCAL_RANK="0",
                       MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
@@ -106,9 +117,14 @@ def units_of(path, folder):
                             world_size=1)
     config = transformers.AutoConfig.from_pretrained(folder)
     name = (config.architectures or [""])[0]
-    model = (transformers.AutoModelForCausalLM.from_config(config)
+    dtype = getattr(torch, dtype)
+    model = (transformers.AutoModelForCausalLM.from_config(config, dtype=dtype)
              if not name or name.endswith("CausalLM") else
-             getattr(transformers, name)._from_config(config))
+             getattr(transformers, name)._from_config(config, dtype=dtype))
+    if adapter:
+        import peft
+
+        model = peft.get_peft_model(model, peft.LoraConfig(**adapter))
     try:
         environment = launch_environment(path)
         # The launcher's own choices of ports and ranks do not matter here.
@@ -121,7 +137,10 @@ def units_of(path, folder):
         PartialState(cpu=True)
         plugin = FullyShardedDataParallelPlugin()
         wrap = version_2 if plugin.fsdp_version == 2 else version_1
-        return {"units": [sorted(u) for u in wrap(plugin, model) if u]}
+        units = [sorted(u) for u in wrap(plugin, model) if u]
+        if adapter and plugin.fsdp_version == 1:
+            flatten_1(model, plugin.use_orig_params)
+        return {"units": units}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
 

@@ -104,14 +104,17 @@ def fsdp(ranks, checkpoint, reshard=True, precision="no"):
 
 
 def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
-               precision=None):
+               precision=None, adapter=None):
     def compare(context):
         folder = context.path("model")
         jobs.write_config(folder, jobs.MODELS[model])
+        if adapter:  # step-model-dump takes it from there
+            import adapter_cases
+            adapter_cases.write_adapter(folder, adapter)
         want = harness.in_python(
             tracked_step.fsdp2,
             [({}, (folder, batch, length, ranks, checkpoint, reshard,
-                   precision, precision))],
+                   precision, precision, adapter))],
             context.path("torch.out"), timeout=400)[0]
         got = dump(context,
                    fsdp(ranks, checkpoint, reshard,
@@ -244,4 +247,9 @@ CASES = [
     ("peak-fsdp1-prefetch", fsdp1_case("wide", 2, 64, "FULL_SHARD",
                                        prefetch="BACKWARD_PRE")),
     ("peak-fsdp2-uneven", fsdp2_case("gqa", 1, 16, 3, False)),
+    ("peak-fsdp2-adapter", fsdp2_case(
+        "wide", 2, 64, 4, False,
+        adapter=dict(r=8, target_modules=["q_proj", "v_proj"]))),
+    ("peak-fsdp2-adapter-loss", fsdp2_case(
+        "gqa", 8, 128, 2, False, adapter=dict(target_modules="all-linear"))),
 ]

@@ -141,6 +141,9 @@ def shard(model, job, mesh):
                                       output_dtype=dtype("output"))
     fsdp = job["accelerate"]["fsdp_config"]
     reshard = fsdp.get("fsdp_reshard_after_forward", True)
+    whole = model
+    if hasattr(model, "peft_config"):
+        model = model.get_base_model()
     base, embedding = model.base_model, model.get_input_embeddings()
     layers = next(m for m in base.children()
                   if isinstance(m, torch.nn.ModuleList))
@@ -160,7 +163,22 @@ def shard(model, job, mesh):
         fully_shard(embedding, mesh=mesh, mp_policy=policy,
                     reshard_after_forward=reshard)
     fully_shard(tail, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
-    fully_shard(model, mesh=mesh, mp_policy=policy)
+    fully_shard(whole, mesh=mesh, mp_policy=policy)
+    return whole
+
+
+def adapt(model, job, folder):
+    """PEFT's adapter of the job, and what `trainable` freezes."""
+    if job.get("adapter"):
+        import peft
+
+        path = os.path.join(folder, job["adapter"])
+        model = peft.PeftModel.from_pretrained(model, path, is_trainable=True)
+    if job.get("trainable"):
+        parts = job["trainable"]
+        parts = [parts] if isinstance(parts, str) else parts
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad = any(re.search(p, name) for p in parts)
     return model
 
 
@@ -170,6 +188,8 @@ def optimizer_groups(model, job):
     base = {"weight_decay": job["optimizer"].get("weight_decay", 0.01)}
     split = [[] for _ in range(len(groups) + 1)]
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
         name = name.replace("_checkpoint_wrapped_module.", "")
         name = name.removeprefix("module.")
         for i, group in enumerate(groups):
@@ -213,9 +233,10 @@ def train(job_path, log_path, weights_path, steps, count_memory):
     arrays = "arrays" in job["data"]
     model = load_model(transformers, os.path.join(folder, job["model"]), arrays,
                        dtype=torch.float32)
-    model.train()
     model.config.use_cache = False
     balance = getattr(model.config, "router_aux_loss_coef", 0.0)
+    model = adapt(model, job, folder)
+    model.train()
     if distributed == "FSDP":
         parallel = job["accelerate"].get("parallelism_config", {})
         replicate = parallel.get("parallelism_config_dp_replicate_size", 1)

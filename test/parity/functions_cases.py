@@ -129,16 +129,24 @@ class Trainer:
         return self.graph.bindings[name + ".backward"]
 
 
-def read_bindings(context, text, mode, compute="f32"):
-    """By backward function: what its inputs are, which inputs' gradients its
-    results are."""
+def print_joint(context, text, mode, compute="f32"):
+    """The module with its forward and backward functions."""
     path = context.path("model.mlir")
     with open(path, "w", encoding="utf-8") as f:
         f.write(text)
     pipeline = PIPELINE % (compute, mode, "false", compute)
     pipeline = pipeline[:pipeline.index(",print-functions")] + ")"
-    printed = harness.run([context.binary("accel-opt"), "opt", path,
-                           "--pass-pipeline=" + pipeline])
+    return harness.run([context.binary("accel-opt"), "opt", path,
+                        "--pass-pipeline=" + pipeline])
+
+
+def read_bindings(context, text, mode, compute="f32"):
+    return bindings_of(print_joint(context, text, mode, compute))
+
+
+def bindings_of(printed):
+    """By backward function: what its inputs are, which inputs' gradients its
+    results are."""
     found, gradients = {}, {}
     for line in printed.splitlines():
         signature = re.search(r"@([\w.]+\.backward)\((.*?)\) (?:->|\{)(.*)",

@@ -1,4 +1,6 @@
 """The peak of one training step on CPUs, as torch's own trackers count it."""
+import collections
+import contextlib
 
 
 def build(folder, dtype="float32"):
@@ -32,6 +34,28 @@ def one_step(model, optimizer, ids, autocast=False):
     optimizer.zero_grad()
 
 
+@contextlib.contextmanager
+def hooks_of_frozen():
+    """MemTracker hooks every parameter, which torch refuses for frozen ones."""
+    import torch
+    names = ("register_hook", "register_post_accumulate_grad_hook")
+    originals = {name: getattr(torch.Tensor, name) for name in names}
+
+    def only_trained(original):
+        def register(tensor, hook):
+            if tensor.requires_grad:
+                return original(tensor, hook)
+            return torch.utils.hooks.RemovableHandle(collections.OrderedDict())
+        return register
+    for name, original in originals.items():
+        setattr(torch.Tensor, name, only_trained(original))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(torch.Tensor, name, original)
+
+
 def peak_of(tracker):
     snapshot = tracker.get_tracker_snapshot("peak")
     (device, held), = snapshot.items()
@@ -59,7 +83,8 @@ def single(folder, batch, length, checkpoint, kernel, autocast=False):
     return peak_of(tracker)
 
 
-def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce):
+def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce,
+          adapter=None):
     """MemTracker's peak of a step of rank 0, with the units that Accelerate
     makes. A step before it fills the caches of DTensor's sharding propagation,
     whose fake tensors of global shape would be counted. FSDPMemTracker hooks
@@ -74,7 +99,10 @@ def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce):
     dist.init_process_group("fake", rank=0, world_size=ranks,
                             store=FakeStore())
     mesh = torch.distributed.init_device_mesh("cpu", (ranks,))
-    model = build(folder)
+    model = whole = build(folder)
+    if adapter:
+        import peft
+        whole = peft.get_peft_model(model, peft.LoraConfig(**adapter))
     if checkpoint:
         checkpoint_layers(model)
     policy = MixedPrecisionPolicy()
@@ -88,16 +116,19 @@ def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce):
                     reshard_after_forward=reshard)
     fully_shard(model.model.embed_tokens, mesh=mesh, mp_policy=policy,
                 reshard_after_forward=reshard)
-    fully_shard([model.model.norm, model.lm_head], mesh=mesh, mp_policy=policy,
-                reshard_after_forward=False)
-    fully_shard(model, mesh=mesh, mp_policy=policy)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)
+    # Accelerate does not find the norm of a PeftModel.
+    tail = [model.lm_head] if adapter else [model.model.norm, model.lm_head]
+    fully_shard(tail, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
+    fully_shard(whole, mesh=mesh, mp_policy=policy)
+    optimizer = torch.optim.AdamW(
+        [p for p in whole.parameters() if p.requires_grad], lr=1e-3,
+        foreach=True)
     ids = torch.randint(0, model.config.vocab_size, (batch, length))
-    one_step(model, optimizer, ids)
+    one_step(whole, optimizer, ids)
     tracker = MemTracker()
-    tracker.track_external(model, optimizer, ids)
-    with tracker:
-        one_step(model, optimizer, ids)
+    tracker.track_external(whole, optimizer, ids)
+    with hooks_of_frozen(), tracker:
+        one_step(whole, optimizer, ids)
     held = peak_of(tracker)
     dist.destroy_process_group()
     return held

@@ -9,8 +9,9 @@ from harness import check
 LAYER = "LlamaDecoderLayer"
 
 
-def units_by_accelerate(context, path, folder):
-    return harness.in_python(accelerate_units.units_of, [({}, (path, folder))],
+def units_by_accelerate(context, path, folder, *adapter):
+    return harness.in_python(accelerate_units.units_of,
+                             [({}, (path, folder, *adapter))],
                              context.path("accelerate.out"), timeout=120)[0]
 
 
@@ -20,6 +21,9 @@ def planned_units(plan):
     for parameter in plan["parameters"]:
         if parameter["unit"] in units:
             units[parameter["unit"]].append(parameter["fqn"])
+    # What is frozen is a unit of its own to accel-run, but not to FSDP.
+    for name in [n for n in units if n.endswith("/frozen")]:
+        units[name.removesuffix("/frozen")] += units.pop(name)
     return [sorted(names) for names in units.values()]
 
 
@@ -50,6 +54,51 @@ def case(model="gqa", fails=False, version=2, **fsdp):
             return f"refused by both; Accelerate: {want['error'][:90]}"
         check("units" in want, f"Accelerate failed: {want.get('error')}")
         harness.run(command, expect=0)
+        with open(context.path("plan.json"), encoding="utf-8") as f:
+            got = planned_units(json.load(f))
+        check(sorted(got) == sorted(want["units"]),
+              "units differ\n" + describe("accel-opt ", got)
+              + describe("accelerate", want["units"]))
+        return f"{len(got)} units"
+    return compare
+
+
+LORA = dict(r=2, target_modules=["q_proj", "up_proj"])
+
+
+def adapter_case(model="gqa", version=2, dtype="float32", refusal=None,
+                 adapter=None, **fsdp):
+    """Units of a PeftModel; `refusal` is what torch says where it refuses."""
+    def compare(context):
+        import adapter_cases
+
+        folder = context.path("model")
+        jobs.write_config(folder, dict(jobs.MODELS[model], dtype=dtype))
+        adapter_cases.write_adapter(context.path("adapter"), adapter or LORA)
+        config = jobs.accelerate_config("fsdp", 2, LAYER)
+        if version == 1:
+            config["fsdp_config"].pop("fsdp_reshard_after_forward")
+            config["fsdp_config"]["fsdp_sharding_strategy"] = "FULL_SHARD"
+        config["fsdp_config"]["fsdp_version"] = version
+        for key, value in fsdp.items():
+            config["fsdp_config"]["fsdp_" + key] = value
+        path = jobs.write_job(context.path(), config, "fsdp.yaml")
+        want = units_by_accelerate(context, path, folder, adapter or LORA,
+                                   dtype)
+        command = [context.binary("accel-opt"), "plan", path, "--model", folder,
+                   "--adapter", context.path("adapter"), "--emit", "plan",
+                   "-o", context.path("plan.json")]
+        if refusal:
+            check(refusal in want.get("error", ""), f"torch says {want}")
+            output = harness.run(command, expect=1)
+            check(refusal in output, f"no such error in:\n{output}")
+            return f"refused by both: {refusal}"
+        check("units" in want, f"Accelerate failed: {want.get('error')}")
+        output = harness.run(command, expect=0)
+        check("parameters are trained" in output, f"no note in:\n{output}")
+        if version == 1:
+            check("makes and reduces gradients for all" in output,
+                  f"no warning in:\n{output}")
         with open(context.path("plan.json"), encoding="utf-8") as f:
             got = planned_units(json.load(f))
         check(sorted(got) == sorted(want["units"]),
@@ -109,6 +158,17 @@ CASES = [
     ("v1-size", case(version=1, auto_wrap_policy="SIZE_BASED_WRAP",
                      transformer_layer_cls_to_wrap=None,
                      min_num_params=30000)),
+    ("v2-adapter", adapter_case()),
+    ("v2-adapter-saved", adapter_case(
+        adapter=dict(LORA, modules_to_save=["embed_tokens", "norm"]))),
+    ("v1-adapter", adapter_case(version=1, use_orig_params=True)),
+    ("v1-adapter-flat", adapter_case(
+        version=1, use_orig_params=False,
+        refusal="Must flatten tensors with uniform `requires_grad` when "
+                "`use_orig_params=False`")),
+    ("v1-adapter-bf16", adapter_case(
+        version=1, use_orig_params=True, dtype="bfloat16",
+        refusal="Must flatten tensors with uniform dtype")),
     ("v1-unknown-class", case(version=1, fails=True,
                               transformer_layer_cls_to_wrap="LlamaLayer")),
 ]

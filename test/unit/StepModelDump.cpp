@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildModel.h"
+#include "passes/Adapters/ApplyAdapter.h"
 #include "passes/Executors/Buckets.h"
 #include "passes/Executors/BuildStepModel.h"
 #include "passes/Executors/Settings.h"
@@ -22,6 +23,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <filesystem>
 
 using namespace accel;
 namespace json = llvm::json;
@@ -138,6 +140,14 @@ int main(int argc, char **argv) {
   auto module = huggingface::buildModel(context, *config, sizes, engine);
   if (failed(module))
     return 1;
+  const std::string folder = argv[2];
+  if (std::filesystem::exists(folder + "/adapter_config.json")) {
+    auto adapter = readAdapterConfig(folder, engine);
+    if (!adapter || failed(applyAdapter(**module, *adapter, engine))) {
+      llvm::errs() << renderText(engine);
+      return 1;
+    }
+  }
   ImportOptions import;
   import.modelName = "model";
   import.device = argv[5];

@@ -3,8 +3,8 @@ set(_here ${CMAKE_CURRENT_LIST_DIR})
 if(TARGET AccelBuildStepModel)
   # Read by test/parity/executor_cases.py.
   add_executable(step-model-dump ${_here}/StepModelDump.cpp)
-  target_link_libraries(step-model-dump PRIVATE AccelBuildStepModel
-    AccelExecutorSettings AccelHuggingFace AccelImport)
+  target_link_libraries(step-model-dump PRIVATE AccelAdapters
+    AccelBuildStepModel AccelExecutorSettings AccelHuggingFace AccelImport)
   target_compile_options(step-model-dump PRIVATE -fno-exceptions)
   accel_link_options(step-model-dump)
   add_dependencies(unit-tests step-model-dump)

@@ -7,7 +7,8 @@ if(TARGET AccelJob)
   accel_unit_test(accelerate-test ${_here}/AccelerateTest.cpp
     ${_here}/KeyTableTest.cpp
     LINK AccelAccelerate)
-  accel_unit_test(job-test ${_here}/JobTest.cpp LINK AccelJob)
+  accel_unit_test(job-test ${_here}/JobTest.cpp ${_here}/AdapterTest.cpp
+    LINK AccelJob)
   # Read by test/parity/frontend_cases.py.
   add_executable(frontend-dump ${_here}/FrontendDump.cpp)
   target_link_libraries(frontend-dump PRIVATE AccelJob

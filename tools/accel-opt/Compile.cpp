@@ -16,6 +16,7 @@
 #include "runtime/plan/Verify.h"
 #include "tools/accel-opt/AdviceText.h"
 #include "tools/accel-opt/EmitRemarks.h"
+#include "tools/accel-opt/FrozenParts.h"
 #include "tools/accel-opt/ImportModule.h"
 #include "tools/accel-opt/LossChunks.h"
 #include "tools/accel-opt/OwnPrediction.h"
@@ -96,7 +97,7 @@ private:
 
   bool import() {
     inputs = readPlanInputs(options, engine);
-    if (!inputs)
+    if (!inputs || !checkAdapterDtypes(*inputs, engine))
       return false;
     if (!loadTarget(inputs->targetName))
       return false;
@@ -279,6 +280,8 @@ private:
 
   /// The configuration under its executor, and what would be better.
   bool judge() {
+    if (inputs && !reportFrozen(result.plan, *inputs, engine))
+      return false;
     if (!inputs)
       return true; // a compiled module has no configuration
     AdviceInputs in = {*inputs,

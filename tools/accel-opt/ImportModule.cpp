@@ -8,7 +8,9 @@
 #include "frontends/HuggingFace/BuildModel.h"
 #include "frontends/TorchExport/BuildProgram.h"
 #include "frontends/TorchExport/Describe.h"
+#include "passes/Adapters/ApplyAdapter.h"
 #include "passes/Executors/BuildStepModel.h"
+#include "tools/accel-opt/AdapterInputs.h"
 
 using namespace mlir;
 
@@ -68,6 +70,9 @@ importModule(MLIRContext &context, const PlanInputs &inputs,
   FailureOr<OwningOpRef<mlir::ModuleOp>> module =
       buildModule(context, inputs.model, build, engine);
   if (failed(module) ||
+      (inputs.adapter &&
+       failed(applyAdapter(**module, *inputs.adapter, engine))) ||
+      !checkAdapterWeights(**module, inputs, engine) ||
       failed(importJob(**module, inputs.job, inputs.training, options, engine)))
     return failure();
   return module;

@@ -76,6 +76,8 @@ private:
     PlanOptions &o = options;
     arguments.addText("--model", "PATH", o.model,
                       "Hugging Face folder (config.json [+ *.safetensors])");
+    arguments.addText("--adapter", "PATH", o.adapter,
+                      "LoRA of PEFT: a folder with adapter_config.json");
     arguments.addText("--target", "NAME|FILE", o.target,
                       "device to plan for; see accel-opt targets");
     arguments.addCount("--nodes", "N", o.nodes,
@@ -258,6 +260,7 @@ private:
     const PlanOptions &o = options;
     const std::pair<const char *, bool> given[] = {
         {"--model", !o.model.empty()},
+        {"--adapter", !o.adapter.empty()},
         {"--seq-len", o.sequenceLength > 0},
         {"--micro-batch", o.microBatch > 0},
         {"--grad-accum", o.accumulation > 0},

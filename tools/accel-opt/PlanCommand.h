@@ -18,7 +18,7 @@ struct PlanOptions {
   std::string config;
   /// The configuration itself; `config` is a name only then.
   std::optional<std::string> configText;
-  std::string model, target, executor;
+  std::string model, adapter, target, executor;
   std::string accelerateVersion = "1.15.0";
   std::string accumulationMode; // empty: reduce_each
   std::string memoryBudget;     // "70GiB"

@@ -9,6 +9,7 @@
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/TorchExport/Describe.h"
 #include "passes/Executors/Settings.h"
+#include "tools/accel-opt/AdapterInputs.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -98,9 +99,14 @@ private:
              "job.yaml");
       return false;
     }
+    const std::string given = path;
+    path = baseModelPath(path, engine);
+    if (path.empty())
+      return false;
     std::error_code error;
     if (fs::path(path).extension() == ".pt2")
-      return readExported(path);
+      return readExported(path) &&
+             readAdapterInputs(options, given, inputs, engine);
     fs::path config = path;
     if (fs::is_directory(config, error))
       config /= "config.json";
@@ -121,7 +127,8 @@ private:
     inputs.training.modelPath = folder.string();
     inputs.training.modelName = inputs.modelName;
     inputs.training.randomSeed = job().dropoutSeed.value;
-    return readWeights(folder.string());
+    return readWeights(folder.string()) &&
+           readAdapterInputs(options, given, inputs, engine);
   }
 
   /// A program of torch.export, whose file holds its buffers and perhaps its

@@ -21,6 +21,8 @@ namespace accel {
 struct PlanInputs {
   JobConfig job;
   Model model;
+  std::optional<AdapterConfig> adapter;
+  std::string adapterWeights; // a file; empty: it starts fresh
   plan::Job training;
   std::string modelName;
   std::string targetName; // empty: none

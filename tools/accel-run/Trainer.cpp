@@ -61,7 +61,9 @@ void Trainer::start() {
     firstMicroBatch = state.microBatch;
   } else if (!input.weightFiles.empty()) {
     std::vector<std::string> warnings;
-    loadWeights(executor, input.weightFiles, warnings);
+    const std::vector<bool> absent =
+        loadWeights(executor, input.weightFiles, warnings);
+    initialize(executor, job.seed, &absent);
     for (const std::string &warning : warnings)
       std::fprintf(stderr, "accel-run: warning: %s\n", warning.c_str());
   } else {

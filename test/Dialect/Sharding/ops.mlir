@@ -35,6 +35,10 @@ sharding.module "layers.0" class "Layer"
 
 // CHECK: sharding.param "table" : tensor<8x4xf32> init <normal, 2.000000e-02 : f64> aliases ["head", "tail"] in ""
 sharding.param "table" : tensor<8x4xf32> init <normal, 2.000000e-02 : f64> aliases ["head", "tail"] in ""
+// CHECK: sharding.param "lora_A.default.weight" : tensor<2x4xf32> init <uniform range [-5.000000e-01, 5.000000e-01]> {adapter_key = "lora_A.weight", keeps_dtype}
+sharding.param "lora_A.default.weight" : tensor<2x4xf32> init <uniform range [-5.000000e-01, 5.000000e-01]> {adapter_key = "lora_A.weight", keeps_dtype}
+// CHECK: sharding.param "base_layer.weight" : tensor<4x4xf32> init <ones> frozen {base_names = ["weight"]}
+sharding.param "base_layer.weight" : tensor<4x4xf32> init <ones> frozen {base_names = ["weight"]}
 // CHECK: sharding.param "layers.0.weight" : tensor<4x4xbf16> init <ones> frozen in "layers.0"
 sharding.param "layers.0.weight" : tensor<4x4xbf16> init <ones> frozen in "layers.0"
 // CHECK: sharding.param "layers.0.bias" : tensor<4xf16> init <zeros> {group = 1 : i64}

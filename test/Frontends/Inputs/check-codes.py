@@ -18,7 +18,7 @@ CALLS = [
 ]
 # In the frontends a literal with a hyphen is nothing but a code.
 LITERAL = re.compile(HYPHENED)
-NAMES = {"accel-opt", "accel-run"}
+NAMES = {"accel-opt", "accel-run", "all-linear"}
 # Tables of other people's words.
 DATA = {"KeyData.cpp", "Differences.cpp"}
 

@@ -1,0 +1,191 @@
+//===- RewriteFunction.cpp - A segment with its adapters ------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Adapters/RewriteFunction.h"
+
+#include "dialects/Aten/Aten.h"
+#include "dialects/Sharding/Sharding.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace accel;
+
+std::string ArgumentEdit::key() const {
+  std::string text = name + ";";
+  if (lora)
+    text += owner + ";" + std::to_string(lora->rank) + ";" +
+            std::to_string(lora->scale) + ";";
+  return text;
+}
+
+static mlir::Location prefixed(mlir::Location loc) {
+  if (auto named = dyn_cast<NameLoc>(loc)) {
+    StringRef name = named.getName();
+    return NameLoc::get(
+        StringAttr::get(loc.getContext(),
+                        "base_model.model" + (name.empty() ? "" : "." + name)));
+  }
+  return loc;
+}
+
+void accel::prefixLocations(Operation *top) {
+  top->walk([](Operation *op) {
+    op->setLoc(prefixed(op->getLoc()));
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (BlockArgument arg : block.getArguments())
+          arg.setLoc(prefixed(arg.getLoc()));
+  });
+}
+
+static mlir::Location below(mlir::Location loc, StringRef child) {
+  if (auto named = dyn_cast<NameLoc>(loc))
+    return NameLoc::get(
+        StringAttr::get(loc.getContext(), named.getName().str() + "." + child));
+  return loc;
+}
+
+namespace {
+
+/// Swaps the two dimensions of a matrix.
+bool isTransposition(Operation *op) {
+  if (isa<aten::TOp>(op))
+    return true;
+  if (auto transpose = dyn_cast<aten::TransposeIntOp>(op))
+    return cast<RankedTensorType>(op->getOperand(0).getType()).getRank() == 2 &&
+           transpose.getDim0() != transpose.getDim1();
+  return false;
+}
+
+/// The left operand of a product in which `weight` is the right one.
+Value rowsOf(Operation *op, Value weight) {
+  if (auto mm = dyn_cast<aten::MmOp>(op))
+    return mm->getOperand(1) == weight ? mm->getOperand(0) : Value();
+  if (auto addmm = dyn_cast<aten::AddmmOp>(op))
+    return addmm->getOperand(2) == weight && addmm->getOperand(0) != weight
+               ? addmm->getOperand(1)
+               : Value();
+  return {};
+}
+
+/// Where the arguments of an adapter's two matrices stand.
+struct Pair {
+  BlockArgument down, up; // A [rank, in], B [out, rank]
+};
+
+class Rewriter {
+public:
+  Rewriter(func::FuncOp function, ArrayRef<ArgumentEdit> edits)
+      : function(function), edits(edits), b(function.getContext()) {}
+
+  LogicalResult run() {
+    SmallVector<std::pair<BlockArgument, const ArgumentEdit *>> weights;
+    for (auto [i, edit] : llvm::enumerate(edits)) {
+      if (edit.name.empty())
+        continue;
+      function.setArgAttr(i, sharding::paramArgAttr,
+                          b.getStringAttr(edit.name));
+      if (edit.lora)
+        weights.push_back({function.getArgument(i), &edit});
+    }
+    for (auto &[weight, edit] : weights)
+      if (failed(adapt(weight, *edit)))
+        return failure();
+    return success();
+  }
+
+private:
+  BlockArgument addArgument(unsigned at, const ArgumentEdit &edit,
+                            const char *which, ArrayRef<int64_t> shape,
+                            Type element) {
+    std::string name =
+        edit.owner + (edit.owner.empty() ? "" : ".") + which + ".default";
+    auto type = RankedTensorType::get(shape, element);
+    auto attrs = b.getDictionaryAttr(b.getNamedAttr(
+        sharding::paramArgAttr, b.getStringAttr(name + ".weight")));
+    (void)function.insertArgument(at, type, attrs, function.getLoc());
+    return function.getArgument(at);
+  }
+
+  /// Behind the last argument of the same layer.
+  unsigned placeOf(BlockArgument weight) {
+    auto layer = [&](unsigned i) {
+      auto name =
+          function.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr);
+      return name ? parentOf(name.str()) : std::string("\n");
+    };
+    unsigned at = weight.getArgNumber();
+    std::string own = layer(at);
+    while (at + 1 < function.getNumArguments() && layer(at + 1) == own)
+      ++at;
+    return at + 1;
+  }
+
+  LogicalResult adapt(BlockArgument weight, const ArgumentEdit &edit) {
+    const AdaptedTree::Lora &lora = *edit.lora;
+    SmallVector<std::pair<Operation *, Value>> products; // and rows
+    for (Operation *user : weight.getUsers()) {
+      if (Value rows = rowsOf(user, weight); rows && lora.transposed) {
+        products.push_back({user, rows});
+        continue;
+      }
+      if (!isTransposition(user) || lora.transposed)
+        return refuse(user, edit);
+      for (Operation *product : user->getUsers()) {
+        Value rows = rowsOf(product, user->getResult(0));
+        if (!rows)
+          return refuse(product, edit);
+        products.push_back({product, rows});
+      }
+    }
+    Type element = cast<RankedTensorType>(weight.getType()).getElementType();
+    unsigned at = placeOf(weight);
+    Pair pair;
+    pair.down = addArgument(at, edit, "lora_A", {lora.rank, lora.in}, element);
+    pair.up =
+        addArgument(at + 1, edit, "lora_B", {lora.out, lora.rank}, element);
+    for (auto &[product, rows] : products)
+      addProduct(product, rows, pair, lora);
+    return success();
+  }
+
+  LogicalResult refuse(Operation *op, const ArgumentEdit &edit) {
+    return op->emitOpError()
+           << "uses '" << edit.name
+           << "' otherwise than as the weight of a linear layer, so that it "
+              "cannot have an adapter";
+  }
+
+  /// result + lora_B(lora_A(x)) * scaling, as peft.tuners.lora.layer.Linear.
+  void addProduct(Operation *product, Value rows, const Pair &pair,
+                  const AdaptedTree::Lora &lora) {
+    mlir::Location layer = product->getLoc();
+    product->setLoc(below(layer, "base_layer"));
+    b.setInsertionPointAfter(product);
+    auto linear = [&](Value x, Value matrix, StringRef child) -> Value {
+      mlir::Location loc = below(layer, child);
+      Value turned = aten::TOp::create(b, loc, matrix);
+      return aten::MmOp::create(b, loc, x, turned);
+    };
+    Value narrow = linear(rows, pair.down, "lora_A.default");
+    Value wide = linear(narrow, pair.up, "lora_B.default");
+    Value scaled = aten::MulScalarOp::create(b, layer, wide, lora.scale);
+    Value base = product->getResult(0);
+    auto sum = aten::AddTensorOp::create(b, layer, base, scaled);
+    base.replaceAllUsesExcept(sum.getResult(), sum);
+  }
+
+  func::FuncOp function;
+  ArrayRef<ArgumentEdit> edits;
+  OpBuilder b;
+};
+
+} // namespace
+
+LogicalResult accel::rewriteFunction(func::FuncOp function,
+                                     ArrayRef<ArgumentEdit> edits) {
+  return Rewriter(function, edits).run();
+}
