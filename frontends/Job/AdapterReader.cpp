@@ -267,7 +267,8 @@ private:
   bool checkExpression(const char *key, const std::string &expression) {
     try {
       if (expression.size() <= maxExpression) {
-        std::regex check("(.*\\.)?(" + expression + ")");
+        // By itself too: "a)(b" has its parentheses in pairs in a group alone.
+        std::regex plain(expression), grouped("(.*\\.)?(" + expression + ")");
         return true;
       }
       error(key, named(key) + " holds an expression of more than 2000 bytes");

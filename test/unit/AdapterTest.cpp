@@ -137,6 +137,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"\"target_modules\": [\"q\"], \"r\": 8.5", "invalid-value 2 r"},
         Refusal{"\"target_modules\": [1]", "invalid-value 2 target_modules"},
         Refusal{"\"target_modules\": \"(q\"", "invalid-value 2 target_modules"},
+        Refusal{"\"target_modules\": \"a)(b\"",
+                "invalid-value 2 target_modules"},
         Refusal{"\"target_modules\": [\"q\"], \"bias\": \"al\"",
                 "invalid-value 2 bias"},
         Refusal{"\"target_modules\": [\"q\"], \"lora_alpha\": \"8\"",
