@@ -306,9 +306,10 @@ private:
 
   void readModules() {
     const yaml::Node *target = find("target_modules");
-    if (!target) {
+    if (!target || (target->isSequence() && target->items.empty())) {
       error("target_modules",
-            "target_modules is missing: nothing says which modules get an "
+            "target_modules is missing or empty: nothing says which modules "
+            "get an "
             "adapter",
             "list names such as [q_proj, v_proj], or write all-linear");
     } else {

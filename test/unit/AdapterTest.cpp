@@ -135,6 +135,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"", "invalid-value 1 target_modules"},
         Refusal{"\"target_modules\": [\"q\"], \"r\": 0", "invalid-value 2 r"},
         Refusal{"\"target_modules\": [\"q\"], \"r\": 8.5", "invalid-value 2 r"},
+        Refusal{"\"target_modules\": []", "invalid-value 2 target_modules"},
         Refusal{"\"target_modules\": [1]", "invalid-value 2 target_modules"},
         Refusal{"\"target_modules\": \"(q\"", "invalid-value 2 target_modules"},
         Refusal{"\"target_modules\": \"a)(b\"",
