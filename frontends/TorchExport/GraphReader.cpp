@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/TorchExport/GraphReader.h"
 
+#include "runtime/plan/ExportDType.h"
+
 using namespace accel;
 using namespace accel::torchexport;
 
@@ -41,28 +43,8 @@ Size sizeOf(const JsonCursor &json, const char *what, bool negative) {
 
 plan::DType dtypeOf(const JsonCursor &json) {
   const int64_t code = json.integer();
-  switch (code) {
-  case 1:
-    return plan::DType::U8;
-  case 3:
-    return plan::DType::I16;
-  case 4:
-    return plan::DType::I32;
-  case 5:
-    return plan::DType::I64;
-  case 6:
-    return plan::DType::F16;
-  case 7:
-    return plan::DType::F32;
-  case 8:
-    return plan::DType::F64;
-  case 12:
-    return plan::DType::I1;
-  case 13:
-    return plan::DType::BF16;
-  default:
-    break;
-  }
+  if (auto dtype = plan::dtypeOfExport(code))
+    return *dtype;
   // int8, complex, unsigned, float8: torch has them, the compiler does not.
   if (code == 2 || (code >= 9 && code <= 11) || (code >= 28 && code <= 35))
     json.unsupported("tensors of torch's dtype " + std::to_string(code) +

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/Pt2.h"
 
+#include "runtime/plan/ExportDType.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cstring>
@@ -137,32 +139,6 @@ private:
   std::map<std::string, Entry> table; // without the archive's own folder
 };
 
-/// ScalarType of torch/_export/serde/schema.py.
-std::optional<plan::DType> typeOf(int64_t code) {
-  switch (code) {
-  case 1:
-    return plan::DType::U8;
-  case 3:
-    return plan::DType::I16;
-  case 4:
-    return plan::DType::I32;
-  case 5:
-    return plan::DType::I64;
-  case 6:
-    return plan::DType::F16;
-  case 7:
-    return plan::DType::F32;
-  case 8:
-    return plan::DType::F64;
-  case 12:
-    return plan::DType::I1;
-  case 13:
-    return plan::DType::BF16;
-  default:
-    return std::nullopt;
-  }
-}
-
 } // namespace
 
 bool isZip(const File &file) {
@@ -195,7 +171,7 @@ std::vector<StoredTensor> readPt2(const File &file) {
         const auto &meta = payload.at("tensor_meta");
         StoredTensor tensor;
         tensor.name = fqn;
-        auto dtype = typeOf(meta.at("dtype").get<int64_t>());
+        auto dtype = plan::dtypeOfExport(meta.at("dtype").get<int64_t>());
         if (!dtype || meta.at("device").at("type") == "meta")
           continue;
         tensor.dtype = *dtype;
