@@ -180,6 +180,57 @@ std::string padLeft(std::string text, size_t width) {
                              : text;
 }
 
+/// A row for each unit; rows that repeat, alone or in pairs (an adapted
+/// layer's trained and frozen units), stand once.
+static std::string unitsTable(const plan::Plan &plan) {
+  size_t width = 14;
+  for (const plan::Unit &unit : plan.units)
+    width = std::max(width, unit.name.size());
+  std::string out = "\n  " + padRight("units", width + 2) +
+                    "    elements   a rank keeps   gathered   after the "
+                    "forward\n";
+  std::vector<std::string> rows;
+  for (const plan::Unit &unit : plan.units) {
+    bool gatheredAtAll = !plan::readsShard(plan, unit);
+    rows.push_back(padLeft(count(static_cast<double>(unit.numel)), 12) +
+                   padLeft(formatBytes(plan::shardNumel(plan, unit) *
+                                       plan::itemSize(unit.storage)),
+                           15) +
+                   padLeft(gatheredAtAll
+                               ? formatBytes(plan::roleBytes(
+                                     plan, unit, plan::Role::Gathered))
+                               : "-",
+                           11));
+    for (const plan::Decision &d : plan.decisions)
+      if (d.what == "reshard" && d.where == unit.name)
+        rows.back() += "   " + d.choice;
+  }
+  // How often the `period` rows from `at` stand one after another.
+  auto times = [&](size_t at, size_t period) {
+    size_t n = 1;
+    while (at + (n + 1) * period <= rows.size() &&
+           std::equal(rows.begin() + at, rows.begin() + at + period,
+                      rows.begin() + at + n * period))
+      ++n;
+    return n;
+  };
+  for (size_t at = 0; at < rows.size();) {
+    const size_t alone = times(at, 1), paired = times(at, 2);
+    const size_t period = alone == 1 && paired > 1 ? 2 : 1;
+    const size_t repeats = period == 2 ? paired : alone;
+    for (size_t i = at; i < at + period; ++i) {
+      const std::string &name = plan.units[i].name;
+      out += "    " + padRight(name.empty() ? "(root)" : name, width) +
+             rows[i] + "\n";
+    }
+    if (repeats > 1)
+      out += "      ... and " + std::to_string(repeats - 1) +
+             (period == 2 ? " pairs" : "") + " alike\n";
+    at += repeats * period;
+  }
+  return out;
+}
+
 std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
   const StepPrediction &p = report.prediction;
   std::string out = report.title + ", " + count(totalParameters(plan)) +
@@ -221,42 +272,7 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
   out += tables(report);
   out += renderAdvice(report);
 
-  size_t width = 14;
-  for (const plan::Unit &unit : plan.units)
-    width = std::max(width, unit.name.size());
-  out += "\n  " + padRight("units", width + 2) +
-         "    elements   a rank keeps   gathered   after the forward\n";
-  std::string last;
-  size_t alike = 0;
-  auto flush = [&] {
-    if (alike > 1)
-      out += "      ... and " + std::to_string(alike - 1) + " alike\n";
-    alike = 0;
-  };
-  for (const plan::Unit &unit : plan.units) {
-    bool gatheredAtAll = !plan::readsShard(plan, unit);
-    std::string row =
-        padLeft(count(static_cast<double>(unit.numel)), 12) +
-        padLeft(formatBytes(plan::shardNumel(plan, unit) *
-                            plan::itemSize(unit.storage)),
-                15) +
-        padLeft(gatheredAtAll ? formatBytes(plan::roleBytes(
-                                    plan, unit, plan::Role::Gathered))
-                              : "-",
-                11);
-    for (const plan::Decision &d : plan.decisions)
-      if (d.what == "reshard" && d.where == unit.name)
-        row += "   " + d.choice;
-    if (row != last) {
-      flush();
-      out += "    " +
-             padRight(unit.name.empty() ? "(root)" : unit.name, width) + row +
-             "\n";
-    }
-    last = row;
-    ++alike;
-  }
-  flush();
+  out += unitsTable(plan);
   if (report.executor != ExecutorKind::AccelRun)
     return out; // the program is not theirs
   for (auto [index, repeat] : plan.step) {
