@@ -59,12 +59,14 @@ void AccelerateReader::unknownTopLevel(const yaml::Entry &entry) {
            ":', indented; `accelerate launch` refuses the file as it is";
     fix = fixMove(field, nested->section, key.text);
   } else {
-    std::vector<std::string> known = keysOf("", version);
-    known.insert(known.end(), foreign.begin(), foreign.end());
-    hint = didYouMean(key.text, known);
-    fix = fixName(field, root, nearest(key.text, known));
-    if (hint.empty())
-      hint = "remove it: `accelerate launch` refuses the file";
+    if (topLevelNames.empty()) {
+      topLevelNames = keysOf("", version);
+      topLevelNames.insert(topLevelNames.end(), foreign.begin(), foreign.end());
+    }
+    std::string best = nearest(key.text, topLevelNames);
+    hint = best.empty() ? "remove it: `accelerate launch` refuses the file"
+                        : "did you mean '" + best + "'?";
+    fix = fixName(field, root, best);
   }
   report(Severity::Error, "unknown-key", field, message, hint, true,
          std::move(fix));

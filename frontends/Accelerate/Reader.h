@@ -53,6 +53,8 @@ private:
   const yaml::Node &root;
   const std::string prefix; // of diagnostics' keys, "" or "accelerate."
   const std::vector<std::string> &foreign;
+  /// Names that a top-level key may mean; filled when first asked for.
+  std::vector<std::string> topLevelNames;
   const AccelerateOptions &options;
   DiagnosticEngine &engine;
   AccelerateVersion version, torch;

@@ -8,6 +8,7 @@
 #include "frontends/Diagnostics/Utf8.h"
 
 #include <algorithm>
+#include <array>
 
 using namespace accel;
 
@@ -111,7 +112,8 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }
 
 /// Restricted Damerau-Levenshtein distance in quarters: a changed, missing,
 /// extra or swapped letter is 4, a letter of the other case 1.
-unsigned distance(std::string_view a, std::string_view b) {
+/// Whatever exceeds `limit` is told as more than it.
+unsigned distance(std::string_view a, std::string_view b, unsigned limit) {
   std::vector<unsigned> before(b.size() + 1), last(b.size() + 1),
       row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j)
@@ -126,10 +128,32 @@ unsigned distance(std::string_view a, std::string_view b) {
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
         row[j] = std::min(row[j], before[j - 2] + 4);
     }
+    // Later rows are no less than the least of two neighbouring ones.
+    if (std::min(*std::min_element(row.begin(), row.end()),
+                 *std::min_element(last.begin(), last.end())) > limit)
+      return limit + 1;
     before.swap(last);
     last.swap(row);
   }
   return last[b.size()];
+}
+
+/// How often each letter, in lower case, stands in a word.
+std::array<int, 256> letters(std::string_view word) {
+  std::array<int, 256> counts{};
+  for (char c : word)
+    ++counts[static_cast<unsigned char>(lower(c))];
+  return counts;
+}
+
+/// No more than the distance of the word of `counts` from `b`: each letter that
+/// one of them lacks costs 4, whatever stands where.
+unsigned leastDistance(std::array<int, 256> counts, size_t size,
+                       std::string_view b) {
+  size_t common = 0;
+  for (char c : b)
+    common += counts[static_cast<unsigned char>(lower(c))]-- > 0;
+  return 4 * static_cast<unsigned>(std::max(size, b.size()) - common);
 }
 
 } // namespace
@@ -142,13 +166,12 @@ std::string accel::nearest(std::string_view word,
   std::string best;
   // As in clang: at most a third of the letters may differ.
   unsigned limit = 4 * ((static_cast<unsigned>(word.size()) + 2) / 3);
+  const std::array<int, 256> counts = letters(word);
   for (const std::string &candidate : candidates) {
-    // Letters that one of the two lacks cost 4 each.
-    size_t more = std::max(candidate.size(), word.size()) -
-                  std::min(candidate.size(), word.size());
-    if (candidate == word || 4 * more > limit)
+    if (candidate == word ||
+        leastDistance(counts, word.size(), candidate) > limit)
       continue;
-    unsigned d = distance(word, candidate);
+    unsigned d = distance(word, candidate, limit);
     if (d <= limit && (best.empty() || d < limit)) {
       best = candidate;
       limit = d;
