@@ -315,7 +315,7 @@ LogicalResult Importer::call() {
       for (size_t i = 0; i < s.inputs.size() && alias < 0; ++i)
         if (rootOf(s.inputs[i]) == root)
           alias = i;
-      if (auto at = llvm::find(kept, root); alias < 0 && at != kept.end())
+      if (auto *at = llvm::find(kept, root); alias < 0 && at != kept.end())
         alias = s.inputs.size() + (at - kept.begin());
       if (alias < 0)
         return error() << "value '" << program.values[value].name

@@ -15,7 +15,6 @@ using namespace accel::aten;
 using mlir::OpBuilder;
 using mlir::RankedTensorType;
 using mlir::Value;
-using mlir::ValueRange;
 
 namespace {
 

@@ -148,11 +148,11 @@ std::optional<plan::DType> ConfigReader::dtype() {
   std::string plain = name->rfind("torch.", 0) == 0 ? name->substr(6) : *name;
   if (plain == "float32" || plain == "float")
     return plan::DType::F32;
-  else if (plain == "bfloat16")
+  if (plain == "bfloat16")
     return plan::DType::BF16;
-  else if (plain == "float16" || plain == "half")
+  if (plain == "float16" || plain == "half")
     return plan::DType::F16;
-  else if (plain != "auto")
+  if (plain != "auto")
     unsupported(key, "dtype '" + printable(*name) +
                          "' is not supported yet; supported are "
                          "float32, bfloat16 and float16");
