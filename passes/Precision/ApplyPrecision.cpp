@@ -109,6 +109,32 @@ LogicalResult accel::retypeCalls(sharding::GraphOp graph) {
   return success();
 }
 
+/// A loss that the model computes in 16 bits is returned as f32, which is what
+/// is logged and where the backward starts. Models that upcast their logits
+/// have one already.
+static void returnLossInF32(sharding::GraphOp graph) {
+  Value loss = graph.getBody().front().getTerminator()->getOperand(0);
+  auto call = loss.getDefiningOp<sharding::CallOp>();
+  if (!call)
+    return;
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+      call, call.getCalleeAttr());
+  unsigned index = cast<OpResult>(loss).getResultNumber();
+  if (!callee || callee.isExternal() || index >= callee.getNumResults())
+    return;
+  Operation *end = callee.getBody().front().getTerminator();
+  auto type = dyn_cast<RankedTensorType>(end->getOperand(index).getType());
+  if (!type || type.getRank() != 0 ||
+      !type.getElementType().isBF16() && !type.getElementType().isF16())
+    return;
+  OpBuilder b(end);
+  end->setOperand(index, aten::ToCopyOp::create(b, end->getLoc(),
+                                                end->getOperand(index),
+                                                b.getF32Type()));
+  callee.setFunctionType(FunctionType::get(
+      callee.getContext(), callee.getArgumentTypes(), end->getOperandTypes()));
+}
+
 namespace {
 
 /// The compute type of each function that the graph calls, by its units.
@@ -186,9 +212,11 @@ struct ApplyPrecisionPass
     mlir::ModuleOp module = getOperation();
     if (failed(compute.empty() ? applyUnits(module) : applyOption(module)))
       return signalPassFailure();
-    if (auto graph = sharding::findOnly<sharding::GraphOp>(module))
+    if (auto graph = sharding::findOnly<sharding::GraphOp>(module)) {
+      returnLossInF32(graph);
       if (failed(retypeCalls(graph)))
         signalPassFailure();
+    }
   }
 
 private:
