@@ -98,6 +98,14 @@ public:
                    "one");
       return std::nullopt;
     }
+    if (path.extension() == ".pt2") {
+      engine.error(notSupportedCode, file,
+                   "exported programs are not supported here, only folders "
+                   "with a config.json",
+                   "accel-opt plan --model " + file +
+                       " says what training it takes");
+      return std::nullopt;
+    }
     if (!readTrees())
       return std::nullopt;
     estimate.table = modelSizes(estimate.base);
