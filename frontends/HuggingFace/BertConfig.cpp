@@ -56,12 +56,13 @@ private:
   void flags() {
     config.tieWordEmbeddings = json.flag("tie_word_embeddings", true);
     config.activation = readActivation(json, "hidden_act", Activation::Gelu);
-    config.hiddenDropout = readDropout(json, "hidden_dropout_prob", 0.1);
+    config.hiddenDropout = json.probability("hidden_dropout_prob", 0.1);
     config.attentionDropout =
-        readDropout(json, "attention_probs_dropout_prob", 0.1);
+        json.probability("attention_probs_dropout_prob", 0.1);
     if (config.classifier)
       config.classifierDropout =
-          readDropout(json, "classifier_dropout", config.hiddenDropout);
+          json.probability("classifier_dropout", config.hiddenDropout,
+                           /*nullable=*/true);
     refuseKeys(json, {"is_decoder", "add_cross_attention",
                       "chunk_size_feed_forward", "quantization_config"});
     if (auto kind = json.text("position_embedding_type");

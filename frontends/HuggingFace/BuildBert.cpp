@@ -69,7 +69,9 @@ public:
       f.enter("");
       x = f.op<AddTensorOp>(x, rows);
     }
-    f.end(f.norm(x, "LayerNorm", config.layerNormEps));
+    x = f.norm(x, "LayerNorm", config.layerNormEps);
+    f.enter("dropout");
+    f.end(f.dropout(x, config.hiddenDropout));
     return function;
   }
 
@@ -99,7 +101,8 @@ public:
                          config.heads,
                          headDim,
                          /*causal=*/false,
-                         std::pow(double(headDim), -0.5)};
+                         std::pow(double(headDim), -0.5),
+                         config.attentionDropout};
     Value mixed = f.attention(shape, parts[0], parts[1], parts[2],
                               masked ? f.argument(1) : Value());
     x = output(f, mixed, x, "attention.output");
@@ -173,6 +176,8 @@ private:
   Value output(EncoderWriter &f, Value x, Value residual,
                llvm::StringRef module) {
     x = f.linear(x, (module + ".dense").str());
+    f.enter((module + ".dropout").str());
+    x = f.dropout(x, config.hiddenDropout);
     f.enter(module);
     x = f.op<AddTensorOp>(x, residual);
     return f.norm(x, (module + ".LayerNorm").str(), config.layerNormEps);
@@ -190,8 +195,16 @@ private:
     f.declareLinear(dense, hidden, hidden);
     f.declareLinear(out, hidden, config.classifier->labels);
     auto function = f.begin({f.floats({})});
-    Value pooled = f.linear(f.firstToken(f.argument(0)), dense);
-    Value logits = f.linear(f.op<TanhOp>(pooled), out);
+    const char *drop = config.roberta ? "classifier.dropout" : "dropout";
+    auto dropped = [&](Value x) {
+      f.enter(drop);
+      return f.dropout(x, config.classifierDropout);
+    };
+    Value pooled = f.firstToken(f.argument(0));
+    if (config.roberta)
+      pooled = dropped(pooled);
+    pooled = dropped(f.op<TanhOp>(f.linear(pooled, dense)));
+    Value logits = f.linear(pooled, out);
     f.enter("");
     f.end(f.classify(logits, f.argument(1), *config.classifier));
     return function;

@@ -47,7 +47,9 @@ public:
     Value tokens = f.argument(0);
     if (decoder)
       tokens = f.shiftRight(tokens, config.start, config.padding);
-    f.end(f.lookUp("shared", tokens));
+    Value x = f.lookUp("shared", tokens);
+    f.enter(decoder ? "decoder.dropout" : "encoder.dropout");
+    f.end(f.dropout(x, config.dropout));
     return function;
   }
 
@@ -105,12 +107,16 @@ public:
     }
     Value normed = rows(f, norm(f, x, "layer.0"));
     x = attention(f, x, normed, normed, "layer.0.SelfAttention",
-                  {batch, length, length, config.heads, config.headDim}, bias);
+                  {batch, length, length, config.heads, config.headDim,
+                   /*causal=*/false, 1, config.dropout},
+                  bias);
     if (decoder) {
       normed = rows(f, norm(f, x, "layer.1"));
-      x = attention(
-          f, x, normed, rows(f, f.argument(2)), "layer.1.EncDecAttention",
-          {batch, target, source, config.heads, config.headDim}, {}, mask);
+      x = attention(f, x, normed, rows(f, f.argument(2)),
+                    "layer.1.EncDecAttention",
+                    {batch, target, source, config.heads, config.headDim,
+                     /*causal=*/false, 1, config.dropout},
+                    {}, mask);
     }
     f.end(feedForward(f, x, last));
     return function;
@@ -123,8 +129,10 @@ public:
     f.param("final_layer_norm.weight", {hidden});
     auto function = f.begin({state(false)});
     f.enter("final_layer_norm");
-    f.end(f.op<RmsNormOp>(f.argument(0), f.param("final_layer_norm.weight"),
-                          f.number(config.layerNormEps)));
+    Value x = f.op<RmsNormOp>(f.argument(0), f.param("final_layer_norm.weight"),
+                              f.number(config.layerNormEps));
+    f.enter("dropout");
+    f.end(f.dropout(x, config.dropout));
     return function;
   }
 
@@ -140,6 +148,8 @@ public:
     Value x = f.op<RmsNormOp>(f.argument(0),
                               f.param("decoder.final_layer_norm.weight"),
                               f.number(config.layerNormEps));
+    f.enter("decoder.dropout");
+    x = f.dropout(x, config.dropout);
     f.enter("");
     if (config.scaleOutput)
       x = f.op<MulScalarOp>(x, std::pow(double(hidden), -0.5));
@@ -230,8 +240,7 @@ private:
     Value mixed = bias ? f.biasedAttention(shape, q, k, v, bias)
                        : f.attention(shape, q, k, v, mask);
     Value out = f.linear(mixed, module + ".o");
-    f.enter("");
-    return f.op<AddTensorOp>(x, f.view(out, f.shape(x)));
+    return added(f, x, out, module.substr(0, module.rfind('.')));
   }
 
   Value feedForward(EncoderWriter &f, Value x, const std::string &layer) {
@@ -250,9 +259,17 @@ private:
       f.enter(module + ".act");
       inner = activate(f, config.activation, inner);
     }
-    Value out = f.linear(inner, module + ".wo");
+    f.enter(module + ".dropout");
+    inner = f.dropout(inner, config.dropout);
+    return added(f, x, f.linear(inner, module + ".wo"), layer);
+  }
+
+  /// The residual `x` and what is left of `rows` after the layer's dropout.
+  Value added(EncoderWriter &f, Value x, Value rows, const std::string &layer) {
+    f.enter(layer + ".dropout");
+    Value left = f.dropout(f.view(rows, f.shape(x)), config.dropout);
     f.enter("");
-    return f.op<AddTensorOp>(x, f.view(out, f.shape(x)));
+    return f.op<AddTensorOp>(x, left);
   }
 
   OpBuilder &builder;

@@ -55,7 +55,9 @@ public:
     Value token = f.op<ExpandOp>(f.param("cls_token"),
                                  llvm::ArrayRef<int64_t>{batch, 1, hidden});
     Value x = f.op<CatOp>(ValueRange{token, patches}, uint64_t(1));
-    f.end(f.op<AddTensorOp>(x, f.param("position_embeddings")));
+    x = f.op<AddTensorOp>(x, f.param("position_embeddings"));
+    f.enter("dropout");
+    f.end(f.dropout(x, config.hiddenDropout));
     return function;
   }
 
@@ -85,18 +87,16 @@ public:
                          config.heads,
                          config.headDim,
                          /*causal=*/false,
-                         std::pow(double(config.headDim), -0.5)};
+                         std::pow(double(config.headDim), -0.5),
+                         config.attentionDropout};
     Value attended = f.linear(f.attention(shape, parts[0], parts[1], parts[2]),
                               "attention.o_proj");
-    f.enter("");
-    x = f.op<AddTensorOp>(f.view(attended, hiddenType.getShape()), x);
+    x = added(f, attended, x);
     normed = rows(f, f.norm(x, "layernorm_after", config.layerNormEps));
     Value inner = f.linear(normed, "mlp.fc1");
     f.enter("mlp.activation_fn");
     inner = activate(f, config.activation, inner);
-    Value fed = f.linear(inner, "mlp.fc2");
-    f.enter("");
-    f.end(f.op<AddTensorOp>(f.view(fed, hiddenType.getShape()), x));
+    f.end(added(f, f.linear(inner, "mlp.fc2"), x));
     return function;
   }
 
@@ -116,6 +116,14 @@ public:
   }
 
 private:
+  /// What is left of `rows` after the layer's dropout, and the residual.
+  Value added(EncoderWriter &f, Value rows, Value residual) {
+    f.enter("dropout");
+    Value left =
+        f.dropout(f.view(rows, hiddenType.getShape()), config.hiddenDropout);
+    f.enter("");
+    return f.op<AddTensorOp>(left, residual);
+  }
   Value rows(EncoderWriter &f, Value x) {
     return f.view(x, {batch * tokens, hidden});
   }

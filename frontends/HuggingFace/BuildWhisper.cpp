@@ -52,7 +52,8 @@ public:
     x = activate(f, Activation::Gelu, convolution(f, x, "conv1", 1));
     x = activate(f, Activation::Gelu, convolution(f, x, "conv2", 2));
     f.enter("");
-    f.end(f.op<AddTensorOp>(x, f.param("embed_positions.weight")));
+    x = f.op<AddTensorOp>(x, f.param("embed_positions.weight"));
+    f.end(f.dropout(x, config.dropout));
     return function;
   }
 
@@ -93,7 +94,7 @@ public:
     f.enter("embed_positions");
     Value positions = f.slice(f.param("embed_positions.weight"), 0, 0, target);
     f.enter("");
-    f.end(f.op<AddTensorOp>(x, positions));
+    f.end(f.dropout(f.op<AddTensorOp>(x, positions), config.dropout));
     return function;
   }
 
@@ -183,6 +184,7 @@ private:
   Value attention(EncoderWriter &f, Value x, Value queries, Value seen,
                   llvm::StringRef name, AttentionShape shape) {
     shape.headDim = hidden / shape.heads;
+    shape.dropped = config.attentionDropout;
     // transformers scales the queries and not the scores.
     Value q = f.linear(queries, (name + ".q_proj").str());
     f.enter(name);
@@ -193,7 +195,8 @@ private:
     Value out =
         f.linear(f.attention(shape, q, k, v), (name + ".out_proj").str());
     f.enter("");
-    return f.op<AddTensorOp>(x, f.view(out, f.shape(x)));
+    return f.op<AddTensorOp>(
+        x, f.dropout(f.view(out, f.shape(x)), config.dropout));
   }
 
   Value feedForward(EncoderWriter &f, Value x) {
@@ -201,9 +204,11 @@ private:
         f.linear(rows(f, f.norm(x, "final_layer_norm", normEps)), "fc1");
     f.enter("activation_fn");
     inner = activate(f, config.activation, inner);
+    inner = f.dropout(inner, config.activationDropout);
     Value out = f.linear(inner, "fc2");
     f.enter("");
-    return f.op<AddTensorOp>(x, f.view(out, f.shape(x)));
+    return f.op<AddTensorOp>(
+        x, f.dropout(f.view(out, f.shape(x)), config.dropout));
   }
 
   OpBuilder &builder;

@@ -94,19 +94,6 @@ Activation accel::huggingface::readActivation(ConfigReader &json,
   return otherwise;
 }
 
-double accel::huggingface::readDropout(ConfigReader &json,
-                                       const std::string &key,
-                                       double otherwise) {
-  const double value = json.number(key, otherwise, /*nullable=*/true);
-  if (value < 0 || value >= 1)
-    json.error(key, "'" + key + "' must be at least 0 and less than 1");
-  else if (value != 0)
-    json.unsupported(key, "dropout is not supported yet; this family has it "
-                          "unless config.json says \"" +
-                              key + "\": 0.0");
-  return value;
-}
-
 double accel::huggingface::readDeviation(ConfigReader &json,
                                          const std::string &key,
                                          double otherwise) {

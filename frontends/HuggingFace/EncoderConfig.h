@@ -47,10 +47,6 @@ std::string readArchitecture(ConfigReader &json, const std::string &modelType,
 Activation readActivation(ConfigReader &json, const std::string &key,
                           Activation otherwise);
 
-/// A probability in [0, 1), of which only 0 is supported.
-double readDropout(ConfigReader &json, const std::string &key,
-                   double otherwise);
-
 /// A standard deviation in [0, 1]; transformers takes 0 for 0.02.
 double readDeviation(ConfigReader &json, const std::string &key,
                      double otherwise);

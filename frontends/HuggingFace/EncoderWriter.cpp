@@ -57,7 +57,8 @@ Value EncoderWriter::attention(const AttentionShape &s, Value query, Value key,
   Value mixed = op<ScaledDotProductAttentionOp>(
       splitHeads(s, query, s.rows), splitHeads(s, key, s.keys),
       splitHeads(s, value, s.keys), mask, s.causal, number(s.scale),
-      uint64_t(0), number(0), /*by_parts=*/false, number(0), keyFor(0));
+      uint64_t(0), number(0), /*by_parts=*/false, number(s.dropped),
+      keyFor(s.dropped));
   mixed = op<TransposeIntOp>(mixed, uint64_t(1), uint64_t(2));
   return view(mixed, {s.batch * s.rows, s.heads * s.headDim});
 }
@@ -75,6 +76,7 @@ Value EncoderWriter::biasedAttention(const AttentionShape &s, Value query,
   Value k = op<TransposeIntOp>(matrix(key, s.keys), uint64_t(1), uint64_t(2));
   Value scores = view(op<BmmOp>(q, k), {s.batch, s.heads, s.rows, s.keys});
   scores = op<SoftmaxOp>(op<AddTensorOp>(scores, bias), uint64_t(3));
+  scores = dropout(scores, s.dropped);
   Value mixed = op<BmmOp>(view(scores, {matrices, s.rows, s.keys}),
                           matrix(value, s.keys));
   mixed = view(mixed, {s.batch, s.heads, s.rows, s.headDim});

@@ -16,6 +16,7 @@ struct AttentionShape {
   int64_t batch = 1, rows = 1, keys = 1, heads = 1, headDim = 1;
   bool causal = false;
   double scale = 1.0;
+  double dropped = 0; // probability, of attention weights
 };
 
 /// A function whose modules are torch's own layers.

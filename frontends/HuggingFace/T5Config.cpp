@@ -24,7 +24,7 @@ public:
     sizes();
     feedForward();
     config.scaleOutput = json.flag("tie_word_embeddings", true);
-    config.dropout = readDropout(json, "dropout_rate", 0.1);
+    config.dropout = json.probability("dropout_rate", 0.1);
     refuseKeys(json, {"is_decoder", "quantization_config"});
     config.dtype = json.dtype();
     if (!json.failed())

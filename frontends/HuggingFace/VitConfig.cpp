@@ -31,9 +31,9 @@ public:
     config.layerNormEps = readEpsilon(json, "layer_norm_eps", 1e-12);
     config.initializerRange = readDeviation(json, "initializer_range", 0.02);
     config.activation = readActivation(json, "hidden_act", Activation::Gelu);
-    config.hiddenDropout = readDropout(json, "hidden_dropout_prob", 0);
+    config.hiddenDropout = json.probability("hidden_dropout_prob", 0);
     config.attentionDropout =
-        readDropout(json, "attention_probs_dropout_prob", 0);
+        json.probability("attention_probs_dropout_prob", 0);
     refuseKeys(json, {"quantization_config"});
     config.dtype = json.dtype();
     if (!json.failed())

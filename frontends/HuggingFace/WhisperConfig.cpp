@@ -32,9 +32,9 @@ public:
     config.tieWordEmbeddings = json.flag("tie_word_embeddings", true);
     config.activation =
         readActivation(json, "activation_function", Activation::Gelu);
-    config.dropout = readDropout(json, "dropout", 0);
-    config.attentionDropout = readDropout(json, "attention_dropout", 0);
-    config.activationDropout = readDropout(json, "activation_dropout", 0);
+    config.dropout = json.probability("dropout", 0);
+    config.attentionDropout = json.probability("attention_dropout", 0);
+    config.activationDropout = json.probability("activation_dropout", 0);
     refuseKeys(json, {"encoder_layerdrop", "decoder_layerdrop",
                       "apply_spec_augment", "quantization_config"});
     config.dtype = json.dtype();

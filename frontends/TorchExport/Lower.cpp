@@ -7,6 +7,7 @@
 
 #include "frontends/TorchExport/Describe.h"
 #include "frontends/TorchExport/DialectTable.h"
+#include "frontends/TorchExport/LowerRandom.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
@@ -26,6 +27,7 @@ const llvm::StringMap<Lowering::Rule> &torchexport::loweringRules() {
     llvm::StringMap<Lowering::Rule> all;
     addShapeRules(all);
     addPointwiseRules(all);
+    addRandomRules(all);
     addCompositeRules(all);
     return all;
   }();
@@ -451,6 +453,13 @@ LogicalResult Lowering::lowerNode(const Node &node, const Graph &graph,
   };
   if (!complete())
     results = lowerByTable(*call);
+  if (!complete() && drawsNumbers(*call))
+    return fail(node,
+                "draws random numbers, which is supported for dropout alone "
+                "(of attention weights: without a mask)",
+                "export with a probability of 0; tools/export-model does "
+                "without --dropout",
+                true);
   if (!complete())
     results = lowerOpaque(*call);
   if (!complete())

@@ -92,15 +92,18 @@ Maybe rmsNorm(Lowering &f, const Call &call) {
 Maybe attention(Lowering &f, const Call &call) {
   Value query = call.tensor("query"), key = call.tensor("key"),
         value = call.tensor("value");
-  if (!query || !key || !value || !call.isNone("attn_mask") ||
-      call.number("dropout_p") != 0 || f.rank(query) != 4)
+  auto dropped = call.number("dropout_p");
+  if (!query || !key || !value || !call.isNone("attn_mask") || !dropped ||
+      f.rank(query) != 4)
     return std::nullopt;
   double scale = call.number("scale").value_or(
       1.0 / std::sqrt(double(f.shape(query).back())));
   return one(f.make<aten::ScaledDotProductAttentionOp>(
       {query, key, value},
       {{"is_causal", f.builder().getBoolAttr(call.flag("is_causal"))},
-       {"scale", f.number(scale)}}));
+       {"scale", f.number(scale)},
+       {"dropout_p", f.number(*dropped)},
+       {"dropout_key", f.integer(*dropped == 0 ? -1 : 0)}}));
 }
 
 //===----------------------------------------------------------------------===//

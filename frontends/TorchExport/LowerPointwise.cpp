@@ -122,14 +122,6 @@ Maybe andOf(Lowering &f, const Call &call) {
   return one(f.make<aten::BitwiseAndTensorOp>({self, other}));
 }
 
-/// Dropout that drops nothing.
-Maybe dropout(Lowering &f, const Call &call) {
-  auto p = call.number("p");
-  if (!p || (*p != 0 && call.flag("train")))
-    return std::nullopt;
-  return one(call.tensor(call.at(0)));
-}
-
 } // namespace
 
 void torchexport::addPointwiseRules(llvm::StringMap<Lowering::Rule> &rules) {
@@ -150,8 +142,4 @@ void torchexport::addPointwiseRules(llvm::StringMap<Lowering::Rule> &rules) {
   rules["aten::pow.Tensor_Scalar"] = powScalar;
   rules["aten::pow.Scalar"] = scalarPow;
   rules["aten::__and__.Tensor"] = andOf;
-  for (const char *name :
-       {"aten::dropout", "aten::feature_dropout", "aten::native_dropout"})
-    if (std::string_view(name) != "aten::native_dropout")
-      rules[name] = dropout;
 }

@@ -189,7 +189,9 @@ Maybe contiguousRule(Lowering &f, const Call &call) {
   const Argument &format = call["memory_format"];
   // Channels last and preserved strides are the operator's own business.
   bool plain = format.kind == Argument::Kind::None || format.integer == 1 ||
-               format.kind == Argument::Kind::Other;
+               format.kind == Argument::Kind::Other ||
+               // A signature's default counts as c10 does.
+               (format.kind == Argument::Kind::Int && format.integer == 0);
   if (!self)
     return std::nullopt;
   if (!plain && format.integer != 4)

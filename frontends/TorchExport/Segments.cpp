@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/TorchExport/Segments.h"
+#include "frontends/TorchExport/LowerRandom.h"
 
 #include "dialects/Sharding/Sharding.h"
 
@@ -309,6 +310,7 @@ private:
       copy->removeAttr(stackAttr);
       copy->setLoc(locationOf(op, *run.place));
     }
+    numberKeys(function);
     // Values between segments are contiguous.
     aten::LayoutAnalysis layout;
     SmallVector<Value> outputs;

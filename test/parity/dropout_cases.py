@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 
+import export_cases
 import harness
 import jobs
 from harness import check
@@ -157,9 +158,26 @@ def scale_mask(shape, p, seed, micro_batch, call, key):
     return torch.from_numpy(kept.reshape(shape)).float() / (1 - p)
 
 
+def drawn_in_order(plan):
+    """(number of the call, key in its function) of each draw of a forward."""
+    functions = {f["name"]: f for f in plan["functions"]}
+    program = next(p for p in plan["programs"]
+                   if p["name"] in ("first", "train"))
+    order = []
+    for step in program["steps"]:
+        if "draw" not in step or ".forward" not in step["function"]:
+            continue
+        for instruction in functions[step["function"]]["instructions"]:
+            if instruction["op"] == "accel::dropout":
+                key = next(a for a in instruction["args"]
+                           if isinstance(a, dict) and "key" in a)["key"]
+                order.append((step["draw"], key))
+    return order
+
+
 def torch_losses(folder, seed, ranks):
     """The job's losses by transformers and torch, with the masks of the keys:
-    every call of F.dropout draws as the plan says for where it stands."""
+    the calls of F.dropout draw, one after the other, as the plan says."""
     import fsdp2
     import torch
     import transformers
@@ -168,57 +186,41 @@ def torch_losses(folder, seed, ranks):
     with open(os.path.join(folder, "job.yaml"), encoding="utf-8") as f:
         job = yaml.safe_load(f)
     with open(os.path.join(folder, "plan.json"), encoding="utf-8") as f:
-        plan = json.load(f)
+        order = drawn_in_order(json.load(f))
     torch.set_num_threads(1)
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        os.path.join(folder, "model"), dtype=torch.float32,
-        attn_implementation="eager")
+    arrays = "arrays" in job["data"]
+    model = fsdp2.load_model(transformers, os.path.join(folder, "model"),
+                             arrays, dtype=torch.float32,
+                             attn_implementation="eager")
     model.train()
-    numbers = dict(draws(plan, "first"))
-    base = model.base_model
-    base = getattr(base, "decoder", base)
-    prefix = next(n for n, m in model.named_modules() if m is base)
-    name, layers = next((n, m) for n, m in base.named_children()
-                        if isinstance(m, torch.nn.ModuleList))
-    paths = [f"{prefix}.{name}.{i}" for i in range(len(layers))]
-    place = {"batch": 0, "path": None, "key": 0}
-
-    def enter(path):
-        def hook(*_):
-            place.update(path=path, key=0)
-        return hook
-
-    base.register_forward_pre_hook(enter(None))
-    for path, layer in zip(paths, layers):
-        layer.register_forward_pre_hook(enter(path))
-    outside = [number for path, number in numbers.items()
-               if path not in paths]
+    place = {}
 
     def dropout(x, p=0.5, training=True, inplace=False):
         if p == 0:
             return x
-        call = (numbers[place["path"]] if place["path"] else outside[0])
-        mask = scale_mask(tuple(x.shape), p, seed, place["batch"], call,
-                          place["key"])
-        place["key"] += 1
-        return x * mask
+        call, key = place["left"].pop(0)
+        return x * scale_mask(tuple(x.shape), p, seed, place["batch"], call,
+                              key)
 
     torch.nn.functional.dropout = dropout
     options = job["optimizer"]
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=options["lr"], betas=tuple(options["betas"]),
         eps=options["eps"], weight_decay=options["weight_decay"])
-    data = fsdp2.Tokens(os.path.join(folder, "train.bin"), job["data"])
+    data = (fsdp2.Arrays(folder, job["data"]) if arrays else
+            fsdp2.Tokens(os.path.join(folder, "train.bin"), job["data"]))
+    balance = getattr(model.config, "router_aux_loss_coef", 0.0)
     slots = job["gradient_accumulation_steps"] * ranks
     result = []
     for step in range(job["schedule"]["steps"]):
         total = 0.0
         optimizer.zero_grad()
         for slot in range(slots):
-            place["batch"] = step * slots + slot
-            ids, labels = data.micro_batch(place["batch"])
-            loss = torch.nn.functional.cross_entropy(
-                model(ids).logits.flatten(0, 1), labels.flatten())
+            place.update(batch=step * slots + slot, left=list(order))
+            batch = data.micro_batch(place["batch"])
+            loss = model(**batch).loss if arrays else \
+                fsdp2.causal_loss(model(batch[0]), batch[1], balance)
+            check(not place["left"], f"{len(place['left'])} draws too many")
             (loss / slots).backward()
             total += loss.item() / slots
         optimizer.step()
@@ -243,6 +245,57 @@ def as_torch(model, **options):
     return case
 
 
+def family(name, **probabilities):
+    """A family's dropout equals transformers' under the same masks, and depends
+    neither on what is recomputed, nor on a break, nor on the mesh."""
+    def case(context):
+        seed, ranks, steps = 3, 2, 4
+        job = {"dropout_seed": seed}
+        if name in jobs.ENCODERS:
+            made = jobs.make_array_job(
+                context.path("job"), name, ranks=ranks, steps=steps,
+                model_config={**jobs.ENCODERS[name], **probabilities})
+        else:
+            made = jobs.make_job(
+                context.path("job"), {**jobs.MODELS[name], **probabilities},
+                ranks=ranks, steps=steps, micro_batch=1)
+        reference = planned(context, made, "plan", ranks, "--summary",
+                            context.path("summary.json"), **job,
+                            activation_checkpointing="none",
+                            checkpoint={"dir": "out", "every": 2, "keep": 2})
+        with open(context.path("job", "plan.json"), encoding="utf-8") as f:
+            harness.compare_memory(json.load(f), context.path("summary.json"))
+        want = harness.in_python(torch_losses,
+                                 [({}, (context.path("job"), seed, ranks))],
+                                 context.path("torch.log"))[0]
+        worst = max(harness.relative(a, b) for a, b in zip(reference, want))
+        check(worst < 2e-5, f"losses {reference}\nPyTorch {want}")
+        again = planned(context, made, "full", ranks, "--resume",
+                        context.path("job", "out", "step-00000002"), **job,
+                        activation_checkpointing="full")
+        check(again[-2:] == reference[2:], f"resumed and recomputed {again}, "
+              f"without either {reference}")
+        single = jobs.accelerate_config("single", 1, "")
+        slots = planned(context, made, "slots", 1, **job, accelerate=single,
+                        gradient_accumulation_steps=ranks, checkpoint=None)
+        moved = max(harness.relative(a, b) for a, b in zip(reference, slots))
+        check(moved < 1e-5, f"on one rank {slots}, on two {reference}")
+        return f"loss {worst:.1e}, another mesh {moved:.1e}"
+    return case
+
+
+def planned(context, job, name, ranks, *extra, **changes):
+    """Losses of `job` with some keys changed."""
+    folder = context.path("job")
+    made = {k: v for k, v in {**job, **changes}.items() if v is not None}
+    path = jobs.write_job(folder, made, "job.yaml" if name == "plan"
+                          else name + ".yaml")
+    plan = os.path.join(folder, name + ".json")
+    harness.plan(context, path, plan)
+    return losses(harness.execute(context, plan, ranks,
+                                  context.path(name + ".jsonl"), *extra))
+
+
 def llama(context):
     """attention_dropout, with grouped heads and in bf16."""
     model = jobs.variant(attention_dropout=0.2, num_hidden_layers=2)
@@ -255,6 +308,71 @@ def llama(context):
                           model=dict(model, attention_dropout=0.0))
     check(losses(plain) != losses(off), "nothing was dropped")
     return f"{losses(plain)[-1]:.4f}, without {losses(off)[-1]:.4f}"
+
+
+NET = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(97, 16)
+        self.head = torch.nn.Linear(16, 97)
+        self.drop = torch.nn.{kind}(0.25)
+    def forward(self, input_ids, labels):
+        x = self.head(self.drop(self.table(input_ids)))
+        return torch.nn.functional.cross_entropy(x.flatten(0, 1),
+                                                 labels.flatten())
+"""
+
+
+def _export(folder, sizes):
+    """All in one process: torch.export takes seconds to start."""
+    import torch
+
+    for model, name in (("model", "gpt2"),
+                        ("Dropout.py:Net", "Dropout"),
+                        ("AlphaDropout.py:Net", "AlphaDropout")):
+        export_cases._export([os.path.join(folder, model), "-o",
+                              os.path.join(folder, name + ".pt2"), "--dropout",
+                              *sizes])
+    program = torch.export.load(os.path.join(folder, "Dropout.pt2"))
+    torch.export.save(program.run_decompositions(),
+                      os.path.join(folder, "core.pt2"))
+
+
+def exported(context):
+    """Dropout of an exported program, as exported and decomposed, draws as that
+    of the config.json; other random operators are refused."""
+    folder, seed = context.path("job"), {"dropout_seed": 3}
+    made = jobs.make_job(folder, GPT2, ranks=2, steps=4)
+    del made["checkpoint"]
+    want = planned(context, made, "plan", 2, **seed)
+    data = made["data"]
+    sizes = ("--weights", "--batch", str(data["micro_batch"]), "--seq-len",
+             str(data["sequence_length"]))
+    for kind in ("Dropout", "AlphaDropout"):
+        with open(os.path.join(folder, kind + ".py"), "w",
+                  encoding="utf-8") as f:
+            f.write(NET.format(kind=kind))
+    harness.in_python(_export, [({}, (folder, sizes))],
+                      context.path("export.log"))
+    got = planned(context, made, "exported", 2, model="gpt2.pt2", **seed)
+    check(got == want, f"exported {got}, of config.json {want}")
+
+    results = {}
+    made["accelerate"] = jobs.accelerate_config("ddp", 2, "")
+    jobs.make_tokens(os.path.join(folder, "train.bin"), 2000, 97)
+    for name in ("Dropout", "core"):
+        results[name] = planned(context, made, name, 2, model=name + ".pt2",
+                                **seed)
+    other = planned(context, made, "other", 2, model="core.pt2")
+    check(other != results["core"], "core.pt2 drops nothing")
+    worst = max(harness.relative(a, b) for a, b in zip(*results.values()))
+    check(worst < 1e-6, f"losses {results}")
+    path = jobs.write_job(folder, dict(made, model="AlphaDropout.pt2"))
+    text = harness.run([context.binary("accel-opt"), "plan", path], expect=4)
+    check("alpha_dropout" in text and "draws random numbers" in text, text)
+    return "bit-equal to config.json"
 
 
 def refused(context):
@@ -292,5 +410,18 @@ CASES = [
     ("as-torch-llama", as_torch(jobs.variant(attention_dropout=0.2,
                                              num_hidden_layers=2))),
     ("llama-attention", llama),
+    ("bert", family("bert", hidden_dropout_prob=0.1,
+                    attention_probs_dropout_prob=0.2)),
+    ("roberta", family("roberta", hidden_dropout_prob=0.1,
+                       attention_probs_dropout_prob=0.2,
+                       classifier_dropout=0.3)),
+    ("vit", family("vit", hidden_dropout_prob=0.1,
+                   attention_probs_dropout_prob=0.2)),
+    ("t5", family("t5", dropout_rate=0.1)),
+    ("whisper", family("whisper", dropout=0.1, attention_dropout=0.2,
+                       activation_dropout=0.15)),
+    ("mixtral", family("mixtral", attention_dropout=0.2)),
+    ("qwen3-moe", family("qwen3-moe", attention_dropout=0.2)),
+    ("exported", exported),
     ("refused", refused),
 ]

@@ -115,6 +115,16 @@ def load_model(transformers, folder, arrays, **options):
         folder, **options)
 
 
+def causal_loss(output, labels, balance):
+    """Mean over the tokens, and a mixture's load balancing loss."""
+    from torch.nn.functional import cross_entropy
+
+    loss = cross_entropy(output.logits.float().flatten(0, 1), labels.flatten())
+    if getattr(output, "aux_loss", None) is not None:
+        loss = loss + balance * output.aux_loss
+    return loss
+
+
 def shard_classes(model, classes, mesh):
     """FSDP2 on every module of these classes, and the root."""
     from torch.distributed.fsdp import fully_shard
@@ -215,7 +225,6 @@ def train(job_path, log_path, weights_path, steps, count_memory):
     import torch.distributed as dist
     import transformers
     import yaml
-    from torch.nn.functional import cross_entropy
 
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
@@ -283,10 +292,7 @@ def train(job_path, log_path, weights_path, steps, count_memory):
                 else:
                     ids, labels = batch
                     output = model(input_ids=ids, use_cache=False)
-                    loss = cross_entropy(output.logits.float().flatten(0, 1),
-                                         labels.flatten())
-                    if getattr(output, "aux_loss", None) is not None:
-                        loss = loss + balance * output.aux_loss
+                    loss = causal_loss(output, labels, balance)
                     del output
                 total += loss.detach() / accumulation
                 (loss / accumulation).backward()

@@ -397,13 +397,13 @@ def make_arrays(config, samples, length):
 
 
 def make_array_job(folder, name, *, ranks=2, steps=12, length=16, lr=2e-3,
-                   accumulation=1, max_grad_norm=None):
+                   accumulation=1, max_grad_norm=None, model_config=None):
     """As make_job, for a model that is fed by data.arrays."""
     import torch
     import transformers
 
     os.makedirs(folder, exist_ok=True)
-    config = ENCODERS[name]
+    config = model_config or ENCODERS[name]
     model = os.path.join(folder, "model")
     write_config(model, config)
     made = transformers.AutoConfig.from_pretrained(model)

@@ -298,6 +298,12 @@ TEST(HuggingFaceConfig, DecoderFamilies) {
                 "rotary_pct", "at most 1");
   expectProblem(family("opt", {{"dropout", 2}}), invalid, "dropout",
                 "probability");
+  expectProblem(family("bert", {{"hidden_dropout_prob", -0.1}}), invalid,
+                "hidden_dropout_prob", "probability");
+  expectProblem(family("t5", {{"dropout_rate", 1.5}}), invalid, "dropout_rate",
+                "probability");
+  expectProblem(family("whisper", {{"decoder_layerdrop", 0.1}}), unsupported,
+                "decoder_layerdrop", "not supported yet");
   expectProblem(family("falcon", {{"num_kv_heads", 2}, {"multi_query", false}}),
                 invalid, "num_kv_heads", "new_decoder_architecture");
   expectProblem(family("falcon", {{"new_decoder_architecture", true},

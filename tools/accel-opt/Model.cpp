@@ -15,7 +15,7 @@ namespace {
 /// Programs do not say how long sequences may be, nor which ids exist, unless
 /// the exporter noted it.
 constexpr int64_t anyLength = int64_t(1) << 24;
-constexpr int64_t anyId = int64_t(1) << 31;
+constexpr int64_t anyId = INT32_MAX;
 } // namespace
 
 const torchexport::Program *Model::program() const {

@@ -103,6 +103,7 @@ private:
     path = baseModelPath(path, engine);
     if (path.empty())
       return false;
+    inputs.training.randomSeed = job().dropoutSeed.value;
     std::error_code error;
     if (fs::path(path).extension() == ".pt2")
       return readExported(path) &&
@@ -126,7 +127,6 @@ private:
       inputs.modelName = folder.parent_path().filename().string();
     inputs.training.modelPath = folder.string();
     inputs.training.modelName = inputs.modelName;
-    inputs.training.randomSeed = job().dropoutSeed.value;
     return readWeights(folder.string()) &&
            readAdapterInputs(options, given, inputs, engine);
   }
