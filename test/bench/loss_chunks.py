@@ -20,7 +20,7 @@ sys.path[:0] = [os.path.join(ROOT, "test", "parity")]
 import harness  # noqa: E402
 import jobs  # noqa: E402
 
-SETTINGS = ("1", "2", "4", "8", "16", "auto")
+SETTINGS = ("1", "2", "4", "8", "16", "128", "auto")
 
 
 def main():

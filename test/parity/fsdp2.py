@@ -110,9 +110,18 @@ def load_model(transformers, folder, arrays, **options):
     if not arrays:
         return transformers.AutoModelForCausalLM.from_pretrained(
             folder, **options)
+    import torch
+
     config = transformers.AutoConfig.from_pretrained(folder)
-    return getattr(transformers, config.architectures[0]).from_pretrained(
-        folder, **options)
+    kind = getattr(transformers, config.architectures[0])
+    model = kind.from_pretrained(folder, **options)
+    # transformers 5.23 makes all that it loads trainable, also what the class
+    # freezes: Whisper's table of sinusoids.
+    with torch.device("meta"):
+        made = dict(kind(config).named_parameters())
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(made[name].requires_grad)
+    return model
 
 
 def causal_loss(output, labels, balance):
@@ -155,9 +164,10 @@ def shard(model, job, mesh):
     if hasattr(model, "peft_config"):
         model = model.get_base_model()
     base, embedding = model.base_model, model.get_input_embeddings()
+    base = getattr(base, "decoder", base)  # OPT's
     layers = next(m for m in base.children()
                   if isinstance(m, torch.nn.ModuleList))
-    norm = [m for m in base.children() if "Norm" in type(m).__name__][-1]
+    tail = [m for m in base.children() if "Norm" in type(m).__name__][-1:]
     if fsdp.get("fsdp_activation_checkpointing"):
         for i, layer in enumerate(layers):
             layers[i] = cw.checkpoint_wrapper(
@@ -166,7 +176,7 @@ def shard(model, job, mesh):
     for layer in layers:
         fully_shard(layer, mesh=mesh, mp_policy=policy,
                     reshard_after_forward=reshard)
-    tail = [norm, model.lm_head]
+    tail.append(model.get_output_embeddings())
     if model.config.tie_word_embeddings:
         tail.insert(0, embedding)
     else:

@@ -96,6 +96,49 @@ def smaller(context):
     return f"{chunks} pieces, peak {peak(whole[0])} to {peak(auto[0])}"
 
 
+def weighed(context):
+    """Where the table is nearly all, more pieces always lower the peak a
+    little: auto weighs that against seconds, unless there is a budget."""
+    model = jobs.variant(vocab_size=128256, hidden_size=128,
+                         intermediate_size=512, num_hidden_layers=2,
+                         num_key_value_heads=4, tie_word_embeddings=True,
+                         max_position_embeddings=512)
+    jobs.write_config(context.path("model"), model)
+    jobs.make_tokens(context.path("train.bin"), 2000, 65000)
+    job = {"accelerate": jobs.accelerate_config("single", 1, ""),
+           "model": "model", "init": {"seed": 0},
+           "data": {"tokens": "train.bin", "dtype": "uint16",
+                    "sequence_length": 512, "micro_batch": 1},
+           "optimizer": {"name": "adamw", "lr": 1e-3},
+           "schedule": {"steps": 1}, "target": "cpu"}
+    path = jobs.write_job(context.path(), job)
+
+    def chosen(name, *extra):
+        out = context.path(name + ".json")
+        code = 2 if name == "impossible" else 0
+        harness.run([context.binary("accel-opt"), "plan", path, "--emit",
+                     "plan", "-o", out, "--loss-chunks", *extra], expect=code)
+        with open(out, encoding="utf-8") as f:
+            plan = json.load(f)
+        why = next((d for d in plan["decisions"] if d["what"] == "loss"),
+                   {"choice": "1", "why": ""})
+        return int(why["choice"].split()[0]), peak(plan), why["why"]
+
+    _, whole, _ = chosen("whole", "1")
+    _, least, _ = chosen("many", "128")
+    pieces, bytes_, why = chosen("auto", "auto")
+    check(2 <= pieces <= 32 and bytes_ < 0.5 * whole,
+          f"{pieces} pieces with {bytes_} of {whole} bytes")
+    check(least < bytes_, "128 pieces do not have a lower peak")
+    check("a step instead of" in why and f"with {2 * pieces} pieces" in why, why)
+    more, lower, _ = chosen("tight", "auto", "--memory-budget", "400MiB")
+    check(more > pieces and lower < bytes_,
+          f"{more} pieces, {lower} bytes under a budget")
+    _, _, why = chosen("impossible", "auto", "--memory-budget", "200MiB")
+    check("no number of pieces makes it fit" in why, why)
+    return f"{pieces} pieces, {more} under a budget"
+
+
 def ignored(context):
     """Labels that do not count: some in each piece, all of a piece, all."""
     import numpy as np
@@ -145,6 +188,7 @@ CASES = [
                    precision={"param": "bf16", "reduce": "fp32",
                               "output": "bf16"})),
     ("auto", smaller),
+    ("auto-weighs-time", weighed),
     ("ignored-labels", ignored),
     ("refused", refused),
 ]

@@ -107,8 +107,7 @@ private:
                                  : inputs->job.accelerate.processesPerMachine();
     result.report.strategy = strategyName(inputs->job.accelerate);
     importing = importOptions(*inputs, options, targetOrNone());
-    if (importing.lossChunks == 0 &&
-        !chooseLossChunks(context, *inputs, importing, engine))
+    if (importing.lossChunks == 0 && !chooseChunks())
       return false;
     FailureOr<OwningOpRef<mlir::ModuleOp>> imported =
         importModule(context, *inputs, importing, engine);
@@ -116,6 +115,17 @@ private:
       return false;
     module = std::move(*imported);
     return true;
+  }
+
+  bool chooseChunks() {
+    std::optional<int64_t> budget;
+    if (!options.memoryBudget.empty())
+      budget = parseBytes(options.memoryBudget);
+    else if (target)
+      budget = target->memoryBytes;
+    const Target machine = target ? *target : standIn();
+    return chooseLossChunks(context, *inputs, {machine, ranksPerNode, budget},
+                            importing, engine);
   }
 
   const Target *targetOrNone() const { return target ? &*target : nullptr; }
