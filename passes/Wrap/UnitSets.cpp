@@ -270,13 +270,26 @@ private:
     return false;
   }
 
+  /// The parameter that is named `fqn`, or -1.
+  int parameterNamed(const std::string &fqn) const {
+    for (size_t p = 0; p < problem.parameters.size(); ++p) {
+      const Parameter &one = problem.parameters[p];
+      if (one.fqn == fqn || std::find(one.aliases.begin(), one.aliases.end(),
+                                      fqn) != one.aliases.end())
+        return static_cast<int>(p);
+    }
+    return -1;
+  }
+
   /// The input embedding, and the tail: final norm and output embedding; one
-  /// unit of all three where the embeddings are tied.
+  /// unit of all three where the embeddings' weights are tied (a head may have
+  /// a bias beside it).
   void carveEnds(const std::string &why) {
     int input = findNamed(problem.inputEmbedding);
     int output = findNamed(problem.outputEmbedding);
-    bool tied = input >= 0 && output >= 0 &&
-                tree.parametersOf(input) == tree.parametersOf(output);
+    const int weight = parameterNamed(problem.inputEmbedding + ".weight");
+    bool tied = input >= 0 && output >= 0 && weight >= 0 &&
+                weight == parameterNamed(problem.outputEmbedding + ".weight");
     if (!tied && input >= 0 && !wrapped.count(input))
       wrap({input}, "input embedding: " + why);
     std::vector<int> tail;

@@ -122,6 +122,18 @@ TEST(UnitSets, TiedEmbeddingsJoinTheTail) {
               ElementsAre("model.embed.weight", "model.norm.weight"));
 }
 
+TEST(UnitSets, AHeadMayHaveABiasBesideATiedWeight) {
+  Problem p = decoder(2, /*tied=*/true);
+  p.parameters.push_back({"head.bias", {}, 50});
+  p.policy = Policy::Transformer;
+  Solution s = solved(p);
+  EXPECT_THAT(names(s),
+              ElementsAre("model.norm", "model.layers.0", "model.layers.1"));
+  EXPECT_THAT(
+      fqns(p, s.units[0]),
+      ElementsAre("model.embed.weight", "model.norm.weight", "head.bias"));
+}
+
 TEST(UnitSets, NestedClassesAreTakenInsideOut) {
   Problem p = decoder(1);
   p.policy = Policy::Transformer;
