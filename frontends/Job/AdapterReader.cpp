@@ -214,11 +214,10 @@ private:
       number("lora_alpha", *value, config.alpha);
     if (const yaml::Node *value = find("lora_dropout");
         value && number("lora_dropout", *value, config.dropout) &&
-        config.dropout != 0)
-      unsupported("lora_dropout",
-                  "dropout before an adapter is not supported "
-                  "yet",
-                  "write lora_dropout: 0.0");
+        !(config.dropout >= 0 && config.dropout < 1))
+      error("lora_dropout", named("lora_dropout") +
+                                " must be at least 0 and below 1, this is " +
+                                yaml::shortText(*value));
     flag("use_rslora", config.rankStabilized);
     flag("fan_in_fan_out", config.fanInFanOut);
     if (std::optional<std::string> bias = text("bias")) {

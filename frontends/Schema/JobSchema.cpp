@@ -109,7 +109,9 @@ Json adapter() {
       {{"r", integer("Rank", 1)},
        {"lora_alpha", described("Scale times the rank", {{"type", "number"}})},
        {"lora_dropout",
-        described("Only 0 is supported", {{"type", "number"}, {"minimum", 0}})},
+        described(
+            "Of what an adapter reads, 0 <= p < 1",
+            {{"type", "number"}, {"minimum", 0}, {"exclusiveMaximum", 1}})},
        {"target_modules",
         names("Names or ends of names, a regex, or all-linear")},
        {"exclude_modules", names("Never adapted")},

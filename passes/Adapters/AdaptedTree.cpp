@@ -134,6 +134,7 @@ bool AdaptedTree::addLora(const Module &module, const ShapeOf &shapeOf) {
   lora.out = (*shape)[lora.transposed ? 1 : 0];
   lora.rank = config.rankOf(module.fqn);
   lora.scale = config.scaleOf(module.fqn);
+  lora.dropout = config.dropout;
   loras[module.fqn] = lora;
   return true;
 }
@@ -221,7 +222,8 @@ std::vector<AdaptedTree::Module> AdaptedTree::adaptedModules() const {
     }
     add(at, "Linear"); // peft.tuners.lora.layer.Linear, of a Conv1D too
     add(at + ".base_layer", module.className);
-    for (auto [name, className] : {std::pair("lora_dropout", "Identity"),
+    const char *dropout = config.dropout > 0 ? "Dropout" : "Identity";
+    for (auto [name, className] : {std::pair("lora_dropout", dropout),
                                    {"lora_A", "Linear"},
                                    {"lora_B", "Linear"}}) {
       add(at + "." + name, "ModuleDict");

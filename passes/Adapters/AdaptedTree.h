@@ -35,6 +35,7 @@ public:
   struct Lora {
     int64_t rank = 0, in = 0, out = 0;
     double scale = 1;
+    double dropout = 0; // of its input
     bool transposed = false;
   };
   /// Shape of the parameter of that name; null if there is none.

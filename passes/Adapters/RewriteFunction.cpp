@@ -6,6 +6,7 @@
 #include "passes/Adapters/RewriteFunction.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Random.h"
 #include "dialects/Sharding/Sharding.h"
 
 #include "mlir/IR/Builders.h"
@@ -159,7 +160,8 @@ private:
               "cannot have an adapter";
   }
 
-  /// result + lora_B(lora_A(x)) * scaling, as peft.tuners.lora.layer.Linear.
+  /// result + lora_B(lora_A(dropout(x))) * scaling, as
+  /// peft.tuners.lora.layer.Linear.
   void addProduct(Operation *product, Value rows, const Pair &pair,
                   const AdaptedTree::Lora &lora) {
     mlir::Location layer = product->getLoc();
@@ -170,6 +172,10 @@ private:
       Value turned = aten::TOp::create(b, loc, matrix);
       return aten::MmOp::create(b, loc, x, turned);
     };
+    if (lora.dropout > 0)
+      rows =
+          aten::DropoutOp::create(b, below(layer, "lora_dropout.default"), rows,
+                                  llvm::APFloat(lora.dropout), nextKey());
     Value narrow = linear(rows, pair.down, "lora_A.default");
     Value wide = linear(narrow, pair.up, "lora_B.default");
     Value scaled = aten::MulScalarOp::create(b, layer, wide, lora.scale);
@@ -178,9 +184,22 @@ private:
     base.replaceAllUsesExcept(sum.getResult(), sum);
   }
 
+  /// A key that no random operator of the function draws by.
+  int64_t nextKey() {
+    if (!freeKey) {
+      freeKey = 0;
+      function.walk([&](Operation *op) {
+        if (std::optional<int64_t> key = aten::randomKey(op))
+          freeKey = std::max(*freeKey, *key + 1);
+      });
+    }
+    return (*freeKey)++;
+  }
+
   func::FuncOp function;
   ArrayRef<ArgumentEdit> edits;
   OpBuilder b;
+  std::optional<int64_t> freeKey;
 };
 
 } // namespace

@@ -192,6 +192,7 @@ def torch_losses(folder, seed, ranks):
     model = fsdp2.load_model(transformers, os.path.join(folder, "model"),
                              arrays, dtype=torch.float32,
                              attn_implementation="eager")
+    model = fsdp2.adapt(model, job, folder)
     model.train()
     place = {}
 
@@ -205,8 +206,9 @@ def torch_losses(folder, seed, ranks):
     torch.nn.functional.dropout = dropout
     options = job["optimizer"]
     optimizer = torch.optim.AdamW(
-        model.parameters(), lr=options["lr"], betas=tuple(options["betas"]),
-        eps=options["eps"], weight_decay=options["weight_decay"])
+        [p for p in model.parameters() if p.requires_grad],
+        lr=options["lr"], betas=tuple(options["betas"]), eps=options["eps"],
+        weight_decay=options["weight_decay"])
     data = (fsdp2.Arrays(folder, job["data"]) if arrays else
             fsdp2.Tokens(os.path.join(folder, "train.bin"), job["data"]))
     balance = getattr(model.config, "router_aux_loss_coef", 0.0)
