@@ -39,8 +39,9 @@ public:
     loss.erase();
     for (Operation *op : llvm::reverse(between))
       op->erase();
-    if (turned && turned.use_empty())
-      turned.erase();
+    for (aten::TOp table : turned)
+      if (table.use_empty())
+        table.erase();
     return success();
   }
 
@@ -78,19 +79,14 @@ private:
       return loss.emitOpError("cannot be cut into pieces: it is not of a "
                               "log-softmax over the vocabulary");
     llvm::SetVector<Operation *> found;
+    llvm::SetVector<Value> ends;
     SmallVector<Operation *> worklist{softmax};
     while (!worklist.empty()) {
       Operation *op = worklist.pop_back_val();
       if (!found.insert(op))
         continue;
-      if (isa<aten::MmOp, aten::AddmmOp>(op)) {
-        Value own = op->getOperand(isa<aten::MmOp>(op) ? 0 : 1);
-        if (rows && rows != own)
-          return op->emitOpError("is a second product that the loss is made "
-                                 "of; only one can be cut into pieces");
-        rows = own;
-        if (auto t = op->getOperands().back().getDefiningOp<aten::TOp>())
-          turned = t;
+      if (isProduct(op)) {
+        ends.insert(rowsOf(op));
         continue;
       }
       auto aten = dyn_cast<aten::AtenOpInterface>(op);
@@ -108,9 +104,11 @@ private:
           worklist.push_back(operand.getDefiningOp());
         }
     }
-    if (!rows)
+    if (ends.empty())
       return loss.emitOpError("cannot be cut into pieces: its logits are no "
                               "product");
+    if (failed(findRows(ends, found)))
+      return failure();
     for (Operation &op : function.getBody().front())
       if (found.contains(&op))
         between.push_back(&op);
@@ -119,6 +117,42 @@ private:
         if (user != loss && !found.contains(user))
           return op->emitOpError("is read elsewhere, so the loss cannot be cut "
                                  "into pieces");
+    return success();
+  }
+
+  static bool isProduct(Operation *op) {
+    return isa_and_nonnull<aten::MmOp, aten::AddmmOp>(op);
+  }
+  static Value rowsOf(Operation *product) {
+    return product->getOperand(isa<aten::MmOp>(product) ? 0 : 1);
+  }
+
+  /// All products must start from the same rows: those of an adapter are two in
+  /// a row.
+  LogicalResult findRows(llvm::SetVector<Value> ends,
+                         llvm::SetVector<Operation *> &found) {
+    while (ends.size() > 1) {
+      auto last = llvm::find_if(
+          ends, [](Value end) { return isProduct(end.getDefiningOp()); });
+      if (last == ends.end()) {
+        for (Value end : ends)
+          if (end.getDefiningOp<aten::DropoutOp>())
+            return end.getDefiningOp()->emitOpError(
+                "stands between the rows and the loss, and is not computed row "
+                "by row, so the loss cannot be cut into pieces");
+        return loss.emitOpError("is of products of different rows, so it "
+                                "cannot be cut into pieces");
+      }
+      Operation *product = last->getDefiningOp();
+      found.insert(product);
+      ends.remove(*last);
+      ends.insert(rowsOf(product));
+    }
+    rows = ends.front();
+    for (Operation *op : found)
+      if (isProduct(op))
+        if (auto t = op->getOperands().back().getDefiningOp<aten::TOp>())
+          turned.insert(t);
     return success();
   }
 
@@ -150,8 +184,8 @@ private:
     const int64_t size = tensorType(target).getDimSize(0);
     // A view of its own for each product, so that the products' gradients are
     // the table's and not its transpose's.
-    if (turned)
-      builder.clone(*turned, mapping);
+    for (aten::TOp table : turned)
+      builder.clone(*table, mapping);
     for (Operation *op : between) {
       Operation *copy = builder.clone(*op, mapping);
       auto type = tensorType(op->getResult(0));
@@ -167,7 +201,7 @@ private:
   aten::NllLossForwardOp loss;
   int64_t rowCount = 0;
   Value rows;
-  aten::TOp turned; // the table
+  llvm::SetVector<aten::TOp> turned; // the tables
   SmallVector<Operation *> between;
 };
 

@@ -5,6 +5,8 @@ import os
 import re
 import shutil
 
+import dropout_cases
+import export_cases
 import functions_cases
 import harness
 import jobs
@@ -36,6 +38,7 @@ NAMES = {
                             modules_to_save=["wte"])),
     "conv1d-names": ("gpt2", dict(target_modules=["c_attn", "mlp.c_proj"],
                                   fan_in_fan_out=True)),
+    "dropout": ("gqa", dict(target_modules=["q_proj"], lora_dropout=0.1)),
 }
 
 
@@ -342,6 +345,111 @@ def frozen(context):
     return text
 
 
+def dropout(context):
+    """lora_dropout: PEFT under the same masks has the same losses; what is
+    computed again draws the same."""
+    seed, ranks = 3, 2
+    options = dict(r=4, lora_alpha=32, target_modules="all-linear",
+                   lora_dropout=0.3)
+    runs = []
+    for mode in ("pointwise", "full"):
+        folder = context.path(mode)
+        job = jobs.make_job(folder, jobs.variant(num_hidden_layers=2), steps=6,
+                            ranks=ranks, accumulation=2, lr=5e-3,
+                            activation_checkpointing=mode)
+        # Both start from the adapter of torch.
+        _, start = adapted(os.path.join(folder, "model"), options, seed=5)
+        with contextlib.redirect_stderr(open(os.devnull, "w",
+                                             encoding="utf-8")):
+            start.save_pretrained(os.path.join(folder, "adapter"))
+        job.update(adapter="adapter", dropout_seed=seed)
+        jobs.write_job(folder, job)
+        path = os.path.join(folder, "plan.json")
+        plan = harness.plan(context, os.path.join(folder, "job.yaml"), path)
+        summary = os.path.join(folder, "summary.json")
+        runs.append([line["loss"] for line in harness.execute(
+            context, path, ranks, os.path.join(folder, "log.jsonl"),
+            "--summary", summary)])
+        memory = harness.compare_memory(plan, summary)
+        with open(os.path.join(folder, "out", "model", "adapter_config.json"),
+                  encoding="utf-8") as f:
+            check(json.load(f)["lora_dropout"] == 0.3, "dropout was not saved")
+    check(runs[0] == runs[1], f"modes differ: {runs}")
+    want = harness.in_python(
+        dropout_cases.torch_losses,
+        [({}, (context.path("pointwise"), seed, ranks))],
+        context.path("torch.log"))[0]
+    worst = max(harness.relative(a, b) for a, b in zip(runs[0], want))
+    check(worst < 2e-5, f"losses {runs[0]}\nPEFT {want}")
+    return f"loss {worst:.1e}, {memory}"
+
+
+def exported(context):
+    """An adapter of a .pt2: the plan and losses of the same model's folder."""
+    options = dict(r=4, lora_alpha=16, target_modules="all-linear")
+    job = make(context, "gqa", options, steps=12, lr=5e-3, tokens=129)
+    _, start = adapted(context.path("model"), options, seed=5)
+    with contextlib.redirect_stderr(open(os.devnull, "w", encoding="utf-8")):
+        start.save_pretrained(context.path("adapter"))
+    data = job["data"]
+    export_cases.export(
+        context, context.path("model"), "-o", context.path("model.pt2"),
+        "--weights", "--batch", str(data["micro_batch"]), "--seq-len",
+        str(data["sequence_length"]))
+    jobs.write_job(context.path(), dict(job, model="model.pt2"),
+                   "exported.yaml")
+    logs, plans = [], []
+    for name in ("job", "exported"):
+        path = context.path(name + ".json")
+        plans.append(harness.plan(context, context.path(name + ".yaml"), path))
+        shutil.rmtree(context.path("out"), ignore_errors=True)
+        logs.append(harness.execute(context, path, 2,
+                                    context.path(name + ".jsonl"), "--summary",
+                                    context.path(name + ".summary.json")))
+    text = export_cases.compare_plans(plans[1], plans[0], True)
+    memory = harness.compare_memory(plans[1],
+                                    context.path("exported.summary.json"))
+    check(sorted(os.listdir(context.path("out", "model"))) == [
+        "adapter_config.json", "adapter_model.safetensors"], "what is saved")
+    worst = harness.compare_logs(logs[1], logs[0], "loss", 1e-5)
+    return f"loss {worst:.1e}, {text}, {memory}"
+
+
+def pieces(context):
+    """loss_chunks cuts a frozen head, its trained copy, and a head with an
+    adapter."""
+    text = []
+    for name, options in (
+            ("body", dict(r=4, target_modules=["q_proj", "down_proj"])),
+            ("copy", dict(r=4, target_modules=["q_proj"],
+                          modules_to_save=["lm_head"])),
+            ("head", dict(r=4, target_modules=["q_proj", "lm_head"]))):
+        logs = []
+        for chunks in (1, 3):
+            job = make(context, "gqa", options, steps=10, lr=5e-3, tokens=129)
+            job["loss_chunks"] = chunks
+            jobs.write_job(context.path(), job)
+            path = context.path("plan.json")
+            plan = harness.plan(context, context.path("job.yaml"), path)
+            shutil.rmtree(context.path("out"), ignore_errors=True)
+            logs.append(harness.execute(
+                context, path, 2, context.path("log.jsonl"), "--summary",
+                context.path("summary.json")))
+            harness.compare_memory(plan, context.path("summary.json"))
+        worst = harness.compare_logs(logs[1], logs[0], "loss", 1e-6)
+        text.append(f"{name} {worst:.1e}")
+    # Dropout draws by an element's place among all rows.
+    job = make(context, "gqa", dict(target_modules=["lm_head"],
+                                    lora_dropout=0.1), steps=1)
+    job["loss_chunks"] = 3
+    jobs.write_job(context.path(), job)
+    refusal = harness.run([context.binary("accel-opt"), "plan",
+                           context.path("job.yaml")], expect=None)
+    check("cannot be cut into pieces" in refusal and "error" in refusal,
+          refusal)
+    return ", ".join(text)
+
+
 CASES = [
     ("names", names),
     ("first-values", first_values),
@@ -359,4 +467,7 @@ CASES = [
         options=dict(r=4, target_modules=["c_attn", "c_fc"]),
         steps=20, lr=5e-3, tokens=129, activation_checkpointing="full")),
     ("train-frozen-2-ranks", frozen),
+    ("dropout-as-peft", dropout),
+    ("exported", exported),
+    ("loss-in-pieces", pieces),
 ]
