@@ -45,6 +45,8 @@ parseSafetensorsHeader(std::string_view head, uint64_t fileSize,
 std::optional<SafetensorsFile>
 readSafetensorsHeader(const std::string &path, DiagnosticEngine &diagnostics);
 
+struct HeldPart;
+
 /// The weights of a Hugging Face folder.
 struct Weights {
   std::vector<SafetensorsFile> files; // empty: the folder holds no weights
@@ -60,9 +62,12 @@ std::optional<Weights> readWeights(const std::string &folder,
 /// True where `weights` hold each parameter of `model` under one of its names,
 /// or all tensors that transformers stores it as, in its shape, in a
 /// floating-point dtype. Tensors that the model lacks are
-/// named in a warning.
+/// named in a warning. As from_pretrained does, the base model alone, without
+/// its prefix, is taken for the model's, and a head of which the weights have
+/// nothing is left to its first values, with a note; `part` tells.
 bool checkWeights(const Weights &weights, const ModelInfo &model,
-                  const std::string &folder, DiagnosticEngine &diagnostics);
+                  const std::string &folder, DiagnosticEngine &diagnostics,
+                  HeldPart *part = nullptr);
 
 } // namespace accel::huggingface
 

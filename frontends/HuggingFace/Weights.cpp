@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/HuggingFace/HeldPart.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include <filesystem>
 #include <set>
@@ -136,9 +137,20 @@ bool checkTensor(const Weights &weights, const std::string &name,
 /// Buffers that checkpoints of older transformers hold and that are computed
 /// from the configuration now.
 bool isComputedBuffer(const std::string &name) {
-  constexpr std::string_view suffix = "rotary_emb.inv_freq";
-  return name.size() >= suffix.size() &&
-         name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+  return name.ends_with("rotary_emb.inv_freq") ||
+         name.ends_with("embeddings.position_ids");
+}
+
+void noteFresh(const std::vector<std::string> &fresh, const std::string &base,
+               const std::string &folder, DiagnosticEngine &diagnostics) {
+  Diagnostic d;
+  d.severity = Severity::Note;
+  d.code = "fresh-weights";
+  d.file = folder;
+  d.message = "the weights hold '" + base + "' and no head: " + listed(fresh) +
+              (fresh.size() > 1 ? " start" : " starts") +
+              " from first values, as the model's class has them";
+  diagnostics.report(std::move(d));
 }
 
 } // namespace
@@ -175,39 +187,56 @@ accel::huggingface::readWeights(const std::string &folder,
 bool accel::huggingface::checkWeights(const Weights &weights,
                                       const ModelInfo &model,
                                       const std::string &folder,
-                                      DiagnosticEngine &diagnostics) {
-  std::vector<std::string> missing, surplus;
-  std::set<std::string> known;
-  bool good = true;
+                                      DiagnosticEngine &diagnostics,
+                                      HeldPart *part) {
+  std::vector<StoredAs> stored;
   for (const ParameterInfo &parameter : model.parameters) {
-    std::vector<std::string> names = parameter.aliases;
-    names.insert(names.begin(), parameter.fqn);
+    StoredAs &as = stored.emplace_back();
+    as.names = parameter.aliases;
+    as.names.insert(as.names.begin(), parameter.fqn);
+    // As transformers stores it: in parts, or under another name.
+    for (const plan::StoredPart &part : partsOf(parameter))
+      as.parts.push_back(part.name);
+  }
+  auto has = [&](const std::string &name) {
+    return weights.tensors.count(name) > 0;
+  };
+  const HeldPart held = heldPart(stored, model.anatomy.base, has);
+  if (part)
+    *part = held;
+
+  std::vector<std::string> missing, surplus, fresh;
+  std::set<std::string> known;
+  for (size_t i = 0; i < stored.size(); ++i) {
+    const ParameterInfo &parameter = model.parameters[i];
     bool found = false;
-    for (const std::string &name : names) {
+    for (const std::string &own : stored[i].names) {
+      const std::string name = held.name(own);
       known.insert(name);
-      if (!weights.tensors.count(name))
+      if (!has(name))
         continue;
       found = true;
       if (!checkTensor(weights, name, parameter.shape, diagnostics))
         return false;
     }
-    if (found)
+    if (held.isFresh(i))
+      fresh.push_back(parameter.fqn);
+    if (found || held.isFresh(i))
       continue;
-    // As transformers stores it: in parts, or under another name.
-    for (const plan::StoredPart &part : partsOf(parameter)) {
-      known.insert(part.name);
-      if (!weights.tensors.count(part.name))
-        missing.push_back(part.name);
-      else if (!checkTensor(weights, part.name, part.shape, diagnostics))
+    for (const plan::StoredPart &piece : partsOf(parameter)) {
+      known.insert(piece.name);
+      if (!has(piece.name))
+        missing.push_back(piece.name);
+      else if (!checkTensor(weights, piece.name, piece.shape, diagnostics))
         return false;
     }
   }
-  if (!missing.empty()) {
+  if (!missing.empty())
     diagnostics.error("weights-mismatch", folder,
                       "the weights lack " + std::to_string(missing.size()) +
                           " of the model's tensors: " + listed(missing));
-    good = false;
-  }
+  if (!fresh.empty())
+    noteFresh(fresh, model.anatomy.base, folder, diagnostics);
   for (const auto &[name, place] : weights.tensors)
     if (!known.count(name) && !isComputedBuffer(name))
       surplus.push_back(name);
@@ -215,5 +244,5 @@ bool accel::huggingface::checkWeights(const Weights &weights,
     diagnostics.warning("surplus-weights", folder,
                         "tensors that the model does not have are not read: " +
                             listed(surplus));
-  return good;
+  return missing.empty();
 }

@@ -139,8 +139,10 @@ void fill(const plan::Parameter &p, uint64_t key, int64_t at, int64_t begin,
 } // namespace
 
 const std::string &initialName(const plan::Parameter &parameter) {
-  return parameter.baseNames.empty() ? parameter.fqn
-                                     : parameter.baseNames.front();
+  for (const std::string &name : parameter.baseNames)
+    if (!name.empty())
+      return name;
+  return parameter.fqn;
 }
 
 std::vector<float> initialValues(const plan::Parameter &p, int64_t seed,

@@ -12,6 +12,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -48,8 +49,14 @@ std::vector<std::string> wholeNames(const plan::Parameter &p) {
   if (p.baseNames.empty())
     names.push_back(p.fqn);
   const auto &others = p.baseNames.empty() ? p.aliases : p.baseNames;
-  names.insert(names.end(), others.begin(), others.end());
+  std::copy_if(others.begin(), others.end(), std::back_inserter(names),
+               [](const std::string &name) { return !name.empty(); });
   return names;
+}
+
+/// A head's that the model's files lack: an empty name says so.
+bool maybeAbsent(const plan::Parameter &p) {
+  return !p.baseNames.empty() && p.baseNames.front().empty();
 }
 
 /// Only an adapter's weight file has it.
@@ -114,6 +121,8 @@ std::vector<Source::Found> Source::find(const plan::Parameter &p,
       checkShape(at->second, p.shape);
       return {at->second};
     }
+  if (maybeAbsent(p))
+    return {};
   // As transformers stores it: in parts, or under another name.
   const auto stands = plan::storedParts(
       p.baseNames.empty() ? p.fqn : p.baseNames.front(), p.stored, p.shape);

@@ -18,8 +18,9 @@ namespace accel::run {
 /// Values are cast to the unit's storage type. A parameter is looked for under
 /// its name in an adapter, then under those in the model's files. Throws
 /// FileError naming missing tensors and wrong shapes; `warnings` (on rank 0)
-/// names surplus tensors. An adapter may be absent as a whole: its parameters
-/// are marked in the result, on all ranks, and zero.
+/// names surplus tensors. An adapter may be absent as a whole, and so may a
+/// parameter whose first base name is empty: these are marked in the result, on
+/// all ranks, and zero.
 std::vector<bool> loadWeights(Executor &executor,
                               const std::vector<std::string> &files,
                               std::vector<std::string> &warnings);

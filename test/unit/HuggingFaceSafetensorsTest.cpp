@@ -278,6 +278,43 @@ TEST_F(WeightsFolder, MissingTensorsAreNamed) {
   expectProblem("1 of the model's tensors: 'model.norm.weight'");
 }
 
+TEST_F(WeightsFolder, ABaseModelWithoutItsPrefix) {
+  ModelInfo stored = model;
+  for (ParameterInfo &parameter : stored.parameters)
+    parameter.fqn = parameter.fqn.substr(std::string("model.").size());
+  std::swap(model, stored);
+  write("model.safetensors", fileOf(0, model.parameters.size()));
+  std::swap(model, stored);
+  EXPECT_TRUE(check());
+  EXPECT_TRUE(engine.all().empty());
+}
+
+TEST_F(WeightsFolder, AHeadThatIsNotThereStartsAnew) {
+  write("model.safetensors", fileOf(0, model.parameters.size()));
+  model.parameters.push_back({"score.weight", {2, 4}, {}, {}, {}});
+  model.parameters.push_back({"score.bias", {2}, {}, {}, {}});
+  EXPECT_TRUE(check());
+  ASSERT_EQ(engine.all().size(), 1u);
+  EXPECT_EQ(engine.all()[0].severity, Severity::Note);
+  EXPECT_EQ(engine.all()[0].code, "fresh-weights");
+  EXPECT_NE(engine.all()[0].message.find("'score.weight', 'score.bias'"),
+            std::string::npos);
+}
+
+TEST_F(WeightsFolder, HalfAHeadIsMissing) {
+  model.parameters.push_back({"score.bias", {2}, {}, {}, {}});
+  model.parameters.push_back({"score.weight", {2, 4}, {}, {}, {}});
+  write("model.safetensors", fileOf(0, model.parameters.size() - 1));
+  expectProblem("lack 1 of the model's tensors: 'score.weight'");
+}
+
+TEST_F(WeightsFolder, AnotherBaseIsMissing) {
+  model.anatomy.base = "transformer";
+  model.parameters.push_back({"score.weight", {2, 4}, {}, {}, {}});
+  write("model.safetensors", fileOf(0, model.parameters.size() - 1));
+  expectProblem("lack 1 of the model's tensors: 'score.weight'");
+}
+
 TEST_F(WeightsFolder, SurplusTensorsAreNamed) {
   write("model.safetensors",
         fileOf(0, model.parameters.size(),

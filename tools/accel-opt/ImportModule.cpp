@@ -5,12 +5,15 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/ImportModule.h"
 
+#include "dialects/Sharding/Sharding.h"
 #include "frontends/HuggingFace/BuildModel.h"
 #include "frontends/TorchExport/BuildProgram.h"
 #include "frontends/TorchExport/Describe.h"
 #include "passes/Adapters/ApplyAdapter.h"
 #include "passes/Executors/BuildStepModel.h"
 #include "tools/accel-opt/AdapterInputs.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -58,6 +61,22 @@ buildModule(MLIRContext &context, const Model &model,
   return torchexport::buildProgram(context, *model.program(), sizes, engine);
 }
 
+/// Where the weights have other names than the model, or no head.
+static void nameStored(mlir::ModuleOp module, const PlanInputs &inputs) {
+  if (inputs.held.prefix.empty() && inputs.held.fresh.empty())
+    return;
+  const huggingface::ModelInfo &info = inputs.model.info();
+  std::map<std::string, size_t> numbers;
+  for (size_t i = 0; i < info.parameters.size(); ++i)
+    numbers[info.parameters[i].fqn] = i;
+  Builder b(module.getContext());
+  for (auto param : module.getOps<sharding::ParamOp>())
+    if (auto at = numbers.find(param.getFqn().str()); at != numbers.end())
+      if (auto names = namesInCheckpoint(inputs.held, info, at->second))
+        param.setBaseNamesAttr(b.getStrArrayAttr(
+            SmallVector<StringRef>(names->begin(), names->end())));
+}
+
 FailureOr<OwningOpRef<mlir::ModuleOp>>
 importModule(MLIRContext &context, const PlanInputs &inputs,
              const ImportOptions &options, DiagnosticEngine &engine) {
@@ -69,8 +88,10 @@ importModule(MLIRContext &context, const PlanInputs &inputs,
     build.inputs.insert(name);
   FailureOr<OwningOpRef<mlir::ModuleOp>> module =
       buildModule(context, inputs.model, build, engine);
-  if (failed(module) ||
-      (inputs.adapter &&
+  if (failed(module))
+    return failure();
+  nameStored(**module, inputs);
+  if ((inputs.adapter &&
        failed(applyAdapter(**module, *inputs.adapter, engine))) ||
       !checkAdapterWeights(**module, inputs, engine) ||
       failed(importJob(**module, inputs.job, inputs.training, options, engine)))

@@ -186,7 +186,7 @@ private:
       return true;
     }
     if (!huggingface::checkWeights(*weights, inputs.model.info(), folder,
-                                   engine))
+                                   engine, &inputs.held))
       return false;
     for (const auto &file : weights->files)
       inputs.training.weightFiles.push_back(absolute(file.path));

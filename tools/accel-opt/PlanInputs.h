@@ -6,6 +6,7 @@
 #ifndef ACCEL_TOOLS_ACCELOPT_PLANINPUTS_H
 #define ACCEL_TOOLS_ACCELOPT_PLANINPUTS_H
 
+#include "frontends/HuggingFace/HeldPart.h"
 #include "frontends/Job/JobConfig.h"
 #include "passes/Executors/Executor.h"
 #include "runtime/plan/Plan.h"
@@ -23,6 +24,7 @@ struct PlanInputs {
   Model model;
   std::optional<AdapterConfig> adapter;
   std::string adapterWeights; // a file; empty: it starts fresh
+  huggingface::HeldPart held; // of the model, by its weights
   plan::Job training;
   std::string modelName;
   std::string targetName; // empty: none
