@@ -212,7 +212,7 @@ CASES = [
     ("fsdp-2-ranks-t5", case("t5", steps=20, lr=1e-2)),
     ("fsdp-2-ranks-whisper", case("whisper", steps=20, weights=KEY_BIAS)),
     ("fsdp-3-ranks-whisper-accumulation-clipping",
-     case("whisper", ranks=3, steps=20, accumulation=2, max_grad_norm=1.0,
+     case("whisper", ranks=3, steps=8, accumulation=2, max_grad_norm=1.0,
           weights=KEY_BIAS)),
     ("resume", resume),
     ("repeatable", repeatable),
