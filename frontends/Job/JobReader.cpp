@@ -94,7 +94,15 @@ bool JobReader::readAccelerate(AccelerateConfig &config) {
               "write accelerate: FILE.yaml, or its keys here");
     return false;
   }
-  top.checkKeys(jobKeys());
+  std::vector<std::string> known = jobKeys();
+  if (top.find("requires_grad")) {
+    top.error("unknown-key", "requires_grad",
+              "a job file has no 'requires_grad'",
+              "write trainable: a regex, or a list of them, of the parameters "
+              "that are trained");
+    known.push_back("requires_grad");
+  }
+  top.checkKeys(known);
   const yaml::Node &value = *entry->value;
   if (value.isMapping())
     return take(parseAccelerate(file, value, "accelerate", {},
