@@ -38,7 +38,8 @@ class Splitter {
 public:
   Splitter(const JointGraph &graph, const SavedSet &saved)
       : graph(graph), saved(saved), maker(makers(graph)),
-        repeated(graph.marks.size()), known(graph.function.slots.size()) {}
+        driven(drivenOps(graph)), repeated(graph.marks.size()),
+        known(graph.function.slots.size()) {}
 
   JointSplit run() {
     const size_t numOps = graph.marks.size();
@@ -59,37 +60,30 @@ public:
       for (const plan::Arg &arg : graph.function.instructions[op].args)
         want(arg.slot);
     }
-    findDriven();
     for (size_t op = 0; op < numOps; ++op) {
       if (graph.marks[op].forward)
         split.forward.push_back(static_cast<int>(op));
       if (!needed[op] || !driven[op])
         continue;
+      const size_t begin = split.backward.size();
       for (const plan::Arg &arg : graph.function.instructions[op].args)
         require(arg.slot);
+      sortFrom(begin);
       split.backward.push_back(static_cast<int>(op));
     }
+    const size_t begin = split.backward.size();
     for (const JointGradient &gradient : graph.gradients)
       require(gradient.slot);
+    sortFrom(begin);
     return std::move(split);
   }
 
 private:
-  /// Operations of the backward that a tangent leads to. They keep their order;
-  /// others (views of kept values) wait until somebody needs them.
-  void findDriven() {
-    const plan::Function &function = graph.function;
-    std::vector<bool> reached(function.slots.size());
-    for (int slot : graph.tangents)
-      reached[slot] = true;
-    driven.resize(graph.marks.size());
-    for (size_t op = 0; op < driven.size(); ++op) {
-      for (const plan::Arg &arg : function.instructions[op].args)
-        driven[op] = driven[op] || reached[arg.slot];
-      if (driven[op])
-        for (int slot : function.instructions[op].results)
-          reached[slot] = true;
-    }
+  /// What one operation needs is computed in the order of the joint, so that
+  /// PeakMoments knows the order of any set.
+  void sortFrom(size_t begin) {
+    std::sort(split.backward.begin() + static_cast<long>(begin),
+              split.backward.end());
   }
 
   /// Makes a value known to the backward: as an argument, or by computing it
@@ -120,7 +114,8 @@ private:
   const JointGraph &graph;
   const SavedSet &saved;
   std::vector<int> maker;
-  std::vector<bool> driven, repeated, known;
+  const std::vector<bool> driven;
+  std::vector<bool> repeated, known;
   JointSplit split;
 };
 

@@ -20,6 +20,22 @@ std::vector<int> makers(const JointGraph &graph) {
   return maker;
 }
 
+std::vector<bool> drivenOps(const JointGraph &graph) {
+  const plan::Function &function = graph.function;
+  std::vector<bool> reached(function.slots.size());
+  for (int slot : graph.tangents)
+    reached[slot] = true;
+  std::vector<bool> driven(graph.marks.size());
+  for (size_t op = 0; op < driven.size(); ++op) {
+    for (const plan::Arg &arg : function.instructions[op].args)
+      driven[op] = driven[op] || reached[arg.slot];
+    if (driven[op])
+      for (int slot : function.instructions[op].results)
+        reached[slot] = true;
+  }
+  return driven;
+}
+
 std::vector<int> inputGradients(const JointGraph &graph) {
   std::vector<int> slots;
   for (const JointGradient &gradient : graph.gradients)

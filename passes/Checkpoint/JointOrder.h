@@ -13,6 +13,10 @@ namespace accel {
 /// The instruction that makes each slot; -1 for arguments.
 std::vector<int> makers(const JointGraph &graph);
 
+/// Operations that read a tangent or what comes of one. The backward's others
+/// (views of kept values) wait until somebody needs them.
+std::vector<bool> drivenOps(const JointGraph &graph);
+
 /// What a backward returns beside parameters' gradients.
 std::vector<int> inputGradients(const JointGraph &graph);
 

@@ -39,12 +39,16 @@ struct SavedSetSolution {
   SavedSet saved;
   SplitBytes bytes; // of the split
   double recomputeSeconds = 0;
-  /// No saved set within the caps recomputes for less.
+  /// No saved set within the caps recomputes for less, where a cap on the
+  /// backward's peak is one on its peak in the order of need (splitGraph
+  /// without reordering). At most the answer.
   double boundSeconds = 0;
+  /// The same for a peak in whatever order; not tight.
+  double anyOrderBoundSeconds = 0;
   bool feasible = false; // a set within the caps was found
   /// Where none was: it is proven that there is none.
   bool provenInfeasible = false;
-  double solveSeconds = 0;
+  double solveSeconds = 0; // of CPU time
   int nodes = 0; // of branch and bound
   /// (recompute - bound) / recompute, 0 where nothing is recomputed.
   double gap() const {

@@ -12,12 +12,13 @@
 #include "runtime/plan/Sha256.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include <coin/CbcModel.hpp>
 #include <coin/CglGomory.hpp>
@@ -34,6 +35,8 @@ namespace {
 constexpr double objectiveOfAll = 1e5;
 /// Objective differences below this are not searched for (1e-12 of all).
 constexpr double cutoffIncrement = 1e-7;
+/// Moments that the program learns from one set that is too high.
+constexpr size_t momentsARound = 4;
 
 /// A saved set that the program proposes, and what it proves.
 struct Proposal {
@@ -45,10 +48,9 @@ struct Proposal {
 
 class Program {
 public:
-  /// `anyOrder`: with what a cap on the backward's peak means in any order.
-  Program(const RecomputeModel &model, const SavedSetProblem &problem,
-          bool anyOrder)
-      : model(model), anyOrder(anyOrder) {
+  /// With what a cap on the backward's peak means in any order.
+  Program(const RecomputeModel &model, const SavedSetProblem &problem)
+      : model(model) {
     build(problem);
   }
 
@@ -76,75 +78,60 @@ public:
   }
 
   /// At this moment of the order of need, no more than `cap` bytes live.
-  void limit(const PeakMoment &moment, int64_t cap) {
-    const double infinity = solver.getInfinity();
-    const size_t numNodes = model.nodes.size();
-    const int z = solver.getNumCols(); // repeated by now, by node
-    for (size_t n = 0; n < numNodes; ++n)
-      solver.addCol(0, nullptr, nullptr, 0, 1, 0);
-    auto now = [&](int node) { return z + node; };
-    auto row = [&](std::initializer_list<std::pair<int, double>> terms,
-                   double low, double high) {
-      CoinPackedVector packed;
-      for (auto [column, value] : terms)
-        packed.insert(column, value);
-      solver.addRow(packed, low, high);
+  void limit(const PeakMoments &moments, const PeakMoment &moment,
+             int64_t cap) {
+    const int after = stageColumns(moments, moment.stage);
+    const int before =
+        moment.stage > 0 ? stageColumns(moments, moment.stage - 1) : -1;
+    const bool atNode = moment.own < 0;
+    // Columns of "repeated by now"; -1 where that is never so.
+    auto byNow = [&](int node) {
+      if (node <= moment.node || before < 0)
+        return node <= moment.node ? after + node : -1;
+      return before + node;
     };
-    for (size_t n = 0; n < numNodes; ++n) {
-      const int node = static_cast<int>(n);
-      row({{now(node), 1}, {column(n), -1}}, -infinity, 0);
-      // By now only if somebody asks for it by now.
-      CoinPackedVector asked;
-      double askedAtMost = 0;
-      asked.insert(now(node), 1);
-      std::vector<bool> counted(numNodes);
-      for (int s : model.nodes[n].makes) {
-        if (moment.readByNow[s]) {
-          row({{now(node), 1}, {s, 1}}, 1, infinity);
-          asked.insert(s, 1);
-          ++askedAtMost;
-        }
-        for (int reader : model.storages[s].readers) {
-          row({{now(node), 1}, {s, 1}, {now(reader), -1}}, 0, infinity);
-          if (!counted[reader])
-            asked.insert(now(reader), -1);
-          counted[reader] = true;
-        }
-      }
-      solver.addRow(asked, -infinity, askedAtMost);
-    }
-    CoinPackedVector held;
-    auto addLive = [&](int s) {
-      int live = solver.getNumCols();
-      solver.addCol(0, nullptr, nullptr, 0, 1, 0);
-      held.insert(live, static_cast<double>(model.storages[s].bytes / unit));
-      return live;
+    auto readByNow = [&](int node) {
+      if (atNode && node == moment.node)
+        return before < 0 ? -1 : before + node;
+      return byNow(node);
+    };
+    std::map<int, double> held; // results of one operation share a column
+    auto add = [](CoinPackedVector &row, int column, double value) {
+      if (column >= 0)
+        row.insert(column, value);
     };
     for (int s : moment.later) {
-      int live = addLive(s);
-      row({{live, 1}, {s, -1}}, 0, infinity);
-      row({{live, 1}, {now(model.storages[s].node), -1}}, 0, infinity);
+      held[s] += bytesOf(s);
+      if (const int made = byNow(model.storages[s].node); made >= 0)
+        held[made] += bytesOf(s);
     }
     for (int s : moment.maybe) {
       if (model.storages[s].readers.empty())
         continue;
-      int live = addLive(s);
-      for (int reader : model.storages[s].readers)
-        for (int there : {s, now(model.storages[s].node)})
-          row({{live, 1},
-               {there, -1},
-               {column(static_cast<size_t>(reader)), -1},
-               {now(reader), 1}},
-              -1, infinity);
+      const int live = solver.getNumCols();
+      solver.addCol(0, nullptr, nullptr, 0, 1, 0);
+      held[live] = bytesOf(s);
+      for (int reader : model.storages[s].readers) {
+        CoinPackedVector row;
+        row.insert(live, 1);
+        row.insert(s, -1);
+        add(row, byNow(model.storages[s].node), -1);
+        row.insert(column(static_cast<size_t>(reader)), -1);
+        add(row, readByNow(reader), 1);
+        solver.addRow(row, -1, solver.getInfinity());
+      }
     }
-    solver.addRow(held, -infinity,
+    CoinPackedVector row;
+    for (auto [column, bytes] : held)
+      row.insert(column, bytes);
+    solver.addRow(row, -solver.getInfinity(),
                   std::floor(static_cast<double>(cap - moment.constant) /
                              static_cast<double>(unit)));
   }
 
   /// `start` is known to be possible; where rows were added for moments, only
   /// its objective is used.
-  Proposal solve(const std::vector<bool> *start, double limitSeconds) {
+  Proposal solve(const std::vector<bool> *start, int maxNodes) {
     CbcModel cbc(solver);
     cbc.setLogLevel(0);
     cbc.solver()->messageHandler()->setLogLevel(0);
@@ -152,7 +139,7 @@ public:
     cbc.setAllowableGap(cutoffIncrement);
     cbc.setAllowableFractionGap(0);
     cbc.setIntegerTolerance(1e-9);
-    cbc.setMaximumSeconds(limitSeconds);
+    cbc.setMaximumNodes(maxNodes);
     CglProbing probing;
     CglKnapsackCover covers;
     CglGomory gomory;
@@ -170,21 +157,87 @@ public:
     Proposal proposal;
     proposal.nodes = cbc.getNodeCount();
     proposal.infeasible = cbc.isProvenInfeasible();
+    const double reached = cbc.isProvenOptimal()
+                               ? cbc.getObjValue()
+                               : cbc.getBestPossibleObjValue();
+    if (!proposal.infeasible)
+      proposal.boundSeconds = std::max(reached, 0.0) / scale;
     const double *best = cbc.bestSolution();
     if (!best)
       return proposal;
     proposal.solved = true;
     for (size_t s = 0; s < model.storages.size(); ++s)
       proposal.kept.push_back(best[s] > 0.5);
-    double bound = cbc.isProvenOptimal() ? cbc.getObjValue()
-                                         : cbc.getBestPossibleObjValue();
-    proposal.boundSeconds = bound / scale;
     return proposal;
   }
 
 private:
   int column(size_t node) const {
     return static_cast<int>(model.storages.size() + node);
+  }
+  /// Only one operation reads it, and keeping that one's result instead takes
+  /// no more bytes at any moment and repeats less.
+  bool isDominated(int s) const {
+    const auto &storage = model.storages[s];
+    if (storage.needed || storage.readers.size() != 1)
+      return false;
+    const auto &reader = model.nodes[storage.readers.front()];
+    return reader.makes.size() == 1 &&
+           model.storages[reader.makes.front()].bytes <= storage.bytes;
+  }
+
+  double bytesOf(int storage) const {
+    return static_cast<double>(model.storages[storage].bytes / unit);
+  }
+
+  void row(std::initializer_list<std::pair<int, double>> terms, double low,
+           double high) {
+    CoinPackedVector packed;
+    for (auto [column, value] : terms)
+      packed.insert(column, value);
+    solver.addRow(packed, low, high);
+  }
+
+  /// The first of the columns, by node, of what is repeated by the end of a
+  /// stage.
+  int stageColumns(const PeakMoments &moments, int stage) {
+    auto [entry, isNew] = stages.try_emplace(stage, solver.getNumCols());
+    const int first = entry->second;
+    if (!isNew)
+      return first;
+    const double infinity = solver.getInfinity();
+    const std::vector<bool> &readBy = moments.readBy(stage);
+    for (size_t n = 0; n < model.nodes.size(); ++n)
+      solver.addCol(0, nullptr, nullptr, 0, 1, 0);
+    auto now = [&](size_t node) { return first + static_cast<int>(node); };
+    for (size_t n = 0; n < model.nodes.size(); ++n) {
+      row({{now(n), 1}, {column(n), -1}}, -infinity, 0);
+      if (entry != stages.begin())
+        row({{now(n), 1}, {std::prev(entry)->second + static_cast<int>(n), -1}},
+            0, infinity);
+      if (std::next(entry) != stages.end())
+        row({{now(n), 1}, {std::next(entry)->second + static_cast<int>(n), -1}},
+            -infinity, 0);
+      // By now only if somebody asks for it by now.
+      CoinPackedVector asked;
+      double askedAtMost = 0;
+      asked.insert(now(n), 1);
+      std::set<int> counted;
+      for (int s : model.nodes[n].makes) {
+        if (readBy[s]) {
+          row({{now(n), 1}, {s, 1}}, 1, infinity);
+          asked.insert(s, 1);
+          ++askedAtMost;
+        }
+        for (int reader : model.storages[s].readers) {
+          row({{now(n), 1}, {s, 1}, {first + reader, -1}}, 0, infinity);
+          if (counted.insert(reader).second)
+            asked.insert(first + reader, -1);
+        }
+      }
+      solver.addRow(asked, -infinity, askedAtMost);
+    }
+    return first;
   }
 
   void build(const SavedSetProblem &problem) {
@@ -202,6 +255,9 @@ private:
     for (const auto &node : model.nodes)
       solver.addCol(0, nullptr, nullptr, 0, node.mayRecompute ? 1 : 0,
                     node.seconds * scale);
+    for (size_t x = 0; x < numStorages; ++x)
+      if (isDominated(static_cast<int>(x)))
+        solver.setColUpper(static_cast<int>(x), 0);
     int64_t divisor = 0;
     for (const auto &storage : model.storages)
       divisor = std::gcd(divisor, storage.bytes);
@@ -221,10 +277,13 @@ private:
         const double values[] = {1, 1, -1};
         solver.addRow(3, columns, values, 0, infinity);
       }
+      // What is computed again is not kept.
+      if (problem.capBackwardPeak)
+        row({{x, 1}, {y, 1}}, -infinity, 1);
     }
     solver.addRow(bytes, -infinity,
                   static_cast<double>(problem.capBytes / unit));
-    if (!problem.capBackwardPeak || !anyOrder)
+    if (!problem.capBackwardPeak)
       return;
     for (const PeakRow &row : peakRows(problem.graph, model)) {
       CoinPackedVector held;
@@ -237,9 +296,15 @@ private:
     }
   }
 
-  void addStart(CbcModel &cbc, const std::vector<bool> &kept) {
+  void addStart(CbcModel &cbc, std::vector<bool> kept) {
     std::vector<double> values;
     double objective = 0;
+    for (size_t s = 0; s < kept.size(); ++s)
+      if (kept[s] && isDominated(static_cast<int>(s))) {
+        kept[s] = false;
+        const int reader = model.storages[s].readers.front();
+        kept[model.nodes[reader].makes.front()] = true;
+      }
     for (bool keep : kept)
       values.push_back(keep);
     const std::vector<bool> repeated = model.closure(kept);
@@ -252,7 +317,7 @@ private:
   }
 
   const RecomputeModel &model;
-  const bool anyOrder;
+  std::map<int, int> stages; // to the first column
   OsiClpSolverInterface solver;
   double scale = 1;
   int64_t unit = 1; // of bytes
@@ -273,25 +338,14 @@ public:
       best.provenInfeasible = true;
       return finish();
     }
-    bound = cuts.boundSeconds;
+    best.anyOrderBoundSeconds = bound = cuts.boundSeconds;
     consider(cuts.kept);
     if (!isProven())
-      solveAnyOrder();
-    if (problem.capBackwardPeak && !isProven() && !best.provenInfeasible) {
-      descend();
-      solveOrderOfNeed();
-    }
+      solve();
     return finish();
   }
 
 private:
-  double elapsed() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                         begin)
-        .count();
-  }
-  double left() const { return std::max(limits.seconds - elapsed(), 0.01); }
-
   bool isProven() const {
     return best.feasible && best.recomputeSeconds <= bound * (1 + 1e-9);
   }
@@ -301,8 +355,11 @@ private:
       bound = best.recomputeSeconds;
     best.boundSeconds =
         best.feasible ? std::min(bound, best.recomputeSeconds) : bound;
+    if (!problem.capBackwardPeak)
+      best.anyOrderBoundSeconds = best.boundSeconds;
     best.nodes = nodes;
-    best.solveSeconds = elapsed();
+    best.solveSeconds =
+        static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     return best;
   }
 
@@ -312,100 +369,69 @@ private:
     if (found.feasible &&
         (!best.feasible || found.recomputeSeconds < best.recomputeSeconds ||
          (found.recomputeSeconds == best.recomputeSeconds &&
-          found.bytes.saved < best.bytes.saved)))
+          found.bytes.saved < best.bytes.saved))) {
+      found.anyOrderBoundSeconds = best.anyOrderBoundSeconds;
       best = found;
+    }
     return found;
   }
 
-  Proposal propose(Program &program) {
-    std::vector<bool> start;
-    if (best.feasible)
-      start = model.kept(best.saved);
-    Proposal proposal = program.solve(best.feasible ? &start : nullptr, left());
-    nodes += proposal.nodes;
-    return proposal;
-  }
-
-  /// With rows that hold in any order, so that the bound holds too. Sets whose
-  /// real peak is too high are cut off one by one, which is enough where they
-  /// are few.
-  void solveAnyOrder() {
-    Program program(model, problem, /*anyOrder=*/true);
-    const int rounds = problem.capBackwardPeak ? limits.rounds : 100;
-    for (int round = 0; round < rounds && elapsed() < limits.seconds; ++round) {
-      Proposal proposal = propose(program);
-      if (!proposal.solved) {
-        if (proposal.infeasible && best.feasible)
-          bound = best.recomputeSeconds; // nothing else is left
-        best.provenInfeasible = proposal.infeasible && !best.feasible;
+  /// What the program proposes is the best if it is within the caps; if not,
+  /// it learns why.
+  void solve() {
+    Program program(model, problem);
+    std::optional<PeakMoments> moments;
+    for (int round = 0; round < limits.rounds && nodes < limits.nodes;
+         ++round) {
+      std::vector<bool> start;
+      if (best.feasible)
+        start = model.kept(best.saved);
+      const Proposal proposal =
+          program.solve(best.feasible ? &start : nullptr, limits.nodes - nodes);
+      // A solve that cuts away everything at the root counts too.
+      nodes += std::max(proposal.nodes, 1);
+      if (proposal.infeasible) {
+        if (best.feasible)
+          bound = best.recomputeSeconds; // nothing better is left
+        best.provenInfeasible = !best.feasible;
         return;
       }
       bound = std::max(bound, proposal.boundSeconds);
-      SavedSetSolution found = consider(proposal.kept);
+      if (round == 0)
+        best.anyOrderBoundSeconds = bound;
+      if (!proposal.solved)
+        return;
+      const SavedSetSolution found = consider(proposal.kept);
       if (found.feasible || isProven())
         return;
       // Within the solver's tolerance but not within the cap, or too high.
-      if (found.bytes.saved > problem.capBytes)
+      if (found.bytes.saved > problem.capBytes) {
         program.cover(proposal.kept);
-      else
+        continue;
+      }
+      if (!moments)
+        moments.emplace(problem.graph, model);
+      bool learned = false;
+      for (const PeakMoment &moment :
+           moments->fullest(model.kept(found.saved), *problem.capBackwardPeak,
+                            momentsARound))
+        if (added.insert({moment.stage, moment.node, moment.own}).second) {
+          program.limit(*moments, moment, *problem.capBackwardPeak);
+          learned = true;
+        }
+      if (!learned)
         program.exclude(proposal.kept);
     }
   }
 
-  /// A start under a cap on the peak: the best sets of fewer and fewer bytes,
-  /// until the peak of one is low enough.
-  void descend() {
-    SavedSetProblem smaller = problem;
-    smaller.capBackwardPeak.reset();
-    while (elapsed() < limits.seconds) {
-      const CutResult cuts = solveByCuts(model, smaller.capBytes);
-      if (!cuts.feasible)
-        return;
-      Program program(model, smaller, /*anyOrder=*/false);
-      Proposal proposal = program.solve(&cuts.kept, left());
-      nodes += proposal.nodes;
-      if (!proposal.solved ||
-          (best.feasible && proposal.boundSeconds >= best.recomputeSeconds))
-        return;
-      SavedSetSolution found = consider(proposal.kept);
-      smaller.capBytes = std::min(found.bytes.saved, smaller.capBytes) - 1;
-      if (found.feasible || smaller.capBytes < 0)
-        return;
-    }
-  }
-
-  /// With the moments at which what was proposed is too high in the order of
-  /// need. Its answer is the best in that order; the other order may do better.
-  void solveOrderOfNeed() {
-    Program program(model, problem, /*anyOrder=*/false);
-    const PeakMoments moments(problem.graph, model);
-    for (int round = 0;
-         round < limits.orderRounds && elapsed() < limits.seconds; ++round) {
-      Proposal proposal = propose(program);
-      if (!proposal.solved)
-        return;
-      SavedSetSolution found = consider(proposal.kept);
-      if (found.feasible)
-        return;
-      int moment = moments.fullest(found.saved, *problem.capBackwardPeak);
-      if (found.bytes.saved > problem.capBytes)
-        program.cover(proposal.kept);
-      else if (moment >= 0 && added.insert(moment).second)
-        program.limit(moments.at(moment), *problem.capBackwardPeak);
-      else
-        program.exclude(proposal.kept);
-    }
-  }
-
-  const std::chrono::steady_clock::time_point begin =
-      std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   const SavedSetProblem &problem;
   const SolveLimits &limits;
   const RecomputeModel model;
   SavedSetSolution best;
   double bound = 0;
   int nodes = 0;
-  std::set<int> added; // moments
+  std::set<std::tuple<int, int, int>> added; // moments
 };
 
 } // namespace

@@ -10,26 +10,24 @@
 
 namespace accel {
 
-/// Limits that a solve of one block does not meet without a cap on the peak.
-/// Counts make the same answer everywhere; seconds are for the worst case.
+/// Limits that a solve of one block does not meet. Counts, no seconds, so that
+/// the answer is the same everywhere.
 struct SolveLimits {
-  double seconds = 30;
-  /// Sets that are tried under a cap on the backward's peak before the order
-  /// is fixed.
-  int rounds = 12;
-  int orderRounds = 24; // and after
+  int nodes = 20000; // of branch and bound, of all rounds together
+  /// Sets that are tried under a cap on the backward's peak.
+  int rounds = 200;
 };
 
 /// Solves by branch and cut (CBC), from the start of solveByCuts. Of the sets
 /// that recompute least, one with few bytes. The bound says what was proven:
-/// without a cap on the backward's peak and without a limit reached, gap() is
-/// 0.
+/// without a limit reached, gap() is 0.
 ///
 /// The backward's peak depends on the order of its operations, which depends
-/// on the set. First the program has what holds in any order, and sets whose
-/// real peak is above the cap are cut off; if those are many, the best set in
-/// the order of need is found exactly (PeakMoments.h), and the gap is that to
-/// any order.
+/// on the set. Solved is the order of need: first the program has what holds in
+/// any order, and from each set whose peak is above the cap it learns the
+/// moments at which it is (PeakMoments.h). A set whose other order
+/// (JointOrder.h) is within the cap is taken too, which may recompute less than
+/// the bound of the order of need.
 SavedSetSolution solveExact(const SavedSetProblem &problem,
                             const SolveLimits &limits = {});
 

@@ -65,6 +65,7 @@ bool solveOne(const SavedSetProblem &problem) {
                          {"backward_peak", solution.bytes.backwardHeldPeak},
                          {"recompute_s", solution.recomputeSeconds},
                          {"bound_s", solution.boundSeconds},
+                         {"any_order_bound_s", solution.anyOrderBoundSeconds},
                          {"gap", solution.gap()},
                          {"solve_s", solution.solveSeconds},
                          {"nodes", solution.nodes},
