@@ -49,7 +49,7 @@ struct SavedSetSolution {
   /// Where none was: it is proven that there is none.
   bool provenInfeasible = false;
   double solveSeconds = 0; // of CPU time
-  int nodes = 0; // of branch and bound
+  int nodes = 0;           // of branch and bound
   /// (recompute - bound) / recompute, 0 where nothing is recomputed.
   double gap() const {
     return recomputeSeconds > 0

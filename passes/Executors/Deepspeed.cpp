@@ -7,19 +7,15 @@
 // DeepSpeed's optimizers with the defaults of the configuration that
 // Accelerate builds (runtime/zero/stage_1_and_2.py, stage3.py,
 // partitioned_param_coordinator.py, zero/config.py): a 16-bit model with fp32
-// copies in the optimizer's partitions; gradients leave through buckets of
-// 5e8 elements; stage 3 gathers each module's parameters when it runs, holds
-// up to 5e7 elements ahead and never releases small parameters.
+// copies in the optimizer's partitions; gradients leave through buckets; stage
+// 3 gathers each module's parameters when it runs, holds some ahead and never
+// releases small parameters (ZeroBuffers).
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Executors/StepRun.h"
 
 namespace accel {
 namespace {
-
-constexpr int64_t reduceBucketElements = 500'000'000;
-constexpr int64_t prefetchBucketElements = 50'000'000;
-constexpr int64_t persistenceThreshold = 100'000;
 
 class DeepspeedRun : public StepRun {
 public:
@@ -50,7 +46,7 @@ protected:
       const int64_t numel = parameter.numel();
       s.full += layout.round(numel * item);
       s.shard += (numel + ranks() - 1) / ranks() * item;
-      if (numel <= persistenceThreshold)
+      if (numel <= candidate.zero.persistenceThreshold)
         s.persists += layout.round(numel * item);
       if (parameter.trainable) {
         s.gradients += layout.round(numel * item);
@@ -75,11 +71,14 @@ protected:
     } else {
       engine.alloc(Holding::Optimizer, states + master);
     }
-    // One contiguous buffer that gradients are copied to; two where reductions
-    // overlap the backward (the default of stage 3).
-    bucket = std::min(reduceBucketElements, trainable) * item;
-    if (stage() >= 2)
-      engine.alloc(Holding::Buffers, layout.round(bucket));
+    // Contiguous buffers that gradients are copied to. Their size is the
+    // option's, however small the model (torch.empty(reduce_bucket_size)).
+    const int64_t buckets = stage() < 3 && candidate.zero.overlap ? 2 : 1;
+    if (stage() >= 1)
+      engine.alloc(Holding::Buffers,
+                   buckets * layout.round(candidate.zero.reduceBucket * item));
+    // Stage 0 reduces flat copies of at most that size.
+    bucket = std::min(candidate.zero.reduceBucket, trainable) * item;
     // The partition of the gradients lives on in stages 2 and 3.
     if (stage() == 3 && !candidate.offloadOptimizer &&
         !candidate.offloadParameters)
@@ -113,7 +112,7 @@ protected:
     // else its first parameters, which start its gather.
     const int next = position[u] + (forward ? 1 : -1);
     if (next >= 0 && next < static_cast<int>(layout.gatherOrder.size()) &&
-        prefetchBucketElements > 0)
+        candidate.zero.prefetchBucket > 0)
       start(layout.gatherOrder[next]);
   }
   void release(int u) {
@@ -188,13 +187,13 @@ protected:
         bytes += static_cast<double>(s.gradients);
       const Collective kind =
           stage() == 0 ? Collective::AllReduce : Collective::ReduceScatter;
-      engine.alloc(Holding::Buffers, layout.round(bucket));
+      if (stage() == 0)
+        engine.transient(Holding::Buffers, layout.round(bucket));
       engine.event(reduced) =
           engine.transfer(Lane::Reduce, Wire::Shard,
                           toPicoseconds(collectiveSeconds(
                               layout.target, kind, layout.shardGroup(), bytes)),
                           engine.clock(Lane::Compute));
-      engine.free(Holding::Buffers, layout.round(bucket));
     }
     engine.wait(engine.event(reduced), Cause::Reduce);
   }

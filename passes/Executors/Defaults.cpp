@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Executors/Executor.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 
@@ -67,6 +68,27 @@ int variantNamed(const SegmentKind &kind, const char *name) {
     if (kind.variants[i].name == name)
       return static_cast<int>(i);
   return 0;
+}
+
+/// DeepSpeed gathers and releases by module, whatever a wrap policy says: the
+/// parameters that each call is the first to use are a unit.
+void unitsOfCalls(const StepModel &model, Candidate &candidate) {
+  candidate.unitOf.assign(model.parameters.size(), -1);
+  int units = 0;
+  for (const StepCall &call : model.calls) {
+    bool isFirst = false;
+    for (int parameter : call.parameters)
+      if (candidate.unitOf[parameter] < 0) {
+        candidate.unitOf[parameter] = units;
+        isFirst = true;
+      }
+    units += isFirst;
+  }
+  for (int &unit : candidate.unitOf) // of no call
+    unit = unit < 0 ? std::max(units - 1, 0) : unit;
+  candidate.reshardAfterForward.assign(
+      std::max(units, model.parameters.empty() ? 0 : 1), true);
+  candidate.rootUnit = -1;
 }
 
 } // namespace
@@ -134,6 +156,8 @@ Candidate defaultCandidate(const StepModel &model,
     if (unit.root)
       candidate.rootUnit = static_cast<int>(u);
   }
+  if (settings.executor == ExecutorKind::Deepspeed)
+    unitsOfCalls(model, candidate);
   const bool own = settings.executor == ExecutorKind::AccelRun;
   for (const StepCall &call : model.calls) {
     const SegmentKind &kind = model.kinds[call.kind];
@@ -153,6 +177,7 @@ Candidate defaultCandidate(const StepModel &model,
   candidate.offloadParameters = settings.offloadParameters;
   candidate.offloadOptimizer = settings.offloadOptimizer;
   candidate.zeroStage = settings.zeroStage;
+  candidate.zero = settings.zero;
   candidate.clipGradients = settings.clipGradients;
   candidate.torchVersion = settings.torchVersion;
   candidate.accelerateVersion = settings.accelerateVersion;

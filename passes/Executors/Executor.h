@@ -42,6 +42,16 @@ struct DtypeRecipe {
 
 enum class OptimizerKernel { Fused, Foreach, ForLoop };
 
+/// DeepSpeed's zero_optimization, with its defaults (runtime/zero/config.py).
+/// Elements, not bytes.
+struct ZeroBuffers {
+  int64_t reduceBucket = 500'000'000;     // reduce_bucket_size
+  int64_t prefetchBucket = 50'000'000;    // stage3_prefetch_bucket_size
+  int64_t persistenceThreshold = 100'000; // stage3_param_persistence_threshold
+  /// overlap_comm: stages 1 and 2 have two buckets. Stage 3 has one.
+  bool overlap = false;
+};
+
 /// How a step is run: all that the configuration fixes and the search decides.
 struct Candidate {
   ExecutorKind executor = ExecutorKind::Fsdp2;
@@ -67,6 +77,7 @@ struct Candidate {
   bool gradientAsBucketView = false;
   std::string commHook; // DDP: "", "fp16", "bf16", "powersgd"
   int zeroStage = 3;    // DeepSpeed
+  ZeroBuffers zero;
   bool clipGradients = false;
   bool compiled = false; // torch.compile: pointwise operators are fused
   /// Parts of the tokens that the loss is computed in, each with its backward
@@ -133,6 +144,7 @@ struct ExecutorSettings {
   OptimizerKernel optimizer = OptimizerKernel::Foreach;
   bool clipGradients = false;
   int zeroStage = 2;
+  ZeroBuffers zero;
   std::string torchVersion = "2.15", accelerateVersion = "1.15";
 };
 

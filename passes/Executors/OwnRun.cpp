@@ -270,7 +270,7 @@ protected:
       if (!microBatch.last)
         return;
       if (replicated()) {
-        flushOne();
+        flushEach();
         allReduce(u, now);
       } else if (updatesInline()) {
         updateUnit(u);
@@ -279,13 +279,13 @@ protected:
     }
     const bool into = microBatch.first || keep;
     if (receives()) {
-      flushOne();
+      flushEach();
       engine.alloc(Holding::Buffers, flat.receive);
     }
     if (into)
       engine.alloc(Holding::Gradients, flat.shardGradient);
     if (!receives())
-      flushOne();
+      flushEach();
     held.push_back(
         {u, false,
          engine.transfer(Lane::Reduce, Wire::Shard, layout.times[u].reduce,
@@ -296,6 +296,12 @@ protected:
     held.push_back({u, true,
                     engine.transfer(Lane::AllReduce, Wire::Replicate,
                                     layout.times[u].allReduce, after)});
+  }
+
+  /// As sink-awaits: once each.
+  void flushEach() {
+    for (size_t n = held.size(); n > 0; --n)
+      flushOne();
   }
 
   void flushOne() {

@@ -29,6 +29,30 @@ ExecutorKind executorOf(const JobConfig &job) {
              : ExecutorKind::AccelRun;
 }
 
+namespace {
+
+/// What the section or the JSON file says of ZeRO. "auto" follows the script
+/// and is left at DeepSpeed's defaults. What goes to an NVMe disk leaves the
+/// device as what goes to the host.
+void readZero(const DeepspeedSettings &zero, ExecutorSettings &settings) {
+  settings.zeroStage = static_cast<int>(*zero.zeroStage);
+  settings.offloadOptimizer =
+      settings.zeroStage > 0 && *zero.offloadOptimizer != OffloadDevice::None;
+  settings.offloadParameters =
+      settings.zeroStage == 3 && *zero.offloadParameters != OffloadDevice::None;
+  auto count = [](const Setting<std::optional<int64_t>> &from, int64_t &to) {
+    to = from.value.value_or(to);
+  };
+  if (!zero.fileRead)
+    return;
+  count(zero.reduceBucket, settings.zero.reduceBucket);
+  count(zero.prefetchBucket, settings.zero.prefetchBucket);
+  count(zero.persistenceThreshold, settings.zero.persistenceThreshold);
+  settings.zero.overlap = *zero.overlapCommunication;
+}
+
+} // namespace
+
 ExecutorSettings settingsOf(const JobConfig &job, ExecutorKind executor,
                             plan::DType loaded) {
   const AccelerateConfig &accelerate = job.accelerate;
@@ -70,6 +94,8 @@ ExecutorSettings settingsOf(const JobConfig &job, ExecutorKind executor,
   settings.offloadLayerInputs = accelerate.activationCheckpointingOffload.value;
   settings.offloadParameters = accelerate.offloadParams.value;
   settings.offloadOptimizer = accelerate.offloadParams.value;
+  if (executor == ExecutorKind::Deepspeed && accelerate.deepspeed)
+    readZero(*accelerate.deepspeed, settings);
   settings.accumulation = job.accumulation.value;
   if (executor == ExecutorKind::Fsdp1) {
     settings.forwardPrefetch = accelerate.forwardPrefetch.value ? 1 : 0;
@@ -79,6 +105,9 @@ ExecutorSettings settingsOf(const JobConfig &job, ExecutorKind executor,
   // `accumulate()` enters no_sync but for the last micro-batch.
   settings.reduceEachMicroBatch = executor == ExecutorKind::AccelRun;
   settings.clipGradients = job.optimizer.maxGradNorm.value > 0;
+  if (executor == ExecutorKind::Deepspeed && accelerate.deepspeed)
+    settings.clipGradients |=
+        accelerate.deepspeed->gradientClipping.value.value_or(0) > 0;
   if (executor == ExecutorKind::AccelRun)
     settings.optimizer = OptimizerKernel::Fused;
   settings.accelerateVersion = accelerate.version;

@@ -28,7 +28,7 @@ public:
       Step &step = steps[s];
       bool receive = step.kind == StepKind::Alloc && step.role == Role::Receive;
       if (receive || (isReduction(step.kind) && !startedWithReceive))
-        flushOne();
+        flushEach();
       startedWithReceive = receive;
       if (step.kind == StepKind::GradNorm || step.kind == StepKind::Optimizer)
         flushAll();
@@ -84,6 +84,12 @@ private:
         return;
       }
     }
+  }
+  /// Once each: of a hybrid mesh, the reduction across replicas of one unit
+  /// ends, and that of the next begins.
+  void flushEach() {
+    for (size_t n = held.size(); n > 0; --n)
+      flushOne();
   }
   void flushAll() {
     while (!held.empty())

@@ -14,6 +14,7 @@ import argparse
 import concurrent.futures
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -134,7 +135,11 @@ def figures(rows):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--build-dir", default=os.path.join(ROOT, "build"))
+    # lit has the binaries in its PATH.
+    tool = shutil.which("accel-opt") or os.path.join(
+        ROOT, "build", "bin", "accel-opt")
+    parser.add_argument("--build-dir",
+                        default=os.path.dirname(os.path.dirname(tool)))
     parser.add_argument("--budgets", type=int, default=20)
     parser.add_argument("--target", default="h100-sxm-80gb")
     parser.add_argument("--only", action="append", default=[])

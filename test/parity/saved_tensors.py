@@ -6,6 +6,14 @@ def aligned(size):
     return (size + 63) // 64 * 64
 
 
+def layers_of(model):
+    """The path of the list of layers, and the layers."""
+    import torch
+    return next((name, list(module))
+                for name, module in model.named_modules()
+                if isinstance(module, torch.nn.ModuleList))
+
+
 class Recorder:
     """Storages that autograd saves, by the module that was running."""
 
@@ -55,11 +63,10 @@ class Recorder:
     @contextlib.contextmanager
     def recording(self):
         import torch
-        base = self.model.model
         handles = []
-        layers = list(base.layers)
+        path, layers = layers_of(self.model)
         for i, layer in enumerate(layers):
-            name = f"model.layers.{i}"
+            name = f"{path}.{i}"
             after = "head" if i + 1 == len(layers) else "between"
             handles.append(layer.register_forward_pre_hook(
                 self.enter(name), with_kwargs=True))
@@ -84,6 +91,10 @@ class Recorder:
         return own, received
 
 
+# transformers has no fused attention for them.
+EAGER = ("gemma2", "mpt")
+
+
 def measure(folder, batch, length, dtype="float32"):
     """{part: (own bytes, bytes of saved inputs)}, and bytes of gradients."""
     import torch
@@ -92,19 +103,35 @@ def measure(folder, batch, length, dtype="float32"):
     torch.manual_seed(0)
     config = transformers.AutoConfig.from_pretrained(folder)
     config.use_cache = False
+    attention = "eager" if config.model_type in EAGER else "sdpa"
     model = transformers.AutoModelForCausalLM.from_config(
-        config, dtype=getattr(torch, dtype), attn_implementation="sdpa")
+        config, dtype=getattr(torch, dtype), attn_implementation=attention)
     model.train()
     recorder = Recorder(model)
     ids = torch.randint(0, config.vocab_size, (batch, length))
     with recorder.recording():
         recorder.part = "embedding"
         output = model(input_ids=ids, labels=ids, use_cache=False)
-    last = len(model.model.layers) - 1
-    recorder.inputs["head"] = recorder.outputs[f"model.layers.{last}"]
+    path, layers = layers_of(model)
+    recorder.inputs["head"] = recorder.outputs[f"{path}.{len(layers) - 1}"]
     parts = {part: recorder.bytes_of(part) for part in recorder.saved}
     output.loss.backward()
     gradients = sum(aligned(p.grad.numel() * p.grad.element_size())
                     for p in model.parameters())
     parameters = sum(p.numel() * p.element_size() for p in model.parameters())
-    return {"parts": parts, "gradients": gradients, "parameters": parameters}
+    return {"parts": parts, "gradients": gradients, "parameters": parameters,
+            "layers": [f"{path}.{i}" for i in range(len(layers))]}
+
+
+def measure_each(cases):
+    """`measure` of each (folder, batch, length, dtype), in one process; a
+    failure's text where it failed."""
+    import traceback
+
+    found = []
+    for case in cases:
+        try:
+            found.append(measure(*case))
+        except Exception:  # one model must not hide the others
+            found.append(traceback.format_exc())
+    return found

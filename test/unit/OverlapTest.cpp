@@ -37,13 +37,14 @@ constexpr int64_t width = 16, rows = 4;
 /// number that comes twice is a tied weight.
 class Chain {
 public:
-  Chain(std::vector<int> units, int64_t ranks) : uses(std::move(units)) {
+  Chain(std::vector<int> units, int64_t ranks, int64_t replicas = 1)
+      : uses(std::move(units)) {
     plan.device = "cpu";
     plan.job.optimizer.groups = {{}};
-    plan.axes = {{"dp_replicate", 1}, {"dp_shard", ranks}};
+    plan.axes = {{"dp_replicate", replicas}, {"dp_shard", ranks}};
     int count = 1 + *std::max_element(uses.begin(), uses.end());
     for (int u = 0; u < count; ++u)
-      addUnit("layer" + std::to_string(u), ranks);
+      addUnit("layer" + std::to_string(u), ranks, replicas);
     makeGraph();
   }
 
@@ -71,7 +72,7 @@ public:
   Graph graph;
 
 private:
-  void addUnit(const std::string &name, int64_t ranks) {
+  void addUnit(const std::string &name, int64_t ranks, int64_t replicas) {
     Parameter parameter;
     parameter.fqn = name + ".weight";
     parameter.shape = {width, width};
@@ -81,6 +82,8 @@ private:
     unit.name = name;
     if (ranks > 1)
       unit.shardAxes = {"dp_shard"};
+    if (replicas > 1)
+      unit.replicateAxes = {"dp_replicate"};
     unit.states = {{"exp_avg", DType::F32}, {"exp_avg_sq", DType::F32}};
     unit.parameters = {static_cast<int>(plan.parameters.size())};
     unit.numel = width * width;
@@ -206,15 +209,16 @@ int inFlight(const Program &program, StepKind kind) {
 
 struct Case {
   std::vector<int> uses;
-  int64_t ranks = 2, forward = 1, backward = 1;
+  int64_t ranks = 2, replicas = 1, forward = 1, backward = 1;
   BuildOptions options;
   std::string text() const {
     std::string t = "uses";
     for (int u : uses)
       t += " " + std::to_string(u);
-    return t + ", ranks " + std::to_string(ranks) + ", depth " +
-           std::to_string(forward) + "/" + std::to_string(backward) +
-           ", accumulation " + std::to_string(options.accumulation) +
+    return t + ", ranks " + std::to_string(replicas) + " x " +
+           std::to_string(ranks) + ", depth " + std::to_string(forward) + "/" +
+           std::to_string(backward) + ", accumulation " +
+           std::to_string(options.accumulation) +
            (options.keepUnsharded ? " unsharded" : "") +
            (options.updateInline ? ", inline" : "") +
            (options.clip ? ", clip" : "") + ", " + options.reduceScatter;
@@ -223,7 +227,7 @@ struct Case {
 
 void check(Case c) {
   SCOPED_TRACE(c.text());
-  Chain chain(c.uses, c.ranks);
+  Chain chain(c.uses, c.ranks, c.replicas);
   c.options.units.resize(chain.plan.units.size(), c.options.units.empty()
                                                       ? schedule::UnitPolicy()
                                                       : c.options.units[0]);
@@ -258,6 +262,7 @@ void check(Case c) {
     EXPECT_EQ(computation(program), computation(before));
     EXPECT_EQ(program.steps.size(), before.steps.size());
     EXPECT_LE(inFlight(program, StepKind::ReduceScatter), 1);
+    EXPECT_LE(inFlight(program, StepKind::AllReduce), 1);
   }
   ASSERT_EQ(chain.problems(), std::vector<std::string>())
       << "after sink-awaits";
@@ -308,15 +313,55 @@ TEST(Overlap, AReductionOverlapsTheNextBackward) {
   EXPECT_EQ(calls, 1);
 }
 
+/// On a hybrid mesh a shard is reduced inside and then across the replicas. The
+/// second reduction starts when the first is done, and runs beside the backward
+/// after the one that hid the first.
+TEST(Overlap, BothReductionsOfAHybridMeshOverlap) {
+  Chain chain({0, 1, 2, 3}, 2, 2);
+  BuildOptions options;
+  options.units.resize(4);
+  ASSERT_EQ(chain.build(options), "");
+  Program &train = chain.plan.programs[0];
+  /// Calls between the start and the await of each unit's reduction.
+  auto hidden = [&](StepKind kind) {
+    std::map<int, int> unitOf, since; // by timepoint
+    std::map<int, int> calls;         // by unit
+    for (const Step &step : train.steps) {
+      if (step.kind == kind) {
+        unitOf[step.timepoint] = step.unit;
+        since[step.timepoint] = 0;
+      } else if (step.kind == StepKind::Call) {
+        for (auto &[timepoint, count] : since)
+          ++count;
+      } else if (step.kind == StepKind::Await && since.count(step.timepoint)) {
+        calls[unitOf[step.timepoint]] = since[step.timepoint];
+        since.erase(step.timepoint);
+      }
+    }
+    return calls;
+  };
+  using Calls = std::map<int, int>;
+  EXPECT_EQ(hidden(StepKind::ReduceScatter),
+            (Calls{{0, 0}, {1, 0}, {2, 0}, {3, 0}}));
+  schedule::sinkAwaits(train);
+  // The backward goes from unit 3 to unit 0, which has nothing after it.
+  EXPECT_EQ(hidden(StepKind::ReduceScatter),
+            (Calls{{0, 0}, {1, 1}, {2, 1}, {3, 1}}));
+  EXPECT_EQ(hidden(StepKind::AllReduce),
+            (Calls{{0, 0}, {1, 0}, {2, 1}, {3, 1}}));
+  EXPECT_EQ(chain.problems(), std::vector<std::string>());
+}
+
 TEST(Overlap, EveryCombinationStaysSound) {
   for (const std::vector<int> &uses :
        {std::vector<int>{0}, {0, 1}, {0, 1, 2, 3}, {0, 1, 2, 0}, {0, 0, 1, 1}})
     for (int64_t depth : {0, 1, 2, 5})
-      for (int bits = 0; bits < 64; ++bits) {
+      for (int bits = 0; bits < 128; ++bits) {
         Case c;
         c.uses = uses;
         c.forward = c.backward = depth;
         c.ranks = bits & 1 ? 2 : 1;
+        c.replicas = bits & 64 ? 2 : 1;
         c.options.accumulation = bits & 2 ? 3 : 1;
         c.options.keepUnsharded = bits & 4;
         c.options.clip = bits & 8;

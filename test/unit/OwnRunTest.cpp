@@ -28,7 +28,7 @@ namespace {
 struct Case {
   const char *name;
   std::string device = "cuda";
-  int ranks = 2;
+  int ranks = 2, replicas = 1;
   std::string precision = "bf16";
   bool reshard = true, checkpoint = false;
   int64_t accumulation = 1, prefetch = 1;
@@ -98,6 +98,12 @@ TEST_P(OwnRun, PeakIsTheTimelines) {
                       << (c.reshard ? "true" : "false")
                       << "\n  fsdp_activation_checkpointing: "
                       << (c.checkpoint ? "true" : "false") << "\n";
+  if (c.replicas > 1)
+    std::ofstream(path, std::ios::app)
+        << "parallelism_config:\n  parallelism_config_dp_replicate_size: "
+        << c.replicas
+        << "\n  parallelism_config_dp_shard_size: " << c.ranks / c.replicas
+        << "\n";
   DiagnosticEngine engine;
   LoadOptions load;
   load.modelRequired = false;
@@ -171,6 +177,20 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.name = "cpu", .device = "cpu"},
         Case{.name = "cpu_f32", .device = "cpu", .precision = "no"},
         Case{.name = "ranks4", .ranks = 4, .checkpoint = true},
+        Case{.name = "hybrid", .ranks = 4, .replicas = 2},
+        Case{.name = "hybrid_checkpoint",
+             .ranks = 8,
+             .replicas = 2,
+             .checkpoint = true},
+        Case{.name = "hybrid_f32",
+             .ranks = 4,
+             .replicas = 2,
+             .precision = "no",
+             .clip = true},
+        Case{.name = "hybrid_accumulate",
+             .ranks = 4,
+             .replicas = 2,
+             .accumulation = 3},
         Case{.name = "one_rank", .ranks = 1, .precision = "no"},
         Case{.name = "one_rank_bf16", .ranks = 1},
         Case{.name = "no_prefetch", .prefetch = 0},
