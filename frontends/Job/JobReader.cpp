@@ -100,7 +100,7 @@ bool JobReader::readAccelerate(AccelerateConfig &config) {
               "a job file has no 'requires_grad'",
               "write trainable: a regex, or a list of them, of the parameters "
               "that are trained");
-    known.push_back("requires_grad");
+    known.emplace_back("requires_grad"); // said once
   }
   top.checkKeys(known);
   const yaml::Node &value = *entry->value;
