@@ -160,10 +160,15 @@ huggingface::ModelInfo describe(const Program &program) {
     index[name] = info.parameters.size();
     const TensorMeta &meta = program.graph.tensors.at(input.argument);
     auto initial = program.notes.initial.find(input.fqn);
+    auto stored = program.notes.stored.find(input.fqn);
     info.parameter(input.fqn, numbers(meta.sizes),
                    initial != program.notes.initial.end()
                        ? initial->second
-                       : defaultInitializer(input.fqn, meta.sizes.size()));
+                       : defaultInitializer(input.fqn, meta.sizes.size()),
+                   stored != program.notes.stored.end()
+                       ? stored->second
+                       : std::vector<std::string>());
+    info.parameters.back().frozen = !meta.requiresGrad;
   }
   info.anatomy = {program.notes.base, program.notes.inputEmbedding,
                   program.notes.outputEmbedding, program.notes.noSplit};

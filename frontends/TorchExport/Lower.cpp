@@ -29,6 +29,10 @@ const llvm::StringMap<Lowering::Rule> &torchexport::loweringRules() {
     addPointwiseRules(all);
     addRandomRules(all);
     addCompositeRules(all);
+    addAttentionRules(all);
+    addCreationRules(all);
+    addIndexRules(all);
+    addConvolutionRules(all);
     return all;
   }();
   return rules;
@@ -143,6 +147,26 @@ Operation *Lowering::makeOp(StringRef name, ValueRange operands,
         trained.insert(result);
     }
   return op;
+}
+
+Value Lowering::full(ArrayRef<int64_t> size, Attribute number, Type type) {
+  return make<aten::FullOp>({}, {{"size", integers(size)},
+                                 {"fill_value", number},
+                                 {"dtype", TypeAttr::get(type)}});
+}
+
+ArrayRef<int64_t> Lowering::elementsOf(Value constant) const {
+  auto argument = dyn_cast<BlockArgument>(constant);
+  if (!argument)
+    return {};
+  for (auto [number, input] : inputs)
+    if (number == argument.getArgNumber()) {
+      auto found = program.payloads.find(input->fqn);
+      if (input->kind == InputSpec::Kind::Constant &&
+          found != program.payloads.end())
+        return found->second.values;
+    }
+  return {};
 }
 
 void Lowering::discard(Operation *op) {
@@ -268,18 +292,20 @@ LogicalResult Lowering::run() {
       trained.insert(argument);
   }
   for (const OutputSpec &output : program.outputs)
-    if (output.kind == OutputSpec::Kind::BufferMutation) {
-      diagnostics.error(notSupportedCode, program.path,
-                        "the program changes its buffer '" +
-                            printable(output.fqn) +
-                            "' in each step, which is not supported yet",
-                        "batch norm does so in training; freeze its "
-                        "statistics (module.eval()) or use a group norm");
-      return failure();
-    }
+    if (output.kind == OutputSpec::Kind::BufferMutation)
+      return failBuffer(output.fqn);
   if (failed(lowerGraph(program.graph, values)))
     return failure();
   return findLoss(values);
+}
+
+LogicalResult Lowering::failBuffer(const std::string &fqn) {
+  diagnostics.error(notSupportedCode, program.path,
+                    "the program changes its buffer '" + printable(fqn) +
+                        "' in each step, which is not supported yet",
+                    "batch norm does so in training; freeze its statistics "
+                    "(module.eval()) or use a group norm");
+  return failure();
 }
 
 LogicalResult Lowering::findLoss(const Values &values) {
@@ -398,7 +424,7 @@ static bool onlySymbols(const Node &node) {
 LogicalResult Lowering::lowerNode(const Node &node, const Graph &graph,
                                   Values &values) {
   StringRef target = node.target;
-  stack = node.stack;
+  enterStack(node.stack, values);
   if (onlyChecks(target))
     return success();
   if (target.contains("higher_order"))
@@ -408,6 +434,9 @@ LogicalResult Lowering::lowerNode(const Node &node, const Graph &graph,
     return success();
   if (!target.consume_front("torch.ops."))
     return fail(node, "is no operator of ATen", "", true);
+  // transformers has an operator of its own where torch has no kernel.
+  if (target == "transformers.grouped_mm_fallback.default")
+    target = "aten._grouped_mm";
   if (!target.consume_front("aten."))
     return fail(node, "is a custom operator, which accel-run cannot call",
                 "export the model with PyTorch's own operators", true);
@@ -415,30 +444,19 @@ LogicalResult Lowering::lowerNode(const Node &node, const Graph &graph,
   const AtenSchema *schema = findSchema(name);
   if (!schema)
     return fail(node, "is no operator that torch 2.15 has", "", true);
-  std::string mutated;
+  Value mutated;
   if (!schema->parameters.empty() && schema->parameters[0].mutated) {
-    // relu_ computes relu, and its operand's name means the result from now on.
+    // relu_ computes relu; what shares memory with its operand is that then.
     auto [base, overload] = target.split('.');
     base.consume_back("_");
     name = ("aten::" + base + (overload.empty() ? "" : "." + overload)).str();
     schema = findSchema(name);
     auto self = node.inputs.empty() ? values.end()
                                     : values.find(node.inputs[0].value.text);
-    Operation *maker =
-        self == values.end() ? nullptr : self->second.getDefiningOp();
-    auto isView = [](Operation *op) {
-      auto aten = dyn_cast<aten::AtenOpInterface>(op);
-      return aten && aten.getCategory() == aten::Category::View;
-    };
-    if (!schema || !maker || isView(maker) ||
-        llvm::any_of(self->second.getUsers(), isView))
-      return fail(node,
-                  "changes a buffer, an input or a tensor with views in place, "
-                  "which is not supported yet",
-                  "program.run_decompositions({}) makes such programs "
-                  "functional",
-                  true);
-    mutated = node.inputs[0].value.text;
+    if (schema && self != values.end())
+      mutated = self->second;
+    if (!mutated)
+      return fail(node, "writes to what is no tensor of the graph", "", true);
   }
   std::string error;
   auto call = Call::read(node, *schema, graph, symbols, values, error);
@@ -466,9 +484,112 @@ LogicalResult Lowering::lowerNode(const Node &node, const Graph &graph,
     return fail(node, "has arguments that are not supported yet", "", true);
   if (failed(bindResults(node, graph, *results, values)))
     return failure();
-  if (!mutated.empty() && !results->empty())
-    values[mutated] = results->front();
+  if (mutated && !writeBack(mutated, results->front(), values)) {
+    while (Operation *op = mutated.getDefiningOp())
+      mutated = op->getOperand(0);
+    const InputSpec *input = nullptr;
+    for (auto [number, spec] : inputs)
+      if (number == dyn_cast<BlockArgument>(mutated).getArgNumber())
+        input = spec;
+    if (input && input->kind == InputSpec::Kind::Buffer)
+      return failBuffer(input->fqn);
+    return fail(node,
+                "changes a parameter or an input in place, which is not "
+                "supported yet",
+                "program.run_decompositions({}) makes such programs functional",
+                true);
+  }
+  // Torch returned the operand itself here.
+  if (results->size() == 1 && node.outputs.size() == 1)
+    if (auto copy = results->front().getDefiningOp<aten::ToCopyOp>())
+      if (RankedTensorType type = resultType(*call, 0);
+          type && call->tensor(call->at(0)) == copy.getSelf() &&
+          sameDtype(node, graph))
+        identities[stack].push_back(
+            {node.outputs[0].text, results->front(), copy.getSelf()});
   return success();
+}
+
+/// True where a cast's operand has the dtype that it asks for.
+bool Lowering::sameDtype(const Node &node, const Graph &graph) {
+  if (node.inputs.empty() || node.inputs[0].value.kind != Kind::Tensor ||
+      node.outputs[0].kind != Kind::Tensor)
+    return false;
+  return graph.tensors.at(node.inputs[0].value.text).dtype ==
+         graph.tensors.at(node.outputs[0].text).dtype;
+}
+
+void Lowering::enterStack(int next, Values &values) {
+  if (next == stack)
+    return;
+  for (bool entering : {false, true}) {
+    auto casts = identities.find(entering ? next : stack);
+    if (casts == identities.end())
+      continue;
+    for (const Identity &cast : casts->second) {
+      auto found = values.find(cast.name);
+      const Value now = entering ? cast.operand : cast.wide;
+      if (found != values.end() && found->second == now)
+        found->second = entering ? cast.wide : cast.operand;
+    }
+  }
+  stack = next;
+}
+
+static bool isViewOf(Operation *op) {
+  auto aten = dyn_cast_or_null<aten::AtenOpInterface>(op);
+  return aten && aten.getCategory() == aten::Category::View;
+}
+
+bool Lowering::writeBack(Value before, Value after, Values &values) {
+  if (aten::tensorType(after).getElementType() !=
+      aten::tensorType(before).getElementType())
+    after = cast(after, aten::tensorType(before).getElementType());
+  after = after ? expand(after, shape(before)) : Value();
+  // From the view that is written to up to what owns the memory.
+  Value owner = before;
+  for (Operation *op = owner.getDefiningOp(); after && isViewOf(op);
+       op = owner.getDefiningOp()) {
+    owner = op->getOperand(0);
+    if (auto slice = dyn_cast<aten::SliceTensorOp>(op))
+      after = make<aten::SliceScatterOp>(
+          {owner, after}, {{"dim", integer(int64_t(slice.getDim()))},
+                           {"start", integer(int64_t(slice.getStart()))},
+                           {"end", integer(int64_t(slice.getEnd()))},
+                           {"step", integer(int64_t(slice.getStep()))}});
+    else if (isa<aten::SqueezeDimOp, aten::UnsqueezeOp, aten::ViewOp>(op))
+      after = reshape(after, shape(owner));
+    else if (auto turned = dyn_cast<aten::TransposeIntOp>(op))
+      after = transpose(after, int64_t(turned.getDim0()),
+                        int64_t(turned.getDim1()));
+    else
+      return false;
+  }
+  if (!after || !owner.getDefiningOp())
+    return false;
+  // Names of views of it are views of what it is now.
+  llvm::DenseMap<Value, Value> now = {{owner, after}};
+  std::function<Value(Value)> renew = [&](Value value) -> Value {
+    if (auto found = now.find(value); found != now.end())
+      return found->second;
+    Operation *op = value.getDefiningOp();
+    Value result = value;
+    if (isViewOf(op)) {
+      Value self = renew(op->getOperand(0));
+      if (self != op->getOperand(0)) {
+        Operation *copy = b.clone(*op);
+        copy->setOperand(0, self);
+        result = copy->getResult(0);
+        if (isTrained(self))
+          trained.insert(result);
+      }
+    }
+    return now[value] = result;
+  };
+  for (auto &[name, value] : values)
+    if (value)
+      value = renew(value);
+  return true;
 }
 
 LogicalResult Lowering::bindResults(const Node &node, const Graph &graph,

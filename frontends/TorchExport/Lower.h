@@ -90,8 +90,16 @@ public:
   completeSize(mlir::Value value, llvm::ArrayRef<int64_t> size);
   /// The type that the file gives the i-th result of a call; null if none.
   mlir::RankedTensorType resultType(const Call &call, size_t i);
-  /// A batch of matrix products, or one, as ATen's matmul does it.
+  /// A batch of matrix products, or one, as ATen's matmul does it; attention
+  /// where the product is its last.
   mlir::Value matmul(mlir::Value a, mlir::Value b);
+  /// One number in a shape.
+  mlir::Value full(llvm::ArrayRef<int64_t> size, mlir::Attribute number,
+                   mlir::Type type);
+  /// True where a gradient may reach `value`.
+  bool isTrained(mlir::Value value) const { return trained.contains(value); }
+  /// The elements of a small constant of integers; empty for anything else.
+  llvm::ArrayRef<int64_t> elementsOf(mlir::Value constant) const;
   aten::LayoutAnalysis &layouts() { return layout; }
 
 private:
@@ -100,14 +108,23 @@ private:
                                 Values &values);
   mlir::LogicalResult inlineGraph(const Node &node, const Graph &graph,
                                   Values &values);
+  /// Enters a stack of modules: see `identities`.
+  void enterStack(int next, Values &values);
+  static bool sameDtype(const Node &node, const Graph &graph);
+  /// What an operator in place wrote to `name`, in all that shares its memory.
+  /// False where that is not known.
+  bool writeBack(mlir::Value before, mlir::Value after, Values &values);
   mlir::LogicalResult bindResults(const Node &node, const Graph &graph,
                                   mlir::ValueRange results, Values &values);
+  mlir::Value product(mlir::Value a, mlir::Value b);
+  mlir::Value attentionOf(mlir::Value weights, mlir::Value value);
   std::optional<Results> lowerByTable(const Call &call);
   std::optional<Results> lowerOpaque(const Call &call);
   void discard(mlir::Operation *op);
   mlir::RankedTensorType typeOf(const TensorMeta &meta);
   mlir::LogicalResult fail(const Node &node, std::string message,
                            std::string hint = "", bool unsupported = false);
+  mlir::LogicalResult failBuffer(const std::string &fqn);
   bool dependsOnParameters(mlir::Value value);
   mlir::LogicalResult findLoss(const Values &values);
 
@@ -123,6 +140,16 @@ private:
   /// that they came from.
   llvm::DenseMap<mlir::Value, mlir::Value> castFrom;
   llvm::DenseSet<mlir::Value> trained;
+  /// The factors of products, which are views and copies until then.
+  llvm::DenseMap<mlir::Value, std::pair<mlir::Value, mlir::Value>> products;
+  /// Casts that change nothing in the exported dtype, by the stack of modules
+  /// that asks for them. Torch hands on the operand itself then, so that other
+  /// modules read a cast that they never made: for them it is the operand.
+  struct Identity {
+    std::string name;
+    mlir::Value wide, operand;
+  };
+  llvm::DenseMap<int, std::vector<Identity>> identities;
   std::vector<std::pair<unsigned, const InputSpec *>> inputs;
 };
 
@@ -131,6 +158,10 @@ const llvm::StringMap<Lowering::Rule> &loweringRules();
 void addShapeRules(llvm::StringMap<Lowering::Rule> &rules);
 void addPointwiseRules(llvm::StringMap<Lowering::Rule> &rules);
 void addCompositeRules(llvm::StringMap<Lowering::Rule> &rules);
+void addAttentionRules(llvm::StringMap<Lowering::Rule> &rules);
+void addCreationRules(llvm::StringMap<Lowering::Rule> &rules);
+void addIndexRules(llvm::StringMap<Lowering::Rule> &rules);
+void addConvolutionRules(llvm::StringMap<Lowering::Rule> &rules);
 
 } // namespace accel::torchexport
 

@@ -11,8 +11,6 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/TorchExport/Lower.h"
 
-#include <cmath>
-
 using namespace mlir;
 using namespace accel;
 using namespace accel::torchexport;
@@ -88,24 +86,6 @@ Maybe rmsNorm(Lowering &f, const Call &call) {
       {input, weight}, {{"eps", f.number(eps.value_or(0x1p-23))}}));
 }
 
-/// Attention without a mask, or with the causal one.
-Maybe attention(Lowering &f, const Call &call) {
-  Value query = call.tensor("query"), key = call.tensor("key"),
-        value = call.tensor("value");
-  auto dropped = call.number("dropout_p");
-  if (!query || !key || !value || !call.isNone("attn_mask") || !dropped ||
-      f.rank(query) != 4)
-    return std::nullopt;
-  double scale = call.number("scale").value_or(
-      1.0 / std::sqrt(double(f.shape(query).back())));
-  return one(f.make<aten::ScaledDotProductAttentionOp>(
-      {query, key, value},
-      {{"is_causal", f.builder().getBoolAttr(call.flag("is_causal"))},
-       {"scale", f.number(scale)},
-       {"dropout_p", f.number(*dropped)},
-       {"dropout_key", f.integer(*dropped == 0 ? -1 : 0)}}));
-}
-
 //===----------------------------------------------------------------------===//
 // Softmax and losses
 //===----------------------------------------------------------------------===//
@@ -122,6 +102,17 @@ Maybe logSoftmax(Lowering &f, const Call &call) {
   if (call["dtype"].kind == Argument::Kind::ScalarType)
     self = f.cast(self, elementType(f.builder(), call["dtype"].integer));
   return one(logSoftmaxOf(f, self, *dim < 0 ? *dim + f.rank(self) : *dim));
+}
+
+Maybe softmax(Lowering &f, const Call &call) {
+  Value self = call.tensor("self");
+  auto dim = call.integer("dim");
+  if (!self || !dim || !f.isFloat(self))
+    return std::nullopt;
+  if (call["dtype"].kind == Argument::Kind::ScalarType)
+    self = f.cast(self, elementType(f.builder(), call["dtype"].integer));
+  return one(f.make<aten::SoftmaxOp>(
+      self, {{"dim", f.integer(*dim < 0 ? *dim + f.rank(self) : *dim)}}));
 }
 
 /// The mean over the rows that count; scores [N, C] and targets [N].
@@ -211,6 +202,15 @@ Maybe mseLoss(Lowering &f, const Call &call) {
 Value Lowering::matmul(Value a, Value b) {
   if (!a || !b || !isFloat(a) || !isFloat(b))
     return {};
+  if (Value attention = attentionOf(a, b))
+    return attention;
+  Value result = product(a, b);
+  if (result)
+    products[result] = {a, b};
+  return result;
+}
+
+Value Lowering::product(Value a, Value b) {
   const int64_t rankA = rank(a), rankB = rank(b);
   if (rankA == 2 && rankB == 2)
     return make<aten::MmOp>({a, b});
@@ -256,9 +256,10 @@ void torchexport::addCompositeRules(llvm::StringMap<Lowering::Rule> &rules) {
   rules["aten::layer_norm"] = layerNorm;
   rules["aten::native_layer_norm"] = nativeLayerNorm;
   rules["aten::rms_norm"] = rmsNorm;
-  rules["aten::scaled_dot_product_attention"] = attention;
   for (const char *name : {"aten::log_softmax.int", "aten::_log_softmax"})
     rules[name] = logSoftmax;
+  for (const char *name : {"aten::softmax.int", "aten::_softmax"})
+    rules[name] = softmax;
   rules["aten::cross_entropy_loss"] = crossEntropy;
   for (const char *name : {"aten::nll_loss_nd", "aten::nll_loss"})
     rules[name] = nllLoss;

@@ -177,6 +177,17 @@ Maybe transposeRule(Lowering &f, const Call &call) {
   return one(*first == *second ? self : f.transpose(self, *first, *second));
 }
 
+Maybe concatenation(Lowering &f, const Call &call) {
+  SmallVector<Value> parts = call.tensors("tensors");
+  auto dim = call.integer("dim");
+  if (parts.empty() || !dim)
+    return std::nullopt;
+  if (parts.size() == 1)
+    return one(parts.front());
+  return one(f.make<aten::CatOp>(
+      parts, {{"dim", f.integer(*dim < 0 ? *dim + f.rank(parts[0]) : *dim)}}));
+}
+
 /// Removes the dimensions of size 1 that the file's result lacks, as a view.
 Maybe squeezeRule(Lowering &f, const Call &call) {
   return reshapeToResult(f, call);
@@ -187,18 +198,17 @@ Maybe squeezeRule(Lowering &f, const Call &call) {
 Maybe contiguousRule(Lowering &f, const Call &call) {
   Value self = call.tensor("self");
   const Argument &format = call["memory_format"];
-  // Channels last and preserved strides are the operator's own business.
-  bool plain = format.kind == Argument::Kind::None || format.integer == 1 ||
-               format.kind == Argument::Kind::Other ||
-               // A signature's default counts as c10 does.
-               (format.kind == Argument::Kind::Int && format.integer == 0);
-  if (!self)
+  // A file counts memory formats from 1, signatures' defaults from 0. Channels
+  // last and preserved strides are the operator's own business.
+  const bool counted = format.kind == Argument::Kind::Int;
+  const bool plain = format.kind == Argument::Kind::None ||
+                     format.integer == (counted ? 0 : 1);
+  const bool preserved = format.integer == (counted ? 1 : 4);
+  if (!self || !(plain || preserved))
     return std::nullopt;
-  if (!plain && format.integer != 4)
-    return std::nullopt;
-  return one(plain && call.schema().name != "aten::clone" ? f.contiguous(self)
-             : plain && format.integer == 1               ? f.contiguous(self)
-                                                          : self);
+  const bool copies = call.schema().name == "aten::clone" &&
+                      format.kind == Argument::Kind::None;
+  return one(preserved || copies ? self : f.contiguous(self));
 }
 
 //===----------------------------------------------------------------------===//
@@ -225,28 +235,6 @@ Maybe toOther(Lowering &f, const Call &call) {
   if (f.isFloat(self) && f.isFloat(other))
     return one(f.make<aten::TypeAsOp>({self, other}));
   return one(f.cast(self, aten::tensorType(other).getElementType()));
-}
-
-//===----------------------------------------------------------------------===//
-// New tensors
-//===----------------------------------------------------------------------===//
-
-Maybe arange(Lowering &f, const Call &call) {
-  RankedTensorType type = f.resultType(call, 0);
-  auto start = call["start"].kind == Argument::Kind::None
-                   ? std::optional<int64_t>(0)
-                   : call.integer("start");
-  auto end = call.integer("end");
-  auto step = call["step"].kind == Argument::Kind::None
-                  ? std::optional<int64_t>(1)
-                  : call.integer("step");
-  if (!type || !start || !end || !step)
-    return std::nullopt;
-  return one(f.make<aten::ArangeOp>(
-      {}, {{"start", f.integer(*start)},
-           {"end", f.integer(*end)},
-           {"step", f.integer(*step)},
-           {"dtype", TypeAttr::get(type.getElementType())}}));
 }
 
 } // namespace
@@ -296,7 +284,6 @@ void torchexport::addShapeRules(llvm::StringMap<Lowering::Rule> &rules) {
     rules[name] = toDtype;
   for (const char *name : {"aten::type_as", "aten::to.other"})
     rules[name] = toOther;
-  for (const char *name :
-       {"aten::arange", "aten::arange.start", "aten::arange.start_step"})
-    rules[name] = arange;
+  for (const char *name : {"aten::concat", "aten::concatenate", "aten::cat"})
+    rules[name] = concatenation;
 }

@@ -123,6 +123,9 @@ struct Payload {
   std::string entry; // "data/weights/weight_0"
   bool pickled = false;
   TensorMeta meta;
+  /// The elements, of a constant of at most maxConstant integers.
+  std::vector<int64_t> values;
+  static constexpr size_t maxConstant = 64;
 };
 
 /// What tools/export-model adds in extra/accel-opt.json.
@@ -132,6 +135,7 @@ struct ExportNotes {
   std::string base, inputEmbedding, outputEmbedding;
   std::vector<std::string> noSplit;
   std::map<std::string, std::string> classes; // of modules that compute nothing
+  std::map<std::string, std::vector<std::string>> stored; // in checkpoints
   int64_t maxPositions = 0, vocabulary = 0;
 };
 

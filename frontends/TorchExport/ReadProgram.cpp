@@ -9,6 +9,7 @@
 #include "frontends/TorchExport/Program.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace accel::torchexport {
 namespace {
@@ -270,6 +271,7 @@ private:
                                   printable(result.entry) + "'");
       if (!result.pickled && !result.meta.meta)
         checkBytes(payload, result, what);
+      readValues(result);
       program.payloads[fqn] = std::move(result);
     }
   }
@@ -297,6 +299,24 @@ private:
           std::to_string(have));
   }
 
+  /// The elements of a constant that an index may be.
+  void readValues(Payload &p) {
+    if (p.pickled || p.meta.meta || p.meta.dtype != plan::DType::I64 ||
+        p.meta.sizes.size() > 1)
+      return;
+    const int64_t count = p.meta.sizes.empty() ? 1 : p.meta.sizes[0].value;
+    const int64_t bytes = archive.entries().at(p.entry).bytes;
+    if (count < 1 || count > int64_t(Payload::maxConstant) ||
+        (count > 1 && p.meta.strides[0].value != 1) || bytes != count * 8)
+      return;
+    std::string error;
+    std::optional<std::string> text = archive.read(p.entry, bytes, error);
+    if (!text)
+      fail("", error);
+    p.values.resize(size_t(count));
+    std::memcpy(p.values.data(), text->data(), text->size());
+  }
+
   void readNotes() {
     const std::string entry = "extra/accel-opt.json";
     if (!archive.has(entry))
@@ -317,13 +337,21 @@ private:
     }
     if (root.has("initial")) {
       JsonCursor initial = root["initial"];
-      for (const auto &[fqn, value] : initial.object())
-        notes.initial[fqn] = initializer(initial.member(fqn, value));
+      for (const auto &[fqn, value] : initial.object()) {
+        JsonCursor member = initial.member(fqn, value);
+        notes.initial[fqn] = initializer(member);
+        checkInitializer(member, fqn, notes.initial[fqn]);
+      }
     }
     if (root.has("classes")) {
       JsonCursor classes = root["classes"];
       for (const auto &[fqn, value] : classes.object())
         notes.classes[fqn] = classes.member(fqn, value).string();
+    }
+    if (root.has("stored")) {
+      JsonCursor stored = root["stored"];
+      for (const auto &[fqn, value] : stored.object())
+        notes.stored[fqn] = strings(stored.member(fqn, value));
     }
     for (auto [key, into] : {std::pair("base", &notes.base),
                              {"input_embedding", &notes.inputEmbedding},
@@ -339,22 +367,73 @@ private:
   }
 
   static plan::Initializer initializer(const JsonCursor &value) {
+    using Kind = plan::Initializer::Kind;
+    static const std::map<std::string, Kind> kinds = {
+        {"normal", Kind::Normal},
+        {"ones", Kind::Ones},
+        {"zeros", Kind::Zeros},
+        {"truncated_normal", Kind::TruncatedNormal},
+        {"uniform", Kind::Uniform},
+        {"constant", Kind::Constant},
+        {"sinusoids", Kind::Sinusoids}};
     plan::Initializer result;
     const std::string &kind = value["kind"].string();
-    if (kind == "zeros")
-      return result;
-    if (kind == "ones") {
-      result.kind = plan::Initializer::Kind::Ones;
-      return result;
-    }
-    if (kind != "normal")
+    auto found = kinds.find(kind);
+    if (found == kinds.end())
       value["kind"].fail("unknown initial value '" + printable(kind) +
-                         "', expected normal, ones or zeros");
-    result.kind = plan::Initializer::Kind::Normal;
-    result.value = value["stddev"].number();
-    if (!(result.value >= 0 && result.value < 1e30))
-      value["stddev"].fail("expected a standard deviation of at least 0");
+                         "', expected normal, truncated_normal, uniform, "
+                         "constant, sinusoids, ones or zeros");
+    result.kind = found->second;
+    auto number = [&](const char *key, double least) {
+      const double x = value[key].number();
+      if (!(x >= least && x < 1e30))
+        value[key].fail(least == 0 ? "expected a number of at least 0"
+                                   : "expected a number");
+      return x;
+    };
+    if (result.kind == Kind::Normal || result.kind == Kind::TruncatedNormal)
+      result.value = number("stddev", 0);
+    if (result.kind == Kind::Constant)
+      result.value = number("value", -1e30);
+    if (result.kind == Kind::Sinusoids)
+      result.value = number("value", 0);
+    if (result.kind == Kind::TruncatedNormal || result.kind == Kind::Uniform) {
+      result.low = number("low", -1e30);
+      result.high = number("high", -1e30);
+      if (!(result.low < result.high))
+        value["high"].fail("expected more than 'low'");
+      // Nearly all would be drawn again.
+      if (result.kind == Kind::TruncatedNormal &&
+          (result.low > 0 || result.high < 0 || result.value <= 0))
+        value["high"].fail("expected a range with 0 in it, and a deviation");
+    }
+    if (value.has("zero_row")) {
+      result.zeroRow = value["zero_row"].integer();
+      if (result.zeroRow < 0)
+        value["zero_row"].fail("expected the number of a row");
+    }
     return result;
+  }
+
+  /// What only some shapes can have.
+  void checkInitializer(const JsonCursor &value, const std::string &fqn,
+                        const plan::Initializer &init) const {
+    const bool table = init.kind == plan::Initializer::Kind::Sinusoids;
+    if (init.zeroRow < 0 && !table)
+      return;
+    for (const InputSpec &input : program.inputs) {
+      if (input.kind != InputSpec::Kind::Parameter || input.fqn != fqn)
+        continue;
+      const auto &sizes = program.graph.tensors.at(input.argument).sizes;
+      if (init.zeroRow >= 0 &&
+          (sizes.size() < 2 || init.zeroRow >= sizes[0].value))
+        value["zero_row"].fail("'" + printable(fqn) + "' has no row " +
+                               std::to_string(init.zeroRow));
+      if (table && (sizes.size() != 2 || sizes[1].value % 2 != 0 ||
+                    sizes[1].value < 4 || init.value <= 0))
+        value["kind"].fail("'" + printable(fqn) +
+                           "' is no table of an even number of columns");
+    }
   }
 
   /// Weights are there if each parameter has bytes.

@@ -13,6 +13,8 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <functional>
+
 using namespace mlir;
 using namespace accel;
 using namespace accel::torchexport;
@@ -67,6 +69,7 @@ public:
   LogicalResult run() {
     findPlaces();
     cut();
+    hoistShared();
     connect();
     for (Run &run : runs)
       addFunction(run);
@@ -122,6 +125,60 @@ private:
     }
   }
 
+  /// What a numbered module computes of parameters and positions alone and
+  /// others read too (T5's biases) is a run of its own before it, so that the
+  /// module is like its neighbours.
+  void hoistShared() {
+    llvm::DenseSet<Operation *> fixed, shared;
+    for (Operation &op : flat.getBody().front().without_terminator()) {
+      if (llvm::all_of(op.getOperands(), [&](Value operand) {
+            Operation *maker = operand.getDefiningOp();
+            return maker ? fixed.contains(maker)
+                         : parameterOf(operand) || isBuffer(operand);
+          }))
+        fixed.insert(&op);
+    }
+    SmallVector<Operation *> work;
+    for (Operation *op : fixed) {
+      const size_t run = runOf.at(op);
+      if (!runs[run].place->key.empty() &&
+          llvm::any_of(op->getUsers(), [&](Operation *user) {
+            auto found = runOf.find(user);
+            return found != runOf.end() && found->second != run;
+          }))
+        work.push_back(op);
+    }
+    while (!work.empty()) {
+      Operation *op = work.pop_back_val();
+      if (!shared.insert(op).second)
+        continue;
+      for (Value operand : op->getOperands())
+        if (Operation *maker = operand.getDefiningOp();
+            maker && runOf.at(maker) == runOf.at(op))
+          work.push_back(maker);
+    }
+    if (shared.empty())
+      return;
+    std::vector<Run> before = std::move(runs);
+    runs.clear();
+    for (Run &run : before) {
+      Run first;
+      first.place = run.place;
+      llvm::copy_if(run.ops, std::back_inserter(first.ops),
+                    [&](Operation *op) { return shared.contains(op); });
+      if (!first.ops.empty()) {
+        llvm::erase_if(run.ops,
+                       [&](Operation *op) { return shared.contains(op); });
+        runs.push_back(std::move(first));
+      }
+      if (!run.ops.empty())
+        runs.push_back(std::move(run));
+    }
+    for (size_t i = 0; i < runs.size(); ++i)
+      for (Operation *op : runs[i].ops)
+        runOf[op] = i;
+  }
+
   /// From the last run to the first: what later runs need of each, and what it
   /// needs itself.
   void connect() {
@@ -133,7 +190,7 @@ private:
       SmallVector<Operation *> work;
       auto need = [&](Value value) {
         Operation *op = value.getDefiningOp();
-        if (op && (runOf.at(op) == i || isView(op))) {
+        if (op && (runOf.at(op) == i || (isView(op) && !isResult(op)))) {
           if (live.insert(op).second)
             work.push_back(op);
           return;
@@ -156,10 +213,43 @@ private:
       llvm::sort(ordered, [](Operation *a, Operation *other) {
         return a->isBeforeInBlock(other);
       });
-      run.ops = std::move(ordered);
+      run.ops = beforeFirstUse(ordered, live, i);
       sortInputs(run);
     }
     llvm::erase_if(runs, [](const Run &run) { return run.outputs.empty(); });
+  }
+
+  /// True for a view that is what a run computes in the shape that others read:
+  /// of a value of its own that they do not read otherwise.
+  bool isResult(Operation *op) const {
+    auto view = dyn_cast<aten::ViewOp>(op);
+    Operation *maker = view ? view.getSelf().getDefiningOp() : nullptr;
+    if (!maker || isView(maker) || runOf.at(maker) != runOf.at(op))
+      return false;
+    return llvm::all_of(view.getSelf().getUsers(), [&](Operation *user) {
+      auto found = runOf.find(user);
+      return found != runOf.end() && found->second == runOf.at(op);
+    });
+  }
+
+  /// The operations of run `i`, with views of other runs just before what reads
+  /// them first, wherever the program made them.
+  std::vector<Operation *>
+  beforeFirstUse(const std::vector<Operation *> &ordered,
+                 const llvm::DenseSet<Operation *> &live, size_t i) {
+    std::vector<Operation *> result;
+    llvm::DenseSet<Operation *> done;
+    std::function<void(Operation *)> add = [&](Operation *op) {
+      if (!op || !live.contains(op) || !done.insert(op).second)
+        return;
+      for (Value operand : op->getOperands())
+        add(operand.getDefiningOp());
+      result.push_back(op);
+    };
+    for (Operation *op : ordered)
+      if (runOf.at(op) == i)
+        add(op);
+    return result;
   }
 
   /// Inputs in the order of their first use, outputs in that of their making,

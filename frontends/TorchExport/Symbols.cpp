@@ -255,9 +255,12 @@ std::optional<Symbols> Symbols::bind(const Program &program, const Sizes &sizes,
   Symbols symbols;
   symbols.values = sizes.dims;
   bool ok = true;
-  auto wanted = [&](const TensorMeta &meta, size_t dim) -> int64_t {
+  auto wanted = [&](const std::string &name, const TensorMeta &meta,
+                    size_t dim) -> int64_t {
     if (dim == 0)
       return sizes.microBatch;
+    if (dim == 1 && name == "labels" && sizes.targetLength)
+      return sizes.targetLength;
     bool integers = meta.dtype == plan::DType::I64;
     return dim == 1 && integers ? sizes.sequenceLength : 0;
   };
@@ -299,7 +302,8 @@ std::optional<Symbols> Symbols::bind(const Program &program, const Sizes &sizes,
       continue;
     const TensorMeta &meta = program.graph.tensors.at(input.argument);
     for (size_t dim = 0; dim < meta.sizes.size(); ++dim)
-      fix(input.argument, meta.sizes[dim], dim, wanted(meta, dim));
+      fix(input.argument, meta.sizes[dim], dim,
+          wanted(input.argument, meta, dim));
   }
   for (const InputSpec &input : program.inputs) {
     if (input.argument.empty() || !ok)

@@ -14,6 +14,7 @@ namespace accel::torchexport {
 struct Sizes {
   int64_t microBatch = 0;     // first dimension of every input; 0: as exported
   int64_t sequenceLength = 0; // second dimension of integer inputs
+  int64_t targetLength = 0;   // the same of labels; 0: sequenceLength
   std::map<std::string, int64_t> dims; // --dim NAME=N, by symbol
 };
 

@@ -2,7 +2,6 @@
 config.json, and modules of one's own like PyTorch trains them."""
 import importlib.machinery
 import importlib.util
-import json
 import os
 
 import harness
@@ -14,14 +13,19 @@ PEAK = 0.01      # of the predicted peak
 EXPORTER = os.path.join(harness.ROOT, "tools", "export-model")
 
 
-def _export(arguments):
-    """tools/export-model in this process, which has torch already."""
-    import sys
-
+def _exporter():
     loader = importlib.machinery.SourceFileLoader("export_model", EXPORTER)
     spec = importlib.util.spec_from_loader("export_model", loader)
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
+    return module
+
+
+def _export(arguments):
+    """tools/export-model in this process, which has torch already."""
+    import sys
+
+    module = _exporter()
     sys.argv = ["export-model", *arguments]
     module.main()
 
@@ -31,13 +35,11 @@ def export(context, *arguments):
                       context.path("export.out"))
 
 
-def compare_plans(got, want, weights):
-    """The same parameters in the same units; peaks within PEAK. Initial values
-    are only noted where none are exported."""
-    ignored = ("offset", "init") if weights else ("offset",)
-
+def compare_plans(got, want):
+    """The same parameters, with their initial values and checkpoint names, in
+    the same units; peaks within PEAK."""
     def parameters(plan):
-        return {p["fqn"]: {k: v for k, v in p.items() if k not in ignored}
+        return {p["fqn"]: {k: v for k, v in p.items() if k != "offset"}
                 for p in plan["parameters"]}
     a, b = parameters(got), parameters(want)
     check(list(a) == list(b), f"parameters {sorted(set(a) ^ set(b))[:6]} are on "
@@ -50,47 +52,145 @@ def compare_plans(got, want, weights):
     peaks = [p["predicted"]["memory"]["peak_bytes"] for p in (got, want)]
     check(harness.relative(*peaks) <= PEAK,
           f"predicted peak {peaks[0]} bytes, of config.json {peaks[1]}")
-    return f"peaks {peaks[0] / peaks[1]:.4f}"
+    functions = [len(p["functions"]) for p in (got, want)]
+    return f"peaks {peaks[0] / peaks[1]:.4f}, functions {functions}"
 
 
-def same(context, model, weights, **options):
-    """20 steps on 2 ranks from config.json and from the .pt2."""
-    job = jobs.make_job(context.path(), jobs.MODELS[model], ranks=2, steps=20,
-                        **options)
+def arguments_of(job):
+    """What tools/export-model must be told for the job's data."""
+    data = job["data"]
+    arrays = data.get("arrays", {})
+    extra = [n for n in ("attention_mask", "token_type_ids") if n in arrays]
+    result = ["--batch", str(data["micro_batch"])]
+    if "sequence_length" in data:
+        result += ["--seq-len", str(data["sequence_length"])]
+    if "target_length" in data:
+        result += ["--target-len", str(data["target_length"])]
+    return result + (["--inputs", ",".join(extra)] if extra else [])
+
+
+def same(context, model, weights=True, most=None):
+    """20 steps on 2 ranks from config.json and from the .pt2, whose layers of a
+    kind share a function each: at most `most` in all."""
+    if model in jobs.ENCODERS:
+        job = jobs.make_array_job(context.path(), model, steps=20)
+    else:
+        job = jobs.make_job(context.path(), jobs.MODELS[model], ranks=2,
+                            steps=20)
     job.pop("checkpoint", None)
     if not weights:
         job["init"] = {"seed": 3}
     jobs.write_job(context.path(), job)
-    data = job["data"]
     arguments = [context.path("model"), "-o", context.path("model.pt2")]
-    if weights:
-        arguments += ["--weights", "--batch", str(data["micro_batch"]),
-                      "--seq-len", str(data["sequence_length"])]
-    else:
-        arguments += ["--dynamic"]
-    export(context, *arguments)
-    exported = dict(job, model="model.pt2")
-    jobs.write_job(context.path(), exported, "exported.yaml")
-    plans = [harness.plan(context, context.path(name), context.path("p.json"))
-             for name in ("exported.yaml", "job.yaml")]
-    text = compare_plans(*plans, weights)
-    logs = []
+    export(context, *arguments,
+           *(["--weights", *arguments_of(job)] if weights else ["--dynamic"]))
+    jobs.write_job(context.path(), dict(job, model="model.pt2"),
+                   "exported.yaml")
+    plans, logs = [], []
     for name, job_name in (("exported", "exported.yaml"), ("config", "job.yaml")):
         plan_path = context.path(name + ".json")
-        harness.plan(context, context.path(job_name), plan_path)
+        plans.append(harness.plan(context, context.path(job_name), plan_path))
         logs.append(harness.execute(
             context, plan_path, 2, context.path(name + ".jsonl"),
             "--summary", context.path(name + ".summary.json")))
+    text = compare_plans(*plans)
+    if most:
+        check(len(plans[0]["functions"]) <= most,
+              f"functions {[f['name'] for f in plans[0]['functions']]}")
     check(logs[1][-1]["loss"] < logs[1][0]["loss"], "nothing was learnt")
     worst = harness.compare_logs(logs[0], logs[1], "loss", LOSS)
     memory = harness.compare_memory(plans[0], context.path("exported.summary.json"))
     return f"loss {worst:.1e}, {text}, {memory}"
 
 
-def case(model, weights=True, **options):
-    return lambda context: same(context, model, weights, **options)
+NET = '''
+import torch
+
+class Net(torch.nn.Module):
+    """A local class with sizes of its own, an operator that is not modelled,
+    and a convolution."""
+    def __init__(self, norm=False):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(1, 4, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(4) if norm else torch.nn.Identity()
+        self.head = torch.nn.Linear(4, 3)
+
+    def forward(self, images, targets):
+        x = torch.celu(self.norm(self.conv(images)))
+        return torch.nn.functional.cross_entropy(self.head(x.mean((2, 3))), targets)
+
+    @staticmethod
+    def example_inputs(batch):
+        return {"images": torch.zeros(batch, 1, 6, 6),
+                "targets": torch.zeros(batch, dtype=torch.int64)}
+'''
 
 
-CASES = [
-    ("llama", case("gqa")),
-]
+def own_class(context):
+    """A class of a file: trained as PyTorch trains it; batch norm, whose
+    statistics change in each step, is refused with the reason."""
+    import numpy as np
+    import torch
+
+    with open(context.path("net.py"), "w", encoding="utf-8") as f:
+        f.write(NET)
+    rng = np.random.default_rng(5)
+    data = {"images": rng.standard_normal((8, 1, 6, 6)).astype(np.float32),
+            "targets": rng.integers(0, 3, 8)}
+    for name, array in data.items():
+        np.save(context.path(name + ".npy"), array)
+    job = {"accelerate": jobs.accelerate_config("single", 1, ""),
+           "model": "net.pt2", "init": "pretrained",
+           "data": {"arrays": {n: n + ".npy" for n in data}, "micro_batch": 4},
+           "optimizer": {"name": "adamw", "lr": 1e-2, "weight_decay": 0.0},
+           "schedule": {"steps": 6, "warmup_steps": 0, "decay": "constant"},
+           "target": "cpu"}
+    jobs.write_job(context.path(), job)
+    source = context.path("net.py") + ":Net"
+    export(context, source, "-o", context.path("net.pt2"), "--weights",
+           "--batch", "4")
+    out = harness.run([context.binary("accel-opt"), "plan",
+                       context.path("job.yaml")])
+    check("aten::celu" in out and "[opaque-operator]" in out,
+          "the operator that is not modelled is not named")
+    plan_path = context.path("plan.json")
+    harness.plan(context, context.path("job.yaml"), plan_path)
+    log = harness.execute(context, plan_path, 1, context.path("run.jsonl"))
+    scope = {}
+    exec(NET, scope)
+    torch.manual_seed(0)
+    model = scope["Net"]()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0)
+    for step, line in enumerate(log):
+        rows = [(step * 4 + i) % 8 for i in range(4)]
+        loss = model(*(torch.as_tensor(data[n][rows])
+                       for n in ("images", "targets")))
+        check(harness.relative(loss.item(), line["loss"]) < LOSS,
+              f"step {step}: loss {line['loss']}, PyTorch {loss.item()}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    export(context, source, "-o", context.path("net.pt2"), "--weights",
+           "--batch", "4", "--args", '{"norm": true}')
+    out = harness.run([context.binary("accel-opt"), "plan",
+                       context.path("job.yaml")], expect=4)
+    check("norm" in out and "[not-supported]" in out, out[-600:])
+
+
+# By family; the functions that its layers make, with those of their neighbours.
+FAMILIES = {
+    "gqa": 9, "mistral-window": 9, "qwen2": 9, "qwen3": 9, "gemma": 9,
+    "gemma2": 12, "gemma3": 12, "phi3": 9, "gpt2": 9, "gpt-neox": 9, "opt": 9,
+    "falcon": 9, "falcon-alibi": 9, "mpt": 9, "olmo2": 9, "mixtral": 9,
+    "qwen3-moe": 15, "bert": 9, "roberta": 9, "t5": 27, "vit": 9,
+    "whisper": 18,
+}
+
+
+def case(model, **options):
+    return lambda context: same(context, model, **options)
+
+
+CASES = [("llama-open", case("gqa", weights=False, most=9)),
+         ("own-class", own_class)]
+CASES += [(name, case(name, most=most)) for name, most in FAMILIES.items()]

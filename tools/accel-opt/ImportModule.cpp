@@ -58,6 +58,7 @@ buildModule(MLIRContext &context, const Model &model,
   torchexport::Sizes sizes = model.openSizes();
   sizes.microBatch = options.microBatch;
   sizes.sequenceLength = options.sequenceLength;
+  sizes.targetLength = options.targetLength;
   return torchexport::buildProgram(context, *model.program(), sizes, engine);
 }
 
