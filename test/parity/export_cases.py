@@ -97,7 +97,9 @@ def same(context, model, weights=True, most=None):
     if most:
         check(len(plans[0]["functions"]) <= most,
               f"functions {[f['name'] for f in plans[0]['functions']]}")
-    check(logs[1][-1]["loss"] < logs[1][0]["loss"], "nothing was learnt")
+    # Each step has other tokens.
+    check(min(line["loss"] for line in logs[1][10:]) < logs[1][0]["loss"],
+          "nothing was learnt")
     worst = harness.compare_logs(logs[0], logs[1], "loss", LOSS)
     memory = harness.compare_memory(plans[0], context.path("exported.summary.json"))
     return f"loss {worst:.1e}, {text}, {memory}"
