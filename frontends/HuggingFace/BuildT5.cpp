@@ -76,7 +76,8 @@ public:
     values = f.op<PermuteOp>(values, llvm::ArrayRef<int64_t>{2, 0, 1});
     values = f.contiguous(f.op<UnsqueezeOp>(values, uint64_t(0)));
     if (decoder)
-      values = f.op<AddTensorOp>(values, causal(f, pairs, length));
+      values = f.op<AddTensorOp>(
+          values, f.op<TypeAsOp>(causal(f, pairs, length), values));
     f.end(values);
     return function;
   }

@@ -52,7 +52,8 @@ private:
   static bool isFull(aten::AtenOpInterface op) {
     return isa<aten::LogSoftmaxOp, aten::SoftmaxOp, aten::LogOp, aten::Log1pOp,
                aten::CumsumOp, aten::SoftplusOp, aten::NllLossForwardOp,
-               aten::PowTensorScalarOp, aten::RsqrtOp>(op.getOperation());
+               aten::PowTensorScalarOp, aten::RsqrtOp, aten::LayerNormOp>(
+        op.getOperation());
   }
 
   static bool hasElement(Value value, Type type) {

@@ -72,8 +72,23 @@ LogicalResult accel::applyPrecision(func::FuncOp function, Type compute) {
   return success();
 }
 
+/// Lets `arg` come as `given`, cast to its former type where the function
+/// begins, as FSDP2 casts a module's floating-point inputs.
+static void castArgument(func::FuncOp function, BlockArgument arg, Type given) {
+  Type compute = getElementTypeOrSelf(arg);
+  arg.setType(given);
+  OpBuilder b = OpBuilder::atBlockBegin(arg.getOwner());
+  auto cast = aten::ToCopyOp::create(b, function.getLoc(), arg, compute);
+  arg.replaceAllUsesExcept(cast, cast);
+  function.setFunctionType(FunctionType::get(function.getContext(),
+                                             arg.getOwner()->getArgumentTypes(),
+                                             function.getResultTypes()));
+}
+
 LogicalResult accel::retypeCalls(sharding::GraphOp graph) {
   SymbolTableCollection symbols;
+  // What a model computes in f32 on purpose, a mask say, is read so.
+  DenseSet<Value> castAtEntry;
   for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
     auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(
         call, call.getCalleeAttr());
@@ -92,6 +107,11 @@ LogicalResult accel::retypeCalls(sharding::GraphOp graph) {
         if (Type type = getElementTypeOrSelf(arg); isa<FloatType>(type))
           input.setType(retype(input.getType(), type));
       Type given = call.getOperands()[operand].getType();
+      if (given == retype(arg.getType(), getElementTypeOrSelf(given)) &&
+          !castAtEntry.contains(arg) && given != arg.getType()) {
+        castArgument(callee, arg, given);
+        castAtEntry.insert(arg);
+      }
       if (given != arg.getType())
         return call.emitOpError("passes ")
                << given << " as operand " << operand << ", but '"

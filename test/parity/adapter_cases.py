@@ -406,7 +406,7 @@ def exported(context):
         logs.append(harness.execute(context, path, 2,
                                     context.path(name + ".jsonl"), "--summary",
                                     context.path(name + ".summary.json")))
-    text = export_cases.compare_plans(plans[1], plans[0], True)
+    text = export_cases.compare_plans(plans[1], plans[0])
     memory = harness.compare_memory(plans[1],
                                     context.path("exported.summary.json"))
     check(sorted(os.listdir(context.path("out", "model"))) == [

@@ -397,7 +397,8 @@ def make_arrays(config, samples, length):
 
 
 def make_array_job(folder, name, *, ranks=2, steps=12, length=16, lr=2e-3,
-                   accumulation=1, max_grad_norm=None, model_config=None):
+                   accumulation=1, max_grad_norm=None, model_config=None,
+                   precision=None):
     """As make_job, for a model that is fed by data.arrays."""
     import torch
     import transformers
@@ -430,12 +431,16 @@ def make_array_job(folder, name, *, ranks=2, steps=12, length=16, lr=2e-3,
     if max_grad_norm is not None:
         optimizer["max_grad_norm"] = max_grad_norm
     job = {
-        "accelerate": accelerate_config("fsdp", ranks, ENCODER_LAYERS[name]),
+        "accelerate": accelerate_config(
+            "fsdp", ranks, ENCODER_LAYERS[name],
+            precision=precision["param"] if precision else "no"),
         "model": "model", "init": "pretrained", "data": data,
         "gradient_accumulation_steps": accumulation, "optimizer": optimizer,
         "schedule": {"steps": steps, "warmup_steps": 0, "decay": "constant"},
         "checkpoint": {"dir": "out", "keep": 1}, "target": "cpu",
     }
+    if precision is not None:
+        job["precision"] = precision
     write_job(folder, job)
     return job
 
