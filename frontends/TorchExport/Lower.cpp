@@ -262,6 +262,14 @@ Value Lowering::cast(Value value, Type type) {
   return wide;
 }
 
+Value Lowering::beforeCast(Value value) const {
+  for (const auto &[asking, casts] : identities)
+    for (const Identity &cast : casts)
+      if (cast.wide == value)
+        return cast.operand;
+  return value;
+}
+
 //===----------------------------------------------------------------------===//
 // Graphs
 //===----------------------------------------------------------------------===//

@@ -85,6 +85,9 @@ public:
   /// A cast to `type` as a model writes it; `back` where the type is the one
   /// that the parameters have.
   mlir::Value cast(mlir::Value value, mlir::Type type);
+  /// The value that a cast of no effect in the exported dtype was made from;
+  /// other values as they are.
+  mlir::Value beforeCast(mlir::Value value) const;
   /// `size` with its -1 replaced.
   std::optional<llvm::SmallVector<int64_t>>
   completeSize(mlir::Value value, llvm::ArrayRef<int64_t> size);

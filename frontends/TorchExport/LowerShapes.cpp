@@ -232,8 +232,10 @@ Maybe toOther(Lowering &f, const Call &call) {
   Value self = call.tensor("self"), other = call.tensor("other");
   if (!self || !other)
     return std::nullopt;
+  // A cast that changes nothing in the exported dtype hands on its operand, so
+  // that later readers of the operand seem to read the cast.
   if (f.isFloat(self) && f.isFloat(other))
-    return one(f.make<aten::TypeAsOp>({self, other}));
+    return one(f.make<aten::TypeAsOp>({self, f.beforeCast(other)}));
   return one(f.cast(self, aten::tensorType(other).getElementType()));
 }
 

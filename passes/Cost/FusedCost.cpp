@@ -50,7 +50,8 @@ private:
         fn(arg.slot);
       if (arg.kind == Arg::Kind::Tensors)
         for (int64_t slot : arg.ints)
-          fn(static_cast<int>(slot));
+          if (slot >= 0) // an index that is left out
+            fn(static_cast<int>(slot));
     }
   }
 

@@ -42,7 +42,8 @@ template <typename Use> void forEachSlot(const Instruction &instr, Use use) {
       use(arg.slot);
     if (arg.kind == Arg::Kind::Tensors)
       for (int64_t slot : arg.ints)
-        use(static_cast<int>(slot));
+        if (slot >= 0) // an index that is left out
+          use(static_cast<int>(slot));
   }
 }
 

@@ -44,12 +44,56 @@ static LogicalResult inferAgain(Operation *op, Type compute) {
   return success();
 }
 
+/// Factors that a model left wide, a norm's result say, enter products in the
+/// compute type, as under autocast: products take one type.
+static void castFactors(Operation *op, Type compute) {
+  auto aten = dyn_cast<aten::AtenOpInterface>(op);
+  if (!aten || (aten.getCategory() != aten::Category::Matmul &&
+                aten.getCategory() != aten::Category::Attention &&
+                !isa<aten::ScaledDotProductAttentionOp>(op)))
+    return;
+  auto element = [](Value value) {
+    Type type = getElementTypeOrSelf(value);
+    return isa<FloatType>(type) ? type : Type();
+  };
+  Type first;
+  bool mixed = false;
+  for (Value operand : op->getOperands())
+    if (Type type = element(operand)) {
+      mixed |= first && type != first;
+      first = type;
+    }
+  if (!mixed)
+    return;
+  OpBuilder b(op);
+  for (OpOperand &operand : op->getOpOperands())
+    if (Type type = element(operand.get()); type && type != compute)
+      operand.set(
+          aten::ToCopyOp::create(b, op->getLoc(), operand.get(), compute));
+}
+
+/// Logarithms of softmax, of which losses are made, are taken in f32, as under
+/// autocast.
+static void widenLogSoftmax(Operation *op) {
+  auto softmax = dyn_cast<aten::LogSoftmaxOp>(op);
+  if (!softmax)
+    return;
+  Type type = getElementTypeOrSelf(softmax->getOperand(0));
+  if (!type.isBF16() && !type.isF16())
+    return;
+  OpBuilder b(op);
+  op->setOperand(0, aten::ToCopyOp::create(b, op->getLoc(), op->getOperand(0),
+                                           b.getF32Type()));
+}
+
 LogicalResult accel::applyPrecision(func::FuncOp function, Type compute) {
   Block &body = function.getBody().front();
   for (BlockArgument arg : body.getArguments())
     if (!function.getArgAttr(arg.getArgNumber(), aten::fixedTypeAttr))
       arg.setType(retype(arg.getType(), compute));
   for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
+    castFactors(&op, compute);
+    widenLogSoftmax(&op);
     if (failed(inferAgain(&op, compute)))
       return failure();
     if (!isa<aten::TypeAsOp, aten::ToCopyOp>(op))
@@ -85,8 +129,66 @@ static void castArgument(func::FuncOp function, BlockArgument arg, Type given) {
                                              function.getResultTypes()));
 }
 
+namespace {
+/// A result of a function, and the segments' arguments that it becomes.
+struct Edge {
+  func::FuncOp from;
+  unsigned result = 0;
+  SmallVector<Type> wanted; // element types
+};
+} // namespace
+
+/// What a segment returns in another floating-point type than all that read it
+/// compute in is cast where it is returned.
+static void castResults(sharding::GraphOp graph,
+                        SymbolTableCollection &symbols) {
+  llvm::MapVector<std::pair<Operation *, unsigned>, Edge> edges;
+  auto calleeOf = [&](sharding::CallOp call) {
+    return symbols.lookupNearestSymbolFrom<func::FuncOp>(call,
+                                                         call.getCalleeAttr());
+  };
+  for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
+    func::FuncOp callee = calleeOf(call);
+    if (!callee || callee.isExternal())
+      continue;
+    unsigned operand = 0;
+    for (BlockArgument arg : callee.getArguments()) {
+      if (callee.getArgAttr(arg.getArgNumber(), sharding::paramArgAttr))
+        continue;
+      if (operand >= call.getOperands().size())
+        break; // reported where calls are typed
+      auto result = dyn_cast<OpResult>(call.getOperands()[operand++]);
+      auto producer =
+          result ? dyn_cast<sharding::CallOp>(result.getOwner()) : nullptr;
+      func::FuncOp from = producer ? calleeOf(producer) : nullptr;
+      if (!from || from.isExternal() ||
+          result.getResultNumber() >= from.getNumResults())
+        continue;
+      Edge &edge = edges[{from, result.getResultNumber()}];
+      edge.from = from;
+      edge.result = result.getResultNumber();
+      edge.wanted.push_back(getElementTypeOrSelf(arg));
+    }
+  }
+  for (auto &[key, edge] : edges) {
+    Operation *end = edge.from.getBody().front().getTerminator();
+    Value value = end->getOperand(edge.result);
+    Type type = edge.wanted.front();
+    if (!isa<FloatType>(getElementTypeOrSelf(value)) || !isa<FloatType>(type) ||
+        type == getElementTypeOrSelf(value) || !llvm::all_equal(edge.wanted))
+      continue;
+    OpBuilder b(end);
+    end->setOperand(edge.result,
+                    aten::ToCopyOp::create(b, end->getLoc(), value, type));
+    edge.from.setFunctionType(FunctionType::get(edge.from.getContext(),
+                                                edge.from.getArgumentTypes(),
+                                                end->getOperandTypes()));
+  }
+}
+
 LogicalResult accel::retypeCalls(sharding::GraphOp graph) {
   SymbolTableCollection symbols;
+  castResults(graph, symbols);
   // What a model computes in f32 on purpose, a mask say, is read so.
   DenseSet<Value> castAtEntry;
   for (auto call : graph.getBody().getOps<sharding::CallOp>()) {

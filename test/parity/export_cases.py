@@ -9,6 +9,7 @@ import jobs
 from harness import check
 
 LOSS = 1e-5      # relative; another order of sums where shapes differ
+LOSS_BF16 = 2e-3
 PEAK = 0.01      # of the predicted peak
 EXPORTER = os.path.join(harness.ROOT, "tools", "export-model")
 
@@ -105,6 +106,35 @@ def same(context, model, weights=True, most=None):
     return f"loss {worst:.1e}, {text}, {memory}"
 
 
+def mixed(context):
+    """In bf16 too, where each side puts its own casts."""
+    details = []
+    for model in ("gemma2", "falcon-alibi", "olmo2", "t5"):
+        os.makedirs(context.path(model), exist_ok=True)
+        folder = os.path.join(context.path(), model)
+        if model in jobs.ENCODERS:
+            job = jobs.make_array_job(folder, model, steps=4, precision={"param": "bf16"})
+        else:
+            job = jobs.make_job(folder, jobs.MODELS[model], ranks=2, steps=4,
+                                precision={"param": "bf16"})
+        job.pop("checkpoint", None)
+        jobs.write_job(folder, job)
+        export(context, os.path.join(folder, "model"), "-o",
+               os.path.join(folder, "model.pt2"), "--weights",
+               *arguments_of(job))
+        jobs.write_job(folder, dict(job, model="model.pt2"), "exported.yaml")
+        logs, peaks = [], []
+        for name in ("exported", "job"):
+            path = os.path.join(folder, name)
+            plan = harness.plan(context, path + ".yaml", path + ".json")
+            peaks.append(plan["predicted"]["memory"]["peak_bytes"])
+            logs.append(harness.execute(context, path + ".json", 2,
+                                        path + ".jsonl"))
+        worst = harness.compare_logs(*logs, "loss", LOSS_BF16)
+        details.append(f"{model} {worst:.1e} {peaks[0] / peaks[1]:.3f}")
+    return ", ".join(details)
+
+
 NET = '''
 import torch
 
@@ -194,5 +224,5 @@ def case(model, **options):
 
 
 CASES = [("llama-open", case("gqa", weights=False, most=9)),
-         ("own-class", own_class)]
+         ("own-class", own_class), ("bf16", mixed)]
 CASES += [(name, case(name, most=most)) for name, most in FAMILIES.items()]
