@@ -1,0 +1,11 @@
+set(_here ${CMAKE_CURRENT_LIST_DIR})
+if(TARGET AccelReplay)
+  accel_unit_test(replay-test ${_here}/ReplayTest.cpp LINK AccelReplay)
+endif()
+# c10's own allocator, which only the wheel with CUDA has.
+if(TARGET AccelReplay AND TARGET accel::torch_cuda AND
+   EXISTS ${_torch}/include/c10/cuda/PeerToPeerAccess.h)
+  accel_unit_test(torch-allocator-test ${_here}/TorchAllocatorTest.cpp
+    ${_here}/FakeCuda.cpp LINK AccelReplay accel::torch_cuda)
+  target_link_options(torch-allocator-test PRIVATE -Wl,--export-dynamic)
+endif()
