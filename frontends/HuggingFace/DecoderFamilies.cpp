@@ -45,6 +45,7 @@ struct FamilyReader : DecoderReader {
     d.dropout.attentionOutput = d.dropout.mlpOutput = dropout("resid_pdrop");
     RopeNames names;
     names.partialAllowed = true;
+    names.longRopeOnly = true;
     rope(names);
     windows(size("sliding_window"));
   }

@@ -145,6 +145,7 @@ void DecoderReader::addRope(const Rope &rope) {
     json.error("", "rotary embeddings turn " + std::to_string(width) +
                        " of the " + std::to_string(d.headDim) +
                        " elements of a head");
+  checkRope(json, rope, d.headDim);
   d.ropes.push_back(rope);
 }
 

@@ -297,6 +297,7 @@ private:
                      std::to_string(config.headDim));
       return;
     }
+    checkRope(json, config.rope, config.headDim);
     double attention = double(config.headDim) * config.hiddenSize * 2 *
                        double(config.heads + config.keyValueHeads);
     double mlp = 3.0 * config.hiddenSize * double(config.intermediateSize);

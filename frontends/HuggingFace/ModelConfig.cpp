@@ -19,7 +19,14 @@ int64_t ModelConfig::vocabSize() const {
   return std::visit([](const auto &c) { return c.vocabSize; }, family);
 }
 int64_t ModelConfig::maxPositions() const {
-  return std::visit([](const auto &c) { return c.maxPositions; }, family);
+  int64_t most =
+      std::visit([](const auto &c) { return c.maxPositions; }, family);
+  if (const auto *c = std::get_if<LlamaConfig>(&family))
+    return c->rope.reach(most);
+  if (const auto *c = std::get_if<DecoderConfig>(&family))
+    for (const Rope &rope : c->decoder.ropes)
+      most = rope.reach(most);
+  return most;
 }
 int64_t ModelConfig::defaultLength() const {
   return std::min<int64_t>(4096, maxPositions());

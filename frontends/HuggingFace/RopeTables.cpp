@@ -51,15 +51,87 @@ static Value llama3Frequencies(FunctionWriter &f, const Rope &rope,
   return f.op<WhereSelfOp>(between, mixed, coarse);
 }
 
+static mlir::FloatAttr scalar(FunctionWriter &f, double number) {
+  return mlir::FloatAttr::get(mlir::Float64Type::get(f.f32().getContext()),
+                              number);
+}
+
+/// The numbers as a vector, a `full` for each run of equal ones.
+static Value listed(FunctionWriter &f, const std::vector<double> &numbers) {
+  std::vector<Value> runs;
+  for (size_t begin = 0, end; begin < numbers.size(); begin = end) {
+    for (end = begin + 1;
+         end < numbers.size() && numbers[end] == numbers[begin];)
+      ++end;
+    int64_t size = int64_t(end - begin);
+    runs.push_back(
+        f.op<FullOp>(llvm::ArrayRef(size), scalar(f, numbers[begin]), f.f32()));
+  }
+  return runs.size() == 1 ? runs.front()
+                          : Value(f.op<CatOp>(ValueRange(runs), uint64_t(0)));
+}
+
+/// YaRN: frequencies that turn often within the original context stay, those
+/// that turn less than once are divided by `factor`, and between them is a
+/// ramp.
+static Value yarnFrequencies(FunctionWriter &f, const Rope &rope, int64_t dims,
+                             Value powers) {
+  auto bound = [&](double turns) {
+    double context = double(rope.originalMaxPositions);
+    return double(dims) * std::log(context / (turns * 2 * std::numbers::pi)) /
+           (2 * std::log(rope.theta));
+  };
+  double low = bound(rope.betaFast), high = bound(rope.betaSlow);
+  if (rope.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, double(dims - 1));
+  if (low == high)
+    high += 0.001;
+  Value kept = f.op<ReciprocalOp>(powers);
+  Value divided = f.op<ReciprocalOp>(f.op<MulScalarOp>(powers, rope.factor));
+  Value ramp = f.op<DivScalarOp>(
+      f.op<SubScalarOp>(counted(f, 0, dims / 2), low), high - low);
+  ramp = f.op<ClampOp>(ramp, scalar(f, 0), scalar(f, 1));
+  Value keep = f.op<RsubScalarOp>(ramp, 1.0);
+  return f.op<AddTensorOp>(
+      f.op<MulTensorOp>(divided, f.op<RsubScalarOp>(keep, 1.0)),
+      f.op<MulTensorOp>(kept, keep));
+}
+
+/// The base beyond the model's positions, "NTK-aware".
+static double dynamicTheta(const Rope &rope, int64_t dims, int64_t sequence) {
+  double longest = double(std::max(sequence, rope.maxPositions));
+  double grown =
+      rope.factor * longest / double(rope.maxPositions) - (rope.factor - 1);
+  return rope.theta * std::pow(grown, double(dims) / double(dims - 2));
+}
+
 /// theta^(-2i/d), scaled as the rope type asks for. A number divided by a
 /// tensor is PyTorch's reciprocal times the number.
 static Value inverseFrequencies(FunctionWriter &f, const Rope &rope,
-                                int64_t headDim) {
+                                int64_t headDim, int64_t sequence) {
   int64_t dims = rope.dims(headDim);
+  double theta = rope.kind == Rope::Kind::Dynamic
+                     ? dynamicTheta(rope, dims, sequence)
+                     : rope.theta;
   Value exponents = f.op<DivScalarOp>(counted(f, 0, dims, 2), double(dims));
-  Value inverse = f.op<ReciprocalOp>(f.op<PowScalarOp>(exponents, rope.theta));
+  Value powers = f.op<PowScalarOp>(exponents, theta);
+  if (rope.kind == Rope::Kind::Yarn)
+    return yarnFrequencies(f, rope, dims, powers);
+  if (rope.kind == Rope::Kind::LongRope) {
+    bool within = sequence <= rope.originalMaxPositions;
+    Value factors = listed(f, within ? rope.shortFactors : rope.longFactors);
+    return f.op<ReciprocalOp>(f.op<MulTensorOp>(factors, powers));
+  }
+  Value inverse = f.op<ReciprocalOp>(powers);
   switch (rope.kind) {
   case Rope::Kind::Default:
+  case Rope::Kind::Dynamic:
+  case Rope::Kind::Yarn:
+  case Rope::Kind::LongRope:
     return inverse;
   case Rope::Kind::Linear:
     return f.op<DivScalarOp>(inverse, rope.factor);
@@ -73,15 +145,20 @@ std::pair<Value, Value> accel::huggingface::ropeTables(FunctionWriter &f,
                                                        const Rope &rope,
                                                        int64_t headDim,
                                                        int64_t sequence) {
-  Value inverse = inverseFrequencies(f, rope, headDim);
+  Value inverse = inverseFrequencies(f, rope, headDim, sequence);
   Value positions = f.op<ToCopyOp>(
       f.op<ArangeOp>(uint64_t(0), uint64_t(sequence), uint64_t(1), f.i64()),
       f.f32());
   Value angles =
       f.op<MulTensorOp>(f.op<UnsqueezeOp>(positions, uint64_t(1)), inverse);
   Value both = f.op<CatOp>(ValueRange{angles, angles}, uint64_t(1));
-  Value cos = f.op<CosOp>(both);
-  return {cos, f.op<SinOp>(both)};
+  auto scaled = [&](Value table) -> Value {
+    if (rope.attentionFactor == 1)
+      return table;
+    return f.op<MulScalarOp>(table, rope.attentionFactor);
+  };
+  Value cos = scaled(f.op<CosOp>(both));
+  return {cos, scaled(f.op<SinOp>(both))};
 }
 
 Value accel::huggingface::rotate(FunctionWriter &f, Value x, Value cos,

@@ -17,9 +17,44 @@ def llama3(rng):
             "original_max_position_embeddings": 16}
 
 
-def rope(rng):
-    """Keys of one of the spellings, old and new."""
-    kind = rng.choice(["default", "linear", "llama3", "old", "theta"])
+def yarn(rng):
+    scaling = {"rope_type": "yarn", "factor": rng.choice([1.0, 4.0]),
+               "original_max_position_embeddings": rng.choice([4, 16, 64]),
+               "rope_theta": rng.choice([30.0, 10000.0])}
+    for key, values in {"beta_fast": [8, 2.5], "beta_slow": [2, 0.5],
+                        "attention_factor": [0.7], "truncate": [False],
+                        "mscale": [0.7, 1.0], "mscale_all_dim": [1.5]}.items():
+        if rng.random() < 0.4:
+            scaling[key] = rng.choice(values)
+    return scaling
+
+
+def long_rope(rng, frequencies):
+    """Of positions before and behind LENGTH."""
+    return {"rope_type": "longrope", "rope_theta": 200.0,
+            "original_max_position_embeddings": rng.choice([8, LENGTH, 64]),
+            **({"factor": 2.0} if rng.random() < 0.5 else {}),
+            **({"attention_factor": 1.2} if rng.random() < 0.3 else {}),
+            "short_factor": [rng.choice([1.0, 1.1, 1.7])
+                             for _ in range(frequencies)],
+            "long_factor": [rng.choice([2.0, 3.5])
+                            for _ in range(frequencies)]}
+
+
+def rope(rng, frequencies=0):
+    """Keys of one of the spellings, old and new. `frequencies` of a head, where
+    they are known."""
+    kind = rng.choice(["default", "linear", "llama3", "old", "theta", "yarn",
+                       "yarn", "dynamic", "longrope"])
+    if kind == "yarn":
+        return {"rope_parameters": yarn(rng)}
+    if kind == "longrope" and frequencies:
+        return {"rope_parameters": long_rope(rng, frequencies)}
+    if kind == "dynamic":
+        # Some are shorter than LENGTH.
+        return {"rope_parameters": {"rope_type": "dynamic", "factor": 2.5,
+                                    "rope_theta": 90.0},
+                "max_position_embeddings": rng.choice([12, 64])}
     if kind == "llama3":
         return {"rope_parameters": llama3(rng)}
     if kind == "linear":
@@ -65,7 +100,8 @@ def window(rng):
 
 
 def llama(rng):
-    return {**decoder(rng), **rope(rng), "attention_bias": flag(rng),
+    config = decoder(rng)
+    return {**config, **rope(rng, config["head_dim"] // 2), "attention_bias": flag(rng),
             "mlp_bias": flag(rng), "rms_norm_eps": rng.choice([1e-6, 1e-2]),
             "hidden_act": rng.choice(["silu", "swish"])}
 
@@ -127,6 +163,12 @@ def phi3(rng):
         config["rope_parameters"] = {"rope_type": "default",
                                      "rope_theta": 300.0,
                                      "partial_rotary_factor": partial}
+    elif flag(rng):
+        scaling = long_rope(rng, int(8 * partial) // 2)
+        config["original_max_position_embeddings"] = scaling.pop(
+            "original_max_position_embeddings")
+        scaling["type"] = scaling.pop("rope_type")
+        config["rope_scaling"] = {**scaling, "partial_rotary_factor": partial}
     return config
 
 

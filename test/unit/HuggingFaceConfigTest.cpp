@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 using namespace accel;
 using namespace accel::huggingface;
 using nlohmann::json;
@@ -103,6 +105,48 @@ TEST(HuggingFaceConfig, OlderSpellingsOfRope) {
                      {"high_freq_factor", 4}}}}));
   ASSERT_TRUE(got.config);
   EXPECT_EQ(got.config->rope.originalMaxPositions, 77);
+}
+
+TEST(HuggingFaceConfig, KindsOfRope) {
+  auto scaled = [](const json &scaling) {
+    return with({{"max_position_embeddings", 64}, {"rope_scaling", scaling}});
+  };
+  json factors = json::array({1.0, 2.0, 2.5, 3.0});
+  json longRope = {{"rope_type", "longrope"},
+                   {"original_max_position_embeddings", 16},
+                   {"short_factor", factors},
+                   {"long_factor", factors}};
+  Read got = read(scaled(longRope));
+  ASSERT_TRUE(got.config);
+  EXPECT_EQ(got.config->rope.factor, 4.0) << "64 positions, 16 of them learnt";
+  EXPECT_DOUBLE_EQ(got.config->rope.attentionFactor, std::sqrt(1.5));
+  got = read(scaled({{"rope_type", "yarn"}, {"factor", 1}, {"beta_fast", 0}}));
+  ASSERT_TRUE(got.config);
+  EXPECT_EQ(got.config->rope.betaFast, 32) << "zero asks for the default";
+  EXPECT_EQ(got.config->rope.originalMaxPositions, 64);
+  EXPECT_EQ(got.config->rope.attentionFactor, 1);
+
+  auto changed = [&](const char *key, const json &value) {
+    json scaling = longRope;
+    scaling[key] = value;
+    return scaled(scaling);
+  };
+  expectError(changed("short_factor", nullptr), "rope_scaling.short_factor",
+              "is missing");
+  expectError(changed("long_factor", {1, 2, 3}), "rope_scaling",
+              "'long_factor' has 3 numbers, but a head has 4 rotary");
+  expectError(changed("long_factor", {1, 2, 0, 3}), "rope_scaling.long_factor",
+              "positive numbers");
+  expectError(changed("attention_factor", -1), "rope_scaling.attention_factor",
+              "negative");
+  expectError(changed("original_max_position_embeddings", 1),
+              "rope_scaling.factor", "more than one original position");
+  expectError(scaled({{"rope_type", "yarn"}}), "rope_scaling.factor",
+              "is missing");
+  expectError(scaled({{"rope_type", "yarn"}, {"factor", 2}, {"rope_theta", 1}}),
+              "rope_scaling.rope_theta", "above 1");
+  expectError(scaled({{"rope_type", "dynamic"}}), "rope_scaling.factor",
+              "is missing");
 }
 
 TEST(HuggingFaceConfig, DtypeGoesBeforeTorchDtype) {
@@ -207,8 +251,8 @@ TEST(HuggingFaceConfig, NamesWhatIsNotSupportedYet) {
   expectUnsupported(with({{"hidden_act", "gelu"}}), "hidden_act", "gelu");
   expectError(with({{"attention_dropout", 1.5}}), "attention_dropout",
               "probability");
-  expectUnsupported(with({{"rope_scaling", {{"rope_type", "yarn"}}}}),
-                    "rope_scaling.rope_type", "yarn");
+  expectUnsupported(with({{"rope_scaling", {{"rope_type", "axial"}}}}),
+                    "rope_scaling.rope_type", "yarn, longrope and llama3");
   expectUnsupported(with({{"partial_rotary_factor", 0.5}}),
                     "partial_rotary_factor", "partial");
   expectUnsupported(with({{"dtype", "float64"}}), "dtype", "float64");
@@ -277,9 +321,10 @@ TEST(HuggingFaceConfig, DecoderFamilies) {
                 "tools/export-model NAME -o model.pt2");
   expectProblem(family("phi3", {}), invalid, "pad_token_id",
                 "32000, the default, is outside");
-  expectProblem(family("phi3", {{"pad_token_id", nullptr},
-                                {"rope_scaling", {{"type", "longrope"}}}}),
-                unsupported, "rope_scaling.type", "longrope");
+  expectProblem(
+      family("phi3", {{"pad_token_id", nullptr},
+                      {"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}),
+      invalid, "rope_scaling.type", "default or longrope");
   expectProblem(family("gemma", {{"hidden_size", "48"}}), invalid,
                 "hidden_size", "integer");
   expectProblem(family("gemma2", {{"query_pre_attn_scalar", 0}}), invalid,
