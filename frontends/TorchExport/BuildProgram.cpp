@@ -11,9 +11,57 @@
 #include "frontends/TorchExport/Patterns.h"
 #include "frontends/TorchExport/Segments.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace accel;
 using namespace accel::torchexport;
+
+/// The arguments of `flat` that the loss depends on by floating-point values.
+static llvm::DenseSet<Value> differentiated(func::FuncOp flat) {
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> work(
+      flat.getBody().front().getTerminator()->getOperands());
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (!isa<FloatType>(aten::tensorType(value).getElementType()) ||
+        !seen.insert(value).second)
+      continue;
+    if (Operation *op = value.getDefiningOp())
+      llvm::append_range(work, op->getOperands());
+  }
+  return seen;
+}
+
+/// PyTorch leaves parameters without a gradient as they are, without decay too.
+static void freezeUnused(const Program &program, func::FuncOp flat,
+                         const Lowering &lowering, huggingface::ModelInfo &info,
+                         accel::DiagnosticEngine &diagnostics) {
+  const llvm::DenseSet<Value> used = differentiated(flat);
+  const auto canonical = canonicalNames(program);
+  std::set<std::string> trained;
+  for (auto [number, input] : lowering.arguments())
+    if (input->kind == InputSpec::Kind::Parameter &&
+        used.contains(flat.getArgument(number)))
+      trained.insert(canonical.at(input->fqn));
+  std::string names;
+  size_t count = 0;
+  for (huggingface::ParameterInfo &parameter : info.parameters) {
+    if (parameter.frozen || trained.count(parameter.fqn))
+      continue;
+    parameter.frozen = true;
+    if (++count <= 3)
+      names += (names.empty() ? "" : ", ") + printable(parameter.fqn);
+  }
+  if (count)
+    diagnostics.warning(
+        "unused-parameters", program.path,
+        "the loss does not depend on " + std::to_string(count) +
+            " parameters (" + names + (count > 3 ? ", ..." : "") +
+            "): they are kept as they are",
+        "without them the model is smaller; DDP refuses such parameters unless "
+        "find_unused_parameters is set");
+}
 
 FailureOr<OwningOpRef<mlir::ModuleOp>>
 torchexport::buildProgram(MLIRContext &context, const Program &program,
@@ -36,6 +84,7 @@ torchexport::buildProgram(MLIRContext &context, const Program &program,
   recognize(flat);
   eraseDead(flat);
   huggingface::ModelInfo info = describe(program);
+  freezeUnused(program, flat, lowering, info, diagnostics);
   OwningOpRef<mlir::ModuleOp> module =
       mlir::ModuleOp::create(b.getUnknownLoc());
   b.setInsertionPointToEnd(module->getBody());

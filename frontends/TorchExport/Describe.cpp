@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/TorchExport/Describe.h"
 
+#include "frontends/TorchExport/Symbols.h"
+
 #include <algorithm>
 #include <set>
 
@@ -103,6 +105,9 @@ ExportedSizes exportedSizes(const Program &program) {
         !result.sequenceLength && !result.openSequence) {
       result.openSequence = meta.sizes[1].symbolic();
       result.sequenceLength = result.openSequence ? 0 : meta.sizes[1].value;
+      auto bound = program.bounds.find(symbolOf(meta.sizes[1]));
+      if (bound != program.bounds.end() && bound->second.most > 0)
+        result.mostTokens = bound->second.most;
     }
   }
   return result;

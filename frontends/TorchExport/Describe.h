@@ -29,6 +29,7 @@ plan::DType parameterDtype(const Program &program);
 struct ExportedSizes {
   int64_t microBatch = 0, sequenceLength = 0;
   bool openBatch = false, openSequence = false;
+  std::optional<int64_t> mostTokens; // of an open sequence, if it is bounded
 };
 ExportedSizes exportedSizes(const Program &program);
 

@@ -493,12 +493,14 @@ LogicalResult Lowering::lowerNode(const Node &node, const Graph &graph,
   if (failed(bindResults(node, graph, *results, values)))
     return failure();
   if (mutated && !writeBack(mutated, results->front(), values)) {
-    while (Operation *op = mutated.getDefiningOp())
+    Operation *op = mutated.getDefiningOp();
+    for (; op && op->getNumOperands(); op = mutated.getDefiningOp())
       mutated = op->getOperand(0);
     const InputSpec *input = nullptr;
-    for (auto [number, spec] : inputs)
-      if (number == dyn_cast<BlockArgument>(mutated).getArgNumber())
-        input = spec;
+    if (auto argument = dyn_cast<BlockArgument>(mutated))
+      for (auto [number, spec] : inputs)
+        if (number == argument.getArgNumber())
+          input = spec;
     if (input && input->kind == InputSpec::Kind::Buffer)
       return failBuffer(input->fqn);
     return fail(node,

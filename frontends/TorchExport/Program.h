@@ -34,6 +34,11 @@ struct Size {
   bool symbolic() const { return !expression.empty(); }
 };
 
+/// The values that a symbol may have (range_constraints).
+struct Bound {
+  std::optional<int64_t> least, most;
+};
+
 struct TensorMeta {
   plan::DType dtype = plan::DType::F32;
   std::vector<Size> sizes, strides;
@@ -147,6 +152,7 @@ struct Program {
   std::vector<std::string> modules; // FQNs, in the order of named_modules()
   std::vector<std::vector<ModuleCall>> stacks;
   std::unordered_map<std::string, Payload> payloads; // by FQN
+  std::map<std::string, Bound> bounds;               // by symbol
   ExportNotes notes;
   std::string torchVersion;
   /// True if the parameters' values are in the file.

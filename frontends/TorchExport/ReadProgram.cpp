@@ -6,10 +6,12 @@
 #include "frontends/TorchExport/Archive.h"
 #include "frontends/TorchExport/GraphReader.h"
 #include "frontends/TorchExport/JsonCursor.h"
+#include "frontends/TorchExport/JsonText.h"
 #include "frontends/TorchExport/Program.h"
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace accel::torchexport {
 namespace {
@@ -18,8 +20,6 @@ using Json = nlohmann::json;
 
 /// A model of 405 billion parameters has 20 MB of JSON, stack traces included.
 constexpr int64_t maxJsonBytes = int64_t(256) << 20;
-constexpr size_t maxJsonValues = 40'000'000;
-constexpr int maxDepth = 100;
 constexpr int schemaMajor = 8;
 
 [[noreturn]] void fail(const std::string &place, std::string message,
@@ -27,38 +27,15 @@ constexpr int schemaMajor = 8;
   throw FormatError{place, std::move(message), std::move(hint), false};
 }
 
-/// Parses an entry, without what only people read.
 Json readJson(Archive &archive, const std::string &entry) {
   std::string error;
   std::optional<std::string> text = archive.read(entry, maxJsonBytes, error);
   if (!text)
     fail("", error);
-  size_t values = 0;
-  bool skip = false;
-  auto keep = [&](int depth, Json::parse_event_t event, Json &parsed) {
-    if (depth > maxDepth || ++values > maxJsonValues)
-      fail(entry + ":", depth > maxDepth ? "nests too deep to be of torch"
-                                         : "has too many values");
-    if (event == Json::parse_event_t::key) {
-      const std::string &key = parsed.get_ref<const std::string &>();
-      skip = key == "stack_trace" || key == "torch_fn" ||
-             key == "guards_code" || key == "from_node" ||
-             key == "source_fn_stack";
-      return !skip;
-    }
-    return true;
-  };
-  Json result;
-  try {
-    result = Json::parse(*text, keep);
-  } catch (const Json::parse_error &e) {
-    fail(entry + ":", "is no valid JSON at byte " + std::to_string(e.byte));
-  } catch (const Json::exception &e) {
-    fail(entry + ":", "is no valid JSON");
-  }
-  if (result.is_discarded())
-    fail(entry + ":", "is no valid JSON");
-  return result;
+  // What only people read is left out.
+  static const std::set<std::string> without = {
+      "stack_trace", "torch_fn", "guards_code", "from_node", "source_fn_stack"};
+  return parseJson(*text, entry, without);
 }
 
 /// A short text entry without surrounding white space.
@@ -92,6 +69,7 @@ public:
       GraphReader reader(program);
       reader.read(graphModule["graph"], program.graph);
       readSignature(graphModule["signature"]);
+      readBounds(root);
       JsonCursor calls = graphModule["module_call_graph"];
       for (size_t i = 0; i < calls.size(); ++i)
         program.modules.push_back(calls.at(i)["fqn"].string());
@@ -105,6 +83,9 @@ public:
 
 private:
   void checkFormat() {
+    if (archive.entries().empty())
+      fail("", "the file is empty, or a zip without entries in a folder",
+           "tools/export-model MODEL -o FILE.pt2 writes one");
     if (!archive.has("archive_format"))
       fail("",
            archive.has("constants.pkl") || archive.has("data.pkl")
@@ -158,6 +139,24 @@ private:
                           "versions 8.x are, which torch 2.5 and later write");
   }
 
+  void readBounds(const JsonCursor &root) {
+    if (!root.has("range_constraints"))
+      return;
+    JsonCursor ranges = root["range_constraints"];
+    for (const auto &[symbol, value] : ranges.object()) {
+      JsonCursor range = ranges.member(symbol, value);
+      Bound bound;
+      if (range.has("min_val"))
+        bound.least = range["min_val"].integer();
+      if (range.has("max_val"))
+        bound.most = range["max_val"].integer();
+      if (bound.least && bound.most && *bound.least > *bound.most)
+        range.fail("no size is from " + std::to_string(*bound.least) + " to " +
+                   std::to_string(*bound.most));
+      program.bounds[symbol] = bound;
+    }
+  }
+
   void readSignature(const JsonCursor &signature) {
     JsonCursor inputs = signature["input_specs"];
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -166,6 +165,18 @@ private:
       inputs.fail("describes " + std::to_string(program.inputs.size()) +
                   " of " + std::to_string(program.graph.inputs.size()) +
                   " inputs of the graph");
+    std::set<std::string> names;
+    for (size_t i = 0; i < program.inputs.size(); ++i) {
+      const InputSpec &input = program.inputs[i];
+      const Argument &given = program.graph.inputs[i];
+      if (!input.argument.empty() && (given.kind != Argument::Kind::Tensor ||
+                                      given.text != input.argument))
+        inputs.at(i).fail("describes '" + printable(input.argument) +
+                          "', and input " + std::to_string(i) +
+                          " of the graph is another");
+      if (!input.fqn.empty() && !names.insert(input.fqn).second)
+        inputs.at(i).fail("names '" + printable(input.fqn) + "' twice");
+    }
     JsonCursor outputs = signature["output_specs"];
     for (size_t i = 0; i < outputs.size(); ++i)
       readOutput(outputs.at(i));
@@ -289,6 +300,13 @@ private:
         return;
       need += __int128(size - 1) *
               (i < p.meta.strides.size() ? p.meta.strides[i].value : 0);
+    }
+    JsonCursor meta = payload["tensor_meta"];
+    if (meta.has("storage_offset")) {
+      JsonCursor offset = meta["storage_offset"];
+      if (!offset.has("as_int"))
+        offset.fail(std::string("a ") + what + " of symbolic place");
+      need += offset["as_int"].integer();
     }
     need = (need + 1) * plan::itemSize(p.meta.dtype);
     if (have != 0 && need > have)
@@ -436,13 +454,28 @@ private:
     }
   }
 
+  /// The stored tensor is what the graph reads.
+  void checkShape(const InputSpec &input, const TensorMeta &stored) const {
+    const TensorMeta &read = program.graph.tensors.at(input.argument);
+    bool same = stored.sizes.size() == read.sizes.size();
+    for (size_t i = 0; same && i < read.sizes.size(); ++i)
+      same = read.sizes[i].symbolic() ||
+             read.sizes[i].value == stored.sizes[i].value;
+    if (!same || stored.dtype != read.dtype)
+      fail("", "'" + printable(input.fqn) + "' is stored with another " +
+                   (same ? "dtype" : "shape") + " than the graph reads it");
+  }
+
   /// Weights are there if each parameter has bytes.
   void checkWeights() {
     program.hasWeights = true;
     for (const InputSpec &input : program.inputs) {
+      auto found = program.payloads.find(input.fqn);
+      if (!input.argument.empty() && found != program.payloads.end() &&
+          !found->second.pickled)
+        checkShape(input, found->second.meta);
       if (input.kind != InputSpec::Kind::Parameter)
         continue;
-      auto found = program.payloads.find(input.fqn);
       if (found == program.payloads.end() || found->second.pickled ||
           found->second.meta.meta ||
           archive.entries().at(found->second.entry).bytes == 0)

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 namespace accel::torchexport {
 
@@ -205,9 +206,7 @@ private:
   int depth = 0;
 };
 
-/// The name of a size that is one symbol, "s0" or "Symbol('s0', ...)"; empty
-/// for other expressions.
-std::string symbolOf(const std::string &text) {
+std::string nameOf(const std::string &text) {
   std::string name = text;
   const std::string begin = "Symbol('";
   if (text.rfind(begin, 0) == 0 && text.find(')') + 1 == text.size())
@@ -221,11 +220,112 @@ std::string symbolOf(const std::string &text) {
 
 /// An expression for people: without sympy's assumptions.
 std::string shown(const std::string &text) {
-  std::string name = symbolOf(text);
+  std::string name = nameOf(text);
   return printable(name.empty() ? text : name);
 }
 
+std::string described(const Dimension &dim) {
+  return "dimension " + std::to_string(dim.index) + " of '" +
+         printable(dim.input) + "'";
+}
+
+/// "is at least 3 (range_constraints)"; empty where the value is allowed.
+std::string outside(const Bound &bound, int64_t value) {
+  // Exporting takes any size as no 0 and no 1, whatever the program can do.
+  if (bound.least && *bound.least > 2 && value < *bound.least)
+    return "at least " + std::to_string(*bound.least);
+  if (bound.most && value > *bound.most)
+    return "at most " + std::to_string(*bound.most);
+  return "";
+}
+
 } // namespace
+
+std::string symbolOf(const Size &size) {
+  return size.symbolic() ? nameOf(size.expression) : "";
+}
+
+int64_t Dimension::wanted(const Sizes &sizes) const {
+  if (index == 0)
+    return sizes.microBatch;
+  if (index == 1 && input == "labels" && sizes.targetLength)
+    return sizes.targetLength;
+  return index == 1 && meta->dtype == plan::DType::I64 ? sizes.sequenceLength
+                                                       : 0;
+}
+
+static std::vector<Dimension> dimensionsOf(const Program &program,
+                                           bool parameters) {
+  std::vector<Dimension> result;
+  for (const InputSpec &input : program.inputs) {
+    if ((input.kind != InputSpec::Kind::User && !parameters) ||
+        input.argument.empty())
+      continue;
+    const TensorMeta &meta = program.graph.tensors.at(input.argument);
+    for (size_t i = 0; i < meta.sizes.size(); ++i)
+      result.push_back({input.argument, i, &meta});
+  }
+  return result;
+}
+
+std::vector<Dimension> inputDimensions(const Program &program) {
+  return dimensionsOf(program, /*parameters=*/false);
+}
+
+std::optional<std::map<std::string, int64_t>>
+resolveDims(const Program &program,
+            const std::vector<std::pair<std::string, int64_t>> &named,
+            DiagnosticEngine &diagnostics) {
+  const std::vector<Dimension> dims = inputDimensions(program);
+  std::map<std::string, int64_t> result;
+  bool ok = true;
+  auto error = [&](const std::string &message, const std::string &hint = "") {
+    diagnostics.error("export-sizes", program.path, message, hint);
+    ok = false;
+  };
+  for (const auto &[name, value] : named) {
+    const std::string option =
+        "--dim " + printable(name) + "=" + std::to_string(value);
+    std::vector<std::string> known;
+    std::string open; // symbols and where they stand
+    bool found = false;
+    for (const Dimension &dim : dims) {
+      const std::string symbol = symbolOf(dim.size());
+      if (!symbol.empty()) {
+        known.insert(known.end(), {symbol, dim.place()});
+        open += (open.empty() ? "" : ", ") + printable(dim.place()) + " (" +
+                printable(symbol) + ")";
+      }
+      if (name != dim.place() && (symbol.empty() || name != symbol) &&
+          (name != "batch" || dim.index != 0))
+        continue;
+      found = true;
+      if (!dim.size().symbolic() && dim.size().value != value)
+        error(option + ": " + described(dim) + " was exported as " +
+                  std::to_string(dim.size().value),
+              "export again with open sizes (tools/export-model --dynamic)");
+      else if (dim.size().symbolic() && symbol.empty())
+        error(option + ": " + described(dim) + " follows from others, as '" +
+              shown(dim.size().expression) + "'");
+      else if (!symbol.empty() &&
+               result.emplace(symbol, value).first->second != value)
+        error(option + ": " + described(dim) + ", '" + symbol +
+              "', is given as " + std::to_string(result[symbol]) + " too");
+      if (name == symbol)
+        break; // one place says it all
+    }
+    if (found)
+      continue;
+    known.push_back("batch");
+    error(option + ": the program has no open size of this name",
+          didYouMean(name, known) + (open.empty()
+                                         ? "it has no open size at all"
+                                         : " open are " + open +
+                                               "; batch is the first "
+                                               "dimension of every input"));
+  }
+  return ok ? std::optional(result) : std::nullopt;
+}
 
 std::optional<int64_t>
 evaluateExpression(const std::string &text,
@@ -255,70 +355,58 @@ std::optional<Symbols> Symbols::bind(const Program &program, const Sizes &sizes,
   Symbols symbols;
   symbols.values = sizes.dims;
   bool ok = true;
-  auto wanted = [&](const std::string &name, const TensorMeta &meta,
-                    size_t dim) -> int64_t {
-    if (dim == 0)
-      return sizes.microBatch;
-    if (dim == 1 && name == "labels" && sizes.targetLength)
-      return sizes.targetLength;
-    bool integers = meta.dtype == plan::DType::I64;
-    return dim == 1 && integers ? sizes.sequenceLength : 0;
-  };
-  auto fix = [&](const std::string &name, const Size &size, size_t dim,
-                 int64_t want) {
-    const std::string where =
-        "dimension " + std::to_string(dim) + " of '" + printable(name) + "'";
-    if (!size.symbolic()) {
-      if (want == 0 || want == size.value)
-        return;
-      diagnostics.error(
-          "export-sizes", program.path,
-          where + " was exported as " + std::to_string(size.value) +
-              ", and the job asks for " + std::to_string(want),
-          dim == 0 ? "export again with open sizes (tools/export-model "
-                     "--dynamic), or set micro_batch to " +
-                         std::to_string(size.value)
-                   : "export again with open sizes (tools/export-model "
-                     "--dynamic), or set sequence_length to " +
-                         std::to_string(size.value));
-      ok = false;
-      return;
-    }
-    const std::string symbol = symbolOf(size.expression);
-    if (symbol.empty() || want == 0)
-      return;
-    auto [at, isNew] = symbols.values.emplace(symbol, want);
-    if (isNew || at->second == want)
-      return;
-    diagnostics.error("export-sizes", program.path,
-                      where + " is open as '" + symbol + "', which is " +
-                          std::to_string(at->second) +
-                          " elsewhere, and the job asks for " +
-                          std::to_string(want));
+  auto error = [&](const std::string &message, const std::string &hint = "") {
+    diagnostics.error("export-sizes", program.path, message, hint);
     ok = false;
   };
-  for (const InputSpec &input : program.inputs) {
-    if (input.kind != InputSpec::Kind::User || input.argument.empty())
+  for (const Dimension &dim : inputDimensions(program)) {
+    const int64_t want = dim.wanted(sizes);
+    if (want == 0)
       continue;
-    const TensorMeta &meta = program.graph.tensors.at(input.argument);
-    for (size_t dim = 0; dim < meta.sizes.size(); ++dim)
-      fix(input.argument, meta.sizes[dim], dim,
-          wanted(input.argument, meta, dim));
+    if (!dim.size().symbolic()) {
+      if (want != dim.size().value)
+        error(described(dim) + " was exported as " +
+                  std::to_string(dim.size().value) + ", and the job asks for " +
+                  std::to_string(want),
+              std::string("export again with open sizes (tools/export-model "
+                          "--dynamic), or set ") +
+                  (dim.index == 0 ? "micro_batch" : "sequence_length") +
+                  " to " + std::to_string(dim.size().value));
+      continue;
+    }
+    const std::string symbol = symbolOf(dim.size());
+    if (symbol.empty())
+      continue;
+    auto [at, isNew] = symbols.values.emplace(symbol, want);
+    if (!isNew && at->second != want)
+      error(described(dim) + " is open as '" + symbol + "', which is " +
+                std::to_string(at->second) +
+                " elsewhere, and the job asks for " + std::to_string(want),
+            dim.index == 0 ? "the first dimension of every input is the "
+                             "micro-batch: each row is a sample"
+                           : "");
   }
-  for (const InputSpec &input : program.inputs) {
-    if (input.argument.empty() || !ok)
+  std::set<std::string> checked;
+  for (const Dimension &dim : dimensionsOf(program, /*parameters=*/true)) {
+    if (!ok)
+      break;
+    auto value = symbols.valueOf(dim.size());
+    const std::string symbol = symbolOf(dim.size());
+    if (!value)
+      error(described(dim) + " is open: '" + shown(dim.size().expression) + "'",
+            "--dim " + printable(dim.place()) + "=N says what it is");
+    else if (*value < 0)
+      error(described(dim) + ", '" + shown(dim.size().expression) +
+            "', would be " + std::to_string(*value));
+    if (!value || symbol.empty() || !checked.insert(symbol).second)
       continue;
-    const TensorMeta &meta = program.graph.tensors.at(input.argument);
-    for (size_t dim = 0; dim < meta.sizes.size(); ++dim)
-      if (!symbols.valueOf(meta.sizes[dim])) {
-        diagnostics.error("export-sizes", program.path,
-                          "dimension " + std::to_string(dim) + " of '" +
-                              printable(input.argument) + "' is open: '" +
-                              shown(meta.sizes[dim].expression) + "'",
-                          "--dim " + shown(meta.sizes[dim].expression) +
-                              "=N says what it is");
-        ok = false;
-      }
+    auto bound = program.bounds.find(symbol);
+    std::string limit =
+        bound == program.bounds.end() ? "" : outside(bound->second, *value);
+    if (!limit.empty())
+      error(described(dim) + ", '" + symbol + "', is " +
+                std::to_string(*value) + ", and was exported as " + limit,
+            "export again with another torch.export.Dim");
   }
   return ok ? std::optional(symbols) : std::nullopt;
 }

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 using namespace accel;
 
@@ -43,15 +44,40 @@ static void checkFindings(const DiagnosticEngine &engine, bool accepted,
   }
 }
 
+/// Layers whose parameters are yet to be listed.
+static int64_t layersOf(const huggingface::ModelConfig &config) {
+  return std::visit(
+      [](const auto &c) -> int64_t {
+        if constexpr (requires { c.decoderLayers; })
+          return c.layers + c.decoderLayers;
+        else if constexpr (requires { c.encoder.layers; })
+          return c.encoder.layers + c.decoder.layers;
+        else if constexpr (requires { c.layers; })
+          return c.layers;
+        else
+          return 0;
+      },
+      config.family);
+}
+
 static void readModel(const std::string &text) {
   DiagnosticEngine engine;
   auto config = huggingface::parseModelConfig(text, "config.json", engine);
   checkFindings(engine, config.has_value(), text);
-  // Thousands of layers take the time of the run, and find nothing more.
-  if (!config || text.find("layer") == std::string::npos ||
-      config->maxPositions() < 0)
+  if (!config)
     return;
   require(!config->hasTokens() || config->vocabSize() > 0, "no vocabulary", "");
+  require(config->defaultLength() <= 4096, "too long by default", "");
+  // Thousands of layers take the time of the run, and find nothing more.
+  if (layersOf(*config) > 40)
+    return;
+  huggingface::ModelInfo info = huggingface::describeModel(*config);
+  std::set<std::string> names;
+  for (const huggingface::ParameterInfo &parameter : info.parameters) {
+    require(names.insert(parameter.fqn).second, "twice", parameter.fqn);
+    require(parameter.numel() > 0, "no elements", parameter.fqn);
+  }
+  require(info.numel() > 0, "no parameters", "");
 }
 
 /// Matching is exponential in the number of repetitions of an expression.

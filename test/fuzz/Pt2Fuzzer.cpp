@@ -40,6 +40,13 @@ static void check(const std::optional<Program> &program,
   Sizes wanted;
   wanted.microBatch = 2;
   wanted.sequenceLength = 16;
+  std::vector<std::pair<std::string, int64_t>> named = {{"batch", 2}};
+  for (const Dimension &dim : inputDimensions(*program))
+    named.emplace_back(dim.index % 2 ? dim.place() : symbolOf(dim.size()), 16);
+  if (auto dims = resolveDims(*program, named, sizes))
+    wanted.dims = *dims;
+  else if (!sizes.hasErrors())
+    std::abort();
   Symbols::bind(*program, wanted, sizes);
 }
 

@@ -6,69 +6,16 @@
 #include "frontends/TorchExport/AtenSchemas.h"
 #include "frontends/TorchExport/Describe.h"
 #include "frontends/TorchExport/Symbols.h"
+#include "test/unit/TorchExportFixture.h"
 
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <zip.h>
 
 #include <filesystem>
-#include <fstream>
-#include <functional>
 
 using namespace accel;
 using namespace accel::torchexport;
-using nlohmann::json;
 
 namespace {
-
-/// The entries of a program that torch wrote: a linear layer and its loss.
-struct Sample {
-  json model, weights, constants, notes;
-};
-
-std::string readFile(const std::string &name) {
-  std::ifstream in(std::string(ACCEL_PT2_CORPUS) + "/" + name,
-                   std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-Sample sample(const std::string &name) {
-  std::string text = readFile(name);
-  std::vector<std::string> parts(1);
-  for (char c : text)
-    if (c)
-      parts.back() += c;
-    else
-      parts.emplace_back();
-  return {json::parse(parts.at(0)), json::parse(parts.at(1)),
-          json::parse(parts.at(2)), json::parse(parts.at(3))};
-}
-
-std::optional<Program> read(const Sample &s, DiagnosticEngine &engine,
-                            const std::string &format = "pt2") {
-  return parseEntries(
-      {{"archive_format", format},
-       {"models/model.json", s.model.dump()},
-       {"data/weights/model_weights_config.json", s.weights.dump()},
-       {"data/weights/weight_0", std::string(24, '\0')},
-       {"data/weights/weight_1", std::string(8, '\0')},
-       {"data/weights/weight_2", std::string(4, '\0')},
-       {"data/constants/model_constants_config.json", s.constants.dump()},
-       {"extra/accel-opt.json", s.notes.dump()}},
-      "m.pt2", engine);
-}
-
-/// The only error of the sample after a change.
-std::string errorOf(const std::function<void(Sample &)> &change) {
-  Sample s = sample("static");
-  change(s);
-  DiagnosticEngine engine;
-  EXPECT_FALSE(read(s, engine));
-  EXPECT_EQ(engine.all().size(), 1u);
-  return engine.all().empty() ? "" : engine.all().front().message;
-}
-
-json &graph(Sample &s) { return s.model["graph_module"]["graph"]; }
 
 TEST(TorchExport, ReadsWhatTorchWrote) {
   DiagnosticEngine engine;

@@ -34,8 +34,10 @@ int64_t Model::maxPositions() const {
     return c->maxPositions();
   if (program()->notes.maxPositions)
     return program()->notes.maxPositions;
-  int64_t exported = torchexport::exportedSizes(*program()).sequenceLength;
-  return exported ? exported : anyLength;
+  const auto sizes = torchexport::exportedSizes(*program());
+  if (sizes.openSequence)
+    return sizes.mostTokens.value_or(anyLength);
+  return sizes.sequenceLength ? sizes.sequenceLength : anyLength;
 }
 
 bool Model::hasTokens() const {

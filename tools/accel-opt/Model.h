@@ -43,6 +43,9 @@ public:
   huggingface::ModelInfo info() const;
   /// What a program's open sizes are, but for micro-batch and sequence.
   const torchexport::Sizes &openSizes() const { return sizes; }
+  void setOpenSizes(std::map<std::string, int64_t> dims) {
+    sizes.dims = std::move(dims);
+  }
 
 private:
   using Shared = std::shared_ptr<const torchexport::Program>;

@@ -13,6 +13,7 @@
 #include "tools/accel-opt/EmitAdvice.h"
 #include "tools/accel-opt/Render.h"
 
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -67,6 +68,22 @@ public:
   }
 
 private:
+  /// NAME=N of --dim.
+  bool takeDim(const std::string &text) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return false;
+    int64_t value = 0;
+    const char *begin = text.data() + equals + 1,
+               *end = text.data() + text.size();
+    auto [at, error] = std::from_chars(begin, end, value);
+    if (error != std::errc() || at != end || value < 1 ||
+        value > (int64_t(1) << 40))
+      return false;
+    options.dims.emplace_back(text.substr(0, equals), value);
+    return true;
+  }
+
   bool parse(int argc, char **argv, int &exitCode) {
     Arguments arguments(
         "plan", "CONFIG.yaml",
@@ -87,6 +104,11 @@ private:
                        "4096)");
     arguments.addCount("--micro-batch", "N", o.microBatch,
                        "sequences a rank computes at a time (default 1)");
+    arguments.addList("--dim", "NAME=N", dims,
+                      "an open size of a .pt2: its symbol (s17), an input's "
+                      "dimension (x.1)\n"
+                      "                                     or batch; may be "
+                      "repeated");
     arguments.addCount("--grad-accum", "N", o.accumulation,
                        "micro-batches per optimizer step");
     arguments.addChoice("--accumulation", {"reduce_each", "keep_unsharded"},
@@ -168,6 +190,14 @@ private:
                      "schedule, accelerate or python%s%s\n",
                      printable(kind).c_str(), hint.empty() ? "" : "; ",
                      hint.c_str());
+        return false;
+      }
+    for (const std::string &text : dims)
+      if (!takeDim(text)) {
+        std::fprintf(stderr,
+                     "accel-opt plan: error: '--dim %s': expected NAME=N with "
+                     "a positive integer, such as batch=4\n",
+                     printable(text).c_str());
         return false;
       }
     if (!o.compileTo.empty() && !o.emit.empty()) {
@@ -377,6 +407,7 @@ private:
   PlanOptions options;
   DiagnosticEngine engine;
   bool noPrefetch = false;
+  std::vector<std::string> dims;
 };
 
 } // namespace

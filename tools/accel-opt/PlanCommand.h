@@ -30,6 +30,8 @@ struct PlanOptions {
   std::string compileTo, compileFrom, dumpPhases;
   std::string output, format = "text";
   std::vector<std::string> emit;
+  /// Open sizes of a .pt2, by name.
+  std::vector<std::pair<std::string, int64_t>> dims;
   int64_t nodes = 0, sequenceLength = 0, microBatch = 0, accumulation = 0;
   int64_t prefetch = -1;
   int64_t globalBatch = 0; // sequences of a step over all ranks

@@ -10,6 +10,7 @@
 #include "frontends/TorchExport/Describe.h"
 #include "passes/Executors/Settings.h"
 #include "tools/accel-opt/AdapterInputs.h"
+#include "tools/accel-opt/OpenSizes.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -203,7 +204,8 @@ private:
     t.microBatch = options.microBatch;
     if (!t.microBatch && data.microBatch.value)
       t.microBatch = *data.microBatch.value;
-    takeExportedSizes();
+    takeGivenSizes(inputs, options, engine);
+    takeExportedSizes(inputs, options, engine);
     if (!inputs.model.hasTokens()) {
       if (t.sequenceLength)
         report(Severity::Note, "ignored-key", data.sequenceLength.at,
@@ -237,6 +239,7 @@ private:
                "each rank is taken to compute 1 sequence at a time",
                "pass --micro-batch");
     }
+    fixOpenSizes(inputs, options, engine);
     t.accumulation =
         options.accumulation ? options.accumulation : job().accumulation.value;
     if (options.globalBatch)
@@ -308,30 +311,6 @@ private:
                "'" + input.name + "' must be in both data and eval, or in none",
                "one program reads both");
     }
-  }
-
-  /// Fixed sizes of an exported program, where nothing else is asked for.
-  void takeExportedSizes() {
-    if (!inputs.model.program())
-      return;
-    plan::Job &t = inputs.training;
-    auto sizes = torchexport::exportedSizes(*inputs.model.program());
-    std::string taken;
-    if (!t.sequenceLength && !sizes.openSequence) {
-      t.sequenceLength = sizes.sequenceLength;
-      if (sizes.sequenceLength)
-        taken = std::to_string(sizes.sequenceLength) + " tokens";
-    }
-    if (!t.microBatch && sizes.microBatch) {
-      t.microBatch = sizes.microBatch;
-      taken += (taken.empty() ? "" : " and ") +
-               std::string("a micro-batch of ") +
-               std::to_string(sizes.microBatch);
-    }
-    if (!taken.empty())
-      report(Severity::Note, "export-sizes", {}, "",
-             "the sizes are those of the export: " + taken,
-             "export with open sizes (tools/export-model) to choose others");
   }
 
   /// The sequences of a step, dealt to ranks and micro-batches.
