@@ -207,7 +207,7 @@ protected:
     if (onHost) {
       const double rate = layout.target.host.updateBytesPerSecond;
       if (rate > 0)
-        engine.overhead(toPicoseconds(own * 28 / rate), Cause::HostOut);
+        engine.overhead(toPicoseconds(own * 28 / rate), Cause::HostUpdate);
       engine.overhead(layout.hostTime(own * static_cast<double>(item)),
                       Cause::HostIn);
     } else {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 
 namespace accel {
@@ -138,6 +139,27 @@ bool atLeast(const std::string &version, const std::string &other) {
     b = *endB == '.' ? endB + 1 : endB;
   }
   return true;
+}
+
+int64_t fusedLossChunks(const StepModel &model) {
+  for (const StepCall &call : model.calls) {
+    const SegmentKind &kind = model.kinds[call.kind];
+    const StepParameter *table = nullptr;
+    for (int p : call.parameters)
+      if (!table || model.parameters[p].numel() > table->numel())
+        table = &model.parameters[p];
+    if (!kind.loss || kind.logitsBytes <= 0 || model.sequenceLength <= 0 ||
+        !table || table->shape.size() != 2)
+      continue;
+    const int64_t words = table->shape[0];
+    const int64_t hidden = std::max<int64_t>(1, table->shape[1]);
+    const int64_t rows = std::max<int64_t>(1, model.tokens());
+    const int64_t parts = (words + hidden - 1) / hidden;
+    const auto size = static_cast<int64_t>(
+        std::bit_ceil(static_cast<uint64_t>((rows + parts - 1) / parts)));
+    return (rows + size - 1) / size;
+  }
+  return 1;
 }
 
 Candidate defaultCandidate(const StepModel &model,

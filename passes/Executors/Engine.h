@@ -38,8 +38,16 @@ constexpr int numWires = 2;
 enum class Pool { Compute, Gather, Reduce, AllReduce };
 constexpr int numPools = 4;
 /// What the compute stream waits for.
-enum class Cause { Gather, Reduce, AllReduce, HostIn, HostOut, Overlap };
-constexpr int numCauses = 6;
+enum class Cause {
+  Gather,
+  Reduce,
+  AllReduce,
+  HostIn,
+  HostOut,
+  HostUpdate,
+  Overlap
+};
+constexpr int numCauses = 7;
 
 /// Where a step is: what the peak and exposed seconds are told by.
 struct Place {

@@ -68,6 +68,8 @@ const char *toString(Cause cause) {
     return "copy from the host";
   case Cause::HostOut:
     return "copy to the host";
+  case Cause::HostUpdate:
+    return "update on the host";
   case Cause::Overlap:
     return "collectives on the compute units";
   }

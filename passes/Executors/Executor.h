@@ -81,7 +81,8 @@ struct Candidate {
   bool clipGradients = false;
   bool compiled = false; // torch.compile: pointwise operators are fused
   /// Parts of the tokens that the loss is computed in, each with its backward
-  /// before the next (chunked or fused cross-entropy); 1 is all at once.
+  /// before the next (fused linear cross-entropy); 1 is all at once. Not of
+  /// accel-run, whose step model is made of a head that is cut already.
   int64_t lossChunks = 1;
   /// The training loop keeps the model's outputs, and so the logits, until the
   /// backward has run (as the loop of Accelerate's documentation does, and
@@ -121,6 +122,7 @@ struct StepPrediction {
   std::string peakWhere;                     // "backward of model.layers.31"
   int peakAction = -1;
   double stepSeconds = 0, computeSeconds = 0, exposedSeconds = 0;
+  /// Of `computeSeconds`. An update on the host is exposed instead.
   double recomputeSeconds = 0, optimizerSeconds = 0;
   double tokensPerSecondPerDevice = 0;
   std::vector<Exposed> exposed; // largest first; on request
@@ -150,6 +152,12 @@ struct ExecutorSettings {
 
 /// `version` is at least `other`, number by number ("2.15" > "2.9").
 bool atLeast(const std::string &version, const std::string &other);
+
+/// The parts in which Liger Kernel's fused linear cross-entropy computes the
+/// loss (ops/fused_linear_cross_entropy.py): a part's logits are no larger than
+/// the head's input, and its rows a power of two. 1 where no call ends in
+/// the loss of a table.
+int64_t fusedLossChunks(const StepModel &model);
 
 /// The candidate that runs the step as configured: the model's own units and
 /// their resharding, dtypes as the executor and its versions derive them.

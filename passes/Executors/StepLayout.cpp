@@ -170,6 +170,31 @@ UnitTimes StepLayout::timesOf(const UnitSizes &unit) const {
   return t;
 }
 
+/// Each part of a loss adds its gradient to the whole table's, and its three
+/// products read or write the table: with few rows that takes longer than
+/// their FLOPs, which the segment's time has.
+Picoseconds StepLayout::lossPartsTime(int call) const {
+  int64_t table = 0;
+  bool trained = false;
+  for (int p : model.calls[call].parameters)
+    if (model.parameters[p].numel() > table) {
+      table = model.parameters[p].numel();
+      trained = model.parameters[p].trainable;
+    }
+  const plan::DType dtype = candidate->recipe.compute;
+  const auto bytes = static_cast<double>(table * plan::itemSize(dtype));
+  const auto parts = static_cast<double>(candidate->lossChunks);
+  const double flops = kind(call).forwardFlops / parts;
+  const double moved =
+      target.memoryBytesPerSecond > 0 ? bytes / target.memoryBytesPerSecond : 0;
+  const double slower = std::max(0.0, moved - flops / target.flops(dtype));
+  const int products = trained ? 3 : 2;
+  Picoseconds time = toPicoseconds(parts * products * slower);
+  if (trained)
+    time += (candidate->lossChunks - 1) * copyTime(3 * bytes);
+  return time;
+}
+
 void StepLayout::measureTimes() {
   times.assign(units.size(), UnitTimes());
   for (size_t u = 0; u < units.size(); ++u) {
@@ -203,6 +228,8 @@ void StepLayout::measureTimes() {
       calls[c].backward =
           toPicoseconds(std::max(backward, dispatch * v.backwardOps));
       calls[c].recompute = toPicoseconds(v.recomputeSeconds);
+      if (candidate->lossChunks > 1 && kind(call).loss)
+        calls[c].forward += lossPartsTime(call);
     }
     calls[c].freshGradients = 0;
     for (int p : model.calls[c].parameters)

@@ -133,6 +133,7 @@ private:
   void addParameter(UnitSizes &unit, const StepParameter &parameter,
                     RankClass rankClass) const;
   void measureTimes();
+  Picoseconds lossPartsTime(int call) const;
   UnitTimes timesOf(const UnitSizes &unit) const;
   void findLifetimes();
   void findBlocks();

@@ -28,9 +28,9 @@ void StepRun::run() {
     runMicroBatch();
   }
   engine.at(-1, Place::Part::Update);
-  const Picoseconds start = engine.clock(Lane::Compute);
+  const Picoseconds start = engine.computed();
   update();
-  optimizer = engine.clock(Lane::Compute) - start;
+  optimizer = engine.computed() - start;
 }
 
 void StepRun::runMicroBatch() {
@@ -102,8 +102,9 @@ void StepRun::forwardBlock(const Block &block) {
 void StepRun::backwardBlock(const Block &block) {
   const int last = block.end - 1;
   engine.at(last, Place::Part::Backward);
-  const int64_t lossPeak =
-      layout.variant(last).lossPeakBytes / candidate.lossChunks;
+  const int64_t lossPeak = candidate.lossChunks > 1 && layout.kind(last).loss
+                               ? 0
+                               : layout.variant(last).lossPeakBytes;
   if (!hooksLogits())
     beforeBackward(block);
   engine.transient(holdingOf(last), lossPeak);
@@ -115,6 +116,12 @@ void StepRun::backwardBlock(const Block &block) {
   }
   engine.at(block.begin, Place::Part::Backward);
   afterBackward(block);
+}
+
+/// What a head saves of its norm: all but the copies of the logits.
+int64_t StepRun::besideLogits(int call) const {
+  const int64_t logits = layout.kind(call).logitsBytes;
+  return logits > 0 ? layout.variant(call).savedBytes % logits : 0;
 }
 
 int64_t StepRun::offloadedBytes(int call) const {
@@ -144,10 +151,13 @@ void StepRun::forwardCall(int c) {
   engine.at(c, Place::Part::Forward);
   const bool chunked = candidate.lossChunks > 1 && layout.kind(c).loss;
   if (chunked) {
-    const int64_t inBackward =
-        v.savedBytes + std::max(v.lossPeakBytes, v.backwardPeakBytes);
-    engine.transient(holding, std::max(v.forwardPeakBytes, inBackward) /
-                                  candidate.lossChunks);
+    // A part's logits become their own gradient, in place, beside the gradients
+    // of the table and of the input.
+    engine.alloc(Holding::Activations, besideLogits(c));
+    engine.transient(holding,
+                     layout.kind(c).logitsBytes / candidate.lossChunks +
+                         layout.kind(c).inputGradientBytes +
+                         layout.calls[c].freshGradients);
   } else {
     engine.transient(holding, v.forwardPeakBytes);
     engine.alloc(holding, v.savedBytes);
@@ -191,13 +201,15 @@ void StepRun::backwardCall(int c) {
     const bool stays = gradientsStay();
     int64_t peak = stays ? v.backwardPeakAddedBytes : v.backwardPeakFreshBytes;
     if (chunked)
-      peak -= v.backwardPeakBytes - v.backwardPeakBytes / candidate.lossChunks;
+      peak = kind.inputGradientBytes + layout.calls[c].freshGradients;
     engine.transient(holdingOf(c), peak);
     engine.compute(layout.calls[c].backward);
   }
   // What it released is gone before what it leaves is counted: the peak in
   // between is the variant's.
-  if (!chunked)
+  if (chunked)
+    engine.free(Holding::Activations, besideLogits(c));
+  else
     engine.free(holdingOf(c), v.savedBytes);
   for (int value : call.outputs) {
     if (model.values[value].gradient)
@@ -240,7 +252,7 @@ void StepRun::runOptimizer(bool onHost) {
       engine.overhead(layout.hostTime(gradients) + layout.hostTime(parameters),
                       Cause::HostOut);
     if (rate > 0)
-      engine.overhead(toPicoseconds(moved / rate), Cause::HostOut);
+      engine.overhead(toPicoseconds(moved / rate), Cause::HostUpdate);
     return;
   }
   // _multi_tensor_adamw makes a list of square roots; the form for single

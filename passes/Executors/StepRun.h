@@ -29,6 +29,7 @@ public:
   void run();
   /// Bytes that stay from step to step.
   int64_t persistentBytes() const { return persistent; }
+  /// Of the device; what the host does is exposed.
   Picoseconds optimizerTime() const { return optimizer; }
   Picoseconds recomputeTime() const { return recomputed; }
 
@@ -97,6 +98,7 @@ private:
   void forwardCall(int call);
   void backwardCall(int call);
   bool staysOnDevice(int call, int value) const;
+  int64_t besideLogits(int call) const;
 
   int64_t copiesHeld = 0; // autocast's copies of parameters
 };

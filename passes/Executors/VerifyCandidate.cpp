@@ -76,6 +76,12 @@ std::string verifyAbility(const StepModel &model, const Candidate &c) {
   if (c.executor == ExecutorKind::Deepspeed && c.offloadParameters &&
       c.zeroStage < 3)
     return "deepspeed keeps parameters on the host with ZeRO stage 3 alone";
+  if (c.executor == ExecutorKind::Deepspeed && c.offloadOptimizer &&
+      c.zeroStage < 1)
+    return "deepspeed keeps the optimizer on the host with ZeRO stages 1 to 3 "
+           "alone";
+  if (c.executor == ExecutorKind::AccelRun && c.lossChunks > 1)
+    return "accel-run's loss is cut in its step model";
   for (size_t i = 0; i < c.offloadActivations.size(); ++i)
     if (c.offloadActivations[i] && !model.kinds[model.calls[i].kind]
                                         .variants[c.variants[i]]

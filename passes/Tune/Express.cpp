@@ -156,6 +156,12 @@ std::string Expresser::describe(Knob knob, const Point &point) const {
     return space.buckets.empty()
                ? ""
                : std::to_string(space.buckets[value] >> 20) + " MiB buckets";
+  case Knob::Loss:
+    return space.lossChunks.empty()   ? ""
+           : !space.lossChunks[value] ? "logits and loss in parts, never whole"
+           : space.lossChunks[value] == 1
+               ? "the loss of all tokens at once"
+               : "the loss in " + count(space.lossChunks[value], "part");
   case Knob::ZeroStage:
     return space.zeroStages.empty()
                ? ""
@@ -246,6 +252,18 @@ Expression Expresser::expressSplit(const Point &point) const {
               std::to_string(split.accumulation)};
 }
 
+Expression Expresser::expressLoss(const Point &point) const {
+  const int64_t chunks = space.lossChunks[point[Knob::Loss]];
+  if (executor != ExecutorKind::AccelRun)
+    return {{},
+            chunks == 1 ? "your script: the model's own loss"
+                        : "your script: fused linear cross-entropy "
+                          "(use_liger_kernel=True)"};
+  if (job.isJob)
+    return {{{job.lossChunks.key, std::to_string(chunks)}}, ""};
+  return {{}, "accel-opt plan --loss-chunks " + std::to_string(chunks)};
+}
+
 Expression Expresser::expressPrefetch(Knob knob, const Point &point) const {
   int depth = point[knob];
   if (executor == ExecutorKind::AccelRun)
@@ -312,6 +330,8 @@ Expression Expresser::express(Knob knob, const Point &point) const {
     return {{},
             "your script: DistributedDataParallelKwargs(bucket_cap_mb=" +
                 std::to_string(space.buckets[point[knob]] >> 20) + ")"};
+  case Knob::Loss:
+    return expressLoss(point);
   case Knob::ZeroStage:
     return {{{"deepspeed_config.zero_stage",
               std::to_string(space.zeroStages[point[knob]])}},
@@ -335,7 +355,8 @@ std::vector<Knob> Expresser::differences(const Point &from,
                         Knob::Accumulation,
                         Knob::ForwardPrefetch,
                         Knob::BackwardPrefetch,
-                        Knob::Bucket};
+                        Knob::Bucket,
+                        Knob::Loss};
   std::vector<Knob> result;
   for (Knob knob : order)
     if (knob == Knob::Checkpoint ? from.counts != to.counts

@@ -66,6 +66,7 @@ private:
   Expression expressCheckpoint(const Point &point) const;
   Expression expressMesh(const Point &point) const;
   Expression expressSplit(const Point &point) const;
+  Expression expressLoss(const Point &point) const;
   Expression expressPrefetch(Knob knob, const Point &point) const;
   Expression python() const;
   /// The dotted path of a key of a section, beside `like`.

@@ -14,23 +14,38 @@ static bool matches(const Space &space, const StepModel &model) {
   if (model.calls.size() != space.base.variants.size() ||
       model.parameters.size() != space.base.unitOf.size())
     return false;
-  for (const LayerGroup &group : space.groups)
-    if (model.kinds[group.kind].variants.size() != group.variants.size())
+  for (const LayerGroup &group : space.groups) {
+    const SegmentKind &kind = model.kinds[group.kind];
+    if (kind.variants.size() != group.variants.size() &&
+        !(kind.loss && kind.variants.size() == 1))
       return false;
+  }
   return true;
 }
 
-Judging::Built &Judging::built(int split, int recipe) {
-  auto [it, isNew] = models.try_emplace({split, recipe});
+Judging::Built &Judging::built(int split, int recipe, int loss) {
+  auto [it, isNew] = models.try_emplace({split, recipe, loss});
   if (!isNew)
     return it->second;
   Built &b = it->second;
-  b.model = source(space.splits[split].microBatch, recipe);
+  Point point = space.configured;
+  point[Knob::Loss] = loss;
+  b.model = source(space.splits[split].microBatch, recipe,
+                   loss ? space.modelChunks(point) : 0);
   if (b.model && !matches(space, *b.model))
     b.model = nullptr;
   if (b.model)
     b.evaluator = std::make_unique<StepEvaluator>(*b.model, target);
   return b;
+}
+
+/// A loss in parts is one function, forward and backward: it has one way.
+Candidate Judging::candidateOf(const Built &b, const Point &point) const {
+  Candidate candidate = expand(space, *b.model, point);
+  for (size_t c = 0; c < candidate.variants.size(); ++c)
+    if (b.model->kinds[b.model->calls[c].kind].variants.size() == 1)
+      candidate.variants[c] = 0;
+  return candidate;
 }
 
 const StepModel *Judging::model(const Point &point) {
@@ -41,7 +56,7 @@ std::string Judging::problem(const Point &point) {
   Built &b = built(point);
   if (!b.model)
     return "there is no model of this micro-batch";
-  return verifyCandidate(*b.model, expand(space, *b.model, point));
+  return verifyCandidate(*b.model, candidateOf(b, point));
 }
 
 Judgement Judging::judge(const Point &point) {
@@ -50,13 +65,16 @@ Judgement Judging::judge(const Point &point) {
   j.possible = false;
   if (!b.model)
     return j;
-  Candidate candidate = expand(space, *b.model, point);
+  Candidate candidate = candidateOf(b, point);
   if (!verifyCandidate(*b.model, candidate).empty())
     return j;
   StepPrediction p = b.evaluator->evaluate(candidate);
   j.possible = true;
   j.bytes = p.deviceBytes;
   j.seconds = p.stepSeconds;
+  // What does not fit the host cannot run either.
+  if (target.host.memoryBytes > 0 && p.hostBytes > target.host.memoryBytes)
+    j.possible = false;
   return j;
 }
 
@@ -64,7 +82,7 @@ StepPrediction Judging::predict(const Point &point, bool detail) {
   Built &b = built(point);
   if (!b.model)
     return {};
-  return b.evaluator->evaluate(expand(space, *b.model, point), detail);
+  return b.evaluator->evaluate(candidateOf(b, point), detail);
 }
 
 std::vector<int> Judging::shareOut(int split, int64_t bytes) {
@@ -95,12 +113,12 @@ std::vector<int> Judging::shareOut(int split, int64_t bytes) {
 }
 
 VariantCost Judging::cost(int split, int group, int variant) {
-  Built &b = built(split, space.configured[Knob::Recipe]);
+  Built &b = built(split, space.configured[Knob::Recipe], 0);
   if (!b.model)
     return {};
   const LayerGroup &g = space.groups[group];
-  const SegmentVariant &v =
-      b.model->kinds[g.kind].variants[g.variants[variant]];
+  const std::vector<SegmentVariant> &all = b.model->kinds[g.kind].variants;
+  const SegmentVariant &v = all[all.size() == 1 ? 0 : g.variants[variant]];
   return {v.savedBytes + v.savedInputBytes,
           v.forwardSeconds + v.backwardSeconds};
 }

@@ -14,10 +14,11 @@
 
 namespace accel::tune {
 
-/// The step model of a micro-batch size under Space::recipes[recipe]; null if
+/// The step model of a micro-batch size under Space::recipes[recipe], with the
+/// loss in that many parts (0: as configured; Space::modelChunks); null if
 /// there is none (the reason was reported).
 using ModelSource = std::function<std::shared_ptr<const StepModel>(
-    int64_t microBatch, int recipe)>;
+    int64_t microBatch, int recipe, int64_t lossChunks)>;
 
 /// Judges points of a space by StepEvaluators, one per step model, each built
 /// when it is first needed.
@@ -44,15 +45,18 @@ private:
     std::shared_ptr<const StepModel> model; // null: cannot be
     std::unique_ptr<StepEvaluator> evaluator;
   };
-  Built &built(int split, int recipe);
+  Built &built(int split, int recipe, int loss);
   Built &built(const Point &point) {
-    return built(point[Knob::Split], point[Knob::Recipe]);
+    return built(
+        point[Knob::Split], point[Knob::Recipe],
+        space.base.executor == ExecutorKind::AccelRun ? point[Knob::Loss] : 0);
   }
+  Candidate candidateOf(const Built &b, const Point &point) const;
 
   const Space &space;
   const Target &target;
   ModelSource source;
-  std::map<std::pair<int, int>, Built> models;
+  std::map<std::array<int, 3>, Built> models;
 };
 
 } // namespace accel::tune

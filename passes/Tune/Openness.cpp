@@ -19,6 +19,7 @@ public:
   void run() {
     for (KnobState &state : space.knobs)
       state = {true, "", "", 0, 0};
+    space.isJob = job.isJob;
     readConfiguration();
     readExecutor();
     allowVariants();
@@ -63,6 +64,11 @@ private:
     }
     if (request.accumulationMode)
       close(Knob::Accumulation, "--accumulation");
+    if (request.lossChunks)
+      close(Knob::Loss, "--loss-chunks");
+    if (request.bucket)
+      close(Knob::Bucket, "--ddp-kwargs");
+    written(Knob::Loss, job.lossChunks);
     if (!request.precision)
       close(Knob::Recipe, "it changes results; --tune-precision allows it");
     written(Knob::Mesh, a.mesh);
@@ -92,6 +98,8 @@ private:
 
   void readExecutor() {
     const std::string name = toString(executor);
+    if (space.lossChunks.size() < 2)
+      close(Knob::Loss, "the logits are too few to be cut");
     if (space.base.shardRanks <= 1)
       closeAll({Knob::Mesh, Knob::Wrap, Knob::Reshard, Knob::ForwardPrefetch,
                 Knob::BackwardPrefetch, Knob::ParameterOffload},
@@ -218,6 +226,9 @@ void restrictToYaml(Space &space) {
   close(Knob::Split);
   close(Knob::Accumulation);
   close(Knob::Bucket);
+  const bool ownJob = executor == ExecutorKind::AccelRun && space.isJob;
+  if (!ownJob)
+    close(Knob::Loss);
   if (executor != ExecutorKind::Fsdp1) {
     close(Knob::ForwardPrefetch);
     close(Knob::BackwardPrefetch);
@@ -229,8 +240,13 @@ void restrictToYaml(Space &space) {
   // between.
   for (LayerGroup &group : space.groups)
     for (size_t v = 0; v < group.names.size(); ++v)
-      if (group.solved[v] || (group.layer && group.names[v] == "pointwise" &&
-                              executor != ExecutorKind::AccelRun))
+      if (group.solved[v] ||
+          (group.layer && group.names[v] == "pointwise" &&
+           executor != ExecutorKind::AccelRun) ||
+          // Nothing recomputed at all is said by a job.yaml alone.
+          (group.names[v] == "none" && executor == ExecutorKind::AccelRun &&
+           !ownJob && group.variants.size() > 1 &&
+           !space.configured.counts[group.offset + v]))
         group.allowed[v] = false;
   for (WrapOption &wrap : space.wraps)
     wrap.allowed = wrap.perLayer <= 1;

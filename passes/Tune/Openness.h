@@ -25,6 +25,7 @@ struct TuneRequest {
   bool precision = false;
   /// Options of the command line that say it.
   bool microBatch = false, prefetch = false, accumulationMode = false;
+  bool lossChunks = false, bucket = false;
 };
 
 /// Sets `knobs`, `uniform...` and the options that depend on the executor of a

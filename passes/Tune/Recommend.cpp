@@ -167,6 +167,24 @@ std::vector<Change> worthTelling(std::vector<Change> all,
   return result;
 }
 
+/// The fastest of the knob's turns is what was refused.
+static void refuse(Decided &decided, const std::vector<Change> &turns,
+                   Judging &judging) {
+  const Change *best = nullptr;
+  for (const Change &change : turns) {
+    const Judgement &j = change.judged;
+    if (change.knob == decided.knob &&
+        (!best || j.seconds < best->judged.seconds ||
+         (j.seconds == best->judged.seconds && j.bytes < best->judged.bytes)))
+      best = &change;
+  }
+  if (!best)
+    return;
+  decided.refused = *best;
+  if (!best->fits)
+    decided.refusedAt = judging.predict(best->point, false).peakWhere;
+}
+
 std::vector<Decided> decisions(const Space &space, Judging &judging,
                                const Expresser &expresser, const Point &chosen,
                                int64_t budgetBytes) {
@@ -193,19 +211,26 @@ std::vector<Decided> decisions(const Space &space, Judging &judging,
     }
     Turner fromChosen(space, judging, expresser, chosen, budgetBytes);
     fromChosen.turn(knob);
-    auto best =
-        std::min_element(fromChosen.changes.begin(), fromChosen.changes.end(),
-                         [](const Change &a, const Change &b) {
-                           return a.judged.seconds != b.judged.seconds
-                                      ? a.judged.seconds < b.judged.seconds
-                                      : a.judged.bytes < b.judged.bytes;
-                         });
-    if (best != fromChosen.changes.end()) {
-      d.refused = *best;
-      if (!best->fits)
-        d.refusedAt = judging.predict(best->point, false).peakWhere;
-    }
+    refuse(d, fromChosen.changes, judging);
     result.push_back(std::move(d));
+  }
+  return result;
+}
+
+std::vector<Decided> configuredDecisions(const Space &space, Judging &judging,
+                                         const Expresser &expresser,
+                                         const std::vector<Change> &turns) {
+  std::vector<Decided> result;
+  for (int k = 0; k < numKnobs; ++k) {
+    Knob knob = static_cast<Knob>(k);
+    if (!space.open(knob))
+      continue;
+    Decided d;
+    d.knob = knob;
+    d.choice = expresser.describe(knob, space.configured);
+    refuse(d, turns, judging);
+    if (d.refused)
+      result.push_back(std::move(d));
   }
   return result;
 }

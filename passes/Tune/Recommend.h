@@ -60,6 +60,12 @@ std::vector<Decided> decisions(const Space &space, Judging &judging,
                                const Expresser &expresser, const Point &chosen,
                                int64_t budgetBytes);
 
+/// The same of the configuration itself, from its `turns`: knobs with none are
+/// left out.
+std::vector<Decided> configuredDecisions(const Space &space, Judging &judging,
+                                         const Expresser &expresser,
+                                         const std::vector<Change> &turns);
+
 /// The fastest checkpointing within the budget, all else as at `from` (but
 /// nothing on the host), in a space of openSolved; none where nothing fits.
 /// Its expression says what can run it and the share of what layers could keep

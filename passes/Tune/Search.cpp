@@ -20,6 +20,7 @@ const Knob coarse[] = {Knob::Mesh,
                        Knob::Split,
                        Knob::Recipe,
                        Knob::ZeroStage,
+                       Knob::Loss,
                        Knob::ParameterOffload,
                        Knob::OptimizerOffload,
                        Knob::Accumulation};

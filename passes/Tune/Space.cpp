@@ -42,6 +42,8 @@ const char *toString(Knob knob) {
     return "bucket";
   case Knob::ZeroStage:
     return "zero-stage";
+  case Knob::Loss:
+    return "loss";
   }
   return "";
 }
@@ -258,6 +260,8 @@ std::vector<int> Space::values(Knob knob, const Point &point) const {
     return below(buckets.size());
   case Knob::ZeroStage:
     return below(zeroStages.size());
+  case Knob::Loss:
+    return below(lossChunks.size());
   case Knob::ForwardPrefetch:
   case Knob::BackwardPrefetch: {
     std::vector<int> result = below(maxPrefetch + 1);
@@ -450,8 +454,16 @@ Candidate expand(const Space &space, const StepModel &model,
     c.accumulation = space.splits[point[Knob::Split]].accumulation;
   if (!space.recipes.empty())
     c.recipe = space.recipes[point[Knob::Recipe]].recipe;
-  if (!space.buckets.empty())
+  if (!space.buckets.empty() && point[Knob::Bucket]) {
+    // A size of one's own is that of the first bucket as well.
     c.bucketBytes = space.buckets[point[Knob::Bucket]];
+    c.firstBucketBytes =
+        c.bucketBytes == 25 << 20 ? int64_t(1) << 20 : c.bucketBytes;
+  }
+  if (!space.lossChunks.empty() && c.executor != ExecutorKind::AccelRun) {
+    const int64_t chunks = space.lossChunks[point[Knob::Loss]];
+    c.lossChunks = chunks ? chunks : fusedLossChunks(model);
+  }
   if (!space.zeroStages.empty())
     c.zeroStage = space.zeroStages[point[Knob::ZeroStage]];
   c.forwardPrefetch = point[Knob::ForwardPrefetch];

@@ -37,8 +37,9 @@ enum class Knob {
                      // host
   Bucket,            // Space::buckets (DDP)
   ZeroStage,         // Space::zeroStages (DeepSpeed)
+  Loss,              // Space::lossChunks
 };
-constexpr int numKnobs = 14;
+constexpr int numKnobs = 15;
 /// "mesh", "micro-batch", "wrap", ...: as decisions and --tune name them.
 const char *toString(Knob knob);
 
@@ -114,6 +115,9 @@ struct Space {
   std::vector<RecipeOption> recipes;
   std::vector<int64_t> buckets;
   std::vector<int> zeroStages;
+  /// Parts in which the loss is computed, as configured first; 0 stands for
+  /// fusedLossChunks of the model. Empty: as in `base`.
+  std::vector<int64_t> lossChunks;
   std::vector<LayerGroup> groups;
   std::vector<int> layers; // StepModel::calls, in order
   int minPrefetch = 0, maxPrefetch = 3;
@@ -122,6 +126,15 @@ struct Space {
   /// Saved values go to the host only of layers that are computed again, all
   /// of them (fsdp_activation_checkpointing_offload).
   bool offloadNeedsFull = true;
+  /// A job.yaml, which has keys that an accelerate YAML has not.
+  bool isJob = false;
+
+  /// Of accel-run, whose step model depends on it; 1 for others.
+  int64_t modelChunks(const Point &point) const {
+    return base.executor == ExecutorKind::AccelRun && !lossChunks.empty()
+               ? lossChunks[point[Knob::Loss]]
+               : 1;
+  }
 
   const KnobState &state(Knob knob) const {
     return knobs[static_cast<int>(knob)];

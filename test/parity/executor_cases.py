@@ -129,18 +129,20 @@ def near(got, total, model, batch, length):
 
 
 def single_case(model, batch, length, checkpoint, kernel="foreach",
-                autocast=False):
+                autocast=False, parts=False):
     def compare(context):
         folder = context.path("model")
         jobs.write_config(folder, jobs.MODELS[model])
         want = harness.in_python(
             tracked_step.single,
-            [({}, (folder, batch, length, checkpoint, kernel, autocast))],
+            [({}, (folder, batch, length, checkpoint, kernel, autocast,
+                   parts))],
             context.path("torch.out"), timeout=240)[0]
         config = fsdp(1, checkpoint) if checkpoint else dict(
             SINGLE, mixed_precision="bf16" if autocast else "no")
         got = dump(context, config, folder, batch, length, "single",
-                   kernel=kernel)
+                   kernel=kernel, options=["parts"] if parts else [])
+        check((got["parts"] > 1) == parts, f"{got['parts']} parts of the loss")
         return near(got, want["Total"], model, batch, length)
     return compare
 
@@ -272,6 +274,8 @@ CASES = [
     ("saved-families", families_case),
     ("ddp-buckets", buckets_case),
     ("peak-single-loss", single_case("gqa", 16, 256, False)),
+    ("peak-single-parts", single_case("gqa", 16, 256, True, "fused",
+                                      parts=True)),
     ("peak-single-optimizer", single_case("wide", 4, 128, False)),
     ("peak-single-fused", single_case("wide", 2, 64, False, "fused")),
     ("peak-single-checkpoint", single_case("wide", 16, 256, True)),

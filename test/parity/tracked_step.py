@@ -34,6 +34,54 @@ def one_step(model, optimizer, ids, autocast=False):
     optimizer.zero_grad()
 
 
+def loss_in_parts(model):
+    """Liger Kernel's fused linear cross-entropy in plain operators: logits of
+    a part of the rows, which become their gradient in place, and both
+    gradients before the next part."""
+    import torch
+
+    class Parts(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, rows, table, labels):
+            words, hidden = table.shape
+            parts = -(-words // hidden)
+            size = 1 << (-(-len(rows) // parts) - 1).bit_length()
+            counted = (labels != -100).sum().item()
+            of_rows, of_table = torch.zeros_like(rows), torch.zeros_like(table)
+            total = torch.zeros((), dtype=torch.float32)
+            for begin in range(0, len(rows), size):
+                part, target = rows[begin:begin + size], labels[begin:begin + size]
+                kept = (target != -100).unsqueeze(1)
+                target = target.clamp(min=0).unsqueeze(1)
+                logits = part @ table.t()
+                logits -= logits.amax(1, keepdim=True)
+                at = logits.gather(1, target)
+                logits.exp_()
+                sums = logits.sum(1, keepdim=True)
+                total += ((sums.log() - at) * kept).sum() / counted
+                logits /= sums
+                logits.scatter_add_(1, target, torch.full_like(at, -1.0))
+                logits *= kept / counted
+                torch.mm(logits, table, out=of_rows[begin:begin + size])
+                torch.addmm(of_table, logits.t(), part, out=of_table)
+                del logits
+            ctx.save_for_backward(of_rows, of_table)
+            return total
+
+        @staticmethod
+        def backward(ctx, gradient):
+            of_rows, of_table = ctx.saved_tensors
+            return of_rows.mul_(gradient), of_table.mul_(gradient), None
+
+    def forward(input_ids, labels, use_cache):
+        hidden = model.model(input_ids=input_ids, use_cache=use_cache)[0]
+        shifted = torch.nn.functional.pad(labels, (0, 1), value=-100)[:, 1:]
+        loss = Parts.apply(hidden.flatten(0, 1), model.lm_head.weight,
+                           shifted.reshape(-1))
+        return collections.namedtuple("Output", "loss")(loss)
+    return forward
+
+
 @contextlib.contextmanager
 def hooks_of_frozen():
     """MemTracker hooks every parameter, which torch refuses for frozen ones."""
@@ -63,8 +111,10 @@ def peak_of(tracker):
     return named
 
 
-def single(folder, batch, length, checkpoint, kernel, autocast=False):
-    """MemTracker's peak of a step without any distribution."""
+def single(folder, batch, length, checkpoint, kernel, autocast=False,
+           parts=False):
+    """MemTracker's peak of a step without any distribution; with `parts` the
+    loss in parts, which is compared with the model's own first."""
     import torch
     from torch.distributed._tools.mem_tracker import MemTracker
 
@@ -75,11 +125,17 @@ def single(folder, batch, length, checkpoint, kernel, autocast=False):
                                   foreach=kernel == "foreach",
                                   fused=kernel == "fused")
     ids = torch.randint(0, model.config.vocab_size, (batch, length))
-    one_step(model, optimizer, ids, autocast)
+    run = model
+    if parts:
+        run = loss_in_parts(model)
+        losses = [f(input_ids=ids, labels=ids, use_cache=False).loss.item()
+                  for f in (model, run)]
+        assert abs(losses[0] - losses[1]) < 1e-5 * losses[0], losses
+    one_step(run, optimizer, ids, autocast)
     tracker = MemTracker()
     tracker.track_external(model, optimizer, ids)
     with tracker:
-        one_step(model, optimizer, ids, autocast)
+        one_step(run, optimizer, ids, autocast)
     return peak_of(tracker)
 
 

@@ -285,6 +285,73 @@ TEST(Executors, LogitsAndLoss) {
   EXPECT_EQ(chunked.endBytes, plain.persistentBytes);
 }
 
+/// Parts of a loss read the table again and add to its gradient.
+TEST(Executors, PartsOfTheLossCostTraffic) {
+  StepModel model = uniformModel(2, {4096, 1024}, 0);
+  model.sequenceLength = 2048;
+  SegmentKind &head = model.kinds.emplace_back(model.kinds.front());
+  head.loss = true;
+  head.logitsBytes = 2048 * 4096 * 4;
+  head.forwardFlops = 2.0 * 2048 * 4096 * 1024;
+  model.calls.back().kind = 1;
+  // ceil(4096 / 1024) parts would have 512 rows.
+  EXPECT_EQ(fusedLossChunks(model), 4);
+  model.sequenceLength = 2049; // 513 rows: the next power of two is 1024
+  EXPECT_EQ(fusedLossChunks(model), 3);
+  model.sequenceLength = 0; // images
+  EXPECT_EQ(fusedLossChunks(model), 1);
+  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  Target machine = target();
+  auto seconds = [&](int64_t chunks) {
+    candidate.lossChunks = chunks;
+    return StepEvaluator(model, machine).evaluate(candidate).stepSeconds;
+  };
+  const double whole = seconds(1), four = seconds(4), many = seconds(256);
+  EXPECT_LT(whole, four);
+  EXPECT_LT(four, many);
+  // Three further additions to the table's gradient, which are three times its
+  // bytes each, and their launches.
+  const double table = 4096.0 * 1024 * 2;
+  EXPECT_GE(four - whole, 3 * 3 * table / machine.memoryBytesPerSecond * 0.99);
+  candidate.executor = ExecutorKind::AccelRun;
+  EXPECT_NE(verifyCandidate(model, candidate), "");
+}
+
+/// What the host updates is waited for; the device's own time is the rest.
+TEST(Executors, UpdateOnTheHostIsExposed) {
+  const StepModel model = uniformModel(8, {1024, 1024}, 0);
+  const Target machine = target();
+  StepEvaluator evaluator(model, machine);
+  for (ExecutorKind kind :
+       {ExecutorKind::Fsdp2, ExecutorKind::Fsdp1, ExecutorKind::Deepspeed}) {
+    Candidate candidate = uniformCandidate(model, kind);
+    candidate.shardRanks = 8;
+    candidate.zeroStage = 3;
+    candidate.offloadParameters = candidate.offloadOptimizer = true;
+    const StepPrediction host = evaluator.evaluate(candidate, true);
+    EXPECT_EQ(host.optimizerSeconds, 0) << toString(kind);
+    const bool told = std::any_of(
+        host.exposed.begin(), host.exposed.end(), [](const Exposed &e) {
+          return e.cause == "update on the host" && e.seconds > 0;
+        });
+    EXPECT_TRUE(told) << toString(kind);
+    EXPECT_GT(host.hostBytes, 0);
+    candidate.offloadParameters = candidate.offloadOptimizer = false;
+    const StepPrediction device = evaluator.evaluate(candidate);
+    EXPECT_GT(device.optimizerSeconds, 0) << toString(kind);
+    // Forward and backward compute the same wherever the update is.
+    EXPECT_NEAR(host.computeSeconds - host.optimizerSeconds,
+                device.computeSeconds - device.optimizerSeconds,
+                1e-6 * device.computeSeconds)
+        << toString(kind);
+  }
+  Candidate candidate = uniformCandidate(model, ExecutorKind::Deepspeed);
+  candidate.zeroStage = 0;
+  candidate.offloadOptimizer = true;
+  EXPECT_NE(verifyCandidate(model, candidate).find("stages 1 to 3"),
+            std::string::npos);
+}
+
 /// What DeepSpeed's documentation prints for t5-3b (2851 million parameters, 32
 /// million in the largest layer) on 8 GPUs: memory.rst, the table of
 /// estimate_zero2_ and estimate_zero3_model_states_mem_needs_all_cold, in

@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/plan/Holders.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Verify.h"
 #include "test/unit/PlanFixture.h"
@@ -183,6 +184,32 @@ TEST_P(TimelineOfPlan, EveryProgramIsCarriedOn) {
       EXPECT_LE(step.peakTotalBytes, timeline.peakTotalBytes);
     }
   }
+}
+
+/// Whoever is listed at a step holds what the timeline counts there.
+TEST_P(TimelineOfPlan, HoldersSumToTheTimeline) {
+  Plan plan = test::makePlan(GetParam());
+  int64_t start = persistentBytes(plan), grads = 0;
+  for (const Unit &unit : plan.units)
+    grads += roleBytes(plan, unit, Role::ShardGradient);
+  bool carried = false;
+  for (size_t i = 0; i < plan.step.size(); ++i) {
+    const int index = plan.step[i].first;
+    const Program &program = plan.programs[index];
+    ProgramTimeline timeline = simulate(plan, program, start + (i ? grads : 0));
+    for (size_t s = 0; s < program.steps.size(); ++s) {
+      int64_t bytes = 0;
+      for (const Holder &holder : holdersAt(plan, index, s)) {
+        EXPECT_GT(holder.bytes, 0) << holder.kind << " " << holder.name;
+        EXPECT_LE(holder.since, static_cast<int>(s));
+        carried |= holder.kind == "shard_gradient" && holder.since < 0;
+        bytes += holder.bytes;
+      }
+      EXPECT_EQ(bytes, timeline.steps[s].peakTotalBytes)
+          << program.name << " step " << s;
+    }
+  }
+  EXPECT_EQ(carried, plan.step.size() > 1);
 }
 
 test::Size sized(int64_t ranks, int64_t replicas, int64_t accumulation) {

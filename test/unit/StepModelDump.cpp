@@ -119,7 +119,7 @@ int main(int argc, char **argv) {
   if (argc < 7) {
     llvm::errs() << "usage: step-model-dump CONFIG.yaml MODEL MICRO_BATCH "
                     "SEQUENCE DEVICE EXECUTOR [TARGET [OPTIMIZER "
-                    "[views|fp16|bf16]...]]\n";
+                    "[views|fp16|bf16|parts]...]]\n";
     return 64;
   }
   DiagnosticEngine engine;
@@ -185,6 +185,8 @@ int main(int argc, char **argv) {
   for (int i = 9; i < argc; ++i)
     if (std::string(argv[i]) == "views")
       candidate.gradientAsBucketView = true;
+    else if (std::string(argv[i]) == "parts")
+      candidate.lossChunks = fusedLossChunks(*model);
     else
       candidate.commHook = argv[i];
   if (std::string problem = verifyCandidate(*model, candidate);
@@ -205,6 +207,7 @@ int main(int argc, char **argv) {
     buckets.push_back(list(bucket.tensors));
   result["ready_numels"] = std::move(numels);
   result["buckets"] = std::move(buckets);
+  result["parts"] = candidate.lossChunks;
   StepEvaluator evaluator(*model, *target);
   result["prediction"] = dump(evaluator.evaluate(candidate, true));
   result["folded"] = dump(evaluator.evaluate(candidate));

@@ -31,10 +31,13 @@ public:
     advice.hasTime = in.target != nullptr;
     advice.budgetBytes =
         in.budgetBytes.value_or(std::numeric_limits<int64_t>::max());
-    advice.model = in.source(training.microBatch, 0);
+    advice.model = in.source(training.microBatch, 0, 0);
     if (!advice.model)
       return std::nullopt;
     base = defaultCandidate(*advice.model, settings(job));
+    if (!setScript(base))
+      return std::nullopt;
+    base.lossChunks = lossChunksOf(*advice.model);
     std::string wrong = verifyCandidate(*advice.model, base);
     if (!wrong.empty()) {
       engine.error(notSupportedCode, in.options.config,
@@ -45,6 +48,12 @@ public:
     advice.candidate = base;
     advice.configured =
         trimmed(StepEvaluator(*advice.model, target).evaluate(base, true));
+    EvaluateOptions last;
+    last.lastRank = true;
+    StepPrediction smallest =
+        trimmed(StepEvaluator(*advice.model, target).evaluate(base, last));
+    if (smallest.deviceBytes != advice.configured.deviceBytes)
+      advice.smallestRank = smallest;
     if (in.options.maxBatch)
       findMaxBatch();
     else
@@ -65,6 +74,32 @@ private:
     if (!in.options.torchVersion.empty())
       s.torchVersion = in.options.torchVersion;
     return s;
+  }
+
+  /// Of other executors than accel-run, which has the loss that it was given.
+  int64_t lossChunksOf(const StepModel &model) const {
+    if (in.executor == ExecutorKind::AccelRun)
+      return 1;
+    return in.lossChunks ? in.lossChunks : fusedLossChunks(model);
+  }
+
+  /// What the script passes to torch's DDP.
+  bool setScript(Candidate &candidate) const {
+    if (in.options.ddpKwargs.empty())
+      return true;
+    if (in.executor != ExecutorKind::Ddp) {
+      engine.error("executor-choice", in.options.config,
+                   std::string("--ddp-kwargs: ") + toString(in.executor) +
+                       " is not DistributedDataParallel",
+                   "leave it out");
+      return false;
+    }
+    const DdpKwargs kwargs = *parseDdpKwargs(in.options.ddpKwargs);
+    if (kwargs.bucketBytes)
+      candidate.bucketBytes = candidate.firstBucketBytes = *kwargs.bucketBytes;
+    candidate.gradientAsBucketView = kwargs.gradientAsBucketView;
+    candidate.commHook = kwargs.commHook;
+    return true;
   }
 
   /// Without a target the machine is a stand-in: nothing of it may show.
@@ -133,9 +168,13 @@ private:
           {"mixed_precision " + other.value,
            defaultCandidate(*advice.model, settings(other.job)).recipe,
            other.value});
-    if (in.executor == ExecutorKind::Ddp)
+    if (in.executor == ExecutorKind::Ddp) {
+      space.buckets = {base.bucketBytes};
       for (int64_t mebibytes : {25, 12, 50, 100, 200})
-        space.buckets.push_back(mebibytes << 20);
+        if (mebibytes << 20 != base.bucketBytes)
+          space.buckets.push_back(mebibytes << 20);
+    }
+    space.lossChunks = lossOptions();
     if (in.executor == ExecutorKind::Deepspeed) {
       space.zeroStages = {base.zeroStage};
       for (int stage : {1, 2, 3})
@@ -150,6 +189,25 @@ private:
     return space;
   }
 
+  /// Parts of the loss, as configured first. accel-run's are compiled, so there
+  /// are two besides, of parts that keep a matrix product busy.
+  std::vector<int64_t> lossOptions() const {
+    constexpr int64_t rowsOfPart = 256;
+    if (in.executor != ExecutorKind::AccelRun) {
+      std::vector<int64_t> options = {base.lossChunks};
+      if (base.lossChunks == 1 && fusedLossChunks(*advice.model) > 1)
+        options.push_back(0);
+      return options;
+    }
+    std::vector<int64_t> options = {in.lossChunks};
+    const int64_t whole = fusedLossChunks(*advice.model);
+    for (int64_t chunks : {1, 4, 16})
+      if (chunks != in.lossChunks && (whole > 1 || chunks == 1) &&
+          advice.model->tokens() / chunks >= rowsOfPart)
+        options.push_back(chunks);
+    return options;
+  }
+
   tune::TuneRequest request(bool all) const {
     tune::TuneRequest r;
     r.all = all;
@@ -158,6 +216,9 @@ private:
                    (in.options.microBatch || in.options.accumulation);
     r.prefetch = !all && in.options.prefetch >= 0;
     r.accumulationMode = !all && !in.options.accumulationMode.empty();
+    r.lossChunks = !in.options.lossChunks.empty();
+    r.bucket = !in.options.ddpKwargs.empty() &&
+               parseDdpKwargs(in.options.ddpKwargs)->bucketBytes;
     return r;
   }
 
@@ -182,10 +243,14 @@ private:
     tune::Judging judging(*kept, target, in.source);
     tune::Judgement before = judging.judge(kept->configured);
     if (!tuning) {
-      advice.changes =
-          tune::worthTelling(tune::turns(*kept, judging, *advice.expresser,
-                                         kept->configured, advice.budgetBytes),
-                             before, advice.budgetBytes, changesTold);
+      std::vector<tune::Change> all =
+          tune::turns(*kept, judging, *advice.expresser, kept->configured,
+                      advice.budgetBytes);
+      if (in.target)
+        advice.refused =
+            tune::configuredDecisions(*kept, judging, *advice.expresser, all);
+      advice.changes = tune::worthTelling(std::move(all), before,
+                                          advice.budgetBytes, changesTold);
       return;
     }
     for (int k = 0; k < tune::numKnobs; ++k)
@@ -241,9 +306,10 @@ private:
   //===--- The largest micro-batch ----------------------------------------===//
 
   std::optional<StepPrediction> at(int64_t microBatch) {
-    std::shared_ptr<const StepModel> model = in.source(microBatch, 0);
+    std::shared_ptr<const StepModel> model = in.source(microBatch, 0, 0);
     if (!model)
       return std::nullopt;
+    base.lossChunks = lossChunksOf(*model);
     return trimmed(StepEvaluator(*model, target).evaluate(base, true));
   }
 

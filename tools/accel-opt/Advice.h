@@ -37,6 +37,8 @@ struct Advice {
   ExecutorKind executor = ExecutorKind::AccelRun;
   Candidate candidate;       // as configured
   StepPrediction configured; // of it, with details
+  /// Of the rank with the smallest shards, where shards are uneven.
+  std::optional<StepPrediction> smallestRank;
   bool hasTime = false;
   int64_t budgetBytes = 0;              // INT64_MAX: none
   std::shared_ptr<const JobConfig> job; // what expresser refers to
@@ -46,6 +48,9 @@ struct Advice {
   std::shared_ptr<const tune::Expresser> expresser;
   std::shared_ptr<const StepModel> model; // as configured
   std::vector<tune::Change> changes;
+  /// Without a search: what the configuration says of each knob, and the best
+  /// that it might say instead.
+  std::vector<tune::Decided> refused;
   std::optional<Tuned> tuned; // all that the executor can do
   std::optional<Tuned> yaml;  // what a YAML alone can say
   /// What checkpointing solved for a cap in bytes would make of the best
@@ -65,6 +70,9 @@ struct AdviceInputs {
   Target device;
   int64_t ranksPerNode = 1;
   std::optional<int64_t> budgetBytes;
+  /// Parts of the loss as asked for; 0: as a fused kernel cuts it (executors
+  /// other than accel-run).
+  int64_t lossChunks = 1;
   /// Step models of the configuration; recipe 0 is the configured one.
   tune::ModelSource source;
 };

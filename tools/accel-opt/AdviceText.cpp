@@ -34,7 +34,7 @@ std::string placeOf(const tune::Expresser &expresser,
     file = value->at.file;
     at = value->at.line;
   }
-  for (const auto *setting : {&job.accumulation})
+  for (const auto *setting : {&job.accumulation, &job.lossChunks})
     if (setting->key == line.key && setting->written()) {
       file = setting->at.file;
       at = setting->at.line;
@@ -83,10 +83,13 @@ std::string refusal(const tune::Expresser &, const tune::Decided &d,
 
 std::vector<plan::Decision> recordedDecisions(const Advice &advice) {
   std::vector<plan::Decision> result;
-  if (!advice.tuned || !advice.tuned->result.best)
+  const bool tuned = advice.tuned && advice.tuned->result.best;
+  if (!tuned && advice.refused.empty())
     return result;
-  const Tuned &t = *advice.tuned;
-  for (const tune::Decided &d : t.decisions) {
+  const StepPrediction &predicted =
+      tuned ? advice.tuned->predicted : advice.configured;
+  for (const tune::Decided &d :
+       tuned ? advice.tuned->decisions : advice.refused) {
     plan::Decision decision;
     decision.what = toString(d.knob);
     decision.where = "job";
@@ -95,7 +98,8 @@ std::vector<plan::Decision> recordedDecisions(const Advice &advice) {
                        ? "alone it takes " + formatBytesChange(d.alone.bytes) +
                              " and " + formatSecondsChange(d.alone.seconds) +
                              " a step"
-                       : "as configured: no other option fits and is faster";
+                   : tuned ? "as configured: no other option fits and is faster"
+                           : "as configured";
     if (d.refused)
       decision.alternatives.push_back(
           refusal(*advice.expresser, d, advice.budgetBytes));
@@ -117,19 +121,19 @@ std::vector<plan::Decision> recordedDecisions(const Advice &advice) {
   plan::Decision memory;
   memory.what = "limit";
   memory.where = "memory";
-  memory.choice = "the peak in " + t.predicted.peakWhere;
-  memory.why = formatBytes(t.predicted.deviceBytes) + " per rank";
+  memory.choice = "the peak in " + predicted.peakWhere;
+  memory.why = formatBytes(predicted.deviceBytes) + " per rank";
   if (advice.budgetBytes != std::numeric_limits<int64_t>::max())
     memory.why += " of " + formatBytes(advice.budgetBytes);
   result.push_back(memory);
   plan::Decision link;
   link.what = "limit";
   link.where = "time";
-  link.choice = t.predicted.exposed.empty() ? "computation"
-                                            : t.predicted.exposed[0].cause;
-  link.why = t.predicted.exposed.empty()
+  link.choice =
+      predicted.exposed.empty() ? "computation" : predicted.exposed[0].cause;
+  link.why = predicted.exposed.empty()
                  ? "no communication is waited for"
-                 : formatSeconds(t.predicted.exposed[0].seconds) +
+                 : formatSeconds(predicted.exposed[0].seconds) +
                        " of a step wait for it";
   result.push_back(link);
   return result;

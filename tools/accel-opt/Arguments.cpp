@@ -41,10 +41,11 @@ void Arguments::addOptional(std::string name, std::string choice,
 
 void Arguments::addText(std::string name, std::string placeholder,
                         std::string &value, std::string help) {
+  std::string expected = "expected " + placeholder;
   options.push_back({std::move(name), std::move(placeholder), std::move(help),
-                     true, [&value](const std::string &text) {
+                     true, [&value, expected](const std::string &text) {
                        value = text;
-                       return std::string();
+                       return text.empty() ? expected : std::string();
                      }});
 }
 

@@ -107,6 +107,10 @@ private:
                                  : inputs->job.accelerate.processesPerMachine();
     result.report.strategy = strategyName(inputs->job.accelerate);
     importing = importOptions(*inputs, options, targetOrNone());
+    if (importing.lossChunks == 0 &&
+        inputs->executor != ExecutorKind::AccelRun && options.emit.empty() &&
+        options.compileTo.empty())
+      importing.lossChunks = -1; // nobody asks for the program's own loss
     if (importing.lossChunks == 0 && !chooseChunks())
       return false;
     FailureOr<OwningOpRef<mlir::ModuleOp>> imported =
@@ -301,24 +305,50 @@ private:
                        standIn(),
                        ranksPerNode ? ranksPerNode : 1,
                        result.report.budgetBytes,
+                       askedLossChunks(),
                        {}};
     const Target &machine = target ? *target : in.device;
     // Without seconds there is nothing to be solved.
     SolvedWays ways(!options.tune.empty() && target ? solvedPoints : 0);
-    in.source = [&](int64_t microBatch, int recipe) {
-      if (!recipe)
-        return stepModelOf(context, *inputs, importing, microBatch,
-                           inputs->executor, &machine, &ways, engine);
-      PlanInputs other = *inputs;
-      other.job = inputs->precisions[recipe - 1].job;
-      return stepModelOf(context, other, importing, microBatch,
-                         inputs->executor, &machine, &ways, engine);
+    in.source = [&](int64_t microBatch, int recipe, int64_t chunks) {
+      ImportOptions with = importing;
+      DiagnosticEngine tried;
+      // A graph that cannot be cut is no error here.
+      trying = chunks > 0;
+      if (trying) {
+        with.lossChunks = chunks;
+        with.lossWhy = "tried";
+      }
+      DiagnosticEngine &to = trying ? tried : engine;
+      std::shared_ptr<const StepModel> model;
+      if (!recipe) {
+        model = stepModelOf(context, *inputs, with, microBatch,
+                            inputs->executor, &machine, &ways, to);
+      } else {
+        PlanInputs other = *inputs;
+        other.job = inputs->precisions[recipe - 1].job;
+        model = stepModelOf(context, other, with, microBatch, inputs->executor,
+                            &machine, &ways, to);
+      }
+      trying = false;
+      return model;
     };
     result.report.advice = advise(in, engine);
     if (!result.report.advice)
       return false;
     useExecutorsFigures(*result.report.advice);
     return !engine.hasErrors();
+  }
+
+  /// 0: executors other than accel-run cut the loss as a fused kernel does.
+  int64_t askedLossChunks() const {
+    const int64_t resolved = std::max<int64_t>(1, importing.lossChunks);
+    return inputs->executor != ExecutorKind::AccelRun && asksAuto() ? 0
+                                                                    : resolved;
+  }
+  bool asksAuto() const {
+    return options.lossChunks.empty() ? inputs->job.lossChunks.value == 0
+                                      : options.lossChunks == "auto";
   }
 
   /// accel-run's figures are those of its program; other executors' those of
@@ -335,6 +365,11 @@ private:
     r.prediction = advice.configured;
     if (r.budgetBytes)
       r.fits = r.prediction.deviceBytes <= *r.budgetBytes;
+    if (target && target->host.memoryBytes > 0)
+      r.hostBytes = target->host.memoryBytes;
+    if (r.hostBytes && r.prediction.hostBytes > *r.hostBytes)
+      r.fits = false;
+    r.smallestRank = advice.smallestRank;
     if (r.mfu && r.prediction.stepSeconds > 0)
       *r.mfu *= result.plan.predicted.stepSeconds / r.prediction.stepSeconds;
   }
@@ -343,8 +378,16 @@ private:
   /// is what was judged, its exact figures take the place of the model's.
   bool compileChosen() {
     std::optional<Advice> &advice = result.report.advice;
-    if (!advice || !advice->tuned)
+    if (!advice)
       return true;
+    if (!advice->tuned) {
+      // Else the plan would not be that of its own phases.
+      if (options.remarks.empty())
+        return true;
+      for (plan::Decision &decision : recordedDecisions(*advice))
+        result.plan.decisions.push_back(std::move(decision));
+      return true;
+    }
     bool own = advice->executor == ExecutorKind::AccelRun;
     if (own)
       advice->configured = result.report.prediction;
@@ -404,6 +447,8 @@ private:
   }
 
   LogicalResult report(mlir::Diagnostic &d) {
+    if (trying)
+      return success();
     Diagnostic diagnostic;
     switch (d.getSeverity()) {
     case DiagnosticSeverity::Error:
@@ -437,6 +482,7 @@ private:
   std::optional<PlanInputs> inputs;
   ImportOptions importing;
   int64_t ranksPerNode = 0; // 0: the target's own
+  bool trying = false;      // what fails is left out, not reported
   CompileResult result;
 };
 

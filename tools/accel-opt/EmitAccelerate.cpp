@@ -69,7 +69,8 @@ std::optional<std::string> emitAccelerate(const Advice &advice,
     if (!job.accelerate.file.empty() && job.accelerate.file != job.file &&
         job.isJob && line.key.rfind("accelerate.", 0) != 0 &&
         (line.key == job.activationCheckpointing.key ||
-         line.key.rfind("data.", 0) == 0 || line.key == job.accumulation.key)) {
+         line.key.rfind("data.", 0) == 0 || line.key == job.accumulation.key ||
+         line.key == job.lossChunks.key)) {
       engine.note("other-file", job.file,
                   "the setting has '" + textOf(line) +
                       "' in this file as well");

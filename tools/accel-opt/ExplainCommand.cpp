@@ -7,6 +7,7 @@
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
+#include "tools/accel-opt/ExplainMemory.h"
 #include "tools/accel-opt/Render.h"
 
 #include <nlohmann/json.hpp>
@@ -46,7 +47,7 @@ public:
   }
 
   std::vector<std::string> names() const {
-    std::vector<std::string> result = {"job"};
+    std::vector<std::string> result = {"job", "peak", "timeline"};
     for (const plan::Unit &u : plan.units)
       result.push_back(u.name.empty() ? "(root)" : u.name);
     for (const plan::Parameter &p : plan.parameters)
@@ -145,10 +146,13 @@ private:
 
 int accel::explainCommand(int argc, char **argv) {
   std::string output = "text";
-  Arguments arguments("explain", "PLAN [WHAT]",
-                      "Prints the recorded reasons of a plan: all of the job, "
-                      "or those of a unit,\na parameter or a kind of decision "
-                      "(wrap, precision, reshard, ...).");
+  Arguments arguments(
+      "explain", "PLAN [WHAT]",
+      "Prints the recorded reasons of a plan: all of the job, "
+      "or those of a unit,\na parameter or a kind of decision "
+      "(wrap, precision, reshard, ...); or who holds\nmemory at "
+      "the 'peak' or at a step ('170', 'last:170'), or the "
+      "'timeline' of all\nsteps.");
   arguments.addChoice("--format", {"text", "json"}, output,
                       "text for people, json for programs");
   int exitCode = 0;
@@ -167,6 +171,18 @@ int accel::explainCommand(int argc, char **argv) {
   Explainer explainer(plan);
   std::string what =
       arguments.positional.size() > 1 ? arguments.positional[1] : "job";
+  std::string problem;
+  if (auto memory = explainMemory(plan, what, problem)) {
+    std::fputs(output == "json" ? (memory->json.dump(2) + "\n").c_str()
+                                : memory->text.c_str(),
+               stdout);
+    return exitOk;
+  }
+  if (!problem.empty()) {
+    std::fprintf(stderr, "accel-opt explain: error: %s\n",
+                 printable(problem).c_str());
+    return exitInvalid;
+  }
   if (!explainer.explain(what)) {
     std::string hint = didYouMean(what, explainer.names());
     std::fprintf(stderr,

@@ -202,6 +202,10 @@ void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options) {
   options.prefetchForward = candidate.forwardPrefetch;
   options.prefetchBackward = candidate.backwardPrefetch;
   options.keepUnsharded = !candidate.reduceEachMicroBatch;
+  if (differs(tune::Knob::Loss) && advice.executor == ExecutorKind::AccelRun) {
+    options.lossChunks = space.modelChunks(point);
+    options.lossWhy = chosen.why;
+  }
   const tune::SplitOption &split = space.splits[point[tune::Knob::Split]];
   options.microBatch = inputs.training.microBatch = split.microBatch;
   options.accumulation = inputs.training.accumulation = split.accumulation;

@@ -135,11 +135,20 @@ private:
     arguments.addText("--activation-budget", "BYTES", o.activationBudget,
                       "what the layers keep for the backward, all together; "
                       "the rest is recomputed");
-    arguments.addText("--loss-chunks", "N|auto", o.lossChunks,
-                      "pieces of the tokens in which the loss is computed; "
-                      "auto: as few as\n"
-                      "                                     bring it below the "
-                      "rest of the peak");
+    arguments.addText(
+        "--loss-chunks", "N|auto", o.lossChunks,
+        "pieces of the tokens in which the loss is computed; "
+        "auto: as few as\n"
+        "                                     bring it below the "
+        "rest of the peak (accel-run),\n"
+        "                                     or as Liger Kernel's "
+        "fused loss (others)");
+    arguments.addText("--ddp-kwargs", "KEY=VALUE,...", o.ddpKwargs,
+                      "what the script gives DistributedDataParallelKwargs: "
+                      "bucket_cap_mb,\n"
+                      "                                     "
+                      "gradient_as_bucket_view, comm_hook (no, fp16, bf16, "
+                      "power_sgd)");
     arguments.addOptional("--tune", "all", o.tune,
                           "search for the fastest setting that fits; =all may "
                           "change written keys");
@@ -217,6 +226,12 @@ private:
                    "accel-opt plan: error: '--memory-budget %s': expected "
                    "bytes such as 70GiB\n",
                    printable(o.memoryBudget).c_str());
+      return false;
+    }
+    std::string problem;
+    if (!o.ddpKwargs.empty() && !parseDdpKwargs(o.ddpKwargs, &problem)) {
+      std::fprintf(stderr, "accel-opt plan: error: '--ddp-kwargs %s': %s\n",
+                   printable(o.ddpKwargs).c_str(), problem.c_str());
       return false;
     }
     if (!o.activationBudget.empty() && o.activationBudget != "0" &&
@@ -297,6 +312,7 @@ private:
         {"--accumulation", !o.accumulationMode.empty()},
         {"--activation-budget", !o.activationBudget.empty()},
         {"--loss-chunks", !o.lossChunks.empty()},
+        {"--ddp-kwargs", !o.ddpKwargs.empty()},
         {"--prefetch or --no-prefetch", o.prefetch >= 0},
         {"--executor", !o.executor.empty()},
         {"--tune", !o.tune.empty()},

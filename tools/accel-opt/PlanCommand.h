@@ -27,6 +27,7 @@ struct PlanOptions {
   std::string remarks;          // file, or "-"
   std::string activationBudget; // "2GiB" or "0"; empty: none
   std::string lossChunks;       // "8" or "auto"; empty: the job's
+  std::string ddpKwargs;        // "bucket_cap_mb=50,comm_hook=bf16"
   std::string compileTo, compileFrom, dumpPhases;
   std::string output, format = "text";
   std::vector<std::string> emit;
@@ -37,6 +38,17 @@ struct PlanOptions {
   int64_t globalBatch = 0; // sequences of a step over all ranks
   bool maxBatch = false, tunePrecision = false;
 };
+
+/// What a script passes as Accelerate's DistributedDataParallelKwargs.
+struct DdpKwargs {
+  std::optional<int64_t> bucketBytes; // bucket_cap_mb
+  bool gradientAsBucketView = false;
+  std::string commHook; // Candidate::commHook
+};
+/// "bucket_cap_mb=50,comm_hook=bf16,gradient_as_bucket_view"; on failure
+/// nothing, and what is wrong in `problem`.
+std::optional<DdpKwargs> parseDdpKwargs(const std::string &text,
+                                        std::string *problem = nullptr);
 
 /// "70GiB", "70G", "500MB", "1024": bytes, or -1.
 int64_t parseBytes(const std::string &text);

@@ -52,6 +52,8 @@ public:
   std::optional<PlanInputs> run() {
     LoadOptions load;
     load.accelerate.version = options.accelerateVersion;
+    if (!options.torchVersion.empty())
+      load.accelerate.torchVersion = options.torchVersion;
     load.modelRequired = options.model.empty();
     load.text = options.configText;
     LoadedConfig loaded = loadConfig(options.config, load, engine);
@@ -426,6 +428,15 @@ private:
     };
     refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
            "fp8");
+    for (auto [executor, least] : {std::pair{ExecutorKind::Fsdp2, "2.6"},
+                                   std::pair{ExecutorKind::Fsdp1, "2.1"}})
+      if (inputs.executor == executor && !options.torchVersion.empty() &&
+          !atLeast(options.torchVersion, least))
+        report(Severity::Error, "needs-torch", a.strategy.at, a.strategy.key,
+               std::string(toString(executor)) + " needs torch " + least +
+                   " or later, this is " + options.torchVersion +
+                   "; every rank stops",
+               std::string("install torch ") + least);
     bool own = inputs.executor == ExecutorKind::AccelRun;
     bool emitsOwn = !options.emit.empty() || !options.compileTo.empty();
     for (const std::string &kind : options.emit)
@@ -437,11 +448,6 @@ private:
                  " cannot keep activations by bytes",
              "pass --executor accel-run, or use "
              "fsdp_activation_checkpointing");
-    if (!own && !emitsOwn && !options.lossChunks.empty())
-      report(Severity::Error, notSupportedCode, job().lossChunks.at, "",
-             std::string("--loss-chunks: ") + toString(inputs.executor) +
-                 " computes the loss as the model's own code does",
-             "pass --executor accel-run");
     if (!own && !emitsOwn)
       return;
     refuse(a.strategy.value == Strategy::Other, a.distributedType,

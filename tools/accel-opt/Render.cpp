@@ -129,6 +129,20 @@ std::string persistentTooMuch(const plan::Plan &plan,
   return text;
 }
 
+/// What is too much, where it does not fit.
+std::string tooMuch(const plan::Plan &plan, const PlanReport &report) {
+  const StepPrediction &p = report.prediction;
+  std::string text;
+  if (report.budgetBytes && p.deviceBytes > *report.budgetBytes)
+    text += "           " + formatBytes(p.deviceBytes - *report.budgetBytes) +
+            " too much" + persistentTooMuch(plan, report) + "\n";
+  if (report.hostBytes && p.hostBytes > *report.hostBytes)
+    text += "           on the host " + formatBytes(p.hostBytes) + " of " +
+            formatBytes(*report.hostBytes) + " per rank, " +
+            formatBytes(p.hostBytes - *report.hostBytes) + " too much\n";
+  return text;
+}
+
 std::string strategyOf(const PlanReport &report) {
   return report.strategy +
          (report.executor == ExecutorKind::AccelRun ? " by accel-run" : "");
@@ -258,8 +272,10 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
     out += " of " + formatBytes(*report.budgetBytes);
   out += " per rank; peak in " + p.peakWhere + "\n";
   if (report.fits && !*report.fits)
-    out += "           " + formatBytes(p.deviceBytes - *report.budgetBytes) +
-           " too much" + persistentTooMuch(plan, report) + "\n";
+    out += tooMuch(plan, report);
+  if (report.smallestRank)
+    out += "           the rank with the smallest shards takes " +
+           formatBytes(report.smallestRank->deviceBytes) + "\n";
   if (report.hasTime) {
     out += "  speed    " + formatSeconds(p.stepSeconds) + " a step, " +
            formatGrouped(p.tokensPerSecondPerDevice) +

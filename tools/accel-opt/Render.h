@@ -24,8 +24,11 @@ struct PlanReport {
   bool hasTime = false;
   plan::DType compute = plan::DType::F32, reduce = plan::DType::F32;
   std::optional<int64_t> budgetBytes; // per rank
+  std::optional<int64_t> hostBytes;   // of the host, where the target says it
   std::optional<bool> fits;
   std::optional<double> mfu; // fraction of the target's peak rate
+  /// Of the rank with the smallest shards, where it differs.
+  std::optional<StepPrediction> smallestRank;
   double planningSeconds = 0;
   std::string mlir;             // of the phase that --compile-to stopped at
   std::optional<Advice> advice; // not of a compiled module

@@ -71,6 +71,10 @@ Json settingJson(const tune::Space &space, const StepModel &model,
       {"activation_offload_layers", point[Knob::ActivationOffload]}};
   if (!space.buckets.empty())
     result["bucket_bytes"] = space.buckets[at(Knob::Bucket)];
+  if (!space.lossChunks.empty())
+    result["loss_chunks"] = space.base.executor == ExecutorKind::AccelRun
+                                ? space.modelChunks(point)
+                                : tune::expand(space, model, point).lossChunks;
   if (!space.zeroStages.empty())
     result["zero_stage"] = space.zeroStages[at(Knob::ZeroStage)];
   return result;
