@@ -178,6 +178,11 @@ private:
            std::to_string(candidate.shardRanks) + ")]\n";
     out += "MICRO_BATCH = " + std::to_string(split().microBatch) +
            "\nACCUMULATION = " + std::to_string(split().accumulation) + "\n";
+    if (candidate.lossChunks > 1)
+      out += "# The script computes a fused linear cross-entropy (Liger "
+             "Kernel's), which cuts\n# the tokens into as many parts.\n"
+             "LOSS_PARTS = " +
+             std::to_string(candidate.lossChunks) + "\n";
     out += std::string("REDUCE_EACH_MICRO_BATCH = ") +
            (candidate.reduceEachMicroBatch ? "True" : "False") + "\n";
     out += "PRECISION = {";

@@ -209,7 +209,10 @@ private:
         text += "    " + padRight(toString(knob), 20) + state.by + " (" +
                 state.file + ":" + std::to_string(state.line) + ")\n";
       else if (state.by.rfind("--", 0) == 0 ||
-               state.by.find("--tune") != std::string::npos)
+               state.by.find("--tune") != std::string::npos ||
+               // What another executor could do.
+               (advice.executor == ExecutorKind::AccelRun &&
+                knob == tune::Knob::ActivationOffload))
         text += "    " + padRight(toString(knob), 20) + state.by + "\n";
     if (!text.empty())
       out += "\n  left as it is" +
