@@ -163,16 +163,24 @@ def ignored(context):
 
 
 def refused(context):
-    """Numbers of pieces that are none, and executors that have no pieces."""
+    """Numbers of pieces that are none, and other executors, whose pieces are
+    the script's."""
     jobs.make_job(context.path("job"), jobs.MODELS["gqa"], steps=1)
     path = context.path("job", "job.yaml")
     command = [context.binary("accel-opt"), "plan", path]
     for text, code in (("0", 64), ("many", 64), ("100000", 1)):
         out = harness.run(command + ["--loss-chunks", text], expect=code)
         check("piece" in out, out)
-    out = harness.run(command + ["--loss-chunks", "2", "--executor", "fsdp2"],
-                      expect=4)
-    check("--loss-chunks" in out, out)
+    command += ["--executor", "fsdp2"]
+    out = harness.run(command + ["--loss-chunks", "100000"], expect=1)
+    check("piece" in out, out)
+    plans = [json.loads(harness.run(command + [
+        "--target", "cpu", "--loss-chunks", text, "--format", "json"]))
+        for text in ("1", "4")]
+    seconds = [plan["time"]["step_s"] for plan in plans]
+    peaks = [plan["memory"]["peak_bytes"] for plan in plans]
+    check(seconds[1] > seconds[0] and peaks[1] <= peaks[0],
+          f"steps of {seconds} s and {peaks} bytes")
 
 
 GPT2 = dict(jobs.GPT2, resid_pdrop=0.1, embd_pdrop=0.1)
