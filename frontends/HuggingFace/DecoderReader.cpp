@@ -17,6 +17,15 @@ double DecoderReader::number(const char *name) const {
   return it == tree.numbers.end() ? 0 : it->second;
 }
 
+/// The key that a message about several should point at.
+std::string
+DecoderReader::firstOf(std::initializer_list<const char *> keys) const {
+  for (const char *key : keys)
+    if (json.has(key))
+      return key;
+  return "";
+}
+
 void DecoderReader::checkSizes() {
   struct {
     const char *key;
@@ -45,6 +54,53 @@ void DecoderReader::checkSizes() {
   for (const char *key : {"initializer_range", "init_std"})
     if (double value = json.number(key, 0); value < 0 || value > 1)
       json.error(key, std::string("'") + key + "' must be between 0 and 1");
+  for (const char *key :
+       {"do_layer_norm_before", "new_decoder_architecture", "multi_query",
+        "alibi", "parallel_attn", "bias", "use_parallel_residual",
+        "attention_bias", "tie_word_embeddings"})
+    if (json.has(key) && !json.isNull(key))
+      json.flag(key, false);
+  for (const char *key :
+       {"partial_rotary_factor", "rope_parameters.partial_rotary_factor",
+        "rope_scaling.partial_rotary_factor"})
+    if (double part = json.number(key, 1, /*nullable=*/true);
+        part <= 0 || part > 1)
+      json.error(key,
+                 std::string("'") + key + "' must be above 0 and at most 1");
+  if (const auto *section = json.find("attn_config");
+      section && !section->is_object())
+    json.error("attn_config", "'attn_config' must be an object");
+  checkLayerTypes();
+}
+
+/// As transformers' own check does.
+void DecoderReader::checkLayerTypes() {
+  const nlohmann::json *types = json.find("layer_types");
+  if (!types || json.failed())
+    return;
+  if (!types->is_array()) {
+    json.error("layer_types", "'layer_types' must be a list");
+    return;
+  }
+  const char *key = json.has("n_layers") ? "n_layers" : "num_hidden_layers";
+  if (int64_t layers = json.size(key, 0, sizeLimits::layers);
+      layers && int64_t(types->size()) != layers)
+    json.error("layer_types",
+               "'layer_types' has " + std::to_string(types->size()) +
+                   " entries for " + std::to_string(layers) + " layers");
+  for (size_t i = 0; i < types->size(); ++i) {
+    const std::string place = "layer_types." + std::to_string(i);
+    const nlohmann::json &type = (*types)[i];
+    if (!type.is_string())
+      json.error(place, "a type of layer must be a string");
+    else if (type != "full_attention" && type != "sliding_attention")
+      json.unsupported(place,
+                       "supported as 'layer_types' are full_attention and "
+                       "sliding_attention, not '" +
+                           printable(type.get<std::string>()) + "'");
+    if (json.failed())
+      return;
+  }
 }
 
 void DecoderReader::shared() {
@@ -76,9 +132,10 @@ void DecoderReader::shared() {
                      "bidirectional attention is not supported yet");
   // A dimension that heads share must divide.
   if (d.hiddenSize % d.heads && family.headsDivide)
-    json.error("", "the hidden size " + std::to_string(d.hiddenSize) +
-                       " is not a multiple of the " + std::to_string(d.heads) +
-                       " heads");
+    json.error(
+        firstOf({"num_attention_heads", "n_heads", "hidden_size", "d_model"}),
+        "the hidden size " + std::to_string(d.hiddenSize) +
+            " is not a multiple of the " + std::to_string(d.heads) + " heads");
   else if (d.keyValueHeads < 1 || d.heads % d.keyValueHeads)
     json.error("num_key_value_heads", "the " + std::to_string(d.heads) +
                                           " heads are not a multiple of the " +
@@ -142,9 +199,10 @@ void DecoderReader::rope(const RopeNames &names) {
 void DecoderReader::addRope(const Rope &rope) {
   int64_t width = rope.width(d.headDim);
   if (!json.failed() && (width < 2 || width > d.headDim))
-    json.error("", "rotary embeddings turn " + std::to_string(width) +
-                       " of the " + std::to_string(d.headDim) +
-                       " elements of a head");
+    json.error(firstOf({"head_dim", "rotary_pct", "partial_rotary_factor",
+                        "num_attention_heads", "hidden_size"}),
+               "rotary embeddings turn " + std::to_string(width) + " of the " +
+                   std::to_string(d.headDim) + " elements of a head");
   checkRope(json, rope, d.headDim);
   d.ropes.push_back(rope);
 }

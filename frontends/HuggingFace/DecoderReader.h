@@ -42,6 +42,8 @@ struct DecoderReader {
 
   /// Sizes that config.json gives are whole numbers above 0.
   void checkSizes();
+  void checkLayerTypes();
+  std::string firstOf(std::initializer_list<const char *> keys) const;
   /// Heads, norms' epsilon, activation, padding.
   void shared();
 

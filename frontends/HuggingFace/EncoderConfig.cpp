@@ -21,7 +21,15 @@ static int64_t readLabels(ConfigReader &json) {
     json.error("id2label", "'id2label' must be an object of at least one name");
     return 2;
   }
-  return static_cast<int64_t>(names->size());
+  const auto labels = static_cast<int64_t>(names->size());
+  const int64_t said =
+      json.size("num_labels", labels, sizeLimits::size, /*nullable=*/true);
+  if (said != labels)
+    json.warning("num_labels", "ignored-key",
+                 "'num_labels' is " + std::to_string(said) +
+                     ", and 'id2label' names " + std::to_string(labels) +
+                     ": the names count");
+  return labels;
 }
 
 ClassifierConfig accel::huggingface::readClassifier(ConfigReader &json) {

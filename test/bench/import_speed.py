@@ -4,10 +4,11 @@ from config.json and from a .pt2, to the model phase as MLIR.
 
   import_speed.py [--build-dir DIR] [--repeat N] [--pt2 FILE] [--peer]
 
-Whole processes, median of N. Without --pt2 tools/export-model writes the
+Whole processes, median of N, least CPU time. Without --pt2 tools/export-model writes the
 program first (on meta tensors). --peer also times torch.export.load of the
-same file, without torch's own import. Exit code 1 if a median misses its bound:
-0.3 s from config.json, 3 s from the .pt2, 500 MB of either.
+same file, without torch's own import. Exit code 1 if CPU time, which other
+processes leave alone, misses its bound: 0.3 s from config.json, 3 s from the
+.pt2; or 500 MB of either.
 """
 import argparse
 import os
@@ -64,7 +65,7 @@ def main():
                  "--compile-to", "model", "-o",
                  os.path.join(folder, "model.mlir")], args.repeat)
             median = statistics.median(seconds)
-            late = median >= bound or rss >= MOST_BYTES
+            late = measure.cpu >= bound or rss >= MOST_BYTES
             missed |= late
             print(f"| {what} | {median:.3f} | {measure.cpu:.3f} | "
                   f"{rss / 1e6:.0f} | {bound} s, {MOST_BYTES / 1e6:.0f} MB"

@@ -2,6 +2,7 @@
 config.json, and modules of one's own like PyTorch trains them."""
 import importlib.machinery
 import importlib.util
+import json
 import os
 
 import harness
@@ -158,6 +159,108 @@ class Net(torch.nn.Module):
 '''
 
 
+FRAMES = '''
+import torch
+
+class Frames(torch.nn.Module):
+    """Sizes open by name, a value without gradient, and a layer that the loss
+    does not read."""
+    def __init__(self):
+        super().__init__()
+        self.proj = torch.nn.Linear(5, 6)
+        self.head = torch.nn.Linear(6, 3)
+        self.spare = torch.nn.Linear(4, 4)
+
+    def forward(self, frames, targets):
+        x = torch.tanh(self.proj(frames))
+        x = x + (0.5 * x * x).detach()
+        return torch.nn.functional.cross_entropy(self.head(x.mean(1)), targets)
+
+    @staticmethod
+    def example_inputs(batch):
+        return {"frames": torch.zeros(batch, 7, 5),
+                "targets": torch.zeros(batch, dtype=torch.int64)}
+
+    @staticmethod
+    def dynamic_shapes():
+        batch = torch.export.Dim("batch")
+        return {"frames": {0: batch, 1: torch.export.Dim("frames", max=50)},
+                "targets": {0: batch}}
+'''
+
+
+def open_sizes(context):
+    """Sizes by name, of arrays and by bounds; what the loss does not read stays
+    as it is; lengths of examples that the model has positions for."""
+    import numpy as np
+    import torch
+
+    rng = np.random.default_rng(6)
+    data = {"frames": rng.standard_normal((8, 9, 5)).astype(np.float32),
+            "targets": rng.integers(0, 3, 8)}
+    for name, array in data.items():
+        np.save(context.path(name + ".npy"), array)
+    with open(context.path("net.py"), "w", encoding="utf-8") as f:
+        f.write(FRAMES)
+    os.makedirs(context.path("whisper"), exist_ok=True)
+    config = dict(jobs.ENCODERS["whisper"], max_target_positions=24)
+    with open(context.path("whisper/config.json"), "w", encoding="utf-8") as f:
+        json.dump(config, f)
+    harness.in_python(_export, [
+        ({}, ([context.path("net.py") + ":Frames", "-o",
+               context.path("net.pt2"), "--weights", "--dynamic"],)),
+        ({}, ([context.path("whisper"), "-o", context.path("whisper.pt2")],)),
+    ], context.path("export.out"))
+    out = harness.run([EXPORTER, context.path("whisper"), "-o",
+                       context.path("no.pt2"), "--seq-len", "25"], expect=1)
+    check("--seq-len 25 is more than the 24 positions" in out, out[-600:])
+    job = {"accelerate": jobs.accelerate_config("single", 1, ""),
+           "model": "net.pt2", "init": "pretrained",
+           "data": {"arrays": {n: n + ".npy" for n in data}, "micro_batch": 4},
+           "optimizer": {"name": "adamw", "lr": 1e-2, "weight_decay": 0.1},
+           "schedule": {"steps": 6, "warmup_steps": 0, "decay": "constant"},
+           "checkpoint": {"dir": "out", "every": 6}, "target": "cpu"}
+    jobs.write_job(context.path(), job)
+    planner = [context.binary("accel-opt"), "plan"]
+    out = harness.run([*planner, context.path("job.yaml")])
+    for part in ("(frames.1) is taken to be 9, as in 'frames.npy'",
+                 "2 parameters (spare.weight, spare.bias)"):
+        check(part in out, f"no '{part}' in {out[-2000:]}")
+    out = harness.run([*planner, context.path("job.yaml"), "--dim",
+                       "frames.1=51"], expect=1)
+    check("was exported as at most 50" in out, out[-600:])
+    jobs.write_job(context.path(), dict(job["accelerate"]), "yaml.yaml")
+    out = harness.run([*planner, context.path("yaml.yaml"), "--model",
+                       context.path("net.pt2")])
+    check("is taken to be its bound, 50" in out, out[-1000:])
+    out = harness.run([*planner, context.path("yaml.yaml"), "--model",
+                       context.path("whisper.pt2")])
+    check("24 tokens" in out, out[-1000:])
+    plan_path = context.path("plan.json")
+    harness.plan(context, context.path("job.yaml"), plan_path)
+    log = harness.execute(context, plan_path, 1, context.path("run.jsonl"))
+    scope = {}
+    exec(FRAMES, scope)
+    torch.manual_seed(0)
+    model = scope["Frames"]()
+    spare = model.spare.weight.detach().clone()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.1)
+    for step, line in enumerate(log):
+        rows = [(step * 4 + i) % 8 for i in range(4)]
+        loss = model(*(torch.as_tensor(data[n][rows]) for n in data))
+        check(harness.relative(loss.item(), line["loss"]) < LOSS,
+              f"step {step}: loss {line['loss']}, PyTorch {loss.item()}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    check(torch.equal(model.spare.weight, spare), "PyTorch changes it too")
+    from safetensors.torch import load_file
+    weights = load_file(context.path("out/model/model.safetensors"))
+    for name, value in model.state_dict().items():
+        worst = (weights[name] - value).abs().max().item()
+        check(worst <= (0 if "spare" in name else 1e-6), f"{name}: {worst}")
+
+
 def own_class(context):
     """A class of a file: trained as PyTorch trains it; batch norm, whose
     statistics change in each step, is refused with the reason."""
@@ -224,5 +327,5 @@ def case(model, **options):
 
 
 CASES = [("llama-open", case("gqa", weights=False, most=9)),
-         ("own-class", own_class), ("bf16", mixed)]
+         ("own-class", own_class), ("open-sizes", open_sizes), ("bf16", mixed)]
 CASES += [(name, case(name, most=most)) for name, most in FAMILIES.items()]

@@ -335,8 +335,8 @@ TEST(HuggingFaceConfig, DecoderFamilies) {
                 unsupported, "architectures.0", "Gemma2ForCausalLM");
   expectProblem(family("gemma2", {{"architectures", {"BertModel"}}}), invalid,
                 "architectures.0", "contradicts");
-  expectProblem(family("gpt_neox", {{"hidden_size", 50}}), invalid, "",
-                "not a multiple of the 6 heads");
+  expectProblem(family("gpt_neox", {{"hidden_size", 50}}), invalid,
+                "num_attention_heads", "not a multiple of the 6 heads");
   expectProblem(family("gpt_neox", {{"hidden_act", "mish"}}), unsupported,
                 "hidden_act", "gelu_new");
   expectProblem(family("gpt_neox", {{"rotary_pct", 1.5}}), invalid,

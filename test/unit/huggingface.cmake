@@ -2,7 +2,9 @@
 if(TARGET AccelHuggingFaceConfig)
   set(_here ${CMAKE_CURRENT_LIST_DIR})
   accel_unit_test(huggingface-config-test ${_here}/HuggingFaceConfigTest.cpp
-    LINK AccelHuggingFaceConfig)
+    ${_here}/HuggingFaceBadConfigTest.cpp LINK AccelHuggingFaceConfig)
+  target_compile_definitions(huggingface-config-test PRIVATE
+    ACCEL_MODEL_CORPUS="${PROJECT_SOURCE_DIR}/test/fuzz/corpus/model")
   accel_unit_test(huggingface-safetensors-test
     ${_here}/HuggingFaceSafetensorsTest.cpp LINK AccelHuggingFaceConfig)
   accel_unit_test(huggingface-mixture-test ${_here}/HuggingFaceMixtureTest.cpp
