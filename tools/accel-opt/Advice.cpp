@@ -52,7 +52,7 @@ public:
     last.lastRank = true;
     StepPrediction smallest =
         trimmed(StepEvaluator(*advice.model, target).evaluate(base, last));
-    if (smallest.deviceBytes != advice.configured.deviceBytes)
+    if (smallest.deviceBytes < advice.configured.deviceBytes)
       advice.smallestRank = smallest;
     if (in.options.maxBatch)
       findMaxBatch();
@@ -83,8 +83,15 @@ private:
     return in.lossChunks ? in.lossChunks : fusedLossChunks(model);
   }
 
-  /// What the script passes to torch's DDP.
+  /// What the script does with outputs, and what it passes to torch's DDP.
   bool setScript(Candidate &candidate) const {
+    candidate.holdsOutputs = in.options.holdOutputs;
+    if (in.options.holdOutputs && in.executor == ExecutorKind::AccelRun) {
+      engine.error("executor-choice", in.options.config,
+                   "--hold-outputs: accel-run has no outputs beside the loss",
+                   "leave it out");
+      return false;
+    }
     if (in.options.ddpKwargs.empty())
       return true;
     if (in.executor != ExecutorKind::Ddp) {

@@ -149,6 +149,10 @@ private:
                       "                                     "
                       "gradient_as_bucket_view, comm_hook (no, fp16, bf16, "
                       "power_sgd)");
+    arguments.addFlag("--hold-outputs", o.holdOutputs,
+                      "the script keeps the model's outputs, and so the "
+                      "logits, until the\n"
+                      "                                     backward has run");
     arguments.addOptional("--tune", "all", o.tune,
                           "search for the fastest setting that fits; =all may "
                           "change written keys");
@@ -313,6 +317,7 @@ private:
         {"--activation-budget", !o.activationBudget.empty()},
         {"--loss-chunks", !o.lossChunks.empty()},
         {"--ddp-kwargs", !o.ddpKwargs.empty()},
+        {"--hold-outputs", o.holdOutputs},
         {"--prefetch or --no-prefetch", o.prefetch >= 0},
         {"--executor", !o.executor.empty()},
         {"--tune", !o.tune.empty()},

@@ -36,7 +36,7 @@ struct PlanOptions {
   int64_t nodes = 0, sequenceLength = 0, microBatch = 0, accumulation = 0;
   int64_t prefetch = -1;
   int64_t globalBatch = 0; // sequences of a step over all ranks
-  bool maxBatch = false, tunePrecision = false;
+  bool maxBatch = false, tunePrecision = false, holdOutputs = false;
 };
 
 /// What a script passes as Accelerate's DistributedDataParallelKwargs.

@@ -275,7 +275,8 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
     out += tooMuch(plan, report);
   if (report.smallestRank)
     out += "           the rank with the smallest shards takes " +
-           formatBytes(report.smallestRank->deviceBytes) + "\n";
+           formatBytes(p.deviceBytes - report.smallestRank->deviceBytes) +
+           " less\n";
   if (report.hasTime) {
     out += "  speed    " + formatSeconds(p.stepSeconds) + " a step, " +
            formatGrouped(p.tokensPerSecondPerDevice) +
