@@ -199,11 +199,31 @@ std::optional<Lowering::Results> Lowering::lowerByTable(const Call &call) {
   return std::nullopt;
 }
 
+/// The overload to call: programs give numbers for tensors (div.Tensor of 2),
+/// which the overload for scalars takes.
+static const AtenSchema &overloadFor(const Call &call) {
+  const AtenSchema &own = call.schema();
+  const size_t at = own.name.rfind("Tensor");
+  for (size_t i = 0; i < call.size() && at != std::string::npos; ++i) {
+    const bool number = call.at(i).kind == Argument::Kind::Int ||
+                        call.at(i).kind == Argument::Kind::Float;
+    if (!number || own.parameters[i].type != "Tensor")
+      continue;
+    std::string name = own.name;
+    const AtenSchema *other = findSchema(name.replace(at, 6, "Scalar"));
+    if (other && other->parameters.size() == call.size() &&
+        other->parameters[i].type == "Scalar")
+      return *other;
+  }
+  return own;
+}
+
 std::optional<Lowering::Results> Lowering::lowerOpaque(const Call &call) {
   SmallVector<Value> operands;
   SmallVector<Attribute> args;
+  const AtenSchema &schema = overloadFor(call);
   for (size_t i = 0; i < call.size(); ++i) {
-    const SchemaParameter &parameter = call.schema().parameters[i];
+    const SchemaParameter &parameter = schema.parameters[i];
     const Argument &argument = call.at(i);
     if (argument.kind == Kind::None || isPlacement(parameter.name)) {
       args.push_back(b.getStringAttr("none"));
@@ -212,6 +232,9 @@ std::optional<Lowering::Results> Lowering::lowerOpaque(const Call &call) {
       operands.push_back(value);
     } else if (Attribute attribute =
                    attributeOf(b, call, parameter, argument)) {
+      if (auto text =
+              dyn_cast<StringAttr>(attribute)) // not an operand's number
+        attribute = b.getStringAttr("=" + text.getValue());
       args.push_back(attribute);
     } else {
       return std::nullopt;
@@ -223,8 +246,8 @@ std::optional<Lowering::Results> Lowering::lowerOpaque(const Call &call) {
   if (types.empty())
     return std::nullopt;
   auto op = aten::OpaqueOp::create(b, b.getUnknownLoc(), types,
-                                   b.getStringAttr(call.schema().name),
-                                   operands, b.getArrayAttr(args));
+                                   b.getStringAttr(schema.name), operands,
+                                   b.getArrayAttr(args));
   op->setAttr(stackAttr, b.getI64IntegerAttr(stack));
   for (Value result : op->getResults())
     if (isFloat(result) &&

@@ -261,6 +261,52 @@ def open_sizes(context):
         check(worst <= (0 if "spare" in name else 1e-6), f"{name}: {worst}")
 
 
+def _own_script(folder, config):
+    """What docs/guide.md says of a script of one's own: the program as it was
+    traced, and functional in core operators."""
+    import torch
+    import transformers
+
+    class Job(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            kind = transformers.AutoConfig.for_model(**config)
+            self.model = transformers.AutoModelForCausalLM.from_config(kind)
+
+        def forward(self, input_ids, labels):
+            return self.model(input_ids=input_ids, labels=labels,
+                              shift_labels=labels, use_cache=False).loss
+
+    torch.manual_seed(0)
+    ids = torch.zeros(2, 12, dtype=torch.int64)
+    program = torch.export.export(Job().train(), (), kwargs={
+        "input_ids": ids, "labels": ids.clone()})
+    torch.export.save(program, os.path.join(folder, "traced.pt2"))
+    torch.export.save(program.run_decompositions(),
+                      os.path.join(folder, "functional.pt2"))
+
+
+def functional(context):
+    """A program after run_decompositions() trains as the one before."""
+    job = jobs.make_job(context.path(), jobs.MODELS["mixtral"], ranks=1, steps=3)
+    job.pop("checkpoint", None)
+    job["data"].update(sequence_length=12, micro_batch=2)
+    config = {k: v for k, v in jobs.MODELS["mixtral"].items()
+              if k != "architectures"}
+    harness.in_python(_own_script, [({}, (context.path(), config))],
+                      context.path("export.out"))
+    logs = []
+    for name in ("traced", "functional"):
+        jobs.write_job(context.path(), dict(job, model=name + ".pt2"),
+                       name + ".yaml")
+        path = context.path(name + ".json")
+        harness.plan(context, context.path(name + ".yaml"), path)
+        logs.append(harness.execute(context, path, 1,
+                                    context.path(name + ".jsonl")))
+    worst = harness.compare_logs(*logs, "loss", LOSS)
+    return f"loss {worst:.1e}"
+
+
 def own_class(context):
     """A class of a file: trained as PyTorch trains it; batch norm, whose
     statistics change in each step, is refused with the reason."""
@@ -327,5 +373,6 @@ def case(model, **options):
 
 
 CASES = [("llama-open", case("gqa", weights=False, most=9)),
-         ("own-class", own_class), ("open-sizes", open_sizes), ("bf16", mixed)]
+         ("own-class", own_class), ("open-sizes", open_sizes),
+         ("functional", functional), ("bf16", mixed)]
 CASES += [(name, case(name, most=most)) for name, most in FAMILIES.items()]
