@@ -45,6 +45,19 @@ std::vector<int> lowerHull(const std::vector<VariantCost> &costs,
 
 } // namespace
 
+size_t nearLast(const std::vector<std::vector<int>> &rungs) {
+  return std::min<size_t>(rungs.size(), 5);
+}
+
+std::vector<int> spread(const std::vector<int> &values, size_t limit) {
+  if (values.size() <= limit)
+    return values;
+  std::vector<int> result;
+  for (size_t i = 0; i < limit; ++i)
+    result.push_back(values[i * (values.size() - 1) / (limit - 1)]);
+  return result;
+}
+
 std::vector<std::vector<int>> checkpointLadder(const Space &space, int split,
                                                const CostOf &costOf) {
   if (!space.open(Knob::Checkpoint))

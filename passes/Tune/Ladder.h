@@ -25,6 +25,13 @@ namespace accel::tune {
 std::vector<std::vector<int>> checkpointLadder(const Space &space, int split,
                                                const CostOf &costOf);
 
+/// How far before its last rung the leanest of a ladder is looked for: what is
+/// computed again takes memory too, of one layer.
+size_t nearLast(const std::vector<std::vector<int>> &rungs);
+
+/// At most `limit` of `values`, both ends among them.
+std::vector<int> spread(const std::vector<int> &values, size_t limit);
+
 } // namespace accel::tune
 
 #endif // ACCEL_PASSES_TUNE_LADDER_H

@@ -30,6 +30,8 @@ const Knob fine[] = {Knob::Reshard,         Knob::Wrap,
 /// The most generous setting of a part is not quite a bound: coarser units or
 /// another prefetch may still win this much.
 constexpr double boundSlack = 0.9;
+/// Of the bytes, what a cut of the loss must leave at most to be searched.
+constexpr double noteworthy = 0.99;
 /// Parts whose best points are worth exchanging changes in.
 constexpr size_t polished = 3;
 /// Variants between which a layer is exchanged: positions apart by bytes, and
@@ -40,16 +42,6 @@ constexpr int sharesTried = 4;
 
 bool faster(const Judgement &a, const Judgement &b) {
   return a.seconds != b.seconds ? a.seconds < b.seconds : a.bytes < b.bytes;
-}
-
-/// At most `limit` of `values`, both ends among them.
-std::vector<int> spread(const std::vector<int> &values, size_t limit) {
-  if (values.size() <= limit)
-    return values;
-  std::vector<int> result;
-  for (size_t i = 0; i < limit; ++i)
-    result.push_back(values[i * (values.size() - 1) / (limit - 1)]);
-  return result;
 }
 
 int nearestOf(const std::vector<int> &values, int wanted) {
@@ -174,6 +166,19 @@ private:
     return points;
   }
 
+  /// Another cut of the loss saves time by no means: where it frees next to
+  /// nothing, because the peak is elsewhere, it need not be searched.
+  bool frees(Point point) {
+    if (point[Knob::Loss] == space.configured[Knob::Loss])
+      return true;
+    const Judgement here = judged(point);
+    point[Knob::Loss] = space.configured[Knob::Loss];
+    const Judgement whole = judged(point);
+    const auto bound = static_cast<double>(whole.bytes) * noteworthy;
+    return here.possible && ((fits(here) && !fits(whole)) ||
+                             static_cast<double>(here.bytes) < bound);
+  }
+
   std::vector<Part> bounds() {
     int finest = 0;
     for (int w : space.values(Knob::Wrap, space.configured))
@@ -195,12 +200,19 @@ private:
       fast[Knob::ActivationOffload] =
           space.values(Knob::ActivationOffload, fast).front();
       Judgement fastJudged = judged(fast);
+      if (!frees(lean) && !frees(fast))
+        continue;
       if (fits(fastJudged)) {
         offer({fast, fastJudged});
         parts.push_back({point, fastJudged});
         continue;
       }
       bool any = fits(judged(lean));
+      for (size_t back = 1; !any && back < nearLast(rungs); back *= 2) {
+        lean.counts = rungs[rungs.size() - 1 - back];
+        any = fits(judged(lean));
+      }
+      lean.counts = rungs.back();
       if (!any) {
         lean[Knob::ActivationOffload] =
             space.values(Knob::ActivationOffload, lean).back();
@@ -229,8 +241,12 @@ private:
       return j.possible && j.bytes <= budget;
     };
     size_t high = rungs.size() - 1;
-    if (!within(high))
-      return std::nullopt;
+    // What is computed again takes memory too: one before the last may fit.
+    for (size_t back = 1; !within(high); back *= 2) {
+      if (back >= nearLast(rungs))
+        return std::nullopt;
+      high = rungs.size() - 1 - back;
+    }
     if (space.offloadNeedsFull && point[Knob::ActivationOffload])
       return Verdict{point, at(high)};
     size_t low = 0; // the answer is in [low, high]

@@ -152,6 +152,9 @@ private:
   const SegmentVariant &variant(size_t call) const {
     return model.kinds[model.calls[call].kind].variants[c.variants[call]];
   }
+  int64_t parts(size_t call) const {
+    return model.kinds[model.calls[call].kind].loss ? c.lossChunks : 1;
+  }
 
   void gather(int unit) {
     if (live[unit])
@@ -187,9 +190,9 @@ private:
     for (size_t call = 0; call < model.calls.size(); ++call) {
       await(call, order, c.forwardPrefetch);
       const SegmentVariant &v = variant(call);
-      high(v.forwardPeakBytes);
-      now += v.forwardSeconds;
-      int64_t kept = v.savedBytes + v.savedInputBytes;
+      high(v.forwardPeakBytes / parts(call));
+      now += v.forwardSeconds + 2e-4 * static_cast<double>(parts(call) - 1);
+      int64_t kept = v.savedBytes / parts(call) + v.savedInputBytes;
       if (c.offloadActivations[call])
         now += static_cast<double>(kept) / machine.hostBytesPerSecond;
       else
@@ -205,7 +208,7 @@ private:
     for (size_t call = model.calls.size(); call-- > 0;) {
       await(call, sequence, c.backwardPrefetch);
       const SegmentVariant &v = variant(call);
-      int64_t kept = v.savedBytes + v.savedInputBytes;
+      int64_t kept = v.savedBytes / parts(call) + v.savedInputBytes;
       if (c.offloadActivations[call]) {
         now += static_cast<double>(kept) / machine.hostBytesPerSecond;
         held += kept;
@@ -213,7 +216,7 @@ private:
       int64_t gradients = 0;
       for (int p : model.calls[call].parameters)
         gradients += 2 * model.parameters[p].numel();
-      high(v.backwardPeakBytes + gradients);
+      high(v.backwardPeakBytes / parts(call) + gradients);
       now += v.backwardSeconds;
       held -= kept;
       for (int u : order)

@@ -38,6 +38,7 @@ public:
     space.base.accumulation = space.splits[0].accumulation;
     space.meshes = {{4, 1}, {2, 2}};
     space.maxPrefetch = 2;
+    space.lossChunks = {1, 4, 16};
     addModel(space, models[0], true, true);
     EXPECT_TRUE(locate(space, models[0]));
     for (Knob knob : openKnobs)
@@ -122,6 +123,10 @@ TEST(Search, MeshMicroBatchAndAccumulation) {
   compare({Knob::Checkpoint, Knob::Reshard, Knob::Mesh, Knob::Split,
            Knob::Accumulation},
           4, 3, 12, 1.01);
+}
+TEST(Search, PartsOfTheLoss) {
+  compare({Knob::Checkpoint, Knob::Reshard, Knob::Loss, Knob::Mesh}, 5, 3, 12,
+          1.01);
 }
 TEST(Search, Offload) {
   compare({Knob::Checkpoint, Knob::Reshard, Knob::ParameterOffload,
