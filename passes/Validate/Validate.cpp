@@ -92,9 +92,13 @@ RowResult predictRow(const RunRow &row, const TargetSource &targets) {
   // Where the CPU launches operators more slowly than the device runs them,
   // the device waits.
   const double accumulation = static_cast<double>(candidate.accumulation);
+  double update = result.prediction.optimizerSeconds;
+  if (candidate.offloadParameters || candidate.offloadOptimizer)
+    for (const Exposed &e : evaluator.evaluate(candidate, true).exposed)
+      if (e.cause == "update on the host")
+        update += e.seconds;
   result.stepSeconds = std::max(result.prediction.stepSeconds,
-                                accumulation * shape.dispatchSeconds +
-                                    result.prediction.optimizerSeconds);
+                                accumulation * shape.dispatchSeconds + update);
   if (result.stepSeconds > 0)
     result.tokensPerSecondPerDevice =
         static_cast<double>(shape.model.tokens()) * accumulation /
