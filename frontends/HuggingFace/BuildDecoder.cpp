@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Aten/Eager.h"
 #include "frontends/HuggingFace/Activate.h"
 #include "frontends/HuggingFace/BuildMixture.h"
 #include "frontends/HuggingFace/BuildModel.h"
@@ -69,6 +70,9 @@ public:
           f.op<ArangeOp>(uint64_t(first), uint64_t(first + sequence),
                          uint64_t(1), builder.getI64Type());
       positions = f.op<UnsqueezeOp>(positions, uint64_t(0));
+      if (d.positionsOfMask)
+        positions.getDefiningOp()->setAttr(perSampleAttr,
+                                           builder.getI64IntegerAttr(batch));
       Value learned = rows(f, relative(d.positions), positions, -1);
       f.enter("");
       hidden = f.op<AddTensorOp>(hidden, learned);
@@ -338,6 +342,9 @@ private:
     joint = f.view(joint, {batch, sequence, groups, served + 2, d.headDim});
     auto part = [&](int64_t begin, int64_t count) {
       Value x = slice(f, joint, 3, begin, begin + count);
+      if (a.listed && count == 1)
+        x.getDefiningOp()->setAttr(
+            byListAttr, builder.getI64IntegerAttr(a.repeated ? served : 1));
       if (groups > 1 && count > 1) // not one piece in memory
         x = f.op<CloneOp>(x);
       return f.view(x, {batch, sequence, groups * count, d.headDim});
@@ -372,6 +379,9 @@ private:
     Value mixed =
         f.attention(q, k, v, a.scale, hasAlibi() ? f.argument(1) : Value(),
                     kind.window, a.softcap, a.byParts, d.dropout.attention);
+    if (!a.masked.empty())
+      mixed.getDefiningOp()->setAttr(maskedAttr,
+                                     builder.getStringAttr(a.masked));
     Value joined = f.view(headsFirst(mixed), {tokens, d.heads * d.headDim});
     Value out = linear(f, joined, a.output);
     return f.dropout(f.view(out, hiddenType.getShape()),
@@ -418,13 +428,13 @@ private:
 
 } // namespace
 
-/// The layers' kinds for sequences of this length: a window that all keys fit
-/// into is none.
+/// The layers' kinds for sequences of this length: a window that is longer is
+/// none. One that is as long hides nothing, but transformers makes a mask.
 static std::vector<DecoderLayerKind> kindsOf(const Decoder &decoder,
                                              int64_t sequence) {
   std::vector<DecoderLayerKind> kinds = decoder.kinds;
   for (DecoderLayerKind &kind : kinds)
-    if (kind.window >= sequence)
+    if (kind.window > sequence)
       kind.window = 0;
   return kinds;
 }

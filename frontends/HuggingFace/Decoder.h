@@ -43,6 +43,10 @@ struct DecoderAttention {
   double scale = 1;               // of the scores
   double softcap = 0;             // see aten.scaled_dot_product_attention
   bool byParts = false;           // transformers has no kernel for it
+  // What transformers does in its own way, see dialects/Aten/Eager.h: keys and
+  // values of Groups taken by a list, and repeated for each query; the masks.
+  bool listed = false, repeated = false;
+  std::string masked;
 };
 
 struct DecoderMlp {
@@ -83,6 +87,7 @@ struct Decoder {
   double embeddingScale = 1;           // in the dtype of the table
   std::string positions;               // a table of learned positions
   int64_t positionOffset = 0;          // its first row in use
+  bool positionsOfMask = false;        // transformers: for each sample
   std::string projectIn;               // from the table's width
 
   // Positions in the attention. Learned ones have none of these.

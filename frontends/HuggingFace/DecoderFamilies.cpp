@@ -8,6 +8,7 @@
 // what the modules compute, from modeling_*.py of transformers 5.23.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Aten/Eager.h"
 #include "frontends/HuggingFace/DecoderReader.h"
 #include "frontends/ModuleTree/Description.h"
 
@@ -157,6 +158,7 @@ struct FamilyReader : DecoderReader {
     d.embedding = "model.decoder.embed_tokens";
     d.positions = "model.decoder.embed_positions";
     d.positionOffset = 2;
+    d.positionsOfMask = true;
     d.layers = "model.decoder.layers";
     bool before = flag("do_layer_norm_before");
     d.norm = Decoder::Norm::Layer;
@@ -224,6 +226,10 @@ struct FamilyReader : DecoderReader {
     d.dropout.attentionOutput = d.parallel ? 0 : attention;
     (d.parallel ? d.dropout.blocks : d.dropout.mlpOutput) =
         dropout("hidden_dropout");
+    d.attention.listed = modern || flag("multi_query");
+    d.attention.repeated = modern;
+    d.attention.masked =
+        (flag("alibi") ? aten::maskAdded : aten::maskAlways).str();
     if (flag("alibi"))
       d.alibi = Decoder::Alibi::Falcon;
     else
@@ -238,6 +244,7 @@ struct FamilyReader : DecoderReader {
     jointAttention(DecoderAttention::Layout::Rows, "attn", "attn.Wqkv",
                    "attn.out_proj");
     d.attention.byParts = true;
+    d.attention.masked = aten::maskFilled.str();
     d.residualFirst = false;
     if (double scale = number("softmax_scale"))
       d.attention.scale = scale;

@@ -6,6 +6,8 @@
 #ifndef ACCEL_PASSES_EXECUTORS_AUTOCAST_H
 #define ACCEL_PASSES_EXECUTORS_AUTOCAST_H
 
+#include "dialects/Aten/Aten.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace accel {
@@ -13,8 +15,9 @@ namespace accel {
 /// Rewrites an fp32 function as torch.autocast runs it (aten/src/ATen/
 /// autocast_mode.h): products and attention take copies of their operands in
 /// `low`; a parameter is copied once, anything else at each use; what must be
-/// exact is computed in fp32; the rest promotes.
-mlir::LogicalResult applyAutocast(mlir::func::FuncOp function, mlir::Type low);
+/// exact on `device` is computed in fp32; the rest promotes.
+mlir::LogicalResult applyAutocast(mlir::func::FuncOp function, mlir::Type low,
+                                  aten::Device device);
 
 } // namespace accel
 

@@ -57,16 +57,16 @@ public:
       : options(options), owner(module.clone()), module(*owner) {}
 
   FailureOr<StepModel> run() {
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    model.device = job.getDevice().str();
+    device = model.device == "cpu" ? aten::Device::Cpu : aten::Device::Cuda;
     if (failed(differentiateModule()))
       return failure();
-    auto job = sharding::findOnly<sharding::JobOp>(module);
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
     if (!graph)
       return module.emitError("a step model needs a sharding.graph");
-    model.device = job.getDevice().str();
     model.microBatch = job.getMicroBatch();
     model.sequenceLength = job.getSequenceLength();
-    device = model.device == "cpu" ? aten::Device::Cpu : aten::Device::Cuda;
     rounding =
         device == aten::Device::Cpu || !eager() ? plan::alignmentBytes : 512;
     addParameters();
@@ -117,7 +117,8 @@ private:
       return failure();
     if (autocast)
       for (auto function : module.getOps<func::FuncOp>())
-        if (!function.isExternal() && failed(applyAutocast(function, autocast)))
+        if (!function.isExternal() &&
+            failed(applyAutocast(function, autocast, device)))
           return failure();
     PassManager last(module.getContext());
     last.addPass(eager() ? createEagerKernelsPass()

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/SelectAttention.h"
 
+#include "dialects/Aten/Eager.h"
 #include "dialects/Aten/Types.h"
 
 using namespace mlir;
@@ -16,23 +17,25 @@ namespace {
 class Attention {
 public:
   Attention(OpBuilder &builder, aten::ScaledDotProductAttentionOp op,
-            bool eager, bool cuda)
-      : builder(builder), op(op), eager(eager), cuda(cuda),
+            bool eager, bool cuda, Value filled = {})
+      : builder(builder), op(op), eager(eager), cuda(cuda), filled(filled),
         query(tensorType(op.getQuery())), heads(query.getDimSize(1)),
         rows(query.getDimSize(2)), keys(tensorType(op.getKey()).getDimSize(2)) {
   }
 
   Value flashForCpu() {
-    return make<aten::FlashAttentionForCpuOp>(op.getQuery(), op.getKey(),
-                                              op.getValue(),
-                                              mask(/*causal=*/
-                                                   false),
-                                              op.getIsCausal(), op.getScale());
+    Value added = mask(/*causal=*/false), k = op.getKey(), v = op.getValue();
+    if (eager && added) { // sdpa_attention_forward groups no queries then
+      k = repeatHeads(k);
+      v = repeatHeads(v);
+    }
+    return likeQuery(make<aten::FlashAttentionForCpuOp>(
+        op.getQuery(), k, v, added, op.getIsCausal(), op.getScale()));
   }
   Value flash() {
-    return make<aten::FlashAttentionOp>(op.getQuery(), op.getKey(),
-                                        op.getValue(), op.getIsCausal(),
-                                        op.getScale());
+    return likeQuery(
+        make<aten::FlashAttentionOp>(op.getQuery(), op.getKey(), op.getValue(),
+                                     op.getIsCausal(), op.getScale()));
   }
   Value efficient() {
     Value added = mask(/*causal=*/false);
@@ -61,8 +64,11 @@ public:
       x = make<aten::TanhOp>(x);
       x = scaled(x, cap);
     }
-    if (Value added = mask(/*causal=*/true))
+    if (Value added = mask(/*causal=*/!filled))
       x = make<aten::AddTensorOp>(x, added);
+    if (filled)
+      x = make<aten::MaskedFillScalarOp>(
+          x, filled, TypedAttr(builder.getF64FloatAttr(leastOf(element))));
     x = cast(make<aten::SoftmaxOp>(cast(x, builder.getF32Type()), uint64_t(3)),
              element);
     if (!op.getDropoutP().isZero())
@@ -110,6 +116,13 @@ private:
             dim = shape[3];
     if (groups == heads)
       return value;
+    // Autocast casts what is repeated already.
+    if (auto low = value.getDefiningOp<aten::ToCopyOp>(); eager && low)
+      return make<aten::ToCopyOp>(repeatHeads(low.getSelf()),
+                                  tensorType(value).getElementType());
+    if (eager && groups == 1) // reshape() needs no copy
+      return make<aten::ExpandOp>(value,
+                                  ArrayRef<int64_t>{batch, heads, length, dim});
     value = make<aten::UnsqueezeOp>(value, uint64_t(2));
     value = make<aten::ExpandOp>(
         value, ArrayRef<int64_t>{batch, groups, heads / groups, length, dim});
@@ -129,21 +142,36 @@ private:
 
   /// 0 where `seen`, else the least number that `type` holds.
   Value additive(Value seen, Type type) {
-    double least = type.isF16()    ? -65504.0
-                   : type.isBF16() ? -3.3895313892515355e38
-                                   : -3.4028234663852886e38;
     Value x = make<aten::ToCopyOp>(seen, type);
     x = make<aten::SubScalarOp>(x, 1.0);
-    return make<aten::MulScalarOp>(x, -least);
+    return make<aten::MulScalarOp>(x, -leastOf(type));
+  }
+
+  /// Flash attention writes its result in the order of the query's memory.
+  /// Where transformers joins the query from a turned and a plain part, that is
+  /// [B, H, S, D], and what joins the heads copies it.
+  Value likeQuery(Value result) {
+    Operation *maker = op.getQuery().getDefiningOp();
+    while (isa_and_nonnull<aten::TransposeIntOp, aten::ViewOp, aten::TypeAsOp,
+                           aten::ToCopyOp>(maker))
+      maker = maker->getOperand(0).getDefiningOp();
+    if (!eager || !isa_and_nonnull<aten::CatOp>(maker))
+      return result;
+    auto swap = [&](Value y) {
+      return make<aten::TransposeIntOp>(y, uint64_t(1), uint64_t(2));
+    };
+    return swap(make<aten::CloneOp>(swap(result)));
   }
 
   /// What a window and, with `causal`, the order of tokens hide, [1, 1, S, T],
-  /// or nothing.
+  /// or nothing. transformers makes a mask of truth values, for each sample,
+  /// that PyTorch's attention turns into numbers; also where the window is just
+  /// as long as the sequence.
   Value hidden(bool causal, Type type) {
     int64_t window = op.getWindow();
     causal &= op.getIsCausal();
-    if (window >= keys)
-      window = 0;
+    if (!limits(window))
+      window = eager && always() ? keys : 0;
     if (!window && !causal)
       return {};
     Type integer = builder.getI32Type();
@@ -164,8 +192,25 @@ private:
       Value near = make<aten::LtScalarOp>(behind, integerAttr(window));
       seen = seen ? make<aten::LogicalAndOp>(seen, near) : near;
     }
-    Value result = additive(seen, type);
-    return make<aten::ViewOp>(result, ArrayRef<int64_t>{1, 1, rows, keys});
+    const int64_t shape[] = {1, 1, rows, keys};
+    if (!eager || op.getByParts())
+      return make<aten::ViewOp>(additive(seen, type), shape);
+    auto number = [&](double value) {
+      return make<aten::FullOp>(ArrayRef<int64_t>{1},
+                                builder.getF64FloatAttr(value), type);
+    };
+    seen = make<aten::ExpandOp>(
+        make<aten::ViewOp>(seen, shape),
+        ArrayRef<int64_t>{query.getDimSize(0), 1, rows, keys});
+    return make<aten::WhereSelfOp>(seen, number(0), number(leastOf(type)));
+  }
+
+  bool always() const {
+    auto how = op->getAttrOfType<StringAttr>(aten::maskedAttr);
+    return how && how.getValue() == aten::maskAlways;
+  }
+  bool limits(int64_t window) const {
+    return window > 0 && (eager ? window <= keys : window < keys);
   }
 
   /// Everything that is added to the scores, or nothing. Kernels that are told
@@ -196,11 +241,24 @@ private:
   OpBuilder &builder;
   aten::ScaledDotProductAttentionOp op;
   bool eager, cuda;
+  Value filled; // truth values of keys that are hidden
   RankedTensorType query;
   int64_t heads, rows, keys;
 };
 
 } // namespace
+
+double accel::leastOf(Type type) {
+  return type.isF16()    ? -65504.0
+         : type.isBF16() ? -3.3895313892515355e38
+                         : -3.4028234663852886e38;
+}
+
+Value accel::attentionByParts(OpBuilder &b,
+                              aten::ScaledDotProductAttentionOp op,
+                              Value filled) {
+  return Attention(b, op, /*eager=*/true, /*cuda=*/false, filled).byParts();
+}
 
 Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
                              aten::ScaledDotProductAttentionOp op) {
@@ -218,8 +276,9 @@ Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
   if (!cuda)
     return attention.flashForCpu();
   int64_t keys = tensorType(op.getKey()).getDimSize(2);
-  bool masked =
-      op.getMask() || (op.getWindow() > 0 && int64_t(op.getWindow()) < keys);
+  const int64_t window = op.getWindow();
+  bool masked = op.getMask() || (eager && op->hasAttr(aten::maskedAttr)) ||
+                (window > 0 && (window < keys || (eager && window == keys)));
   if ((element.isBF16() || element.isF16()) && !masked)
     return attention.flash();
   return attention.efficient();

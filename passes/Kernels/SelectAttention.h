@@ -20,6 +20,15 @@ namespace accel {
 mlir::Value selectAttention(mlir::OpBuilder &b, aten::Device device, bool eager,
                             aten::ScaledDotProductAttentionOp op);
 
+/// Single products, as transformers' eager attention computes `op`, that fill
+/// with the least number where `filled`, [B, 1, S, T], holds.
+mlir::Value attentionByParts(mlir::OpBuilder &b,
+                             aten::ScaledDotProductAttentionOp op,
+                             mlir::Value filled);
+
+/// The least number that a float type of 16 or 32 bits holds.
+double leastOf(mlir::Type type);
+
 } // namespace accel
 
 #endif // ACCEL_PASSES_KERNELS_SELECTATTENTION_H

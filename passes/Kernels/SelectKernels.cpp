@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/SelectKernels.h"
 
+#include "passes/Kernels/EagerForm.h"
 #include "passes/Kernels/SelectAttention.h"
 
 #include "dialects/Aten/Types.h"
@@ -158,6 +159,8 @@ struct SelectKernelsPass
           << (name.empty() ? "" : ", not '" + name + "'");
       return signalPassFailure();
     }
+    if (eager && failed(toEagerForm(getOperation())))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (failed(checkGrouped(function)))
         return signalPassFailure();

@@ -34,85 +34,77 @@ def none_of(kind):
     return next(v for v in kind["variants"] if v["name"] == "none")
 
 
-def saved_case(model, dtype="float32", batch=2, length=64):
-    def compare(context):
-        folder = context.path("model")
-        config = dict(jobs.MODELS[model], dtype=dtype)
-        jobs.write_config(folder, config)
-        want = harness.in_python(
-            saved_tensors.measure, [({}, (folder, batch, length, dtype))],
-            context.path("torch.out"), timeout=240)[0]
-        got = dump(context, SINGLE, folder, batch, length, "single")
-        layer = none_of(kind_of(got, "model.layers.1"))
-        own, received = want["parts"]["model.layers.1"]
-        check(layer["saved"] == own,
-              f"a layer saves {layer['saved']} bytes, autograd {own}")
-        check(layer["saved_input"] == received,
-              f"a layer keeps {layer['saved_input']} bytes of its inputs, "
-              f"autograd {received}")
-        head = none_of(kind_of(got, ""))
-        own, _ = want["parts"]["head"]
-        # transformers copies the labels to shift them; ours are an input.
-        labels = saved_tensors.aligned(batch * length * 8)
-        check(0 <= own - head["saved"] <= labels + 64,
-              f"the head saves {head['saved']} bytes, autograd {own}")
-        gradients = sum(kind_of(got, call["path"])["parameter_gradients"]
-                        for call in got["calls"])
-        check(gradients >= want["gradients"] and config[
-            "tie_word_embeddings"] or gradients == want["gradients"],
-              f"gradients of {gradients} bytes, autograd {want['gradients']}")
-        return f"{layer['saved']} bytes a layer"
-    return compare
-
-
 FAMILIES = {**jobs.FAMILIES, **{name: jobs.MODELS[name] for name in (
+    "gqa", "mha-bias", "llama3-rope", "tied", "mistral", "qwen2", "qwen3",
     "gpt2", "gpt2-untied", "mixtral", "qwen3-moe")}}
 
 
-# Where a layer's saved bytes are not exact, the most that they may be off.
-INEXACT = {
-    # With a mask, transformers copies shared keys and values for each head.
-    "mistral-window": 0.06, "phi3": 0.035, "gemma3": 0.015,
-    # Masks of ALiBi are copied for each sample.
-    "falcon": 0.001, "falcon-alibi": 0.14, "mpt": 0.1,
-    "gpt-neox": 0.08, "qwen3-moe": 0.005,
-}
+def is_mixture(config):
+    return any("experts" in key for key in config)
 
 
-def families_case(context):
-    """Every layer of each other decoder family, in both dtypes."""
-    batch, length = 2, 32
-    cases, folders = [], {}
-    for name, config in FAMILIES.items():
-        # CPUs have no grouped products in bf16 of these sizes.
-        mixture = "experts" in " ".join(config)
-        for dtype in ("float32",) if mixture else ("float32", "bfloat16"):
-            folder = context.path(f"{name}-{dtype}")
-            jobs.write_config(folder, dict(config, dtype=dtype))
-            cases.append((name, dtype))
-            folders[name, dtype] = (folder, batch, length, dtype)
-    found = harness.in_python(
-        saved_tensors.measure_each, [({}, (list(folders.values()),))],
-        context.path("torch.out"), timeout=240)[0]
-    problems, layers, exact = [], 0, 0
-    for (name, dtype), want in zip(cases, found, strict=True):
-        if isinstance(want, str):
-            problems.append(f"{name} {dtype}: {want}")
-            continue
-        got = dump(context, SINGLE, folders[name, dtype][0], batch, length,
-                   "single")
-        for path in want["layers"]:
-            layers += 1
-            layer = none_of(kind_of(got, path))
-            mine = layer["saved"], layer["saved_input"]
-            theirs = tuple(want["parts"][path])
-            exact += mine == theirs
-            if mine != theirs and (name not in INEXACT or abs(sum(mine) - sum(theirs)) > INEXACT[
-                    name] * sum(theirs)):
-                problems.append(f"{name} {dtype} {path}: {mine}, autograd "
-                                f"{theirs}")
-    check(not problems, "\n".join(problems))
-    return f"{exact} of {layers} layers of {len(cases)} models exact"
+def parameters_of(got):
+    """{name: (shape, bytes, bytes of the gradient)}, as the allocator has
+    them."""
+    aligned = saved_tensors.aligned
+    return {p["fqn"]: (p["shape"], aligned(p["bytes"]), aligned(p["gradient"])
+                       or None) for p in got["parameters"]}
+
+
+def differences(got, want):
+    """Where layers, the whole model or its parameters are not what autograd
+    saves, in bytes."""
+    found = []
+    for path in want["layers"]:
+        layer = none_of(kind_of(got, path))
+        mine = layer["saved"], layer["saved_input"]
+        theirs = tuple(want["parts"][path])
+        if mine != theirs:
+            found.append(f"{path}: own and received {mine}, autograd {theirs}")
+    if got["saved"] != want["total"]:
+        found.append(f"in all {got['saved']} bytes, autograd {want['total']}")
+    mine, theirs = parameters_of(got), want["tensors"]
+    for name in sorted(mine.keys() | theirs.keys()):
+        if mine.get(name) != theirs.get(name):
+            found.append(f"{name} is {mine.get(name)}, torch has "
+                         f"{theirs.get(name)}")
+    return found
+
+
+def saved_case(models, dtypes=("float32", "bfloat16"), autocast=False):
+    """What every layer and the whole model save, and its parameters and
+    gradients, to the byte."""
+    def compare(context):
+        batch, length = 2, 32
+        cases, folders = [], {}
+        for name, config in models.items():
+            for dtype in dtypes:
+                # CPUs have no grouped products in bf16 of these sizes.
+                if is_mixture(config) and (dtype != "float32" or autocast):
+                    continue
+                folder = context.path(f"{name}-{dtype}")
+                jobs.write_config(folder, dict(config, dtype=dtype))
+                cases.append((name, dtype))
+                folders[name, dtype] = folder
+        found = harness.in_python(
+            saved_tensors.measure_each,
+            [({}, ([(folders[case], batch, length, case[1], None, autocast)
+                    for case in cases],))],
+            context.path("torch.out"), timeout=240)[0]
+        config = dict(SINGLE, mixed_precision="bf16" if autocast else "no")
+        problems, layers = [], 0
+        for case, want in zip(cases, found, strict=True):
+            label = " ".join(case)
+            if isinstance(want, str):
+                problems.append(f"{label}: {want}")
+                continue
+            got = dump(context, config, folders[case], batch, length, "single")
+            layers += len(want["layers"])
+            problems += [f"{label}: {text}"
+                         for text in differences(got, want)]
+        check(not problems, "\n".join(problems))
+        return f"{layers} layers of {len(cases)} models exact"
+    return compare
 
 
 def near(got, total, model, batch, length):
@@ -266,12 +258,8 @@ def buckets_case(context):
 
 
 CASES = [
-    (f"saved-{model}-{short}", saved_case(model, dtype))
-    for model in ("gqa", "mha-bias", "llama3-rope", "tied", "mistral", "qwen2",
-                  "qwen3")
-    for short, dtype in (("f32", "float32"), ("bf16", "bfloat16"))
-] + [
-    ("saved-families", families_case),
+    ("saved-families", saved_case(FAMILIES)),
+    ("saved-autocast", saved_case(FAMILIES, ("float32",), autocast=True)),
     ("ddp-buckets", buckets_case),
     ("peak-single-loss", single_case("gqa", 16, 256, False)),
     ("peak-single-parts", single_case("gqa", 16, 256, True, "fused",

@@ -1,5 +1,6 @@
 """What PyTorch's autograd saves of each part of a transformers model."""
 import contextlib
+import weakref
 
 
 def aligned(size):
@@ -7,11 +8,22 @@ def aligned(size):
 
 
 def layers_of(model):
-    """The path of the list of layers, and the layers."""
+    """{path: module} of the model's layers: of its lists that lie in no other
+    list."""
     import torch
-    return next((name, list(module))
-                for name, module in model.named_modules()
-                if isinstance(module, torch.nn.ModuleList))
+    lists = [(name, module) for name, module in model.named_modules()
+             if isinstance(module, torch.nn.ModuleList)]
+    outer = [(name, module) for name, module in lists
+             if not any(name.startswith(other + ".") for other, _ in lists)]
+    return {f"{name}.{i}": layer for name, module in outer
+            for i, layer in enumerate(module)}
+
+
+class Saved:
+    """What a node keeps in place of a tensor; gone when the node is."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
 
 
 class Recorder:
@@ -20,19 +32,22 @@ class Recorder:
     def __init__(self, model):
         self.model = model
         self.part = "embedding"
-        self.saved = {}      # part -> {storage pointer: (bytes, tensor)}
-        self.inputs = {}     # part -> storage pointers of its inputs
-        self.outputs = {}    # part -> storage pointers of its outputs
+        self.saved = []      # (part, weak Saved, storage, bytes, bytes of view)
+        self.inputs = {}     # part -> storages of its inputs
+        self.passed = {}     # part -> storages that later parts read
         self.parameters = {p.untyped_storage().data_ptr()
-                           for p in list(model.parameters())
-                           + list(model.buffers())}
+                           for p in model.parameters()}
+        self.buffers = {b.untyped_storage().data_ptr()
+                        for b in model.buffers()}
         self.keep = []
 
     def pack(self, tensor):
         storage = tensor.untyped_storage()
-        part = self.saved.setdefault(self.part, {})
-        part[storage.data_ptr()] = (storage.nbytes(), tensor)
-        return tensor
+        saved = Saved(tensor)
+        self.saved.append((self.part, weakref.ref(saved), storage.data_ptr(),
+                           storage.nbytes(),
+                           tensor.numel() * tensor.element_size()))
+        return saved
 
     def tensors(self, values):
         import torch
@@ -42,61 +57,71 @@ class Recorder:
             elif isinstance(value, (tuple, list)):
                 yield from self.tensors(value)
 
+    def storages(self, values):
+        found = list(self.tensors(values))
+        self.keep += [t.detach() for t in found]  # no pointer comes again
+        return {t.untyped_storage().data_ptr() for t in found}
+
     def enter(self, name):
         def hook(module, args, kwargs):
             self.part = name
-            inputs = list(self.tensors(list(args) + list(kwargs.values())))
-            self.keep += inputs
-            self.inputs[name] = {t.untyped_storage().data_ptr()
-                                 for t in inputs}
+            self.inputs[name] = self.storages([*args, *kwargs.values()])
         return hook
 
-    def leave(self, name, after):
+    def leave(self, name):
         def hook(module, args, output):
-            outputs = list(self.tensors([output]))
-            self.keep += outputs
-            self.outputs[name] = {t.untyped_storage().data_ptr()
-                                  for t in outputs}
-            self.part = after
+            # What a layer returns beside the hidden states is its own.
+            first = output[0] if isinstance(output, tuple) else output
+            self.passed[name] = self.storages([first])
+            self.part = f"after {name}"
+            self.inputs[self.part] = self.passed[name]
         return hook
 
     @contextlib.contextmanager
     def recording(self):
         import torch
         handles = []
-        path, layers = layers_of(self.model)
-        for i, layer in enumerate(layers):
-            name = f"{path}.{i}"
-            after = "head" if i + 1 == len(layers) else "between"
+        for name, layer in layers_of(self.model).items():
             handles.append(layer.register_forward_pre_hook(
                 self.enter(name), with_kwargs=True))
-            handles.append(layer.register_forward_hook(
-                self.leave(name, after)))
-        with torch.autograd.graph.saved_tensors_hooks(self.pack, lambda t: t):
+            handles.append(layer.register_forward_hook(self.leave(name)))
+        with torch.autograd.graph.saved_tensors_hooks(
+                self.pack, lambda saved: saved.tensor):
             yield
         for handle in handles:
             handle.remove()
 
+    def held(self, part=None):
+        """{storage: (bytes, bytes of view)} of nodes that are still there."""
+        return {pointer: (size, view)
+                for name, saved, pointer, size, view in self.saved
+                if saved() is not None and pointer not in self.parameters
+                and part in (None, name)}
+
     def bytes_of(self, part):
         """Bytes of a part's own saved storages, and of its saved inputs."""
         own = received = 0
-        inputs = self.inputs.get(part, set())
-        for pointer, (size, _) in self.saved.get(part, {}).items():
-            if pointer in self.parameters:
+        for pointer, (size, _) in self.held(part).items():
+            if pointer in self.buffers:
                 continue
-            if pointer in inputs:
+            if pointer in self.inputs.get(part, set()):
                 received += aligned(size)
-            elif pointer not in self.outputs.get(part, set()):
+            elif pointer not in self.passed.get(part, set()):
                 own += aligned(size)
         return own, received
+
+    def total(self):
+        """Bytes of all saved storages; of buffers, what is read."""
+        return sum(aligned(view if pointer in self.buffers else size)
+                   for pointer, (size, view) in self.held().items())
 
 
 # transformers has no fused attention for them.
 EAGER = ("gemma2", "mpt")
 
 
-def measure(folder, batch, length, dtype="float32"):
-    """{part: (own bytes, bytes of saved inputs)}, and bytes of gradients."""
+def model_of(folder, dtype):
+    """The class of `architectures`, as its config.json asks."""
     import torch
     import transformers
 
@@ -104,28 +129,49 @@ def measure(folder, batch, length, dtype="float32"):
     config = transformers.AutoConfig.from_pretrained(folder)
     config.use_cache = False
     attention = "eager" if config.model_type in EAGER else "sdpa"
-    model = transformers.AutoModelForCausalLM.from_config(
-        config, dtype=getattr(torch, dtype), attn_implementation=attention)
-    model.train()
+    kind = getattr(transformers, config.architectures[0])
+    return kind._from_config(config, dtype=getattr(torch, dtype),
+                             attn_implementation=attention).train()
+
+
+def measure(folder, batch, length, dtype="float32", arrays=None,
+            autocast=False):
+    """{part: (own bytes, bytes of saved inputs)}, and what the whole model
+    saves and has. `arrays` are the inputs by name, else tokens."""
+    import torch
+
+    model = model_of(folder, dtype)
     recorder = Recorder(model)
-    ids = torch.randint(0, config.vocab_size, (batch, length))
-    with recorder.recording():
-        recorder.part = "embedding"
-        output = model(input_ids=ids, labels=ids, use_cache=False)
-    path, layers = layers_of(model)
-    recorder.inputs["head"] = recorder.outputs[f"{path}.{len(layers) - 1}"]
-    parts = {part: recorder.bytes_of(part) for part in recorder.saved}
-    output.loss.backward()
-    gradients = sum(aligned(p.grad.numel() * p.grad.element_size())
-                    for p in model.parameters())
-    parameters = sum(p.numel() * p.element_size() for p in model.parameters())
-    return {"parts": parts, "gradients": gradients, "parameters": parameters,
-            "layers": [f"{path}.{i}" for i in range(len(layers))]}
+    if arrays:
+        inputs = {name: torch.from_numpy(array)
+                  for name, array in arrays.items()}
+        inputs = {name: value.to(getattr(torch, dtype))
+                  if value.is_floating_point() else value.long()
+                  for name, value in inputs.items()}
+    else:
+        ids = torch.randint(0, model.config.vocab_size, (batch, length))
+        inputs = {"input_ids": ids, "labels": ids, "use_cache": False}
+    with recorder.recording(), torch.autocast(
+            "cpu", dtype=torch.bfloat16, enabled=autocast):
+        output = model(**inputs)
+    loss = output.loss
+    del output
+    names = list(layers_of(model))
+    parts = {part: recorder.bytes_of(part) for part in names}
+    parts["head"] = recorder.bytes_of(f"after {names[-1]}")
+    total = recorder.total()
+    loss.backward()
+    tensors = {name: (list(p.shape), aligned(p.nbytes),
+                      None if p.grad is None else aligned(p.grad.nbytes))
+               for name, p in model.named_parameters()}
+    return {"parts": parts, "layers": names, "total": total,
+            "tensors": tensors,
+            "gradients": sum(t[2] or 0 for t in tensors.values())}
 
 
 def measure_each(cases):
-    """`measure` of each (folder, batch, length, dtype), in one process; a
-    failure's text where it failed."""
+    """`measure` of each case's arguments, in one process; a failure's text
+    where it failed."""
     import traceback
 
     found = []

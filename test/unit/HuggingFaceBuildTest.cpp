@@ -301,13 +301,15 @@ TEST_P(DecoderBuild, HoldsTogether) {
         << parameter.fqn;
 }
 
-/// In the test's sequences of 5 tokens a window of 5 is none.
+/// In the test's sequences of 5 tokens a window of 6 is none; one of 5 hides
+/// nothing, but transformers makes a mask of it.
 const DecoderCase decoders[] = {
     {"olmo2", "", 4},
     {"phi3", R"(, "sliding_window": 3, "partial_rotary_factor": 0.5)", 4},
     {"gemma", R"(, "num_key_value_heads": 1)", 4},
     {"gemma2", R"(, "num_key_value_heads": 2, "sliding_window": 2)", 5},
-    {"gemma2", R"(, "num_key_value_heads": 2, "sliding_window": 5)", 4},
+    {"gemma2", R"(, "num_key_value_heads": 2, "sliding_window": 5)", 5},
+    {"gemma2", R"(, "num_key_value_heads": 2, "sliding_window": 6)", 4},
     {"gemma3_text", R"(, "num_key_value_heads": 2, "sliding_window": 2,
        "sliding_window_pattern": 3)",
      6},

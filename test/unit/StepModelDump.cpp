@@ -6,7 +6,8 @@
 //
 // step-model-dump CONFIG.yaml MODEL MICRO_BATCH SEQUENCE DEVICE EXECUTOR
 // [TARGET [foreach|fused|for-loop [views|fp16|bf16]...]]: what passes/Executors
-// makes of them, for test/parity. The last are DDP's: gradients as views of
+// makes of them, for test/parity. SEQUENCE is N[:TARGET LENGTH][+INPUT]... The
+// last are DDP's: gradients as views of
 // buckets, and communication hooks.
 //
 //===----------------------------------------------------------------------===//
@@ -15,6 +16,7 @@
 #include "passes/Executors/Buckets.h"
 #include "passes/Executors/BuildStepModel.h"
 #include "passes/Executors/Settings.h"
+#include "passes/Executors/StepLayout.h"
 #include "passes/Pipeline/Import.h"
 #include "passes/Pipeline/Phases.h"
 
@@ -53,6 +55,26 @@ json::Object dump(const SegmentVariant &v) {
                       {"recompute_s", v.recomputeSeconds}};
 }
 
+/// What a whole forward leaves for the backward, each value once.
+int64_t savedInAll(const StepModel &model) {
+  int64_t bytes = 0;
+  std::vector<bool> held(model.values.size());
+  for (const StepCall &call : model.calls) {
+    const SegmentVariant &variant = model.kinds[call.kind].variants.front();
+    bytes += variant.savedBytes;
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      if (variant.savesInput[i])
+        held[call.inputs[i]] = true;
+    for (size_t i = 0; i < call.outputs.size(); ++i)
+      if (variant.savesOutput[i])
+        held[call.outputs[i]] = true;
+  }
+  for (size_t i = 0; i < held.size(); ++i)
+    if (held[i])
+      bytes += model.values[i].bytes;
+  return bytes;
+}
+
 json::Object dump(const StepModel &model) {
   json::Array kinds, calls, units;
   for (const SegmentKind &kind : model.kinds) {
@@ -83,11 +105,43 @@ json::Object dump(const StepModel &model) {
                                  {"parameters", std::move(names)},
                                  {"reshard", unit.reshardAfterForward}});
   }
-  return json::Object{{"kinds", std::move(kinds)},
-                      {"calls", std::move(calls)},
-                      {"units", std::move(units)},
-                      {"tokens", model.tokens()},
-                      {"vocab", model.vocab}};
+  return json::Object{{"kinds", std::move(kinds)}, {"calls", std::move(calls)},
+                      {"units", std::move(units)}, {"saved", savedInAll(model)},
+                      {"tokens", model.tokens()},  {"vocab", model.vocab}};
+}
+
+/// Bytes of each unit on the first and the last rank.
+json::Array unitBytes(const StepModel &model, const Target &target,
+                      const Candidate &candidate) {
+  json::Array result;
+  StepLayout layout(model, target);
+  for (RankClass rank : {RankClass::First, RankClass::Last}) {
+    layout.prepare(candidate, rank);
+    json::Array units;
+    for (const UnitSizes &unit : layout.units)
+      units.push_back(json::Object{{"shard", unit.shardStored},
+                                   {"cast", unit.cast},
+                                   {"gathered", unit.gatherOutput},
+                                   {"unsharded", unit.unsharded},
+                                   {"gradients", unit.gradients},
+                                   {"reduce_input", unit.reduceInput},
+                                   {"reduce_output", unit.reduceOutput},
+                                   {"states", unit.stateBytes}});
+    result.push_back(std::move(units));
+  }
+  return result;
+}
+
+json::Array dumpParameters(const StepModel &model) {
+  json::Array result;
+  for (const StepParameter &p : model.parameters)
+    result.push_back(json::Object{
+        {"fqn", p.fqn},
+        {"shape", list(p.shape)},
+        {"bytes", p.numel() * plan::itemSize(p.dtype)},
+        {"gradient",
+         p.trainable ? p.numel() * plan::itemSize(p.dtype) : int64_t(0)}});
+  return result;
 }
 
 json::Object dump(const StepPrediction &p) {
@@ -113,6 +167,22 @@ json::Object dump(const StepPrediction &p) {
                       {"exposed", std::move(exposed)}};
 }
 
+/// "16", "16:11" with labels of their own length, "16:11+attention_mask" with
+/// optional inputs.
+huggingface::BuildOptions sizesOf(llvm::StringRef batch,
+                                  llvm::StringRef sequence) {
+  huggingface::BuildOptions sizes;
+  llvm::SmallVector<llvm::StringRef> parts;
+  sequence.split(parts, '+');
+  auto [length, target] = parts.front().split(':');
+  batch.getAsInteger(10, sizes.microBatch);
+  length.getAsInteger(10, sizes.sequenceLength);
+  target.getAsInteger(10, sizes.targetLength);
+  for (llvm::StringRef input : llvm::drop_begin(parts))
+    sizes.inputs.insert(input.str());
+  return sizes;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -136,7 +206,7 @@ int main(int argc, char **argv) {
   registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  huggingface::BuildOptions sizes{std::stoll(argv[3]), std::stoll(argv[4])};
+  auto sizes = sizesOf(argv[3], argv[4]);
   auto module = huggingface::buildModel(context, *config, sizes, engine);
   if (failed(module))
     return 1;
@@ -208,6 +278,8 @@ int main(int argc, char **argv) {
   result["ready_numels"] = std::move(numels);
   result["buckets"] = std::move(buckets);
   result["parts"] = candidate.lossChunks;
+  result["parameters"] = dumpParameters(*model);
+  result["unit_bytes"] = unitBytes(*model, *target, candidate);
   StepEvaluator evaluator(*model, *target);
   result["prediction"] = dump(evaluator.evaluate(candidate, true));
   result["folded"] = dump(evaluator.evaluate(candidate));
