@@ -6,6 +6,7 @@ import counted_step
 import harness
 import jobs
 import saved_tensors
+import sharded_units
 import tracked_step
 from harness import check
 
@@ -168,6 +169,54 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
     return compare
 
 
+UNITS = ("gqa", "qwen3", "gpt2", "mixtral", "falcon", "opt", "gemma2",
+         "gpt-neox", "phi3", "mpt", "olmo2")
+
+
+def units_case(context):
+    """Shards, collectives and gradients of each unit on the first and the last
+    of three ranks are FSDP2's own, and what lives between steps is what
+    FSDPMemTracker counts, whose device has no rounding."""
+    ranks, batch, length = 3, 2, 32
+    cases, dumps = [], []
+    for name in UNITS:
+        folder = context.path(name)
+        jobs.write_config(folder, dict(FAMILIES[name], dtype="float32"))
+        config = fsdp(ranks, False)
+        config["fsdp_config"]["fsdp_transformer_layer_cls_to_wrap"] = \
+            jobs.LAYER_CLASS[FAMILIES[name]["model_type"]]
+        got = dump(context, config, folder, batch, length, "fsdp2")
+        units = [u["parameters"] for u in got["units"] if u["parameters"]]
+        for rank in (0, ranks - 1):
+            cases.append((folder, units, ranks, rank, False, batch, length))
+            dumps.append((name, rank, got))
+    found = harness.in_python(sharded_units.measure_each, [({}, (cases,))],
+                              context.path("torch.out"), timeout=240)[0]
+    problems, count = [], 0
+    for (name, rank, got), want in zip(dumps, found, strict=True):
+        if isinstance(want, str):
+            problems.append(f"{name}: {want}")
+            continue
+        shards = states = 0
+        for unit, mine in zip(got["units"], got["unit_bytes"][rank > 0]):
+            shards += mine["shard"]
+            states += mine["states"]
+            theirs = want["units"].get(" ".join(sorted(unit["parameters"])))
+            count += 1
+            wrong = theirs is None or {
+                k: (mine[k], v) for k, v in theirs.items() if mine[k] != v}
+            if unit["parameters"] and wrong:
+                problems.append(f"{name} rank {rank} {unit['name']}: {wrong}")
+        slack = 64 * 3 * len(got["parameters"])
+        for what, ours in (("Sharded Param", shards), ("OptState", states)):
+            if abs(ours - want["held"][what]) > slack:
+                problems.append(f"{name} rank {rank}: {ours} bytes, "
+                                f"FSDPMemTracker has {want['held'][what]} of "
+                                f"{what}")
+    check(not problems, "\n".join(problems))
+    return f"{count} units of {len(UNITS)} families exact"
+
+
 def counted(context, function, folder, batch, length, *options):
     """What two ranks hold; of both the more."""
     import fsdp2
@@ -260,6 +309,7 @@ def buckets_case(context):
 CASES = [
     ("saved-families", saved_case(FAMILIES)),
     ("saved-autocast", saved_case(FAMILIES, ("float32",), autocast=True)),
+    ("fsdp2-units", units_case),
     ("ddp-buckets", buckets_case),
     ("peak-single-loss", single_case("gqa", 16, 256, False)),
     ("peak-single-parts", single_case("gqa", 16, 256, True, "fused",
