@@ -234,4 +234,39 @@ def Aten_UpsampleNearest2dBackwardOp
   let results = (outs Aten_FloatTensor:$grad_input);
 }
 
+def Aten_UpsampleBilinear2dOp
+    : Aten_Plain<"upsample_bilinear2d",
+                 "aten::upsample_bilinear2d(%0, $output_size, $align_corners, $scales_h, $scales_w)",
+                 "Reduction", "another size, by the four nearest elements",
+                 [Aten_Derivative, Aten_OwnCost, Aten_OwnStrides]> {
+  let description = [{
+    x is [N, C, H, W]. The scales are used for positions where they are given,
+    else the ratio of the sizes.
+
+    ```mlir
+    %0 = aten.upsample_bilinear2d %x {output_size = array<i64: 4, 4>, align_corners = false} : (tensor<1x3x2x2xf32>) -> tensor<1x3x4x4xf32>
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$self, DenseI64ArrayAttr:$output_size,
+                       BoolAttr:$align_corners, OptionalAttr<F64Attr>:$scales_h,
+                       OptionalAttr<F64Attr>:$scales_w);
+  let results = (outs Aten_FloatTensor:$output);
+}
+
+def Aten_UpsampleBilinear2dBackwardOp
+    : Aten_Plain<"upsample_bilinear2d_backward",
+                 "aten::upsample_bilinear2d_backward(%0, $output_size, $input_size, $align_corners, $scales_h, $scales_w)",
+                 "Reduction", "gradient of upsample_bilinear2d",
+                 [Aten_OwnCost, Aten_OwnStrides]> {
+  let description = [{
+    `output_size` is the forward's, `input_size` the shape of its x.
+  }];
+  let arguments = (ins Aten_FloatTensor:$grad_output,
+                       DenseI64ArrayAttr:$output_size,
+                       DenseI64ArrayAttr:$input_size, BoolAttr:$align_corners,
+                       OptionalAttr<F64Attr>:$scales_h,
+                       OptionalAttr<F64Attr>:$scales_w);
+  let results = (outs Aten_FloatTensor:$grad_input);
+}
+
 #endif // ACCEL_DIALECTS_ATEN_IMAGE_TD

@@ -24,6 +24,15 @@ def Aten_TanOp : Aten_Unary<"tan", "tan(x)">;
 def Aten_AtanOp : Aten_Unary<"atan", "the arc tangent">;
 def Aten_SinhOp : Aten_Unary<"sinh", "sinh(x)">;
 def Aten_CoshOp : Aten_Unary<"cosh", "cosh(x)">;
+def Aten_ErfcOp : Aten_Unary<"erfc", "1 - erf(x)">;
+def Aten_AsinOp : Aten_Unary<"asin", "the arc sine">;
+def Aten_AcosOp : Aten_Unary<"acos", "the arc cosine">;
+def Aten_AsinhOp : Aten_Unary<"asinh", "the inverse of sinh">;
+def Aten_AcoshOp : Aten_Unary<"acosh", "the inverse of cosh">;
+def Aten_AtanhOp : Aten_Unary<"atanh", "the inverse of tanh">;
+def Aten_LogSigmoidOp
+    : Aten_Unary<"log_sigmoid", "log(sigmoid(x))",
+                 [Aten_OwnStrides, Aten_OwnWorkspace]>;
 
 /// The same, also of integers; `slope` is 0 where the function is a step.
 class Aten_AnyUnary<string mnemonic, string formula>
@@ -40,13 +49,19 @@ class Aten_AnyUnary<string mnemonic, string formula>
   let assemblyFormat = "$self attr-dict `:` type($result)";
 }
 
-def Aten_AbsOp : Aten_AnyUnary<"abs", "x without its sign">;
+/// Of integers and floating-point numbers, but no truth values.
+class Aten_NumberUnary<string mnemonic, string formula>
+    : Aten_AnyUnary<mnemonic, formula> {
+  let hasVerifier = 1;
+}
+
+def Aten_AbsOp : Aten_NumberUnary<"abs", "x without its sign">;
 def Aten_SgnOp : Aten_AnyUnary<"sgn", "-1, 0 or 1">;
 def Aten_SignOp : Aten_AnyUnary<"sign", "-1, 0 or 1">;
-def Aten_FloorOp : Aten_AnyUnary<"floor", "the next integer below">;
-def Aten_CeilOp : Aten_AnyUnary<"ceil", "the next integer above">;
-def Aten_RoundOp : Aten_AnyUnary<"round", "the nearest integer, halves to even">;
-def Aten_TruncOp : Aten_AnyUnary<"trunc", "the next integer towards 0">;
+def Aten_FloorOp : Aten_NumberUnary<"floor", "the next integer below">;
+def Aten_CeilOp : Aten_NumberUnary<"ceil", "the next integer above">;
+def Aten_RoundOp : Aten_NumberUnary<"round", "the nearest integer, halves to even">;
+def Aten_TruncOp : Aten_NumberUnary<"trunc", "the next integer towards 0">;
 
 //===----------------------------------------------------------------------===//
 // Activations
@@ -139,6 +154,99 @@ def Aten_HardtanhBackwardOp
   let arguments = (ins Aten_FloatTensor:$grad_output, Aten_FloatTensor:$self,
                        F64Attr:$min_val, F64Attr:$max_val);
 }
+
+def Aten_GluOp
+    : Aten_Plain<"glu", "aten::glu(%0, $dim)", "Pointwise",
+                 "one half of a dimension times the sigmoid of the other",
+                 [Aten_Derivative, Aten_OwnStrides]> {
+  let description = [{
+    ```mlir
+    %0 = aten.glu %x {dim = 1 : i64} : (tensor<2x8xf32>) -> tensor<2x4xf32>
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$self, I64Attr:$dim);
+  let results = (outs Aten_FloatTensor:$result);
+}
+def Aten_GluBackwardOp
+    : Aten_Plain<"glu_backward", "aten::glu_backward(%0, %1, $dim)",
+                 "Pointwise", "gradient of glu", [Aten_OwnStrides]> {
+  let description = [{
+    Operands: the output's gradient and the input.
+  }];
+  let arguments = (ins Aten_FloatTensor:$grad_output, Aten_FloatTensor:$self,
+                       I64Attr:$dim);
+  let results = (outs Aten_FloatTensor:$grad_input);
+}
+
+def Aten_PreluKernelOp
+    : Aten_Plain<"_prelu_kernel", "aten::_prelu_kernel(%0, %1)", "Pointwise",
+                 "x, or weight * x below 0", [Aten_Derivative]> {
+  let description = [{
+    The weight broadcasts to x.
+
+    ```mlir
+    %0 = aten._prelu_kernel %x, %w : (tensor<2x3x8xf32>, tensor<1x3x1xf32>) -> tensor<2x3x8xf32>
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$self, Aten_FloatTensor:$weight);
+  let results = (outs Aten_FloatTensor:$result);
+}
+def Aten_PreluKernelBackwardOp
+    : Aten_Plain<"_prelu_kernel_backward",
+                 "aten::_prelu_kernel_backward(%0, %1, %2)", "Pointwise",
+                 "gradients of _prelu_kernel"> {
+  let description = [{
+    Operands: the output's gradient, x and the weight. The weight's gradient has
+    the shape of x.
+  }];
+  let arguments = (ins Aten_FloatTensor:$grad_output, Aten_FloatTensor:$self,
+                       Aten_FloatTensor:$weight);
+  let results = (outs Aten_FloatTensor:$grad_self, Aten_FloatTensor:$grad_weight);
+}
+
+//===----------------------------------------------------------------------===//
+// Several operands
+//===----------------------------------------------------------------------===//
+
+def Aten_Atan2Op : Aten_Binary<"atan2", "(%0, %1)", "the angle of (b, a)">;
+def Aten_RemainderTensorOp
+    : Aten_Binary<"remainder.Tensor", "(%0, %1)", "a - b floor(a / b)">;
+def Aten_FmodTensorOp
+    : Aten_Binary<"fmod.Tensor", "(%0, %1)", "a - b trunc(a / b)">;
+def Aten_RemainderScalarOp
+    : Aten_WithScalar<"remainder.Scalar", "(%0, $other)", "x - c floor(x / c)">;
+def Aten_FmodScalarOp
+    : Aten_WithScalar<"fmod.Scalar", "(%0, $other)", "x - c trunc(x / c)">;
+
+/// Three tensors of one element type, which broadcast.
+class Aten_Ternary<string mnemonic, string arguments_, string formula,
+                   dag operands_, dag more>
+    : Aten_Plain<mnemonic, "aten::" # mnemonic # arguments_, "Pointwise",
+                 formula, [Aten_Derivative, Aten_OwnWorkspace]> {
+  let description = [{
+    ```mlir
+    %0 = aten.addcmul %x, %a, %b {value = 1.0 : f64} : (tensor<2x8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<2x8xf32>
+    ```
+  }];
+  let arguments = !con(operands_, more);
+  let results = (outs Aten_FloatTensor:$result);
+}
+def Aten_AddcmulOp
+    : Aten_Ternary<"addcmul", "(%0, %1, %2, $value)", "x + value * a * b",
+                   (ins Aten_FloatTensor:$self, Aten_FloatTensor:$tensor1,
+                        Aten_FloatTensor:$tensor2), (ins F64Attr:$value)>;
+def Aten_AddcdivOp
+    : Aten_Ternary<"addcdiv", "(%0, %1, %2, $value)", "x + value * a / b",
+                   (ins Aten_FloatTensor:$self, Aten_FloatTensor:$tensor1,
+                        Aten_FloatTensor:$tensor2), (ins F64Attr:$value)>;
+def Aten_LerpTensorOp
+    : Aten_Ternary<"lerp.Tensor", "(%0, %1, %2)", "x + weight * (end - x)",
+                   (ins Aten_FloatTensor:$self, Aten_FloatTensor:$end,
+                        Aten_FloatTensor:$weight), (ins)>;
+def Aten_LerpScalarOp
+    : Aten_Ternary<"lerp.Scalar", "(%0, %1, $weight)", "x + weight * (end - x)",
+                   (ins Aten_FloatTensor:$self, Aten_FloatTensor:$end),
+                   (ins F64Attr:$weight)>;
 
 //===----------------------------------------------------------------------===//
 // Bounds, masks, powers

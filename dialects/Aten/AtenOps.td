@@ -22,5 +22,6 @@ include "dialects/Aten/AtenReduce.td"
 include "dialects/Aten/AtenIndex.td"
 include "dialects/Aten/AtenConv.td"
 include "dialects/Aten/AtenImage.td"
+include "dialects/Aten/AtenLosses.td"
 
 #endif // ACCEL_DIALECTS_ATEN_OPS_TD

@@ -85,6 +85,39 @@ def Aten_CumsumOp
   let results = (outs Aten_Tensor:$result);
 }
 
+def Aten_ProdDimIntOp
+    : Aten_Plain<"prod.dim_int", "aten::prod.dim_int(%0, $dim, $keepdim, none)",
+                 "Reduction", "the product along a dimension",
+                 [Aten_Derivative, Aten_OwnCost]> {
+  let description = [{
+    Integers and truth values are multiplied in 64 bits.
+
+    ```mlir
+    %0 = aten.prod.dim_int %x {dim = 1 : i64, keepdim = false} : (tensor<2x8xf32>) -> tensor<2xf32>
+    ```
+  }];
+  let arguments = (ins Aten_Tensor:$self, I64Attr:$dim, BoolAttr:$keepdim);
+  let results = (outs Aten_Tensor:$result);
+}
+
+def Aten_LinalgVectorNormOp
+    : Aten_Plain<"linalg_vector_norm",
+                 "aten::linalg_vector_norm(%0, $ord, $dim, $keepdim, none)",
+                 "Reduction", "sum(|x|^ord)^(1 / ord) over dimensions",
+                 [Aten_Derivative, Aten_OwnCost]> {
+  let description = [{
+    With `ord` infinite the largest or the smallest |x|, with 0 how many elements
+    are not 0.
+
+    ```mlir
+    %0 = aten.linalg_vector_norm %x {ord = 2.0 : f64, dim = array<i64: 1>, keepdim = true} : (tensor<2x8xf32>) -> tensor<2x1xf32>
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$self, F64Attr:$ord,
+                       DenseI64ArrayAttr:$dim, BoolAttr:$keepdim);
+  let results = (outs Aten_FloatTensor:$result);
+}
+
 def Aten_VarCorrectionOp
     : Aten_Plain<"var.correction",
                  "aten::var.correction(%0, $dim, $correction, $keepdim)",

@@ -46,6 +46,14 @@ Cost AvgPool2dOp::getCost() {
 }
 Cost AdaptiveAvgPool2dOp::getCost() { return perElement(*this, getSelf(), 1); }
 
+/// Four elements, each with a factor.
+Cost UpsampleBilinear2dOp::getCost() {
+  return perElement(*this, getOutput(), 8);
+}
+Cost UpsampleBilinear2dBackwardOp::getCost() {
+  return perElement(*this, getGradOutput(), 8);
+}
+
 /// Sums over the batch. The running statistics are copied, updated in place and
 /// returned: the copies are results.
 int64_t BatchNormFunctionalOp::getWorkspaceBytes(Device device) {
@@ -82,6 +90,8 @@ IMAGE_STRIDES(AdaptiveAvgPool2dOp, getSelf())
 IMAGE_STRIDES(AdaptiveAvgPool2dBackwardOp, getSelf())
 IMAGE_STRIDES(UpsampleNearest2dOp, getSelf())
 IMAGE_STRIDES(UpsampleNearest2dBackwardOp, getGradOutput())
+IMAGE_STRIDES(UpsampleBilinear2dOp, getSelf())
+IMAGE_STRIDES(UpsampleBilinear2dBackwardOp, getGradOutput())
 
 //===----------------------------------------------------------------------===//
 // Derivatives
@@ -166,5 +176,13 @@ BACKWARD(AdaptiveAvgPool2dOp) {
 BACKWARD(UpsampleNearest2dOp) {
   operandGrads[0] = b.create<UpsampleNearest2dBackwardOp>(
       grads[0], getOutputSize(), shapeOf(getSelf()));
+  return success();
+}
+
+BACKWARD(UpsampleBilinear2dOp) {
+  operandGrads[0] = b.create<UpsampleBilinear2dBackwardOp>(
+      grads[0], b.getBuilder().getDenseI64ArrayAttr(getOutputSize()),
+      b.getBuilder().getDenseI64ArrayAttr(shapeOf(getSelf())),
+      getAlignCornersAttr(), getScalesHAttr(), getScalesWAttr());
   return success();
 }

@@ -303,6 +303,11 @@ INFER(UpsampleNearest2dOp) {
                       adaptor.getOutputSize(), results);
 }
 
+INFER(UpsampleBilinear2dOp) {
+  return inferResized(loc, tensorType(adaptor.getSelf()),
+                      adaptor.getOutputSize(), results);
+}
+
 INFER(AdaptiveAvgPool2dBackwardOp) {
   RankedTensorType self = tensorType(adaptor.getSelf());
   RankedTensorType grad = tensorType(adaptor.getGradOutput());
@@ -316,7 +321,10 @@ INFER(AdaptiveAvgPool2dBackwardOp) {
   return success();
 }
 
-INFER(UpsampleNearest2dBackwardOp) {
+template <typename Adaptor>
+static LogicalResult inferUpsampleGrad(std::optional<Location> loc,
+                                       Adaptor adaptor,
+                                       SmallVectorImpl<Type> &results) {
   RankedTensorType grad = tensorType(adaptor.getGradOutput());
   ArrayRef<int64_t> shape = adaptor.getInputSize();
   SmallVector<Type> output;
@@ -330,4 +338,10 @@ INFER(UpsampleNearest2dBackwardOp) {
                              " is not of the output's type ", output[0]);
   results.push_back(grad.clone(shape));
   return success();
+}
+INFER(UpsampleNearest2dBackwardOp) {
+  return inferUpsampleGrad(loc, adaptor, results);
+}
+INFER(UpsampleBilinear2dBackwardOp) {
+  return inferUpsampleGrad(loc, adaptor, results);
 }

@@ -180,12 +180,20 @@ INFER(SelectScatterOp) {
   return success();
 }
 
-// A copy that keeps the strides, whatever lies between the elements.
+/// A copy that keeps the strides, whatever lies between the elements, unless
+/// several of them are one in memory.
+static Strides clonedStrides(LayoutAnalysis &layout, Value self) {
+  const Strides &strides = layout.strides(self);
+  for (auto [size, stride] : llvm::zip(shapeOf(self), strides))
+    if (stride == 0 && size > 1)
+      return layout.preservedStrides(self);
+  return strides;
+}
 Strides SliceScatterOp::getStrides(LayoutAnalysis &layout, unsigned) {
-  return layout.strides(getSelf());
+  return clonedStrides(layout, getSelf());
 }
 Strides SelectScatterOp::getStrides(LayoutAnalysis &layout, unsigned) {
-  return layout.strides(getSelf());
+  return clonedStrides(layout, getSelf());
 }
 
 //===----------------------------------------------------------------------===//

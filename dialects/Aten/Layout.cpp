@@ -107,6 +107,9 @@ Strides LayoutAnalysis::pointwiseStrides(Operation *op) {
   // These two put the input first in their iterator.
   if (isa<ThresholdBackwardOp, LeakyReluBackwardOp>(op))
     std::reverse(values.begin(), values.end());
+  // And this one its gradient last.
+  if (isa<PreluKernelBackwardOp>(op))
+    std::rotate(values.begin(), values.begin() + 1, values.end());
   for (Value operand : values) {
     ArrayRef<int64_t> own = shapeOf(operand);
     if (own.empty())

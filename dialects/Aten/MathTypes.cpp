@@ -94,6 +94,90 @@ int64_t IsinfOp::getWorkspaceBytes(Device) {
 // Functions of one tensor
 //===----------------------------------------------------------------------===//
 
+#define VERIFY_NUMBERS(OP)                                                     \
+  LogicalResult OP::verify() {                                                 \
+    if (getType().getElementType().isInteger(1))                               \
+      return emitOpError("expects numbers, got ") << getType();                \
+    return success();                                                          \
+  }
+VERIFY_NUMBERS(AbsOp)
+VERIFY_NUMBERS(FloorOp)
+VERIFY_NUMBERS(CeilOp)
+VERIFY_NUMBERS(RoundOp)
+VERIFY_NUMBERS(TruncOp)
+
+/// log_sigmoid keeps exp(-|x|) for its own derivative.
+int64_t LogSigmoidOp::getWorkspaceBytes(Device device) {
+  return device == Device::Cpu ? alignedBytes(tensorBytes(getType())) : 0;
+}
+Strides LogSigmoidOp::getStrides(LayoutAnalysis &, unsigned) {
+  return Strides(contiguousStrides(shapeOf(getResult())));
+}
+
+INFER(GluOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  int64_t dim = adaptor.getDim();
+  if (failed(checkDim(loc, dim, self.getRank())))
+    return failure();
+  SmallVector<int64_t> shape(self.getShape());
+  if (shape[dim] % 2)
+    return emitOptionalError(loc, "dimension ", dim, " of ", self,
+                             " has no two halves");
+  shape[dim] /= 2;
+  results.push_back(self.clone(shape));
+  return success();
+}
+INFER(GluBackwardOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  RankedTensorType grad = tensorType(adaptor.getGradOutput());
+  int64_t dim = adaptor.getDim();
+  if (failed(checkDim(loc, dim, self.getRank())))
+    return failure();
+  SmallVector<int64_t> shape(self.getShape());
+  shape[dim] /= 2;
+  if (self.getDimSize(dim) % 2 || grad != self.clone(shape))
+    return emitOptionalError(loc, "gradient ", grad, " is no half of ", self);
+  results.push_back(self);
+  return success();
+}
+
+/// Both halves have the input's strides.
+Strides GluOp::getStrides(LayoutAnalysis &layout, unsigned) {
+  return LayoutAnalysis::iteratorStrides(shapeOf(getResult()),
+                                         layout.strides(getSelf()));
+}
+Strides GluBackwardOp::getStrides(LayoutAnalysis &, unsigned) {
+  return Strides(contiguousStrides(shapeOf(getSelf())));
+}
+
+/// Fails unless the weight has the type of x and broadcasts to it.
+static LogicalResult checkPrelu(std::optional<Location> loc, Value x,
+                                Value weight) {
+  RankedTensorType self = tensorType(x), slope = tensorType(weight);
+  auto shape = broadcastShapes({self.getShape(), slope.getShape()});
+  if (!shape || ArrayRef<int64_t>(*shape) != self.getShape() ||
+      self.getElementType() != slope.getElementType())
+    return emitOptionalError(loc, "weight ", slope, " does not fit ", self);
+  return success();
+}
+INFER(PreluKernelOp) {
+  if (failed(checkPrelu(loc, adaptor.getSelf(), adaptor.getWeight())))
+    return failure();
+  results.push_back(adaptor.getSelf().getType());
+  return success();
+}
+INFER(PreluKernelBackwardOp) {
+  if (failed(checkPrelu(loc, adaptor.getSelf(), adaptor.getWeight())))
+    return failure();
+  Type self = adaptor.getSelf().getType();
+  if (adaptor.getGradOutput().getType() != self)
+    return emitOptionalError(loc, "gradient ",
+                             adaptor.getGradOutput().getType(),
+                             " is not of the input's type ", self);
+  results.append({self, self});
+  return success();
+}
+
 #define INFER_SAME(OP)                                                         \
   INFER(OP) {                                                                  \
     results.push_back(adaptor.getSelf().getType());                            \
@@ -132,6 +216,56 @@ INFER_ACTIVATION_GRAD(HardtanhBackwardOp)
         {tensorType(adaptor.getSelf()), tensorType(adaptor.getOther())});      \
     return inferBroadcast(loc, adaptor.getOperands(), type, results);          \
   }
+INFER(Atan2Op) {
+  Type type = promoteTypes(
+      {tensorType(adaptor.getSelf()), tensorType(adaptor.getOther())});
+  if (!isa<FloatType>(type))
+    type = Float32Type::get(context);
+  return inferBroadcast(loc, adaptor.getOperands(), type, results);
+}
+
+#define INFER_REST(OP)                                                         \
+  INFER(OP) {                                                                  \
+    Type type = promoteTypes(                                                  \
+        {tensorType(adaptor.getSelf()), tensorType(adaptor.getOther())});      \
+    if (type.isInteger(1))                                                     \
+      return emitOptionalError(loc, "does not divide truth values");           \
+    return inferBroadcast(loc, adaptor.getOperands(), type, results);          \
+  }
+INFER_REST(RemainderTensorOp)
+INFER_REST(FmodTensorOp)
+
+#define INFER_REST_SCALAR(OP)                                                  \
+  INFER(OP) {                                                                  \
+    RankedTensorType self = tensorType(adaptor.getSelf());                     \
+    results.push_back(                                                         \
+        self.clone(promoteTypes({self}, adaptor.getOther().getType())));       \
+    return success();                                                          \
+  }                                                                            \
+  int64_t OP::getWorkspaceBytes(Device) { return 2 * 64; }
+INFER_REST_SCALAR(RemainderScalarOp)
+INFER_REST_SCALAR(FmodScalarOp)
+
+/// Three operands of one element type.
+static LogicalResult inferTernary(std::optional<Location> loc,
+                                  ValueRange operands,
+                                  SmallVectorImpl<Type> &results) {
+  Type type = elementOf(operands[0]);
+  for (Value operand : operands)
+    if (elementOf(operand) != type)
+      return emitOptionalError(loc, "operand ", operand.getType(),
+                               " is not of the input's type ",
+                               operands[0].getType());
+  return inferBroadcast(loc, operands, type, results);
+}
+#define INFER_TERNARY(OP)                                                      \
+  INFER(OP) { return inferTernary(loc, adaptor.getOperands(), results); }      \
+  int64_t OP::getWorkspaceBytes(Device) { return 0; }
+INFER_TERNARY(AddcmulOp)
+INFER_TERNARY(AddcdivOp)
+INFER_TERNARY(LerpTensorOp)
+INFER_TERNARY(LerpScalarOp)
+
 INFER_PROMOTED(MaximumOp)
 INFER_PROMOTED(MinimumOp)
 

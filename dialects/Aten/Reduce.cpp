@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Rules.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
@@ -67,6 +69,23 @@ INFER(CumsumOp) {
   return success();
 }
 
+INFER(ProdDimIntOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  return inferReduction(loc, self, adaptor.getDim(), adaptor.getKeepdim(),
+                        sumType(self.getElementType()), results);
+}
+
+INFER(LinalgVectorNormOp) {
+  RankedTensorType self = tensorType(adaptor.getSelf());
+  double ord = adaptor.getOrd().convertToDouble();
+  // The largest or smallest of none, or 0 to a negative power.
+  if ((ord < 0 || std::isinf(ord)) &&
+      failed(checkElements(loc, self, adaptor.getDim())))
+    return failure();
+  return inferReduction(loc, self, adaptor.getDim(), adaptor.getKeepdim(),
+                        self.getElementType(), results);
+}
+
 INFER(VarCorrectionOp) {
   RankedTensorType self = tensorType(adaptor.getSelf());
   return inferReduction(loc, self, adaptor.getDim(), adaptor.getKeepdim(),
@@ -117,6 +136,8 @@ Cost AminOp::getCost() { return inputCost(*this, 1); }
 Cost AnyDimsOp::getCost() { return inputCost(*this, 1); }
 Cost AllDimsOp::getCost() { return inputCost(*this, 1); }
 Cost VarCorrectionOp::getCost() { return inputCost(*this, 4); }
+Cost ProdDimIntOp::getCost() { return inputCost(*this, 1); }
+Cost LinalgVectorNormOp::getCost() { return inputCost(*this, 2); }
 Cost LogsumexpOp::getCost() { return inputCost(*this, 4); }
 Cost MaxDimOp::getCost() { return inputCost(*this, 1); }
 Cost MinDimOp::getCost() { return inputCost(*this, 1); }
@@ -223,3 +244,75 @@ static LogicalResult chosenBackward(OpT op, BackwardBuilder &b,
 }
 BACKWARD(MaxDimOp) { return chosenBackward(*this, b, grads, operandGrads); }
 BACKWARD(MinDimOp) { return chosenBackward(*this, b, grads, operandGrads); }
+
+BACKWARD(ProdDimIntOp) {
+  // The product of the others: (grad * result) / x, where zeros count as ones;
+  // next to another zero it is 0.
+  int64_t dim = getDim();
+  Value self = getSelf(), grad = b.restoreDims(grads[0], dim, getKeepdim());
+  auto number = [&](int64_t value) {
+    return cast<TypedAttr>(
+        mlir::Attribute(b.getBuilder().getI64IntegerAttr(value)));
+  };
+  Value zero = b.create<EqScalarOp>(self, number(0));
+  Value safe = b.create<MaskedFillScalarOp>(self, zero, number(1));
+  Value product = b.create<ProdDimIntOp>(safe, dim, /*keepdim=*/true);
+  Value slope =
+      b.create<DivTensorOp>(b.create<MulTensorOp>(grad, product), safe);
+  Value zeros = b.create<SumDimOp>(zero, ArrayRef<int64_t>(dim), true);
+  Value others = b.create<GtTensorOp>(zeros, zero);
+  operandGrads[0] = b.create<MaskedFillScalarOp>(slope, others, number(0));
+  return success();
+}
+
+/// As norm_backward of FunctionsManual.cpp.
+BACKWARD(LinalgVectorNormOp) {
+  double p = getOrd().convertToDouble();
+  if (p == 0.0)
+    return success();
+  Value self = getSelf();
+  Value grad = b.restoreDims(grads[0], getDim(), getKeepdim());
+  Value norm = b.restoreDims(getResult(), getDim(), getKeepdim());
+  auto zero =
+      cast<TypedAttr>(mlir::Attribute(b.getBuilder().getI64IntegerAttr(0)));
+  auto unlessZero = [&](Value value, Value tested) -> Value {
+    return b.create<MaskedFillScalarOp>(
+        value, b.create<EqScalarOp>(tested, zero), zero);
+  };
+  if (p == 1.0) {
+    operandGrads[0] = b.create<MulTensorOp>(b.create<SgnOp>(self), grad);
+  } else if (p == 2.0) {
+    Value direction = unlessZero(b.create<DivTensorOp>(self, norm), norm);
+    operandGrads[0] = b.create<MulTensorOp>(grad, direction);
+  } else if (std::isinf(p)) {
+    Value largest = b.create<EqTensorOp>(b.create<AbsOp>(self), norm);
+    Value unknown = b.create<LogicalAndOp>(b.create<IsnanOp>(self),
+                                           b.create<IsnanOp>(norm));
+    Value mask = b.create<LogicalOrOp>(largest, unknown);
+    Value share = grad;
+    if (!getDim().empty())
+      share = b.create<DivTensorOp>(
+          grad, b.create<SumDimOp>(mask, getDim(), /*keepdim=*/true));
+    operandGrads[0] = b.create<MulTensorOp>(b.create<SgnOp>(self),
+                                            b.create<MulTensorOp>(share, mask));
+  } else if (p < 1.0) {
+    Value power = b.create<PowTensorScalarOp>(b.create<AbsOp>(self), p - 1.0);
+    Value scaled =
+        b.create<MulTensorOp>(b.create<SgnOp>(self), unlessZero(power, self));
+    operandGrads[0] =
+        b.create<MulTensorOp>(b.create<MulTensorOp>(scaled, grad),
+                              b.create<PowTensorScalarOp>(norm, 1.0 - p));
+  } else {
+    Value size = b.create<AbsOp>(self);
+    Value scaled =
+        p < 2.0
+            ? b.create<MulTensorOp>(b.create<SgnOp>(self),
+                                    b.create<PowTensorScalarOp>(size, p - 1.0))
+            : b.create<MulTensorOp>(self,
+                                    b.create<PowTensorScalarOp>(size, p - 2.0));
+    Value scale =
+        b.create<DivTensorOp>(grad, b.create<PowTensorScalarOp>(norm, p - 1.0));
+    operandGrads[0] = b.create<MulTensorOp>(scaled, unlessZero(scale, norm));
+  }
+  return success();
+}

@@ -63,6 +63,17 @@ int64_t aten::kernelWorkspaceBytes(Operation *op) {
                     blockedBytes(conv.getWeight(), true)) +
                blockedBytes(conv.getGradOutput(), false);
       })
+      .Case([](ProdDimIntOp reduce) {
+        // Factors of another type are cast.
+        Type type = elementOf(reduce.getResult());
+        return elementOf(reduce.getSelf()) == type
+                   ? 0
+                   : alignedBytes(
+                         tensorBytes(tensorType(reduce.getSelf()).clone(type)));
+      })
+      .Case([](UpsampleBilinear2dOp resize) {
+        return bytesOf(resize.getSelf()) + bytesOf(resize.getOutput());
+      })
       .Case<BatchNormNoStatsOp, BatchNormNoTrainingOp>(
           [](auto norm) { return 3 * bytesOf(norm.getWeight()); })
       .Case<BatchNormBackwardOp, BatchNormEvalBackwardOp>(

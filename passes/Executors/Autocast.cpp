@@ -58,8 +58,10 @@ private:
           op.getOperation());
     return isa<aten::LogSoftmaxOp, aten::SoftmaxOp, aten::LogOp, aten::Log1pOp,
                aten::CumsumOp, aten::SoftplusOp, aten::NllLossForwardOp,
-               aten::PowTensorScalarOp, aten::RsqrtOp, aten::LayerNormOp>(
-        op.getOperation());
+               aten::PowTensorScalarOp, aten::RsqrtOp, aten::LayerNormOp,
+               aten::MseLossOp, aten::SmoothL1LossOp, aten::HuberLossOp,
+               aten::BinaryCrossEntropyWithLogitsOp, aten::ProdDimIntOp,
+               aten::LinalgVectorNormOp>(op.getOperation());
   }
 
   static bool hasElement(Value value, Type type) {

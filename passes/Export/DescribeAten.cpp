@@ -15,12 +15,16 @@ using namespace accel;
 
 namespace {
 
+/// Floating-point operations, then bytes read and written.
+constexpr llvm::StringLiteral costAttr = "aten.cost";
+
 struct AnnotateLayoutPass
     : PassWrapper<AnnotateLayoutPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AnnotateLayoutPass)
   StringRef getArgument() const final { return "annotate-layout"; }
   StringRef getDescription() const final {
-    return "write the strides of each aten operation's results on it";
+    return "write the strides of each aten operation's results, and its cost, "
+           "on it";
   }
 
   void runOnOperation() override {
@@ -31,6 +35,8 @@ struct AnnotateLayoutPass
       for (Value result : aten->getResults())
         all.push_back(b.getDenseI64ArrayAttr(layout.strides(result)));
       aten->setAttr(aten::stridesAttr, b.getArrayAttr(all));
+      aten::Cost cost = aten.getCost();
+      aten->setAttr(costAttr, b.getDenseF64ArrayAttr({cost.flops, cost.bytes}));
     });
   }
 };

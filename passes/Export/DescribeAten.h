@@ -15,7 +15,8 @@ class Pass;
 namespace accel {
 
 /// `annotate-layout`: writes on each aten operation, as `aten.strides`, the
-/// strides in elements of its results (a list of lists).
+/// strides in elements of its results (a list of lists), and as `aten.cost` its
+/// floating-point operations and the bytes that it reads and writes.
 std::unique_ptr<mlir::Pass> createAnnotateLayoutPass();
 void registerAnnotateLayoutPass();
 

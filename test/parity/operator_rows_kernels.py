@@ -140,8 +140,9 @@ def nll_loss(d):
     rows, classes = d.random.randint(1, 5), d.random.randint(1, 6)
     x = d.tensor(d.dtype(FLOATS), (rows, classes))
     target = d.tensor("i64", (maybe_off(d, rows),), low=0, high=classes)
-    return simple("nll_loss_forward", [x, target], {"ignore_index": -100},
-                  extra=(None, 1, -100))
+    attrs = {"ignore_index": -100, "reduction": d.pick(1, 2)}
+    return simple("nll_loss_forward", [x, target], attrs,
+                  extra=(None, attrs["reduction"], -100))
 
 
 @operator("nll_loss_backward")
@@ -151,8 +152,9 @@ def nll_loss_backward(d):
     operands = [d.tensor(dtype, ()), d.tensor(dtype, (rows, classes)),
                 d.tensor("i64", (rows,), low=0, high=classes),
                 d.tensor(dtype, ())]
-    return Call("aten::nll_loss_backward", operands, {"ignore_index": -100},
-                [T(0), T(1), T(2), None, 1, -100, T(3)])
+    attrs = {"ignore_index": -100, "reduction": d.pick(1, 2)}
+    return Call("aten::nll_loss_backward", operands, attrs,
+                [T(0), T(1), T(2), None, attrs["reduction"], -100, T(3)])
 
 
 @operator("native_layer_norm")
@@ -202,7 +204,7 @@ def heads(d):
     operands = [d.tensor(dtype, (batch, count, length, width))
                 for length in (sequence, keys, keys)]
     for x in operands:  # heads are contiguous
-        x.order = d.pick(None, (0, 2, 1, 3))
+        x.dense().order = d.pick(None, (0, 2, 1, 3))
     return operands
 
 
@@ -220,9 +222,9 @@ def flash_cpu(d):
 @operator(CPU_FLASH + "_backward")
 def flash_cpu_backward(d):
     q, k, v = heads(d)
-    grad = d.tensor(q.dtype, q.shape)
-    out = d.tensor(q.dtype, q.shape)
-    lse = d.tensor("f32", q.shape[:3])
+    grad = d.tensor(q.dtype, q.shape).dense()
+    out = d.tensor(q.dtype, q.shape).dense()
+    lse = d.tensor("f32", q.shape[:3]).dense()
     return simple(CPU_FLASH + "_backward", [grad, q, k, v, out, lse],
                   {"is_causal": False, "scale": 0.5},
                   extra=(0.0, False, {"attn_mask": None, "scale": 0.5}))

@@ -14,7 +14,7 @@ def image(d, dtypes=("f32", "f32", "f64"), least=3):
     """x [N, C, H, W], as it comes or with the channels last in memory."""
     shape = (d.random.randint(1, 3), 2 * d.random.randint(1, 2),
              d.random.randint(least, 6), d.random.randint(least, 6))
-    x = d.tensor(d.dtype(dtypes), shape, low=-2.0, high=2.0)
+    x = d.tensor(d.dtype(dtypes), shape, low=-2.0, high=2.0).dense()
     x.order = d.pick(None, None, (0, 2, 3, 1)) \
         if not d.gradient and plain(shape) else None
     return x
@@ -22,7 +22,7 @@ def image(d, dtypes=("f32", "f32", "f64"), least=3):
 
 def channels(d, x):
     return d.tensor(x.dtype if not d.chance(0.05) else "f16",
-                    (maybe_off(d, x.shape[1]),))
+                    (maybe_off(d, x.shape[1]),)).dense()
 
 
 @operator("_native_batch_norm_legit_functional",
@@ -32,7 +32,7 @@ def batch_norm(d, name):
     x = image(d)
     if d.random.random() < 0.3:
         x = d.tensor(x.dtype, x.shape[:2] if x.shape[0] > 1 or d.chance(0.5)
-                     else (2, x.shape[1]), low=-2.0)
+                     else (2, x.shape[1]), low=-2.0).dense()
     count = 2 if name.endswith("no_stats") else 4
     operands = [x] + [channels(d, x) for _ in range(count)]
     training = [] if name.endswith("no_training") else [True]
@@ -54,6 +54,8 @@ def batch_norm_backward(d, name):
     x = image(d)
     operands = [d.tensor(x.dtype, x.shape), x] + \
         [d.tensor(x.dtype, (x.shape[1],)) for _ in range(3)]
+    for operand in operands:
+        operand.dense()
     operands[0].order = x.order
     mask = [d.pick(True, False), True, d.pick(True, False)]
     training = not name.endswith("eval")
@@ -72,7 +74,8 @@ def group_norm(d):
     n, c, rest = x.shape[0], x.shape[1], x.shape[2] * x.shape[3]
     groups = d.pick(1, 2) if not d.chance(0.1) else 3
     width = maybe_off(d, c)
-    operands = [x, d.tensor(x.dtype, (width,)), d.tensor(x.dtype, (width,))]
+    operands = [x, d.tensor(x.dtype, (width,)).dense(),
+                d.tensor(x.dtype, (width,)).dense()]
     return simple("native_group_norm", operands,
                   {"N": n, "C": c, "HxW": rest, "group": groups, "eps": 1e-5},
                   extra=(n, c, rest, groups, 1e-5))
@@ -86,7 +89,8 @@ def group_norm_backward(d):
     stats = (n, 2)
     operands = [d.tensor(x.dtype, x.shape), x, d.tensor(x.dtype, stats),
                 d.tensor(x.dtype, stats), d.tensor(x.dtype, (c,))]
-    operands[0].order = None
+    for operand in operands:
+        operand.dense().order = None
     mask = [d.pick(True, False), True, d.pick(True, False)]
     return simple("native_group_norm_backward", operands,
                   {"N": n, "C": c, "HxW": rest, "group": 2,
@@ -116,9 +120,9 @@ def max_pool(d, name):
             torch.empty(x.shape, device="meta"), *attrs.values())[0].shape
     except RuntimeError:
         out = (1, 1, 1, 1)
-    grad = d.tensor(x.dtype, tuple(out))
+    grad = d.tensor(x.dtype, tuple(out)).dense()
     grad.order = x.order
-    indices = d.tensor("i64", tuple(out), low=0, high=4)
+    indices = d.tensor("i64", tuple(out), low=0, high=4).dense()
     indices.order = x.order
     return Call("aten::" + name, [grad, x, indices], attrs,
                 [T(0), T(1), *attrs.values(), T(2)])
@@ -137,7 +141,7 @@ def avg_pool(d, name):
             torch.empty(x.shape, device="meta"), *attrs.values()).shape
     except RuntimeError:
         out = (1, 1, 1, 1)
-    grad = d.tensor(x.dtype, tuple(out))
+    grad = d.tensor(x.dtype, tuple(out)).dense()
     grad.order = x.order
     return simple(name, [grad, x], attrs, extra=extra)
 
@@ -153,7 +157,7 @@ def resize(d, name):
 def adaptive_pool_backward(d):
     x = image(d, least=1)
     grad = d.tensor(x.dtype, x.shape[:2] + (d.random.randint(1, 4),
-                                            d.random.randint(1, 4)))
+                                            d.random.randint(1, 4))).dense()
     grad.order = x.order
     return simple("_adaptive_avg_pool2d_backward", [grad, x])
 
@@ -322,7 +326,8 @@ def grouped_mm(d):
     k, n = 4 * d.random.randint(1, 3), 4 * d.random.randint(1, 3)
     x = d.tensor("f32", (rows, k))
     weights = d.tensor("f32", (groups, k, n))
-    x.order = weights.order = None
+    for operand in (x, weights):
+        operand.order = operand.every = operand.once = None
     offs = Operand("i32", (groups,), low=rows, high=rows)
     return Call("aten::_grouped_mm", [x, weights, offs], {},
                 [T(0), T(1), T(2)], exact=False)

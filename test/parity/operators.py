@@ -32,6 +32,9 @@ class Operand:
     low: float = 0.2     # values are drawn from [low, high)
     high: float = 2.2
     fixed: bool = False  # PyTorch has no gradient for it
+    whole: bool = False  # floating-point numbers without fractions
+    every: int = None    # a dimension of which memory has twice as many
+    once: int = None     # a dimension whose elements are one in memory
 
     def type(self):
         return tensor_type(self.dtype, self.shape)
@@ -39,22 +42,36 @@ class Operand:
     def tensor(self, generator):
         dtype = DTYPES[self.dtype]
         order = self.order or tuple(range(len(self.shape)))
-        shape = [self.shape[i] for i in order]
+        shape = [self.shape[i] * (2 if i == self.every else 1)
+                 if i != self.once else min(self.shape[i], 1) for i in order]
         if dtype == torch.bool:
             data = torch.rand(shape, generator=generator) < 0.5
         elif dtype.is_floating_point:
             data = (torch.rand(shape, generator=generator,
                                dtype=torch.float64) *
                     (self.high - self.low) + self.low).to(dtype)
+            data = data.round() if self.whole else data
         else:
             low = int(math.floor(self.low))
             data = torch.randint(low, max(int(self.high), low + 1), shape,
                                  generator=generator).to(dtype)
-        inverse = [order.index(i) for i in range(len(order))]
-        return data.permute(inverse)
+        data = data.permute(self.turn(back=True))
+        if self.every is not None:
+            part = [slice(None)] * data.dim()
+            part[self.every] = slice(None, None, 2)
+            data = data[tuple(part)]
+        return data if self.once is None else data.expand(self.shape)
 
-    def strides(self):
-        return list(self.tensor(torch.Generator()).stride())
+    def dense(self):
+        """Without gaps or repetitions in memory, past which kernels that take
+        raw pointers would read."""
+        self.every = self.once = None
+        return self
+
+    def turn(self, back=False):
+        """Dimensions in the order of memory, or that order undone."""
+        order = list(self.order or range(len(self.shape)))
+        return [order.index(i) for i in range(len(order))] if back else order
 
 
 @dataclasses.dataclass
@@ -104,9 +121,10 @@ def generic(name, call, operands, results):
 
 
 class Draw:
-    def __init__(self, seed, gradient):
+    def __init__(self, seed, gradient, turned=False):
         self.random = random.Random(seed)
         self.gradient = gradient
+        self.turned = turned  # in gradient mode: dimensions in any order
 
     def chance(self, p):
         """True now and then, but never in gradient mode."""
@@ -130,10 +148,15 @@ class Draw:
 
     def tensor(self, dtype, shape, **values):
         order = None
-        if len(shape) > 1 and self.chance(0.4):
+        if len(shape) > 1 and (self.turned or self.chance(0.4)):
             order = list(range(len(shape)))
             self.random.shuffle(order)
-        return Operand(dtype, tuple(shape), order and tuple(order), **values)
+        x = Operand(dtype, tuple(shape), order and tuple(order), **values)
+        if shape and self.chance(0.15):
+            x.every = self.random.randrange(len(shape))
+        elif shape and self.chance(0.1):
+            x.once = self.random.randrange(len(shape))
+        return x
 
     def any(self, options=ANY, rank=(0, 4), **values):
         return self.tensor(self.dtype(options), self.shape(*rank), **values)

@@ -7,6 +7,7 @@ every result and, with the CPU kernel, on its strides.
 """
 import collections
 import json
+import math
 import os
 import re
 
@@ -28,6 +29,16 @@ CUDA_ONLY = {"_fused_rms_norm", "_fused_rms_norm_backward",
 # Random: dropout_cases tests what they draw.
 RANDOM = {"dropout", "native_dropout"}
 ELSEWHERE = ABSTRACT | CUDA_ONLY | RANDOM
+# No gradient flows: these answer questions, count, or make tensors of nothing.
+# Gradients of gradients are not taken.
+STEPS = {"arange.start_step", "argmax", "argmin", "all.dims", "any.dims",
+         "bitwise_and.Tensor", "bitwise_not", "bitwise_or.Tensor",
+         "bitwise_xor.Tensor", "floor_divide.Scalar", "full", "full_like",
+         "histc", "isinf", "isnan", "logical_and", "logical_not",
+         "logical_or", "logical_xor", "searchsorted.Tensor", "zeros_like"}
+COMPARISON = re.compile(r"(eq|ne|ge|le|gt|lt)\.(Tensor|Scalar)$")
+GRADIENT = re.compile(r"_backward(_data)?$|_backward\.|^opaque_backward$")
+
 # What the dialect refuses though PyTorch takes it, in its own words.
 NARROWER = re.compile(
     r"must be statically shaped tensor|requires the same type|dimension \d+ is "
@@ -52,6 +63,7 @@ def registered(context):
 def table():
     import operator_rows  # noqa: F401  (fills TABLE)
     import operator_rows_kernels  # noqa: F401
+    import operator_rows_losses  # noqa: F401
     import operator_rows_more  # noqa: F401
     from operators import TABLE
     return TABLE
@@ -63,7 +75,15 @@ def covered(context):
     check(not missing, f"not tried by any test: {sorted(missing)}")
     unknown = set(table()) - set(operators)
     check(not unknown, f"no operators of the dialect: {sorted(unknown)}")
-    return f"{len(operators)} operators"
+    flat = {name for name, has in operators.items() if not has and not
+            (name in STEPS or COMPARISON.match(name) or GRADIENT.search(name))}
+    # Passes replace these before a graph is differentiated.
+    flat -= {"rms_norm", "layer_norm", "scaled_dot_product_attention"}
+    check(not flat, f"neither a derivative nor a reason: {sorted(flat)}")
+    both = {name for name in STEPS if operators.get(name)}
+    check(not both, f"steps that have a derivative: {sorted(both)}")
+    return (f"{len(operators)} operators, "
+            f"{sum(operators.values())} with a derivative")
 
 
 def resolve(call, tensors):
@@ -111,8 +131,17 @@ def draw_calls(count, gradient):
     rows = []
     for name, builder in sorted(table().items()):
         for i in range(count):
-            rows.append((name, builder(Draw(f"{name} {i}", gradient))))
+            rows.append((name, builder(Draw(f"{name} {i}", gradient,
+                                            gradient and i % 3 == 2))))
     return rows
+
+
+def given(call, tensors):
+    """The arguments of a function of the call's operands, with their strides."""
+    return ", ".join(
+        f"%a{i}: {o.type()} {{aten.strides = array<i64"
+        f"{': ' if t.dim() else ''}{', '.join(map(str, t.stride()))}>}}"
+        for i, (o, t) in enumerate(zip(call.operands, tensors)))
 
 
 def strides_that_count(tensor):
@@ -147,10 +176,7 @@ def types(context):
         results = [tensor_type(NAMES[r.dtype], r.shape) for r in meta] \
             if known else [call.operands[0].type() if call.operands
                            else "tensor<1xf32>"]
-        arguments = ", ".join(
-            f"%a{i}: {o.type()} {{aten.strides = array<i64"
-            f"{': ' if t.dim() else ''}{', '.join(map(str, t.stride()))}>}}"
-            for i, (o, t) in enumerate(zip(call.operands, tensors)))
+        arguments = given(call, tensors)
         text = generic(name, call, [f"%a{i}" for i in
                                     range(len(call.operands))], results)
         chunks.append(f"func.func @f{len(chunks)}({arguments}) {{\n"
@@ -206,6 +232,31 @@ def types(context):
             f", {sum(narrower.values())} refused by the dialect alone")
 
 
+# Shares memory, so that it costs nothing.
+VIEWS = {"t", "transpose.int", "permute", "view", "expand", "unsqueeze",
+         "squeeze.dim", "slice.Tensor", "select.int"}
+# Data is moved or filled, not computed.
+MOVES = re.compile(
+    r"arange|cat$|clone|embedding|flip|^full|gather|index|pad|repeat|roll|"
+    r"scatter|slice_backward|select_backward|upsample_nearest|zeros_like|"
+    r"nll_loss_backward|pool2d.*_backward|selecting_reduction_backward|tri[lu]")
+
+
+def unpriced(name, call, results, cost):
+    """A text in a list where a call with elements has no cost."""
+    flops, moved = cost
+    if name in VIEWS:
+        return [f"{name}: a view costs {cost}"] if flops or moved else []
+    least = sum(r.numel() * r.element_size() for r in results)
+    if moved < least and "embedding" not in name:
+        return [f"{name}: {moved} bytes moved, {least} written"]
+    if flops <= 0 and least and all(
+            math.prod(o.shape) for o in call.operands) and \
+            not MOVES.search(name):
+        return [f"{name}: no floating-point operations"]
+    return []
+
+
 def layouts(context, taken, wanted, chunks, rows, counts):
     path, output = context.path("taken.mlir"), context.path("annotated.mlir")
     with open(path, "w", encoding="utf-8") as f:
@@ -214,7 +265,7 @@ def layouts(context, taken, wanted, chunks, rows, counts):
                  "--pass-pipeline=builtin.module(annotate-layout)"])
     with open(output, encoding="utf-8") as f:
         text = f.read()
-    found = {}
+    found, costs = {}, {}
     for number, body in re.findall(
             r"func\.func @f(\d+)\(.*?\{\n(.*?)\n\s*return", text, re.S):
         lists = re.search(r"aten\.strides = \[(.*?)\]", body)
@@ -222,9 +273,12 @@ def layouts(context, taken, wanted, chunks, rows, counts):
             [int(v) for v in re.findall(r"-?\d+", item)]
             for item in re.findall(r"array<i64(?:: )?([^>]*)>",
                                    lists.group(1))]
+        costs[int(number)] = [float(v) for v in re.search(
+            r"aten\.cost = array<f64: ([^>]*)>", body).group(1).split(", ")]
     wrong = []
     for i in taken:
         check(i in found, f"no layout printed for {chunks[i]}")
+        wrong += unpriced(rows[i][0], rows[i][1], wanted[i], costs[i])
         for result, ours in zip(wanted[i], found[i], strict=True):
             expected = strides_that_count(result)
             counts["layouts"] += 1
@@ -247,11 +301,15 @@ def derivatives(context):
     for name, call in draw_calls(CALLS // 3, gradient=True):
         if name not in differentiable:
             continue
-        tensors = [o.tensor(generator) for o in call.operands]
+        # What is in memory, and what the call sees of it.
+        inputs = [o.tensor(generator).permute(o.turn()).contiguous()
+                  for o in call.operands]
         inputs = [t.requires_grad_() if t.is_floating_point() and not o.fixed
-                  else t for t, o in zip(tensors, call.operands)]
-        results = [call.reference(*inputs)] if call.reference else \
-            on_torch(call, inputs)
+                  else t for t, o in zip(inputs, call.operands)]
+        seen = [t.permute(o.turn(back=True))
+                for t, o in zip(inputs, call.operands)]
+        results = [call.reference(*seen)] if call.reference else \
+            on_torch(call, seen)
         if results is None or not results[0].requires_grad:
             continue
         cases.append((name, call, inputs, results))
@@ -262,15 +320,24 @@ def derivatives(context):
     with open(path, "w", encoding="utf-8") as f:
         for i, (name, call, inputs, results) in enumerate(cases):
             with torch.no_grad():
-                results = on_torch(call, inputs)
+                results = on_torch(call, [
+                    t.permute(o.turn(back=True))
+                    for t, o in zip(inputs, call.operands)])
             types = [tensor_type(NAMES[r.dtype], r.shape) for r in results]
-            arguments = ", ".join(f"%a{k}: {o.type()}"
-                                  for k, o in enumerate(call.operands))
-            text = generic(name, call, [f"%a{k}" for k in
-                                        range(len(call.operands))], types)
+            arguments = ", ".join(
+                f"%a{k}: {tensor_type(o.dtype, t.shape)}"
+                for k, (o, t) in enumerate(zip(call.operands, inputs)))
+            turns = "".join(
+                f"  %p{k} = aten.permute %a{k}, {o.turn(back=True)} : "
+                f"({tensor_type(o.dtype, t.shape)}) -> {o.type()}\n"
+                for k, (o, t) in enumerate(zip(call.operands, inputs))
+                if o.order)
+            text = turns + "  " + generic(
+                name, call, [f"%{'p' if o.order else 'a'}{k}" for k, o in
+                             enumerate(call.operands)], types)
             value = "%r" if len(types) == 1 else "%r#0"
             f.write(f"func.func private @f{i}({arguments}) -> {types[0]} {{\n"
-                    f"  {text}\n  %c = aten.clone {value} : {types[0]}\n"
+                    f"{text}\n  %c = aten.clone {value} : {types[0]}\n"
                     f"  return %c : {types[0]}\n}}\n")
     printed = harness.run([context.binary("accel-opt"), "opt", path, "-o",
                            os.devnull, "--pass-pipeline=builtin.module("
