@@ -10,6 +10,7 @@ import re
 
 import harness
 import jobs
+import opaque_bounds
 from harness import check
 
 # name -> (pattern of an operation, what stands for it)
@@ -107,4 +108,5 @@ def refusals(context):
     return f"{len(rows)} refused"
 
 
-CASES = [("trains as if modelled", trained), ("refused", refusals)]
+CASES = [("trains as if modelled", trained), ("refused", refusals),
+         ("within their bounds", opaque_bounds.bounds)]
