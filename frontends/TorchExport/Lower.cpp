@@ -33,6 +33,8 @@ const llvm::StringMap<Lowering::Rule> &torchexport::loweringRules() {
     addCreationRules(all);
     addIndexRules(all);
     addConvolutionRules(all);
+    addReductionRules(all);
+    addLossRules(all);
     return all;
   }();
   return rules;

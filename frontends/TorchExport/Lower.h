@@ -164,6 +164,8 @@ void addCompositeRules(llvm::StringMap<Lowering::Rule> &rules);
 void addAttentionRules(llvm::StringMap<Lowering::Rule> &rules);
 void addCreationRules(llvm::StringMap<Lowering::Rule> &rules);
 void addIndexRules(llvm::StringMap<Lowering::Rule> &rules);
+void addReductionRules(llvm::StringMap<Lowering::Rule> &rules);
+void addLossRules(llvm::StringMap<Lowering::Rule> &rules);
 void addConvolutionRules(llvm::StringMap<Lowering::Rule> &rules);
 
 } // namespace accel::torchexport

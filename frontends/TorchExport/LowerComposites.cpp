@@ -143,58 +143,6 @@ Maybe nllLoss(Lowering &f, const Call &call) {
       f, self, target, call.integer("ignore_index").value_or(-100)));
 }
 
-//===----------------------------------------------------------------------===//
-// Reductions
-//===----------------------------------------------------------------------===//
-
-SmallVector<int64_t> allDims(int64_t rank) {
-  SmallVector<int64_t> dims;
-  for (int64_t i = 0; i < rank; ++i)
-    dims.push_back(i);
-  return dims;
-}
-
-/// mean, mean.dim, sum, sum.dim_IntList: over the named or over all dimensions.
-template <typename OpT> Maybe reduction(Lowering &f, const Call &call) {
-  Value self = call.tensor("self");
-  if (!self || !f.isFloat(self))
-    return std::nullopt;
-  if (call["dtype"].kind == Argument::Kind::ScalarType)
-    self = f.cast(self, elementType(f.builder(), call["dtype"].integer));
-  SmallVector<int64_t> dims;
-  if (call["dim"].kind != Argument::Kind::None) {
-    auto given = call.integers("dim");
-    if (!given)
-      return std::nullopt;
-    dims = *given;
-  }
-  for (int64_t &dim : dims)
-    dim = dim < 0 ? dim + f.rank(self) : dim;
-  if (dims.empty())
-    dims = allDims(f.rank(self));
-  return one(f.make<OpT>(
-      self, {{"dim", f.integers(dims)},
-             {"keepdim", f.builder().getBoolAttr(call.flag("keepdim"))}}));
-}
-
-Maybe mseLoss(Lowering &f, const Call &call) {
-  Value self = call.tensor("self"), target = call.tensor("target");
-  auto reduce = call.integer("reduction");
-  if (!self || !target || !reduce || *reduce < 0 || *reduce > 2 ||
-      f.shape(self) != f.shape(target))
-    return std::nullopt;
-  Value difference = f.make<aten::SubTensorOp>({self, target});
-  Value squared =
-      f.make<aten::PowTensorScalarOp>(difference, {{"other", f.integer(2)}});
-  if (*reduce == 0 || !squared)
-    return one(squared);
-  SmallVector<std::pair<StringRef, Attribute>> attributes = {
-      {"dim", f.integers(allDims(f.rank(squared)))},
-      {"keepdim", f.builder().getBoolAttr(false)}};
-  return one(*reduce == 1 ? f.make<aten::MeanDimOp>(squared, attributes)
-                          : f.make<aten::SumDimOp>(squared, attributes));
-}
-
 } // namespace
 
 /// PyTorch folds what it can into one matrix product, and uses a batched
@@ -263,9 +211,4 @@ void torchexport::addCompositeRules(llvm::StringMap<Lowering::Rule> &rules) {
   rules["aten::cross_entropy_loss"] = crossEntropy;
   for (const char *name : {"aten::nll_loss_nd", "aten::nll_loss"})
     rules[name] = nllLoss;
-  for (const char *name : {"aten::mean", "aten::mean.dim"})
-    rules[name] = reduction<aten::MeanDimOp>;
-  for (const char *name : {"aten::sum", "aten::sum.dim_IntList"})
-    rules[name] = reduction<aten::SumDimOp>;
-  rules["aten::mse_loss"] = mseLoss;
 }

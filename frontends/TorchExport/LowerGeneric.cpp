@@ -6,6 +6,8 @@
 #include "frontends/TorchExport/DialectTable.h"
 #include "frontends/TorchExport/Lower.h"
 
+#include "llvm/ADT/SmallSet.h"
+
 using namespace mlir;
 using namespace accel;
 using namespace accel::torchexport;
@@ -154,6 +156,7 @@ std::optional<Lowering::Results> Lowering::lowerByTable(const Call &call) {
       continue;
     SmallVector<Value> operands;
     NamedAttrList attributes;
+    llvm::SmallSet<StringRef, 4> scalars;
     bool fits = true;
     for (auto [i, text] : llvm::enumerate(entry.arguments)) {
       const SchemaParameter &parameter = call.schema().parameters[i];
@@ -165,6 +168,9 @@ std::optional<Lowering::Results> Lowering::lowerByTable(const Call &call) {
         Attribute attribute = attributeOf(b, call, parameter, argument);
         if (attribute)
           attributes.set(text.drop_front(), attribute);
+        if (StringRef(parameter.type).starts_with("Scalar") &&
+            parameter.type != "ScalarType" && parameter.type != "ScalarType?")
+          scalars.insert(text.drop_front());
         else
           fits &= argument.kind == Kind::None;
       } else if (text.starts_with("#")) {
@@ -184,6 +190,14 @@ std::optional<Lowering::Results> Lowering::lowerByTable(const Call &call) {
     for (NamedAttribute attribute : attributes)
       pairs.push_back({attribute.getName(), attribute.getValue()});
     Operation *op = makeOp(entry.operation, operands, pairs);
+    // A Scalar of the signature may be a float of the dialect.
+    if (!op && !scalars.empty()) {
+      for (auto &[name, value] : pairs)
+        if (auto whole = dyn_cast<IntegerAttr>(value);
+            whole && scalars.contains(name))
+          value = b.getF64FloatAttr(double(whole.getInt()));
+      op = makeOp(entry.operation, operands, pairs);
+    }
     if (!op)
       continue;
     RankedTensorType want = resultType(call, 0);

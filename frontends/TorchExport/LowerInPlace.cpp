@@ -64,7 +64,18 @@ bool Lowering::writeBack(Value before, Value after, Values &values) {
     else if (auto turned = dyn_cast<aten::TransposeIntOp>(op))
       after = transpose(after, int64_t(turned.getDim0()),
                         int64_t(turned.getDim1()));
-    else
+    else if (auto select = dyn_cast<aten::SelectIntOp>(op))
+      after = make<aten::SelectScatterOp>(
+          {owner, after}, {{"dim", integer(int64_t(select.getDim()))},
+                           {"index", integer(int64_t(select.getIndex()))}});
+    else if (isa<aten::TOp>(op))
+      after = make<aten::TOp>(after);
+    else if (auto permute = dyn_cast<aten::PermuteOp>(op)) {
+      SmallVector<int64_t> back(permute.getDims().size());
+      for (auto [to, from] : llvm::enumerate(permute.getDims()))
+        back[from] = int64_t(to);
+      after = make<aten::PermuteOp>(after, {{"dims", integers(back)}});
+    } else
       return false;
   }
   if (!after || !owner.getDefiningOp())

@@ -114,6 +114,50 @@ Maybe scalarPow(Lowering &f, const Call &call) {
   return one(f.make<aten::PowScalarOp>(exponent, {{"other", base}}));
 }
 
+/// div with a rounding mode, also by a number; floor_divide of integers.
+Maybe roundedDiv(Lowering &f, const Call &call) {
+  Value self = call.tensor("self"), other = call.tensor("other");
+  const Argument &mode = call["rounding_mode"];
+  if (!self)
+    return std::nullopt;
+  if (mode.kind == Argument::Kind::None)
+    return binary<aten::DivTensorOp, aten::DivScalarOp>(f, call);
+  auto integer = other ? std::nullopt : call.integer("other");
+  if (integer && *integer > 0 && mode.text == "floor" && !f.isFloat(self))
+    if (Value result = f.make<aten::FloorDivideScalarOp>(
+            self, {{"other", f.integer(*integer)}}))
+      return one(result);
+  if (!other) {
+    TypedAttr number = call.scalar(f.builder(), call["other"]);
+    if (!number)
+      return std::nullopt;
+    // A Python number of the dtype that it would promote to.
+    Type type = aten::promoteTypes({aten::tensorType(self)}, number.getType());
+    other = f.full({}, number, type);
+  }
+  return one(f.make<aten::DivTensorModeOp>(
+      {self, other},
+      {{"rounding_mode", f.builder().getStringAttr(mode.text)}}));
+}
+
+/// clamp_min, clamp_max, relu6: one of the bounds, or both.
+Maybe bounded(Lowering &f, const Call &call) {
+  Value self = call.tensor("self");
+  if (!self)
+    return std::nullopt;
+  SmallVector<std::pair<StringRef, Attribute>> bounds;
+  for (StringRef name : {"min", "max"})
+    if (TypedAttr bound = call.scalar(f.builder(), call[name]))
+      bounds.push_back({name, bound});
+  return one(bounds.empty() ? Value() : f.make<aten::ClampOp>(self, bounds));
+}
+
+Maybe relu6(Lowering &f, const Call &call) {
+  return one(f.make<aten::HardtanhOp>(
+      call.tensor("self"),
+      {{"min_val", f.number(0)}, {"max_val", f.number(6)}}));
+}
+
 /// Of truth values `&` is a logical and.
 Maybe andOf(Lowering &f, const Call &call) {
   Value self = call.tensor("self"), other = call.tensor("other");
@@ -142,4 +186,9 @@ void torchexport::addPointwiseRules(llvm::StringMap<Lowering::Rule> &rules) {
   rules["aten::pow.Tensor_Scalar"] = powScalar;
   rules["aten::pow.Scalar"] = scalarPow;
   rules["aten::__and__.Tensor"] = andOf;
+  for (const char *name : {"aten::div.Tensor_mode", "aten::div.Scalar_mode"})
+    rules[name] = roundedDiv;
+  for (const char *name : {"aten::clamp_min", "aten::clamp_max"})
+    rules[name] = bounded;
+  rules["aten::relu6"] = relu6;
 }

@@ -144,6 +144,44 @@ Maybe partsRule(Lowering &f, const Call &call) {
   return results;
 }
 
+/// broadcast_tensors: each in the shape of all.
+Maybe broadcastRule(Lowering &f, const Call &call) {
+  Results results;
+  for (auto [i, tensor] : llvm::enumerate(call.tensors("tensors"))) {
+    RankedTensorType type = f.resultType(call, i);
+    if (!type)
+      return std::nullopt;
+    results.push_back(f.expand(tensor, type.getShape()));
+  }
+  return results;
+}
+
+/// slice_scatter: bounds as Python's slices have them.
+Maybe scatterSlice(Lowering &f, const Call &call) {
+  Value self = call.tensor("self"), src = call.tensor("src");
+  auto step = call.integer("step");
+  if (!self || !src || !f.rank(self))
+    return std::nullopt;
+  auto dim = dimOf(call, "dim", f.rank(self));
+  if (!dim)
+    return std::nullopt;
+  const int64_t size = f.shape(self)[*dim];
+  auto bound = [&](StringRef name, int64_t otherwise) {
+    int64_t at =
+        call.isNone(name) ? otherwise : call.integer(name).value_or(otherwise);
+    return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
+  };
+  const int64_t start = bound("start", 0);
+  src = f.cast(src, aten::tensorType(self).getElementType());
+  if (!src)
+    return std::nullopt;
+  return one(f.make<aten::SliceScatterOp>(
+      {self, src}, {{"dim", f.integer(*dim)},
+                    {"start", f.integer(start)},
+                    {"end", f.integer(std::max(start, bound("end", size)))},
+                    {"step", f.integer(step.value_or(1))}}));
+}
+
 Maybe transposeLast(Lowering &f, const Call &call) {
   Value self = call.tensor("self");
   if (!self || f.rank(self) < 2)
@@ -265,6 +303,8 @@ void torchexport::addShapeRules(llvm::StringMap<Lowering::Rule> &rules) {
   for (const char *name : {"aten::select.int", "aten::select_copy.int"})
     rules[name] = selectRule;
   rules["aten::unbind.int"] = unbindRule;
+  rules["aten::broadcast_tensors"] = broadcastRule;
+  rules["aten::slice_scatter"] = scatterSlice;
   for (const char *name :
        {"aten::chunk", "aten::split.Tensor", "aten::split.sizes",
         "aten::split_with_sizes", "aten::split_with_sizes_copy",
