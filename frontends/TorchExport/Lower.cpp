@@ -99,6 +99,7 @@ Operation *Lowering::makeOp(StringRef name, ValueRange operands,
   // What is wrong with operands is said where the node stands in the file.
   ScopedDiagnosticHandler silent(context,
                                  [](mlir::Diagnostic &) { return success(); });
+  auto emitError = [&] { return mlir::emitError(state.location); };
   std::unique_ptr<char[]> storage;
   OpaqueProperties properties = nullptr;
   if (size_t bytes = info->getOpPropertyByteSize()) {
@@ -107,7 +108,7 @@ Operation *Lowering::makeOp(StringRef name, ValueRange operands,
         llvm::alignAddr(storage.get(), llvm::Align(64))));
     info->initOpProperties(properties, nullptr);
     if (failed(info->setOpPropertiesFromAttribute(*info, properties, dictionary,
-                                                  nullptr))) {
+                                                  emitError))) {
       info->destroyOpProperties(properties);
       return nullptr;
     }
@@ -455,7 +456,15 @@ LogicalResult Lowering::lowerNode(const Node &node, const Graph &graph,
   if (!schema)
     return fail(node, "is no operator that torch 2.15 has", "", true);
   Value mutated;
-  if (!schema->parameters.empty() && schema->parameters[0].mutated) {
+  auto untrained = [&](const NamedArgument &input) {
+    auto found = values.find(input.value.text);
+    return found != values.end() && found->second && !isTrained(found->second);
+  };
+  // What has no gradient is cut off from it already.
+  const bool detached = StringRef(schema->name).starts_with("aten::detach") &&
+                        !node.inputs.empty() && untrained(node.inputs[0]);
+  if (!detached && !schema->parameters.empty() &&
+      schema->parameters[0].mutated) {
     // relu_ computes relu; what shares memory with its operand is that then.
     auto [base, overload] = target.split('.');
     base.consume_back("_");

@@ -86,9 +86,9 @@ Maybe whereNumbers(Lowering &f, const Call &call) {
 
 void torchexport::addCreationRules(llvm::StringMap<Lowering::Rule> &rules) {
   // What is empty is written before it is read; zeros are the same each time.
-  for (const char *name :
-       {"aten::zeros", "aten::zeros_like", "aten::new_zeros",
-        "aten::empty_like", "aten::empty.memory_format", "aten::new_empty"})
+  for (const char *name : {"aten::zeros", "aten::zeros_like", "aten::new_zeros",
+                           "aten::empty_like", "aten::empty.memory_format",
+                           "aten::new_empty", "aten::empty_permuted"})
     rules[name] = constant<0>;
   for (const char *name : {"aten::ones", "aten::ones_like", "aten::new_ones"})
     rules[name] = constant<1>;

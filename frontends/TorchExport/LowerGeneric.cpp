@@ -166,11 +166,11 @@ std::optional<Lowering::Results> Lowering::lowerByTable(const Call &call) {
             addOperands(call, text, argument, operands, text.ends_with("?"));
       } else if (text.starts_with("$")) {
         Attribute attribute = attributeOf(b, call, parameter, argument);
+        StringRef type = parameter.type;
+        if (type == "Scalar" || type == "Scalar?")
+          scalars.insert(text.drop_front());
         if (attribute)
           attributes.set(text.drop_front(), attribute);
-        if (StringRef(parameter.type).starts_with("Scalar") &&
-            parameter.type != "ScalarType" && parameter.type != "ScalarType?")
-          scalars.insert(text.drop_front());
         else
           fits &= argument.kind == Kind::None;
       } else if (text.starts_with("#")) {

@@ -15,6 +15,19 @@ namespace {
 
 Maybe one(Value value) { return Results{value}; }
 
+/// The first operand. Decomposed programs have numbers there too, which count
+/// as tensors of the type that they promote the other to.
+Value selfOf(Lowering &f, const Call &call) {
+  Value self = call.tensor("self"), other = call.tensor("other");
+  if (self || !other)
+    return self;
+  TypedAttr number = call.scalar(f.builder(), call["self"]);
+  if (!number)
+    return {};
+  Type type = aten::promoteTypes({aten::tensorType(other)}, number.getType());
+  return f.full({}, number, type);
+}
+
 /// The second operand times alpha.
 Value scaled(Lowering &f, const Call &call, Value other) {
   auto alpha = call.number("alpha");
@@ -46,7 +59,7 @@ TypedAttr scaledScalar(Lowering &f, const Call &call) {
 /// add, sub: with a tensor or a number.
 template <typename TensorOp, typename ScalarOp>
 Maybe sum(Lowering &f, const Call &call) {
-  Value self = call.tensor("self");
+  Value self = selfOf(f, call);
   if (!self)
     return std::nullopt;
   if (Value other = call.tensor("other")) {
@@ -67,7 +80,7 @@ Maybe sum(Lowering &f, const Call &call) {
 /// mul, div, comparisons: with a tensor or a number.
 template <typename TensorOp, typename ScalarOp>
 Maybe binary(Lowering &f, const Call &call) {
-  Value self = call.tensor("self");
+  Value self = selfOf(f, call);
   if (!self)
     return std::nullopt;
   if (Value other = call.tensor("other"))
@@ -152,6 +165,18 @@ Maybe bounded(Lowering &f, const Call &call) {
   return one(bounds.empty() ? Value() : f.make<aten::ClampOp>(self, bounds));
 }
 
+template <typename OpT> Maybe extreme(Lowering &f, const Call &call) {
+  return one(f.make<OpT>({call.tensor("self"), call.tensor("other")}));
+}
+
+/// Of integers 0 - x.
+Maybe negated(Lowering &f, const Call &call) {
+  Value self = call.tensor("self");
+  if (!self || f.isFloat(self))
+    return std::nullopt;
+  return one(f.make<aten::RsubScalarOp>(self, {{"other", f.integer(0)}}));
+}
+
 Maybe relu6(Lowering &f, const Call &call) {
   return one(f.make<aten::HardtanhOp>(
       call.tensor("self"),
@@ -188,7 +213,10 @@ void torchexport::addPointwiseRules(llvm::StringMap<Lowering::Rule> &rules) {
   rules["aten::__and__.Tensor"] = andOf;
   for (const char *name : {"aten::div.Tensor_mode", "aten::div.Scalar_mode"})
     rules[name] = roundedDiv;
-  for (const char *name : {"aten::clamp_min", "aten::clamp_max"})
+  for (const char *name : {"aten::clamp_min", "aten::clamp_max", "aten::clip"})
     rules[name] = bounded;
   rules["aten::relu6"] = relu6;
+  rules["aten::max.other"] = extreme<aten::MaximumOp>;
+  rules["aten::min.other"] = extreme<aten::MinimumOp>;
+  rules["aten::neg"] = negated;
 }

@@ -19,6 +19,14 @@ Maybe identityRule(Lowering &, const Call &call) {
   return one(call.tensor(call.at(0)));
 }
 
+/// Of what has a gradient LibTorch's own stops it.
+Maybe detachRule(Lowering &f, const Call &call) {
+  Value self = call.tensor(call.at(0));
+  if (!self || f.isTrained(self))
+    return std::nullopt;
+  return one(self);
+}
+
 /// Where shapes alone change: what the file says the result is.
 Maybe reshapeToResult(Lowering &f, const Call &call) {
   Value self = call.tensor(call.at(0));
@@ -282,9 +290,10 @@ Maybe toOther(Lowering &f, const Call &call) {
 void torchexport::addShapeRules(llvm::StringMap<Lowering::Rule> &rules) {
   for (const char *name :
        {"aten::alias", "aten::lift_fresh", "aten::lift_fresh_copy",
-        "aten::detach_", "aten::lift", "aten::resolve_conj",
-        "aten::resolve_neg"})
+        "aten::lift", "aten::resolve_conj", "aten::resolve_neg"})
     rules[name] = identityRule;
+  for (const char *name : {"aten::detach", "aten::detach_"})
+    rules[name] = detachRule;
   for (const char *name :
        {"aten::view", "aten::reshape", "aten::_unsafe_view",
         "aten::flatten.using_ints", "aten::unflatten.int", "aten::view_as",

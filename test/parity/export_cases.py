@@ -71,6 +71,12 @@ def arguments_of(job):
     return result + (["--inputs", ",".join(extra)] if extra else [])
 
 
+def no_opaque(context, job_path):
+    """Every operator of a family is modelled."""
+    said = harness.run([context.binary("accel-opt"), "plan", job_path])
+    check("[opaque-operator]" not in said, said)
+
+
 def same(context, model, weights=True, most=None):
     """20 steps on 2 ranks from config.json and from the .pt2, whose layers of a
     kind share a function each: at most `most` in all."""
@@ -96,6 +102,7 @@ def same(context, model, weights=True, most=None):
             context, plan_path, 2, context.path(name + ".jsonl"),
             "--summary", context.path(name + ".summary.json")))
     text = compare_plans(*plans)
+    no_opaque(context, context.path("exported.yaml"))
     if most:
         check(len(plans[0]["functions"]) <= most,
               f"functions {[f['name'] for f in plans[0]['functions']]}")
