@@ -27,7 +27,9 @@ static llvm::DenseSet<Value> differentiated(func::FuncOp flat) {
     if (!isa<FloatType>(aten::tensorType(value).getElementType()) ||
         !seen.insert(value).second)
       continue;
-    if (Operation *op = value.getDefiningOp())
+    Operation *op = value.getDefiningOp();
+    auto opaque = dyn_cast_or_null<aten::OpaqueOp>(op);
+    if (op && !(opaque && opaque.getCallee() == "aten::detach"))
       llvm::append_range(work, op->getOperands());
   }
   return seen;

@@ -26,6 +26,7 @@ const llvm::StringMap<Lowering::Rule> &torchexport::loweringRules() {
   static const llvm::StringMap<Lowering::Rule> rules = [] {
     llvm::StringMap<Lowering::Rule> all;
     addShapeRules(all);
+    addJoinRules(all);
     addPointwiseRules(all);
     addRandomRules(all);
     addCompositeRules(all);
@@ -150,6 +151,16 @@ Operation *Lowering::makeOp(StringRef name, ValueRange operands,
         trained.insert(result);
     }
   return op;
+}
+
+Value Lowering::detach(Value value) {
+  if (!value || !trained.contains(value))
+    return value;
+  auto op = aten::OpaqueOp::create(b, b.getUnknownLoc(), value.getType(),
+                                   b.getStringAttr("aten::detach"), value,
+                                   b.getArrayAttr(b.getStringAttr("%0")));
+  op->setAttr(stackAttr, b.getI64IntegerAttr(stack));
+  return op->getResult(0);
 }
 
 Value Lowering::full(ArrayRef<int64_t> size, Attribute number, Type type) {
@@ -299,7 +310,8 @@ LogicalResult Lowering::run() {
   for (auto [number, input] : inputs) {
     Value argument = body->getArgument(number);
     values[input->argument] = argument;
-    if (input->kind == InputSpec::Kind::Parameter)
+    if (input->kind == InputSpec::Kind::Parameter &&
+        program.graph.tensors.at(input->argument).requiresGrad)
       trained.insert(argument);
   }
   for (const OutputSpec &output : program.outputs)
@@ -391,12 +403,9 @@ LogicalResult Lowering::inlineGraph(const Node &node, const Graph &graph,
                 "export without it: control flow and autocast regions are not "
                 "imported",
                 true);
-  if (!enabled &&
-      llvm::any_of(operands, [&](Value v) { return dependsOnParameters(v); }))
-    return fail(node,
-                "computes without gradients on values that depend on "
-                "parameters, which is not supported yet",
-                "", true);
+  if (!enabled)
+    for (Value &operand : operands)
+      operand = detach(operand);
   Values inside;
   size_t next = 0;
   for (const Argument &input : body->graph->inputs) {
@@ -456,15 +465,8 @@ LogicalResult Lowering::lowerNode(const Node &node, const Graph &graph,
   if (!schema)
     return fail(node, "is no operator that torch 2.15 has", "", true);
   Value mutated;
-  auto untrained = [&](const NamedArgument &input) {
-    auto found = values.find(input.value.text);
-    return found != values.end() && found->second && !isTrained(found->second);
-  };
-  // What has no gradient is cut off from it already.
-  const bool detached = StringRef(schema->name).starts_with("aten::detach") &&
-                        !node.inputs.empty() && untrained(node.inputs[0]);
-  if (!detached && !schema->parameters.empty() &&
-      schema->parameters[0].mutated) {
+  if (!schema->parameters.empty() && schema->parameters[0].mutated &&
+      schema->name != "aten::detach_") {
     // relu_ computes relu; what shares memory with its operand is that then.
     auto [base, overload] = target.split('.');
     base.consume_back("_");

@@ -96,6 +96,8 @@ public:
   /// A batch of matrix products, or one, as ATen's matmul does it; attention
   /// where the product is its last.
   mlir::Value matmul(mlir::Value a, mlir::Value b);
+  /// `value` where no gradient passes.
+  mlir::Value detach(mlir::Value value);
   /// One number in a shape.
   mlir::Value full(llvm::ArrayRef<int64_t> size, mlir::Attribute number,
                    mlir::Type type);
@@ -158,6 +160,7 @@ private:
 
 /// The rules by operator ("aten::linear").
 const llvm::StringMap<Lowering::Rule> &loweringRules();
+void addJoinRules(llvm::StringMap<Lowering::Rule> &rules);
 void addShapeRules(llvm::StringMap<Lowering::Rule> &rules);
 void addPointwiseRules(llvm::StringMap<Lowering::Rule> &rules);
 void addCompositeRules(llvm::StringMap<Lowering::Rule> &rules);

@@ -241,6 +241,19 @@ std::optional<Lowering::Results> Lowering::lowerOpaque(const Call &call) {
     const Argument &argument = call.at(i);
     if (argument.kind == Kind::None || isPlacement(parameter.name)) {
       args.push_back(b.getStringAttr("none"));
+    } else if (argument.kind == Kind::List &&
+               StringRef(parameter.type).starts_with("Tensor")) {
+      SmallVector<Attribute> items;
+      for (const Argument &item : argument.items) {
+        Value value = call.tensor(item);
+        if (!value && item.kind != Kind::None)
+          return std::nullopt;
+        items.push_back(b.getStringAttr(
+            value ? "%" + std::to_string(operands.size()) : "none"));
+        if (value)
+          operands.push_back(value);
+      }
+      args.push_back(b.getArrayAttr(items));
     } else if (Value value = call.tensor(argument)) {
       args.push_back(b.getStringAttr("%" + std::to_string(operands.size())));
       operands.push_back(value);

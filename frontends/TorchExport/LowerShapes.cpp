@@ -19,12 +19,8 @@ Maybe identityRule(Lowering &, const Call &call) {
   return one(call.tensor(call.at(0)));
 }
 
-/// Of what has a gradient LibTorch's own stops it.
 Maybe detachRule(Lowering &f, const Call &call) {
-  Value self = call.tensor(call.at(0));
-  if (!self || f.isTrained(self))
-    return std::nullopt;
-  return one(self);
+  return one(f.detach(call.tensor(call.at(0))));
 }
 
 /// Where shapes alone change: what the file says the result is.
@@ -223,15 +219,36 @@ Maybe transposeRule(Lowering &f, const Call &call) {
   return one(*first == *second ? self : f.transpose(self, *first, *second));
 }
 
-Maybe concatenation(Lowering &f, const Call &call) {
-  SmallVector<Value> parts = call.tensors("tensors");
-  auto dim = call.integer("dim");
-  if (parts.empty() || !dim)
+/// repeat_interleave by one number: each element several times.
+Maybe repeatEach(Lowering &f, const Call &call) {
+  Value self = call.tensor("self");
+  auto repeats = call.integer("repeats"), given = call.integer("dim");
+  if (!self || !repeats || *repeats < 1)
     return std::nullopt;
-  if (parts.size() == 1)
-    return one(parts.front());
-  return one(f.make<aten::CatOp>(
-      parts, {{"dim", f.integer(*dim < 0 ? *dim + f.rank(parts[0]) : *dim)}}));
+  int64_t rank = f.rank(self);
+  if (!given) {
+    self = f.reshape(self, {aten::tensorType(self).getNumElements()});
+    rank = 1;
+  }
+  int64_t dim = given.value_or(0) < 0 ? *given + rank : given.value_or(0);
+  if (!self || dim >= rank)
+    return std::nullopt;
+  SmallVector<int64_t> shape(f.shape(self)), wide(shape);
+  wide.insert(wide.begin() + dim + 1, *repeats);
+  shape[dim] *= *repeats;
+  self = f.make<aten::UnsqueezeOp>(self, {{"dim", f.integer(dim + 1)}});
+  return one(f.reshape(f.expand(self, wide), shape));
+}
+
+/// pad with a number; other modes are not modelled.
+Maybe constantPad(Lowering &f, const Call &call) {
+  Value self = call.tensor("self");
+  auto pad = call.integers("pad");
+  if (!self || !pad || call["mode"].text != "constant")
+    return std::nullopt;
+  return one(f.make<aten::ConstantPadNdOp>(
+      self, {{"pad", f.integers(*pad)},
+             {"value", f.number(call.number("value").value_or(0))}}));
 }
 
 /// Removes the dimensions of size 1 that the file's result lacks, as a view.
@@ -270,7 +287,12 @@ Maybe toDtype(Lowering &f, const Call &call) {
     return one(self);
   if (dtype.kind != Argument::Kind::ScalarType)
     return std::nullopt;
-  return one(f.cast(self, elementType(f.builder(), dtype.integer)));
+  Type type = elementType(f.builder(), dtype.integer);
+  // x.to(device) is written with the dtype that x had.
+  if (call.schema().name == "aten::to.dtype_layout" && !call.isNone("device") &&
+      type == aten::tensorType(self).getElementType())
+    return one(self);
+  return one(f.cast(self, type));
 }
 
 /// type_as, to.other
@@ -333,8 +355,8 @@ void torchexport::addShapeRules(llvm::StringMap<Lowering::Rule> &rules) {
        {"aten::to.dtype", "aten::to.dtype_layout", "aten::to.device",
         "aten::_to_copy", "aten::_autocast_to_full_precision"})
     rules[name] = toDtype;
+  rules["aten::repeat_interleave.self_int"] = repeatEach;
+  rules["aten::pad"] = constantPad;
   for (const char *name : {"aten::type_as", "aten::to.other"})
     rules[name] = toOther;
-  for (const char *name : {"aten::concat", "aten::concatenate", "aten::cat"})
-    rules[name] = concatenation;
 }

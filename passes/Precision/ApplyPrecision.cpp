@@ -45,10 +45,12 @@ static LogicalResult inferAgain(Operation *op, Type compute) {
 }
 
 /// Factors that a model left wide, a norm's result say, enter products in the
-/// compute type, as under autocast: products take one type.
+/// compute type, and weights join a wide value in a norm, as under autocast:
+/// these take one type.
 static void castFactors(Operation *op, Type compute) {
   auto aten = dyn_cast<aten::AtenOpInterface>(op);
-  if (!aten || (aten.getCategory() != aten::Category::Matmul &&
+  const bool norm = isa<aten::LayerNormOp, aten::RmsNormOp>(op);
+  if (!aten || (!norm && aten.getCategory() != aten::Category::Matmul &&
                 aten.getCategory() != aten::Category::Attention &&
                 !isa<aten::ScaledDotProductAttentionOp>(op)))
     return;
@@ -56,20 +58,23 @@ static void castFactors(Operation *op, Type compute) {
     Type type = getElementTypeOrSelf(value);
     return isa<FloatType>(type) ? type : Type();
   };
-  Type first;
+  Type first, widest = compute;
   bool mixed = false;
   for (Value operand : op->getOperands())
     if (Type type = element(operand)) {
       mixed |= first && type != first;
       first = type;
+      if (type.getIntOrFloatBitWidth() > widest.getIntOrFloatBitWidth())
+        widest = type;
     }
   if (!mixed)
     return;
+  Type wanted = norm ? widest : compute;
   OpBuilder b(op);
   for (OpOperand &operand : op->getOpOperands())
-    if (Type type = element(operand.get()); type && type != compute)
+    if (Type type = element(operand.get()); type && type != wanted)
       operand.set(
-          aten::ToCopyOp::create(b, op->getLoc(), operand.get(), compute));
+          aten::ToCopyOp::create(b, op->getLoc(), operand.get(), wanted));
 }
 
 /// Logarithms of softmax, of which losses are made, are taken in f32, as under
