@@ -176,11 +176,14 @@ void AccelerateReader::checkSupport() {
   if (hopeless)
     return;
   DistributedType type = *config.distributedType;
-  if (options.forPlanning && version != newestAccelerate)
+  constexpr AccelerateVersion oldestPlanned{1, 0};
+  if (options.forPlanning && version < oldestPlanned)
     engine.error(notSupportedCode, file,
                  "planning as accelerate " + toString(version) +
-                     " is not supported yet, only " +
-                     toString(newestAccelerate) + " is",
+                     " is not supported: what its plugins do in a step is "
+                     "known from " +
+                     toString(oldestPlanned) + " to " +
+                     toString(newestAccelerate),
                  "`accel-opt lint` knows " + toString(oldestAccelerate) +
                      " to " + toString(newestAccelerate));
   // What Accelerate's own executor may be predicted for is the planner's to

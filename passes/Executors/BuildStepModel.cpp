@@ -6,6 +6,7 @@
 #include "passes/Executors/BuildStepModel.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Schema.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Accumulate/Accumulate.h"
 #include "passes/Checkpoint/ActivationCheckpointing.h"
@@ -312,6 +313,7 @@ private:
     }
     noteLogits(joint, kind);
     noteInputGradients(op, joint, kind);
+    noteParameterGradients(op, joint, kind);
     ArrayRef<SolvedWay> solved;
     if (options.solved && options.target && !op.getPath().empty()) {
       auto extracted = extractJoint(joint, device);
@@ -330,6 +332,10 @@ private:
     for (EagerMode mode :
          {EagerMode::None, EagerMode::Pointwise, EagerMode::Full})
       kind.variants.push_back(measureVariant(*graph, mode, options.target));
+    if (options.checkpointsChildren &&
+        markChildren(joint, op.getPath(), *graph))
+      kind.variants.back() =
+          measureVariant(*graph, EagerMode::Children, options.target);
     for (const SolvedWay &way : solved)
       if (failed(addSolvedEagerly(joint, way, kind)))
         return failure();
@@ -363,6 +369,26 @@ private:
         if (!op.getOperand(input).hasOneUse())
           kind.sharedInputs.push_back(input);
       }
+  }
+
+  /// Gradients by the parameters of the call, which are in the order of the
+  /// function's arguments.
+  void noteParameterGradients(sharding::CallOp op, func::FuncOp joint,
+                              SegmentKind &kind) {
+    SmallVector<StringRef> names;
+    auto callee = module.lookupSymbol<func::FuncOp>(op.getCallee());
+    for (unsigned i = 0; i < callee.getNumArguments(); ++i)
+      if (auto name =
+              callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr))
+        names.push_back(name.getValue());
+    for (unsigned i = 0; i < joint.getNumResults(); ++i) {
+      if (resultBinding(joint, i).getKind() != aten::BindingKind::ParamGrad)
+        continue;
+      auto name =
+          joint.getResultAttrOfType<StringAttr>(i, sharding::paramArgAttr);
+      auto at = llvm::find(names, name.getValue());
+      kind.gradientOf.push_back(static_cast<int>(at - names.begin()));
+    }
   }
 
   /// The first matrix that is as wide as a parameter has rows, in the dtype of
@@ -447,6 +473,35 @@ private:
       graph.pointwiseKeeps.push_back(save &&
                                      save.getKind() == aten::SaveKind::Keep);
     }
+  }
+
+  /// Which child of the module at `path` each operation belongs to; false
+  /// where none does.
+  bool markChildren(func::FuncOp joint, StringRef path, SegmentGraph &graph) {
+    SmallVector<StringRef> parts;
+    path.split(parts, '.');
+    std::string starred;
+    for (StringRef part : parts) {
+      const bool number = !part.empty() && llvm::all_of(part, [](char c) {
+        return c >= '0' && c <= '9';
+      });
+      starred += (number ? "*" : part.str()) + ".";
+    }
+    llvm::StringMap<int> children;
+    graph.child.clear();
+    for (Operation &op : joint.getBody().front().without_terminator()) {
+      const std::string module = aten::modulePath(op.getLoc());
+      StringRef rest(module);
+      if (path.empty() || !rest.consume_front(starred)) {
+        graph.child.push_back(-1);
+        continue;
+      }
+      const StringRef name = rest.split('.').first;
+      graph.child.push_back(
+          children.try_emplace(name, static_cast<int>(children.size()))
+              .first->second);
+    }
+    return !children.empty();
   }
 
   void addFlops(const SegmentGraph &graph, SegmentKind &kind) {

@@ -19,6 +19,10 @@ struct StepModelOptions {
   ExecutorKind executor = ExecutorKind::Fsdp2;
   /// Seconds are 0 without one.
   const Target *target = nullptr;
+  /// The variant "full" checkpoints each child of a layer by itself: its
+  /// attention, its MLP and its norms keep their inputs (Accelerate 1.8 to
+  /// 1.14 under FSDP2).
+  bool checkpointsChildren = false;
   /// Where a target is given too: adds the solved ways of each segment to its
   /// variants. Shared by the models that a search compares.
   SolvedWays *solved = nullptr;

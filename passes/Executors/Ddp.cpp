@@ -63,12 +63,16 @@ protected:
   }
 
   void allocatePersistent() override {
-    for (const UnitSizes &unit : layout.units) {
-      engine.alloc(Holding::Parameters, unit.shardStored);
+    for (size_t u = 0; u < layout.units.size(); ++u) {
+      const UnitSizes &unit = layout.units[u];
+      const int index = static_cast<int>(u);
+      engine.alloc(Holding::Parameters, unit.shardStored, Pool::Compute,
+                   partsOf(index, &UnitParts::stored));
       if (candidate.offloadOptimizer)
         hostBytes += unit.stateBytes;
       else
-        engine.alloc(Holding::Optimizer, unit.stateBytes);
+        engine.alloc(Holding::Optimizer, unit.stateBytes, Pool::Compute,
+                     partsOf(index, &UnitParts::states));
     }
     if (distributed())
       makeBuckets();
@@ -148,7 +152,7 @@ protected:
       const int64_t half = layout.round(
           bucket.bytes * 2 / plan::itemSize(candidate.recipe.gradient));
       engine.alloc(Holding::Buffers, half);
-      compressed += half;
+      compressed.push_back(half);
       bytes = static_cast<double>(half);
       hook = layout.copyTime(static_cast<double>(bucket.bytes + half));
     } else if (candidate.commHook == "powersgd") {
@@ -170,8 +174,9 @@ protected:
     if (!synchronizes())
       return;
     engine.wait(engine.event(0), Cause::AllReduce);
-    engine.free(Holding::Buffers, compressed);
-    compressed = 0;
+    for (int64_t half : compressed)
+      engine.free(Holding::Buffers, half);
+    compressed.clear();
     waiting.clear();
     if (viewsBuckets())
       return;
@@ -185,13 +190,12 @@ protected:
   void update() override {
     runOptimizer(false);
     if (!viewsBuckets())
-      for (const CallCost &call : layout.calls)
-        engine.free(Holding::Gradients, call.freshGradients);
+      freeAllGradients();
   }
 
   std::vector<Bucket> buckets;
   std::vector<int> bucketOf, waiting;
-  int64_t compressed = 0;
+  std::vector<int64_t> compressed;
 };
 
 } // namespace

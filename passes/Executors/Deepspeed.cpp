@@ -164,7 +164,7 @@ protected:
       return;
     const auto bytes = static_cast<double>(sizes[u].gradients);
     engine.overhead(layout.copyTime(2 * bytes), Cause::Reduce);
-    engine.free(Holding::Gradients, layout.units[u].gradients);
+    freeGradientsOf(u, layout.units[u].gradients);
     Picoseconds done =
         engine.transfer(Lane::Reduce, Wire::Shard,
                         toPicoseconds(collectiveSeconds(
@@ -239,8 +239,7 @@ protected:
 
   void freeGradients() {
     if (stage() <= 1)
-      for (const CallCost &call : layout.calls)
-        engine.free(Holding::Gradients, call.freshGradients);
+      freeAllGradients();
     if (stage() != 2 || candidate.offloadOptimizer)
       return;
     for (const Sizes &s : sizes)

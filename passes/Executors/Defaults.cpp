@@ -31,6 +31,7 @@ DtypeRecipe recipeOf(const ExecutorSettings &settings) {
   recipe.compute = settings.param.value_or(recipe.storage);
   recipe.gradient = recipe.state = recipe.storage;
   recipe.autocast = settings.autocast;
+  recipe.upcastFrozen = settings.upcastFrozen;
   switch (settings.executor) {
   case ExecutorKind::AccelRun:
     recipe.reduce = settings.reduce.value_or(recipe.storage);

@@ -16,6 +16,7 @@
 #define ACCEL_PASSES_EXECUTORS_ENGINE_H
 
 #include "passes/Executors/Executor.h"
+#include "passes/Executors/Recorder.h"
 
 #include <algorithm>
 #include <array>
@@ -70,19 +71,38 @@ public:
   // Memory
   //===--------------------------------------------------------------------===//
 
-  void alloc(Holding holding, int64_t bytes, Pool pool = Pool::Compute) {
+  /// `parts`: the tensors that the bytes are, where that is recorded.
+  void alloc(Holding holding, int64_t bytes, Pool pool = Pool::Compute,
+             Recorder::Parts parts = nullptr) {
+    if (recorder)
+      recorder->allocate(holding, bytes, pool, parts);
     now.level[static_cast<int>(holding)] += bytes;
     now.pool[static_cast<int>(pool)] += bytes;
     now.total += bytes;
     note(0, holding, pool);
   }
   void free(Holding holding, int64_t bytes, Pool pool = Pool::Compute) {
+    if (recorder)
+      recorder->free(holding, bytes, pool);
+    uncount(holding, bytes, pool);
+  }
+  /// Freed, but the pool cannot give it away yet (record_stream).
+  void park(Holding holding, int64_t bytes, Pool pool = Pool::Compute) {
+    if (recorder)
+      recorder->park(holding, bytes, pool);
+    uncount(holding, bytes, pool);
+  }
+  void uncount(Holding holding, int64_t bytes, Pool pool) {
     now.level[static_cast<int>(holding)] -= bytes;
     now.pool[static_cast<int>(pool)] -= bytes;
     now.total -= bytes;
   }
   /// `bytes` more than now are held for a moment.
   void transient(Holding holding, int64_t bytes, Pool pool = Pool::Compute) {
+    if (recorder) {
+      recorder->allocate(holding, bytes, pool, nullptr);
+      recorder->free(holding, bytes, pool);
+    }
     note(bytes, holding, pool);
   }
   /// The pool cannot give back `bytes` yet that are no longer counted
@@ -221,6 +241,8 @@ public:
     return *std::max_element(now.lane.begin(), now.lane.end());
   }
 
+  /// Writes down each tensor; null: nobody does.
+  Recorder *recorder = nullptr;
   /// The part of a collective that computation cannot hide.
   double overlapTax = 0;
   /// Seconds by cause and call are kept too.
@@ -276,6 +298,26 @@ private:
   bool folding = true;
   State now;
   Window window;
+};
+
+/// While one lives, sums of bytes are counted and not recorded.
+class Unrecorded {
+public:
+  explicit Unrecorded(Engine &engine)
+      : recorder(engine.recorder), before(recorder && recorder->silent) {
+    if (recorder)
+      recorder->silent = true;
+  }
+  ~Unrecorded() {
+    if (recorder)
+      recorder->silent = before;
+  }
+  Unrecorded(const Unrecorded &) = delete;
+  Unrecorded &operator=(const Unrecorded &) = delete;
+
+private:
+  Recorder *recorder;
+  bool before;
 };
 
 /// What the caching allocator holds at the end (Target's overhead and

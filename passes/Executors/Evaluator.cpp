@@ -126,7 +126,8 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
   engine.detail = options.detail;
   engine.overlapTax = 1 - layout.target.overlap;
   const std::unique_ptr<StepRun> run = makeRun(layout, engine);
-  run->run();
+  run->begin();
+  run->step();
 
   StepPrediction result;
   const Engine::Peak &peak = engine.peak();
@@ -151,6 +152,33 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
   if (options.detail)
     listExposed(layout.model, engine, result);
   return result;
+}
+
+std::optional<replay::Problem> StepEvaluator::record(const Candidate &candidate,
+                                                     int steps, bool lastRank) {
+  StepLayout &layout = state->layout;
+  if (candidate.executor == ExecutorKind::AccelRun ||
+      layout.target.kind != TargetKind::Cuda)
+    return std::nullopt;
+  // Micro-batches between the first and the last are alike.
+  Candidate shorter = candidate;
+  shorter.accumulation = std::min<int64_t>(candidate.accumulation, 3);
+  const RankClass rank = lastRank ? RankClass::Last : RankClass::First;
+  layout.prepare(shorter, rank);
+  layout.listParts(rank);
+  Engine engine;
+  engine.reset(false);
+  Recorder recorder;
+  // DeepSpeed fills its states when it starts.
+  recorder.defersStates = candidate.executor != ExecutorKind::Deepspeed;
+  engine.recorder = &recorder;
+  const std::unique_ptr<StepRun> run = makeRun(layout, engine);
+  run->begin();
+  for (int i = 0; i < steps; ++i)
+    run->step();
+  if (!recorder.broken().empty())
+    return std::nullopt;
+  return recorder.problem();
 }
 
 } // namespace accel

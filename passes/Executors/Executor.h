@@ -14,6 +14,7 @@
 #define ACCEL_PASSES_EXECUTORS_EXECUTOR_H
 
 #include "passes/Executors/StepModel.h"
+#include "passes/Replay/Replay.h"
 #include "passes/Targets/Target.h"
 
 #include <array>
@@ -35,9 +36,10 @@ struct DtypeRecipe {
   plan::DType gradient = plan::DType::F32; // gradients that the update reads
   plan::DType state = plan::DType::F32;    // each of the optimizer's states
   int states = 2;                          // AdamW: two
-  bool masterCopy = false;  // an fp32 copy beside bf16 storage (DeepSpeed)
-  bool autocast = false;    // torch.autocast instead of cast parameters
-  bool outputFloat = false; // logits are converted to fp32 by a wrapper
+  bool masterCopy = false;   // an fp32 copy beside bf16 storage (DeepSpeed)
+  bool upcastFrozen = false; // frozen parameters are stored as the others
+  bool autocast = false;     // torch.autocast instead of cast parameters
+  bool outputFloat = false;  // logits are converted to fp32 by a wrapper
 };
 
 enum class OptimizerKernel { Fused, Foreach, ForLoop };
@@ -116,8 +118,16 @@ struct StepPrediction {
   int64_t persistentBytes = 0; // between steps
   int64_t endBytes = 0;        // after the step: the same
   int64_t reservedBytes = 0;   // with the allocator's segments, by stream pool
-  int64_t deviceBytes = 0;     // with context, communicators, libraries
-  int64_t hostBytes = 0;       // pinned and pageable memory of one rank
+  /// The segments are those of a replay, tensor by tensor; else estimated: the
+  /// peak of each pool and the target's share of idle bytes.
+  bool replayed = false;
+  int64_t estimatedReservedBytes = 0; // where replayed
+  /// The segments are more than the budget, but idle ones can be returned to
+  /// the full device first: so many times a step. 0: that need not be, or is
+  /// of no use.
+  int64_t allocatorRetries = 0;
+  int64_t deviceBytes = 0; // with context, communicators, libraries
+  int64_t hostBytes = 0;   // pinned and pageable memory of one rank
   std::array<int64_t, numHoldings> atPeak{}; // sums to peakBytes
   std::string peakWhere;                     // "backward of model.layers.31"
   int peakAction = -1;
@@ -134,6 +144,7 @@ struct ExecutorSettings {
   int64_t shardRanks = 1, replicateRanks = 1, ranksPerNode = 1;
   plan::DType loaded = plan::DType::F32; // parameters as they are loaded
   bool upcast = false;                   // trainable ones become fp32
+  bool upcastFrozen = false;             // the others too
   std::optional<plan::DType> param, reduce, output; // the precision policy
   bool autocast = false;
   bool checkpointLayers = false; // each layer is computed again
@@ -187,6 +198,13 @@ public:
   StepPrediction evaluate(const Candidate &candidate,
                           const EvaluateOptions &options);
 
+  /// Every tensor of the first `steps` optimizer steps in the order in which
+  /// the CPU thread asks for them, for the allocator's replay. Of a step with
+  /// more than three micro-batches, three. Nothing for accel-run, which has an
+  /// allocator of its own, and without a CUDA device.
+  std::optional<replay::Problem> record(const Candidate &candidate, int steps,
+                                        bool lastRank = false);
+
   StepEvaluator(const StepEvaluator &) = delete;
   StepEvaluator &operator=(const StepEvaluator &) = delete;
 
@@ -194,6 +212,32 @@ private:
   struct State;
   State *state;
 };
+
+/// The allocator of one rank, by replay.
+struct ReservedReplay {
+  int64_t reservedBytes = 0;  // segments at their peak, on a device without end
+  int64_t allocatedBytes = 0; // tensors at theirs
+  int steps = 0;              // until the segments stopped growing
+  /// On a device of the capacity, idle segments go back to it when it is full:
+  /// whether that is enough, and how many times a step.
+  bool survives = true;
+  int64_t retries = 0;
+};
+
+/// Replays steps until the segments stop growing, three to six of them.
+/// `capacityBytes`: what the device has for segments, 0: no end.
+std::optional<ReservedReplay> replayReserved(StepEvaluator &evaluator,
+                                             const Candidate &candidate,
+                                             replay::AllocatorRules rules,
+                                             int64_t capacityBytes = 0,
+                                             bool lastRank = false);
+
+/// Puts a replay in the place of the estimate: reservedBytes, deviceBytes.
+/// `budgetBytes` is what the rank may use of the device, with `contextBytes` of
+/// other things; 0: no end. Changes nothing where there is no replay.
+void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,
+                const Candidate &candidate, const replay::AllocatorRules &rules,
+                int64_t contextBytes, int64_t budgetBytes);
 
 /// What is wrong with a candidate for this model and executor (sizes, ranges,
 /// what the executor cannot do), or "". Every solver's answer passes here.

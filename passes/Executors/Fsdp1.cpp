@@ -72,6 +72,7 @@ protected:
       }
       engine.alloc(Holding::Parameters, flat.stored);
       engine.alloc(Holding::Optimizer, flat.states);
+      const Unrecorded firstStep(engine); // has none yet
       engine.alloc(Holding::Gradients, flat.kept, keptPool(flat));
     }
   }
@@ -85,6 +86,14 @@ protected:
   }
   void freeKept(const Flat &flat) {
     engine.free(Holding::Gradients, flat.kept, keptPool(flat));
+  }
+
+  void freeLastGradients() {
+    std::optional<Unrecorded> firstStep;
+    if (!warm)
+      firstStep.emplace(engine);
+    for (const Flat &flat : flats)
+      freeKept(flat);
   }
 
   /// What freezing changes in a flat parameter.
@@ -129,6 +138,9 @@ protected:
     const Flat &flat = flats[u];
     const UnitTimes &t = layout.times[u];
     Picoseconds after = 0;
+    // limit_all_gathers: the CPU waits until the last unit but one is freed.
+    if (records())
+      engine.recorder->settle(1);
     if (candidate.offloadParameters) {
       engine.alloc(Holding::Buffers, flat.stored, Pool::Gather);
       after = engine.run(Lane::CopyIn, t.hostIn, 0);
@@ -166,7 +178,9 @@ protected:
   }
 
   void release(int u) {
-    engine.free(Holding::Gathered, flats[u].unsharded, Pool::Gather);
+    engine.park(Holding::Gathered, flats[u].unsharded, Pool::Gather);
+    if (records())
+      engine.recorder->mark();
     engine.event(freed) = engine.event(freedBefore);
     engine.event(freedBefore) = engine.clock(Lane::Compute);
   }
@@ -179,8 +193,7 @@ protected:
     // stays until the root's next forward (use_orig_params, the default:
     // _reset_flat_param_grad_info_if_needed).
     if (microBatch.first && !candidate.offloadParameters)
-      for (const Flat &flat : flats)
-        freeKept(flat);
+      freeLastGradients();
     open(0, true);
   }
   void open(int call, bool root) {
@@ -223,7 +236,7 @@ protected:
       engine.alloc(Holding::Gradients, flat.gradient);
       engine.overhead(layout.copyTime(2 * static_cast<double>(flat.gradient)),
                       Cause::Reduce);
-      engine.free(Holding::Gradients, unit.gradients);
+      freeGradientsOf(u, unit.gradients);
     }
     release(u);
     if (!reduces() || flat.gradient == 0)
@@ -233,7 +246,7 @@ protected:
     Picoseconds done = engine.transfer(Lane::Reduce, Wire::Shard, t.reduce,
                                        engine.clock(Lane::Compute));
     if (!inPlace(flat)) {
-      engine.free(Holding::Gradients, flat.gradient);
+      engine.park(Holding::Gradients, flat.gradient);
       engine.lingers(Pool::Compute, flat.gradient);
     }
     if (candidate.replicateRanks > 1)

@@ -30,18 +30,22 @@ protected:
   static constexpr int allReduced = 4; // the all-reduce in flight
 
   void allocatePersistent() override {
-    for (const UnitSizes &unit : layout.units) {
+    for (size_t u = 0; u < layout.units.size(); ++u) {
+      const UnitSizes &unit = layout.units[u];
+      const int index = static_cast<int>(u);
       if (candidate.offloadParameters) {
         hostBytes += unit.shardStored + unit.stateBytes;
         hostBytes +=
             unit.shardGradient ? unit.shardGradient : unit.reduceOutput;
         continue;
       }
-      engine.alloc(Holding::Parameters, unit.shardStored);
+      engine.alloc(Holding::Parameters, unit.shardStored, Pool::Compute,
+                   partsOf(index, &UnitParts::stored));
       if (candidate.offloadOptimizer)
         hostBytes += unit.stateBytes;
       else
-        engine.alloc(Holding::Optimizer, unit.stateBytes);
+        engine.alloc(Holding::Optimizer, unit.stateBytes, Pool::Compute,
+                     partsOf(index, &UnitParts::states));
     }
   }
 
@@ -74,7 +78,8 @@ protected:
     }
     Picoseconds after = engine.event(gate);
     if (candidate.offloadParameters) {
-      engine.alloc(Holding::Buffers, unit.shardStored, Pool::Gather);
+      engine.alloc(Holding::Buffers, unit.shardStored, Pool::Gather,
+                   partsOf(u, &UnitParts::stored));
       after = engine.run(Lane::CopyIn, t.hostIn, after);
     }
     engine.alloc(Holding::Buffers, unit.cast, Pool::Gather);
@@ -105,7 +110,8 @@ protected:
       if (candidate.offloadParameters)
         engine.overhead(layout.times[u].hostIn, Cause::HostIn);
     }
-    engine.alloc(Holding::Gathered, unit.unsharded);
+    engine.alloc(Holding::Gathered, unit.unsharded, Pool::Compute,
+                 partsOf(u, &UnitParts::unsharded));
     engine.overhead(layout.times[u].copyOut, Cause::Gather);
     if (forward && distributed()) {
       parkedBytes = unit.gatherOutput;
@@ -220,8 +226,7 @@ protected:
     const UnitSizes &unit = layout.units[u];
     if (!microBatch.first || unit.gradients == unit.heldGradients)
       return;
-    engine.alloc(Holding::Gradients, unit.heldGradients);
-    engine.free(Holding::Gradients, unit.gradients);
+    castGradientsOf(u, unit.gradients, unit.heldGradients);
     engine.overhead(layout.copyTime(static_cast<double>(unit.gradients +
                                                         unit.heldGradients)),
                     Cause::Reduce);
@@ -237,8 +242,7 @@ protected:
     }
     engine.alloc(Holding::Buffers, unit.reduceInput);
     engine.overhead(t.reduceCopy, Cause::Reduce);
-    engine.free(Holding::Gradients,
-                accumulates() ? unit.heldGradients : unit.gradients);
+    freeGradientsOf(u, accumulates() ? unit.heldGradients : unit.gradients);
     inFlight = unit.reduceInput;
     engine.alloc(Holding::Gradients, unit.reduceOutput, Pool::Reduce);
     Picoseconds done = engine.transfer(Lane::Reduce, Wire::Shard, t.reduce,

@@ -22,4 +22,53 @@ int64_t reservedBytes(const Engine &engine, const Target &target) {
   return bytes;
 }
 
+std::optional<ReservedReplay> replayReserved(StepEvaluator &evaluator,
+                                             const Candidate &candidate,
+                                             replay::AllocatorRules rules,
+                                             int64_t capacityBytes,
+                                             bool lastRank) {
+  ReservedReplay result;
+  std::optional<replay::Problem> problem;
+  replay::Result solved;
+  rules.capacityBytes = 0;
+  for (int steps : {3, 6}) {
+    problem = evaluator.record(candidate, steps, lastRank);
+    if (!problem)
+      return std::nullopt;
+    solved = replay::solve(*problem, rules);
+    const std::vector<int64_t> &peaks = solved.reservedPeakByStep;
+    result.steps = static_cast<int>(
+        std::lower_bound(peaks.begin(), peaks.end(), peaks.back()) -
+        peaks.begin() + 1);
+    if (result.steps < steps)
+      break;
+  }
+  result.reservedBytes = solved.statistics.reservedPeak;
+  result.allocatedBytes = solved.statistics.allocatedPeak;
+  if (capacityBytes <= 0 || result.reservedBytes <= capacityBytes)
+    return result;
+  rules.capacityBytes = capacityBytes;
+  solved = replay::solve(*problem, rules);
+  result.survives = solved.failedEvent < 0;
+  // Full once in the first steps, or in each.
+  if (result.survives)
+    result.retries = std::max<int64_t>(solved.retriesOfLastStep, 1);
+  return result;
+}
+
+void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,
+                const Candidate &candidate, const replay::AllocatorRules &rules,
+                int64_t contextBytes, int64_t budgetBytes) {
+  const int64_t capacity =
+      budgetBytes > 0 ? std::max<int64_t>(budgetBytes - contextBytes, 1) : 0;
+  const auto replayed = replayReserved(evaluator, candidate, rules, capacity);
+  if (!replayed)
+    return;
+  prediction.replayed = true;
+  prediction.estimatedReservedBytes = prediction.reservedBytes;
+  prediction.reservedBytes = replayed->reservedBytes;
+  prediction.deviceBytes = replayed->reservedBytes + contextBytes;
+  prediction.allocatorRetries = replayed->retries;
+}
+
 } // namespace accel

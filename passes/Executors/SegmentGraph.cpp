@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Executors/SegmentGraph.h"
+#include "passes/Executors/SegmentOrder.h"
 
 #include "passes/Cost/OpCost.h"
 
@@ -36,22 +37,11 @@ struct Storage {
   bool madeInForward = false;
 };
 
-template <typename Use> void forEachSlot(const Instruction &instr, Use use) {
-  for (const Arg &arg : instr.args) {
-    if (arg.kind == Arg::Kind::Tensor || arg.kind == Arg::Kind::Wrapped)
-      use(arg.slot);
-    if (arg.kind == Arg::Kind::Tensors)
-      for (int64_t slot : arg.ints)
-        if (slot >= 0) // an index that is left out
-          use(static_cast<int>(slot));
-  }
-}
-
 class Measurer {
 public:
   Measurer(const SegmentGraph &graph, EagerMode mode, const Target *target)
       : graph(graph), function(graph.function), mode(mode), target(target),
-        storages(function.slots.size()) {
+        storages(function.slots.size()), gradients(gradientSlots(graph)) {
     findStorages();
   }
 
@@ -62,21 +52,55 @@ public:
     decideKept();
     measureSaved();
     measureForward();
+    noteOutputs();
     Level level;
-    if (mode != EagerMode::None)
-      recompute(level);
+    events = &variant.trace.backward;
+    if (mode == EagerMode::Pointwise || mode == EagerMode::Full)
+      recompute(level, allOfIt);
     measureBackward(level);
     measureCompiled();
     return std::move(variant);
   }
 
 private:
+  static constexpr int allOfIt = -2; // no child's number
+
   struct Level {
     int64_t bytes = 0; // over the entry, without parameter gradients
     int64_t gradients = 0;
   };
 
   int base(int slot) const { return function.slots[slot].base; }
+
+  void emit(StorageEvent::Kind kind, int storage, int64_t bytes = 0) {
+    events->push_back({kind, storage, bytes});
+  }
+  /// What an operator needs while it runs.
+  void emitWorkspace(int64_t bytes) {
+    if (bytes <= 0)
+      return;
+    const int storage = static_cast<int>(storages.size()); // nobody's number
+    emit(StorageEvent::Kind::Allocate, storage, bytes);
+    emit(StorageEvent::Kind::Free, storage);
+  }
+  void emitAllocations(int i) {
+    if (graph.view[i])
+      return;
+    for (int slot : function.instructions[i].results)
+      if (slot >= 0)
+        emit(StorageEvent::Kind::Allocate, slot, storages[slot].bytes);
+  }
+
+  void noteOutputs() {
+    for (int i = 0; i < graph.outputs; ++i) {
+      const int root = base(function.outputs[i]);
+      variant.trace.outputs.push_back(storages[root].owner == Owner::Own ? root
+                                                                         : -1);
+    }
+    for (size_t root = 0; root < storages.size(); ++root)
+      if (storages[root].parameterCopy)
+        variant.trace.parameterCopies.push_back(static_cast<int>(root));
+  }
 
   int64_t bytesOf(int slot) const {
     int64_t numel = 1;
@@ -137,6 +161,8 @@ private:
     kept.assign(function.instructions.size(), mode == EagerMode::None);
     if (mode == EagerMode::Pointwise)
       kept = graph.pointwiseKeeps;
+    if (mode == EagerMode::Children)
+      decideHeld();
     lastSaved = -1;
     for (const Storage &storage : storages)
       if (storage.saved())
@@ -147,16 +173,47 @@ private:
   bool isKept(const Storage &storage) const {
     if (storage.owner != Owner::Own || !storage.madeInForward)
       return false;
+    if (mode == EagerMode::Children)
+      return held[&storage - storages.data()];
     return mode == EagerMode::None ? storage.saved() : kept[storage.producer];
   }
 
+  bool isHeld(int root) const {
+    return mode == EagerMode::Children && held[root];
+  }
+
+  /// What crosses the boundary of a child stays: its arguments, which it is
+  /// computed again from, and what derivatives outside of it read.
+  void decideHeld() {
+    held.assign(storages.size(), false);
+    childHas.assign(storages.size(), false);
+    for (size_t i = 0; i < function.instructions.size(); ++i)
+      forEachSlot(function.instructions[i], [&](int slot) {
+        const int root = base(slot);
+        const Storage &storage = storages[root];
+        const int child = graph.child[i];
+        if (storage.owner == Owner::Input)
+          held[root] = held[root] || child >= 0 || !graph.forward[i];
+        if (storage.owner != Owner::Own || !storage.madeInForward)
+          return;
+        const int from = graph.child[storage.producer];
+        if (child >= 0 ? child != from : !graph.forward[i])
+          held[root] = true;
+        if (!graph.forward[i] && child >= 0 && child == from)
+          childHas[root] = true;
+      });
+  }
+
   void measureSaved() {
-    variant.savesInput.assign(graph.inputs, mode != EagerMode::None);
+    variant.savesInput.assign(graph.inputs, mode == EagerMode::Pointwise ||
+                                                mode == EagerMode::Full);
     variant.savesOutput.assign(graph.outputs, false);
     for (int slot : function.params)
       variant.backwardReads.push_back(storages[base(slot)].lastBackward >= 0);
     for (const Storage &storage : storages) {
-      if (storage.owner == Owner::Input && storage.lastBackward >= 0)
+      if (storage.owner == Owner::Input &&
+          (mode == EagerMode::Children ? held[&storage - storages.data()]
+                                       : storage.lastBackward >= 0))
         variant.savesInput[storage.index] = true;
       if (storage.parameterCopy)
         variant.parameterCopyBytes += storage.bytes;
@@ -195,6 +252,8 @@ private:
       const int position = static_cast<int>(i);
       const Instruction &instr = function.instructions[i];
       level += allocated(position);
+      emitAllocations(position);
+      emitWorkspace(instr.workspaceBytes);
       variant.forwardPeakBytes =
           std::max(variant.forwardPeakBytes, level + instr.workspaceBytes);
       freeAfterForward(position, level, [&](const Storage &storage) {
@@ -216,6 +275,7 @@ private:
           stays(storage) || isFreed(root))
         return;
       markFreed(root);
+      emit(StorageEvent::Kind::Free, root);
       level -= storage.bytes;
     };
     forEachSlot(function.instructions[i], consider);
@@ -230,37 +290,59 @@ private:
   }
   void markFreed(int root) { freed.push_back(root); }
 
-  /// The forward again, up to the last value that autograd saves.
-  void recompute(Level &level) {
+  /// The forward again, up to the last value that autograd saves: all of it,
+  /// or that of one child.
+  void recompute(Level &level, int child) {
     freed.clear();
-    for (int i = 0; i <= lastSaved; ++i) {
-      if (!graph.forward[i])
+    int last = lastSaved;
+    auto isPart = [&](int i) {
+      return graph.forward[i] && (child == allOfIt || graph.child[i] == child);
+    };
+    if (child != allOfIt) {
+      last = -1;
+      for (size_t root = 0; root < storages.size(); ++root)
+        if (childHas[root] && isPart(storages[root].producer))
+          last = std::max(last, storages[root].producer);
+    }
+    for (int i = 0; i <= last; ++i) {
+      if (!isPart(i))
         continue;
       const Instruction &instr = function.instructions[i];
       if (!kept[i]) {
-        level.bytes += allocated(i);
+        for (int slot : instr.results)
+          if (slot >= 0 && !graph.view[i] && !isHeld(slot)) {
+            level.bytes += storages[slot].bytes;
+            emit(StorageEvent::Kind::Allocate, slot, storages[slot].bytes);
+          }
+        emitWorkspace(instr.workspaceBytes);
         notePeak(level, 0, instr.workspaceBytes);
         variant.recomputeSeconds += seconds(i);
+        variant.backwardSeconds += seconds(i);
         variant.backwardOps += !graph.view[i];
       }
       freeAfterForward(i, level.bytes, [&](const Storage &storage) {
-        return storage.saved() || kept[storage.producer];
+        return storage.saved() || kept[storage.producer] ||
+               isHeld(static_cast<int>(&storage - storages.data())) ||
+               (child != allOfIt && !isPart(storage.producer));
       });
     }
     // What was kept but is read by nobody goes with the cache; what was made
     // again for nobody (the last operators' operands) is dropped.
     for (const Storage &storage : storages) {
       if (storage.owner != Owner::Own || !storage.madeInForward ||
-          storage.saved())
+          !isPart(storage.producer))
         continue;
       const int root = static_cast<int>(&storage - storages.data());
+      if (child != allOfIt ? childHas[root] || held[root] : storage.saved())
+        continue;
       const bool exists = kept[storage.producer]
                               ? !storage.output
-                              : storage.producer <= lastSaved && !isFreed(root);
-      if (exists)
+                              : storage.producer <= last && !isFreed(root);
+      if (exists) {
         level.bytes -= storage.bytes;
+        emit(StorageEvent::Kind::Free, root);
+      }
     }
-    variant.backwardSeconds += variant.recomputeSeconds;
   }
 
   /// torch.compile fuses the forward and the backward each by itself.
@@ -298,14 +380,27 @@ private:
       alias[i] = static_cast<int>(i);
     std::vector<int> pending; // freed when the node is done
     int64_t added = 0;
-    const std::vector<int> order = backwardOrder();
+    const std::vector<int> order = backwardOrder(graph, gradients);
     rank.assign(function.instructions.size(), -1);
     for (size_t k = 0; k < order.size(); ++k)
       rank[order[k]] = static_cast<int>(k);
     findLastBackwardUses();
+    bool inLoss = graph.loss;
+    std::vector<int> fresh; // gradients of parameters that the node made
+    std::vector<int> again; // children that were computed again
     for (size_t k = 0; k < order.size(); ++k) {
       const int i = order[k];
       const Instruction &instr = function.instructions[i];
+      const int child = mode == EagerMode::Children ? graph.child[i] : -1;
+      if (child >= 0 &&
+          std::find(again.begin(), again.end(), child) == again.end()) {
+        again.push_back(child);
+        recompute(level, child);
+      }
+      const bool loss = beforeLogitsGradient(static_cast<int>(k), order);
+      if (inLoss && !loss)
+        emit(StorageEvent::Kind::LossEnd, -1);
+      inLoss = loss;
       if (const int sum = summedInPlace(i, alias); sum >= 0) {
         Storage &into = storages[sum];
         const Storage &result = storages[instr.results[0]];
@@ -317,7 +412,9 @@ private:
         for (int slot : instr.results) {
           if (slot < 0)
             continue;
+          emit(StorageEvent::Kind::Allocate, slot, storages[slot].bytes);
           if (storages[slot].parameterGradient) {
+            fresh.push_back(slot);
             level.gradients += storages[slot].bytes;
             added += storages[slot].bytes;
           } else {
@@ -325,7 +422,8 @@ private:
           }
         }
       }
-      if (beforeLogitsGradient(static_cast<int>(k), order))
+      emitWorkspace(instr.workspaceBytes);
+      if (loss)
         noteLossPeak(level, instr.workspaceBytes);
       else
         notePeak(level, added, instr.workspaceBytes);
@@ -334,75 +432,46 @@ private:
       collectFrees(i, alias, pending, level);
       if (k + 1 < order.size() && graph.node[order[k + 1]] == graph.node[i])
         continue;
-      for (int root : pending)
+      for (int root : pending) {
         level.bytes -= storages[root].bytes;
+        emitPending(root);
+      }
+      for (int root : fresh)
+        emit(StorageEvent::Kind::FreeGradient, root);
+      fresh.clear();
       pending.clear();
       added = 0;
     }
+    if (inLoss)
+      emit(StorageEvent::Kind::LossEnd, -1);
+    noteGradients(alias);
   }
 
-  /// Instructions of the backward as autograd's engine runs them: gradients
-  /// that meet are summed when the second one arrives, not when the sum is
-  /// needed.
-  std::vector<int> backwardOrder() const {
-    std::vector<int> made(function.slots.size(), -1); // slot: instruction
-    std::vector<int> plain;
-    std::vector<std::pair<int, int>> sums; // after which, the sum
-    std::vector<int> arrives(function.instructions.size(), -1);
-    const int count = static_cast<int>(function.instructions.size());
-    for (int i = 0; i < count; ++i) {
-      if (graph.forward[i])
-        continue;
-      const Instruction &instr = function.instructions[i];
-      int latest = -1;
-      forEachSlot(instr, [&](int slot) {
-        const int from = made[slot];
-        if (from >= 0)
-          latest = std::max(latest, arrives[from] >= 0 ? arrives[from] : from);
-      });
-      for (int slot : instr.results)
-        if (slot >= 0)
-          made[slot] = i;
-      if (isSum(i) && latest >= 0) {
-        arrives[i] = latest;
-        sums.emplace_back(latest, i);
-      } else {
-        plain.push_back(i);
-      }
-    }
-    std::stable_sort(
-        sums.begin(), sums.end(),
-        [](const auto &a, const auto &b) { return a.first < b.first; });
-    std::vector<int> order;
-    size_t next = 0;
-    for (size_t k = 0; k < plain.size(); ++k) {
-      order.push_back(plain[k]);
-      if (k + 1 < plain.size() &&
-          graph.node[plain[k + 1]] == graph.node[plain[k]])
-        continue;
-      for (; next < sums.size() && sums[next].first <= plain[k]; ++next)
-        order.push_back(sums[next].second);
-    }
-    for (; next < sums.size(); ++next)
-      order.push_back(sums[next].second);
-    return order;
+  void emitPending(int root) {
+    const Storage &storage = storages[root];
+    if (storage.owner == Owner::Input)
+      emit(StorageEvent::Kind::FreeInput, storage.index);
+    else if (storage.owner == Owner::Tangent)
+      emit(StorageEvent::Kind::FreeTangent, storage.index - graph.inputs);
+    else
+      emit(StorageEvent::Kind::Free, root);
   }
 
-  bool isSum(int i) const {
-    const Instruction &instr = function.instructions[i];
-    if (instr.op != "aten::add.Tensor" || instr.results.size() != 1 ||
-        instr.results[0] < 0 || instr.args.size() < 2 ||
-        instr.args[0].kind != Arg::Kind::Tensor ||
-        instr.args[1].kind != Arg::Kind::Tensor)
-      return false;
-    for (int k : {0, 1})
-      if (!isGradient(storages[base(instr.args[k].slot)]))
-        return false;
-    return true;
-  }
-  static bool isGradient(const Storage &storage) {
-    return storage.owner == Owner::Tangent ||
-           (storage.owner == Owner::Own && !storage.madeInForward);
+  void noteGradients(const std::vector<int> &alias) {
+    for (size_t i = static_cast<size_t>(graph.outputs);
+         i < function.outputs.size(); ++i) {
+      const int root = alias[base(function.outputs[i])];
+      const Storage &storage = storages[root];
+      GradientPlace place;
+      if (storage.owner == Owner::Own)
+        place.storage = root;
+      else if (storage.owner == Owner::Tangent)
+        place.tangent = storage.index - graph.inputs;
+      if (static_cast<int>(i) < graph.outputs + graph.inputGradients)
+        variant.trace.inputGradients.push_back(place);
+      else
+        variant.trace.parameterGradients.push_back(place.storage);
+    }
   }
 
   /// Last uses by position in the order in which the engine runs.
@@ -450,7 +519,7 @@ private:
   /// engine does when gradients of one value meet and nobody else holds the
   /// first.
   int summedInPlace(int i, const std::vector<int> &alias) const {
-    if (!isSum(i))
+    if (!isGradientSum(graph, gradients, i))
       return -1;
     const Instruction &instr = function.instructions[i];
     const int root = alias[base(instr.args[0].slot)];
@@ -475,10 +544,12 @@ private:
       const bool inside = storage.owner == Owner::Own &&
                           !storage.madeInForward &&
                           graph.node[storage.producer] == graph.node[i];
-      if (inside)
+      if (inside) {
         level.bytes -= storage.bytes;
-      else
+        emit(StorageEvent::Kind::Free, root);
+      } else {
         pending.push_back(root);
+      }
     };
     forEachSlot(instr, consider);
     if (!graph.view[i])
@@ -501,11 +572,15 @@ private:
   EagerMode mode;
   const Target *target;
   std::vector<Storage> storages; // by base slot
+  std::vector<bool> gradients;   // by slot
   std::vector<bool> kept;        // by instruction
+  std::vector<bool> held;        // by storage: Children keep it
+  std::vector<bool> childHas; // by storage: its own child's backward reads it
   std::vector<int> freed, finished;
   std::vector<int> rank; // by instruction of the backward: when it runs
   int lastSaved = -1, lossEnd = -1;
   SegmentVariant variant;
+  std::vector<StorageEvent> *events = &variant.trace.forward;
 };
 
 } // namespace

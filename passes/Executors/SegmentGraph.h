@@ -35,6 +35,9 @@ struct SegmentGraph {
   /// By instruction: the autograd node that it belongs to; instructions of
   /// one node follow each other.
   std::vector<int> node;
+  /// By instruction: the child of the layer's module that it belongs to, or
+  /// its derivative does; -1 for the layer's own. Empty: not known.
+  std::vector<int> child;
   /// By instruction: `pointwise` keeps its results (passes/Checkpoint).
   std::vector<bool> pointwiseKeeps;
   /// The segment ends in the loss.
@@ -47,7 +50,8 @@ struct SegmentGraph {
 /// need fewer.
 void toAutogradForm(SegmentGraph &graph);
 
-enum class EagerMode { None, Pointwise, Full };
+/// Children: each child of the layer is a checkpoint of its own.
+enum class EagerMode { None, Pointwise, Full, Children };
 
 /// Measures one variant; seconds are 0 without a target. Linear in the number
 /// of instructions.

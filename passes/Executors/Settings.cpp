@@ -73,6 +73,7 @@ ExecutorSettings settingsOf(const JobConfig &job, ExecutorKind executor,
       std::max<int64_t>(accelerate.processesPerMachine(), 1);
   settings.loaded = loaded;
   settings.upcast = policy.upcast != Upcast::None;
+  settings.upcastFrozen = policy.upcast == Upcast::All;
   settings.param = policy.param;
   settings.reduce = policy.reduce;
   settings.output = policy.output;
@@ -111,6 +112,8 @@ ExecutorSettings settingsOf(const JobConfig &job, ExecutorKind executor,
   if (executor == ExecutorKind::AccelRun)
     settings.optimizer = OptimizerKernel::Fused;
   settings.accelerateVersion = accelerate.version;
+  if (!accelerate.torchVersion.empty())
+    settings.torchVersion = accelerate.torchVersion;
   return settings;
 }
 

@@ -90,8 +90,9 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
       rankClass == RankClass::First
           ? chunk
           : std::clamp<int64_t>(rows - chunk * (ranks - 1), 0, chunk);
-  const plan::DType storage =
-      parameter.trainable ? recipe.storage : parameter.dtype;
+  const plan::DType storage = parameter.trainable || recipe.upcastFrozen
+                                  ? recipe.storage
+                                  : parameter.dtype;
   const int64_t compute = plan::itemSize(recipe.compute);
   unit.numel += numel;
   unit.paddedNumel += padded;
@@ -140,6 +141,23 @@ void StepLayout::measureUnits(RankClass rankClass) {
       units[u].firstCall = 0;
       units[u].lastCall = last;
     }
+}
+
+void StepLayout::listParts(RankClass rankClass) {
+  parts.assign(units.size(), UnitParts());
+  for (size_t p = 0; p < model.parameters.size(); ++p) {
+    UnitSizes sizes;
+    addParameter(sizes, model.parameters[p], rankClass);
+    UnitParts &unit = parts[candidate->unitOf[p]];
+    unit.stored.push_back(sizes.shardStored);
+    unit.unsharded.push_back(sizes.unsharded);
+    if (!model.parameters[p].trainable)
+      continue;
+    for (int state = 0; state < candidate->recipe.states; ++state)
+      unit.states.push_back(sizes.stateBytes / candidate->recipe.states);
+    unit.trained.push_back(static_cast<int>(p));
+    unit.held.push_back(sizes.heldGradients);
+  }
 }
 
 UnitTimes StepLayout::timesOf(const UnitSizes &unit) const {

@@ -40,6 +40,13 @@ struct UnitSizes {
   bool operator==(const UnitSizes &) const = default;
 };
 
+/// The tensors of a unit, where a run is recorded; they sum to UnitSizes.
+struct UnitParts {
+  std::vector<int64_t> stored, states, unsharded;
+  std::vector<int> trained;  // StepModel::parameters with gradients
+  std::vector<int64_t> held; // of these: unsharded, between micro-batches
+};
+
 /// Picoseconds of what is done with one unit.
 struct UnitTimes {
   Picoseconds copyIn = 0, gather = 0, copyOut = 0;
@@ -73,12 +80,16 @@ public:
   /// Fills everything below for `candidate`.
   void prepare(const Candidate &candidate, RankClass rankClass);
 
+  /// Fills `parts`; after prepare.
+  void listParts(RankClass rankClass);
+
   const StepModel &model;
   const Target &target;
   const Candidate *candidate = nullptr;
 
   std::vector<UnitSizes> units;
   std::vector<UnitTimes> times;
+  std::vector<UnitParts> parts; // by unit; filled by listParts
   std::vector<int> gatherOrder; // units by first call, the root first
   std::vector<Block> blocks;
   std::vector<bool> longLived; // by unit: open over several blocks

@@ -26,6 +26,38 @@
 
 namespace accel {
 
+/// What a call does to one storage. Numbers of storages are the variant's own;
+/// those of the forward that are kept go by the same number in the backward.
+struct StorageEvent {
+  enum class Kind : uint8_t {
+    Allocate,     // a storage of `bytes`
+    Free,         // a storage
+    FreeInput,    // nobody reads the input any more
+    FreeTangent,  // nor the gradient of an output
+    FreeGradient, // a parameter's, where it was added to one that was there
+    LossEnd       // the logits have a gradient: hooks on them run
+  };
+  Kind kind = Kind::Allocate;
+  int storage = 0; // of FreeInput and FreeTangent: SegmentKind's order
+  int64_t bytes = 0;
+};
+
+/// Where a gradient of a segment lies when its backward is done.
+struct GradientPlace {
+  int storage = -1; // its own
+  int tangent = -1; // that of an output
+};
+
+/// The storages of one variant in the order in which they come and go, as
+/// measureVariant's levels count them. Empty for functions without operators.
+struct StorageTrace {
+  std::vector<StorageEvent> forward, backward;
+  std::vector<int> outputs;                  // by output; -1: an input's
+  std::vector<int> parameterCopies;          // of autocast
+  std::vector<GradientPlace> inputGradients; // SegmentKind::inputGradients
+  std::vector<int> parameterGradients;       // storages, by gradient
+};
+
 /// One way in which a segment's forward and backward share values: what is
 /// saved, and what that costs.
 struct SegmentVariant {
@@ -75,6 +107,7 @@ struct SegmentVariant {
   bool savesParameterCopies = false;
   /// Operators launched, for eager executors' launch overhead.
   int forwardOps = 0, backwardOps = 0;
+  StorageTrace trace;
 };
 
 /// A distinct function of the model: all layers of one shape are one kind.
@@ -86,6 +119,9 @@ struct SegmentKind {
   std::vector<int> inputGradients;    // inputs that get a gradient
   std::vector<int> sharedInputs;      // of these: other calls read them too
   int64_t parameterGradientBytes = 0; // fresh, in autograd's dtype
+  /// By gradient of a parameter: which of StepCall::parameters; empty: all of
+  /// them in order.
+  std::vector<int> gradientOf;
   /// The segment ends in the loss: its temporaries are logits.
   bool loss = false;
   int64_t logitsBytes = 0; // tokens * vocabulary in the dtype of the head

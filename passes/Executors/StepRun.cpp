@@ -7,7 +7,13 @@
 
 namespace accel {
 
-void StepRun::run() {
+void StepRun::begin() {
+  if (records()) {
+    tensors.own.assign(model.calls.size(), {});
+    tensors.value.assign(model.values.size(), -1);
+    tensors.valueGradient = tensors.value;
+    tensors.gradient.assign(model.parameters.size(), -1);
+  }
   allocatePersistent();
   persistent = engine.total();
   const int64_t count = candidate.accumulation;
@@ -18,6 +24,10 @@ void StepRun::run() {
     if (!v.savesParameterCopies)
       copiesHeld += v.parameterCopyBytes;
   }
+}
+
+void StepRun::step() {
+  const int64_t count = candidate.accumulation;
   microBatch = {true, count == 1};
   runMicroBatch();
   microBatch = {false, false};
@@ -29,8 +39,13 @@ void StepRun::run() {
   }
   engine.at(-1, Place::Part::Update);
   const Picoseconds start = engine.computed();
+  if (records())
+    engine.recorder->makeStates();
   update();
   optimizer = engine.computed() - start;
+  warm = true;
+  if (records())
+    engine.recorder->endStep();
 }
 
 void StepRun::runMicroBatch() {
@@ -48,7 +63,12 @@ void StepRun::runMicroBatch() {
     b += run;
   }
   endForward();
-  engine.free(Holding::Activations, copiesHeld);
+  {
+    const Unrecorded quiet(engine);
+    engine.free(Holding::Activations, copiesHeld);
+    if (records())
+      dropCopies();
+  }
   const int64_t outputs = returnOutputs();
   for (int b = count - 1; b >= 0;) {
     // Blocks down to the first of this run of equal ones.
@@ -67,8 +87,12 @@ void StepRun::runMicroBatch() {
   for (const StepValue &value : model.values)
     if (value.producer < 0)
       engine.free(Holding::Buffers, value.bytes);
-    else if (model.kinds[model.calls[value.producer].kind].loss)
+    else if (model.kinds[model.calls[value.producer].kind].loss) {
+      const Unrecorded quiet(engine);
       engine.free(Holding::Activations, value.bytes);
+      if (records())
+        engine.recorder->drop(tensors.value[&value - model.values.data()]);
+    }
 }
 
 /// The model returns its logits beside the loss; wrappers convert them to
@@ -107,7 +131,12 @@ void StepRun::backwardBlock(const Block &block) {
                                : layout.variant(last).lossPeakBytes;
   if (!hooksLogits())
     beforeBackward(block);
-  engine.transient(holdingOf(last), lossPeak);
+  {
+    const Unrecorded quiet(engine);
+    engine.transient(holdingOf(last), lossPeak);
+    if (records())
+      recordLoss(last, lossPeak);
+  }
   if (hooksLogits())
     beforeBackward(block);
   for (int c = block.end - 1; c >= block.begin; --c) {
@@ -149,19 +178,21 @@ void StepRun::forwardCall(int c) {
   const SegmentVariant &v = layout.variant(c);
   const Holding holding = holdingOf(c);
   engine.at(c, Place::Part::Forward);
+  const Unrecorded quiet(engine);
   const bool chunked = candidate.lossChunks > 1 && layout.kind(c).loss;
+  int64_t peak = v.forwardPeakBytes;
   if (chunked) {
     // A part's logits become their own gradient, in place, beside the gradients
     // of the table and of the input.
     engine.alloc(Holding::Activations, besideLogits(c));
-    engine.transient(holding,
-                     layout.kind(c).logitsBytes / candidate.lossChunks +
-                         layout.kind(c).inputGradientBytes +
-                         layout.calls[c].freshGradients);
-  } else {
-    engine.transient(holding, v.forwardPeakBytes);
-    engine.alloc(holding, v.savedBytes);
+    peak = layout.kind(c).logitsBytes / candidate.lossChunks +
+           layout.kind(c).inputGradientBytes + layout.calls[c].freshGradients;
   }
+  engine.transient(holding, peak);
+  if (!chunked)
+    engine.alloc(holding, v.savedBytes);
+  if (records())
+    recordForward(c, peak);
   engine.compute(layout.calls[c].forward);
   // Autocast's cache keeps copies of parameters that nobody saves.
   if (!v.savesParameterCopies)
@@ -177,12 +208,18 @@ void StepRun::forwardCall(int c) {
     const int value = call.inputs[i];
     if (model.values[value].producer >= 0 && layout.lastReader[value] == c &&
         !staysOnDevice(c, value))
-      engine.free(Holding::Activations, model.values[value].bytes);
+      freeValue(value);
   }
   for (int value : call.outputs)
     if (layout.lastReader[value] < 0 && layout.savedUntil[value] < 0 &&
         !layout.kind(c).loss)
-      engine.free(Holding::Activations, model.values[value].bytes);
+      freeValue(value);
+}
+
+void StepRun::freeValue(int value) {
+  engine.free(Holding::Activations, model.values[value].bytes);
+  if (records())
+    engine.recorder->drop(tensors.value[value]);
 }
 
 void StepRun::backwardCall(int c) {
@@ -190,6 +227,7 @@ void StepRun::backwardCall(int c) {
   const SegmentKind &kind = layout.kind(c);
   const SegmentVariant &v = layout.variant(c);
   engine.at(c, Place::Part::Backward);
+  const Unrecorded quiet(engine);
   const bool chunked = candidate.lossChunks > 1 && kind.loss;
   const bool differentiated =
       kind.parameterGradientBytes > 0 || kind.inputGradientBytes > 0;
@@ -197,14 +235,17 @@ void StepRun::backwardCall(int c) {
     engine.alloc(Holding::Activations, bytes);
     engine.overhead(layout.hostTime(static_cast<double>(bytes)), Cause::HostIn);
   }
+  int64_t peak = 0;
   if (differentiated) {
     const bool stays = gradientsStay();
-    int64_t peak = stays ? v.backwardPeakAddedBytes : v.backwardPeakFreshBytes;
+    peak = stays ? v.backwardPeakAddedBytes : v.backwardPeakFreshBytes;
     if (chunked)
       peak = kind.inputGradientBytes + layout.calls[c].freshGradients;
     engine.transient(holdingOf(c), peak);
     engine.compute(layout.calls[c].backward);
   }
+  if (records())
+    recordBackward(c, peak);
   // What it released is gone before what it leaves is counted: the peak in
   // between is the variant's.
   if (chunked)

@@ -15,6 +15,7 @@
 #include "passes/Executors/StepLayout.h"
 
 #include <memory>
+#include <utility>
 
 namespace accel {
 
@@ -25,8 +26,10 @@ public:
         engine(engine) {}
   virtual ~StepRun() = default;
 
-  /// The whole optimizer step.
-  void run();
+  /// What is there before the first step.
+  void begin();
+  /// One optimizer step; may be repeated.
+  void step();
   /// Bytes that stay from step to step.
   int64_t persistentBytes() const { return persistent; }
   /// Of the device; what the host does is exposed.
@@ -83,6 +86,24 @@ protected:
   /// The CPU-side of saving a checkpointed call's input on the host.
   int64_t offloadedBytes(int call) const;
 
+  //===--- Where each tensor is recorded (RecordStep.cpp) -----------------===//
+
+  bool records() const { return engine.recorder != nullptr; }
+  /// Parts of a unit, for Engine::alloc.
+  Recorder::Parts partsOf(int unit,
+                          std::vector<int64_t> UnitParts::*list) const {
+    return records() ? &(layout.parts[unit].*list) : nullptr;
+  }
+  /// The unsharded gradients of a unit's parameters are gone: `bytes` of them
+  /// are no longer counted.
+  void freeGradientsOf(int unit, int64_t bytes);
+  /// They become tensors of other sizes, between micro-batches.
+  void castGradientsOf(int unit, int64_t from, int64_t to);
+  /// All of them.
+  void freeAllGradients();
+  /// A step was run before this one.
+  bool warm = false;
+
   const StepLayout &layout;
   const StepModel &model;
   const Candidate &candidate;
@@ -99,6 +120,22 @@ private:
   void backwardCall(int call);
   bool staysOnDevice(int call, int value) const;
   int64_t besideLogits(int call) const;
+
+  void freeValue(int value);
+  void recordForward(int call, int64_t peak);
+  void recordBackward(int call, int64_t peak);
+  void recordLoss(int call, int64_t peak);
+  void play(int call, const std::vector<StorageEvent> &events, size_t from,
+            bool toLossEnd);
+  void placeGradients(int call);
+  void dropCopies();
+  bool traced(int call) const;
+  int parameterOf(int call, size_t gradient) const;
+  struct Tensors {
+    std::vector<std::vector<int>> own; // by call and storage
+    std::vector<int> value, valueGradient, gradient;
+    size_t played = 0; // of the loss's backward
+  } tensors;
 
   int64_t copiesHeld = 0; // autocast's copies of parameters
 };

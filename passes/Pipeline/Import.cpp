@@ -130,6 +130,7 @@ private:
     if (options.chosen &&
         (options.chosen->wrapClasses || options.chosen->layersPerUnit != 1))
       return requestChosenWrap(value);
+    requestRest(value);
     value.push_back(b.getNamedAttr(
         "policy", b.getStringAttr(toString(accelerate.wrapPolicy.value))));
     const auto *reason = &accelerate.wrapPolicy.at;
@@ -162,8 +163,30 @@ private:
                                              reason->line, reason->column));
   }
 
+  /// What becomes of parameters that no match of the wrap policy holds, by
+  /// release: until 1.13 all are in the root's unit, to which torch applies
+  /// the resharding that was asked for from 2.8 on (before, a root never
+  /// reshards).
+  void requestRest(SmallVector<NamedAttribute> &value) {
+    if (accelerate.strategy.value != Strategy::Fsdp2)
+      return;
+    const bool inRoot = accelerate.restUnits.value == RestUnits::Root;
+    if (inRoot)
+      value.push_back(b.getNamedAttr("rest_in_root", b.getUnitAttr()));
+    if (inRoot && atLeast(accelerate.torchVersion, 2, 8))
+      value.push_back(b.getNamedAttr("root_reshards", b.getUnitAttr()));
+    if (!inRoot && !job.isJob && !atLeast(accelerate.version, 1, 15) &&
+        atLeast(accelerate.torchVersion, 2, 13))
+      value.push_back(b.getNamedAttr("refuse_ties", b.getUnitAttr()));
+  }
+  static bool atLeast(const std::string &version, int major, int minor) {
+    auto parsed = parseAccelerateVersion(version);
+    return !parsed || *parsed >= AccelerateVersion{major, minor};
+  }
+
   void requestChosenWrap(SmallVector<NamedAttribute> value) {
     const ImportOptions::Chosen &chosen = *options.chosen;
+    requestRest(value);
     value.push_back(
         b.getNamedAttr("policy", b.getStringAttr("TRANSFORMER_BASED_WRAP")));
     const auto &classes =
@@ -202,6 +225,8 @@ private:
     SmallVector<NamedAttribute> value;
     if (policy.upcast != Upcast::None)
       value.push_back(b.getNamedAttr("upcast", b.getUnitAttr()));
+    if (policy.upcast == Upcast::All)
+      value.push_back(b.getNamedAttr("upcast_frozen", b.getUnitAttr()));
     if (policy.param)
       value.push_back(
           b.getNamedAttr("param", TypeAttr::get(floatType(*policy.param))));

@@ -43,6 +43,7 @@ struct PrecisionPass
           return signalPassFailure();
         }
     bool upcast = request && request.getValue().get("upcast");
+    bool upcastFrozen = request && request.getValue().get("upcast_frozen");
     auto why = request ? request.getBecause()
                        : sharding::BecauseAttr::get(
                              &getContext(),
@@ -62,7 +63,7 @@ struct PrecisionPass
         }
         Type element = it->second.getTensorType().getElementType();
         frozen = it->second.getFrozen();
-        if (upcast && !frozen)
+        if (upcast && (!frozen || upcastFrozen))
           element = Float32Type::get(&getContext());
         if (storage && storage != element) {
           unit.emitOpError()

@@ -85,6 +85,15 @@ StepPrediction Judging::predict(const Point &point, bool detail) {
   return b.evaluator->evaluate(candidateOf(b, point), detail);
 }
 
+void Judging::replay(const Point &point, const replay::AllocatorRules &rules,
+                     int64_t contextBytes, int64_t budgetBytes,
+                     StepPrediction &prediction) {
+  Built &b = built(point);
+  if (b.model)
+    replayInto(prediction, *b.evaluator, expand(space, *b.model, point), rules,
+               contextBytes, budgetBytes);
+}
+
 std::vector<int> Judging::shareOut(int split, int64_t bytes) {
   std::vector<BudgetKind> kinds;
   std::vector<std::vector<int>> positions; // of each way, in Point::counts

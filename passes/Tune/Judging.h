@@ -31,6 +31,10 @@ public:
   /// Impossible where the executor refuses the candidate (verifyCandidate).
   Judgement judge(const Point &point);
   StepPrediction predict(const Point &point, bool detail);
+  /// replayInto of the point's candidate.
+  void replay(const Point &point, const replay::AllocatorRules &rules,
+              int64_t contextBytes, int64_t budgetBytes,
+              StepPrediction &prediction);
   /// Why the executor refuses the point, or "".
   std::string problem(const Point &point);
   /// Saved bytes, and seconds of forward and backward.

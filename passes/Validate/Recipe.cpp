@@ -340,6 +340,8 @@ private:
                        ? ModelStyle::Norm::Fused
                        : ModelStyle::Norm::InPython;
       style.compiledLoss = compiled && month >= 202502;
+      // run_llama_train.sh and run_train.sh, since November 2024.
+      run.allocator.expandableSegments = month >= 202411;
       run.settings.optimizer = OptimizerKernel::Fused;
       run.settings.clipGradients = true;
       break;

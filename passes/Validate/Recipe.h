@@ -43,6 +43,7 @@ struct Run {
   ExecutorSettings settings;
   std::string target; // a shipped one
   MemoryKind memory = MemoryKind::Allocated;
+  replay::AllocatorRules allocator; // as the framework's launcher sets it
   bool keepGathered = false; // units stay gathered from forward to backward
   bool activationOffload = false;
   bool optimizerInBackward = false; // each gradient is used and freed at once

@@ -108,6 +108,9 @@ RowResult predictRow(const RunRow &row, const TargetSource &targets) {
   if (result.prediction.peakAction == head)
     result.reservedBytes += shape.lossFragmentBytes;
   result.deviceBytes = result.reservedBytes + target->contextBytes;
+  if (!run.optimizerInBackward)
+    if (auto replayed = replayReserved(evaluator, candidate, run.allocator))
+      result.replayedBytes = replayed->reservedBytes;
   result.fits = !target->memoryBytes ||
                 result.prediction.peakBytes + target->contextBytes <=
                     *target->memoryBytes;
@@ -118,6 +121,11 @@ RowResult predictRow(const RunRow &row, const TargetSource &targets) {
   if (row.peakMemoryGib)
     result.memoryError =
         static_cast<double>(bytes) / (*row.peakMemoryGib * 1073741824.0) - 1;
+  if (row.peakMemoryGib && run.memory == MemoryKind::Reserved &&
+      result.replayedBytes)
+    result.replayedError = static_cast<double>(*result.replayedBytes) /
+                               (*row.peakMemoryGib * 1073741824.0) -
+                           1;
   if (result.measuredTokensPerSecond)
     result.speedError =
         result.tokensPerSecondPerDevice / *result.measuredTokensPerSecond - 1;
@@ -184,7 +192,7 @@ namespace {
 
 struct Collected {
   FamilyResult result;
-  std::vector<double> memory, speed, predicted, measured;
+  std::vector<double> memory, replayed, speed, predicted, measured;
   std::set<std::string> frameworks;
 
   void add(const RowResult &row) {
@@ -195,6 +203,8 @@ struct Collected {
     ++result.modelled;
     if (row.memoryError)
       memory.push_back(*row.memoryError);
+    if (row.replayedError)
+      replayed.push_back(*row.replayedError);
     if (row.speedError) {
       speed.push_back(*row.speedError);
       predicted.push_back(row.tokensPerSecondPerDevice);
@@ -205,6 +215,7 @@ struct Collected {
   }
   FamilyResult finish() {
     result.memory = summarize(memory);
+    result.replayed = summarize(replayed);
     result.speed = summarize(speed);
     result.rankCorrelation = rankCorrelation(predicted, measured);
     for (const std::string &name : frameworks)

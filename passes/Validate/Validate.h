@@ -21,6 +21,10 @@ struct RowResult {
   double stepSeconds = 0, tokensPerSecondPerDevice = 0;
   int64_t reservedBytes = 0, deviceBytes = 0;
   bool fits = false;
+  /// The allocator's segments by replay, and against what was measured where
+  /// that is segments too.
+  std::optional<int64_t> replayedBytes;
+  std::optional<double> replayedError;
   /// Predicted over measured, minus one; none where one of them is missing.
   std::optional<double> memoryError, speedError;
   std::optional<double> measuredTokensPerSecond; // also from the step's time
@@ -44,6 +48,7 @@ struct FamilyResult {
   std::string frameworks; // of its rows
   int rows = 0, modelled = 0;
   ErrorSummary memory, speed;
+  ErrorSummary replayed;      // memory by replay, of rows that report segments
   double rankCorrelation = 0; // of tokens/s
   int doNotFit = 0;           // measured runs that were predicted not to fit
 };

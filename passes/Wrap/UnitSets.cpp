@@ -241,7 +241,7 @@ private:
              "use TRANSFORMER_BASED_WRAP");
         return;
       }
-      if (isInside(problem.inputEmbedding, module.fqn) &&
+      if (!problem.restInRoot && isInside(problem.inputEmbedding, module.fqn) &&
           module.fqn != problem.inputEmbedding && m != 0) {
         fail("wrapping '" + module.fqn + "' (" + module.className +
                  ") takes the input embedding, which Accelerate wraps by "
@@ -253,6 +253,11 @@ private:
                     ? std::to_string(tree.numelOf(m)) +
                           " parameters are more than fsdp_min_num_params"
                     : classReason(m));
+    }
+    if (problem.restInRoot) {
+      wrap({0}, "the root: Accelerate before 1.14 wraps nothing else",
+           /*keepGathered=*/!problem.rootReshards);
+      return;
     }
     carveEnds("Accelerate 1.15 wraps it by itself");
     wrap({0}, "what no other unit holds", /*keepGathered=*/true);
@@ -290,6 +295,14 @@ private:
     const int weight = parameterNamed(problem.inputEmbedding + ".weight");
     bool tied = input >= 0 && output >= 0 && weight >= 0 &&
                 weight == parameterNamed(problem.outputEmbedding + ".weight");
+    if (tied && problem.refuseTies) {
+      fail("'" + problem.inputEmbedding + "' and '" + problem.outputEmbedding +
+               "' share a weight, which accelerate 1.14 puts into two groups; "
+               "torch 2.13 and later refuse that in every rank",
+           "use accelerate 1.15, or write tie_word_embeddings: false into the "
+           "model's config.json");
+      return;
+    }
     if (!tied && input >= 0 && !wrapped.count(input))
       wrap({input}, "input embedding: " + why);
     std::vector<int> tail;

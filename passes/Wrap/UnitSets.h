@@ -42,6 +42,14 @@ struct Problem {
   std::optional<std::vector<std::string>> classes; // unset: noSplit
   int64_t minParams = 0;
   std::string ignoredModules; // regular expression, matched on whole FQNs
+  /// FSDP2 under Accelerate until 1.13: no units for the embedding, the final
+  /// norm and the head.
+  bool restInRoot = false;
+  /// The root is told to reshard, and torch listens (from 2.8 on).
+  bool rootReshards = false;
+  /// Tied embeddings end up in two groups (Accelerate 1.14), which torch
+  /// refuses (from 2.13 on).
+  bool refuseTies = false;
   /// Neighbouring layers, the elements of a list of modules, of one unit; torch
   /// calls it fully_shard of a list. Accelerate has one.
   int64_t layersPerUnit = 1;

@@ -70,6 +70,9 @@ FailureOr<wrap::Problem> makeProblem(mlir::ModuleOp module,
     problem.classes = strings(list);
   problem.minParams = intOr(value, "min_params", 0);
   problem.ignoredModules = stringOr(value, "ignored_modules");
+  problem.restInRoot = value.get("rest_in_root") != nullptr;
+  problem.rootReshards = value.get("root_reshards") != nullptr;
+  problem.refuseTies = value.get("refuse_ties") != nullptr;
   problem.layersPerUnit = intOr(value, "layers_per_unit", 1);
   if (problem.layersPerUnit < 1)
     return request.emitOpError("asks for 'layers_per_unit' below 1");

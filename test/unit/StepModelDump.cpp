@@ -144,6 +144,29 @@ json::Array dumpParameters(const StepModel &model) {
   return result;
 }
 
+/// Bytes of the recorded tensors at their peak, and of their segments.
+json::Object dump(const replay::Problem &problem) {
+  std::vector<int64_t> bytes(static_cast<size_t>(problem.tensors), 0);
+  int64_t level = 0, peak = 0;
+  for (const replay::Event &event : problem.events) {
+    if (event.action == replay::Action::Allocate)
+      level += bytes[event.tensor] = event.bytes;
+    else if (event.action == replay::Action::Free ||
+             event.action == replay::Action::Park)
+      level -= bytes[event.tensor];
+    peak = std::max(peak, level);
+  }
+  replay::AllocatorRules growing;
+  growing.expandableSegments = true;
+  const replay::Result plain = replay::solve(problem, {});
+  return json::Object{
+      {"peak", peak},
+      {"events", int64_t(problem.events.size())},
+      {"reserved", plain.statistics.reservedPeak},
+      {"growing", replay::solve(problem, growing).statistics.reservedPeak},
+      {"wrong", replay::verify(problem) + replay::verify(problem, {}, plain)}};
+}
+
 json::Object dump(const StepPrediction &p) {
   json::Object peak;
   for (int h = 0; h < numHoldings; ++h)
@@ -283,6 +306,8 @@ int main(int argc, char **argv) {
   StepEvaluator evaluator(*model, *target);
   result["prediction"] = dump(evaluator.evaluate(candidate, true));
   result["folded"] = dump(evaluator.evaluate(candidate));
+  if (const auto recorded = evaluator.record(candidate, 3))
+    result["recorded"] = dump(*recorded);
   constexpr int times = 100;
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < times; ++i)

@@ -134,6 +134,32 @@ TEST(UnitSets, AHeadMayHaveABiasBesideATiedWeight) {
       ElementsAre("model.embed.weight", "model.norm.weight", "head.bias"));
 }
 
+TEST(UnitSets, OlderReleasesLeaveTheEndsToTheRoot) {
+  for (bool tied : {false, true})
+    for (bool reshards : {false, true}) {
+      Problem p = decoder(2, tied);
+      p.policy = Policy::Transformer;
+      p.restInRoot = true;
+      p.rootReshards = reshards;
+      p.refuseTies = true; // one group holds both
+      const Solution s = solved(p);
+      EXPECT_THAT(names(s),
+                  ElementsAre("", "model.layers.0", "model.layers.1"));
+      EXPECT_EQ(s.units[0].keepGathered, !reshards);
+    }
+}
+
+TEST(UnitSets, TiedEmbeddingsInTwoGroupsAreRefused) {
+  Problem p = decoder(2, /*tied=*/true);
+  p.policy = Policy::Transformer;
+  p.refuseTies = true;
+  EXPECT_THAT(solve(p).error, HasSubstr("share a weight"));
+  Problem untied = decoder();
+  untied.policy = Policy::Transformer;
+  untied.refuseTies = true;
+  EXPECT_EQ(solve(untied).error, "");
+}
+
 TEST(UnitSets, NestedClassesAreTakenInsideOut) {
   Problem p = decoder(1);
   p.policy = Policy::Transformer;

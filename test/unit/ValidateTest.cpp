@@ -453,6 +453,10 @@ TEST(Validate, PublishedRunsStayWithinTheirErrors) {
   EXPECT_GE(result.all.memory.count, 6);
   EXPECT_LT(result.all.memory.mean, 0.02);
   EXPECT_LT(result.all.memory.most, 0.03);
+  // Segments without a fitted constant.
+  EXPECT_EQ(result.all.replayed.count, 3);
+  EXPECT_LT(result.all.replayed.mean, 0.03);
+  EXPECT_LT(result.all.replayed.most, 0.05);
   EXPECT_LT(result.all.speed.median, 0.04);
   EXPECT_LT(result.all.speed.mean, 0.06);
   EXPECT_GT(result.all.rankCorrelation, 0.995);

@@ -46,14 +46,17 @@ public:
       return std::nullopt;
     }
     advice.candidate = base;
-    advice.configured =
-        trimmed(StepEvaluator(*advice.model, target).evaluate(base, true));
-    EvaluateOptions last;
-    last.lastRank = true;
-    StepPrediction smallest =
-        trimmed(StepEvaluator(*advice.model, target).evaluate(base, last));
-    if (smallest.deviceBytes < advice.configured.deviceBytes)
-      advice.smallestRank = smallest;
+    advice.configured = predicted(*advice.model, base);
+    if (advice.configured.allocatorRetries > 0)
+      engine.note("allocator-full", in.options.config,
+                  "the tensors fit, their segments do not: the allocator would "
+                  "return idle ones to the full device " +
+                      std::to_string(advice.configured.allocatorRetries) +
+                      " times in a replayed step and ask again, which costs "
+                      "time",
+                  "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True leaves "
+                  "less idle; plan with --allocator-conf to see");
+    findSmallestRank();
     if (in.options.maxBatch)
       findMaxBatch();
     else
@@ -119,6 +122,36 @@ private:
     p.tokensPerSecondPerDevice = 0;
     p.exposed.clear();
     return p;
+  }
+
+  /// With the allocator's segments by replay, where there is one.
+  StepPrediction predicted(const StepModel &model,
+                           const Candidate &candidate) const {
+    StepEvaluator evaluator(model, target);
+    StepPrediction p = evaluator.evaluate(candidate, true);
+    if (in.target)
+      replayInto(p, evaluator, candidate, in.inputs.allocator,
+                 target.contextBytes, in.budgetBytes.value_or(0));
+    return trimmed(p);
+  }
+
+  /// Ranks with smaller shards hold less.
+  void findSmallestRank() {
+    EvaluateOptions last;
+    last.lastRank = true;
+    StepEvaluator evaluator(*advice.model, target);
+    StepPrediction smallest = evaluator.evaluate(base, last);
+    if (smallest.peakBytes >= advice.configured.peakBytes)
+      return;
+    if (in.target)
+      if (auto replayed = replayReserved(evaluator, base, in.inputs.allocator,
+                                         0, /*lastRank=*/true)) {
+        smallest.reservedBytes = replayed->reservedBytes;
+        smallest.deviceBytes = replayed->reservedBytes + target.contextBytes;
+      }
+    smallest = trimmed(smallest);
+    if (smallest.deviceBytes < advice.configured.deviceBytes)
+      advice.smallestRank = smallest;
   }
 
   //===--- The space ------------------------------------------------------===//
@@ -289,6 +322,8 @@ private:
       advice.solved.reset();
   }
 
+  /// The search judges by the estimate of segments. Where a replay of its
+  /// answer does not fit, it searches again with so much less.
   Tuned solve(const tune::Space &space, tune::Judging &judging) const {
     tune::SearchOptions options;
     options.budgetBytes = advice.budgetBytes;
@@ -297,15 +332,30 @@ private:
         return judging.shareOut(split, bytes);
       };
     Tuned tuned;
-    tuned.result = tune::search(
-        space, [&](const tune::Point &point) { return judging.judge(point); },
-        [&](int s, int g, int v) { return judging.cost(s, g, v); }, options);
-    if (!tuned.result.best)
+    constexpr int tries = 4;
+    for (int i = 0; i < tries; ++i) {
+      tuned.result = tune::search(
+          space, [&](const tune::Point &point) { return judging.judge(point); },
+          [&](int s, int g, int v) { return judging.cost(s, g, v); }, options);
+      if (!tuned.result.best)
+        return tuned;
+      tuned.predicted = judging.predict(tuned.result.best->point, true);
+      if (in.target)
+        judging.replay(tuned.result.best->point, in.inputs.allocator,
+                       target.contextBytes, in.budgetBytes.value_or(0),
+                       tuned.predicted);
+      const int64_t over = tuned.predicted.deviceBytes - advice.budgetBytes;
+      if (over <= 0 || i + 1 == tries)
+        break;
+      options.budgetBytes -= over;
+    }
+    if (tuned.predicted.deviceBytes > advice.budgetBytes) {
+      tuned.result.best.reset();
       return tuned;
+    }
     const tune::Point &best = tuned.result.best->point;
-    tuned.predicted = judging.predict(best, true);
     tuned.decisions = tune::decisions(space, judging, *advice.expresser, best,
-                                      advice.budgetBytes);
+                                      options.budgetBytes);
     tuned.lines = advice.expresser->lines(best, tuned.unsaid);
     return tuned;
   }
@@ -317,7 +367,7 @@ private:
     if (!model)
       return std::nullopt;
     base.lossChunks = lossChunksOf(*model);
-    return trimmed(StepEvaluator(*model, target).evaluate(base, true));
+    return predicted(*model, base);
   }
 
   void findMaxBatch() {

@@ -231,6 +231,10 @@ stepModelOf(MLIRContext &context, const PlanInputs &inputs,
   modelOptions.executor = executor;
   modelOptions.target = target;
   modelOptions.solved = solved;
+  const std::string &release = inputs.job.accelerate.version;
+  modelOptions.checkpointsChildren = executor == ExecutorKind::Fsdp2 &&
+                                     atLeast(release, "1.8") &&
+                                     !atLeast(release, "1.15");
   FailureOr<StepModel> model = buildStepModel(**module, modelOptions);
   if (failed(model))
     return nullptr;

@@ -130,6 +130,9 @@ private:
                       "judge the YAML as this version (default 1.15.0)");
     arguments.addText("--torch-version", "V", o.torchVersion,
                       "judge the executor as of this torch (default 2.15)");
+    arguments.addText("--allocator-conf", "TEXT", o.allocatorConf,
+                      "the job's PYTORCH_CUDA_ALLOC_CONF, e.g. "
+                      "expandable_segments:True");
     arguments.addText("--memory-budget", "BYTES", o.memoryBudget,
                       "per rank, e.g. 70GiB (default: the target's memory)");
     arguments.addText("--activation-budget", "BYTES", o.activationBudget,

@@ -23,6 +23,7 @@ struct PlanOptions {
   std::string accumulationMode; // empty: reduce_each
   std::string memoryBudget;     // "70GiB"
   std::string torchVersion;     // empty: the newest that is modelled
+  std::string allocatorConf;    // PYTORCH_CUDA_ALLOC_CONF of the job
   std::string tune;             // empty: no; "on", "all"
   std::string remarks;          // file, or "-"
   std::string activationBudget; // "2GiB" or "0"; empty: none

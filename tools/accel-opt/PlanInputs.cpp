@@ -68,6 +68,8 @@ public:
     checkArrays();
     chooseTarget();
     refuseUnsupported();
+    checkVersions();
+    readAllocator();
     fillTraining();
     if (options.tunePrecision)
       readPrecisions();
@@ -362,6 +364,8 @@ private:
       DiagnosticEngine ignored;
       AccelerateOptions read;
       read.version = options.accelerateVersion;
+      if (!options.torchVersion.empty())
+        read.torchVersion = options.torchVersion;
       auto document = yaml::parseText(a.file, rewriter.text(), ignored);
       if (!document || !document->root())
         continue;
@@ -455,6 +459,58 @@ private:
     refuse(a.offloadParams.value, a.offloadParams, "parameter offload");
     refuse(a.activationCheckpointingOffload.value,
            a.activationCheckpointingOffload, "activation offload");
+  }
+
+  /// What the releases at hand do in a step that is not modelled, or where
+  /// they stop.
+  void checkVersions() {
+    const AccelerateConfig &a = job().accelerate;
+    const bool two = inputs.executor == ExecutorKind::Fsdp2;
+    if (!two && inputs.executor != ExecutorKind::Fsdp1)
+      return;
+    auto refuse = [&](const auto &setting, const std::string &what,
+                      const std::string &hint) {
+      report(Severity::Error, notSupportedCode, setting.at, setting.key,
+             "planning as accelerate " + a.version + ": " + what, hint);
+    };
+    if (two && a.offloadParams.value && a.cpuRamEfficientLoading.value &&
+        !atLeast(a.version, "1.13"))
+      refuse(a.cpuRamEfficientLoading,
+             "before 1.13 efficient loading leaves offloaded parameters on "
+             "the GPU, and what a step then holds is not modelled",
+             "write fsdp_cpu_ram_efficient_loading: false");
+    if (a.checkpointPlacement.value == CheckpointPlacement::Children)
+      report(Severity::Note, "checkpointing-granularity",
+             a.activationCheckpointing.at, a.activationCheckpointing.key,
+             "accelerate " + a.version +
+                 " checkpoints each child of a layer (attention, MLP, norms), "
+                 "which keeps about four tensors a layer where 1.15 keeps one",
+             "use accelerate 1.15");
+    if (a.checkpointPlacement.value == CheckpointPlacement::EveryModule)
+      refuse(a.activationCheckpointing,
+             "checkpoints around every module, which activation checkpointing "
+             "without a wrap policy means, are not modelled",
+             "write fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP");
+  }
+
+  /// The allocator is torch's.
+  void readAllocator() {
+    if (options.allocatorConf.empty())
+      return;
+    if (inputs.executor == ExecutorKind::AccelRun)
+      report(Severity::Error, notSupportedCode, {}, "",
+             "--allocator-conf: accel-run holds its memory by itself",
+             "leave it out");
+    bool unsupported = false;
+    const std::string wrong = replay::readAllocatorRules(
+        options.allocatorConf, inputs.allocator, unsupported);
+    if (!wrong.empty())
+      report(Severity::Error,
+             unsupported ? notSupportedCode : "invalid-allocator-conf", {}, "",
+             "--allocator-conf: " + printable(wrong, 200),
+             unsupported ? "leave it out, for the default"
+                         : "write it as PYTORCH_CUDA_ALLOC_CONF has it: "
+                           "expandable_segments:True,max_split_size_mb:128");
   }
 
   void fillTraining() {

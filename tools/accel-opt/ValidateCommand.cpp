@@ -62,6 +62,7 @@ Json familyJson(const FamilyResult &family) {
           {"rows", family.rows},
           {"modelled", family.modelled},
           {"memory_error", summaryJson(family.memory)},
+          {"replayed_error", summaryJson(family.replayed)},
           {"tokens_per_s_error", summaryJson(family.speed)},
           {"rank_correlation", family.rankCorrelation == 0
                                    ? Json(nullptr)
@@ -97,6 +98,9 @@ Json rowJson(const RowResult &row) {
                            : Json(nullptr)},
       {"tokens_per_s_per_device", optional(row.measuredTokensPerSecond)}};
   json["memory_error"] = optional(row.memoryError);
+  json["replayed_bytes"] =
+      row.replayedBytes ? Json(*row.replayedBytes) : Json(nullptr);
+  json["replayed_error"] = optional(row.replayedError);
   json["tokens_per_s_error"] = optional(row.speedError);
   json["assumptions"] = row.run.assumptions;
   json["skipped"] = predicted ? Json(nullptr) : Json(row.skipped);
@@ -141,6 +145,11 @@ void printText(const ValidationResult &result) {
     printFamily(family);
   if (result.families.size() > 1)
     printFamily(result.all);
+  if (const ErrorSummary &s = result.all.replayed; s.count > 0)
+    std::printf(
+        "\n  segments of the allocator, tensor by tensor: %d rows, mean "
+        "%.1f, bias %+.1f, max %.1f\n",
+        s.count, s.mean * 100, s.bias * 100, s.most * 100);
   std::printf("\n  runs that were measured and are predicted not to fit: %d\n",
               result.all.doNotFit);
   std::printf("\n  %-8s %-16s %-15s %10s %10s %9s %10s %9s\n", "row", "model",

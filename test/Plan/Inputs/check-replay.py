@@ -1,0 +1,40 @@
+"""The allocator's segments in plans: by replay, and what the settings of the
+allocator make of them."""
+import json
+import subprocess
+import sys
+
+TOOL, YAML, MODEL = sys.argv[1:]
+
+
+def memory(*options):
+    done = subprocess.run(
+        [TOOL, "plan", YAML, "--model", MODEL, "--target", "h100-sxm-80gb",
+         "--seq-len", "2048", "--format", "json", *options],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode in (0, 2), done.stdout + done.stderr
+    return json.loads(done.stdout)["memory"]
+
+
+for executor in ("fsdp2", "fsdp1", "deepspeed"):
+    plain = memory("--executor", executor)
+    assert plain["reserved_by"] == "replay", plain
+    assert plain["peak_bytes"] <= plain["reserved_bytes"], plain
+    assert plain["reserved_bytes"] < 1.35 * plain["peak_bytes"], plain
+    assert plain["reserved_bytes"] % (2 << 20) == 0, plain
+    growing = memory("--executor", executor, "--allocator-conf",
+                     "expandable_segments:True")
+    assert growing["peak_bytes"] == plain["peak_bytes"]
+    assert growing["reserved_bytes"] != plain["reserved_bytes"]
+    print(f"{executor}: by replay, and other segments where they grow")
+own = memory("--executor", "accel-run")
+assert own["reserved_by"] == "estimate", own
+assert own["allocator_retries"] is None
+print("accel-run: by estimate")
+# Tensors fit, and so do their segments if idle ones are returned.
+plain = memory("--executor", "fsdp2")
+tight = memory("--executor", "fsdp2", "--memory-budget",
+               str(plain["device_bytes"] - (256 << 20)))
+assert not tight["fits"] and tight["allocator_retries"] > 0, tight
+assert tight["device_bytes"] == plain["device_bytes"]
+print("a full device is asked again")
