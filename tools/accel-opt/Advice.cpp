@@ -322,8 +322,37 @@ private:
       advice.solved.reset();
   }
 
+  bool fitsByReplay(tune::Judging &judging, const tune::Point &point,
+                    StepPrediction &predicted) const {
+    predicted = judging.predict(point, true);
+    if (in.target)
+      judging.replay(point, in.inputs.allocator, target.contextBytes,
+                     in.budgetBytes.value_or(0), predicted);
+    return predicted.deviceBytes <= advice.budgetBytes;
+  }
+
+  /// The fastest of the front that fits by replay; `budgetBytes` becomes its
+  /// own by the estimate.
+  void takeFromFront(tune::Judging &judging, Tuned &tuned,
+                     int64_t &budgetBytes) const {
+    std::vector<tune::Verdict> front = tuned.result.front;
+    std::stable_sort(front.begin(), front.end(),
+                     [](const tune::Verdict &a, const tune::Verdict &b) {
+                       return a.judged.seconds < b.judged.seconds;
+                     });
+    tuned.result.best.reset();
+    for (const tune::Verdict &verdict : front)
+      if (verdict.judged.bytes <= advice.budgetBytes &&
+          fitsByReplay(judging, verdict.point, tuned.predicted)) {
+        tuned.result.best = verdict;
+        budgetBytes = verdict.judged.bytes;
+        return;
+      }
+  }
+
   /// The search judges by the estimate of segments. Where a replay of its
-  /// answer does not fit, it searches again with so much less.
+  /// answer does not fit, it searches again with so much less, and then takes
+  /// what is on the front.
   Tuned solve(const tune::Space &space, tune::Judging &judging) const {
     tune::SearchOptions options;
     options.budgetBytes = advice.budgetBytes;
@@ -331,28 +360,24 @@ private:
       options.shareOut = [&](int split, int64_t bytes) {
         return judging.shareOut(split, bytes);
       };
-    Tuned tuned;
-    constexpr int tries = 4;
-    for (int i = 0; i < tries; ++i) {
-      tuned.result = tune::search(
+    auto look = [&] {
+      return tune::search(
           space, [&](const tune::Point &point) { return judging.judge(point); },
           [&](int s, int g, int v) { return judging.cost(s, g, v); }, options);
-      if (!tuned.result.best)
-        return tuned;
-      tuned.predicted = judging.predict(tuned.result.best->point, true);
-      if (in.target)
-        judging.replay(tuned.result.best->point, in.inputs.allocator,
-                       target.contextBytes, in.budgetBytes.value_or(0),
-                       tuned.predicted);
-      const int64_t over = tuned.predicted.deviceBytes - advice.budgetBytes;
-      if (over <= 0 || i + 1 == tries)
-        break;
-      options.budgetBytes -= over;
-    }
-    if (tuned.predicted.deviceBytes > advice.budgetBytes) {
-      tuned.result.best.reset();
+    };
+    Tuned tuned;
+    tuned.result = look();
+    if (!tuned.result.best)
       return tuned;
+    if (!fitsByReplay(judging, tuned.result.best->point, tuned.predicted)) {
+      options.budgetBytes -= tuned.predicted.deviceBytes - advice.budgetBytes;
+      tuned.result.best = look().best;
+      if (!tuned.result.best ||
+          !fitsByReplay(judging, tuned.result.best->point, tuned.predicted))
+        takeFromFront(judging, tuned, options.budgetBytes);
     }
+    if (!tuned.result.best)
+      return tuned;
     const tune::Point &best = tuned.result.best->point;
     tuned.decisions = tune::decisions(space, judging, *advice.expresser, best,
                                       options.budgetBytes);

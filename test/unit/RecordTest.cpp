@@ -1,0 +1,90 @@
+//===- RecordTest.cpp - A step's tensors, one by one ----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Executors/Executor.h"
+#include "test/unit/StepModels.h"
+
+#include <gtest/gtest.h>
+
+using namespace accel;
+using namespace accel::stepmodels;
+
+namespace {
+
+Target target() {
+  DiagnosticEngine engine;
+  auto loaded = loadTarget("h100-sxm-80gb", engine);
+  EXPECT_TRUE(loaded);
+  return *loaded;
+}
+
+/// As they are asked for: some of DeepSpeed's sums are not of whole blocks.
+int64_t bytesAtPeak(const replay::Problem &problem) {
+  std::vector<int64_t> bytes(static_cast<size_t>(problem.tensors), 0);
+  int64_t level = 0, peak = 0;
+  for (const replay::Event &event : problem.events) {
+    if (event.action == replay::Action::Allocate)
+      level += bytes[event.tensor] = event.bytes;
+    else if (event.action == replay::Action::Free ||
+             event.action == replay::Action::Park)
+      level -= bytes[event.tensor];
+    peak = std::max(peak, level);
+  }
+  return peak;
+}
+
+/// What is recorded tensor by tensor is what is counted in sums.
+TEST(Record, RecordedTensorsAreThePeak) {
+  std::mt19937 random(3);
+  const Target machine = target();
+  int recorded = 0;
+  for (int i = 0; i < 400; ++i) {
+    const StepModel model = randomModel(random);
+    const Candidate candidate = randomCandidate(model, random);
+    StepEvaluator evaluator(model, machine);
+    const auto problem = evaluator.record(candidate, 3);
+    if (candidate.executor == ExecutorKind::AccelRun) {
+      EXPECT_FALSE(problem);
+      continue;
+    }
+    const std::string what =
+        std::string(toString(candidate.executor)) + " " + std::to_string(i);
+    ASSERT_TRUE(problem) << what;
+    ++recorded;
+    ASSERT_EQ(replay::verify(*problem), "") << what;
+    const StepPrediction p = evaluator.evaluate(candidate);
+    const replay::Result result = replay::solve(*problem, {});
+    EXPECT_EQ(replay::verify(*problem, {}, result), "") << what;
+    EXPECT_EQ(bytesAtPeak(*problem), p.peakBytes) << what;
+    if (HasFailure())
+      return;
+  }
+  EXPECT_GT(recorded, 300);
+}
+
+/// A device that is just too small, and one on which idle segments have to go
+/// back in every step.
+TEST(Record, AFullDevice) {
+  const StepModel model = uniformModel(12, {4096, 4096}, 64 << 20);
+  const Target machine = target();
+  StepEvaluator evaluator(model, machine);
+  Candidate candidate = uniformCandidate(model, ExecutorKind::Ddp);
+  const auto roomy = replayReserved(evaluator, candidate, {});
+  ASSERT_TRUE(roomy);
+  EXPECT_TRUE(roomy->survives);
+  EXPECT_EQ(roomy->retries, 0);
+  EXPECT_GE(roomy->reservedBytes, roomy->allocatedBytes);
+  const auto full =
+      replayReserved(evaluator, candidate, {}, roomy->reservedBytes);
+  ASSERT_TRUE(full);
+  EXPECT_TRUE(full->survives);
+  const auto small =
+      replayReserved(evaluator, candidate, {}, roomy->allocatedBytes - 1);
+  ASSERT_TRUE(small);
+  EXPECT_FALSE(small->survives);
+  EXPECT_EQ(small->reservedBytes, roomy->reservedBytes);
+}
+
+} // namespace
