@@ -16,7 +16,7 @@ if(TARGET AccelPredictStep)
 endif()
 if(TARGET AccelExecutors)
   accel_unit_test(executors-test ${_here}/ExecutorsTest.cpp
-    ${_here}/GoldenUnitsTest.cpp
+    ${_here}/GoldenUnitsTest.cpp ${_here}/RecordTest.cpp
     ${_here}/StepModels.cpp LINK AccelExecutors)
 endif()
 if(TARGET AccelExecutors)

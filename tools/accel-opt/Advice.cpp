@@ -135,22 +135,19 @@ private:
     return trimmed(p);
   }
 
-  /// Ranks with smaller shards hold less.
+  /// Ranks with smaller shards hold less: by so much as the estimates differ.
   void findSmallestRank() {
+    const StepPrediction &first = advice.configured;
     EvaluateOptions last;
     last.lastRank = true;
-    StepEvaluator evaluator(*advice.model, target);
-    StepPrediction smallest = evaluator.evaluate(base, last);
-    if (smallest.peakBytes >= advice.configured.peakBytes)
-      return;
-    if (in.target)
-      if (auto replayed = replayReserved(evaluator, base, in.inputs.allocator,
-                                         0, /*lastRank=*/true)) {
-        smallest.reservedBytes = replayed->reservedBytes;
-        smallest.deviceBytes = replayed->reservedBytes + target.contextBytes;
-      }
-    smallest = trimmed(smallest);
-    if (smallest.deviceBytes < advice.configured.deviceBytes)
+    StepPrediction smallest =
+        trimmed(StepEvaluator(*advice.model, target).evaluate(base, last));
+    if (first.replayed) {
+      smallest.reservedBytes += first.reservedBytes;
+      smallest.reservedBytes -= first.estimatedReservedBytes;
+      smallest.deviceBytes = smallest.reservedBytes + target.contextBytes;
+    }
+    if (smallest.deviceBytes < first.deviceBytes)
       advice.smallestRank = smallest;
   }
 
