@@ -118,9 +118,11 @@ struct StepPrediction {
   int64_t persistentBytes = 0; // between steps
   int64_t endBytes = 0;        // after the step: the same
   int64_t reservedBytes = 0;   // with the allocator's segments, by stream pool
-  /// The segments are those of a replay, tensor by tensor; else estimated: the
-  /// peak of each pool and the target's share of idle bytes.
+  /// Where the segments were replayed too, tensor by tensor, `reservedBytes` is
+  /// the larger of that and of the estimate: the peak of each pool and the
+  /// target's share of idle bytes.
   bool replayed = false;
+  int64_t replayedBytes = 0;          // where replayed
   int64_t estimatedReservedBytes = 0; // where replayed
   /// The segments are more than the budget, but idle ones can be returned to
   /// the full device first: so many times a step. 0: that need not be, or is
@@ -232,7 +234,7 @@ std::optional<ReservedReplay> replayReserved(StepEvaluator &evaluator,
                                              int64_t capacityBytes = 0,
                                              bool lastRank = false);
 
-/// Puts a replay in the place of the estimate: reservedBytes, deviceBytes.
+/// Lets a replay raise the estimate: reservedBytes, deviceBytes.
 /// `budgetBytes` is what the rank may use of the device, with `contextBytes` of
 /// other things; 0: no end. Changes nothing where there is no replay.
 void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,

@@ -66,8 +66,11 @@ void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,
     return;
   prediction.replayed = true;
   prediction.estimatedReservedBytes = prediction.reservedBytes;
-  prediction.reservedBytes = replayed->reservedBytes;
-  prediction.deviceBytes = replayed->reservedBytes + contextBytes;
+  prediction.replayedBytes = replayed->reservedBytes;
+  // The replay has stayed below what runs report (docs/accuracy.md).
+  prediction.reservedBytes =
+      std::max(prediction.reservedBytes, prediction.replayedBytes);
+  prediction.deviceBytes = prediction.reservedBytes + contextBytes;
   prediction.allocatorRetries = replayed->retries;
 }
 

@@ -50,7 +50,9 @@ memoryRows(const StepPrediction &p) {
         {toString(static_cast<Holding>(h)), formatBytes(p.atPeak[h])});
   rows.push_back({"between steps", formatBytes(p.persistentBytes)});
   if (p.reservedBytes != p.peakBytes)
-    rows.push_back({p.replayed ? "idle segments" : "allocator",
+    rows.push_back({p.replayed && p.replayedBytes == p.reservedBytes
+                        ? "idle segments"
+                        : "allocator",
                     formatBytes(p.reservedBytes - p.peakBytes)});
   if (p.deviceBytes != p.reservedBytes)
     rows.push_back({"context", formatBytes(p.deviceBytes - p.reservedBytes)});

@@ -144,7 +144,11 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
         {"own_peak_bytes", own ? Json(program.ownPeakBytes) : Json()},
         {"persistent_bytes", p.persistentBytes},
         {"reserved_bytes", p.reservedBytes},
-        {"reserved_by", p.replayed ? "replay" : "estimate"},
+        {"reserved_by", p.replayed && p.replayedBytes == p.reservedBytes
+                            ? "replay"
+                            : "estimate"},
+        {"replayed_reserved_bytes",
+         p.replayed ? Json(p.replayedBytes) : Json()},
         {"estimated_reserved_bytes",
          p.replayed ? Json(p.estimatedReservedBytes) : Json()},
         {"allocator_retries", p.replayed ? Json(p.allocatorRetries) : Json()},
