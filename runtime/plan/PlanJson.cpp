@@ -12,7 +12,7 @@
 //   value   {"name": ..., "type": ["bf16", [1, 8]]}
 //   params  [{"unit": ..., "fqn": [...]}], neighbours of one unit together
 //   arg     "%3" a tensor, ["%3", "%4"] tensors, 1 an int, 1.0 a float, "inf",
-//           true, [1, 2] ints, [true] bools, null, {"dtype": "f32"},
+//           "nan", true, [1, 2] ints, [true] bools, null, {"dtype": "f32"},
 //           {"scalar": 2.0} a Python scalar; {"tensors": []} and
 //           {"bools": []} where nothing else tells the type
 //

@@ -55,9 +55,10 @@ Arg PlanReader::arg(const Node &node) const {
     arg.floatValue = node.real();
   } else if (value.is_string()) {
     const std::string &text = node.string();
-    if (text == "inf" || text == "-inf") {
+    if (text == "inf" || text == "-inf" || text == "nan") {
       arg.kind = Arg::Kind::Float;
-      arg.floatValue = std::numeric_limits<double>::infinity();
+      arg.floatValue = text == "nan" ? std::numeric_limits<double>::quiet_NaN()
+                                     : std::numeric_limits<double>::infinity();
       if (text[0] == '-')
         arg.floatValue = -arg.floatValue;
     } else {

@@ -8,6 +8,7 @@
 #include "runtime/plan/Timeline.h"
 #include "test/unit/PlanFixture.h"
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -126,6 +127,19 @@ TEST(PlanJson, EveryFieldRoundTrips) {
   add(Kind::Type, [](Arg &a) { a.dtype = DType::BF16; });
   add(Kind::Wrapped, [](Arg &a) { a.floatValue = 2.0; });
   expectRoundTrip(plan);
+}
+
+TEST(PlanJson, NumbersThatAreNone) {
+  Plan plan = test::makePlan(), read;
+  Arg arg;
+  arg.kind = Arg::Kind::Float;
+  arg.floatValue = std::numeric_limits<double>::quiet_NaN();
+  plan.functions[0].instructions[0].args.push_back(arg);
+  std::string error;
+  ASSERT_TRUE(fromJson(toJson(plan), read, error)) << error;
+  EXPECT_TRUE(
+      std::isnan(read.functions[0].instructions[0].args.back().floatValue));
+  EXPECT_EQ(toJson(read), toJson(plan));
 }
 
 TEST(PlanJson, SameInputSameBytes) {

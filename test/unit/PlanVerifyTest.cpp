@@ -150,7 +150,7 @@ const Case cases[] = {
     {"NanArgument", "not a number",
      [](Plan &p) {
        Arg arg;
-       arg.kind = Arg::Kind::Float;
+       arg.kind = Arg::Kind::Wrapped;
        arg.floatValue = NAN;
        p.functions[0].instructions[0].args.push_back(arg);
      }},
