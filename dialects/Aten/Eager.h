@@ -35,6 +35,39 @@ constexpr llvm::StringLiteral maskAdded = "added";
 /// fill with them where a query may not look.
 constexpr llvm::StringLiteral maskFilled = "filled";
 
+/// It adds a bias to the scores, of zeros, that the mask fills in each layer.
+constexpr llvm::StringLiteral maskBias = "bias";
+
+/// Of `scaled_dot_product_attention`, a unit: the model copies query, key and
+/// value into the order [B, heads, S, D].
+constexpr llvm::StringLiteral byHeadsAttr = "aten.by_heads";
+
+/// Of `slice.Tensor` from row 0, three integers n, k, m: the rows are looked up
+/// at a list of positions [n, m], which is expanded to [k, m]; a single row m
+/// times.
+constexpr llvm::StringLiteral lookedUpAttr = "aten.looked_up";
+
+/// Of `_to_copy`, a unit: the model computes on in the type that it has.
+constexpr llvm::StringLiteral ownTypeAttr = "aten.own_type";
+
+/// Of `rms_norm`, a unit: the model scales its input, and computes only the
+/// variance from a copy in fp32.
+constexpr llvm::StringLiteral plainFactorAttr = "aten.plain_factor";
+
+/// Of `clone`, of what enters, and of `view`, of what leaves, a unit: PyTorch's
+/// attention by single products, which computes in fp32 on CPUs.
+constexpr llvm::StringLiteral mathAttr = "aten.math";
+
+/// Of `add.Tensor`, a string, one of the following.
+constexpr llvm::StringLiteral biasedAttr = "aten.biased";
+/// A bias and a mask of keys, an input: each layer fills the bias where truth
+/// values [B, 1, S, S], made once for all layers, say so.
+constexpr llvm::StringLiteral biasFilled = "filled";
+/// Scores and a bias: each layer fills the bias by the order of tokens.
+constexpr llvm::StringLiteral biasOrdered = "ordered";
+/// A bias and the order of tokens, which layers fill in instead.
+constexpr llvm::StringLiteral biasPlain = "plain";
+
 } // namespace accel::aten
 
 #endif // ACCEL_DIALECTS_ATEN_EAGER_H

@@ -51,11 +51,12 @@ public:
     const int64_t padding = config.padding.value_or(-1);
     Value positions = config.roberta ? countedPositions(f) : Value();
     Value x = f.lookUp("word_embeddings", f.argument(0), padding);
-    f.enter("token_type_embeddings");
-    // Without types all are of type 0.
+    // Without types all are of type 0: one list of them for each list of
+    // positions.
     Value types =
         typed ? f.lookUp("token_type_embeddings", f.argument(1))
-              : f.slice(f.param("token_type_embeddings.weight"), 0, 0, 1);
+              : f.firstRows("token_type_embeddings", 1,
+                            config.roberta ? batch : 1, batch, sequence);
     f.enter("");
     x = f.op<AddTensorOp>(x, types);
     if (config.roberta) {
@@ -63,9 +64,7 @@ public:
       f.enter("");
       x = f.op<AddTensorOp>(x, rows);
     } else {
-      f.enter("position_embeddings");
-      Value rows =
-          f.slice(f.param("position_embeddings.weight"), 0, 0, sequence);
+      Value rows = f.firstRows("position_embeddings", sequence, 1, 1, sequence);
       f.enter("");
       x = f.op<AddTensorOp>(x, rows);
     }
@@ -146,7 +145,7 @@ public:
     f.enter(head + ".decoder");
     Value logits = f.op<AddmmOp>(f.param(bias), x, f.op<TOp>(f.param(weight)));
     f.enter("");
-    f.end(f.crossEntropy(logits, f.argument(1)));
+    f.end(f.plainCrossEntropy(logits, f.argument(1)));
     return function;
   }
 

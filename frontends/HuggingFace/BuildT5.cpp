@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Aten/Eager.h"
 #include "frontends/HuggingFace/Activate.h"
 #include "frontends/HuggingFace/BuildModel.h"
 #include "frontends/HuggingFace/EncoderWriter.h"
@@ -76,8 +77,10 @@ public:
     values = f.op<PermuteOp>(values, llvm::ArrayRef<int64_t>{2, 0, 1});
     values = f.contiguous(f.op<UnsqueezeOp>(values, uint64_t(0)));
     if (decoder)
-      values = f.op<AddTensorOp>(
-          values, f.op<TypeAsOp>(causal(f, pairs, length), values));
+      values = f.marked(
+          f.op<AddTensorOp>(values,
+                            f.op<TypeAsOp>(causal(f, pairs, length), values)),
+          biasedAttr, biasPlain);
     f.end(values);
     return function;
   }
@@ -104,19 +107,20 @@ public:
     Value mask = masked ? f.argument(decoder ? 3 : 2) : Value();
     if (mask && !decoder) {
       f.enter("layer.0.SelfAttention");
-      bias = f.op<AddTensorOp>(bias, mask);
+      bias = f.marked(f.op<AddTensorOp>(bias, mask), biasedAttr, biasFilled);
     }
     Value normed = rows(f, norm(f, x, "layer.0"));
     x = attention(f, x, normed, normed, "layer.0.SelfAttention",
                   {batch, length, length, config.heads, config.headDim,
-                   /*causal=*/false, 1, config.dropout},
+                   /*causal=*/decoder, 1, config.dropout},
                   bias);
     if (decoder) {
       normed = rows(f, norm(f, x, "layer.1"));
       x = attention(f, x, normed, rows(f, f.argument(2)),
                     "layer.1.EncDecAttention",
                     {batch, target, source, config.heads, config.headDim,
-                     /*causal=*/false, 1, config.dropout},
+                     /*causal=*/false, 1, config.dropout, /*byHeads=*/false,
+                     /*zeroBias=*/true},
                     {}, mask);
     }
     f.end(feedForward(f, x, last));
@@ -130,8 +134,7 @@ public:
     f.param("final_layer_norm.weight", {hidden});
     auto function = f.begin({state(false)});
     f.enter("final_layer_norm");
-    Value x = f.op<RmsNormOp>(f.argument(0), f.param("final_layer_norm.weight"),
-                              f.number(config.layerNormEps));
+    Value x = scaled(f, f.argument(0), "final_layer_norm.weight");
     f.enter("dropout");
     f.end(f.dropout(x, config.dropout));
     return function;
@@ -146,9 +149,7 @@ public:
     f.param("shared.weight", {config.vocabSize, hidden});
     auto function = f.begin({f.floats({})});
     f.enter("decoder.final_layer_norm");
-    Value x = f.op<RmsNormOp>(f.argument(0),
-                              f.param("decoder.final_layer_norm.weight"),
-                              f.number(config.layerNormEps));
+    Value x = scaled(f, f.argument(0), "decoder.final_layer_norm.weight");
     f.enter("decoder.dropout");
     x = f.dropout(x, config.dropout);
     f.enter("");
@@ -157,7 +158,7 @@ public:
     f.enter("lm_head");
     Value logits = f.op<MmOp>(rows(f, x), f.op<TOp>(f.param("shared.weight")));
     f.enter("");
-    f.end(f.crossEntropy(logits, f.argument(1)));
+    f.end(f.plainCrossEntropy(logits, f.argument(1)));
     return function;
   }
 
@@ -219,8 +220,12 @@ private:
 
   Value norm(EncoderWriter &f, Value x, const std::string &layer) {
     f.enter(layer + ".layer_norm");
-    return f.op<RmsNormOp>(x, f.param(layer + ".layer_norm.weight"),
-                           f.number(config.layerNormEps));
+    return scaled(f, x, layer + ".layer_norm.weight");
+  }
+  Value scaled(EncoderWriter &f, Value x, const std::string &weight) {
+    Value normed =
+        f.op<RmsNormOp>(x, f.param(weight), f.number(config.layerNormEps));
+    return f.marked(normed, plainFactorAttr);
   }
 
   /// Added to scores: minus infinity where the key, `pairs` behind the query,

@@ -91,8 +91,8 @@ public:
     auto function = f.begin({targetType});
     Value ids = f.shiftRight(f.argument(0), config.start, *config.padding);
     Value x = f.lookUp("embed_tokens", ids, *config.padding);
-    f.enter("embed_positions");
-    Value positions = f.slice(f.param("embed_positions.weight"), 0, 0, target);
+    Value positions =
+        f.firstRows("embed_positions", target, batch, batch, target);
     f.enter("");
     f.end(f.dropout(f.op<AddTensorOp>(x, positions), config.dropout));
     return function;
@@ -134,7 +134,7 @@ public:
     f.enter("proj_out");
     Value logits = f.op<MmOp>(x, f.op<TOp>(f.param(table)));
     f.enter("");
-    f.end(f.crossEntropy(logits, f.argument(1)));
+    f.end(f.plainCrossEntropy(logits, f.argument(1)));
     return function;
   }
 
@@ -185,6 +185,7 @@ private:
                   llvm::StringRef name, AttentionShape shape) {
     shape.headDim = hidden / shape.heads;
     shape.dropped = config.attentionDropout;
+    shape.byHeads = true;
     // transformers scales the queries and not the scores.
     Value q = f.linear(queries, (name + ".q_proj").str());
     f.enter(name);

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/EncoderWriter.h"
 
+#include "dialects/Aten/Eager.h"
+
 using namespace accel;
 using namespace accel::huggingface;
 using namespace accel::aten;
@@ -45,6 +47,23 @@ Value EncoderWriter::lookUp(llvm::StringRef module, Value indices,
                          uint64_t(padding));
 }
 
+Value EncoderWriter::marked(Value value, llvm::StringRef attribute,
+                            llvm::StringRef how) {
+  value.getDefiningOp()->setAttr(
+      attribute, how.empty() ? mlir::Attribute(builder.getUnitAttr())
+                             : builder.getStringAttr(how));
+  return value;
+}
+
+Value EncoderWriter::firstRows(llvm::StringRef module, int64_t count,
+                               int64_t held, int64_t used, int64_t tokens) {
+  enter(module);
+  Value rows = slice(param((module + ".weight").str()), 0, 0, count);
+  rows.getDefiningOp()->setAttr(
+      lookedUpAttr, builder.getDenseI64ArrayAttr({held, used, tokens}));
+  return rows;
+}
+
 /// [batch * count, heads * headDim] -> [batch, heads, count, headDim].
 Value EncoderWriter::splitHeads(const AttentionShape &s, Value rows,
                                 int64_t count) {
@@ -59,6 +78,10 @@ Value EncoderWriter::attention(const AttentionShape &s, Value query, Value key,
       splitHeads(s, value, s.keys), mask, s.causal, number(s.scale),
       uint64_t(0), number(0), /*by_parts=*/false, number(s.dropped),
       keyFor(s.dropped));
+  if (s.byHeads)
+    marked(mixed, byHeadsAttr);
+  if (s.zeroBias)
+    marked(mixed, maskedAttr, maskBias);
   mixed = op<TransposeIntOp>(mixed, uint64_t(1), uint64_t(2));
   return view(mixed, {s.batch * s.rows, s.heads * s.headDim});
 }
@@ -67,7 +90,7 @@ Value EncoderWriter::biasedAttention(const AttentionShape &s, Value query,
                                      Value key, Value value, Value bias) {
   const int64_t matrices = s.batch * s.heads;
   auto matrix = [&](Value rows, int64_t count) {
-    return view(contiguous(splitHeads(s, rows, count)),
+    return view(marked(contiguous(splitHeads(s, rows, count)), mathAttr),
                 {matrices, count, s.headDim});
   };
   Value q = matrix(query, s.rows);
@@ -75,11 +98,14 @@ Value EncoderWriter::biasedAttention(const AttentionShape &s, Value query,
     q = op<MulScalarOp>(q, s.scale);
   Value k = op<TransposeIntOp>(matrix(key, s.keys), uint64_t(1), uint64_t(2));
   Value scores = view(op<BmmOp>(q, k), {s.batch, s.heads, s.rows, s.keys});
-  scores = op<SoftmaxOp>(op<AddTensorOp>(scores, bias), uint64_t(3));
+  scores = op<AddTensorOp>(scores, bias);
+  if (s.causal)
+    marked(scores, biasedAttr, biasOrdered);
+  scores = op<SoftmaxOp>(scores, uint64_t(3));
   scores = dropout(scores, s.dropped);
   Value mixed = op<BmmOp>(view(scores, {matrices, s.rows, s.keys}),
                           matrix(value, s.keys));
-  mixed = view(mixed, {s.batch, s.heads, s.rows, s.headDim});
+  mixed = marked(view(mixed, {s.batch, s.heads, s.rows, s.headDim}), mathAttr);
   mixed = contiguous(op<TransposeIntOp>(mixed, uint64_t(1), uint64_t(2)));
   return view(mixed, {s.batch * s.rows, s.heads * s.headDim});
 }
@@ -100,6 +126,13 @@ Value EncoderWriter::shiftRight(Value labels, int64_t start, int64_t padding) {
                     uint64_t(1));
   Value ignored = op<LtScalarOp>(ids, int64_t(0));
   return op<WhereSelfOp>(ignored, filled(ids, padding), ids);
+}
+
+Value EncoderWriter::plainCrossEntropy(Value logits, Value labels) {
+  Value scores = marked(op<ToCopyOp>(logits, f32()), ownTypeAttr);
+  return op<NllLossForwardOp>(op<LogSoftmaxOp>(scores, uint64_t(1)),
+                              view(labels, {shape(logits).front()}),
+                              uint64_t(-100));
 }
 
 Value EncoderWriter::mean(Value x) {
@@ -125,7 +158,7 @@ Value EncoderWriter::logistic(Value logits, Value labels) {
 Value EncoderWriter::classify(Value logits, Value labels,
                               const ClassifierConfig &classifier) {
   if (classifier.problem == Problem::Single)
-    return crossEntropy(logits, labels);
+    return plainCrossEntropy(logits, labels);
   if (classifier.problem == Problem::Multiple)
     return logistic(logits, labels);
   Value off = op<SubTensorOp>(view(logits, shape(labels)), labels);

@@ -17,6 +17,8 @@ struct AttentionShape {
   bool causal = false;
   double scale = 1.0;
   double dropped = 0; // probability, of attention weights
+  /// transformers' form; see byHeadsAttr and maskBias of dialects/Aten/Eager.h.
+  bool byHeads = false, zeroBias = false;
 };
 
 /// A function whose modules are torch's own layers.
@@ -34,6 +36,11 @@ public:
   /// Rows of the table `module`; -1: no padding row.
   mlir::Value lookUp(llvm::StringRef module, mlir::Value indices,
                      int64_t padding = -1);
+  /// The first `count` rows of the table `module`, or with 1 the first row for
+  /// each token. transformers looks them up at positions [held, tokens],
+  /// expanded to [used, tokens].
+  mlir::Value firstRows(llvm::StringRef module, int64_t count, int64_t held,
+                        int64_t used, int64_t tokens);
   /// Rows [batch * n, heads * headDim] of queries, keys and values -> rows.
   /// `mask`, if any, is added to the scores: [batch or 1, heads or 1, rows or
   /// 1, keys].
@@ -41,7 +48,7 @@ public:
                         mlir::Value key, mlir::Value value,
                         mlir::Value mask = {});
   /// The same by single products, so that `bias`, which is added to the scores,
-  /// gets a gradient; kernels give it none. `causal` is the bias's matter.
+  /// gets a gradient; kernels give it none. The bias has what `causal` says.
   mlir::Value biasedAttention(const AttentionShape &shape, mlir::Value query,
                               mlir::Value key, mlir::Value value,
                               mlir::Value bias);
@@ -50,6 +57,8 @@ public:
   /// Labels [batch, n] -> the decoder's tokens: `start`, then the labels but
   /// the last; `padding` stands for what the loss ignores.
   mlir::Value shiftRight(mlir::Value labels, int64_t start, int64_t padding);
+  /// As crossEntropy; transformers takes it in the type of `logits`.
+  mlir::Value plainCrossEntropy(mlir::Value logits, mlir::Value labels);
   /// The loss of logits [batch, labels] under `classifier`.
   mlir::Value classify(mlir::Value logits, mlir::Value labels,
                        const ClassifierConfig &classifier);
@@ -68,6 +77,10 @@ public:
   mlir::Value added(mlir::Value seen) {
     return op<aten::RsubScalarOp>(op<aten::ReciprocalOp>(seen), 1.0);
   }
+  /// `value`, whose operator transformers computes otherwise; see
+  /// dialects/Aten/Eager.h.
+  mlir::Value marked(mlir::Value value, llvm::StringRef attribute,
+                     llvm::StringRef how = "");
   /// A contiguous copy.
   mlir::Value contiguous(mlir::Value x) { return op<aten::CloneOp>(x); }
 

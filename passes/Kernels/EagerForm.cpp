@@ -8,9 +8,9 @@
 #include "dialects/Aten/Eager.h"
 #include "dialects/Aten/Types.h"
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Kernels/EagerEncoders.h"
 #include "passes/Kernels/SelectAttention.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
@@ -18,19 +18,12 @@
 using namespace mlir;
 using namespace accel;
 using accel::aten::tensorType;
+using accel::eager::inferUsers;
+using accel::eager::laterKeys;
+using accel::eager::make;
+using accel::eager::updateType;
 
-namespace {
-
-using Attention = aten::ScaledDotProductAttentionOp;
-
-template <typename OpT, typename... Args>
-Value make(OpBuilder &b, Location loc, Args &&...args) {
-  return OpT::create(b, loc, std::forward<Args>(args)...)->getResult(0);
-}
-
-/// Infers again what follows from `values` of `function`, whose types have
-/// changed.
-LogicalResult inferUsers(func::FuncOp function, ArrayRef<Value> values) {
+LogicalResult eager::inferUsers(func::FuncOp function, ArrayRef<Value> values) {
   llvm::SmallPtrSet<Operation *, 16> stale;
   for (Value value : values)
     stale.insert(value.getUsers().begin(), value.getUsers().end());
@@ -57,12 +50,27 @@ LogicalResult inferUsers(func::FuncOp function, ArrayRef<Value> values) {
   return success();
 }
 
-void updateType(func::FuncOp function) {
+void eager::updateType(func::FuncOp function) {
   Block &body = function.getBody().front();
   function.setFunctionType(
       FunctionType::get(function.getContext(), body.getArgumentTypes(),
                         body.getTerminator()->getOperandTypes()));
 }
+
+Value eager::laterKeys(OpBuilder &b, Location loc, int64_t size) {
+  auto count = [&] {
+    return make<aten::ArangeOp>(b, loc, uint64_t(0), uint64_t(size),
+                                uint64_t(1), Type(b.getI32Type()));
+  };
+  Value behind = make<aten::SubTensorOp>(
+      b, loc, make<aten::UnsqueezeOp>(b, loc, count(), uint64_t(1)), count());
+  return make<aten::LtScalarOp>(b, loc, behind,
+                                TypedAttr(b.getI64IntegerAttr(0)));
+}
+
+namespace {
+
+using Attention = aten::ScaledDotProductAttentionOp;
 
 /// `joint[:, :, :, [i]]`, and `broadcast_to` with `flatten` after it; the value
 /// that has another type than before, or none.
@@ -105,18 +113,6 @@ Value repeatForSamples(aten::UnsqueezeOp op) {
   Value whole = make<aten::CloneOp>(b, op.getLoc(), expanded->getResult(0));
   op.getResult().replaceAllUsesExcept(whole, expanded);
   return whole;
-}
-
-/// [S, S] of truth values: a key comes after its query.
-Value laterKeys(OpBuilder &b, Location loc, int64_t size) {
-  auto count = [&] {
-    return make<aten::ArangeOp>(b, loc, uint64_t(0), uint64_t(size),
-                                uint64_t(1), Type(b.getI32Type()));
-  };
-  Value behind = make<aten::SubTensorOp>(
-      b, loc, make<aten::UnsqueezeOp>(b, loc, count(), uint64_t(1)), count());
-  return make<aten::LtScalarOp>(b, loc, behind,
-                                TypedAttr(b.getI64IntegerAttr(0)));
 }
 
 class Masks {
@@ -462,7 +458,9 @@ private:
 
 } // namespace
 
-LogicalResult accel::toEagerForm(ModuleOp module) {
+LogicalResult accel::toEagerForm(ModuleOp module, bool cpu) {
+  if (failed(eager::encodersToEagerForm(module, cpu)))
+    return failure();
   if (failed(Balancing(module).run()))
     return failure();
   Masks masks(module);

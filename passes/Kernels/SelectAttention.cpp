@@ -149,13 +149,15 @@ private:
 
   /// Flash attention writes its result in the order of the query's memory.
   /// Where transformers joins the query from a turned and a plain part, that is
-  /// [B, H, S, D], and what joins the heads copies it.
+  /// [B, H, S, D], as where it copies it so, and what joins the heads copies
+  /// it.
   Value likeQuery(Value result) {
     Operation *maker = op.getQuery().getDefiningOp();
     while (isa_and_nonnull<aten::TransposeIntOp, aten::ViewOp, aten::TypeAsOp,
                            aten::ToCopyOp>(maker))
       maker = maker->getOperand(0).getDefiningOp();
-    if (!eager || !isa_and_nonnull<aten::CatOp>(maker))
+    if (!eager || !(isa_and_nonnull<aten::CatOp>(maker) ||
+                    op->hasAttr(aten::byHeadsAttr)))
       return result;
     auto swap = [&](Value y) {
       return make<aten::TransposeIntOp>(y, uint64_t(1), uint64_t(2));

@@ -8,6 +8,7 @@
 #include "passes/Kernels/EagerForm.h"
 #include "passes/Kernels/SelectAttention.h"
 
+#include "dialects/Aten/Eager.h"
 #include "dialects/Aten/Types.h"
 #include "dialects/Sharding/Sharding.h"
 
@@ -43,7 +44,9 @@ static Value selectNorm(OpBuilder &b, aten::Device device, bool eager,
   Value withEps =
       aten::AddScalarOp::create(b, loc, mean, op.getEps().convertToDouble());
   Value rstd = aten::RsqrtOp::create(b, loc, withEps);
-  Value normed = aten::MulTensorOp::create(b, loc, x, rstd);
+  const bool plain = eager && op->hasAttr(aten::plainFactorAttr);
+  Value normed =
+      aten::MulTensorOp::create(b, loc, plain ? op.getSelf() : x, rstd);
   Value scale = op.getWeight();
   if (shifted) {
     scale = castTo(b, loc, scale, b.getF32Type());
@@ -159,7 +162,7 @@ struct SelectKernelsPass
           << (name.empty() ? "" : ", not '" + name + "'");
       return signalPassFailure();
     }
-    if (eager && failed(toEagerForm(getOperation())))
+    if (eager && failed(toEagerForm(getOperation(), name == "cpu")))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (failed(checkGrouped(function)))

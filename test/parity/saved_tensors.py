@@ -158,6 +158,7 @@ def measure(folder, batch, length, dtype="float32", arrays=None,
     del output
     names = list(layers_of(model))
     parts = {part: recorder.bytes_of(part) for part in names}
+    parts["embedding"] = recorder.bytes_of("embedding")
     parts["head"] = recorder.bytes_of(f"after {names[-1]}")
     total = recorder.total()
     loss.backward()
