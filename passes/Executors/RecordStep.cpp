@@ -53,7 +53,10 @@ void StepRun::play(int call, const std::vector<StorageEvent> &events,
         recorder.drop(tensors.value[value]);
       break;
     case StorageEvent::Kind::FreeTangent:
-      recorder.drop(tensors.valueGradient[c.outputs[event.storage]]);
+      // Beyond the outputs: the gradient so far of an input that other calls
+      // read too, which stays.
+      if (static_cast<size_t>(event.storage) < c.outputs.size())
+        recorder.drop(tensors.valueGradient[c.outputs[event.storage]]);
       break;
     case StorageEvent::Kind::FreeGradient:
       for (size_t g = 0; g < trace.parameterGradients.size(); ++g)
@@ -170,7 +173,8 @@ void StepRun::placeGradients(int call) {
       const GradientPlace &place = trace.inputGradients[k];
       if (place.storage >= 0 && static_cast<size_t>(place.storage) < own.size())
         inputs[k] = std::exchange(own[place.storage], -1);
-      else if (place.tangent >= 0)
+      else if (place.tangent >= 0 &&
+               static_cast<size_t>(place.tangent) < c.outputs.size())
         inputs[k] =
             std::exchange(tensors.valueGradient[c.outputs[place.tangent]], -1);
     }
