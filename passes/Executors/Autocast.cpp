@@ -34,6 +34,8 @@ public:
         castOperands(&op, full, low);
       else if (isFull(aten))
         castOperands(&op, low, full);
+      else if (isa<aten::LayerNormOp>(op) && hasElement(op.getOperand(0), low))
+        castOperands(&op, full, low); // CPUs' kernels take wider weights
       if (failed(inferAgain(&op)))
         return failure();
     }

@@ -101,6 +101,35 @@ private:
     return asked.getValue();
   }
 
+  /// Each function with the inputs that its first call hands it, which the
+  /// functions before may have made wider.
+  LogicalResult applyAutocastInOrder(Type low) {
+    auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    if (!graph)
+      return failure();
+    SymbolTableCollection symbols;
+    llvm::SmallPtrSet<Operation *, 16> done;
+    for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
+      auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(
+          call, call.getCalleeAttr());
+      if (!callee || callee.isExternal())
+        continue;
+      if (done.insert(callee).second) {
+        size_t operand = 0;
+        for (BlockArgument arg : callee.getArguments())
+          if (!callee.getArgAttr(arg.getArgNumber(), sharding::paramArgAttr) &&
+              operand < call.getOperands().size())
+            arg.setType(call.getOperands()[operand++].getType());
+        if (failed(applyAutocast(callee, low, device)))
+          return failure();
+      }
+      for (auto [result, type] :
+           llvm::zip(call.getResults(), callee.getResultTypes()))
+        result.setType(type);
+    }
+    return retypeCalls(graph);
+  }
+
   LogicalResult differentiateModule() {
     Type autocast = takeAutocast();
     PassManager pm(module.getContext());
@@ -116,11 +145,8 @@ private:
     pm.addPass(createApplyPrecisionPass());
     if (failed(pm.run(module)))
       return failure();
-    if (autocast)
-      for (auto function : module.getOps<func::FuncOp>())
-        if (!function.isExternal() &&
-            failed(applyAutocast(function, autocast, device)))
-          return failure();
+    if (autocast && failed(applyAutocastInOrder(autocast)))
+      return failure();
     PassManager last(module.getContext());
     last.addPass(eager() ? createEagerKernelsPass()
                          : createSelectKernelsPass());
