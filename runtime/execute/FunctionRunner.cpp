@@ -11,6 +11,7 @@
 #include <c10/core/Scalar.h>
 
 #include <optional>
+#include <set>
 
 namespace accel::run {
 
@@ -25,6 +26,16 @@ c10::TypePtr strip(const c10::TypePtr &type) {
 
 std::string typeOf(const c10::Argument &formal) {
   return formal.real_type()->str();
+}
+
+/// ATen's attention operators declare these as `Tensor` and take an undefined
+/// one: no lengths of packed sequences, no dropout, no bias.
+bool mayBeUndefined(const c10::Argument &formal) {
+  static const std::set<std::string> names = {"cum_seq_q", "cum_seq_k",
+                                              "philox_seed", "philox_offset",
+                                              "attn_bias"};
+  return formal.real_type()->kind() == c10::TypeKind::TensorType &&
+         names.count(formal.name()) != 0;
 }
 
 } // namespace
@@ -56,6 +67,8 @@ c10::IValue FunctionRunner::constant(const plan::Arg &arg,
   };
   switch (arg.kind) {
   case Kind::None:
+    if (mayBeUndefined(formal))
+      return at::Tensor();
     if (formal.real_type()->kind() != c10::TypeKind::OptionalType)
       throw mismatch("nothing");
     // Operators that make tensors make them on the plan's device.

@@ -12,5 +12,8 @@ if(TARGET AccelExecute)
   add_executable(runtime-plan-dump ${_here}/RuntimePlanDump.cpp
     ${_here}/RuntimeTinyPlan.cpp)
   target_link_libraries(runtime-plan-dump PRIVATE AccelPlan)
-  add_dependencies(unit-tests runtime-plan-dump)
+  # Read by test/parity.
+  add_executable(runtime-prepare ${_here}/RuntimePrepare.cpp)
+  target_link_libraries(runtime-prepare PRIVATE AccelExecute AccelPlan)
+  add_dependencies(unit-tests runtime-plan-dump runtime-prepare)
 endif()
