@@ -24,23 +24,20 @@ namespace accel::run {
 
 /// What continues beside the tensors.
 struct TrainState {
+  std::string run;           // RunFolder.h
   int64_t step = 0;          // optimizer steps done
   int64_t microBatch = 0;    // micro-batches of the run done, by all ranks
   double optimizerSteps = 0; // without skipped ones
   LossScaler::State scaler;
 };
 
-/// Writes a checkpoint below `dir`, then removes the oldest but `keep` (0:
-/// all stay). `extra` may add files to the folder before it is renamed, on all
-/// ranks. Collective. Where one rank fails nothing is left, and all throw
+/// Writes a checkpoint below `dir`, then removes the run's oldest but `keep`
+/// (0: all stay). `extra` may add files to the folder before it is renamed, on
+/// all ranks. Collective. Where one rank fails nothing is left, and all throw
 /// FileError: with the reason on the rank that failed.
 void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
                     const TrainState &state,
                     const std::function<void(const std::string &)> &extra = {});
-
-/// The newest complete checkpoint below `dir`, or `dir` itself if it is one;
-/// empty if there is none.
-std::string findCheckpoint(const std::string &dir);
 
 /// Fills the shards and states. Throws FileError.
 TrainState loadCheckpoint(Executor &executor, const std::string &folder);

@@ -123,8 +123,10 @@ TrainState loadCheckpoint(Executor &executor, const std::string &folder) {
     file.readAt(0, text.data(), text.size());
     try {
       auto json = nlohmann::json::parse(text);
-      if (json.at("format").get<int>() != 1)
-        throw FileError(path + ": is of another format than 1");
+      if (json.at("format").get<int>() != 2)
+        throw FileError(path + ": is of another format than 2, which this "
+                               "accel-run reads");
+      state.run = json.at("run").get<std::string>();
       state.step = json.at("step").get<int64_t>();
       const int64_t samples = json.at("micro_batches").get<int64_t>() *
                               json.at("micro_batch_size").get<int64_t>();

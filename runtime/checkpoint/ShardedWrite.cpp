@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/Pieces.h"
+#include "runtime/checkpoint/RunFolder.h"
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/checkpoint/Sharded.h"
 
@@ -21,13 +22,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char *partial = ".partial";
-
-std::string folderName(int64_t step) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "step-%08lld",
-                static_cast<long long>(step));
-  return text;
-}
 
 /// This rank's file: tensor "<unit>.param" and one for each state.
 void writeShards(Executor &executor, const std::string &path) {
@@ -84,7 +78,8 @@ void writeShards(Executor &executor, const std::string &path) {
 void writeState(const std::string &path, const plan::Plan &plan,
                 const TrainState &state) {
   ordered_json json = {
-      {"format", 1},
+      {"format", 2},
+      {"run", state.run},
       {"step", state.step},
       {"micro_batches", state.microBatch},
       {"micro_batch_size", plan.job.microBatch},
@@ -95,22 +90,14 @@ void writeState(const std::string &path, const plan::Plan &plan,
   writeTextDurably(path, json.dump(2) + "\n");
 }
 
-/// Complete checkpoints below `dir`, oldest first.
-std::vector<std::string> checkpointsIn(const std::string &dir) {
-  std::vector<std::string> found;
-  std::error_code code;
-  for (const fs::directory_entry &entry : fs::directory_iterator(dir, code)) {
-    const std::string name = entry.path().filename().string();
-    if (name.rfind("step-", 0) == 0 &&
-        name.find_first_not_of("0123456789", 5) == std::string::npos &&
-        fs::exists(entry.path() / "state.json", code))
-      found.push_back(entry.path().string());
-  }
-  std::sort(found.begin(), found.end(),
-            [](const std::string &a, const std::string &b) {
-              return a.size() != b.size() ? a.size() < b.size() : a < b;
-            });
-  return found;
+/// Removes all but the newest `keep` checkpoints of `run`.
+void removeOld(const std::string &dir, const std::string &run, int64_t keep) {
+  std::vector<StoredCheckpoint> own;
+  for (StoredCheckpoint &checkpoint : checkpointsIn(dir))
+    if (checkpoint.run == run)
+      own.push_back(std::move(checkpoint));
+  for (size_t i = 0; i + keep < own.size(); ++i)
+    removeQuietly(own[i].path);
 }
 
 } // namespace
@@ -120,7 +107,8 @@ void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
                     const std::function<void(const std::string &)> &extra) {
   executor.device().synchronize();
   Groups &groups = executor.groups();
-  const std::string target = (fs::path(dir) / folderName(state.step)).string();
+  const std::string target =
+      (fs::path(dir) / checkpointName(state.step)).string();
   const std::string temporary = target + partial;
   std::string reason;
   // Each stage ends with all ranks knowing whether it went well everywhere.
@@ -170,20 +158,9 @@ void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
     syncFolder(temporary);
     removeQuietly(target);
     renameDurably(temporary, target);
-    if (keep > 0) {
-      std::vector<std::string> all = checkpointsIn(dir);
-      for (size_t i = 0; i + keep < all.size(); ++i)
-        removeQuietly(all[i]);
-    }
+    if (keep > 0)
+      removeOld(dir, state.run, keep);
   });
-}
-
-std::string findCheckpoint(const std::string &dir) {
-  std::error_code code;
-  if (fs::exists(fs::path(dir) / "state.json", code))
-    return dir;
-  std::vector<std::string> all = checkpointsIn(dir);
-  return all.empty() ? "" : all.back();
 }
 
 } // namespace accel::run

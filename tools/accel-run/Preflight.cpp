@@ -7,6 +7,7 @@
 
 #include "runtime/checkpoint/Buffers.h"
 #include "runtime/checkpoint/Pt2.h"
+#include "runtime/checkpoint/RunFolder.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/Verify.h"
 
@@ -116,6 +117,7 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
   if (!input.outDir.empty() && !fs::is_directory(at, code))
     throw InputError(at.string() + ": is not a folder, so nothing can be "
                                    "written to it");
+  chooseStart(input.outDir, options.resume);
   for (const std::string *file :
        {&options.log, &options.profile, &options.summary})
     if (!file->empty() &&

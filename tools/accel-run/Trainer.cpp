@@ -34,27 +34,17 @@ double now() {
 }
 } // namespace
 
-Trainer::Trainer(const Input &input, const Options &options, Device &device,
-                 Groups &groups)
-    : input(input), options(options), job(input.plan.job), device(device),
-      groups(groups), executor(input.plan, device, groups),
+Trainer::Trainer(const Input &input, const Options &options, const Start &begin,
+                 Device &device, Groups &groups)
+    : input(input), options(options), begin(begin), job(input.plan.job),
+      device(device), groups(groups), executor(input.plan, device, groups),
       data(openData(input, false)), buffers(input.plan, input.archive) {
   if (input.plan.eval >= 0 && job.evalEvery > 0)
     evalData = openData(input, true);
 }
 
 void Trainer::start() {
-  std::string from;
-  if (options.resume == "auto") {
-    if (input.outDir.empty())
-      throw InputError("--resume auto looks in the job's checkpoint folder, "
-                       "and this job has none; give --out");
-    from = findCheckpoint(input.outDir);
-  } else if (!options.resume.empty()) {
-    from = findCheckpoint(options.resume);
-    if (from.empty())
-      throw InputError(options.resume + ": there is no complete checkpoint");
-  }
+  const std::string &from = begin.checkpoint;
   if (!from.empty()) {
     TrainState state = loadCheckpoint(executor, from);
     firstStep = state.step;
@@ -75,6 +65,8 @@ void Trainer::start() {
                                 job.sequenceLength > 0 ? "tokens" : "samples");
     if (!from.empty()) {
       std::printf("continues from %s\n", from.c_str());
+      if (!begin.note.empty())
+        std::printf("%s\n", begin.note.c_str());
       std::fflush(stdout);
     }
   }
@@ -154,6 +146,7 @@ void Trainer::save(int64_t done) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   TrainState state;
+  state.run = begin.run;
   state.step = done;
   state.microBatch = firstMicroBatch + (done - firstStep) * job.accumulation *
                                            groups.mesh().dataSize();

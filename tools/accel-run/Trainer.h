@@ -7,6 +7,7 @@
 #define ACCEL_TOOLS_ACCEL_RUN_TRAINER_H
 
 #include "runtime/checkpoint/Buffers.h"
+#include "runtime/checkpoint/RunFolder.h"
 #include "runtime/checkpoint/Sharded.h"
 #include "runtime/data/Loader.h"
 #include "runtime/execute/Executor.h"
@@ -23,8 +24,8 @@ namespace accel::run {
 
 class Trainer {
 public:
-  Trainer(const Input &input, const Options &options, Device &device,
-          Groups &groups);
+  Trainer(const Input &input, const Options &options, const Start &begin,
+          Device &device, Groups &groups);
   /// Loads, trains, writes checkpoints, and on rank 0 prints the summary.
   void run();
 
@@ -37,6 +38,7 @@ private:
 
   const Input &input;
   const Options &options;
+  const Start &begin;
   const plan::Job &job;
   Device &device;
   Groups &groups;

@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/Files.h"
 #include "runtime/collectives/LocalLauncher.h"
 #include "runtime/collectives/Watchdog.h"
+#include "tools/accel-run/Meeting.h"
 #include "tools/accel-run/Trainer.h"
 
 #include <ATen/Parallel.h>
@@ -60,8 +61,9 @@ int runRank(const Input &input, const Options &options,
   if (!device)
     return complain(environment.rank, error, exitInvalid);
   if (environment.worldSize == 1) {
+    const Start start = beginRun(input, options);
     Groups groups(input.plan);
-    Trainer(input, options, *device, groups).run();
+    Trainer(input, options, start, *device, groups).run();
     return 0;
   }
   Rendezvous rendezvous(environment, std::chrono::minutes(5));
@@ -71,8 +73,9 @@ int runRank(const Input &input, const Options &options,
   std::string reason;
   bool known = false; // to the other ranks
   try {
+    const Start start = meet(input, options, environment, rendezvous);
     Groups groups(input.plan, environment, rendezvous);
-    Trainer(input, options, *device, groups).run();
+    Trainer(input, options, start, *device, groups).run();
     groups.barrier();
     watchdog.finish();
     return 0;

@@ -1,0 +1,216 @@
+//===- RunFolder.cpp - Whose checkpoints are in a folder ------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/checkpoint/RunFolder.h"
+
+#include "runtime/checkpoint/Files.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sys/random.h>
+
+namespace accel::run {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char *runFile = "run.json";
+constexpr const char *prefix = "step-";
+
+/// A JSON object from a file; null if there is none.
+nlohmann::json readObject(const fs::path &path) {
+  std::error_code code;
+  if (!fs::is_regular_file(path, code) || fs::file_size(path, code) > 1 << 20)
+    return nullptr;
+  std::ifstream input(path);
+  auto json = nlohmann::json::parse(input, nullptr, false);
+  return json.is_object() ? json : nlohmann::json(nullptr);
+}
+
+std::string textOf(const nlohmann::json &object, const char *key) {
+  if (!object.is_object() || !object.contains(key) || !object[key].is_string())
+    return "";
+  return object[key].get<std::string>();
+}
+
+std::string newRun() {
+  uint64_t bits = 0;
+  if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
+    throw FileError(std::string("no random number for the run's name: ") +
+                    std::strerror(errno));
+  char text[20];
+  std::snprintf(text, sizeof(text), "%016llx",
+                static_cast<unsigned long long>(bits));
+  return text;
+}
+
+std::string nameOf(const StoredCheckpoint &checkpoint) {
+  return fs::path(checkpoint.path).filename().string();
+}
+
+/// The newest of `run`; null if it has none.
+const StoredCheckpoint *newestOf(const std::vector<StoredCheckpoint> &all,
+                                 const std::string &run) {
+  const StoredCheckpoint *newest = nullptr;
+  for (const StoredCheckpoint &checkpoint : all)
+    if (checkpoint.run == run)
+      newest = &checkpoint;
+  return newest;
+}
+
+bool samePath(const fs::path &a, const fs::path &b) {
+  std::error_code code;
+  return fs::weakly_canonical(a, code) == fs::weakly_canonical(b, code);
+}
+
+/// The checkpoint that the run which wrote last in `dir` goes on from, and that
+/// run.
+Start newestIn(const std::string &dir,
+               const std::vector<StoredCheckpoint> &all) {
+  const nlohmann::json last = readObject(fs::path(dir) / runFile);
+  const std::string run = textOf(last, "run");
+  if (run.empty()) {
+    for (const StoredCheckpoint &checkpoint : all)
+      if (checkpoint.run != all.front().run)
+        throw FileError(dir + ": " + nameOf(all.front()) + " and " +
+                        nameOf(checkpoint) +
+                        " are of different runs, and no run.json says which "
+                        "was last; name a checkpoint with --resume PATH");
+    return all.empty() ? Start{newRun(), "", ""}
+                       : Start{all.back().run, all.back().path, ""};
+  }
+  if (const StoredCheckpoint *own = newestOf(all, run))
+    return {run, own->path, ""};
+  const std::string from = textOf(last, "from");
+  if (from.empty() && all.empty())
+    return {run, "", ""};
+  std::error_code code;
+  const fs::path origin = fs::path(dir) / from; // absolute: `from` itself
+  if (!from.empty() && fs::exists(origin / "state.json", code))
+    return {run, origin.lexically_normal().string(), ""};
+  throw FileError(
+      dir + ": the run that was here last (" + run + ") has no checkpoint" +
+      (from.empty() ? std::string()
+                    : ", and what it began from (" + from + ") is gone") +
+      (all.empty() ? "; start anew in another folder with --out DIR"
+                   : "; name one of " + nameOf(all.front()) + " to " +
+                         nameOf(all.back()) + " with --resume PATH"));
+}
+
+[[noreturn]] void refuseFolder(const std::string &dir,
+                               const std::vector<StoredCheckpoint> &all,
+                               const std::string &what) {
+  throw FileError(dir + ": holds checkpoints of an earlier run (" +
+                  (all.size() > 1 ? nameOf(all.front()) + " to " : "") +
+                  nameOf(all.back()) + "), which " + what +
+                  " would mix with its own; continue that run with --resume "
+                  "auto, give another folder with --out DIR, or remove them");
+}
+
+} // namespace
+
+std::string checkpointName(int64_t step) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%s%08lld", prefix,
+                static_cast<long long>(step));
+  return text;
+}
+
+std::vector<StoredCheckpoint> checkpointsIn(const std::string &dir) {
+  std::vector<StoredCheckpoint> found;
+  std::error_code code;
+  for (const fs::directory_entry &entry : fs::directory_iterator(dir, code)) {
+    const std::string name = entry.path().filename().string();
+    const size_t digits = std::strlen(prefix);
+    if (name.rfind(prefix, 0) != 0 || name.size() == digits ||
+        name.size() > digits + 18 ||
+        name.find_first_not_of("0123456789", digits) != std::string::npos)
+      continue;
+    const fs::path state = entry.path() / "state.json";
+    if (fs::exists(state, code))
+      found.push_back({entry.path().string(), std::stoll(name.substr(digits)),
+                       textOf(readObject(state), "run")});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const StoredCheckpoint &a, const StoredCheckpoint &b) {
+              return a.step != b.step ? a.step < b.step : a.path < b.path;
+            });
+  return found;
+}
+
+Start chooseStart(const std::string &dir, const std::string &resume) {
+  std::vector<StoredCheckpoint> here;
+  if (!dir.empty())
+    here = checkpointsIn(dir);
+  if (resume.empty()) {
+    if (!here.empty())
+      refuseFolder(dir, here, "a run that starts anew");
+    return {newRun(), "", ""};
+  }
+  if (resume == "auto") {
+    if (dir.empty())
+      throw FileError("--resume auto looks in the job's checkpoint folder, and "
+                      "this job has none; give --out");
+    return newestIn(dir, here);
+  }
+  Start start;
+  std::error_code code;
+  if (fs::exists(fs::path(resume) / "state.json", code)) {
+    start.checkpoint = resume;
+    start.run = textOf(readObject(fs::path(resume) / "state.json"), "run");
+  } else {
+    start = newestIn(resume, checkpointsIn(resume));
+  }
+  if (start.checkpoint.empty())
+    throw FileError(resume + ": there is no complete checkpoint");
+  const fs::path given = fs::absolute(start.checkpoint, code);
+  start.checkpoint = given.lexically_normal().string();
+  if (dir.empty())
+    return start;
+  const StoredCheckpoint *own = nullptr;
+  for (const StoredCheckpoint &checkpoint : here)
+    if (samePath(checkpoint.path, given))
+      own = &checkpoint;
+  if (!own && !here.empty())
+    refuseFolder(dir, here, "a run that continues from elsewhere");
+  if (own && own == newestOf(here, own->run))
+    return start;
+  start.run = newRun();
+  start.branches = own != nullptr;
+  if (own)
+    start.note = "a new run leaves the earlier one at step " +
+                 std::to_string(own->step) +
+                 "; the later checkpoints of that one stay until this run "
+                 "writes the same steps, and --resume auto follows this run";
+  return start;
+}
+
+void recordRun(const std::string &dir, const Start &start) {
+  makeFolders(dir);
+  const fs::path path = fs::path(dir) / runFile;
+  const nlohmann::json last = readObject(path);
+  if (textOf(last, "run") == start.run)
+    return;
+  nlohmann::ordered_json json = {{"format", 1}, {"run", start.run}};
+  if (!start.checkpoint.empty()) {
+    // A checkpoint in the same folder by name alone, so that it may be moved.
+    const fs::path from(start.checkpoint);
+    json["from"] = samePath(from.parent_path(), dir) ? from.filename().string()
+                                                     : from.string();
+  }
+  const std::string temporary = path.string() + ".partial";
+  removeQuietly(temporary);
+  writeTextDurably(temporary, json.dump(2) + "\n");
+  renameDurably(temporary, path.string());
+}
+
+} // namespace accel::run

@@ -1,0 +1,25 @@
+//===- Meeting.h - What ranks agree on before they start --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_ACCEL_RUN_MEETING_H
+#define ACCEL_TOOLS_ACCEL_RUN_MEETING_H
+
+#include "runtime/checkpoint/RunFolder.h"
+#include "runtime/collectives/Agreement.h"
+#include "tools/accel-run/Preflight.h"
+
+namespace accel::run {
+
+/// Where training starts, decided and recorded in the job's folder; by the
+/// process that is alone, or by rank 0. Throws FileError.
+Start beginRun(const Input &input, const Options &options);
+
+/// The same for a rank among others.
+Start meet(const Input &input, const Options &options,
+           const Environment &environment, const Rendezvous &rendezvous);
+
+} // namespace accel::run
+
+#endif // ACCEL_TOOLS_ACCEL_RUN_MEETING_H
