@@ -5,7 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-run/Meeting.h"
 
+#include "runtime/plan/PlanJson.h"
+#include "runtime/plan/Sha256.h"
+
 #include <nlohmann/json.hpp>
+#include <torch/version.h>
 
 namespace accel::run {
 
@@ -14,12 +18,53 @@ namespace {
 /// Longer than any rank's start: a node that still pulls its image.
 constexpr auto patience = std::chrono::minutes(5);
 
+/// Leaves of a JSON value by their path.
+void flatten(const nlohmann::json &value, const std::string &path,
+             Facts &facts) {
+  if (value.is_object())
+    for (const auto &[key, inner] : value.items())
+      flatten(inner, path + "." + key, facts);
+  else if (value.is_array())
+    for (size_t i = 0; i < value.size(); ++i)
+      flatten(value[i], path + "[" + std::to_string(i) + "]", facts);
+  else
+    facts[path] = value.dump();
+}
+
+std::string hashOf(const nlohmann::json &value) {
+  plan::Sha256 hash;
+  hash.update(value.dump());
+  return "sha256 " + hash.hexDigest().substr(0, 12);
+}
+
 std::string toText(const Start &start) {
   return nlohmann::json{{"run", start.run}, {"checkpoint", start.checkpoint}}
       .dump();
 }
 
 } // namespace
+
+Facts factsOf(const Input &input, const Options &options) {
+  Facts facts;
+  facts["accel-run"] = ACCEL_VERSION;
+  facts["torch"] = TORCH_VERSION;
+  if (options.steps >= 0)
+    facts["--steps"] = std::to_string(options.steps);
+  if (!options.resume.empty())
+    facts["--resume"] = options.resume;
+  if (!options.out.empty())
+    facts["--out"] = options.out;
+  facts["--max-shard-size"] = std::to_string(options.shardLimit);
+  const auto json = nlohmann::json::parse(plan::toJson(input.plan));
+  for (const auto &[section, value] : json.items()) {
+    if (section == "job")
+      flatten(value, "job", facts);
+    else if (section != "hash")
+      facts["the plan's '" + section + "'"] =
+          value.is_structured() ? hashOf(value) : value.dump();
+  }
+  return facts;
+}
 
 Start beginRun(const Input &input, const Options &options) {
   Start start = chooseStart(input.outDir, options.resume);
@@ -32,7 +77,7 @@ Start meet(const Input &input, const Options &options,
            const Environment &environment, const Rendezvous &rendezvous) {
   Start start;
   const std::string decided = agree(
-      rendezvous, environment, Facts(),
+      rendezvous, environment, factsOf(input, options),
       [&] {
         start = beginRun(input, options);
         return toText(start);

@@ -12,11 +12,15 @@
 
 namespace accel::run {
 
+/// What the command line and the plan say, as far as the result depends on it:
+/// the job key by key, the plan's other sections by their hashes.
+Facts factsOf(const Input &input, const Options &options);
+
 /// Where training starts, decided and recorded in the job's folder; by the
 /// process that is alone, or by rank 0. Throws FileError.
 Start beginRun(const Input &input, const Options &options);
 
-/// The same for a rank among others.
+/// The same for a rank among others: compares facts first.
 Start meet(const Input &input, const Options &options,
            const Environment &environment, const Rendezvous &rendezvous);
 
