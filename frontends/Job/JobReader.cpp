@@ -6,6 +6,8 @@
 
 #include "frontends/Job/JobReader.h"
 
+#include "runtime/plan/OutputModel.h"
+
 #include <filesystem>
 #include <limits>
 #include <regex>
@@ -354,6 +356,23 @@ void JobReader::readCheckpoint(JobConfig &job) {
   fields->integer("every", checkpoint.every, 0, most);
   fields->integer("keep", checkpoint.keep, 0, most);
   fields->choice("state_dict", checkpoint.stateDict, {"sharded", "full"});
+  if (!checkpoint.dir.written() || !options.checkFiles)
+    return;
+  // The trained model replaces this folder.
+  const std::filesystem::path output =
+      std::filesystem::path(checkpoint.dir.value) / plan::outputModel;
+  const std::string name = "'" + printable(output.string(), 400) + "'";
+  if (job.model.written() && plan::isWithin(job.model.value, output))
+    fields->error("checkpoint-folder", "dir",
+                  "the trained model would replace the model that training "
+                  "starts from, " +
+                      name,
+                  "write another folder, such as dir: out");
+  else if (!plan::mayReplace(output))
+    fields->error("checkpoint-folder", "dir",
+                  "the trained model would replace " + name +
+                      ", which accel-run has not written",
+                  "write another folder, such as dir: out, or move that one");
 }
 
 void JobReader::readTarget(JobConfig &job) {

@@ -7,6 +7,7 @@
 
 #include "runtime/checkpoint/Pieces.h"
 #include "runtime/checkpoint/Safetensors.h"
+#include "runtime/plan/OutputModel.h"
 
 #include <nlohmann/json.hpp>
 
@@ -109,7 +110,7 @@ bool isWeightOrIndex(const std::string &name) {
   };
   return ends(".safetensors") || ends(".bin") || ends(".pt") || ends(".pth") ||
          ends(".index.json") || ends(".gguf") || ends(".h5") ||
-         ends(".msgpack");
+         ends(".msgpack") || name == plan::outputModelMark;
 }
 
 constexpr uintmax_t smallFile = 64 << 20; // tokenizers, not weights
@@ -127,10 +128,22 @@ void copySmallFiles(const std::string &from, const std::string &to) {
   }
 }
 
+FileError notOurs(const std::string &folder) {
+  return FileError(folder + ": was not written by accel-run (it has no " +
+                   plan::outputModelMark + "), so it is not replaced");
+}
+
+void removeModel(const std::string &folder) {
+  if (!plan::mayReplace(folder))
+    throw notOurs(folder);
+  removeQuietly(folder);
+}
+
 } // namespace
 
 void writeModelFolder(Executor &executor, const std::string &folder,
-                      const std::string &modelPath, int64_t limit) {
+                      const std::string &modelPath, int64_t limit,
+                      const std::string &mark) {
   executor.device().synchronize();
   const plan::Plan &plan = executor.plan();
   Groups &groups = executor.groups();
@@ -150,7 +163,7 @@ void writeModelFolder(Executor &executor, const std::string &folder,
     const int failed = groups.firstFailure(reason.empty());
     if (failed < 0)
       return;
-    if (first)
+    if (first && plan::mayReplace(temporary))
       removeQuietly(temporary);
     groups.barrier();
     if (failed != groups.rank())
@@ -160,8 +173,10 @@ void writeModelFolder(Executor &executor, const std::string &folder,
   stage([&] {
     if (!first)
       return;
-    removeQuietly(temporary);
+    removeModel(temporary);
     makeFolders(temporary);
+    writeTextDurably((fs::path(temporary) / plan::outputModelMark).string(),
+                     mark);
     int64_t total = 0;
     ordered_json map = ordered_json::object();
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -217,8 +232,10 @@ void writeModelFolder(Executor &executor, const std::string &folder,
     // The old folder goes only when the new one is complete.
     const std::string old = folder + ".old";
     std::error_code code;
-    removeQuietly(old);
-    if (fs::exists(folder, code))
+    removeModel(old);
+    if (!plan::mayReplace(folder))
+      throw notOurs(folder);
+    if (fs::exists(fs::symlink_status(folder, code)))
       renameDurably(folder, old);
     renameDurably(temporary, folder);
     removeQuietly(old);

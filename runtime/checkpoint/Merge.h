@@ -20,11 +20,14 @@ constexpr int64_t defaultShardLimit = 5'000'000'000;
 /// `limit` bytes unless a tensor is larger) with every parameter once, in its
 /// checkpoint type, and the small files of `modelPath` (config, tokenizer). Of
 /// a model with an adapter: adapter_model.safetensors and adapter_config.json,
-/// as PEFT saves and loads them. Each rank writes its own elements into the
-/// file, so none gathers anything. Collective; the folder appears complete or
-/// not at all, and all ranks throw FileError where one fails.
+/// as PEFT saves and loads them. `mark` is the text of its accel-run.json
+/// (OutputModel.h); a folder without one is not replaced. Each rank writes its
+/// own elements into the file, so none gathers anything. Collective; the folder
+/// appears complete or not at all, and all ranks throw FileError where one
+/// fails.
 void writeModelFolder(Executor &executor, const std::string &folder,
-                      const std::string &modelPath, int64_t limit);
+                      const std::string &modelPath, int64_t limit,
+                      const std::string &mark);
 
 } // namespace accel::run
 

@@ -8,6 +8,7 @@
 #include "runtime/checkpoint/Buffers.h"
 #include "runtime/checkpoint/Pt2.h"
 #include "runtime/checkpoint/RunFolder.h"
+#include "runtime/plan/OutputModel.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/Verify.h"
 
@@ -81,6 +82,35 @@ Loader openData(const Input &input, bool eval) {
   return loader;
 }
 
+/// Nothing but what accel-run has written is replaced by the trained model.
+static void checkOutputModel(const Input &input) {
+  if (input.outDir.empty())
+    return;
+  const fs::path output = fs::path(input.outDir) / plan::outputModel;
+  const std::string elsewhere = "; give another folder with --out DIR";
+  std::vector<std::string> used = input.weightFiles;
+  used.push_back(input.modelPath);
+  used.push_back(input.archive);
+  for (const plan::Data *data :
+       {&input.plan.job.data, &input.plan.job.evalData}) {
+    used.push_back(resolve(data->path, input.baseDir));
+    for (const auto &[name, path] : data->arrays)
+      used.push_back(resolve(path, input.baseDir));
+  }
+  for (const std::string &path : used)
+    if (!path.empty() && plan::isWithin(path, output))
+      throw InputError("the trained model would replace " + output.string() +
+                       ", which the job reads (" + path + ")" + elsewhere);
+  for (const char *suffix : {"", ".partial", ".old"}) {
+    const std::string folder = output.string() + suffix;
+    if (!plan::mayReplace(folder))
+      throw InputError("the trained model would replace " + folder +
+                       ", which accel-run has not written (it has no " +
+                       plan::outputModelMark + ")" + elsewhere +
+                       ", or move that one");
+  }
+}
+
 void checkInput(const Input &input, const Options &options, int64_t ranks) {
   const plan::Plan &plan = input.plan;
   if (plan.ranks() != ranks) {
@@ -117,6 +147,7 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
   if (!input.outDir.empty() && !fs::is_directory(at, code))
     throw InputError(at.string() + ": is not a folder, so nothing can be "
                                    "written to it");
+  checkOutputModel(input);
   chooseStart(input.outDir, options.resume);
   for (const std::string *file :
        {&options.log, &options.profile, &options.summary})

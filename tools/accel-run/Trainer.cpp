@@ -15,6 +15,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -142,6 +143,13 @@ double Trainer::evaluate() {
   return total / static_cast<double>(groups.size());
 }
 
+std::string Trainer::modelMark(int64_t done) const {
+  return nlohmann::ordered_json{
+             {"format", 1}, {"run", begin.run}, {"step", done}}
+             .dump(2) +
+         "\n";
+}
+
 void Trainer::save(int64_t done) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
@@ -156,7 +164,7 @@ void Trainer::save(int64_t done) {
   if (job.checkpoint.stateDict == "full")
     extra = [&](const std::string &folder) {
       writeModelFolder(executor, folder + "/model", input.modelPath,
-                       options.shardLimit);
+                       options.shardLimit, modelMark(done));
     };
   saveCheckpoint(executor, input.outDir, job.checkpoint.keep, state, extra);
 }
@@ -167,7 +175,8 @@ void Trainer::finish() {
     at::NoGradGuard noGrad;
     writeModelFolder(executor,
                      (std::filesystem::path(input.outDir) / "model").string(),
-                     input.modelPath, options.shardLimit);
+                     input.modelPath, options.shardLimit,
+                     modelMark(std::max(firstStep, lastStep)));
   }
   auto after = [&](std::vector<double> &values) {
     if (values.size() > warmSteps)

@@ -34,6 +34,8 @@ private:
   StepRecord trainStep(int64_t step);
   double evaluate();
   void save(int64_t done);
+  /// The text of the mark in a model folder.
+  std::string modelMark(int64_t done) const;
   void finish();
 
   const Input &input;
