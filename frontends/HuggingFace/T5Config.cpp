@@ -23,7 +23,7 @@ public:
     readArchitecture(json, "t5", "T5", {"T5ForConditionalGeneration"});
     sizes();
     feedForward();
-    config.scaleOutput = json.flag("tie_word_embeddings", true);
+    scaling();
     config.dropout = json.probability("dropout_rate", 0.1);
     refuseKeys(json, {"is_decoder", "quantization_config"});
     config.dtype = json.dtype();
@@ -63,8 +63,25 @@ private:
                  "'initializer_factor' must be between 0 and 1e6");
   }
 
-  /// "relu", or "gated-" and a function; "gated-gelu" means gelu_new.
+  /// transformers 5 writes `scale_decoder_outputs`, and ties whatever the file
+  /// says. Files of older releases have `tie_word_embeddings` alone, where
+  /// false means T5 1.1, whose outputs are not scaled.
+  void scaling() {
+    const bool untied = json.find("tie_word_embeddings") &&
+                        !json.flag("tie_word_embeddings", true);
+    config.scaleOutput = json.flag("scale_decoder_outputs", !untied);
+  }
+
+  /// `feed_forward_proj`, then what `is_gated_act` and `dense_act_fn` change:
+  /// transformers writes all three, and sets the last two after the first.
   void feedForward() {
+    projection();
+    config.gated = json.flag("is_gated_act", config.gated);
+    config.activation = readActivation(json, "dense_act_fn", config.activation);
+  }
+
+  /// "relu", or "gated-" and a function; "gated-gelu" means gelu_new.
+  void projection() {
     std::optional<std::string> name = json.text("feed_forward_proj");
     if (!name)
       return;

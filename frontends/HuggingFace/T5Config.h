@@ -25,9 +25,8 @@ struct T5Config {
   int64_t start = 0; // the decoder's first token
   Activation activation = Activation::Relu;
   bool gated = false;
-  /// The decoder's output is multiplied by hidden size ^ -0.5. T5 has one
-  /// table for everything; configurations that say "tie_word_embeddings":
-  /// false (T5 1.1) are not scaled.
+  /// The decoder's output is multiplied by hidden size ^ -0.5, as in T5 and not
+  /// in T5 1.1. Both share one embedding weight with the LM head.
   bool scaleOutput = true;
   double dropout = 0;
   std::optional<plan::DType> dtype;

@@ -315,10 +315,11 @@ num_hidden_layers|num_layers = 6
 num_decoder_layers = num_hidden_layers
 num_attention_heads|num_heads = 8
 relative_attention_num_buckets = 32
-tie_word_embeddings = 1
 inner := num_attention_heads*d_kv
 text feed_forward_proj = relu
-starts gated feed_forward_proj gated-
+text dense_act_fn|feed_forward_proj = relu
+starts feed_forward_gated feed_forward_proj gated-
+is_gated_act = feed_forward_gated
 nosplit $Block
 fp32 wo
 )"};
@@ -329,7 +330,7 @@ $ForConditionalGeneration
   @output lm_head
   @tie encoder.embed_tokens.weight shared.weight
   @tie decoder.embed_tokens.weight shared.weight
-  @tie lm_head.weight shared.weight ?tie_word_embeddings
+  @tie lm_head.weight shared.weight
   shared Embedding weight[vocab_size,hidden_size]
   encoder $Stack =encoder
   decoder $Stack =decoder
@@ -399,17 +400,17 @@ projections
   v Linear weight[inner,hidden_size]
   o Linear weight[hidden_size,inner]
 feedforward
-  DenseReluDense $DenseGatedActDense ?gated
+  DenseReluDense $DenseGatedActDense ?is_gated_act
     wi_0 Linear weight[d_ff,hidden_size]
     wi_1 Linear weight[d_ff,hidden_size]
     wo Linear weight[hidden_size,d_ff]
     dropout Dropout
-    act !feed_forward_proj
-  DenseReluDense $DenseActDense ?!gated
+    act !dense_act_fn
+  DenseReluDense $DenseActDense ?!is_gated_act
     wi Linear weight[d_ff,hidden_size]
     wo Linear weight[hidden_size,d_ff]
     dropout Dropout
-    act !feed_forward_proj
+    act !dense_act_fn
   layer_norm $LayerNorm weight[hidden_size]
   dropout Dropout
 )";

@@ -18,9 +18,16 @@ COUNT = 24
 BOUND = 1e-5
 
 
-def write(context, config):
+def write(context, config, saved=False):
+    """A folder with config.json: `config` as it stands, or what transformers
+    makes of it, as every checkpoint that it saved has it."""
     folder = context.path("model")
     os.makedirs(folder, exist_ok=True)
+    if saved:
+        import transformers
+
+        transformers.AutoConfig.for_model(**config).save_pretrained(folder)
+        return folder
     with open(os.path.join(folder, "config.json"), "w",
               encoding="utf-8") as f:
         json.dump(config, f)
@@ -103,7 +110,7 @@ def tree(family):
         torch.manual_seed(5)
         for number, config in enumerate(configs(family, COUNT)):
             where = f"config {number}: {config}: "
-            folder = write(context, config)
+            folder = write(context, config, saved=number % 4 > 1)
             model = build(transformers, folder, config)
             try:
                 got = described(context, folder)
@@ -134,7 +141,8 @@ def values(family):
         rng = random.Random(family)
         for number, config in enumerate(configs(family, COUNT)):
             mode = ("pointwise", "none", "full")[number % 3]
-            error, where = compare(context, rng, config, mode)
+            error, where = compare(context, rng, config, mode,
+                                   saved=number % 4 > 1)
             check(error < BOUND,
                   f"config {number}: {config}: {where} is off by {error:.1e}")
             worst = max(worst, error)
@@ -142,7 +150,7 @@ def values(family):
     return case
 
 
-def compare(context, rng, config, mode):
+def compare(context, rng, config, mode, saved=False):
     """(largest relative error of loss and gradients, where).
 
     A gradient is as good as its largest element allows, or as a thousandth of
@@ -152,7 +160,7 @@ def compare(context, rng, config, mode):
     import torch
     import transformers
 
-    folder = write(context, config)
+    folder = write(context, config, saved)
     torch.manual_seed(rng.randrange(1000))
     torch.set_num_threads(1)
     model = build(transformers, folder, config, attn_implementation="sdpa")
@@ -191,5 +199,39 @@ def compare(context, rng, config, mode):
     return worst, where
 
 
-CASES = [(f"{family} tree", tree(family)) for family in FAMILIES]
+T5 = dict(model_type="t5", architectures=["T5ForConditionalGeneration"],
+          vocab_size=64, d_model=32, d_kv=8, d_ff=40, num_layers=2,
+          num_heads=3, dropout_rate=0.0, decoder_start_token_id=0)
+T5_VERSIONS = {
+    "1.0": dict(feed_forward_proj="relu"),
+    "1.1": dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+    # Written by hand: what save_pretrained writes wins over what it comes from.
+    "gate by its own key": dict(is_gated_act=True, dense_act_fn="silu"),
+    "no gate by its own key": dict(feed_forward_proj="gated-gelu",
+                                   is_gated_act=False, dense_act_fn="relu"),
+    "gate without the approximation": dict(feed_forward_proj="gated-gelu",
+                                           dense_act_fn="gelu"),
+    "scaled though untied": dict(tie_word_embeddings=False,
+                                 scale_decoder_outputs=True),
+    "unscaled though tied": dict(tie_word_embeddings=True,
+                                 scale_decoder_outputs=False),
+    "null as absent": dict(tie_word_embeddings=None),
+}
+
+
+def t5_versions(context):
+    """Loss and gradients of each version, as given and as saved."""
+    worst = 0.0
+    for name, changes in T5_VERSIONS.items():
+        for saved in (False, True):
+            error, where = compare(context, random.Random(name),
+                                   {**T5, **changes}, "none", saved)
+            check(error < BOUND, f"{name}, saved {saved}: {where} is off by "
+                                 f"{error:.1e}")
+            worst = max(worst, error)
+    return f"{len(T5_VERSIONS)} versions within {worst:.1e}"
+
+
+CASES = [("t5 versions", t5_versions)]
+CASES += [(f"{family} tree", tree(family)) for family in FAMILIES]
 CASES += [(f"{family} values", values(family)) for family in FAMILIES]
