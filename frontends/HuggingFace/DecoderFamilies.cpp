@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Eager.h"
 #include "frontends/HuggingFace/DecoderReader.h"
+#include "frontends/HuggingFace/EncoderConfig.h"
 #include "frontends/ModuleTree/Description.h"
 
 #include <algorithm>
@@ -332,6 +333,8 @@ accel::huggingface::readDecoder(const std::string &modelType,
   if (json.failed())
     return std::nullopt;
   (reader.*entry.read)();
+  if (modelType == "falcon")
+    refuseZeroDeviation(json);
   std::optional<plan::DType> dtype = json.dtype();
   if (json.failed())
     return std::nullopt;

@@ -111,6 +111,15 @@ double accel::huggingface::readDeviation(ConfigReader &json,
   return value;
 }
 
+void accel::huggingface::refuseZeroDeviation(ConfigReader &json) {
+  const nlohmann::json *value = json.find("initializer_range");
+  if (value && value->is_number() && value->get<double>() == 0)
+    json.unsupported("initializer_range",
+                     "an 'initializer_range' of 0 is not supported for this "
+                     "model type: transformers takes it for 0.02 in some "
+                     "modules and for 0 in others");
+}
+
 double accel::huggingface::readEpsilon(ConfigReader &json,
                                        const std::string &key,
                                        double otherwise) {

@@ -51,6 +51,10 @@ Activation readActivation(ConfigReader &json, const std::string &key,
 double readDeviation(ConfigReader &json, const std::string &key,
                      double otherwise);
 
+/// Refuses an `initializer_range` of 0 where transformers takes it for 0.02 in
+/// some modules and for 0 in others.
+void refuseZeroDeviation(ConfigReader &json);
+
 /// A norm's epsilon, not negative.
 double readEpsilon(ConfigReader &json, const std::string &key,
                    double otherwise);

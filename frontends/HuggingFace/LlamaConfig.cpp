@@ -6,6 +6,7 @@
 #include "frontends/HuggingFace/LlamaConfig.h"
 
 #include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/HuggingFace/EncoderConfig.h"
 #include <algorithm>
 
 using namespace accel;
@@ -143,6 +144,8 @@ private:
                  "'initializer_range' must be between 0 and 1");
     if (config.initializerRange == 0)
       config.initializerRange = 0.02; // as transformers reads a 0
+    if (isMixture())
+      refuseZeroDeviation(json);
     padding();
   }
 
