@@ -146,7 +146,8 @@ public:
     f.input(state(true));
     f.input(ids(true));
     f.param("decoder.final_layer_norm.weight", {hidden});
-    f.param("shared.weight", {config.vocabSize, hidden});
+    const char *weight = config.ownHead ? "lm_head.weight" : "shared.weight";
+    f.param(weight, {config.vocabSize, hidden});
     auto function = f.begin({f.floats({})});
     f.enter("decoder.final_layer_norm");
     Value x = scaled(f, f.argument(0), "decoder.final_layer_norm.weight");
@@ -156,7 +157,7 @@ public:
     if (config.scaleOutput)
       x = f.op<MulScalarOp>(x, std::pow(double(hidden), -0.5));
     f.enter("lm_head");
-    Value logits = f.op<MmOp>(rows(f, x), f.op<TOp>(f.param("shared.weight")));
+    Value logits = f.op<MmOp>(rows(f, x), f.op<TOp>(f.param(weight)));
     f.enter("");
     f.end(f.plainCrossEntropy(logits, f.argument(1)));
     return function;

@@ -6,6 +6,8 @@
 #include "frontends/HuggingFace/ModelConfig.h"
 
 #include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/HuggingFace/Safetensors.h"
+#include "frontends/HuggingFace/TiedWeights.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -102,7 +104,14 @@ accel::huggingface::readModelConfig(const std::string &path,
     file = (std::filesystem::path(path) / "config.json").string();
   if (!readFile(file, maxConfigBytes, text, diagnostics))
     return std::nullopt;
-  return parseModelConfig(text, file, diagnostics);
+  std::optional<ModelConfig> config = parseModelConfig(text, file, diagnostics);
+  if (auto *t5 = config ? std::get_if<T5Config>(&config->family) : nullptr) {
+    DiagnosticEngine silent; // checkWeights reports what is wrong with them
+    const auto folder = std::filesystem::path(file).parent_path();
+    if (auto weights = readWeights(folder.string(), silent))
+      t5->ownHead = areHeldApart(*weights, "shared.weight", "lm_head.weight");
+  }
+  return config;
 }
 
 ModelInfo accel::huggingface::describeModel(const ModelConfig &config) {

@@ -155,11 +155,16 @@ public:
     write.embedding("shared", config.vocabSize, config.hiddenSize,
                     normalInit(factor));
     info.parameters.back().aliases = {"encoder.embed_tokens.weight",
-                                      "decoder.embed_tokens.weight",
-                                      "lm_head.weight"};
+                                      "decoder.embed_tokens.weight"};
+    if (!config.ownHead)
+      info.parameters.back().aliases.push_back("lm_head.weight");
     stack("encoder", config.layers, /*decoder=*/false);
     stack("decoder", config.decoderLayers, /*decoder=*/true);
-    info.module("lm_head", "Linear");
+    if (config.ownHead)
+      write.linear("lm_head", config.hiddenSize, config.vocabSize,
+                   normalInit(factor), false);
+    else
+      info.module("lm_head", "Linear");
     info.anatomy = {"", "shared", "lm_head", {"T5Block"}};
     info.inputs = {{"input_ids", config.vocabSize, false},
                    {"labels", config.vocabSize, false},

@@ -25,8 +25,11 @@ struct T5Config {
   int64_t start = 0; // the decoder's first token
   Activation activation = Activation::Relu;
   bool gated = false;
+  /// The LM head has a weight of its own. No config.json says so (transformers
+  /// 5 ties T5 always); the files of T5 1.1 do, which hold both weights.
+  bool ownHead = false;
   /// The decoder's output is multiplied by hidden size ^ -0.5, as in T5 and not
-  /// in T5 1.1. Both share one embedding weight with the LM head.
+  /// in T5 1.1.
   bool scaleOutput = true;
   double dropout = 0;
   std::optional<plan::DType> dtype;

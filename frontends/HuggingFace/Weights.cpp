@@ -6,6 +6,7 @@
 #include "frontends/HuggingFace/ConfigReader.h"
 #include "frontends/HuggingFace/HeldPart.h"
 #include "frontends/HuggingFace/Safetensors.h"
+#include "frontends/HuggingFace/TiedWeights.h"
 #include <filesystem>
 #include <set>
 
@@ -231,6 +232,8 @@ bool accel::huggingface::checkWeights(const Weights &weights,
         return false;
     }
   }
+  if (!checkTiedWeights(weights, model, held, folder, diagnostics))
+    return false;
   if (!missing.empty())
     diagnostics.error("weights-mismatch", folder,
                       "the weights lack " + std::to_string(missing.size()) +

@@ -150,7 +150,7 @@ def values(family):
     return case
 
 
-def compare(context, rng, config, mode, saved=False):
+def compare(context, rng, config, mode, saved=False, folder=None, model=None):
     """(largest relative error of loss and gradients, where).
 
     A gradient is as good as its largest element allows, or as a thousandth of
@@ -160,10 +160,11 @@ def compare(context, rng, config, mode, saved=False):
     import torch
     import transformers
 
-    folder = write(context, config, saved)
+    folder = folder or write(context, config, saved)
     torch.manual_seed(rng.randrange(1000))
     torch.set_num_threads(1)
-    model = build(transformers, folder, config, attn_implementation="sdpa")
+    model = model or build(transformers, folder, config,
+                           attn_implementation="sdpa")
     with torch.no_grad():  # also biases and norms get values that matter
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)
@@ -232,6 +233,32 @@ def t5_versions(context):
     return f"{len(T5_VERSIONS)} versions within {worst:.1e}"
 
 
-CASES = [("t5 versions", t5_versions)]
+def t5_own_head(context):
+    """Files of T5 1.1 hold a weight of the LM head: transformers then leaves
+    it untied, though config.json says otherwise."""
+    import torch
+    import transformers
+
+    folder = write(context, {**T5, **T5_VERSIONS["1.1"]}, saved=True)
+    config = transformers.AutoConfig.from_pretrained(folder)
+    torch.manual_seed(4)
+    model = transformers.T5ForConditionalGeneration(config)
+    model.lm_head.weight = torch.nn.Parameter(torch.randn(64, 32) * 0.1)
+    model.config.tie_word_embeddings = False  # or only one of them is written
+    model._tied_weights_keys = None
+    model.all_tied_weights_keys = {}
+    model.save_pretrained(folder)
+    config.save_pretrained(folder)
+    loaded = transformers.T5ForConditionalGeneration.from_pretrained(folder)
+    check(loaded.lm_head.weight is not loaded.shared.weight,
+          "transformers ties it")
+    compare_names(loaded, described(context, folder))
+    error, where = compare(context, random.Random(1), T5, "none",
+                           folder=folder, model=loaded)
+    check(error < BOUND, f"{where} is off by {error:.1e}")
+    return f"within {error:.1e}"
+
+
+CASES = [("t5 versions", t5_versions), ("t5 own head", t5_own_head)]
 CASES += [(f"{family} tree", tree(family)) for family in FAMILIES]
 CASES += [(f"{family} values", values(family)) for family in FAMILIES]

@@ -231,6 +231,36 @@ TEST_F(WeightsFolder, TiedByItsOtherName) {
   EXPECT_TRUE(engine.all().empty());
 }
 
+/// Both names of a tied parameter, equal but for the `last` byte.
+static std::string tiedTwice(const ModelInfo &model, char last) {
+  json header = json::object();
+  uint64_t at = 0;
+  for (const ParameterInfo &parameter : model.parameters) {
+    uint64_t bytes = uint64_t(parameter.numel()) * 4;
+    header[parameter.fqn] = entry("F32", parameter.shape, at, at + bytes);
+    at += bytes;
+  }
+  const ParameterInfo &tied = model.parameters[0];
+  uint64_t bytes = uint64_t(tied.numel()) * 4;
+  header[tied.aliases[0]] = entry("F32", tied.shape, at, at + bytes);
+  std::string file = frame(header.dump(), at + bytes);
+  file.back() = last;
+  return file;
+}
+
+TEST_F(WeightsFolder, TiedTwiceWithEqualValues) {
+  write("model.safetensors", tiedTwice(model, '\1'));
+  EXPECT_TRUE(check());
+  EXPECT_TRUE(engine.all().empty());
+}
+
+TEST_F(WeightsFolder, TiedTwiceWithOtherValues) {
+  write("model.safetensors", tiedTwice(model, '~'));
+  expectProblem("'lm_head.weight' with other values, so that transformers "
+                "does not tie them");
+  EXPECT_EQ(engine.all()[0].code, notSupportedCode);
+}
+
 TEST_F(WeightsFolder, Sharded) {
   json map;
   for (size_t i = 0; i < model.parameters.size(); ++i)
