@@ -244,9 +244,9 @@ def t5_own_head(context):
     torch.manual_seed(4)
     model = transformers.T5ForConditionalGeneration(config)
     model.lm_head.weight = torch.nn.Parameter(torch.randn(64, 32) * 0.1)
-    model.config.tie_word_embeddings = False  # or only one of them is written
-    model._tied_weights_keys = None
-    model.all_tied_weights_keys = {}
+    # As from_pretrained does with such files; else one of them is written.
+    model.all_tied_weights_keys.pop("lm_head.weight")
+    model._tied_weights_keys = model.all_tied_weights_keys
     model.save_pretrained(folder)
     config.save_pretrained(folder)
     loaded = transformers.T5ForConditionalGeneration.from_pretrained(folder)
