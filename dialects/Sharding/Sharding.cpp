@@ -88,14 +88,52 @@ LogicalResult AxisAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 PrecisionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                       Type storage, Type compute, Type reduce, Type output,
-                      BecauseAttr) {
+                      BecauseAttr, Type gradient, Type state, bool autocast,
+                      bool masterCopy) {
   for (auto [what, type] : {std::pair<const char *, Type>{"storage", storage},
                             {"compute", compute},
                             {"reduce", reduce},
-                            {"output", output}})
+                            {"output", output},
+                            {"gradient", gradient ? gradient : storage},
+                            {"state", state ? state : storage}})
     if (!isa<Float32Type, BFloat16Type, Float16Type, Float64Type>(type))
       return emitError() << what << " dtype is " << type
                          << ", expected f64, f32, bf16 or f16";
+  return success();
+}
+
+LogicalResult
+FrameworkAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      StringRef name, StringRef torch, StringRef accelerate) {
+  constexpr StringLiteral known[] = {"accel-run", "fsdp2",     "fsdp1",
+                                     "ddp",       "deepspeed", "single"};
+  if (llvm::is_contained(known, name))
+    return success();
+  return emitError() << "unknown framework '" << name
+                     << "', expected accel-run, fsdp2, fsdp1, ddp, deepspeed "
+                        "or single";
+}
+
+LogicalResult DdpAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                              int64_t bucketBytes, int64_t firstBucketBytes,
+                              bool, StringRef hook, BecauseAttr) {
+  if (bucketBytes < 1 || firstBucketBytes < 1)
+    return emitError() << "gradient buckets have no size";
+  if (!hook.empty() && hook != "fp16" && hook != "bf16" && hook != "powersgd")
+    return emitError() << "unknown communication hook '" << hook
+                       << "', expected fp16, bf16 or powersgd";
+  return success();
+}
+
+LogicalResult ZeroAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t stage, int64_t reduceBucket,
+                               int64_t prefetchBucket,
+                               int64_t persistenceThreshold, bool,
+                               BecauseAttr) {
+  if (stage < 0 || stage > 3)
+    return emitError() << "ZeRO has the stages 0 to 3, not " << stage;
+  if (reduceBucket < 0 || prefetchBucket < 0 || persistenceThreshold < 0)
+    return emitError() << "a ZeRO buffer has a negative size";
   return success();
 }
 

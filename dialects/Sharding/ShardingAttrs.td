@@ -39,20 +39,120 @@ def Sharding_BecauseAttr : Sharding_Attr<"Because", "because"> {
   }]>];
 }
 
+def Sharding_FrameworkAttr : Sharding_Attr<"Framework", "framework"> {
+  let summary = "who runs the job, and in which releases";
+  let description = [{
+    `name` as `--executor` spells it; deciding passes ask that framework
+    (passes/Frameworks) what it does. A job without one is run by accel-run.
+
+    ```mlir
+    #sharding.framework<"fsdp2" torch "2.15" accelerate "1.15.0">
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"accel-run, fsdp2, ...">:$name,
+                        StringRefParameter<"release of torch">:$torch,
+                        StringRefParameter<"release of Accelerate">:$accelerate);
+  let assemblyFormat = "`<` $name `torch` $torch `accelerate` $accelerate `>`";
+  let genVerifyDecl = 1;
+}
+
 def Sharding_PrecisionAttr : Sharding_Attr<"Precision", "precision"> {
   let summary = "the dtypes of a unit";
   let description = [{
-    `storage`: the flat shard, its gradient shard and the optimizer states;
-    `compute`: what is gathered and computed with; `reduce`: gradients on the
-    wire; `output`: the model's floating-point outputs.
+    `storage`: the parameters between steps; `compute`: what is gathered and
+    computed with; `reduce`: gradients on the wire; `output`: the model's
+    floating-point outputs. `gradient` (what the optimizer reads) and `state`
+    (each of its states) are left out where they are `storage`. `autocast`:
+    torch.autocast casts operands to `compute`, parameters stay in `storage`.
+    `master_copy`: the optimizer holds an fp32 copy of the parameters.
   }];
   let parameters = (ins "::mlir::Type":$storage, "::mlir::Type":$compute,
                         "::mlir::Type":$reduce, "::mlir::Type":$output,
-                        "::accel::sharding::BecauseAttr":$because);
+                        "::accel::sharding::BecauseAttr":$because,
+                        OptionalParameter<"::mlir::Type">:$gradient,
+                        OptionalParameter<"::mlir::Type">:$state,
+                        DefaultValuedParameter<"bool", "false">:$autocast,
+                        DefaultValuedParameter<"bool", "false">:$masterCopy);
   let assemblyFormat = [{
     `<` `storage` `=` $storage `,` `compute` `=` $compute `,`
-        `reduce` `=` $reduce `,` `output` `=` $output `,`
+        `reduce` `=` $reduce `,` `output` `=` $output
+        (`gradient` $gradient^)? (`state` $state^)? (`autocast` $autocast^)?
+        (`master_copy` $masterCopy^)? `,` `because` `=` $because `>`
+  }];
+  let builders = [AttrBuilder<(ins "::mlir::Type":$storage,
+      "::mlir::Type":$compute, "::mlir::Type":$reduce, "::mlir::Type":$output,
+      "::accel::sharding::BecauseAttr":$because), [{
+    return $_get($_ctxt, storage, compute, reduce, output, because,
+                 ::mlir::Type(), ::mlir::Type(), false, false);
+  }]>];
+  let genVerifyDecl = 1;
+}
+
+def Sharding_OffloadAttr : Sharding_Attr<"Offload", "offload"> {
+  let summary = "what waits in host memory";
+  let description = [{
+    `parameters` (with their gradients), `optimizer` states with the update,
+    and `layer_inputs`, the saved inputs of recomputed layers.
+  }];
+  let parameters = (ins "bool":$parameters, "bool":$optimizer,
+                        "bool":$layerInputs,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` `parameters` `=` $parameters `,` `optimizer` `=` $optimizer `,`
+        `layer_inputs` `=` $layerInputs `,` `because` `=` $because `>`
+  }];
+}
+
+def Sharding_OptimizerKernel : I32EnumAttr<"OptimizerKernel",
+    "how an optimizer's update is launched", [
+      I32EnumAttrCase<"Fused", 0, "fused">,
+      I32EnumAttrCase<"Foreach", 1, "foreach">,
+      I32EnumAttrCase<"ForLoop", 2, "for_loop">]> {
+  let cppNamespace = "::accel::sharding";
+}
+
+def Sharding_OptimizerStepAttr
+    : Sharding_Attr<"OptimizerStep", "optimizer_step"> {
+  let summary = "the optimizer's kernel, and whether gradients are clipped";
+  let parameters = (ins EnumParameter<Sharding_OptimizerKernel>:$kernel,
+                        "bool":$clip,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` $kernel `,` `clip` `=` $clip `,` `because` `=` $because `>`
+  }];
+}
+
+def Sharding_DdpAttr : Sharding_Attr<"Ddp", "ddp"> {
+  let summary = "how DistributedDataParallel buckets gradients";
+  let description = [{
+    Bytes of all buckets but the `first`, which torch keeps small so that
+    reduction starts early; `hook` is the communication hook: "", "fp16",
+    "bf16" or "powersgd".
+  }];
+  let parameters = (ins "int64_t":$bucketBytes, "int64_t":$firstBucketBytes,
+                        "bool":$gradientAsBucketView,
+                        StringRefParameter<"communication hook">:$hook,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` `bucket` `=` $bucketBytes `,` `first` `=` $firstBucketBytes `,`
+        `as_view` `=` $gradientAsBucketView `,` `hook` `=` $hook `,`
         `because` `=` $because `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Sharding_ZeroAttr : Sharding_Attr<"Zero", "zero"> {
+  let summary = "DeepSpeed's ZeRO stage and its buffers, in elements";
+  let parameters = (ins "int64_t":$stage, "int64_t":$reduceBucket,
+                        "int64_t":$prefetchBucket,
+                        "int64_t":$persistenceThreshold,
+                        "bool":$overlapCommunication,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` `stage` `=` $stage `,` `reduce_bucket` `=` $reduceBucket `,`
+        `prefetch_bucket` `=` $prefetchBucket `,`
+        `persistence_threshold` `=` $persistenceThreshold `,`
+        `overlap` `=` $overlapCommunication `,` `because` `=` $because `>`
   }];
   let genVerifyDecl = 1;
 }
@@ -160,11 +260,11 @@ def Sharding_WrapAttr : Sharding_Attr<"Wrap", "wrap"> {
 }
 
 def Sharding_LossAttr : Sharding_Attr<"Loss", "loss"> {
-  let summary = "in how many pieces the loss is computed";
+  let summary = "chunks of the cross-entropy";
   let description = [{
     On the call of the segment that ends in the loss, as `sharding.loss`: its
-    rows are cut into `chunks`, and each piece's logits, loss and gradients are
-    computed before those of the next.
+    rows are cut into `chunks`; the logits, loss and gradients of a chunk are
+    computed before those of the next (fused linear cross-entropy).
 
     ```mlir
     #sharding.loss<8, because = <"loss_chunks of the job file">>

@@ -35,8 +35,9 @@ def Sharding_JobOp : Sharding_Op<"job", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "what a rank computes per optimizer step";
   let description = [{
     Sequences of `sequence_length` tokens, `micro_batch` of them at a time (0:
-    samples that have no tokens), on a device `cpu` or `cuda`. Job-wide decisions hang here. `anatomy` names the
-    places of the model that wrapping knows: `no_split` (classes), `base`,
+    samples that have no tokens), on a device `cpu` or `cuda`, by `framework`
+    (accel-run without one). Job-wide decisions hang here. `hold_outputs`: the
+    script keeps the model's outputs until the backward has run. `anatomy` names the places of the model that wrapping knows: `no_split` (classes), `base`,
     `input_embedding`, `output_embedding`. `training` holds what only the
     runtime reads (optimizer, schedule, data, checkpoints).
   }];
@@ -47,7 +48,14 @@ def Sharding_JobOp : Sharding_Op<"job", [HasParent<"::mlir::ModuleOp">]> {
                        OptionalAttr<Sharding_UpdateAttr>:$update,
                        OptionalAttr<Sharding_CheckpointAttr>:$checkpoint,
                        OptionalAttr<DictionaryAttr>:$anatomy,
-                       OptionalAttr<DictionaryAttr>:$training);
+                       OptionalAttr<DictionaryAttr>:$training,
+                       OptionalAttr<Sharding_FrameworkAttr>:$framework,
+                       OptionalAttr<Sharding_OffloadAttr>:$offload,
+                       OptionalAttr<Sharding_OptimizerStepAttr>:$optimizer_step,
+                       OptionalAttr<Sharding_DdpAttr>:$ddp,
+                       OptionalAttr<Sharding_ZeroAttr>:$zero,
+                       OptionalAttr<I64Attr>:$ranks_per_node,
+                       UnitAttr:$hold_outputs);
   let assemblyFormat = [{
     $model `micro_batch` $micro_batch `sequence_length` $sequence_length
     `device` $device attr-dict
@@ -60,7 +68,7 @@ def Sharding_RequestOp
   let summary = "what the configuration asks a pass to decide";
   let description = [{
     One per subject (`wrap`, `precision`, `reshard`, `checkpoint`, `loss`, `prefetch`,
-    `accumulation`, `update`). The pass that decides the subject reads `value`
+    `accumulation`, `update`, `offload`, `optimizer`, `ddp`, `zero`). The pass that decides the subject reads `value`
     and copies `because` into its decisions.
 
     ```mlir

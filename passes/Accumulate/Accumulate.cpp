@@ -6,6 +6,7 @@
 #include "passes/Accumulate/Accumulate.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/Pass/Pass.h"
 
@@ -41,15 +42,28 @@ struct AccumulatePass
       }
       steps = asked.getInt();
     }
-    bool keep = request && request.getValue().get("keep_unsharded");
+    const frameworks::Framework &framework = frameworkOf(getOperation());
+    auto mode = framework.accumulation();
+    bool keep = mode.value == frameworks::AccumulationMode::KeepUnsharded;
+    auto why = sharding::BecauseAttr::get(
+        &getContext(),
+        std::string("default: ") +
+            (request || keep ? mode.why : "one micro-batch a step"));
+    Attribute asked =
+        request ? request.getValue().get("keep_unsharded") : Attribute();
+    if (auto flag = dyn_cast_if_present<BoolAttr>(asked))
+      keep = flag.getValue();
+    else if (asked)
+      keep = true;
+    // A request of accel-run's is about the mode too; others' is about the
+    // number of micro-batches, unless it names a mode.
+    if (request && (asked || !framework.eager() || steps == 1))
+      why = request.getBecause();
     job.setAccumulationAttr(sharding::AccumulationAttr::get(
         &getContext(), steps,
         keep ? sharding::AccumulationMode::KeepUnsharded
              : sharding::AccumulationMode::ReduceEach,
-        request ? request.getBecause()
-                : sharding::BecauseAttr::get(&getContext(),
-                                             "default: one micro-batch a "
-                                             "step")));
+        why));
   }
 };
 

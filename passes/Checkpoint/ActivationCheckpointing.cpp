@@ -6,6 +6,7 @@
 #include "passes/Checkpoint/ActivationCheckpointing.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/StringMap.h"
@@ -38,12 +39,15 @@ struct ActivationCheckpointingPass
       return signalPassFailure();
     }
     auto request = sharding::findRequest(module, "checkpoint");
-    usual = sharding::CheckpointAttr::get(
-        &getContext(), CheckpointMode::Pointwise,
-        sharding::BecauseAttr::get(
-            &getContext(), "default: pointwise operators, norms and views are "
-                           "recomputed, which costs next to nothing"));
-    job.setCheckpointAttr(usual);
+    const frameworks::Framework &framework = frameworkOf(module);
+    const auto recompute = framework.recompute();
+    job.setCheckpointAttr(sharding::CheckpointAttr::get(
+        &getContext(),
+        recompute.value == frameworks::Recompute::None
+            ? CheckpointMode::None
+            : CheckpointMode::Pointwise,
+        sharding::BecauseAttr::get(&getContext(),
+                                   std::string("default: ") + recompute.why)));
     if (!request)
       return;
     auto calls = request.getValue().getAs<DictionaryAttr>("calls");
@@ -60,6 +64,9 @@ struct ActivationCheckpointingPass
       request.emitOpError("needs 'bytes', 0 or more, for the mode budget");
       return signalPassFailure();
     }
+    // PyTorch's autograd has no way to recompute single operators by default.
+    if (framework.eager() && !calls && *mode != CheckpointMode::Full)
+      return;
     auto how = sharding::CheckpointAttr::get(&getContext(), *mode,
                                              request.getBecause());
     if (*mode == CheckpointMode::Full || *mode == CheckpointMode::Budget)
@@ -90,6 +97,14 @@ private:
         call.setCheckpointAttr(how);
         any = true;
       }
+    // Others than accel-run checkpoint what the wrap policy cuts; a policy that
+    // names no layer still leaves the model's repeated ones.
+    if (!any && frameworkOf(module).eager())
+      for (auto call : graph.getBody().getOps<sharding::CallOp>())
+        if (isRepeated(call)) {
+          call.setCheckpointAttr(how);
+          any = true;
+        }
     if (!any)
       emitWarning(request.getLoc(),
                   "activation checkpointing is on, but no segment of the "
@@ -154,6 +169,12 @@ private:
     return {};
   }
 
+  /// An element of a ModuleList: a path that ends in a number.
+  static bool isRepeated(sharding::CallOp call) {
+    StringRef last = call.getPath().rsplit('.').second;
+    return !last.empty() && llvm::all_of(last, [](char c) { return c >= '0' && c <= '9'; });
+  }
+
   static llvm::StringSet<> layerClasses(mlir::ModuleOp module,
                                         sharding::JobOp job) {
     llvm::StringSet<> classes;
@@ -167,8 +188,6 @@ private:
         classes.insert(name.getValue());
     return classes;
   }
-
-  sharding::CheckpointAttr usual;
 };
 
 } // namespace

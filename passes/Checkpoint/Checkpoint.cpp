@@ -8,6 +8,7 @@
 #include "dialects/Aten/Aten.h"
 #include "passes/Checkpoint/DecideSaved.h"
 #include "passes/Differentiate/Joint.h"
+#include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/Pass/Pass.h"
 
@@ -37,6 +38,8 @@ struct CheckpointPass
 
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
+    if (frameworkOf(module).eager())
+      return; // autograd saves what its operators save
     auto asked = sharding::symbolizeCheckpointMode(mode);
     if (!asked || *asked > CheckpointMode::Full) {
       module.emitError("unknown checkpoint mode '")

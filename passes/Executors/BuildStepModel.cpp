@@ -8,28 +8,16 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Schema.h"
 #include "dialects/Sharding/Sharding.h"
-#include "passes/Accumulate/Accumulate.h"
-#include "passes/Checkpoint/ActivationCheckpointing.h"
 #include "passes/Checkpoint/DecideSaved.h"
 #include "passes/Checkpoint/ExtractJoint.h"
-#include "passes/Differentiate/Differentiate.h"
 #include "passes/Differentiate/Joint.h"
-#include "passes/Executors/Autocast.h"
 #include "passes/Executors/OwnVariants.h"
 #include "passes/Executors/SegmentGraph.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
-#include "passes/Kernels/SelectKernels.h"
-#include "passes/Loss/ChunkLoss.h"
-#include "passes/Precision/ApplyPrecision.h"
-#include "passes/Precision/Precision.h"
-#include "passes/Prefetch/Prefetch.h"
-#include "passes/Reshard/Reshard.h"
-#include "passes/Update/Update.h"
-#include "passes/Wrap/Wrap.h"
+#include "passes/Frameworks/JobFramework.h"
+#include "passes/Simulate/Time.h"
 
-#include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -55,14 +43,14 @@ int64_t numelOf(ArrayRef<int64_t> shape) {
 class StepModelBuilder {
 public:
   StepModelBuilder(mlir::ModuleOp module, const StepModelOptions &options)
-      : options(options), owner(module.clone()), module(*owner) {}
+      : options(options), framework(frameworkOf(module)), module(module) {}
 
   FailureOr<StepModel> run() {
     auto job = sharding::findOnly<sharding::JobOp>(module);
+    if (!job)
+      return module.emitError("a step model needs a sharding.job");
     model.device = job.getDevice().str();
     device = model.device == "cpu" ? aten::Device::Cpu : aten::Device::Cuda;
-    if (failed(differentiateModule()))
-      return failure();
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
     if (!graph)
       return module.emitError("a step model needs a sharding.graph");
@@ -82,78 +70,7 @@ public:
   }
 
 private:
-  bool eager() const { return options.executor != ExecutorKind::AccelRun; }
-
-  /// DDP and a single process compute under autocast where a precision is
-  /// asked for: parameters and activations stay in fp32, products do not.
-  Type takeAutocast() {
-    auto request = sharding::findRequest(module, "precision");
-    if (!request || (options.executor != ExecutorKind::Ddp &&
-                     options.executor != ExecutorKind::Single))
-      return {};
-    auto asked = request.getValue().getAs<TypeAttr>("param");
-    if (!asked || asked.getValue().isF32())
-      return {};
-    NamedAttrList rest(request.getValue());
-    for (StringRef name : {"param", "reduce", "output"})
-      rest.erase(name);
-    request.setValueAttr(rest.getDictionary(module.getContext()));
-    return asked.getValue();
-  }
-
-  /// Each function with the inputs that its first call hands it, which the
-  /// functions before may have made wider.
-  LogicalResult applyAutocastInOrder(Type low) {
-    auto graph = sharding::findOnly<sharding::GraphOp>(module);
-    if (!graph)
-      return failure();
-    SymbolTableCollection symbols;
-    llvm::SmallPtrSet<Operation *, 16> done;
-    for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
-      auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(
-          call, call.getCalleeAttr());
-      if (!callee || callee.isExternal())
-        continue;
-      if (done.insert(callee).second) {
-        size_t operand = 0;
-        for (BlockArgument arg : callee.getArguments())
-          if (!callee.getArgAttr(arg.getArgNumber(), sharding::paramArgAttr) &&
-              operand < call.getOperands().size())
-            arg.setType(call.getOperands()[operand++].getType());
-        if (failed(applyAutocast(callee, low, device)))
-          return failure();
-      }
-      for (auto [result, type] :
-           llvm::zip(call.getResults(), callee.getResultTypes()))
-        result.setType(type);
-    }
-    return retypeCalls(graph);
-  }
-
-  LogicalResult differentiateModule() {
-    Type autocast = takeAutocast();
-    PassManager pm(module.getContext());
-    pm.addPass(createWrapPass());
-    pm.addPass(createPrecisionPass());
-    pm.addPass(createReshardPass());
-    pm.addPass(createAccumulatePass());
-    pm.addPass(createUpdatePass());
-    pm.addPass(createPrefetchPass());
-    pm.addPass(createActivationCheckpointingPass());
-    if (!eager())
-      pm.addPass(createLossChunksPass());
-    pm.addPass(createApplyPrecisionPass());
-    if (failed(pm.run(module)))
-      return failure();
-    if (autocast && failed(applyAutocastInOrder(autocast)))
-      return failure();
-    PassManager last(module.getContext());
-    last.addPass(eager() ? createEagerKernelsPass()
-                         : createSelectKernelsPass());
-    last.addPass(createChunkLossPass());
-    last.addPass(createDifferentiatePass());
-    return last.run(module);
-  }
+  bool eager() const { return framework.eager(); }
 
   int64_t bytesOf(Type type) const {
     auto tensor = cast<RankedTensorType>(type);
@@ -205,7 +122,7 @@ private:
   /// both in one collective, and FSDP1 flattens them into one parameter.
   bool joinFrozen(sharding::UnitOp op) {
     StringRef name = op.getName();
-    if (!eager() || !name.consume_back("/frozen"))
+    if (!framework.joinsFrozen() || !name.consume_back("/frozen"))
       return false;
     for (StepUnit &unit : model.units)
       if (unit.name == name) {
@@ -297,6 +214,7 @@ private:
     auto exported = exportFunction(function, {}, device);
     if (failed(exported))
       return failure();
+    addModelFlops(function, *exported, kind);
     SegmentGraph graph;
     graph.rounding = rounding;
     graph.inputs = static_cast<int>(exported->inputs.size());
@@ -351,6 +269,8 @@ private:
     FailureOr<SegmentGraph> graph = graphOf(joint, kind, nullptr);
     if (failed(graph))
       return failure();
+    addModelFlops(module.lookupSymbol<func::FuncOp>(op.getCallee()),
+                  graph->function, kind);
     addFlops(*graph, kind);
     if (!eager())
       return addOwnVariants(joint, device, options.target,
@@ -358,7 +278,7 @@ private:
     for (EagerMode mode :
          {EagerMode::None, EagerMode::Pointwise, EagerMode::Full})
       kind.variants.push_back(measureVariant(*graph, mode, options.target));
-    if (options.checkpointsChildren &&
+    if (framework.checkpointsChildren(versionsOf(module)) &&
         markChildren(joint, op.getPath(), *graph))
       kind.variants.back() =
           measureVariant(*graph, EagerMode::Children, options.target);
@@ -530,6 +450,23 @@ private:
     return !children.empty();
   }
 
+  /// `exported` is the callee, or its joint function.
+  void addModelFlops(func::FuncOp callee, const plan::Function &exported,
+                     SegmentKind &kind) {
+    FunctionFlops flops =
+        functionFlops(exported, static_cast<double>(model.tokens()));
+    kind.attentionFlops = flops.attention;
+    for (unsigned i = 0; i < callee.getNumArguments(); ++i)
+      if (auto name =
+              callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr)) {
+        const auto at = llvm::find(exported.paramNames, name.getValue());
+        kind.multiplied.push_back(
+            at == exported.paramNames.end()
+                ? 0
+                : flops.multiplied[at - exported.paramNames.begin()]);
+      }
+  }
+
   void addFlops(const SegmentGraph &graph, SegmentKind &kind) {
     for (size_t i = 0; i < graph.forward.size(); ++i)
       if (graph.forward[i])
@@ -547,7 +484,7 @@ private:
   }
 
   const StepModelOptions &options;
-  OwningOpRef<mlir::ModuleOp> owner;
+  const frameworks::Framework &framework;
   mlir::ModuleOp module;
   StepModel model;
   aten::Device device = aten::Device::Cpu;

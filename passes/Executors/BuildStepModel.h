@@ -14,22 +14,16 @@
 namespace accel {
 
 struct StepModelOptions {
-  /// Whose functions: AccelRun's own, or the operators that PyTorch runs
-  /// eagerly for the others.
-  ExecutorKind executor = ExecutorKind::Fsdp2;
   /// Seconds are 0 without one.
   const Target *target = nullptr;
-  /// The variant "full" checkpoints each child of a layer by itself: its
-  /// attention, its MLP and its norms keep their inputs (Accelerate 1.8 to
-  /// 1.14 under FSDP2).
-  bool checkpointsChildren = false;
   /// Where a target is given too: adds the solved ways of each segment to its
   /// variants. Shared by the models that a search compares.
   SolvedWays *solved = nullptr;
 };
 
-/// Reduces `module`, of phase `model`, to a step model; the module stays as it
-/// is. Emits errors as the passes of phase `sharded` do.
+/// Reduces `module`, whose decisions are taken and whose functions have their
+/// derivatives (the pipelines to-decided and to-differentiated), to a step
+/// model. Save attributes of its joint functions are overwritten.
 mlir::FailureOr<StepModel> buildStepModel(mlir::ModuleOp module,
                                           const StepModelOptions &options);
 

@@ -6,62 +6,38 @@
 #include "passes/Executors/Executor.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cstdlib>
 
 namespace accel {
 
+DtypeRecipe recipeOf(const frameworks::Precision &p, bool upcastFrozen) {
+  DtypeRecipe recipe;
+  recipe.storage = p.storage;
+  recipe.compute = p.compute;
+  recipe.reduce = p.reduce;
+  recipe.gradient = p.gradient;
+  recipe.state = p.state;
+  recipe.masterCopy = p.masterCopy;
+  recipe.upcastFrozen = upcastFrozen;
+  recipe.autocast = p.autocast;
+  recipe.outputFloat = p.autocast && p.output == plan::DType::F32;
+  return recipe;
+}
+
 namespace {
 
-constexpr std::array<std::pair<ExecutorKind, const char *>, 6> executorNames = {
-    {{ExecutorKind::AccelRun, "accel-run"},
-     {ExecutorKind::Fsdp2, "fsdp2"},
-     {ExecutorKind::Fsdp1, "fsdp1"},
-     {ExecutorKind::Ddp, "ddp"},
-     {ExecutorKind::Deepspeed, "deepspeed"},
-     {ExecutorKind::Single, "single"}}};
-
-/// Dtypes as each executor derives them (Accelerate 1.12 to 1.15:
-/// accelerator.py prepare_model, utils/fsdp_utils.py fsdp2_prepare_model;
-/// DeepSpeed: runtime/bf16_optimizer.py, zero/stage_1_and_2.py).
+/// The framework's dtypes for what the settings ask.
 DtypeRecipe recipeOf(const ExecutorSettings &settings) {
-  DtypeRecipe recipe;
-  recipe.storage = settings.upcast ? plan::DType::F32 : settings.loaded;
-  recipe.compute = settings.param.value_or(recipe.storage);
-  recipe.gradient = recipe.state = recipe.storage;
-  recipe.autocast = settings.autocast;
-  recipe.upcastFrozen = settings.upcastFrozen;
-  switch (settings.executor) {
-  case ExecutorKind::AccelRun:
-    recipe.reduce = settings.reduce.value_or(recipe.storage);
-    break;
-  case ExecutorKind::Fsdp2:
-    // From torch 2.15 a policy without reduce_dtype reduces in the gradient
-    // dtype of the parameter, which is the original one.
-    recipe.reduce = settings.reduce.value_or(
-        atLeast(settings.torchVersion, "2.15") ? recipe.storage
-                                               : recipe.compute);
-    break;
-  case ExecutorKind::Fsdp1:
-    recipe.reduce = settings.reduce.value_or(recipe.compute);
-    recipe.outputFloat = settings.autocast;
-    break;
-  case ExecutorKind::Ddp:
-  case ExecutorKind::Single:
-    recipe.reduce = recipe.storage;
-    recipe.outputFloat = settings.autocast;
-    break;
-  case ExecutorKind::Deepspeed:
-    // The model itself is turned to 16 bits; the optimizer holds fp32 copies.
-    recipe.masterCopy = recipe.compute != plan::DType::F32;
-    recipe.storage = recipe.compute;
-    recipe.reduce = recipe.compute;
-    recipe.gradient = recipe.masterCopy ? plan::DType::F32 : recipe.compute;
-    recipe.state = plan::DType::F32;
-    break;
-  }
-  return recipe;
+  frameworks::PrecisionAsked asked;
+  asked.param = settings.param;
+  asked.reduce = settings.reduce;
+  asked.output = settings.output;
+  asked.autocast = settings.autocast;
+  const frameworks::Precision p =
+      frameworks::framework(settings.executor)
+          .precision(asked,
+                     settings.upcast ? plan::DType::F32 : settings.loaded,
+                     {settings.torchVersion, settings.accelerateVersion});
+  return accel::recipeOf(p, settings.upcastFrozen);
 }
 
 /// The variant of that name, or the first.
@@ -95,20 +71,6 @@ void unitsOfCalls(const StepModel &model, Candidate &candidate) {
 
 } // namespace
 
-const char *toString(ExecutorKind kind) {
-  for (const auto &[known, name] : executorNames)
-    if (known == kind)
-      return name;
-  return "";
-}
-
-std::optional<ExecutorKind> parseExecutor(const std::string &text) {
-  for (const auto &[kind, name] : executorNames)
-    if (text == name)
-      return kind;
-  return std::nullopt;
-}
-
 const char *toString(Holding holding) {
   switch (holding) {
   case Holding::Parameters:
@@ -129,17 +91,23 @@ const char *toString(Holding holding) {
   return "";
 }
 
-bool atLeast(const std::string &version, const std::string &other) {
-  const char *a = version.c_str(), *b = other.c_str();
-  for (int part = 0; part < 3; ++part) {
-    char *endA = nullptr, *endB = nullptr;
-    const long x = std::strtol(a, &endA, 10), y = std::strtol(b, &endB, 10);
-    if (x != y)
-      return x > y;
-    a = *endA == '.' ? endA + 1 : endA;
-    b = *endB == '.' ? endB + 1 : endB;
+double modelFlopsPerToken(const StepModel &model) {
+  std::vector<double> multiplied(model.parameters.size());
+  double attention = 0;
+  for (const StepCall &call : model.calls) {
+    const SegmentKind &kind = model.kinds[call.kind];
+    attention += kind.attentionFlops;
+    for (size_t i = 0; i < kind.multiplied.size(); ++i) {
+      double &part = multiplied[call.parameters[i]];
+      part = std::max(part, kind.multiplied[i]);
+    }
   }
-  return true;
+  double flops = 0;
+  for (size_t p = 0; p < multiplied.size(); ++p)
+    flops += multiplied[p] * (model.parameters[p].trainable ? 6.0 : 4.0) *
+             static_cast<double>(model.parameters[p].numel());
+  const double tokens = static_cast<double>(model.tokens());
+  return tokens > 0 ? flops + attention / tokens : 0;
 }
 
 int64_t fusedLossChunks(const StepModel &model) {
@@ -152,13 +120,8 @@ int64_t fusedLossChunks(const StepModel &model) {
     if (!kind.loss || kind.logitsBytes <= 0 || model.sequenceLength <= 0 ||
         !table || table->shape.size() != 2)
       continue;
-    const int64_t words = table->shape[0];
-    const int64_t hidden = std::max<int64_t>(1, table->shape[1]);
-    const int64_t rows = std::max<int64_t>(1, model.tokens());
-    const int64_t parts = (words + hidden - 1) / hidden;
-    const auto size = static_cast<int64_t>(
-        std::bit_ceil(static_cast<uint64_t>((rows + parts - 1) / parts)));
-    return (rows + size - 1) / size;
+    return frameworks::fusedLossChunks(model.tokens(), table->shape[1],
+                                       table->shape[0]);
   }
   return 1;
 }

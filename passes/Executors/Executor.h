@@ -14,18 +14,15 @@
 #define ACCEL_PASSES_EXECUTORS_EXECUTOR_H
 
 #include "passes/Executors/StepModel.h"
+#include "passes/Frameworks/Framework.h"
 #include "passes/Replay/Replay.h"
 #include "passes/Targets/Target.h"
 
 #include <array>
+#include <memory>
 #include <optional>
 
 namespace accel {
-
-enum class ExecutorKind { AccelRun, Fsdp2, Fsdp1, Ddp, Deepspeed, Single };
-/// "accel-run", "fsdp2", ...: as --executor spells it.
-const char *toString(ExecutorKind kind);
-std::optional<ExecutorKind> parseExecutor(const std::string &text);
 
 /// Where dtypes, upcasts and copies differ: what the executor does with the
 /// parameters as loaded, by Accelerate and torch version.
@@ -41,8 +38,6 @@ struct DtypeRecipe {
   bool autocast = false;     // torch.autocast instead of cast parameters
   bool outputFloat = false;  // logits are converted to fp32 by a wrapper
 };
-
-enum class OptimizerKernel { Fused, Foreach, ForLoop };
 
 /// DeepSpeed's zero_optimization, with its defaults (runtime/zero/config.py).
 /// Elements, not bytes.
@@ -91,6 +86,12 @@ struct Candidate {
   /// transformers' Trainer does not).
   bool holdsOutputs = false;
   std::string torchVersion = "2.15", accelerateVersion = "1.15";
+};
+
+/// A step as decided: its costs, and how it is run.
+struct DecidedStep {
+  std::shared_ptr<const StepModel> model;
+  Candidate candidate;
 };
 
 /// What bytes are held for. The first seven are Breakdown's.
@@ -163,13 +164,11 @@ struct ExecutorSettings {
   std::string torchVersion = "2.15", accelerateVersion = "1.15";
 };
 
-/// `version` is at least `other`, number by number ("2.15" > "2.9").
-bool atLeast(const std::string &version, const std::string &other);
+/// The dtypes of all units, of which `p` is a trainable one's.
+DtypeRecipe recipeOf(const frameworks::Precision &p, bool upcastFrozen);
 
-/// The parts in which Liger Kernel's fused linear cross-entropy computes the
-/// loss (ops/fused_linear_cross_entropy.py): a part's logits are no larger than
-/// the head's input, and its rows a power of two. 1 where no call ends in
-/// the loss of a table.
+/// frameworks::fusedLossChunks of the model's head; 1 where no call ends in the
+/// loss of one.
 int64_t fusedLossChunks(const StepModel &model);
 
 /// The candidate that runs the step as configured: the model's own units and

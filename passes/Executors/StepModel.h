@@ -127,6 +127,10 @@ struct SegmentKind {
   int64_t logitsBytes = 0; // tokens * vocabulary in the dtype of the head
   /// Model FLOPs, forward alone, without recomputation.
   double forwardFlops = 0;
+  /// By StepCall::parameters: the part of the elements that a token is
+  /// multiplied with (of experts, less than 1); 0 for look-ups.
+  std::vector<double> multiplied;
+  double attentionFlops = 0; // of a call, forward and backward
 };
 
 /// One parameter, as executors must lay it out themselves.
@@ -185,6 +189,10 @@ struct StepModel {
   }
   std::string device; // "cpu" or "cuda": the operator set
 };
+
+/// Model FLOPs of one token, as modelFlopsPerToken of a plan counts them
+/// (passes/Simulate/Time.h).
+double modelFlopsPerToken(const StepModel &model);
 
 } // namespace accel
 

@@ -6,6 +6,7 @@
 #include "passes/Export/BuildSkeleton.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 #include "passes/Loss/ChunkLoss.h"
 #include "passes/Pipeline/JobAttr.h"
 
@@ -85,7 +86,8 @@ private:
     auto accumulation = job.getAccumulationAttr();
     auto prefetch = job.getPrefetchAttr();
     auto update = job.getUpdateAttr();
-    if (!accumulation || !prefetch || !update)
+    const bool gathers = frameworkOf(module).prefetch().has_value();
+    if (!accumulation || (gathers && !prefetch) || !update)
       return job.emitOpError() << "lacks the decision "
                                << (!accumulation ? "accumulation"
                                    : !prefetch   ? "prefetch"
@@ -96,11 +98,12 @@ private:
                  std::to_string(accumulation.getSteps()) + " x " +
                      stringifyAccumulationMode(accumulation.getMode()).str(),
                  accumulation.getBecause()));
-    plan.decisions.push_back(
-        decision("prefetch", "job",
-                 "forward " + std::to_string(prefetch.getForward()) +
-                     ", backward " + std::to_string(prefetch.getBackward()),
-                 prefetch.getBecause()));
+    if (prefetch)
+      plan.decisions.push_back(
+          decision("prefetch", "job",
+                   "forward " + std::to_string(prefetch.getForward()) +
+                       ", backward " + std::to_string(prefetch.getBackward()),
+                   prefetch.getBecause()));
     plan.decisions.push_back(
         decision("update", "job", stringifyUpdateMode(update.getMode()).str(),
                  update.getBecause()));
@@ -109,7 +112,46 @@ private:
           decision("checkpoint", "job",
                    stringifyCheckpointMode(checkpoint.getMode()).str(),
                    checkpoint.getBecause()));
+    addFrameworkDecisions(job);
     return success();
+  }
+
+  static std::string onOff(bool b) { return b ? "host" : "device"; }
+
+  void addFrameworkDecisions(sharding::JobOp job) {
+    if (auto step = job.getOptimizerStepAttr())
+      plan.decisions.push_back(
+          decision("optimizer", "job",
+                   stringifyOptimizerKernel(step.getKernel()).str() +
+                       (step.getClip() ? ", gradients clipped" : ""),
+                   step.getBecause()));
+    if (auto offload = job.getOffloadAttr())
+      plan.decisions.push_back(
+          decision("offload", "job",
+                   "parameters on the " + onOff(offload.getParameters()) +
+                       ", optimizer on the " + onOff(offload.getOptimizer()) +
+                       ", inputs of recomputed layers on the " +
+                       onOff(offload.getLayerInputs()),
+                   offload.getBecause()));
+    if (auto ddp = job.getDdpAttr())
+      plan.decisions.push_back(decision(
+          "buckets", "job",
+          std::to_string(ddp.getBucketBytes()) + " bytes, the first of " +
+              std::to_string(ddp.getFirstBucketBytes()) +
+              (ddp.getGradientAsBucketView() ? ", gradients are views" : "") +
+              (ddp.getHook().empty() ? "" : ", hook " + ddp.getHook().str()),
+          ddp.getBecause()));
+    if (auto zero = job.getZeroAttr())
+      plan.decisions.push_back(decision(
+          "zero", "job",
+          "stage " + std::to_string(zero.getStage()) + ", reduce bucket " +
+              std::to_string(zero.getReduceBucket()) + ", prefetch bucket " +
+              std::to_string(zero.getPrefetchBucket()) +
+              ", persistence threshold " +
+              std::to_string(zero.getPersistenceThreshold()) +
+              (zero.getOverlapCommunication() ? ", communication overlapped"
+                                              : ""),
+          zero.getBecause()));
   }
 
   static plan::Initializer initializer(sharding::InitAttr attr) {
@@ -225,6 +267,8 @@ private:
       unit.groupRanges.back().end = unit.padded;
       unit.states = {{"exp_avg", unit.storage}, {"exp_avg_sq", unit.storage}};
     }
+    if (!frameworkOf(module).unshards())
+      unit.gather = unit.storage; // every rank uses what it holds
     addDecisions(op, unit);
     plan.units.push_back(std::move(unit));
     return success();
@@ -237,18 +281,21 @@ private:
                  "unit of " + std::to_string(unit.parameters.size()) +
                      " parameters, " + std::to_string(unit.numel) + " elements",
                  op.getWrap().getBecause()));
-    plan.decisions.push_back(
-        decision("precision", unit.name,
-                 std::string("storage ") + plan::toString(unit.storage) +
-                     ", compute " + plan::toString(unit.gather) + ", reduce " +
-                     plan::toString(unit.reduce),
-                 precision.getBecause()));
-    plan.decisions.push_back(
-        decision("reshard", unit.name,
-                 op.getReshardAttr().getAfterForward()
-                     ? "freed after the forward"
-                     : "kept until its last use in the backward",
-                 op.getReshardAttr().getBecause()));
+    plan.decisions.push_back(decision(
+        "precision", unit.name,
+        std::string("storage ") + plan::toString(unit.storage) + ", compute " +
+            plan::toString(*toDType(precision.getCompute())) + ", reduce " +
+            plan::toString(unit.reduce) +
+            (precision.getAutocast() ? ", autocast" : "") +
+            (precision.getMasterCopy() ? ", fp32 master copy" : ""),
+        precision.getBecause()));
+    if (frameworkOf(module).unshards())
+      plan.decisions.push_back(
+          decision("reshard", unit.name,
+                   op.getReshardAttr().getAfterForward()
+                       ? "freed after the forward"
+                       : "kept until its last use in the backward",
+                   op.getReshardAttr().getBecause()));
   }
 
   /// Segments that are checkpointed otherwise than the job.

@@ -11,6 +11,7 @@
 #include "dialects/Aten/Eager.h"
 #include "dialects/Aten/Types.h"
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/Pass/Pass.h"
 
@@ -135,7 +136,7 @@ namespace {
 struct SelectKernelsPass
     : PassWrapper<SelectKernelsPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SelectKernelsPass)
-  explicit SelectKernelsPass(bool isEager = false) { eager = isEager; }
+  SelectKernelsPass() = default;
   SelectKernelsPass(const SelectKernelsPass &other) : PassWrapper(other) {}
   StringRef getArgument() const final { return "select-kernels"; }
   StringRef getDescription() const final {
@@ -148,8 +149,9 @@ struct SelectKernelsPass
                              llvm::cl::desc("cpu or cuda; by default the one "
                                             "of sharding.job")};
   Option<bool> eager{*this, "eager",
-                     llvm::cl::desc("norms as single steps, as transformers "
-                                    "runs them"),
+                     llvm::cl::desc("the operators that transformers' modules "
+                                    "run; by default where the framework of "
+                                    "sharding.job runs them"),
                      llvm::cl::init(false)};
 
   void runOnOperation() override {
@@ -162,14 +164,15 @@ struct SelectKernelsPass
           << (name.empty() ? "" : ", not '" + name + "'");
       return signalPassFailure();
     }
-    if (eager && failed(toEagerForm(getOperation(), name == "cpu")))
+    const bool asModules = eager || frameworkOf(getOperation()).eager();
+    if (asModules && failed(toEagerForm(getOperation(), name == "cpu")))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (failed(checkGrouped(function)))
         return signalPassFailure();
       selectKernels(function,
                     name == "cpu" ? aten::Device::Cpu : aten::Device::Cuda,
-                    eager);
+                    asModules);
     }
   }
 };
@@ -178,9 +181,6 @@ struct SelectKernelsPass
 
 std::unique_ptr<Pass> accel::createSelectKernelsPass() {
   return std::make_unique<SelectKernelsPass>();
-}
-std::unique_ptr<Pass> accel::createEagerKernelsPass() {
-  return std::make_unique<SelectKernelsPass>(/*isEager=*/true);
 }
 void accel::registerSelectKernelsPass() {
   PassRegistration<SelectKernelsPass>();

@@ -30,7 +30,6 @@ void selectKernels(mlir::func::FuncOp function, aten::Device device,
 /// `select-kernels{device=cpu|cuda eager=false}`: the above for every function;
 /// without the option the device is that of `sharding.job`.
 std::unique_ptr<mlir::Pass> createSelectKernelsPass();
-std::unique_ptr<mlir::Pass> createEagerKernelsPass();
 void registerSelectKernelsPass();
 
 } // namespace accel

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Random.h"
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 #include "passes/Loss/ChunkLoss.h"
 
 #include "mlir/Pass/Pass.h"
@@ -28,7 +29,8 @@ struct ChunkLossPass
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
-    if (!graph)
+    // Other frameworks have kernels of their own for a chunked loss.
+    if (!graph || frameworkOf(module).eager())
       return;
     SymbolTable symbols(module);
     for (auto call : graph.getBody().getOps<sharding::CallOp>()) {

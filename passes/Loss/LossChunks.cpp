@@ -4,8 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 #include "passes/Loss/ChunkLoss.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
 using namespace mlir;
@@ -18,7 +20,7 @@ struct LossChunksPass
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LossChunksPass)
   StringRef getArgument() const final { return "loss-chunks"; }
   StringRef getDescription() const final {
-    return "decide in how many pieces the loss is computed";
+    return "decide into how many chunks the cross-entropy is cut";
   }
   void getDependentDialects(DialectRegistry &registry) const final {
     registry.insert<sharding::ShardingDialect>();
@@ -31,7 +33,8 @@ struct LossChunksPass
       return;
     auto chunks = request.getValue().getAs<IntegerAttr>("chunks");
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
-    if (!chunks || chunks.getInt() < 1 || !graph) {
+    const bool fused = static_cast<bool>(request.getValue().get("fused"));
+    if ((!fused && (!chunks || chunks.getInt() < 1)) || !graph) {
       request.emitOpError(graph ? "needs 'chunks', 1 or more"
                                 : "needs a sharding.graph");
       return signalPassFailure();
@@ -39,13 +42,35 @@ struct LossChunksPass
     Value value = graph.getBody().front().getTerminator()->getOperand(0);
     auto call = value.getDefiningOp<sharding::CallOp>();
     if (!call || call != &*std::prev(graph.getBody().front().end(), 2)) {
-      request.emitOpError("cuts the loss into pieces, but the loss is not what "
+      request.emitOpError("cuts the loss into chunks, but the loss is not what "
                           "the graph's last call returns");
       return signalPassFailure();
     }
-    call->setAttr(lossAttr,
-                  sharding::LossAttr::get(&getContext(), chunks.getInt(),
-                                          request.getBecause()));
+    const int64_t count = fused ? fusedChunks(module, call) : chunks.getInt();
+    if (!fused || count > 1)
+      call->setAttr(lossAttr, sharding::LossAttr::get(&getContext(), count,
+                                                      request.getBecause()));
+  }
+
+private:
+  /// As a fused kernel cuts the head's rows; 1 where the loss is not that of a
+  /// head's weight.
+  static int64_t fusedChunks(mlir::ModuleOp module, sharding::CallOp call) {
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+    RankedTensorType weight;
+    for (unsigned i = 0; callee && i < callee.getNumArguments(); ++i) {
+      auto type = dyn_cast<RankedTensorType>(callee.getArgument(i).getType());
+      if (callee.getArgAttr(i, sharding::paramArgAttr) && type &&
+          (!weight || type.getNumElements() > weight.getNumElements()))
+        weight = type;
+    }
+    if (!job || job.getSequenceLength() <= 0 || !weight ||
+        weight.getRank() != 2)
+      return 1;
+    return frameworks::fusedLossChunks(
+        job.getMicroBatch() * job.getSequenceLength(), weight.getDimSize(1),
+        weight.getDimSize(0));
   }
 };
 

@@ -22,6 +22,7 @@ public:
            const ImportOptions &options, DiagnosticEngine &engine)
       : module(module), job(job), accelerate(job.accelerate),
         training(training), options(options), engine(engine),
+        framework(frameworks::framework(options.framework)),
         b(OpBuilder::atBlockBegin(module.getBody())) {}
 
   LogicalResult run() {
@@ -34,14 +35,10 @@ public:
     requestReshard();
     requestCheckpoint();
     requestLoss();
-    request(
-        "prefetch",
-        {b.getNamedAttr("forward",
-                        b.getI64IntegerAttr(options.prefetchForward)),
-         b.getNamedAttr("backward",
-                        b.getI64IntegerAttr(options.prefetchBackward))},
-        plain("default: the next unit is gathered while this one computes"));
+    requestPrefetch();
     requestAccumulation();
+    if (framework.kind() != ExecutorKind::AccelRun)
+      requestFramework();
     return success();
   }
 
@@ -87,12 +84,152 @@ private:
                                 b.getDictionaryAttr(value), because);
   }
 
+  void requestPrefetch() {
+    auto usual = framework.prefetch();
+    if (!usual)
+      return;
+    int64_t forward = usual->value.forward, backward = usual->value.backward;
+    sharding::BecauseAttr why = plain(std::string("default: ") + usual->why);
+    if (framework.kind() == ExecutorKind::Fsdp1) {
+      forward = accelerate.forwardPrefetch.value ? 1 : 0;
+      backward =
+          accelerate.backwardPrefetch.value == BackwardPrefetch::None ? 0 : 1;
+      why = accelerate.forwardPrefetch.written()
+                ? because(accelerate.forwardPrefetch, "")
+                : because(accelerate.backwardPrefetch, usual->why);
+    }
+    if (options.prefetchForward || options.prefetchBackward) {
+      // accel-run's reason stands whatever the depth.
+      if (framework.eager())
+        why = plain(options.chosen ? options.chosen->why : "--prefetch");
+      forward = options.prefetchForward.value_or(forward);
+      backward = options.prefetchBackward.value_or(backward);
+    }
+    request("prefetch",
+            {b.getNamedAttr("forward", b.getI64IntegerAttr(forward)),
+             b.getNamedAttr("backward", b.getI64IntegerAttr(backward))},
+            why);
+  }
+
+  void flag(SmallVector<NamedAttribute> &value, StringRef name, bool set) {
+    if (set)
+      value.push_back(b.getNamedAttr(name, b.getUnitAttr()));
+  }
+  void number(SmallVector<NamedAttribute> &value, StringRef name,
+              std::optional<int64_t> n) {
+    if (n)
+      value.push_back(b.getNamedAttr(name, b.getI64IntegerAttr(*n)));
+  }
+
+  /// What the file and the script say of the framework's own subjects.
+  void requestFramework() {
+    requestOffload();
+    const DeepspeedSettings *zero =
+        framework.kind() == ExecutorKind::Deepspeed && accelerate.deepspeed
+            ? &*accelerate.deepspeed
+            : nullptr;
+    SmallVector<NamedAttribute> step;
+    const bool clips = job.optimizer.maxGradNorm.value > 0 ||
+                       (zero && zero->gradientClipping.value.value_or(0) > 0);
+    flag(step, "clip", clips);
+    if (options.optimizerKernel)
+      step.push_back(b.getNamedAttr(
+          "kernel",
+          b.getStringAttr(*options.optimizerKernel == OptimizerKernel::Fused
+                              ? "fused"
+                          : *options.optimizerKernel == OptimizerKernel::Foreach
+                              ? "foreach"
+                              : "for_loop")));
+    if (!step.empty())
+      request("optimizer", step,
+              job.optimizer.maxGradNorm.value > 0
+                  ? because(job.optimizer.maxGradNorm, "gradients are clipped")
+              : clips ? because(zero->gradientClipping, "gradients are clipped")
+                      : plain("the script's optimizer"));
+    if (zero)
+      requestZero(*zero);
+    if (framework.kind() == ExecutorKind::Ddp) {
+      SmallVector<NamedAttribute> value;
+      const bool found = options.chosen && options.chosen->bucketBytes;
+      number(value, "bucket",
+             found ? options.chosen->bucketBytes : options.ddp.bucketBytes);
+      flag(value, "as_view", options.ddp.gradientAsBucketView);
+      if (!options.ddp.commHook.empty())
+        value.push_back(
+            b.getNamedAttr("hook", b.getStringAttr(options.ddp.commHook)));
+      if (!value.empty())
+        request("ddp", value,
+                plain(found ? options.chosen->why : "--ddp-kwargs"));
+    }
+  }
+
+  void requestOffload() {
+    SmallVector<NamedAttribute> value;
+    sharding::BecauseAttr why;
+    auto ask = [&](StringRef name, bool set, sharding::BecauseAttr because) {
+      flag(value, name, set);
+      if (set && !why)
+        why = because;
+    };
+    const bool fsdp = framework.kind() == ExecutorKind::Fsdp1 ||
+                      framework.kind() == ExecutorKind::Fsdp2;
+    if (fsdp) {
+      auto because_ = because(accelerate.offloadParams, "CPU offload");
+      ask("parameters", accelerate.offloadParams.value, because_);
+      ask("optimizer", accelerate.offloadParams.value, because_);
+    }
+    if (framework.kind() == ExecutorKind::Deepspeed && accelerate.deepspeed) {
+      // What goes to an NVMe disk leaves the device as what goes to the host.
+      const DeepspeedSettings &zero = *accelerate.deepspeed;
+      ask("parameters",
+          *zero.zeroStage == 3 &&
+              *zero.offloadParameters != OffloadDevice::None,
+          because(zero.offloadParameters, "offload_param"));
+      ask("optimizer",
+          *zero.zeroStage > 0 && *zero.offloadOptimizer != OffloadDevice::None,
+          because(zero.offloadOptimizer, "offload_optimizer"));
+    }
+    ask("layer_inputs", accelerate.activationCheckpointingOffload.value,
+        because(accelerate.activationCheckpointingOffload,
+                "activation offload"));
+    if (const auto &chosen = options.chosen;
+        chosen && (chosen->offloadParameters || chosen->offloadOptimizer ||
+                   chosen->offloadLayerInputs)) {
+      value.clear();
+      why = plain(chosen->why);
+      flag(value, "parameters", chosen->offloadParameters.value_or(false));
+      flag(value, "optimizer", chosen->offloadOptimizer.value_or(false));
+      flag(value, "layer_inputs", chosen->offloadLayerInputs.value_or(false));
+    }
+    if (!value.empty())
+      request("offload", value, why);
+  }
+
+  /// "auto" follows the script and is left at DeepSpeed's defaults.
+  void requestZero(const DeepspeedSettings &zero) {
+    SmallVector<NamedAttribute> value;
+    number(value, "stage", *zero.zeroStage);
+    if (zero.fileRead) {
+      number(value, "reduce_bucket", zero.reduceBucket.value);
+      number(value, "prefetch_bucket", zero.prefetchBucket.value);
+      number(value, "persistence_threshold", zero.persistenceThreshold.value);
+      flag(value, "overlap", *zero.overlapCommunication);
+    }
+    if (options.chosen && options.chosen->zeroStage) {
+      value[0] = b.getNamedAttr(
+          "stage", b.getI64IntegerAttr(*options.chosen->zeroStage));
+      return request("zero", value, plain(options.chosen->why));
+    }
+    request("zero", value, because(zero.zeroStage, "zero_stage"));
+  }
+
   void addMesh() {
     SmallVector<Attribute> axes;
     std::pair<int64_t, int64_t> sizes = {accelerate.mesh->dpReplicate,
                                          accelerate.mesh->dpShard};
     if (options.chosen && options.chosen->mesh)
       sizes = *options.chosen->mesh;
+    sizes = framework.meshOf(sizes.first, sizes.second);
     for (auto [name, size] :
          {std::pair<const char *, int64_t>{"dp_replicate", sizes.first},
           {"dp_shard", sizes.second}})
@@ -112,12 +249,23 @@ private:
         b.getStringAttr(options.device), sharding::AccumulationAttr(),
         sharding::PrefetchAttr(), sharding::UpdateAttr(),
         sharding::CheckpointAttr(), anatomy ? anatomy : b.getDictionaryAttr({}),
-        jobToAttr(b.getContext(), training));
+        jobToAttr(b.getContext(), training),
+        framework.kind() == ExecutorKind::AccelRun
+            ? sharding::FrameworkAttr()
+            : sharding::FrameworkAttr::get(b.getContext(), framework.name(),
+                                           options.versions.torch,
+                                           options.versions.accelerate),
+        sharding::OffloadAttr(), sharding::OptimizerStepAttr(),
+        sharding::DdpAttr(), sharding::ZeroAttr(),
+        options.ranksPerNode > 0 ? b.getI64IntegerAttr(options.ranksPerNode)
+                                 : IntegerAttr(),
+        options.holdOutputs ? b.getUnitAttr() : UnitAttr());
   }
 
   void requestWrap() {
     bool replicated = accelerate.strategy.value == Strategy::Single ||
-                      accelerate.strategy.value == Strategy::Ddp;
+                      accelerate.strategy.value == Strategy::Ddp ||
+                      framework.castsByAutocast();
     int version = replicated                                     ? 0
                   : accelerate.strategy.value == Strategy::Fsdp1 ? 1
                                                                  : 2;
@@ -216,13 +364,16 @@ private:
 
   void requestPrecision() {
     PrecisionPolicy policy = job.precision.value;
-    // accel-run has no autocast: what Accelerate autocasts, it computes with
-    // parameters cast to the same dtype, as FSDP2 does.
-    if (policy.autocast && !policy.param)
-      policy.param = accelerate.mixedPrecision.value == MixedPrecision::Fp16
-                         ? plan::DType::F16
-                         : plan::DType::BF16;
     SmallVector<NamedAttribute> value;
+    if (framework.eager() || (policy.autocast && !policy.param)) {
+      flag(value, "autocast", policy.autocast);
+      if (accelerate.mixedPrecision.value != MixedPrecision::No)
+        value.push_back(b.getNamedAttr(
+            "mixed", TypeAttr::get(floatType(accelerate.mixedPrecision.value ==
+                                                     MixedPrecision::Fp16
+                                                 ? plan::DType::F16
+                                                 : plan::DType::BF16))));
+    }
     if (policy.upcast != Upcast::None)
       value.push_back(b.getNamedAttr("upcast", b.getUnitAttr()));
     if (policy.upcast == Upcast::All)
@@ -308,6 +459,11 @@ private:
   }
 
   void requestLoss() {
+    if (options.fusedLoss)
+      return request("loss", {b.getNamedAttr("fused", b.getUnitAttr())},
+                     plain(options.lossWhy.empty()
+                               ? "a fused kernel computes the loss in chunks"
+                               : options.lossWhy));
     if (options.lossChunks > 0)
       request(
           "loss",
@@ -322,7 +478,11 @@ private:
         b.getNamedAttr("steps", b.getI64IntegerAttr(options.accumulation))};
     sharding::BecauseAttr why =
         plain("default: reducing every micro-batch keeps gradients sharded");
-    if (options.keepUnsharded) {
+    if (options.keepUnsharded && framework.eager()) {
+      value.push_back(b.getNamedAttr("keep_unsharded",
+                                     b.getBoolAttr(*options.keepUnsharded)));
+      why = plain(options.chosen ? options.chosen->why : "--accumulation");
+    } else if (options.keepUnsharded.value_or(false)) {
       value.push_back(b.getNamedAttr("keep_unsharded", b.getUnitAttr()));
       why = plain((options.chosen ? options.chosen->why
                                   : std::string("--accumulation "
@@ -333,6 +493,8 @@ private:
       why = because(job.accumulation, "one micro-batch a step");
     }
     request("accumulation", value, why);
+    if (framework.updatesAtEnd())
+      return;
     bool late = training.optimizer.maxGradNorm > 0 || training.lossScaling;
     request("update", {b.getNamedAttr("at_end", b.getBoolAttr(late))},
             training.optimizer.maxGradNorm > 0
@@ -417,6 +579,7 @@ private:
   plan::Job &training;
   const ImportOptions &options;
   DiagnosticEngine &engine;
+  const frameworks::Framework &framework;
   OpBuilder b;
 };
 

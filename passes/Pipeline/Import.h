@@ -13,6 +13,8 @@
 #define ACCEL_PASSES_PIPELINE_IMPORT_H
 
 #include "frontends/Job/JobConfig.h"
+#include "passes/Frameworks/Framework.h"
+#include "passes/Pipeline/DdpKwargs.h"
 #include "runtime/plan/Plan.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -24,11 +26,21 @@ namespace accel {
 
 /// What the command line and the target add to the job.
 struct ImportOptions {
+  /// Who runs the job, and in which releases.
+  ExecutorKind framework = ExecutorKind::AccelRun;
+  frameworks::Versions versions;
+  int64_t ranksPerNode = 0; // 0: the target's own
+  DdpKwargs ddp;
+  bool holdOutputs = false;
+  /// Other than the framework's own; why it is asked for.
+  std::optional<OptimizerKernel> optimizerKernel;
   std::string modelName;
   std::string device = "cpu";
   int64_t microBatch = 1, sequenceLength = 0, accumulation = 1;
-  bool keepUnsharded = false; // accumulate unsharded gradients
-  int64_t prefetchForward = 1, prefetchBackward = 1;
+  /// Accumulate unsharded gradients; unset: as the framework does.
+  std::optional<bool> keepUnsharded;
+  /// Units ahead; unset: as the file and the framework say.
+  std::optional<int64_t> prefetchForward, prefetchBackward;
   /// What a search chose beyond the YAML; `why` is its reason everywhere.
   struct Chosen {
     std::string why;
@@ -42,15 +54,20 @@ struct ImportOptions {
     /// Operations of the joint function that a call keeps, and why, by path.
     std::map<std::string, std::pair<std::vector<int64_t>, std::string>> keeps;
     std::optional<std::pair<int64_t, int64_t>> mesh; // replicate, shard
+    /// Of frameworks other than accel-run.
+    std::optional<bool> offloadParameters, offloadOptimizer, offloadLayerInputs;
+    std::optional<int64_t> zeroStage, bucketBytes;
     bool operator==(const Chosen &) const = default;
   };
   std::optional<Chosen> chosen;
   /// What the layers may keep for the backward, all together; -1 is that of
   /// the job, if it has one.
   int64_t activationBudget = -1;
-  /// Pieces in which the loss is computed, and why if not the job says it; -1:
-  /// as it is; 0: still to be chosen, and as it is until then.
+  /// Chunks of the cross-entropy, and why if not the job says it; -1: as it
+  /// is; 0: still to be chosen, and as it is until then.
   int64_t lossChunks = -1;
+  /// As a fused kernel cuts it (frameworks other than accel-run).
+  bool fusedLoss = false;
   std::string lossWhy;
   std::string target; // for what recomputing costs; empty: the device's usual
   /// In which parameters are loaded; f32 where the model does not say.

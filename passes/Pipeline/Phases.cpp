@@ -17,11 +17,14 @@
 #include "passes/Differentiate/Differentiate.h"
 #include "passes/Export/DescribeAten.h"
 #include "passes/Export/PrintFunctions.h"
+#include "passes/Frameworks/DecideFramework.h"
+#include "passes/Frameworks/JobFramework.h"
 #include "passes/Kernels/SelectKernels.h"
 #include "passes/Loss/ChunkLoss.h"
 #include "passes/Memory/AssignMemoryPass.h"
 #include "passes/Partition/Partition.h"
 #include "passes/Precision/ApplyPrecision.h"
+#include "passes/Precision/Autocast.h"
 #include "passes/Precision/Precision.h"
 #include "passes/Prefetch/HoistGathersPass.h"
 #include "passes/Prefetch/Prefetch.h"
@@ -43,10 +46,10 @@ using namespace mlir;
 namespace accel {
 namespace {
 
-/// Decisions first, then what applies them to functions: the dtype of every
-/// tensor must be fixed before kernels are chosen, and the kernels before
-/// their derivatives are written down.
-void addShardedPasses(OpPassManager &pm) {
+/// Every decision that does not depend on what the functions compute. Buffers
+/// of the framework come first, since ZeRO's stage decides what is sharded.
+void addDecidePasses(OpPassManager &pm) {
+  pm.addPass(createDecideFrameworkPass());
   pm.addPass(createWrapPass());
   pm.addPass(createPrecisionPass());
   pm.addPass(createReshardPass());
@@ -55,13 +58,30 @@ void addShardedPasses(OpPassManager &pm) {
   pm.addPass(createPrefetchPass());
   pm.addPass(createActivationCheckpointingPass());
   pm.addPass(createLossChunksPass());
+}
+
+/// Applies the decisions to functions: the dtype of every tensor must be fixed
+/// before kernels are chosen, and the kernels before their derivatives are
+/// written down.
+void addDifferentiatePasses(OpPassManager &pm) {
   pm.addPass(createApplyPrecisionPass());
+  pm.addPass(createApplyAutocastPass());
   pm.addPass(createSeparateEvalPass());
   pm.addPass(createSelectKernelsPass());
   pm.addPass(createChunkLossPass());
   pm.addPass(createDifferentiatePass());
+}
+
+/// What accel-run's functions save for their backward.
+void addSavePasses(OpPassManager &pm) {
   pm.addPass(createActivationBudgetPass());
   pm.addPass(createCheckpointPass());
+}
+
+void addShardedPasses(OpPassManager &pm) {
+  addDecidePasses(pm);
+  addDifferentiatePasses(pm);
+  addSavePasses(pm);
 }
 
 /// Starts move up and awaits down before memory is assigned, so that buffers
@@ -118,7 +138,8 @@ void registerPasses() {
         createActivationCheckpointingPass, createActivationBudgetPass,
         createSeparateEvalPass, createLossChunksPass, createChunkLossPass,
         createLowerToSchedulePass, createHoistGathersPass, createSinkAwaitsPass,
-        createAssignMemoryPass})
+        createAssignMemoryPass, createDecideFrameworkPass,
+        createApplyAutocastPass})
     ::mlir::registerPass(create);
   registerApplyAdapterPass();
   registerApplyPrecisionPass();
@@ -131,6 +152,13 @@ void registerPasses() {
   registerPrintOperatorsPass();
   registerPrintJointPass();
   registerVerifySchedulePass();
+  PassPipelineRegistration<>("to-decided",
+                             "every decision that needs no derivatives",
+                             addDecidePasses);
+  PassPipelineRegistration<>(
+      "to-differentiated",
+      "from decided: dtypes, kernels and derivatives of every function",
+      addDifferentiatePasses);
   PassPipelineRegistration<>("to-sharded",
                              "phase 'sharded': every decision is taken",
                              addShardedPasses);
@@ -145,6 +173,24 @@ LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to) {
     addShardedPasses(pm);
   if (from < Phase::Scheduled && to >= Phase::Scheduled)
     addScheduledPasses(pm);
+  return pm.run(module);
+}
+
+LogicalResult runDecisions(mlir::ModuleOp module) {
+  PassManager pm(module.getContext());
+  addDecidePasses(pm);
+  return pm.run(module);
+}
+
+LogicalResult runDifferentiation(mlir::ModuleOp module) {
+  PassManager pm(module.getContext());
+  addDifferentiatePasses(pm);
+  return pm.run(module);
+}
+
+LogicalResult runSaves(mlir::ModuleOp module) {
+  PassManager pm(module.getContext());
+  addSavePasses(pm);
   return pm.run(module);
 }
 
@@ -166,6 +212,10 @@ std::string missingForPhase(mlir::ModuleOp module, Phase phase) {
                : "";
   if (!sharding::findOnly<sharding::UnitOp>(module))
     return "it has no sharding.unit, so the wrap pass has not run";
+  if (frameworkOf(module).eager())
+    return std::string("it is decided for ") + frameworkOf(module).name() +
+           ", and programs are accel-run's: compile the file with --executor "
+           "accel-run";
   if (phase == Phase::Sharded)
     return "";
   if (!scheduled)

@@ -42,6 +42,13 @@ void registerPasses();
 /// Problems go to the context's diagnostic handler.
 mlir::LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to);
 
+/// The steps from `model` to `sharded` one by one (the pipelines `to-decided`
+/// and `to-differentiated`, then what accel-run's functions save): step models
+/// are read after the second.
+mlir::LogicalResult runDecisions(mlir::ModuleOp module);
+mlir::LogicalResult runDifferentiation(mlir::ModuleOp module);
+mlir::LogicalResult runSaves(mlir::ModuleOp module);
+
 /// What makes a module one of that phase, checked before a phase is entered
 /// with --compile-from: an empty string, or what is missing.
 std::string missingForPhase(mlir::ModuleOp module, Phase phase);

@@ -6,6 +6,7 @@
 #include "passes/Precision/ApplyPrecision.h"
 
 #include "dialects/Aten/Aten.h"
+#include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
@@ -269,11 +270,14 @@ class ComputeTypes {
 public:
   explicit ComputeTypes(mlir::ModuleOp module) {
     llvm::StringMap<Type> units;
+    // Under autocast parameters are used as they are stored.
+    const bool stored = frameworkOf(module).castsByAutocast();
     for (auto unit : module.getOps<sharding::UnitOp>())
       if (sharding::PrecisionAttr precision = unit.getPrecisionAttr()) {
-        units[unit.getName()] = precision.getCompute();
+        Type type = stored ? precision.getStorage() : precision.getCompute();
+        units[unit.getName()] = type;
         if (!common)
-          common = precision.getCompute();
+          common = type;
       }
     for (auto param : module.getOps<sharding::ParamOp>()) {
       Type type = param.getUnit() ? units.lookup(*param.getUnit()) : Type();

@@ -6,6 +6,7 @@
 #include "passes/Precision/Precision.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/StringMap.h"
@@ -14,6 +15,16 @@ using namespace mlir;
 using namespace accel;
 
 namespace {
+
+plan::DType toDType(Type type) {
+  if (type.isF64())
+    return plan::DType::F64;
+  if (type.isF32())
+    return plan::DType::F32;
+  if (type.isBF16())
+    return plan::DType::BF16;
+  return plan::DType::F16;
+}
 
 struct PrecisionPass
     : PassWrapper<PrecisionPass, OperationPass<mlir::ModuleOp>> {
@@ -34,7 +45,7 @@ struct PrecisionPass
           request ? request.getValue().getAs<TypeAttr>(name) : TypeAttr();
       return attr ? attr.getValue() : Type();
     };
-    for (StringRef name : {"param", "reduce", "output"})
+    for (StringRef name : {"param", "reduce", "output", "mixed"})
       if (Attribute given = request ? request.getValue().get(name) : nullptr)
         if (!isa_and_present<Float64Type, Float32Type, BFloat16Type,
                              Float16Type>(asked(name))) {
@@ -42,6 +53,17 @@ struct PrecisionPass
                                 << ", expected f64, f32, bf16 or f16";
           return signalPassFailure();
         }
+    const frameworks::Framework &framework = frameworkOf(module);
+    const frameworks::Versions versions = versionsOf(module);
+    frameworks::PrecisionAsked wanted;
+    for (auto [name, to] : {std::pair<StringRef, std::optional<plan::DType> *>{
+                                "param", &wanted.param},
+                            {"reduce", &wanted.reduce},
+                            {"output", &wanted.output},
+                            {"mixed", &wanted.mixed}})
+      if (Type type = asked(name))
+        *to = toDType(type);
+    wanted.autocast = request && request.getValue().get("autocast");
     bool upcast = request && request.getValue().get("upcast");
     bool upcastFrozen = request && request.getValue().get("upcast_frozen");
     auto why = request ? request.getBecause()
@@ -73,12 +95,38 @@ struct PrecisionPass
         }
         storage = element;
       }
-      Type compute = asked("param") ? asked("param") : storage;
-      Type reduce = asked("reduce") ? asked("reduce") : storage;
-      Type output = asked("output") ? asked("output") : compute;
-      unit.setPrecisionAttr(sharding::PrecisionAttr::get(
-          &getContext(), storage, compute, reduce, output, why));
+      if (!storage)
+        continue;
+      unit.setPrecisionAttr(attribute(
+          framework.precision(wanted, toDType(storage), versions), why));
     }
+  }
+
+private:
+  Type typeOf(plan::DType dtype) {
+    Builder b(&getContext());
+    switch (dtype) {
+    case plan::DType::F64:
+      return b.getF64Type();
+    case plan::DType::BF16:
+      return b.getBF16Type();
+    case plan::DType::F16:
+      return b.getF16Type();
+    default:
+      return b.getF32Type();
+    }
+  }
+
+  /// Dtypes that are the storage's are left out where that is the rule.
+  sharding::PrecisionAttr attribute(const frameworks::Precision &p,
+                                    sharding::BecauseAttr why) {
+    auto unless = [&](plan::DType dtype) {
+      return dtype == p.storage ? Type() : typeOf(dtype);
+    };
+    return sharding::PrecisionAttr::get(
+        &getContext(), typeOf(p.storage), typeOf(p.compute), typeOf(p.reduce),
+        typeOf(p.output), why, unless(p.gradient), unless(p.state), p.autocast,
+        p.masterCopy);
   }
 };
 

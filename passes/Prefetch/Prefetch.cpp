@@ -6,6 +6,7 @@
 #include "passes/Prefetch/Prefetch.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/Pass/Pass.h"
 
@@ -31,7 +32,10 @@ struct PrefetchPass : PassWrapper<PrefetchPass, OperationPass<mlir::ModuleOp>> {
       getOperation().emitError("prefetch needs a sharding.job");
       return signalPassFailure();
     }
-    int64_t forward = 1, backward = 1;
+    const auto usual = frameworkOf(getOperation()).prefetch();
+    if (!usual)
+      return; // no unit is gathered ahead of its use
+    int64_t forward = usual->value.forward, backward = usual->value.backward;
     for (auto [name, depth] :
          {std::pair{StringRef("forward"), &forward}, {"backward", &backward}}) {
       Attribute asked = request ? request.getValue().get(name) : Attribute();
@@ -53,8 +57,7 @@ struct PrefetchPass : PassWrapper<PrefetchPass, OperationPass<mlir::ModuleOp>> {
         &getContext(), forward, backward,
         request ? request.getBecause()
                 : sharding::BecauseAttr::get(
-                      &getContext(), "default: the next unit is gathered while "
-                                     "this one computes")));
+                      &getContext(), std::string("default: ") + usual->why)));
   }
 };
 

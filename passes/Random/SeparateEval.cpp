@@ -7,6 +7,7 @@
 
 #include "dialects/Aten/Random.h"
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/Pass/Pass.h"
 
@@ -36,6 +37,8 @@ struct SeparateEvalPass
   }
 
   void runOnOperation() override {
+    if (frameworkOf(getOperation()).eager())
+      return; // one training step is all that is asked of others
     SymbolTable symbols(getOperation());
     for (auto function :
          llvm::to_vector(getOperation().getOps<func::FuncOp>())) {

@@ -48,10 +48,17 @@ struct ReshardPass : PassWrapper<ReshardPass, OperationPass<mlir::ModuleOp>> {
     auto default_ = sharding::BecauseAttr::get(
         &getContext(),
         "default: parameters are gathered again in the backward");
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    auto zero = job ? job.getZeroAttr() : sharding::ZeroAttr();
     for (auto unit : module.getOps<sharding::UnitOp>()) {
       bool after = asked.getValue();
       sharding::BecauseAttr why = request ? request.getBecause() : default_;
-      if (unit.getShardAxes().empty()) {
+      if (zero && zero.getStage() < 3) {
+        after = false;
+        why = sharding::BecauseAttr::get(
+            &getContext(), "ZeRO stage " + std::to_string(zero.getStage()) +
+                               " keeps the parameters on every rank");
+      } else if (unit.getShardAxes().empty()) {
         after = false;
         why = sharding::BecauseAttr::get(
             &getContext(), "not sharded: every rank holds the parameters");

@@ -37,10 +37,17 @@ double partUsed(const Function &function, const Instruction &instruction,
 
 /// By parameter of a function: the part that a token is multiplied with; 0
 /// where only look-ups read it.
-std::vector<double> multipliedParams(const Function &function, double tokens) {
+std::vector<double> multipliedParams(const Function &function, double tokens,
+                                     bool throughCopies = false) {
   std::vector<int> paramOf(function.slots.size(), -1);
   for (size_t i = 0; i < function.params.size(); ++i)
     paramOf[function.params[i]] = static_cast<int>(i);
+  if (throughCopies)
+    for (const Instruction &instruction : function.instructions)
+      if (instruction.op == "aten::_to_copy" && !instruction.results.empty() &&
+          instruction.args[0].kind == Arg::Kind::Tensor)
+        paramOf[instruction.results[0]] =
+            paramOf[baseOf(function, instruction.args[0].slot)];
   std::vector<double> multiplied(function.params.size());
   for (const Instruction &instruction : function.instructions) {
     if (instruction.flops <= 0 || instruction.op == "aten::embedding")
@@ -82,6 +89,14 @@ double attentionFlops(const Function &function,
 }
 
 } // namespace
+
+FunctionFlops functionFlops(const Function &function, double tokens) {
+  FunctionFlops flops;
+  flops.multiplied = multipliedParams(function, tokens, /*throughCopies=*/true);
+  for (const Instruction &instruction : function.instructions)
+    flops.attention += attentionFlops(function, instruction);
+  return flops;
+}
 
 double modelFlopsPerToken(const Plan &plan) {
   const double perBatch = static_cast<double>(plan.job.itemsPerMicroBatch());

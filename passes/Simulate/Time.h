@@ -90,6 +90,17 @@ void predictTime(plan::Plan &plan, const Target &target,
 /// counts).
 double modelFlopsPerToken(const plan::Plan &plan);
 
+/// What one function adds to that, forward and backward.
+struct FunctionFlops {
+  /// By parameter of the function: the part of its elements that a token is
+  /// multiplied with; 0 where only look-ups read it.
+  std::vector<double> multiplied;
+  double attention = 0; // FLOPs of a call
+};
+/// `tokens` of a micro-batch. Parameters count through casts, as autocast
+/// makes them.
+FunctionFlops functionFlops(const plan::Function &function, double tokens);
+
 /// The share of the datasheet's FLOP/s, in the dtype of the computation, that
 /// `modelFlopsPerToken` makes at the predicted speed; 0 without a time.
 double modelFlopsUtilisation(const plan::Plan &plan, const Target &target);

@@ -30,8 +30,9 @@ Judging::Built &Judging::built(int split, int recipe, int loss) {
   Built &b = it->second;
   Point point = space.configured;
   point[Knob::Loss] = loss;
-  b.model = source(space.splits[split].microBatch, recipe,
-                   loss ? space.modelChunks(point) : 0);
+  if (auto step = source(space.splits[split].microBatch, recipe,
+                         loss ? space.modelChunks(point) : 0))
+    b.model = step->model;
   if (b.model && !matches(space, *b.model))
     b.model = nullptr;
   if (b.model)

@@ -14,10 +14,10 @@
 
 namespace accel::tune {
 
-/// The step model of a micro-batch size under Space::recipes[recipe], with the
-/// loss in that many parts (0: as configured; Space::modelChunks); null if
-/// there is none (the reason was reported).
-using ModelSource = std::function<std::shared_ptr<const StepModel>(
+/// The decided step of a micro-batch size under Space::recipes[recipe], with
+/// that many loss chunks (0: as configured; Space::modelChunks); null if there
+/// is none (the reason was reported).
+using ModelSource = std::function<std::shared_ptr<const DecidedStep>(
     int64_t microBatch, int recipe, int64_t lossChunks)>;
 
 /// Judges points of a space by StepEvaluators, one per step model, each built

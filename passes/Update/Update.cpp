@@ -6,6 +6,7 @@
 #include "passes/Update/Update.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/Pass/Pass.h"
 
@@ -30,6 +31,12 @@ struct UpdatePass : PassWrapper<UpdatePass, OperationPass<mlir::ModuleOp>> {
     if (!job) {
       getOperation().emitError("update needs a sharding.job");
       return signalPassFailure();
+    }
+    if (const char *why = frameworkOf(getOperation()).updatesAtEnd()) {
+      job.setUpdateAttr(sharding::UpdateAttr::get(
+          &getContext(), sharding::UpdateMode::AtEnd,
+          sharding::BecauseAttr::get(&getContext(), why)));
+      return;
     }
     auto late = request ? request.getValue().getAs<BoolAttr>("at_end")
                         : BoolAttr::get(&getContext(), false);

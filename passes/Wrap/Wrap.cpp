@@ -6,10 +6,13 @@
 #include "passes/Wrap/Wrap.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 #include "passes/Wrap/UnitSets.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace accel;
@@ -79,6 +82,59 @@ FailureOr<wrap::Problem> makeProblem(mlir::ModuleOp module,
   return problem;
 }
 
+/// A unit of the parameters that each call is the first to use, as ZeRO gathers
+/// and releases them.
+wrap::Solution solveByModule(mlir::ModuleOp module,
+                             const wrap::Problem &problem) {
+  wrap::Solution solution;
+  auto graph = sharding::findOnly<sharding::GraphOp>(module);
+  if (!graph) {
+    solution.error = "units by module need a sharding.graph";
+    return solution;
+  }
+  llvm::StringMap<int> numbers;
+  for (auto [i, parameter] : llvm::enumerate(problem.parameters)) {
+    numbers[parameter.fqn] = static_cast<int>(i);
+    for (const std::string &alias : parameter.aliases)
+      numbers[alias] = static_cast<int>(i);
+  }
+  SymbolTable symbols(module);
+  std::vector<bool> taken(problem.parameters.size(), false);
+  for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
+    auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+    wrap::UnitSet set;
+    for (unsigned i = 0; callee && i < callee.getNumArguments(); ++i) {
+      auto name =
+          callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr);
+      auto at =
+          name ? numbers.find(call.bindParam(name.getValue())) : numbers.end();
+      if (at == numbers.end() || taken[at->second])
+        continue;
+      taken[at->second] = true;
+      set.parameters.push_back(at->second);
+    }
+    if (set.parameters.empty())
+      continue;
+    llvm::sort(set.parameters);
+    const std::string &first = problem.parameters[set.parameters.front()].fqn;
+    set.name = call.getPath().empty() ? first.substr(0, first.rfind('.'))
+                                      : call.getPath().str();
+    set.modules = {set.name};
+    set.why = "ZeRO gathers and releases parameters by module";
+    solution.units.push_back(std::move(set));
+  }
+  for (size_t p = 0; p < taken.size(); ++p)
+    if (!taken[p] && !solution.units.empty())
+      solution.units.back().parameters.push_back(static_cast<int>(p));
+  for (wrap::UnitSet &set : solution.units)
+    llvm::sort(set.parameters);
+  llvm::stable_sort(solution.units,
+                    [](const wrap::UnitSet &a, const wrap::UnitSet &b) {
+                      return a.parameters.front() < b.parameters.front();
+                    });
+  return solution;
+}
+
 struct WrapPass : PassWrapper<WrapPass, OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WrapPass)
   StringRef getArgument() const final { return "wrap"; }
@@ -101,7 +157,9 @@ struct WrapPass : PassWrapper<WrapPass, OperationPass<mlir::ModuleOp>> {
     FailureOr<wrap::Problem> problem = makeProblem(module, request);
     if (failed(problem))
       return signalPassFailure();
-    wrap::Solution solution = wrap::solve(*problem);
+    wrap::Solution solution = frameworkOf(module).unitsByModule()
+                                  ? solveByModule(module, *problem)
+                                  : wrap::solve(*problem);
     if (solution.error.empty())
       solution.error = wrap::verify(*problem, solution);
     if (!solution.error.empty()) {
@@ -154,9 +212,12 @@ private:
     for (const std::string &m : set.modules)
       modules.push_back(m);
     auto because = request.getBecause();
-    auto why =
-        sharding::BecauseAttr::get(b.getContext(), set.why, because.getFile(),
-                                   because.getLine(), because.getColumn());
+    // DDP makes buckets of its own, whatever the units are.
+    const bool whole = frameworkOf(module).castsByAutocast();
+    auto why = sharding::BecauseAttr::get(
+        b.getContext(),
+        whole ? "not sharded: every rank holds all parameters" : set.why,
+        because.getFile(), because.getLine(), because.getColumn());
     auto unit = sharding::UnitOp::create(
         b, request.getLoc(), b.getStringAttr(name), b.getStrArrayAttr(modules),
         b.getStrArrayAttr(fqns), b.getStrArrayAttr(shard),

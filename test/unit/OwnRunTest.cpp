@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Sharding/Sharding.h"
 #include "frontends/HuggingFace/BuildModel.h"
-#include "passes/Executors/PredictStep.h"
+#include "passes/Executors/DecidedCandidate.h"
 #include "passes/Export/BuildPlan.h"
 #include "passes/Pipeline/Import.h"
 #include "passes/Pipeline/Phases.h"
@@ -126,7 +126,8 @@ TEST_P(OwnRun, PeakIsTheTimelines) {
   import.microBatch = 2;
   import.sequenceLength = 64;
   import.accumulation = c.accumulation;
-  import.keepUnsharded = c.keepUnsharded;
+  if (c.keepUnsharded)
+    import.keepUnsharded = true;
   import.prefetchForward = import.prefetchBackward = c.prefetch;
   plan::Job training;
   training.optimizer.groups.push_back({});
@@ -139,28 +140,28 @@ TEST_P(OwnRun, PeakIsTheTimelines) {
   auto target = loadTarget(c.device == "cpu" ? "cpu" : "h100-sxm-80gb", engine);
   ASSERT_TRUE(target) << renderText(engine);
   StepModelOptions options;
-  options.executor = ExecutorKind::AccelRun;
   options.target = &*target;
   SolvedWays ways(c.solved ? 8 : 0);
   options.solved = &ways;
+  mlir::OwningOpRef<mlir::ModuleOp> lowered = (*module)->clone();
+  ASSERT_TRUE(succeeded(runDecisions(**module)));
+  ASSERT_TRUE(succeeded(runDifferentiation(**module)));
   auto model = buildStepModel(**module, options);
   ASSERT_TRUE(succeeded(model));
-  ExecutorSettings settings =
-      settingsOf(job, ExecutorKind::AccelRun, plan::DType::F32);
-  settings.reduceEachMicroBatch = !c.keepUnsharded;
-  settings.forwardPrefetch = settings.backwardPrefetch = c.prefetch;
-  Candidate candidate = defaultCandidate(*model, settings);
+  auto decided = decidedCandidate(**module, *model);
+  ASSERT_TRUE(succeeded(decided));
+  Candidate candidate = std::move(*decided);
   if (c.solved)
-    chooseWays(*model, candidate, **module);
+    chooseWays(*model, candidate, *lowered);
   ASSERT_EQ(verifyCandidate(*model, candidate), "");
   StepEvaluator evaluator(*model, *target);
   EvaluateOptions expanded;
   expanded.expanded = true;
   const StepPrediction got = evaluator.evaluate(candidate, expanded);
 
-  ASSERT_TRUE(succeeded(runPhases(**module, Phase::Model, Phase::Scheduled)));
+  ASSERT_TRUE(succeeded(runPhases(*lowered, Phase::Model, Phase::Scheduled)));
   plan::Plan plan;
-  ASSERT_TRUE(succeeded(buildPlan(**module, plan)));
+  ASSERT_TRUE(succeeded(buildPlan(*lowered, plan)));
   plan::predictMemory(plan);
   EXPECT_EQ(got.persistentBytes, plan.predicted.persistentBytes);
   EXPECT_EQ(got.peakBytes, plan.predicted.peakBytes)

@@ -15,8 +15,8 @@
 #include "passes/Adapters/ApplyAdapter.h"
 #include "passes/Executors/Buckets.h"
 #include "passes/Executors/BuildStepModel.h"
-#include "passes/Executors/Settings.h"
 #include "passes/Executors/StepLayout.h"
+#include "passes/Frameworks/ExecutorOf.h"
 #include "passes/Pipeline/Import.h"
 #include "passes/Pipeline/Phases.h"
 
@@ -247,6 +247,16 @@ int main(int argc, char **argv) {
   import.microBatch = sizes.microBatch;
   import.sequenceLength = sizes.sequenceLength;
   import.checkpointDtype = config->dtype().value_or(plan::DType::F32);
+  import.framework = *executor;
+  import.versions.accelerate = loaded.job->accelerate.version;
+  if (!loaded.job->accelerate.torchVersion.empty())
+    import.versions.torch = loaded.job->accelerate.torchVersion;
+  import.ranksPerNode = loaded.job->accelerate.processesPerMachine();
+  if (argc >= 9)
+    import.optimizerKernel =
+        std::string(argv[8]) == "fused"      ? OptimizerKernel::Fused
+        : std::string(argv[8]) == "for-loop" ? OptimizerKernel::ForLoop
+                                             : OptimizerKernel::Foreach;
   plan::Job training;
   training.optimizer.groups.push_back({});
   if (failed(importJob(**module, *loaded.job, training, import, engine)))
@@ -261,20 +271,17 @@ int main(int argc, char **argv) {
     return 1;
   }
   StepModelOptions options;
-  options.executor = *executor;
   options.target = &*target;
+  if (failed(runDecisions(**module)) || failed(runDifferentiation(**module)))
+    return 1;
   auto model = buildStepModel(**module, options);
   if (failed(model))
     return 1;
+  auto decided = decidedCandidate(**module, *model);
+  if (failed(decided))
+    return 1;
   json::Object result = dump(*model);
-  ExecutorSettings settings =
-      settingsOf(*loaded.job, *executor, import.checkpointDtype);
-  if (argc >= 9)
-    settings.optimizer =
-        std::string(argv[8]) == "fused"      ? OptimizerKernel::Fused
-        : std::string(argv[8]) == "for-loop" ? OptimizerKernel::ForLoop
-                                             : OptimizerKernel::Foreach;
-  Candidate candidate = defaultCandidate(*model, settings);
+  Candidate candidate = std::move(*decided);
   for (int i = 9; i < argc; ++i)
     if (std::string(argv[i]) == "views")
       candidate.gradientAsBucketView = true;

@@ -6,7 +6,6 @@
 #include "tools/accel-opt/Advice.h"
 
 #include "frontends/HuggingFace/ModelConfig.h"
-#include "passes/Executors/Settings.h"
 #include "passes/Tune/Openness.h"
 
 #include <algorithm>
@@ -31,13 +30,11 @@ public:
     advice.hasTime = in.target != nullptr;
     advice.budgetBytes =
         in.budgetBytes.value_or(std::numeric_limits<int64_t>::max());
-    advice.model = in.source(training.microBatch, 0, 0);
-    if (!advice.model)
+    auto step = in.source(training.microBatch, 0, 0);
+    if (!step || !checkScript())
       return std::nullopt;
-    base = defaultCandidate(*advice.model, settings(job));
-    if (!setScript(base))
-      return std::nullopt;
-    base.lossChunks = lossChunksOf(*advice.model);
+    advice.model = step->model;
+    base = step->candidate;
     std::string wrong = verifyCandidate(*advice.model, base);
     if (!wrong.empty()) {
       engine.error(notSupportedCode, in.options.config,
@@ -65,30 +62,9 @@ public:
   }
 
 private:
-  ExecutorSettings settings(const JobConfig &job) const {
-    ExecutorSettings s = settingsOf(
-        job, in.executor, in.inputs.model.dtype().value_or(plan::DType::F32));
-    s.ranksPerNode = in.ranksPerNode;
-    s.accumulation = training.accumulation;
-    if (in.options.prefetch >= 0)
-      s.forwardPrefetch = s.backwardPrefetch = in.options.prefetch;
-    if (!in.options.accumulationMode.empty())
-      s.reduceEachMicroBatch = in.options.accumulationMode == "reduce_each";
-    if (!in.options.torchVersion.empty())
-      s.torchVersion = in.options.torchVersion;
-    return s;
-  }
-
-  /// Of other executors than accel-run, which has the loss that it was given.
-  int64_t lossChunksOf(const StepModel &model) const {
-    if (in.executor == ExecutorKind::AccelRun)
-      return 1;
-    return in.lossChunks ? in.lossChunks : fusedLossChunks(model);
-  }
-
-  /// What the script does with outputs, and what it passes to torch's DDP.
-  bool setScript(Candidate &candidate) const {
-    candidate.holdsOutputs = in.options.holdOutputs;
+  /// What the script does with outputs, and what it passes to torch's DDP, is
+  /// of a framework that has them.
+  bool checkScript() const {
     if (in.options.holdOutputs && in.executor == ExecutorKind::AccelRun) {
       engine.error("executor-choice", in.options.config,
                    "--hold-outputs: accel-run has no outputs beside the loss",
@@ -104,11 +80,6 @@ private:
                    "leave it out");
       return false;
     }
-    const DdpKwargs kwargs = *parseDdpKwargs(in.options.ddpKwargs);
-    if (kwargs.bucketBytes)
-      candidate.bucketBytes = candidate.firstBucketBytes = *kwargs.bucketBytes;
-    candidate.gradientAsBucketView = kwargs.gradientAsBucketView;
-    candidate.commHook = kwargs.commHook;
     return true;
   }
 
@@ -200,11 +171,14 @@ private:
                                   splitsTried);
     const std::string precision = toString(job.accelerate.mixedPrecision.value);
     space.recipes = {{"mixed_precision " + precision, base.recipe, precision}};
-    for (const PlanInputs::Precision &other : in.inputs.precisions)
+    for (size_t i = 0; i < in.inputs.precisions.size(); ++i) {
+      const std::string &value = in.inputs.precisions[i].value;
+      auto step = in.source(training.microBatch, static_cast<int>(i) + 1, 0);
+      if (!step)
+        return std::nullopt;
       space.recipes.push_back(
-          {"mixed_precision " + other.value,
-           defaultCandidate(*advice.model, settings(other.job)).recipe,
-           other.value});
+          {"mixed_precision " + value, step->candidate.recipe, value});
+    }
     if (in.executor == ExecutorKind::Ddp) {
       space.buckets = {base.bucketBytes};
       for (int64_t mebibytes : {25, 12, 50, 100, 200})
@@ -385,11 +359,10 @@ private:
   //===--- The largest micro-batch ----------------------------------------===//
 
   std::optional<StepPrediction> at(int64_t microBatch) {
-    std::shared_ptr<const StepModel> model = in.source(microBatch, 0, 0);
-    if (!model)
+    auto step = in.source(microBatch, 0, 0);
+    if (!step)
       return std::nullopt;
-    base.lossChunks = lossChunksOf(*model);
-    return predicted(*model, base);
+    return predicted(*step->model, step->candidate);
   }
 
   void findMaxBatch() {

@@ -70,10 +70,8 @@ struct AdviceInputs {
   Target device;
   int64_t ranksPerNode = 1;
   std::optional<int64_t> budgetBytes;
-  /// Parts of the loss as asked for; 0: as a fused kernel cuts it (executors
-  /// other than accel-run).
-  int64_t lossChunks = 1;
-  /// Step models of the configuration; recipe 0 is the configured one.
+  int64_t lossChunks = 1; // of accel-run's program
+  /// Decided steps of the configuration; recipe 0 is the configured one.
   tune::ModelSource source;
 };
 

@@ -5,28 +5,22 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/Compile.h"
 
-#include "dialects/Aten/Aten.h"
-#include "dialects/Aten/Schema.h"
 #include "passes/Export/BuildPlan.h"
+#include "passes/Export/BuildSkeleton.h"
+#include "passes/Frameworks/JobFramework.h"
 #include "passes/Pipeline/Phases.h"
 #include "passes/Simulate/Time.h"
-#include "passes/Targets/Target.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Verify.h"
 #include "tools/accel-opt/AdviceText.h"
 #include "tools/accel-opt/EmitRemarks.h"
 #include "tools/accel-opt/FrozenParts.h"
-#include "tools/accel-opt/ImportModule.h"
 #include "tools/accel-opt/LossChunks.h"
 #include "tools/accel-opt/OwnPrediction.h"
+#include "tools/accel-opt/Session.h"
 
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/MLIRContext.h"
-#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/Support/SourceMgr.h"
 
 #include <filesystem>
 
@@ -35,104 +29,180 @@ using namespace mlir;
 namespace accel {
 namespace {
 
-/// Caps in bytes at which --tune solves each segment: what is between them is
-/// made up of layers of both kinds.
-constexpr int solvedPoints = 12;
-
-/// The first file position inside a location, if there is any.
-FileLineColLoc filePosition(mlir::Location location) {
-  FileLineColLoc found;
-  location->walk([&](mlir::Location inner) {
-    if (auto position = dyn_cast<FileLineColLoc>(inner)) {
-      found = position;
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return found;
-}
-
 class Compiler {
 public:
   Compiler(const PlanOptions &options, DiagnosticEngine &engine)
-      : options(options), engine(engine), context(makeContext(), threading()) {
-    context.loadAllAvailableDialects();
-  }
+      : options(options), engine(engine), session(options, engine) {}
 
   CompileResult run() {
-    ScopedDiagnosticHandler handler(
-        &context, [&](mlir::Diagnostic &d) { return report(d); });
-    bool ready = options.compileFrom.empty() ? import() : parse();
-    if (!ready || engine.hasErrors())
-      return std::move(result);
-    warnOpaque();
-    Phase from = options.compileFrom.empty() ? Phase::Model
-                                             : *parsePhase(options.compileFrom);
-    Phase to = options.compileTo.empty() ? Phase::Scheduled
-                                         : *parsePhase(options.compileTo);
-    if (!runPhasesBetween(from, to))
-      return std::move(result);
-    if (!options.compileTo.empty()) {
-      result.report.mlir = print();
-      result.valid = true;
-      return std::move(result);
-    }
-    result.valid = predict() && judge() && compileChosen();
-    if (result.valid && !options.remarks.empty())
-      result.valid =
-          emitRemarks(context, result.plan.decisions, options.remarks, engine);
-    result.hasPlan = result.valid;
+    if (!options.compileFrom.empty() || !options.compileTo.empty())
+      runBetweenPhases();
+    else if (load())
+      result.valid = runWhole();
     return std::move(result);
   }
 
 private:
-  static DialectRegistry makeContext() {
-    DialectRegistry registry;
-    registerDialects(registry);
-    return registry;
-  }
-  static MLIRContext::Threading threading() {
-    return MLIRContext::Threading::DISABLED;
+  //===--- Phases that the command line names -----------------------------===//
+
+  void runBetweenPhases() {
+    const bool parsing = !options.compileFrom.empty();
+    const Phase from =
+        parsing ? *parsePhase(options.compileFrom) : Phase::Model;
+    const Phase to = options.compileTo.empty() ? Phase::Scheduled
+                                               : *parsePhase(options.compileTo);
+    OwningOpRef<mlir::ModuleOp> module = parsing ? parse() : import(to);
+    if (!module || engine.hasErrors())
+      return;
+    session.warnOpaque(*module);
+    if (to == Phase::Scheduled && frameworkOf(*module).eager()) {
+      engine.error("bad-mlir", options.config,
+                   std::string("is decided for ") +
+                       frameworkOf(*module).name() +
+                       ", and programs are accel-run's",
+                   "compile the configuration with --executor accel-run");
+      return;
+    }
+    if (!runPhasesBetween(*module, from, to))
+      return;
+    result.valid = true;
+    if (!options.compileTo.empty()) {
+      result.report.mlir = print(*module);
+      return;
+    }
+    plan::Plan plan;
+    result.valid = predictProgram(*module, plan) && remark(plan.decisions);
+    useProgramFigures(plan);
+    result.program = plan;
+    result.shown = std::move(plan);
   }
 
-  bool import() {
-    inputs = readPlanInputs(options, engine);
-    if (!inputs || !checkAdapterDtypes(*inputs, engine))
+  /// Programs are accel-run's; other phases are of whoever runs the job.
+  OwningOpRef<mlir::ModuleOp> import(Phase to) {
+    if (!load())
+      return {};
+    auto module = session.import(to == Phase::Scheduled ? programOptions()
+                                                        : session.importing);
+    return failed(module) ? OwningOpRef<mlir::ModuleOp>() : std::move(*module);
+  }
+
+  OwningOpRef<mlir::ModuleOp> parse() {
+    auto module =
+        parseSourceFile<mlir::ModuleOp>(options.config, &session.context);
+    if (!module) {
+      if (!engine.hasErrors())
+        engine.error("bad-mlir", options.config,
+                     "cannot be read as MLIR of the phase '" +
+                         options.compileFrom + "'");
+      return {};
+    }
+    std::string missing =
+        missingForPhase(*module, *parsePhase(options.compileFrom));
+    if (!missing.empty()) {
+      engine.error("bad-mlir", options.config,
+                   "is no module of the phase '" + options.compileFrom +
+                       "': " + missing);
+      return {};
+    }
+    result.report.title =
+        std::filesystem::path(options.config).filename().string();
+    result.report.strategy = "a compiled module";
+    if (!session.loadTarget(options.target))
+      return {};
+    return module;
+  }
+
+  bool runPhasesBetween(mlir::ModuleOp module, Phase from, Phase to) {
+    if (!dump(module, from))
       return false;
-    if (!loadTarget(inputs->targetName))
-      return false;
-    result.report.title = inputs->modelName;
-    ranksPerNode = options.nodes ? inputs->job.accelerate.numProcesses.value /
-                                       options.nodes
-                                 : inputs->job.accelerate.processesPerMachine();
-    result.report.strategy = strategyName(inputs->job.accelerate);
-    importing = importOptions(*inputs, options, targetOrNone());
-    if (importing.lossChunks == 0 &&
-        inputs->executor != ExecutorKind::AccelRun && options.emit.empty() &&
-        options.compileTo.empty())
-      importing.lossChunks = -1; // nobody asks for the program's own loss
-    if (importing.lossChunks == 0 && !chooseChunks())
-      return false;
-    FailureOr<OwningOpRef<mlir::ModuleOp>> imported =
-        importModule(context, *inputs, importing, engine);
-    if (failed(imported))
-      return false;
-    module = std::move(*imported);
+    for (Phase phase = from; phase < to;) {
+      Phase next = static_cast<Phase>(static_cast<int>(phase) + 1);
+      if (failed(runPhases(module, phase, next)))
+        return internal(std::string("the phase '") + toString(next) + "'");
+      phase = next;
+      if (!reached(module, phase))
+        return false;
+    }
     return true;
   }
 
-  bool chooseChunks() {
-    std::optional<int64_t> budget;
-    if (!options.memoryBudget.empty())
-      budget = parseBytes(options.memoryBudget);
-    else if (target)
-      budget = target->memoryBytes;
-    const Target machine = target ? *target : standIn();
-    return chooseLossChunks(context, *inputs, {machine, ranksPerNode, budget},
-                            importing, engine);
+  /// Something failed; without a message that is our own fault.
+  bool internal(const std::string &what) {
+    if (!engine.hasErrors())
+      engine.error("internal", options.config,
+                   what + " failed without a message");
+    return false;
   }
 
-  const Target *targetOrNone() const { return target ? &*target : nullptr; }
+  /// Writes the module wherever it is asked for.
+  bool reached(mlir::ModuleOp module, Phase phase) {
+    if (phase == Phase::Sharded && wants("mlir"))
+      result.sharded = print(module);
+    if (phase == Phase::Scheduled && wants("schedule"))
+      result.scheduled = print(module);
+    return dump(module, phase);
+  }
+
+  bool wants(const std::string &kind) const {
+    return std::find(options.emit.begin(), options.emit.end(), kind) !=
+           options.emit.end();
+  }
+
+  bool dump(mlir::ModuleOp module, Phase phase) {
+    if (options.dumpPhases.empty())
+      return true;
+    std::error_code error;
+    std::filesystem::create_directories(options.dumpPhases, error);
+    std::string path = options.dumpPhases + "/" +
+                       std::to_string(static_cast<int>(phase)) + "." +
+                       toString(phase) + ".mlir";
+    std::string message;
+    if (plan::writeFileAtomically(path, print(module), message))
+      return true;
+    engine.error("write-failed", path, message);
+    return false;
+  }
+
+  static std::string print(mlir::ModuleOp module) {
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    module->print(out, OpPrintingFlags().enableDebugInfo(true, false));
+    return text;
+  }
+
+  //===--- A whole plan ---------------------------------------------------===//
+
+  bool load() {
+    if (!session.load())
+      return false;
+    const PlanInputs &inputs = *session.inputs;
+    result.report.title = inputs.modelName;
+    result.report.strategy = strategyName(inputs.job.accelerate);
+    result.report.executor = inputs.executor;
+    if (options.memoryBudget.empty())
+      result.report.budgetBytes =
+          session.target ? std::optional(session.target->memoryBytes)
+                         : std::nullopt;
+    else
+      result.report.budgetBytes = parseBytes(options.memoryBudget);
+    // Nobody asks for the loss of a program that is not made.
+    if (session.importing.lossChunks == 0 && (own() || asksForProgram()))
+      return chooseLossChunks(session.context, inputs,
+                              {session.machine(), session.ranksPerNode,
+                               result.report.budgetBytes},
+                              session.programImport, engine) &&
+             (!own() || (session.importing = session.programImport, true));
+    return true;
+  }
+
+  bool own() const {
+    return session.inputs->executor == ExecutorKind::AccelRun;
+  }
+  bool asksForProgram() const {
+    return wants("plan") || wants("schedule") ||
+           options.compileTo == "scheduled";
+  }
+  const ImportOptions &programOptions() const { return session.programImport; }
 
   static std::string strategyName(const AccelerateConfig &config) {
     std::string name;
@@ -156,275 +226,216 @@ private:
     return name;
   }
 
-  bool parse() {
-    module = parseSourceFile<mlir::ModuleOp>(options.config, &context);
-    if (!module) {
-      if (!engine.hasErrors())
-        engine.error("bad-mlir", options.config,
-                     "cannot be read as MLIR of the phase '" +
-                         options.compileFrom + "'");
+  bool runWhole() {
+    auto module = session.import(session.importing);
+    if (failed(module))
       return false;
-    }
-    std::string missing =
-        missingForPhase(*module, *parsePhase(options.compileFrom));
-    if (!missing.empty()) {
-      engine.error("bad-mlir", options.config,
-                   "is no module of the phase '" + options.compileFrom +
-                       "': " + missing);
+    session.warnOpaque(**module);
+    if (!dump(**module, Phase::Model) || failed(runDecisions(**module)))
+      return internal("the decisions");
+    plan::Plan configured;
+    if (!own() && !skeleton(**module, configured))
       return false;
-    }
-    result.report.title =
-        std::filesystem::path(options.config).filename().string();
-    result.report.strategy = "a compiled module";
-    return loadTarget(options.target);
-  }
-
-  /// Names each operator that is not modelled, once.
-  void warnOpaque() {
-    llvm::MapVector<StringRef, SmallVector<aten::OpaqueOp>> found;
-    module->walk(
-        [&](aten::OpaqueOp op) { found[op.getCallee()].push_back(op); });
-    for (auto &[callee, ops] : found) {
-      std::string where = aten::modulePath(ops.front().getLoc());
-      engine.warning(
-          "opaque-operator", options.config,
-          "'" + callee.str() + "' is not modelled" +
-              (where.empty() ? "" : " (in " + where + ")") + ", " +
-              std::to_string(ops.size()) +
-              (ops.size() == 1 ? " operation" : " operations") +
-              ": LibTorch runs and differentiates it; its memory is bounded "
-              "from above, its time is that of its bytes",
-          "the plan is valid; predictions are rougher the more of them there "
-          "are");
-    }
-  }
-
-  bool loadTarget(const std::string &name) {
-    if (name.empty())
-      return true;
-    target = accel::loadTarget(name, engine);
-    return target.has_value();
-  }
-
-  bool runPhasesBetween(Phase from, Phase to) {
-    if (!dump(from))
-      return false;
-    for (Phase phase = from; phase < to;) {
-      Phase next = static_cast<Phase>(static_cast<int>(phase) + 1);
-      if (failed(runPhases(*module, phase, next))) {
-        if (!engine.hasErrors())
-          engine.error("internal", options.config,
-                       std::string("the phase '") + toString(next) +
-                           "' failed without a message");
+    if (failed(runDifferentiation(**module)))
+      return internal("the differentiation");
+    if (own()) {
+      // What accel-run's functions save is decided after the step model, which
+      // has all the ways.
+      OwningOpRef<mlir::ModuleOp> copy = (*module)->clone();
+      if (!session.keep(*copy))
         return false;
-      }
-      phase = next;
-      if (!dump(phase))
-        return false;
-      if (wants(phase == Phase::Sharded ? "mlir" : "schedule"))
-        (phase == Phase::Sharded ? result.sharded : result.scheduled) = print();
+      if (failed(runSaves(**module)) || !reached(**module, Phase::Sharded) ||
+          !schedule(**module, configured))
+        return internal("the schedule");
+      useProgramFigures(configured);
+    } else {
+      if (!reached(**module, Phase::Sharded) || !session.keep(**module))
+        return internal("the sharded phase");
     }
+    module->release()->erase();
+    if (!reportFrozen(configured, *session.inputs, engine) || !judge())
+      return false;
+    return finish(std::move(configured));
+  }
+
+  /// Units and decisions without a program.
+  bool skeleton(mlir::ModuleOp module, plan::Plan &plan) {
+    plan.generator = std::string("accel-opt ") + ACCEL_VERSION;
+    if (failed(buildSkeleton(module, plan)))
+      return internal("the decisions");
+    if (session.target)
+      plan.target = session.target->name;
     return true;
   }
 
-  bool wants(const std::string &kind) const {
-    return std::find(options.emit.begin(), options.emit.end(), kind) !=
-           options.emit.end();
+  /// From the phase `sharded` to a plan with its figures.
+  bool schedule(mlir::ModuleOp module, plan::Plan &plan) {
+    return succeeded(runPhases(module, Phase::Sharded, Phase::Scheduled)) &&
+           reached(module, Phase::Scheduled) && predictProgram(module, plan);
   }
 
-  bool dump(Phase phase) {
-    if (options.dumpPhases.empty())
-      return true;
-    std::error_code error;
-    std::filesystem::create_directories(options.dumpPhases, error);
-    std::string path = options.dumpPhases + "/" +
-                       std::to_string(static_cast<int>(phase)) + "." +
-                       toString(phase) + ".mlir";
-    std::string message;
-    if (plan::writeFileAtomically(path, print(), message))
-      return true;
-    engine.error("write-failed", path, message);
-    return false;
-  }
-
-  std::string print() {
-    std::string text;
-    llvm::raw_string_ostream out(text);
-    module->print(out, OpPrintingFlags().enableDebugInfo(true, false));
-    return text;
-  }
-
-  bool predict() {
-    plan::Plan &plan = result.plan;
+  bool predictProgram(mlir::ModuleOp module, plan::Plan &plan) {
     plan.generator = std::string("accel-opt ") + ACCEL_VERSION;
-    if (failed(buildPlan(*module, plan)))
-      return false;
+    if (failed(buildPlan(module, plan)))
+      return internal("the plan");
     plan::predictMemory(plan);
-    if (target) {
+    plan.predicted.reservedBytes = plan.predicted.deviceBytes =
+        plan.predicted.peakBytes;
+    if (const auto &target = session.target) {
       plan.target = target->name;
       plan.predicted.reservedBytes =
           target->reservedBytes(plan.predicted.peakBytes);
-      predictTime(plan, *target, ranksPerNode);
+      predictTime(plan, *target, session.ranksPerNode);
       plan.predicted.deviceBytes =
           plan.predicted.reservedBytes + target->contextBytes;
-      result.report.budgetBytes = options.memoryBudget.empty()
-                                      ? target->memoryBytes
-                                      : parseBytes(options.memoryBudget);
-      result.report.mfu = modelFlopsUtilisation(plan, *target);
-    } else {
-      plan.predicted.reservedBytes = plan.predicted.deviceBytes =
-          plan.predicted.peakBytes;
-      if (!options.memoryBudget.empty())
-        result.report.budgetBytes = parseBytes(options.memoryBudget);
-    }
-    if (result.report.budgetBytes)
-      result.report.fits =
-          plan.predicted.deviceBytes <= *result.report.budgetBytes;
-    result.report.prediction =
-        ownPrediction(plan, targetOrNone(), ranksPerNode);
-    result.report.hasTime = target.has_value();
-    if (!plan.units.empty()) {
-      result.report.compute = plan.units[0].gather;
-      result.report.reduce = plan.units[0].reduce;
     }
     for (const std::string &problem : plan::verify(plan))
       engine.error("internal", options.config, "the plan is wrong: " + problem);
     return !engine.hasErrors();
   }
 
-  /// The configuration under its executor, and what would be better.
+  void useProgramFigures(const plan::Plan &plan) {
+    PlanReport &r = result.report;
+    if (session.target && !r.budgetBytes)
+      r.budgetBytes = options.memoryBudget.empty()
+                          ? session.target->memoryBytes
+                          : parseBytes(options.memoryBudget);
+    else if (!options.memoryBudget.empty())
+      r.budgetBytes = parseBytes(options.memoryBudget);
+    if (session.target)
+      r.mfu = modelFlopsUtilisation(plan, *session.target);
+    if (r.budgetBytes)
+      r.fits = plan.predicted.deviceBytes <= *r.budgetBytes;
+    r.prediction =
+        ownPrediction(plan, session.targetOrNone(), session.ranksPerNode);
+    r.hasTime = session.target.has_value();
+    if (!plan.units.empty()) {
+      r.compute = plan.units[0].gather;
+      r.reduce = plan.units[0].reduce;
+    }
+  }
+
+  /// The configuration under its framework, and what would be better.
   bool judge() {
-    if (inputs && !reportFrozen(result.plan, *inputs, engine))
-      return false;
-    if (!inputs)
-      return true; // a compiled module has no configuration
-    AdviceInputs in = {*inputs,
+    AdviceInputs in = {*session.inputs,
                        options,
-                       inputs->executor,
-                       targetOrNone(),
-                       standIn(),
-                       ranksPerNode ? ranksPerNode : 1,
+                       session.inputs->executor,
+                       session.targetOrNone(),
+                       session.machine(),
+                       session.ranksPerNode ? session.ranksPerNode : 1,
                        result.report.budgetBytes,
-                       askedLossChunks(),
-                       {}};
-    const Target &machine = target ? *target : in.device;
-    // Without seconds there is nothing to be solved.
-    SolvedWays ways(!options.tune.empty() && target ? solvedPoints : 0);
-    in.source = [&](int64_t microBatch, int recipe, int64_t chunks) {
-      ImportOptions with = importing;
-      DiagnosticEngine tried;
-      // A graph that cannot be cut is no error here.
-      trying = chunks > 0;
-      if (trying) {
-        with.lossChunks = chunks;
-        with.lossWhy = "tried";
-      }
-      DiagnosticEngine &to = trying ? tried : engine;
-      std::shared_ptr<const StepModel> model;
-      if (!recipe) {
-        model = stepModelOf(context, *inputs, with, microBatch,
-                            inputs->executor, &machine, &ways, to);
-      } else {
-        PlanInputs other = *inputs;
-        other.job = inputs->precisions[recipe - 1].job;
-        model = stepModelOf(context, other, with, microBatch, inputs->executor,
-                            &machine, &ways, to);
-      }
-      trying = false;
-      return model;
-    };
+                       std::max<int64_t>(1, session.importing.lossChunks),
+                       [&](int64_t microBatch, int recipe, int64_t chunks) {
+                         return session.step(microBatch, recipe, chunks);
+                       }};
     result.report.advice = advise(in, engine);
     if (!result.report.advice)
       return false;
-    useExecutorsFigures(*result.report.advice);
+    useFrameworkFigures(*result.report.advice);
     return !engine.hasErrors();
   }
 
-  /// 0: executors other than accel-run cut the loss as a fused kernel does.
-  int64_t askedLossChunks() const {
-    const int64_t resolved = std::max<int64_t>(1, importing.lossChunks);
-    return inputs->executor != ExecutorKind::AccelRun && asksAuto() ? 0
-                                                                    : resolved;
-  }
-  bool asksAuto() const {
-    return options.lossChunks.empty() ? inputs->job.lossChunks.value == 0
-                                      : options.lossChunks == "auto";
-  }
-
-  /// accel-run's figures are those of its program; other executors' those of
-  /// their model.
-  void useExecutorsFigures(const Advice &advice) {
+  void useFrameworkFigures(const Advice &advice) {
     PlanReport &r = result.report;
-    r.executor = advice.executor;
     r.compute = advice.candidate.recipe.compute;
     r.reduce = advice.candidate.recipe.reduce;
-    if (r.executor == ExecutorKind::AccelRun) {
+    if (own()) {
       r.prediction.recomputeSeconds = advice.configured.recomputeSeconds;
       return;
     }
     r.prediction = advice.configured;
+    r.hasTime = session.target.has_value();
     if (r.budgetBytes)
       r.fits = r.prediction.deviceBytes <= *r.budgetBytes;
-    if (target && target->host.memoryBytes > 0)
-      r.hostBytes = target->host.memoryBytes;
+    if (session.target && session.target->host.memoryBytes > 0)
+      r.hostBytes = session.target->host.memoryBytes;
     if (r.hostBytes && r.prediction.hostBytes > *r.hostBytes)
       r.fits = false;
     r.smallestRank = advice.smallestRank;
-    if (r.mfu && r.prediction.stepSeconds > 0)
-      *r.mfu *= result.plan.predicted.stepSeconds / r.prediction.stepSeconds;
+    if (session.target && r.prediction.stepSeconds > 0) {
+      const double peak = session.target->peakFlops(r.compute);
+      r.mfu = peak > 0 ? modelFlopsPerToken(*advice.model) *
+                             r.prediction.tokensPerSecondPerDevice / peak
+                       : 0;
+    }
   }
 
-  /// The plan becomes that of the setting that a search chose; where accel-run
-  /// is what was judged, its exact figures take the place of the model's.
-  bool compileChosen() {
-    std::optional<Advice> &advice = result.report.advice;
-    if (!advice)
-      return true;
-    if (!advice->tuned) {
-      // Else the plan would not be that of its own phases.
-      if (options.remarks.empty())
-        return true;
-      for (plan::Decision &decision : recordedDecisions(*advice))
-        result.plan.decisions.push_back(std::move(decision));
-      return true;
-    }
-    bool own = advice->executor == ExecutorKind::AccelRun;
-    if (own)
-      advice->configured = result.report.prediction;
-    if (!advice->tuned->result.best)
-      return true;
-    plan::Plan configured = result.plan;
-    PlanReport report = result.report;
-    if (advice->tuned->result.best->point != advice->space->configured) {
-      PlanInputs chosen = *inputs;
-      ImportOptions importOptions = importing;
-      choose(*advice, chosen, importOptions);
-      FailureOr<OwningOpRef<mlir::ModuleOp>> imported =
-          importModule(context, chosen, importOptions, engine);
-      if (failed(imported))
-        return false;
-      module = std::move(*imported);
-      result.plan = plan::Plan();
-      if (!runPhasesBetween(Phase::Model, Phase::Scheduled) || !predict())
+  //===--- What a search chose --------------------------------------------===//
+
+  bool finish(plan::Plan configured) {
+    Advice &advice = *result.report.advice;
+    const bool searched = advice.tuned && advice.tuned->result.best;
+    const bool differs = searched && advice.tuned->result.best->point !=
+                                         advice.space->configured;
+    plan::Plan chosen = configured;
+    if (own() && advice.tuned)
+      advice.configured = result.report.prediction;
+    PlanInputs inputs = *session.inputs;
+    if (differs) {
+      ImportOptions import = session.importing;
+      choose(advice, inputs, import);
+      chosen = plan::Plan();
+      if (!compileChosen(inputs, import, chosen))
         return false;
     }
-    if (own)
-      certify(*advice->tuned);
-    for (plan::Decision &decision : recordedDecisions(*advice))
-      result.plan.decisions.push_back(std::move(decision));
-    result.report.prediction = report.prediction;
-    result.report.fits = report.fits;
-    result.report.mfu = report.mfu;
-    result.report.compute = report.compute;
-    result.report.reduce = report.reduce;
-    result.configured = std::move(configured);
+    if (own() && searched)
+      certify(*advice.tuned, chosen);
+    if (searched || !options.remarks.empty())
+      for (plan::Decision &decision : recordedDecisions(advice))
+        chosen.decisions.push_back(std::move(decision));
+    if (own()) {
+      result.program = chosen;
+    } else if (asksForProgram() && !compileProgram(advice, differs)) {
+      return false;
+    }
+    configured.decisions = chosen.decisions;
+    result.shown = std::move(configured);
+    result.chosen = std::move(chosen);
+    return remark(result.chosen->decisions);
+  }
+
+  bool compileChosen(const PlanInputs &inputs, const ImportOptions &import,
+                     plan::Plan &plan) {
+    auto module = session.import(inputs, import);
+    if (failed(module) || failed(runDecisions(**module)))
+      return internal("the decisions of the recommended setting");
+    if (!own())
+      return skeleton(**module, plan);
+    return (succeeded(runDifferentiation(**module)) &&
+            succeeded(runSaves(**module)) &&
+            reached(**module, Phase::Sharded) && schedule(**module, plan)) ||
+           internal("the recommended setting");
+  }
+
+  /// accel-run's program of a job that another framework runs.
+  bool compileProgram(const Advice &advice, bool searched) {
+    PlanInputs inputs = *session.inputs;
+    ImportOptions import = programOptions();
+    if (searched)
+      choose(advice, inputs, import);
+    auto module = session.import(inputs, import);
+    plan::Plan plan;
+    if (failed(module) ||
+        failed(runPhases(**module, Phase::Model, Phase::Sharded)) ||
+        !schedule(**module, plan))
+      return internal("accel-run's program");
+    if (advice.tuned)
+      for (plan::Decision &decision : recordedDecisions(advice))
+        plan.decisions.push_back(std::move(decision));
+    result.program = std::move(plan);
     return true;
   }
 
+  bool remark(const std::vector<plan::Decision> &decisions) {
+    return options.remarks.empty() ||
+           emitRemarks(session.context, decisions, options.remarks, engine);
+  }
+
   /// What the search was told against the program itself.
-  void certify(Tuned &tuned) {
+  void certify(Tuned &tuned, const plan::Plan &program) {
     double recomputation = tuned.predicted.recomputeSeconds;
-    StepPrediction exact = result.report.prediction;
+    StepPrediction exact =
+        ownPrediction(program, session.targetOrNone(), session.ranksPerNode);
     exact.recomputeSeconds = recomputation;
     if (result.report.budgetBytes &&
         exact.deviceBytes > *result.report.budgetBytes)
@@ -437,52 +448,9 @@ private:
     tuned.predicted = exact;
   }
 
-  /// What bytes are predicted on where no target is given: any machine of the
-  /// kind does, since its speed and memory are not used.
-  Target standIn() {
-    DiagnosticEngine ignored;
-    bool cpu = importing.device == "cpu";
-    return accel::loadTarget(cpu ? "cpu" : "a100-80gb", ignored)
-        .value_or(Target());
-  }
-
-  LogicalResult report(mlir::Diagnostic &d) {
-    if (trying)
-      return success();
-    Diagnostic diagnostic;
-    switch (d.getSeverity()) {
-    case DiagnosticSeverity::Error:
-      diagnostic.severity = Severity::Error;
-      break;
-    case DiagnosticSeverity::Warning:
-      diagnostic.severity = Severity::Warning;
-      break;
-    default:
-      diagnostic.severity = Severity::Note;
-    }
-    diagnostic.code = "plan";
-    diagnostic.message = d.str();
-    diagnostic.file = options.config;
-    if (auto position = filePosition(d.getLocation())) {
-      diagnostic.file = position.getFilename().str();
-      diagnostic.line = static_cast<int>(position.getLine());
-      diagnostic.column = static_cast<int>(position.getColumn());
-    }
-    for (mlir::Diagnostic &note : d.getNotes())
-      diagnostic.hint += (diagnostic.hint.empty() ? "" : "; ") + note.str();
-    engine.report(std::move(diagnostic));
-    return success();
-  }
-
   const PlanOptions &options;
   DiagnosticEngine &engine;
-  MLIRContext context;
-  OwningOpRef<mlir::ModuleOp> module;
-  std::optional<Target> target;
-  std::optional<PlanInputs> inputs;
-  ImportOptions importing;
-  int64_t ranksPerNode = 0; // 0: the target's own
-  bool trying = false;      // what fails is left out, not reported
+  Session session;
   CompileResult result;
 };
 

@@ -14,10 +14,16 @@
 namespace accel {
 
 struct CompileResult {
-  bool valid = false;   // everything that was asked for is there
-  bool hasPlan = false; // not if --compile-to stopped earlier
-  plan::Plan plan;      // of what --tune chose, where it is asked for
-  std::optional<plan::Plan> configured; // then the configuration's
+  bool valid = false; // everything that was asked for is there
+  /// accel-run's program, where it is asked for: of what --tune chose, if
+  /// anything.
+  std::optional<plan::Plan> program;
+  /// Units of the configuration under its framework, with the decisions of
+  /// what --tune chose; not if --compile-to stopped earlier. Without programs
+  /// but accel-run's.
+  std::optional<plan::Plan> shown;
+  /// The same of what --tune chose.
+  std::optional<plan::Plan> chosen;
   PlanReport report;
   std::string sharded, scheduled; // MLIR text, where it is asked for
 };

@@ -202,16 +202,19 @@ private:
     PlanOptions plan;
     plan.config = "one process";
     plan.configText = "distributed_type: 'NO'\nmixed_precision: bf16\n";
+    plan.executor = "accel-run";
     plan.model = file;
     plan.microBatch = options.microBatch;
     plan.sequenceLength = options.sequenceLength;
     DiagnosticEngine own;
     CompileResult result = compile(plan, own);
-    if (result.hasPlan) {
-      const plan::Breakdown &peak = result.plan.predicted.breakdown;
-      estimate.activations = Activations{result.plan.job.microBatch,
-                                         result.plan.job.sequenceLength,
-                                         peak.activations, peak.logits};
+    if (result.shown) {
+      auto atPeak = [&](Holding holding) {
+        return result.report.prediction.atPeak[static_cast<size_t>(holding)];
+      };
+      estimate.activations = Activations{
+          result.shown->job.microBatch, result.shown->job.sequenceLength,
+          atPeak(Holding::Activations), atPeak(Holding::Logits)};
       return;
     }
     for (const Diagnostic &d : own.all())

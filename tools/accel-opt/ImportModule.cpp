@@ -8,9 +8,7 @@
 #include "dialects/Sharding/Sharding.h"
 #include "frontends/HuggingFace/BuildModel.h"
 #include "frontends/TorchExport/BuildProgram.h"
-#include "frontends/TorchExport/Describe.h"
 #include "passes/Adapters/ApplyAdapter.h"
-#include "passes/Executors/BuildStepModel.h"
 #include "tools/accel-opt/AdapterInputs.h"
 
 #include <map>
@@ -31,7 +29,17 @@ ImportOptions importOptions(const PlanInputs &inputs,
   import.sequenceLength = inputs.training.sequenceLength;
   import.accumulation = inputs.training.accumulation;
   import.checkpointDtype = inputs.model.dtype().value_or(plan::DType::F32);
-  import.keepUnsharded = options.accumulationMode == "keep_unsharded";
+  import.framework = inputs.executor;
+  import.versions.accelerate = inputs.job.accelerate.version;
+  if (!inputs.job.accelerate.torchVersion.empty())
+    import.versions.torch = inputs.job.accelerate.torchVersion;
+  if (!options.torchVersion.empty())
+    import.versions.torch = options.torchVersion;
+  import.holdOutputs = options.holdOutputs;
+  if (!options.ddpKwargs.empty())
+    import.ddp = *parseDdpKwargs(options.ddpKwargs);
+  if (!options.accumulationMode.empty())
+    import.keepUnsharded = options.accumulationMode == "keep_unsharded";
   if (!options.activationBudget.empty())
     import.activationBudget =
         std::max<int64_t>(parseBytes(options.activationBudget), 0);
@@ -43,6 +51,9 @@ ImportOptions importOptions(const PlanInputs &inputs,
     import.lossChunks = std::strtol(options.lossChunks.c_str(), nullptr, 10);
   if (!options.lossChunks.empty())
     import.lossWhy = "--loss-chunks";
+  // Others than accel-run chunk the loss in a fused kernel.
+  if (import.lossChunks == 0 && inputs.executor != ExecutorKind::AccelRun)
+    import.fusedLoss = true;
   import.target = inputs.targetName;
   if (options.prefetch >= 0)
     import.prefetchForward = import.prefetchBackward = options.prefetch;
@@ -192,6 +203,17 @@ void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options) {
     chooseCheckpoint(model, candidate, chosen);
   if (differs(tune::Knob::Mesh))
     chosen.mesh = {candidate.replicateRanks, candidate.shardRanks};
+  if (differs(tune::Knob::ParameterOffload) ||
+      differs(tune::Knob::OptimizerOffload) ||
+      differs(tune::Knob::ActivationOffload)) {
+    chosen.offloadParameters = candidate.offloadParameters;
+    chosen.offloadOptimizer = candidate.offloadOptimizer;
+    chosen.offloadLayerInputs = point[tune::Knob::ActivationOffload] > 0;
+  }
+  if (differs(tune::Knob::ZeroStage))
+    chosen.zeroStage = candidate.zeroStage;
+  if (differs(tune::Knob::Bucket))
+    chosen.bucketBytes = candidate.bucketBytes;
   options.chosen = chosen;
   if (int recipe = point[tune::Knob::Recipe]) {
     inputs.job = inputs.precisions[recipe - 1].job;
@@ -205,40 +227,16 @@ void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options) {
   if (differs(tune::Knob::Loss) && advice.executor == ExecutorKind::AccelRun) {
     options.lossChunks = space.modelChunks(point);
     options.lossWhy = chosen.why;
+  } else if (differs(tune::Knob::Loss) &&
+             frameworks::framework(options.framework).eager()) {
+    const int64_t chunks = space.lossChunks[point[tune::Knob::Loss]];
+    options.fusedLoss = chunks == 0;
+    options.lossChunks = chunks > 1 ? chunks : -1;
+    options.lossWhy = chosen.why;
   }
   const tune::SplitOption &split = space.splits[point[tune::Knob::Split]];
   options.microBatch = inputs.training.microBatch = split.microBatch;
   options.accumulation = inputs.training.accumulation = split.accumulation;
-}
-
-std::shared_ptr<const StepModel>
-stepModelOf(MLIRContext &context, const PlanInputs &inputs,
-            ImportOptions options, int64_t microBatch, ExecutorKind executor,
-            const Target *target, SolvedWays *solved,
-            DiagnosticEngine &engine) {
-  // A program whose batch is fixed has no model at another one.
-  if (const torchexport::Program *program = inputs.model.program()) {
-    torchexport::ExportedSizes sizes = torchexport::exportedSizes(*program);
-    if (!sizes.openBatch && sizes.microBatch != microBatch)
-      return nullptr;
-  }
-  options.microBatch = microBatch;
-  FailureOr<OwningOpRef<mlir::ModuleOp>> module =
-      importModule(context, inputs, options, engine);
-  if (failed(module))
-    return nullptr;
-  StepModelOptions modelOptions;
-  modelOptions.executor = executor;
-  modelOptions.target = target;
-  modelOptions.solved = solved;
-  const std::string &release = inputs.job.accelerate.version;
-  modelOptions.checkpointsChildren = executor == ExecutorKind::Fsdp2 &&
-                                     atLeast(release, "1.8") &&
-                                     !atLeast(release, "1.15");
-  FailureOr<StepModel> model = buildStepModel(**module, modelOptions);
-  if (failed(model))
-    return nullptr;
-  return std::make_shared<const StepModel>(std::move(*model));
 }
 
 } // namespace accel

@@ -6,7 +6,6 @@
 #ifndef ACCEL_TOOLS_ACCELOPT_IMPORTMODULE_H
 #define ACCEL_TOOLS_ACCELOPT_IMPORTMODULE_H
 
-#include "passes/Checkpoint/SolvedWays.h"
 #include "passes/Executors/Executor.h"
 #include "passes/Pipeline/Import.h"
 #include "tools/accel-opt/Advice.h"
@@ -29,13 +28,6 @@ importModule(mlir::MLIRContext &context, const PlanInputs &inputs,
 /// Turns inputs and options into those of the setting that a search chose, as
 /// far as accel-run's compiler takes it (nothing is offloaded).
 void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options);
-
-/// The step model of `inputs` at another micro-batch size, with the `solved`
-/// ways of checkpointing unless they are null; null if there is none.
-std::shared_ptr<const StepModel>
-stepModelOf(mlir::MLIRContext &context, const PlanInputs &inputs,
-            ImportOptions options, int64_t microBatch, ExecutorKind executor,
-            const Target *target, SolvedWays *solved, DiagnosticEngine &engine);
 
 } // namespace accel
 

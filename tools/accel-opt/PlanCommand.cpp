@@ -58,13 +58,8 @@ public:
       if (advice->maxBatch)
         fits = advice->maxBatch->fits > 0;
     }
-    // The head of the report is about the configuration.
-    const plan::Plan *shown = result.configured ? &*result.configured
-                              : result.hasPlan  ? &result.plan
-                                                : nullptr;
-    if (result.configured)
-      result.configured->decisions = result.plan.decisions;
-    return finish(shown, result.report, fits ? exitOk : exitDoesNotFit);
+    return finish(result.shown ? &*result.shown : nullptr, result.report,
+                  fits ? exitOk : exitDoesNotFit);
   }
 
 private:
@@ -381,7 +376,7 @@ private:
   std::optional<std::string> textOf(const std::string &kind,
                                     const CompileResult &result) {
     if (kind == "plan")
-      return plan::toJson(result.plan);
+      return plan::toJson(*result.program);
     if (kind == "schedule")
       return result.scheduled;
     if (kind == "mlir")
@@ -394,7 +389,7 @@ private:
       return std::nullopt;
     }
     return kind == "accelerate" ? emitAccelerate(*advice, engine)
-                                : emitPython(*advice, result.plan, engine);
+                                : emitPython(*advice, *result.chosen, engine);
   }
 
   int finish(const plan::Plan *plan, PlanReport report, int exitCode) {

@@ -6,6 +6,8 @@
 #ifndef ACCEL_TOOLS_ACCELOPT_PLANCOMMAND_H
 #define ACCEL_TOOLS_ACCELOPT_PLANCOMMAND_H
 
+#include "passes/Pipeline/DdpKwargs.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,12 +42,6 @@ struct PlanOptions {
   bool maxBatch = false, tunePrecision = false, holdOutputs = false;
 };
 
-/// What a script passes as Accelerate's DistributedDataParallelKwargs.
-struct DdpKwargs {
-  std::optional<int64_t> bucketBytes; // bucket_cap_mb
-  bool gradientAsBucketView = false;
-  std::string commHook; // Candidate::commHook
-};
 /// "bucket_cap_mb=50,comm_hook=bf16,gradient_as_bucket_view"; on failure
 /// nothing, and what is wrong in `problem`.
 std::optional<DdpKwargs> parseDdpKwargs(const std::string &text,

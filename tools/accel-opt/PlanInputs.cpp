@@ -8,7 +8,7 @@
 #include "frontends/Convert/Rewriter.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/TorchExport/Describe.h"
-#include "passes/Executors/Settings.h"
+#include "passes/Frameworks/ExecutorOf.h"
 #include "tools/accel-opt/AdapterInputs.h"
 #include "tools/accel-opt/OpenSizes.h"
 

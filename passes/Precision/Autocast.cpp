@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Executors/Autocast.h"
+#include "passes/Precision/Autocast.h"
 
 #include "dialects/Aten/Aten.h"
 #include "dialects/Sharding/Sharding.h"

@@ -3,12 +3,18 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef ACCEL_PASSES_EXECUTORS_AUTOCAST_H
-#define ACCEL_PASSES_EXECUTORS_AUTOCAST_H
+#ifndef ACCEL_PASSES_PRECISION_AUTOCAST_H
+#define ACCEL_PASSES_PRECISION_AUTOCAST_H
 
 #include "dialects/Aten/Aten.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <memory>
+
+namespace mlir {
+class Pass;
+}
 
 namespace accel {
 
@@ -19,6 +25,11 @@ namespace accel {
 mlir::LogicalResult applyAutocast(mlir::func::FuncOp function, mlir::Type low,
                                   aten::Device device);
 
+/// `apply-autocast`: the above for each function that the graph calls, with the
+/// inputs that its first call hands it, where the framework computes under
+/// torch.autocast (sharding.precision's `autocast`).
+std::unique_ptr<mlir::Pass> createApplyAutocastPass();
+
 } // namespace accel
 
-#endif // ACCEL_PASSES_EXECUTORS_AUTOCAST_H
+#endif // ACCEL_PASSES_PRECISION_AUTOCAST_H

@@ -1,0 +1,206 @@
+//===- DecidedCandidate.cpp - The candidate that a module decides
+//-------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Executors/DecidedCandidate.h"
+
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Export/BuildSkeleton.h"
+#include "passes/Frameworks/JobFramework.h"
+#include "passes/Loss/ChunkLoss.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace accel {
+namespace {
+
+/// The variant of that name, or the first.
+int variantNamed(const SegmentKind &kind, StringRef name) {
+  for (size_t i = 0; i < kind.variants.size(); ++i)
+    if (name == kind.variants[i].name)
+      return static_cast<int>(i);
+  return 0;
+}
+
+frameworks::Precision precisionOf(sharding::PrecisionAttr attr) {
+  auto dtype = [&](Type type) {
+    return toDType(type ? type : attr.getStorage()).value_or(plan::DType::F32);
+  };
+  frameworks::Precision p;
+  p.storage = dtype(attr.getStorage());
+  p.compute = dtype(attr.getCompute());
+  p.reduce = dtype(attr.getReduce());
+  p.output = dtype(attr.getOutput());
+  p.gradient = dtype(attr.getGradient());
+  p.state = dtype(attr.getState());
+  p.autocast = attr.getAutocast();
+  p.masterCopy = attr.getMasterCopy();
+  return p;
+}
+
+class CandidateReader {
+public:
+  CandidateReader(mlir::ModuleOp module, const StepModel &model)
+      : module(module), model(model), framework(frameworkOf(module)) {}
+
+  FailureOr<Candidate> run() {
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    auto mesh = sharding::findOnly<sharding::MeshOp>(module);
+    auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    if (!job || !mesh || !graph)
+      return module.emitError("a candidate needs a sharding.mesh, a "
+                              "sharding.job and a sharding.graph");
+    auto accumulation = job.getAccumulationAttr();
+    if (!accumulation || !job.getUpdateAttr())
+      return job.emitOpError("lacks the decision ")
+             << (accumulation ? "update" : "accumulation");
+    candidate.executor = framework.kind();
+    candidate.shardRanks = mesh.axisSize("dp_shard");
+    candidate.replicateRanks = mesh.axisSize("dp_replicate");
+    candidate.ranksPerNode =
+        std::max<int64_t>(job.getRanksPerNode().value_or(1), 1);
+    candidate.accumulation = accumulation.getSteps();
+    candidate.reduceEachMicroBatch =
+        accumulation.getMode() == sharding::AccumulationMode::ReduceEach;
+    if (auto prefetch = job.getPrefetchAttr()) {
+      candidate.forwardPrefetch = static_cast<int>(prefetch.getForward());
+      candidate.backwardPrefetch = static_cast<int>(prefetch.getBackward());
+    }
+    candidate.holdsOutputs = job.getHoldOutputs();
+    const frameworks::Versions versions = versionsOf(module);
+    candidate.torchVersion = versions.torch;
+    candidate.accelerateVersion = versions.accelerate;
+    readUnits();
+    readPrecision();
+    readCalls(job, graph);
+    readFramework(job);
+    return candidate;
+  }
+
+private:
+  void readUnits() {
+    candidate.unitOf.assign(model.parameters.size(), 0);
+    for (size_t u = 0; u < model.units.size(); ++u) {
+      const StepUnit &unit = model.units[u];
+      for (int parameter : unit.parameters)
+        candidate.unitOf[parameter] = static_cast<int>(u);
+      // ZeRO's stage decides whether its modules are sharded at all.
+      candidate.reshardAfterForward.push_back(unit.reshardAfterForward ||
+                                              framework.unitsByModule());
+      if (unit.root)
+        candidate.rootUnit = static_cast<int>(u);
+    }
+  }
+
+  /// Of the first unit that is trained; frozen ones differ in their storage.
+  void readPrecision() {
+    llvm::StringMap<sharding::ParamOp> params;
+    for (auto param : module.getOps<sharding::ParamOp>())
+      params[param.getFqn()] = param;
+    sharding::PrecisionAttr trained, any;
+    bool upcastFrozen = false;
+    for (auto unit : module.getOps<sharding::UnitOp>()) {
+      auto precision = unit.getPrecisionAttr();
+      if (!precision || unit.getParams().empty())
+        continue;
+      auto fqn = cast<StringAttr>(unit.getParams()[0]).getValue();
+      sharding::ParamOp param = params.lookup(fqn);
+      if (!any)
+        any = precision;
+      if (param && !param.getFrozen() && !trained)
+        trained = precision;
+      if (param && param.getFrozen() &&
+          param.getTensorType().getElementType() != precision.getStorage())
+        upcastFrozen = true;
+    }
+    if (!trained)
+      trained = any;
+    if (trained)
+      candidate.recipe = recipeOf(precisionOf(trained), upcastFrozen);
+  }
+
+  void readCalls(sharding::JobOp job, sharding::GraphOp graph) {
+    auto usual = job.getCheckpointAttr();
+    const bool offload =
+        job.getOffloadAttr() && job.getOffloadAttr().getLayerInputs();
+    size_t c = 0;
+    for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
+      auto how = call.getCheckpointAttr();
+      const sharding::CheckpointMode mode =
+          how     ? how.getMode()
+          : usual ? usual.getMode()
+                  : sharding::CheckpointMode::None;
+      StringRef name = mode == sharding::CheckpointMode::None   ? "none"
+                       : mode == sharding::CheckpointMode::Full ? "full"
+                                                                : "pointwise";
+      candidate.variants.push_back(
+          variantNamed(model.kinds[model.calls[c].kind], name));
+      candidate.offloadActivations.push_back(name == "full" && offload);
+      // The functions of accel-run hold the chunks themselves.
+      if (auto loss = call->getAttrOfType<sharding::LossAttr>(lossAttr);
+          loss && framework.eager())
+        candidate.lossChunks = loss.getChunks();
+      ++c;
+    }
+  }
+
+  void readFramework(sharding::JobOp job) {
+    candidate.optimizer = framework.optimizerKernel(false).value;
+    if (auto step = job.getOptimizerStepAttr()) {
+      candidate.optimizer =
+          step.getKernel() == sharding::OptimizerKernel::Fused
+              ? OptimizerKernel::Fused
+          : step.getKernel() == sharding::OptimizerKernel::Foreach
+              ? OptimizerKernel::Foreach
+              : OptimizerKernel::ForLoop;
+      candidate.clipGradients = step.getClip();
+    } else {
+      candidate.clipGradients = clips(job); // accel-run: its job says so
+    }
+    if (auto offload = job.getOffloadAttr()) {
+      candidate.offloadParameters = offload.getParameters();
+      candidate.offloadOptimizer = offload.getOptimizer();
+    }
+    if (auto ddp = job.getDdpAttr()) {
+      candidate.bucketBytes = ddp.getBucketBytes();
+      candidate.firstBucketBytes = ddp.getFirstBucketBytes();
+      candidate.gradientAsBucketView = ddp.getGradientAsBucketView();
+      candidate.commHook = ddp.getHook().str();
+    }
+    if (auto zero = job.getZeroAttr()) {
+      candidate.zeroStage = static_cast<int>(zero.getStage());
+      candidate.zero.reduceBucket = zero.getReduceBucket();
+      candidate.zero.prefetchBucket = zero.getPrefetchBucket();
+      candidate.zero.persistenceThreshold = zero.getPersistenceThreshold();
+      candidate.zero.overlap = zero.getOverlapCommunication();
+    }
+  }
+
+  /// The training section's max_grad_norm.
+  static bool clips(sharding::JobOp job) {
+    auto training = job.getTrainingAttr();
+    auto optimizer = training ? training.getAs<DictionaryAttr>("optimizer")
+                              : DictionaryAttr();
+    auto norm =
+        optimizer ? optimizer.getAs<FloatAttr>("max_grad_norm") : FloatAttr();
+    return norm && norm.getValueAsDouble() > 0;
+  }
+
+  mlir::ModuleOp module;
+  const StepModel &model;
+  const frameworks::Framework &framework;
+  Candidate candidate;
+};
+
+} // namespace
+
+FailureOr<Candidate> decidedCandidate(mlir::ModuleOp module,
+                                      const StepModel &model) {
+  return CandidateReader(module, model).run();
+}
+
+} // namespace accel

@@ -1,0 +1,131 @@
+//===- DecideFramework.cpp - What a framework does by itself
+//------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Frameworks/DecideFramework.h"
+
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
+
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+using namespace accel;
+
+namespace {
+
+/// torch's DistributedDataParallel: bucket_cap_mb, and the first bucket.
+constexpr int64_t ddpBucketBytes = 25 << 20, ddpFirstBucketBytes = 1 << 20;
+/// DeepSpeed's zero_optimization (runtime/zero/config.py), in elements.
+constexpr int64_t zeroReduceBucket = 500'000'000,
+                  zeroPrefetchBucket = 50'000'000,
+                  zeroPersistenceThreshold = 100'000;
+
+struct DecideFrameworkPass
+    : PassWrapper<DecideFrameworkPass, OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DecideFrameworkPass)
+  StringRef getArgument() const final { return "decide-framework"; }
+  StringRef getDescription() const final {
+    return "decide offload, the optimizer's kernel and gradient buckets as the "
+           "framework does";
+  }
+  void getDependentDialects(DialectRegistry &registry) const final {
+    registry.insert<sharding::ShardingDialect>();
+  }
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    if (!job) {
+      module.emitError("decide-framework needs a sharding.job");
+      return signalPassFailure();
+    }
+    const frameworks::Framework &framework = frameworkOf(module);
+    if (framework.kind() == ExecutorKind::AccelRun)
+      return;
+    decideOffload(job);
+    decideOptimizerStep(job, framework);
+    if (framework.kind() == ExecutorKind::Ddp)
+      decideBuckets(job);
+    if (framework.kind() == ExecutorKind::Deepspeed)
+      decideZero(job);
+  }
+
+private:
+  /// The request about `what`, and its value, or an empty one.
+  std::pair<sharding::RequestOp, DictionaryAttr> asked(StringRef what) {
+    auto request = sharding::findRequest(getOperation(), what);
+    return {request,
+            request ? request.getValue() : DictionaryAttr::get(&getContext())};
+  }
+  sharding::BecauseAttr because(sharding::RequestOp request, StringRef usual) {
+    return request ? request.getBecause()
+                   : sharding::BecauseAttr::get(&getContext(),
+                                                ("default: " + usual).str());
+  }
+  static int64_t number(DictionaryAttr value, StringRef name, int64_t other) {
+    auto attr = value.getAs<IntegerAttr>(name);
+    return attr ? attr.getInt() : other;
+  }
+  static bool flag(DictionaryAttr value, StringRef name) {
+    return static_cast<bool>(value.get(name));
+  }
+
+  void decideOffload(sharding::JobOp job) {
+    auto [request, value] = asked("offload");
+    job.setOffloadAttr(sharding::OffloadAttr::get(
+        &getContext(), flag(value, "parameters"), flag(value, "optimizer"),
+        flag(value, "layer_inputs"),
+        because(request, "nothing waits in host memory")));
+  }
+
+  void decideOptimizerStep(sharding::JobOp job,
+                           const frameworks::Framework &framework) {
+    auto [request, value] = asked("optimizer");
+    auto kernel = framework.optimizerKernel(job.getDevice() == "cpu");
+    sharding::OptimizerKernel chosen =
+        kernel.value == OptimizerKernel::Fused
+            ? sharding::OptimizerKernel::Fused
+        : kernel.value == OptimizerKernel::Foreach
+            ? sharding::OptimizerKernel::Foreach
+            : sharding::OptimizerKernel::ForLoop;
+    sharding::BecauseAttr why = because({}, kernel.why);
+    if (auto name = value.getAs<StringAttr>("kernel"))
+      if (auto given = sharding::symbolizeOptimizerKernel(name.getValue())) {
+        chosen = *given;
+        why = request.getBecause();
+      }
+    job.setOptimizerStepAttr(sharding::OptimizerStepAttr::get(
+        &getContext(), chosen, flag(value, "clip"), why));
+  }
+
+  void decideBuckets(sharding::JobOp job) {
+    auto [request, value] = asked("ddp");
+    auto hook = value.getAs<StringAttr>("hook");
+    job.setDdpAttr(sharding::DdpAttr::get(
+        &getContext(), number(value, "bucket", ddpBucketBytes),
+        number(value, "bucket", ddpFirstBucketBytes), flag(value, "as_view"),
+        hook ? hook.getValue() : StringRef(),
+        because(request,
+                "torch's bucket_cap_mb, and a first bucket of 1 MiB")));
+  }
+
+  void decideZero(sharding::JobOp job) {
+    auto [request, value] = asked("zero");
+    job.setZeroAttr(sharding::ZeroAttr::get(
+        &getContext(), number(value, "stage", 2),
+        number(value, "reduce_bucket", zeroReduceBucket),
+        number(value, "prefetch_bucket", zeroPrefetchBucket),
+        number(value, "persistence_threshold", zeroPersistenceThreshold),
+        flag(value, "overlap"),
+        because(request, "DeepSpeed's zero_optimization")));
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> accel::createDecideFrameworkPass() {
+  return std::make_unique<DecideFrameworkPass>();
+}

@@ -1,0 +1,20 @@
+//===- ExecutorOf.h - Who runs a configuration ------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_FRAMEWORKS_EXECUTOROF_H
+#define ACCEL_PASSES_FRAMEWORKS_EXECUTOROF_H
+
+#include "frontends/Job/JobConfig.h"
+#include "passes/Frameworks/Framework.h"
+
+namespace accel {
+
+/// The framework that Accelerate would use for the configuration; accel-run for
+/// a job.yaml.
+ExecutorKind executorOf(const JobConfig &job);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_FRAMEWORKS_EXECUTOROF_H

@@ -1,0 +1,35 @@
+//===- JobFramework.cpp - The framework that a module names
+//-------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Frameworks/JobFramework.h"
+
+#include "dialects/Sharding/Sharding.h"
+
+using namespace mlir;
+
+namespace accel {
+
+static sharding::FrameworkAttr attributeOf(mlir::ModuleOp module) {
+  auto job = sharding::findOnly<sharding::JobOp>(module);
+  return job ? job.getFrameworkAttr() : sharding::FrameworkAttr();
+}
+
+const frameworks::Framework &frameworkOf(mlir::ModuleOp module) {
+  auto named = attributeOf(module);
+  auto kind = named ? parseExecutor(named.getName().str()) : std::nullopt;
+  return frameworks::framework(kind.value_or(ExecutorKind::AccelRun));
+}
+
+frameworks::Versions versionsOf(mlir::ModuleOp module) {
+  frameworks::Versions versions;
+  if (auto named = attributeOf(module)) {
+    versions.torch = named.getTorch().str();
+    versions.accelerate = named.getAccelerate().str();
+  }
+  return versions;
+}
+
+} // namespace accel

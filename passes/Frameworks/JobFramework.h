@@ -1,0 +1,22 @@
+//===- JobFramework.h - The framework that a module names -------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_FRAMEWORKS_JOBFRAMEWORK_H
+#define ACCEL_PASSES_FRAMEWORKS_JOBFRAMEWORK_H
+
+#include "passes/Frameworks/Framework.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace accel {
+
+/// The framework of the module's sharding.job; accel-run where it names none.
+const frameworks::Framework &frameworkOf(mlir::ModuleOp module);
+/// Its releases; the newest that are modelled where the job names none.
+frameworks::Versions versionsOf(mlir::ModuleOp module);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_FRAMEWORKS_JOBFRAMEWORK_H

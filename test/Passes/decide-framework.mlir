@@ -1,0 +1,32 @@
+// RUN: sed 's/FRAMEWORK/ddp/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=DDP
+// RUN: sed 's/FRAMEWORK/deepspeed/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=ZERO
+// RUN: sed 's/FRAMEWORK/fsdp2/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=FSDP2
+// RUN: sed 's/FRAMEWORK/accel-run/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=OWN
+// RUN: sed 's/FRAMEWORK/horovod/' %s | not accel-opt opt --decide-framework 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+
+// Each framework decides for itself what no line of the YAML says.
+
+// DDP: accumulation = #sharding.accumulation<4, keep_unsharded, because = <"default: Accelerate's accumulate() enters no_sync() but for the last micro-batch">>
+// DDP-SAME: ddp = #sharding.ddp<bucket = 52428800, first = 52428800, as_view = false, hook = "bf16", because = <"--ddp-kwargs">>
+// DDP-SAME: offload = #sharding.offload<parameters = false, optimizer = false, layer_inputs = false, because = <"default: nothing waits in host memory">>
+// DDP-SAME: optimizer_step = #sharding.optimizer_step<foreach, clip = true, because = <"default: torch's default on accelerators">>
+// DDP-NOT: prefetch = #sharding
+// DDP-SAME: update = #sharding.update<at_end, because = <"optimizer.step() runs after the backward">>
+// DDP-NOT: zero =
+
+// ZERO-NOT: ddp =
+// ZERO: zero = #sharding.zero<stage = 3, reduce_bucket = 500000000, prefetch_bucket = 1000, persistence_threshold = 100000, overlap = true, because = <"zero_stage">>
+
+// FSDP2: accumulation = #sharding.accumulation<4, keep_unsharded,
+// FSDP2-SAME: prefetch = #sharding.prefetch<forward = 1, backward = 1, because = <"default: FSDP2 gathers the next unit while this one computes">>
+
+// OWN: accumulation = #sharding.accumulation<4, reduce_each,
+// OWN-NOT: offload =
+// OWN-NOT: optimizer_step =
+
+// UNKNOWN: error: unknown framework 'horovod', expected accel-run, fsdp2, fsdp1, ddp, deepspeed or single
+sharding.job "m" micro_batch 1 sequence_length 8 device "cuda" {framework = #sharding.framework<"FRAMEWORK" torch "2.15" accelerate "1.15.0">}
+sharding.request "accumulation" {steps = 4} because <"gradient_accumulation_steps">
+sharding.request "optimizer" {clip} because <"max_grad_norm">
+sharding.request "ddp" {bucket = 52428800, hook = "bf16"} because <"--ddp-kwargs">
+sharding.request "zero" {stage = 3, prefetch_bucket = 1000, overlap} because <"zero_stage">
