@@ -25,4 +25,9 @@
 #define GET_OP_CLASSES
 #include "dialects/Schedule/ScheduleOps.h.inc"
 
+namespace accel::schedule {
+/// On a function's result that is a parameter's gradient: a DestinationAttr.
+constexpr llvm::StringLiteral destinationAttr = "schedule.destination";
+} // namespace accel::schedule
+
 #endif // ACCEL_DIALECTS_SCHEDULE_SCHEDULE_H

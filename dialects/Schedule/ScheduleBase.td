@@ -104,6 +104,24 @@ def Schedule_GradientAttr : Schedule_Attr<"Gradient", "gradient"> {
   let assemblyFormat = "`<` $unit `,` $fqn (`,` `accumulate` `=` $accumulate^)? `>`";
 }
 
+def Schedule_DestinationAttr : Schedule_Attr<"Destination", "destination"> {
+  let summary = "how a function leaves a parameter's gradient";
+  let description = [{
+    On a result that is a parameter's gradient, as `schedule.destination`: the
+    function has no such output, but writes the gradient, or adds it to what is
+    there, in a buffer of this element type that its caller passes.
+
+    ```mlir
+    func.func private @"L.backward@bf16+0"(...)
+        -> (tensor<8x8xf32> {aten.binding = #aten.binding<param_grad 0>,
+                             schedule.destination = #schedule.destination<bf16, accumulate = true>})
+    ```
+  }];
+  let parameters = (ins "::mlir::Type":$dtype,
+                        DefaultValuedParameter<"bool", "false">:$accumulate);
+  let assemblyFormat = "`<` $dtype (`,` `accumulate` `=` $accumulate^)? `>`";
+}
+
 def Schedule_CarriedAttr : Schedule_Attr<"Carried", "carried"> {
   let summary = "a unit's buffer that an earlier program left";
   let parameters = (ins StringRefParameter<>:$unit,

@@ -7,6 +7,7 @@
 
 #include "dialects/Aten/Layout.h"
 #include "dialects/Aten/Schema.h"
+#include "dialects/Schedule/Schedule.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/CallArgs.h"
@@ -376,4 +377,26 @@ FailureOr<plan::Function>
 accel::exportFunction(func::FuncOp function, ArrayRef<GradientMode> gradients,
                       aten::Device device) {
   return FunctionExporter(function, gradients, device).run();
+}
+
+FailureOr<plan::Function> accel::exportFunction(func::FuncOp function,
+                                                aten::Device device) {
+  SmallVector<GradientMode> modes;
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    auto binding =
+        function.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
+    if (!binding || binding.getKind() != aten::BindingKind::ParamGrad)
+      continue;
+    auto destination = function.getResultAttrOfType<schedule::DestinationAttr>(
+        i, schedule::destinationAttr);
+    auto dtype = destination ? toDType(destination.getDtype()) : std::nullopt;
+    if (!dtype)
+      return function.emitOpError("result ")
+             << i << " is the gradient of a parameter "
+             << (destination ? "in a dtype that a plan does not have"
+                             : "without a schedule.destination")
+             << "; lower-to-schedule says where gradients go";
+    modes.push_back({destination.getAccumulate(), *dtype});
+  }
+  return exportFunction(function, modes, device);
 }

@@ -29,6 +29,11 @@ mlir::FailureOr<plan::Function>
 exportFunction(mlir::func::FuncOp function,
                llvm::ArrayRef<GradientMode> gradients, aten::Device device);
 
+/// The same, with the mode of each gradient from its `schedule.destination`.
+/// Fails where one has none.
+mlir::FailureOr<plan::Function> exportFunction(mlir::func::FuncOp function,
+                                               aten::Device device);
+
 } // namespace accel
 
 #endif // ACCEL_PASSES_EXPORT_EXPORTFUNCTION_H

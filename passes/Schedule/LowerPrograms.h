@@ -15,19 +15,14 @@
 
 namespace accel::schedule {
 
-/// Makes a plan's functions from the module's as they are asked for. A
-/// backward function exists once for each set of destination dtypes and of
-/// gradients that it adds to instead of writing; the name tells what differs
-/// from writing f32: "L.backward", "L.backward@bf16+0,2".
+/// A plan's functions, exported from the module's as they are asked for.
 class FunctionTable {
 public:
   FunctionTable(mlir::ModuleOp module, plan::Plan &plan);
 
   /// Index in Plan::functions, or -1 after an error was emitted.
-  int get(const std::string &symbol,
-          const std::vector<GradientSpec> &gradients);
-  /// The same by the name that `get` gave it.
-  int getByName(const std::string &name);
+  int get(mlir::func::FuncOp function);
+  int getByName(llvm::StringRef name);
 
 private:
   mlir::ModuleOp module;
@@ -38,7 +33,8 @@ private:
 
 /// Fills `plan` from a module whose decisions are taken and whose functions
 /// are partitioned: skeleton, functions, and programs in which nothing
-/// overlaps yet.
+/// overlaps yet. The module gets the variants of backward functions that the
+/// programs call.
 mlir::LogicalResult lowerPrograms(mlir::ModuleOp module, plan::Plan &plan);
 
 } // namespace accel::schedule

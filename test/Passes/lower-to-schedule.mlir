@@ -33,3 +33,19 @@
 // CHECK-NOT:  reduce_scatter
 // CHECK:      schedule.call @Head(
 // CHECK:      schedule.return loss(
+
+// A backward function is one of the module for each way in which its gradients
+// are left; one that no call asks for goes.
+// RUN: sed -e 's/^sharding.graph/sharding.request "accumulation" {keep_unsharded, steps = 3 : i64} because <"test">\nsharding.graph/' %S/Inputs/two-layers.mlir > %t.accumulate.mlir
+// RUN: accel-opt opt %t.accumulate.mlir --to-sharded --partition --lower-to-schedule > %t.accumulated.mlir
+// RUN: FileCheck %s --check-prefix=VARIANT < %t.accumulated.mlir
+// VARIANT:     func.func private @Head.backward(
+// VARIANT-SAME:  {aten.binding = #aten.binding<param_grad 0>, schedule.destination = #schedule.destination<f32>, sharding.param = "weight"}
+// VARIANT:     func.func private @"Head.backward+0"(
+// VARIANT-SAME:  schedule.destination = #schedule.destination<f32, accumulate = true>
+// VARIANT:     schedule.program @first
+// VARIANT:     schedule.call @Head.backward(
+// VARIANT:     schedule.program @middle
+// VARIANT-NOT: schedule.call @Head.backward(
+// VARIANT:     schedule.call @"Head.backward+0"(
+// VARIANT:     schedule.program @last
