@@ -21,17 +21,17 @@
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Kernels/SelectKernels.h"
 #include "passes/Loss/ChunkLoss.h"
-#include "passes/Memory/AssignMemoryPass.h"
 #include "passes/Partition/Partition.h"
 #include "passes/Precision/ApplyPrecision.h"
 #include "passes/Precision/Autocast.h"
 #include "passes/Precision/Precision.h"
-#include "passes/Prefetch/HoistGathersPass.h"
 #include "passes/Prefetch/Prefetch.h"
-#include "passes/Prefetch/SinkAwaitsPass.h"
 #include "passes/Random/SeparateEval.h"
 #include "passes/Reshard/Reshard.h"
+#include "passes/Schedule/HoistGathers.h"
+#include "passes/Schedule/InsertFrees.h"
 #include "passes/Schedule/LowerToSchedule.h"
+#include "passes/Schedule/SinkAwaits.h"
 #include "passes/Update/Update.h"
 #include "passes/VerifySchedule/VerifySchedule.h"
 #include "passes/Wrap/Wrap.h"
@@ -84,14 +84,14 @@ void addShardedPasses(OpPassManager &pm) {
   addSavePasses(pm);
 }
 
-/// Starts move up and awaits down before memory is assigned, so that buffers
+/// Starts move up and awaits down before activations are freed, so that buffers
 /// are counted where they really live.
 void addScheduledPasses(OpPassManager &pm) {
   pm.addPass(createPartitionPass());
   pm.addPass(createLowerToSchedulePass());
   pm.addPass(createHoistGathersPass());
   pm.addPass(createSinkAwaitsPass());
-  pm.addPass(createAssignMemoryPass());
+  pm.addPass(createInsertFreesPass());
   pm.addPass(createVerifySchedulePass());
 }
 
@@ -138,7 +138,7 @@ void registerPasses() {
         createActivationCheckpointingPass, createActivationBudgetPass,
         createSeparateEvalPass, createLossChunksPass, createChunkLossPass,
         createLowerToSchedulePass, createHoistGathersPass, createSinkAwaitsPass,
-        createAssignMemoryPass, createDecideFrameworkPass,
+        createInsertFreesPass, createDecideFrameworkPass,
         createApplyAutocastPass})
     ::mlir::registerPass(create);
   registerApplyAdapterPass();

@@ -54,17 +54,4 @@ LogicalResult readPrograms(mlir::ModuleOp module, plan::Plan &plan) {
   return success();
 }
 
-LogicalResult rewritePrograms(
-    mlir::ModuleOp module,
-    llvm::function_ref<void(const plan::Plan &, plan::Program &)> rewrite) {
-  plan::Plan plan;
-  if (failed(readPrograms(module, plan)))
-    return failure();
-  for (auto op : llvm::make_early_inc_range(module.getOps<ProgramOp>()))
-    op.erase();
-  for (plan::Program &program : plan.programs)
-    rewrite(plan, program);
-  return printPrograms(module, plan);
-}
-
 } // namespace accel::schedule

@@ -9,16 +9,8 @@
 #include "runtime/plan/Plan.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace accel::schedule {
-
-/// Reads the module's schedule.programs into a plan, applies `rewrite` to each
-/// and prints them again in their place. The plan holds what programs refer
-/// to: units, parameters and functions.
-mlir::LogicalResult rewritePrograms(
-    mlir::ModuleOp module,
-    llvm::function_ref<void(const plan::Plan &, plan::Program &)> rewrite);
 
 /// Predicts the plan's memory and appends one schedule.program per program.
 mlir::LogicalResult printPrograms(mlir::ModuleOp module, plan::Plan &plan);

@@ -428,6 +428,10 @@ FunctionProfile profileFunction(const Function &function,
   return profile(function, Liveness(function), consumedBytes);
 }
 
+std::vector<int> inputDeaths(const Function &function) {
+  return Liveness(function).inputDeath;
+}
+
 int64_t persistentBytes(const Plan &plan) { return total(persistent(plan)); }
 
 ProgramTimeline simulate(const Plan &plan, const Program &program,

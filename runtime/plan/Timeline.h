@@ -28,6 +28,9 @@ struct FunctionProfile {
 /// last time (0 where the caller keeps it).
 FunctionProfile profileFunction(const Function &function,
                                 const std::vector<int64_t> &consumedBytes);
+/// By input: the instruction after which nothing in the function holds its
+/// storage; the number of instructions where that is at the return.
+std::vector<int> inputDeaths(const Function &function);
 
 /// Who holds memory at a point.
 struct StepMemory {

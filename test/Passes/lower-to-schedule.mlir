@@ -49,3 +49,6 @@
 // VARIANT-NOT: schedule.call @Head.backward(
 // VARIANT:     schedule.call @"Head.backward+0"(
 // VARIANT:     schedule.program @last
+
+// The text is complete: later passes need nothing but it.
+// RUN: accel-opt opt %t.accumulated.mlir --hoist-gathers --sink-awaits --insert-frees --verify-schedule | FileCheck %s --check-prefix=VARIANT

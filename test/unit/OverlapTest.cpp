@@ -8,12 +8,17 @@
 // decisions, moves starts and awaits, and checks what must not change.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Prefetch/Overlap.h"
-#include "passes/Memory/AssignMemory.h"
+#include "dialects/Schedule/Convert.h"
+#include "passes/Schedule/Buffers.h"
 #include "passes/Schedule/BuildProgram.h"
+#include "passes/Schedule/HoistGathers.h"
+#include "passes/Schedule/InsertFrees.h"
+#include "passes/Schedule/SinkAwaits.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Verify.h"
 #include "test/unit/PlanFixture.h"
+
+#include "llvm/Support/raw_ostream.h"
 
 #include <gtest/gtest.h>
 
@@ -23,10 +28,16 @@
 
 using namespace accel;
 using namespace accel::plan;
+using accel::schedule::AllGatherStartOp;
+using accel::schedule::AllReduceStartOp;
+using accel::schedule::AwaitOp;
 using accel::schedule::BackwardOperand;
 using accel::schedule::BuildOptions;
+using accel::schedule::CallOp;
 using accel::schedule::GradientSpec;
 using accel::schedule::Graph;
+using accel::schedule::ProgramOp;
+using accel::schedule::ReduceScatterStartOp;
 using accel::schedule::SegmentCall;
 
 namespace {
@@ -38,7 +49,10 @@ constexpr int64_t width = 16, rows = 4;
 class Chain {
 public:
   Chain(std::vector<int> units, int64_t ranks, int64_t replicas = 1)
-      : uses(std::move(units)) {
+      : context(mlir::MLIRContext::Threading::DISABLED),
+        module(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context))),
+        uses(std::move(units)) {
+    context.loadDialect<schedule::ScheduleDialect>();
     plan.device = "cpu";
     plan.job.optimizer.groups = {{}};
     plan.axes = {{"dp_replicate", replicas}, {"dp_shard", ranks}};
@@ -52,26 +66,60 @@ public:
     plan.job.accumulation = options.accumulation;
     if (options.clip)
       plan.job.optimizer.maxGradNorm = 1;
-    return schedule::buildPrograms(
+    std::string error = schedule::buildPrograms(
         plan, graph, options,
         [&](const std::string &name, const std::vector<GradientSpec> &specs) {
           return function(name, specs);
         });
+    for (const Program &program : plan.programs)
+      if (!schedule::importProgram(*module, plan, program))
+        return "the program cannot be imported";
+    return error;
   }
 
+  std::vector<ProgramOp> programs() {
+    auto ops = module->getOps<ProgramOp>();
+    return {ops.begin(), ops.end()};
+  }
+  /// The programs as a plan has them, with activations freed.
+  Plan translated() {
+    Plan result = plan;
+    result.programs.clear();
+    for (ProgramOp program : programs()) {
+      mlir::OwningOpRef<ProgramOp> copy = program.clone();
+      schedule::insertFrees(*copy, [&](CallOp call, size_t input) {
+        return drops(call.getCallee(), input);
+      });
+      mlir::FailureOr<Program> exported = schedule::exportProgram(*copy, plan);
+      EXPECT_TRUE(succeeded(exported));
+      if (succeeded(exported))
+        result.programs.push_back(*exported);
+    }
+    return result;
+  }
   /// What `verify` says once values are freed and memory is predicted.
   std::vector<std::string> problems() {
-    Plan complete = plan;
-    for (Program &program : complete.programs)
-      schedule::assignMemory(complete, program);
+    Plan complete = translated();
     predictMemory(complete);
     return verify(complete);
   }
 
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
   Plan plan;
   Graph graph;
 
 private:
+  bool drops(llvm::StringRef name, size_t input) const {
+    for (const Function &f : plan.functions)
+      if (f.name == name)
+        for (const Instruction &instruction : f.instructions)
+          if (std::count(instruction.frees.begin(), instruction.frees.end(),
+                         f.inputs[input]))
+            return true;
+    return false;
+  }
+
   void addUnit(const std::string &name, int64_t ranks, int64_t replicas) {
     Parameter parameter;
     parameter.fqn = name + ".weight";
@@ -168,43 +216,64 @@ private:
   std::map<std::string, int> known;
 };
 
-bool isCollective(StepKind kind) {
-  return kind == StepKind::AllGather || kind == StepKind::ReduceScatter ||
-         kind == StepKind::AllReduce;
+std::string text(mlir::Operation *op) {
+  std::string result;
+  llvm::raw_string_ostream out(result);
+  op->print(out);
+  return result;
 }
 
 /// What each stream does, in order.
-std::map<Stream, std::vector<std::pair<StepKind, int>>>
-collectives(const Program &program) {
-  std::map<Stream, std::vector<std::pair<StepKind, int>>> result;
-  for (const Step &step : program.steps)
-    if (isCollective(step.kind))
-      result[step.stream].push_back({step.kind, step.unit});
+std::map<schedule::Stream, std::vector<std::pair<std::string, std::string>>>
+collectives(ProgramOp program) {
+  std::map<schedule::Stream, std::vector<std::pair<std::string, std::string>>>
+      result;
+  for (mlir::Operation &op : program.getBody().front())
+    if (mlir::isa<AllGatherStartOp, ReduceScatterStartOp, AllReduceStartOp>(op))
+      result[op.getAttrOfType<schedule::StreamAttr>("stream").getValue()]
+          .push_back(
+              {op.getName().getStringRef().str(), schedule::unitOf(&op).str()});
   return result;
 }
 
-/// The computation: calls with what they read, updates and norms.
-std::vector<std::string> computation(const Program &program) {
+/// The calls, in order.
+std::vector<std::string> computation(ProgramOp program) {
   std::vector<std::string> result;
-  for (const Step &step : program.steps)
-    if (step.kind == StepKind::Call)
-      result.push_back("call " + step.where + " " +
-                       std::to_string(step.function));
+  for (auto call : program.getBody().getOps<CallOp>())
+    result.push_back(call.getCallee().str());
   return result;
 }
 
-int inFlight(const Program &program, StepKind kind) {
-  std::map<int, bool> open;
+size_t numSteps(ProgramOp program) {
+  return program.getBody().front().getOperations().size();
+}
+
+/// Starts of this kind that are in flight at once, at most.
+template <typename StartOp> int inFlight(ProgramOp program) {
   int now = 0, most = 0;
-  for (const Step &step : program.steps) {
-    if (step.kind == kind) {
-      open[step.timepoint] = true;
+  for (mlir::Operation &op : program.getBody().front()) {
+    if (mlir::isa<StartOp>(op))
       most = std::max(most, ++now);
-    } else if (step.kind == StepKind::Await && open.count(step.timepoint)) {
+    else if (auto await = mlir::dyn_cast<AwaitOp>(op);
+             await && mlir::isa<StartOp>(schedule::startOf(await)))
       --now;
-    }
   }
   return most;
+}
+
+/// Calls between the start of each unit's first collective of this kind and its
+/// await.
+template <typename StartOp>
+std::map<std::string, int> callsBetween(ProgramOp program) {
+  std::map<std::string, int> result;
+  for (auto start : program.getBody().getOps<StartOp>()) {
+    int calls = 0;
+    for (mlir::Operation *op = start;
+         op != schedule::awaitOf(start).getOperation(); op = op->getNextNode())
+      calls += mlir::isa<CallOp>(op);
+    result.emplace(schedule::unitOf(start).str(), calls);
+  }
+  return result;
 }
 
 struct Case {
@@ -233,36 +302,46 @@ void check(Case c) {
                                                       : c.options.units[0]);
   ASSERT_EQ(chain.build(c.options), "");
   ASSERT_EQ(chain.problems(), std::vector<std::string>()) << "as built";
-  for (Program &program : chain.plan.programs) {
-    SCOPED_TRACE(program.name);
-    Program before = program;
+  for (ProgramOp program : chain.programs()) {
+    SCOPED_TRACE(program.getSymName().str());
+    mlir::OwningOpRef<ProgramOp> before = program.clone();
+    const std::string built = text(program);
     schedule::hoistGathers(program, c.forward, c.backward);
-    if (c.forward == 0 && c.backward == 0)
-      EXPECT_EQ(program, before);
+    if (c.forward == 0 && c.backward == 0) {
+      EXPECT_EQ(text(program), built);
+    }
     // Reductions stay as they are; gathers only get fewer.
-    auto was = collectives(before), is = collectives(program);
-    EXPECT_EQ(is[Stream::Reduce], was[Stream::Reduce]);
+    auto was = collectives(*before), is = collectives(program);
+    EXPECT_EQ(is[schedule::Stream::Reduce], was[schedule::Stream::Reduce]);
     size_t matched = 0;
-    for (auto &gather : was[Stream::Gather])
-      if (matched < is[Stream::Gather].size() &&
-          is[Stream::Gather][matched] == gather)
+    for (auto &gather : was[schedule::Stream::Gather])
+      if (matched < is[schedule::Stream::Gather].size() &&
+          is[schedule::Stream::Gather][matched] == gather)
         ++matched;
-    EXPECT_EQ(matched, is[Stream::Gather].size());
-    EXPECT_EQ(computation(program), computation(before));
-    EXPECT_LE(inFlight(program, StepKind::AllGather),
+    EXPECT_EQ(matched, is[schedule::Stream::Gather].size());
+    EXPECT_EQ(computation(program), computation(*before));
+    EXPECT_LE(inFlight<AllGatherStartOp>(program),
               1 + std::max(c.forward, c.backward));
+    const std::string once = text(program);
+    schedule::hoistGathers(program, c.forward, c.backward);
+    EXPECT_EQ(text(program), once);
   }
   ASSERT_EQ(chain.problems(), std::vector<std::string>())
       << "after hoist-gathers";
-  for (Program &program : chain.plan.programs) {
-    SCOPED_TRACE(program.name);
-    Program before = program;
+  for (ProgramOp program : chain.programs()) {
+    SCOPED_TRACE(program.getSymName().str());
+    mlir::OwningOpRef<ProgramOp> before = program.clone();
     schedule::sinkAwaits(program);
-    EXPECT_EQ(collectives(program), collectives(before));
-    EXPECT_EQ(computation(program), computation(before));
-    EXPECT_EQ(program.steps.size(), before.steps.size());
-    EXPECT_LE(inFlight(program, StepKind::ReduceScatter), 1);
-    EXPECT_LE(inFlight(program, StepKind::AllReduce), 1);
+    EXPECT_EQ(collectives(program), collectives(*before));
+    EXPECT_EQ(computation(program), computation(*before));
+    EXPECT_EQ(numSteps(program), numSteps(*before));
+    EXPECT_LE(inFlight<ReduceScatterStartOp>(program), 1);
+    EXPECT_LE(inFlight<AllReduceStartOp>(program), 1);
+    const std::string once = text(program);
+    schedule::sinkAwaits(program);
+    EXPECT_EQ(text(program), once);
+    schedule::hoistGathers(program, c.forward, c.backward);
+    EXPECT_EQ(text(program), once);
   }
   ASSERT_EQ(chain.problems(), std::vector<std::string>())
       << "after sink-awaits";
@@ -273,25 +352,13 @@ TEST(Overlap, OneGatherAheadOverlapsTheCallBefore) {
   BuildOptions options;
   options.units.resize(3);
   ASSERT_EQ(chain.build(options), "");
-  Program &train = chain.plan.programs[0];
-  auto callsBetween = [&](int unit) {
-    int timepoint = -1, calls = 0;
-    for (const Step &step : train.steps) {
-      if (step.kind == StepKind::AllGather && step.unit == unit &&
-          timepoint < 0)
-        timepoint = step.timepoint;
-      else if (step.kind == StepKind::Await && step.timepoint == timepoint)
-        return calls;
-      else if (timepoint >= 0 && step.kind == StepKind::Call)
-        ++calls;
-    }
-    return -1;
-  };
-  EXPECT_EQ(callsBetween(1), 0);
+  ProgramOp train = chain.programs()[0];
+  EXPECT_EQ(callsBetween<AllGatherStartOp>(train)["layer1"], 0);
   schedule::hoistGathers(train, 1, 1);
-  EXPECT_EQ(callsBetween(0), 0); // nothing comes before it
-  EXPECT_EQ(callsBetween(1), 1);
-  EXPECT_EQ(callsBetween(2), 1);
+  // Nothing comes before the first.
+  EXPECT_EQ(callsBetween<AllGatherStartOp>(train),
+            (std::map<std::string, int>{
+                {"layer0", 0}, {"layer1", 1}, {"layer2", 1}}));
 }
 
 TEST(Overlap, AReductionOverlapsTheNextBackward) {
@@ -299,18 +366,9 @@ TEST(Overlap, AReductionOverlapsTheNextBackward) {
   BuildOptions options;
   options.units.resize(3);
   ASSERT_EQ(chain.build(options), "");
-  Program &train = chain.plan.programs[0];
+  ProgramOp train = chain.programs()[0];
   schedule::sinkAwaits(train);
-  int calls = 0, timepoint = -1;
-  for (const Step &step : train.steps) {
-    if (step.kind == StepKind::ReduceScatter && timepoint < 0)
-      timepoint = step.timepoint;
-    else if (step.kind == StepKind::Call && timepoint >= 0)
-      ++calls;
-    else if (step.kind == StepKind::Await && step.timepoint == timepoint)
-      break;
-  }
-  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(callsBetween<ReduceScatterStartOp>(train)["layer2"], 1);
 }
 
 /// On a hybrid mesh a shard is reduced inside and then across the replicas. The
@@ -321,34 +379,19 @@ TEST(Overlap, BothReductionsOfAHybridMeshOverlap) {
   BuildOptions options;
   options.units.resize(4);
   ASSERT_EQ(chain.build(options), "");
-  Program &train = chain.plan.programs[0];
-  /// Calls between the start and the await of each unit's reduction.
-  auto hidden = [&](StepKind kind) {
-    std::map<int, int> unitOf, since; // by timepoint
-    std::map<int, int> calls;         // by unit
-    for (const Step &step : train.steps) {
-      if (step.kind == kind) {
-        unitOf[step.timepoint] = step.unit;
-        since[step.timepoint] = 0;
-      } else if (step.kind == StepKind::Call) {
-        for (auto &[timepoint, count] : since)
-          ++count;
-      } else if (step.kind == StepKind::Await && since.count(step.timepoint)) {
-        calls[unitOf[step.timepoint]] = since[step.timepoint];
-        since.erase(step.timepoint);
-      }
-    }
-    return calls;
-  };
-  using Calls = std::map<int, int>;
-  EXPECT_EQ(hidden(StepKind::ReduceScatter),
-            (Calls{{0, 0}, {1, 0}, {2, 0}, {3, 0}}));
+  ProgramOp train = chain.programs()[0];
+  using Calls = std::map<std::string, int>;
+  EXPECT_EQ(
+      callsBetween<ReduceScatterStartOp>(train),
+      (Calls{{"layer0", 0}, {"layer1", 0}, {"layer2", 0}, {"layer3", 0}}));
   schedule::sinkAwaits(train);
   // The backward goes from unit 3 to unit 0, which has nothing after it.
-  EXPECT_EQ(hidden(StepKind::ReduceScatter),
-            (Calls{{0, 0}, {1, 1}, {2, 1}, {3, 1}}));
-  EXPECT_EQ(hidden(StepKind::AllReduce),
-            (Calls{{0, 0}, {1, 0}, {2, 1}, {3, 1}}));
+  EXPECT_EQ(
+      callsBetween<ReduceScatterStartOp>(train),
+      (Calls{{"layer0", 0}, {"layer1", 1}, {"layer2", 1}, {"layer3", 1}}));
+  EXPECT_EQ(
+      callsBetween<AllReduceStartOp>(train),
+      (Calls{{"layer0", 0}, {"layer1", 0}, {"layer2", 1}, {"layer3", 1}}));
   EXPECT_EQ(chain.problems(), std::vector<std::string>());
 }
 

@@ -1,8 +1,11 @@
-# plan::Program and schedule.program.
+# plan::Program and schedule.program, and the passes over programs.
 set(_here ${CMAKE_CURRENT_LIST_DIR})
 if(TARGET AccelScheduleConvert)
   accel_unit_test(schedule-test ${_here}/PlanFixture.cpp
     ${_here}/ScheduleTest.cpp MLIR LINK AccelScheduleConvert MLIRParser)
+  # The passes over programs.
+  accel_unit_test(overlap-test ${_here}/OverlapTest.cpp ${_here}/PlanFixture.cpp
+    MLIR LINK AccelScheduleConvert AccelSchedulePasses AccelBuildProgram)
   # Read by test/Dialect/Schedule.
   add_executable(schedule-dump ${_here}/PlanFixture.cpp
     ${_here}/ScheduleDump.cpp)

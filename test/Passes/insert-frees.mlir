@@ -1,9 +1,9 @@
 // RUN: accel-opt opt %S/Inputs/two-layers.mlir --to-sharded --partition --lower-to-schedule > %t.mlir
-// RUN: accel-opt opt %t.mlir --assign-memory > %t.once.mlir
+// RUN: accel-opt opt %t.mlir --insert-frees > %t.once.mlir
 // RUN: FileCheck %s < %t.once.mlir
 // Where values are freed already, they are freed at the same places again, and
-// the result is sound.
-// RUN: accel-opt opt %t.mlir --assign-memory --assign-memory --verify-schedule | diff %t.once.mlir -
+// the result is sound: calls and programs have their true peaks.
+// RUN: accel-opt opt %t.mlir --insert-frees --insert-frees --verify-schedule | diff %t.once.mlir -
 
 // What nothing reads later is given up to the call that reads it last; the
 // batch and the loss are kept.
