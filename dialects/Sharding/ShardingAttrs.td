@@ -114,11 +114,17 @@ def Sharding_OptimizerKernel : I32EnumAttr<"OptimizerKernel",
 def Sharding_OptimizerStepAttr
     : Sharding_Attr<"OptimizerStep", "optimizer_step"> {
   let summary = "the optimizer's kernel, and whether gradients are clipped";
+  let description = [{
+    `state`: the dtype of states that would have the parameter's, where the
+    optimizer is told another one.
+  }];
   let parameters = (ins EnumParameter<Sharding_OptimizerKernel>:$kernel,
                         "bool":$clip,
-                        "::accel::sharding::BecauseAttr":$because);
+                        "::accel::sharding::BecauseAttr":$because,
+                        OptionalParameter<"::mlir::Type">:$state);
   let assemblyFormat = [{
-    `<` $kernel `,` `clip` `=` $clip `,` `because` `=` $because `>`
+    `<` $kernel (`state` $state^)? `,` `clip` `=` $clip `,`
+        `because` `=` $because `>`
   }];
 }
 

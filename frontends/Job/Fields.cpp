@@ -111,7 +111,7 @@ std::optional<Fields> Fields::mapping(const char *key) const {
   return Fields(file, *entry->value, keyPath(key), engine);
 }
 
-static std::string shown(double value) {
+std::string accel::shown(double value) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, "%g", value);
   return buffer;

@@ -87,6 +87,9 @@ private:
   }
 };
 
+/// As printf's %g has it.
+std::string shown(double value);
+
 /// `path` as it is meant in `file`: absolute, or beside it.
 std::string resolvePath(const std::string &file, const std::string &path);
 

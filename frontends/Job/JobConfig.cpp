@@ -6,6 +6,7 @@
 
 #include "frontends/Job/JobConfig.h"
 #include "frontends/Job/JobReader.h"
+#include "runtime/plan/Optimizers.h"
 
 using namespace accel;
 
@@ -29,7 +30,7 @@ static void preset(Setting<T> &setting, T value, const char *key,
   setting = {std::move(value), Origin::Default, key, {}, why};
 }
 
-/// torch's own defaults of AdamW, a constant rate, and no checkpoints.
+/// AdamW with its defaults, a constant rate, and no checkpoints.
 static void setDefaults(JobConfig &job) {
   using Text = std::string;
   preset(job.model, Text(), "model");
@@ -39,17 +40,36 @@ static void setDefaults(JobConfig &job) {
   preset(job.data.shuffle, false, "data.shuffle");
   preset(job.data.seed, int64_t(0), "data.seed");
   preset(job.eval.data.dtype, Text("uint16"), "eval.dtype");
-  preset(job.optimizer.name, Text("adamw"), "optimizer.name");
-  preset(job.optimizer.lr, 1e-3, "optimizer.lr", "torch's default");
-  preset(job.optimizer.beta1, 0.9, "optimizer.betas", "torch's default");
-  preset(job.optimizer.beta2, 0.999, "optimizer.betas", "torch's default");
-  preset(job.optimizer.eps, 1e-8, "optimizer.eps", "torch's default");
-  preset(job.optimizer.weightDecay, 1e-2, "optimizer.weight_decay",
-         "torch's default");
+  job.optimizer.setDefaults(*plan::findOptimizer("adamw"));
   preset(job.optimizer.maxGradNorm, 0.0, "optimizer.max_grad_norm",
          "no clipping");
   preset(job.schedule.decay, Text("constant"), "schedule.decay");
   preset(job.checkpoint.stateDict, Text("sharded"), "checkpoint.state_dict");
+}
+
+void OptimizerConfig::setDefaults(
+    const plan::OptimizerDescription &description) {
+  preset(name, std::string(description.name), "optimizer.name");
+  preset(lr, description.lr, "optimizer.lr", description.source);
+  preset(weightDecay, description.weightDecay, "optimizer.weight_decay",
+         description.source);
+  values.clear();
+}
+
+plan::Optimizer OptimizerConfig::resolved() const {
+  plan::Optimizer result;
+  result.name = name.value;
+  if (const auto *description = plan::findOptimizer(name.value))
+    for (const plan::Hyperparameter &parameter : description->hyperparameters)
+      if (auto given = values.find(parameter.name); given != values.end())
+        plan::setValue(result, parameter.name, given->second.value);
+  result.maxGradNorm = maxGradNorm.value;
+  result.groups = {{lr.value, weightDecay.value}};
+  for (const OptimizerGroupConfig &group : groups)
+    result.groups.push_back(
+        {group.lr.value.value_or(lr.value),
+         group.weightDecay.value.value_or(weightDecay.value)});
+  return result;
 }
 
 JobConfig accel::defaultJob(AccelerateConfig accelerate) {

@@ -14,6 +14,8 @@
 
 #include "frontends/Accelerate/AccelerateConfig.h"
 #include "frontends/Job/AdapterConfig.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/plan/UpdateKernel.h"
 
 #include <map>
 
@@ -60,13 +62,22 @@ struct OptimizerGroupConfig {
 };
 
 struct OptimizerConfig {
-  Setting<std::string> name; // adamw
+  Setting<std::string> name; // of runtime/plan/Optimizers.h
   Setting<double> lr;
-  Setting<double> beta1, beta2;
-  Setting<double> eps;
+  /// Hyperparameters of the optimizer's description that are given.
+  std::map<std::string, Setting<std::vector<double>>> values;
   Setting<double> weightDecay;
   Setting<double> maxGradNorm; // 0: no clipping
   std::vector<OptimizerGroupConfig> groups;
+  /// What frameworks launch; nothing: the description's default.
+  std::optional<plan::UpdateKernel> kernel;
+  /// Of states that the description keeps in the parameter's dtype.
+  std::optional<plan::DType> stateDtype;
+
+  /// The optimizer with the defaults of its description.
+  void setDefaults(const plan::OptimizerDescription &description);
+  /// As the plan has it.
+  plan::Optimizer resolved() const;
 };
 
 struct ScheduleConfig {

@@ -11,6 +11,10 @@
 
 namespace accel {
 
+namespace plan {
+struct Hyperparameter;
+}
+
 class JobReader {
 public:
   JobReader(const std::string &file, const yaml::Node &root,
@@ -33,13 +37,20 @@ private:
   void readTrainable(JobConfig &job);
   void readAdapter(JobConfig &job);
   void readInit(JobConfig &job);
-  void readOptimizer(JobConfig &job);
-  void readGroups(const Fields &fields, OptimizerConfig &optimizer);
   void readSchedule(JobConfig &job);
   void readCheckpoint(JobConfig &job);
   void readTarget(JobConfig &job);
   void readPrecision(JobConfig &job);
   void readCheckpointing(JobConfig &job);
+
+  // JobOptimizer.cpp
+  void readOptimizer(JobConfig &job);
+  /// Reports a name that is no optimizer's.
+  void refuseOptimizer(const Fields &fields, const std::string &name);
+  void readHyperparameter(const Fields &fields,
+                          const plan::Hyperparameter &parameter,
+                          OptimizerConfig &optimizer);
+  void readGroups(const Fields &fields, OptimizerConfig &optimizer);
 
   // JobData.cpp
   void readData(JobConfig &job);

@@ -9,6 +9,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Schema/Schema.h"
+#include "runtime/plan/Optimizers.h"
+
+#include <cmath>
 
 using namespace accel;
 using namespace accel::schema;
@@ -140,13 +143,60 @@ Json adapter() {
       {"anyOf", Json::array({{{"type", "string"}, {"minLength", 1}}, config})}};
 }
 
-Json jobProperties() {
+Json hyperparameter(const plan::Hyperparameter &parameter) {
+  using Kind = plan::Hyperparameter::Kind;
+  if (parameter.kind == Kind::Flag)
+    return flag(parameter.description);
+  Json range = {{"type", "number"}, {"minimum", parameter.least}};
+  if (!std::isinf(parameter.below))
+    range["exclusiveMaximum"] = parameter.below;
+  const size_t count = parameter.standard.size();
+  if (parameter.kind == Kind::Numbers)
+    return {{"type", "array"},
+            {"description", parameter.description},
+            {"items", range},
+            {"minItems", count},
+            {"maxItems", count}};
+  if (parameter.least == 0 && std::isinf(parameter.below))
+    return number(parameter.description);
+  return described(parameter.description, range);
+}
+
+/// The keys of each optimizer, by its name; without one it is AdamW.
+Json optimizer() {
   Json group =
       object("Parameters with values of their own",
              {{"match", text("Regex that is searched in parameter names")},
               {"lr", number("Learning rate")},
               {"weight_decay", number("Weight decay")}},
              {"match"});
+  Json cases = Json::array();
+  for (const plan::OptimizerDescription &each : plan::optimizers()) {
+    Json properties = {
+        {"name", described(each.summary, {{"const", each.name}})},
+        {"lr", number("Learning rate")},
+        {"weight_decay", number("Weight decay")},
+        {"max_grad_norm", number("Clipping; 0: none")},
+        {"groups",
+         {{"type", "array"},
+          {"description", "The first that matches counts"},
+          {"items", group}}}};
+    for (const plan::Hyperparameter &parameter : each.hyperparameters)
+      properties[parameter.name] = hyperparameter(parameter);
+    const bool standard = std::string_view(each.name) == "adamw";
+    Json named = {{"properties", {{"name", {{"const", each.name}}}}}};
+    if (!standard)
+      named["required"] = {"name"};
+    cases.push_back(
+        {{"if", named}, {"then", object(each.summary, std::move(properties))}});
+  }
+  return {{"type", "object"},
+          {"description", "The optimizer"},
+          {"properties", {{"name", choice("Which", plan::optimizerNames())}}},
+          {"allOf", cases}};
+}
+
+Json jobProperties() {
   return {
       {"model", text("Hugging Face folder (config.json [+ *.safetensors])")},
       {"init",
@@ -169,25 +219,7 @@ Json jobProperties() {
       {"eval", data("Evaluation data", true)},
       {"gradient_accumulation_steps",
        integer("Micro-batches in an optimizer step", 1)},
-      {"optimizer",
-       object(
-           "The optimizer",
-           {{"name", choice("Which", {"adamw"})},
-            {"lr", number("Learning rate")},
-            {"betas",
-             {{"type", "array"},
-              {"description", "Decay of both moments"},
-              {"items",
-               {{"type", "number"}, {"minimum", 0}, {"exclusiveMaximum", 1}}},
-              {"minItems", 2},
-              {"maxItems", 2}}},
-            {"eps", number("Added to the denominator")},
-            {"weight_decay", number("Decoupled weight decay")},
-            {"max_grad_norm", number("Clipping; 0: none")},
-            {"groups",
-             {{"type", "array"},
-              {"description", "The first that matches counts"},
-              {"items", group}}}})},
+      {"optimizer", optimizer()},
       {"schedule",
        object(
            "The learning rate over time",

@@ -10,6 +10,7 @@
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Loss/ChunkLoss.h"
+#include "passes/Pipeline/JobAttr.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -149,8 +150,15 @@ private:
   }
 
   void readFramework(sharding::JobOp job) {
+    plan::Job training;
+    if (auto attr = job.getTrainingAttr())
+      (void)jobFromAttr(attr, training);
+    auto step = job.getOptimizerStepAttr();
+    candidate.update = makeUpdateRule(
+        training.optimizer,
+        step && step.getState() ? toDType(step.getState()) : std::nullopt);
     candidate.optimizer = framework.optimizerKernel(false).value;
-    if (auto step = job.getOptimizerStepAttr()) {
+    if (step) {
       candidate.optimizer =
           step.getKernel() == sharding::OptimizerKernel::Fused
               ? OptimizerKernel::Fused
@@ -159,7 +167,8 @@ private:
               : OptimizerKernel::ForLoop;
       candidate.clipGradients = step.getClip();
     } else {
-      candidate.clipGradients = clips(job); // accel-run: its job says so
+      // accel-run: its job says so.
+      candidate.clipGradients = training.optimizer.maxGradNorm > 0;
     }
     if (auto offload = job.getOffloadAttr()) {
       candidate.offloadParameters = offload.getParameters();
@@ -178,16 +187,6 @@ private:
       candidate.zero.persistenceThreshold = zero.getPersistenceThreshold();
       candidate.zero.overlap = zero.getOverlapCommunication();
     }
-  }
-
-  /// The training section's max_grad_norm.
-  static bool clips(sharding::JobOp job) {
-    auto training = job.getTrainingAttr();
-    auto optimizer = training ? training.getAs<DictionaryAttr>("optimizer")
-                              : DictionaryAttr();
-    auto norm =
-        optimizer ? optimizer.getAs<FloatAttr>("max_grad_norm") : FloatAttr();
-    return norm && norm.getValueAsDouble() > 0;
   }
 
   mlir::ModuleOp module;

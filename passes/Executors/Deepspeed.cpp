@@ -60,8 +60,15 @@ protected:
       else
         engine.alloc(Holding::Parameters, s.full);
     partition = stage() == 0 ? trainable : (trainable + ranks() - 1) / ranks();
-    const int64_t states =
-        layout.round(partition * plan::itemSize(recipe.state)) * recipe.states;
+    int64_t states = 0;
+    stateBytes = 0;
+    for (const plan::StateRule &state : candidate.update->states) {
+      const int64_t bytes =
+          plan::OptimizerRule::elements(state, {partition}, partition) *
+          plan::itemSize(plan::OptimizerRule::dtypeOf(state, recipe.state));
+      states += layout.round(bytes);
+      stateBytes += bytes;
+    }
     const int64_t master = recipe.masterCopy ? layout.round(partition * 4) : 0;
     if (candidate.offloadOptimizer || candidate.offloadParameters) {
       hostBytes += states + master + partition * 4; // and its gradients
@@ -207,7 +214,10 @@ protected:
     if (onHost) {
       const double rate = layout.target.host.updateBytesPerSecond;
       if (rate > 0)
-        engine.overhead(toPicoseconds(own * 28 / rate), Cause::HostUpdate);
+        engine.overhead(
+            toPicoseconds((12 * own + 2 * static_cast<double>(stateBytes)) /
+                          rate),
+            Cause::HostUpdate);
       engine.overhead(layout.hostTime(own * static_cast<double>(item)),
                       Cause::HostIn);
     } else {
@@ -217,9 +227,10 @@ protected:
       engine.alloc(Holding::Gradients, gradients);
       if (candidate.clipGradients)
         engine.compute(layout.copyTime(12 * own));
-      if (candidate.optimizer == OptimizerKernel::Foreach)
-        engine.transient(Holding::Optimizer, layout.round(partition * 4));
-      engine.compute(layout.updateTime(4 * own, 4 * own, 8 * own));
+      if (const int64_t bytes = temporaryBytes())
+        engine.transient(Holding::Optimizer, bytes);
+      engine.compute(
+          layout.updateTime(4 * own, 4 * own, static_cast<double>(stateBytes)));
       engine.compute(layout.copyTime((4.0 + static_cast<double>(item)) * own));
       engine.free(Holding::Gradients, gradients);
     }
@@ -235,6 +246,17 @@ protected:
                                   engine.clock(Lane::Compute)),
                   Cause::Gather);
     }
+  }
+
+  /// Of the update of one flat tensor, the partition in f32.
+  int64_t temporaryBytes() const {
+    const int64_t bytes = layout.round(partition * 4);
+    const plan::OptimizerRule &rule = *candidate.update;
+    int64_t carried = 0;
+    return static_cast<int64_t>(rule.cost(candidate.optimizer).lists *
+                                static_cast<double>(bytes)) +
+           rule.temporaryBytes(candidate.optimizer, {partition}, partition,
+                               bytes, 4, carried);
   }
 
   void freeGradients() {
@@ -254,6 +276,7 @@ protected:
   std::vector<Sizes> sizes; // by unit
   std::vector<int> position;
   int64_t partition = 0, bucket = 0;
+  int64_t stateBytes = 0; // of the optimizer, without the allocator's rounding
 };
 
 } // namespace

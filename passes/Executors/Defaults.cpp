@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Executors/Executor.h"
+#include "runtime/plan/Optimizers.h"
 
 #include <algorithm>
 
@@ -32,6 +33,7 @@ DtypeRecipe recipeOf(const ExecutorSettings &settings) {
   asked.reduce = settings.reduce;
   asked.output = settings.output;
   asked.autocast = settings.autocast;
+  asked.masterCopies = settings.update->description->masterCopy;
   const frameworks::Precision p =
       frameworks::framework(settings.executor)
           .precision(asked,
@@ -70,6 +72,16 @@ void unitsOfCalls(const StepModel &model, Candidate &candidate) {
 }
 
 } // namespace
+
+UpdateRule makeUpdateRule(const plan::Optimizer &optimizer,
+                          std::optional<plan::DType> stateDtype) {
+  return std::make_shared<const plan::OptimizerRule>(optimizer, stateDtype);
+}
+
+const UpdateRule &adamwRule() {
+  static const UpdateRule rule = makeUpdateRule(plan::Optimizer());
+  return rule;
+}
 
 const char *toString(Holding holding) {
   switch (holding) {
@@ -160,6 +172,7 @@ Candidate defaultCandidate(const StepModel &model,
   candidate.reduceEachMicroBatch = settings.reduceEachMicroBatch;
   candidate.recipe = recipeOf(settings);
   candidate.optimizer = settings.optimizer;
+  candidate.update = settings.update;
   candidate.offloadParameters = settings.offloadParameters;
   candidate.offloadOptimizer = settings.offloadOptimizer;
   candidate.zeroStage = settings.zeroStage;

@@ -17,6 +17,7 @@
 #include "passes/Frameworks/Framework.h"
 #include "passes/Replay/Replay.h"
 #include "passes/Targets/Target.h"
+#include "runtime/plan/UpdateKernel.h"
 
 #include <array>
 #include <memory>
@@ -31,13 +32,20 @@ struct DtypeRecipe {
   plan::DType compute = plan::DType::F32;  // gathered parameters
   plan::DType reduce = plan::DType::F32;   // gradients on the wire
   plan::DType gradient = plan::DType::F32; // gradients that the update reads
-  plan::DType state = plan::DType::F32;    // each of the optimizer's states
-  int states = 2;                          // AdamW: two
+  /// Of states that the optimizer keeps in the parameter's dtype.
+  plan::DType state = plan::DType::F32;
   bool masterCopy = false;   // an fp32 copy beside bf16 storage (DeepSpeed)
   bool upcastFrozen = false; // frozen parameters are stored as the others
   bool autocast = false;     // torch.autocast instead of cast parameters
   bool outputFloat = false;  // logits are converted to fp32 by a wrapper
 };
+
+/// Shared by all candidates of a job.
+using UpdateRule = std::shared_ptr<const plan::OptimizerRule>;
+UpdateRule makeUpdateRule(const plan::Optimizer &optimizer,
+                          std::optional<plan::DType> stateDtype = std::nullopt);
+/// AdamW with its defaults.
+const UpdateRule &adamwRule();
 
 /// DeepSpeed's zero_optimization, with its defaults (runtime/zero/config.py).
 /// Elements, not bytes.
@@ -66,6 +74,7 @@ struct Candidate {
   bool reduceEachMicroBatch = true; // else gradients stay unsharded (no_sync)
   DtypeRecipe recipe;
   OptimizerKernel optimizer = OptimizerKernel::Foreach;
+  UpdateRule update = adamwRule();
   bool offloadParameters = false; // shards (and the optimizer) on the host
   bool offloadOptimizer = false;
   /// Calls whose saved values go to the host between forward and backward.
@@ -158,6 +167,7 @@ struct ExecutorSettings {
   bool reduceEachMicroBatch = true;
   int64_t forwardPrefetch = 1, backwardPrefetch = 1;
   OptimizerKernel optimizer = OptimizerKernel::Foreach;
+  UpdateRule update = adamwRule();
   bool clipGradients = false;
   int zeroStage = 2;
   ZeroBuffers zero;

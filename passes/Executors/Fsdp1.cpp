@@ -59,9 +59,12 @@ protected:
           flat.shardReduced = bytes(shard, recipe.reduce);
         if (recipe.reduce != recipe.gradient)
           flat.shardGradient = bytes(shard, recipe.gradient);
-        flat.states = recipe.states *
-                      bytes(frozen[u].trained < 0 ? shard : frozen[u].trained,
-                            recipe.state);
+        const int64_t trained =
+            frozen[u].trained < 0 ? shard : frozen[u].trained;
+        for (const plan::StateRule &state : candidate.update->states)
+          flat.states +=
+              bytes(plan::OptimizerRule::elements(state, {trained}, trained),
+                    plan::OptimizerRule::dtypeOf(state, recipe.state));
         flat.kept = flat.shardGradient  ? flat.shardGradient
                     : flat.shardReduced ? flat.shardReduced
                                         : flat.gradient;

@@ -69,11 +69,16 @@ protected:
       engine.alloc(Holding::Parameters, bytes(flat.shard, r.storage));
       if (!flat.trainable)
         continue;
-      engine.alloc(Holding::Optimizer, r.states * bytes(flat.shard, r.state));
+      int64_t states = 0;
+      for (const plan::StateRule &state : candidate.update->states)
+        states +=
+            bytes(flat.shard, plan::OptimizerRule::dtypeOf(state, r.state));
+      engine.alloc(Holding::Optimizer, states);
       const auto parameters = static_cast<double>(bytes(flat.shard, r.storage));
-      flat.update = layout.copyTime(
-          3 * parameters +
-          2.0 * static_cast<double>(r.states * bytes(flat.shard, r.state)));
+      const plan::UpdateCost &cost = candidate.update->ownCost(model.device);
+      flat.update =
+          layout.copyTime((cost.parameters + cost.gradients) * parameters +
+                          cost.states * static_cast<double>(states));
     }
   }
   int64_t bytes(int64_t numel, plan::DType dtype) const {

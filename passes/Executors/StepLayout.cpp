@@ -37,6 +37,7 @@ void StepLayout::prepare(const Candidate &chosen, RankClass rankClass) {
                  ? plan::alignmentBytes
                  : 512;
   measureUnits(rankClass);
+  measureUpdate(rankClass);
   measureTimes();
   findLifetimes();
   findBlocks();
@@ -64,17 +65,58 @@ Picoseconds StepLayout::hostTime(double bytes) const {
   return bytes > 0 ? toPicoseconds(hostCopySeconds(target, bytes)) : 0;
 }
 
-/// AdamW reads parameter, gradient and states and writes all but the gradient.
-/// Lists of tensors (foreach) pass over them once per operation of
-/// _multi_tensor_adamw: mul on the parameter, lerp, mul and addcmul on the
-/// states, sqrt, div and add on a temporary, addcdiv on the parameter.
 Picoseconds StepLayout::updateTime(double parameters, double gradients,
                                    double states) const {
-  const double state = states / std::max(1, candidate->recipe.states);
-  const double bytes = candidate->optimizer == OptimizerKernel::Fused
-                           ? 2 * parameters + gradients + 2 * states
-                           : 4 * parameters + 3 * gradients + 14 * state;
-  return copyTime(bytes);
+  const plan::UpdateCost &cost = candidate->update->cost(candidate->optimizer);
+  Picoseconds time =
+      copyTime(cost.parameters * parameters + cost.gradients * gradients +
+               cost.states * states);
+  if (updateFlops > 0)
+    time += toPicoseconds(updateFlops / target.flops(plan::DType::BF16));
+  return time;
+}
+
+StepLayout::Updated StepLayout::updated(const StepParameter &parameter,
+                                        RankClass rankClass) const {
+  static const std::vector<int64_t> flat = {1};
+  const int64_t ranks = candidate->shardRanks;
+  const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape.front();
+  const int64_t rest = rows > 0 ? parameter.numel() / rows : 0;
+  const int64_t chunk = (rows + ranks - 1) / ranks; // torch.chunk
+  const int64_t own =
+      rankClass == RankClass::First
+          ? chunk
+          : std::clamp<int64_t>(rows - chunk * (ranks - 1), 0, chunk);
+  if (parameter.shape.empty() || candidate->executor == ExecutorKind::Fsdp1 ||
+      candidate->executor == ExecutorKind::Deepspeed)
+    return {flat, own * rest, own * rest};
+  return {parameter.shape, own, own * rest};
+}
+
+/// What one parameter's update takes beside the lists of all.
+void StepLayout::measureUpdate(RankClass rankClass) {
+  const plan::OptimizerRule &rule = *candidate->update;
+  const int64_t item = plan::itemSize(candidate->recipe.gradient);
+  updateTemporary = 0;
+  updateFlops = 0;
+  const bool matmuls = rule.description && rule.description->matmulFlops;
+  if (rule.cost(candidate->optimizer).tensors == 0 && !matmuls)
+    return;
+  int64_t before = 0;
+  for (const StepParameter &parameter : model.parameters) {
+    if (!parameter.trainable)
+      continue;
+    const Updated own = updated(parameter, rankClass);
+    int64_t carried = 0;
+    const int64_t bytes =
+        rule.temporaryBytes(candidate->optimizer, own.shape, own.rows,
+                            round(own.numel * item), item, carried);
+    updateTemporary = std::max(updateTemporary, before + bytes);
+    before = carried;
+    if (matmuls && own.shape.size() == 2)
+      updateFlops +=
+          rule.description->matmulFlops(rule.values, own.rows, own.shape[1]);
+  }
 }
 
 void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
@@ -86,10 +128,6 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
   const int64_t rest = rows > 0 ? numel / rows : 0;
   const int64_t chunk = (rows + ranks - 1) / ranks; // torch.chunk
   const int64_t padded = chunk * ranks * rest;
-  const int64_t own =
-      rankClass == RankClass::First
-          ? chunk
-          : std::clamp<int64_t>(rows - chunk * (ranks - 1), 0, chunk);
   const plan::DType storage = parameter.trainable || recipe.upcastFrozen
                                   ? recipe.storage
                                   : parameter.dtype;
@@ -101,11 +139,12 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
   if (!parameter.trainable)
     return;
   unit.trainablePadded += padded;
-  const int64_t state = round(own * rest * plan::itemSize(recipe.state));
-  unit.stateBytes += recipe.states * state;
-  unit.largestState = std::max(unit.largestState, state);
+  const Updated own = updated(parameter, rankClass);
+  for (const plan::StateRule &state : candidate->update->states)
+    unit.stateBytes += stateBytes(state, own);
+  unit.trainedBytes += round(own.numel * plan::itemSize(recipe.gradient));
   if (recipe.masterCopy)
-    unit.masterBytes += round(own * rest * 4);
+    unit.masterBytes += round(own.numel * 4);
   unit.gradients += round(numel * plan::itemSize(freshGradient()));
   unit.heldGradients += round(numel * plan::itemSize(recipe.reduce));
 }
@@ -153,8 +192,10 @@ void StepLayout::listParts(RankClass rankClass) {
     unit.unsharded.push_back(sizes.unsharded);
     if (!model.parameters[p].trainable)
       continue;
-    for (int state = 0; state < candidate->recipe.states; ++state)
-      unit.states.push_back(sizes.stateBytes / candidate->recipe.states);
+    const Updated own = updated(model.parameters[p], rankClass);
+    for (const plan::StateRule &state : candidate->update->states)
+      if (const int64_t bytes = stateBytes(state, own); bytes > 0)
+        unit.states.push_back(bytes);
     unit.trained.push_back(static_cast<int>(p));
     unit.held.push_back(sizes.heldGradients);
   }

@@ -15,6 +15,7 @@
 
 #include "passes/Cost/CollectiveCost.h"
 #include "passes/Executors/Engine.h"
+#include "runtime/plan/Optimizers.h"
 
 namespace accel {
 
@@ -27,7 +28,7 @@ struct UnitSizes {
   int64_t shardStored = 0;   // parameters as kept, each a tensor
   int64_t stateBytes = 0;    // of the optimizer, all states
   int64_t masterBytes = 0;   // fp32 copies
-  int64_t largestState = 0;  // of one parameter, one state
+  int64_t trainedBytes = 0;  // gradients of the shard, each a tensor
   int64_t cast = 0;          // the shard in the gathered dtype, one tensor
   int64_t gatherOutput = 0;  // of the collective, one tensor
   int64_t unsharded = 0;     // parameters as computed with, each a tensor
@@ -136,13 +137,37 @@ public:
   Picoseconds updateTime(double parameters, double gradients,
                          double states) const;
 
+  /// Temporaries of the update: `trained` bytes are the gradients of all.
+  int64_t updateTemporaries(int64_t trained) const {
+    const double lists = candidate->update->cost(candidate->optimizer).lists;
+    return static_cast<int64_t>(lists * static_cast<double>(trained)) +
+           updateTemporary;
+  }
+
   int64_t rounding = 512;
+  /// Of the update, over all units: the most that one parameter takes beside
+  /// lists of all, and FLOPs of matmuls in bf16.
+  int64_t updateTemporary = 0;
+  double updateFlops = 0;
 
 private:
   void measureModel();
   void measureUnits(RankClass rankClass);
   void addParameter(UnitSizes &unit, const StepParameter &parameter,
                     RankClass rankClass) const;
+  /// A parameter as the optimizer sees it on this rank: rows of its own shape,
+  /// or one dimension where the framework's shards are flat.
+  struct Updated {
+    const std::vector<int64_t> &shape;
+    int64_t rows, numel;
+  };
+  int64_t stateBytes(const plan::StateRule &state, const Updated &own) const {
+    return round(plan::OptimizerRule::elements(state, own.shape, own.rows) *
+                 plan::itemSize(plan::OptimizerRule::dtypeOf(
+                     state, candidate->recipe.state)));
+  }
+  Updated updated(const StepParameter &parameter, RankClass rankClass) const;
+  void measureUpdate(RankClass rankClass);
   void measureTimes();
   Picoseconds lossPartsTime(int call) const;
   UnitTimes timesOf(const UnitSizes &unit) const;

@@ -273,7 +273,7 @@ void StepRun::backwardCall(int c) {
 
 void StepRun::runOptimizer(bool onHost) {
   double parameters = 0, gradients = 0;
-  int64_t states = 0, largest = 0;
+  int64_t states = 0, trained = 0;
   for (const UnitSizes &unit : layout.units) {
     if (unit.trainablePadded == 0)
       continue;
@@ -281,14 +281,17 @@ void StepRun::runOptimizer(bool onHost) {
     gradients += static_cast<double>(unit.shardGradient ? unit.shardGradient
                                                         : unit.reduceOutput);
     states += unit.stateBytes;
-    largest = std::max(largest, unit.largestState);
+    trained += unit.trainedBytes;
   }
   const auto stateBytes = static_cast<double>(states);
   if (candidate.clipGradients)
     engine.compute(layout.copyTime(3 * gradients));
   if (onHost || candidate.offloadOptimizer) {
     const double rate = layout.target.host.updateBytesPerSecond;
-    const double moved = 2 * parameters + gradients + 2 * stateBytes;
+    // The host's kernels are fused.
+    const plan::UpdateCost cost;
+    const double moved = cost.parameters * parameters +
+                         cost.gradients * gradients + cost.states * stateBytes;
     if (!onHost)
       engine.overhead(layout.hostTime(gradients) + layout.hostTime(parameters),
                       Cause::HostOut);
@@ -296,13 +299,9 @@ void StepRun::runOptimizer(bool onHost) {
       engine.overhead(toPicoseconds(moved / rate), Cause::HostUpdate);
     return;
   }
-  // _multi_tensor_adamw makes a list of square roots; the form for single
-  // tensors makes two tensors at a time.
-  if (candidate.optimizer == OptimizerKernel::Foreach)
-    engine.transient(Holding::Optimizer,
-                     states / std::max(1, candidate.recipe.states));
-  else if (candidate.optimizer == OptimizerKernel::ForLoop)
-    engine.transient(Holding::Optimizer, 2 * largest);
+  const int64_t temporary = layout.updateTemporaries(trained);
+  if (temporary > 0)
+    engine.transient(Holding::Optimizer, temporary);
   engine.compute(layout.updateTime(parameters, gradients, stateBytes));
 }
 

@@ -79,7 +79,7 @@ protected:
   Holding holdingOf(int call) const {
     return layout.kind(call).loss ? Holding::Logits : Holding::Activations;
   }
-  /// Clipping and torch's AdamW over every unit's shard; `onHost`: all of it
+  /// Clipping and the optimizer over every unit's shard; `onHost`: all of it
   /// lives there. With `offloadOptimizer` gradients go to the host and
   /// parameters come back.
   void runOptimizer(bool onHost);

@@ -9,6 +9,7 @@
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Loss/ChunkLoss.h"
 #include "passes/Pipeline/JobAttr.h"
+#include "runtime/plan/Optimizers.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -265,7 +266,7 @@ private:
     unit.padded = (offset + chunk - 1) / chunk * chunk;
     if (unit.trainable) {
       unit.groupRanges.back().end = unit.padded;
-      unit.states = {{"exp_avg", unit.storage}, {"exp_avg_sq", unit.storage}};
+      unit.states = plan::unitStates(plan.job.optimizer, unit.storage);
     }
     if (!frameworkOf(module).unshards())
       unit.gather = unit.storage; // every rank uses what it holds

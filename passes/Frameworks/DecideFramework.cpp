@@ -8,6 +8,7 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
+#include "runtime/plan/Optimizers.h"
 
 #include "mlir/Pass/Pass.h"
 
@@ -81,10 +82,22 @@ private:
         because(request, "nothing waits in host memory")));
   }
 
+  /// Of the job's optimizer; null where it names none.
+  static const plan::OptimizerDescription *descriptionOf(sharding::JobOp job) {
+    auto training = job.getTrainingAttr();
+    auto optimizer = training ? training.getAs<DictionaryAttr>("optimizer")
+                              : DictionaryAttr();
+    auto name = optimizer ? optimizer.getAs<StringAttr>("name") : StringAttr();
+    return plan::findOptimizer(name ? name.getValue().str() : "adamw");
+  }
+
   void decideOptimizerStep(sharding::JobOp job,
                            const frameworks::Framework &framework) {
     auto [request, value] = asked("optimizer");
     auto kernel = framework.optimizerKernel(job.getDevice() == "cpu");
+    const auto *description = descriptionOf(job);
+    if (description && !llvm::is_contained(description->kernels, kernel.value))
+      kernel = {description->kernels.front(), "the kernel that it has"};
     sharding::OptimizerKernel chosen =
         kernel.value == OptimizerKernel::Fused
             ? sharding::OptimizerKernel::Fused
@@ -97,8 +110,10 @@ private:
         chosen = *given;
         why = request.getBecause();
       }
+    auto state = value.getAs<TypeAttr>("state");
     job.setOptimizerStepAttr(sharding::OptimizerStepAttr::get(
-        &getContext(), chosen, flag(value, "clip"), why));
+        &getContext(), chosen, flag(value, "clip"), why,
+        state ? state.getValue() : Type()));
   }
 
   void decideBuckets(sharding::JobOp job) {

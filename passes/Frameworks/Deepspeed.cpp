@@ -25,7 +25,7 @@ public:
                       const Versions &) const override {
     Precision p;
     p.compute = asked.param ? *asked.param : asked.mixed.value_or(storage);
-    p.masterCopy = p.compute != plan::DType::F32;
+    p.masterCopy = p.compute != plan::DType::F32 && asked.masterCopies;
     p.storage = p.reduce = p.compute;
     p.gradient = p.masterCopy ? plan::DType::F32 : p.compute;
     p.state = plan::DType::F32;

@@ -14,6 +14,7 @@
 #define ACCEL_PASSES_FRAMEWORKS_FRAMEWORK_H
 
 #include "runtime/plan/Plan.h"
+#include "runtime/plan/UpdateKernel.h"
 
 #include <cstdint>
 #include <optional>
@@ -29,7 +30,7 @@ std::optional<ExecutorKind> parseExecutor(const std::string &text);
 /// `version` is at least `other`, number by number ("2.15" > "2.9").
 bool atLeast(const std::string &version, const std::string &other);
 
-enum class OptimizerKernel { Fused, Foreach, ForLoop };
+using OptimizerKernel = plan::UpdateKernel;
 
 namespace frameworks {
 
@@ -43,6 +44,9 @@ struct PrecisionAsked {
   /// The 16-bit dtype of `mixed_precision`, whatever carries it out.
   std::optional<plan::DType> mixed;
   bool autocast = false; // Accelerate enters torch.autocast
+  /// The optimizer updates fp32 copies where parameters have 16 bits
+  /// (plan::OptimizerDescription::masterCopy).
+  bool masterCopies = true;
 };
 
 /// The dtypes of a unit; see sharding.precision.
@@ -119,6 +123,7 @@ public:
   virtual const char *updatesAtEnd() const {
     return "optimizer.step() runs after the backward";
   }
+  /// Of an optimizer that has all kernels.
   virtual Choice<OptimizerKernel> optimizerKernel(bool cpu) const;
 };
 

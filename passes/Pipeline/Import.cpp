@@ -132,14 +132,16 @@ private:
     const bool clips = job.optimizer.maxGradNorm.value > 0 ||
                        (zero && zero->gradientClipping.value.value_or(0) > 0);
     flag(step, "clip", clips);
-    if (options.optimizerKernel)
+    if (const auto kernel = options.optimizerKernel ? options.optimizerKernel
+                                                    : job.optimizer.kernel)
       step.push_back(b.getNamedAttr(
           "kernel",
-          b.getStringAttr(*options.optimizerKernel == OptimizerKernel::Fused
-                              ? "fused"
-                          : *options.optimizerKernel == OptimizerKernel::Foreach
-                              ? "foreach"
-                              : "for_loop")));
+          b.getStringAttr(*kernel == OptimizerKernel::Fused     ? "fused"
+                          : *kernel == OptimizerKernel::Foreach ? "foreach"
+                                                                : "for_loop")));
+    if (job.optimizer.stateDtype)
+      step.push_back(b.getNamedAttr(
+          "state", TypeAttr::get(floatType(*job.optimizer.stateDtype))));
     if (!step.empty())
       request("optimizer", step,
               job.optimizer.maxGradNorm.value > 0

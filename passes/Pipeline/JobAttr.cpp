@@ -19,9 +19,7 @@ template <typename V> void fields(V &v, plan::OptimizerGroup &g) {
 }
 template <typename V> void fields(V &v, plan::Optimizer &o) {
   v("name", o.name);
-  v("beta1", o.beta1);
-  v("beta2", o.beta2);
-  v("eps", o.eps);
+  v("values", o.values);
   v("max_grad_norm", o.maxGradNorm);
   v("groups", o.groups);
 }

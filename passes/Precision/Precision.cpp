@@ -7,6 +7,7 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
+#include "runtime/plan/Optimizers.h"
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/StringMap.h"
@@ -24,6 +25,18 @@ plan::DType toDType(Type type) {
   if (type.isBF16())
     return plan::DType::BF16;
   return plan::DType::F16;
+}
+
+/// Whether the job's optimizer updates fp32 copies of 16-bit parameters.
+bool masterCopies(mlir::ModuleOp module) {
+  auto job = sharding::findOnly<sharding::JobOp>(module);
+  auto training = job ? job.getTrainingAttr() : DictionaryAttr();
+  auto optimizer =
+      training ? training.getAs<DictionaryAttr>("optimizer") : DictionaryAttr();
+  auto name = optimizer ? optimizer.getAs<StringAttr>("name") : StringAttr();
+  const auto *description =
+      name ? plan::findOptimizer(name.getValue().str()) : nullptr;
+  return !description || description->masterCopy;
 }
 
 struct PrecisionPass
@@ -63,6 +76,7 @@ struct PrecisionPass
                             {"mixed", &wanted.mixed}})
       if (Type type = asked(name))
         *to = toDType(type);
+    wanted.masterCopies = masterCopies(module);
     wanted.autocast = request && request.getValue().get("autocast");
     bool upcast = request && request.getValue().get("upcast");
     bool upcastFrozen = request && request.getValue().get("upcast_frozen");

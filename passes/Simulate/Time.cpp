@@ -18,7 +18,8 @@ using namespace plan;
 
 TimeModel::TimeModel(const Plan &plan, const Target &target,
                      int64_t ranksPerNode)
-    : plan(plan), target(target), ranksPerNode(ranksPerNode) {
+    : plan(plan), target(target), ranksPerNode(ranksPerNode),
+      optimizer(plan.job.optimizer) {
   for (const Function &function : plan.functions)
     functions.push_back(eagerCost(function, target).seconds);
   for (const Unit &unit : plan.units)
@@ -59,9 +60,9 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
   double states = 0;
   for (const State &state : unit.states)
     states += static_cast<double>(itemSize(state.dtype));
-  // One pass reads parameter, gradient and states and writes all but the
-  // gradient.
-  times.update = memorySeconds(3 * storage + 2 * shard * states);
+  const UpdateCost &cost = optimizer.ownCost(plan.device);
+  times.update = memorySeconds((cost.parameters + cost.gradients) * storage +
+                               cost.states * shard * states);
   return times;
 }
 

@@ -14,7 +14,7 @@
 #define ACCEL_PASSES_SIMULATE_TIME_H
 
 #include "passes/Targets/Target.h"
-#include "runtime/plan/Plan.h"
+#include "runtime/plan/Optimizers.h"
 
 namespace accel {
 
@@ -67,6 +67,7 @@ private:
   const plan::Plan &plan;
   const Target &target;
   int64_t ranksPerNode;
+  plan::OptimizerRule optimizer;
   std::vector<double> functions; // by Plan::functions
   std::vector<UnitTimes> units;  // by Plan::units
   double gradNorm = 0;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/Validate.h"
+#include "runtime/plan/Optimizers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -36,8 +37,8 @@ void freeGradientsAtOnce(const StepShape &shape, const Candidate &candidate,
   int64_t states = 0;
   for (StepParameter &parameter : frozen.parameters) {
     parameter.trainable = false;
-    states += parameter.numel() * candidate.recipe.states *
-              plan::itemSize(candidate.recipe.state);
+    states +=
+        candidate.update->stateBytes(parameter.shape, candidate.recipe.state);
   }
   const StepPrediction memory =
       StepEvaluator(frozen, target).evaluate(candidate);

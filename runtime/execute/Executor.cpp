@@ -25,30 +25,27 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   const Mesh &mesh = groups.mesh();
-  std::vector<AdamW::Unit> updated;
+  std::vector<Optimizer::Unit> updated;
   for (size_t i = 0; i < plan.units.size(); ++i) {
     const plan::Unit &unit = plan.units[i];
     units.push_back(std::make_unique<UnitStorage>(
         plan, i, mesh.position(unit.shardAxes), device));
     UnitStorage &storage = *units.back();
-    AdamW::Unit slot;
+    Optimizer::Unit slot;
     if (unit.trainable) {
-      if (storage.numStates() != 2)
-        throw PlanError("unit '" + unit.name +
-                        "': AdamW has two states, and the plan gives " +
-                        std::to_string(storage.numStates()));
-      slot = {
-          storage.shard(),      storage.buffer(plan::Role::ShardGradient).flat,
-          storage.state(0),     storage.state(1),
-          storage.shardBegin(), &unit.groupRanges};
+      slot.shard = storage.shard();
+      slot.gradient = storage.buffer(plan::Role::ShardGradient).flat;
+      for (int state = 0; state < storage.numStates(); ++state)
+        slot.states.push_back(storage.state(state));
+      slot.shardBegin = storage.shardBegin();
+      slot.ranges = &unit.groupRanges;
     }
     updated.push_back(std::move(slot));
   }
-  if (plan.job.optimizer.name != "adamw")
+  optimizer = makeOptimizer(plan.job.optimizer, updated, device.device());
+  if (!optimizer)
     throw PlanError("optimizer '" + plan.job.optimizer.name +
-                    "' is not supported yet");
-  optimizer =
-      std::make_unique<AdamW>(plan.job.optimizer, updated, device.device());
+                    "' is predicted only, accel-run does not execute it");
   for (const plan::Function &function : plan.functions)
     functions.push_back(std::make_unique<FunctionRunner>(function, device));
   for (const plan::Program &program : plan.programs)

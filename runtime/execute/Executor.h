@@ -16,8 +16,8 @@
 #include "runtime/execute/FunctionRunner.h"
 #include "runtime/execute/ProgramRunner.h"
 #include "runtime/execute/UnitStorage.h"
-#include "runtime/optimizer/AdamW.h"
 #include "runtime/optimizer/LossScaler.h"
+#include "runtime/optimizer/Optimizer.h"
 #include "runtime/plan/Plan.h"
 
 #include <functional>
@@ -85,7 +85,7 @@ private:
   std::vector<std::unique_ptr<UnitStorage>> units;
   std::vector<std::unique_ptr<FunctionRunner>> functions;
   std::vector<std::unique_ptr<ProgramRunner>> programs;
-  std::unique_ptr<AdamW> optimizer;
+  std::unique_ptr<Optimizer> optimizer;
   LossScaler lossScaler;
   StepResult result;
   bool counted = false;   // this step, in the optimizer's counters

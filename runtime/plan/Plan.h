@@ -102,7 +102,7 @@ struct Buffer {
   bool operator==(const Buffer &) const = default;
 };
 
-/// One optimizer state of a unit: "exp_avg", "exp_avg_sq".
+/// One optimizer state of a unit, by its description's name: "exp_avg".
 struct State {
   std::string name;
   DType dtype = DType::F32;
@@ -327,8 +327,10 @@ struct OptimizerGroup {
   bool operator==(const OptimizerGroup &) const = default;
 };
 struct Optimizer {
-  std::string name = "adamw";
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  std::string name = "adamw"; // a description's (Optimizers.h)
+  /// The description's hyperparameters one after the other, a flag as 0 or 1;
+  /// empty: its defaults. Read through valueOf.
+  std::vector<double> values;
   double maxGradNorm = 0.0; // 0: no clipping
   std::vector<OptimizerGroup> groups;
   bool operator==(const Optimizer &) const = default;

@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/PlanJson.h"
 
+#include "runtime/plan/Optimizers.h"
 #include "runtime/plan/PlanWriter.h"
 #include "runtime/plan/Sha256.h"
 
@@ -91,10 +92,7 @@ void PlanWriter::job() {
   raw(",\n  \"optimizer\": {");
   first = true;
   field(first, "name", job.optimizer.name);
-  key(first, "betas");
-  list(std::vector{job.optimizer.beta1, job.optimizer.beta2},
-       [&](double beta) { real(beta); });
-  field(first, "eps", job.optimizer.eps);
+  hyperparameters(first, job.optimizer);
   field(first, "max_grad_norm", job.optimizer.maxGradNorm);
   key(first, "groups");
   list(job.optimizer.groups, [&](const OptimizerGroup &group) {
@@ -125,6 +123,28 @@ void PlanWriter::job() {
   field(first, "keep", job.checkpoint.keep);
   field(first, "state_dict", job.checkpoint.stateDict);
   raw("}\n}");
+}
+
+/// All of them, those with their defaults too.
+void PlanWriter::hyperparameters(bool &first, const Optimizer &optimizer) {
+  const OptimizerDescription *description = findOptimizer(optimizer.name);
+  if (!description)
+    return;
+  for (const Hyperparameter &parameter : description->hyperparameters) {
+    const std::vector<double> numbers = valueOf(optimizer, parameter.name);
+    switch (parameter.kind) {
+    case Hyperparameter::Kind::Number:
+      field(first, parameter.name, numbers.front());
+      break;
+    case Hyperparameter::Kind::Numbers:
+      key(first, parameter.name);
+      list(numbers, [&](double number) { real(number); });
+      break;
+    case Hyperparameter::Kind::Flag:
+      flag(first, parameter.name, numbers.front() != 0);
+      break;
+    }
+  }
 }
 
 void PlanWriter::parameter(const Parameter &parameter) {

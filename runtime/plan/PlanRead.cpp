@@ -9,6 +9,7 @@
 // what is read is verified.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/plan/Optimizers.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/PlanReader.h"
 #include "runtime/plan/Sha256.h"
@@ -77,6 +78,33 @@ void PlanReader::data(const Node &node, Data &data) {
   fields.close();
 }
 
+/// The values of a hyperparameter, of its kind and in its range.
+static std::vector<double> hyperparameter(const Node &node,
+                                          const Hyperparameter &parameter) {
+  std::vector<double> numbers;
+  const auto number = [&](const Node &n) {
+    const double value = n.real(parameter.least);
+    if (value >= parameter.below)
+      n.fail(n.shown() + " is not less than " + json(parameter.below).dump());
+    numbers.push_back(value);
+  };
+  switch (parameter.kind) {
+  case Hyperparameter::Kind::Number:
+    number(node);
+    break;
+  case Hyperparameter::Kind::Numbers:
+    node.items(number);
+    if (numbers.size() != parameter.standard.size())
+      node.fail("expected " + std::to_string(parameter.standard.size()) +
+                " numbers");
+    break;
+  case Hyperparameter::Kind::Flag:
+    numbers = {node.boolean() ? 1.0 : 0.0};
+    break;
+  }
+  return numbers;
+}
+
 void PlanReader::job(const Node &node) {
   Job &job = plan.job;
   Fields fields(node);
@@ -121,16 +149,16 @@ void PlanReader::job(const Node &node) {
     Fields optimizer(at);
     Node name = optimizer["name"];
     job.optimizer.name = name.string();
-    if (job.optimizer.name != "adamw")
+    const OptimizerDescription *description = findOptimizer(name.string());
+    if (!description)
       name.fail("unknown optimizer '" + job.optimizer.name + "'");
-    Node betas = optimizer["betas"];
-    std::vector<double> read;
-    betas.items([&](const Node &n) { read.push_back(n.real(0)); });
-    if (read.size() != 2)
-      betas.fail("expected two numbers");
-    job.optimizer.beta1 = read[0];
-    job.optimizer.beta2 = read[1];
-    job.optimizer.eps = optimizer["eps"].real(0);
+    for (const Hyperparameter &parameter : description->hyperparameters)
+      setValue(job.optimizer, parameter.name,
+               hyperparameter(optimizer[parameter.name], parameter));
+    if (const char *conflict = description->conflict
+                                   ? description->conflict(job.optimizer)
+                                   : nullptr)
+      at.fail(conflict);
     job.optimizer.maxGradNorm = optimizer["max_grad_norm"].real(0);
     optimizer["groups"].items([&](const Node &n) {
       Fields group(n);

@@ -40,6 +40,7 @@ private:
     text += '"';
   }
   void job();
+  void hyperparameters(bool &first, const Optimizer &optimizer);
   void data(const Data &data);
   void parameter(const Parameter &parameter);
   void initializer(bool &first, const Initializer &init);

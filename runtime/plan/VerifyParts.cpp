@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/VerifyParts.h"
 
+#include "runtime/plan/Optimizers.h"
+
 namespace accel::plan {
 
 namespace {
@@ -84,6 +86,13 @@ void verifyUnit(const Plan &plan, int index, Problems &problems) {
     if (!isFloating(state.dtype))
       problems.add(at, "its state " + quoted(state.name) + " cannot be " +
                            toString(state.dtype));
+  const std::vector<State> states =
+      unitStates(plan.job.optimizer, unit.storage);
+  if (unit.trainable && unit.states != states)
+    problems.add(at, "it has " + std::to_string(unit.states.size()) +
+                         " optimizer states, which are not the " +
+                         std::to_string(states.size()) + " of " +
+                         quoted(plan.job.optimizer.name));
   if (problems.list.size() > before)
     return;
 

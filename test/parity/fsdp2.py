@@ -202,10 +202,18 @@ def adapt(model, job, folder):
     return model
 
 
-def optimizer_groups(model, job):
-    """AdamW groups: the first group whose regex matches a name, else the rest."""
+def make_optimizer(model, job):
+    import published_optimizers
+
+    options = job["optimizer"]
+    make, weight_decay, _ = published_optimizers.OPTIMIZERS[options["name"]]
+    return make(optimizer_groups(model, job, weight_decay), options)
+
+
+def optimizer_groups(model, job, weight_decay=0.01):
+    """The first group whose regex matches a name, else the rest."""
     groups = job["optimizer"].get("groups", [])
-    base = {"weight_decay": job["optimizer"].get("weight_decay", 0.01)}
+    base = {"weight_decay": job["optimizer"].get("weight_decay", weight_decay)}
     split = [[] for _ in range(len(groups) + 1)]
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
@@ -275,10 +283,7 @@ def train(job_path, log_path, weights_path, steps, count_memory):
     elif distributed != "NO":
         model = torch.nn.parallel.DistributedDataParallel(model)
     options = job["optimizer"]
-    optimizer = torch.optim.AdamW(
-        optimizer_groups(model, job), lr=options["lr"],
-        betas=tuple(options.get("betas", (0.9, 0.999))),
-        eps=options.get("eps", 1e-8), fused=True)
+    optimizer = make_optimizer(model, job)
     data = (Arrays(folder, job["data"]) if arrays else
             Tokens(os.path.join(folder, job["data"]["tokens"]), job["data"]))
     max_norm = options.get("max_grad_norm")

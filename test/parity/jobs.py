@@ -260,7 +260,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
              precision=None, activation_checkpointing="pointwise",
              max_grad_norm=None, groups=None, schedule=None, lr=1e-3,
              tokens=None, checkpoint_every=0, reshard=True, weights_seed=0,
-             evaluation=None):
+             evaluation=None, optimizer=None):
     """Writes model, tokens and job.yaml under `folder`; returns the job dict.
 
     `precision` is None for fp32 or {param, reduce, output}.
@@ -274,8 +274,9 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
     make_tokens(os.path.join(folder, "train.bin"), count,
                 model_config["vocab_size"])
     full = activation_checkpointing == "full"
-    optimizer = {"name": "adamw", "lr": lr, "betas": [0.9, 0.95], "eps": 1e-8,
-                 "weight_decay": 0.1}
+    optimizer = dict(optimizer or {
+        "name": "adamw", "lr": lr, "betas": [0.9, 0.95], "eps": 1e-8,
+        "weight_decay": 0.1})
     if max_grad_norm is not None:
         optimizer["max_grad_norm"] = max_grad_norm
     if groups:

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Executors/StepLayout.h"
+#include "runtime/plan/Optimizers.h"
 #include "test/unit/StepModels.h"
 
 #include "gtest/gtest.h"
@@ -67,7 +68,9 @@ public:
   Candidate candidate() const {
     Candidate result = uniformCandidate(model, ExecutorKind::Fsdp2);
     result.shardRanks = ranks;
-    result.recipe.states = 0; // the planner has no optimizer
+    plan::OptimizerRule none = *adamwRule();
+    none.states.clear(); // the planner has no optimizer
+    result.update = std::make_shared<const plan::OptimizerRule>(none);
     result.optimizer = OptimizerKernel::Fused;
     return result;
   }

@@ -68,7 +68,7 @@ TEST_F(Job, MinimalHasTheDefaults) {
   EXPECT_FALSE(job.data.microBatch->has_value());
   EXPECT_EQ(*job.data.dtype, "uint16");
   EXPECT_EQ(*job.accumulation, 1);
-  EXPECT_EQ(*job.optimizer.beta2, 0.999);
+  EXPECT_EQ(plan::numberOf(job.optimizer.resolved(), "betas", 1), 0.999);
   EXPECT_EQ(*job.optimizer.weightDecay, 0.01);
   EXPECT_EQ(*job.schedule.decay, "constant");
   EXPECT_EQ(*job.checkpoint.dir, "");

@@ -81,9 +81,10 @@ TEST(PlanJson, EveryFieldRoundTrips) {
   job.precision = "fp16";
   job.lossScaling = true;
   job.microBatch = 3;
-  job.optimizer = {"adamw", 0.1 + 0.2,
-                   1.0 / 3, 5e-324,
-                   0.3,     {{1e-300, 0.0}, {1.7976931348623157e308, 1.0}}};
+  job.optimizer = {"adamw",
+                   {0.1 + 0.2, 1.0 / 3, 5e-324},
+                   0.3,
+                   {{1e-300, 0.0}, {1.7976931348623157e308, 1.0}}};
   job.schedule = {1000, 10, "cosine", 1e-7};
   job.data = {"arrays", "x",  {{"input_ids", "a.npy"}, {"labels", "b.npy"}},
               "int64",  true, 7};

@@ -6,6 +6,7 @@
 #include "tools/accel-opt/FrozenParts.h"
 
 #include "frontends/Lint/Subject.h"
+#include "runtime/plan/Optimizers.h"
 
 #include <map>
 
@@ -60,8 +61,12 @@ public:
         if (parameter.trainable)
           trained += parameter.numel();
       }
-      if (!unit.trainable) // a gradient and AdamW's two states
-        saved += 3 * shardNumel(plan, unit) * plan::itemSize(unit.storage);
+      if (unit.trainable)
+        continue;
+      saved += shardNumel(plan, unit) * plan::itemSize(unit.storage);
+      for (const plan::State &state :
+           plan::unitStates(plan.job.optimizer, unit.storage))
+        saved += shardNumel(plan, unit) * plan::itemSize(state.dtype);
     }
     if (trained == all)
       return true;

@@ -518,17 +518,7 @@ private:
     const JobConfig &j = job();
     t.precision = toString(j.accelerate.mixedPrecision.value);
     t.lossScaling = j.precision.value.lossScaling;
-    plan::Optimizer &o = t.optimizer;
-    o.name = j.optimizer.name.value;
-    o.beta1 = j.optimizer.beta1.value;
-    o.beta2 = j.optimizer.beta2.value;
-    o.eps = j.optimizer.eps.value;
-    o.maxGradNorm = j.optimizer.maxGradNorm.value;
-    o.groups = {{j.optimizer.lr.value, j.optimizer.weightDecay.value}};
-    for (const OptimizerGroupConfig &group : j.optimizer.groups)
-      o.groups.push_back(
-          {group.lr.value.value_or(j.optimizer.lr.value),
-           group.weightDecay.value.value_or(j.optimizer.weightDecay.value)});
+    t.optimizer = j.optimizer.resolved();
     t.schedule.steps = j.schedule.steps.value;
     t.schedule.warmupSteps = j.schedule.warmupSteps.value;
     t.schedule.decay = j.schedule.decay.value;

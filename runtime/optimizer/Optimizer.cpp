@@ -1,0 +1,85 @@
+//===- Optimizer.cpp - The update of flat shards --------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/optimizer/Optimizer.h"
+
+#include "runtime/execute/Tensors.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace accel::run {
+
+using Make = std::unique_ptr<Optimizer>(
+    const plan::Optimizer &options, const std::vector<Optimizer::Unit> &units,
+    c10::Device device);
+Make makeAdamW;
+
+namespace {
+/// By the description's name, those with `executed`.
+constexpr std::pair<const char *, Make *> makers[] = {{"adamw", makeAdamW}};
+} // namespace
+
+Optimizer::Optimizer(const plan::Optimizer &options,
+                     const std::vector<Unit> &units, c10::Device device)
+    : options(options) {
+  auto scalar = [&](c10::ScalarType type) {
+    at::Tensor value = hostScalar(0, type);
+    return device.is_cpu() ? value : value.to(device);
+  };
+  // The CPU kernels take the rate as f64, the CUDA kernels as f32.
+  for (size_t i = 0; i < options.groups.size(); ++i)
+    rates.push_back(scalar(device.is_cpu() ? c10::ScalarType::Double
+                                           : c10::ScalarType::Float));
+  stepTensor.push_back(scalar(c10::ScalarType::Float));
+  for (const Unit &unit : units) {
+    auto &list = pieces.emplace_back();
+    if (!unit.ranges)
+      continue;
+    const int64_t end = unit.shardBegin + unit.shard.numel();
+    for (const plan::Unit::GroupRange &range : *unit.ranges) {
+      const int64_t from = std::max(range.begin, unit.shardBegin);
+      const int64_t to = std::min(range.end, end);
+      if (from >= to)
+        continue;
+      auto cut = [&](const at::Tensor &flat) {
+        return std::vector<at::Tensor>{
+            flat.narrow(0, from - unit.shardBegin, to - from)};
+      };
+      Piece piece{range.group, cut(unit.shard), cut(unit.gradient), {}};
+      for (const at::Tensor &state : unit.states)
+        piece.states.push_back(cut(state));
+      list.push_back(std::move(piece));
+    }
+  }
+}
+
+void Optimizer::setLearningRates(const std::vector<double> &values) {
+  for (size_t i = 0; i < rates.size(); ++i)
+    rates[i].fill_(values[i]);
+}
+
+void Optimizer::beginStep() { setSteps(stepCount + 1); }
+
+void Optimizer::setSteps(double steps) {
+  stepCount = steps;
+  stepTensor[0].fill_(stepCount);
+}
+
+void Optimizer::update(int unit) {
+  for (Piece &piece : pieces[unit])
+    updatePiece(piece);
+}
+
+std::unique_ptr<Optimizer>
+makeOptimizer(const plan::Optimizer &options,
+              const std::vector<Optimizer::Unit> &units, c10::Device device) {
+  for (const auto &[name, make] : makers)
+    if (options.name == name)
+      return make(options, units, device);
+  return nullptr;
+}
+
+} // namespace accel::run

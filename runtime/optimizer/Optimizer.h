@@ -1,0 +1,76 @@
+//===- Optimizer.h - The update of flat shards ------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_OPTIMIZER_OPTIMIZER_H
+#define ACCEL_RUNTIME_OPTIMIZER_OPTIMIZER_H
+
+#include "runtime/plan/Optimizers.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+namespace accel::run {
+
+/// Updates each unit's shard from its gradient and states, which are those of
+/// the description (runtime/plan/Optimizers.h) in its order. What changes from
+/// step to step is in 0-d tensors.
+class Optimizer {
+public:
+  /// One unit's buffers. `gradient` may be without memory until `update`.
+  struct Unit {
+    at::Tensor shard, gradient;
+    std::vector<at::Tensor> states;
+    int64_t shardBegin = 0; // element of the flat buffer where the shard starts
+    const std::vector<plan::Unit::GroupRange> *ranges = nullptr;
+  };
+  Optimizer(const plan::Optimizer &options, const std::vector<Unit> &units,
+            c10::Device device);
+  virtual ~Optimizer() = default;
+
+  /// By group.
+  void setLearningRates(const std::vector<double> &rates);
+  /// Counts a step that is taken; before the first `update` of the step.
+  void beginStep();
+  void update(int unit);
+
+  double steps() const { return stepCount; }
+  void setSteps(double steps);
+
+protected:
+  /// The elements of one unit's shard that belong to one optimizer group. Each
+  /// list holds one tensor, as fused kernels take them.
+  struct Piece {
+    int group;
+    std::vector<at::Tensor> shard, gradient;
+    std::vector<std::vector<at::Tensor>> states;
+  };
+  virtual void updatePiece(Piece &piece) = 0;
+
+  double number(const char *name, size_t i = 0) const {
+    return plan::numberOf(options, name, i);
+  }
+  double weightDecay(const Piece &piece) const {
+    return options.groups[piece.group].weightDecay;
+  }
+
+  const plan::Optimizer options;
+  std::vector<at::Tensor> rates;      // by group, 0-d
+  std::vector<at::Tensor> stepTensor; // one, 0-d f32: all pieces share it
+  double stepCount = 0;
+
+private:
+  std::vector<std::vector<Piece>> pieces; // by unit
+};
+
+/// Null for one that accel-run does not execute.
+std::unique_ptr<Optimizer>
+makeOptimizer(const plan::Optimizer &options,
+              const std::vector<Optimizer::Unit> &units, c10::Device device);
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_OPTIMIZER_OPTIMIZER_H
