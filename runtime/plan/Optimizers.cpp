@@ -39,9 +39,48 @@ UpdateCost adamwCost(const Optimizer &, UpdateKernel kernel) {
   return cost;
 }
 
-const std::vector<Hyperparameter> adamHyperparameters = {
-    {"betas", "Decay of both moments", Kind::Numbers, {0.9, 0.999}, 0, 1},
-    {"eps", "Added to the denominator", Kind::Number, {1e-8}}};
+std::vector<Hyperparameter> adamHyperparameters() {
+  return {{"betas", "Decay of both moments", Kind::Numbers, {0.9, 0.999}, 0, 1},
+          {"eps", "Added to the denominator", Kind::Number, {1e-8}}};
+}
+
+//===----------------------------------------------------------------------===//
+// SGD
+//===----------------------------------------------------------------------===//
+
+bool decays(const Optimizer &values) {
+  return std::any_of(
+      values.groups.begin(), values.groups.end(),
+      [](const OptimizerGroup &group) { return group.weightDecay != 0; });
+}
+
+/// _multi_tensor_sgd: with a weight decay the gradients plus the decayed
+/// parameters are a new list; momentum is mul and add on the state, and
+/// Nesterov's adds it to the gradients, in place. The form for single tensors
+/// makes a new tensor for each of the two.
+UpdateCost sgdCost(const Optimizer &values, UpdateKernel kernel) {
+  const bool momentum = numberOf(values, "momentum") != 0;
+  const bool nesterov = momentum && numberOf(values, "nesterov") != 0;
+  UpdateCost cost;
+  if (kernel == UpdateKernel::Fused)
+    return cost;
+  const int decay = decays(values) ? 1 : 0;
+  cost.parameters = 2 + decay;
+  cost.gradients = (nesterov ? 4 : 1) + 2 * decay;
+  cost.states = momentum ? 5 : 0;
+  if (kernel == UpdateKernel::Foreach)
+    cost.lists = decay;
+  else
+    cost.tensors = decay + (nesterov ? 1 : 0);
+  return cost;
+}
+
+const char *sgdConflict(const Optimizer &values) {
+  if (numberOf(values, "nesterov") != 0 &&
+      (numberOf(values, "momentum") <= 0 || numberOf(values, "dampening") != 0))
+    return "nesterov needs a momentum above 0 and no dampening";
+  return nullptr;
+}
 
 std::vector<OptimizerDescription> makeOptimizers() {
   std::vector<OptimizerDescription> list;
@@ -52,11 +91,29 @@ std::vector<OptimizerDescription> makeOptimizers() {
     d.source = "torch.optim.AdamW";
     d.lr = 1e-3;
     d.weightDecay = 0.01;
-    d.hyperparameters = adamHyperparameters;
+    d.hyperparameters = adamHyperparameters();
     d.states = {{"exp_avg"}, {"exp_avg_sq"}};
     d.kernels = {UpdateKernel::Foreach, UpdateKernel::Fused,
                  UpdateKernel::ForLoop};
     d.cost = adamwCost;
+    d.executed = true;
+  }
+  {
+    OptimizerDescription &d = list.emplace_back();
+    d.name = "sgd";
+    d.summary = "stochastic gradient descent, with momentum if asked for";
+    d.source = "torch.optim.SGD";
+    d.lr = 1e-3;
+    d.weightDecay = 0;
+    d.hyperparameters = {
+        {"momentum", "Decay of the momentum; 0: none", Kind::Number, {0}},
+        {"dampening", "Of what a gradient adds to it", Kind::Number, {0}},
+        {"nesterov", "Nesterov's momentum", Kind::Flag, {0}}};
+    d.states = {{.name = "momentum_buffer", .needs = "momentum"}};
+    d.kernels = {UpdateKernel::Foreach, UpdateKernel::Fused,
+                 UpdateKernel::ForLoop};
+    d.cost = sgdCost;
+    d.conflict = sgdConflict;
     d.executed = true;
   }
   return list;
@@ -248,6 +305,7 @@ const std::vector<TransformersOptimizer> &transformersOptimizers() {
   static const std::vector<TransformersOptimizer> list = {
       {"adamw_torch", "adamw", K::Foreach},
       {"adamw_torch_fused", "adamw", K::Fused},
+      {"sgd", "sgd", K::Foreach},
       {"paged_adamw_32bit", "adamw", K::Fused, DType::F32,
        bitsandbytesOnDTensors}};
   return list;

@@ -13,8 +13,20 @@ def adamw(groups, options):
                              eps=options.get("eps", 1e-8), fused=True)
 
 
+def sgd(groups, options):
+    return torch.optim.SGD(groups, lr=options["lr"],
+                           momentum=options.get("momentum", 0.0),
+                           dampening=options.get("dampening", 0.0),
+                           nesterov=options.get("nesterov", False))
+
+
 # By name: how it is made, the default weight decay, and the settings that are
 # tried.
 OPTIMIZERS = {
     "adamw": (adamw, 0.01, [dict(lr=1e-3, betas=[0.9, 0.95])]),
+    "sgd": (sgd, 0.0, [
+        dict(lr=0.05, momentum=0.9),
+        dict(lr=0.3),
+        dict(lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.1),
+        dict(lr=0.1, momentum=0.8, dampening=0.3, weight_decay=0.01)]),
 }
