@@ -15,12 +15,12 @@ namespace accel::run {
 using Make = std::unique_ptr<Optimizer>(
     const plan::Optimizer &options, const std::vector<Optimizer::Unit> &units,
     c10::Device device);
-Make makeAdamW, makeSgd;
+Make makeAdamW, makeLion, makeSgd;
 
 namespace {
 /// By the description's name, those with `executed`.
-constexpr std::pair<const char *, Make *> makers[] = {{"adamw", makeAdamW},
-                                                      {"sgd", makeSgd}};
+constexpr std::pair<const char *, Make *> makers[] = {
+    {"adamw", makeAdamW}, {"sgd", makeSgd}, {"lion", makeLion}};
 } // namespace
 
 Optimizer::Optimizer(const plan::Optimizer &options,

@@ -82,6 +82,24 @@ const char *sgdConflict(const Optimizer &values) {
   return nullptr;
 }
 
+//===----------------------------------------------------------------------===//
+// Lion
+//===----------------------------------------------------------------------===//
+
+/// lion_pytorch.py of its authors, operator by operator; bitsandbytes and
+/// accel-run on CPUs make one pass.
+UpdateCost lionCost(const Optimizer &, UpdateKernel kernel) {
+  UpdateCost cost;
+  if (kernel == UpdateKernel::Fused)
+    return cost;
+  cost.parameters = 4;
+  cost.gradients = 10;
+  cost.states = 5;
+  cost.tensors = 3;
+  cost.carried = 1;
+  return cost;
+}
+
 std::vector<OptimizerDescription> makeOptimizers() {
   std::vector<OptimizerDescription> list;
   {
@@ -115,6 +133,25 @@ std::vector<OptimizerDescription> makeOptimizers() {
     d.cost = sgdCost;
     d.conflict = sgdConflict;
     d.executed = true;
+  }
+  {
+    OptimizerDescription &d = list.emplace_back();
+    d.name = "lion";
+    d.summary = "evolved sign momentum";
+    d.source = "arXiv:2302.06675; bitsandbytes.optim.Lion";
+    d.lr = 1e-4;
+    d.weightDecay = 0;
+    d.hyperparameters = {{"betas",
+                          "Of the update, and decay of the momentum",
+                          Kind::Numbers,
+                          {0.9, 0.99},
+                          0,
+                          1}};
+    d.states = {{"exp_avg"}};
+    d.kernels = {UpdateKernel::Fused, UpdateKernel::ForLoop};
+    d.cost = lionCost;
+    d.executed = true;
+    d.onCuda = UpdateKernel::ForLoop; // ATen has no kernel of it
   }
   return list;
 }
@@ -306,6 +343,9 @@ const std::vector<TransformersOptimizer> &transformersOptimizers() {
       {"adamw_torch", "adamw", K::Foreach},
       {"adamw_torch_fused", "adamw", K::Fused},
       {"sgd", "sgd", K::Foreach},
+      {"lion_32bit", "lion", K::Fused, DType::F32, bitsandbytesOnDTensors},
+      {"paged_lion_32bit", "lion", K::Fused, DType::F32,
+       bitsandbytesOnDTensors},
       {"paged_adamw_32bit", "adamw", K::Fused, DType::F32,
        bitsandbytesOnDTensors}};
   return list;

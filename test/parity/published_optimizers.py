@@ -20,6 +20,28 @@ def sgd(groups, options):
                            nesterov=options.get("nesterov", False))
 
 
+class Lion(torch.optim.Optimizer):
+    """Algorithm 2 of Chen et al., Symbolic Discovery of Optimization
+    Algorithms (arXiv:2302.06675)."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            (beta1, beta2), lr = group["betas"], group["lr"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                m = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+                update = torch.sign(beta1 * m + (1 - beta1) * p.grad)
+                p.sub_(lr * (update + group["weight_decay"] * p))
+                m.copy_(beta2 * m + (1 - beta2) * p.grad)
+
+
+def lion(groups, options):
+    return Lion(groups, dict(lr=options["lr"], weight_decay=0.0,
+                             betas=tuple(options.get("betas", (0.9, 0.99)))))
+
+
 # By name: how it is made, the default weight decay, and the settings that are
 # tried.
 OPTIMIZERS = {
@@ -29,4 +51,7 @@ OPTIMIZERS = {
         dict(lr=0.3),
         dict(lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.1),
         dict(lr=0.1, momentum=0.8, dampening=0.3, weight_decay=0.01)]),
+    "lion": (lion, 0.0, [
+        dict(lr=3e-4, weight_decay=0.1),
+        dict(lr=3e-4, betas=[0.95, 0.98])]),
 }
