@@ -83,17 +83,35 @@ public:
   }
 
 private:
+  /// From the module, not the step model, which other wrappings share.
   void readUnits() {
+    llvm::StringMap<int> parameters, units;
+    for (size_t p = 0; p < model.parameters.size(); ++p)
+      parameters[model.parameters[p].fqn] = static_cast<int>(p);
     candidate.unitOf.assign(model.parameters.size(), 0);
-    for (size_t u = 0; u < model.units.size(); ++u) {
-      const StepUnit &unit = model.units[u];
-      for (int parameter : unit.parameters)
-        candidate.unitOf[parameter] = static_cast<int>(u);
-      // ZeRO's stage decides whether its modules are sharded at all.
-      candidate.reshardAfterForward.push_back(unit.reshardAfterForward ||
-                                              framework.unitsByModule());
-      if (unit.root)
-        candidate.rootUnit = static_cast<int>(u);
+    for (auto unit : module.getOps<sharding::UnitOp>()) {
+      StringRef name = unit.getName();
+      int number = candidate.numUnits();
+      // Frameworks that gather both keep the frozen part in the same unit.
+      StringRef stem = name;
+      auto whole = framework.joinsFrozen() && stem.consume_back("/frozen")
+                       ? units.find(stem)
+                       : units.end();
+      if (whole != units.end()) {
+        number = whole->second;
+      } else {
+        units[name] = number;
+        // ZeRO's stage decides whether its modules are sharded at all.
+        candidate.reshardAfterForward.push_back(
+            unit.getReshardAttr().getAfterForward() ||
+            framework.unitsByModule());
+        if (llvm::any_of(unit.getModules().getAsRange<StringAttr>(),
+                         [](StringAttr m) { return m.empty(); }))
+          candidate.rootUnit = number;
+      }
+      for (auto fqn : unit.getParams().getAsRange<StringAttr>())
+        if (auto at = parameters.find(fqn.getValue()); at != parameters.end())
+          candidate.unitOf[at->second] = number;
     }
   }
 

@@ -60,7 +60,7 @@ private:
     auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
     RankedTensorType weight;
     for (unsigned i = 0; callee && i < callee.getNumArguments(); ++i) {
-      auto type = dyn_cast<RankedTensorType>(callee.getArgument(i).getType());
+      auto type = dyn_cast<RankedTensorType>(callee.getArgumentTypes()[i]);
       if (callee.getArgAttr(i, sharding::paramArgAttr) && type &&
           (!weight || type.getNumElements() > weight.getNumElements()))
         weight = type;

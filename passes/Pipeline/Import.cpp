@@ -437,6 +437,10 @@ private:
         value.push_back(b.getNamedAttr("calls", b.getDictionaryAttr(calls)));
       return request("checkpoint", value, plain(options.chosen->why));
     }
+    if (options.gradientCheckpointing)
+      return request("checkpoint",
+                     {b.getNamedAttr("mode", b.getStringAttr("full"))},
+                     plain("--gradient-checkpointing"));
     int64_t budget = options.activationBudget;
     if (budget < 0)
       budget = job.activationBudget.value.value_or(-1);

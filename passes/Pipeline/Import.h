@@ -32,6 +32,8 @@ struct ImportOptions {
   int64_t ranksPerNode = 0; // 0: the target's own
   DdpKwargs ddp;
   bool holdOutputs = false;
+  /// The script recomputes every layer (gradient_checkpointing=True).
+  bool gradientCheckpointing = false;
   /// Other than the framework's own; why it is asked for.
   std::optional<OptimizerKernel> optimizerKernel;
   std::string modelName;

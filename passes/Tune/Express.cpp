@@ -82,11 +82,11 @@ std::string Expresser::describeCheckpoint(const Point &point) const {
   std::string name = uniformVariant(point);
   std::string text;
   if (name == "none")
-    text = "layers keep all that the backward reads";
+    text = "no activation checkpointing";
   else if (name == "full")
-    text = "every layer is computed again";
+    text = "full activation checkpointing of every layer";
   else if (name == "pointwise")
-    text = "norms and pointwise operators are computed again";
+    text = "norms and pointwise operators recomputed";
   else if (!name.empty())
     text = name + " in every layer";
   else
@@ -158,10 +158,10 @@ std::string Expresser::describe(Knob knob, const Point &point) const {
                : std::to_string(space.buckets[value] >> 20) + " MiB buckets";
   case Knob::Loss:
     return space.lossChunks.empty()   ? ""
-           : !space.lossChunks[value] ? "logits and loss in parts, never whole"
+           : !space.lossChunks[value] ? "chunked cross-entropy (Liger Kernel)"
            : space.lossChunks[value] == 1
-               ? "the loss of all tokens at once"
-               : "the loss in " + count(space.lossChunks[value], "part");
+               ? "cross-entropy of all tokens at once"
+               : "cross-entropy in " + count(space.lossChunks[value], "chunk");
   case Knob::ZeroStage:
     return space.zeroStages.empty()
                ? ""
@@ -218,7 +218,11 @@ Expression Expresser::expressCheckpoint(const Point &point) const {
         ""};
   }
   if (executor != ExecutorKind::Fsdp1 && executor != ExecutorKind::Fsdp2)
-    return {{}, "your script: model.gradient_checkpointing_enable()"};
+    return {{},
+            name == "full" && alike ? "your script: gradient_checkpointing=True"
+                                    : "your script: checkpoint these layers",
+            name == "full" && alike ? Flags{{"--gradient-checkpointing", ""}}
+                                    : Flags{}};
   if (!alike || (name != "none" && name != "full"))
     return python();
   return {{{inFsdp("fsdp_activation_checkpointing"), boolean(name == "full")}},
@@ -245,11 +249,13 @@ Expression Expresser::expressSplit(const Point &point) const {
         {{"data.micro_batch", std::to_string(split.microBatch)},
          {"gradient_accumulation_steps", std::to_string(split.accumulation)}},
         ""};
-  return {{},
-          "your script: per_device_train_batch_size=" +
-              std::to_string(split.microBatch) +
-              ", gradient_accumulation_steps=" +
-              std::to_string(split.accumulation)};
+  return {
+      {},
+      "your script: per_device_train_batch_size=" +
+          std::to_string(split.microBatch) +
+          ", gradient_accumulation_steps=" + std::to_string(split.accumulation),
+      {{"--micro-batch", std::to_string(split.microBatch)},
+       {"--grad-accum", std::to_string(split.accumulation)}}};
 }
 
 Expression Expresser::expressLoss(const Point &point) const {
@@ -258,10 +264,13 @@ Expression Expresser::expressLoss(const Point &point) const {
     return {{},
             chunks == 1 ? "your script: the model's own loss"
                         : "your script: fused linear cross-entropy "
-                          "(use_liger_kernel=True)"};
+                          "(use_liger_kernel=True)",
+            {{"--loss-chunks", chunks == 1 ? "1" : "auto"}}};
   if (job.isJob)
     return {{{job.lossChunks.key, std::to_string(chunks)}}, ""};
-  return {{}, "accel-opt plan --loss-chunks " + std::to_string(chunks)};
+  return {{},
+          "accel-opt plan --loss-chunks " + std::to_string(chunks),
+          {{"--loss-chunks", std::to_string(chunks)}}};
 }
 
 Expression Expresser::expressPrefetch(Knob knob, const Point &point) const {
@@ -306,10 +315,12 @@ Expression Expresser::express(Knob knob, const Point &point) const {
       return {{},
               std::string("accel-opt plan --accumulation ") +
                   (point[knob] ? "keep_unsharded" : "reduce_each")};
-    return {{},
-            std::string("your script: GradientAccumulationPlugin("
-                        "sync_each_batch=") +
-                (point[knob] ? "False)" : "True)")};
+    return {
+        {},
+        std::string("your script: GradientAccumulationPlugin("
+                    "sync_each_batch=") +
+            (point[knob] ? "False)" : "True)"),
+        {{"--accumulation", point[knob] ? "keep_unsharded" : "reduce_each"}}};
   case Knob::ParameterOffload:
     if (executor == ExecutorKind::Deepspeed)
       return {{{"deepspeed_config.offload_param_device",
@@ -329,7 +340,10 @@ Expression Expresser::express(Knob knob, const Point &point) const {
   case Knob::Bucket:
     return {{},
             "your script: DistributedDataParallelKwargs(bucket_cap_mb=" +
-                std::to_string(space.buckets[point[knob]] >> 20) + ")"};
+                std::to_string(space.buckets[point[knob]] >> 20) + ")",
+            {{"--ddp-kwargs",
+              "bucket_cap_mb=" +
+                  std::to_string(space.buckets[point[knob]] >> 20)}}};
   case Knob::Loss:
     return expressLoss(point);
   case Knob::ZeroStage:

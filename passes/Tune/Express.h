@@ -22,9 +22,13 @@ struct YamlLine {
   bool operator==(const YamlLine &) const = default;
 };
 
+/// Options of `plan` and their values ("--micro-batch", "2").
+using Flags = std::vector<std::pair<std::string, std::string>>;
+
 struct Expression {
   std::vector<YamlLine> yaml; // empty: no line says it
   std::string otherwise;      // what does, where none does
+  Flags flags = {};           // what says that to `plan`
 };
 
 /// The classes that a wrap policy names, for units of a layer or of half one.

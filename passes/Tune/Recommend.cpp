@@ -280,4 +280,18 @@ std::optional<Change> solvedCheckpointing(const Space &space, Judging &judging,
   return change;
 }
 
+void keepFront(std::vector<Verdict> &verdicts) {
+  std::stable_sort(verdicts.begin(), verdicts.end(),
+                   [](const Verdict &a, const Verdict &b) {
+                     return a.judged.bytes != b.judged.bytes
+                                ? a.judged.bytes < b.judged.bytes
+                                : a.judged.seconds < b.judged.seconds;
+                   });
+  std::vector<Verdict> front;
+  for (Verdict &verdict : verdicts)
+    if (front.empty() || verdict.judged.seconds < front.back().judged.seconds)
+      front.push_back(std::move(verdict));
+  verdicts = std::move(front);
+}
+
 } // namespace accel::tune

@@ -79,6 +79,9 @@ SearchResult search(const Space &space, const Judge &judge,
 /// Of verdicts, those that no other is better than in both.
 std::vector<Verdict> paretoFront(std::vector<Verdict> all);
 
+/// Sorts by bytes and leaves out what another verdict beats in both.
+void keepFront(std::vector<Verdict> &verdicts);
+
 } // namespace accel::tune
 
 #endif // ACCEL_PASSES_TUNE_SEARCH_H

@@ -7,6 +7,9 @@
 
 #include "frontends/HuggingFace/ModelConfig.h"
 #include "passes/Tune/Openness.h"
+#include "tools/accel-opt/ChangePlanner.h"
+#include "tools/accel-opt/MaxBatch.h"
+#include "tools/accel-opt/Render.h"
 
 #include <algorithm>
 #include <limits>
@@ -15,7 +18,7 @@
 namespace accel {
 namespace {
 
-constexpr size_t changesTold = 6;
+constexpr size_t changesPlanned = 8;
 constexpr size_t splitsTried = 6;
 
 class Advisor {
@@ -55,7 +58,9 @@ public:
                   "less idle; plan with --allocator-conf to see");
     findSmallestRank();
     if (in.options.maxBatch)
-      findMaxBatch();
+      advice.maxBatch =
+          findMaxBatch([&](int64_t microBatch) { return at(microBatch); },
+                       advice.budgetBytes);
     else
       recommend();
     return std::move(advice);
@@ -83,18 +88,6 @@ private:
     return true;
   }
 
-  /// Without a target the machine is a stand-in: nothing of it may show.
-  StepPrediction trimmed(StepPrediction p) const {
-    if (in.target)
-      return p;
-    p.reservedBytes = p.deviceBytes = p.peakBytes;
-    p.stepSeconds = p.computeSeconds = p.exposedSeconds = 0;
-    p.recomputeSeconds = p.optimizerSeconds = 0;
-    p.tokensPerSecondPerDevice = 0;
-    p.exposed.clear();
-    return p;
-  }
-
   /// With the allocator's segments by replay, where there is one.
   StepPrediction predicted(const StepModel &model,
                            const Candidate &candidate) const {
@@ -103,7 +96,7 @@ private:
     if (in.target)
       replayInto(p, evaluator, candidate, in.inputs.allocator,
                  target.contextBytes, in.budgetBytes.value_or(0));
-    return trimmed(p);
+    return planner.trimmed(p);
   }
 
   /// Ranks with smaller shards hold less: by so much as the estimates differ.
@@ -111,8 +104,8 @@ private:
     const StepPrediction &first = advice.configured;
     EvaluateOptions last;
     last.lastRank = true;
-    StepPrediction smallest =
-        trimmed(StepEvaluator(*advice.model, target).evaluate(base, last));
+    StepPrediction smallest = planner.trimmed(
+        StepEvaluator(*advice.model, target).evaluate(base, last));
     if (first.replayed) {
       smallest.reservedBytes += first.reservedBytes;
       smallest.reservedBytes -= first.estimatedReservedBytes;
@@ -257,24 +250,70 @@ private:
       std::vector<tune::Change> all =
           tune::turns(*kept, judging, *advice.expresser, kept->configured,
                       advice.budgetBytes);
+      // Estimates say which changes are worth planning; what is told of them
+      // is what a plan of the changed configuration says.
+      if (exactly()) {
+        std::vector<tune::Change> worth =
+            tune::worthTelling(all, before, advice.budgetBytes, changesPlanned);
+        planner.planAnew(judging, worth);
+        if (in.target)
+          advice.refused =
+              tune::configuredDecisions(*kept, judging, *advice.expresser, all);
+        advice.changes =
+            tune::worthTelling(worth, planner.asConfigured(),
+                               advice.budgetBytes, ChangePlanner::changesTold);
+        planner.findSmallestSet(worth);
+        return;
+      }
       if (in.target)
         advice.refused =
             tune::configuredDecisions(*kept, judging, *advice.expresser, all);
-      advice.changes = tune::worthTelling(std::move(all), before,
-                                          advice.budgetBytes, changesTold);
+      advice.changes =
+          tune::worthTelling(std::move(all), before, advice.budgetBytes,
+                             ChangePlanner::changesTold);
       return;
     }
     for (int k = 0; k < tune::numKnobs; ++k)
       if (!kept->knobs[k].open)
         advice.fixed.push_back({static_cast<tune::Knob>(k), kept->knobs[k]});
     advice.tuned = solve(*kept, judging);
+    if (exactly())
+      planner.planAnew(judging, *advice.tuned);
+    if (!advice.tuned->result.best && in.options.tune != "all")
+      sayWhatAllFinds();
     if (in.executor != ExecutorKind::AccelRun && in.target)
       adviseSolved(*kept);
     tune::Space narrow = *kept;
     tune::restrictToYaml(narrow);
     tune::Judging narrowJudging(narrow, target, in.source);
     advice.yaml = solve(narrow, narrowJudging);
+    if (exactly() && !job.isJob) {
+      planner.certifyLines(*advice.yaml);
+      planner.planAnew(narrowJudging, *advice.yaml);
+    }
   }
+
+  /// Where nothing fits among the open keys, written ones may be what stands in
+  /// the way.
+  void sayWhatAllFinds() const {
+    auto space = makeSpace(request(true));
+    if (!space)
+      return;
+    tune::Judging judging(*space, target, in.source);
+    const Tuned all = solve(*space, judging);
+    engine.note("tune-all", in.options.config,
+                all.result.best
+                    ? "no setting fits with the written keys as they are; "
+                      "--tune=all finds one of " +
+                          formatBytes(all.predicted.deviceBytes) + " and " +
+                          formatSeconds(all.predicted.stepSeconds) + " a step"
+                    : "no setting fits, with any of the written keys changed "
+                      "either",
+                all.result.best ? "pass --tune=all" : "");
+  }
+
+  /// accel-run's figures are those of its program.
+  bool exactly() const { return in.executor != ExecutorKind::AccelRun; }
 
   /// From the best setting, or the leanest if nothing fits.
   void adviseSolved(tune::Space space) {
@@ -293,15 +332,6 @@ private:
       advice.solved.reset();
   }
 
-  bool fitsByReplay(tune::Judging &judging, const tune::Point &point,
-                    StepPrediction &predicted) const {
-    predicted = judging.predict(point, true);
-    if (in.target)
-      judging.replay(point, in.inputs.allocator, target.contextBytes,
-                     in.budgetBytes.value_or(0), predicted);
-    return predicted.deviceBytes <= advice.budgetBytes;
-  }
-
   /// The fastest of the front that fits by replay; `budgetBytes` becomes its
   /// own by the estimate.
   void takeFromFront(tune::Judging &judging, Tuned &tuned,
@@ -314,7 +344,7 @@ private:
     tuned.result.best.reset();
     for (const tune::Verdict &verdict : front)
       if (verdict.judged.bytes <= advice.budgetBytes &&
-          fitsByReplay(judging, verdict.point, tuned.predicted)) {
+          planner.fitsByReplay(judging, verdict.point, tuned.predicted)) {
         tuned.result.best = verdict;
         budgetBytes = verdict.judged.bytes;
         return;
@@ -340,11 +370,13 @@ private:
     tuned.result = look();
     if (!tuned.result.best)
       return tuned;
-    if (!fitsByReplay(judging, tuned.result.best->point, tuned.predicted)) {
+    if (!planner.fitsByReplay(judging, tuned.result.best->point,
+                                tuned.predicted)) {
       options.budgetBytes -= tuned.predicted.deviceBytes - advice.budgetBytes;
       tuned.result.best = look().best;
       if (!tuned.result.best ||
-          !fitsByReplay(judging, tuned.result.best->point, tuned.predicted))
+          !planner.fitsByReplay(judging, tuned.result.best->point,
+                                  tuned.predicted))
         takeFromFront(judging, tuned, options.budgetBytes);
     }
     if (!tuned.result.best)
@@ -365,40 +397,6 @@ private:
     return predicted(*step->model, step->candidate);
   }
 
-  void findMaxBatch() {
-    MaxBatch result;
-    int64_t low = 0, high = 1; // low fits, high does not
-    std::optional<StepPrediction> fitting, over;
-    // Sizes beyond this cannot be indexed with a model of any use.
-    constexpr int64_t most = int64_t(1) << 20;
-    while (high <= most) {
-      std::optional<StepPrediction> p = at(high);
-      if (!p)
-        return; // reported
-      if (p->deviceBytes > advice.budgetBytes) {
-        over = p;
-        break;
-      }
-      fitting = p;
-      low = high;
-      high *= 2;
-    }
-    while (over && high - low > 1) {
-      int64_t middle = low + (high - low) / 2;
-      std::optional<StepPrediction> p = at(middle);
-      if (!p)
-        return;
-      (p->deviceBytes > advice.budgetBytes ? high : low) = middle;
-      (p->deviceBytes > advice.budgetBytes ? over : fitting) = p;
-    }
-    result.fits = low;
-    if (fitting)
-      result.at = *fitting;
-    if (over)
-      result.next = *over;
-    advice.maxBatch = result;
-  }
-
   const AdviceInputs &in;
   DiagnosticEngine &engine;
   const JobConfig &job;
@@ -406,6 +404,7 @@ private:
   const Target &target;
   Candidate base;
   Advice advice;
+  ChangePlanner planner{in, advice, target};
 };
 
 } // namespace

@@ -71,6 +71,10 @@ struct AdviceInputs {
   int64_t ranksPerNode = 1;
   std::optional<int64_t> budgetBytes;
   int64_t lossChunks = 1; // of accel-run's program
+  /// Session::replan.
+  std::function<std::optional<StepPrediction>(
+      const std::vector<tune::YamlLine> &, const tune::Flags &)>
+      replan;
   /// Decided steps of the configuration; recipe 0 is the configured one.
   tune::ModelSource source;
 };

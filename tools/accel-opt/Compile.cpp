@@ -317,17 +317,20 @@ private:
 
   /// The configuration under its framework, and what would be better.
   bool judge() {
-    AdviceInputs in = {*session.inputs,
-                       options,
-                       session.inputs->executor,
-                       session.targetOrNone(),
-                       session.machine(),
-                       session.ranksPerNode ? session.ranksPerNode : 1,
-                       result.report.budgetBytes,
-                       std::max<int64_t>(1, session.importing.lossChunks),
-                       [&](int64_t microBatch, int recipe, int64_t chunks) {
-                         return session.step(microBatch, recipe, chunks);
-                       }};
+    AdviceInputs in = {
+        *session.inputs,
+        options,
+        session.inputs->executor,
+        session.targetOrNone(),
+        session.machine(),
+        session.ranksPerNode ? session.ranksPerNode : 1,
+        result.report.budgetBytes,
+        std::max<int64_t>(1, session.importing.lossChunks),
+        [&](const std::vector<tune::YamlLine> &lines,
+            const tune::Flags &flags) { return session.replan(lines, flags); },
+        [&](int64_t microBatch, int recipe, int64_t chunks) {
+          return session.step(microBatch, recipe, chunks);
+        }};
     result.report.advice = advise(in, engine);
     if (!result.report.advice)
       return false;

@@ -49,6 +49,16 @@ bool write(convert::Rewriter &rewriter, const tune::YamlLine &line) {
 
 } // namespace
 
+std::optional<std::string>
+applyLines(const std::string &file, const std::string &text,
+           const std::vector<tune::YamlLine> &lines) {
+  convert::Rewriter rewriter(file, text);
+  for (const tune::YamlLine &line : lines)
+    if (!write(rewriter, line))
+      return std::nullopt;
+  return rewriter.text();
+}
+
 std::optional<std::string> emitAccelerate(const Advice &advice,
                                           DiagnosticEngine &engine) {
   const JobConfig &job = advice.expresser->configuration();

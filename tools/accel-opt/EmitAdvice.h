@@ -10,6 +10,12 @@
 
 namespace accel {
 
+/// The YAML `text` of `file` with these lines set or added; nothing where one
+/// cannot be.
+std::optional<std::string> applyLines(const std::string &file,
+                                      const std::string &text,
+                                      const std::vector<tune::YamlLine> &lines);
+
 /// `--emit accelerate`: the accelerate file with the lines of the best setting
 /// that a YAML can say; every other byte stays. Lines of another file (a job's
 /// own keys) are reported as notes. Nothing if a line cannot be written; the

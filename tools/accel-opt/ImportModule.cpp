@@ -36,6 +36,7 @@ ImportOptions importOptions(const PlanInputs &inputs,
   if (!options.torchVersion.empty())
     import.versions.torch = options.torchVersion;
   import.holdOutputs = options.holdOutputs;
+  import.gradientCheckpointing = options.gradientCheckpointing;
   if (!options.ddpKwargs.empty())
     import.ddp = *parseDdpKwargs(options.ddpKwargs);
   if (!options.accumulationMode.empty())
@@ -89,9 +90,10 @@ static void nameStored(mlir::ModuleOp module, const PlanInputs &inputs) {
             SmallVector<StringRef>(names->begin(), names->end())));
 }
 
-FailureOr<OwningOpRef<mlir::ModuleOp>>
-importModule(MLIRContext &context, const PlanInputs &inputs,
-             const ImportOptions &options, DiagnosticEngine &engine) {
+FailureOr<OwningOpRef<mlir::ModuleOp>> importModel(MLIRContext &context,
+                                                   const PlanInputs &inputs,
+                                                   const ImportOptions &options,
+                                                   DiagnosticEngine &engine) {
   huggingface::BuildOptions build;
   build.microBatch = options.microBatch;
   build.sequenceLength = options.sequenceLength;
@@ -105,7 +107,16 @@ importModule(MLIRContext &context, const PlanInputs &inputs,
   nameStored(**module, inputs);
   if ((inputs.adapter &&
        failed(applyAdapter(**module, *inputs.adapter, engine))) ||
-      !checkAdapterWeights(**module, inputs, engine) ||
+      !checkAdapterWeights(**module, inputs, engine))
+    return failure();
+  return module;
+}
+
+FailureOr<OwningOpRef<mlir::ModuleOp>>
+importModule(MLIRContext &context, const PlanInputs &inputs,
+             const ImportOptions &options, DiagnosticEngine &engine) {
+  auto module = importModel(context, inputs, options, engine);
+  if (failed(module) ||
       failed(importJob(**module, inputs.job, inputs.training, options, engine)))
     return failure();
   return module;

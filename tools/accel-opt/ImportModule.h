@@ -25,6 +25,11 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importModule(mlir::MLIRContext &context, const PlanInputs &inputs,
              const ImportOptions &options, DiagnosticEngine &engine);
 
+/// The model alone, with its adapter: what importJob completes.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+importModel(mlir::MLIRContext &context, const PlanInputs &inputs,
+            const ImportOptions &options, DiagnosticEngine &engine);
+
 /// Turns inputs and options into those of the setting that a search chose, as
 /// far as accel-run's compiler takes it (nothing is offloaded).
 void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options);

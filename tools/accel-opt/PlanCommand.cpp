@@ -151,6 +151,9 @@ private:
                       "the script keeps the model's outputs, and so the "
                       "logits, until the\n"
                       "                                     backward has run");
+    arguments.addFlag("--gradient-checkpointing", o.gradientCheckpointing,
+                      "the script recomputes every layer "
+                      "(gradient_checkpointing=True)");
     arguments.addOptional("--tune", "all", o.tune,
                           "search for the fastest setting that fits; =all may "
                           "change written keys");
@@ -316,6 +319,7 @@ private:
         {"--loss-chunks", !o.lossChunks.empty()},
         {"--ddp-kwargs", !o.ddpKwargs.empty()},
         {"--hold-outputs", o.holdOutputs},
+        {"--gradient-checkpointing", o.gradientCheckpointing},
         {"--prefetch or --no-prefetch", o.prefetch >= 0},
         {"--executor", !o.executor.empty()},
         {"--tune", !o.tune.empty()},

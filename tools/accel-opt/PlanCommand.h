@@ -39,6 +39,7 @@ struct PlanOptions {
   int64_t nodes = 0, sequenceLength = 0, microBatch = 0, accumulation = 0;
   int64_t prefetch = -1;
   int64_t globalBatch = 0; // sequences of a step over all ranks
+  bool gradientCheckpointing = false;
   bool maxBatch = false, tunePrecision = false, holdOutputs = false;
 };
 

@@ -46,8 +46,9 @@ plan::Data dataOf(const DataConfig &config) {
 
 class InputReader {
 public:
-  InputReader(const PlanOptions &options, DiagnosticEngine &engine)
-      : options(options), engine(engine) {}
+  InputReader(const PlanOptions &options, DiagnosticEngine &engine,
+              const PlanInputs *known)
+      : options(options), engine(engine), known(known) {}
 
   std::optional<PlanInputs> run() {
     LoadOptions load;
@@ -103,6 +104,15 @@ private:
              "pass --model with a Hugging Face folder, or set 'model' in a "
              "job.yaml");
       return false;
+    }
+    if (known) {
+      inputs.model = known->model;
+      inputs.adapter = known->adapter;
+      inputs.adapterWeights = known->adapterWeights;
+      inputs.held = known->held;
+      inputs.training = known->training;
+      inputs.modelName = known->modelName;
+      return true;
     }
     const std::string given = path;
     path = baseModelPath(path, engine);
@@ -539,14 +549,16 @@ private:
 
   const PlanOptions &options;
   DiagnosticEngine &engine;
+  const PlanInputs *known;
   PlanInputs inputs;
 };
 
 } // namespace
 
 std::optional<PlanInputs> readPlanInputs(const PlanOptions &options,
-                                         DiagnosticEngine &engine) {
-  return InputReader(options, engine).run();
+                                         DiagnosticEngine &engine,
+                                         const PlanInputs *known) {
+  return InputReader(options, engine, known).run();
 }
 
 } // namespace accel

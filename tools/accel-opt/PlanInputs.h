@@ -39,9 +39,11 @@ struct PlanInputs {
 };
 
 /// Reads everything that the options name. Every problem is reported; nothing
-/// is returned if there is an error.
+/// is returned if there is an error. The model is that of `known`, which was
+/// read for another configuration of the same model, if it is given.
 std::optional<PlanInputs> readPlanInputs(const PlanOptions &options,
-                                         DiagnosticEngine &engine);
+                                         DiagnosticEngine &engine,
+                                         const PlanInputs *known = nullptr);
 
 } // namespace accel
 

@@ -45,6 +45,9 @@ Json recommendation(const Advice &advice, const tune::Change &c) {
           {"otherwise", c.expression.otherwise.empty()
                             ? Json()
                             : Json(c.expression.otherwise)},
+          {"flags", c.expression.flags},
+          {"device_bytes", c.judged.bytes},
+          {"step_s", numberOrNull(advice.hasTime, c.judged.seconds)},
           {"memory", c.bytes},
           {"time", numberOrNull(advice.hasTime, c.seconds)},
           {"fits", c.fits}};

@@ -7,14 +7,20 @@
 
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Schema.h"
+#include "dialects/Sharding/Sharding.h"
 #include "frontends/TorchExport/BuildProgram.h"
 #include "frontends/TorchExport/Describe.h"
 #include "passes/Executors/BuildStepModel.h"
 #include "passes/Executors/DecidedCandidate.h"
 #include "passes/Pipeline/Phases.h"
+#include "tools/accel-opt/EmitAdvice.h"
 #include "tools/accel-opt/FrozenParts.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
+
+#include <fstream>
+#include <iterator>
 
 using namespace mlir;
 
@@ -110,6 +116,9 @@ bool Session::keep(mlir::ModuleOp module) {
   auto step = read(module);
   if (!step)
     return false;
+  auto precision = sharding::findRequest(module, "precision");
+  models[{precision ? precision.getValue().getAsOpaquePointer() : nullptr,
+          inputs->training.microBatch}] = step->model;
   steps[{inputs->training.microBatch, 0, 0}] = std::move(step);
   return true;
 }
@@ -143,6 +152,136 @@ std::shared_ptr<const DecidedStep> Session::step(int64_t microBatch, int recipe,
     known->second = read(**module);
   trying = false;
   return known->second;
+}
+
+StepPrediction Session::predict(const StepModel &model,
+                                const Candidate &candidate,
+                                const replay::AllocatorRules &rules,
+                                bool detail) const {
+  const Target on = machine();
+  StepEvaluator evaluator(model, on);
+  StepPrediction p = evaluator.evaluate(candidate, detail);
+  int64_t budget = 0; // no end
+  if (!options.memoryBudget.empty())
+    budget = parseBytes(options.memoryBudget);
+  else if (target)
+    budget = target->memoryBytes.value_or(0);
+  if (target)
+    replayInto(p, evaluator, candidate, rules, on.contextBytes, budget);
+  return p;
+}
+
+mlir::OwningOpRef<mlir::ModuleOp>
+Session::signatures(const PlanInputs &from, const ImportOptions &with) {
+  OwningOpRef<mlir::ModuleOp> &known = templates[with.microBatch];
+  if (!known) {
+    auto module = importModel(context, from, with, engine);
+    if (failed(module))
+      return {};
+    for (auto function : (*module)->getOps<func::FuncOp>()) {
+      function.eraseBody();
+      function.setPrivate();
+    }
+    known = std::move(*module);
+  }
+  return known->clone();
+}
+
+/// Options of one `plan` for another.
+static bool setFlags(PlanOptions &options, const tune::Flags &flags) {
+  for (const auto &[name, value] : flags) {
+    if (name == "--micro-batch")
+      options.microBatch = std::stoll(value);
+    else if (name == "--grad-accum")
+      options.accumulation = std::stoll(value);
+    else if (name == "--loss-chunks")
+      options.lossChunks = value;
+    else if (name == "--accumulation")
+      options.accumulationMode = value;
+    else if (name == "--gradient-checkpointing")
+      options.gradientCheckpointing = true;
+    else if (name == "--ddp-kwargs")
+      options.ddpKwargs += (options.ddpKwargs.empty() ? "" : ",") + value;
+    else
+      return false;
+  }
+  return true;
+}
+
+std::optional<StepPrediction>
+Session::replan(const std::vector<tune::YamlLine> &lines,
+                const tune::Flags &flags) {
+  if (inputs->executor == ExecutorKind::AccelRun || inputs->job.isJob)
+    return std::nullopt;
+  PlanOptions changed = options;
+  changed.emit.clear();
+  changed.remarks.clear();
+  changed.tune.clear();
+  changed.globalBatch = 0;
+  changed.tunePrecision = false;
+  if (options.globalBatch) {
+    changed.microBatch = inputs->training.microBatch;
+    changed.accumulation = inputs->training.accumulation;
+  }
+  if (!setFlags(changed, flags))
+    return std::nullopt;
+  if (!lines.empty()) {
+    if (!configText) {
+      std::ifstream in(options.config, std::ios::binary);
+      configText = options.configText.value_or(
+          std::string((std::istreambuf_iterator<char>(in)),
+                      std::istreambuf_iterator<char>()));
+    }
+    changed.configText = applyLines(options.config, *configText, lines);
+    if (!changed.configText)
+      return std::nullopt;
+  }
+  DiagnosticEngine quiet;
+  auto other = readPlanInputs(changed, quiet, &*inputs);
+  if (!other || other->executor == ExecutorKind::AccelRun)
+    return std::nullopt;
+  ImportOptions with = importOptions(*other, changed, targetOrNone());
+  with.ranksPerNode =
+      options.nodes ? other->job.accelerate.numProcesses.value / options.nodes
+                    : other->job.accelerate.processesPerMachine();
+  trying = true;
+  auto module = signatures(*other, with);
+  std::optional<StepPrediction> result;
+  if (module &&
+      succeeded(importJob(*module, other->job, other->training, with, quiet)) &&
+      succeeded(runDecisions(*module)))
+    if (auto model = modelFor(*module, *other, with)) {
+      auto candidate = decidedCandidate(*module, *model);
+      if (succeeded(candidate) && verifyCandidate(*model, *candidate).empty())
+        result = predict(*model, *candidate, other->allocator, true);
+    }
+  trying = false;
+  return result;
+}
+
+std::shared_ptr<const StepModel> Session::modelFor(mlir::ModuleOp module,
+                                                   const PlanInputs &from,
+                                                   const ImportOptions &with) {
+  // What the functions compute depends on these; attributes are unique.
+  auto precision = sharding::findRequest(module, "precision");
+  auto key =
+      std::pair{precision ? precision.getValue().getAsOpaquePointer() : nullptr,
+                with.microBatch};
+  if (from.executor == inputs->executor) {
+    auto known = models.find(key);
+    if (known != models.end())
+      return known->second;
+  }
+  auto whole = importModule(context, from, with, engine);
+  if (failed(whole) || failed(runDecisions(**whole)) ||
+      failed(runDifferentiation(**whole)))
+    return nullptr;
+  auto step = read(**whole);
+  if (!step)
+    return nullptr;
+  if (from.executor == inputs->executor)
+    models[key] = step->model;
+  return step->model;
 }
 
 void Session::warnOpaque(mlir::ModuleOp module) {

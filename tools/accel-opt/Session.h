@@ -15,6 +15,7 @@
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "passes/Checkpoint/SolvedWays.h"
 #include "passes/Targets/Target.h"
+#include "passes/Tune/Express.h"
 #include "tools/accel-opt/ImportModule.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -60,6 +61,17 @@ public:
   std::shared_ptr<const DecidedStep> step(int64_t microBatch, int recipe,
                                           int64_t lossChunks);
 
+  /// What `plan` predicts of the configuration with these lines in its YAML and
+  /// these options: read, decided and replayed anew, on the model that is
+  /// loaded. Nothing where it is refused, or where accel-run's program would
+  /// have to be compiled.
+  std::optional<StepPrediction> replan(const std::vector<tune::YamlLine> &lines,
+                                       const tune::Flags &flags);
+  /// A step on the target, with the allocator's segments by replay.
+  StepPrediction predict(const StepModel &model, const Candidate &candidate,
+                         const replay::AllocatorRules &rules,
+                         bool detail) const;
+
   /// Names each operator that is not modelled, once.
   void warnOpaque(mlir::ModuleOp module);
 
@@ -76,7 +88,22 @@ private:
   mlir::LogicalResult report(mlir::Diagnostic &d);
   std::shared_ptr<const DecidedStep> read(mlir::ModuleOp module);
 
-  bool trying = false; // what fails is left out, not reported
+  /// The model of a micro-batch without the bodies of its functions, which no
+  /// decision reads.
+  mlir::OwningOpRef<mlir::ModuleOp> signatures(const PlanInputs &from,
+                                               const ImportOptions &options);
+
+  /// The step model of a decided module, shared by all whose functions compute
+  /// the same.
+  std::shared_ptr<const StepModel> modelFor(mlir::ModuleOp module,
+                                            const PlanInputs &from,
+                                            const ImportOptions &with);
+
+  std::map<std::pair<const void *, int64_t>, std::shared_ptr<const StepModel>>
+      models;
+  std::map<int64_t, mlir::OwningOpRef<mlir::ModuleOp>> templates;
+  std::optional<std::string> configText; // of the file, when it was read
+  bool trying = false;                   // what fails is left out, not reported
   std::unique_ptr<SolvedWays> solved;
   std::map<std::array<int64_t, 3>, std::shared_ptr<const DecidedStep>> steps;
   std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;
