@@ -32,13 +32,16 @@ bool isQuantized(const ModuleTree &tree, const TreeParameter &p) {
 
 } // namespace
 
-TrueSizes accel::estimate::trueSizes(const ModuleTree &tree) {
+TrueSizes accel::estimate::trueSizes(const ModuleTree &tree,
+                                     const plan::OptimizerRule &optimizer) {
   TrueSizes sizes;
-  int64_t int8 = 0, int4 = 0;
+  int64_t int8 = 0, int4 = 0, states32 = 0, states16 = 0;
   for (const TreeParameter &p : tree.parameters) {
     if (p.tiedTo >= 0)
       continue;
     sizes.parameters += p.numel();
+    states32 += optimizer.stateBytes(p.shape, plan::DType::F32);
+    states16 += optimizer.stateBytes(p.shape, plan::DType::BF16);
     bool quantized = isQuantized(tree, p);
     int8 += quantized ? int8Bytes(p) : 2 * p.numel();
     int4 += quantized ? int4Bytes(p) : 2 * p.numel();
@@ -62,13 +65,19 @@ TrueSizes accel::estimate::trueSizes(const ModuleTree &tree) {
       {"int4 (NF4)", int4 + buffers,
        "half a byte in linear layers and a scale per 64, the rest in "
        "bfloat16"}};
+  const bool adamw = optimizer.values.name == "adamw";
+  auto each = [&](int64_t bytes) {
+    return n ? static_cast<double>(bytes) / static_cast<double>(n) : 0.0;
+  };
   sizes.training = {
-      {"float32", 16, 4 * n, 4 * n, 8 * n, 0,
-       "weights, gradients and both moments in float32"},
-      {"fp16, bf16 mixed precision", 16, 4 * n, 4 * n, 8 * n, 2 * n,
+      {"float32", each(8 * n + states32), 4 * n, 4 * n, states32, 0,
+       adamw ? "weights, gradients and both moments in float32"
+             : "weights and gradients in float32, and the optimizer's states"},
+      {"fp16, bf16 mixed precision", each(8 * n + states32), 4 * n, 4 * n,
+       states32, 2 * n,
        "the same in float32, and copies of 2 B while a step computes"},
-      {"bf16 weights, no mixed precision", 8, 2 * n, 2 * n, 4 * n, 0,
-       "all in bfloat16, small updates are lost to rounding"}};
+      {"bf16 weights, no mixed precision", each(4 * n + states16), 2 * n, 2 * n,
+       states16, 0, "all in bfloat16, small updates are lost to rounding"}};
   return sizes;
 }
 

@@ -7,6 +7,7 @@
 #define ACCEL_FRONTENDS_ESTIMATE_SIZES_H
 
 #include "frontends/ModuleTree/ModuleTree.h"
+#include "runtime/plan/Optimizers.h"
 
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ struct LoadedSize {
   std::string how;
 };
 
-/// What training with AdamW keeps from step to step on one device, nothing
+/// What training keeps from step to step on one device, nothing
 /// sharded or offloaded.
 struct TrainingSize {
   std::string name; // "bf16 mixed precision"
@@ -41,7 +42,9 @@ struct TrueSizes {
 /// Of the class that `architectures` names. Quantized sizes are those of
 /// bitsandbytes: linear layers but the output embedding, with their scales;
 /// everything else in bfloat16.
-TrueSizes trueSizes(const ModuleTree &tree);
+TrueSizes trueSizes(const ModuleTree &tree,
+                    const plan::OptimizerRule &optimizer =
+                        plan::OptimizerRule(plan::Optimizer()));
 
 /// Parameters of `full` that `base` has not, tied ones left out, as FQNs.
 std::vector<const TreeParameter *> missingParameters(const ModuleTree &full,

@@ -100,6 +100,84 @@ UpdateCost lionCost(const Optimizer &, UpdateKernel kernel) {
   return cost;
 }
 
+//===----------------------------------------------------------------------===//
+// Adafactor
+//===----------------------------------------------------------------------===//
+
+/// transformers' form, in f32 whatever the parameter has: the squared gradient,
+/// with eps a second tensor, which becomes the update; it is left during the
+/// next parameter's unless it goes into the first moment.
+UpdateCost adafactorCost(const Optimizer &values, UpdateKernel) {
+  const bool moment = numberOf(values, "beta1") != 0;
+  UpdateCost cost;
+  cost.parameters = 3;
+  cost.gradients = 18;
+  cost.states = 3;
+  cost.tensors = 2;
+  cost.carried = moment ? 0 : 1;
+  cost.inF32 = true;
+  cost.copies = 2; // gradient and parameter
+  return cost;
+}
+
+/// _single_tensor_adafactor: the variance becomes the update in place, and is
+/// left during the next parameter's; _multi_tensor_adafactor has a list.
+UpdateCost torchAdafactorCost(const Optimizer &, UpdateKernel kernel) {
+  UpdateCost cost;
+  cost.parameters = 3;
+  cost.gradients = 14;
+  cost.states = 3;
+  if (kernel == UpdateKernel::Foreach)
+    cost.lists = 1;
+  else
+    cost.tensors = cost.carried = 1;
+  return cost;
+}
+
+constexpr const char *plainStates =
+    "its states are plain tensors, which do not mix with FSDP2's DTensors";
+constexpr const char *placementChange =
+    "it squares the norms of DTensors in place, which torch refuses";
+
+//===----------------------------------------------------------------------===//
+// Muon
+//===----------------------------------------------------------------------===//
+
+/// _single_tensor_muon: Nesterov's momentum is a new tensor. Matmuls and their
+/// tensors are counted apart.
+UpdateCost muonCost(const Optimizer &values, UpdateKernel) {
+  UpdateCost cost;
+  cost.parameters = 4;
+  cost.gradients = 16;
+  cost.states = 3;
+  cost.tensors = numberOf(values, "nesterov") != 0 ? 1 : 0;
+  return cost;
+}
+
+/// Newton-Schulz on X of k rows, no more than it has columns: X X', its square
+/// and the product with X.
+double newtonSchulzFlops(const Optimizer &values, int64_t rows,
+                         int64_t columns) {
+  const auto k = static_cast<double>(std::min(rows, columns));
+  const auto n = static_cast<double>(std::max(rows, columns));
+  return numberOf(values, "ns_steps") * (4 * k * k * n + 2 * k * k * k);
+}
+
+/// In bf16: X and the next X, the Gram matrix and its polynomial.
+int64_t newtonSchulzBytes(int64_t rows, int64_t columns) {
+  const int64_t k = std::min(rows, columns);
+  return itemSize(DType::BF16) * (2 * rows * columns + 2 * k * k);
+}
+
+std::vector<Hyperparameter> lionHyperparameters() {
+  return {{"betas",
+           "Of the update, and decay of the momentum",
+           Kind::Numbers,
+           {0.9, 0.99},
+           0,
+           1}};
+}
+
 std::vector<OptimizerDescription> makeOptimizers() {
   std::vector<OptimizerDescription> list;
   {
@@ -141,17 +219,122 @@ std::vector<OptimizerDescription> makeOptimizers() {
     d.source = "arXiv:2302.06675; bitsandbytes.optim.Lion";
     d.lr = 1e-4;
     d.weightDecay = 0;
-    d.hyperparameters = {{"betas",
-                          "Of the update, and decay of the momentum",
-                          Kind::Numbers,
-                          {0.9, 0.99},
-                          0,
-                          1}};
+    d.hyperparameters = lionHyperparameters();
     d.states = {{"exp_avg"}};
     d.kernels = {UpdateKernel::Fused, UpdateKernel::ForLoop};
     d.cost = lionCost;
     d.executed = true;
     d.onCuda = UpdateKernel::ForLoop; // ATen has no kernel of it
+  }
+  const std::vector<Hyperparameter> adafactorParameters = {
+      {"eps",
+       "Added to the square of the gradient, and least scale of a parameter",
+       Kind::Numbers,
+       {1e-30, 1e-3}},
+      {"clip_threshold", "Of the update's root mean square", Kind::Number, {1}},
+      {"decay_rate",
+       "Power of the step by which squares decay",
+       Kind::Number,
+       {-0.8},
+       -100,
+       0},
+      {"beta1", "Decay of the first moment; 0: none", Kind::Number, {0}, 0, 1}};
+  {
+    OptimizerDescription &d = list.emplace_back();
+    d.name = "adafactor";
+    d.summary = "Adam with factored second moments, in f32";
+    d.source = "transformers.Adafactor";
+    d.lr = 1e-3;
+    d.weightDecay = 0;
+    d.hyperparameters = adafactorParameters;
+    d.states = {
+        {"exp_avg_sq_row", StateShape::Rows, StateOf::Matrices, DType::F32},
+        {"exp_avg_sq_col", StateShape::Columns, StateOf::Matrices, DType::F32},
+        {"exp_avg_sq", StateShape::Whole, StateOf::Vectors, DType::F32},
+        {"exp_avg", StateShape::Whole, StateOf::All, DType::F32, "beta1"}};
+    d.kernels = {UpdateKernel::ForLoop};
+    d.cost = adafactorCost;
+    d.failsOnDTensors = plainStates;
+  }
+  {
+    OptimizerDescription &d = list.emplace_back();
+    d.name = "adafactor_torch";
+    d.summary = "Adam with factored second moments";
+    d.source = "torch.optim.Adafactor";
+    d.lr = 1e-2;
+    d.weightDecay = 0;
+    d.hyperparameters = {
+        {"beta2_decay",
+         "Power of the step by which squares decay",
+         Kind::Number,
+         {-0.8},
+         -100,
+         0},
+        {"d", "Clipping threshold of the update", Kind::Number, {1}, 1}};
+    d.states = {{"row_var", StateShape::Rows, StateOf::Matrices},
+                {"col_var", StateShape::Columns, StateOf::Matrices},
+                {"variance", StateShape::Whole, StateOf::Vectors}};
+    d.kernels = {UpdateKernel::ForLoop, UpdateKernel::Foreach};
+    d.cost = torchAdafactorCost;
+    d.failsOnDTensors = placementChange;
+  }
+  {
+    OptimizerDescription &d = list.emplace_back();
+    d.name = "muon";
+    d.summary = "orthogonalized momentum for two-dimensional parameters, AdamW "
+                "for the others";
+    d.source = "torch.optim.Muon";
+    d.lr = 1e-3;
+    d.weightDecay = 0.1;
+    d.hyperparameters = {
+        {"momentum", "Decay of the momentum", Kind::Number, {0.95}, 0, 1},
+        {"nesterov", "Nesterov's momentum", Kind::Flag, {1}},
+        {"ns_steps", "Newton-Schulz iterations", Kind::Number, {5}, 0, 100},
+        {"eps", "Least norm that is divided by", Kind::Number, {1e-7}},
+        {"betas", "Of AdamW", Kind::Numbers, {0.9, 0.999}, 0, 1}};
+    d.states = {{"momentum_buffer", StateShape::Whole, StateOf::TwoDimensional},
+                {"exp_avg", StateShape::Whole, StateOf::NotTwoDimensional},
+                {"exp_avg_sq", StateShape::Whole, StateOf::NotTwoDimensional}};
+    d.kernels = {UpdateKernel::ForLoop};
+    d.cost = muonCost;
+    d.matmulFlops = newtonSchulzFlops;
+    d.matmulBytes = newtonSchulzBytes;
+    d.failsOnFlatShards = "torch.optim.Muon takes two-dimensional parameters, "
+                          "its shards are flat";
+  }
+  // Tables of 256 f32 that all parameters share are not counted.
+  {
+    OptimizerDescription &d = list.emplace_back();
+    d.name = "adamw_8bit";
+    d.summary = "AdamW with moments of 8 bits, quantized by blocks";
+    d.source = "bitsandbytes.optim.AdamW8bit";
+    d.lr = 1e-3;
+    d.weightDecay = 0.01;
+    d.hyperparameters = adamHyperparameters();
+    d.states = {{"state1", StateShape::Whole, StateOf::Large, DType::U8},
+                {"absmax1", StateShape::PerBlock, StateOf::Large, DType::F32},
+                {"state2", StateShape::Whole, StateOf::Large, DType::U8},
+                {"absmax2", StateShape::PerBlock, StateOf::Large, DType::F32},
+                {"state1", StateShape::Whole, StateOf::Small, DType::F32},
+                {"state2", StateShape::Whole, StateOf::Small, DType::F32}};
+    d.kernels = {UpdateKernel::Fused};
+    d.cost = onePass;
+    d.failsOnDTensors = bitsandbytesOnDTensors;
+  }
+  {
+    OptimizerDescription &d = list.emplace_back();
+    d.name = "lion_8bit";
+    d.summary = "Lion with a momentum of 8 bits, quantized by blocks";
+    d.source = "bitsandbytes.optim.Lion8bit";
+    d.lr = 1e-4;
+    d.weightDecay = 0;
+    d.hyperparameters = lionHyperparameters();
+    d.states = {{"state1", StateShape::Whole, StateOf::Large, DType::U8},
+                {"absmax1", StateShape::PerBlock, StateOf::Large, DType::F32},
+                {"state1", StateShape::Whole, StateOf::Small, DType::F32}};
+    d.kernels = {UpdateKernel::Fused};
+    d.cost = onePass;
+    d.failsOnDTensors = bitsandbytesOnDTensors;
   }
   return list;
 }
@@ -346,8 +529,44 @@ const std::vector<TransformersOptimizer> &transformersOptimizers() {
       {"lion_32bit", "lion", K::Fused, DType::F32, bitsandbytesOnDTensors},
       {"paged_lion_32bit", "lion", K::Fused, DType::F32,
        bitsandbytesOnDTensors},
+      {"adafactor", "adafactor", K::ForLoop},
+      {"muon", "muon", K::ForLoop}, // torch.optim.Muon
+      {"adamw_bnb_8bit", "adamw_8bit", K::Fused},
+      {"adamw_8bit", "adamw_8bit", K::Fused},
+      {"paged_adamw_8bit", "adamw_8bit", K::Fused},
+      {"lion_8bit", "lion_8bit", K::Fused},
+      {"paged_lion_8bit", "lion_8bit", K::Fused},
       {"paged_adamw_32bit", "adamw", K::Fused, DType::F32,
-       bitsandbytesOnDTensors}};
+       bitsandbytesOnDTensors},
+      {"adamw_torch_xla"},
+      {"adamw_torch_npu_fused"},
+      {"adamw_anyprecision"},
+      {"adamw_torch_4bit"},
+      {"adamw_torch_8bit"},
+      {"ademamix"},
+      {"ademamix_8bit"},
+      {"paged_ademamix_32bit"},
+      {"paged_ademamix_8bit"},
+      {"adagrad"},
+      {"rmsprop"},
+      {"rmsprop_bnb"},
+      {"rmsprop_bnb_8bit"},
+      {"rmsprop_bnb_32bit"},
+      {"galore_adamw"},
+      {"galore_adamw_8bit"},
+      {"galore_adafactor"},
+      {"galore_adamw_layerwise"},
+      {"galore_adamw_8bit_layerwise"},
+      {"galore_adafactor_layerwise"},
+      {"lomo"},
+      {"adalomo"},
+      {"grokadamw"},
+      {"schedule_free_radam"},
+      {"schedule_free_adamw"},
+      {"schedule_free_sgd"},
+      {"apollo_adamw"},
+      {"apollo_adamw_layerwise"},
+      {"stable_adamw"}};
   return list;
 }
 

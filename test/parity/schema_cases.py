@@ -210,6 +210,14 @@ JOBS = [  # (lines, valid)
     ("optimizer: {lr: fast}", False), ("optimizer: {betas: [0.9]}", False),
     ("optimizer: {groups: [{match: norm, weight_decay: 0.0}]}", True),
     ("optimizer: {groups: [{weight_decay: 0.0}]}", False),
+    ("optimizer: {name: sgd, momentum: 0.9, nesterov: true}", True),
+    ("optimizer: {name: sgd, betas: [0.9, 0.99]}", False),
+    ("optimizer: {name: sgd, nesterov: 1}", False),
+    ("optimizer: {name: lion, lr: 1e-4, betas: [0.9, 0.99]}", True),
+    ("optimizer: {name: lion, betas: [0.9, 1.0]}", False),
+    ("optimizer: {name: adafactor, decay_rate: -0.5}", True),
+    ("optimizer: {name: adafactor, decay_rate: 0.5}", False),
+    ("optimizer: {momentum: 0.9}", False), ("optimizer: {name: lino}", False),
     ("schedule: {steps: 10, decay: cosine}", True),
     ("schedule: {steps: 0}", False), ("schedule: {decay: cosin}", False),
     ("checkpoint: {dir: out, every: 5, state_dict: full}", True),
@@ -265,7 +273,8 @@ def jobs(context):
 def job_keys(context):
     """The keys of the schema are those that frontends/Job reads."""
     text = ""
-    for name in ("JobReader.cpp", "JobData.cpp", "AdapterReader.cpp"):
+    for name in ("JobReader.cpp", "JobData.cpp", "JobOptimizer.cpp",
+                 "AdapterReader.cpp"):
         with open(os.path.join(harness.ROOT, "frontends", "Job", name),
                   encoding="utf-8") as f:
             text += f.read()
@@ -273,6 +282,9 @@ def job_keys(context):
     lists += re.findall(r'push_back\(("[a-z_]+")\)', text)
     reader = {key for entry in lists for key in re.findall(r'"([a-z_]+)"',
                                                            entry)}
+    optimizers = json.loads(harness.run([context.binary("accel-opt"),
+                                         "optimizers", "--format", "json"]))
+    reader.update(key for each in optimizers for key in each["defaults"])
     found = set()
 
     def walk(node):

@@ -9,6 +9,7 @@
 #include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/accel-opt/Compile.h"
+#include "tools/accel-opt/OptimizerInputs.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -34,12 +35,14 @@ struct Estimate {
   ModelSizes table;
   std::vector<Row> rows;
   TrueSizes sizes;
+  std::string optimizer = "AdamW";
   std::optional<Activations> activations;
   std::string whyNoActivations;
 };
 
 struct EstimateOptions {
   std::string library = "transformers", format = "text";
+  std::string optim = "adamw_torch";
   std::vector<std::string> dtypes;
   bool trustRemoteCode = false;
   int64_t microBatch = 1, sequenceLength = 0;
@@ -111,7 +114,13 @@ public:
     estimate.table = modelSizes(estimate.base);
     for (const std::string &name : options.dtypes)
       estimate.rows.push_back(row(estimate.table, *parseDtype(name)));
-    estimate.sizes = trueSizes(estimate.full);
+    const auto *named = plan::findTransformersOptimizer(options.optim);
+    plan::Optimizer optimizer;
+    optimizer.name = named->optimizer;
+    estimate.sizes = trueSizes(
+        estimate.full, plan::OptimizerRule(optimizer, named->stateDtype));
+    if (options.optim != "adamw_torch")
+      estimate.optimizer = options.optim;
     planActivations();
     return std::move(estimate);
   }
@@ -290,8 +299,9 @@ void printText(const Estimate &e) {
   for (const LoadedSize &l : s.loaded)
     std::printf("    %-24s %14s   %s\n", l.name.c_str(),
                 formatBytes(l.bytes).c_str(), l.how.c_str());
-  std::printf("\n  to train it with AdamW              weights  gradients  "
-              "optimizer     copies        sum\n");
+  std::printf("\n  to train it with %-18s weights  gradients  "
+              "optimizer     copies        sum\n",
+              e.optimizer.c_str());
   for (const TrainingSize &t : s.training)
     std::printf("    %-32s %10s %10s %10s %10s %10s\n", t.name.c_str(),
                 formatBytes(t.weights).c_str(),
@@ -364,6 +374,9 @@ int accel::estimateCommand(int argc, char **argv) {
                     "rows of the table");
   arguments.addFlag("--trust_remote_code", options.trustRemoteCode,
                     "as for Accelerate; accel-opt runs no code of models");
+  arguments.addText("--optim", "NAME", options.optim,
+                    "the optimizer to train with, as "
+                    "TrainingArguments.optim names it");
   arguments.addCount("--micro-batch", "N", options.microBatch,
                      "sequences of the step whose activations are counted");
   arguments.addCount("--seq-len", "N", options.sequenceLength,
@@ -396,6 +409,13 @@ int accel::estimateCommand(int argc, char **argv) {
                    hint.c_str());
       return exitUsage;
     }
+  if (const auto *named = plan::findTransformersOptimizer(options.optim);
+      !named || !named->optimizer) {
+    std::fprintf(stderr, "accel-opt estimate-memory: error: '--optim %s': %s\n",
+                 printable(options.optim).c_str(),
+                 expectedOptimizer(options.optim).c_str());
+    return exitUsage;
+  }
   if (options.dtypes.empty())
     options.dtypes = {"float32", "float16", "int8", "int4"};
   DiagnosticEngine engine;

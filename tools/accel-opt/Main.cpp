@@ -27,6 +27,7 @@ const Command commands[] = {
     {"explain", explainCommand,
      "why a plan is as it is: a unit, a parameter, a decision"},
     {"targets", targetsCommand, "the devices that plans can be made for"},
+    {"optimizers", optimizersCommand, "what each optimizer holds"},
     {"to-fsdp2", convertCommand,
      "rewrite an accelerate YAML for FSDP2, FSDP1, DDP or DeepSpeed"},
     {"estimate-memory", estimateCommand,

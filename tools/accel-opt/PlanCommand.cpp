@@ -6,11 +6,13 @@
 #include "tools/accel-opt/PlanCommand.h"
 
 #include "passes/Pipeline/Phases.h"
+#include "runtime/plan/Optimizers.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/accel-opt/Compile.h"
 #include "tools/accel-opt/EmitAdvice.h"
+#include "tools/accel-opt/OptimizerInputs.h"
 #include "tools/accel-opt/Render.h"
 
 #include <charconv>
@@ -147,6 +149,11 @@ private:
                       "                                     "
                       "gradient_as_bucket_view, comm_hook (no, fp16, bf16, "
                       "power_sgd)");
+    arguments.addText("--optim", "NAME", o.optim,
+                      "the script's optimizer, as TrainingArguments.optim "
+                      "names it (default\n"
+                      "                                     adamw_torch); "
+                      "accel-opt optimizers lists them");
     arguments.addFlag("--hold-outputs", o.holdOutputs,
                       "the script keeps the model's outputs, and so the "
                       "logits, until the\n"
@@ -239,6 +246,12 @@ private:
                    printable(o.ddpKwargs).c_str(), problem.c_str());
       return false;
     }
+    if (!o.optim.empty() && !plan::findTransformersOptimizer(o.optim)) {
+      std::fprintf(stderr, "accel-opt plan: error: '--optim %s': %s\n",
+                   printable(o.optim).c_str(),
+                   expectedOptimizer(o.optim).c_str());
+      return false;
+    }
     if (!o.activationBudget.empty() && o.activationBudget != "0" &&
         parseBytes(o.activationBudget) <= 0) {
       std::fprintf(stderr,
@@ -318,6 +331,7 @@ private:
         {"--activation-budget", !o.activationBudget.empty()},
         {"--loss-chunks", !o.lossChunks.empty()},
         {"--ddp-kwargs", !o.ddpKwargs.empty()},
+        {"--optim", !o.optim.empty()},
         {"--hold-outputs", o.holdOutputs},
         {"--gradient-checkpointing", o.gradientCheckpointing},
         {"--prefetch or --no-prefetch", o.prefetch >= 0},

@@ -30,6 +30,7 @@ struct PlanOptions {
   std::string remarks;          // file, or "-"
   std::string activationBudget; // "2GiB" or "0"; empty: none
   std::string lossChunks;       // "8" or "auto"; empty: the job's
+  std::string optim;            // as transformers names it; empty: the job's
   std::string ddpKwargs;        // "bucket_cap_mb=50,comm_hook=bf16"
   std::string compileTo, compileFrom, dumpPhases;
   std::string output, format = "text";

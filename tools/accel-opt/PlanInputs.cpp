@@ -11,6 +11,7 @@
 #include "passes/Frameworks/ExecutorOf.h"
 #include "tools/accel-opt/AdapterInputs.h"
 #include "tools/accel-opt/OpenSizes.h"
+#include "tools/accel-opt/OptimizerInputs.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -65,6 +66,7 @@ public:
       return std::nullopt;
     if (!chooseExecutor())
       return std::nullopt;
+    chooseOptimizer(options, inputs, engine);
     chooseSizes();
     checkArrays();
     chooseTarget();
