@@ -58,8 +58,8 @@ public:
 
 private:
   void updatePiece(Piece &piece) override {
-    const at::Tensor &p = piece.shard[0], &g = piece.gradient[0],
-                     &m = piece.states[0][0];
+    at::Tensor &p = piece.shard[0], &g = piece.gradient[0],
+               &m = piece.states[0][0];
     const at::Tensor &rate = rates[piece.group];
     if (!p.is_cpu()) {
       // The gradient, which nobody reads any more, takes what ATen's operators
