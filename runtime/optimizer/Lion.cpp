@@ -29,12 +29,13 @@ struct Values {
   double lr, beta1, beta2, weightDecay;
 };
 
-/// One pass over memory.
+/// One pass over memory, in the paper's order of operations: a last bit that
+/// differs flips signs later.
 template <typename T>
 void updateRange(T *p, const T *g, T *m, int64_t n, const Values &values) {
   using Acc = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const Acc rate = static_cast<Acc>(values.lr);
-  const Acc kept = static_cast<Acc>(1 - values.lr * values.weightDecay);
+  const Acc decay = static_cast<Acc>(values.weightDecay);
   const Acc beta1 = static_cast<Acc>(values.beta1);
   const Acc beta2 = static_cast<Acc>(values.beta2);
   const Acc new1 = static_cast<Acc>(1 - values.beta1);
@@ -44,7 +45,8 @@ void updateRange(T *p, const T *g, T *m, int64_t n, const Values &values) {
     const Acc gradient = static_cast<Acc>(g[i]);
     const Acc blend = beta1 * average + new1 * gradient;
     const Acc sign = static_cast<Acc>((blend > 0) - (blend < 0));
-    p[i] = static_cast<T>(static_cast<Acc>(p[i]) * kept - rate * sign);
+    const Acc before = static_cast<Acc>(p[i]);
+    p[i] = static_cast<T>(before - rate * (sign + decay * before));
     m[i] = static_cast<T>(beta2 * average + new2 * gradient);
   }
 }
