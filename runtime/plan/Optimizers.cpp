@@ -530,7 +530,9 @@ const std::vector<TransformersOptimizer> &transformersOptimizers() {
       {"paged_lion_32bit", "lion", K::Fused, DType::F32,
        bitsandbytesOnDTensors},
       {"adafactor", "adafactor", K::ForLoop},
-      {"muon", "muon", K::ForLoop}, // torch.optim.Muon
+      // Of torch, not names of transformers.
+      {"adafactor_torch", "adafactor_torch", K::ForLoop},
+      {"muon", "muon", K::ForLoop},
       {"adamw_bnb_8bit", "adamw_8bit", K::Fused},
       {"adamw_8bit", "adamw_8bit", K::Fused},
       {"paged_adamw_8bit", "adamw_8bit", K::Fused},

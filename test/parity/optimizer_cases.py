@@ -1,9 +1,14 @@
-"""Each optimizer that accel-run executes against the update as published."""
+"""Each optimizer that accel-run executes against the update as published; the
+bytes of predicted ones against the states that the libraries make."""
+import json
 import shutil
 
+import executor_cases
 import harness
 import jobs
 import published_optimizers
+import saved_tensors
+import tracked_step
 from harness import check
 from training_cases import train_both
 
@@ -55,7 +60,185 @@ def resumes(optimizer, settings):
     return case
 
 
-CASES = []
+def library_optimizers(name, parameters):
+    """What `--optim name` makes, as transformers does; Muon beside the AdamW
+    that its documentation puts beside it."""
+    import torch
+    import transformers
+
+    parameters = list(parameters)
+    if name == "muon":
+        return [torch.optim.Muon([p for p in parameters if p.ndim == 2]),
+                torch.optim.AdamW([p for p in parameters if p.ndim != 2])]
+    if name == "adafactor_torch":
+        return [torch.optim.Adafactor(parameters)]
+    if name == "adafactor":
+        return [transformers.Adafactor(parameters, lr=1e-3,
+                                       scale_parameter=False,
+                                       relative_step=False)]
+    if name == "sgd":
+        return [torch.optim.SGD(parameters, lr=1e-3)]
+    if name.startswith("adamw_torch"):
+        return [torch.optim.AdamW(parameters, fused=name.endswith("fused"))]
+    import bitsandbytes
+    made = {"adamw_8bit": bitsandbytes.optim.AdamW8bit,
+            "lion_8bit": bitsandbytes.optim.Lion8bit,
+            "lion_32bit": bitsandbytes.optim.Lion,
+            "paged_adamw_32bit": bitsandbytes.optim.AdamW}[name]
+    return [made(parameters)]
+
+
+class All:
+    """Several optimizers as one."""
+
+    def __init__(self, optimizers):
+        self.optimizers = optimizers
+        self.param_groups = [g for o in optimizers for g in o.param_groups]
+        self.state = {p: s for o in optimizers for p, s in o.state.items()}
+
+    def step(self):
+        for optimizer in self.optimizers:
+            optimizer.step()
+
+    def zero_grad(self):
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+
+
+def library_states(folder, dtype, name):
+    """Bytes of each parameter's state tensors after a step, as an allocator
+    rounds them; steps and the tables that 8 bits index are not counted."""
+    import torch
+
+    model = tracked_step.build(folder, dtype)
+    made = library_optimizers(name, model.parameters())
+    ids = torch.randint(0, model.config.vocab_size, (1, 8))
+    tracked_step.one_step(model, All(made), ids)
+    total = 0
+    for optimizer in made:
+        for state in optimizer.state.values():
+            total += sum(saved_tensors.aligned(value.nbytes)
+                         for key, value in state.items()
+                         if torch.is_tensor(value) and value.numel() > 1
+                         and not key.startswith("qmap"))
+    return total
+
+
+def library_peak(folder, dtype, name, length):
+    """MemTracker's peak of a step."""
+    import torch
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    model = tracked_step.build(folder, dtype)
+    made = library_optimizers(name, model.parameters())
+    ids = torch.randint(0, model.config.vocab_size, (1, length))
+    tracked_step.one_step(model, All(made), ids)
+    tracker = MemTracker()
+    tracker.track_external(model, *made, ids)
+    with tracker:
+        tracked_step.one_step(model, All(made), ids)
+    return tracked_step.peak_of(tracker)["Total"]
+
+
+def has_bitsandbytes():
+    import importlib.util
+
+    return importlib.util.find_spec("bitsandbytes") is not None
+
+
+def predicted(context, folder, name, *extra):
+    path = jobs.write_job(context.path(), executor_cases.SINGLE,
+                          "accelerate.yaml")
+    text = harness.run([context.binary("accel-opt"), "plan", path, "--model",
+                        folder, "--executor", "ddp",
+                        "--micro-batch", "1", "--optim", name, "--format",
+                        "json", *extra])
+    return json.loads(text)["memory"]
+
+
+LIBRARY = ["adamw_torch_fused", "adafactor", "adafactor_torch", "muon", "sgd"]
+BITSANDBYTES = ["adamw_8bit", "lion_8bit", "lion_32bit", "paged_adamw_32bit"]
+
+
+def states(context):
+    """The bytes of optimizer states are those that torch, transformers and
+    bitsandbytes make."""
+    names = LIBRARY + (BITSANDBYTES if has_bitsandbytes() else [])
+    cases = []
+    for model in ("gqa", "gpt2", "mixtral"):
+        for dtype in ("float32", "bfloat16"):
+            if dtype == "bfloat16" and model == "mixtral":
+                continue  # CPUs have no grouped products in bf16
+            folder = context.path(f"{model}-{dtype}")
+            jobs.write_config(folder, dict(jobs.MODELS[model], dtype=dtype))
+            cases += [(folder, dtype, name) for name in names]
+    found = harness.in_python(measure_states, [({}, (cases,))],
+                              context.path("torch.out"), timeout=240)[0]
+    for (folder, dtype, name), want in zip(cases, found, strict=True):
+        got = predicted(context, folder, name)["breakdown"]["optimizer"]
+        check(got == want, f"{folder} {name}: {got} bytes of states, the "
+                           f"library makes {want}")
+    return f"{len(cases)} exact" + (
+        "" if has_bitsandbytes() else ", without bitsandbytes")
+
+
+def measure_states(cases):
+    return [library_states(*case) for case in cases]
+
+
+def temporaries(context):
+    """What an update holds at its peak is what torch and transformers
+    allocate."""
+    cases, texts = [], []
+    for dtype in ("float32", "bfloat16"):
+        folder = context.path(dtype)
+        # Short sequences: the peak is the update's.
+        jobs.write_config(folder, dict(jobs.MODELS["gqa"], dtype=dtype))
+        cases += [(folder, dtype, name, 4) for name in LIBRARY]
+    found = harness.in_python(measure_peaks, [({}, (cases,))],
+                              context.path("torch.out"), timeout=240)[0]
+    for (folder, dtype, name, length), want in zip(cases, found, strict=True):
+        got = predicted(context, folder, name, "--seq-len", str(length))
+        difference = got["peak_bytes"] - want
+        check(abs(difference) <= 64 * 64,
+              f"{name} {dtype}: predicted {got['peak_bytes']} bytes, "
+              f"MemTracker counts {want}")
+        texts.append(f"{name} {dtype} {difference:+d}")
+    return ", ".join(texts)
+
+
+def measure_peaks(cases):
+    return [library_peak(*case) for case in cases]
+
+
+def names(context):
+    """Each of transformers' names is known, as modelled or not."""
+    from transformers.training_args import OptimizerNames
+
+    listed = json.loads(harness.run([context.binary("accel-opt"), "optimizers",
+                                     "--format", "json"]))
+    modelled = {name for each in listed for name in each["transformers"]}
+    folder = context.path("model")
+    jobs.write_config(folder, jobs.MODELS["gqa"])
+    path = jobs.write_job(context.path(), executor_cases.SINGLE,
+                          "accelerate.yaml")
+    theirs = {name.value for name in OptimizerNames}
+    check(modelled - theirs == {"muon", "adafactor_torch"},
+          f"not transformers': {modelled - theirs}")
+    for name in sorted(theirs):
+        harness.run([context.binary("accel-opt"), "plan", path, "--model",
+                     folder, "--optim", name],
+                    expect=0 if name in modelled else 4)
+    output = harness.run([context.binary("accel-opt"), "plan", path, "--model",
+                          folder, "--optim", "adamw"], expect=64)
+    check("expected adamw_torch, adamw_torch_fused" in output, output)
+    check({each["name"] for each in listed if each["executed"]} ==
+          set(published_optimizers.OPTIMIZERS),
+          "what accel-run executes has no oracle, or the other way around")
+    return f"{len(modelled)} modelled, {len(theirs - modelled)} refused"
+
+
+CASES = [("states", states), ("temporaries", temporaries), ("names", names)]
 for _name, (_, _, _tried) in published_optimizers.OPTIMIZERS.items():
     for _settings in _tried:
         for _ranks in (1, 2):
