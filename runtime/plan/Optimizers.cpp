@@ -523,9 +523,9 @@ std::vector<State> unitStates(const Optimizer &optimizer, DType storage) {
 const std::vector<TransformersOptimizer> &transformersOptimizers() {
   using K = UpdateKernel;
   static const std::vector<TransformersOptimizer> list = {
-      {"adamw_torch", "adamw", K::Foreach},
+      {"adamw_torch", "adamw"},
       {"adamw_torch_fused", "adamw", K::Fused},
-      {"sgd", "sgd", K::Foreach},
+      {"sgd", "sgd"},
       {"lion_32bit", "lion", K::Fused, DType::F32, bitsandbytesOnDTensors},
       {"paged_lion_32bit", "lion", K::Fused, DType::F32,
        bitsandbytesOnDTensors},

@@ -12,9 +12,9 @@ namespace accel {
 namespace {
 
 /// At the job's optimizer where the file names one.
-void report(const PlanOptions &options, const OptimizerConfig &optimizer,
-            DiagnosticEngine &engine, Severity severity, const char *code,
-            std::string message, std::string hint) {
+void place(const PlanOptions &options, const OptimizerConfig &optimizer,
+           DiagnosticEngine &engine, Severity severity, const char *code,
+           std::string message, std::string hint) {
   const Location &at = optimizer.name.at;
   Diagnostic d;
   d.severity = severity;
@@ -52,23 +52,23 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
   OptimizerConfig &optimizer = inputs.job.optimizer;
   const char *failsOnDTensors = nullptr;
   const bool own = inputs.executor == ExecutorKind::AccelRun;
-  auto say = [&](Severity severity, const char *code, std::string message,
-                 std::string hint) {
-    report(options, optimizer, engine, severity, code, std::move(message),
-           std::move(hint));
+  auto report = [&](Severity severity, const char *code, std::string message,
+                    std::string hint) {
+    place(options, optimizer, engine, severity, code, std::move(message),
+          std::move(hint));
   };
   if (!options.optim.empty()) {
     const auto *named = plan::findTransformersOptimizer(options.optim);
     if (!named || !named->optimizer)
-      return say(Severity::Error, notSupportedCode,
-                 "--optim: the optimizer '" + printable(options.optim) +
-                     "' is not modelled yet",
-                 "accel-opt optimizers lists those that are");
+      return report(Severity::Error, notSupportedCode,
+                    "--optim: the optimizer '" + printable(options.optim) +
+                        "' is not modelled yet",
+                    "accel-opt optimizers lists those that are");
     if (own && inputs.job.isJob)
-      return say(Severity::Error, "unusable-optimizer",
-                 "--optim is not for a job.yaml that accel-run executes",
-                 "write optimizer: {name: " + std::string(named->optimizer) +
-                     "} in the file");
+      return report(Severity::Error, "unusable-optimizer",
+                    "--optim is not for a job.yaml that accel-run executes",
+                    "write optimizer: {name: " + std::string(named->optimizer) +
+                        "} in the file");
     optimizer.setDefaults(*plan::findOptimizer(named->optimizer));
     optimizer.kernel = named->kernel;
     optimizer.stateDtype = named->stateDtype;
@@ -77,24 +77,29 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
   const auto *description = plan::findOptimizer(optimizer.name.value);
   if (!description)
     return; // reported where the file was read
+  // Frameworks' own default is that of torch's AdamW and SGD.
+  if (!own && !optimizer.kernel &&
+      description->kernels.front() != plan::UpdateKernel::Foreach)
+    optimizer.kernel = description->kernels.front();
   const std::string name = description->name;
   if (own && !description->executed)
-    return say(Severity::Error, notSupportedCode,
-               "accel-run does not execute the optimizer '" + name +
-                   "' yet, it is predicted for other executors only",
-               "plan with --executor fsdp2, ddp or fsdp1");
+    return report(Severity::Error, notSupportedCode,
+                  "accel-run does not execute the optimizer '" + name +
+                      "' yet, it is predicted for other executors only",
+                  "plan with --executor fsdp2, ddp or fsdp1");
   const bool flat = inputs.executor == ExecutorKind::Fsdp1 ||
                     inputs.executor == ExecutorKind::Deepspeed;
   if (flat && description->failsOnFlatShards)
-    return say(Severity::Error, "unusable-optimizer",
-               "the optimizer '" + name + "' cannot run under " +
-                   toString(inputs.executor) + ": " +
-                   description->failsOnFlatShards,
-               "use FSDP2 or DDP, or another optimizer");
+    return report(Severity::Error, "unusable-optimizer",
+                  "the optimizer '" + name + "' cannot run under " +
+                      toString(inputs.executor) + ": " +
+                      description->failsOnFlatShards,
+                  "use FSDP2 or DDP, or another optimizer");
   if (!failsOnDTensors)
     failsOnDTensors = description->failsOnDTensors;
   if (inputs.executor == ExecutorKind::Fsdp2 && failsOnDTensors)
-    say(Severity::Warning, "unusable-optimizer",
+    report(
+        Severity::Warning, "unusable-optimizer",
         "the optimizer '" + name +
             "' stops at its first step under FSDP2: " + failsOnDTensors,
         "use FSDP1, DDP or adamw_torch; the prediction is of what its states "
