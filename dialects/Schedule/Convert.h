@@ -1,12 +1,12 @@
-//===- Convert.h - plan::Program and schedule.program -----------*- C++ -*-===//
+//===- Convert.h - schedule.program to plan::Program ------------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
 //
-// The same program as a struct, on which simulator, planner and verifier work,
-// and as IR, which people read and edit. Nothing is lost on the way: the
-// struct that comes back equals `canonical` of the one that went in.
+// A program as the plan has it: the same operations as a list of steps, with
+// numbers for values (in the order in which they are made), timepoints (in the
+// order of the starts), units, parameters and functions.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_DIALECTS_SCHEDULE_CONVERT_H
@@ -16,18 +16,6 @@
 #include "runtime/plan/Plan.h"
 
 namespace accel::schedule {
-
-/// The program with what IR does not number in the order of the steps: values
-/// by definition (unused ones dropped), timepoints by start; and the units and
-/// roles that collectives, awaits, norms and updates imply filled in.
-plan::Program canonical(const plan::Program &program);
-
-/// Appends `program` to the module; the plan gives units, parameters and
-/// functions. Reports an error and returns null where a buffer is used that is
-/// in flight or freed, or a storage is shared with a value that the call does
-/// not see.
-ProgramOp importProgram(mlir::ModuleOp module, const plan::Plan &plan,
-                        const plan::Program &program);
 
 /// The struct of an op. `functionIndex` gives the position in Plan::functions
 /// of a callee, or -1 if there is none; by default they are looked up by name.

@@ -13,6 +13,42 @@ using namespace mlir;
 
 namespace accel::schedule {
 
+RankedTensorType tensorType(MLIRContext *context, plan::DType dtype,
+                            ArrayRef<int64_t> shape) {
+  Builder b(context);
+  Type element;
+  switch (dtype) {
+  case plan::DType::F64:
+    element = b.getF64Type();
+    break;
+  case plan::DType::F32:
+    element = b.getF32Type();
+    break;
+  case plan::DType::BF16:
+    element = b.getBF16Type();
+    break;
+  case plan::DType::F16:
+    element = b.getF16Type();
+    break;
+  case plan::DType::I64:
+    element = b.getI64Type();
+    break;
+  case plan::DType::I32:
+    element = b.getI32Type();
+    break;
+  case plan::DType::I16:
+    element = b.getIntegerType(16);
+    break;
+  case plan::DType::U8:
+    element = b.getIntegerType(8, /*isSigned=*/false);
+    break;
+  case plan::DType::I1:
+    element = b.getI1Type();
+    break;
+  }
+  return RankedTensorType::get(shape, element);
+}
+
 std::optional<plan::DType> planDType(Type type) {
   if (type.isF64())
     return plan::DType::F64;
@@ -308,63 +344,6 @@ FailureOr<plan::Program> Exporter::run() {
 }
 
 } // namespace
-
-plan::Program canonical(const plan::Program &program) {
-  plan::Program result = program;
-  result.values.clear();
-  std::vector<int> number(program.values.size(), -1);
-  auto define = [&](int value) {
-    if (value < 0 || number[value] >= 0)
-      return;
-    number[value] = result.values.size();
-    result.values.push_back(program.values[value]);
-  };
-  auto renumber = [&](int &value) {
-    if (value >= 0)
-      value = number[value];
-  };
-  for (int value : program.inputs)
-    define(value);
-  for (const plan::Step &step : program.steps)
-    for (int value : step.outputs)
-      define(value);
-  for (plan::Value &value : result.values)
-    renumber(value.alias);
-  for (int &value : result.inputs)
-    renumber(value);
-  renumber(result.loss);
-  std::map<int, const plan::Step *> starts; // by old timepoint
-  std::map<int, int> timepoints;
-  for (plan::Step &step : result.steps) {
-    for (std::vector<int> *list : {&step.inputs, &step.outputs, &step.values})
-      for (int &value : *list)
-        renumber(value);
-    switch (step.kind) {
-    case StepKind::AllGather:
-    case StepKind::ReduceScatter:
-    case StepKind::AllReduce:
-      step.role = plan::defaultRole(step.kind);
-      starts[step.timepoint] = &step;
-      timepoints.emplace(step.timepoint, timepoints.size());
-      step.timepoint = timepoints[step.timepoint];
-      break;
-    case StepKind::Await:
-      if (auto start = starts.find(step.timepoint); start != starts.end()) {
-        step.unit = start->second->unit;
-        step.role = start->second->role;
-        step.timepoint = timepoints[step.timepoint];
-      }
-      break;
-    case StepKind::GradNorm:
-    case StepKind::Optimizer:
-      step.role = plan::defaultRole(step.kind);
-      break;
-    default:
-      break;
-    }
-  }
-  return result;
-}
 
 FailureOr<plan::Program>
 exportProgram(ProgramOp program, const plan::Plan &plan,

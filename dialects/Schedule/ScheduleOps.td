@@ -181,9 +181,9 @@ def Schedule_CallOp
     : Schedule_Op<"call", [HasParent<"ProgramOp">, AttrSizedOperandSegments]> {
   let summary = "calls a compute function";
   let description = [{
-    `callee` names a function of the plan: a function of the module, or a
-    variant of one (`@L.backward` with other gradient modes). It takes the
-    activations `inputs`, of which it drops those at the positions `consumes`
+    `callee` names a function of the module (a backward function has a variant
+    for each way in which its gradients are left, `@"L.backward@bf16+0"`). It
+    takes the activations `inputs`, of which it drops those at the positions `consumes`
     after their last use; the parameters `params`, which are views of the
     buffers that it `reads`; and writes, or adds to, the `gradients` in the
     buffers that it `writes`.

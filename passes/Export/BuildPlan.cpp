@@ -1,12 +1,127 @@
-//===- BuildPlan.cpp - The plan of a scheduled module ---------------------===//
+//===- BuildPlan.cpp - From a scheduled module to its plan ----------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Export/BuildPlan.h"
 
-#include "passes/Schedule/ProgramPass.h"
+#include "dialects/Schedule/Convert.h"
+#include "passes/Export/BuildSkeleton.h"
+#include "passes/Export/ExportFunction.h"
 
-mlir::LogicalResult accel::buildPlan(mlir::ModuleOp module, plan::Plan &plan) {
-  return schedule::readPrograms(module, plan);
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace accel {
+namespace {
+
+class Translator {
+public:
+  Translator(mlir::ModuleOp module, plan::Plan &plan)
+      : module(module), plan(plan), symbols(module) {}
+
+  LogicalResult run() {
+    if (failed(buildSkeleton(module, plan)))
+      return failure();
+    for (auto program : module.getOps<schedule::ProgramOp>())
+      if (failed(addProgram(program)))
+        return failure();
+    if (plan.step.empty())
+      return module.emitError(
+          "the module has no schedule.program to train with");
+    return success();
+  }
+
+private:
+  LogicalResult addProgram(schedule::ProgramOp op) {
+    for (auto call : op.getBody().getOps<schedule::CallOp>())
+      if (failed(addFunction(call)))
+        return failure();
+    FailureOr<plan::Program> program = schedule::exportProgram(
+        op, plan, [&](StringRef name) { return known.lookup(name); });
+    if (failed(program))
+      return failure();
+    const int index = static_cast<int>(plan.programs.size());
+    if (program->name == "eval")
+      plan.eval = index;
+    else
+      plan.step.emplace_back(
+          index, program->name == "middle" ? plan.job.accumulation - 2 : 1);
+    plan.programs.push_back(std::move(*program));
+    return success();
+  }
+
+  /// The function of a call, unless an earlier call had it.
+  LogicalResult addFunction(schedule::CallOp call) {
+    auto [entry, added] = known.try_emplace(call.getCallee());
+    if (added) {
+      auto function = symbols.lookup<func::FuncOp>(call.getCallee());
+      if (!function)
+        return call.emitOpError("calls '")
+               << call.getCallee() << "', which is no function of the module";
+      FailureOr<plan::Function> exported =
+          exportFunction(function, plan.device == "cpu" ? aten::Device::Cpu
+                                                        : aten::Device::Cuda);
+      if (failed(exported))
+        return failure();
+      entry->second = static_cast<int>(plan.functions.size());
+      plan.functions.push_back(std::move(*exported));
+    }
+    if (failed(verifyCall(call, plan.functions[entry->second])))
+      return failure();
+    return verifyGradients(call,
+                           symbols.lookup<func::FuncOp>(call.getCallee()));
+  }
+
+  /// An edited call may have become one of another function.
+  LogicalResult verifyCall(schedule::CallOp call, const plan::Function &f) {
+    auto complain = [&](size_t count, StringRef what, size_t expected) {
+      return call.emitOpError("has ")
+             << count << " " << what << ", '" << f.name << "' has " << expected;
+    };
+    if (call.getInputs().size() != f.inputs.size())
+      return complain(call.getInputs().size(), "inputs", f.inputs.size());
+    if (call.getParams().size() != f.params.size())
+      return complain(call.getParams().size(), "parameters", f.params.size());
+    if (call.getGradients().size() != f.gradients.size())
+      return complain(call.getGradients().size(), "gradients",
+                      f.gradients.size());
+    const size_t results = call.getOutputs().size() + call.getDrops().size();
+    if (results != f.outputs.size())
+      return complain(results, "results", f.outputs.size());
+    return success();
+  }
+
+  LogicalResult verifyGradients(schedule::CallOp call, func::FuncOp function) {
+    auto gradients = call.getGradients().getAsRange<schedule::GradientAttr>();
+    auto next = gradients.begin();
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      auto destination =
+          function.getResultAttrOfType<schedule::DestinationAttr>(
+              i, schedule::destinationAttr);
+      if (!destination)
+        continue;
+      schedule::GradientAttr gradient = *next++;
+      if (gradient.getAccumulate() != destination.getAccumulate())
+        return call.emitOpError(gradient.getAccumulate() ? "adds to" : "writes")
+               << " the gradient of '" << gradient.getFqn() << "', '"
+               << function.getName() << "' "
+               << (destination.getAccumulate() ? "adds to" : "writes") << " it";
+    }
+    return success();
+  }
+
+  mlir::ModuleOp module;
+  plan::Plan &plan;
+  SymbolTable symbols;
+  llvm::StringMap<int> known; // Plan::functions
+};
+
+} // namespace
+
+LogicalResult buildPlan(mlir::ModuleOp module, plan::Plan &plan) {
+  return Translator(module, plan).run();
 }
+
+} // namespace accel

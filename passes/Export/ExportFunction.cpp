@@ -391,11 +391,12 @@ FailureOr<plan::Function> accel::exportFunction(func::FuncOp function,
         i, schedule::destinationAttr);
     auto dtype = destination ? toDType(destination.getDtype()) : std::nullopt;
     if (!dtype)
-      return function.emitOpError("result ")
-             << i << " is the gradient of a parameter "
+      return function.emitOpError("'")
+             << function.getName() << "' leaves a parameter's gradient, result "
+             << i << ", "
              << (destination ? "in a dtype that a plan does not have"
-                             : "without a schedule.destination")
-             << "; lower-to-schedule says where gradients go";
+                             : "without a schedule.destination; "
+                               "lower-to-schedule says where gradients go");
     modes.push_back({destination.getAccumulate(), *dtype});
   }
   return exportFunction(function, modes, device);

@@ -84,13 +84,11 @@ void addShardedPasses(OpPassManager &pm) {
   addSavePasses(pm);
 }
 
-/// Starts move up and awaits down before activations are freed, so that buffers
-/// are counted where they really live.
+/// lower-to-schedule overlaps what the decisions let overlap; activations are
+/// freed last, where they really die.
 void addScheduledPasses(OpPassManager &pm) {
   pm.addPass(createPartitionPass());
   pm.addPass(createLowerToSchedulePass());
-  pm.addPass(createHoistGathersPass());
-  pm.addPass(createSinkAwaitsPass());
   pm.addPass(createInsertFreesPass());
   pm.addPass(createVerifySchedulePass());
 }

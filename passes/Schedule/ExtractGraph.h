@@ -6,7 +6,7 @@
 #ifndef ACCEL_PASSES_SCHEDULE_EXTRACTGRAPH_H
 #define ACCEL_PASSES_SCHEDULE_EXTRACTGRAPH_H
 
-#include "passes/Schedule/BuildProgram.h"
+#include "passes/Schedule/Graph.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

@@ -38,17 +38,15 @@ public:
   }
 
   void run(Block &body, int64_t forward, int64_t backward) {
-    int64_t depth = forward;
+    if (Value loss = cast<ReturnOp>(body.getTerminator()).getLoss())
+      lossCall = loss.getDefiningOp();
     for (Operation &op : body) {
       if (endsUse(&op))
         lastUse[unitOf(&op)] = &op;
-      if (auto call = dyn_cast<CallOp>(op);
-          call && !call.getGradients().empty())
-        depth = backward;
       if (auto start = dyn_cast<AllGatherStartOp>(op))
-        visit(start, depth);
+        visit(start, forward, backward);
     }
-    for (auto [target, ops] : moves)
+    for (auto &[target, ops] : moves)
       for (Operation *op : llvm::reverse(ops))
         op->moveAfter(target);
   }
@@ -63,11 +61,22 @@ private:
     return !b || (a && indexOf(a) > indexOf(b)) ? a : b;
   }
 
-  void visit(AllGatherStartOp start, int64_t depth) {
+  /// It is gathered for a call after the loss.
+  bool isBackward(AwaitOp await) const {
+    Operation *reader = await;
+    for (Operation *user : await->getResult(0).getUsers())
+      if (isa<CallOp>(user) &&
+          (reader == await || indexOf(user) < indexOf(reader)))
+        reader = user;
+    return lossCall && indexOf(reader) > indexOf(lossCall);
+  }
+
+  void visit(AllGatherStartOp start, int64_t forward, int64_t backward) {
     auto alloc = start.getBuffer().getDefiningOp<AllocOp>();
     AwaitOp await = awaitOf(start);
     if (!await)
       return;
+    const int64_t depth = isBackward(await) ? backward : forward;
     const bool overlaps = at.lookup(await).calls != at.lookup(start).calls;
     Operation *target = nullptr;
     if (alloc && depth > 0 && !awaits.empty() && !overlaps) {
@@ -88,6 +97,7 @@ private:
 
   DenseMap<Operation *, Position> at; // before anything moves
   size_t numCalls = 0;
+  Operation *lossCall = nullptr; // computes the loss, or null
   DenseMap<StringAttr, Operation *> lastUse;
   SmallVector<Operation *> awaits; // of the gathers so far
   Operation *latest = nullptr;     // after which the last gather starts
@@ -145,7 +155,8 @@ struct HoistGathersPass
     }
     for (auto program : getOperation().getOps<ProgramOp>()) {
       hoistGathers(program, prefetch.getForward(), prefetch.getBackward());
-      recordPeaks(program);
+      if (failed(recordPeaks(program)))
+        return signalPassFailure();
     }
   }
 };

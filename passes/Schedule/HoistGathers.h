@@ -21,10 +21,10 @@ std::unique_ptr<mlir::Pass> createHoistGathersPass();
 
 namespace accel::schedule {
 /// Starts each all-gather that overlaps no computation yet where the
-/// `forward`-th (from the first gradient on: `backward`-th) gather before it is
-/// awaited, so that at most so many units are in flight or waiting besides the
-/// one in use. A unit that would be freed and gathered again with no call in
-/// between stays gathered. The order of gathers does not change.
+/// `forward`-th (after the loss: `backward`-th) gather before it is awaited,
+/// so that at most so many units are in flight or waiting besides the one in
+/// use. A unit that would be freed and gathered again with no call in between
+/// stays gathered. The order of gathers does not change.
 void hoistGathers(ProgramOp program, int64_t forward, int64_t backward);
 } // namespace accel::schedule
 

@@ -1,4 +1,4 @@
-//===- LowerToSchedule.h - lower-to-schedule -*- C++ -*-===//
+//===- LowerToSchedule.h - lower-to-schedule --------------------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -13,8 +13,11 @@ class Pass;
 }
 
 namespace accel {
-/// `lower-to-schedule`: prints the programs of an optimizer step and of an
-/// evaluation; every collective is awaited where it starts.
+/// `lower-to-schedule{overlap=}`: writes the programs of an optimizer step and
+/// of an evaluation, and the functions that they call. Units are gathered as
+/// far ahead as the prefetch decision says, and a reduction runs beside the
+/// next backward; without `overlap` every collective is awaited where it
+/// starts.
 std::unique_ptr<mlir::Pass> createLowerToSchedulePass();
 } // namespace accel
 

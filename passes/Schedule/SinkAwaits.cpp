@@ -113,7 +113,8 @@ struct SinkAwaitsPass
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       sinkAwaits(program);
-      recordPeaks(program);
+      if (failed(recordPeaks(program)))
+        return signalPassFailure();
     }
   }
 };

@@ -29,7 +29,7 @@ schedule.program @train inputs(%x as "x": !schedule.buffer<64, tensor<4xf32>>)
 
 // -----
 
-// expected-error @+1 {{result 0 is the gradient of a parameter without a schedule.destination; lower-to-schedule says where gradients go}}
+// expected-error @+1 {{'L' leaves a parameter's gradient, result 0, without a schedule.destination; lower-to-schedule says where gradients go}}
 func.func private @L(%x: tensor<4xf32> {aten.binding = #aten.binding<input 0>})
     -> (tensor<4xf32> {aten.binding = #aten.binding<param_grad 0>, sharding.param = "weight"}) {
   return %x : tensor<4xf32>

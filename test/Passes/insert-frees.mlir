@@ -1,4 +1,4 @@
-// RUN: accel-opt opt %S/Inputs/two-layers.mlir --to-sharded --partition --lower-to-schedule > %t.mlir
+// RUN: accel-opt opt %S/Inputs/two-layers.mlir --to-sharded --partition --lower-to-schedule=overlap=false > %t.mlir
 // RUN: accel-opt opt %t.mlir --insert-frees > %t.once.mlir
 // RUN: FileCheck %s < %t.once.mlir
 // Where values are freed already, they are freed at the same places again, and

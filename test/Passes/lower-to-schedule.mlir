@@ -1,4 +1,4 @@
-// RUN: accel-opt opt %S/Inputs/two-layers.mlir --to-sharded --partition --lower-to-schedule | FileCheck %s
+// RUN: accel-opt opt %S/Inputs/two-layers.mlir --to-sharded --partition --lower-to-schedule=overlap=false | FileCheck %s
 
 // Each unit is gathered before its first use and awaited at once, freed after
 // the forward, gathered again for the backward, reduced and updated.
@@ -37,7 +37,7 @@
 // A backward function is one of the module for each way in which its gradients
 // are left; one that no call asks for goes.
 // RUN: sed -e 's/^sharding.graph/sharding.request "accumulation" {keep_unsharded, steps = 3 : i64} because <"test">\nsharding.graph/' %S/Inputs/two-layers.mlir > %t.accumulate.mlir
-// RUN: accel-opt opt %t.accumulate.mlir --to-sharded --partition --lower-to-schedule > %t.accumulated.mlir
+// RUN: accel-opt opt %t.accumulate.mlir --to-sharded --partition --lower-to-schedule=overlap=false > %t.accumulated.mlir
 // RUN: FileCheck %s --check-prefix=VARIANT < %t.accumulated.mlir
 // VARIANT:     func.func private @Head.backward(
 // VARIANT-SAME:  {aten.binding = #aten.binding<param_grad 0>, schedule.destination = #schedule.destination<f32>, sharding.param = "weight"}

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Schedule/Convert.h"
+#include "test/unit/ImportProgram.h"
 #include "test/unit/PlanFixture.h"
 
 #include "llvm/Support/raw_ostream.h"

@@ -6,6 +6,7 @@
 #include "dialects/Schedule/Convert.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Verify.h"
+#include "test/unit/ImportProgram.h"
 #include "test/unit/PlanFixture.h"
 
 #include "mlir/IR/Verifier.h"

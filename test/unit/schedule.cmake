@@ -1,13 +1,12 @@
-# plan::Program and schedule.program, and the passes over programs.
+# schedule.program as plan::Program, and the passes over programs.
 set(_here ${CMAKE_CURRENT_LIST_DIR})
 if(TARGET AccelScheduleConvert)
-  accel_unit_test(schedule-test ${_here}/PlanFixture.cpp
+  accel_unit_test(schedule-test ${_here}/ImportProgram.cpp ${_here}/PlanFixture.cpp
     ${_here}/ScheduleTest.cpp MLIR LINK AccelScheduleConvert MLIRParser)
-  # The passes over programs.
   accel_unit_test(overlap-test ${_here}/OverlapTest.cpp ${_here}/PlanFixture.cpp
-    MLIR LINK AccelScheduleConvert AccelSchedulePasses AccelBuildProgram)
+    MLIR LINK AccelSchedulePasses AccelWritePrograms)
   # Read by test/Dialect/Schedule.
-  add_executable(schedule-dump ${_here}/PlanFixture.cpp
+  add_executable(schedule-dump ${_here}/ImportProgram.cpp ${_here}/PlanFixture.cpp
     ${_here}/ScheduleDump.cpp)
   target_link_libraries(schedule-dump PRIVATE AccelScheduleConvert)
   target_compile_options(schedule-dump PRIVATE -fno-exceptions)

@@ -1,8 +1,10 @@
-//===- ImportProgram.cpp - A plan's program as IR ---------------*- C++ -*-===//
+//===- ImportProgram.cpp - A plan's program as IR -------------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "test/unit/ImportProgram.h"
+
 #include "dialects/Schedule/Convert.h"
 #include "runtime/plan/Timeline.h"
 
@@ -11,42 +13,6 @@
 using namespace mlir;
 
 namespace accel::schedule {
-
-RankedTensorType tensorType(MLIRContext *context, plan::DType dtype,
-                            ArrayRef<int64_t> shape) {
-  Builder b(context);
-  Type element;
-  switch (dtype) {
-  case plan::DType::F64:
-    element = b.getF64Type();
-    break;
-  case plan::DType::F32:
-    element = b.getF32Type();
-    break;
-  case plan::DType::BF16:
-    element = b.getBF16Type();
-    break;
-  case plan::DType::F16:
-    element = b.getF16Type();
-    break;
-  case plan::DType::I64:
-    element = b.getI64Type();
-    break;
-  case plan::DType::I32:
-    element = b.getI32Type();
-    break;
-  case plan::DType::I16:
-    element = b.getIntegerType(16);
-    break;
-  case plan::DType::U8:
-    element = b.getIntegerType(8, /*isSigned=*/false);
-    break;
-  case plan::DType::I1:
-    element = b.getI1Type();
-    break;
-  }
-  return RankedTensorType::get(shape, element);
-}
 
 namespace {
 
@@ -442,6 +408,63 @@ ProgramOp Importer::run() {
 }
 
 } // namespace
+
+plan::Program canonical(const plan::Program &program) {
+  plan::Program result = program;
+  result.values.clear();
+  std::vector<int> number(program.values.size(), -1);
+  auto define = [&](int value) {
+    if (value < 0 || number[value] >= 0)
+      return;
+    number[value] = result.values.size();
+    result.values.push_back(program.values[value]);
+  };
+  auto renumber = [&](int &value) {
+    if (value >= 0)
+      value = number[value];
+  };
+  for (int value : program.inputs)
+    define(value);
+  for (const plan::Step &step : program.steps)
+    for (int value : step.outputs)
+      define(value);
+  for (plan::Value &value : result.values)
+    renumber(value.alias);
+  for (int &value : result.inputs)
+    renumber(value);
+  renumber(result.loss);
+  std::map<int, const plan::Step *> starts; // by old timepoint
+  std::map<int, int> timepoints;
+  for (plan::Step &step : result.steps) {
+    for (std::vector<int> *list : {&step.inputs, &step.outputs, &step.values})
+      for (int &value : *list)
+        renumber(value);
+    switch (step.kind) {
+    case StepKind::AllGather:
+    case StepKind::ReduceScatter:
+    case StepKind::AllReduce:
+      step.role = plan::defaultRole(step.kind);
+      starts[step.timepoint] = &step;
+      timepoints.emplace(step.timepoint, timepoints.size());
+      step.timepoint = timepoints[step.timepoint];
+      break;
+    case StepKind::Await:
+      if (auto start = starts.find(step.timepoint); start != starts.end()) {
+        step.unit = start->second->unit;
+        step.role = start->second->role;
+        step.timepoint = timepoints[step.timepoint];
+      }
+      break;
+    case StepKind::GradNorm:
+    case StepKind::Optimizer:
+      step.role = plan::defaultRole(step.kind);
+      break;
+    default:
+      break;
+    }
+  }
+  return result;
+}
 
 ProgramOp importProgram(ModuleOp module, const plan::Plan &plan,
                         const plan::Program &program) {

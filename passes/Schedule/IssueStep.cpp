@@ -1,0 +1,45 @@
+//===- IssueStep.cpp - The order of accel-run's step ----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Schedule/IssueStep.h"
+
+namespace accel::schedule {
+
+void StepUses::finish() {
+  gathers.clear();
+  for (int c = 0; c < numCalls(); ++c)
+    for (int u : forward(c)) {
+      Unit &unit = units[u];
+      unit.lastForward = c;
+      if (unit.firstForward >= 0)
+        continue;
+      unit.firstForward = c;
+      if (!unit.gathered)
+        continue;
+      unit.forwardGather = static_cast<int>(gathers.size());
+      gathers.push_back({u, c, false, false});
+    }
+  for (int c = numCalls(); c-- > 0;) {
+    for (int u : backward(c)) {
+      Unit &unit = units[u];
+      unit.lastBackward = c;
+      if (unit.firstBackward >= 0)
+        continue;
+      unit.firstBackward = c;
+      if (!unit.gathered ||
+          (unit.firstForward >= 0 && !unit.reshardAfterForward))
+        continue;
+      unit.backwardGather = static_cast<int>(gathers.size());
+      gathers.push_back({u, c, true, hasForward(c)});
+    }
+    for (int u : gradients(c)) {
+      if (units[u].firstGradient < 0)
+        units[u].firstGradient = c;
+      units[u].lastGradient = c;
+    }
+  }
+}
+
+} // namespace accel::schedule

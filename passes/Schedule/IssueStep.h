@@ -1,0 +1,388 @@
+//===- IssueStep.h - The order of accel-run's step --------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// One procedure issues what accel-run does around the calls of a micro-batch:
+// gathers, awaits, reductions, updates and frees. It has two receivers: the
+// engine, which judges a candidate in microseconds (Executors/OwnRun.cpp), and
+// the writer of schedule.programs (WritePrograms.cpp). How far units are
+// gathered ahead and whether reductions overlap are its parameters.
+//
+// The engine skips repetitions of equal blocks, so what is remembered from one
+// call to the next is the same after each of them (how many gathers and
+// reductions are in flight) or follows from the call at hand.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_SCHEDULE_ISSUESTEP_H
+#define ACCEL_PASSES_SCHEDULE_ISSUESTEP_H
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+namespace accel::schedule {
+
+/// What the calls of a micro-batch read and write, unit by unit. Calls are
+/// numbered in the order of the forward.
+class StepUses {
+public:
+  struct Unit {
+    bool gathered = true; // read from a gathered buffer, not from the shard
+    bool reshardAfterForward = true;
+    bool writesShard = false; // gradients go into the shard's directly
+    bool receives = false;    // the reduce-scatter needs a buffer to receive
+    bool replicated = false;  // gradient shards are all-reduced
+    /// Calls that read it, and that write gradients of it, in the order in
+    /// which they run; the backward's first is the one with the highest number.
+    int firstForward = -1, lastForward = -1;
+    int firstBackward = -1, lastBackward = -1;
+    int firstGradient = -1, lastGradient = -1;
+    /// Positions in `gathers`.
+    int forwardGather = -1, backwardGather = -1;
+  };
+  struct Gather {
+    int unit = 0, call = 0; // the call that needs it
+    bool backward = false;  // its backward does
+    /// As far ahead as in the backward. Where a backward computes the loss, its
+    /// gathers follow those of the forward.
+    bool afterLoss = false;
+  };
+
+  explicit StepUses(int numUnits) : units(numUnits) {}
+
+  /// Each list is ascending and names a unit once. `backward` false: nothing is
+  /// to be differentiated; `forward` false: its backward does everything.
+  template <typename List>
+  void addCall(const List &reads, const List &backwardReads,
+               const List &gradients, bool forward, bool backward) {
+    Call call;
+    call.begin = static_cast<int>(lists.size());
+    if (forward)
+      lists.insert(lists.end(), reads.begin(), reads.end());
+    call.backward = static_cast<int>(lists.size());
+    if (backward)
+      lists.insert(lists.end(), backwardReads.begin(), backwardReads.end());
+    call.gradients = static_cast<int>(lists.size());
+    if (backward)
+      lists.insert(lists.end(), gradients.begin(), gradients.end());
+    call.end = static_cast<int>(lists.size());
+    call.hasForward = forward;
+    if (backward)
+      lastWithBackward = static_cast<int>(calls.size());
+    calls.push_back(call);
+  }
+  /// Fills what follows from the calls and the units' flags.
+  void finish();
+
+  int numCalls() const { return static_cast<int>(calls.size()); }
+  bool hasForward(int call) const { return calls[call].hasForward; }
+  /// The call whose backward is the first; -1 without any.
+  int firstBackwardCall() const { return lastWithBackward; }
+  std::span<const int> forward(int call) const {
+    return list(calls[call].begin, calls[call].backward);
+  }
+  std::span<const int> backward(int call) const {
+    return list(calls[call].backward, calls[call].gradients);
+  }
+  std::span<const int> gradients(int call) const {
+    return list(calls[call].gradients, calls[call].end);
+  }
+
+  std::vector<Unit> units;
+  /// In the order in which they are needed, and started.
+  std::vector<Gather> gathers;
+
+private:
+  struct Call {
+    int begin = 0, backward = 0, gradients = 0, end = 0; // of `lists`
+    bool hasForward = true;
+  };
+  std::span<const int> list(int begin, int end) const {
+    return {lists.data() + begin, lists.data() + end};
+  }
+  std::vector<Call> calls;
+  std::vector<int> lists;
+  int lastWithBackward = -1;
+};
+
+struct IssueOptions {
+  int64_t forwardPrefetch = 1, backwardPrefetch = 1; // units gathered ahead
+  bool overlapReductions = true; // one is in flight beside the next backward
+  bool keepUnsharded = false; // gradients stay unsharded between micro-batches
+  bool updateInline = false;  // a unit is updated once it is reduced
+  bool clip = false;          // updates wait for the norm of all gradients
+};
+
+/// Issues one micro-batch after the other. A Receiver has, for a unit `u` and
+/// the call that it is for (-1: none):
+///   startGather, awaitGather, freeGathered: its parameters;
+///   allocateGradient: for the first gradient that a call writes;
+///   allocateReceive, allocateShardGradient, startReduce(u, accumulate, call);
+///   awaitReduce: and frees what only the reduction needed;
+///   startAllReduce, awaitAllReduce: of the gradient shard;
+///   update: and frees the gradient shard;
+///   norm(): of all gradient shards.
+template <typename Receiver> class StepIssuer {
+public:
+  StepIssuer(const StepUses &uses, const IssueOptions &options, Receiver &to)
+      : uses(uses), options(options), to(to), kept(uses.units.size()) {}
+
+  void begin(bool firstMicroBatch, bool lastMicroBatch) {
+    first = firstMicroBatch;
+    last = lastMicroBatch;
+    inBackward = false;
+    current = -1;
+    pending = 0;
+    std::fill(kept.begin(), kept.end(), false);
+  }
+
+  void beforeForward(int call) {
+    for (int u : uses.forward(call))
+      if (unit(u).firstForward == call && unit(u).forwardGather >= 0)
+        need(unit(u).forwardGather, call);
+  }
+
+  void afterForward(int call) {
+    for (int u : uses.forward(call)) {
+      if (unit(u).lastForward != call || !unit(u).gathered ||
+          !unit(u).reshardAfterForward)
+        continue;
+      if (staysGathered(u, call))
+        kept[u] = true;
+      else
+        to.freeGathered(u, call);
+      startAhead(call, u);
+    }
+  }
+
+  void endForward() {
+    inBackward = true;
+    // What the backward does not read is not kept for it.
+    for (size_t u = 0; u < uses.units.size(); ++u)
+      if (const StepUses::Unit &at = uses.units[u];
+          at.gathered && !at.reshardAfterForward && at.firstForward >= 0 &&
+          at.firstBackward < 0)
+        to.freeGathered(static_cast<int>(u), -1);
+  }
+
+  void beforeBackward(int call) {
+    for (int u : uses.backward(call))
+      if (unit(u).firstBackward == call && unit(u).backwardGather >= 0)
+        need(unit(u).backwardGather, call);
+    for (int u : uses.gradients(call))
+      if (unit(u).firstGradient == call && !accumulates(u))
+        to.allocateGradient(u, call);
+  }
+
+  void afterBackward(int call) {
+    for (int u : uses.backward(call))
+      if (unit(u).lastBackward == call && unit(u).gathered)
+        to.freeGathered(u, call);
+    for (int u : uses.gradients(call))
+      if (unit(u).lastGradient == call)
+        reduce(u, call);
+  }
+
+  void endBackward() { flushAll(); }
+
+  /// After the last micro-batch.
+  void update() {
+    if (options.updateInline)
+      return;
+    if (options.clip)
+      to.norm();
+    for (size_t u = uses.units.size(); u-- > 0;)
+      if (uses.units[u].lastGradient >= 0)
+        to.update(static_cast<int>(u), -1);
+  }
+
+  /// Gradients of an earlier micro-batch are there to be added to.
+  bool accumulates(int u) const {
+    return !first && (options.keepUnsharded || unit(u).writesShard);
+  }
+
+private:
+  const StepUses::Unit &unit(int u) const { return uses.units[u]; }
+
+  //===--------------------------------------------------------------------===//
+  // Gathers
+  //===--------------------------------------------------------------------===//
+
+  void start(int index) {
+    const StepUses::Gather &gather = uses.gathers[index];
+    if (gather.backward && updatedBefore(gather.unit))
+      flushAll();
+    if (!gather.backward || !kept[gather.unit])
+      to.startGather(gather.unit, gather.call);
+    ++pending;
+  }
+
+  /// The call needs this gather now.
+  void need(int index, int call) {
+    current = index - 1;
+    if (pending == 0) {
+      start(index);
+      startAhead(call, -1);
+    }
+    --pending;
+    const StepUses::Gather &gather = uses.gathers[index];
+    if (!gather.backward || !kept[gather.unit])
+      to.awaitGather(gather.unit, gather.call);
+    current = index;
+    startAhead(call, -1);
+  }
+
+  /// Starts what may start now that gather `current` has arrived. Of the units
+  /// that the forward of `call` reads last, those up to `released` are free.
+  void startAhead(int call, int released) {
+    for (;;) {
+      const int next = current + pending + 1;
+      if (next >= static_cast<int>(uses.gathers.size()) ||
+          !isNear(next, current) ||
+          !mayStart(uses.gathers[next], call, released))
+        return;
+      start(next);
+    }
+  }
+
+  /// The prefetch depth lets gather `index` start once `arrived` is there.
+  bool isNear(int index, int arrived) const {
+    const int64_t depth = uses.gathers[index].afterLoss
+                              ? options.backwardPrefetch
+                              : options.forwardPrefetch;
+    return depth > 0 && std::max<int64_t>(0, index - depth) <= arrived;
+  }
+
+  /// A unit that the backward gathers anew must have been given up before, and
+  /// updated where that comes first.
+  bool mayStart(const StepUses::Gather &gather, int call, int released) const {
+    if (!gather.backward)
+      return true;
+    const StepUses::Unit &at = unit(gather.unit);
+    if (updatedBefore(gather.unit))
+      return inBackward && call < at.lastGradient;
+    return inBackward || at.lastForward < call ||
+           (at.lastForward == call && gather.unit <= released);
+  }
+  /// It is updated before the backward gathers it: other calls train it.
+  bool updatedBefore(int u) const {
+    return options.updateInline && last &&
+           unit(u).lastGradient > unit(u).firstBackward;
+  }
+
+  /// The unit, which `call` is the last of the forward to read, would be
+  /// gathered anew before the next call, so that it is not freed.
+  bool staysGathered(int u, int call) const {
+    if (unit(u).backwardGather < 0 || options.backwardPrefetch == 0)
+      return false;
+    int next = call + 1, arrived = current;
+    while (next < uses.numCalls() && !uses.hasForward(next))
+      ++next;
+    const bool forwardEnds = next >= uses.numCalls();
+    if (!forwardEnds) {
+      for (int v : uses.forward(next))
+        if (unit(v).firstForward == next)
+          arrived = std::max(arrived, unit(v).forwardGather);
+    } else if (uses.firstBackwardCall() >= 0) {
+      next = uses.firstBackwardCall();
+      for (int v : uses.backward(next))
+        if (unit(v).firstBackward == next)
+          arrived = std::max(arrived, unit(v).backwardGather);
+    }
+    for (int i = current + pending + 1; i <= unit(u).backwardGather; ++i) {
+      const StepUses::Gather &gather = uses.gathers[i];
+      if (gather.backward && updatedBefore(gather.unit))
+        return false;
+      if (i <= arrived)
+        continue;
+      if (!isNear(i, arrived) || (gather.backward && !forwardEnds &&
+                                  unit(gather.unit).lastForward > call))
+        return false;
+    }
+    return true;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Reductions
+  //===--------------------------------------------------------------------===//
+
+  struct Held {
+    int unit, call;
+    bool acrossReplicas;
+  };
+
+  void reduce(int u, int call) {
+    if (options.keepUnsharded && !last)
+      return;
+    if (!unit(u).writesShard) {
+      const bool fresh = first || options.keepUnsharded;
+      if (unit(u).receives) {
+        flushEach();
+        to.allocateReceive(u, call);
+      }
+      if (fresh)
+        to.allocateShardGradient(u, call);
+      if (!unit(u).receives)
+        flushEach();
+      to.startReduce(u, !fresh, call);
+      hold({u, call, false});
+    } else if (last && unit(u).replicated) {
+      flushEach();
+      to.startAllReduce(u, call);
+      hold({u, call, true});
+    } else if (last && options.updateInline) {
+      flushAll();
+      to.update(u, call);
+    }
+  }
+
+  void hold(Held reduction) {
+    held.push_back(reduction);
+    if (!options.overlapReductions)
+      flushAll();
+  }
+
+  /// Ends the oldest reduction; that of a hybrid mesh goes on across replicas.
+  void flushOne() {
+    const Held done = held.front();
+    held.pop_front();
+    if (done.acrossReplicas) {
+      to.awaitAllReduce(done.unit, done.call);
+    } else {
+      to.awaitReduce(done.unit, done.call);
+      if (last && unit(done.unit).replicated) {
+        to.startAllReduce(done.unit, done.call);
+        held.push_back({done.unit, done.call, true});
+        return;
+      }
+    }
+    if (last && options.updateInline)
+      to.update(done.unit, done.call);
+  }
+  /// One stage of each.
+  void flushEach() {
+    for (size_t n = held.size(); n > 0; --n)
+      flushOne();
+  }
+  void flushAll() {
+    while (!held.empty())
+      flushOne();
+  }
+
+  const StepUses &uses;
+  const IssueOptions options;
+  Receiver &to;
+  bool first = true, last = true, inBackward = false;
+  int current = -1;       // the last gather that was awaited
+  int pending = 0;        // gathers after it that are started
+  std::vector<bool> kept; // by unit: from the forward to the backward
+  std::deque<Held> held;  // reductions in flight
+};
+
+} // namespace accel::schedule
+
+#endif // ACCEL_PASSES_SCHEDULE_ISSUESTEP_H
