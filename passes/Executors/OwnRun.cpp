@@ -4,13 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The schedule that lower-to-schedule, hoist-gathers and sink-awaits make, in
-// the same order of allocations, so that its peak is runtime/plan/Timeline's.
+// Receives what StepIssuer issues, in the order in which lower-to-schedule
+// writes it, so that its peak is runtime/plan/Timeline's.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Executors/StepRun.h"
+#include "passes/Schedule/IssueStep.h"
 
-#include <deque>
+#include <optional>
 
 namespace accel {
 namespace {
@@ -19,7 +20,66 @@ class OwnRun : public StepRun {
 public:
   using StepRun::StepRun;
 
+  //===--------------------------------------------------------------------===//
+  // What StepIssuer calls
+  //===--------------------------------------------------------------------===//
+
+  void startGather(int u, int) {
+    engine.alloc(Holding::Gathered, flats[u].gathered);
+    const UnitTimes &t = layout.times[u];
+    const Picoseconds filled =
+        engine.run(Lane::CopyIn, t.copyIn / 2, engine.clock(Lane::Compute));
+    engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, filled));
+  }
+  void awaitGather(int, int) { engine.wait(engine.pop(), Cause::Gather); }
+  void freeGathered(int u, int) {
+    engine.free(Holding::Gathered, flats[u].gathered);
+  }
+  void allocateGradient(int u, int) {
+    engine.alloc(Holding::Gradients,
+                 writesShard() ? flats[u].shardGradient : flats[u].gradient);
+  }
+  void allocateReceive(int u, int) {
+    engine.alloc(Holding::Buffers, flats[u].receive);
+  }
+  void allocateShardGradient(int u, int) {
+    engine.alloc(Holding::Gradients, flats[u].shardGradient);
+  }
+  void startReduce(int u, bool, int) {
+    engine.event(reduced) =
+        engine.transfer(Lane::Reduce, Wire::Shard, layout.times[u].reduce,
+                        engine.clock(Lane::Compute));
+  }
+  void awaitReduce(int u, int) {
+    engine.wait(engine.event(reduced), Cause::Reduce);
+    if (receives())
+      engine.free(Holding::Buffers, flats[u].receive);
+    engine.compute(layout.times[u].castGradient);
+    engine.free(Holding::Gradients, flats[u].gradient);
+  }
+  void startAllReduce(int u, int) {
+    engine.event(allReduced) =
+        engine.transfer(Lane::AllReduce, Wire::Replicate,
+                        layout.times[u].allReduce, engine.clock(Lane::Compute));
+  }
+  void awaitAllReduce(int, int) {
+    engine.wait(engine.event(allReduced), Cause::AllReduce);
+  }
+  void update(int u, int) {
+    engine.compute(flats[u].update);
+    engine.free(Holding::Gradients, flats[u].shardGradient);
+  }
+  void norm() {
+    double gradients = 0;
+    for (const Flat &flat : flats)
+      gradients += static_cast<double>(flat.shardGradient);
+    engine.compute(layout.copyTime(3 * gradients));
+  }
+
 protected:
+  /// Engine::event; one of each is in flight at most.
+  enum Event { reduced, allReduced };
+
   /// Flat buffers (Export/BuildSkeleton.cpp).
   struct Flat {
     int64_t padded = 0, shard = 0; // elements
@@ -41,7 +101,6 @@ protected:
 
   int reachForward() const override { return candidate.forwardPrefetch + 1; }
   int reachBackward() const override { return candidate.backwardPrefetch + 1; }
-  /// Reductions in two parts are held back in a queue that grows.
   bool foldsBackward() const override { return !replicated(); }
   /// Gradients are written into flat buffers.
   bool gradientsStay() const override { return true; }
@@ -80,286 +139,90 @@ protected:
           layout.copyTime((cost.parameters + cost.gradients) * parameters +
                           cost.states * static_cast<double>(states));
     }
+    listUses();
   }
   int64_t bytes(int64_t numel, plan::DType dtype) const {
     return plan::alignedBytes(numel * plan::itemSize(dtype));
   }
 
-  //===--------------------------------------------------------------------===//
-  // Gathering
-  //===--------------------------------------------------------------------===//
-
-  bool readInBackward(int call, int u) const {
-    const StepCall &c = model.calls[call];
-    const std::vector<bool> &reads = layout.variant(call).backwardReads;
-    for (size_t i = 0; i < c.parameters.size(); ++i)
-      if (candidate.unitOf[c.parameters[i]] == u && i < reads.size() &&
-          reads[i])
-        return true;
-    return false;
+  /// A loss in pieces is computed by its backward alone.
+  bool fused(int call) const {
+    return layout.kind(call).loss && layout.variant(call).forwardOps == 0;
   }
 
-  std::vector<int> unitsOf(int call, bool backward) const {
-    std::vector<int> result;
-    for (int p : model.calls[call].parameters)
-      if (!backward || readInBackward(call, candidate.unitOf[p]))
-        result.push_back(candidate.unitOf[p]);
-    std::sort(result.begin(), result.end());
-    result.erase(std::unique(result.begin(), result.end()), result.end());
-    return result;
+  void listUses() {
+    uses.emplace(static_cast<int>(flats.size()));
+    for (size_t u = 0; u < flats.size(); ++u) {
+      schedule::StepUses::Unit &unit = uses->units[u];
+      unit.gathered = !readsShard();
+      unit.reshardAfterForward = candidate.reshardAfterForward[u];
+      unit.writesShard = writesShard();
+      unit.receives = receives();
+      unit.replicated = replicated();
+    }
+    std::vector<int> reads, backwardReads, gradients;
+    for (size_t c = 0; c < model.calls.size(); ++c) {
+      const int call = static_cast<int>(c);
+      const SegmentKind &kind = layout.kind(call);
+      const std::vector<bool> &again = layout.variant(call).backwardReads;
+      for (auto *list : {&reads, &backwardReads, &gradients})
+        list->clear();
+      const std::vector<int> &parameters = model.calls[c].parameters;
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const int u = candidate.unitOf[parameters[i]];
+        reads.push_back(u);
+        if (i < again.size() && again[i])
+          backwardReads.push_back(u);
+        if (kind.parameterGradientBytes > 0 &&
+            model.parameters[parameters[i]].trainable)
+          gradients.push_back(u);
+      }
+      for (auto *list : {&reads, &backwardReads, &gradients}) {
+        std::sort(list->begin(), list->end());
+        list->erase(std::unique(list->begin(), list->end()), list->end());
+      }
+      uses->addCall(reads, backwardReads, gradients, !fused(call),
+                    kind.parameterGradientBytes > 0 ||
+                        kind.inputGradientBytes > 0);
+    }
+    uses->finish();
+    schedule::IssueOptions options;
+    options.forwardPrefetch = candidate.forwardPrefetch;
+    options.backwardPrefetch = candidate.backwardPrefetch;
+    options.keepUnsharded = !candidate.reduceEachMicroBatch;
+    options.updateInline = updatesInline();
+    options.clip = !updatesInline();
+    issuer.emplace(*uses, options, *this);
   }
 
-  /// The gathers of a micro-batch in order: those of the forward, then those
-  /// of units that the backward needs and the forward gave up.
   void beginForward() override {
     engine.alloc(Holding::Buffers, plan::alignmentBytes); // loss_seed
-    const size_t count = layout.units.size();
-    forwardIndex.assign(count, -1);
-    backwardIndex.assign(count, -1);
-    lastBackward.assign(count, -1);
-    contribution.assign(count, -1);
-    sequence.clear();
-    const int calls = static_cast<int>(model.calls.size());
-    for (int c = 0; c < calls; ++c)
-      for (int u : unitsOf(c, false)) {
-        if (contribution[u] < 0 && layout.kind(c).parameterGradientBytes > 0)
-          contribution[u] = c;
-        if (forwardIndex[u] >= 0)
-          continue;
-        forwardIndex[u] = static_cast<int>(sequence.size());
-        sequence.push_back(u);
-      }
-    forwardCount = static_cast<int>(sequence.size());
-    for (int c = calls - 1; c >= 0; --c)
-      for (int u : unitsOf(c, true)) {
-        lastBackward[u] = c;
-        if (!candidate.reshardAfterForward[u] || backwardIndex[u] >= 0)
-          continue;
-        backwardIndex[u] = static_cast<int>(sequence.size());
-        sequence.push_back(u);
-      }
-    if (readsShard())
-      sequence.clear();
+    issuer->begin(microBatch.first, microBatch.last);
   }
-
-  void start(int index, int call) {
-    const int u = sequence[index];
-    engine.alloc(Holding::Gathered, flats[u].gathered);
-    // Given up and wanted again with no call in between: it stays.
-    if (index >= forwardCount && layout.units[u].lastCall == call - 1 &&
-        !inBackward && candidate.backwardPrefetch > 0)
-      return engine.push(engine.clock(Lane::Compute));
-    const UnitTimes &t = layout.times[u];
-    const Picoseconds filled =
-        engine.run(Lane::CopyIn, t.copyIn / 2, engine.clock(Lane::Compute));
-    engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, filled));
+  void beforeForward(const Block &) override {}
+  void afterForward(const Block &) override {}
+  void beforeBackward(const Block &) override {}
+  void afterBackward(const Block &) override {}
+  void beforeForwardCall(int call) override {
+    if (!fused(call))
+      issuer->beforeForward(call);
   }
-
-  void need(int index, int call) {
-    if (engine.pending() == 0)
-      start(index, call);
-    engine.wait(engine.pop(), Cause::Gather);
-    current = index;
-    for (;;) {
-      const int next = index + static_cast<int>(engine.pending()) + 1;
-      if (next >= static_cast<int>(sequence.size()))
-        return;
-      const bool back = next >= forwardCount;
-      const int depth =
-          back ? candidate.backwardPrefetch : candidate.forwardPrefetch;
-      // A unit that the forward still uses is not gathered yet.
-      if (next - depth > index ||
-          (back && !inBackward &&
-           layout.units[sequence[next]].lastCall >= call))
-        return;
-      start(next, call);
-    }
+  void afterForwardCall(int call) override {
+    if (!fused(call))
+      issuer->afterForward(call);
   }
-
-  void beforeForward(const Block &block) override {
-    if (sequence.empty())
-      return;
-    for (int c = block.begin; c < block.end; ++c)
-      for (int u : unitsOf(c, false))
-        if (layout.units[u].firstCall == c)
-          need(forwardIndex[u], c);
-  }
-
-  void afterForward(const Block &block) override {
-    if (sequence.empty())
-      return;
-    for (int c = block.begin; c < block.end; ++c)
-      for (int u : layout.closes[c])
-        if (candidate.reshardAfterForward[u])
-          release(u);
-  }
-
-  void release(int u) {
-    const int again = backwardIndex[u];
-    const int started = current + static_cast<int>(engine.pending());
-    if (again >= 0 && candidate.backwardPrefetch > 0 &&
-        again - candidate.backwardPrefetch <= current && started == again - 1)
-      return engine.push(engine.clock(Lane::Compute));
-    engine.free(Holding::Gathered, flats[u].gathered);
-  }
-
-  void endForward() override {
-    inBackward = true;
-    if (sequence.empty())
-      return;
-    for (size_t u = 0; u < flats.size(); ++u)
-      if (!candidate.reshardAfterForward[u] && lastBackward[u] < 0 &&
-          forwardIndex[u] >= 0)
-        engine.free(Holding::Gathered, flats[u].gathered);
-  }
-
-  //===--------------------------------------------------------------------===//
-  // Backward
-  //===--------------------------------------------------------------------===//
-
-  void beforeBackward(const Block &block) override {
-    for (int c = block.end - 1; c >= block.begin; --c) {
-      for (int u : unitsOf(c, true)) {
-        if (sequence.empty() || backwardIndex[u] < 0 || !firstRead(u, c))
-          continue;
-        need(backwardIndex[u], c);
-      }
-      for (int u : unitsOf(c, false))
-        if (layout.units[u].lastCall == c && contribution[u] >= 0)
-          allocateGradient(u);
-    }
-  }
-  /// The backward reads `u` at this call first.
-  bool firstRead(int u, int call) const {
-    for (int c = layout.units[u].lastCall; c > call; --c)
-      if (readInBackward(c, u))
-        return false;
-    return true;
-  }
-
-  bool hasGradientsFromBefore() const {
-    return !microBatch.first &&
-           (!candidate.reduceEachMicroBatch || writesShard());
-  }
-  void allocateGradient(int u) {
-    if (!hasGradientsFromBefore())
-      engine.alloc(Holding::Gradients,
-                   writesShard() ? flats[u].shardGradient : flats[u].gradient);
-  }
-
-  void afterBackward(const Block &block) override {
-    for (int c = block.end - 1; c >= block.begin; --c) {
-      if (!sequence.empty())
-        for (int u : unitsOf(c, true))
-          if (lastBackward[u] == c)
-            engine.free(Holding::Gathered, flats[u].gathered);
-      for (int u : unitsOf(c, false))
-        if (contribution[u] == c)
-          reduce(u);
-    }
-  }
-
-  struct Held {
-    int unit;
-    bool allReduce; // waits for the all-reduce, else the reduce-scatter
-    Picoseconds until;
-  };
-
-  void reduce(int u) {
-    const bool keep = !candidate.reduceEachMicroBatch;
-    const Flat &flat = flats[u];
-    if (keep && !microBatch.last)
-      return;
-    const Picoseconds now = engine.clock(Lane::Compute);
-    if (writesShard()) {
-      if (!microBatch.last)
-        return;
-      if (replicated()) {
-        flushEach();
-        allReduce(u, now);
-      } else if (updatesInline()) {
-        updateUnit(u);
-      }
-      return;
-    }
-    const bool into = microBatch.first || keep;
-    if (receives()) {
-      flushEach();
-      engine.alloc(Holding::Buffers, flat.receive);
-    }
-    if (into)
-      engine.alloc(Holding::Gradients, flat.shardGradient);
-    if (!receives())
-      flushEach();
-    held.push_back(
-        {u, false,
-         engine.transfer(Lane::Reduce, Wire::Shard, layout.times[u].reduce,
-                         engine.clock(Lane::Compute))});
-  }
-
-  void allReduce(int u, Picoseconds after) {
-    held.push_back({u, true,
-                    engine.transfer(Lane::AllReduce, Wire::Replicate,
-                                    layout.times[u].allReduce, after)});
-  }
-
-  /// As sink-awaits: once each.
-  void flushEach() {
-    for (size_t n = held.size(); n > 0; --n)
-      flushOne();
-  }
-
-  void flushOne() {
-    if (held.empty())
-      return;
-    const Held tail = held.front();
-    held.pop_front();
-    const Flat &flat = flats[tail.unit];
-    engine.wait(tail.until, tail.allReduce ? Cause::AllReduce : Cause::Reduce);
-    if (!tail.allReduce) {
-      if (receives())
-        engine.free(Holding::Buffers, flat.receive);
-      engine.compute(layout.times[tail.unit].castGradient);
-      engine.free(Holding::Gradients, flat.gradient);
-      if (replicated() && microBatch.last)
-        return allReduce(tail.unit, engine.clock(Lane::Compute));
-    }
-    if (microBatch.last && updatesInline())
-      updateUnit(tail.unit);
-  }
-
-  void updateUnit(int u) {
-    engine.compute(flats[u].update);
-    engine.free(Holding::Gradients, flats[u].shardGradient);
-  }
-
+  void endForward() override { issuer->endForward(); }
+  void beforeBackwardCall(int call) override { issuer->beforeBackward(call); }
+  void gradientsReady(int call) override { issuer->afterBackward(call); }
   void endBackward() override {
-    while (!held.empty())
-      flushOne();
+    issuer->endBackward();
     engine.free(Holding::Buffers, plan::alignmentBytes);
-    inBackward = false;
   }
-
-  void update() override {
-    if (updatesInline())
-      return;
-    double gradients = 0;
-    for (const Flat &flat : flats)
-      gradients += static_cast<double>(flat.shardGradient);
-    engine.compute(layout.copyTime(3 * gradients));
-    for (size_t u = flats.size(); u-- > 0;)
-      if (contribution[u] >= 0)
-        updateUnit(static_cast<int>(u));
-  }
+  void update() override { issuer->update(); }
 
   std::vector<Flat> flats;
-  std::vector<int> sequence; // units, as they are gathered
-  int forwardCount = 0, current = 0;
-  bool inBackward = false;
-  /// By unit: positions in `sequence`, the call whose backward reads it last,
-  /// and the call whose backward adds the last gradient; or -1.
-  std::vector<int> forwardIndex, backwardIndex, lastBackward, contribution;
-  std::deque<Held> held;
+  std::optional<schedule::StepUses> uses;
+  std::optional<schedule::StepIssuer<OwnRun>> issuer;
 };
 
 } // namespace

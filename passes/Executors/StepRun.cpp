@@ -117,8 +117,12 @@ int64_t StepRun::returnOutputs() {
 void StepRun::forwardBlock(const Block &block) {
   engine.at(block.begin, Place::Part::Forward);
   beforeForward(block);
-  for (int c = block.begin; c < block.end; ++c)
+  for (int c = block.begin; c < block.end; ++c) {
+    engine.at(c, Place::Part::Forward);
+    beforeForwardCall(c);
     forwardCall(c);
+    afterForwardCall(c);
+  }
   engine.at(block.end - 1, Place::Part::Forward);
   afterForward(block);
 }
@@ -140,6 +144,8 @@ void StepRun::backwardBlock(const Block &block) {
   if (hooksLogits())
     beforeBackward(block);
   for (int c = block.end - 1; c >= block.begin; --c) {
+    engine.at(c, Place::Part::Backward);
+    beforeBackwardCall(c);
     backwardCall(c);
     gradientsReady(c);
   }

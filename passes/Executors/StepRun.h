@@ -50,6 +50,10 @@ protected:
   virtual void beforeBackward(const Block &block) = 0;
   virtual void afterBackward(const Block &block) = 0;
   virtual void endBackward() {}
+  /// Around each call.
+  virtual void beforeForwardCall(int call) { (void)call; }
+  virtual void afterForwardCall(int call) { (void)call; }
+  virtual void beforeBackwardCall(int call) { (void)call; }
   /// After a call's backward: its parameters have their gradients.
   virtual void gradientsReady(int call) { (void)call; }
   virtual void update() = 0;

@@ -98,8 +98,10 @@ private:
     // with local adds.
     options.reduceScatter = layout.device == "cpu" ? "all_to_all" : "direct";
     IssueOptions &issue = options.issue;
-    issue.forwardPrefetch = overlap ? job.getPrefetchAttr().getForward() : 0;
-    issue.backwardPrefetch = overlap ? job.getPrefetchAttr().getBackward() : 0;
+    auto prefetch = job.getPrefetchAttr();
+    const bool ahead = overlap && prefetch;
+    issue.forwardPrefetch = ahead ? prefetch.getForward() : 0;
+    issue.backwardPrefetch = ahead ? prefetch.getBackward() : 0;
     issue.overlapReductions = overlap;
     issue.keepUnsharded =
         accumulation.getMode() == sharding::AccumulationMode::KeepUnsharded;

@@ -32,9 +32,15 @@ struct Case {
   std::string precision = "bf16";
   bool reshard = true, checkpoint = false;
   int64_t accumulation = 1, prefetch = 1;
+  int64_t backwardPrefetch = -1; // -1: as the forward
   bool keepUnsharded = false, clip = false, tied = false;
   /// Each layer is checkpointed in another way, solved ones among them.
   bool solved = false;
+  std::string trainable = {}; // regex; empty: all
+  int64_t lossChunks = -1;
+  int64_t backward() const {
+    return backwardPrefetch < 0 ? prefetch : backwardPrefetch;
+  }
 };
 
 void PrintTo(const Case &c, std::ostream *out) { *out << c.name; }
@@ -112,6 +118,7 @@ TEST_P(OwnRun, PeakIsTheTimelines) {
   JobConfig &job = *loaded.job;
   job.accumulation.value = c.accumulation;
   job.optimizer.maxGradNorm.value = c.clip ? 1.0 : 0.0;
+  job.trainable.value = c.trainable;
 
   mlir::DialectRegistry registry;
   registerDialects(registry);
@@ -128,7 +135,9 @@ TEST_P(OwnRun, PeakIsTheTimelines) {
   import.accumulation = c.accumulation;
   if (c.keepUnsharded)
     import.keepUnsharded = true;
-  import.prefetchForward = import.prefetchBackward = c.prefetch;
+  import.prefetchForward = c.prefetch;
+  import.prefetchBackward = c.backward();
+  import.lossChunks = c.lossChunks;
   plan::Job training;
   training.optimizer.groups.push_back({});
   training.optimizer.maxGradNorm = c.clip ? 1.0 : 0.0;
@@ -162,9 +171,18 @@ TEST_P(OwnRun, PeakIsTheTimelines) {
   ASSERT_TRUE(succeeded(runPhases(*lowered, Phase::Model, Phase::Scheduled)));
   plan::Plan plan;
   ASSERT_TRUE(succeeded(buildPlan(*lowered, plan)));
+  // What the module records is what the plan's timeline counts.
+  const std::vector<plan::Program> recorded = plan.programs;
   plan::predictMemory(plan);
+  for (size_t p = 0; p < recorded.size(); ++p) {
+    EXPECT_EQ(recorded[p].peakBytes, plan.programs[p].peakBytes);
+    EXPECT_EQ(recorded[p].peakStep, plan.programs[p].peakStep);
+  }
   EXPECT_EQ(got.persistentBytes, plan.predicted.persistentBytes);
-  EXPECT_EQ(got.peakBytes, plan.predicted.peakBytes)
+  // A loss in pieces is made by the backward; the model holds it from the end
+  // of the forward on.
+  const int64_t loss = c.lossChunks > 0 ? plan::alignmentBytes : 0;
+  EXPECT_EQ(got.peakBytes - loss, plan.predicted.peakBytes)
       << got.peakWhere << " against " << plan.predicted.peakWhere;
   EXPECT_EQ(got.endBytes, got.persistentBytes);
 }
@@ -209,6 +227,42 @@ INSTANTIATE_TEST_SUITE_P(
              .device = "cpu",
              .precision = "no",
              .solved = true},
+        Case{.name = "prefetch_forward", .prefetch = 2, .backwardPrefetch = 0},
+        Case{.name = "prefetch_backward",
+             .checkpoint = true,
+             .prefetch = 0,
+             .backwardPrefetch = 2},
+        Case{.name = "frozen", .trainable = "layers.1|layers.3.mlp|norm"},
+        Case{.name = "frozen_keep",
+             .device = "cpu",
+             .reshard = false,
+             .trainable = "layers.1|norm"},
+        Case{.name = "frozen_f32",
+             .device = "cpu",
+             .precision = "no",
+             .accumulation = 2,
+             .clip = true,
+             .tied = true,
+             .trainable = "layers.1|norm"},
+        Case{.name = "frozen_head",
+             .accumulation = 3,
+             .clip = true,
+             .trainable = "self_attn.q_proj"},
+        Case{.name = "frozen_hybrid",
+             .ranks = 4,
+             .replicas = 2,
+             .prefetch = 2,
+             .trainable = "layers.[02]"},
+        Case{.name = "chunks", .lossChunks = 4},
+        Case{.name = "chunks_keep",
+             .reshard = false,
+             .prefetch = 3,
+             .clip = true,
+             .lossChunks = 4},
+        Case{.name = "chunks_tied",
+             .prefetch = 2,
+             .tied = true,
+             .lossChunks = 4},
         Case{.name = "tied", .tied = true},
         Case{.name = "tied_checkpoint", .checkpoint = true, .tied = true}),
     [](const auto &info) { return std::string(info.param.name); });
