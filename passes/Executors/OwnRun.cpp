@@ -101,7 +101,6 @@ protected:
 
   int reachForward() const override { return candidate.forwardPrefetch + 1; }
   int reachBackward() const override { return candidate.backwardPrefetch + 1; }
-  bool foldsBackward() const override { return !replicated(); }
   /// Gradients are written into flat buffers.
   bool gradientsStay() const override { return true; }
 
@@ -168,16 +167,23 @@ protected:
       for (auto *list : {&reads, &backwardReads, &gradients})
         list->clear();
       const std::vector<int> &parameters = model.calls[c].parameters;
+      // Most calls read the parameters of one unit.
+      auto add = [](std::vector<int> &list, int u) {
+        if (list.empty() || list.back() != u)
+          list.push_back(u);
+      };
       for (size_t i = 0; i < parameters.size(); ++i) {
         const int u = candidate.unitOf[parameters[i]];
-        reads.push_back(u);
+        add(reads, u);
         if (i < again.size() && again[i])
-          backwardReads.push_back(u);
+          add(backwardReads, u);
         if (kind.parameterGradientBytes > 0 &&
             model.parameters[parameters[i]].trainable)
-          gradients.push_back(u);
+          add(gradients, u);
       }
       for (auto *list : {&reads, &backwardReads, &gradients}) {
+        if (list->size() < 2)
+          continue;
         std::sort(list->begin(), list->end());
         list->erase(std::unique(list->begin(), list->end()), list->end());
       }
