@@ -219,6 +219,14 @@ private:
     return module.emitError()
            << "in the call of '" << graph.calls[call].path << "': ";
   }
+  LogicalResult checkResults(int call, const Callee &function,
+                             size_t expected) {
+    if (function.results.size() == expected)
+      return success();
+    return error(call) << "'" << function.name << "' returns "
+                       << function.results.size() << " values, expected "
+                       << expected;
+  }
   struct Outputs {
     SmallVector<Type> types;
     SmallVector<std::string> names;
@@ -346,12 +354,10 @@ LogicalResult Writer::forward(int call) {
       callee(slot.eval ? segment.evalFunction : segment.forwardFunction, {});
   if (failed(function))
     return failure();
-  const size_t expected =
-      segment.outputs.size() + (slot.eval ? 0 : segment.numSaved);
-  if (function->results.size() != expected)
-    return error(call) << "function '" << function->name << "' returns "
-                       << function->results.size() << " values, expected "
-                       << expected;
+  if (failed(checkResults(call, *function,
+                          segment.outputs.size() +
+                              (slot.eval ? 0 : segment.numSaved))))
+    return failure();
   SmallVector<Value> inputs;
   for (int v : segment.inputs)
     inputs.push_back(values[v]);
@@ -380,11 +386,13 @@ FailureOr<Value> Writer::operand(int call, const BackwardOperand &operand) {
   case Kind::Tangent:
     if (Value tangent = tangents[segment.outputs[operand.index]])
       return tangent;
-    return error(call) << "output " << operand.index << " has no gradient";
+    return error(call) << "its backward needs the gradient of output "
+                       << operand.index << ", which no later call makes";
   case Kind::Carry:
     if (Value tangent = tangents[segment.inputs[operand.index]])
       return tangent;
-    return error(call) << "input " << operand.index << " has no gradient yet";
+    return error(call) << "its backward adds to the gradient of input "
+                       << operand.index << ", which no later call makes";
   }
   llvm_unreachable("all kinds are handled");
 }
@@ -398,7 +406,12 @@ LogicalResult Writer::inputGradients(int call, const Callee &function,
     outputs.types.push_back(valueType(dtype, shape));
     outputs.aliases.push_back(-1);
   };
-  if (segment.forwardFunction.empty())
+  const bool whole = segment.forwardFunction.empty();
+  if (failed(checkResults(call, function,
+                          (whole ? segment.outputs.size() : 0) +
+                              segment.inputGradients.size())))
+    return failure();
+  if (whole)
     for (int v : segment.outputs)
       add(graph.values[v].name, graph.values[v].dtype, graph.values[v].shape);
   for (int input : segment.inputGradients) {
@@ -412,12 +425,8 @@ LogicalResult Writer::inputGradients(int call, const Callee &function,
       return error(call) << "'" << graph.values[v].name
                          << "' has a gradient already, which its backward "
                             "does not add to";
-    const size_t next = outputs.names.size();
-    if (next >= function.results.size())
-      return error(call) << "function '" << function.name << "' returns "
-                         << function.results.size() << " values, expected more";
-    add("grad " + graph.values[v].name, function.results[next].dtype,
-        function.results[next].shape);
+    const Callee::Result &result = function.results[outputs.names.size()];
+    add("grad " + graph.values[v].name, result.dtype, result.shape);
   }
   return success();
 }
