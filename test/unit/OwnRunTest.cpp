@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Sharding/Sharding.h"
 #include "frontends/HuggingFace/BuildModel.h"
+#include "passes/Executors/BuildStepModel.h"
 #include "passes/Executors/DecidedCandidate.h"
 #include "passes/Export/BuildPlan.h"
 #include "passes/Pipeline/Import.h"
