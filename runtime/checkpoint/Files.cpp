@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/Files.h"
 
+#include "runtime/plan/Sha256.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -23,12 +25,18 @@ constexpr int64_t maxTransfer = int64_t(1) << 30;
 } // namespace
 
 File::File(const std::string &path, Mode mode) : name(path) {
-  const int flags = mode == Mode::Read     ? O_RDONLY
+  // Opening a pipe would wait for its other end.
+  const int flags = mode == Mode::Read     ? O_RDONLY | O_NONBLOCK
                     : mode == Mode::Create ? O_WRONLY | O_CREAT | O_EXCL
                                            : O_WRONLY;
   fd = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
   if (fd < 0)
     fail(path, errno);
+  struct stat info{};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(fd);
+    throw FileError(path + ": is not a file");
+  }
 }
 
 File::~File() {
@@ -67,6 +75,12 @@ void File::writeAt(int64_t offset, const void *from, int64_t bytes) {
       continue;
     if (n < 0)
       fail(name, errno);
+    if (digest) {
+      if (offset != digested)
+        throw FileError(name + ": is written out of order");
+      digest->update({at, static_cast<size_t>(n)});
+      digested += n;
+    }
     at += n;
     offset += n;
     bytes -= n;
@@ -100,6 +114,24 @@ void renameDurably(const std::string &from, const std::string &to) {
     fail(to, errno);
   std::filesystem::path parent = std::filesystem::path(to).parent_path();
   syncFolder(parent.empty() ? "." : parent.string());
+}
+
+void replaceFolder(const std::string &from, const std::string &to,
+                   const std::string &aside) {
+  struct stat info{};
+  if (lstat(to.c_str(), &info) != 0)
+    return renameDurably(from, to);
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
+                RENAME_EXCHANGE) == 0) {
+    const std::filesystem::path parent =
+        std::filesystem::path(to).parent_path();
+    syncFolder(parent.empty() ? "." : parent.string());
+    return;
+  }
+  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+    fail(to, errno);
+  renameDurably(to, aside);
+  renameDurably(from, to);
 }
 
 void writeTextDurably(const std::string &path, const std::string &text) {

@@ -10,6 +10,10 @@
 #include <stdexcept>
 #include <string>
 
+namespace accel::plan {
+class Sha256;
+} // namespace accel::plan
+
 namespace accel::run {
 
 /// "path: No space left on device", or what else is wrong with a file.
@@ -26,7 +30,8 @@ struct PeerFileError : FileError {
   using FileError::FileError;
 };
 
-/// An open file; every failure throws FileError with the path.
+/// An open file (no folder, pipe or device); every failure throws FileError
+/// with the path.
 class File {
 public:
   enum class Mode { Read, Create, Write };
@@ -37,6 +42,9 @@ public:
   int64_t size() const;
   void readAt(int64_t offset, void *into, int64_t bytes) const;
   void writeAt(int64_t offset, const void *from, int64_t bytes);
+  /// From now on `digest` is given what is written; then writes must follow
+  /// one another from the file's beginning.
+  void digestInto(plan::Sha256 &digest) { this->digest = &digest; }
   /// Makes room now, so that a full disk shows before data is written.
   void reserve(int64_t bytes);
   /// Data is on the disk when this returns; a delayed error throws.
@@ -46,12 +54,20 @@ public:
 private:
   std::string name;
   int fd = -1;
+  plan::Sha256 *digest = nullptr;
+  int64_t digested = 0; // bytes
 };
 
 /// Makes a folder's entries (new files, renames) durable.
 void syncFolder(const std::string &path);
 /// Renames and makes it durable; `to` must not exist.
 void renameDurably(const std::string &from, const std::string &to);
+/// Puts folder `from` in the place of `to` and makes it durable. At no moment
+/// is there none: both are swapped where the file system can. What stood there
+/// is then `from`, or `aside` on file systems that cannot swap, until the
+/// caller removes it.
+void replaceFolder(const std::string &from, const std::string &to,
+                   const std::string &aside);
 void writeTextDurably(const std::string &path, const std::string &text);
 void makeFolders(const std::string &path);
 /// Removes a folder with all in it; what cannot be removed stays.

@@ -13,9 +13,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <sys/file.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 namespace accel::run {
 
@@ -25,6 +28,14 @@ namespace {
 
 constexpr const char *runFile = "run.json";
 constexpr const char *prefix = "step-";
+
+/// True if `name` is a checkpoint's.
+bool isStep(const std::string &name) {
+  const size_t digits = std::strlen(prefix);
+  return name.rfind(prefix, 0) == 0 && name.size() > digits &&
+         name.size() <= digits + 18 &&
+         name.find_first_not_of("0123456789", digits) == std::string::npos;
+}
 
 /// A JSON object from a file; null if there is none.
 nlohmann::json readObject(const fs::path &path) {
@@ -106,6 +117,15 @@ Start newestIn(const std::string &dir,
                          nameOf(all.back()) + " with --resume PATH"));
 }
 
+/// " (process 12 on node3)", as the holder of the lock has written it.
+std::string holder(int fd) {
+  char text[300];
+  const ssize_t size = pread(fd, text, sizeof(text), 0);
+  if (size <= 1)
+    return "";
+  return " (" + std::string(text, static_cast<size_t>(size - 1)) + ")";
+}
+
 [[noreturn]] void refuseFolder(const std::string &dir,
                                const std::vector<StoredCheckpoint> &all,
                                const std::string &what) {
@@ -125,19 +145,66 @@ std::string checkpointName(int64_t step) {
   return text;
 }
 
+void discard(const std::string &checkpoint) {
+  std::error_code code;
+  if (!fs::exists(fs::symlink_status(checkpoint, code)))
+    return;
+  const std::string removed = checkpoint + removedSuffix;
+  removeQuietly(removed);
+  renameDurably(checkpoint, removed);
+  removeQuietly(removed);
+}
+
+void tidy(const std::string &dir) {
+  std::error_code code;
+  std::vector<fs::path> entries;
+  for (const fs::directory_entry &entry : fs::directory_iterator(dir, code))
+    entries.push_back(entry.path());
+  for (const fs::path &path : entries) {
+    const fs::path base = path.parent_path() / path.stem();
+    if (path.filename().string().rfind(prefix, 0) != 0)
+      continue;
+    if (path.extension() == removedSuffix)
+      removeQuietly(path.string());
+    else if (path.extension() == replacedSuffix) {
+      if (!fs::exists(base, code) && fs::exists(path / "state.json", code))
+        renameDurably(path.string(), base.string());
+      else
+        discard(path.string());
+    }
+  }
+}
+
+std::string foreignFolder(const std::string &dir) {
+  std::error_code code;
+  for (const fs::directory_entry &entry : fs::directory_iterator(dir, code)) {
+    if (!isStep(entry.path().filename().string()))
+      continue;
+    bool own = fs::is_directory(entry.symlink_status(code));
+    for (const fs::directory_entry &inner :
+         fs::directory_iterator(entry.path(), code)) {
+      const std::string name = inner.path().filename().string();
+      own = own && (name == "state.json" || name == "model" ||
+                    (name.rfind("rank-", 0) == 0 &&
+                     inner.path().extension() == ".safetensors"));
+    }
+    if (!own)
+      return entry.path().string();
+  }
+  return "";
+}
+
 std::vector<StoredCheckpoint> checkpointsIn(const std::string &dir) {
   std::vector<StoredCheckpoint> found;
   std::error_code code;
   for (const fs::directory_entry &entry : fs::directory_iterator(dir, code)) {
     const std::string name = entry.path().filename().string();
-    const size_t digits = std::strlen(prefix);
-    if (name.rfind(prefix, 0) != 0 || name.size() == digits ||
-        name.size() > digits + 18 ||
-        name.find_first_not_of("0123456789", digits) != std::string::npos)
+    if (!isStep(name))
       continue;
     const fs::path state = entry.path() / "state.json";
     if (fs::exists(state, code))
-      found.push_back({entry.path().string(), std::stoll(name.substr(digits)),
+      found.push_back({entry.path().string(),
+                       std::stoll(name.substr(std::strlen(prefix))),
                        textOf(readObject(state), "run")});
   }
   std::sort(found.begin(), found.end(),
@@ -185,13 +252,44 @@ Start chooseStart(const std::string &dir, const std::string &resume) {
   if (own && own == newestOf(here, own->run))
     return start;
   start.run = newRun();
-  start.branches = own != nullptr;
   if (own)
     start.note = "a new run leaves the earlier one at step " +
                  std::to_string(own->step) +
                  "; the later checkpoints of that one stay until this run "
                  "writes the same steps, and --resume auto follows this run";
   return start;
+}
+
+FolderLock::FolderLock(const std::string &dir) {
+  if (dir.empty())
+    return;
+  makeFolders(dir);
+  const std::string path = (fs::path(dir) / ".lock").string();
+  fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0)
+    throw FileError(path + ": " + std::strerror(errno));
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw FileError(dir + ": another accel-run writes to this folder" +
+                    holder(fd) +
+                    "; wait for its end, or give another folder "
+                    "with --out DIR");
+  // Other errors: a file system without locks.
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  const std::string text =
+      "process " + std::to_string(getpid()) + " on " + host + "\n";
+  if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) < 0)
+    return; // only a message lacks the name
+}
+
+FolderLock::~FolderLock() {
+  if (fd >= 0)
+    ::close(fd);
+}
+
+bool isRecorded(const std::string &dir) {
+  std::error_code code;
+  return fs::exists(fs::path(dir) / runFile, code);
 }
 
 void recordRun(const std::string &dir, const Start &start) {

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace accel::run {
@@ -32,13 +33,28 @@ std::vector<StoredCheckpoint> checkpointsIn(const std::string &dir);
 /// The folder of the checkpoint of `step` in a job's folder.
 std::string checkpointName(int64_t step);
 
+/// Suffixes of checkpoints that are on their way out: replaced by one of the
+/// same step that is not in its place yet, and about to be removed.
+constexpr const char *replacedSuffix = ".old";
+constexpr const char *removedSuffix = ".removed";
+
+/// Removes a checkpoint: first it loses its name, so that no half of one counts
+/// as a checkpoint. Nothing happens where there is none.
+void discard(const std::string &checkpoint);
+
+/// After a crash: gives a replaced checkpoint its name back where the new one
+/// has not come, and finishes removals.
+void tidy(const std::string &dir);
+
+/// A folder below `dir` that has a checkpoint's name and is none of
+/// accel-run's, or "".
+std::string foreignFolder(const std::string &dir);
+
 /// What a process goes on from.
 struct Start {
   std::string run;
   std::string checkpoint; // empty: it starts anew
   std::string note;       // for the person, or empty
-  /// It has left another run, whose newer checkpoints stay in the folder.
-  bool branches = false;
 };
 
 /// What `--resume` means in `dir` (empty: nothing is written): `resume` is "",
@@ -47,7 +63,29 @@ struct Start {
 /// from elsewhere, in a folder with checkpoints; several runs and no run.json.
 Start chooseStart(const std::string &dir, const std::string &resume);
 
-/// Makes `dir` and writes its run.json.
+/// One process writes to a job's folder at a time: rank 0, or the one that is
+/// alone, holds this from before it decides until it ends.
+class FolderLock {
+public:
+  FolderLock() = default;
+  /// Makes `dir`; nothing for an empty one. Throws FileError, naming the
+  /// holder, where another process has the lock. On a file system that has no
+  /// locks nobody is kept out.
+  explicit FolderLock(const std::string &dir);
+  FolderLock(FolderLock &&other) noexcept : fd(other.fd) { other.fd = -1; }
+  FolderLock &operator=(FolderLock &&other) noexcept {
+    std::swap(fd, other.fd);
+    return *this;
+  }
+  ~FolderLock();
+
+private:
+  int fd = -1;
+};
+
+/// True if `dir` has a run.json.
+bool isRecorded(const std::string &dir);
+/// Makes `dir` and writes its run.json, unless that names the run already.
 void recordRun(const std::string &dir, const Start &start);
 
 } // namespace accel::run

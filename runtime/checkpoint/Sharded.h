@@ -6,10 +6,10 @@
 //
 // A checkpoint is a folder step-00001000 with one safetensors file a rank (its
 // flat shards and optimizer states; the header says which elements of which
-// parameter stand where) and state.json. It is written under another name and
-// renamed when every rank's file is on the disk, so a folder of that name is
-// always complete. Reading needs no old plan: any number of ranks can continue.
-// All ranks must see the same file system.
+// parameter stand where) and state.json (State.h). It is written under another
+// name and renamed when every rank's file is on the disk, so a folder of that
+// name is always complete. Reading needs no old plan: any number of ranks can
+// continue. All ranks must see the same file system.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_CHECKPOINT_SHARDED_H
@@ -39,7 +39,8 @@ void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
                     const TrainState &state,
                     const std::function<void(const std::string &)> &extra = {});
 
-/// Fills the shards and states. Throws FileError.
+/// Checks every file's hash and fills the shards and states. Collective. Throws
+/// FileError.
 TrainState loadCheckpoint(Executor &executor, const std::string &folder);
 
 } // namespace accel::run

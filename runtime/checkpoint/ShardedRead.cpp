@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/Pieces.h"
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/checkpoint/Sharded.h"
+#include "runtime/checkpoint/State.h"
 
 #include <nlohmann/json.hpp>
 
@@ -30,7 +31,8 @@ struct StoredPiece {
 
 class Checkpoint {
 public:
-  explicit Checkpoint(const std::string &folder);
+  Checkpoint(const std::string &folder, const TrainState &state,
+             const std::vector<ShardFile> &shards);
   /// Fills flat[piece.offset...] with tensor `kind` of the piece's elements.
   void read(const plan::Parameter &parameter, const Piece &piece,
             const std::string &kind, const at::Tensor &flat) const;
@@ -42,21 +44,21 @@ private:
   std::map<std::string, std::vector<StoredPiece>> pieces;   // by FQN
 };
 
-Checkpoint::Checkpoint(const std::string &folder) : folder(folder) {
-  std::vector<std::string> paths;
-  std::error_code code;
-  for (const fs::directory_entry &entry : fs::directory_iterator(folder, code))
-    if (entry.path().extension() == ".safetensors" &&
-        entry.path().filename().string().rfind("rank-", 0) == 0)
-      paths.push_back(entry.path().string());
-  if (code)
-    throw FileError(folder + ": " + code.message());
-  std::sort(paths.begin(), paths.end());
-  for (const std::string &path : paths) {
+Checkpoint::Checkpoint(const std::string &folder, const TrainState &state,
+                       const std::vector<ShardFile> &shards)
+    : folder(folder) {
+  for (const ShardFile &shard : shards) {
+    const std::string path = (fs::path(folder) / shard.name).string();
     files.push_back(std::make_unique<File>(path, File::Mode::Read));
     SafetensorsHeader header = readHeader(*files.back());
     if (header.metadata["format"] != "accel-run-1")
       throw FileError(path + ": is not a checkpoint of accel-run");
+    if (header.metadata["run"] != state.run ||
+        header.metadata["step"] != std::to_string(state.step))
+      throw FileError(path + ": is of step " + header.metadata["step"] +
+                      " of run " + header.metadata["run"] +
+                      ", and state.json of step " + std::to_string(state.step) +
+                      " of run " + state.run);
     auto &byName = tensors.emplace_back();
     for (StoredTensor &tensor : header.tensors)
       byName[tensor.name] = tensor;
@@ -111,40 +113,32 @@ void Checkpoint::read(const plan::Parameter &parameter, const Piece &piece,
                     "' are missing (a rank's file?)");
 }
 
+/// Hashes every file once, each on one rank; all throw FileError where one is
+/// not what was written.
+void verify(Groups &groups, const std::string &folder,
+            const std::vector<ShardFile> &files) {
+  std::string reason;
+  try {
+    for (size_t i = groups.rank(); i < files.size(); i += groups.size())
+      verifyShard(folder, files[i]);
+  } catch (const FileError &error) {
+    reason = error.what();
+  }
+  const int failed = groups.firstFailure(reason.empty());
+  if (failed == groups.rank())
+    throw AgreedFileError(reason);
+  if (failed >= 0)
+    throw PeerFileError("rank " + std::to_string(failed) + " failed");
+}
+
 } // namespace
 
 TrainState loadCheckpoint(Executor &executor, const std::string &folder) {
   const plan::Plan &plan = executor.plan();
-  TrainState state;
-  const std::string path = (fs::path(folder) / "state.json").string();
-  {
-    File file(path, File::Mode::Read);
-    std::string text(file.size(), '\0');
-    file.readAt(0, text.data(), text.size());
-    try {
-      auto json = nlohmann::json::parse(text);
-      if (json.at("format").get<int>() != 2)
-        throw FileError(path + ": is of another format than 2, which this "
-                               "accel-run reads");
-      state.run = json.at("run").get<std::string>();
-      state.step = json.at("step").get<int64_t>();
-      const int64_t samples = json.at("micro_batches").get<int64_t>() *
-                              json.at("micro_batch_size").get<int64_t>();
-      if (samples % plan.job.microBatch != 0)
-        throw FileError(path + ": " + std::to_string(samples) +
-                        " samples are done, which micro-batches of " +
-                        std::to_string(plan.job.microBatch) +
-                        " cannot continue");
-      state.microBatch = samples / plan.job.microBatch;
-      state.optimizerSteps = json.at("optimizer_steps").get<double>();
-      state.scaler.scale = json.at("scaler").at("scale").get<double>();
-      state.scaler.goodSteps =
-          json.at("scaler").at("good_steps").get<int64_t>();
-    } catch (const nlohmann::json::exception &error) {
-      throw FileError(path + ": cannot be read: " + error.what());
-    }
-  }
-  Checkpoint checkpoint(folder);
+  std::vector<ShardFile> files;
+  const TrainState state = readState(folder, plan, files);
+  verify(executor.groups(), folder, files);
+  Checkpoint checkpoint(folder, state, files);
   for (size_t u = 0; u < plan.units.size(); ++u) {
     UnitStorage &unit = executor.unit(u);
     for (const Piece &piece :

@@ -7,6 +7,8 @@
 #include "runtime/checkpoint/RunFolder.h"
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/checkpoint/Sharded.h"
+#include "runtime/checkpoint/State.h"
+#include "runtime/plan/Sha256.h"
 
 #include <nlohmann/json.hpp>
 
@@ -23,8 +25,13 @@ namespace {
 
 constexpr const char *partial = ".partial";
 
-/// This rank's file: tensor "<unit>.param" and one for each state.
-void writeShards(Executor &executor, const std::string &path) {
+/// This rank's file: tensor "<unit>.param" and one for each state. A rank that
+/// has nothing to write gets an empty name.
+ShardFile writeShards(Executor &executor, const std::string &folder,
+                      const TrainState &state) {
+  char name[40];
+  std::snprintf(name, sizeof(name), "rank-%05d.safetensors",
+                executor.groups().rank());
   const plan::Plan &plan = executor.plan();
   SafetensorsHeader header;
   ordered_json layout = ordered_json::array();
@@ -60,11 +67,15 @@ void writeShards(Executor &executor, const std::string &path) {
     layout.push_back({{"prefix", prefix}, {"pieces", std::move(pieces)}});
   }
   if (items.empty())
-    return;
+    return {};
   header.metadata["format"] = "accel-run-1";
+  header.metadata["run"] = state.run;
+  header.metadata["step"] = std::to_string(state.step);
   header.metadata["layout"] = layout.dump();
   const std::string head = layOut(header);
-  File file(path, File::Mode::Create);
+  plan::Sha256 digest;
+  File file((fs::path(folder) / name).string(), File::Mode::Create);
+  file.digestInto(digest);
   file.reserve(header.fileBytes);
   file.writeAt(0, head.data(), head.size());
   for (const Item &item : items) {
@@ -73,21 +84,37 @@ void writeShards(Executor &executor, const std::string &path) {
                   item.flat.numel());
   }
   file.sync();
+  return {name, header.fileBytes, digest.hexDigest()};
 }
 
-void writeState(const std::string &path, const plan::Plan &plan,
-                const TrainState &state) {
-  ordered_json json = {
-      {"format", 2},
-      {"run", state.run},
-      {"step", state.step},
-      {"micro_batches", state.microBatch},
-      {"micro_batch_size", plan.job.microBatch},
-      {"optimizer_steps", state.optimizerSteps},
-      {"scaler",
-       {{"scale", state.scaler.scale}, {"good_steps", state.scaler.goodSteps}}},
-      {"ranks", plan.ranks()}};
-  writeTextDurably(path, json.dump(2) + "\n");
+/// What each rank has written, on all ranks.
+std::vector<ShardFile> gatherFiles(Groups &groups, const ShardFile &own) {
+  // Four hexadecimal digits are exact in a double.
+  constexpr size_t words = 16, fields = 1 + words;
+  std::vector<double> values(fields, -1);
+  if (!own.name.empty()) {
+    values[0] = static_cast<double>(own.bytes);
+    for (size_t i = 0; i < words; ++i)
+      values[1 + i] = std::stoi(own.sha256.substr(4 * i, 4), nullptr, 16);
+  }
+  const std::vector<double> all = groups.gather(values);
+  std::vector<ShardFile> files;
+  for (size_t rank = 0; rank * fields < all.size(); ++rank) {
+    const double *at = &all[rank * fields];
+    if (at[0] < 0)
+      continue;
+    ShardFile file;
+    char text[40];
+    std::snprintf(text, sizeof(text), "rank-%05zu.safetensors", rank);
+    file.name = text;
+    file.bytes = static_cast<int64_t>(at[0]);
+    for (size_t i = 0; i < words; ++i) {
+      std::snprintf(text, sizeof(text), "%04x", static_cast<int>(at[1 + i]));
+      file.sha256 += text;
+    }
+    files.push_back(std::move(file));
+  }
+  return files;
 }
 
 /// Removes all but the newest `keep` checkpoints of `run`.
@@ -97,7 +124,7 @@ void removeOld(const std::string &dir, const std::string &run, int64_t keep) {
     if (checkpoint.run == run)
       own.push_back(std::move(checkpoint));
   for (size_t i = 0; i + keep < own.size(); ++i)
-    removeQuietly(own[i].path);
+    discard(own[i].path);
 }
 
 } // namespace
@@ -133,14 +160,16 @@ void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
   stage([&] {
     if (groups.rank() != 0)
       return;
+    tidy(dir);
+    if (const std::string name = foreignFolder(dir); !name.empty())
+      throw FileError(name + ": is not a checkpoint of accel-run, and a "
+                             "checkpoint could replace it");
     removeQuietly(temporary);
     makeFolders(temporary);
   });
-  stage([&] {
-    char name[40];
-    std::snprintf(name, sizeof(name), "rank-%05d.safetensors", groups.rank());
-    writeShards(executor, (fs::path(temporary) / name).string());
-  });
+  ShardFile own;
+  stage([&] { own = writeShards(executor, temporary, state); });
+  const std::vector<ShardFile> files = gatherFiles(groups, own);
   if (extra) {
     try {
       extra(temporary); // collective: it fails on all ranks or on none
@@ -153,11 +182,11 @@ void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
   stage([&] {
     if (groups.rank() != 0)
       return;
-    writeState((fs::path(temporary) / "state.json").string(), executor.plan(),
-               state);
+    writeState(temporary, executor.plan(), state, files);
     syncFolder(temporary);
-    removeQuietly(target);
-    renameDurably(temporary, target);
+    replaceFolder(temporary, target, target + replacedSuffix);
+    discard(temporary);
+    discard(target + replacedSuffix);
     if (keep > 0)
       removeOld(dir, state.run, keep);
   });

@@ -8,6 +8,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#include <immintrin.h>
+#define ACCEL_SHA_INSTRUCTIONS 1
+#endif
 
 namespace accel::plan {
 
@@ -24,6 +29,54 @@ constexpr uint32_t roundConstants[64] = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a,
     0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208,
     0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+#ifdef ACCEL_SHA_INSTRUCTIONS
+bool hasShaInstructions() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_1) &&
+         __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
+}
+
+/// One block by the processor's own instructions: checkpoints have gigabytes.
+__attribute__((target("sha,sse4.1"))) void
+compressFast(uint32_t *state, const unsigned char *block) {
+  const __m128i order =
+      _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
+  auto *words = reinterpret_cast<__m128i *>(state);
+  // The instructions keep the eight words as ABEF and CDGH.
+  __m128i low = _mm_shuffle_epi32(_mm_loadu_si128(words), 0xB1);
+  __m128i high = _mm_shuffle_epi32(_mm_loadu_si128(words + 1), 0x1B);
+  __m128i abef = _mm_alignr_epi8(low, high, 8);
+  __m128i cdgh = _mm_blend_epi16(high, low, 0xF0);
+  const __m128i abefBefore = abef, cdghBefore = cdgh;
+  __m128i message[4];
+  for (int i = 0; i < 4; ++i)
+    message[i] = _mm_shuffle_epi8(
+        _mm_loadu_si128(reinterpret_cast<const __m128i *>(block) + i), order);
+#pragma GCC unroll 16
+  for (int group = 0; group < 16; ++group) {
+    __m128i &now = message[group % 4];
+    if (group >= 4) {
+      const __m128i &last = message[(group + 3) % 4];
+      const __m128i middle = _mm_alignr_epi8(last, message[(group + 2) % 4], 4);
+      now = _mm_sha256msg2_epu32(
+          _mm_add_epi32(_mm_sha256msg1_epu32(now, message[(group + 1) % 4]),
+                        middle),
+          last);
+    }
+    __m128i sum = _mm_add_epi32(
+        now, _mm_loadu_si128(reinterpret_cast<const __m128i *>(roundConstants) +
+                             group));
+    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
+    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0E));
+  }
+  abef = _mm_add_epi32(abef, abefBefore);
+  cdgh = _mm_add_epi32(cdgh, cdghBefore);
+  low = _mm_shuffle_epi32(abef, 0x1B);
+  high = _mm_shuffle_epi32(cdgh, 0xB1);
+  _mm_storeu_si128(words, _mm_blend_epi16(low, high, 0xF0));
+  _mm_storeu_si128(words + 1, _mm_alignr_epi8(high, low, 8));
+}
+#endif
 } // namespace
 
 Sha256::Sha256()
@@ -32,6 +85,11 @@ Sha256::Sha256()
       buffer{} {}
 
 void Sha256::compress(const unsigned char *block) {
+#ifdef ACCEL_SHA_INSTRUCTIONS
+  static const bool fast = hasShaInstructions();
+  if (fast)
+    return compressFast(state.data(), block);
+#endif
   uint32_t w[64];
   for (int i = 0; i < 16; ++i)
     w[i] = static_cast<uint32_t>(block[4 * i]) << 24 |

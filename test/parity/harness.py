@@ -4,6 +4,7 @@ import dataclasses
 import json
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -78,7 +79,14 @@ def plan(context, job_path, plan_path, *extra):
 
 
 def execute(context, plan_path, ranks, log_path, *extra, timeout=300):
-    """accel-run PLAN --nproc N --log LOG; the log's records."""
+    """accel-run PLAN --nproc N --log LOG; the log's records. A run that starts
+    anew gets a folder without an earlier one's checkpoints."""
+    if "--resume" not in extra and "--out" not in extra:
+        with open(plan_path, encoding="utf-8") as f:
+            folder = json.load(f)["job"]["checkpoint"]["dir"]
+        if folder:
+            shutil.rmtree(os.path.join(os.path.dirname(plan_path), folder),
+                          ignore_errors=True)
     run([context.binary("accel-run"), plan_path, "--nproc", str(ranks),
          "--log", log_path, *extra], timeout=timeout)
     return read_log(log_path)

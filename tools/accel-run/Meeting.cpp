@@ -66,20 +66,26 @@ Facts factsOf(const Input &input, const Options &options) {
   return facts;
 }
 
-Start beginRun(const Input &input, const Options &options) {
-  Start start = chooseStart(input.outDir, options.resume);
+Start beginRun(const Input &input, const Options &options, FolderLock &lock) {
+  lock = FolderLock(input.outDir);
   if (!input.outDir.empty())
+    tidy(input.outDir);
+  Start start = chooseStart(input.outDir, options.resume);
+  // A run that starts anew is recorded with its first checkpoint.
+  if (!input.outDir.empty() &&
+      (!start.checkpoint.empty() || isRecorded(input.outDir)))
     recordRun(input.outDir, start);
   return start;
 }
 
 Start meet(const Input &input, const Options &options,
-           const Environment &environment, const Rendezvous &rendezvous) {
+           const Environment &environment, const Rendezvous &rendezvous,
+           FolderLock &lock) {
   Start start;
   const std::string decided = agree(
       rendezvous, environment, factsOf(input, options),
       [&] {
-        start = beginRun(input, options);
+        start = beginRun(input, options, lock);
         return toText(start);
       },
       patience);

@@ -16,13 +16,15 @@ namespace accel::run {
 /// the job key by key, the plan's other sections by their hashes.
 Facts factsOf(const Input &input, const Options &options);
 
-/// Where training starts, decided and recorded in the job's folder; by the
-/// process that is alone, or by rank 0. Throws FileError.
-Start beginRun(const Input &input, const Options &options);
+/// Where training starts, decided and recorded in the job's folder, which is
+/// locked from then on; by the process that is alone, or by rank 0. Throws
+/// FileError.
+Start beginRun(const Input &input, const Options &options, FolderLock &lock);
 
 /// The same for a rank among others: compares facts first.
 Start meet(const Input &input, const Options &options,
-           const Environment &environment, const Rendezvous &rendezvous);
+           const Environment &environment, const Rendezvous &rendezvous,
+           FolderLock &lock);
 
 } // namespace accel::run
 

@@ -148,6 +148,10 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
     throw InputError(at.string() + ": is not a folder, so nothing can be "
                                    "written to it");
   checkOutputModel(input);
+  if (const std::string folder = foreignFolder(input.outDir); !folder.empty())
+    throw InputError(folder + ": has a checkpoint's name and is none that "
+                              "accel-run has written; move it, or give "
+                              "another folder with --out DIR");
   chooseStart(input.outDir, options.resume);
   for (const std::string *file :
        {&options.log, &options.profile, &options.summary})

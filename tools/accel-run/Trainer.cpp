@@ -167,6 +167,8 @@ void Trainer::save(int64_t done) {
                        options.shardLimit, modelMark(done));
     };
   saveCheckpoint(executor, input.outDir, job.checkpoint.keep, state, extra);
+  if (groups.rank() == 0)
+    recordRun(input.outDir, begin);
 }
 
 void Trainer::finish() {

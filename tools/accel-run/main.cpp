@@ -60,8 +60,9 @@ int runRank(const Input &input, const Options &options,
   auto device = makeDevice(input.plan.device, environment.localRank, error);
   if (!device)
     return complain(environment.rank, error, exitInvalid);
+  FolderLock lock; // rank 0's
   if (environment.worldSize == 1) {
-    const Start start = beginRun(input, options);
+    const Start start = beginRun(input, options, lock);
     Groups groups(input.plan);
     Trainer(input, options, start, *device, groups).run();
     return 0;
@@ -73,7 +74,7 @@ int runRank(const Input &input, const Options &options,
   std::string reason;
   bool known = false; // to the other ranks
   try {
-    const Start start = meet(input, options, environment, rendezvous);
+    const Start start = meet(input, options, environment, rendezvous, lock);
     Groups groups(input.plan, environment, rendezvous);
     Trainer(input, options, start, *device, groups).run();
     groups.barrier();
