@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/Agreement.h"
 
+#include "runtime/collectives/Watchdog.h"
+
 #include <nlohmann/json.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -85,6 +87,7 @@ std::string agree(const Rendezvous &rendezvous, const Environment &environment,
   c10d::Store &store = *rendezvous.store();
   const int rank = environment.rank;
   std::string text;
+  addToKey(store, beatKey(rank), 1); // from now on its silence counts
   if (rank != 0) {
     const auto who = [] { return std::string("rank 0"); };
     await([&] { return getKey(store, "agree/facts", text); }, who, rank,

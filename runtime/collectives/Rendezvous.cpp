@@ -6,6 +6,7 @@
 #include "runtime/collectives/Rendezvous.h"
 
 #include "runtime/collectives/Backend.h"
+#include "runtime/collectives/Reach.h"
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -43,6 +44,10 @@ Rendezvous::Rendezvous(const Environment &environment,
   const char *restart = std::getenv("TORCHELASTIC_RESTART_COUNT");
   prefix = std::string("accel-run/") + (restart ? restart : "0");
   const bool serve = environment.rank == 0 && !environment.storeIsServed;
+  // TCPStore says nothing for five minutes, and tries on after that.
+  if (!serve)
+    waitForServer(environment.masterAddress, environment.masterPort,
+                  "rank " + std::to_string(environment.rank));
   tcp = open(environment, serve, timeout);
   keys = c10::make_intrusive<c10d::PrefixStore>(prefix, tcp);
 }

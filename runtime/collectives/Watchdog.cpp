@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <cstdio>
+#include <cstdlib>
 #include <unistd.h>
 
 namespace accel::run {
@@ -15,14 +16,20 @@ namespace accel::run {
 namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto poll = std::chrono::milliseconds(500);
-/// Long enough for a process that the system has stopped for a while.
-constexpr auto silence = std::chrono::seconds(20);
 constexpr const char *failedKey = "failed";
 } // namespace
 
+std::chrono::seconds silenceLimit() {
+  const char *text = std::getenv("ACCEL_RUN_SILENCE_S");
+  const long seconds = text ? std::strtol(text, nullptr, 10) : 0;
+  return std::chrono::seconds(seconds > 0 && seconds <= 86400 ? seconds : 20);
+}
+
+std::string beatKey(int rank) { return "beat/" + std::to_string(rank); }
+
 Watchdog::Watchdog(const Environment &environment, const Rendezvous &rendezvous)
-    : environment(environment), rendezvous(rendezvous),
-      thread([this] { watch(this->rendezvous.connectAgain()); }) {}
+    : environment(environment), rendezvous(rendezvous), silence(silenceLimit()),
+      guarding([this] { guard(); }), watching([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -30,7 +37,13 @@ Watchdog::~Watchdog() {
     stopping = true;
   }
   wake.notify_all();
-  thread.join();
+  watching.join(); // the guard ends the process where this would hang
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    stoppingGuard = true;
+  }
+  wake.notify_all();
+  guarding.join();
 }
 
 void Watchdog::end(const std::string &message) {
@@ -44,11 +57,37 @@ void Watchdog::end(const std::string &message) {
   _exit(peerFailedExit);
 }
 
-void Watchdog::watch(c10::intrusive_ptr<c10d::Store> store) {
+void Watchdog::guard() {
+  uint64_t last = 0;
+  auto quiet = poll.zero();
+  for (;;) {
+    {
+      std::unique_lock<std::mutex> lock(mutex);
+      if (wake.wait_for(lock, poll, [this] { return stoppingGuard; }))
+        return;
+    }
+    // Polls are counted, not seconds: a process that was stopped itself gives
+    // the store as long as another one does.
+    const uint64_t now = answers.load(std::memory_order_relaxed);
+    quiet = now == last ? quiet + poll : poll.zero();
+    last = now;
+    if (quiet > silence)
+      end(std::string(environment.storeIsServed
+                          ? "the launcher's store"
+                          : "rank 0 (it serves the store)") +
+          " at " + environment.masterAddress + ":" +
+          std::to_string(environment.masterPort) +
+          " gave no sign of life for " + std::to_string(silence.count()) +
+          " s: it is stopped, or its machine cannot be reached");
+  }
+}
+
+void Watchdog::watch() {
+  c10::intrusive_ptr<c10d::Store> store;
   // A ring: everyone watches the next one.
   const int next = (environment.rank + 1) % environment.worldSize;
-  const std::string own = "beat/" + std::to_string(environment.rank);
-  const std::string theirs = "beat/" + std::to_string(next);
+  const std::string own = beatKey(environment.rank);
+  const std::string theirs = beatKey(next);
   std::string last;
   Clock::time_point seen = Clock::now();
   for (;;) {
@@ -58,6 +97,9 @@ void Watchdog::watch(c10::intrusive_ptr<c10d::Store> store) {
         return;
     }
     try {
+      heard();
+      if (!store)
+        store = rendezvous.connectAgain();
       std::string text;
       if (getKey(*store, failedKey, text)) {
         const std::string self =
@@ -69,7 +111,8 @@ void Watchdog::watch(c10::intrusive_ptr<c10d::Store> store) {
       addToKey(*store, own, 1);
       std::string beat;
       getKey(*store, theirs, beat);
-      if (beat != last) {
+      // A rank that has not come yet is waited for elsewhere (Agreement.h).
+      if (beat != last || beat.empty()) {
         last = beat;
         seen = Clock::now();
       } else if (Clock::now() - seen > silence) {
@@ -120,12 +163,20 @@ void Watchdog::finish() {
   wake.notify_all();
   auto store = rendezvous.connectAgain();
   addToKey(*store, "finished", 1);
+  setKey(*store, "finished/" + std::to_string(environment.rank), "");
   if (environment.rank != 0 || environment.storeIsServed)
     return;
   const Clock::time_point begin = Clock::now();
-  while (addToKey(*store, "finished", 0) < environment.worldSize &&
-         Clock::now() - begin < silence)
+  while (addToKey(*store, "finished", 0) < environment.worldSize) {
+    heard();
+    if (Clock::now() - begin > silence)
+      for (int rank = 0; rank < environment.worldSize; ++rank)
+        if (std::string text;
+            !getKey(*store, "finished/" + std::to_string(rank), text))
+          end("rank " + std::to_string(rank) + ": gave no sign of life for " +
+              std::to_string(silence.count()) + " s after its last step");
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 } // namespace accel::run

@@ -8,6 +8,8 @@
 // Each rank's watchdog thread reads both and ends its process with the name and
 // the reason of the rank that failed, within 30 seconds also where a collective
 // would wait for ever (NCCL). It does not depend on a launcher that cleans up.
+// A second thread watches the first: calls of the store wait for ever where the
+// rank that serves it is stopped or its machine has gone without a word.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_COLLECTIVES_WATCHDOG_H
@@ -15,6 +17,8 @@
 
 #include "runtime/collectives/Rendezvous.h"
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -37,16 +41,32 @@ public:
   void finish();
 
 private:
-  void watch(c10::intrusive_ptr<c10d::Store> store);
+  /// The store has answered.
+  void heard() { answers.fetch_add(1, std::memory_order_relaxed); }
+  /// Ends the process where the store does not answer any more.
+  void guard();
+  void watch();
   [[noreturn]] void end(const std::string &message);
 
   Environment environment;
   const Rendezvous &rendezvous;
   std::mutex mutex;
   std::condition_variable wake;
-  bool stopping = false;
-  std::thread thread;
+  bool stopping = false;      // of `watching`
+  bool stoppingGuard = false; // of `guarding`
+  std::chrono::seconds silence;
+  std::atomic<uint64_t> answers{0};
+  std::thread guarding, watching;
 };
+
+/// How long a rank may be silent before the job ends: 20 s, or what
+/// ACCEL_RUN_SILENCE_S says. Long enough for a process that the system has
+/// stopped for a while.
+std::chrono::seconds silenceLimit();
+
+/// Key of the counter by which a rank shows that it lives; absent: it has not
+/// come yet.
+std::string beatKey(int rank);
 
 /// Exit code of a process that ends because of another rank.
 constexpr int peerFailedExit = 1;

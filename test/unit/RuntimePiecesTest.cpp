@@ -7,10 +7,12 @@
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/collectives/Environment.h"
 #include "runtime/collectives/Groups.h"
+#include "runtime/collectives/Reach.h"
 #include "runtime/execute/Allocator.h"
 #include "runtime/execute/Kernels.h"
 #include "runtime/optimizer/LearningRate.h"
 #include "runtime/optimizer/LossScaler.h"
+#include "runtime/plan/Sha256.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -102,6 +104,42 @@ TEST(RuntimeEnvironment, FirstHost) {
   EXPECT_EQ(firstHost("gpu[003-005,9],c"), "gpu003");
   EXPECT_EQ(firstHost("gpu[3,9]-ib"), "gpu3-ib");
   EXPECT_EQ(firstHost("node"), "node");
+}
+
+TEST(RuntimeReach, WhatCannotBeMetIsNamed) {
+  using std::chrono::milliseconds;
+  const ReachLimits limits = {milliseconds(50), milliseconds(50),
+                              milliseconds(10), milliseconds(10)};
+  auto problem = [&](const char *host, int port) -> std::string {
+    try {
+      waitForServer(host, port, "rank 1", limits);
+    } catch (const CollectiveError &error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(problem("no-such-host.invalid", 29500)
+                .find("rank 1 cannot meet rank 0 at no-such-host.invalid:29500 "
+                      "within 0 s: the name 'no-such-host.invalid' "
+                      "(MASTER_ADDR) cannot be resolved"),
+            std::string::npos);
+  EXPECT_NE(problem("127.0.0.1", 1).find("Connection refused"),
+            std::string::npos);
+}
+
+TEST(RuntimeSha256, KnownDigests) {
+  auto digest = [](const std::string &text, size_t piece) {
+    plan::Sha256 hash;
+    for (size_t at = 0; at < text.size(); at += piece)
+      hash.update(std::string_view(text).substr(at, piece));
+    return hash.hexDigest();
+  };
+  EXPECT_EQ(digest("abc", 3), "ba7816bf8f01cfea414140de5dae2223"
+                              "b00361a396177a9cb410ff61f20015ad");
+  for (size_t piece : {1, 63, 64, 65, 1000})
+    EXPECT_EQ(digest(std::string(1000, 'x'), piece),
+              "44f8354494a5ba03ba1792a8d3e9c534"
+              "c47a9181980fde7a3f44b06ef2ae7c7f");
 }
 
 TEST(RuntimeMesh, LastAxisIsFastest) {

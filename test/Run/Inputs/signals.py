@@ -1,0 +1,48 @@
+"""signals.py PROGRAM PLAN LOG SIGNAL[:SIGNAL] WHOM [OPTION...]: a job of two
+ranks gets a signal once it has logged three steps: WHOM is "launcher", "rank 0"
+or "rank 1" (with SIGSTOP: it is stopped); what it says and its exit code."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+program, plan, log, names, whom, *options = sys.argv[1:]
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return sorted(int(p) for p in f.read().split())
+
+
+if os.path.exists(log):
+    os.remove(log)
+job = subprocess.Popen([program, plan, "--nproc", "2", "--log", log, *options],
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                       text=True)
+deadline = time.time() + 60
+while not os.path.exists(log) or open(log).read().count("\n") < 3:
+    if time.time() > deadline or job.poll() is not None:
+        print(job.communicate()[0])
+        sys.exit("it did not start to train")
+    time.sleep(0.02)
+ranks = children(job.pid)
+target = job.pid if whom == "launcher" else ranks[int(whom.split()[1])]
+began = time.time()
+for i, name in enumerate(names.split(":")):
+    if i:
+        time.sleep(3)
+    try:
+        os.kill(target, getattr(signal, name))
+    except ProcessLookupError:
+        break
+try:
+    text = job.communicate(timeout=60)[0]
+except subprocess.TimeoutExpired:
+    for pid in [job.pid, *ranks]:
+        os.kill(pid, signal.SIGKILL)
+    sys.exit("still running after 60 s")
+print(text, end="")
+seconds = time.time() - began
+print(f"exit code {job.returncode} "
+      f"{'within 30 s' if seconds < 30 else f'after {seconds:.0f} s'}")
