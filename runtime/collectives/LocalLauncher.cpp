@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/LocalLauncher.h"
 
+#include "runtime/collectives/StopSignal.h"
+
 #include <arpa/inet.h>
 #include <cerrno>
 #include <chrono>
@@ -46,8 +48,30 @@ int listenLocally(int &port) {
   return fd;
 }
 
-volatile std::sig_atomic_t interrupted = 0;
-void interrupt(int signal) { interrupted = signal; }
+/// How often the launcher was signalled, and by what first.
+volatile std::sig_atomic_t interrupts = 0, interrupted = 0;
+void interrupt(int signal) {
+  if (!interrupted)
+    interrupted = signal;
+  interrupts = interrupts + 1;
+}
+
+/// While it lives, stop signals wait.
+class SignalsBlocked {
+public:
+  SignalsBlocked() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int signal : stopSignals)
+      sigaddset(&set, signal);
+    sigprocmask(SIG_BLOCK, &set, &before);
+  }
+  ~SignalsBlocked() { restore(); }
+  void restore() const { sigprocmask(SIG_SETMASK, &before, nullptr); }
+
+private:
+  sigset_t before;
+};
 
 void setNumber(const char *name, long value) {
   setenv(name, std::to_string(value).c_str(), 1);
@@ -56,8 +80,12 @@ void setNumber(const char *name, long value) {
 [[noreturn]] void becomeRank(const std::string &program,
                              const std::vector<std::string> &arguments,
                              int rank, int count, int port, int socket,
-                             pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
+                             pid_t parent, const SignalsBlocked &blocked) {
+  // The launcher's handler would swallow what comes before the exec.
+  for (int signal : stopSignals)
+    std::signal(signal, SIG_DFL);
+  blocked.restore();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(1);
   setNumber("RANK", rank);
@@ -101,20 +129,24 @@ int runLocally(const std::string &program,
   }
   struct sigaction action{};
   action.sa_handler = interrupt;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  for (int signal : stopSignals)
+    sigaction(signal, &action, nullptr);
   std::vector<pid_t> ranks(count, -1);
   const pid_t self = getpid();
   int failed = 0; // exit code of the first failure
-  for (int rank = 0; rank < count; ++rank) {
-    ranks[rank] = fork();
-    if (ranks[rank] == 0)
-      becomeRank(program, arguments, rank, count, port, socket, self);
-    if (ranks[rank] < 0) {
-      std::fprintf(stderr, "accel-run: cannot start rank %d: %s\n", rank,
-                   std::strerror(errno));
-      failed = 1;
-      break;
+  {
+    const SignalsBlocked blocked;
+    for (int rank = 0; rank < count; ++rank) {
+      ranks[rank] = fork();
+      if (ranks[rank] == 0)
+        becomeRank(program, arguments, rank, count, port, socket, self,
+                   blocked);
+      if (ranks[rank] < 0) {
+        std::fprintf(stderr, "accel-run: cannot start rank %d: %s\n", rank,
+                     std::strerror(errno));
+        failed = 1;
+        break;
+      }
     }
   }
   close(socket);
@@ -123,18 +155,19 @@ int runLocally(const std::string &program,
   if (failed)
     signalAll(ranks, SIGTERM);
   bool asked = failed != 0, killed = false, silent = false;
+  int forwarded = 0;    // interrupts that the ranks know of
+  bool stopped = false; // a rank has ended as it was asked to
   for (;;) {
     int left = 0;
     for (pid_t pid : ranks)
       left += pid > 0;
     if (left == 0)
       break;
-    if (interrupted && !asked) {
-      if (!failed)
-        failedAt = Clock::now();
-      failed = failed ? failed : 128 + interrupted;
+    // Ranks write a checkpoint at the first one, however long that takes, and
+    // end at once at a later one.
+    if (interrupts > forwarded) {
+      forwarded = interrupts;
       signalAll(ranks, interrupted);
-      asked = true;
     }
     // Peers read the reason from the store, and end within a second or two; a
     // rank that was killed gave none.
@@ -149,7 +182,7 @@ int runLocally(const std::string &program,
       killed = true;
     }
     int status = 0;
-    pid_t pid = waitpid(-1, &status, failed || interrupted ? WNOHANG : 0);
+    pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid <= 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       continue;
@@ -161,12 +194,17 @@ int runLocally(const std::string &program,
       const bool bySignal = WIFSIGNALED(status);
       if (!bySignal && WEXITSTATUS(status) == 0)
         break;
+      if (!bySignal && WEXITSTATUS(status) == exitResume) {
+        stopped = true;
+        break;
+      }
       if (failed)
         break; // follows from the first one
-      failed = bySignal ? 1 : WEXITSTATUS(status);
+      const bool wanted = bySignal && WTERMSIG(status) == interrupted;
+      failed = wanted ? 128 + interrupted : bySignal ? 1 : WEXITSTATUS(status);
       failedAt = Clock::now();
       silent = bySignal;
-      if (bySignal)
+      if (bySignal && !wanted)
         std::fprintf(stderr,
                      "accel-run: rank %d was killed by signal %d (%s); the "
                      "other ranks are ended\n",
@@ -174,7 +212,7 @@ int runLocally(const std::string &program,
       break;
     }
   }
-  return failed;
+  return failed ? failed : stopped ? exitResume : 0;
 }
 
 } // namespace accel::run

@@ -90,13 +90,25 @@ double Executor::totalSquares() {
   return total;
 }
 
+void Executor::skipNotFinite(bool skips) {
+  skipsNotFinite = skips;
+  if (!skips)
+    return;
+  for (const plan::Program &program : job.programs)
+    for (const plan::Step &step : program.steps)
+      if (step.kind == plan::StepKind::GradNorm)
+        return;
+  throw PlanError("--on-nan skip needs the norm of the gradients before the "
+                  "update: plan with optimizer.max_grad_norm");
+}
+
 /// torch.nn.utils.clip_grad_norm_, after GradScaler.unscale_.
 void Executor::clipGradients() {
   const double scale = lossScaler.scale();
   const double norm = std::sqrt(totalSquares()) / scale;
   result.gradNorm = norm;
   result.hasGradNorm = true;
-  if (lossScaler.enabled() && !std::isfinite(norm)) {
+  if ((lossScaler.enabled() || skipsNotFinite) && !std::isfinite(norm)) {
     result.skipped = true;
     return;
   }

@@ -64,6 +64,9 @@ public:
   /// What the micro-batch at hand draws by.
   const Draw &draw() const { return drawn; }
   LossScaler &scaler() { return lossScaler; }
+  /// Leaves steps out whose gradients are not finite, also without a loss
+  /// scaler. Throws PlanError where the plan has no step that would see it.
+  void skipNotFinite(bool skips);
   /// Optimizer steps that were taken, for the state's step counters.
   double optimizerSteps() const { return optimizer->steps(); }
   void setOptimizerSteps(double steps) { optimizer->setSteps(steps); }
@@ -88,6 +91,7 @@ private:
   std::unique_ptr<Optimizer> optimizer;
   LossScaler lossScaler;
   StepResult result;
+  bool skipsNotFinite = false;
   bool counted = false;   // this step, in the optimizer's counters
   at::Tensor coefficient; // 0-d f64: what gradients are multiplied by
   std::vector<at::Tensor> squareSums; // by set of shard axes

@@ -22,6 +22,7 @@ int main(int argc, char **argv) {
   plan::Data data, evalData;
   plan::Checkpoint checkpoint;
   std::string weights, device = "cpu", model;
+  double rate = 0;
   int64_t steps = 8, every = 0;
   data.kind = "tokens";
   data.path = "tokens.bin";
@@ -60,6 +61,8 @@ int main(int argc, char **argv) {
       checkpoint.stateDict = "full";
     else if (key == "shuffle")
       data.shuffle = true;
+    else if (key == "lr")
+      rate = std::atof(value.c_str());
     else if (key == "weights")
       weights = value;
     else if (key == "model")
@@ -79,6 +82,9 @@ int main(int argc, char **argv) {
   plan.job.checkpoint = checkpoint;
   plan.job.modelPath = model;
   plan.device = device;
+  if (rate > 0)
+    for (plan::OptimizerGroup &group : plan.job.optimizer.groups)
+      group.lr = rate;
   if (every > 0) {
     plan.job.evalData = data;
     plan.job.evalEvery = every;

@@ -54,6 +54,7 @@ Facts factsOf(const Input &input, const Options &options) {
     facts["--resume"] = options.resume;
   if (!options.out.empty())
     facts["--out"] = options.out;
+  facts["--on-nan"] = options.onNan;
   facts["--max-shard-size"] = std::to_string(options.shardLimit);
   const auto json = nlohmann::json::parse(plan::toJson(input.plan));
   for (const auto &[section, value] : json.items()) {

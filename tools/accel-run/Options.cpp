@@ -21,6 +21,8 @@ torchrun --no-python, srun, mpirun or a Kubernetes job set, or from --nproc.
                         this one; auto starts anew where there is none
   --out DIR             checkpoints and the trained model go here instead of the
                         job's checkpoint folder
+  --on-nan stop|skip    at a step whose loss or gradients are not finite: stop
+                        (default), or leave the step out of the training
   --log FILE            one JSON object a step; truncated unless resuming
   --profile FILE        a Chrome/Perfetto trace of rank 0's third step: measured
                         times and bytes beside the predicted ones
@@ -31,8 +33,10 @@ torchrun --no-python, srun, mpirun or a Kubernetes job set, or from --nproc.
 
 Paths in a plan are relative to the plan's folder. OMP_NUM_THREADS sets the
 compute threads of a rank (default: the machine's cores divided by its ranks).
+SIGTERM, SIGINT and SIGUSR1 end the job after the step at hand, with a
+checkpoint; a second SIGTERM or SIGINT ends it at once.
 Exit codes: 0 done, 1 invalid input or a failed run, 4 valid but not supported,
-64 usage.
+64 usage, 75 stopped by a signal: continue with --resume auto.
 )";
 }
 
@@ -83,6 +87,7 @@ bool parseOptions(const std::vector<std::string> &arguments, Options &options,
     const size_t equals = argument.find('=');
     const std::string name = argument.substr(0, equals);
     std::string *text = name == "--resume"    ? &options.resume
+                        : name == "--on-nan"  ? &options.onNan
                         : name == "--log"     ? &options.log
                         : name == "--profile" ? &options.profile
                         : name == "--summary" ? &options.summary
@@ -105,6 +110,10 @@ bool parseOptions(const std::vector<std::string> &arguments, Options &options,
     }
     if (text) {
       *text = value;
+      if (name == "--on-nan" && value != "stop" && value != "skip") {
+        error = "option '--on-nan' cannot be '" + value + "': stop or skip";
+        return false;
+      }
       continue;
     }
     int64_t parsed = 0;

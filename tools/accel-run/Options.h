@@ -16,9 +16,10 @@ constexpr int exitInvalid = 1, exitUnsupported = 4, exitUsage = 64;
 
 struct Options {
   std::string plan;
-  int nproc = 0;      // 0: a launcher, or alone
-  int64_t steps = -1; // -1: the plan's
-  std::string resume; // "", "auto" or a path
+  int nproc = 0;              // 0: a launcher, or alone
+  int64_t steps = -1;         // -1: the plan's
+  std::string resume;         // "", "auto" or a path
+  std::string onNan = "stop"; // or "skip"
   std::string log, profile, summary, out;
   int64_t shardLimit = 5'000'000'000;
   bool help = false, version = false;

@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/Initialize.h"
 #include "runtime/checkpoint/Merge.h"
 #include "runtime/checkpoint/Weights.h"
+#include "runtime/collectives/StopSignal.h"
 #include "runtime/optimizer/LearningRate.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-run/Profile.h"
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 
 namespace accel::run {
@@ -60,6 +62,7 @@ void Trainer::start() {
   } else {
     initialize(executor, job.seed);
   }
+  executor.skipNotFinite(options.onNan == "skip");
   lastStep = options.steps >= 0 ? options.steps : job.schedule.steps;
   if (groups.rank() == 0) {
     log = std::make_unique<Log>(options.log, !from.empty(), firstStep, lastStep,
@@ -101,13 +104,18 @@ StepRecord Trainer::trainStep(int64_t step) {
   const StepResult result = executor.step(load, rates, base + mesh.dataIndex(),
                                           profiled ? &profile : nullptr);
   device.synchronize();
-  // One small exchange for the log: everyone's loss and peak.
+  // One small exchange: everyone's loss and peak for the log, and whether a
+  // rank was asked to stop.
   const std::vector<double> all =
-      groups.gather({result.loss, static_cast<double>(device.memory().peak)});
+      groups.gather({result.loss, static_cast<double>(device.memory().peak),
+                     static_cast<double>(stopAsked())});
   double loss = 0, peak = 0;
-  for (size_t i = 0; i < all.size(); i += 2) {
+  std::vector<double> losses;
+  for (size_t i = 0; i < all.size(); i += 3) {
+    losses.push_back(all[i]);
     loss += all[i];
     peak = std::max(peak, all[i + 1]);
+    stopSignal = std::max(stopSignal, static_cast<int>(all[i + 2]));
   }
   record.loss = loss / static_cast<double>(groups.size());
   record.peakBytes = static_cast<int64_t>(peak);
@@ -124,7 +132,26 @@ StepRecord Trainer::trainStep(int64_t step) {
   stepTokens.push_back(record.tokensPerSecond);
   stepCpu.push_back(after.cpuSeconds - before.cpuSeconds);
   stepFaults.push_back(after.pageFaults - before.pageFaults);
+  checkFinite(record, losses);
   return record;
+}
+
+void Trainer::checkFinite(const StepRecord &record,
+                          const std::vector<double> &losses) const {
+  // A skipped step has changed nothing.
+  if (record.skipped)
+    return;
+  std::string what;
+  for (size_t rank = 0; rank < losses.size() && what.empty(); ++rank)
+    if (!std::isfinite(losses[rank]))
+      what = "the loss is " + std::to_string(losses[rank]) +
+             (losses.size() > 1 ? " on rank " + std::to_string(rank) : "");
+  if (what.empty() && record.gradNorm && !std::isfinite(*record.gradNorm))
+    what = "the norm of the gradients is " + std::to_string(*record.gradNorm);
+  if (!what.empty())
+    throw AgreedError(what + " at step " + std::to_string(record.step) +
+                      ": training stops, and nothing is saved after the last "
+                      "checkpoint; --on-nan skip leaves such steps out");
 }
 
 double Trainer::evaluate() {
@@ -218,7 +245,27 @@ void Trainer::finish() {
   std::fflush(stdout);
 }
 
-void Trainer::run() {
+int Trainer::stop(int64_t done, bool saved) {
+  const bool keeps = !input.outDir.empty();
+  if (keeps && !saved)
+    save(done);
+  if (groups.rank() == 0) {
+    log->clear();
+    std::printf(
+        "stops after step %lld, as %s asked; %s\n",
+        static_cast<long long>(done), signalName(stopSignal).c_str(),
+        keeps ? ((std::filesystem::path(input.outDir) / checkpointName(done))
+                     .string() +
+                 " holds it: continue with --resume auto")
+                    .c_str()
+              : "nothing is saved: the job has no checkpoint folder");
+    std::fflush(stdout);
+  }
+  return keeps ? exitResume : 128 + stopSignal;
+}
+
+int Trainer::run() {
+  catchStopSignals();
   {
     at::AutoDispatchBelowADInplaceOrView below;
     at::NoGradGuard noGrad;
@@ -236,11 +283,15 @@ void Trainer::run() {
     measured.peakBytes = record.peakBytes;
     if (log)
       log->write(record);
-    if (!input.outDir.empty() &&
-        (last || (every > 0 && (step + 1) % every == 0)))
+    const bool due = !input.outDir.empty() &&
+                     (last || (every > 0 && (step + 1) % every == 0));
+    if (due)
       save(step + 1);
+    if (stopSignal && !last)
+      return stop(step + 1, due);
   }
   finish();
+  return 0;
 }
 
 } // namespace accel::run

@@ -27,13 +27,19 @@ public:
   Trainer(const Input &input, const Options &options, const Start &begin,
           Device &device, Groups &groups);
   /// Loads, trains, writes checkpoints, and on rank 0 prints the summary.
-  void run();
+  /// Returns the exit code: not 0 where a signal has asked to stop.
+  int run();
 
 private:
   void start();
   StepRecord trainStep(int64_t step);
   double evaluate();
   void save(int64_t done);
+  /// Ends an optimizer step early, as a signal has asked; the exit code.
+  int stop(int64_t done, bool saved);
+  /// Throws where training cannot go on from what the step has computed.
+  void checkFinite(const StepRecord &record,
+                   const std::vector<double> &losses) const;
   /// The text of the mark in a model folder.
   std::string modelMark(int64_t done) const;
   void finish();
@@ -51,6 +57,7 @@ private:
   std::unique_ptr<Log> log; // rank 0
   int64_t firstStep = 0, lastStep = 0;
   int64_t firstMicroBatch = 0;
+  int stopSignal = 0; // that a rank was sent; known to all
   Measured measured;
   std::vector<double> stepSeconds, stepCpu, stepFaults, stepTokens;
   std::vector<std::vector<StepTime>> profile;

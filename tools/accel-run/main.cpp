@@ -64,8 +64,7 @@ int runRank(const Input &input, const Options &options,
   if (environment.worldSize == 1) {
     const Start start = beginRun(input, options, lock);
     Groups groups(input.plan);
-    Trainer(input, options, start, *device, groups).run();
-    return 0;
+    return Trainer(input, options, start, *device, groups).run();
   }
   Rendezvous rendezvous(environment, std::chrono::minutes(5));
   Watchdog watchdog(environment, rendezvous);
@@ -76,15 +75,20 @@ int runRank(const Input &input, const Options &options,
   try {
     const Start start = meet(input, options, environment, rendezvous, lock);
     Groups groups(input.plan, environment, rendezvous);
-    Trainer(input, options, start, *device, groups).run();
+    code = Trainer(input, options, start, *device, groups).run();
     groups.barrier();
     watchdog.finish();
-    return 0;
+    return code;
   } catch (const CollectiveError &failure) {
     watchdog.findCulprit(); // ends the process if it finds one
     reason = failure.what();
   } catch (const PeerFileError &failure) {
     // The rank that failed says why.
+    std::fflush(nullptr);
+    _exit(exitInvalid);
+  } catch (const AgreedError &failure) {
+    if (environment.rank == 0)
+      complain(0, failure.what(), exitInvalid);
     std::fflush(nullptr);
     _exit(exitInvalid);
   } catch (const InputError &failure) {

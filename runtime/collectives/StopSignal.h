@@ -1,0 +1,36 @@
+//===- StopSignal.h - Ending when a scheduler asks --------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Schedulers announce the end of a job by a signal: SIGTERM (Kubernetes,
+// torchrun), SIGUSR1 (Slurm's --signal), SIGINT (a person). The first one asks
+// a rank to finish its step, to write a checkpoint and to end with exitResume;
+// a second SIGTERM or SIGINT ends it at once.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_COLLECTIVES_STOPSIGNAL_H
+#define ACCEL_RUNTIME_COLLECTIVES_STOPSIGNAL_H
+
+#include <string>
+
+namespace accel::run {
+
+/// Exit code of a job that was asked to end and can be continued with
+/// `--resume auto`: EX_TEMPFAIL of sysexits.h, "try again later".
+constexpr int exitResume = 75;
+
+constexpr int stopSignals[] = {15, 2, 10}; // SIGTERM, SIGINT, SIGUSR1
+
+/// From now on the signals ask. What comes within two seconds of the first one
+/// is the same request: a terminal and a launcher both send it.
+void catchStopSignals();
+/// The signal that has asked, or 0.
+int stopAsked();
+/// "SIGTERM".
+std::string signalName(int signal);
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_COLLECTIVES_STOPSIGNAL_H
