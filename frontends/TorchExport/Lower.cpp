@@ -8,6 +8,7 @@
 #include "frontends/TorchExport/Describe.h"
 #include "frontends/TorchExport/DialectTable.h"
 #include "frontends/TorchExport/LowerRandom.h"
+#include "runtime/plan/Operators.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
@@ -499,6 +500,11 @@ LogicalResult Lowering::lowerNode(const Node &node, const Graph &graph,
                 "export with a probability of 0; tools/export-model does "
                 "without --dropout",
                 true);
+  if (!complete() && !plan::mayCall(schema->name))
+    return fail(node,
+                "calls an operator that a plan may not call: it reads files, "
+                "makes tensors of addresses, or trusts what it is given",
+                "", true);
   if (!complete())
     results = lowerOpaque(*call);
   if (!complete())

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/TorchExport/DialectTable.h"
 #include "frontends/TorchExport/Lower.h"
+#include "runtime/plan/Operators.h"
 
 #include "llvm/ADT/SmallSet.h"
 
@@ -259,9 +260,11 @@ std::optional<Lowering::Results> Lowering::lowerOpaque(const Call &call) {
       operands.push_back(value);
     } else if (Attribute attribute =
                    attributeOf(b, call, parameter, argument)) {
-      if (auto text =
-              dyn_cast<StringAttr>(attribute)) // not an operand's number
-        attribute = b.getStringAttr("=" + text.getValue());
+      if (auto text = dyn_cast<StringAttr>(attribute)) {
+        if (!plan::mayPass(schema.name, text.str()))
+          return std::nullopt;
+        attribute = b.getStringAttr("=" + text.getValue()); // no operand's
+      }
       args.push_back(attribute);
     } else {
       return std::nullopt;

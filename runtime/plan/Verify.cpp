@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/Verify.h"
 
+#include "runtime/plan/Operators.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/VerifyParts.h"
 
@@ -126,6 +127,8 @@ void IndexVerifier::function(const Function &function) {
     const Instruction &instruction = function.instructions[i];
     const std::string place =
         at + ", instruction " + std::to_string(i) + " (" + instruction.op + ")";
+    if (std::string problem = operatorProblem(instruction); !problem.empty())
+      problems.add(place, problem);
     for (const Arg &arg : instruction.args) {
       if (arg.kind == Arg::Kind::Tensor)
         inRange(place, "slot", arg.slot, function.slots);

@@ -253,7 +253,7 @@ void PlanBuilder::functions() {
     b.into("aten::mm.out", {b.view("aten::t", dl, {s.vocab, t}), y, dw},
            product(h, s.vocab));
     int dy = b.make("aten::mm", {dl, w}, a, {t, h}, product(h, s.vocab));
-    int dx = b.make("aten::native_rms_norm_backward", {dy, x}, a, {t, h});
+    int dx = b.make("aten::_fused_rms_norm_backward", {dy, x}, a, {t, h});
     b.into("aten::copy_", {dn, dy});
     plan.functions.push_back(b.finish({loss, dx}));
   }
@@ -286,8 +286,8 @@ void PlanBuilder::functions() {
     int dr = b.make("aten::add.Tensor", {dm, dy}, a, {t, h});
     b.into("aten::copy_", {dw[8], dm});
     int dO = linear(o, dr, 3);
-    int dq = b.make("aten::attention_backward", {dO, q, key, v, o}, a, {t, h},
-                    5.0 * t * t * h, 262400);
+    int dq = b.make("aten::_scaled_dot_product_flash_attention_backward",
+                    {dO, q, key, v, o}, a, {t, h}, 5.0 * t * t * h, 262400);
     int dk = b.make("aten::sum.dim_IntList", {dq, key}, a, {t, k});
     int n = b.make("aten::rms_norm", {x, w[7]}, a, {t, h});
     int dn = b.make("aten::add.Tensor", {linear(n, dq, 0), linear(n, dk, 1)}, a,

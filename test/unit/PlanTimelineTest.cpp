@@ -25,10 +25,10 @@ int64_t sum(const Breakdown &b) {
 Function chain() {
   FunctionBuilder f("chain");
   int x = f.input(DType::F32, {64});
-  int a = f.make("aten::f", {x}, DType::F32, {64});
+  int a = f.make("aten::relu", {x}, DType::F32, {64});
   int v = f.view("aten::view", a, {8, 8});
-  int b = f.make("aten::g", {v}, DType::F32, {256}, 0, 64);
-  int c = f.make("aten::h", {b}, DType::F32, {1});
+  int b = f.make("aten::view", {v}, DType::F32, {256}, 0, 64);
+  int c = f.make("aten::sum", {b}, DType::F32, {1});
   return f.finish({c});
 }
 
@@ -55,7 +55,7 @@ TEST(Timeline, ConsumedInputsLeaveAtTheirLastUse) {
 TEST(Timeline, ConsumedInputThatIsNeverFreedLeavesAtTheReturn) {
   FunctionBuilder f("late");
   int x = f.input(DType::F32, {64});
-  int a = f.make("aten::f", {x}, DType::F32, {64});
+  int a = f.make("aten::relu", {x}, DType::F32, {64});
   Function function = f.finish({a});
   function.instructions[0].frees.clear();
   FunctionProfile profile = profileFunction(function, {256});
@@ -67,7 +67,7 @@ TEST(Timeline, AliasesShareOneStorage) {
   // f(x) -> (y, view of y, view of x); x is consumed but its view stays.
   FunctionBuilder f("split");
   int x = f.input(DType::F32, {64});
-  int y = f.make("aten::f", {x}, DType::F32, {128});
+  int y = f.make("aten::relu", {x}, DType::F32, {128});
   int yv = f.view("aten::view", y, {2, 64});
   int xv = f.view("aten::view", x, {8, 8});
   Plan plan;
@@ -103,8 +103,8 @@ TEST(Timeline, AliasesShareOneStorage) {
 TEST(Timeline, DroppedOutputsLeaveAtTheReturn) {
   FunctionBuilder f("pair");
   int x = f.input(DType::F32, {64});
-  int a = f.make("aten::f", {x}, DType::F32, {128});
-  int b = f.make("aten::f", {x}, DType::F32, {16});
+  int a = f.make("aten::relu", {x}, DType::F32, {128});
+  int b = f.make("aten::relu", {x}, DType::F32, {16});
   Plan plan;
   plan.functions = {f.finish({a, b})};
   Program p;
@@ -127,9 +127,9 @@ TEST(Timeline, DroppedOutputsLeaveAtTheReturn) {
 TEST(Timeline, ValuePassedTwice) {
   FunctionBuilder f("twice");
   int x = f.input(DType::F32, {64}), y = f.input(DType::F32, {64});
-  int a = f.make("aten::f", {x}, DType::F32, {64});
-  int b = f.make("aten::g", {a, y}, DType::F32, {64});
-  int c = f.make("aten::h", {b}, DType::F32, {64});
+  int a = f.make("aten::relu", {x}, DType::F32, {64});
+  int b = f.make("aten::view", {a, y}, DType::F32, {64});
+  int c = f.make("aten::sum", {b}, DType::F32, {64});
   Plan plan;
   plan.functions = {f.finish({c})};
   Program p;

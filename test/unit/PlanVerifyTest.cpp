@@ -268,6 +268,18 @@ const Case cases[] = {
      [](Plan &p) { p.job.accumulation = 3; }},
     {"UnusedProgram", "neither the step nor the evaluation runs it",
      [](Plan &p) { p.eval = -1; }},
+    {"OperatorOnFiles", "not among the operators that a plan may call",
+     [](Plan &p) { p.functions[0].instructions[0].op = "aten::from_file"; }},
+    {"OperatorOfOthers", "not among the operators that a plan may call",
+     [](Plan &p) { p.functions[0].instructions[0].op = "prims::add"; }},
+    {"TextOfNoOperator", "is not one that the operator knows",
+     [](Plan &p) {
+       Arg text;
+       text.kind = Arg::Kind::Text;
+       text.text = "tanh";
+       p.functions[0].instructions[0].op = "aten::mm";
+       p.functions[0].instructions[0].args.push_back(text);
+     }},
     {"PeakBytes", "the recorded peak is",
      [](Plan &p) { p.predicted.peakBytes += 64; }},
     {"ProgramPeak", "the timeline's is",

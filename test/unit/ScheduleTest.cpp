@@ -123,10 +123,10 @@ TEST_F(Schedule, NumberingIsNoPartOfTheProgram) {
 TEST_F(Schedule, AliasesAndDroppedResults) {
   test::FunctionBuilder f("split");
   int x = f.input(DType::F32, {64});
-  int y = f.make("aten::f", {x}, DType::F32, {128});
+  int y = f.make("aten::relu", {x}, DType::F32, {128});
   int yv = f.view("aten::view", y, {2, 64});
   int xv = f.view("aten::view", x, {8, 8});
-  int z = f.make("aten::f", {x}, DType::U8, {16});
+  int z = f.make("aten::relu", {x}, DType::U8, {16});
   Plan plan;
   plan.functions = {f.finish({xv, y, z, yv})};
   Program p;
