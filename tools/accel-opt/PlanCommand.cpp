@@ -13,6 +13,7 @@
 #include "tools/accel-opt/Compile.h"
 #include "tools/accel-opt/EmitAdvice.h"
 #include "tools/accel-opt/OptimizerInputs.h"
+#include "tools/accel-opt/PlanPaths.h"
 #include "tools/accel-opt/Render.h"
 
 #include <charconv>
@@ -379,7 +380,7 @@ private:
                              ? options.output + "/" + findKind(name)->fileName
                              : options.output;
       std::string error;
-      std::optional<std::string> text = textOf(name, result);
+      std::optional<std::string> text = textOf(name, result, path);
       if (!text)
         return false;
       if (!plan::writeFileAtomically(path, *text, error)) {
@@ -390,11 +391,16 @@ private:
     return true;
   }
 
-  /// What a kind of output says; nothing if it cannot be, which is reported.
+  /// What a kind of output says in the file `path`; nothing if it cannot be,
+  /// which is reported.
   std::optional<std::string> textOf(const std::string &kind,
-                                    const CompileResult &result) {
-    if (kind == "plan")
-      return plan::toJson(*result.program);
+                                    const CompileResult &result,
+                                    const std::string &path) {
+    if (kind == "plan") {
+      plan::Plan plan = *result.program;
+      makePathsRelative(plan, path, options.config);
+      return plan::toJson(plan);
+    }
     if (kind == "schedule")
       return result.scheduled;
     if (kind == "mlir")
