@@ -152,9 +152,7 @@ int runLocally(const std::string &program,
   close(socket);
 
   Clock::time_point failedAt = Clock::now();
-  if (failed)
-    signalAll(ranks, SIGTERM);
-  bool asked = failed != 0, killed = false, silent = false;
+  bool killed = false, silent = failed != 0;
   int forwarded = 0;    // interrupts that the ranks know of
   bool stopped = false; // a rank has ended as it was asked to
   for (;;) {
@@ -171,13 +169,8 @@ int runLocally(const std::string &program,
     }
     // Peers read the reason from the store, and end within a second or two; a
     // rank that was killed gave none.
-    if (failed && !asked &&
-        (silent || Clock::now() - failedAt > std::chrono::seconds(3))) {
-      signalAll(ranks, SIGTERM);
-      asked = true;
-    }
     if (failed && !killed &&
-        Clock::now() - failedAt > std::chrono::seconds(8)) {
+        (silent || Clock::now() - failedAt > std::chrono::seconds(3))) {
       signalAll(ranks, SIGKILL);
       killed = true;
     }
