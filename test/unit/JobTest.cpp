@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Job/JobConfig.h"
+#include "runtime/plan/Optimizers.h"
 
 #include <cstdlib>
 #include <filesystem>

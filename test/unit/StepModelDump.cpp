@@ -15,6 +15,7 @@
 #include "passes/Adapters/ApplyAdapter.h"
 #include "passes/Executors/Buckets.h"
 #include "passes/Executors/BuildStepModel.h"
+#include "passes/Executors/DecidedCandidate.h"
 #include "passes/Executors/StepLayout.h"
 #include "passes/Frameworks/ExecutorOf.h"
 #include "passes/Pipeline/Import.h"

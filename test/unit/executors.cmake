@@ -4,7 +4,7 @@ if(TARGET AccelBuildStepModel)
   # Read by test/parity/executor_cases.py.
   add_executable(step-model-dump ${_here}/StepModelDump.cpp)
   target_link_libraries(step-model-dump PRIVATE AccelAdapters
-    AccelBuildStepModel AccelExecutorSettings AccelHuggingFace AccelImport)
+    AccelBuildStepModel AccelExecutorOf AccelHuggingFace AccelImport)
   target_compile_options(step-model-dump PRIVATE -fno-exceptions)
   accel_link_options(step-model-dump)
   add_dependencies(unit-tests step-model-dump)
