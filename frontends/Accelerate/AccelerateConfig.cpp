@@ -142,6 +142,7 @@ std::optional<AccelerateConfig> AccelerateReader::read() {
   // What launch refuses and nothing above has named. (A plan may do without
   // what only launch needs.)
   if (!options.forPlanning && !config.launch.refused.empty() &&
+      !config.assumed.numProcesses &&
       engine.errors() + engine.silencedErrors() == errorsBefore)
     error("launch-stops", top("distributed_type"),
           "`accelerate launch` stops with " +

@@ -126,7 +126,21 @@ struct EffectiveValue {
   Location at;
 };
 
+/// Which values are wrong or missing in the file, so that reading goes on with
+/// others in their place. Nothing is reported that follows from those.
+struct AssumedValues {
+  bool fsdpVersion = false;
+  bool wrapPolicy = false;
+  bool mixedPrecision = false;
+  bool numMachines = false;
+  bool numProcesses = false;
+  bool mesh = false;
+  bool stateDict = false;
+  bool deepspeed = false; // the section, or its zero_stage
+};
+
 struct AccelerateConfig {
+  AssumedValues assumed;
   std::string file;
   std::string version; // of accelerate whose behaviour this is
   std::string torchVersion;

@@ -41,6 +41,7 @@ int AccelerateReader::readFsdpVersion() {
               yaml::shortText(field.value()),
           "write fsdp_version: 2");
     number = 2;
+    config.assumed.fsdpVersion = true;
   }
   Strategy strategy = *number == 2 ? Strategy::Fsdp2 : Strategy::Fsdp1;
   if (field)
@@ -48,7 +49,7 @@ int AccelerateReader::readFsdpVersion() {
   else
     otherwise(config.strategy, strategy, field, "1",
               whyDefault(findKey("fsdp_config", "fsdp_version"), version));
-  return static_cast<int>(*number);
+  return config.assumed.fsdpVersion ? 0 : static_cast<int>(*number);
 }
 
 //===----------------------------------------------------------------------===//
@@ -155,7 +156,9 @@ void AccelerateReader::readShardingV2() {
     std::optional<Sharding> name;
     if (field.value().isString())
       name = parseSharding(field.value().text);
-    if (name && field.value().text.size() > 1)
+    if (config.assumed.fsdpVersion && name)
+      value = reshards(*name);
+    else if (name && field.value().text.size() > 1)
       error("invalid-value", field,
             "fsdp_reshard_after_forward is a boolean with fsdp_version 2; "
             "every rank stops with \"invalid truth value\"",
@@ -176,7 +179,7 @@ void AccelerateReader::readShardingV2() {
   config.sharding = {sharding, Origin::Derived, config.reshardAfterForward.key,
                      config.reshardAfterForward.at,
                      "follows from fsdp_reshard_after_forward"};
-  if (!strategy)
+  if (!strategy || config.assumed.fsdpVersion)
     return;
   std::optional<Sharding> asked =
       parseSharding(yaml::pythonText(strategy.value()));
@@ -219,6 +222,7 @@ void AccelerateReader::readWrapping() {
         written(policy, p, field, toString(p));
         found = true;
       }
+    config.assumed.wrapPolicy = !found;
     if (!found)
       error("invalid-value", field,
             yaml::shortText(field.value()) + " is not a wrap policy",
@@ -245,6 +249,8 @@ void AccelerateReader::readWrapping() {
           "write fsdp_min_num_params: 100000000",
           fixSetting(fsdp, "fsdp_min_num_params", "100000000"));
   if (!least)
+    return;
+  if (config.assumed.wrapPolicy)
     return;
   forget();
   if (*policy != WrapPolicy::Size) {
@@ -285,6 +291,8 @@ void AccelerateReader::readWrapClasses() {
               "Accelerate's default");
     return;
   }
+  if (config.assumed.wrapPolicy)
+    return;
   if (*config.wrapPolicy != WrapPolicy::Transformer) {
     ignored(field,
             std::string("with wrap policy ") + toString(*config.wrapPolicy),

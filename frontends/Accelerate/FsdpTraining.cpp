@@ -22,7 +22,9 @@ void AccelerateReader::readCheckpointing(int fsdpVersion) {
       *config.wrapPolicy == WrapPolicy::None ||
       (*config.wrapPolicy == WrapPolicy::Size && *config.minNumParams <= 0);
   const char *hint = "write fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP";
-  if (*config.activationCheckpointing && unwrapped) {
+  if (config.assumed.wrapPolicy) {
+    // Whether anything is wrapped is not known.
+  } else if (*config.activationCheckpointing && unwrapped) {
     if (fsdpVersion == 2)
       error("checkpointing-no-wrap", field,
             "activation checkpointing without a wrap policy: every rank stops "
@@ -32,7 +34,7 @@ void AccelerateReader::readCheckpointing(int fsdpVersion) {
                 ? fixSetting(fsdp, "fsdp_auto_wrap_policy",
                              "TRANSFORMER_BASED_WRAP")
                 : yaml::Edits());
-    else
+    else if (fsdpVersion == 1)
       report(Severity::Warning, "checkpointing-no-wrap", field,
              "activation checkpointing without a wrap policy wraps every "
              "module of the model separately",
@@ -50,7 +52,7 @@ void AccelerateReader::readCheckpointing(int fsdpVersion) {
           "fsdp_activation_checkpointing",
           "write fsdp_activation_checkpointing: true",
           fixSetting(fsdp, "fsdp_activation_checkpointing", "true"));
-  if (fsdpVersion != 2)
+  if (fsdpVersion == 1)
     error("offload-needs-checkpointing", offload,
           "fsdp_activation_checkpointing_offload requires fsdp_version 2",
           "write fsdp_version: 2");
@@ -135,7 +137,7 @@ void AccelerateReader::readPrefetch(int fsdpVersion) {
   Field forward = in(fsdp, "fsdp_forward_prefetch");
   if (fsdpVersion == 1)
     flag(config.forwardPrefetch, fsdp, "fsdp_forward_prefetch", false);
-  else if (forward)
+  else if (forward && fsdpVersion == 2)
     ignored(forward, "with fsdp_version 2",
             truthy(forward.value()) &&
                 !equalsUpper(yaml::pythonText(forward.value()), "FALSE"),
@@ -180,6 +182,8 @@ void AccelerateReader::readLoading(int fsdpVersion) {
     }
     return;
   }
+  if (fsdpVersion == 0)
+    return;
   auto means = [](const Field &f, const char *word) {
     return equalsUpper(yaml::pythonText(f.value()), word);
   };
@@ -204,11 +208,14 @@ void AccelerateReader::readStateDict(int fsdpVersion) {
       if (equalsUpper(text, toString(type)) || text == std::to_string(i + 1))
         value = type;
     }
+    config.assumed.stateDict = !value;
     if (!value)
       error("invalid-value", field,
             yaml::shortText(field.value()) +
                 " is not a state dict type; every rank stops with a KeyError",
-            didYouMean(text, {"FULL_STATE_DICT", "SHARDED_STATE_DICT"}),
+            fsdpVersion == 1 ? "write FULL_STATE_DICT, SHARDED_STATE_DICT or "
+                               "LOCAL_STATE_DICT"
+                             : "write FULL_STATE_DICT or SHARDED_STATE_DICT",
             fixSpelling(field, {"FULL_STATE_DICT", "SHARDED_STATE_DICT"}));
     else if (*value == StateDictType::Local && fsdpVersion == 2)
       error("invalid-value", field, "FSDP2 does not support LOCAL_STATE_DICT",
@@ -221,5 +228,5 @@ void AccelerateReader::readStateDict(int fsdpVersion) {
   else
     otherwise(config.stateDictType, byDefault, field, toString(byDefault),
               "Accelerate's default with fsdp_version " +
-                  std::to_string(fsdpVersion));
+                  std::to_string(fsdpVersion == 1 ? 1 : 2));
 }

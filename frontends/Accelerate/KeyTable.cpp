@@ -7,6 +7,7 @@
 #include "frontends/Accelerate/KeyTable.h"
 
 #include "frontends/Accelerate/KeyData.h"
+#include "frontends/Diagnostics/Diagnostics.h"
 
 #include <algorithm>
 #include <charconv>
@@ -96,6 +97,34 @@ const KeyInfo *accel::findInSections(std::string_view name,
     if (*key.section && key.section != std::string_view(sagemakerSection) &&
         name == key.name && key.in(v))
       return &key;
+  return nullptr;
+}
+
+std::string accel::nearestBehind(std::string_view prefix, std::string_view name,
+                                 const std::vector<std::string> &candidates) {
+  if (prefix.empty() || !name.starts_with(prefix))
+    return nearest(name, candidates);
+  std::vector<std::string> rests;
+  for (const std::string &candidate : candidates)
+    if (candidate.starts_with(prefix))
+      rests.push_back(candidate.substr(prefix.size()));
+  std::string best = nearest(name.substr(prefix.size()), rests);
+  return best.empty() ? best : std::string(prefix) + best;
+}
+
+const KeyInfo *accel::nearestInSections(std::string_view name,
+                                        AccelerateVersion v) {
+  for (const SectionInfo &section : allSections()) {
+    std::string_view prefix =
+        *section.impliedPrefix ? section.impliedPrefix : section.requiredPrefix;
+    if (section.name == std::string_view("deepspeed_config"))
+      prefix = "deepspeed_";
+    if (prefix.empty() || !section.in(v) || !name.starts_with(prefix))
+      continue;
+    std::string best = nearestBehind(prefix, name, keysOf(section.name, v));
+    if (!best.empty())
+      return findKey(section.name, best);
+  }
   return nullptr;
 }
 

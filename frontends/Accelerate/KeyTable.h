@@ -165,6 +165,13 @@ const KeyInfo *findKey(std::string_view section, std::string_view name);
 std::vector<std::string> keysOf(std::string_view section, AccelerateVersion v);
 /// The section that has a key of this (canonical) name, or null.
 const KeyInfo *findInSections(std::string_view name, AccelerateVersion v);
+/// The key of any section that `name`, prefix and all, is a misspelling of; or
+/// null.
+const KeyInfo *nearestInSections(std::string_view name, AccelerateVersion v);
+/// `nearest`, with `prefix` left out of the comparison where a name has it: it
+/// says nothing about what was meant.
+std::string nearestBehind(std::string_view prefix, std::string_view name,
+                          const std::vector<std::string> &candidates);
 /// The values of an enumeration in this version.
 std::vector<std::string> valuesOf(const EnumInfo &choices, AccelerateVersion v);
 

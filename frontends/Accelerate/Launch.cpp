@@ -16,6 +16,9 @@
 using namespace accel;
 
 void AccelerateReader::checkTopLevelKeys() {
+  // Which keys there are depends on the environment, if that is known.
+  const yaml::Node *environment = root.find("compute_environment");
+  const bool local = !environment || environment->text == "LOCAL_MACHINE";
   for (const yaml::Entry &entry : root.entries) {
     const yaml::Node &key = *entry.key;
     if (key.isString() &&
@@ -23,11 +26,11 @@ void AccelerateReader::checkTopLevelKeys() {
       continue;
     const KeyInfo *info = key.isString() ? findKey("", key.text) : nullptr;
     if (!info || !info->in(version))
-      unknownTopLevel(entry);
+      unknownTopLevel(entry, local);
   }
 }
 
-void AccelerateReader::unknownTopLevel(const yaml::Entry &entry) {
+void AccelerateReader::unknownTopLevel(const yaml::Entry &entry, bool local) {
   const yaml::Node &key = *entry.key;
   Field field{&entry, prefix + printable(key.text, 200)};
   std::string name = printable(key.text);
@@ -38,12 +41,8 @@ void AccelerateReader::unknownTopLevel(const yaml::Entry &entry) {
            "", true);
     return;
   }
-  // SageMaker's keys are known there, and the environment itself is refused.
-  if (findKey("sagemaker", key.text)) {
-    const yaml::Node *environment = root.find("compute_environment");
-    if (environment && environment->text == "AMAZON_SAGEMAKER")
-      return;
-  }
+  if (!local && findKey(sagemakerSection, key.text))
+    return;
   std::string message = "unknown key '" + name + "'", hint;
   yaml::Edits fix;
   if (const KeyInfo *old = findKey("", key.text)) {
@@ -67,6 +66,10 @@ void AccelerateReader::unknownTopLevel(const yaml::Entry &entry) {
     hint = best.empty() ? "remove it: `accelerate launch` refuses the file"
                         : "did you mean '" + best + "'?";
     fix = fixName(field, root, best);
+    if (const KeyInfo *meant = nearestInSections(key.text, version);
+        meant && best.empty())
+      hint = "did you mean '" + std::string(meant->name) + "', below '" +
+             meant->section + ":'?";
   }
   report(Severity::Error, "unknown-key", field, message, hint, true,
          std::move(fix));
@@ -84,19 +87,17 @@ bool AccelerateReader::readEnvironment() {
       readSagemaker();
       return true;
     }
-    error("sagemaker-launch", field,
-          "accelerate 1.15 cannot launch SageMaker files: it stops with "
-          "AttributeError: 'SageMakerConfig' object has no attribute "
-          "'parallelism_config'",
-          "use accelerate 1.9 or older for SageMaker");
+    refuseSagemaker(field);
     return false;
   }
   error("invalid-value", field,
         "compute_environment is " + yaml::shortText(field.value()) +
             ", which is not a known environment",
-        "write LOCAL_MACHINE",
+        nearest(text, {"LOCAL_MACHINE", "AMAZON_SAGEMAKER"}).empty()
+            ? "write LOCAL_MACHINE"
+            : didYouMean(text, {"LOCAL_MACHINE", "AMAZON_SAGEMAKER"}),
         fixSpelling(field, {"LOCAL_MACHINE", "AMAZON_SAGEMAKER"}));
-  return true;
+  return false;
 }
 
 void AccelerateReader::readDistributedType() {
@@ -188,8 +189,9 @@ void AccelerateReader::readProcesses() {
       error("invalid-value", machines,
             "num_machines must be a positive integer, this is " +
                 yaml::shortText(value),
-            value.isString() ? "remove the quotes" : "",
+            envInt(value) && value.isString() ? "remove the quotes" : "",
             value.isString() ? fixNumber(machines) : yaml::Edits());
+    config.assumed.numMachines = !good;
   }
 
   Field field = top("num_processes");
@@ -201,6 +203,15 @@ void AccelerateReader::readProcesses() {
         kind.value().isString()) {
       otherwise(setting, int64_t(1), field, "1",
                 "one process, since distributed_type is NO");
+      return;
+    }
+    if (!options.forPlanning) {
+      // A template for jobs of any size.
+      config.assumed.numProcesses = true;
+      report(Severity::Note, "missing-key", field,
+             "num_processes is missing, so `accelerate launch` wants it on the "
+             "command line",
+             "launch with --num_processes N, the total over all machines");
       return;
     }
     error("missing-key", field,
@@ -240,6 +251,8 @@ void AccelerateReader::readProcesses() {
     hopeless = true;
     return;
   }
+  if (config.assumed.numMachines)
+    return written(setting, *number, field, std::to_string(*number));
   int64_t perMachine = *number / *config.numMachines;
   if (perMachine == 0 && type != DistributedType::No) {
     error("process-count", field,
@@ -276,6 +289,20 @@ void AccelerateReader::readProcesses() {
   written(setting, total, field, std::to_string(total), why);
 }
 
+/// DeepSpeed's runner finds the machines in its hostfile, and asks the first of
+/// them for its address; without ssh it cannot.
+bool AccelerateReader::findsMachines() const {
+  if (*config.distributedType != DistributedType::Deepspeed)
+    return false;
+  const yaml::Node *section = root.find("deepspeed_config");
+  const yaml::Node *launcher =
+      section && section->isMapping()
+          ? section->find("deepspeed_multinode_launcher")
+          : nullptr;
+  return !launcher || launcher->isNull() ||
+         (launcher->text != "standard" && launcher->text != "nossh");
+}
+
 void AccelerateReader::readPlace() {
   DistributedType type = *config.distributedType;
   bool simple =
@@ -288,12 +315,13 @@ void AccelerateReader::readPlace() {
   if (number && *number >= 0 && *number < *config.numMachines) {
     written(config.machineRank, *number, rank, std::to_string(*number));
   } else {
-    if (rank && several && !simple)
+    const bool known = !hopeless && !config.assumed.numMachines;
+    if (rank && several && !simple && known)
       error("invalid-value", rank,
             "machine_rank must be an integer from 0 to " +
                 std::to_string(*config.numMachines - 1) + ", this is " +
                 yaml::shortText(rank.value()));
-    else if (rank && !rank.isNull())
+    else if (rank && !rank.isNull() && known)
       report(Severity::Note, "ignored-key", rank,
              std::string("machine_rank has no effect with ") +
                  (several ? toString(type) : "one machine"),
@@ -306,7 +334,8 @@ void AccelerateReader::readPlace() {
   if (ip && !ip.isNull())
     written(config.mainProcessIp, yaml::pythonText(ip.value()), ip,
             yaml::pythonText(ip.value()));
-  else if (several && type != DistributedType::Xla)
+  else if (several && type != DistributedType::Xla && !hopeless &&
+           !findsMachines())
     // A plan does not depend on the address.
     report(options.forPlanning ? Severity::Warning : Severity::Error,
            "missing-key", ip ? ip : top("num_machines"),
@@ -320,7 +349,7 @@ void AccelerateReader::readPlace() {
   otherwise(config.mainProcessPort, int64_t(29500), port, "29500",
             whyDefault(findKey("", "main_process_port"), version));
   if (!port || port.isNull()) {
-    if (several && simple)
+    if (several && simple && !hopeless)
       report(options.forPlanning ? Severity::Warning : Severity::Error,
              "missing-key", port ? port : top("num_machines"),
              "main_process_port is not set, which " +
@@ -393,7 +422,8 @@ void AccelerateReader::readGpuIds() {
   }
   bool gpus = multi || type == DistributedType::Fsdp;
   int64_t perMachine = config.processesPerMachine();
-  if (hopeless || !gpus || ids == perMachine)
+  if (hopeless || !gpus || ids == perMachine || config.assumed.numProcesses ||
+      config.assumed.numMachines)
     return;
   std::string counts = std::to_string(perMachine) +
                        " processes on each machine "
@@ -452,6 +482,7 @@ void AccelerateReader::readMixedPrecision() {
       return;
     }
   }
+  config.assumed.mixedPrecision = true;
   // `mixed_precision: ''` counts as not given? No: lower() of it is no mode.
   if (value.kind == yaml::Kind::Bool)
     error("yaml-boolean", field,

@@ -10,6 +10,8 @@
 
 #include "frontends/Accelerate/Reader.h"
 
+#include <algorithm>
+
 using namespace accel;
 
 int64_t AccelerateReader::meshSize(const char *name) {
@@ -24,6 +26,7 @@ int64_t AccelerateReader::meshSize(const char *name) {
           key + " is a string, which launch compares with 1: it stops with a "
                 "TypeError",
           "remove the quotes", fixNumber(field));
+    config.assumed.mesh = true;
     return envInt(value).value_or(1);
   }
   std::optional<int64_t> number = envInt(value);
@@ -31,10 +34,34 @@ int64_t AccelerateReader::meshSize(const char *name) {
     error(field.isNull() ? "yaml-null" : "invalid-value", field,
           key + " must be a positive integer, this is " +
               yaml::shortText(value));
+    config.assumed.mesh = true;
     return 1;
   }
   remember(field, std::to_string(*number), "", Origin::Written);
   return *number;
+}
+
+void AccelerateReader::checkExchange(const char *axis, const char *name,
+                                     const std::vector<std::string> &values) {
+  std::string key = std::string("parallelism_config_") + axis + "_" + name;
+  Field field = in(parallelism, key);
+  if (!field)
+    return;
+  std::string text = yaml::pythonText(field.value()), listed;
+  if (std::find(values.begin(), values.end(), text) != values.end())
+    return;
+  // A kernel of the Hub.
+  if (key.ends_with("attn_implementation") &&
+      text.find('/') != std::string::npos &&
+      text.find("flash-attn") != std::string::npos)
+    return;
+  for (size_t i = 0; i < values.size(); ++i)
+    listed += (i == 0 ? "" : i + 1 < values.size() ? ", " : " or ") + values[i];
+  error(field.isNull() ? "yaml-null" : "invalid-value", field,
+        std::string(axis) + "_" + name + " must be " + listed + ", this is " +
+            yaml::shortText(field.value()) +
+            "; every rank stops with a ValueError",
+        didYouMean(text, values), fixSpelling(field, values));
 }
 
 void AccelerateReader::readParallelism() {
@@ -47,7 +74,9 @@ void AccelerateReader::readParallelism() {
   Field whole{parallelism.entry, prefix + parallelism.name};
   Strategy strategy = *config.strategy;
   DistributedType type = *config.distributedType;
-  if (strategy == Strategy::Other)
+  // launch hands the section on to DeepSpeed since 1.12.
+  bool deepspeed = type == DistributedType::Deepspeed && !before(1, 12);
+  if (strategy == Strategy::Other && !deepspeed)
     return;
   if (strategy == Strategy::Single || type == DistributedType::MultiCpu) {
     report(Severity::Warning, "unused-section", whole,
@@ -80,12 +109,19 @@ void AccelerateReader::readParallelism() {
               ") and sequence parallelism (sp_size " + std::to_string(sp) +
               ") exclude each other",
           "leave one of the two at 1");
+  if (cp > 1)
+    checkExchange("cp", "comm_strategy", {"allgather", "alltoall"});
+  if (sp > 1)
+    checkExchange("sp", "attn_implementation",
+                  {"flash_attention_2", "flash_attention_3", "sdpa"});
   if ((tp > 1 || cp > 1) && replicate > 1 && shard == 1)
     error("mesh-axes", key("dp_replicate_size"),
           "tp_size or cp_size above 1 cannot be used with dp_replicate_size "
           "above 1 and dp_shard_size 1",
           "write dp_shard_size above 1 as well");
-  for (auto [name, size] : {std::pair{"tp", tp}, {"cp", cp}, {"sp", sp}})
+  // DeepSpeed's sequence parallelism divides tokens, which is counted.
+  for (auto [name, size] :
+       {std::pair{"tp", tp}, {"cp", cp}, {"sp", deepspeed ? 1 : sp}})
     if (size > 1)
       notSupported(key((std::string(name) + "_size").c_str()),
                    std::string(name) + "_size above 1 is not supported yet",
@@ -95,7 +131,7 @@ void AccelerateReader::readParallelism() {
     return checkMesh(replicate, shard, 1 << 20);
   checkMesh(replicate, shard, tp * cp * sp);
   // Sizes that are all 1 say nothing: FSDP then takes all ranks.
-  if (replicate * shard * tp * cp * sp == 1)
+  if (replicate * shard * tp * cp * sp == 1 || deepspeed)
     return;
   Field from = key("dp_shard_size") ? key("dp_shard_size") : whole;
   mesh = {Mesh{replicate, shard}, Origin::Written, from.key, locate(from), ""};
@@ -107,7 +143,9 @@ void AccelerateReader::checkMesh(int64_t replicate, int64_t shard,
   int64_t total = replicate * shard * others;
   int64_t processes = *config.numProcesses;
   Strategy strategy = *config.strategy;
-  if (total == 1)
+  if (total == 1 || config.assumed.mesh)
+    return;
+  if (config.assumed.fsdpVersion)
     return;
   if (strategy == Strategy::Fsdp1) {
     report(Severity::Error, "mesh-needs-fsdp2", whole,
@@ -118,7 +156,7 @@ void AccelerateReader::checkMesh(int64_t replicate, int64_t shard,
   }
   Field sp = in(parallelism, "parallelism_config_sp_size");
   bool deepspeedSp = sp && envInt(sp.value()).value_or(1) > 1;
-  if (total != processes && !deepspeedSp) {
+  if (total != processes && !deepspeedSp && !config.assumed.numProcesses) {
     std::string text = std::to_string(replicate) + " x " +
                        std::to_string(shard) +
                        (others > 1 ? " x " + std::to_string(others) : "");

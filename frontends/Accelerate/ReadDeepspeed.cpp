@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/Accelerate/LaunchArguments.h"
 #include "frontends/Accelerate/ReadValues.h"
 
@@ -105,6 +106,7 @@ void AccelerateReader::readDeepspeed(const Section &s) {
   bool named = d.configFile.written() && *d.configFile != "none";
   if (!named) {
     d.configFile.value.clear();
+    checkDeepspeedValues(s);
     integer(d.zeroStage, s, "zero_stage");
     typed(d.offloadOptimizer, s, "offload_optimizer_device", parseDevice,
           [](OffloadDevice v) { return toString(v); });
@@ -131,7 +133,7 @@ void AccelerateReader::readDeepspeed(const Section &s) {
     derived(d.bf16,
             *mixed == MixedPrecision::Bf16 || *mixed == MixedPrecision::Fp8);
   } else {
-    readDeepspeedFile(d);
+    readDeepspeedFile(s, d);
   }
 
   // Only stage 3 builds the model sharded; unset, it does.
@@ -139,7 +141,7 @@ void AccelerateReader::readDeepspeed(const Section &s) {
   Field init = in(s, "zero3_init_flag");
   std::optional<bool> flag;
   if (init && !init.isNull())
-    flag = stringToBool(yaml::pythonText(init.value()));
+    flag = envBool(init);
   if (flag && (third || !*flag))
     written(d.zero3Init, *flag, init, showBool(*flag));
   else if (flag)
@@ -174,20 +176,71 @@ void AccelerateReader::readDeepspeed(const Section &s) {
       });
 }
 
-void AccelerateReader::readDeepspeedFile(DeepspeedSettings &d) {
-  // Relative to the folder in which launch is called; else beside the YAML.
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  fs::path path = *d.configFile;
-  if (path.is_relative() && !fs::exists(path, failed))
-    if (fs::path beside = fs::path(file).parent_path() / path;
-        fs::exists(beside, failed))
-      path = beside;
+void AccelerateReader::checkDeepspeedValues(const Section &s) {
+  auto given = [&](const char *name) {
+    Field field = in(s, name);
+    return field && !field.isNull() ? field : Field();
+  };
+  auto text = [](const Field &f) { return yaml::pythonText(f.value()); };
+  if (Field stage = given("zero_stage")) {
+    std::optional<int64_t> number = envInt(stage.value());
+    if (!number || *number < 0 || *number > 3) {
+      config.assumed.deepspeed = true;
+      error("invalid-value", stage,
+            "zero_stage must be 0, 1, 2 or 3, this is " +
+                yaml::shortText(stage.value()) +
+                (number ? "; DeepSpeed stops in every rank"
+                        : "; every rank stops with a ValueError"),
+            "write zero_stage: 2, or 3 to shard parameters too");
+    }
+  }
+  for (const char *name : {"offload_optimizer_device", "offload_param_device"})
+    if (Field device = given(name); device && !parseDevice(text(device)))
+      error("invalid-value", device,
+            std::string(name) + " must be none, cpu or nvme, this is " +
+                yaml::shortText(device.value()) +
+                "; DeepSpeed stops in every rank",
+            didYouMean(text(device), {"none", "cpu", "nvme"}),
+            fixSpelling(device, {"none", "cpu", "nvme"}));
+  if (Field steps = given("gradient_accumulation_steps")) {
+    std::optional<int64_t> number = envInt(steps.value());
+    if (text(steps) == "auto")
+      report(Severity::Warning, "deepspeed-accumulation", steps,
+             "\"auto\" takes the gradient_accumulation_steps of the script's "
+             "Accelerator or TrainingArguments, 1 where it gives none",
+             "write the number, or leave the line out if the script gives it");
+    else if (!number || *number < 1)
+      error("invalid-value", steps,
+            "gradient_accumulation_steps must be a positive integer or auto, "
+            "this is " +
+                yaml::shortText(steps.value()) +
+                "; DeepSpeed stops in every rank",
+            "write gradient_accumulation_steps: 1");
+  }
+  if (Field norm = given("gradient_clipping");
+      norm && text(norm) != "auto" && !parseNumber(text(norm)))
+    error("invalid-value", norm,
+          "gradient_clipping must be a number or auto, this is " +
+              yaml::shortText(norm.value()) +
+              "; every rank stops with a ValueError",
+          "write gradient_clipping: 1.0");
+}
+
+void AccelerateReader::readDeepspeedFile(const Section &s,
+                                         DeepspeedSettings &d) {
+  std::string found = findDeepspeedFile(*d.configFile, file);
+  std::filesystem::path path = found.empty() ? *d.configFile : found;
+  if (found.empty() && options.forPlanning)
+    error("deepspeed-file-missing", in(s, "deepspeed_config_file"),
+          "there is no file " + printable(*d.configFile) +
+              ", which says what DeepSpeed does",
+          "write its path from here or from the YAML's folder");
   d.configFile.value = path.string();
-  DiagnosticEngine silent; // what is wrong with it is reported by lint
+  DiagnosticEngine silent; // lint reads the file itself, and says what is wrong
   std::unique_ptr<yaml::Document> document;
-  if (fs::is_regular_file(path, failed))
-    document = yaml::parseFile(path.string(), silent);
+  if (std::error_code failed; std::filesystem::is_regular_file(path, failed))
+    document =
+        yaml::parseFile(path.string(), options.forPlanning ? engine : silent);
   static const yaml::Node nothing = [] {
     yaml::Node node;
     node.kind = yaml::Kind::Mapping;
@@ -196,6 +249,8 @@ void AccelerateReader::readDeepspeedFile(DeepspeedSettings &d) {
   d.fileRead = document && document->root() && document->root()->isMapping();
   const yaml::Node &root = d.fileRead ? *document->root() : nothing;
   JsonFile json(root, path.string());
+  if (d.fileRead && options.forPlanning)
+    checkDeepspeedJson(path.string(), root, /*forPlanning=*/true, engine);
 
   auto flag = [](const std::string &t) { return stringToBool(t); };
   auto text = [](const std::string &t) { return std::optional(t); };

@@ -72,6 +72,22 @@ Section AccelerateReader::section(const std::string &name) {
   if (!field || field.isNull())
     return result;
   result.entry = field.entry;
+  bool runs = name == "deepspeed_config" &&
+              *config.distributedType == DistributedType::Deepspeed;
+  if (runs && !field.value().isMapping()) {
+    config.assumed.deepspeed = true;
+    bool path = field.value().isString();
+    std::string right = "{deepspeed_config_file: " +
+                        (path ? field.value().text : "ds_config.json") + "}";
+    error("section-not-a-mapping", field,
+          "deepspeed_config is " +
+              std::string(yaml::describe(field.value().kind)) +
+              ", not a mapping; launch asks it for its keys and stops with an "
+              "AttributeError",
+          "write deepspeed_config: " + printable(right, 200),
+          path ? fixRaw(field, right) : yaml::Edits());
+    return result;
+  }
   if (!field.value().isMapping()) {
     report(Severity::Warning, "ignored-key", field,
            "'" + name + "' is " + yaml::describe(field.value().kind) +
@@ -124,6 +140,25 @@ Location AccelerateReader::locate(const Field &field) const {
   return {file, prefix.empty() ? 1 : at.line, prefix.empty() ? 1 : at.column};
 }
 
+Location AccelerateReader::place(const Field &field) const {
+  if (field.entry)
+    return locate(field);
+  std::string_view path = field.key;
+  path.remove_prefix(std::min(prefix.size(), path.size()));
+  if (path.find('.') != path.npos &&
+      root.findEntry(path.substr(0, path.find('.'))))
+    return locate(field);
+  if (const yaml::Entry *type = root.findEntry("distributed_type")) {
+    yaml::Mark at = type->key->range.begin;
+    return {file, at.line, at.column};
+  }
+  if (!root.entries.empty()) {
+    yaml::Mark at = root.entries.front().key->range.begin;
+    return {file, at.line, at.column};
+  }
+  return locate(field);
+}
+
 //===----------------------------------------------------------------------===//
 // Reports
 //===----------------------------------------------------------------------===//
@@ -140,7 +175,7 @@ void AccelerateReader::report(Severity severity, const char *code,
   d.message = message;
   d.hint = hint;
   d.fix = std::move(fix);
-  Location at = locate(field);
+  Location at = place(field);
   d.line = at.line;
   d.column = at.column;
   if (field.entry) {
@@ -158,8 +193,9 @@ void AccelerateReader::report(Severity severity, const char *code,
 void AccelerateReader::notSupported(const Field &field,
                                     const std::string &message,
                                     const std::string &hint) {
-  report(options.forPlanning ? Severity::Error : Severity::Note,
-         notSupportedCode, field, message, hint);
+  // What Accelerate itself runs is no finding of lint.
+  if (options.forPlanning)
+    error(notSupportedCode, field, message, hint);
 }
 
 void AccelerateReader::ignored(const Field &field, const std::string &why,

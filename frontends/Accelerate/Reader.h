@@ -76,6 +76,9 @@ private:
   Field anyVersion(const Section &section, const std::string &name) const;
   Section section(const std::string &name);
   Location locate(const Field &field) const;
+  /// Where a finding about the field stands: of an absent one its section, else
+  /// distributed_type, which is what asks for it.
+  Location place(const Field &field) const;
   void report(Severity severity, const char *code, const Field &field,
               const std::string &message, const std::string &hint = "",
               bool atKey = false, yaml::Edits fix = {});
@@ -151,11 +154,15 @@ private:
 
   // Launch.cpp: the top level.
   void checkTopLevelKeys();
-  void unknownTopLevel(const yaml::Entry &entry);
+  /// `local`: the file is not for SageMaker.
+  void unknownTopLevel(const yaml::Entry &entry, bool local);
   bool readEnvironment();
+  /// Files of SageMaker, which accelerate 1.10 and later cannot launch.
+  void refuseSagemaker(const Field &environment);
   void readDistributedType();
   void readProcesses();
   void readPlace();
+  bool findsMachines() const;
   void readMixedPrecision();
   void readGpuIds();
   void readIgnoredTopLevel();
@@ -178,6 +185,9 @@ private:
   // Parallelism.cpp: the mesh.
   void readParallelism();
   int64_t meshSize(const char *name);
+  /// How ranks of `axis`, "cp" or "sp", exchange what they hold.
+  void checkExchange(const char *axis, const char *name,
+                     const std::vector<std::string> &values);
   void checkMesh(int64_t replicate, int64_t shard, int64_t others);
 
   // Sections.cpp: sections of other kinds of jobs, key names of all.
@@ -185,6 +195,9 @@ private:
   void readOtherSections();
   void readFp8(const Section &section);
   void readDynamo(const Section &section);
+  void checkDynamoValues(const Section &dynamo, const std::string &backend);
+  /// What launch or a plugin of every rank refuses in deepspeed_config.
+  void checkDeepspeedValues(const Section &deepspeed);
 
   // ReadSections.cpp: typed values, without a report of their own.
   /// Reads a key as `parse` does its text in the environment; `show` for the
@@ -210,7 +223,7 @@ private:
 
   // ReadDeepspeed.cpp: the section and its JSON file.
   void readDeepspeed(const Section &deepspeed);
-  void readDeepspeedFile(DeepspeedSettings &out);
+  void readDeepspeedFile(const Section &deepspeed, DeepspeedSettings &out);
 
   // Strategy.cpp: what follows from all of it.
   void deriveStrategy();

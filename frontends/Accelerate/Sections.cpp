@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Accelerate/DeepspeedKeys.h"
 #include "frontends/Accelerate/Reader.h"
 
 #include <algorithm>
@@ -54,6 +55,11 @@ void AccelerateReader::checkSectionKeys(const Section &section) {
                std::find(known.begin(), known.end(), full) != known.end()) {
       hint = "write the whole name: " + full;
       fix = fixName(field, section, full);
+    } else if (std::string place = section.name == "deepspeed_config"
+                                       ? placeOfDeepspeedKey(written)
+                                       : "";
+               !place.empty()) {
+      hint = place;
     } else if (const KeyInfo *elsewhere = findInSections(name, version);
                elsewhere && section.name != elsewhere->section) {
       hint = "it belongs below '" + std::string(elsewhere->section) + ":'";
@@ -61,19 +67,15 @@ void AccelerateReader::checkSectionKeys(const Section &section) {
     } else if (findKey("", entry->key->text)) {
       hint = "it belongs to the top level, without indentation";
     } else {
-      std::vector<std::string> spellings = known;
-      std::string_view implied = impliedPrefix(section.name);
-      // A key written without the prefix is compared without it.
-      if (!implied.empty() && name != entry->key->text)
-        for (std::string &s : spellings)
-          s.erase(0, implied.size());
-      else if (!required.empty() && !name.starts_with(required))
-        for (std::string &s : spellings)
-          s.erase(0, required.size());
-      std::string best = nearest(entry->key->text, spellings);
+      std::string_view implied = impliedPrefix(section.name),
+                       behind = implied.empty() ? required : implied;
+      bool bare = !required.empty() && !name.starts_with(required);
+      std::string best = nearestBehind(
+          behind, bare ? std::string(required) + name : name, known);
+      // As it is written, without the prefix that launch adds.
+      if (!best.empty() && !implied.empty() && name != entry->key->text)
+        best.erase(0, implied.size());
       if (!best.empty()) {
-        if (!required.empty() && !name.starts_with(required))
-          best = std::string(required) + best;
         hint = "did you mean '" + best + "'?";
         fix = fixName(field, section, best);
       }
@@ -124,7 +126,7 @@ void AccelerateReader::readOtherSections() {
   if (starts && type != DistributedType::No)
     unused(mpirun, DistributedType::MultiCpu);
   if (type == DistributedType::MultiCpu && !starts && !hopeless &&
-      *config.numProcesses > 1)
+      (*config.numProcesses > 1 || config.assumed.numProcesses))
     report(Severity::Note, "mpirun-needed", top("distributed_type"),
            "`accelerate launch` starts one process here; the others come from "
            "mpirun or srun",
@@ -179,7 +181,7 @@ void AccelerateReader::readOtherSections() {
 
 void AccelerateReader::readFp8(const Section &fp8) {
   bool used = *config.mixedPrecision == MixedPrecision::Fp8;
-  if (fp8.present() && !used && !hopeless) {
+  if (fp8.present() && !used && !hopeless && !config.assumed.mixedPrecision) {
     report(Severity::Note, "unused-section", {fp8.entry, prefix + fp8.name},
            "fp8_config has no effect with mixed_precision " +
                std::string(toString(*config.mixedPrecision)),
@@ -231,6 +233,17 @@ void AccelerateReader::readDynamo(const Section &dynamo) {
   Field field = top("dynamo_backend");
   if (!field)
     field = in(dynamo, "dynamo_backend");
+  bool handedOn = *config.distributedType != DistributedType::Deepspeed &&
+                  *config.distributedType != DistributedType::Xla;
+  if (!handedOn && !hopeless && field && !field.isNull() &&
+      !equalsUpper(yaml::pythonText(field.value()), "NO"))
+    ignored(field,
+            std::string("with distributed_type ") +
+                toString(*config.distributedType) +
+                ": `accelerate launch` does not hand it on there",
+            true, "call torch.compile in the script");
+  if (handedOn && !hopeless && !top("dynamo_backend"))
+    checkDynamoValues(dynamo, field ? yaml::pythonText(field.value()) : "no");
   if (!field)
     return;
   const yaml::Node &value = field.value();
@@ -253,9 +266,35 @@ void AccelerateReader::readDynamo(const Section &dynamo) {
     error("invalid-value", field,
           yaml::shortText(value) + " is not a dynamo backend",
           didYouMean(value.text, known), fixSpelling(field, known));
-  else if (!off)
+  else if (!off && options.forPlanning)
     report(Severity::Note, "torch-compile", field,
            "torch.compile (" + printable(value.text) +
                ") is not part of the plan: it is made for operators run one "
                "by one");
+}
+
+/// TorchDynamoPlugin reads the flags in every rank, whether something compiles
+/// or not; the mode is torch.compile's to refuse.
+void AccelerateReader::checkDynamoValues(const Section &dynamo,
+                                         const std::string &backend) {
+  for (const char *name : {"dynamo_use_fullgraph", "dynamo_use_dynamic",
+                           "dynamo_use_regional_compilation"})
+    if (Field flag = in(dynamo, name))
+      envBool(flag);
+  Field mode = in(dynamo, "dynamo_mode");
+  if (!mode || !equalsUpper(backend, "INDUCTOR"))
+    return;
+  std::vector<std::string> known =
+      valuesOf(*findKey("dynamo_config", "dynamo_mode")->choices, version);
+  // Of torch, and not of launch's command line.
+  known.insert(known.end(), {"max-autotune-no-cudagraphs", "lite"});
+  std::string text = yaml::pythonText(mode.value());
+  if (std::find(known.begin(), known.end(), text) == known.end())
+    error(mode.isNull() ? "yaml-null" : "invalid-value", mode,
+          yaml::shortText(mode.value()) +
+              " is not a mode of torch.compile; every rank stops with a "
+              "RuntimeError",
+          "write default, reduce-overhead, max-autotune or "
+          "max-autotune-no-cudagraphs",
+          fixSpelling(mode, known));
 }

@@ -170,6 +170,28 @@ void AccelerateReader::derivePrecision() {
            why, Origin::Derived);
 }
 
+/// Why a type of job has no prediction.
+static std::string whyNotPlanned(DistributedType type) {
+  const std::string name =
+      "distributed_type " + std::string(toString(type)) + " ";
+  switch (type) {
+  case DistributedType::MultiNpu:
+  case DistributedType::MultiMlu:
+  case DistributedType::MultiSdaa:
+  case DistributedType::MultiMusa:
+  case DistributedType::MultiXpu:
+  case DistributedType::MultiHpu:
+  case DistributedType::MultiNeuron:
+  case DistributedType::Xla:
+    return name + "runs on devices of which no target is described, so that it "
+                  "is not supported yet";
+  case DistributedType::MegatronLm:
+    return name + "trains Megatron-LM's own model, which is not supported yet";
+  default:
+    return name + "is not supported yet";
+  }
+}
+
 /// Everything that is valid for Accelerate and that accel-opt cannot plan yet,
 /// in one place (mesh axes are named where they are read).
 void AccelerateReader::checkSupport() {
@@ -191,10 +213,8 @@ void AccelerateReader::checkSupport() {
   bool planned = options.forPlanning;
   if (*config.strategy == Strategy::Other &&
       !(planned && type == DistributedType::Deepspeed))
-    notSupported(top("distributed_type"),
-                 "distributed_type " + std::string(toString(type)) +
-                     " is not supported yet",
-                 "supported are NO, MULTI_CPU, MULTI_GPU and FSDP");
+    notSupported(top("distributed_type"), whyNotPlanned(type),
+                 "planned are NO, MULTI_CPU, MULTI_GPU, FSDP and DEEPSPEED");
   if (*config.mixedPrecision == MixedPrecision::Fp8)
     notSupported(top("mixed_precision"),
                  "mixed_precision fp8 is not supported yet",

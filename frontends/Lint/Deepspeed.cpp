@@ -28,6 +28,11 @@ public:
   }
 
   void run() {
+    if (subject.config->assumed.deepspeed) {
+      checkPlaces();
+      checkMoe();
+      return;
+    }
     Field file = key("deepspeed_config_file");
     if (file && !file.isNull() && file.text() != "none")
       checkConflict();
@@ -139,13 +144,15 @@ private:
 
   /// Which machines take part.
   void checkPlaces() {
-    bool several = subject.config && *subject.config->numMachines > 1;
+    bool several = *subject.config->numMachines > 1;
     Field launcher = key("deepspeed_multinode_launcher"),
           hostfile = key("deepspeed_hostfile"),
           exclude = key("deepspeed_exclusion_filter"),
           include = key("deepspeed_inclusion_filter");
     bool standard = launcher && launcher.text() == "standard";
     auto given = [](const Field &f) { return f && !f.isNull(); };
+    if (subject.config->assumed.numMachines)
+      return;
     if (!several || standard) {
       for (const Field &field : {hostfile, exclude, include})
         if (given(field))
@@ -209,7 +216,8 @@ private:
 } // namespace
 
 void checkDeepspeed(const Subject &subject) {
-  if (subject.isType(DistributedType::Deepspeed) && subject.has(section))
+  if (subject.config && subject.isType(DistributedType::Deepspeed) &&
+      subject.has(section))
     Deepspeed(subject).run();
 }
 

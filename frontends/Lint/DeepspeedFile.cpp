@@ -9,41 +9,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/Lint/Subject.h"
 
-#include <algorithm>
 #include <filesystem>
 
 namespace accel::lint {
 
 namespace {
-
-/// Where Accelerate or transformers' Trainer replaces "auto".
-constexpr std::string_view filled[] = {
-    "train_batch_size",
-    "train_micro_batch_size_per_gpu",
-    "gradient_accumulation_steps",
-    "gradient_clipping",
-    "fp16.enabled",
-    "bf16.enabled",
-    "zero_optimization.stage",
-    "zero_optimization.offload_optimizer.device",
-    "zero_optimization.offload_optimizer.nvme_path",
-    "zero_optimization.offload_param.device",
-    "zero_optimization.offload_param.nvme_path",
-    "zero_optimization.stage3_gather_16bit_weights_on_model_save",
-    "zero_optimization.reduce_bucket_size",
-    "zero_optimization.stage3_prefetch_bucket_size",
-    "zero_optimization.stage3_param_persistence_threshold",
-    "optimizer.params.lr",
-    "optimizer.params.betas",
-    "optimizer.params.eps",
-    "optimizer.params.weight_decay",
-    "scheduler.params.warmup_min_lr",
-    "scheduler.params.warmup_max_lr",
-    "scheduler.params.warmup_num_steps",
-    "scheduler.params.total_num_steps",
-};
 
 class DeepspeedFile {
 public:
@@ -59,7 +32,7 @@ public:
              "add \"zero_optimization\": {\"stage\": 2}");
       return;
     }
-    findAuto(root, "");
+    checkDeepspeedJson(file, root, /*forPlanning=*/false, subject.engine);
     checkHalf();
     checkZero(*zero);
     checkBatch();
@@ -73,33 +46,8 @@ private:
   void report(Severity severity, const char *code, const yaml::Node &node,
               const std::string &key, const std::string &message,
               const std::string &hint) {
-    Diagnostic d;
-    d.severity = severity;
-    d.code = code;
-    d.file = file;
-    d.key = printable(key, 200);
-    d.message = message;
-    d.hint = hint;
-    d.line = node.range.begin.line;
-    d.column = node.range.begin.column;
-    if (node.isScalar())
-      d.setRange(
-          {d.line, d.column, node.range.end.line, node.range.end.column});
-    subject.engine.report(std::move(d));
-  }
-
-  void findAuto(const yaml::Node &node, const std::string &path) {
-    if (node.isMapping())
-      for (const yaml::Entry &entry : node.entries)
-        findAuto(*entry.value,
-                 path + (path.empty() ? "" : ".") + entry.key->text);
-    if (!node.isString() || node.text != "auto" ||
-        std::find(std::begin(filled), std::end(filled), path) !=
-            std::end(filled))
-      return;
-    report(Severity::Warning, "deepspeed-auto", node, path,
-           "nobody replaces \"auto\" here, so that DeepSpeed gets the word",
-           "write the value");
+    reportInJson(subject.engine, file, severity, code, node, key, message,
+                 hint);
   }
 
   const yaml::Node *at(std::string_view path) const {
@@ -178,7 +126,8 @@ private:
     std::optional<int64_t> batch = number("train_batch_size"),
                            micro = number("train_micro_batch_size_per_gpu"),
                            steps = number("gradient_accumulation_steps");
-    if (!batch || !micro || !subject.config || subject.meshSize("sp") > 1)
+    if (!batch || !micro || !subject.config ||
+        subject.config->assumed.numProcesses || subject.meshSize("sp") > 1)
       return;
     int64_t accumulation = steps.value_or(1),
             ranks = *subject.config->numProcesses, product = 0;
@@ -205,17 +154,13 @@ void checkDeepspeedFile(const Subject &subject) {
   // "none" is what the questionnaire writes for no file.
   if (!field || field.isNull() || field.text() == "none")
     return;
-  namespace fs = std::filesystem;
   std::string name = field.text();
-  std::error_code error;
-  fs::path found = name;
-  // Accelerate looks in the job's working folder, often the file's own.
-  if (!fs::exists(found, error))
-    found = fs::path(subject.file).parent_path() / name;
-  if (!fs::exists(found, error)) {
+  const std::string found = findDeepspeedFile(name, subject.file);
+  if (found.empty()) {
     // A relative one may well be where the job starts.
-    Severity severity =
-        fs::path(name).is_absolute() ? Severity::Warning : Severity::Note;
+    Severity severity = std::filesystem::path(name).is_absolute()
+                            ? Severity::Warning
+                            : Severity::Note;
     subject.report(severity, "deepspeed-file-missing", field,
                    "there is no file " + printable(name) +
                        " here; where the job starts there must be one",
@@ -224,17 +169,17 @@ void checkDeepspeedFile(const Subject &subject) {
     return;
   }
   std::unique_ptr<yaml::Document> document =
-      yaml::parseFile(found.string(), subject.engine);
+      yaml::parseFile(found, subject.engine);
   if (!document)
     return;
   const yaml::Node *root = document->root();
   if (!root || !root->isMapping()) {
-    subject.engine.error("not-a-mapping", found.string(),
+    subject.engine.error("not-a-mapping", found,
                          "a DeepSpeed file holds one JSON object",
                          "write {\"zero_optimization\": {\"stage\": 2}}");
     return;
   }
-  DeepspeedFile(subject, found.string(), *root).run();
+  DeepspeedFile(subject, found, *root).run();
 }
 
 } // namespace accel::lint

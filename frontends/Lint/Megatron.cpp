@@ -34,7 +34,7 @@ void checkMegatron(const Subject &subject) {
                    "write megatron_lm_context_parallel_size: 1", At::Key);
   int64_t tp = degree("tp_degree", 1), pp = degree("pp_degree", 1),
           processes = *subject.config->numProcesses;
-  if (processes % (tp * pp * cp))
+  if (processes % (tp * pp * cp) && !subject.config->assumed.numProcesses)
     subject.report(
         Severity::Error, "mesh-product", whole,
         "tensor, pipeline and context parallelism over " + std::to_string(tp) +

@@ -14,7 +14,7 @@ constexpr const char *section = "fsdp_config";
 
 void checkOffloadGain(const Subject &subject) {
   const AccelerateConfig &config = *subject.config;
-  if (!*config.offloadParams)
+  if (!*config.offloadParams || config.assumed.wrapPolicy)
     return;
   Field field = subject.in(section, "fsdp_offload_params");
   bool one =
@@ -38,6 +38,8 @@ void checkOffloadGain(const Subject &subject) {
 /// liberally (accelerate/state.py).
 void checkCpuBackend(const Subject &subject) {
   const AccelerateConfig &config = *subject.config;
+  if (config.assumed.stateDict)
+    return;
   Field offload = subject.in(section, "fsdp_offload_params"),
         type = subject.in(section, "fsdp_state_dict_type");
   auto lower = [](std::string text) {

@@ -50,6 +50,8 @@ void Subject::report(Severity severity, const char *code, const Field &field,
   if (absent) { // its section, if that is there
     std::string_view path = std::string_view(field.key).substr(prefix.size());
     entry = root->findEntry(path.substr(0, path.find('.')));
+    if (!entry)
+      entry = root->findEntry("distributed_type"); // which asks for it
   }
   if (entry) {
     const yaml::Node &value = *entry->value;

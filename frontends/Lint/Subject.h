@@ -35,7 +35,7 @@ struct Subject {
   const JobConfig *job = nullptr;           // null: not a job.yaml
   const ModuleTree *tree = nullptr;         // null: no model, or unknown
   AccelerateVersion version;
-  AccelerateVersion torch{2, 15};
+  AccelerateVersion torch{2, 15}, transformers{5, 23};
   DiagnosticEngine &engine;
 
   Field top(const std::string &name) const;
@@ -46,12 +46,14 @@ struct Subject {
               const std::string &message, const std::string &hint = "",
               At at = At::Value) const;
 
+  /// Which FSDP a wrong fsdp_version means is not known: then neither.
   bool isFsdp() const {
-    return config && (*config->strategy == Strategy::Fsdp1 ||
-                      *config->strategy == Strategy::Fsdp2);
+    return config && !config->assumed.fsdpVersion &&
+           (*config->strategy == Strategy::Fsdp1 ||
+            *config->strategy == Strategy::Fsdp2);
   }
   bool isFsdp2() const {
-    return config && *config->strategy == Strategy::Fsdp2;
+    return isFsdp() && *config->strategy == Strategy::Fsdp2;
   }
   bool isType(DistributedType type) const {
     return config && *config->distributedType == type;
@@ -82,6 +84,7 @@ void checkVersions(const Subject &subject);      // Versions.cpp
 void checkDeepspeed(const Subject &subject);     // Deepspeed.cpp
 void checkDeepspeedFile(const Subject &subject); // DeepspeedFile.cpp
 void checkMegatron(const Subject &subject);      // Megatron.cpp
+void checkPairs(const Subject &subject);         // Pairs.cpp
 
 } // namespace accel::lint
 

@@ -24,7 +24,7 @@ static std::string unitOf(const ModuleTree &tree,
 }
 
 void checkTiedWeights(const Subject &subject) {
-  if (!subject.tree || !subject.isFsdp())
+  if (!subject.tree || !subject.isFsdp() || subject.config->assumed.wrapPolicy)
     return;
   const ModuleTree &tree = *subject.tree;
   std::vector<std::string> classes;

@@ -491,6 +491,8 @@ void checkUnits(const Subject &subject) {
   if (!subject.tree || !subject.isFsdp())
     return;
   checkIgnored(subject);
+  if (subject.config->assumed.wrapPolicy)
+    return;
   Units(subject).run();
 }
 

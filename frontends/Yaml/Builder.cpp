@@ -158,7 +158,7 @@ void Builder::makeUnique(Node &node) {
       if (++duplicates <= mostFixes)
         d.fix =
             Editor(engine.source(document->path), document->path).remove(old);
-      engine.report(std::move(d));
+      repeated.emplace_back(&node, std::move(d));
     }
     // Python keeps the first of equal keys, which may be of another kind.
     const Node *first = old.key;
@@ -168,7 +168,36 @@ void Builder::makeUnique(Node &node) {
   }
 }
 
+void Builder::reportRepeated(const Node *root) {
+  if (repeated.empty())
+    return;
+  // The first path that leads to a mapping; anchors make others.
+  std::unordered_map<const Node *, std::string> paths;
+  std::vector<std::pair<const Node *, std::string>> open;
+  if (root)
+    open.emplace_back(root, "");
+  while (!open.empty()) {
+    auto [node, path] = std::move(open.back());
+    open.pop_back();
+    if (!paths.emplace(node, path).second)
+      continue;
+    const std::string prefix = path.empty() ? "" : path + ".";
+    for (const Entry &entry : node->entries)
+      open.emplace_back(entry.value, prefix + printable(entry.key->text, 200));
+    for (size_t i = 0; i < node->items.size(); ++i)
+      open.emplace_back(node->items[i], prefix + std::to_string(i));
+  }
+  for (auto &[node, diagnostic] : repeated) {
+    auto at = paths.find(node);
+    if (at != paths.end() && !at->second.empty())
+      diagnostic.key = printable(at->second + "." + diagnostic.key, 200);
+    engine.report(std::move(diagnostic));
+  }
+  repeated.clear();
+}
+
 std::unique_ptr<Document> Builder::finish(const Node *root) {
+  reportRepeated(anyError ? nullptr : root);
   if (anyError)
     return nullptr;
   document->rootNode = root;

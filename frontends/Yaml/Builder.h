@@ -58,6 +58,11 @@ private:
   std::unordered_map<const Node *, uint64_t> sizes;
   bool anyError = false;
   int duplicates = 0; // keys that are given twice
+  /// Findings about keys that are given twice, with their mapping. They are
+  /// reported once the whole tree tells the mapping's path.
+  std::vector<std::pair<const Node *, Diagnostic>> repeated;
+
+  void reportRepeated(const Node *root);
 
   uint64_t expandedSize(const Node &node);
 };

@@ -148,6 +148,8 @@ def configurations(context, seed=20, count=600):
     for path, text, line in zip(paths, texts, mine):
         error, values = accelerate_frontend.judge(path)
         refused += bool(error)
+        if error and TEMPLATE in error:
+            continue  # a note: --num_processes is on the command line
         difference = compare(path, text, line, error, values)
         if difference:
             wrong.append(difference)
@@ -157,6 +159,7 @@ def configurations(context, seed=20, count=600):
     return f"{count} files, {refused} refused by both, the rest mean the same"
 
 
+TEMPLATE = "manually pass in `--num_processes`"
 SEEDS = [
     "a: &x {b: 1, c: [1, 2]}\nd: *x\ne: {<<: *x, b: 2}\n",
     "a: 1e8\nb: 0x1F\nc: 017\nd: 1:30\ne: 1.5e+3\nf: .inf\ng: no\nh: ~\n",
@@ -221,7 +224,8 @@ def published(context):
         error, _ = accelerate_frontend.judge(path)
         mine = line["outcome"] != 0
         # These need packages or programs that are not installed here.
-        if error and ("FP8 is not available" in error or "mpirun" in error):
+        if error and ("FP8 is not available" in error or "mpirun" in error or
+                      TEMPLATE in error):
             error = None
         check(mine == bool(error), f"{name}: Accelerate {error or 'accepts'}, "
               f"here {line['diagnostics']}")

@@ -168,6 +168,7 @@ EXPECTED = {
     "offload-no-gain", "nvme-path", "wrap-container", "checkpointing-no-wrap",
     "loading-needs-sync", "mesh-no-shard", "mesh-axes", "mesh-product",
     "torch-compile", "mpirun-needed", "process-count", "tp-model",
+    "tp-import", "tp-skipped", "sharded-saving", "deepspeed-accumulation",
     "sequence-split", "unused-section", "mesh-needs-fsdp2", "unknown-key",
 }
 
@@ -245,13 +246,13 @@ def deepspeed(context, count=120, seed=5):
         with open(context.path(name), "w", encoding="utf-8") as f:
             json.dump(content, f)
     choices = {
-        "gradient_accumulation_steps": ["1", "4"],
-        "gradient_clipping": ["1.0", "0.5"],
-        "zero_stage": ["0", "1", "2", "3"],
+        "gradient_accumulation_steps": ["1", "4", "auto"],
+        "gradient_clipping": ["1.0", "0.5", "auto", "none"],
+        "zero_stage": ["0", "1", "2", "3", "'3'", "auto"],
         "offload_optimizer_device": ["none", "cpu", "nvme"],
         "offload_param_device": ["none", "cpu", "nvme"],
         "offload_optimizer_nvme_path": ["/nvme"],
-        "zero3_init_flag": ["true", "false"],
+        "zero3_init_flag": ["true", "false", "maybe"],
         "zero3_save_16bit_model": ["true", "false"],
     }
     wrong, refused = [], 0

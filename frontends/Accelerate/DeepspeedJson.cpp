@@ -1,0 +1,221 @@
+//===- DeepspeedJson.cpp - Every key of a DeepSpeed JSON ------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// HfDeepSpeedConfig in accelerate/utils/deepspeed.py reads the file,
+// DeepSpeedPlugin and Accelerator._prepare_deepspeed fill in "auto", DeepSpeed
+// judges the rest: models of pydantic that forbid other keys in some sections,
+// dictionaries of which it takes what it knows in others.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/Accelerate/DeepspeedJson.h"
+
+#include "frontends/Accelerate/DeepspeedKeys.h"
+
+#include <charconv>
+#include <filesystem>
+
+using namespace accel;
+
+namespace {
+
+class Walk {
+public:
+  Walk(const std::string &file, bool forPlanning, DiagnosticEngine &engine)
+      : file(file), forPlanning(forPlanning), engine(engine) {}
+
+  void section(const yaml::Node &node, const std::string &path, bool strict) {
+    for (const yaml::Entry &entry : node.entries) {
+      const std::string name = printable(entry.key->text, 100);
+      key(entry, path.empty() ? name : path + "." + name, path, strict);
+    }
+  }
+
+  void note(const yaml::Node &root) {
+    if (!forPlanning || silent.empty())
+      return;
+    constexpr size_t most = 8;
+    std::string names;
+    for (size_t i = 0; i < silent.size() && i < most; ++i)
+      names += (i ? ", " : "") + silent[i];
+    if (silent.size() > most)
+      names += " and " + std::to_string(silent.size() - most) + " more";
+    reportInJson(engine, file, Severity::Note, "deepspeed-no-bytes", root, "",
+                 "without effect on bytes and not read: " + names, "");
+  }
+
+private:
+  const std::string &file;
+  const bool forPlanning;
+  DiagnosticEngine &engine;
+  std::vector<std::string> silent; // keys without effect on bytes
+
+  void key(const yaml::Entry &entry, const std::string &path,
+           const std::string &parent, bool strict) {
+    const yaml::Node &value = *entry.value;
+    const DeepspeedKey *known = findDeepspeedKey(path);
+    if (!known)
+      unknown(entry, path, parent, strict);
+    findAuto(value, path, known);
+    if (!known)
+      return;
+    switch (known->meaning) {
+    case DeepspeedMeaning::Section:
+      if (value.isMapping())
+        return section(value, path, known->strict);
+      if (!value.isNull())
+        reportInJson(engine, file, Severity::Error, "deepspeed-file", value,
+                     path,
+                     "'" + path + "' must be an object, this is " +
+                         yaml::shortText(value),
+                     "");
+      return;
+    case DeepspeedMeaning::NoBytes:
+      silent.push_back(path);
+      return;
+    case DeepspeedMeaning::Removed:
+      reportInJson(engine, file, Severity::Warning, "deepspeed-removed",
+                   *entry.key, path,
+                   "DeepSpeed 0.19 has no '" + path +
+                       "' any more and stops in every rank",
+                   known->what);
+      return;
+    case DeepspeedMeaning::Refused:
+      if (forPlanning && !isOff(*known, value))
+        reportInJson(
+            engine, file, Severity::Error, notSupportedCode, value, path,
+            "'" + path + "' " + known->what + ", which is not counted yet",
+            offHint(*known));
+      return;
+    case DeepspeedMeaning::Counted:
+      return;
+    }
+  }
+
+  static bool isOff(const DeepspeedKey &key, const yaml::Node &value) {
+    std::string_view off = key.off;
+    if (off.starts_with(">=")) {
+      double least = 0, number = 0;
+      std::from_chars(off.data() + 2, off.data() + off.size(), least);
+      const std::string text = yaml::pythonText(value);
+      auto [end, bad] =
+          std::from_chars(text.data(), text.data() + text.size(), number);
+      return bad == std::errc() && number >= least;
+    }
+    const std::string text = value.isNull() ? "null"
+                             : value.kind == yaml::Kind::Bool
+                                 ? (value.boolean ? "true" : "false")
+                                 : value.text;
+    while (!off.empty()) {
+      const size_t comma = std::min(off.find(','), off.size());
+      if (off.substr(0, comma) == text)
+        return true;
+      off.remove_prefix(std::min(comma + 1, off.size()));
+    }
+    return false;
+  }
+
+  static std::string offHint(const DeepspeedKey &key) {
+    std::string_view off = key.off;
+    if (off.empty() || off.starts_with(">="))
+      return "remove it to plan with DeepSpeed's default";
+    return "write " + std::string(off.substr(0, off.find(','))) +
+           " to plan without it";
+  }
+
+  void unknown(const yaml::Entry &entry, const std::string &path,
+               const std::string &parent, bool strict) {
+    const std::string name = printable(entry.key->text);
+    std::string hint = didYouMean(name, deepspeedKeysIn(parent));
+    // One level off, which is the usual mistake.
+    const std::string zero = "zero_optimization." + name;
+    if (hint.empty() && parent.empty() && findDeepspeedKey(zero))
+      hint = "it belongs into \"zero_optimization\"";
+    else if (hint.empty() && !parent.empty() && findDeepspeedKey(name))
+      hint = "it belongs to the top level of the file";
+    const std::string where = parent.empty() ? "" : " in " + parent;
+    reportInJson(engine, file, strict ? Severity::Error : Severity::Warning,
+                 "deepspeed-unknown-key", *entry.key, path,
+                 "unknown key '" + name + "'" + where +
+                     (strict ? "; DeepSpeed stops with a ValidationError in "
+                               "every rank"
+                             : " has no effect: DeepSpeed reads no such key"),
+                 hint);
+  }
+
+  /// Accelerate replaces the words that it knows and stops at any other.
+  void findAuto(const yaml::Node &node, const std::string &path,
+                const DeepspeedKey *known) {
+    if (node.isMapping() &&
+        !(known && known->meaning == DeepspeedMeaning::Section))
+      for (const yaml::Entry &entry : node.entries) {
+        const std::string inner = path + "." + printable(entry.key->text, 100);
+        findAuto(*entry.value, inner, findDeepspeedKey(inner));
+      }
+    if (!node.isString() || node.text != "auto" || (known && known->fillsAuto))
+      return;
+    reportInJson(engine, file, Severity::Error, "deepspeed-auto", node, path,
+                 "nobody replaces \"auto\" here: Accelerate stops with a "
+                 "ValueError in every rank",
+                 "write the value, or remove the key");
+  }
+};
+
+} // namespace
+
+void accel::reportInJson(DiagnosticEngine &engine, const std::string &file,
+                         Severity severity, const char *code,
+                         const yaml::Node &node, const std::string &key,
+                         const std::string &message, const std::string &hint) {
+  Diagnostic d;
+  d.severity = severity;
+  d.code = code;
+  d.file = file;
+  d.key = printable(key, 200);
+  d.message = message;
+  d.hint = hint;
+  d.line = node.range.begin.line;
+  d.column = node.range.begin.column;
+  if (node.isScalar())
+    d.setRange({d.line, d.column, node.range.end.line, node.range.end.column});
+  engine.report(std::move(d));
+}
+
+std::string accel::findDeepspeedFile(const std::string &name,
+                                     const std::string &yaml) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  fs::path path = name;
+  if (fs::exists(path, failed))
+    return path.string();
+  if (path.is_absolute())
+    return "";
+  path = fs::path(yaml).parent_path() / path;
+  return fs::exists(path, failed) ? path.string() : "";
+}
+
+void accel::checkDeepspeedJson(const std::string &file, const yaml::Node &root,
+                               bool forPlanning, DiagnosticEngine &engine) {
+  Walk walk(file, forPlanning, engine);
+  walk.section(root, "", /*strict=*/false);
+  walk.note(root);
+}
+
+void accel::resolveAuto(DeepspeedSettings &settings, int64_t hiddenSize) {
+  auto put = [](Setting<std::optional<int64_t>> &setting, int64_t value,
+                const char *what) {
+    if (!setting.written() || *setting)
+      return;
+    setting.value = value;
+    setting.origin = Origin::Derived;
+    setting.why = std::string("\"auto\" becomes ") + what;
+  };
+  const int64_t square = hiddenSize * hiddenSize;
+  put(settings.reduceBucket, square, "hidden_size x hidden_size");
+  put(settings.prefetchBucket, square * 9 / 10,
+      "0.9 x hidden_size x hidden_size");
+  put(settings.persistenceThreshold, 10 * hiddenSize, "10 x hidden_size");
+}

@@ -1,0 +1,37 @@
+//===- DeepspeedJson.h - Every key of a DeepSpeed JSON ----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_ACCELERATE_DEEPSPEEDJSON_H
+#define ACCEL_FRONTENDS_ACCELERATE_DEEPSPEEDJSON_H
+
+#include "frontends/Accelerate/SectionSettings.h"
+#include "frontends/Diagnostics/Diagnostics.h"
+#include "frontends/Yaml/Yaml.h"
+
+namespace accel {
+
+/// Where `accelerate launch` would find the JSON file `name` of the YAML
+/// `yaml`: in the working folder, else beside the YAML; empty: nowhere.
+std::string findDeepspeedFile(const std::string &name, const std::string &yaml);
+
+/// Reports what DeepSpeed refuses or ignores in the file's keys, and each
+/// "auto" that nobody replaces. With `forPlanning` also what changes bytes that
+/// are not counted (exit code 4), and one note with the keys that change none.
+void checkDeepspeedJson(const std::string &file, const yaml::Node &root,
+                        bool forPlanning, DiagnosticEngine &engine);
+
+/// Puts what Accelerate and the Trainer put for "auto" of a model with this
+/// hidden size: buckets and thresholds in elements.
+void resolveAuto(DeepspeedSettings &settings, int64_t hiddenSize);
+
+/// Reports a value of the file at its place.
+void reportInJson(DiagnosticEngine &engine, const std::string &file,
+                  Severity severity, const char *code, const yaml::Node &node,
+                  const std::string &key, const std::string &message,
+                  const std::string &hint);
+
+} // namespace accel
+
+#endif // ACCEL_FRONTENDS_ACCELERATE_DEEPSPEEDJSON_H
