@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildModel.h"
+#include "frontends/HuggingFace/Positions.h"
 
 #include "dialects/Aten/Aten.h"
 
@@ -58,21 +59,6 @@ static double widest(const WhisperConfig &c) {
                 c.decoder.intermediateSize}));
 }
 
-/// Rows of a table of positions; 0 where positions are computed.
-static int64_t positionRows(const LlamaConfig &) { return 0; }
-static int64_t positionRows(const DecoderConfig &c) {
-  bool table =
-      !c.decoder.positions.empty() || c.decoder.alibi == Decoder::Alibi::Mpt;
-  return table ? c.maxPositions : 0;
-}
-static int64_t positionRows(const Gpt2Config &c) {
-  return c.learnedPositions ? c.maxPositions : 0;
-}
-static int64_t positionRows(const BertConfig &c) { return c.maxPositions; }
-static int64_t positionRows(const VitConfig &) { return 0; }
-static int64_t positionRows(const T5Config &) { return 0; }
-static int64_t positionRows(const WhisperConfig &c) { return c.maxPositions; }
-
 static bool checkSizes(const ModelConfig &config, const BuildOptions &options,
                        DiagnosticEngine &diagnostics) {
   std::string sizes = "micro-batch " + std::to_string(options.microBatch) +
@@ -83,9 +69,9 @@ static bool checkSizes(const ModelConfig &config, const BuildOptions &options,
     diagnostics.error("invalid-size", "", sizes + " must both be at least 1");
     return false;
   }
-  auto [width, rows] = std::visit(
-      [](const auto &c) { return std::pair(widest(c), positionRows(c)); },
-      config.family);
+  const double width =
+      std::visit([](const auto &c) { return widest(c); }, config.family);
+  const int64_t rows = positionRows(config);
   if (rows && options.sequenceLength > rows) {
     diagnostics.error("sequence-too-long", "",
                       "sequences of " + std::to_string(options.sequenceLength) +

@@ -84,6 +84,7 @@ private:
       return;
     setting.value = std::move(*value);
     setting.origin = Origin::Written;
+    setting.why.clear(); // was the default's
   }
 };
 

@@ -8,6 +8,8 @@
 #include "frontends/Job/JobReader.h"
 #include "runtime/plan/Optimizers.h"
 
+#include <algorithm>
+
 using namespace accel;
 
 const char *accel::toString(DataKind kind) {
@@ -72,6 +74,27 @@ plan::Optimizer OptimizerConfig::resolved() const {
   return result;
 }
 
+/// Batches that DeepSpeed's section or file gives. Of train_batch_size,
+/// micro-batch and accumulation it derives the one that is not given.
+static void takeBatches(const AccelerateConfig &accelerate, JobConfig &job) {
+  const DeepspeedSettings &zero = *accelerate.deepspeed;
+  const int64_t ranks = std::max<int64_t>(
+      *accelerate.numProcesses / *accelerate.sequenceParallel, 1);
+  const auto &steps = zero.gradientAccumulation, &micro = zero.microBatch,
+             &whole = zero.trainBatch;
+  if (steps.written() && *steps && **steps >= 1)
+    job.accumulation = {**steps, Origin::Written, steps.key, steps.at,
+                        steps.why};
+  auto sensible = [](int64_t n) { return n >= 1 && n <= int64_t(1) << 30; };
+  if (micro.written() && *micro && sensible(**micro))
+    job.data.microBatch = {*micro, Origin::Written, micro.key, micro.at,
+                           micro.why};
+  else if (whole.written() && *whole)
+    if (int64_t each = **whole / ranks / *job.accumulation; sensible(each))
+      job.data.microBatch = {each, Origin::Derived, whole.key, whole.at,
+                             "train_batch_size / ranks / accumulation"};
+}
+
 JobConfig accel::defaultJob(AccelerateConfig accelerate) {
   JobConfig job;
   setDefaults(job);
@@ -89,6 +112,8 @@ JobConfig accel::defaultJob(AccelerateConfig accelerate) {
     job.checkpoint.stateDict = {
         "full", Origin::Derived, accelerate.stateDictType.key,
         accelerate.stateDictType.at, "follows from fsdp_state_dict_type"};
+  if (accelerate.deepspeed)
+    takeBatches(accelerate, job);
   job.accelerate = std::move(accelerate);
   return job;
 }

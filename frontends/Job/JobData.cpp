@@ -60,6 +60,8 @@ void JobReader::checkDataFile(const Fields &fields, const char *key,
   }
   // n = (T - 1) / L samples.
   int64_t length = data.sequenceLength->value_or(1);
+  if (fields.keyPath(key).starts_with("data."))
+    dataTokens = bytes / itemBytes;
   if (bytes / itemBytes < length + 1)
     fields.error("data-size", key,
                  "'" + printable(path, 400) + "' has " +
@@ -158,6 +160,27 @@ void JobReader::readData(JobConfig &job) {
   }
   fields->checkKeys(dataKeys());
   readSource(*fields, job.data);
+}
+
+void JobReader::checkSamples(const JobConfig &job) {
+  const DataConfig &data = job.data;
+  if (!dataTokens || !data.sequenceLength->has_value() ||
+      !data.microBatch->has_value())
+    return;
+  const int64_t samples = (*dataTokens - 1) / **data.sequenceLength;
+  const Mesh &mesh = *job.accelerate.mesh;
+  int64_t step = 0;
+  if (samples < 1 ||
+      __builtin_mul_overflow(**data.microBatch, *job.accumulation, &step) ||
+      __builtin_mul_overflow(step, mesh.dpShard * mesh.dpReplicate, &step) ||
+      samples >= step)
+    return;
+  top.mapping("data")->report(Severity::Warning, "few-samples", "micro_batch",
+                              "the data has " + std::to_string(samples) +
+                                  " sample" + (samples == 1 ? "" : "s") +
+                                  " and a step takes " + std::to_string(step) +
+                                  ": samples are repeated within a step",
+                              "shorten sequence_length, or give more data");
 }
 
 void JobReader::readEval(JobConfig &job) {

@@ -73,6 +73,7 @@ std::optional<JobConfig> JobReader::read() {
   readCheckpointing(job);
   if (!complete)
     return std::nullopt;
+  checkSamples(job);
   return job;
 }
 

@@ -52,8 +52,13 @@ private:
                           OptimizerConfig &optimizer);
   void readGroups(const Fields &fields, OptimizerConfig &optimizer);
 
+  /// Tokens of the training data's file, where its size tells.
+  std::optional<int64_t> dataTokens;
+
   // JobData.cpp
   void readData(JobConfig &job);
+  /// Warns where a step takes a sample of the training data twice.
+  void checkSamples(const JobConfig &job);
   void readEval(JobConfig &job);
   void readSource(const Fields &fields, DataConfig &data);
   void readArrays(const Fields &fields, DataConfig &data);

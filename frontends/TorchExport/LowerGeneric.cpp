@@ -240,7 +240,13 @@ std::optional<Lowering::Results> Lowering::lowerOpaque(const Call &call) {
   for (size_t i = 0; i < call.size(); ++i) {
     const SchemaParameter &parameter = schema.parameters[i];
     const Argument &argument = call.at(i);
-    if (argument.kind == Kind::None || isPlacement(parameter.name)) {
+    // Only what the schema lets be absent may be: LibTorch refuses None for a
+    // `bool cudnn_enabled`.
+    const bool optional = StringRef(parameter.type).ends_with("?");
+    const bool leftOut = isPlacement(parameter.name) && optional;
+    if (argument.kind == Kind::None && !optional)
+      return std::nullopt;
+    if (argument.kind == Kind::None || leftOut) {
       args.push_back(b.getStringAttr("none"));
     } else if (argument.kind == Kind::List &&
                StringRef(parameter.type).starts_with("Tensor")) {

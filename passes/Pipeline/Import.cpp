@@ -320,6 +320,8 @@ private:
   void requestRest(SmallVector<NamedAttribute> &value) {
     if (accelerate.strategy.value != Strategy::Fsdp2)
       return;
+    if (job.isJob) // of accel-run
+      value.push_back(b.getNamedAttr("embedding_inside", b.getUnitAttr()));
     const bool inRoot = accelerate.restUnits.value == RestUnits::Root;
     if (inRoot)
       value.push_back(b.getNamedAttr("rest_in_root", b.getUnitAttr()));

@@ -241,7 +241,8 @@ private:
              "use TRANSFORMER_BASED_WRAP");
         return;
       }
-      if (!problem.restInRoot && isInside(problem.inputEmbedding, module.fqn) &&
+      if (!problem.restInRoot && !problem.embeddingInside &&
+          isInside(problem.inputEmbedding, module.fqn) &&
           module.fqn != problem.inputEmbedding && m != 0) {
         fail("wrapping '" + module.fqn + "' (" + module.className +
                  ") takes the input embedding, which Accelerate wraps by "

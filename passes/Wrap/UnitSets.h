@@ -50,6 +50,9 @@ struct Problem {
   /// Tied embeddings end up in two groups (Accelerate 1.14), which torch
   /// refuses (from 2.13 on).
   bool refuseTies = false;
+  /// A unit may hold the input embedding beside other parameters: accel-run can
+  /// do that, Accelerate would wrap the embedding a second time.
+  bool embeddingInside = false;
   /// Neighbouring layers, the elements of a list of modules, of one unit; torch
   /// calls it fully_shard of a list. Accelerate has one.
   int64_t layersPerUnit = 1;

@@ -76,6 +76,7 @@ FailureOr<wrap::Problem> makeProblem(mlir::ModuleOp module,
   problem.restInRoot = value.get("rest_in_root") != nullptr;
   problem.rootReshards = value.get("root_reshards") != nullptr;
   problem.refuseTies = value.get("refuse_ties") != nullptr;
+  problem.embeddingInside = value.get("embedding_inside") != nullptr;
   problem.layersPerUnit = intOr(value, "layers_per_unit", 1);
   if (problem.layersPerUnit < 1)
     return request.emitOpError("asks for 'layers_per_unit' below 1");

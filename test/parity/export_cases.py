@@ -268,6 +268,76 @@ def open_sizes(context):
         check(worst <= (0 if "spare" in name else 1e-6), f"{name}: {worst}")
 
 
+def _image_norms(folder):
+    """A program in torch.export's training form with norms that torch calls by
+    flags such as cudnn_enabled, and that program's model."""
+    import torch
+    from torch.nn import functional
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = torch.nn.Conv2d(1, 8, 3)
+            self.group = torch.nn.GroupNorm(2, 8)
+            self.instance = torch.nn.InstanceNorm2d(8, affine=True)
+            self.batch = torch.nn.BatchNorm2d(8)
+            self.head = torch.nn.Linear(8, 3)
+
+        def forward(self, images, targets):
+            x = self.instance(self.group(self.conv(images)).relu())
+            norm = self.batch  # frozen: its statistics are constants
+            x = functional.batch_norm(x, norm.running_mean, norm.running_var,
+                                      norm.weight, norm.bias, False, 0.0,
+                                      norm.eps)
+            return functional.cross_entropy(self.head(x.mean((2, 3))), targets)
+
+    torch.manual_seed(0)
+    model = Net().train()
+    model.batch.running_mean.uniform_(-0.1, 0.1)
+    model.batch.running_var.uniform_(0.5, 1.5)
+    program = torch.export.export(model, (), kwargs={
+        "images": torch.zeros(4, 1, 6, 6),
+        "targets": torch.zeros(4, dtype=torch.int64)})
+    torch.export.save(program, os.path.join(folder, "net.pt2"))
+    return model
+
+
+def image_norms(context):
+    """Group norm, instance norm and frozen batch norm of a .pt2 train as in
+    PyTorch."""
+    import numpy as np
+    import torch
+
+    rng = np.random.default_rng(8)
+    data = {"images": rng.standard_normal((8, 1, 6, 6)).astype(np.float32),
+            "targets": rng.integers(0, 3, 8)}
+    for name, array in data.items():
+        np.save(context.path(name + ".npy"), array)
+    model = _image_norms(context.path())
+    jobs.write_job(context.path(), {
+        "accelerate": jobs.accelerate_config("single", 1, ""),
+        "model": "net.pt2", "init": "pretrained",
+        "data": {"arrays": {n: n + ".npy" for n in data}, "micro_batch": 4},
+        "optimizer": {"name": "adamw", "lr": 1e-2, "weight_decay": 0.1},
+        "schedule": {"steps": 6, "warmup_steps": 0, "decay": "constant"},
+        "target": "cpu"})
+    path = context.path("plan.json")
+    harness.plan(context, context.path("job.yaml"), path)
+    log = harness.execute(context, path, 1, context.path("run.jsonl"))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.1)
+    worst = 0.0
+    for step, line in enumerate(log):
+        rows = [(step * 4 + i) % 8 for i in range(4)]
+        loss = model(*(torch.as_tensor(data[n][rows]) for n in data))
+        worst = max(worst, harness.relative(loss.item(), line["loss"]))
+        check(worst < LOSS, f"step {step}: loss {line['loss']}, PyTorch "
+                            f"{loss.item()}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return f"loss {worst:.1e}"
+
+
 def _own_script(folder, config):
     """What docs/guide.md says of a script of one's own: the program as it was
     traced, and functional in core operators."""
@@ -380,6 +450,7 @@ def case(model, **options):
 
 
 CASES = [("llama-open", case("gqa", weights=False, most=9)),
-         ("own-class", own_class), ("open-sizes", open_sizes),
+         ("own-class", own_class), ("image-norms", image_norms),
+         ("open-sizes", open_sizes),
          ("functional", functional), ("bf16", mixed)]
 CASES += [(name, case(name, most=most)) for name, most in FAMILIES.items()]

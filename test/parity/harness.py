@@ -100,6 +100,9 @@ def compare_memory(plan, summary_path, unmodelled=0):
     with open(summary_path, encoding="utf-8") as f:
         measured = json.load(f)["measured"]
     own, peak = measured["own_peak_bytes"], measured["peak_bytes"]
+    tokens = measured["tokens_per_s"] * measured["step_s"]
+    check(abs(tokens - round(tokens)) < 1e-3,
+          f"the summary's step takes {tokens} tokens of a rank")
     check(predicted["own_peak_bytes"] == own,
           f"own buffers: predicted {predicted['own_peak_bytes']} bytes at the "
           f"peak, measured {own}")

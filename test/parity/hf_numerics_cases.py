@@ -225,5 +225,8 @@ CASES = [(name, lambda context, changes=changes: compare(context, changes))
          for name, changes in CONFIGS.items()]
 CASES += [
     ("one token", lambda context: compare(context, {}, batch=1, length=1)),
+    # max_position_embeddings is 64.
+    ("beyond its positions", lambda context: compare(context, {}, batch=1,
+                                                     length=80)),
     ("one sequence", lambda context: compare(context, {}, batch=1, length=64)),
 ]

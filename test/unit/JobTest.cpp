@@ -107,6 +107,8 @@ TEST_F(Job, EverythingGiven) {
   EXPECT_EQ(*job.eval.data.dtype, "uint32");
   EXPECT_EQ(**job.eval.data.microBatch, 2); // as in data
   EXPECT_EQ(*job.optimizer.lr, 3e-4);
+  EXPECT_EQ(job.optimizer.lr.why, ""); // not the default's reason
+  EXPECT_EQ(job.optimizer.weightDecay.why, "");
   ASSERT_EQ(job.optimizer.groups.size(), 2u);
   EXPECT_EQ(**job.optimizer.groups[0].weightDecay, 0.0);
   EXPECT_FALSE(job.optimizer.groups[0].lr->has_value());

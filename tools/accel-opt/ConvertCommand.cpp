@@ -114,6 +114,8 @@ int accel::convertCommand(int argc, char **argv) {
   if (output.empty() && overwrite)
     output = file;
 
+  if (output == "-") // standard output, as without -o
+    output.clear();
   DiagnosticEngine engine;
   std::optional<Conversion> conversion;
   std::string text, error, internal;

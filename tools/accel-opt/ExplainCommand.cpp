@@ -185,6 +185,8 @@ int accel::explainCommand(int argc, char **argv) {
   }
   if (!explainer.explain(what)) {
     std::string hint = didYouMean(what, explainer.names());
+    if (what == "limit") // a decision of the search
+      hint = "what limits a job is found by `accel-opt plan --tune`";
     std::fprintf(stderr,
                  "accel-opt explain: error: the plan has no unit, parameter or "
                  "decision '%s'%s%s\n",

@@ -16,10 +16,12 @@
 #include "tools/accel-opt/PlanPaths.h"
 #include "tools/accel-opt/Render.h"
 
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <unistd.h>
 
@@ -358,10 +360,21 @@ private:
     return nullptr;
   }
 
+  /// "-" is standard output; the report is then on standard error.
+  static bool writeOutput(const std::string &path, const std::string &text,
+                          std::string &error) {
+    if (path != "-")
+      return plan::writeFileAtomically(path, text, error);
+    if (std::fputs(text.c_str(), stdout) != EOF && std::fflush(stdout) == 0)
+      return true;
+    error = std::strerror(errno);
+    return false;
+  }
+
   bool writeOutputs(const CompileResult &result) {
     if (!options.compileTo.empty() && !options.output.empty()) {
       std::string error;
-      if (plan::writeFileAtomically(options.output, result.report.mlir, error))
+      if (writeOutput(options.output, result.report.mlir, error))
         return true;
       engine.error("write-failed", options.output, error);
       return false;
@@ -383,7 +396,7 @@ private:
       std::optional<std::string> text = textOf(name, result, path);
       if (!text)
         return false;
-      if (!plan::writeFileAtomically(path, *text, error)) {
+      if (!writeOutput(path, *text, error)) {
         engine.error("write-failed", path, error);
         return false;
       }
@@ -428,10 +441,11 @@ private:
       if (options.output.empty())
         std::fputs(report.mlir.c_str(), stdout);
     } else if (plan) {
-      std::fputs(renderPlanText(*plan, report).c_str(), stdout);
+      std::fputs(renderPlanText(*plan, report).c_str(),
+                 options.output == "-" ? stderr : stdout);
     }
     RenderOptions render;
-    bool toOut = options.compileTo.empty();
+    bool toOut = options.compileTo.empty() && options.output != "-";
     render.colour = wantsColour(toOut ? STDOUT_FILENO : STDERR_FILENO);
     std::string text = renderText(engine, render);
     if (!text.empty()) {

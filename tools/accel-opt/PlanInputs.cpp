@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/PlanInputs.h"
 
+#include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/Convert/Rewriter.h"
+#include "frontends/HuggingFace/Positions.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/TorchExport/Describe.h"
 #include "passes/Frameworks/ExecutorOf.h"
@@ -236,18 +238,21 @@ private:
                  " tokens long",
              "pass --seq-len");
     }
-    if (inputs.model.hasTokens() &&
-        t.sequenceLength > inputs.model.maxPositions())
-      report(
-          Severity::Error, "sequence-too-long", data.sequenceLength.at,
-          "data.sequence_length",
-          "sequences of " + std::to_string(t.sequenceLength) +
-              " tokens are longer than the model's " +
-              std::to_string(inputs.model.maxPositions()) + " positions",
-          "--seq-len " + std::to_string(inputs.model.maxPositions()) +
-              " is the most: " +
-              std::to_string(t.sequenceLength - inputs.model.maxPositions()) +
-              " less");
+    const int64_t positions = inputs.model.maxPositions();
+    // Rotary and ALiBi models compute any position, as transformers lets them.
+    const bool table = !inputs.model.config() ||
+                       huggingface::positionRows(*inputs.model.config()) > 0;
+    if (inputs.model.hasTokens() && t.sequenceLength > positions)
+      report(table ? Severity::Error : Severity::Warning, "sequence-too-long",
+             data.sequenceLength.at, "data.sequence_length",
+             "sequences of " + std::to_string(t.sequenceLength) +
+                 " tokens are longer than the model's " +
+                 std::to_string(positions) + " positions",
+             table
+                 ? "--seq-len " + std::to_string(positions) + " is the most: " +
+                       std::to_string(t.sequenceLength - positions) + " less"
+                 : "positions that it was not trained for are computed; "
+                   "rope_scaling in config.json stretches them");
     if (!t.microBatch) {
       t.microBatch = 1;
       if (!options.maxBatch)
@@ -256,6 +261,7 @@ private:
                "pass --micro-batch");
     }
     fixOpenSizes(inputs, options, engine);
+    followDeepspeed();
     t.accumulation =
         options.accumulation ? options.accumulation : job().accumulation.value;
     if (options.globalBatch)
@@ -327,6 +333,33 @@ private:
                "'" + input.name + "' must be in both data and eval, or in none",
                "one program reads both");
     }
+  }
+
+  /// What "auto" of DeepSpeed's file is for this model, and the part of each
+  /// sequence that a rank of its sequence parallelism computes.
+  void followDeepspeed() {
+    AccelerateConfig &accelerate = inputs.job.accelerate;
+    if (!accelerate.deepspeed || !inputs.model.config())
+      return;
+    resolveAuto(*accelerate.deepspeed,
+                huggingface::hiddenSize(*inputs.model.config()));
+    plan::Job &t = inputs.training;
+    const auto &ranks = accelerate.sequenceParallel;
+    if (*ranks <= 1 || !t.sequenceLength)
+      return;
+    const std::string tokens = std::to_string(t.sequenceLength) + " tokens";
+    if (t.sequenceLength % *ranks) {
+      report(Severity::Error, "sequence-split", ranks.at, ranks.key,
+             "sequences of " + tokens + " cannot be divided among sp_size " +
+                 std::to_string(*ranks) + " ranks",
+             "choose a multiple of " + std::to_string(*ranks));
+      return;
+    }
+    t.sequenceLength /= *ranks;
+    report(Severity::Note, "sequence-parallel", ranks.at, ranks.key,
+           "each rank computes " + std::to_string(t.sequenceLength) + " of " +
+               tokens + "; attention is counted over these alone",
+           "");
   }
 
   /// The sequences of a step, dealt to ranks and micro-batches.

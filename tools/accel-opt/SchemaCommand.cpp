@@ -49,7 +49,7 @@ int accel::schemaCommand(int argc, char **argv) {
     schema::Json json =
         job ? schema::jobSchema(*parsed) : schema::accelerateSchema(*parsed);
     std::string text = json.dump(2) + "\n";
-    if (output.empty())
+    if (output.empty() || output == "-")
       std::fputs(text.c_str(), stdout);
     else if (!plan::writeFileAtomically(output, text, error))
       engine.error("write-failed", output, error);

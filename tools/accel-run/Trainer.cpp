@@ -213,7 +213,13 @@ void Trainer::finish() {
     return median(values);
   };
   measured.stepSeconds = after(stepSeconds);
-  measured.tokensPerSecond = after(stepTokens);
+  // Tokens per second are those of the median step: two medians of their own
+  // would not multiply to a step's tokens.
+  after(stepTokens);
+  const auto middle =
+      std::find(stepSeconds.begin(), stepSeconds.end(), measured.stepSeconds);
+  if (middle != stepSeconds.end())
+    measured.tokensPerSecond = stepTokens[middle - stepSeconds.begin()];
   measured.cpuSecondsPerStep = after(stepCpu);
   measured.pageFaultsPerStep = after(stepFaults);
   const std::vector<double> all =
