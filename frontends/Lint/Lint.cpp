@@ -17,13 +17,20 @@ void lintConfig(const std::string &path, const LoadedConfig &loaded,
   std::optional<AccelerateVersion> version = parseAccelerateVersion(
                                        options.accelerateVersion),
                                    torch = parseAccelerateVersion(
-                                       options.torchVersion);
+                                       options.torchVersion),
+                                   transformers = parseAccelerateVersion(
+                                       options.transformersVersion);
+  if (!transformers)
+    engine.error("invalid-version", "",
+                 "'" + printable(options.transformersVersion) +
+                     "' is not a version of transformers",
+                 "write it as 5.23.0");
   if (!torch)
     engine.error("invalid-version", "",
                  "'" + printable(options.torchVersion) +
                      "' is not a version of torch",
                  "write it as 2.15.0");
-  if (!version || !torch)
+  if (!version || !torch || !transformers)
     return;
   // Whatever is wrong with the text has been reported by loadConfig.
   DiagnosticEngine silent;
@@ -35,6 +42,7 @@ void lintConfig(const std::string &path, const LoadedConfig &loaded,
   subject.root = document->root();
   subject.version = *version;
   subject.torch = *torch;
+  subject.transformers = *transformers;
   std::string model = options.model;
   std::unique_ptr<yaml::Document> referenced;
   if (isJobFile(*subject.root)) {
@@ -65,7 +73,8 @@ void lintConfig(const std::string &path, const LoadedConfig &loaded,
   for (auto check :
        {lint::checkUnits, lint::checkTiedWeights, lint::checkPrecision,
         lint::checkParallelism, lint::checkMemory, lint::checkVersions,
-        lint::checkDeepspeed, lint::checkDeepspeedFile, lint::checkMegatron})
+        lint::checkDeepspeed, lint::checkDeepspeedFile, lint::checkMegatron,
+        lint::checkPairs})
     check(subject);
 }
 

@@ -24,6 +24,7 @@ struct LintOptions {
   /// Folder of a transformers model, or its config.json; empty: the job's, or
   /// none.
   std::string model;
+  std::string transformersVersion = "5.23.0";
 };
 
 /// Reports on a file that `loadConfig` has read (also where that found errors).

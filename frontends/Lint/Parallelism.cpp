@@ -76,9 +76,16 @@ void checkTensorParallel(const Subject &subject) {
                    "leave tp_size at 1");
     return;
   }
+  // Since 1.13 it goes on without: tp-skipped and tp-import say how.
+  const bool skips = subject.version >= AccelerateVersion{1, 13};
+  if (skips &&
+      (!subject.isFsdp2() || subject.transformers >= AccelerateVersion{5, 23}))
+    return;
   subject.report(Severity::Note, "tp-model", field,
-                 "Accelerate does not split the model: every rank stops with "
-                 "a ValueError unless the script loads it with tp_size " +
+                 "Accelerate does not split the model: " +
+                     std::string(skips ? "it trains without tensor parallelism"
+                                       : "every rank stops with a ValueError") +
+                     " unless the script loads it with tp_size " +
                      std::to_string(size),
                  "from_pretrained(..., distributed_config=DistributedConfig("
                  "tp_size=" +

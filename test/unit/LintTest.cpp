@@ -121,7 +121,8 @@ TEST_F(Lint, KnowsWhatTorchCanDo) {
   std::string ignored =
       write("b.yaml", fsdp2 + "  fsdp_ignored_modules: lm_head\n");
   EXPECT_EQ(under(ignored, "1.15.0", "2.6.0"), Codes{"warning needs-torch"});
-  EXPECT_EQ(under(ignored, "1.15.0", "2.7.0"), Codes{});
+  EXPECT_EQ(under(ignored, "1.15.0", "2.7.0"),
+            Codes{"warning ignored-gradients"});
   EXPECT_EQ(under(path, "1.15.0", "two"), Codes{"error invalid-version"});
 }
 

@@ -31,6 +31,8 @@ int accel::lintCommand(int argc, char **argv) {
                     "transformers model (config.json) that the file is for");
   arguments.addText("--torch-version", "V", checks.torchVersion,
                     "judge with this version of torch (default 2.15.0)");
+  arguments.addText("--transformers-version", "V", checks.transformersVersion,
+                    "judge with this version of transformers (default 5.23.0)");
   arguments.addChoice("--format", {"text", "json"}, output,
                       "text for people, json for programs");
   arguments.addCount("--max-errors", "N", maxErrors, "stop listing after N");
