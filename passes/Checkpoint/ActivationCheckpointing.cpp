@@ -172,7 +172,8 @@ private:
   /// An element of a ModuleList: a path that ends in a number.
   static bool isRepeated(sharding::CallOp call) {
     StringRef last = call.getPath().rsplit('.').second;
-    return !last.empty() && llvm::all_of(last, [](char c) { return c >= '0' && c <= '9'; });
+    return !last.empty() &&
+           llvm::all_of(last, [](char c) { return c >= '0' && c <= '9'; });
   }
 
   static llvm::StringSet<> layerClasses(mlir::ModuleOp module,

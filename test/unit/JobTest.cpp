@@ -215,8 +215,10 @@ TEST_F(Job, SchedulesThatCannotBeMeant) {
 }
 
 TEST_F(Job, OptimizersToCome) {
-  LoadedConfig loaded = load(base + "optimizer: {name: sgd}\n");
+  EXPECT_TRUE(load(base + "optimizer: {name: sgd}\n").job);
+  LoadedConfig loaded = load(base + "optimizer: {name: muon}\n");
   EXPECT_EQ(loaded.outcome, Outcome::NotSupported);
+  EXPECT_FALSE(load(base + "optimizer: {name: sgdm}\n").job);
 }
 
 TEST_F(Job, PlainAccelerateFiles) {

@@ -371,12 +371,12 @@ private:
     if (!tuned.result.best)
       return tuned;
     if (!planner.fitsByReplay(judging, tuned.result.best->point,
-                                tuned.predicted)) {
+                              tuned.predicted)) {
       options.budgetBytes -= tuned.predicted.deviceBytes - advice.budgetBytes;
       tuned.result.best = look().best;
       if (!tuned.result.best ||
           !planner.fitsByReplay(judging, tuned.result.best->point,
-                                  tuned.predicted))
+                                tuned.predicted))
         takeFromFront(judging, tuned, options.budgetBytes);
     }
     if (!tuned.result.best)

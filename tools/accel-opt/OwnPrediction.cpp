@@ -44,7 +44,8 @@ StepPrediction ownPrediction(const plan::Plan &plan, const Target *target,
   p.atPeak = {b.parameters, b.gradients, b.optimizer, b.activations,
               b.logits,     b.gathered,  b.buffers};
   p.peakWhere = (own.peakWhere.empty() ? "the root" : own.peakWhere) + " (" +
-                own.peakProgram + " step " + std::to_string(own.peakStep) + ")";
+                "instruction " + std::to_string(own.peakStep) + " of @" +
+                own.peakProgram + ")";
   p.peakAction = own.peakStep;
   if (!own.hasTime || !target)
     return p;

@@ -41,14 +41,14 @@ double totalParameters(const plan::Plan &plan) {
   return n;
 }
 
-/// The left column: bytes at the peak.
+/// Bytes at the peak, by what they are held for.
 std::vector<std::pair<std::string, std::string>>
 memoryRows(const StepPrediction &p) {
   std::vector<std::pair<std::string, std::string>> rows;
   for (int h = 0; h < numHoldings; ++h)
-    rows.push_back(
-        {toString(static_cast<Holding>(h)), formatBytes(p.atPeak[h])});
-  rows.push_back({"between steps", formatBytes(p.persistentBytes)});
+    if (p.atPeak[h])
+      rows.push_back(
+          {toString(static_cast<Holding>(h)), formatBytes(p.atPeak[h])});
   if (p.reservedBytes != p.peakBytes)
     rows.push_back({p.replayed && p.replayedBytes == p.reservedBytes
                         ? "idle segments"
@@ -56,20 +56,20 @@ memoryRows(const StepPrediction &p) {
                     formatBytes(p.reservedBytes - p.peakBytes)});
   if (p.deviceBytes != p.reservedBytes)
     rows.push_back({"context", formatBytes(p.deviceBytes - p.reservedBytes)});
-  if (p.hostBytes)
-    rows.push_back({"on the host", formatBytes(p.hostBytes)});
   return rows;
 }
 
-/// The right column: seconds of a step.
+/// Seconds of a step.
 std::vector<std::pair<std::string, std::string>>
 timeRows(const StepPrediction &p) {
   std::vector<std::pair<std::string, std::string>> rows;
   rows.push_back({"forward and backward",
                   formatSeconds(p.computeSeconds - p.recomputeSeconds -
                                 p.optimizerSeconds)});
-  rows.push_back({"recomputation", formatSeconds(p.recomputeSeconds)});
-  rows.push_back({"optimizer", formatSeconds(p.optimizerSeconds)});
+  if (p.recomputeSeconds > 0)
+    rows.push_back({"recomputation", formatSeconds(p.recomputeSeconds)});
+  if (p.optimizerSeconds > 0)
+    rows.push_back({"optimizer", formatSeconds(p.optimizerSeconds)});
   double told = 0;
   size_t shown = std::min<size_t>(p.exposed.size(), 4);
   for (size_t i = 0; i < shown; ++i) {
@@ -83,32 +83,34 @@ timeRows(const StepPrediction &p) {
   return rows;
 }
 
+std::string
+tableOf(const std::string &title,
+        const std::vector<std::pair<std::string, std::string>> &rows) {
+  size_t width = 20; // names of units can be long
+  for (const auto &[name, value] : rows)
+    width = std::max(width, name.size());
+  std::string out = "\n  " + title + "\n";
+  for (const auto &[name, value] : rows)
+    out += "    " + padRight(name, width) + padLeft(value, 12) + "\n";
+  return out;
+}
+
+/// Where the memory is: parts that sum to what is compared with the budget;
+/// then where the time of a step goes.
 std::string tables(const PlanReport &report) {
   const StepPrediction &p = report.prediction;
-  auto left = memoryRows(p);
-  decltype(left) right;
+  auto memory = memoryRows(p);
+  memory.push_back({"together", formatBytes(p.deviceBytes)});
   std::string out =
-      "\n  " +
-      padRight("at the peak of " + formatBytes(p.peakBytes) + " in tensors",
-               34) +
-      " ";
-  if (report.hasTime) {
-    right = timeRows(p);
-    out += "in a step of " + formatSeconds(p.stepSeconds);
-  }
-  while (!out.empty() && out.back() == ' ')
-    out.pop_back();
-  out += "\n";
-  for (size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
-    std::string line =
-        "    " + (i < left.size() ? padRight(left[i].first, 16) +
-                                        padLeft(left[i].second, 10)
-                                  : std::string(26, ' '));
-    if (i < right.size())
-      line +=
-          "      " + padRight(right[i].first, 36) + padLeft(right[i].second, 9);
-    out += line + "\n";
-  }
+      tableOf("memory at the peak (" + formatBytes(p.persistentBytes) +
+                  " between steps)",
+              memory);
+  if (p.hostBytes)
+    out += "    " + padRight("on the host", 20) +
+           padLeft(formatBytes(p.hostBytes), 12) + "\n";
+  if (report.hasTime)
+    out +=
+        tableOf("time of a step, " + formatSeconds(p.stepSeconds), timeRows(p));
   return out;
 }
 

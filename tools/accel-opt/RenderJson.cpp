@@ -223,6 +223,10 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
     root["units"] = Json::array();
     root["decisions"] = Json::array();
   }
+  root["modelled"] =
+      report.advice && report.advice->model
+          ? candidateJson(*report.advice->model, report.advice->candidate)
+          : Json();
   root["recommendations"] = Json::array();
   if (report.advice)
     addAdvice(root, *report.advice);

@@ -20,6 +20,11 @@ nlohmann::ordered_json settingJson(const tune::Space &space,
                                    const StepModel &model,
                                    const tune::Point &point);
 
+/// How the step was run that was predicted, read from the decided module: what
+/// the decisions that are shown have to agree with.
+nlohmann::ordered_json candidateJson(const StepModel &model,
+                                     const Candidate &candidate);
+
 } // namespace accel
 
 #endif // ACCEL_TOOLS_ACCELOPT_SETTINGJSON_H
