@@ -32,4 +32,18 @@ frameworks::Versions versionsOf(mlir::ModuleOp module) {
   return versions;
 }
 
+Type floatType(MLIRContext *context, plan::DType dtype) {
+  Builder b(context);
+  switch (dtype) {
+  case plan::DType::F64:
+    return b.getF64Type();
+  case plan::DType::BF16:
+    return b.getBF16Type();
+  case plan::DType::F16:
+    return b.getF16Type();
+  default:
+    return b.getF32Type();
+  }
+}
+
 } // namespace accel

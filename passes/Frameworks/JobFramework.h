@@ -17,6 +17,9 @@ const frameworks::Framework &frameworkOf(mlir::ModuleOp module);
 /// Its releases; the newest that are modelled where the job names none.
 frameworks::Versions versionsOf(mlir::ModuleOp module);
 
+/// The type of a floating-point dtype; f32 for others.
+mlir::Type floatType(mlir::MLIRContext *context, plan::DType dtype);
+
 } // namespace accel
 
 #endif // ACCEL_PASSES_FRAMEWORKS_JOBFRAMEWORK_H

@@ -6,6 +6,7 @@
 #include "passes/Pipeline/Import.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 #include "passes/Pipeline/JobAttr.h"
 #include "passes/Pipeline/ParamRules.h"
 
@@ -354,16 +355,7 @@ private:
   }
 
   Type floatType(plan::DType dtype) {
-    switch (dtype) {
-    case plan::DType::BF16:
-      return b.getBF16Type();
-    case plan::DType::F16:
-      return b.getF16Type();
-    case plan::DType::F64:
-      return b.getF64Type();
-    default:
-      return b.getF32Type();
-    }
+    return accel::floatType(b.getContext(), dtype);
   }
 
   void requestPrecision() {

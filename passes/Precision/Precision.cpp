@@ -117,19 +117,7 @@ struct PrecisionPass
   }
 
 private:
-  Type typeOf(plan::DType dtype) {
-    Builder b(&getContext());
-    switch (dtype) {
-    case plan::DType::F64:
-      return b.getF64Type();
-    case plan::DType::BF16:
-      return b.getBF16Type();
-    case plan::DType::F16:
-      return b.getF16Type();
-    default:
-      return b.getF32Type();
-    }
-  }
+  Type typeOf(plan::DType dtype) { return floatType(&getContext(), dtype); }
 
   /// Dtypes that are the storage's are left out where that is the rule.
   sharding::PrecisionAttr attribute(const frameworks::Precision &p,

@@ -273,7 +273,7 @@ def train(context, model="gqa", options=None, **more):
         if p.get("trainable", True))
     check(trained == expected, f"states of {trained} elements, {expected} train")
     folder = context.path("out", "model")
-    check(sorted(os.listdir(folder)) == ["adapter_config.json",
+    check(sorted(os.listdir(folder)) == ["accel-run.json", "adapter_config.json",
                                          "adapter_model.safetensors"],
           f"{os.listdir(folder)} was written")
     # PEFT loads it, and it is the adapter that PyTorch trained.
@@ -410,7 +410,8 @@ def exported(context):
     memory = harness.compare_memory(plans[1],
                                     context.path("exported.summary.json"))
     check(sorted(os.listdir(context.path("out", "model"))) == [
-        "adapter_config.json", "adapter_model.safetensors"], "what is saved")
+        "accel-run.json", "adapter_config.json",
+        "adapter_model.safetensors"], "what is saved")
     worst = harness.compare_logs(logs[1], logs[0], "loss", 1e-5)
     return f"loss {worst:.1e}, {text}, {memory}"
 
