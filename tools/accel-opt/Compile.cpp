@@ -17,10 +17,12 @@
 #include "tools/accel-opt/EmitRemarks.h"
 #include "tools/accel-opt/FrozenParts.h"
 #include "tools/accel-opt/LossChunks.h"
+#include "tools/accel-opt/Nesting.h"
 #include "tools/accel-opt/OwnPrediction.h"
 #include "tools/accel-opt/Session.h"
 
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <filesystem>
 
@@ -87,6 +89,13 @@ private:
   }
 
   OwningOpRef<mlir::ModuleOp> parse() {
+    if (auto text = llvm::MemoryBuffer::getFile(options.config);
+        text && mlirNesting((*text)->getBuffer()) > maxMlirNesting) {
+      engine.error("bad-mlir", options.config,
+                   "is nested more than " + std::to_string(maxMlirNesting) +
+                       " levels deep");
+      return {};
+    }
     auto module =
         parseSourceFile<mlir::ModuleOp>(options.config, &session.context);
     if (!module) {
