@@ -144,7 +144,7 @@ protected:
     return plan::alignedBytes(numel * plan::itemSize(dtype));
   }
 
-  /// A loss in pieces is computed by its backward alone.
+  /// A chunked loss is computed by its backward alone.
   bool fused(int call) const {
     return layout.kind(call).loss && layout.variant(call).forwardOps == 0;
   }

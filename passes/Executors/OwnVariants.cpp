@@ -56,7 +56,7 @@ public:
     return variant;
   }
 
-  /// A loss in pieces: the backward does everything.
+  /// A chunked loss: the backward does everything.
   SegmentVariant runFused(StringRef name, func::FuncOp op, int numInputs,
                           int numOutputs, int numParams) {
     variant.name = name.str();
@@ -179,7 +179,7 @@ private:
   SegmentVariant variant;
 };
 
-/// All modes of a loss in pieces are the same.
+/// All modes of a chunked loss are the same.
 LogicalResult addFused(func::FuncOp joint, const std::string &symbol,
                        aten::Device device, const Target *target,
                        ArrayRef<GradientMode> gradients, StringRef name,
