@@ -105,14 +105,9 @@ public:
   Json top(const SectionInfo &info) {
     Json result = section(info);
     result["required"] = {"distributed_type"};
-    if (info.name != std::string(sagemakerSection)) {
-      // One process needs no number; launch asks for it in any other case.
-      result["if"] = {
-          {"properties", {{"distributed_type", {{"const", "NO"}}}}}};
-      result["then"] = Json::object();
-      result["else"] = {{"required", {"num_processes"}}};
+    // num_processes may come from launch's own flag: lint only notes it.
+    if (info.name != std::string(sagemakerSection))
       return result;
-    }
     result["required"] = {"distributed_type", "ec2_instance_type",
                           "iam_role_name"};
     return result;

@@ -16,11 +16,12 @@ SINGLE = {"compute_environment": "LOCAL_MACHINE", "distributed_type": "NO",
 
 
 def dump(context, config, folder, batch, length, executor, device="cpu",
-         kernel=None, options=()):
+         kernel="foreach", options=()):
+    """The kernel is that of counted_step.py, which asks for lists on CPUs too."""
     path = jobs.write_job(context.path(), config, "accelerate.yaml")
     command = [context.binary("step-model-dump"), path, folder, str(batch),
-               str(length), device, executor] + (
-                   ["cpu", kernel, *options] if kernel else [])
+               str(length), device, executor,
+               "cpu" if device == "cpu" else "h100-sxm-80gb", kernel, *options]
     return json.loads(harness.run(command))
 
 
