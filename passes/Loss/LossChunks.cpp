@@ -47,6 +47,16 @@ struct LossChunksPass
       return signalPassFailure();
     }
     const int64_t count = fused ? fusedChunks(module, call) : chunks.getInt();
+    // accel-run counts the rows when it cuts them.
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    const int64_t rows = job ? job.getMicroBatch() *
+                                   std::max<int64_t>(1, job.getSequenceLength())
+                             : count;
+    if (frameworkOf(module).eager() && count > rows) {
+      request.emitOpError("cuts the loss into ")
+          << count << " chunks, but a micro-batch has " << rows << " rows";
+      return signalPassFailure();
+    }
     if (!fused || count > 1)
       call->setAttr(lossAttr, sharding::LossAttr::get(&getContext(), count,
                                                       request.getBecause()));
