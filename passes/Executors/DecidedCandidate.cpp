@@ -1,5 +1,4 @@
-//===- DecidedCandidate.cpp - The candidate that a module decides
-//-------------===//
+//===- DecidedCandidate.cpp - The candidate that a module decides --------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

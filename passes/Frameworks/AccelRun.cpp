@@ -1,5 +1,4 @@
-//===- AccelRun.cpp - What accel-run does with a job
-//--------------------------===//
+//===- AccelRun.cpp - What accel-run does with a job ---------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

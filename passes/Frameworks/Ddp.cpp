@@ -1,5 +1,4 @@
-//===- Ddp.cpp - What DDP and a single process do with a job
-//------------------===//
+//===- Ddp.cpp - What DDP and a single process do with a job -------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

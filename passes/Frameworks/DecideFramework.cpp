@@ -1,5 +1,4 @@
-//===- DecideFramework.cpp - What a framework does by itself
-//------------------===//
+//===- DecideFramework.cpp - What a framework does by itself -------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -82,20 +81,11 @@ private:
         because(request, "nothing waits in host memory")));
   }
 
-  /// Of the job's optimizer; null where it names none.
-  static const plan::OptimizerDescription *descriptionOf(sharding::JobOp job) {
-    auto training = job.getTrainingAttr();
-    auto optimizer = training ? training.getAs<DictionaryAttr>("optimizer")
-                              : DictionaryAttr();
-    auto name = optimizer ? optimizer.getAs<StringAttr>("name") : StringAttr();
-    return plan::findOptimizer(name ? name.getValue().str() : "adamw");
-  }
-
   void decideOptimizerStep(sharding::JobOp job,
                            const frameworks::Framework &framework) {
     auto [request, value] = asked("optimizer");
     auto kernel = framework.optimizerKernel(job.getDevice() == "cpu");
-    const auto *description = descriptionOf(job);
+    const auto *description = optimizerOf(getOperation());
     if (description && !llvm::is_contained(description->kernels, kernel.value))
       kernel = {description->kernels.front(), "the kernel that it has"};
     sharding::OptimizerKernel chosen =

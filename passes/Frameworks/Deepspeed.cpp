@@ -1,5 +1,4 @@
-//===- Deepspeed.cpp - What DeepSpeed's ZeRO does with a job
-//------------------===//
+//===- Deepspeed.cpp - What DeepSpeed's ZeRO does with a job -------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

@@ -1,5 +1,4 @@
-//===- ExecutorOf.cpp - Who runs a configuration
-//------------------------------===//
+//===- ExecutorOf.cpp - Who runs a configuration -------------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

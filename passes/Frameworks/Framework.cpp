@@ -1,5 +1,4 @@
-//===- Framework.cpp - What a framework does with a job
-//-----------------------===//
+//===- Framework.cpp - What a framework does with a job ------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

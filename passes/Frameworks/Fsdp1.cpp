@@ -1,5 +1,4 @@
-//===- Fsdp1.cpp - What FSDP1 does with a job
-//---------------------------------===//
+//===- Fsdp1.cpp - What FSDP1 does with a job ----------------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

@@ -1,5 +1,4 @@
-//===- Fsdp2.cpp - What FSDP2 does with a job
-//---------------------------------===//
+//===- Fsdp2.cpp - What FSDP2 does with a job ----------------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

@@ -1,5 +1,4 @@
-//===- JobFramework.cpp - The framework that a module names
-//-------------------===//
+//===- JobFramework.cpp - The framework that a module names --------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -7,6 +6,7 @@
 #include "passes/Frameworks/JobFramework.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "runtime/plan/Optimizers.h"
 
 using namespace mlir;
 
@@ -30,6 +30,15 @@ frameworks::Versions versionsOf(mlir::ModuleOp module) {
     versions.accelerate = named.getAccelerate().str();
   }
   return versions;
+}
+
+const plan::OptimizerDescription *optimizerOf(mlir::ModuleOp module) {
+  auto job = sharding::findOnly<sharding::JobOp>(module);
+  auto training = job ? job.getTrainingAttr() : DictionaryAttr();
+  auto optimizer =
+      training ? training.getAs<DictionaryAttr>("optimizer") : DictionaryAttr();
+  auto name = optimizer ? optimizer.getAs<StringAttr>("name") : StringAttr();
+  return plan::findOptimizer(name ? name.getValue().str() : "adamw");
 }
 
 Type floatType(MLIRContext *context, plan::DType dtype) {

@@ -17,6 +17,10 @@ const frameworks::Framework &frameworkOf(mlir::ModuleOp module);
 /// Its releases; the newest that are modelled where the job names none.
 frameworks::Versions versionsOf(mlir::ModuleOp module);
 
+/// The optimizer of its job; AdamW where the job names none, null for a name
+/// that is not known.
+const plan::OptimizerDescription *optimizerOf(mlir::ModuleOp module);
+
 /// The type of a floating-point dtype; f32 for others.
 mlir::Type floatType(mlir::MLIRContext *context, plan::DType dtype);
 

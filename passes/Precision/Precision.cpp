@@ -27,18 +27,6 @@ plan::DType toDType(Type type) {
   return plan::DType::F16;
 }
 
-/// Whether the job's optimizer updates fp32 copies of 16-bit parameters.
-bool masterCopies(mlir::ModuleOp module) {
-  auto job = sharding::findOnly<sharding::JobOp>(module);
-  auto training = job ? job.getTrainingAttr() : DictionaryAttr();
-  auto optimizer =
-      training ? training.getAs<DictionaryAttr>("optimizer") : DictionaryAttr();
-  auto name = optimizer ? optimizer.getAs<StringAttr>("name") : StringAttr();
-  const auto *description =
-      name ? plan::findOptimizer(name.getValue().str()) : nullptr;
-  return !description || description->masterCopy;
-}
-
 struct PrecisionPass
     : PassWrapper<PrecisionPass, OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrecisionPass)
@@ -76,7 +64,8 @@ struct PrecisionPass
                             {"mixed", &wanted.mixed}})
       if (Type type = asked(name))
         *to = toDType(type);
-    wanted.masterCopies = masterCopies(module);
+    if (const auto *optimizer = optimizerOf(module))
+      wanted.masterCopies = optimizer->masterCopy;
     wanted.autocast = request && request.getValue().get("autocast");
     bool upcast = request && request.getValue().get("upcast");
     bool upcastFrozen = request && request.getValue().get("upcast_frozen");
