@@ -6,8 +6,8 @@
 #include "frontends/Convert/Convert.h"
 #include "frontends/Yaml/Yaml.h"
 #include "runtime/plan/PlanJson.h"
-#include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
+#include "tools/driver/Options/Arguments.h"
 
 #include <cstdio>
 #include <filesystem>

@@ -6,10 +6,10 @@
 #include "frontends/Estimate/AccelerateTable.h"
 #include "frontends/Estimate/Sizes.h"
 #include "frontends/Yaml/Yaml.h"
-#include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
-#include "tools/accel-opt/Compile.h"
-#include "tools/accel-opt/OptimizerInputs.h"
+#include "tools/driver/Inputs/OptimizerInputs.h"
+#include "tools/driver/Options/Arguments.h"
+#include "tools/driver/Session/Compile.h"
 
 #include <cstdio>
 #include <filesystem>

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "runtime/plan/PlanJson.h"
-#include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
-#include "tools/accel-opt/ExplainMemory.h"
-#include "tools/accel-opt/Render.h"
+#include "tools/driver/Options/Arguments.h"
+#include "tools/driver/Report/ExplainMemory.h"
+#include "tools/driver/Report/Render.h"
 
 #include <nlohmann/json.hpp>
 

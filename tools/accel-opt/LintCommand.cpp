@@ -6,10 +6,10 @@
 #include "frontends/Diagnostics/Diff.h"
 #include "frontends/Job/JobConfig.h"
 #include "frontends/Lint/Lint.h"
-#include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
-#include "tools/accel-opt/LintFix.h"
-#include "tools/accel-opt/LintTables.h"
+#include "tools/driver/Emit/LintFix.h"
+#include "tools/driver/Options/Arguments.h"
+#include "tools/driver/Report/LintTables.h"
 
 #include <cstdio>
 #include <unistd.h>

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Diagnostics/Diagnostics.h"
-#include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
+#include "tools/driver/Options/Arguments.h"
 
 #include <cstdio>
 #include <cstring>

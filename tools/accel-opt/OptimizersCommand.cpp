@@ -6,8 +6,8 @@
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "frontends/Job/Fields.h"
 #include "runtime/plan/Optimizers.h"
-#include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
+#include "tools/driver/Options/Arguments.h"
 
 #include <cstdio>
 #include <nlohmann/json.hpp>

@@ -3,23 +3,22 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "tools/accel-opt/PlanCommand.h"
+#include "tools/driver/Options/PlanOptions.h"
 
 #include "passes/Pipeline/Phases.h"
 #include "runtime/plan/Optimizers.h"
 #include "runtime/plan/PlanJson.h"
-#include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
-#include "tools/accel-opt/Compile.h"
-#include "tools/accel-opt/EmitAdvice.h"
-#include "tools/accel-opt/OptimizerInputs.h"
-#include "tools/accel-opt/PlanPaths.h"
-#include "tools/accel-opt/Render.h"
+#include "tools/driver/Emit/EmitAdvice.h"
+#include "tools/driver/Emit/PlanPaths.h"
+#include "tools/driver/Inputs/OptimizerInputs.h"
+#include "tools/driver/Options/Arguments.h"
+#include "tools/driver/Report/Render.h"
+#include "tools/driver/Session/Compile.h"
 
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -468,31 +467,6 @@ private:
 };
 
 } // namespace
-
-int64_t accel::parseBytes(const std::string &text) {
-  char *end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || !std::isfinite(value) || value <= 0)
-    return -1;
-  std::string unit = end;
-  double scale = 1;
-  if (unit == "KiB" || unit == "K")
-    scale = 1024.0;
-  else if (unit == "MiB" || unit == "M")
-    scale = 1024.0 * 1024;
-  else if (unit == "GiB" || unit == "G")
-    scale = 1024.0 * 1024 * 1024;
-  else if (unit == "KB")
-    scale = 1e3;
-  else if (unit == "MB")
-    scale = 1e6;
-  else if (unit == "GB")
-    scale = 1e9;
-  else if (!unit.empty() && unit != "B")
-    return -1;
-  double bytes = value * scale;
-  return bytes < 9e18 ? static_cast<int64_t>(bytes) : -1;
-}
 
 int accel::planCommand(int argc, char **argv) {
   return PlanCommand().run(argc, argv);

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Yaml/Yaml.h"
 #include "passes/Targets/Target.h"
-#include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
-#include "tools/accel-opt/Render.h"
+#include "tools/driver/Options/Arguments.h"
+#include "tools/driver/Report/Render.h"
 
 #include <cstdio>
 #include <cstdlib>

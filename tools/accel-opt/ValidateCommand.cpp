@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/Validate.h"
-#include "tools/accel-opt/Arguments.h"
 #include "tools/accel-opt/Commands.h"
-#include "tools/accel-opt/Render.h"
+#include "tools/driver/Options/Arguments.h"
+#include "tools/driver/Report/Render.h"
 
 #include <cstdarg>
 #include <cstdio>

@@ -24,7 +24,7 @@ NAMES = {"accel-opt", "accel-run", "all-linear", "flash-attn",
 DATA = {"KeyData.cpp", "Differences.cpp"}
 
 found = {}
-for folder in ("frontends", "passes", "tools/accel-opt"):
+for folder in ("frontends", "passes", "tools/accel-opt", "tools/driver"):
     pattern = os.path.join(root, folder, "**", "*.*")
     for path in glob.glob(pattern, recursive=True):
         if not path.endswith((".cpp", ".h")):

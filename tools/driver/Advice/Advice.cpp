@@ -1,0 +1,417 @@
+//===- Advice.cpp - What a configuration costs, and what is better --------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Advice/Advice.h"
+
+#include "frontends/HuggingFace/ModelConfig.h"
+#include "passes/Tune/Openness.h"
+#include "tools/driver/Advice/ChangePlanner.h"
+#include "tools/driver/Advice/MaxBatch.h"
+#include "tools/driver/Report/Render.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+namespace accel {
+namespace {
+
+constexpr size_t changesPlanned = 8;
+constexpr size_t splitsTried = 6;
+
+class Advisor {
+public:
+  Advisor(const AdviceInputs &in, DiagnosticEngine &engine)
+      : in(in), engine(engine), job(in.inputs.job),
+        training(in.inputs.training),
+        target(in.target ? *in.target : in.device) {}
+
+  std::optional<Advice> run() {
+    advice.executor = in.executor;
+    advice.hasTime = in.target != nullptr;
+    advice.budgetBytes =
+        in.budgetBytes.value_or(std::numeric_limits<int64_t>::max());
+    auto step = in.source(training.microBatch, 0, 0);
+    if (!step || !checkScript())
+      return std::nullopt;
+    advice.model = step->model;
+    base = step->candidate;
+    std::string wrong = verifyCandidate(*advice.model, base);
+    if (!wrong.empty()) {
+      engine.error(notSupportedCode, in.options.config,
+                   std::string(toString(in.executor)) +
+                       " cannot run this configuration: " + wrong);
+      return std::nullopt;
+    }
+    advice.candidate = base;
+    advice.configured = predicted(*advice.model, base);
+    if (advice.configured.allocatorRetries > 0)
+      engine.note("allocator-full", in.options.config,
+                  "the tensors fit, their segments do not: the allocator would "
+                  "return idle ones to the full device " +
+                      std::to_string(advice.configured.allocatorRetries) +
+                      " times in a replayed step and ask again, which costs "
+                      "time",
+                  "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True leaves "
+                  "less idle; plan with --allocator-conf to see");
+    findSmallestRank();
+    if (in.options.maxBatch)
+      advice.maxBatch =
+          findMaxBatch([&](int64_t microBatch) { return at(microBatch); },
+                       advice.budgetBytes);
+    else
+      recommend();
+    return std::move(advice);
+  }
+
+private:
+  /// What the script does with outputs, and what it passes to torch's DDP, is
+  /// of a framework that has them.
+  bool checkScript() const {
+    if (in.options.holdOutputs && in.executor == ExecutorKind::AccelRun) {
+      engine.error("executor-choice", in.options.config,
+                   "--hold-outputs: accel-run has no outputs beside the loss",
+                   "leave it out");
+      return false;
+    }
+    if (in.options.ddpKwargs.empty())
+      return true;
+    if (in.executor != ExecutorKind::Ddp) {
+      engine.error("executor-choice", in.options.config,
+                   std::string("--ddp-kwargs: ") + toString(in.executor) +
+                       " is not DistributedDataParallel",
+                   "leave it out");
+      return false;
+    }
+    return true;
+  }
+
+  /// With the allocator's segments by replay, where there is one.
+  StepPrediction predicted(const StepModel &model,
+                           const Candidate &candidate) const {
+    StepEvaluator evaluator(model, target);
+    StepPrediction p = evaluator.evaluate(candidate, true);
+    if (in.target)
+      replayInto(p, evaluator, candidate, in.inputs.allocator,
+                 target.contextBytes, in.budgetBytes.value_or(0));
+    return planner.trimmed(p);
+  }
+
+  /// Ranks with smaller shards hold less: by so much as the estimates differ.
+  void findSmallestRank() {
+    const StepPrediction &first = advice.configured;
+    EvaluateOptions last;
+    last.lastRank = true;
+    StepPrediction smallest = planner.trimmed(
+        StepEvaluator(*advice.model, target).evaluate(base, last));
+    if (first.replayed) {
+      smallest.reservedBytes += first.reservedBytes;
+      smallest.reservedBytes -= first.estimatedReservedBytes;
+      smallest.deviceBytes = smallest.reservedBytes + target.contextBytes;
+    }
+    if (smallest.deviceBytes < first.deviceBytes)
+      advice.smallestRank = smallest;
+  }
+
+  //===--- The space ------------------------------------------------------===//
+
+  tune::LayerClasses layerClasses(const StepModel &model) const {
+    tune::LayerClasses classes;
+    std::map<std::string, std::string> classOf;
+    for (const huggingface::ModuleInfo &m : in.inputs.model.info().modules)
+      classOf[m.fqn] = m.className;
+    auto add = [](std::vector<std::string> &to, const std::string &name) {
+      if (!name.empty() && std::find(to.begin(), to.end(), name) == to.end())
+        to.push_back(name);
+    };
+    for (const StepCall &call : model.calls) {
+      if (!call.layer)
+        continue;
+      add(classes.layers, classOf[call.path]);
+      std::map<std::string, int64_t> blocks;
+      for (int p : call.parameters) {
+        const std::string &fqn = model.parameters[p].fqn;
+        if (fqn.compare(0, call.path.size() + 1, call.path + "."))
+          continue;
+        size_t dot = fqn.find('.', call.path.size() + 1);
+        blocks[fqn.substr(0, dot)] += model.parameters[p].numel();
+      }
+      auto largest = std::max_element(
+          blocks.begin(), blocks.end(),
+          [](const auto &a, const auto &b) { return a.second < b.second; });
+      if (largest != blocks.end())
+        add(classes.blocks, classOf[largest->first]);
+    }
+    return classes;
+  }
+
+  std::optional<tune::Space> makeSpace(const tune::TuneRequest &request) const {
+    tune::Space space;
+    space.base = base;
+    tune::MeshOption mesh = {base.shardRanks, base.replicateRanks};
+    space.meshes = {mesh};
+    if (mesh.shard > 1 && in.executor == ExecutorKind::Fsdp1) {
+      int64_t ranks = mesh.shard * mesh.replicate;
+      for (int64_t shard : {ranks, base.ranksPerNode})
+        if (shard > 1 && shard != mesh.shard && ranks % shard == 0)
+          space.meshes.push_back({shard, ranks / shard});
+    } else if (mesh.shard > 1) {
+      space.meshes = tune::meshesOf(mesh, base.ranksPerNode);
+    }
+    space.splits = tune::splitsOf({training.microBatch, training.accumulation},
+                                  splitsTried);
+    const std::string precision = toString(job.accelerate.mixedPrecision.value);
+    space.recipes = {{"mixed_precision " + precision, base.recipe, precision}};
+    for (size_t i = 0; i < in.inputs.precisions.size(); ++i) {
+      const std::string &value = in.inputs.precisions[i].value;
+      auto step = in.source(training.microBatch, static_cast<int>(i) + 1, 0);
+      if (!step)
+        return std::nullopt;
+      space.recipes.push_back(
+          {"mixed_precision " + value, step->candidate.recipe, value});
+    }
+    if (in.executor == ExecutorKind::Ddp) {
+      space.buckets = {base.bucketBytes};
+      for (int64_t mebibytes : {25, 12, 50, 100, 200})
+        if (mebibytes << 20 != base.bucketBytes)
+          space.buckets.push_back(mebibytes << 20);
+    }
+    space.lossChunks = lossOptions();
+    if (in.executor == ExecutorKind::Deepspeed) {
+      space.zeroStages = {base.zeroStage};
+      for (int stage : {1, 2, 3})
+        if (stage != base.zeroStage)
+          space.zeroStages.push_back(stage);
+    }
+    tune::addModel(space, *advice.model, tune::wrapsHalves(in.executor),
+                   tune::wrapsSeveralLayers(in.executor));
+    if (!tune::locate(space, *advice.model))
+      return std::nullopt;
+    tune::openKnobs(space, job, request);
+    return space;
+  }
+
+  /// Parts of the loss, as configured first. accel-run's are compiled, so there
+  /// are two besides, of parts that keep a matrix product busy.
+  std::vector<int64_t> lossOptions() const {
+    constexpr int64_t rowsOfPart = 256;
+    if (in.executor != ExecutorKind::AccelRun) {
+      std::vector<int64_t> options = {base.lossChunks};
+      if (base.lossChunks == 1 && fusedLossChunks(*advice.model) > 1)
+        options.push_back(0);
+      return options;
+    }
+    std::vector<int64_t> options = {in.lossChunks};
+    const int64_t whole = fusedLossChunks(*advice.model);
+    for (int64_t chunks : {1, 4, 16})
+      if (chunks != in.lossChunks && (whole > 1 || chunks == 1) &&
+          advice.model->tokens() / chunks >= rowsOfPart)
+        options.push_back(chunks);
+    return options;
+  }
+
+  tune::TuneRequest request(bool all) const {
+    tune::TuneRequest r;
+    r.all = all;
+    r.precision = in.options.tunePrecision;
+    r.microBatch = !all && !in.options.globalBatch &&
+                   (in.options.microBatch || in.options.accumulation);
+    r.prefetch = !all && in.options.prefetch >= 0;
+    r.accumulationMode = !all && !in.options.accumulationMode.empty();
+    r.lossChunks = !in.options.lossChunks.empty();
+    r.bucket = !in.options.ddpKwargs.empty() &&
+               parseDdpKwargs(in.options.ddpKwargs)->bucketBytes;
+    return r;
+  }
+
+  void recommend() {
+    bool tuning = !in.options.tune.empty();
+    auto space = makeSpace(request(!tuning || in.options.tune == "all"));
+    if (!space) {
+      if (tuning)
+        engine.note("not-tuned", in.options.config,
+                    "the layout of the units is none that the search knows, "
+                    "so nothing is recommended");
+      return;
+    }
+    auto kept = std::make_shared<tune::Space>(std::move(*space));
+    advice.space = kept;
+    advice.job = std::make_shared<const JobConfig>(job);
+    advice.policies = {job.precision.value};
+    for (const PlanInputs::Precision &other : in.inputs.precisions)
+      advice.policies.push_back(other.job.precision.value);
+    advice.expresser = std::make_shared<tune::Expresser>(
+        *kept, *advice.job, layerClasses(*advice.model));
+    tune::Judging judging(*kept, target, in.source);
+    tune::Judgement before = judging.judge(kept->configured);
+    if (!tuning) {
+      std::vector<tune::Change> all =
+          tune::turns(*kept, judging, *advice.expresser, kept->configured,
+                      advice.budgetBytes);
+      // Estimates say which changes are worth planning; what is told of them
+      // is what a plan of the changed configuration says.
+      if (exactly()) {
+        std::vector<tune::Change> worth =
+            tune::worthTelling(all, before, advice.budgetBytes, changesPlanned);
+        planner.planAnew(judging, worth);
+        if (in.target)
+          advice.refused =
+              tune::configuredDecisions(*kept, judging, *advice.expresser, all);
+        advice.changes =
+            tune::worthTelling(worth, planner.asConfigured(),
+                               advice.budgetBytes, ChangePlanner::changesTold);
+        planner.findSmallestSet(worth);
+        return;
+      }
+      if (in.target)
+        advice.refused =
+            tune::configuredDecisions(*kept, judging, *advice.expresser, all);
+      advice.changes =
+          tune::worthTelling(std::move(all), before, advice.budgetBytes,
+                             ChangePlanner::changesTold);
+      return;
+    }
+    for (int k = 0; k < tune::numKnobs; ++k)
+      if (!kept->knobs[k].open)
+        advice.fixed.push_back({static_cast<tune::Knob>(k), kept->knobs[k]});
+    advice.tuned = solve(*kept, judging);
+    if (exactly())
+      planner.planAnew(judging, *advice.tuned);
+    if (!advice.tuned->result.best && in.options.tune != "all")
+      sayWhatAllFinds();
+    if (in.executor != ExecutorKind::AccelRun && in.target)
+      adviseSolved(*kept);
+    tune::Space narrow = *kept;
+    tune::restrictToYaml(narrow);
+    tune::Judging narrowJudging(narrow, target, in.source);
+    advice.yaml = solve(narrow, narrowJudging);
+    if (exactly() && !job.isJob) {
+      planner.certifyLines(*advice.yaml);
+      planner.planAnew(narrowJudging, *advice.yaml);
+    }
+  }
+
+  /// Where nothing fits among the open keys, written ones may be what stands in
+  /// the way.
+  void sayWhatAllFinds() const {
+    auto space = makeSpace(request(true));
+    if (!space)
+      return;
+    tune::Judging judging(*space, target, in.source);
+    const Tuned all = solve(*space, judging);
+    engine.note("tune-all", in.options.config,
+                all.result.best
+                    ? "no setting fits with the written keys as they are; "
+                      "--tune=all finds one of " +
+                          formatBytes(all.predicted.deviceBytes) + " and " +
+                          formatSeconds(all.predicted.stepSeconds) + " a step"
+                    : "no setting fits, with any of the written keys changed "
+                      "either",
+                all.result.best ? "pass --tune=all" : "");
+  }
+
+  /// accel-run's figures are those of its program.
+  bool exactly() const { return in.executor != ExecutorKind::AccelRun; }
+
+  /// From the best setting, or the leanest if nothing fits.
+  void adviseSolved(tune::Space space) {
+    if (!tune::openSolved(space))
+      return;
+    tune::Judging judging(space, target, in.source);
+    tune::Expresser expresser(space, *advice.job, {});
+    const tune::SearchResult &result = advice.tuned->result;
+    advice.solved = tune::solvedCheckpointing(
+        space, judging, expresser,
+        result.best ? result.best->point : result.leanest.point,
+        advice.budgetBytes);
+    // Where something fits, it has to be faster to be of use.
+    if (advice.solved && result.best &&
+        advice.solved->seconds > -result.best->judged.seconds * 0.001)
+      advice.solved.reset();
+  }
+
+  /// The fastest of the front that fits by replay; `budgetBytes` becomes its
+  /// own by the estimate.
+  void takeFromFront(tune::Judging &judging, Tuned &tuned,
+                     int64_t &budgetBytes) const {
+    std::vector<tune::Verdict> front = tuned.result.front;
+    std::stable_sort(front.begin(), front.end(),
+                     [](const tune::Verdict &a, const tune::Verdict &b) {
+                       return a.judged.seconds < b.judged.seconds;
+                     });
+    tuned.result.best.reset();
+    for (const tune::Verdict &verdict : front)
+      if (verdict.judged.bytes <= advice.budgetBytes &&
+          planner.fitsByReplay(judging, verdict.point, tuned.predicted)) {
+        tuned.result.best = verdict;
+        budgetBytes = verdict.judged.bytes;
+        return;
+      }
+  }
+
+  /// The search judges by the estimate of segments. Where a replay of its
+  /// answer does not fit, it searches again with so much less, and then takes
+  /// what is on the front.
+  Tuned solve(const tune::Space &space, tune::Judging &judging) const {
+    tune::SearchOptions options;
+    options.budgetBytes = advice.budgetBytes;
+    if (in.budgetBytes)
+      options.shareOut = [&](int split, int64_t bytes) {
+        return judging.shareOut(split, bytes);
+      };
+    auto look = [&] {
+      return tune::search(
+          space, [&](const tune::Point &point) { return judging.judge(point); },
+          [&](int s, int g, int v) { return judging.cost(s, g, v); }, options);
+    };
+    Tuned tuned;
+    tuned.result = look();
+    if (!tuned.result.best)
+      return tuned;
+    if (!planner.fitsByReplay(judging, tuned.result.best->point,
+                              tuned.predicted)) {
+      options.budgetBytes -= tuned.predicted.deviceBytes - advice.budgetBytes;
+      tuned.result.best = look().best;
+      if (!tuned.result.best ||
+          !planner.fitsByReplay(judging, tuned.result.best->point,
+                                tuned.predicted))
+        takeFromFront(judging, tuned, options.budgetBytes);
+    }
+    if (!tuned.result.best)
+      return tuned;
+    const tune::Point &best = tuned.result.best->point;
+    tuned.decisions = tune::decisions(space, judging, *advice.expresser, best,
+                                      options.budgetBytes);
+    tuned.lines = advice.expresser->lines(best, tuned.unsaid);
+    return tuned;
+  }
+
+  //===--- The largest micro-batch ----------------------------------------===//
+
+  std::optional<StepPrediction> at(int64_t microBatch) {
+    auto step = in.source(microBatch, 0, 0);
+    if (!step)
+      return std::nullopt;
+    return predicted(*step->model, step->candidate);
+  }
+
+  const AdviceInputs &in;
+  DiagnosticEngine &engine;
+  const JobConfig &job;
+  const plan::Job &training;
+  const Target &target;
+  Candidate base;
+  Advice advice;
+  ChangePlanner planner{in, advice, target};
+};
+
+} // namespace
+
+std::optional<Advice> advise(const AdviceInputs &inputs,
+                             DiagnosticEngine &engine) {
+  return Advisor(inputs, engine).run();
+}
+
+} // namespace accel

@@ -1,0 +1,89 @@
+//===- Advice.h - What a configuration costs, and what is better *- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The prediction of a configuration under its executor, single changes that
+// would help, and the answers of the joint search (--tune, --max-batch).
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_ADVICE_ADVICE_H
+#define ACCEL_TOOLS_DRIVER_ADVICE_ADVICE_H
+
+#include "passes/Tune/Recommend.h"
+#include "tools/driver/Inputs/PlanInputs.h"
+
+#include <memory>
+#include <optional>
+
+namespace accel {
+
+/// A setting that a search chose.
+struct Tuned {
+  tune::SearchResult result;
+  StepPrediction predicted; // of the best, with details
+  std::vector<tune::Decided> decisions;
+  std::vector<tune::YamlLine> lines; // that say it
+  std::vector<tune::Knob> unsaid;    // what no line says
+};
+
+struct MaxBatch {
+  int64_t fits = 0; // largest micro-batch that fits; 0: not even one sequence
+  StepPrediction at, next; // of it, and of one more
+};
+
+struct Advice {
+  ExecutorKind executor = ExecutorKind::AccelRun;
+  Candidate candidate;       // as configured
+  StepPrediction configured; // of it, with details
+  /// Of the rank with the smallest shards, where shards are uneven.
+  std::optional<StepPrediction> smallestRank;
+  bool hasTime = false;
+  int64_t budgetBytes = 0;              // INT64_MAX: none
+  std::shared_ptr<const JobConfig> job; // what expresser refers to
+  /// The precision policy of each of the space's recipes.
+  std::vector<PrecisionPolicy> policies;
+  std::shared_ptr<const tune::Space> space;
+  std::shared_ptr<const tune::Expresser> expresser;
+  std::shared_ptr<const StepModel> model; // as configured
+  std::vector<tune::Change> changes;
+  /// Without a search: what the configuration says of each knob, and the best
+  /// that it might say instead.
+  std::vector<tune::Decided> refused;
+  std::optional<Tuned> tuned; // all that the executor can do
+  std::optional<Tuned> yaml;  // what a YAML alone can say
+  /// What checkpointing solved for a cap in bytes would make of the best
+  /// setting, where the executor cannot be asked for it.
+  std::optional<tune::Change> solved;
+  std::optional<MaxBatch> maxBatch;
+  /// Knobs that the search left alone, with the reason.
+  std::vector<std::pair<tune::Knob, tune::KnobState>> fixed;
+};
+
+struct AdviceInputs {
+  const PlanInputs &inputs;
+  const PlanOptions &options;
+  ExecutorKind executor;
+  /// None: bytes alone are predicted, and `device` stands for a machine.
+  const Target *target = nullptr;
+  Target device;
+  int64_t ranksPerNode = 1;
+  std::optional<int64_t> budgetBytes;
+  int64_t lossChunks = 1; // of accel-run's program
+  /// Session::replan.
+  std::function<std::optional<StepPrediction>(
+      const std::vector<tune::YamlLine> &, const tune::Flags &)>
+      replan;
+  /// Decided steps of the configuration; recipe 0 is the configured one.
+  tune::ModelSource source;
+};
+
+/// Fills what the options ask for. Nothing where the executor has no model of
+/// the configuration; the reason was reported to `engine`.
+std::optional<Advice> advise(const AdviceInputs &inputs,
+                             DiagnosticEngine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_ADVICE_ADVICE_H

@@ -1,0 +1,142 @@
+//===- AdviceText.cpp - Phrases of an advice ------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Advice/AdviceText.h"
+
+#include "tools/driver/Report/Render.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+namespace accel {
+
+static const EffectiveValue *find(const tune::Expresser &expresser,
+                                  const tune::YamlLine &line) {
+  for (const EffectiveValue &value :
+       expresser.configuration().accelerate.effective)
+    if (value.key == line.key)
+      return &value;
+  return nullptr;
+}
+
+std::string placeOf(const tune::Expresser &expresser,
+                    const tune::YamlLine &line) {
+  const JobConfig &job = expresser.configuration();
+  const EffectiveValue *value = find(expresser, line);
+  bool written = value && value->origin == Origin::Written;
+  std::string file =
+      job.accelerate.file.empty() ? job.file : job.accelerate.file;
+  int at = 0;
+  if (written) {
+    file = value->at.file;
+    at = value->at.line;
+  }
+  for (const auto *setting : {&job.accumulation, &job.lossChunks})
+    if (setting->key == line.key && setting->written()) {
+      file = setting->at.file;
+      at = setting->at.line;
+    }
+  if (line.key == job.data.microBatch.key && job.data.microBatch.written()) {
+    file = job.data.microBatch.at.file;
+    at = job.data.microBatch.at.line;
+  }
+  if (line.key == job.activationCheckpointing.key &&
+      job.activationCheckpointing.written()) {
+    file = job.activationCheckpointing.at.file;
+    at = job.activationCheckpointing.at.line;
+  }
+  file = std::filesystem::path(file).filename().string();
+  return at ? file + ":" + std::to_string(at) : file + " (new)";
+}
+
+std::string textOf(const tune::YamlLine &line) {
+  return line.key.substr(line.key.rfind('.') + 1) + ": " + line.value;
+}
+
+bool isWritten(const tune::Expresser &expresser, const tune::YamlLine &line) {
+  const EffectiveValue *value = find(expresser, line);
+  return value && value->origin == Origin::Written &&
+         value->asked == line.value;
+}
+
+std::string summary(const tune::Space &space, const tune::Expresser &expresser,
+                    const tune::Point &point) {
+  std::string text;
+  for (tune::Knob knob : expresser.differences(space.configured, point))
+    text += (text.empty() ? "" : "; ") + expresser.describe(knob, point);
+  return text.empty() ? "as configured" : text;
+}
+
+std::string refusal(const tune::Expresser &, const tune::Decided &d,
+                    int64_t budgetBytes) {
+  const tune::Change &r = *d.refused;
+  if (!r.fits)
+    return r.text + ": " + formatBytes(r.judged.bytes - budgetBytes) +
+           " over the budget, at the peak in " + d.refusedAt + " (" +
+           formatSecondsChange(r.seconds) + " a step)";
+  return r.text + ": " + formatSecondsChange(r.seconds) + " a step, " +
+         formatBytesChange(r.bytes);
+}
+
+std::vector<plan::Decision> recordedDecisions(const Advice &advice) {
+  std::vector<plan::Decision> result;
+  const bool tuned = advice.tuned && advice.tuned->result.best;
+  if (!tuned && advice.refused.empty())
+    return result;
+  const StepPrediction &predicted =
+      tuned ? advice.tuned->predicted : advice.configured;
+  for (const tune::Decided &d :
+       tuned ? advice.tuned->decisions : advice.refused) {
+    plan::Decision decision;
+    decision.what = toString(d.knob);
+    decision.where = "job";
+    decision.choice = d.choice;
+    decision.why = d.changed
+                       ? "alone it takes " + formatBytesChange(d.alone.bytes) +
+                             " and " + formatSecondsChange(d.alone.seconds) +
+                             " a step"
+                   : tuned ? "as configured: no other option fits and is faster"
+                           : "as configured";
+    if (d.refused)
+      decision.alternatives.push_back(
+          refusal(*advice.expresser, d, advice.budgetBytes));
+    result.push_back(std::move(decision));
+  }
+  for (const auto &[knob, state] : advice.fixed) {
+    plan::Decision decision;
+    decision.what = toString(knob);
+    decision.where = "job";
+    decision.choice =
+        advice.expresser->describe(knob, advice.space->configured);
+    decision.why = "not searched: " + state.by;
+    decision.file = state.file;
+    decision.line = state.line;
+    decision.column = state.column;
+    if (!decision.choice.empty())
+      result.push_back(std::move(decision));
+  }
+  plan::Decision memory;
+  memory.what = "limit";
+  memory.where = "memory";
+  memory.choice = "the peak in " + predicted.peakWhere;
+  memory.why = formatBytes(predicted.deviceBytes) + " per rank";
+  if (advice.budgetBytes != std::numeric_limits<int64_t>::max())
+    memory.why += " of " + formatBytes(advice.budgetBytes);
+  result.push_back(memory);
+  plan::Decision link;
+  link.what = "limit";
+  link.where = "time";
+  link.choice =
+      predicted.exposed.empty() ? "computation" : predicted.exposed[0].cause;
+  link.why = predicted.exposed.empty()
+                 ? "no communication is waited for"
+                 : formatSeconds(predicted.exposed[0].seconds) +
+                       " of a step wait for it";
+  result.push_back(link);
+  return result;
+}
+
+} // namespace accel

@@ -1,0 +1,205 @@
+//===- ChangePlanner.cpp - Changes as plans of them -----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Advice/ChangePlanner.h"
+
+#include <algorithm>
+
+namespace accel {
+
+/// Without a target the machine is a stand-in: nothing of it may show.
+StepPrediction ChangePlanner::trimmed(StepPrediction p) const {
+  if (in.target)
+    return p;
+  p.reservedBytes = p.deviceBytes = p.peakBytes;
+  p.stepSeconds = p.computeSeconds = p.exposedSeconds = 0;
+  p.recomputeSeconds = p.optimizerSeconds = 0;
+  p.tokensPerSecondPerDevice = 0;
+  p.exposed.clear();
+  return p;
+}
+
+bool ChangePlanner::fitsByReplay(tune::Judging &judging,
+                                 const tune::Point &point,
+                                 StepPrediction &predicted) const {
+  predicted = judging.predict(point, true);
+  if (in.target)
+    judging.replay(point, in.inputs.allocator, target.contextBytes,
+                   in.budgetBytes.value_or(0), predicted);
+  return predicted.deviceBytes <= advice.budgetBytes;
+}
+
+tune::Judgement ChangePlanner::asConfigured() const {
+  tune::Judgement j;
+  j.possible = true;
+  j.bytes = advice.configured.deviceBytes;
+  j.seconds = advice.configured.stepSeconds;
+  return j;
+}
+
+bool ChangePlanner::fits(const StepPrediction &p) const {
+  return p.deviceBytes <= advice.budgetBytes &&
+         (target.host.memoryBytes <= 0 ||
+          p.hostBytes <= target.host.memoryBytes);
+}
+
+/// What a plan of `change` says; nothing if the configuration is refused. A
+/// change that neither a line nor an option says is evaluated and replayed.
+std::optional<StepPrediction>
+ChangePlanner::planned(tune::Judging &judging,
+                       const tune::Change &change) const {
+  const tune::Expression &e = change.expression;
+  if (!e.yaml.empty() || !e.flags.empty()) {
+    auto p = in.replan(e.yaml, e.flags);
+    return p ? std::optional(trimmed(*p)) : std::nullopt;
+  }
+  StepPrediction p;
+  fitsByReplay(judging, change.point, p);
+  return trimmed(p);
+}
+
+void ChangePlanner::setFigures(tune::Change &change,
+                               const StepPrediction &p) const {
+  change.judged.possible = true;
+  change.judged.bytes = p.deviceBytes;
+  change.judged.seconds = p.stepSeconds;
+  change.bytes = p.deviceBytes - advice.configured.deviceBytes;
+  change.seconds = p.stepSeconds - advice.configured.stepSeconds;
+  change.fits = fits(p);
+}
+
+/// Leaves out changes whose configuration is refused.
+void ChangePlanner::planAnew(tune::Judging &judging,
+                             std::vector<tune::Change> &changes) const {
+  std::vector<tune::Change> kept;
+  for (tune::Change &change : changes)
+    if (auto p = planned(judging, change)) {
+      setFigures(change, *p);
+      kept.push_back(std::move(change));
+    }
+  changes = std::move(kept);
+}
+
+/// Where no single change fits, the first pair or triple that does, in the
+/// order of what their changes save.
+void ChangePlanner::findSmallestSet(const std::vector<tune::Change> &planned) {
+  if (fits(advice.configured) || !in.target)
+    return;
+  std::vector<const tune::Change *> parts;
+  for (const tune::Change &change : planned) {
+    if (change.fits)
+      return;
+    const tune::Expression &e = change.expression;
+    const bool same =
+        std::any_of(parts.begin(), parts.end(), [&](const tune::Change *p) {
+          return p->knob == change.knob;
+        });
+    if (!same && change.bytes <= 0 && (!e.yaml.empty() || !e.flags.empty()))
+      parts.push_back(&change);
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const tune::Change *a, const tune::Change *b) {
+                     return a->bytes < b->bytes;
+                   });
+  for (size_t size : {2, 3}) {
+    std::vector<size_t> chosen;
+    if (trySets(parts, size, 0, chosen))
+      return;
+  }
+}
+
+bool ChangePlanner::trySets(const std::vector<const tune::Change *> &parts,
+                            size_t size, size_t first,
+                            std::vector<size_t> &chosen) {
+  if (chosen.size() < size) {
+    for (size_t i = first; i < parts.size(); ++i) {
+      chosen.push_back(i);
+      if (trySets(parts, size, i + 1, chosen))
+        return true;
+      chosen.pop_back();
+    }
+    return false;
+  }
+  tune::Change set = *parts[chosen[0]];
+  for (size_t i = 1; i < size; ++i) {
+    const tune::Change &part = *parts[chosen[i]];
+    set.text += "; " + part.text;
+    for (const tune::YamlLine &line : part.expression.yaml)
+      if (std::find(set.expression.yaml.begin(), set.expression.yaml.end(),
+                    line) == set.expression.yaml.end())
+        set.expression.yaml.push_back(line);
+    for (const auto &flag : part.expression.flags)
+      set.expression.flags.push_back(flag);
+    if (!part.expression.otherwise.empty())
+      set.expression.otherwise +=
+          (set.expression.otherwise.empty() ? "" : "; ") +
+          part.expression.otherwise;
+  }
+  auto p = in.replan(set.expression.yaml, set.expression.flags);
+  if (!p || !fits(*p))
+    return false;
+  setFigures(set, trimmed(*p));
+  advice.changes.insert(advice.changes.begin(), std::move(set));
+  if (advice.changes.size() > changesTold)
+    advice.changes.pop_back();
+  return true;
+}
+
+/// Every figure of a search that is shown, as a plan has it.
+void ChangePlanner::planAnew(tune::Judging &judging, Tuned &tuned) const {
+  for (tune::Verdict &verdict : tuned.result.front) {
+    StepPrediction p;
+    fitsByReplay(judging, verdict.point, p);
+    verdict.judged.bytes = p.deviceBytes;
+    verdict.judged.seconds = p.stepSeconds;
+  }
+  tune::keepFront(tuned.result.front);
+  for (tune::Decided &decided : tuned.decisions) {
+    if (decided.changed)
+      if (auto p = planned(judging, decided.alone))
+        setFigures(decided.alone, *p);
+    if (decided.refused) {
+      StepPrediction p;
+      fitsByReplay(judging, decided.refused->point, p);
+      tune::Change &refused = *decided.refused;
+      refused.judged.bytes = p.deviceBytes;
+      refused.judged.seconds = p.stepSeconds;
+      refused.bytes = p.deviceBytes - tuned.predicted.deviceBytes;
+      refused.seconds = p.stepSeconds - tuned.predicted.stepSeconds;
+      refused.fits = fits(p);
+    }
+  }
+}
+
+/// The fastest setting of `tuned`'s front whose lines, written to the file,
+/// are planned to fit.
+void ChangePlanner::certifyLines(Tuned &tuned) const {
+  if (!tuned.result.best)
+    return;
+  std::vector<tune::Verdict> order = {*tuned.result.best};
+  std::vector<tune::Verdict> front = tuned.result.front;
+  std::stable_sort(front.begin(), front.end(),
+                   [](const tune::Verdict &a, const tune::Verdict &b) {
+                     return a.judged.seconds < b.judged.seconds;
+                   });
+  order.insert(order.end(), front.begin(), front.end());
+  tuned.result.best.reset();
+  for (const tune::Verdict &verdict : order) {
+    std::vector<tune::Knob> unsaid;
+    const auto lines = advice.expresser->lines(verdict.point, unsaid);
+    if (!unsaid.empty())
+      continue;
+    auto p =
+        lines.empty() ? std::optional(advice.configured) : in.replan(lines, {});
+    if (!p || !fits(*p))
+      continue;
+    tuned.result.best = verdict;
+    tuned.predicted = *p;
+    tuned.lines = lines;
+    return;
+  }
+}
+
+} // namespace accel

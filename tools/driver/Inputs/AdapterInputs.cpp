@@ -1,0 +1,162 @@
+//===- AdapterInputs.cpp - Which adapter a plan is for --------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Inputs/AdapterInputs.h"
+
+#include "dialects/Sharding/Sharding.h"
+#include "frontends/HuggingFace/Safetensors.h"
+
+#include <filesystem>
+#include <map>
+
+namespace accel {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char *configName = "adapter_config.json";
+constexpr const char *weightsName = "adapter_model.safetensors";
+
+bool isThere(const fs::path &path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::string absolutePath(const fs::path &path) {
+  std::error_code error;
+  fs::path result = fs::absolute(path, error);
+  return error ? path.string() : result.lexically_normal().string();
+}
+
+} // namespace
+
+std::string baseModelPath(const std::string &path, DiagnosticEngine &engine) {
+  if (isThere(fs::path(path) / "config.json") ||
+      !isThere(fs::path(path) / configName))
+    return path;
+  std::optional<AdapterConfig> adapter = readAdapterConfig(path, engine);
+  if (!adapter)
+    return "";
+  for (const fs::path &folder :
+       {fs::path(path) / adapter->baseModel, fs::path(adapter->baseModel)})
+    if (!adapter->baseModel.empty() && isThere(folder / "config.json"))
+      return folder.lexically_normal().string();
+  Diagnostic d;
+  Location at = adapter->place("base_model_name_or_path");
+  d.code = "no-model";
+  d.file = at.file;
+  d.line = at.line;
+  d.column = at.column;
+  d.key = "base_model_name_or_path";
+  d.message = adapter->baseModel.empty()
+                  ? "the adapter does not name its base model"
+                  : "the adapter's base model '" +
+                        printable(adapter->baseModel) +
+                        "' is no folder with a config.json";
+  d.hint = "pass the base model with --model, and this folder with --adapter";
+  engine.report(std::move(d));
+  return "";
+}
+
+bool readAdapterInputs(const PlanOptions &options, const std::string &given,
+                       PlanInputs &inputs, DiagnosticEngine &engine) {
+  const JobConfig &job = inputs.job;
+  fs::path folder;
+  if (!options.adapter.empty())
+    folder = options.adapter;
+  else if (job.adapter)
+    inputs.adapter = job.adapter;
+  else if (job.adapterPath.written())
+    folder = job.adapterPath.value;
+  else if (isThere(fs::path(given) / configName))
+    folder = given;
+  if (!folder.empty()) {
+    inputs.adapter = readAdapterConfig(folder.string(), engine);
+    if (!inputs.adapter)
+      return false;
+  }
+  if (!inputs.adapter)
+    return true;
+  // The base of an adapter is named in its configuration, and loaded from
+  // there.
+  inputs.training.adapterConfig =
+      adapterConfigText(*inputs.adapter, inputs.training.modelPath);
+  std::error_code ignored;
+  if (!folder.empty() && !fs::is_directory(folder, ignored))
+    folder = folder.parent_path();
+  if (folder.empty() || !isThere(folder / weightsName) || !job.isJob ||
+      job.init.value.kind == InitConfig::Kind::Seed)
+    return true;
+  if (inputs.training.weightFiles.empty()) {
+    engine.error("no-weights", inputs.training.modelPath,
+                 "the adapter has weights, but its base model has none",
+                 "use 'init: {seed: 0}' to start both from random values");
+    return false;
+  }
+  inputs.adapterWeights = absolutePath(folder / weightsName);
+  inputs.training.weightFiles.push_back(inputs.adapterWeights);
+  return true;
+}
+
+bool checkAdapterWeights(mlir::ModuleOp module, const PlanInputs &inputs,
+                         DiagnosticEngine &engine) {
+  if (inputs.adapterWeights.empty())
+    return true;
+  const std::string &path = inputs.adapterWeights;
+  auto file = huggingface::readSafetensorsHeader(path, engine);
+  if (!file)
+    return false;
+  std::map<std::string, const huggingface::StoredTensor *> stored;
+  for (const huggingface::StoredTensor &tensor : file->tensors)
+    stored[tensor.name] = &tensor;
+  auto shown = [](llvm::ArrayRef<int64_t> shape) {
+    std::string text;
+    for (int64_t size : shape)
+      text += (text.empty() ? "[" : ", ") + std::to_string(size);
+    return text.empty() ? std::string("[]") : text + "]";
+  };
+  for (auto param : module.getOps<sharding::ParamOp>()) {
+    std::string key = param.getAdapterKey().value_or("").str();
+    if (key.empty())
+      continue;
+    auto it = stored.find(key);
+    if (it == stored.end()) {
+      engine.error("weights-mismatch", path,
+                   "lacks tensor '" + printable(key) +
+                       "' of the adapter that adapter_config.json describes");
+      return false;
+    }
+    const huggingface::StoredTensor &tensor = *it->second;
+    llvm::ArrayRef<int64_t> shape = param.getTensorType().getShape();
+    if (shape != llvm::ArrayRef<int64_t>(tensor.shape)) {
+      engine.error("weights-mismatch", path,
+                   "tensor '" + printable(key) + "' has shape " +
+                       shown(tensor.shape) +
+                       ", but adapter_config.json makes it " + shown(shape));
+      return false;
+    }
+    if (tensor.dtype != "F32" && tensor.dtype != "BF16" &&
+        tensor.dtype != "F16") {
+      engine.error("weights-mismatch", path,
+                   "tensor '" + printable(key) + "' has dtype " +
+                       printable(tensor.dtype) +
+                       "; supported are F32, BF16 and F16");
+      return false;
+    }
+    stored.erase(it);
+  }
+  if (!stored.empty())
+    engine.warning(
+        "surplus-weights", path,
+        "tensors that the adapter does not have are not read: '" +
+            printable(stored.begin()->first) + "'" +
+            (stored.size() > 1
+                 ? " and " + std::to_string(stored.size() - 1) + " more"
+                 : ""));
+  return true;
+}
+
+} // namespace accel

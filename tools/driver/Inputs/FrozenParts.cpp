@@ -1,0 +1,178 @@
+//===- FrozenParts.cpp - What freezing parameters does --------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Inputs/FrozenParts.h"
+
+#include "frontends/Lint/Subject.h"
+#include "runtime/plan/Optimizers.h"
+
+#include <map>
+
+namespace accel {
+
+namespace {
+
+constexpr const char *frozenSuffix = "/frozen";
+
+/// A unit as FSDP sees it: accel-run keeps its frozen part as one of its own.
+struct Mixed {
+  int64_t trained = 0, frozen = 0; // elements
+};
+
+std::string stemOf(const std::string &name) {
+  return name.ends_with(frozenSuffix)
+             ? name.substr(0, name.size() - std::string(frozenSuffix).size())
+             : name;
+}
+
+void report(const PlanInputs &inputs, DiagnosticEngine &engine,
+            Severity severity, const std::string &code, const Location &at,
+            const std::string &key, std::string message, std::string hint) {
+  Diagnostic d;
+  d.severity = severity;
+  d.code = code;
+  d.file = at.file.empty() ? inputs.job.file : at.file;
+  d.line = at.line;
+  d.column = at.column;
+  d.key = key;
+  d.message = std::move(message);
+  d.hint = std::move(hint);
+  engine.report(std::move(d));
+}
+
+class FrozenReport {
+public:
+  FrozenReport(const plan::Plan &plan, const PlanInputs &inputs,
+               DiagnosticEngine &engine)
+      : plan(plan), inputs(inputs), engine(engine) {}
+
+  bool run() {
+    std::map<std::string, Mixed> units;
+    int64_t trained = 0, all = 0, saved = 0;
+    for (const plan::Unit &unit : plan.units) {
+      Mixed &mixed = units[stemOf(unit.name)];
+      for (int p : unit.parameters) {
+        const plan::Parameter &parameter = plan.parameters[p];
+        all += parameter.numel();
+        (parameter.trainable ? mixed.trained : mixed.frozen) +=
+            parameter.numel();
+        if (parameter.trainable)
+          trained += parameter.numel();
+      }
+      if (unit.trainable)
+        continue;
+      saved += shardNumel(plan, unit) * plan::itemSize(unit.storage);
+      for (const plan::State &state :
+           plan::unitStates(plan.job.optimizer, unit.storage))
+        saved += shardNumel(plan, unit) * plan::itemSize(state.dtype);
+    }
+    if (trained == all)
+      return true;
+    note(trained, all, saved);
+    for (const auto &[name, unit] : units)
+      if (!check(name, unit))
+        return false;
+    return true;
+  }
+
+private:
+  Location place() const {
+    const JobConfig &job = inputs.job;
+    return job.trainable.written() ? job.trainable.at
+           : inputs.adapter        ? inputs.adapter->place("target_modules")
+                                   : Location();
+  }
+
+  void note(int64_t trained, int64_t all, int64_t saved) {
+    report(inputs, engine, Severity::Note, "frozen-parameters", place(),
+           inputs.job.trainable.written() ? "trainable" : "adapter",
+           lint::countText(trained) + " of " + lint::countText(all) +
+               " parameters are trained; gradients and optimizer states of the "
+               "others would take " +
+               lint::bytesText(static_cast<double>(saved)) + " on a rank",
+           "");
+  }
+
+  bool check(const std::string &name, const Mixed &unit) {
+    const AccelerateConfig &accelerate = inputs.job.accelerate;
+    std::string subject =
+        name.empty() ? "the root unit" : "unit '" + name + "'";
+    if (inputs.executor != ExecutorKind::Fsdp1)
+      return true;
+    if (!unit.trained || !unit.frozen)
+      return true;
+    std::string counts = subject + " holds " + lint::countText(unit.trained) +
+                         " trainable and " + lint::countText(unit.frozen) +
+                         " frozen parameters";
+    if (!accelerate.useOrigParams.value) {
+      report(inputs, engine, Severity::Error, "mixed-trainable",
+             accelerate.useOrigParams.at, "fsdp_config.fsdp_use_orig_params",
+             counts + "; FSDP1 stops with \"Must flatten tensors with uniform "
+                      "`requires_grad` when `use_orig_params=False`\"",
+             "write fsdp_use_orig_params: true, or use fsdp_version: 2");
+      return false;
+    }
+    if (!warned)
+      report(inputs, engine, Severity::Warning, "mixed-trainable",
+             accelerate.useOrigParams.at, "fsdp_config.fsdp_use_orig_params",
+             counts + "; FSDP1 makes and reduces gradients for all of them",
+             "use fsdp_version: 2, which reduces what is trained alone");
+    warned = true;
+    return true;
+  }
+
+  const plan::Plan &plan;
+  const PlanInputs &inputs;
+  DiagnosticEngine &engine;
+  bool warned = false;
+};
+
+} // namespace
+
+bool checkAdapterDtypes(const PlanInputs &inputs, DiagnosticEngine &engine) {
+  plan::DType loaded = inputs.model.dtype().value_or(plan::DType::F32);
+  if (!inputs.adapter || plan::itemSize(loaded) >= 4)
+    return true;
+  const AccelerateConfig &accelerate = inputs.job.accelerate;
+  const std::string both =
+      std::string("PEFT keeps the adapter in fp32, and the model is ") +
+      plan::toString(loaded);
+  bool plain = !inputs.job.precision.value.param &&
+               accelerate.mixedPrecision.value == MixedPrecision::No;
+  auto refuse = [&](const char *code, const Location &at, const char *key,
+                    const std::string &why, const std::string &hint) {
+    report(inputs, engine, Severity::Error, code, at, key, both + "; " + why,
+           hint);
+    return false;
+  };
+  if (inputs.executor == ExecutorKind::Fsdp1)
+    return refuse("mixed-dtypes", accelerate.useOrigParams.at,
+                  "fsdp_config.fsdp_version",
+                  "FSDP1 stops with \"Must flatten tensors with uniform "
+                  "dtype\"",
+                  "use fsdp_version: 2, or load the model in float32");
+  bool others = !inputs.adapter->modulesToSave.empty() ||
+                inputs.adapter->bias != AdapterConfig::Bias::None;
+  if (inputs.executor == ExecutorKind::Fsdp2 && plain && others)
+    return refuse("mixed-dtypes", accelerate.mixedPrecision.at,
+                  "mixed_precision",
+                  "modules_to_save and biases train in that: FSDP2 stops with "
+                  "\"FSDP expects uniform original parameter dtype\"",
+                  "mixed_precision: bf16 keeps all of them in fp32");
+  if (plain)
+    return refuse(notSupportedCode, accelerate.mixedPrecision.at,
+                  "mixed_precision",
+                  "computing in both without mixed precision is not supported "
+                  "yet",
+                  "write mixed_precision: bf16");
+  return true;
+}
+
+bool reportFrozen(const plan::Plan &plan, const PlanInputs &inputs,
+                  DiagnosticEngine &engine) {
+  return FrozenReport(plan, inputs, engine).run();
+}
+
+} // namespace accel

@@ -1,0 +1,109 @@
+//===- OptimizerInputs.cpp - The optimizer of a plan ----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Inputs/OptimizerInputs.h"
+
+#include "runtime/plan/Optimizers.h"
+
+namespace accel {
+
+namespace {
+
+/// At the job's optimizer where the file names one.
+void place(const PlanOptions &options, const OptimizerConfig &optimizer,
+           DiagnosticEngine &engine, Severity severity, const char *code,
+           std::string message, std::string hint) {
+  const Location &at = optimizer.name.at;
+  Diagnostic d;
+  d.severity = severity;
+  d.code = code;
+  d.file = at.file.empty() ? options.config : at.file;
+  d.line = at.line;
+  d.column = at.column;
+  if (optimizer.name.written())
+    d.key = optimizer.name.key;
+  d.message = std::move(message);
+  d.hint = std::move(hint);
+  engine.report(std::move(d));
+}
+
+} // namespace
+
+std::string expectedOptimizer(const std::string &name) {
+  std::vector<std::string> names;
+  for (const plan::TransformersOptimizer &known :
+       plan::transformersOptimizers())
+    if (known.optimizer)
+      names.emplace_back(known.name);
+  std::string text = "expected ";
+  for (const std::string &known : names)
+    text += (known == names.front()  ? ""
+             : known == names.back() ? " or "
+                                     : ", ") +
+            known;
+  const std::string hint = didYouMean(name, names);
+  return hint.empty() ? text : text + "; " + hint;
+}
+
+void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
+                     DiagnosticEngine &engine) {
+  OptimizerConfig &optimizer = inputs.job.optimizer;
+  const char *failsOnDTensors = nullptr;
+  const bool own = inputs.executor == ExecutorKind::AccelRun;
+  auto report = [&](Severity severity, const char *code, std::string message,
+                    std::string hint) {
+    place(options, optimizer, engine, severity, code, std::move(message),
+          std::move(hint));
+  };
+  if (!options.optim.empty()) {
+    const auto *named = plan::findTransformersOptimizer(options.optim);
+    if (!named || !named->optimizer)
+      return report(Severity::Error, notSupportedCode,
+                    "--optim: the optimizer '" + printable(options.optim) +
+                        "' is not modelled yet",
+                    "accel-opt optimizers lists those that are");
+    if (own && inputs.job.isJob)
+      return report(Severity::Error, "unusable-optimizer",
+                    "--optim is not for a job.yaml that accel-run executes",
+                    "write optimizer: {name: " + std::string(named->optimizer) +
+                        "} in the file");
+    optimizer.setDefaults(*plan::findOptimizer(named->optimizer));
+    optimizer.kernel = named->kernel;
+    optimizer.stateDtype = named->stateDtype;
+    failsOnDTensors = named->failsOnDTensors;
+  }
+  const auto *description = plan::findOptimizer(optimizer.name.value);
+  if (!description)
+    return; // reported where the file was read
+  // Frameworks' own default is that of torch's AdamW and SGD.
+  if (!own && !optimizer.kernel &&
+      description->kernels.front() != plan::UpdateKernel::Foreach)
+    optimizer.kernel = description->kernels.front();
+  const std::string name = description->name;
+  if (own && !description->executed)
+    return report(Severity::Error, notSupportedCode,
+                  "accel-run does not execute the optimizer '" + name +
+                      "' yet, it is predicted for other executors only",
+                  "plan with --executor fsdp2, ddp or fsdp1");
+  const bool flat = inputs.executor == ExecutorKind::Fsdp1 ||
+                    inputs.executor == ExecutorKind::Deepspeed;
+  if (flat && description->failsOnFlatShards)
+    return report(Severity::Error, "unusable-optimizer",
+                  "the optimizer '" + name + "' cannot run under " +
+                      toString(inputs.executor) + ": " +
+                      description->failsOnFlatShards,
+                  "use FSDP2 or DDP, or another optimizer");
+  if (!failsOnDTensors)
+    failsOnDTensors = description->failsOnDTensors;
+  if (inputs.executor == ExecutorKind::Fsdp2 && failsOnDTensors)
+    report(
+        Severity::Warning, "unusable-optimizer",
+        "the optimizer '" + name +
+            "' stops at its first step under FSDP2: " + failsOnDTensors,
+        "use FSDP1, DDP or adamw_torch; the prediction is of what its states "
+        "would take");
+}
+
+} // namespace accel

@@ -1,0 +1,23 @@
+//===- OptimizerInputs.h - The optimizer of a plan --------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_INPUTS_OPTIMIZERINPUTS_H
+#define ACCEL_TOOLS_DRIVER_INPUTS_OPTIMIZERINPUTS_H
+
+#include "tools/driver/Inputs/PlanInputs.h"
+
+namespace accel {
+
+/// Applies --optim to the job, and reports what its executor cannot do with the
+/// optimizer.
+void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
+                     DiagnosticEngine &engine);
+
+/// What --optim expects instead of `name`: "expected a, b or c".
+std::string expectedOptimizer(const std::string &name);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_INPUTS_OPTIMIZERINPUTS_H

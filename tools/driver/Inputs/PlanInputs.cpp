@@ -1,0 +1,599 @@
+//===- PlanInputs.cpp - What a plan is made of ----------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Inputs/PlanInputs.h"
+
+#include "frontends/Accelerate/DeepspeedJson.h"
+#include "frontends/Convert/Rewriter.h"
+#include "frontends/HuggingFace/Positions.h"
+#include "frontends/HuggingFace/Safetensors.h"
+#include "frontends/TorchExport/Describe.h"
+#include "passes/Frameworks/ExecutorOf.h"
+#include "tools/driver/Inputs/AdapterInputs.h"
+#include "tools/driver/Inputs/OpenSizes.h"
+#include "tools/driver/Inputs/OptimizerInputs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace accel {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string absolute(const std::string &path) {
+  std::error_code error;
+  fs::path result = fs::absolute(path, error);
+  return error ? path : result.lexically_normal().string();
+}
+
+plan::Data dataOf(const DataConfig &config) {
+  plan::Data data;
+  if (config.kind.value == DataKind::None)
+    return data;
+  data.kind = toString(config.kind.value);
+  if (!config.path.value.empty())
+    data.path = absolute(config.path.value);
+  for (const auto &[name, path] : config.arrays)
+    data.arrays[name] = absolute(path.value);
+  if (!config.dtype.value.empty())
+    data.dtype = config.dtype.value;
+  data.shuffle = config.shuffle.value;
+  data.seed = config.seed.value;
+  return data;
+}
+
+class InputReader {
+public:
+  InputReader(const PlanOptions &options, DiagnosticEngine &engine,
+              const PlanInputs *known)
+      : options(options), engine(engine), known(known) {}
+
+  std::optional<PlanInputs> run() {
+    LoadOptions load;
+    load.accelerate.version = options.accelerateVersion;
+    if (!options.torchVersion.empty())
+      load.accelerate.torchVersion = options.torchVersion;
+    load.modelRequired = options.model.empty();
+    load.text = options.configText;
+    LoadedConfig loaded = loadConfig(options.config, load, engine);
+    if (!loaded.job)
+      return std::nullopt;
+    inputs.job = std::move(*loaded.job);
+    if (!readModel() || engine.hasErrors())
+      return std::nullopt;
+    if (!chooseExecutor())
+      return std::nullopt;
+    chooseOptimizer(options, inputs, engine);
+    chooseSizes();
+    checkArrays();
+    chooseTarget();
+    refuseUnsupported();
+    checkVersions();
+    readAllocator();
+    fillTraining();
+    if (options.tunePrecision)
+      readPrecisions();
+    if (engine.hasErrors())
+      return std::nullopt;
+    return std::move(inputs);
+  }
+
+private:
+  const JobConfig &job() const { return inputs.job; }
+
+  void report(Severity severity, std::string code, const Location &at,
+              std::string key, std::string message, std::string hint = "") {
+    Diagnostic d;
+    d.severity = severity;
+    d.code = std::move(code);
+    d.file = at.file.empty() ? options.config : at.file;
+    d.line = at.line;
+    d.column = at.column;
+    d.key = std::move(key);
+    d.message = std::move(message);
+    d.hint = std::move(hint);
+    engine.report(std::move(d));
+  }
+
+  bool readModel() {
+    std::string path =
+        options.model.empty() ? job().model.value : options.model;
+    if (path.empty()) {
+      report(Severity::Error, "no-model", {}, "", "no model is given",
+             "pass --model with a Hugging Face folder, or set 'model' in a "
+             "job.yaml");
+      return false;
+    }
+    if (known) {
+      inputs.model = known->model;
+      inputs.adapter = known->adapter;
+      inputs.adapterWeights = known->adapterWeights;
+      inputs.held = known->held;
+      inputs.training = known->training;
+      inputs.modelName = known->modelName;
+      return true;
+    }
+    const std::string given = path;
+    path = baseModelPath(path, engine);
+    if (path.empty())
+      return false;
+    inputs.training.randomSeed = job().dropoutSeed.value;
+    std::error_code error;
+    if (fs::path(path).extension() == ".pt2")
+      return readExported(path) &&
+             readAdapterInputs(options, given, inputs, engine);
+    fs::path config = path;
+    if (fs::is_directory(config, error))
+      config /= "config.json";
+    if (!fs::exists(config, error)) {
+      report(Severity::Error, "no-model", job().model.at, "model",
+             "there is no '" + printable(config.string()) + "'",
+             "the model is a Hugging Face folder with a config.json");
+      return false;
+    }
+    auto model = huggingface::readModelConfig(config.string(), engine);
+    if (!model)
+      return false;
+    inputs.model = Model(std::move(*model));
+    fs::path folder = fs::path(absolute(config.string())).parent_path();
+    inputs.modelName = folder.filename().string();
+    if (inputs.modelName == "model") // says nothing
+      inputs.modelName = folder.parent_path().filename().string();
+    inputs.training.modelPath = folder.string();
+    inputs.training.modelName = inputs.modelName;
+    return readWeights(folder.string()) &&
+           readAdapterInputs(options, given, inputs, engine);
+  }
+
+  /// A program of torch.export, whose file holds its buffers and perhaps its
+  /// weights.
+  bool readExported(const std::string &path) {
+    std::error_code error;
+    if (!fs::exists(path, error)) {
+      report(Severity::Error, "no-model", job().model.at, "model",
+             "there is no '" + printable(path) + "'",
+             "tools/export-model writes one");
+      return false;
+    }
+    auto program = torchexport::readProgram(path, engine);
+    if (!program)
+      return false;
+    const bool hasWeights = program->hasWeights;
+    inputs.model = Model(std::move(*program), {});
+    inputs.modelName = fs::path(path).stem().string();
+    inputs.training.modelName = inputs.modelName;
+    inputs.training.archive = absolute(path);
+    const InitConfig &init = job().init.value;
+    if (init.kind == InitConfig::Kind::Seed)
+      inputs.training.seed = init.seed;
+    else if (hasWeights && job().isJob)
+      inputs.training.weightFiles = {absolute(path)};
+    else if (init.kind == InitConfig::Kind::Pretrained) {
+      report(Severity::Error, "no-weights", job().init.at, "init",
+             "'init: pretrained', but '" + printable(path) +
+                 "' was exported without values",
+             "use 'init: {seed: 0}', or export with --weights");
+      return false;
+    }
+    return true;
+  }
+
+  bool readWeights(const std::string &folder) {
+    const InitConfig &init = job().init.value;
+    if (init.kind == InitConfig::Kind::Seed) {
+      inputs.training.seed = init.seed;
+      return true;
+    }
+    if (!job().isJob)
+      return true; // nothing is loaded: only the plan is asked for
+    auto weights = huggingface::readWeights(folder, engine);
+    if (!weights)
+      return false;
+    if (weights->files.empty()) {
+      if (init.kind == InitConfig::Kind::Pretrained) {
+        report(Severity::Error, "no-weights", job().init.at, "init",
+               "'init: pretrained', but '" + printable(folder) +
+                   "' holds no safetensors",
+               "use 'init: {seed: 0}' to start from random values");
+        return false;
+      }
+      return true;
+    }
+    if (!huggingface::checkWeights(*weights, inputs.model.info(), folder,
+                                   engine, &inputs.held))
+      return false;
+    for (const auto &file : weights->files)
+      inputs.training.weightFiles.push_back(absolute(file.path));
+    return true;
+  }
+
+  /// Command line first, then the job file, then a default with a note.
+  void chooseSizes() {
+    plan::Job &t = inputs.training;
+    const DataConfig &data = job().data;
+    t.sequenceLength = options.sequenceLength;
+    if (!t.sequenceLength && data.sequenceLength.value)
+      t.sequenceLength = *data.sequenceLength.value;
+    t.microBatch = options.microBatch;
+    if (!t.microBatch && data.microBatch.value)
+      t.microBatch = *data.microBatch.value;
+    takeGivenSizes(inputs, options, engine);
+    takeExportedSizes(inputs, options, engine);
+    if (!inputs.model.hasTokens()) {
+      if (t.sequenceLength)
+        report(Severity::Note, "ignored-key", data.sequenceLength.at,
+               "data.sequence_length",
+               "the sequence length has no effect: the model reads no tokens",
+               "remove it");
+      t.sequenceLength = 0;
+    } else if (!t.sequenceLength) {
+      t.sequenceLength = inputs.model.defaultLength();
+      report(Severity::Note, "default-sequence-length", {}, "",
+             "sequences are taken to be " + std::to_string(t.sequenceLength) +
+                 " tokens long",
+             "pass --seq-len");
+    }
+    const int64_t positions = inputs.model.maxPositions();
+    // Rotary and ALiBi models compute any position, as transformers lets them.
+    const bool table = !inputs.model.config() ||
+                       huggingface::positionRows(*inputs.model.config()) > 0;
+    if (inputs.model.hasTokens() && t.sequenceLength > positions)
+      report(table ? Severity::Error : Severity::Warning, "sequence-too-long",
+             data.sequenceLength.at, "data.sequence_length",
+             "sequences of " + std::to_string(t.sequenceLength) +
+                 " tokens are longer than the model's " +
+                 std::to_string(positions) + " positions",
+             table
+                 ? "--seq-len " + std::to_string(positions) + " is the most: " +
+                       std::to_string(t.sequenceLength - positions) + " less"
+                 : "positions that it was not trained for are computed; "
+                   "rope_scaling in config.json stretches them");
+    if (!t.microBatch) {
+      t.microBatch = 1;
+      if (!options.maxBatch)
+        report(Severity::Note, "default-micro-batch", {}, "",
+               "each rank is taken to compute 1 sequence at a time",
+               "pass --micro-batch");
+    }
+    fixOpenSizes(inputs, options, engine);
+    followDeepspeed();
+    t.accumulation =
+        options.accumulation ? options.accumulation : job().accumulation.value;
+    if (options.globalBatch)
+      splitGlobalBatch();
+    // The clock of a step counts picoseconds in 63 bits.
+    constexpr int64_t mostMicroBatches = 100'000;
+    if (t.accumulation > mostMicroBatches)
+      report(Severity::Error, "invalid-size",
+             options.accumulation || options.globalBatch
+                 ? Location()
+                 : job().accumulation.at,
+             "gradient_accumulation_steps",
+             "a step of " + std::to_string(t.accumulation) +
+                 " micro-batches is too long to plan",
+             "at most " + std::to_string(mostMicroBatches) +
+                 " micro-batches a step are planned");
+    t.vocab = inputs.model.vocabSize();
+  }
+
+  /// The arrays are what the model reads, no more and no less.
+  void checkArrays() {
+    std::vector<huggingface::ModelInput> known = inputs.model.info().inputs;
+    const bool causal = known.empty();
+    if (causal)
+      known = {{"input_ids"}, {"labels"}};
+    for (const huggingface::ModelInput &input : known)
+      if (input.limit > 0)
+        inputs.training.inputLimits.push_back({input.name, input.limit});
+    if (!job().isJob)
+      return;
+    checkArrays(job().data, "data", known, causal);
+    if (job().eval.present)
+      checkArrays(job().eval.data, "eval", known, causal);
+  }
+
+  void checkArrays(const DataConfig &data, const std::string &section,
+                   const std::vector<huggingface::ModelInput> &known,
+                   bool causal) {
+    std::string required, all;
+    for (const huggingface::ModelInput &input : known) {
+      all += (all.empty() ? "" : ", ") + input.name;
+      if (!input.optional)
+        required += (required.empty() ? "" : ", ") + input.name + ": FILE.npy";
+    }
+    if (data.kind.value != DataKind::Arrays) {
+      if (!causal)
+        report(Severity::Error, "array-names", data.kind.at, data.kind.key,
+               "the model reads more than tokens, which " +
+                   std::string(toString(data.kind.value)) + " data do not have",
+               "write " + section + ": {arrays: {" + required + "}, ...}");
+      return;
+    }
+    for (const auto &[name, path] : data.arrays)
+      if (std::none_of(known.begin(), known.end(),
+                       [&](const auto &i) { return i.name == name; }))
+        report(Severity::Error, "array-names", path.at, path.key,
+               "the model reads no '" + printable(name) + "'",
+               "it reads " + all);
+    for (const huggingface::ModelInput &input : known) {
+      const bool given = data.arrays.count(input.name);
+      if (!given && !input.optional)
+        report(Severity::Error, "array-names", data.kind.at,
+               section + ".arrays",
+               "the model reads '" + input.name + "', which has no array",
+               "write " + section + ": {arrays: {" + required + "}, ...}");
+      if (section == "eval" && input.optional &&
+          given != static_cast<bool>(job().data.arrays.count(input.name)))
+        report(Severity::Error, "array-names", data.kind.at, "eval.arrays",
+               "'" + input.name + "' must be in both data and eval, or in none",
+               "one program reads both");
+    }
+  }
+
+  /// What "auto" of DeepSpeed's file is for this model, and the part of each
+  /// sequence that a rank of its sequence parallelism computes.
+  void followDeepspeed() {
+    AccelerateConfig &accelerate = inputs.job.accelerate;
+    if (!accelerate.deepspeed || !inputs.model.config())
+      return;
+    resolveAuto(*accelerate.deepspeed,
+                huggingface::hiddenSize(*inputs.model.config()));
+    plan::Job &t = inputs.training;
+    const auto &ranks = accelerate.sequenceParallel;
+    if (*ranks <= 1 || !t.sequenceLength)
+      return;
+    const std::string tokens = std::to_string(t.sequenceLength) + " tokens";
+    if (t.sequenceLength % *ranks) {
+      report(Severity::Error, "sequence-split", ranks.at, ranks.key,
+             "sequences of " + tokens + " cannot be divided among sp_size " +
+                 std::to_string(*ranks) + " ranks",
+             "choose a multiple of " + std::to_string(*ranks));
+      return;
+    }
+    t.sequenceLength /= *ranks;
+    report(Severity::Note, "sequence-parallel", ranks.at, ranks.key,
+           "each rank computes " + std::to_string(t.sequenceLength) + " of " +
+               tokens + "; attention is counted over these alone",
+           "");
+  }
+
+  /// The sequences of a step, dealt to ranks and micro-batches.
+  void splitGlobalBatch() {
+    plan::Job &t = inputs.training;
+    int64_t ranks = std::max<int64_t>(1, job().accelerate.mesh->dpReplicate *
+                                             job().accelerate.mesh->dpShard);
+    int64_t each = ranks * t.microBatch;
+    if (options.globalBatch % each) {
+      report(
+          Severity::Error, "global-batch", {}, "",
+          "--global-batch " + std::to_string(options.globalBatch) +
+              " is no multiple of " + std::to_string(ranks) + " ranks with " +
+              std::to_string(t.microBatch) + " sequences each",
+          "the nearest is " +
+              std::to_string(std::max<int64_t>(
+                                 1, (options.globalBatch + each / 2) / each) *
+                             each));
+      return;
+    }
+    t.accumulation = options.globalBatch / each;
+  }
+
+  /// The accelerate file read again with each other mixed_precision.
+  void readPrecisions() {
+    const AccelerateConfig &a = job().accelerate;
+    if ((job().isJob && a.file == job().file) || job().precision.written()) {
+      report(Severity::Note, "precision-fixed", job().precision.at,
+             job().precision.key,
+             "the precision of a job with keys of its own is not searched",
+             "put the accelerate keys into a file of their own");
+      return;
+    }
+    std::ifstream in(a.file, std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(in)),
+                           std::istreambuf_iterator<char>());
+    for (MixedPrecision other : {MixedPrecision::No, MixedPrecision::Bf16}) {
+      if (other == a.mixedPrecision.value)
+        continue;
+      const std::string value = toString(other);
+      convert::Rewriter rewriter(a.file, text);
+      const convert::Path key = {"mixed_precision"};
+      if (!(rewriter.find(key)
+                ? rewriter.set(key, convert::Value::string(value))
+                : rewriter.insert({}, key[0], convert::Value::string(value))))
+        continue;
+      DiagnosticEngine ignored;
+      AccelerateOptions read;
+      read.version = options.accelerateVersion;
+      if (!options.torchVersion.empty())
+        read.torchVersion = options.torchVersion;
+      auto document = yaml::parseText(a.file, rewriter.text(), ignored);
+      if (!document || !document->root())
+        continue;
+      auto config =
+          parseAccelerate(a.file, *document->root(), "", {}, read, ignored);
+      if (!config || ignored.hasErrors())
+        continue;
+      JobConfig changed = job();
+      changed.precision = config->precision;
+      changed.accelerate = std::move(*config);
+      inputs.precisions.push_back({value, std::move(changed)});
+    }
+  }
+
+  /// The executor that the options name, or the one that would run the file.
+  bool chooseExecutor() {
+    inputs.executor = executorOf(job());
+    if (options.executor.empty())
+      return true;
+    ExecutorKind asked = *parseExecutor(options.executor);
+    Strategy strategy = job().accelerate.strategy.value;
+    bool sharded = job().accelerate.sharded();
+    auto refuse = [&](const std::string &why, const std::string &hint) {
+      report(Severity::Error, "executor-choice",
+             job().accelerate.distributedType.at,
+             job().accelerate.distributedType.key,
+             "--executor " + options.executor + ": " + why, hint);
+      return false;
+    };
+    bool fsdp = asked == ExecutorKind::Fsdp1 || asked == ExecutorKind::Fsdp2;
+    if (fsdp && strategy != Strategy::Fsdp1 && strategy != Strategy::Fsdp2)
+      return refuse("the file does not ask for FSDP",
+                    "'distributed_type: FSDP' shards the model");
+    if (asked == ExecutorKind::Ddp && sharded)
+      return refuse("the file shards parameters, which ddp cannot",
+                    "'distributed_type: MULTI_GPU' replicates them");
+    inputs.executor = asked;
+    return true;
+  }
+
+  void chooseTarget() {
+    if (!options.target.empty())
+      inputs.targetName = options.target;
+    else if (!job().target.value.empty())
+      inputs.targetName = job().target.value;
+    else if (job().accelerate.cpu.value)
+      inputs.targetName = "cpu";
+    if (inputs.targetName.empty() && !options.tune.empty())
+      report(Severity::Error, "no-target", {}, "",
+             "a search for the fastest setting needs a device",
+             "pass --target; 'accel-opt targets' lists them");
+  }
+
+  void refuseUnsupported() {
+    const AccelerateConfig &a = job().accelerate;
+    auto refuse = [&](bool condition, const auto &setting,
+                      const std::string &what) {
+      if (condition)
+        report(Severity::Error, notSupportedCode, setting.at, setting.key,
+               what + " is not supported by accel-run yet",
+               job().isJob ? ""
+                           : "leave --executor out to plan what accelerate "
+                             "itself would do");
+    };
+    refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
+           "fp8");
+    for (auto [executor, least] : {std::pair{ExecutorKind::Fsdp2, "2.6"},
+                                   std::pair{ExecutorKind::Fsdp1, "2.1"}})
+      if (inputs.executor == executor && !options.torchVersion.empty() &&
+          !atLeast(options.torchVersion, least))
+        report(Severity::Error, "needs-torch", a.strategy.at, a.strategy.key,
+               std::string(toString(executor)) + " needs torch " + least +
+                   " or later, this is " + options.torchVersion +
+                   "; every rank stops",
+               std::string("install torch ") + least);
+    bool own = inputs.executor == ExecutorKind::AccelRun;
+    bool emitsOwn = !options.emit.empty() || !options.compileTo.empty();
+    for (const std::string &kind : options.emit)
+      emitsOwn &= kind != "accelerate" && kind != "python";
+    const auto &budget = job().activationBudget;
+    if (!own && !emitsOwn && !options.activationBudget.empty())
+      report(Severity::Error, notSupportedCode, budget.at, "",
+             std::string("--activation-budget: ") + toString(inputs.executor) +
+                 " cannot keep activations by bytes",
+             "pass --executor accel-run, or use "
+             "fsdp_activation_checkpointing");
+    if (!own && !emitsOwn)
+      return;
+    refuse(a.strategy.value == Strategy::Other, a.distributedType,
+           std::string(toString(a.distributedType.value)));
+    refuse(a.offloadParams.value, a.offloadParams, "parameter offload");
+    refuse(a.activationCheckpointingOffload.value,
+           a.activationCheckpointingOffload, "activation offload");
+  }
+
+  /// What the releases at hand do in a step that is not modelled, or where
+  /// they stop.
+  void checkVersions() {
+    const AccelerateConfig &a = job().accelerate;
+    const bool two = inputs.executor == ExecutorKind::Fsdp2;
+    if (!two && inputs.executor != ExecutorKind::Fsdp1)
+      return;
+    auto refuse = [&](const auto &setting, const std::string &what,
+                      const std::string &hint) {
+      report(Severity::Error, notSupportedCode, setting.at, setting.key,
+             "planning as accelerate " + a.version + ": " + what, hint);
+    };
+    if (two && a.offloadParams.value && a.cpuRamEfficientLoading.value &&
+        !atLeast(a.version, "1.13"))
+      refuse(a.cpuRamEfficientLoading,
+             "before 1.13 efficient loading leaves offloaded parameters on "
+             "the GPU, and what a step then holds is not modelled",
+             "write fsdp_cpu_ram_efficient_loading: false");
+    if (a.checkpointPlacement.value == CheckpointPlacement::Children)
+      report(Severity::Note, "checkpointing-granularity",
+             a.activationCheckpointing.at, a.activationCheckpointing.key,
+             "accelerate " + a.version +
+                 " checkpoints each child of a layer (attention, MLP, norms), "
+                 "which keeps about four tensors a layer where 1.15 keeps one",
+             "use accelerate 1.15");
+    if (a.checkpointPlacement.value == CheckpointPlacement::EveryModule)
+      refuse(a.activationCheckpointing,
+             "checkpoints around every module, which activation checkpointing "
+             "without a wrap policy means, are not modelled",
+             "write fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP");
+  }
+
+  /// The allocator is torch's.
+  void readAllocator() {
+    if (options.allocatorConf.empty())
+      return;
+    if (inputs.executor == ExecutorKind::AccelRun)
+      report(Severity::Error, notSupportedCode, {}, "",
+             "--allocator-conf: accel-run holds its memory by itself",
+             "leave it out");
+    bool unsupported = false;
+    const std::string wrong = replay::readAllocatorRules(
+        options.allocatorConf, inputs.allocator, unsupported);
+    if (!wrong.empty())
+      report(Severity::Error,
+             unsupported ? notSupportedCode : "invalid-allocator-conf", {}, "",
+             "--allocator-conf: " + printable(wrong, 200),
+             unsupported ? "leave it out, for the default"
+                         : "write it as PYTORCH_CUDA_ALLOC_CONF has it: "
+                           "expandable_segments:True,max_split_size_mb:128");
+  }
+
+  void fillTraining() {
+    plan::Job &t = inputs.training;
+    const JobConfig &j = job();
+    t.precision = toString(j.accelerate.mixedPrecision.value);
+    t.lossScaling = j.precision.value.lossScaling;
+    t.optimizer = j.optimizer.resolved();
+    t.schedule.steps = j.schedule.steps.value;
+    t.schedule.warmupSteps = j.schedule.warmupSteps.value;
+    t.schedule.decay = j.schedule.decay.value;
+    t.schedule.minLr = j.schedule.minLr.value;
+    t.data = dataOf(j.data);
+    if (j.eval.present) {
+      t.evalData = dataOf(j.eval.data);
+      t.evalEvery = j.eval.every.value;
+      t.evalBatches = j.eval.batches.value;
+    }
+    if (!j.checkpoint.dir.value.empty()) {
+      t.checkpoint.dir = absolute(j.checkpoint.dir.value);
+      t.checkpoint.every = j.checkpoint.every.value;
+      t.checkpoint.keep = j.checkpoint.keep.value;
+      t.checkpoint.stateDict = j.checkpoint.stateDict.value;
+    }
+  }
+
+  const PlanOptions &options;
+  DiagnosticEngine &engine;
+  const PlanInputs *known;
+  PlanInputs inputs;
+};
+
+} // namespace
+
+std::optional<PlanInputs> readPlanInputs(const PlanOptions &options,
+                                         DiagnosticEngine &engine,
+                                         const PlanInputs *known) {
+  return InputReader(options, engine, known).run();
+}
+
+} // namespace accel

@@ -1,0 +1,50 @@
+//===- PlanInputs.h - What a plan is made of --------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_INPUTS_PLANINPUTS_H
+#define ACCEL_TOOLS_DRIVER_INPUTS_PLANINPUTS_H
+
+#include "frontends/HuggingFace/HeldPart.h"
+#include "frontends/Job/JobConfig.h"
+#include "passes/Executors/Executor.h"
+#include "runtime/plan/Plan.h"
+#include "tools/driver/Inputs/Model.h"
+#include "tools/driver/Options/PlanOptions.h"
+
+#include <optional>
+
+namespace accel {
+
+/// The configuration, the model and what the runtime needs to know, checked
+/// against each other.
+struct PlanInputs {
+  JobConfig job;
+  Model model;
+  std::optional<AdapterConfig> adapter;
+  std::string adapterWeights; // a file; empty: it starts fresh
+  huggingface::HeldPart held; // of the model, by its weights
+  plan::Job training;
+  std::string modelName;
+  std::string targetName; // empty: none
+  ExecutorKind executor = ExecutorKind::AccelRun;
+  replay::AllocatorRules allocator; // of torch, as --allocator-conf says
+  /// The job under other values of mixed_precision, for --tune-precision.
+  struct Precision {
+    std::string value; // as YAML
+    JobConfig job;
+  };
+  std::vector<Precision> precisions;
+};
+
+/// Reads everything that the options name. Every problem is reported; nothing
+/// is returned if there is an error. The model is that of `known`, which was
+/// read for another configuration of the same model, if it is given.
+std::optional<PlanInputs> readPlanInputs(const PlanOptions &options,
+                                         DiagnosticEngine &engine,
+                                         const PlanInputs *known = nullptr);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_INPUTS_PLANINPUTS_H

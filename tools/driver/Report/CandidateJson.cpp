@@ -1,0 +1,80 @@
+//===- CandidateJson.cpp - What was modelled, for programs ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Report/SettingJson.h"
+
+#include <map>
+
+namespace accel {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+const char *kernelName(OptimizerKernel kernel) {
+  switch (kernel) {
+  case OptimizerKernel::Fused:
+    return "fused";
+  case OptimizerKernel::Foreach:
+    return "foreach";
+  case OptimizerKernel::ForLoop:
+    return "for_loop";
+  }
+  return "";
+}
+
+/// Calls by the variant that they use.
+Json variants(const StepModel &model, const Candidate &candidate) {
+  std::map<std::string, int> counts;
+  for (size_t c = 0; c < model.calls.size(); ++c)
+    if (const SegmentKind &kind = model.kinds[model.calls[c].kind];
+        kind.variants.size() > 1 && model.calls[c].layer)
+      ++counts[kind.variants[candidate.variants[c]].name];
+  return counts;
+}
+
+} // namespace
+
+Json candidateJson(const StepModel &model, const Candidate &c) {
+  int resharded = 0;
+  for (const bool after : c.reshardAfterForward)
+    resharded += after;
+  const DtypeRecipe &r = c.recipe;
+  Json result = {{"framework", toString(c.executor)},
+                 {"shard_ranks", c.shardRanks},
+                 {"replicate_ranks", c.replicateRanks},
+                 {"units", c.numUnits()},
+                 {"units_resharded", resharded},
+                 {"storage", plan::toString(r.storage)},
+                 {"compute", plan::toString(r.compute)},
+                 {"reduce", plan::toString(r.reduce)},
+                 {"autocast", r.autocast},
+                 {"master_copy", r.masterCopy},
+                 {"accumulation", c.accumulation},
+                 {"accumulation_mode",
+                  c.reduceEachMicroBatch ? "reduce_each" : "keep_unsharded"},
+                 {"forward_prefetch", c.forwardPrefetch},
+                 {"backward_prefetch", c.backwardPrefetch},
+                 {"recompute", variants(model, c)},
+                 {"optimizer_kernel", kernelName(c.optimizer)},
+                 {"clips", c.clipGradients},
+                 {"offload_parameters", c.offloadParameters},
+                 {"offload_optimizer", c.offloadOptimizer},
+                 {"loss_chunks", c.lossChunks}};
+  if (c.executor == ExecutorKind::Ddp)
+    result["buckets"] = {{"bytes", c.bucketBytes},
+                         {"first_bytes", c.firstBucketBytes},
+                         {"views", c.gradientAsBucketView},
+                         {"hook", c.commHook}};
+  if (c.executor == ExecutorKind::Deepspeed)
+    result["zero"] = {{"stage", c.zeroStage},
+                      {"reduce_bucket", c.zero.reduceBucket},
+                      {"prefetch_bucket", c.zero.prefetchBucket},
+                      {"persistence_threshold", c.zero.persistenceThreshold},
+                      {"overlap", c.zero.overlap}};
+  return result;
+}
+
+} // namespace accel

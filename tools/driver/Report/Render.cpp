@@ -1,0 +1,309 @@
+//===- Render.cpp - A plan for people and for programs --------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Report/Render.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace accel {
+namespace {
+
+std::string format(const char *pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+/// Three significant digits, at most two decimals.
+std::string digits(double value) {
+  return format(value >= 99.95   ? "%.0f"
+                : value >= 9.995 ? "%.1f"
+                                 : "%.2f",
+                value);
+}
+
+std::string count(double n) {
+  for (auto [scale, unit] :
+       {std::pair<double, const char *>{1e9, " B"}, {1e6, " M"}, {1e3, " K"}})
+    if (n >= scale)
+      return digits(n / scale) + unit;
+  return format("%.0f", n);
+}
+
+double totalParameters(const plan::Plan &plan) {
+  double n = 0;
+  for (const plan::Parameter &p : plan.parameters)
+    n += static_cast<double>(p.numel());
+  return n;
+}
+
+/// Bytes at the peak, by what they are held for.
+std::vector<std::pair<std::string, std::string>>
+memoryRows(const StepPrediction &p) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (int h = 0; h < numHoldings; ++h)
+    if (p.atPeak[h])
+      rows.push_back(
+          {toString(static_cast<Holding>(h)), formatBytes(p.atPeak[h])});
+  if (p.reservedBytes != p.peakBytes)
+    rows.push_back({p.replayed && p.replayedBytes == p.reservedBytes
+                        ? "idle segments"
+                        : "allocator",
+                    formatBytes(p.reservedBytes - p.peakBytes)});
+  if (p.deviceBytes != p.reservedBytes)
+    rows.push_back({"context", formatBytes(p.deviceBytes - p.reservedBytes)});
+  return rows;
+}
+
+/// Seconds of a step.
+std::vector<std::pair<std::string, std::string>>
+timeRows(const StepPrediction &p) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  rows.push_back({"forward and backward",
+                  formatSeconds(p.computeSeconds - p.recomputeSeconds -
+                                p.optimizerSeconds)});
+  if (p.recomputeSeconds > 0)
+    rows.push_back({"recomputation", formatSeconds(p.recomputeSeconds)});
+  if (p.optimizerSeconds > 0)
+    rows.push_back({"optimizer", formatSeconds(p.optimizerSeconds)});
+  double told = 0;
+  size_t shown = std::min<size_t>(p.exposed.size(), 4);
+  for (size_t i = 0; i < shown; ++i) {
+    rows.push_back({"exposed: " + p.exposed[i].cause,
+                    formatSeconds(p.exposed[i].seconds)});
+    told += p.exposed[i].seconds;
+  }
+  if (p.exposedSeconds - told > p.stepSeconds * 1e-6)
+    rows.push_back({shown ? "exposed: others" : "exposed",
+                    formatSeconds(p.exposedSeconds - told)});
+  return rows;
+}
+
+std::string
+tableOf(const std::string &title,
+        const std::vector<std::pair<std::string, std::string>> &rows) {
+  size_t width = 20; // names of units can be long
+  for (const auto &[name, value] : rows)
+    width = std::max(width, name.size());
+  std::string out = "\n  " + title + "\n";
+  for (const auto &[name, value] : rows)
+    out += "    " + padRight(name, width) + padLeft(value, 12) + "\n";
+  return out;
+}
+
+/// Where the memory is: parts that sum to what is compared with the budget;
+/// then where the time of a step goes.
+std::string tables(const PlanReport &report) {
+  const StepPrediction &p = report.prediction;
+  auto memory = memoryRows(p);
+  memory.push_back({"together", formatBytes(p.deviceBytes)});
+  std::string out =
+      tableOf("memory at the peak (" + formatBytes(p.persistentBytes) +
+                  " between steps)",
+              memory);
+  if (p.hostBytes)
+    out += "    " + padRight("on the host", 20) +
+           padLeft(formatBytes(p.hostBytes), 12) + "\n";
+  if (report.hasTime)
+    out +=
+        tableOf("time of a step, " + formatSeconds(p.stepSeconds), timeRows(p));
+  return out;
+}
+
+/// What is missing where not even the persistent bytes fit.
+std::string persistentTooMuch(const plan::Plan &plan,
+                              const PlanReport &report) {
+  int64_t kept = report.prediction.persistentBytes;
+  if (kept <= *report.budgetBytes)
+    return "";
+  std::string text = "; what a rank keeps between steps alone is " +
+                     formatBytes(kept) + ", " +
+                     formatBytes(kept - *report.budgetBytes) + " too much";
+  int64_t shards = report.advice ? report.advice->candidate.shardRanks : 1;
+  if (shards > 1)
+    text += ": sharded over " + std::to_string(shards) +
+            " ranks, it would take " +
+            formatGrouped(std::ceil(static_cast<double>(kept) *
+                                    static_cast<double>(shards) /
+                                    static_cast<double>(*report.budgetBytes))) +
+            " to get below the budget";
+  return text;
+}
+
+/// What is too much, where it does not fit.
+std::string tooMuch(const plan::Plan &plan, const PlanReport &report) {
+  const StepPrediction &p = report.prediction;
+  std::string text;
+  if (report.budgetBytes && p.deviceBytes > *report.budgetBytes)
+    text += "           " + formatBytes(p.deviceBytes - *report.budgetBytes) +
+            " too much" + persistentTooMuch(plan, report) + "\n";
+  if (report.hostBytes && p.hostBytes > *report.hostBytes)
+    text += "           on the host " + formatBytes(p.hostBytes) + " of " +
+            formatBytes(*report.hostBytes) + " per rank, " +
+            formatBytes(p.hostBytes - *report.hostBytes) + " too much\n";
+  return text;
+}
+
+std::string strategyOf(const PlanReport &report) {
+  return report.strategy +
+         (report.executor == ExecutorKind::AccelRun ? " by accel-run" : "");
+}
+
+} // namespace
+
+std::string formatBytes(int64_t bytes) {
+  double value = static_cast<double>(bytes);
+  for (auto [scale, unit] :
+       {std::pair<double, const char *>{1024.0 * 1024 * 1024 * 1024, " TiB"},
+        {1024.0 * 1024 * 1024, " GiB"},
+        {1024.0 * 1024, " MiB"},
+        {1024.0, " KiB"}})
+    if (value >= scale)
+      return digits(value / scale) + unit;
+  return format("%.0f B", value);
+}
+
+std::string formatSeconds(double seconds) {
+  if (seconds >= 1)
+    return digits(seconds) + " s";
+  if (seconds >= 1e-3)
+    return digits(seconds * 1e3) + " ms";
+  return digits(seconds * 1e6) + " us";
+}
+
+std::string formatBytesChange(int64_t bytes) {
+  return (bytes < 0 ? "-" : "+") + formatBytes(std::abs(bytes));
+}
+std::string formatSecondsChange(double seconds) {
+  return (seconds < 0 ? "-" : "+") + formatSeconds(std::abs(seconds));
+}
+
+std::string formatGrouped(double value) {
+  std::string text = format("%.0f", value);
+  for (int i = static_cast<int>(text.size()) - 3; i > 0; i -= 3)
+    text.insert(i, ",");
+  return text;
+}
+
+std::string padRight(std::string text, size_t width) {
+  if (text.size() < width)
+    text.resize(width, ' ');
+  return text;
+}
+std::string padLeft(std::string text, size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text
+                             : text;
+}
+
+/// A row for each unit; rows that repeat, alone or in pairs (an adapted
+/// layer's trained and frozen units), stand once.
+static std::string unitsTable(const plan::Plan &plan) {
+  size_t width = 14;
+  for (const plan::Unit &unit : plan.units)
+    width = std::max(width, unit.name.size());
+  std::string out = "\n  " + padRight("units", width + 2) +
+                    "    elements   a rank keeps   gathered   after the "
+                    "forward\n";
+  std::vector<std::string> rows;
+  for (const plan::Unit &unit : plan.units) {
+    bool gatheredAtAll = !plan::readsShard(plan, unit);
+    rows.push_back(padLeft(count(static_cast<double>(unit.numel)), 12) +
+                   padLeft(formatBytes(plan::shardNumel(plan, unit) *
+                                       plan::itemSize(unit.storage)),
+                           15) +
+                   padLeft(gatheredAtAll
+                               ? formatBytes(plan::roleBytes(
+                                     plan, unit, plan::Role::Gathered))
+                               : "-",
+                           11));
+    for (const plan::Decision &d : plan.decisions)
+      if (d.what == "reshard" && d.where == unit.name)
+        rows.back() += "   " + d.choice;
+  }
+  // How often the `period` rows from `at` stand one after another.
+  auto times = [&](size_t at, size_t period) {
+    size_t n = 1;
+    while (at + (n + 1) * period <= rows.size() &&
+           std::equal(rows.begin() + at, rows.begin() + at + period,
+                      rows.begin() + at + n * period))
+      ++n;
+    return n;
+  };
+  for (size_t at = 0; at < rows.size();) {
+    const size_t alone = times(at, 1), paired = times(at, 2);
+    const size_t period = alone == 1 && paired > 1 ? 2 : 1;
+    const size_t repeats = period == 2 ? paired : alone;
+    for (size_t i = at; i < at + period; ++i) {
+      const std::string &name = plan.units[i].name;
+      out += "    " + padRight(name.empty() ? "(root)" : name, width) +
+             rows[i] + "\n";
+    }
+    if (repeats > 1)
+      out += "      ... and " + std::to_string(repeats - 1) +
+             (period == 2 ? " pairs" : "") + " alike\n";
+    at += repeats * period;
+  }
+  return out;
+}
+
+std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
+  const StepPrediction &p = report.prediction;
+  std::string out = report.title + ", " + count(totalParameters(plan)) +
+                    " parameters | " + strategyOf(report) + " on " +
+                    std::to_string(plan.ranks()) + " x " +
+                    (plan.target.empty() ? plan.device : plan.target) + " | " +
+                    toString(report.compute);
+  if (report.reduce != report.compute)
+    out += std::string(", reduced in ") + toString(report.reduce);
+  const bool tokens = plan.job.sequenceLength > 0;
+  out += " | " + std::to_string(plan.job.microBatch);
+  out += tokens ? " x " + std::to_string(plan.job.sequenceLength) +
+                      " tokens per rank"
+                : std::string(" samples per rank");
+  if (plan.job.accumulation > 1)
+    out += ", accumulated " + std::to_string(plan.job.accumulation) + " times";
+  out += "\n\n";
+
+  if (report.fits)
+    out += *report.fits ? "  fits     " : "  DOES NOT FIT  ";
+  else
+    out += "  memory   ";
+  out += formatBytes(p.deviceBytes);
+  if (report.budgetBytes)
+    out += " of " + formatBytes(*report.budgetBytes);
+  out += " per rank; peak in " + p.peakWhere + "\n";
+  if (report.fits && !*report.fits)
+    out += tooMuch(plan, report);
+  if (report.smallestRank)
+    out += "           the rank with the smallest shards takes " +
+           formatBytes(p.deviceBytes - report.smallestRank->deviceBytes) +
+           " less\n";
+  if (report.hasTime) {
+    out += "  speed    " + formatSeconds(p.stepSeconds) + " a step, " +
+           formatGrouped(p.tokensPerSecondPerDevice) +
+           (tokens ? " tokens/s" : " samples/s") + " per rank" +
+           (report.mfu ? ", MFU " + digits(*report.mfu * 100) + " %" : "") +
+           "; " + formatSeconds(p.exposedSeconds) + " wait for communication\n";
+  } else {
+    out += "  speed    no target given, so no time is predicted (--target)\n";
+  }
+  out += tables(report);
+  out += renderAdvice(report);
+
+  out += unitsTable(plan);
+  if (report.executor != ExecutorKind::AccelRun)
+    return out; // the program is not theirs
+  for (auto [index, repeat] : plan.step) {
+    const plan::Program &program = plan.programs[index];
+    out += "\n  schedule of '" + program.name + "'" +
+           (repeat > 1 ? ", " + std::to_string(repeat) + " times a step" : "") +
+           "\n" + renderSchedule(plan, program);
+  }
+  return out;
+}
+
+} // namespace accel

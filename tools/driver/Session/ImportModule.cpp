@@ -1,0 +1,253 @@
+//===- ImportModule.cpp - Inputs as a module of phase model ---------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Session/ImportModule.h"
+
+#include "dialects/Sharding/Sharding.h"
+#include "frontends/HuggingFace/BuildModel.h"
+#include "frontends/TorchExport/BuildProgram.h"
+#include "passes/Adapters/ApplyAdapter.h"
+#include "tools/driver/Inputs/AdapterInputs.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace accel {
+
+ImportOptions importOptions(const PlanInputs &inputs,
+                            const PlanOptions &options, const Target *target) {
+  ImportOptions import;
+  import.modelName = inputs.modelName;
+  // Without a target, accelerate's own device: GPUs unless use_cpu.
+  import.device = target ? (target->kind == TargetKind::Cpu ? "cpu" : "cuda")
+                  : inputs.job.accelerate.cpu.value ? "cpu"
+                                                    : "cuda";
+  import.microBatch = inputs.training.microBatch;
+  import.sequenceLength = inputs.training.sequenceLength;
+  import.accumulation = inputs.training.accumulation;
+  import.checkpointDtype = inputs.model.dtype().value_or(plan::DType::F32);
+  import.framework = inputs.executor;
+  import.versions.accelerate = inputs.job.accelerate.version;
+  if (!inputs.job.accelerate.torchVersion.empty())
+    import.versions.torch = inputs.job.accelerate.torchVersion;
+  if (!options.torchVersion.empty())
+    import.versions.torch = options.torchVersion;
+  import.holdOutputs = options.holdOutputs;
+  import.gradientCheckpointing = options.gradientCheckpointing;
+  if (!options.ddpKwargs.empty())
+    import.ddp = *parseDdpKwargs(options.ddpKwargs);
+  if (!options.accumulationMode.empty())
+    import.keepUnsharded = options.accumulationMode == "keep_unsharded";
+  if (!options.activationBudget.empty())
+    import.activationBudget =
+        std::max<int64_t>(parseBytes(options.activationBudget), 0);
+  import.lossChunks =
+      inputs.job.lossChunks.written() ? inputs.job.lossChunks.value : -1;
+  if (options.lossChunks == "auto")
+    import.lossChunks = 0;
+  else if (!options.lossChunks.empty())
+    import.lossChunks = std::strtol(options.lossChunks.c_str(), nullptr, 10);
+  if (!options.lossChunks.empty())
+    import.lossWhy = "--loss-chunks";
+  // Others than accel-run chunk the loss in a fused kernel.
+  if (import.lossChunks == 0 && inputs.executor != ExecutorKind::AccelRun)
+    import.fusedLoss = true;
+  import.target = inputs.targetName;
+  if (options.prefetch >= 0)
+    import.prefetchForward = import.prefetchBackward = options.prefetch;
+  return import;
+}
+
+static FailureOr<OwningOpRef<mlir::ModuleOp>>
+buildModule(MLIRContext &context, const Model &model,
+            const huggingface::BuildOptions &options,
+            DiagnosticEngine &engine) {
+  if (const auto *config = model.config())
+    return huggingface::buildModel(context, *config, options, engine);
+  torchexport::Sizes sizes = model.openSizes();
+  sizes.microBatch = options.microBatch;
+  sizes.sequenceLength = options.sequenceLength;
+  sizes.targetLength = options.targetLength;
+  return torchexport::buildProgram(context, *model.program(), sizes, engine);
+}
+
+/// Where the weights have other names than the model, or no head.
+static void nameStored(mlir::ModuleOp module, const PlanInputs &inputs) {
+  if (inputs.held.prefix.empty() && inputs.held.fresh.empty())
+    return;
+  const huggingface::ModelInfo &info = inputs.model.info();
+  std::map<std::string, size_t> numbers;
+  for (size_t i = 0; i < info.parameters.size(); ++i)
+    numbers[info.parameters[i].fqn] = i;
+  Builder b(module.getContext());
+  for (auto param : module.getOps<sharding::ParamOp>())
+    if (auto at = numbers.find(param.getFqn().str()); at != numbers.end())
+      if (auto names = namesInCheckpoint(inputs.held, info, at->second))
+        param.setBaseNamesAttr(b.getStrArrayAttr(
+            SmallVector<StringRef>(names->begin(), names->end())));
+}
+
+FailureOr<OwningOpRef<mlir::ModuleOp>> importModel(MLIRContext &context,
+                                                   const PlanInputs &inputs,
+                                                   const ImportOptions &options,
+                                                   DiagnosticEngine &engine) {
+  huggingface::BuildOptions build;
+  build.microBatch = options.microBatch;
+  build.sequenceLength = options.sequenceLength;
+  build.targetLength = inputs.job.data.targetLength.value.value_or(0);
+  for (const auto &[name, path] : inputs.job.data.arrays)
+    build.inputs.insert(name);
+  FailureOr<OwningOpRef<mlir::ModuleOp>> module =
+      buildModule(context, inputs.model, build, engine);
+  if (failed(module))
+    return failure();
+  nameStored(**module, inputs);
+  if ((inputs.adapter &&
+       failed(applyAdapter(**module, *inputs.adapter, engine))) ||
+      !checkAdapterWeights(**module, inputs, engine))
+    return failure();
+  return module;
+}
+
+FailureOr<OwningOpRef<mlir::ModuleOp>>
+importModule(MLIRContext &context, const PlanInputs &inputs,
+             const ImportOptions &options, DiagnosticEngine &engine) {
+  auto module = importModel(context, inputs, options, engine);
+  if (failed(module) ||
+      failed(importJob(**module, inputs.job, inputs.training, options, engine)))
+    return failure();
+  return module;
+}
+
+namespace {
+
+/// Units of layers that stay gathered, by the names that `wrap` gives them.
+std::vector<std::string> keptUnits(const tune::Space &space,
+                                   const StepModel &model,
+                                   const Candidate &candidate,
+                                   const tune::Point &point) {
+  const tune::WrapOption &wrap = space.wraps[point[tune::Knob::Wrap]];
+  std::vector<std::string> result;
+  for (int u = 0; u < wrap.units; ++u) {
+    auto range = wrap.layers[u];
+    if (range[0] < 0 || candidate.reshardAfterForward[u])
+      continue;
+    const std::string &layer = model.calls[space.layers[range[0]]].path;
+    std::string block; // what all parameters of half a layer are in
+    for (size_t p = 0; p < model.parameters.size() && wrap.perLayer < 1; ++p) {
+      if (candidate.unitOf[p] != u)
+        continue;
+      const std::string &fqn = model.parameters[p].fqn;
+      std::string child = fqn.substr(0, fqn.find('.', layer.size() + 1));
+      block = block.empty() || block == child ? child : layer;
+    }
+    result.push_back(block.empty() ? layer : block);
+  }
+  return result;
+}
+
+void chooseWrap(const Advice &advice, const tune::WrapOption &wrap,
+                ImportOptions::Chosen &chosen) {
+  const tune::LayerClasses &classes = advice.expresser->layerClasses();
+  if (wrap.perLayer > 1) {
+    chosen.layersPerUnit = static_cast<int64_t>(wrap.perLayer + 0.999);
+    chosen.wrapClasses = classes.layers;
+    return;
+  }
+  chosen.wrapClasses = classes.layers;
+  if (wrap.perLayer < 1)
+    chosen.wrapClasses->insert(chosen.wrapClasses->end(),
+                               classes.blocks.begin(), classes.blocks.end());
+}
+
+/// The mode of the segments without a path is the job's, others have their
+/// own.
+void chooseCheckpoint(const StepModel &model, const Candidate &candidate,
+                      ImportOptions::Chosen &chosen) {
+  auto variantOf = [&](size_t call) -> const SegmentVariant & {
+    return model.kinds[model.calls[call].kind]
+        .variants[candidate.variants[call]];
+  };
+  auto modeOf = [&](size_t call) { return variantOf(call).name; };
+  chosen.checkpoint = "pointwise";
+  for (size_t c = 0; c < model.calls.size(); ++c)
+    if (model.calls[c].path.empty() && modeOf(c) == "none" &&
+        model.kinds[model.calls[c].kind].variants.size() > 1)
+      chosen.checkpoint = "none";
+  for (size_t c = 0; c < model.calls.size(); ++c) {
+    std::string mode = modeOf(c);
+    if (variantOf(c).solved)
+      chosen.keeps[model.calls[c].path] = {
+          variantOf(c).keeps,
+          chosen.why + ": " + mode + ", solved for the least recomputation"};
+    else if (!model.calls[c].path.empty() && mode != chosen.checkpoint &&
+             model.kinds[model.calls[c].kind].variants.size() > 1)
+      chosen.calls[model.calls[c].path] = mode;
+  }
+}
+
+} // namespace
+
+void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options) {
+  const tune::Space &space = *advice.space;
+  const StepModel &model = *advice.model;
+  const tune::Point &point = advice.tuned->result.best->point;
+  Candidate candidate = tune::expand(space, model, point);
+  auto differs = [&](tune::Knob knob) {
+    return point[knob] != space.configured[knob];
+  };
+  ImportOptions::Chosen chosen;
+  chosen.why = "the search chose it (accel-opt explain PLAN job)";
+  if (differs(tune::Knob::Wrap))
+    chooseWrap(advice, space.wraps[point[tune::Knob::Wrap]], chosen);
+  if (differs(tune::Knob::Reshard) || differs(tune::Knob::Wrap)) {
+    int kept = point[tune::Knob::Reshard];
+    bool all = kept && kept == static_cast<int>(space.layers.size());
+    chosen.reshard = !all;
+    if (!all)
+      chosen.keep = keptUnits(space, model, candidate, point);
+  }
+  if (point.counts != space.configured.counts)
+    chooseCheckpoint(model, candidate, chosen);
+  if (differs(tune::Knob::Mesh))
+    chosen.mesh = {candidate.replicateRanks, candidate.shardRanks};
+  if (differs(tune::Knob::ParameterOffload) ||
+      differs(tune::Knob::OptimizerOffload) ||
+      differs(tune::Knob::ActivationOffload)) {
+    chosen.offloadParameters = candidate.offloadParameters;
+    chosen.offloadOptimizer = candidate.offloadOptimizer;
+    chosen.offloadLayerInputs = point[tune::Knob::ActivationOffload] > 0;
+  }
+  if (differs(tune::Knob::ZeroStage))
+    chosen.zeroStage = candidate.zeroStage;
+  if (differs(tune::Knob::Bucket))
+    chosen.bucketBytes = candidate.bucketBytes;
+  options.chosen = chosen;
+  if (int recipe = point[tune::Knob::Recipe]) {
+    inputs.job = inputs.precisions[recipe - 1].job;
+    inputs.training.precision =
+        toString(inputs.job.accelerate.mixedPrecision.value);
+    inputs.training.lossScaling = inputs.job.precision.value.lossScaling;
+  }
+  options.prefetchForward = candidate.forwardPrefetch;
+  options.prefetchBackward = candidate.backwardPrefetch;
+  options.keepUnsharded = !candidate.reduceEachMicroBatch;
+  if (differs(tune::Knob::Loss) && advice.executor == ExecutorKind::AccelRun) {
+    options.lossChunks = space.modelChunks(point);
+    options.lossWhy = chosen.why;
+  } else if (differs(tune::Knob::Loss) &&
+             frameworks::framework(options.framework).eager()) {
+    const int64_t chunks = space.lossChunks[point[tune::Knob::Loss]];
+    options.fusedLoss = chunks == 0;
+    options.lossChunks = chunks > 1 ? chunks : -1;
+    options.lossWhy = chosen.why;
+  }
+  const tune::SplitOption &split = space.splits[point[tune::Knob::Split]];
+  options.microBatch = inputs.training.microBatch = split.microBatch;
+  options.accumulation = inputs.training.accumulation = split.accumulation;
+}
+
+} // namespace accel

@@ -1,0 +1,36 @@
+//===- LossChunks.h - In how many pieces the loss pays off ------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_SESSION_LOSSCHUNKS_H
+#define ACCEL_TOOLS_DRIVER_SESSION_LOSSCHUNKS_H
+
+#include "tools/driver/Session/ImportModule.h"
+
+namespace accel {
+
+/// What numbers of pieces are judged by.
+struct LossJudge {
+  const Target &machine; // whose seconds count
+  int64_t ranksPerNode = 0;
+  /// Bytes of a device, of which a plan takes its reserved bytes and the
+  /// context; none where nothing says.
+  std::optional<int64_t> budgetBytes;
+};
+
+/// Sets `options.lossChunks`, and the reason. Pieces are doubled as long as the
+/// peak of a step is in the loss and falls by 1 %; then numbers between the
+/// last two are tried. Each number is compiled, so bytes and seconds are those
+/// of the program. Chosen is the least product of peak bytes and seconds of a
+/// step (of products within 1 % the fewest pieces), since each further piece
+/// saves less and costs a pass over the table; where that does not fit
+/// `budgetBytes`, the fewest pieces that do, or the lowest peak. False after an
+/// error.
+bool chooseLossChunks(mlir::MLIRContext &context, const PlanInputs &inputs,
+                      const LossJudge &judge, ImportOptions &options,
+                      DiagnosticEngine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_SESSION_LOSSCHUNKS_H
