@@ -166,7 +166,8 @@ std::optional<AccelerateConfig>
 accel::parseAccelerate(const std::string &path,
                        const AccelerateOptions &options,
                        DiagnosticEngine &engine) {
-  std::unique_ptr<yaml::Document> document = yaml::parseFile(path, engine);
+  std::unique_ptr<yaml::Document> document =
+      yaml::parseFile(path, options.texts, engine);
   if (!document)
     return std::nullopt;
   const yaml::Node *root = document->root();

@@ -15,7 +15,7 @@
 
 #include "frontends/Accelerate/LaunchEnvironment.h"
 #include "frontends/Accelerate/SectionSettings.h"
-#include "frontends/Yaml/Yaml.h"
+#include "frontends/Yaml/FileTexts.h"
 #include "runtime/plan/Plan.h"
 
 #include <optional>
@@ -221,6 +221,8 @@ struct AccelerateOptions {
   /// null: nowhere.
   LaunchEnvironment *launch = nullptr;
   std::string torchVersion = "2.15.0";
+  /// Stand for the files of these paths: the configuration, and what it names.
+  yaml::FileTexts texts = {};
 };
 
 /// Reads an accelerate file. Reports everything that it finds; returns a

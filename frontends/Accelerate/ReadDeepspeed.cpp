@@ -239,8 +239,8 @@ void AccelerateReader::readDeepspeedFile(const Section &s,
   DiagnosticEngine silent; // lint reads the file itself, and says what is wrong
   std::unique_ptr<yaml::Document> document;
   if (std::error_code failed; std::filesystem::is_regular_file(path, failed))
-    document =
-        yaml::parseFile(path.string(), options.forPlanning ? engine : silent);
+    document = yaml::parseFile(path.string(), options.texts,
+                               options.forPlanning ? engine : silent);
   static const yaml::Node nothing = [] {
     yaml::Node node;
     node.kind = yaml::Kind::Mapping;

@@ -18,12 +18,18 @@
 
 namespace accel::convert {
 
-/// A scalar to write.
+/// What to write.
 class Value {
 public:
   static Value boolean(bool b) { return {b ? "true" : "false", false}; }
   static Value integer(int64_t n) { return {std::to_string(n), false}; }
   static Value string(std::string s) { return {std::move(s), true}; }
+  /// A mapping with this one key, on one line; not a scalar that `set` takes.
+  static Value mapping(const std::string &key, const Value &value) {
+    return {"{" + string(key).write(/*json=*/true) + ": " +
+                value.write(/*json=*/true) + "}",
+            false};
+  }
   /// As it stands in the file; quoted where it would mean something else.
   std::string write(bool json) const;
   const std::string &text() const { return content; }

@@ -123,8 +123,7 @@ LoadedConfig accel::loadConfig(const std::string &path,
                                DiagnosticEngine &engine) {
   LoadedConfig result;
   std::unique_ptr<yaml::Document> document =
-      options.text ? yaml::parseText(path, *options.text, engine)
-                   : yaml::parseFile(path, engine);
+      yaml::parseFile(path, options.accelerate.texts, engine);
   if (document) {
     const yaml::Node *root = document->root();
     if (!root || !root->isMapping()) {

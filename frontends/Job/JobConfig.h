@@ -14,6 +14,7 @@
 
 #include "frontends/Accelerate/AccelerateConfig.h"
 #include "frontends/Job/AdapterConfig.h"
+#include "frontends/Job/LossChunks.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/UpdateKernel.h"
 
@@ -132,9 +133,9 @@ struct JobConfig {
   /// `activation_budget`: bytes that the layers keep for the backward, all
   /// together, on each rank and for one micro-batch; goes before the mode.
   Setting<std::optional<int64_t>> activationBudget;
-  /// `loss_chunks`: pieces of rows in which the loss is computed; 0 is auto,
-  /// the fewest that bring the loss below the rest of the peak.
-  Setting<int64_t> lossChunks{1, Origin::Default, "loss_chunks", {}, ""};
+  /// `loss_chunks`: auto is the fewest that bring the loss below the rest of
+  /// the peak.
+  Setting<LossChunks> lossChunks{{1}, Origin::Default, "loss_chunks", {}, ""};
 };
 
 struct LoadOptions {
@@ -143,8 +144,6 @@ struct LoadOptions {
   bool checkFiles = true;
   /// False where the command line names the model.
   bool modelRequired = true;
-  /// The configuration itself; its path is a name only. Unset: the file's.
-  std::optional<std::string> text;
 };
 
 /// True if the root has a `model` or `accelerate` key.

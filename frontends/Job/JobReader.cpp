@@ -334,11 +334,13 @@ void JobReader::readPrecision(JobConfig &job) {
 void JobReader::readCheckpointing(JobConfig &job) {
   top.integer("dropout_seed", job.dropoutSeed, 0, most);
   const yaml::Entry *chunks = top.find("loss_chunks");
+  Setting<std::optional<int64_t>> count;
   if (chunks && chunks->value->isString() && chunks->value->text == "auto")
-    job.lossChunks = {0, Origin::Written, "loss_chunks",
-                      top.locate("loss_chunks"), ""};
+    count = {{}, Origin::Written, "loss_chunks", top.locate("loss_chunks"), ""};
   else
-    top.integer("loss_chunks", job.lossChunks, 1, int64_t(1) << 20);
+    top.integer("loss_chunks", count, 1, int64_t(1) << 20);
+  if (count.written())
+    job.lossChunks = {{count.value}, count.origin, count.key, count.at, ""};
   top.integer("activation_budget", job.activationBudget, 0, int64_t(1) << 52);
   Setting<std::string> text;
   top.choice("activation_checkpointing", text, {"pointwise", "full", "none"});

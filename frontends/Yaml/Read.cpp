@@ -6,6 +6,7 @@
 
 #include "frontends/Diagnostics/Utf8.h"
 #include "frontends/Yaml/Builder.h"
+#include "frontends/Yaml/FileTexts.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -148,4 +149,12 @@ std::unique_ptr<Document> accel::yaml::parseFile(const std::string &file,
   }
   engine.addSource(file, std::move(text));
   return parseSource(file, engine, limits);
+}
+
+std::unique_ptr<Document> accel::yaml::parseFile(const std::string &file,
+                                                 const FileTexts &instead,
+                                                 DiagnosticEngine &engine) {
+  auto text = instead.find(file);
+  return text == instead.end() ? parseFile(file, engine)
+                               : parseText(file, text->second, engine);
 }

@@ -435,18 +435,17 @@ private:
       return request("checkpoint",
                      {b.getNamedAttr("mode", b.getStringAttr("full"))},
                      plain("--gradient-checkpointing"));
-    int64_t budget = options.activationBudget;
-    if (budget < 0)
-      budget = job.activationBudget.value.value_or(-1);
-    if (budget >= 0) {
+    if (auto budget = options.activationBudgetBytes
+                          ? options.activationBudgetBytes
+                          : job.activationBudget.value) {
       SmallVector<NamedAttribute> value = {
-          b.getNamedAttr("bytes", b.getI64IntegerAttr(budget)),
+          b.getNamedAttr("bytes", b.getI64IntegerAttr(*budget)),
           b.getNamedAttr("mode", b.getStringAttr("budget"))};
       if (!options.target.empty())
         value.push_back(
             b.getNamedAttr("target", b.getStringAttr(options.target)));
       return request("checkpoint", value,
-                     options.activationBudget >= 0
+                     options.activationBudgetBytes
                          ? plain("--activation-budget")
                          : because(job.activationBudget,
                                    "activation_budget of the job file"));
@@ -464,13 +463,13 @@ private:
                      plain(options.lossWhy.empty()
                                ? "a fused kernel computes the loss in chunks"
                                : options.lossWhy));
-    if (options.lossChunks > 0)
-      request(
-          "loss",
-          {b.getNamedAttr("chunks", b.getI64IntegerAttr(options.lossChunks))},
-          options.lossWhy.empty()
-              ? because(job.lossChunks, "loss_chunks of the job file")
-              : plain(options.lossWhy));
+    if (options.lossChunks && !options.lossChunks->isAuto())
+      request("loss",
+              {b.getNamedAttr("chunks",
+                              b.getI64IntegerAttr(*options.lossChunks->count))},
+              options.lossWhy.empty()
+                  ? because(job.lossChunks, "loss_chunks of the job file")
+                  : plain(options.lossWhy));
   }
 
   void requestAccumulation() {

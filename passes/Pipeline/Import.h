@@ -62,12 +62,12 @@ struct ImportOptions {
     bool operator==(const Chosen &) const = default;
   };
   std::optional<Chosen> chosen;
-  /// What the layers may keep for the backward, all together; -1 is that of
+  /// What the layers may keep for the backward, all together; unset: that of
   /// the job, if it has one.
-  int64_t activationBudget = -1;
-  /// Chunks of the cross-entropy, and why if not the job says it; -1: as it
-  /// is; 0: still to be chosen, and as it is until then.
-  int64_t lossChunks = -1;
+  std::optional<int64_t> activationBudgetBytes;
+  /// Chunks of the cross-entropy, and why if not the job says it. Unset: as
+  /// the model has it, and so is "auto" until a number is chosen.
+  std::optional<LossChunks> lossChunks;
   /// As a fused kernel cuts it (frameworks other than accel-run).
   bool fusedLoss = false;
   std::string lossWhy;

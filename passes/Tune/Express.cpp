@@ -31,13 +31,23 @@ std::string Expresser::beside(const std::string &like,
   return dot == std::string::npos ? name : like.substr(0, dot + 1) + name;
 }
 
-std::string Expresser::inFsdp(const std::string &name) const {
+std::string Expresser::inSection(const std::string &section,
+                                 const std::string &name) const {
   // Under "accelerate." in a job with inline keys.
   std::string prefix;
   const std::string &known = accelerate.distributedType.key;
   if (size_t dot = known.rfind('.'); dot != std::string::npos)
     prefix = known.substr(0, dot + 1);
-  return prefix + "fsdp_config." + name;
+  return prefix + section + "." + name;
+}
+
+Expression Expresser::deepspeed(const std::string &yamlKey,
+                                const std::string &jsonKey,
+                                const std::string &value) const {
+  const auto &settings = accelerate.deepspeed;
+  if (settings && !settings->configFile->empty())
+    return {{{jsonKey, value, *settings->configFile}}, ""};
+  return {{{inSection("deepspeed_config", yamlKey), value}}, ""};
 }
 
 Expression Expresser::python() const {
@@ -210,7 +220,7 @@ Expression Expresser::expressCheckpoint(const Point &point) const {
     if (!alike || isSolved(name))
       return python();
     if (job.isJob)
-      return {{{"activation_checkpointing", name}}, ""};
+      return {{{"activation_checkpointing", name, job.file}}, ""};
     if (name == "none")
       return {{}, "a job.yaml with activation_checkpointing: none"};
     return {
@@ -233,29 +243,49 @@ Expression Expresser::expressMesh(const Point &point) const {
   const MeshOption &mesh = space.meshes[point[Knob::Mesh]];
   if (executor == ExecutorKind::Fsdp1)
     return expressReshard(point);
-  std::string prefix =
-      inFsdp("").substr(0, inFsdp("").size() -
-                               std::string("fsdp_config.").size()) +
-      "parallelism_config.parallelism_config_";
-  return {{{prefix + "dp_replicate_size", std::to_string(mesh.replicate)},
-           {prefix + "dp_shard_size", std::to_string(mesh.shard)}},
+  const std::string section = "parallelism_config";
+  return {{{inSection(section, "parallelism_config_dp_replicate_size"),
+            std::to_string(mesh.replicate)},
+           {inSection(section, "parallelism_config_dp_shard_size"),
+            std::to_string(mesh.shard)}},
           ""};
 }
 
 Expression Expresser::expressSplit(const Point &point) const {
   const SplitOption &split = space.splits[point[Knob::Split]];
-  if (job.isJob)
-    return {
-        {{"data.micro_batch", std::to_string(split.microBatch)},
-         {"gradient_accumulation_steps", std::to_string(split.accumulation)}},
-        ""};
-  return {
-      {},
-      "your script: per_device_train_batch_size=" +
-          std::to_string(split.microBatch) +
-          ", gradient_accumulation_steps=" + std::to_string(split.accumulation),
-      {{"--micro-batch", std::to_string(split.microBatch)},
-       {"--grad-accum", std::to_string(split.accumulation)}}};
+  const std::string micro = std::to_string(split.microBatch),
+                    steps = std::to_string(split.accumulation);
+  if (job.isJob && !given.split)
+    return {{{"data.micro_batch", micro, job.file},
+             {"gradient_accumulation_steps", steps, job.file}},
+            ""};
+  Expression e = {{},
+                  "your script: per_device_train_batch_size=" + micro +
+                      ", gradient_accumulation_steps=" + steps,
+                  {{"--micro-batch", micro}, {"--grad-accum", steps}}};
+  if (executor == ExecutorKind::Deepspeed)
+    e.yaml = batchLines(split);
+  return e;
+}
+
+/// DeepSpeed stops where its file and the script disagree, so what the file
+/// says changes too.
+std::vector<YamlLine> Expresser::batchLines(const SplitOption &split) const {
+  std::vector<YamlLine> lines;
+  if (!accelerate.deepspeed)
+    return lines;
+  const DeepspeedSettings &d = *accelerate.deepspeed;
+  auto add = [&](const Setting<std::optional<int64_t>> &setting,
+                 int64_t value) {
+    if (setting.written() && *setting)
+      lines.push_back({setting.key, std::to_string(value), setting.at.file});
+  };
+  add(d.microBatch, split.microBatch);
+  add(d.gradientAccumulation, split.accumulation);
+  const int64_t ranks = *accelerate.numProcesses /
+                        std::max<int64_t>(1, *accelerate.sequenceParallel);
+  add(d.trainBatch, split.microBatch * split.accumulation * ranks);
+  return lines;
 }
 
 Expression Expresser::expressLoss(const Point &point) const {
@@ -266,8 +296,8 @@ Expression Expresser::expressLoss(const Point &point) const {
                         : "your script: fused linear cross-entropy "
                           "(use_liger_kernel=True)",
             {{"--loss-chunks", chunks == 1 ? "1" : "auto"}}};
-  if (job.isJob)
-    return {{{job.lossChunks.key, std::to_string(chunks)}}, ""};
+  if (job.isJob && !given.lossChunks)
+    return {{{job.lossChunks.key, std::to_string(chunks), job.file}}, ""};
   return {{},
           "accel-opt plan --loss-chunks " + std::to_string(chunks),
           {{"--loss-chunks", std::to_string(chunks)}}};
@@ -280,7 +310,9 @@ Expression Expresser::expressPrefetch(Knob knob, const Point &point) const {
                ? Expression{{},
                             depth ? "accel-opt plan --prefetch " +
                                         std::to_string(depth)
-                                  : "accel-opt plan --no-prefetch"}
+                                  : "accel-opt plan --no-prefetch",
+                            depth ? Flags{{"--prefetch", std::to_string(depth)}}
+                                  : Flags{{"--no-prefetch", ""}}}
                : python();
   if (executor != ExecutorKind::Fsdp1)
     return python();
@@ -292,6 +324,14 @@ Expression Expresser::expressPrefetch(Knob knob, const Point &point) const {
 }
 
 Expression Expresser::express(Knob knob, const Point &point) const {
+  Expression e = expressKnob(knob, point);
+  for (YamlLine &line : e.yaml)
+    if (line.file.empty())
+      line.file = accelerate.file.empty() ? job.file : accelerate.file;
+  return e;
+}
+
+Expression Expresser::expressKnob(Knob knob, const Point &point) const {
   switch (knob) {
   case Knob::Mesh:
     return expressMesh(point);
@@ -312,9 +352,11 @@ Expression Expresser::express(Knob knob, const Point &point) const {
     return expressCheckpoint(point);
   case Knob::Accumulation:
     if (executor == ExecutorKind::AccelRun)
-      return {{},
-              std::string("accel-opt plan --accumulation ") +
-                  (point[knob] ? "keep_unsharded" : "reduce_each")};
+      return {
+          {},
+          std::string("accel-opt plan --accumulation ") +
+              (point[knob] ? "keep_unsharded" : "reduce_each"),
+          {{"--accumulation", point[knob] ? "keep_unsharded" : "reduce_each"}}};
     return {
         {},
         std::string("your script: GradientAccumulationPlugin("
@@ -323,14 +365,14 @@ Expression Expresser::express(Knob knob, const Point &point) const {
         {{"--accumulation", point[knob] ? "keep_unsharded" : "reduce_each"}}};
   case Knob::ParameterOffload:
     if (executor == ExecutorKind::Deepspeed)
-      return {{{"deepspeed_config.offload_param_device",
-                point[knob] ? "cpu" : "none"}},
-              ""};
+      return deepspeed("offload_param_device",
+                       "zero_optimization.offload_param.device",
+                       point[knob] ? "cpu" : "none");
     return {{{inFsdp("fsdp_offload_params"), boolean(point[knob])}}, ""};
   case Knob::OptimizerOffload:
-    return {{{"deepspeed_config.offload_optimizer_device",
-              point[knob] ? "cpu" : "none"}},
-            ""};
+    return deepspeed("offload_optimizer_device",
+                     "zero_optimization.offload_optimizer.device",
+                     point[knob] ? "cpu" : "none");
   case Knob::ActivationOffload:
     if (point[knob] && point[knob] != static_cast<int>(space.layers.size()))
       return python();
@@ -347,9 +389,8 @@ Expression Expresser::express(Knob knob, const Point &point) const {
   case Knob::Loss:
     return expressLoss(point);
   case Knob::ZeroStage:
-    return {{{"deepspeed_config.zero_stage",
-              std::to_string(space.zeroStages[point[knob]])}},
-            ""};
+    return deepspeed("zero_stage", "zero_optimization.stage",
+                     std::to_string(space.zeroStages[point[knob]]));
   }
   return {};
 }

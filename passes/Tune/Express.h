@@ -19,6 +19,9 @@ namespace accel::tune {
 struct YamlLine {
   std::string key;   // dotted path: "fsdp_config.fsdp_reshard_after_forward"
   std::string value; // as YAML
+  /// Where the key stands, or would: the accelerate file, the job's, or the
+  /// JSON of DeepSpeed that rules.
+  std::string file = {};
   bool operator==(const YamlLine &) const = default;
 };
 
@@ -38,12 +41,20 @@ struct LayerClasses {
                                    // empty
 };
 
+/// What the command line of `plan` said: no line of a file changes that.
+struct GivenOptions {
+  bool split = false; // micro-batch or accumulation
+  bool lossChunks = false;
+};
+
 class Expresser {
 public:
   /// All must outlive it.
-  Expresser(const Space &space, const JobConfig &job, LayerClasses classes)
+  Expresser(const Space &space, const JobConfig &job, LayerClasses classes,
+            GivenOptions given = {})
       : space(space), job(job), accelerate(job.accelerate),
-        classes(std::move(classes)), executor(space.base.executor) {}
+        classes(std::move(classes)), given(given),
+        executor(space.base.executor) {}
 
   const JobConfig &configuration() const { return job; }
   const LayerClasses &layerClasses() const { return classes; }
@@ -60,6 +71,7 @@ public:
                               std::vector<Knob> &unsaid) const;
 
 private:
+  Expression expressKnob(Knob knob, const Point &point) const;
   std::string describeCheckpoint(const Point &point) const;
   /// The variant of all layers, or "".
   std::string uniformVariant(const Point &point) const;
@@ -70,17 +82,27 @@ private:
   Expression expressCheckpoint(const Point &point) const;
   Expression expressMesh(const Point &point) const;
   Expression expressSplit(const Point &point) const;
+  std::vector<YamlLine> batchLines(const SplitOption &split) const;
   Expression expressLoss(const Point &point) const;
   Expression expressPrefetch(Knob knob, const Point &point) const;
   Expression python() const;
   /// The dotted path of a key of a section, beside `like`.
   static std::string beside(const std::string &like, const std::string &name);
-  std::string inFsdp(const std::string &name) const;
+  /// The dotted path of a key in a section of the accelerate file.
+  std::string inSection(const std::string &section,
+                        const std::string &name) const;
+  std::string inFsdp(const std::string &name) const {
+    return inSection("fsdp_config", name);
+  }
+  /// A line of DeepSpeed's JSON where one rules, else of the YAML.
+  Expression deepspeed(const std::string &yamlKey, const std::string &jsonKey,
+                       const std::string &value) const;
 
   const Space &space;
   const JobConfig &job;
   const AccelerateConfig &accelerate;
   LayerClasses classes;
+  GivenOptions given;
   ExecutorKind executor;
 };
 

@@ -7,136 +7,117 @@
 
 #include "runtime/plan/ExportDType.h"
 
+#include <c10/util/Exception.h>
+#include <caffe2/serialize/inline_container.h>
+#include <caffe2/serialize/read_adapter_interface.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <exception>
+#include <memory>
 #include <optional>
 
 namespace accel::run {
 
 namespace {
 
-constexpr int64_t maxDirectory = int64_t(1) << 30;
 constexpr int64_t maxConfig = int64_t(1) << 28;
 
 [[noreturn]] void fail(const File &file, const std::string &why) {
   throw FileError(file.path() + ": " + why);
 }
 
-/// Little-endian numbers of a piece of the file.
-class Bytes {
+/// Our file for torch's reader. No exception may pass through its C code, so
+/// one is kept, and thrown when torch is back.
+class FileAdapter : public caffe2::serialize::ReadAdapterInterface {
 public:
-  Bytes(const File &file, int64_t begin, int64_t size) : file(file) {
-    if (begin < 0 || size < 0 || begin > file.size() ||
-        size > file.size() - begin)
-      fail(file, "is a damaged or truncated zip archive");
-    data.resize(size);
-    file.readAt(begin, data.data(), size);
+  explicit FileAdapter(const File &file) : file(file) {}
+
+  size_t size() const override { return static_cast<size_t>(file.size()); }
+  size_t read(uint64_t at, void *into, size_t bytes,
+              const char *) const override {
+    const size_t end = size();
+    if (at >= end)
+      return 0;
+    bytes = std::min<size_t>(bytes, end - at);
+    try {
+      file.readAt(static_cast<int64_t>(at), into, static_cast<int64_t>(bytes));
+    } catch (...) {
+      thrown = std::current_exception();
+      return 0;
+    }
+    return bytes;
   }
-  uint64_t number(int64_t at, int bytes) const {
-    if (at < 0 || at + bytes > int64_t(data.size()))
-      fail(file, "is a damaged zip archive");
-    uint64_t value = 0;
-    for (int i = 0; i < bytes; ++i)
-      value |= uint64_t(static_cast<unsigned char>(data[at + i])) << (8 * i);
-    return value;
+  void rethrow() const {
+    if (thrown)
+      std::rethrow_exception(thrown);
   }
-  std::string text(int64_t at, int64_t size) const {
-    if (at < 0 || at + size > int64_t(data.size()))
-      fail(file, "is a damaged zip archive");
-    return data.substr(at, size);
-  }
-  int64_t size() const { return int64_t(data.size()); }
-  const std::string &all() const { return data; }
 
 private:
   const File &file;
-  std::string data;
+  mutable std::exception_ptr thrown;
 };
 
-struct Entry {
-  int64_t header = 0, bytes = 0; // the local header's place; the data's size
-  bool stored = false;
-};
-
-/// The zip's directory (APPNOTE.TXT 4.3.12 to 4.3.16), with 64-bit fields.
-class Directory {
+/// A zip as torch reads it: names are without the archive's own folder.
+class Archive {
 public:
-  explicit Directory(const File &file) : file(file) {
-    const int64_t tail = std::min<int64_t>(file.size(), 22 + 65535);
-    Bytes end(file, file.size() - tail, tail);
-    const size_t found = end.all().rfind("PK\5\6");
-    if (found == std::string::npos || int64_t(found) + 22 > tail)
-      fail(file, "is a truncated zip archive: its directory is missing");
-    int64_t size = int64_t(end.number(found + 12, 4));
-    int64_t begin = int64_t(end.number(found + 16, 4));
-    const int64_t locator = file.size() - tail + int64_t(found) - 20;
-    if (locator >= 0) {
-      Bytes place(file, locator, 20);
-      if (place.text(0, 4) == std::string("PK\6\7")) {
-        Bytes large(file, int64_t(place.number(8, 8)), 56);
-        size = int64_t(large.number(40, 8));
-        begin = int64_t(large.number(48, 8));
-      }
-    }
-    if (size < 0 || size > maxDirectory)
-      fail(file, "is a damaged zip archive");
-    read(Bytes(file, begin, size));
+  explicit Archive(const File &file)
+      : file(file), source(std::make_shared<FileAdapter>(file)) {
+    guarded([&] {
+      reader = std::make_unique<caffe2::serialize::PyTorchStreamReader>(source);
+    });
   }
 
-  const std::map<std::string, Entry> &entries() const { return table; }
-
-  /// The first byte of an entry's data.
-  int64_t dataOf(const Entry &entry) const {
-    Bytes local(file, entry.header, 30);
-    if (local.text(0, 4) != std::string("PK\3\4"))
+  std::vector<std::string> names() {
+    return guarded([&] { return reader->getAllRecords(); });
+  }
+  bool has(const std::string &name) {
+    return guarded([&] { return reader->hasRecord(name); });
+  }
+  int64_t bytes(const std::string &name) {
+    const size_t size = guarded([&] { return reader->getRecordSize(name); });
+    return static_cast<int64_t>(std::min<size_t>(size, INT64_MAX));
+  }
+  /// Entries that are not compressed are a stretch of the file.
+  bool isStored(const std::string &name) {
+    const auto header = static_cast<int64_t>(
+        guarded([&] { return reader->getRecordHeaderOffset(name); }));
+    unsigned char method[2] = {};
+    if (header < 0 || header > file.size() - 10)
       fail(file, "is a damaged zip archive");
-    const int64_t begin = entry.header + 30 + int64_t(local.number(26, 2)) +
-                          int64_t(local.number(28, 2));
-    if (begin > file.size() || entry.bytes > file.size() - begin)
+    file.readAt(header + 8, method, 2); // APPNOTE.TXT 4.3.7
+    return !method[0] && !method[1];
+  }
+  /// The first byte of a stored entry's data.
+  int64_t offset(const std::string &name) {
+    const auto begin = static_cast<int64_t>(
+        guarded([&] { return reader->getRecordOffset(name); }));
+    if (begin < 0 || begin > file.size() || bytes(name) > file.size() - begin)
       fail(file, "is a truncated zip archive");
     return begin;
   }
+  std::string text(const std::string &name) {
+    std::string text(static_cast<size_t>(bytes(name)), '\0');
+    guarded([&] { return reader->getRecord(name, text.data(), text.size()); });
+    return text;
+  }
 
 private:
-  void read(const Bytes &directory) {
-    for (int64_t at = 0; at + 46 <= directory.size();) {
-      if (directory.text(at, 4) != std::string("PK\1\2"))
-        break;
-      Entry entry;
-      entry.stored = directory.number(at + 10, 2) == 0;
-      uint64_t packed = directory.number(at + 20, 4);
-      uint64_t bytes = directory.number(at + 24, 4);
-      uint64_t header = directory.number(at + 42, 4);
-      const int64_t name = int64_t(directory.number(at + 28, 2));
-      const int64_t extra = int64_t(directory.number(at + 30, 2));
-      const int64_t comment = int64_t(directory.number(at + 32, 2));
-      // 64-bit values stand in the extra field with the number 1.
-      for (int64_t e = at + 46 + name; e + 4 <= at + 46 + name + extra;) {
-        const int64_t length = int64_t(directory.number(e + 2, 2));
-        if (directory.number(e, 2) == 1) {
-          int64_t from = e + 4;
-          for (uint64_t *value : {&bytes, &packed, &header})
-            if (*value == 0xFFFFFFFFu) {
-              *value = directory.number(from, 8);
-              from += 8;
-            }
-        }
-        e += 4 + length;
-      }
-      if (bytes > uint64_t(INT64_MAX) || header > uint64_t(INT64_MAX))
-        fail(file, "is a damaged zip archive");
-      entry.bytes = int64_t(bytes);
-      entry.header = int64_t(header);
-      std::string path = directory.text(at + 46, name);
-      if (size_t slash = path.find('/'); slash != std::string::npos)
-        table[path.substr(slash + 1)] = entry;
-      at += 46 + name + extra + comment;
+  template <typename Ask> auto guarded(Ask ask) -> decltype(ask()) {
+    try {
+      return ask();
+    } catch (const c10::Error &error) {
+      source->rethrow();
+      const std::string why = error.what_without_backtrace();
+      fail(file, "is a damaged or truncated zip archive: " +
+                     why.substr(0, why.find('\n')));
     }
   }
 
   const File &file;
-  std::map<std::string, Entry> table; // without the archive's own folder
+  std::shared_ptr<FileAdapter> source;
+  std::unique_ptr<caffe2::serialize::PyTorchStreamReader> reader;
 };
 
 } // namespace
@@ -150,9 +131,9 @@ bool isZip(const File &file) {
 }
 
 std::vector<StoredTensor> readPt2(const File &file) {
-  Directory directory(file);
+  Archive archive(file);
   std::vector<StoredTensor> result;
-  for (const auto &[name, config] : directory.entries()) {
+  for (const std::string &name : archive.names()) {
     std::string folder;
     for (const char *prefix : {"data/weights/", "data/constants/"})
       if (name.rfind(prefix, 0) == 0 && name.size() > 12 &&
@@ -160,11 +141,10 @@ std::vector<StoredTensor> readPt2(const File &file) {
         folder = prefix;
     if (folder.empty())
       continue;
-    if (!config.stored || config.bytes > maxConfig)
-      fail(file, "entry '" + name + "' is compressed or too large");
-    Bytes text(file, directory.dataOf(config), config.bytes);
+    if (archive.bytes(name) > maxConfig)
+      fail(file, "entry '" + name + "' is too large");
     try {
-      nlohmann::json json = nlohmann::json::parse(text.all());
+      nlohmann::json json = nlohmann::json::parse(archive.text(name));
       for (auto &[fqn, payload] : json.at("config").items()) {
         if (payload.at("use_pickle").get<bool>())
           continue;
@@ -188,24 +168,22 @@ std::vector<StoredTensor> readPt2(const File &file) {
               __builtin_mul_overflow(bytes, tensor.shape[i], &bytes))
             fail(file, "tensor '" + fqn + "' has an impossible shape");
         }
-        auto found = directory.entries().find(
-            folder + payload.at("path_name").get<std::string>());
-        if (found == directory.entries().end() || !found->second.stored ||
-            !rowMajor)
+        const std::string entry =
+            folder + payload.at("path_name").get<std::string>();
+        if (!rowMajor || !archive.has(entry) || !archive.isStored(entry))
           continue;
+        const int64_t stored = archive.bytes(entry);
         // An entry is the whole storage; a part of it begins at its offset.
         const int64_t skip =
             meta.at("storage_offset").at("as_int").get<int64_t>() *
             plan::itemSize(*dtype);
-        if (skip < 0 || bytes > found->second.bytes ||
-            skip > found->second.bytes - bytes) {
-          if (found->second.bytes == 0)
+        if (skip < 0 || bytes > stored || skip > stored - bytes) {
+          if (stored == 0)
             continue; // exported without values
           fail(file, "tensor '" + fqn + "' needs " + std::to_string(bytes) +
-                         " bytes, and its entry has " +
-                         std::to_string(found->second.bytes));
+                         " bytes, and its entry has " + std::to_string(stored));
         }
-        tensor.offset = directory.dataOf(found->second) + skip;
+        tensor.offset = archive.offset(entry) + skip;
         result.push_back(std::move(tensor));
       }
     } catch (const nlohmann::json::exception &error) {

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // torch.export.save writes a zip whose entries are not compressed: each
-// tensor's bytes are a stretch of the file, found by the zip's directory and
-// the archive's weights_config.json and constants_config.json.
+// tensor's bytes are a stretch of the file. torch's own reader finds it
+// (caffe2/serialize/inline_container.h), by the archive's weights_config.json
+// and constants_config.json.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_CHECKPOINT_PT2_H

@@ -39,6 +39,32 @@ OWN = {
     "zero3": "distributed_type: DEEPSPEED\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 8\n"
              "deepspeed_config:\n  zero_stage: 3\n  offload_optimizer_device: cpu\n",
 }
+JSON = ("distributed_type: DEEPSPEED\nnum_machines: 1\nnum_processes: 8\n"
+        "deepspeed_config:\n  deepspeed_config_file: ds.json\n  zero3_init_flag: false\n")
+JOB = """model: unused
+init: {{seed: 0}}
+accelerate: {accelerate}
+data: {{tokens: tokens.bin, sequence_length: 2048, micro_batch: 4}}
+gradient_accumulation_steps: 2
+optimizer: {{name: adamw, lr: 1.0e-4}}
+schedule: {{steps: 10}}
+"""
+# Where one rank's settings stand in several files: name -> the file that is
+# planned, the files beside it, options.
+SEVERAL = {
+    "zero2-json": (JSON, {"ds.json": json.dumps({
+        "bf16": {"enabled": True}, "zero_optimization": {"stage": 2},
+        "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": "auto"})}, []),
+    "zero3-json": (JSON, {"ds.json": json.dumps({
+        "bf16": {"enabled": True}, "train_batch_size": 32,
+        "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}})}, []),
+    "accel-run": (OWN["fsdp2"], {}, ["--executor", "accel-run", "--micro-batch", "4"]),
+    "accel-run-two": (OWN["fsdp2-two"], {}, ["--executor", "accel-run"]),
+    "accel-run-job": (JOB.format(accelerate="fsdp2.yaml"),
+                      {"fsdp2.yaml": OWN["fsdp2"], "tokens.bin": "0" * 100000}, []),
+    "accel-run-inline": (JOB.format(accelerate="\n  " + OWN["fsdp2-two"].strip().replace("\n", "\n  ")),
+                         {"tokens.bin": "0" * 100000}, []),
+}
 
 
 def plan(binary, path, model, *options):
@@ -59,22 +85,26 @@ def set_line(document, key, value):
 
 def taken(path, change, folder):
     """The file with the change's lines, by a YAML library of its own."""
-    with open(path, encoding="utf-8") as f:
-        document = yaml.safe_load(f) or {}
+    # What a file names (DeepSpeed's JSON, a job's YAML) stands beside it.
+    for kind in ("*.json", "*.yaml", "*.yml", "*.bin"):
+        for sibling in glob.glob(os.path.join(os.path.dirname(path), kind)):
+            shutil.copy(sibling, folder)
     for line in change["yaml"] or []:
+        out = os.path.join(folder, os.path.basename(line["file"]))
+        with open(out, encoding="utf-8") as f:
+            document = yaml.safe_load(f) or {}
         set_line(document, line["key"], line["value"])
-    # DeepSpeed's JSON is named relative to the file.
-    for sibling in glob.glob(os.path.join(os.path.dirname(path), "*.json")):
-        shutil.copy(sibling, folder)
-    out = os.path.join(folder, os.path.basename(path))
-    with open(out, "w", encoding="utf-8") as f:
-        yaml.safe_dump(document, f)
-    return out
+        with open(out, "w", encoding="utf-8") as f:
+            if out.endswith(".json"):
+                json.dump(document, f)
+            else:
+                yaml.safe_dump(document, f)
+    return os.path.join(folder, os.path.basename(path))
 
 
-def check(binary, path, model):
+def check(binary, path, model, options=()):
     """Takes every printed change of one file; the number of changes."""
-    code, first = plan(binary, path, model)
+    code, first = plan(binary, path, model, *options)
     if code not in (0, 2):
         return 0
     count = 0
@@ -84,7 +114,7 @@ def check(binary, path, model):
         with tempfile.TemporaryDirectory() as folder:
             file = taken(path, change, folder)
             flags = [word for pair in change["flags"] for word in pair if word]
-            code, second = plan(binary, file, model, *flags)
+            code, second = plan(binary, file, model, *options, *flags)
         what = f"{os.path.basename(path)}: {change['change']}"
         assert code in (0, 2), (what, second["diagnostics"])
         memory, time = second["memory"], second["time"]
@@ -97,16 +127,16 @@ def check(binary, path, model):
     return count
 
 
-def emitted(binary, path, model):
+def emitted(binary, path, model, options=()):
     """--emit accelerate: lint has no error, and the plan is what was said."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, os.path.basename(path))
-        code, said = plan(binary, path, model, "--emit", "accelerate", "-o", out)
+        code, said = plan(binary, path, model, *options, "--emit", "accelerate", "-o", out)
         if not os.path.exists(out):
             return 0
         lint = subprocess.run([binary, "lint", out, "--model", model], capture_output=True, text=True)
         assert lint.returncode == 0, (path, lint.stdout)
-        code, second = plan(binary, out, model)
+        code, second = plan(binary, out, model, *options)
     best = said["tune"]["yaml_alone"]["best"]
     assert second["memory"]["device_bytes"] == best["device_bytes"], (
         path, best["device_bytes"], second["memory"]["device_bytes"])
@@ -139,6 +169,21 @@ def emit(name, text):
     return case
 
 
+def several(name, act):
+    text, beside, options = SEVERAL[name]
+
+    def case(context):
+        path = context.path(name + ".yaml")
+        for file, content in {name + ".yaml": text, **beside}.items():
+            with open(context.path(file), "w", encoding="utf-8") as f:
+                f.write(content)
+        count = sum(act(context.binary("accel-opt"), path, os.path.join(MODELS, model), options)
+                    for model in ("llama-3-8b", "qwen2-1.5b"))
+        harness.check(count > 0, "nothing was printed")
+        return f"{count} taken"
+    return case
+
+
 def real(context):
     """The files of others are read where they lie; the project copies none."""
     files = sorted(glob.glob(os.path.join(SHARED, "accelerate_yamls", "**",
@@ -159,4 +204,6 @@ def real(context):
 
 CASES = [(name, own(name, text)) for name, text in OWN.items()] + [
     ("emit-" + name, emit(name, text)) for name, text in OWN.items()] + [
+    (name, several(name, check)) for name in SEVERAL] + [
+    ("emit-" + name, several(name, emitted)) for name in SEVERAL if "json" in name] + [
     ("real-files", real)]

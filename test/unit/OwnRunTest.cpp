@@ -38,7 +38,7 @@ struct Case {
   /// Each layer is checkpointed in another way, solved ones among them.
   bool solved = false;
   std::string trainable = {}; // regex; empty: all
-  int64_t lossChunks = -1;
+  std::optional<int64_t> lossChunks;
   int64_t backward() const {
     return backwardPrefetch < 0 ? prefetch : backwardPrefetch;
   }
@@ -138,7 +138,8 @@ TEST_P(OwnRun, PeakIsTheTimelines) {
     import.keepUnsharded = true;
   import.prefetchForward = c.prefetch;
   import.prefetchBackward = c.backward();
-  import.lossChunks = c.lossChunks;
+  if (c.lossChunks)
+    import.lossChunks = LossChunks{c.lossChunks};
   plan::Job training;
   training.optimizer.groups.push_back({});
   training.optimizer.maxGradNorm = c.clip ? 1.0 : 0.0;
@@ -182,7 +183,7 @@ TEST_P(OwnRun, PeakIsTheTimelines) {
   EXPECT_EQ(got.persistentBytes, plan.predicted.persistentBytes);
   // A loss in pieces is made by the backward; the model holds it from the end
   // of the forward on.
-  const int64_t loss = c.lossChunks > 0 ? plan::alignmentBytes : 0;
+  const int64_t loss = c.lossChunks ? plan::alignmentBytes : 0;
   EXPECT_EQ(got.peakBytes - loss, plan.predicted.peakBytes)
       << got.peakWhere << " against " << plan.predicted.peakWhere;
   EXPECT_EQ(got.endBytes, got.persistentBytes);

@@ -7,6 +7,7 @@ if(TARGET AccelExecute)
     LINK AccelData)
   accel_unit_test(runtime-pieces-test ${_here}/RuntimePiecesTest.cpp
     LINK AccelCheckpoint AccelExecute)
+  accel_unit_test(pt2-test ${_here}/Pt2Test.cpp LINK AccelCheckpoint)
   accel_unit_test(random-test ${_here}/RandomTest.cpp LINK AccelExecute)
   # Read by test/Run.
   add_executable(runtime-plan-dump ${_here}/RuntimePlanDump.cpp

@@ -8,8 +8,8 @@
 #include "frontends/Lint/Lint.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Emit/LintFix.h"
-#include "tools/driver/Options/Arguments.h"
 #include "tools/driver/Report/LintTables.h"
+#include "tools/options/Arguments.h"
 
 #include <cstdio>
 #include <unistd.h>
@@ -20,40 +20,48 @@ int accel::lintCommand(int argc, char **argv) {
   LoadOptions options;
   options.accelerate.forPlanning = false;
   LintOptions checks;
-  std::string output = "text";
-  int64_t maxErrors = 0;
-  Arguments arguments("lint", "[CONFIG.yaml]",
+  ReportFormat output = ReportFormat::Text;
+  std::optional<int64_t> maxErrors;
+  Arguments arguments("accel-opt lint", "[CONFIG.yaml]",
                       "Prints what accelerate would reject, ignore or take "
                       "otherwise than meant.");
-  arguments.addText("--accelerate-version", "V", options.accelerate.version,
-                    "judge as this version of accelerate (default 1.15.0)");
-  arguments.addText("--model", "DIR", checks.model,
-                    "transformers model (config.json) that the file is for");
-  arguments.addText("--torch-version", "V", checks.torchVersion,
-                    "judge with this version of torch (default 2.15.0)");
-  arguments.addText("--transformers-version", "V", checks.transformersVersion,
-                    "judge with this version of transformers (default 5.23.0)");
-  arguments.addChoice("--format", {"text", "json"}, output,
-                      "text for people, json for programs");
-  arguments.addCount("--max-errors", "N", maxErrors, "stop listing after N");
+  arguments.option("--accelerate-version", options.accelerate.version,
+                   textValue("V"),
+                   "judge as this version of accelerate (default 1.15.0)");
+  arguments.option("--model", checks.model, textValue("DIR"),
+                   "transformers model (config.json) that the file is for");
+  arguments.option("--torch-version", checks.torchVersion, textValue("V"),
+                   "judge with this version of torch (default 2.15.0)");
+  arguments.option("--transformers-version", checks.transformersVersion,
+                   textValue("V"),
+                   "judge with this version of transformers (default 5.23.0)");
+  arguments.option("--format", output, formatValue(),
+                   "text for people, json for programs");
+  arguments.option("--max-errors", maxErrors, countValue(),
+                   "stop listing after N");
   DiagnosticPolicy policy;
   policy.silenceErrors = true;
-  arguments.addPrefixed(
+  arguments.joined(
       "-W", "error[=CODE]",
       [&](const std::string &flag) { return addWarningFlag(policy, flag); },
       "warnings (or those of CODE) are errors; -Wno-CODE silences a finding, "
       "-Wno-error=CODE excepts it from -Werror");
-  std::string fix;
-  arguments.addOptional("--fix", {"diff", "write"}, fix, "write",
-                        "print a diff of what can be repaired, and write the "
-                        "file (=diff: print only)");
-  std::string emit;
+  enum class Fix { Diff, Write };
+  std::optional<Fix> fix;
+  bool fixFailed = false;
+  arguments.optionalValue(
+      "--fix", fix, Fix::Write,
+      choiceValue<Fix>({{"diff", Fix::Diff}, {"write", Fix::Write}}),
+      "print a diff of what can be repaired, and write the "
+      "file (=diff: print only)");
+  bool emitsEnvironment = false;
   bool effective = false;
-  arguments.addFlag("--effective", effective,
-                    "also print what each key really does, and why");
-  arguments.addChoice("--emit", {"env"}, emit,
-                      "print the environment that accelerate launch would set "
-                      "(findings go to stderr)");
+  arguments.flag("--effective", effective,
+                 "also print what each key really does, and why");
+  arguments.option("--emit", emitsEnvironment,
+                   choiceValue<bool>({{"env", true}}),
+                   "print the environment that accelerate launch would set "
+                   "(findings go to stderr)");
   LaunchEnvironment launch;
   options.accelerate.launch = &launch;
   int exitCode = 0;
@@ -64,70 +72,64 @@ int accel::lintCommand(int argc, char **argv) {
   std::string standard = defaultConfigPath();
   if (arguments.positional.empty() && access(standard.c_str(), F_OK) == 0)
     arguments.positional.push_back(standard);
-  if (arguments.positional.size() != 1) {
-    std::fprintf(stderr,
-                 "accel-opt lint: error: expected one CONFIG.yaml, got "
-                 "%zu%s\n",
-                 arguments.positional.size(),
-                 arguments.positional.empty()
-                     ? ", and there is no default_config.yaml either"
-                     : "");
-    return exitUsage;
-  }
+  if (arguments.positional.empty())
+    return arguments.usageError("expected one CONFIG.yaml, got 0, and there is "
+                                "no default_config.yaml either");
+  std::string path;
+  if (!arguments.one("CONFIG.yaml", path, exitCode))
+    return exitCode;
   options.accelerate.torchVersion = checks.torchVersion;
-  const std::string &path = arguments.positional[0];
   DiagnosticEngine engine;
-  engine.setMaxErrors(static_cast<size_t>(maxErrors));
+  engine.setMaxErrors(static_cast<size_t>(maxErrors.value_or(0)));
   engine.setPolicy(policy);
   checks.accelerateVersion = options.accelerate.version;
   std::string diff;
   yaml::FixResult fixes;
-  if (!fix.empty()) {
+  if (fix) {
     DiagnosticEngine reading;
     std::string before;
     fixes = fixConfig(path, options, checks, policy, before, reading);
     if (!reading.hasErrors()) {
-      bool colour = output == "text" && wantsColour(STDOUT_FILENO);
+      bool colour = output == ReportFormat::Text && wantsColour(STDOUT_FILENO);
       diff = unifiedDiff(before, fixes.text, path, colour);
-      if (output == "text" && emit.empty())
+      if (output == ReportFormat::Text && !emitsEnvironment)
         std::fputs(diff.c_str(), stdout);
-      if (fix == "write" && !diff.empty() &&
-          !writeFixed(path, before, fixes.text, engine))
-        fix = "failed";
+      fixFailed = fix == Fix::Write && !diff.empty() &&
+                  !writeFixed(path, before, fixes.text, engine);
     }
   }
   LoadedConfig loaded = loadConfig(path, options, engine);
   lintDefaultConfig(path, engine);
   lintConfig(path, loaded, checks, engine);
   checkIgnoreComments(path, engine);
-  if (output == "json") {
+  if (output == ReportFormat::Json) {
     std::string text = "{\"diagnostics\": " + renderJson(engine);
-    if (!fix.empty())
+    if (fix)
       text += ",\n\"fixed\": " + std::to_string(fixes.fixed) +
               ",\n\"diff\": " + jsonString(diff);
     if (effective)
       text += ",\n\"effective\": " +
               (loaded.job ? renderEffectiveJson(loaded.job->accelerate) : "[]");
-    if (!emit.empty())
+    if (emitsEnvironment)
       text += ",\n\"environment\": " + renderEnvironmentJson(launch);
     std::printf("%s}\n", text.c_str());
     return static_cast<int>(engine.outcome());
   }
-  FILE *findings = emit.empty() ? stdout : stderr;
+  FILE *findings = emitsEnvironment ? stderr : stdout;
   if (effective && loaded.job)
     std::printf("%s\n", renderEffective(loaded.job->accelerate).c_str());
   RenderOptions render;
-  render.colour = wantsColour(emit.empty() ? STDOUT_FILENO : STDERR_FILENO);
+  render.colour = wantsColour(emitsEnvironment ? STDERR_FILENO : STDOUT_FILENO);
   std::fputs(renderText(engine, render).c_str(), findings);
-  if (!emit.empty())
+  if (emitsEnvironment)
     std::fputs(renderEnvironment(launch).c_str(), stdout);
   else if (engine.all().empty())
     std::printf("%s: nothing to report\n", path.c_str());
-  if (!fix.empty() && fix != "failed")
+  if (fix && !fixFailed)
     std::fprintf(findings, "%zu fixed%s%s\n", fixes.fixed,
-                 fix == "write" || diff.empty() ? ""
-                                                : " in the diff, nothing "
-                                                  "written",
+                 fix == Fix::Write || diff.empty() ? ""
+                                                   : " in the diff, nothing "
+                                                     "written",
                  fixes.refused ? "; others would have changed more than their "
                                  "own line"
                                : "");

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "tools/accel-opt/Commands.h"
-#include "tools/driver/Options/Arguments.h"
+#include "tools/options/ExitCode.h"
 
 #include <cstdio>
 #include <cstring>

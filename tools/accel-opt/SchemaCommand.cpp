@@ -7,7 +7,7 @@
 #include "frontends/Schema/Schema.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-opt/Commands.h"
-#include "tools/driver/Options/Arguments.h"
+#include "tools/options/Arguments.h"
 
 #include <cstdio>
 #include <unistd.h>
@@ -17,22 +17,18 @@ using namespace accel;
 int accel::schemaCommand(int argc, char **argv) {
   std::string version = "1.15.0", output;
   bool job = false;
-  Arguments arguments("schema", "",
+  Arguments arguments("accel-opt schema", "",
                       "Prints the JSON Schema (draft 2020-12) of an accelerate "
                       "file, for editors.");
-  arguments.addText("--accelerate-version", "V", version,
-                    "keys and values of this version (default 1.15.0)");
-  arguments.addFlag("--job", job, "of a job.yaml instead");
-  arguments.addText("-o", "FILE", output, "write here instead");
+  arguments.option("--accelerate-version", version, textValue("V"),
+                   "keys and values of this version (default 1.15.0)");
+  arguments.flag("--job", job, "of a job.yaml instead");
+  arguments.option("-o", output, textValue("FILE"), "write here instead");
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
-  if (!arguments.positional.empty()) {
-    std::fprintf(stderr,
-                 "accel-opt schema: error: expected no argument, got '%s'\n",
-                 printable(arguments.positional[0]).c_str());
-    return exitUsage;
-  }
+  if (!arguments.none(exitCode))
+    return exitCode;
   DiagnosticEngine engine;
   std::optional<AccelerateVersion> parsed = parseAccelerateVersion(version);
   if (!parsed)

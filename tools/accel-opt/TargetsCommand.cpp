@@ -4,155 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Yaml/Yaml.h"
-#include "passes/Targets/Target.h"
 #include "tools/accel-opt/Commands.h"
-#include "tools/driver/Options/Arguments.h"
-#include "tools/driver/Report/Render.h"
+#include "tools/driver/Report/TargetTables.h"
+#include "tools/options/Arguments.h"
 
 #include <cstdio>
-#include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 using namespace accel;
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-std::string scaled(double value, const std::string &unit) {
-  const char *prefix = "";
-  for (auto [scale, name] : {std::pair{1e12, "T"}, {1e9, "G"}, {1e6, "M"}})
-    if (value >= scale) {
-      value /= scale;
-      prefix = name;
-      break;
-    }
-  char text[48];
-  std::snprintf(text, sizeof text, "%.4g ", value);
-  return text + std::string(prefix) + unit;
-}
-
-/// A figure in the unit that its key implies.
-std::string shown(const TargetFigure &figure) {
-  auto is = [&](const char *end) { return figure.key.ends_with(end); };
-  const double value = std::strtod(figure.value.c_str(), nullptr);
-  if (is("bytes") || is("granularity"))
-    return formatBytes(static_cast<int64_t>(value));
-  if (is("flops"))
-    return scaled(value, "FLOP/s");
-  if (is("bandwidth"))
-    return scaled(value, "B/s");
-  char text[48];
-  if (is("seconds") || is("latency") || is("hop")) {
-    std::snprintf(text, sizeof text, "%.4g us", value * 1e6);
-    return text;
-  }
-  if (is("efficiency") || is("overhead") || is("overlap")) {
-    std::snprintf(text, sizeof text, "%.4g %%", value * 100);
-    return text;
-  }
-  return figure.value;
-}
-
-std::string padded(std::string text, size_t width) {
-  if (text.size() < width)
-    text.resize(width, ' ');
-  return text;
-}
-
-Json toJson(const Target &target) {
-  auto link = [](const Link &link) {
-    Json json = {{"bytes_per_s", link.bytesPerSecond},
-                 {"latency_s", link.latencySeconds},
-                 {"hop_s", link.hopSeconds}};
-    if (link.treeHopSeconds > 0)
-      json["tree_hop_s"] = link.treeHopSeconds;
-    if (link.shortMessages.bytesPerSecond > 0)
-      json["short_messages"] = {
-          {"bytes_per_s", link.shortMessages.bytesPerSecond},
-          {"latency_s", link.shortMessages.latencySeconds},
-          {"hop_s", link.shortMessages.hopSeconds}};
-    return json;
-  };
-  Json compute = Json::object();
-  auto add = [&](const char *name, const ComputeRate &rate) {
-    compute[name] = {
-        {"peak_flops", rate.peakFlops},
-        {"matmul_flops", rate.peakFlops * rate.matmulEfficiency},
-        {"attention_flops", rate.peakFlops * rate.attentionEfficiency}};
-  };
-  for (const auto &[dtype, rate] : target.compute)
-    add(plan::toString(dtype), rate);
-  if (target.tf32)
-    add("tf32", *target.tf32);
-  if (target.fp8)
-    add("fp8", *target.fp8);
-  Json figures = Json::array();
-  for (const TargetFigure &figure : target.figures)
-    figures.push_back(
-        {{"key", figure.key},
-         {"value", figure.value},
-         {"source",
-          figure.source.empty() ? Json(nullptr) : Json(figure.source)}});
-  return {{"name", target.name},
-          {"description", target.description},
-          {"kind", toString(target.kind)},
-          {"ranks_per_node", target.ranksPerNode},
-          {"memory_bytes",
-           target.memoryBytes ? Json(*target.memoryBytes) : Json(nullptr)},
-          {"context_bytes", target.contextBytes},
-          {"memory_bytes_per_s", target.memoryBytesPerSecond},
-          {"compute", compute},
-          {"multiprocessors", target.multiprocessors},
-          {"launch_s", target.launchSeconds},
-          {"dispatch_s", target.dispatchSeconds},
-          {"links",
-           {{"intra_node", link(target.insideNode)},
-            {"inter_node", link(target.betweenNodes)},
-            {"host",
-             {{"bytes_per_s", target.host.bytesPerSecond},
-              {"latency_s", target.host.latencySeconds},
-              {"update_bytes_per_s", target.host.updateBytesPerSecond},
-              {"memory_bytes", target.host.memoryBytes}}}}},
-          {"overlap", target.overlap},
-          {"reduce_scatter", target.reduceScatter},
-          {"figures", figures}};
-}
-
-void printList(const std::vector<Target> &targets) {
-  size_t width = 0;
-  for (const Target &target : targets)
-    width = std::max(width, target.name.size());
-  for (const Target &target : targets)
-    std::printf("%s  %s\n", padded(target.name, width).c_str(),
-                target.description.c_str());
-  std::printf("\n'accel-opt targets NAME' shows one with the source of each "
-              "figure; with\n'--format yaml' it prints a file to start one's "
-              "own from.\n");
-}
-
-void printTarget(const Target &target) {
-  std::printf("%s: %s\n\n", target.name.c_str(), target.description.c_str());
-  if (!target.memoryBytes)
-    std::printf("  states no memory: plans need --memory-budget to fit or "
-                "not\n\n");
-  size_t keyWidth = 0, valueWidth = 0;
-  for (const TargetFigure &figure : target.figures) {
-    keyWidth = std::max(keyWidth, figure.key.size());
-    valueWidth = std::max(valueWidth, shown(figure).size());
-  }
-  std::string before;
-  for (const TargetFigure &figure : target.figures) {
-    // A source that several figures share is printed once.
-    std::string line = "  " + padded(figure.key, keyWidth) + "  " +
-                       padded(shown(figure), valueWidth);
-    if (!figure.source.empty() && figure.source != before)
-      line += "  " + figure.source;
-    before = figure.source;
-    line.erase(line.find_last_not_of(' ') + 1);
-    std::printf("%s\n", line.c_str());
-  }
-}
 
 /// The file of a target that was read before.
 std::string fileText(const std::string &nameOrFile) {
@@ -166,42 +28,44 @@ std::string fileText(const std::string &nameOrFile) {
 } // namespace
 
 int accel::targetsCommand(int argc, char **argv) {
-  std::string format = "text";
-  Arguments arguments("targets", "[NAME|FILE]",
+  enum class Format { Text, Json, Yaml };
+  Format format = Format::Text;
+  Arguments arguments("accel-opt targets", "[NAME|FILE]",
                       "Lists the devices that plans can be made for, or shows "
                       "one.");
-  arguments.addChoice("--format", {"text", "json", "yaml"}, format,
-                      "text for people, json for programs, yaml: the file "
-                      "of NAME");
+  arguments.option("--format", format,
+                   choiceValue<Format>({{"text", Format::Text},
+                                        {"json", Format::Json},
+                                        {"yaml", Format::Yaml}}),
+                   "text for people, json for programs, yaml: the file "
+                   "of NAME");
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
   const std::vector<std::string> &names = arguments.positional;
-  if (names.size() > 1 || (format == "yaml" && names.empty())) {
-    std::fprintf(stderr,
-                 "accel-opt targets: error: expected one NAME%s, got %zu\n",
-                 format == "yaml" ? "" : " or none", names.size());
-    return exitUsage;
-  }
+  if (names.size() > 1 || (format == Format::Yaml && names.empty()))
+    return arguments.usageError(std::string("expected one NAME") +
+                                (format == Format::Yaml ? "" : " or none") +
+                                ", got " + std::to_string(names.size()));
   DiagnosticEngine engine;
   std::vector<Target> targets;
   for (const std::string &name : names.empty() ? targetNames() : names)
     if (std::optional<Target> target = loadTarget(name, engine))
       targets.push_back(std::move(*target));
-  if (format == "json") {
+  if (format == Format::Json) {
     Json list = Json::array();
     for (const Target &target : targets)
-      list.push_back(toJson(target));
+      list.push_back(targetJson(target));
     std::printf("{\"targets\": %s,\n\"diagnostics\": %s}\n",
                 list.dump(1).c_str(), renderJson(engine).c_str());
   } else {
     if (!targets.empty()) {
-      if (format == "yaml")
+      if (format == Format::Yaml)
         std::fputs(fileText(names[0]).c_str(), stdout);
       else if (names.empty())
-        printList(targets);
+        std::fputs(renderTargets(targets).c_str(), stdout);
       else
-        printTarget(targets[0]);
+        std::fputs(renderTarget(targets[0]).c_str(), stdout);
     }
     RenderOptions render;
     render.colour = wantsColour(STDERR_FILENO);

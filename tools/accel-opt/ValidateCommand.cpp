@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/Validate.h"
 #include "tools/accel-opt/Commands.h"
-#include "tools/driver/Options/Arguments.h"
 #include "tools/driver/Report/Render.h"
+#include "tools/options/Arguments.h"
 
 #include <cstdarg>
 #include <cstdio>
@@ -194,37 +194,33 @@ void printText(const ValidationResult &result) {
 } // namespace
 
 int accel::validateCommand(int argc, char **argv) {
-  std::string format = "text", family, folder;
-  Arguments arguments("validate", "RUNS.csv",
+  ReportFormat format = ReportFormat::Text;
+  std::string family, folder, file;
+  Arguments arguments("accel-opt validate", "RUNS.csv",
                       "Predicts each run of a table of measured ones, and "
                       "prints the errors by family.");
-  arguments.addChoice("--format", {"text", "json"}, format,
-                      "text for people, json for programs");
-  arguments.addText("--family", "NAME", family,
-                    "only the rows of this family (the letters of their ids)");
-  arguments.addText("--targets", "DIR", folder,
-                    "files NAME.yaml there come before the shipped targets");
+  arguments.option("--format", format, formatValue(),
+                   "text for people, json for programs");
+  arguments.option("--family", family, textValue("NAME"),
+                   "only the rows of this family (the letters of their ids)");
+  arguments.option("--targets", folder, textValue("DIR"),
+                   "files NAME.yaml there come before the shipped targets");
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
-  if (arguments.positional.size() != 1) {
-    std::fprintf(stderr,
-                 "accel-opt validate: error: expected one RUNS.csv, got %zu\n",
-                 arguments.positional.size());
-    return exitUsage;
-  }
+  if (!arguments.one("RUNS.csv", file, exitCode))
+    return exitCode;
   DiagnosticEngine engine;
   ValidationResult result;
   Targets targets(folder, engine);
-  if (std::optional<std::vector<RunRow>> rows =
-          readRuns(arguments.positional[0], engine)) {
+  if (std::optional<std::vector<RunRow>> rows = readRuns(file, engine)) {
     result = validateRuns(
         *rows, [&](const std::string &name) { return targets(name); }, family);
     if (!family.empty() && result.rows.empty())
-      engine.warning("no-rows", arguments.positional[0],
+      engine.warning("no-rows", file,
                      "no row is of the family '" + printable(family) + "'");
   }
-  if (format == "json") {
+  if (format == ReportFormat::Json) {
     Json families = Json::array(), list = Json::array();
     for (const FamilyResult &f : result.families)
       families.push_back(familyJson(f));

@@ -48,14 +48,14 @@ Facts factsOf(const Input &input, const Options &options) {
   Facts facts;
   facts["accel-run"] = ACCEL_VERSION;
   facts["torch"] = TORCH_VERSION;
-  if (options.steps >= 0)
-    facts["--steps"] = std::to_string(options.steps);
+  if (options.steps)
+    facts["--steps"] = std::to_string(*options.steps);
   if (!options.resume.empty())
     facts["--resume"] = options.resume;
   if (!options.out.empty())
     facts["--out"] = options.out;
-  facts["--on-nan"] = options.onNan;
-  facts["--max-shard-size"] = std::to_string(options.shardLimit);
+  facts["--on-nan"] = toString(options.onNan);
+  facts["--max-shard-size"] = std::to_string(options.shardLimitBytes);
   const auto json = nlohmann::json::parse(plan::toJson(input.plan));
   for (const auto &[section, value] : json.items()) {
     if (section == "job")

@@ -6,29 +6,34 @@
 #ifndef ACCEL_TOOLS_ACCEL_RUN_OPTIONS_H
 #define ACCEL_TOOLS_ACCEL_RUN_OPTIONS_H
 
+#include "tools/options/ExitCode.h"
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace accel::run {
 
-constexpr int exitInvalid = 1, exitUnsupported = 4, exitUsage = 64;
+/// What to do at a step whose loss or gradients are not finite.
+enum class OnNan { Stop, Skip };
+const char *toString(OnNan onNan);
 
+/// Paths that are not given are empty.
 struct Options {
   std::string plan;
-  int nproc = 0;              // 0: a launcher, or alone
-  int64_t steps = -1;         // -1: the plan's
-  std::string resume;         // "", "auto" or a path
-  std::string onNan = "stop"; // or "skip"
+  std::optional<int64_t> nproc; // unset: a launcher, or alone
+  std::optional<int64_t> steps; // unset: the plan's
+  std::string resume;           // "", "auto" or a path
+  OnNan onNan = OnNan::Stop;
   std::string log, profile, summary, out;
-  int64_t shardLimit = 5'000'000'000;
-  bool help = false, version = false;
+  int64_t shardLimitBytes = 5'000'000'000;
 };
 
-/// Reads argv[1...]; false with one sentence in `error` on a usage error.
+/// Reads argv[1...]. False where help or the version was printed (`exitCode`
+/// 0), or the command line is wrong, which was printed (64).
 bool parseOptions(const std::vector<std::string> &arguments, Options &options,
-                  std::string &error);
-const char *usage();
+                  int &exitCode);
 
 } // namespace accel::run
 

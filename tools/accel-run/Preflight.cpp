@@ -125,12 +125,12 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
   }
   if (plan.step.empty())
     throw InputError(options.plan + ": the plan has no program for a step",
-                     exitUnsupported);
+                     exitNotSupported);
   if (plan.job.data.kind.empty())
     throw InputError(options.plan +
                      ": the plan has no data; plan a job.yaml with a 'data' "
                      "key to train");
-  if (options.steps < 0 && plan.job.schedule.steps <= 0)
+  if (!options.steps && plan.job.schedule.steps <= 0)
     throw InputError(options.plan + ": the plan has no number of steps; give "
                                     "--steps, or schedule.steps in job.yaml");
   openData(input, false);

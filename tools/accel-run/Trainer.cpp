@@ -62,8 +62,8 @@ void Trainer::start() {
   } else {
     initialize(executor, job.seed);
   }
-  executor.skipNotFinite(options.onNan == "skip");
-  lastStep = options.steps >= 0 ? options.steps : job.schedule.steps;
+  executor.skipNotFinite(options.onNan == OnNan::Skip);
+  lastStep = options.steps.value_or(job.schedule.steps);
   if (groups.rank() == 0) {
     log = std::make_unique<Log>(options.log, !from.empty(), firstStep, lastStep,
                                 job.sequenceLength > 0 ? "tokens" : "samples");
@@ -191,7 +191,7 @@ void Trainer::save(int64_t done) {
   if (job.checkpoint.stateDict == "full")
     extra = [&](const std::string &folder) {
       writeModelFolder(executor, folder + "/model", input.modelPath,
-                       options.shardLimit, modelMark(done));
+                       options.shardLimitBytes, modelMark(done));
     };
   saveCheckpoint(executor, input.outDir, job.checkpoint.keep, state, extra);
   if (groups.rank() == 0)
@@ -204,7 +204,7 @@ void Trainer::finish() {
     at::NoGradGuard noGrad;
     writeModelFolder(executor,
                      (std::filesystem::path(input.outDir) / "model").string(),
-                     input.modelPath, options.shardLimit,
+                     input.modelPath, options.shardLimitBytes,
                      modelMark(std::max(firstStep, lastStep)));
   }
   auto after = [&](std::vector<double> &values) {

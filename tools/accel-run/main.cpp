@@ -21,6 +21,7 @@
 #include <thread>
 #include <unistd.h>
 
+using namespace accel;
 using namespace accel::run;
 
 namespace {
@@ -47,7 +48,7 @@ int startRanks(const Options &options,
   }
   std::error_code code;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", code);
-  return runLocally(program.string(), passed, options.nproc);
+  return runLocally(program.string(), passed, static_cast<int>(*options.nproc));
 }
 
 /// One rank, from the meeting of the ranks to the end.
@@ -114,19 +115,9 @@ int runRank(const Input &input, const Options &options,
 int main(int argc, char **argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   Options options;
-  std::string error;
-  if (!parseOptions(arguments, options, error)) {
-    std::fprintf(stderr,
-                 "accel-run: error: %s\n"
-                 "run 'accel-run --help' for the options\n",
-                 error.c_str());
-    return exitUsage;
-  }
-  if (options.help || options.version) {
-    std::fputs(options.help ? usage() : "accel-run " ACCEL_VERSION "\n",
-               stdout);
-    return 0;
-  }
+  int exitCode = 0;
+  if (!parseOptions(arguments, options, exitCode))
+    return exitCode;
   // A reader of our output that goes away is no reason to stop training.
   std::signal(SIGPIPE, SIG_IGN);
   // A file size limit is an error of the write, with a message.
@@ -138,13 +129,14 @@ int main(int argc, char **argv) {
   // One heap for all threads: Gloo's would each keep their own.
   mallopt(M_ARENA_MAX, 1);
   Environment environment;
+  std::string error;
   if (!readEnvironment(
           [](const char *name) -> const char * { return std::getenv(name); },
           environment, error)) {
     std::fprintf(stderr, "accel-run: error: %s\n", error.c_str());
     return exitInvalid;
   }
-  const bool launches = options.nproc > 0;
+  const bool launches = options.nproc.has_value();
   if (launches && environment.launcher != "none") {
     std::fprintf(stderr,
                  "accel-run: error: --nproc starts ranks itself, and %s has "
@@ -157,8 +149,9 @@ int main(int argc, char **argv) {
     // What --nproc has checked need not be checked by each rank.
     if (launches || !environment.localOnly)
       checkInput(input, options,
-                 launches ? options.nproc : environment.worldSize);
-    if (launches && options.nproc > 1)
+                 launches ? static_cast<int>(*options.nproc)
+                          : environment.worldSize);
+    if (launches && *options.nproc > 1)
       return startRanks(options, arguments);
     Allocator::install();
     return runRank(input, options, environment);

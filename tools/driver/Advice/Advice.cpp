@@ -47,6 +47,11 @@ public:
     }
     advice.candidate = base;
     advice.configured = predicted(*advice.model, base);
+    if (in.program) {
+      const double recomputation = advice.configured.recomputeSeconds;
+      advice.configured = planner.trimmed(*in.program);
+      advice.configured.recomputeSeconds = recomputation;
+    }
     if (advice.configured.allocatorRetries > 0)
       engine.note("allocator-full", in.options.config,
                   "the tensors fit, their segments do not: the allocator would "
@@ -76,7 +81,7 @@ private:
                    "leave it out");
       return false;
     }
-    if (in.options.ddpKwargs.empty())
+    if (!in.options.ddp)
       return true;
     if (in.executor != ExecutorKind::Ddp) {
       engine.error("executor-choice", in.options.config,
@@ -218,17 +223,23 @@ private:
     r.precision = in.options.tunePrecision;
     r.microBatch = !all && !in.options.globalBatch &&
                    (in.options.microBatch || in.options.accumulation);
-    r.prefetch = !all && in.options.prefetch >= 0;
-    r.accumulationMode = !all && !in.options.accumulationMode.empty();
-    r.lossChunks = !in.options.lossChunks.empty();
-    r.bucket = !in.options.ddpKwargs.empty() &&
-               parseDdpKwargs(in.options.ddpKwargs)->bucketBytes;
+    r.prefetch = !all && in.options.prefetch;
+    r.accumulationMode = !all && in.options.keepUnsharded;
+    r.lossChunks = in.options.lossChunks.has_value();
+    r.bucket = in.options.ddp && in.options.ddp->bucketBytes;
     return r;
   }
 
+  tune::GivenOptions given() const {
+    const PlanOptions &o = in.options;
+    return {o.microBatch || o.accumulation || o.globalBatch,
+            o.lossChunks.has_value()};
+  }
+
   void recommend() {
-    bool tuning = !in.options.tune.empty();
-    auto space = makeSpace(request(!tuning || in.options.tune == "all"));
+    const bool tuning = in.options.tune.has_value();
+    auto space = makeSpace(
+        request(in.options.tune.value_or(TuneScope::All) == TuneScope::All));
     if (!space) {
       if (tuning)
         engine.note("not-tuned", in.options.config,
@@ -239,11 +250,12 @@ private:
     auto kept = std::make_shared<tune::Space>(std::move(*space));
     advice.space = kept;
     advice.job = std::make_shared<const JobConfig>(job);
+    advice.texts = in.options.texts;
     advice.policies = {job.precision.value};
     for (const PlanInputs::Precision &other : in.inputs.precisions)
       advice.policies.push_back(other.job.precision.value);
     advice.expresser = std::make_shared<tune::Expresser>(
-        *kept, *advice.job, layerClasses(*advice.model));
+        *kept, *advice.job, layerClasses(*advice.model), given());
     tune::Judging judging(*kept, target, in.source);
     tune::Judgement before = judging.judge(kept->configured);
     if (!tuning) {
@@ -252,25 +264,16 @@ private:
                       advice.budgetBytes);
       // Estimates say which changes are worth planning; what is told of them
       // is what a plan of the changed configuration says.
-      if (exactly()) {
-        std::vector<tune::Change> worth =
-            tune::worthTelling(all, before, advice.budgetBytes, changesPlanned);
-        planner.planAnew(judging, worth);
-        if (in.target)
-          advice.refused =
-              tune::configuredDecisions(*kept, judging, *advice.expresser, all);
-        advice.changes =
-            tune::worthTelling(worth, planner.asConfigured(),
-                               advice.budgetBytes, ChangePlanner::changesTold);
-        planner.findSmallestSet(worth);
-        return;
-      }
+      std::vector<tune::Change> worth =
+          tune::worthTelling(all, before, advice.budgetBytes, changesPlanned);
+      planner.planAnew(judging, worth);
       if (in.target)
         advice.refused =
             tune::configuredDecisions(*kept, judging, *advice.expresser, all);
       advice.changes =
-          tune::worthTelling(std::move(all), before, advice.budgetBytes,
+          tune::worthTelling(worth, planner.asConfigured(), advice.budgetBytes,
                              ChangePlanner::changesTold);
+      planner.findSmallestSet(worth);
       return;
     }
     for (int k = 0; k < tune::numKnobs; ++k)
@@ -279,7 +282,7 @@ private:
     advice.tuned = solve(*kept, judging);
     if (exactly())
       planner.planAnew(judging, *advice.tuned);
-    if (!advice.tuned->result.best && in.options.tune != "all")
+    if (!advice.tuned->result.best && in.options.tune == TuneScope::Open)
       sayWhatAllFinds();
     if (in.executor != ExecutorKind::AccelRun && in.target)
       adviseSolved(*kept);
@@ -312,7 +315,8 @@ private:
                 all.result.best ? "pass --tune=all" : "");
   }
 
-  /// accel-run's figures are those of its program.
+  /// The settings of a search for accel-run are judged by the engine that
+  /// issues its program, the chosen one by its program.
   bool exactly() const { return in.executor != ExecutorKind::AccelRun; }
 
   /// From the best setting, or the leanest if nothing fits.

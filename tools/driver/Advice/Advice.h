@@ -42,6 +42,7 @@ struct Advice {
   bool hasTime = false;
   int64_t budgetBytes = 0;              // INT64_MAX: none
   std::shared_ptr<const JobConfig> job; // what expresser refers to
+  yaml::FileTexts texts;                // that stand for its files
   /// The precision policy of each of the space's recipes.
   std::vector<PrecisionPolicy> policies;
   std::shared_ptr<const tune::Space> space;
@@ -67,14 +68,20 @@ struct AdviceInputs {
   ExecutorKind executor;
   /// None: bytes alone are predicted, and `device` stands for a machine.
   const Target *target = nullptr;
-  Target device;
+  const Target &device;
   int64_t ranksPerNode = 1;
   std::optional<int64_t> budgetBytes;
   int64_t lossChunks = 1; // of accel-run's program
-  /// Session::replan.
+  /// Of accel-run, what its program takes as configured; null of others.
+  const StepPrediction *program = nullptr;
+  /// DecidedSteps::planAgain.
   std::function<std::optional<StepPrediction>(
       const std::vector<tune::YamlLine> &, const tune::Flags &)>
       replan;
+  /// What accel-run's program of a setting of the advice's space takes.
+  std::function<std::optional<StepPrediction>(const Advice &,
+                                              const tune::Point &)>
+      planProgram;
   /// Decided steps of the configuration; recipe 0 is the configured one.
   tune::ModelSource source;
 };

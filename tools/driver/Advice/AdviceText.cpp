@@ -15,9 +15,12 @@ namespace accel {
 
 static const EffectiveValue *find(const tune::Expresser &expresser,
                                   const tune::YamlLine &line) {
+  // Values of DeepSpeed's JSON have its name before their key.
+  const std::string inJson =
+      std::filesystem::path(line.file).filename().string() + ":" + line.key;
   for (const EffectiveValue &value :
        expresser.configuration().accelerate.effective)
-    if (value.key == line.key)
+    if (value.key == line.key || value.key == inJson)
       return &value;
   return nullptr;
 }
@@ -26,29 +29,17 @@ std::string placeOf(const tune::Expresser &expresser,
                     const tune::YamlLine &line) {
   const JobConfig &job = expresser.configuration();
   const EffectiveValue *value = find(expresser, line);
-  bool written = value && value->origin == Origin::Written;
-  std::string file =
-      job.accelerate.file.empty() ? job.file : job.accelerate.file;
-  int at = 0;
-  if (written) {
-    file = value->at.file;
-    at = value->at.line;
-  }
-  for (const auto *setting : {&job.accumulation, &job.lossChunks})
-    if (setting->key == line.key && setting->written()) {
-      file = setting->at.file;
-      at = setting->at.line;
-    }
-  if (line.key == job.data.microBatch.key && job.data.microBatch.written()) {
-    file = job.data.microBatch.at.file;
-    at = job.data.microBatch.at.line;
-  }
-  if (line.key == job.activationCheckpointing.key &&
-      job.activationCheckpointing.written()) {
-    file = job.activationCheckpointing.at.file;
-    at = job.activationCheckpointing.at.line;
-  }
-  file = std::filesystem::path(file).filename().string();
+  int at = value && value->origin == Origin::Written ? value->at.line : 0;
+  auto look = [&](const auto &setting) {
+    if (setting.key == line.key && setting.written() &&
+        setting.at.file == line.file)
+      at = setting.at.line;
+  };
+  look(job.accumulation);
+  look(job.lossChunks);
+  look(job.data.microBatch);
+  look(job.activationCheckpointing);
+  const std::string file = std::filesystem::path(line.file).filename().string();
   return at ? file + ":" + std::to_string(at) : file + " (new)";
 }
 

@@ -55,6 +55,10 @@ ChangePlanner::planned(tune::Judging &judging,
     auto p = in.replan(e.yaml, e.flags);
     return p ? std::optional(trimmed(*p)) : std::nullopt;
   }
+  if (in.executor == ExecutorKind::AccelRun) {
+    auto p = in.planProgram(advice, change.point);
+    return p ? std::optional(trimmed(*p)) : std::nullopt;
+  }
   StepPrediction p;
   fitsByReplay(judging, change.point, p);
   return trimmed(p);

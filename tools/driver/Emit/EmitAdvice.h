@@ -10,18 +10,14 @@
 
 namespace accel {
 
-/// The YAML `text` of `file` with these lines set or added; nothing where one
-/// cannot be.
-std::optional<std::string> applyLines(const std::string &file,
-                                      const std::string &text,
-                                      const std::vector<tune::YamlLine> &lines);
-
-/// `--emit accelerate`: the accelerate file with the lines of the best setting
-/// that a YAML can say; every other byte stays. Lines of another file (a job's
-/// own keys) are reported as notes. Nothing if a line cannot be written; the
-/// reason was reported.
-std::optional<std::string> emitAccelerate(const Advice &advice,
-                                          DiagnosticEngine &engine);
+/// `--emit accelerate` to the file `path`: texts by path. The accelerate file
+/// with the lines of the best setting that a YAML can say; every other byte
+/// stays. Where DeepSpeed's JSON rules and changes, the changed one is written
+/// beside `path`, and named in it. Lines of a job.yaml are reported as notes.
+/// Nothing if a line cannot be written; the reason was reported.
+std::optional<yaml::FileTexts> emitAccelerate(const Advice &advice,
+                                              const std::string &path,
+                                              DiagnosticEngine &engine);
 
 /// `--emit python`: a module for torch's FSDP2 whose `apply(model)` makes the
 /// units, checkpointing and prefetching of the best setting. Only of fsdp2.

@@ -31,22 +31,6 @@ void place(const PlanOptions &options, const OptimizerConfig &optimizer,
 
 } // namespace
 
-std::string expectedOptimizer(const std::string &name) {
-  std::vector<std::string> names;
-  for (const plan::TransformersOptimizer &known :
-       plan::transformersOptimizers())
-    if (known.optimizer)
-      names.emplace_back(known.name);
-  std::string text = "expected ";
-  for (const std::string &known : names)
-    text += (known == names.front()  ? ""
-             : known == names.back() ? " or "
-                                     : ", ") +
-            known;
-  const std::string hint = didYouMean(name, names);
-  return hint.empty() ? text : text + "; " + hint;
-}
-
 void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                      DiagnosticEngine &engine) {
   OptimizerConfig &optimizer = inputs.job.optimizer;
@@ -57,11 +41,10 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
     place(options, optimizer, engine, severity, code, std::move(message),
           std::move(hint));
   };
-  if (!options.optim.empty()) {
-    const auto *named = plan::findTransformersOptimizer(options.optim);
-    if (!named || !named->optimizer)
+  if (const plan::TransformersOptimizer *named = options.optim) {
+    if (!named->optimizer)
       return report(Severity::Error, notSupportedCode,
-                    "--optim: the optimizer '" + printable(options.optim) +
+                    std::string("--optim: the optimizer '") + named->name +
                         "' is not modelled yet",
                     "accel-opt optimizers lists those that are");
     if (own && inputs.job.isJob)

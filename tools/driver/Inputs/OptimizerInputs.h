@@ -15,9 +15,6 @@ namespace accel {
 void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                      DiagnosticEngine &engine);
 
-/// What --optim expects instead of `name`: "expected a, b or c".
-std::string expectedOptimizer(const std::string &name);
-
 } // namespace accel
 
 #endif // ACCEL_TOOLS_DRIVER_INPUTS_OPTIMIZERINPUTS_H

@@ -6,19 +6,17 @@
 #include "tools/driver/Inputs/PlanInputs.h"
 
 #include "frontends/Accelerate/DeepspeedJson.h"
-#include "frontends/Convert/Rewriter.h"
 #include "frontends/HuggingFace/Positions.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/TorchExport/Describe.h"
 #include "passes/Frameworks/ExecutorOf.h"
+#include "tools/driver/Emit/EditFiles.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
 #include "tools/driver/Inputs/OpenSizes.h"
 #include "tools/driver/Inputs/OptimizerInputs.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace accel {
 namespace {
@@ -56,10 +54,10 @@ public:
   std::optional<PlanInputs> run() {
     LoadOptions load;
     load.accelerate.version = options.accelerateVersion;
-    if (!options.torchVersion.empty())
-      load.accelerate.torchVersion = options.torchVersion;
+    if (options.torchVersion)
+      load.accelerate.torchVersion = *options.torchVersion;
     load.modelRequired = options.model.empty();
-    load.text = options.configText;
+    load.accelerate.texts = options.texts;
     LoadedConfig loaded = loadConfig(options.config, load, engine);
     if (!loaded.job)
       return std::nullopt;
@@ -216,10 +214,10 @@ private:
   void chooseSizes() {
     plan::Job &t = inputs.training;
     const DataConfig &data = job().data;
-    t.sequenceLength = options.sequenceLength;
+    t.sequenceLength = options.sequenceLength.value_or(0);
     if (!t.sequenceLength && data.sequenceLength.value)
       t.sequenceLength = *data.sequenceLength.value;
-    t.microBatch = options.microBatch;
+    t.microBatch = options.microBatch.value_or(0);
     if (!t.microBatch && data.microBatch.value)
       t.microBatch = *data.microBatch.value;
     takeGivenSizes(inputs, options, engine);
@@ -262,8 +260,7 @@ private:
     }
     fixOpenSizes(inputs, options, engine);
     followDeepspeed();
-    t.accumulation =
-        options.accumulation ? options.accumulation : job().accumulation.value;
+    t.accumulation = options.accumulation.value_or(job().accumulation.value);
     if (options.globalBatch)
       splitGlobalBatch();
     // The clock of a step counts picoseconds in 63 bits.
@@ -368,19 +365,19 @@ private:
     int64_t ranks = std::max<int64_t>(1, job().accelerate.mesh->dpReplicate *
                                              job().accelerate.mesh->dpShard);
     int64_t each = ranks * t.microBatch;
-    if (options.globalBatch % each) {
+    if (*options.globalBatch % each) {
       report(
           Severity::Error, "global-batch", {}, "",
-          "--global-batch " + std::to_string(options.globalBatch) +
+          "--global-batch " + std::to_string(*options.globalBatch) +
               " is no multiple of " + std::to_string(ranks) + " ranks with " +
               std::to_string(t.microBatch) + " sequences each",
           "the nearest is " +
               std::to_string(std::max<int64_t>(
-                                 1, (options.globalBatch + each / 2) / each) *
+                                 1, (*options.globalBatch + each / 2) / each) *
                              each));
       return;
     }
-    t.accumulation = options.globalBatch / each;
+    t.accumulation = *options.globalBatch / each;
   }
 
   /// The accelerate file read again with each other mixed_precision.
@@ -393,29 +390,28 @@ private:
              "put the accelerate keys into a file of their own");
       return;
     }
-    std::ifstream in(a.file, std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(in)),
-                           std::istreambuf_iterator<char>());
+    if (a.deepspeed && !a.deepspeed->configFile->empty()) {
+      const auto &file = a.deepspeed->configFile;
+      report(Severity::Note, "precision-fixed", file.at, file.key,
+             "the precision is that of DeepSpeed's file, and is not searched",
+             "change bf16 and fp16 there");
+      return;
+    }
+    FileEditor editor(options.texts);
+    const std::string &key = a.mixedPrecision.key;
     for (MixedPrecision other : {MixedPrecision::No, MixedPrecision::Bf16}) {
       if (other == a.mixedPrecision.value)
         continue;
       const std::string value = toString(other);
-      convert::Rewriter rewriter(a.file, text);
-      const convert::Path key = {"mixed_precision"};
-      if (!(rewriter.find(key)
-                ? rewriter.set(key, convert::Value::string(value))
-                : rewriter.insert({}, key[0], convert::Value::string(value))))
+      if (!editor.set({key, value, a.file}))
         continue;
       DiagnosticEngine ignored;
       AccelerateOptions read;
       read.version = options.accelerateVersion;
-      if (!options.torchVersion.empty())
-        read.torchVersion = options.torchVersion;
-      auto document = yaml::parseText(a.file, rewriter.text(), ignored);
-      if (!document || !document->root())
-        continue;
-      auto config =
-          parseAccelerate(a.file, *document->root(), "", {}, read, ignored);
+      if (options.torchVersion)
+        read.torchVersion = *options.torchVersion;
+      read.texts = editor.texts();
+      auto config = parseAccelerate(a.file, read, ignored);
       if (!config || ignored.hasErrors())
         continue;
       JobConfig changed = job();
@@ -428,16 +424,16 @@ private:
   /// The executor that the options name, or the one that would run the file.
   bool chooseExecutor() {
     inputs.executor = executorOf(job());
-    if (options.executor.empty())
+    if (!options.executor)
       return true;
-    ExecutorKind asked = *parseExecutor(options.executor);
+    const ExecutorKind asked = *options.executor;
     Strategy strategy = job().accelerate.strategy.value;
     bool sharded = job().accelerate.sharded();
     auto refuse = [&](const std::string &why, const std::string &hint) {
       report(Severity::Error, "executor-choice",
              job().accelerate.distributedType.at,
              job().accelerate.distributedType.key,
-             "--executor " + options.executor + ": " + why, hint);
+             std::string("--executor ") + toString(asked) + ": " + why, hint);
       return false;
     };
     bool fsdp = asked == ExecutorKind::Fsdp1 || asked == ExecutorKind::Fsdp2;
@@ -458,7 +454,7 @@ private:
       inputs.targetName = job().target.value;
     else if (job().accelerate.cpu.value)
       inputs.targetName = "cpu";
-    if (inputs.targetName.empty() && !options.tune.empty())
+    if (inputs.targetName.empty() && options.tune)
       report(Severity::Error, "no-target", {}, "",
              "a search for the fastest setting needs a device",
              "pass --target; 'accel-opt targets' lists them");
@@ -479,19 +475,18 @@ private:
            "fp8");
     for (auto [executor, least] : {std::pair{ExecutorKind::Fsdp2, "2.6"},
                                    std::pair{ExecutorKind::Fsdp1, "2.1"}})
-      if (inputs.executor == executor && !options.torchVersion.empty() &&
-          !atLeast(options.torchVersion, least))
+      if (inputs.executor == executor && options.torchVersion &&
+          !atLeast(*options.torchVersion, least))
         report(Severity::Error, "needs-torch", a.strategy.at, a.strategy.key,
                std::string(toString(executor)) + " needs torch " + least +
-                   " or later, this is " + options.torchVersion +
+                   " or later, this is " + *options.torchVersion +
                    "; every rank stops",
                std::string("install torch ") + least);
     bool own = inputs.executor == ExecutorKind::AccelRun;
-    bool emitsOwn = !options.emit.empty() || !options.compileTo.empty();
-    for (const std::string &kind : options.emit)
-      emitsOwn &= kind != "accelerate" && kind != "python";
+    const bool emitsOwn =
+        (!options.emit.empty() || options.compileTo) && !options.emitsSetting();
     const auto &budget = job().activationBudget;
-    if (!own && !emitsOwn && !options.activationBudget.empty())
+    if (!own && !emitsOwn && options.activationBudgetBytes)
       report(Severity::Error, notSupportedCode, budget.at, "",
              std::string("--activation-budget: ") + toString(inputs.executor) +
                  " cannot keep activations by bytes",

@@ -1,34 +1,299 @@
-//===- PlanOptions.cpp - Values of options --------------------------------===//
+//===- PlanOptions.cpp - What a user asks of a plan -----------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Options/PlanOptions.h"
 
-#include <cmath>
-#include <cstdlib>
+#include "frontends/Diagnostics/Diagnostics.h"
+#include "passes/Pipeline/Phases.h"
+#include "tools/driver/Options/DdpOption.h"
+#include "tools/driver/Options/OptimizerOption.h"
+#include "tools/options/Arguments.h"
 
-int64_t accel::parseBytes(const std::string &text) {
-  char *end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || !std::isfinite(value) || value <= 0)
-    return -1;
-  std::string unit = end;
-  double scale = 1;
-  if (unit == "KiB" || unit == "K")
-    scale = 1024.0;
-  else if (unit == "MiB" || unit == "M")
-    scale = 1024.0 * 1024;
-  else if (unit == "GiB" || unit == "G")
-    scale = 1024.0 * 1024 * 1024;
-  else if (unit == "KB")
-    scale = 1e3;
-  else if (unit == "MB")
-    scale = 1e6;
-  else if (unit == "GB")
-    scale = 1e9;
-  else if (!unit.empty() && unit != "B")
-    return -1;
-  double bytes = value * scale;
-  return bytes < 9e18 ? static_cast<int64_t>(bytes) : -1;
+#include <algorithm>
+
+namespace accel {
+namespace {
+
+struct EmitInfo {
+  EmitKind kind;
+  const char *name, *fileName;
+};
+constexpr EmitInfo emitKinds[] = {
+    {EmitKind::Plan, "plan", "plan.json"},
+    {EmitKind::Mlir, "mlir", "sharded.mlir"},
+    {EmitKind::Schedule, "schedule", "scheduled.mlir"},
+    {EmitKind::Accelerate, "accelerate", "accelerate.yaml"},
+    {EmitKind::Python, "python", "fsdp2_plan.py"},
+};
+
+ValueKind<EmitKind> emitValue() {
+  std::vector<std::pair<std::string, EmitKind>> choices;
+  for (const EmitInfo &info : emitKinds)
+    choices.emplace_back(info.name, info.kind);
+  return choiceValue(std::move(choices));
 }
+
+ValueKind<Phase> phaseValue() {
+  std::vector<std::pair<std::string, Phase>> choices;
+  for (const PhaseInfo &info : phases())
+    choices.emplace_back(info.name, info.phase);
+  return choiceValue(std::move(choices));
+}
+
+ValueKind<ExecutorKind> executorValue() {
+  std::vector<std::pair<std::string, ExecutorKind>> choices;
+  for (ExecutorKind kind :
+       {ExecutorKind::AccelRun, ExecutorKind::Fsdp2, ExecutorKind::Fsdp1,
+        ExecutorKind::Ddp, ExecutorKind::Deepspeed})
+    choices.emplace_back(toString(kind), kind);
+  return choiceValue(std::move(choices));
+}
+
+ValueKind<LossChunks> lossChunksValue() {
+  constexpr int64_t most = 9'999'999;
+  return {"N|auto", [](const std::string &word, LossChunks &value) {
+            int64_t count = 0;
+            if (word == "auto")
+              value.count.reset();
+            else if (parseInteger(word, count) && count >= 1 && count <= most)
+              value.count = count;
+            else
+              return std::string(
+                  "expected a number of chunks, 1 or more, or auto");
+            return std::string();
+          }};
+}
+
+/// "batch=4".
+ValueKind<std::pair<std::string, int64_t>> dimValue() {
+  return {"NAME=N",
+          [](const std::string &word, std::pair<std::string, int64_t> &value) {
+            const size_t equals = word.find('=');
+            if (equals != std::string::npos && equals > 0 &&
+                parseInteger(word.substr(equals + 1), value.second) &&
+                value.second >= 1 && value.second <= int64_t(1) << 40) {
+              value.first = word.substr(0, equals);
+              return std::string();
+            }
+            return std::string("expected NAME=N with a positive integer, such "
+                               "as batch=4");
+          }};
+}
+
+void addModelOptions(Arguments &a, PlanOptions &o) {
+  a.section("model and machines");
+  a.option("--model", o.model, textValue("PATH"),
+           "Hugging Face folder (config.json [+ *.safetensors]) or a .pt2 of "
+           "torch.export")
+      .saidByModule();
+  a.option("--adapter", o.adapter, textValue("PATH"),
+           "LoRA of PEFT: a folder with adapter_config.json")
+      .saidByModule();
+  a.option("--target", o.target, textValue("NAME|FILE"),
+           "device to plan for; see accel-opt targets");
+  a.option("--nodes", o.nodes, countValue(),
+           "machines (default: num_machines of the YAML)");
+  a.option("--memory-budget", o.memoryBudgetBytes, bytesValue("70GiB"),
+           "per rank, e.g. 70GiB (default: the target's memory)");
+}
+
+void addScriptOptions(Arguments &a, PlanOptions &o) {
+  a.section("what the script does");
+  a.option("--seq-len", o.sequenceLength, countValue(),
+           "tokens per sequence (default: the model's, at most 4096)")
+      .saidByModule();
+  a.option("--micro-batch", o.microBatch, countValue(),
+           "sequences a rank computes at a time (default 1)")
+      .saidByModule();
+  a.option("--grad-accum", o.accumulation, countValue(),
+           "micro-batches per optimizer step")
+      .saidByModule();
+  a.option("--global-batch", o.globalBatch, countValue(),
+           "sequences of a step over all ranks; --tune splits it into "
+           "micro-batches")
+      .saidByModule();
+  a.list("--dim", o.dims, dimValue(),
+         "an open size of a .pt2: its symbol (s17), an input's dimension (x.1) "
+         "or batch; may be repeated");
+  a.option("--optim", o.optim, optimizerValue(),
+           "the script's optimizer, as TrainingArguments.optim names it "
+           "(default adamw_torch); accel-opt optimizers lists them")
+      .saidByModule();
+  a.option("--ddp-kwargs", o.ddp, ddpKwargsValue(),
+           "what the script gives DistributedDataParallelKwargs: "
+           "bucket_cap_mb, gradient_as_bucket_view, comm_hook (no, fp16, bf16, "
+           "power_sgd)")
+      .saidByModule();
+  a.option("--loss-chunks", o.lossChunks, lossChunksValue(),
+           "chunks of the tokens in which the loss is computed; auto: as few "
+           "as bring it below the rest of the peak (accel-run), or as Liger "
+           "Kernel's fused loss (others)")
+      .saidByModule();
+  a.flag("--gradient-checkpointing", o.gradientCheckpointing,
+         "the script recomputes every layer (gradient_checkpointing=True)")
+      .saidByModule();
+  a.flag("--hold-outputs", o.holdOutputs,
+         "the script keeps the model's outputs, and so the logits, until the "
+         "backward has run")
+      .saidByModule();
+  a.option("--allocator-conf", o.allocatorConf, textValue("TEXT"),
+           "the job's PYTORCH_CUDA_ALLOC_CONF, e.g. expandable_segments:True");
+}
+
+void addExecutorOptions(Arguments &a, PlanOptions &o) {
+  a.section("who runs the job, and how");
+  a.option("--executor", o.executor, executorValue(),
+           "who runs the job (default: accel-run for a job.yaml, else what "
+           "accelerate launches)")
+      .saidByModule();
+  a.option("--accelerate-version", o.accelerateVersion, textValue("V"),
+           "judge the YAML as this version (default 1.15.0)");
+  a.option("--torch-version", o.torchVersion, textValue("V"),
+           "judge the executor as of this torch (default 2.15)");
+  a.option(
+       "--accumulation", o.keepUnsharded,
+       choiceValue<bool>({{"reduce_each", false}, {"keep_unsharded", true}}),
+       "reduce gradients every micro-batch, or keep them unsharded until "
+       "the last")
+      .saidByModule();
+  a.option("--prefetch", o.prefetch, countValue(),
+           "units gathered ahead (default 1)")
+      .saidByModule();
+  a.action(
+       "--no-prefetch", [&o] { o.prefetch = 0; },
+       "gather each unit where it is used")
+      .saidByModule();
+  a.option("--activation-budget", o.activationBudgetBytes,
+           bytesValue("2GiB", /*mayBeZero=*/true),
+           "what the layers keep for the backward, all together; the rest is "
+           "recomputed")
+      .saidByModule();
+}
+
+void addSearchOptions(Arguments &a, PlanOptions &o) {
+  a.section("search");
+  a.optionalValue("--tune", o.tune, TuneScope::Open,
+                  choiceValue<TuneScope>({{"all", TuneScope::All}}),
+                  "search for the fastest setting that fits; =all may change "
+                  "written keys")
+      .saidByModule();
+  a.flag("--tune-precision", o.tunePrecision,
+         "--tune may change the precision, and so the results");
+  a.flag("--max-batch", o.maxBatch, "find the largest micro-batch that fits")
+      .saidByModule();
+}
+
+void addOutputOptions(Arguments &a, PlanOptions &o) {
+  a.section("output");
+  a.list("--emit", o.emit, emitValue(), "write this to -o; may be repeated");
+  a.option("-o", o.output, textValue("PATH"),
+           "file of the one --emit or of --compile-to, or folder of several");
+  a.option("--format", o.format, formatValue(),
+           "text for people, json for programs");
+  a.option("--remarks", o.remarks, textValue("FILE|-"),
+           "write decisions as MLIR remarks: YAML to a file, text to stderr "
+           "for -");
+  a.option("--compile-to", o.compileTo, phaseValue(),
+           "stop after this phase and print its MLIR");
+  a.option("--compile-from", o.compileFrom, phaseValue(),
+           "CONFIG.yaml is the MLIR of this phase instead");
+  a.option("--dump-phases", o.dumpPhases, textValue("DIR"),
+           "write the MLIR of every phase to DIR");
+}
+
+/// What options say against each other, or "".
+std::string conflictIn(const PlanOptions &o, const Arguments &arguments) {
+  if (o.compileTo && !o.emit.empty())
+    return "--compile-to stops before there is anything to --emit; its MLIR "
+           "goes to -o";
+  if (!o.emit.empty() && o.output.empty())
+    return "--emit needs -o PATH";
+  if (o.compileFrom)
+    for (const auto &option : arguments.table())
+      if (option->given && option->inModule)
+        return option->name +
+               " has no effect with --compile-from: the module says it";
+  if (o.tune && o.maxBatch)
+    return "--max-batch takes the configuration as it is, and --tune changes "
+           "it: give one of them";
+  if (o.maxBatch && (o.microBatch || o.globalBatch))
+    return "--max-batch looks for the micro-batch: leave out --micro-batch and "
+           "--global-batch";
+  if (o.globalBatch && o.accumulation)
+    return "--global-batch and --micro-batch make --grad-accum: leave it out";
+  if (o.tunePrecision && !o.tune)
+    return "--tune-precision has no effect without --tune";
+  if (o.emitsSetting() && o.maxBatch)
+    return "--max-batch has no setting to emit";
+  if (o.compileTo && (o.tune || o.maxBatch))
+    return "--compile-to stops before anything is judged: leave out --tune and "
+           "--max-batch";
+  if (o.compileFrom && o.compileTo && *o.compileFrom > *o.compileTo)
+    return std::string("--compile-from ") + toString(*o.compileFrom) +
+           " comes after --compile-to " + toString(*o.compileTo);
+  return "";
+}
+
+} // namespace
+
+const char *toString(EmitKind kind) {
+  return emitKinds[static_cast<size_t>(kind)].name;
+}
+
+const char *fileName(EmitKind kind) {
+  return emitKinds[static_cast<size_t>(kind)].fileName;
+}
+
+bool PlanOptions::emits(EmitKind kind) const {
+  return std::find(emit.begin(), emit.end(), kind) != emit.end();
+}
+
+bool PlanOptions::emitsSetting() const {
+  return emits(EmitKind::Accelerate) || emits(EmitKind::Python);
+}
+
+void addPlanOptions(Arguments &arguments, PlanOptions &options) {
+  addModelOptions(arguments, options);
+  addScriptOptions(arguments, options);
+  addExecutorOptions(arguments, options);
+  addSearchOptions(arguments, options);
+  addOutputOptions(arguments, options);
+}
+
+bool parsePlanOptions(int argc, char **argv, PlanOptions &options,
+                      int &exitCode) {
+  Arguments arguments(
+      "accel-opt plan", "CONFIG.yaml",
+      "Compiles a file written by 'accelerate config', or a job.yaml, and a "
+      "model into a plan:\nwhat each rank holds byte by byte, what it does in "
+      "which order, and why.");
+  addPlanOptions(arguments, options);
+  if (!arguments.parse(argc, argv, exitCode) ||
+      !arguments.one("CONFIG.yaml", options.config, exitCode))
+    return false;
+  if (std::string wrong = conflictIn(options, arguments); !wrong.empty()) {
+    exitCode = arguments.usageError(wrong);
+    return false;
+  }
+  if (options.emit.empty() && !options.output.empty() && !options.compileTo)
+    options.emit.push_back(EmitKind::Plan);
+  // Who asks for a better file asks for a search, in all of it.
+  if (options.emitsSetting() && !options.tune)
+    options.tune = TuneScope::All;
+  return true;
+}
+
+bool setPlanOptions(
+    PlanOptions &options,
+    const std::vector<std::pair<std::string, std::string>> &given) {
+  Arguments arguments("", "", "");
+  addPlanOptions(arguments, options);
+  for (const auto &[name, value] : given)
+    if (!arguments.set(name, value).empty())
+      return false;
+  return true;
+}
+
+} // namespace accel

@@ -1,5 +1,4 @@
-//===- PlanOptions.h - What a user asks of a plan ----------------*- C++
-//-*-===//
+//===- PlanOptions.h - What a user asks of a plan ---------------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -7,51 +6,97 @@
 #ifndef ACCEL_TOOLS_DRIVER_OPTIONS_PLANOPTIONS_H
 #define ACCEL_TOOLS_DRIVER_OPTIONS_PLANOPTIONS_H
 
+#include "frontends/Job/LossChunks.h"
+#include "frontends/Yaml/FileTexts.h"
+#include "passes/Frameworks/Framework.h"
 #include "passes/Pipeline/DdpKwargs.h"
+#include "runtime/plan/Optimizers.h"
+#include "tools/options/Values.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace accel {
 
-/// What the command line of `plan` says.
+class Arguments;
+enum class Phase;
+
+/// What `--emit` writes.
+enum class EmitKind { Plan, Mlir, Schedule, Accelerate, Python };
+/// The name for --emit, and of the file where several are written to a folder.
+const char *toString(EmitKind kind);
+const char *fileName(EmitKind kind);
+
+/// What --tune may change: what the files leave open, or written keys too.
+enum class TuneScope { Open, All };
+
+/// What the command line of `plan` says. What is not given is unset; paths and
+/// names that are not given are empty.
 struct PlanOptions {
   std::string config;
-  /// The configuration itself; `config` is a name only then.
-  std::optional<std::string> configText;
-  std::string model, adapter, target, executor;
-  std::string accelerateVersion = "1.15.0";
-  std::string accumulationMode; // empty: reduce_each
-  std::string memoryBudget;     // "70GiB"
-  std::string torchVersion;     // empty: the newest that is modelled
-  std::string allocatorConf;    // PYTORCH_CUDA_ALLOC_CONF of the job
-  std::string tune;             // empty: no; "on", "all"
-  std::string remarks;          // file, or "-"
-  std::string activationBudget; // "2GiB" or "0"; empty: none
-  std::string lossChunks;       // "8" or "auto"; empty: the job's
-  std::string optim;            // as transformers names it; empty: the job's
-  std::string ddpKwargs;        // "bucket_cap_mb=50,comm_hook=bf16"
-  std::string compileTo, compileFrom, dumpPhases;
-  std::string output, format = "text";
-  std::vector<std::string> emit;
+  /// Stand for the files of these paths, the configuration or what it names.
+  yaml::FileTexts texts;
+
+  //===--- The model and the machines -------------------------------------===//
+  std::string model, adapter, target;
+  std::optional<int64_t> nodes;
+  std::optional<int64_t> memoryBudgetBytes; // per rank
+
+  //===--- What the script does -------------------------------------------===//
+  std::optional<int64_t> sequenceLength; // tokens
+  std::optional<int64_t> microBatch;     // sequences
+  std::optional<int64_t> accumulation;   // micro-batches of a step
+  std::optional<int64_t> globalBatch;    // sequences of a step, over all ranks
   /// Open sizes of a .pt2, by name.
   std::vector<std::pair<std::string, int64_t>> dims;
-  int64_t nodes = 0, sequenceLength = 0, microBatch = 0, accumulation = 0;
-  int64_t prefetch = -1;
-  int64_t globalBatch = 0; // sequences of a step over all ranks
-  bool gradientCheckpointing = false;
-  bool maxBatch = false, tunePrecision = false, holdOutputs = false;
+  /// Of transformers' table; null: the job's.
+  const plan::TransformersOptimizer *optim = nullptr;
+  std::optional<DdpKwargs> ddp;
+  std::optional<LossChunks> lossChunks;
+  bool gradientCheckpointing = false, holdOutputs = false;
+  std::string allocatorConf; // PYTORCH_CUDA_ALLOC_CONF of the job
+
+  //===--- Who runs it ----------------------------------------------------===//
+  std::optional<ExecutorKind> executor;
+  std::string accelerateVersion = "1.15.0";
+  std::optional<std::string> torchVersion; // unset: the newest that is modelled
+  std::optional<bool> keepUnsharded;       // gradients while accumulating
+  std::optional<int64_t> prefetch;         // units gathered ahead
+  std::optional<int64_t> activationBudgetBytes; // of all layers together
+
+  //===--- Search ---------------------------------------------------------===//
+  std::optional<TuneScope> tune;
+  bool tunePrecision = false, maxBatch = false;
+
+  //===--- Output ---------------------------------------------------------===//
+  std::vector<EmitKind> emit;
+  std::string output;
+  std::string remarks; // file, or "-"
+  std::string dumpPhases;
+  std::optional<Phase> compileTo, compileFrom;
+  ReportFormat format = ReportFormat::Text;
+
+  bool emits(EmitKind kind) const;
+  /// A file with a better setting is asked for.
+  bool emitsSetting() const;
 };
 
-/// "bucket_cap_mb=50,comm_hook=bf16,gradient_as_bucket_view"; on failure
-/// nothing, and what is wrong in `problem`.
-std::optional<DdpKwargs> parseDdpKwargs(const std::string &text,
-                                        std::string *problem = nullptr);
+/// One row an option. `options` must outlive `arguments`.
+void addPlanOptions(Arguments &arguments, PlanOptions &options);
 
-/// "70GiB", "70G", "500MB", "1024": bytes, or -1.
-int64_t parseBytes(const std::string &text);
+/// Reads the command line of `plan`. False where help was printed (`exitCode`
+/// 0) or it is wrong (64).
+bool parsePlanOptions(int argc, char **argv, PlanOptions &options,
+                      int &exitCode);
+
+/// Adds options by name and value, as if they stood on the command line. False
+/// where one is none.
+bool setPlanOptions(
+    PlanOptions &options,
+    const std::vector<std::pair<std::string, std::string>> &given);
 
 } // namespace accel
 

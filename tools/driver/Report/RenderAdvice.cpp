@@ -74,6 +74,9 @@ private:
         out += "  " + padRight(where, whereWidth - 1) + " " + text + "\n";
       first = false;
     }
+    if (!c.expression.otherwise.empty())
+      out += "  " + padRight("(not YAML)", whereWidth - 1) + " " +
+             c.expression.otherwise + "\n";
   }
 
   void changes(const std::string &title, const std::vector<tune::Change> &all) {

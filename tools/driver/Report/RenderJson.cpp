@@ -31,6 +31,7 @@ Json yamlLines(const Advice &advice, const std::vector<tune::YamlLine> &lines) {
   for (const tune::YamlLine &line : lines)
     result.push_back({{"key", line.key},
                       {"value", line.value},
+                      {"file", line.file},
                       {"where", placeOf(*advice.expresser, line)},
                       {"written", isWritten(*advice.expresser, line)}});
   return result;

@@ -29,35 +29,32 @@ ImportOptions importOptions(const PlanInputs &inputs,
   import.sequenceLength = inputs.training.sequenceLength;
   import.accumulation = inputs.training.accumulation;
   import.checkpointDtype = inputs.model.dtype().value_or(plan::DType::F32);
+  import.ranksPerNode =
+      options.nodes ? inputs.job.accelerate.numProcesses.value / *options.nodes
+                    : inputs.job.accelerate.processesPerMachine();
   import.framework = inputs.executor;
   import.versions.accelerate = inputs.job.accelerate.version;
   if (!inputs.job.accelerate.torchVersion.empty())
     import.versions.torch = inputs.job.accelerate.torchVersion;
-  if (!options.torchVersion.empty())
-    import.versions.torch = options.torchVersion;
+  if (options.torchVersion)
+    import.versions.torch = *options.torchVersion;
   import.holdOutputs = options.holdOutputs;
   import.gradientCheckpointing = options.gradientCheckpointing;
-  if (!options.ddpKwargs.empty())
-    import.ddp = *parseDdpKwargs(options.ddpKwargs);
-  if (!options.accumulationMode.empty())
-    import.keepUnsharded = options.accumulationMode == "keep_unsharded";
-  if (!options.activationBudget.empty())
-    import.activationBudget =
-        std::max<int64_t>(parseBytes(options.activationBudget), 0);
-  import.lossChunks =
-      inputs.job.lossChunks.written() ? inputs.job.lossChunks.value : -1;
-  if (options.lossChunks == "auto")
-    import.lossChunks = 0;
-  else if (!options.lossChunks.empty())
-    import.lossChunks = std::strtol(options.lossChunks.c_str(), nullptr, 10);
-  if (!options.lossChunks.empty())
+  import.ddp = options.ddp.value_or(DdpKwargs());
+  import.keepUnsharded = options.keepUnsharded;
+  import.activationBudgetBytes = options.activationBudgetBytes;
+  if (inputs.job.lossChunks.written())
+    import.lossChunks = inputs.job.lossChunks.value;
+  if (options.lossChunks) {
+    import.lossChunks = options.lossChunks;
     import.lossWhy = "--loss-chunks";
+  }
   // Others than accel-run chunk the loss in a fused kernel.
-  if (import.lossChunks == 0 && inputs.executor != ExecutorKind::AccelRun)
+  if (import.lossChunks && import.lossChunks->isAuto() &&
+      inputs.executor != ExecutorKind::AccelRun)
     import.fusedLoss = true;
   import.target = inputs.targetName;
-  if (options.prefetch >= 0)
-    import.prefetchForward = import.prefetchBackward = options.prefetch;
+  import.prefetchForward = import.prefetchBackward = options.prefetch;
   return import;
 }
 
@@ -108,16 +105,6 @@ FailureOr<OwningOpRef<mlir::ModuleOp>> importModel(MLIRContext &context,
   if ((inputs.adapter &&
        failed(applyAdapter(**module, *inputs.adapter, engine))) ||
       !checkAdapterWeights(**module, inputs, engine))
-    return failure();
-  return module;
-}
-
-FailureOr<OwningOpRef<mlir::ModuleOp>>
-importModule(MLIRContext &context, const PlanInputs &inputs,
-             const ImportOptions &options, DiagnosticEngine &engine) {
-  auto module = importModel(context, inputs, options, engine);
-  if (failed(module) ||
-      failed(importJob(**module, inputs.job, inputs.training, options, engine)))
     return failure();
   return module;
 }
@@ -191,10 +178,10 @@ void chooseCheckpoint(const StepModel &model, const Candidate &candidate,
 
 } // namespace
 
-void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options) {
+void choose(const Advice &advice, const tune::Point &point, PlanInputs &inputs,
+            ImportOptions &options) {
   const tune::Space &space = *advice.space;
   const StepModel &model = *advice.model;
-  const tune::Point &point = advice.tuned->result.best->point;
   Candidate candidate = tune::expand(space, model, point);
   auto differs = [&](tune::Knob knob) {
     return point[knob] != space.configured[knob];
@@ -236,13 +223,15 @@ void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options) {
   options.prefetchBackward = candidate.backwardPrefetch;
   options.keepUnsharded = !candidate.reduceEachMicroBatch;
   if (differs(tune::Knob::Loss) && advice.executor == ExecutorKind::AccelRun) {
-    options.lossChunks = space.modelChunks(point);
+    options.lossChunks = LossChunks{space.modelChunks(point)};
     options.lossWhy = chosen.why;
   } else if (differs(tune::Knob::Loss) &&
              frameworks::framework(options.framework).eager()) {
     const int64_t chunks = space.lossChunks[point[tune::Knob::Loss]];
     options.fusedLoss = chunks == 0;
-    options.lossChunks = chunks > 1 ? chunks : -1;
+    options.lossChunks.reset();
+    if (chunks > 1)
+      options.lossChunks = LossChunks{chunks};
     options.lossWhy = chosen.why;
   }
   const tune::SplitOption &split = space.splits[point[tune::Knob::Split]];

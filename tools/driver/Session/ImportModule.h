@@ -20,19 +20,15 @@ namespace accel {
 ImportOptions importOptions(const PlanInputs &inputs,
                             const PlanOptions &options, const Target *target);
 
-/// The model and the job as a module of phase `model`. Problems are reported.
-mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-importModule(mlir::MLIRContext &context, const PlanInputs &inputs,
-             const ImportOptions &options, DiagnosticEngine &engine);
-
 /// The model alone, with its adapter: what importJob completes.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importModel(mlir::MLIRContext &context, const PlanInputs &inputs,
             const ImportOptions &options, DiagnosticEngine &engine);
 
-/// Turns inputs and options into those of the setting that a search chose, as
-/// far as accel-run's compiler takes it (nothing is offloaded).
-void choose(const Advice &advice, PlanInputs &inputs, ImportOptions &options);
+/// Turns inputs and options into those of a setting of the search, as far as
+/// accel-run's compiler takes it (nothing is offloaded).
+void choose(const Advice &advice, const tune::Point &point, PlanInputs &inputs,
+            ImportOptions &options);
 
 } // namespace accel
 

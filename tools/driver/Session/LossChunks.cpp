@@ -61,16 +61,15 @@ double productTraffic(const plan::Plan &plan, const Target &machine) {
   return bytes / machine.memoryBytesPerSecond;
 }
 
-std::optional<Tried> compileWith(MLIRContext &context, const PlanInputs &inputs,
+std::optional<Tried> compileWith(const Importer &importer,
                                  const LossJudge &judge, ImportOptions options,
-                                 int64_t chunks, DiagnosticEngine &engine) {
-  options.lossChunks = chunks;
+                                 int64_t chunks) {
+  options.lossChunks = LossChunks{chunks};
   options.lossWhy = "tried";
-  auto module = importModule(context, inputs, options, engine);
+  OwningOpRef<mlir::ModuleOp> module = importer(options);
   plan::Plan plan;
-  if (failed(module) ||
-      failed(runPhases(**module, Phase::Model, Phase::Scheduled)) ||
-      failed(buildPlan(**module, plan)))
+  if (!module || failed(runPhases(*module, Phase::Model, Phase::Scheduled)) ||
+      failed(buildPlan(*module, plan)))
     return std::nullopt;
   plan::predictMemory(plan);
   Tried tried;
@@ -144,16 +143,14 @@ std::string reason(const Tried &chosen, const std::vector<Tried> &tried) {
 
 } // namespace
 
-bool chooseLossChunks(MLIRContext &context, const PlanInputs &inputs,
-                      const LossJudge &judge, ImportOptions &options,
-                      DiagnosticEngine &engine) {
+bool chooseLossChunks(const Importer &importer, const LossJudge &judge,
+                      ImportOptions &options) {
   constexpr int64_t most = 256;
   constexpr double worthIt = 0.99;
   const int64_t rows = options.microBatch * options.sequenceLength;
   std::vector<Tried> tried;
   auto attempt = [&](int64_t chunks) {
-    std::optional<Tried> one =
-        compileWith(context, inputs, judge, options, chunks, engine);
+    std::optional<Tried> one = compileWith(importer, judge, options, chunks);
     if (!one)
       return false;
     auto behind = std::find_if(tried.begin(), tried.end(), [&](const Tried &t) {
@@ -187,7 +184,7 @@ bool chooseLossChunks(MLIRContext &context, const PlanInputs &inputs,
     }
   }
   const Tried &chosen = choose(tried);
-  options.lossChunks = chosen.chunks;
+  options.lossChunks = LossChunks{chosen.chunks};
   options.lossWhy = reason(chosen, tried);
   return true;
 }

@@ -6,7 +6,12 @@
 #ifndef ACCEL_TOOLS_DRIVER_SESSION_LOSSCHUNKS_H
 #define ACCEL_TOOLS_DRIVER_SESSION_LOSSCHUNKS_H
 
-#include "tools/driver/Session/ImportModule.h"
+#include "passes/Pipeline/Import.h"
+#include "passes/Targets/Target.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+#include <functional>
 
 namespace accel {
 
@@ -19,6 +24,10 @@ struct LossJudge {
   std::optional<int64_t> budgetBytes;
 };
 
+/// A module of phase `model` for these options; null after an error.
+using Importer =
+    std::function<mlir::OwningOpRef<mlir::ModuleOp>(const ImportOptions &)>;
+
 /// Sets `options.lossChunks`, and the reason. Pieces are doubled as long as the
 /// peak of a step is in the loss and falls by 1 %; then numbers between the
 /// last two are tried. Each number is compiled, so bytes and seconds are those
@@ -27,9 +36,8 @@ struct LossJudge {
 /// saves less and costs a pass over the table; where that does not fit
 /// `budgetBytes`, the fewest pieces that do, or the lowest peak. False after an
 /// error.
-bool chooseLossChunks(mlir::MLIRContext &context, const PlanInputs &inputs,
-                      const LossJudge &judge, ImportOptions &options,
-                      DiagnosticEngine &engine);
+bool chooseLossChunks(const Importer &importer, const LossJudge &judge,
+                      ImportOptions &options);
 
 } // namespace accel
 

@@ -5,7 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Session/OwnPrediction.h"
 
+#include "passes/Export/BuildPlan.h"
 #include "passes/Simulate/Time.h"
+#include "runtime/plan/Timeline.h"
+#include "runtime/plan/Verify.h"
 #include "tools/driver/Report/Render.h"
 
 #include <algorithm>
@@ -31,6 +34,31 @@ std::string causeOf(const plan::Plan &plan, const plan::Program &program,
 }
 
 } // namespace
+
+mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
+                                       const Target *target,
+                                       int64_t ranksPerNode, plan::Plan &plan) {
+  plan.generator = "accel-opt " ACCEL_VERSION;
+  if (failed(buildPlan(module, plan)))
+    return mlir::failure();
+  plan::predictMemory(plan);
+  plan::Predicted &p = plan.predicted;
+  p.reservedBytes = p.deviceBytes = p.peakBytes;
+  if (target) {
+    plan.target = target->name;
+    p.reservedBytes = target->reservedBytes(p.peakBytes);
+    p.deviceBytes = p.reservedBytes + target->contextBytes;
+    predictTime(plan, *target, ranksPerNode);
+  }
+  return mlir::success();
+}
+
+bool checkPlan(const plan::Plan &plan, const std::string &file,
+               DiagnosticEngine &engine) {
+  for (const std::string &problem : plan::verify(plan))
+    engine.error("internal", file, "the plan is wrong: " + problem);
+  return !engine.hasErrors();
+}
 
 StepPrediction ownPrediction(const plan::Plan &plan, const Target *target,
                              int64_t ranksPerNode) {

@@ -7,29 +7,18 @@
 
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Schema.h"
-#include "dialects/Sharding/Sharding.h"
-#include "frontends/TorchExport/BuildProgram.h"
-#include "frontends/TorchExport/Describe.h"
-#include "passes/Executors/BuildStepModel.h"
-#include "passes/Executors/DecidedCandidate.h"
 #include "passes/Pipeline/Phases.h"
-#include "tools/driver/Emit/EmitAdvice.h"
-#include "tools/driver/Inputs/FrozenParts.h"
+#include "tools/driver/Inputs/AdapterInputs.h"
+#include "tools/driver/Session/ImportModule.h"
+#include "tools/driver/Session/LossChunks.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
-
-#include <fstream>
-#include <iterator>
 
 using namespace mlir;
 
 namespace accel {
 namespace {
-
-/// Caps in bytes at which --tune solves each segment: what is between them is
-/// made up of layers of both kinds.
-constexpr int solvedPoints = 12;
 
 DialectRegistry dialects() {
   DialectRegistry registry;
@@ -67,13 +56,15 @@ bool Session::loadTarget(const std::string &name) {
   return target.has_value();
 }
 
-Target Session::machine() const {
-  if (target)
-    return *target;
-  DiagnosticEngine ignored;
-  return accel::loadTarget(importing.device == "cpu" ? "cpu" : "a100-80gb",
-                           ignored)
-      .value_or(Target());
+std::optional<int64_t> Session::budgetBytes() const {
+  if (options.memoryBudgetBytes || !target)
+    return options.memoryBudgetBytes;
+  return target->memoryBytes;
+}
+
+bool Session::asksForProgram() const {
+  return options.emits(EmitKind::Plan) || options.emits(EmitKind::Schedule) ||
+         options.compileTo == Phase::Scheduled;
 }
 
 bool Session::load() {
@@ -81,207 +72,76 @@ bool Session::load() {
   if (!inputs || !checkAdapterDtypes(*inputs, engine) ||
       !loadTarget(inputs->targetName))
     return false;
-  ranksPerNode = options.nodes
-                     ? inputs->job.accelerate.numProcesses.value / options.nodes
-                     : inputs->job.accelerate.processesPerMachine();
   importing = importOptions(*inputs, options, targetOrNone());
-  importing.ranksPerNode = ranksPerNode;
+  ranksPerNode = importing.ranksPerNode;
+  if (!target) {
+    DiagnosticEngine ignored;
+    standIn = accel::loadTarget(importing.device == "cpu" ? "cpu" : "a100-80gb",
+                                ignored)
+                  .value_or(Target());
+  }
   programImport = importing;
   programImport.framework = ExecutorKind::AccelRun;
   programImport.fusedLoss = false;
-  // Without seconds there is nothing to be solved.
-  solved = std::make_unique<SolvedWays>(
-      !options.tune.empty() && target ? solvedPoints : 0);
-  return true;
-}
-
-std::shared_ptr<const DecidedStep> Session::read(mlir::ModuleOp module) {
-  StepModelOptions modelOptions;
-  const Target on = machine();
-  modelOptions.target = &on;
-  modelOptions.solved = solved.get();
-  FailureOr<StepModel> model = buildStepModel(module, modelOptions);
-  if (failed(model))
-    return nullptr;
-  auto step = std::make_shared<DecidedStep>();
-  step->model = std::make_shared<const StepModel>(std::move(*model));
-  FailureOr<Candidate> candidate = decidedCandidate(module, *step->model);
-  if (failed(candidate))
-    return nullptr;
-  step->candidate = std::move(*candidate);
-  return step;
-}
-
-bool Session::keep(mlir::ModuleOp module) {
-  auto step = read(module);
-  if (!step)
+  // Nobody asks for the loss of a program that is not made.
+  if (!own() && !asksForProgram())
+    return true;
+  if (!chooseLossChunks(*inputs, programImport, engine))
     return false;
-  auto precision = sharding::findRequest(module, "precision");
-  models[{precision ? precision.getValue().getAsOpaquePointer() : nullptr,
-          inputs->training.microBatch}] = step->model;
-  steps[{inputs->training.microBatch, 0, 0}] = std::move(step);
+  if (own())
+    importing = programImport;
   return true;
 }
 
-std::shared_ptr<const DecidedStep> Session::step(int64_t microBatch, int recipe,
-                                                 int64_t lossChunks) {
-  auto [known, isNew] = steps.try_emplace({microBatch, recipe, lossChunks});
-  if (!isNew)
-    return known->second;
-  // A program whose batch is fixed has no model at another one.
-  if (const torchexport::Program *program = inputs->model.program()) {
-    torchexport::ExportedSizes sizes = torchexport::exportedSizes(*program);
-    if (!sizes.openBatch && sizes.microBatch != microBatch)
-      return nullptr;
-  }
-  ImportOptions with = importing;
-  with.microBatch = microBatch;
-  if (lossChunks > 0) {
-    with.lossChunks = lossChunks;
-    with.lossWhy = "tried";
-  }
-  PlanInputs other = *inputs;
-  if (recipe)
-    other.job = inputs->precisions[recipe - 1].job;
-  // A graph that cannot be cut is no error here.
-  trying = lossChunks > 0;
-  DiagnosticEngine tried;
-  auto module = importModule(context, other, with, trying ? tried : engine);
-  if (succeeded(module) && succeeded(runDecisions(**module)) &&
-      succeeded(runDifferentiation(**module)))
-    known->second = read(**module);
-  trying = false;
-  return known->second;
+bool Session::chooseLossChunks(const PlanInputs &from, ImportOptions &with,
+                               DiagnosticEngine &problems) {
+  if (!with.lossChunks || !with.lossChunks->isAuto())
+    return true;
+  return accel::chooseLossChunks(
+      [&](const ImportOptions &tried) { return import(from, tried, problems); },
+      {machine(), with.ranksPerNode, budgetBytes()}, with);
 }
 
-StepPrediction Session::predict(const StepModel &model,
-                                const Candidate &candidate,
-                                const replay::AllocatorRules &rules,
-                                bool detail) const {
-  const Target on = machine();
-  StepEvaluator evaluator(model, on);
-  StepPrediction p = evaluator.evaluate(candidate, detail);
-  int64_t budget = 0; // no end
-  if (!options.memoryBudget.empty())
-    budget = parseBytes(options.memoryBudget);
-  else if (target)
-    budget = target->memoryBytes.value_or(0);
-  if (target)
-    replayInto(p, evaluator, candidate, rules, on.contextBytes, budget);
-  return p;
+mlir::ModuleOp Session::model(const PlanInputs &from, const ImportOptions &with,
+                              DiagnosticEngine &problems) {
+  Module &known = models[{with.microBatch, with.sequenceLength}];
+  if (!known)
+    if (auto module = importModel(context, from, with, problems);
+        succeeded(module))
+      known = std::move(*module);
+  return known ? *known : mlir::ModuleOp();
 }
 
-mlir::OwningOpRef<mlir::ModuleOp>
-Session::signatures(const PlanInputs &from, const ImportOptions &with) {
-  OwningOpRef<mlir::ModuleOp> &known = templates[with.microBatch];
+Session::Module Session::import(const PlanInputs &from,
+                                const ImportOptions &with,
+                                DiagnosticEngine &problems) {
+  mlir::ModuleOp whole = model(from, with, problems);
+  if (!whole)
+    return {};
+  Module module = whole.clone();
+  if (failed(importJob(*module, from.job, from.training, with, problems)))
+    return {};
+  return module;
+}
+
+Session::Module Session::importSignatures(const PlanInputs &from,
+                                          const ImportOptions &with,
+                                          DiagnosticEngine &problems) {
+  Module &known = signatures[{with.microBatch, with.sequenceLength}];
   if (!known) {
-    auto module = importModel(context, from, with, engine);
-    if (failed(module))
+    mlir::ModuleOp whole = model(from, with, problems);
+    if (!whole)
       return {};
-    for (auto function : (*module)->getOps<func::FuncOp>()) {
+    known = whole.clone();
+    for (auto function : known->getOps<func::FuncOp>()) {
       function.eraseBody();
       function.setPrivate();
     }
-    known = std::move(*module);
   }
-  return known->clone();
-}
-
-/// Options of one `plan` for another.
-static bool setFlags(PlanOptions &options, const tune::Flags &flags) {
-  for (const auto &[name, value] : flags) {
-    if (name == "--micro-batch")
-      options.microBatch = std::stoll(value);
-    else if (name == "--grad-accum")
-      options.accumulation = std::stoll(value);
-    else if (name == "--loss-chunks")
-      options.lossChunks = value;
-    else if (name == "--accumulation")
-      options.accumulationMode = value;
-    else if (name == "--gradient-checkpointing")
-      options.gradientCheckpointing = true;
-    else if (name == "--ddp-kwargs")
-      options.ddpKwargs += (options.ddpKwargs.empty() ? "" : ",") + value;
-    else
-      return false;
-  }
-  return true;
-}
-
-std::optional<StepPrediction>
-Session::replan(const std::vector<tune::YamlLine> &lines,
-                const tune::Flags &flags) {
-  if (inputs->executor == ExecutorKind::AccelRun || inputs->job.isJob)
-    return std::nullopt;
-  PlanOptions changed = options;
-  changed.emit.clear();
-  changed.remarks.clear();
-  changed.tune.clear();
-  changed.globalBatch = 0;
-  changed.tunePrecision = false;
-  if (options.globalBatch) {
-    changed.microBatch = inputs->training.microBatch;
-    changed.accumulation = inputs->training.accumulation;
-  }
-  if (!setFlags(changed, flags))
-    return std::nullopt;
-  if (!lines.empty()) {
-    if (!configText) {
-      std::ifstream in(options.config, std::ios::binary);
-      configText = options.configText.value_or(
-          std::string((std::istreambuf_iterator<char>(in)),
-                      std::istreambuf_iterator<char>()));
-    }
-    changed.configText = applyLines(options.config, *configText, lines);
-    if (!changed.configText)
-      return std::nullopt;
-  }
-  DiagnosticEngine quiet;
-  auto other = readPlanInputs(changed, quiet, &*inputs);
-  if (!other || other->executor == ExecutorKind::AccelRun)
-    return std::nullopt;
-  ImportOptions with = importOptions(*other, changed, targetOrNone());
-  with.ranksPerNode =
-      options.nodes ? other->job.accelerate.numProcesses.value / options.nodes
-                    : other->job.accelerate.processesPerMachine();
-  trying = true;
-  auto module = signatures(*other, with);
-  std::optional<StepPrediction> result;
-  if (module &&
-      succeeded(importJob(*module, other->job, other->training, with, quiet)) &&
-      succeeded(runDecisions(*module)))
-    if (auto model = modelFor(*module, *other, with)) {
-      auto candidate = decidedCandidate(*module, *model);
-      if (succeeded(candidate) && verifyCandidate(*model, *candidate).empty())
-        result = predict(*model, *candidate, other->allocator, true);
-    }
-  trying = false;
-  return result;
-}
-
-std::shared_ptr<const StepModel> Session::modelFor(mlir::ModuleOp module,
-                                                   const PlanInputs &from,
-                                                   const ImportOptions &with) {
-  // What the functions compute depends on these; attributes are unique.
-  auto precision = sharding::findRequest(module, "precision");
-  auto key =
-      std::pair{precision ? precision.getValue().getAsOpaquePointer() : nullptr,
-                with.microBatch};
-  if (from.executor == inputs->executor) {
-    auto known = models.find(key);
-    if (known != models.end())
-      return known->second;
-  }
-  auto whole = importModule(context, from, with, engine);
-  if (failed(whole) || failed(runDecisions(**whole)) ||
-      failed(runDifferentiation(**whole)))
-    return nullptr;
-  auto step = read(**whole);
-  if (!step)
-    return nullptr;
-  if (from.executor == inputs->executor)
-    models[key] = step->model;
-  return step->model;
+  Module module = known->clone();
+  if (failed(importJob(*module, from.job, from.training, with, problems)))
+    return {};
+  return module;
 }
 
 void Session::warnOpaque(mlir::ModuleOp module) {
@@ -303,7 +163,7 @@ void Session::warnOpaque(mlir::ModuleOp module) {
 }
 
 LogicalResult Session::report(mlir::Diagnostic &d) {
-  if (trying)
+  if (quiet)
     return success();
   Diagnostic diagnostic;
   switch (d.getSeverity()) {

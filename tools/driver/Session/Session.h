@@ -4,22 +4,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a run of `plan` has loaded and made: the inputs, the target, the MLIR
-// context, and the decided step of each micro-batch and precision that was
-// looked at, each made once.
+// What a run of `plan` has loaded: the inputs, the target, the MLIR context,
+// and the model as a module, which is imported once for each batch.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_TOOLS_DRIVER_SESSION_SESSION_H
 #define ACCEL_TOOLS_DRIVER_SESSION_SESSION_H
 
 #include "frontends/Diagnostics/Diagnostics.h"
-#include "passes/Checkpoint/SolvedWays.h"
+#include "passes/Pipeline/Import.h"
 #include "passes/Targets/Target.h"
-#include "passes/Tune/Express.h"
-#include "tools/driver/Session/ImportModule.h"
+#include "tools/driver/Inputs/PlanInputs.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
 
 #include <array>
 #include <map>
@@ -30,6 +29,9 @@ namespace accel {
 
 class Session {
 public:
+  using Module = mlir::OwningOpRef<mlir::ModuleOp>;
+
+  /// Both must outlive it.
   Session(const PlanOptions &options, DiagnosticEngine &engine);
 
   /// Reads the inputs and the target. Problems are reported.
@@ -39,41 +41,43 @@ public:
   const Target *targetOrNone() const { return target ? &*target : nullptr; }
   /// The target, or what bytes are predicted on where none is given: any
   /// machine of the kind does, since its speed and memory are not used.
-  Target machine() const;
+  const Target &machine() const { return target ? *target : standIn; }
+  /// What a rank may use of its device, in bytes; nothing where neither the
+  /// command line nor the target says.
+  std::optional<int64_t> budgetBytes() const;
+  bool own() const { return inputs->executor == ExecutorKind::AccelRun; }
+  /// accel-run's program is asked for: to be printed, or written.
+  bool asksForProgram() const;
 
-  /// The configuration as a module of phase `model`.
-  mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-  import(const ImportOptions &options) {
-    return import(*inputs, options);
+  /// The model and the job as a module of phase `model`; null where that
+  /// cannot be, which goes to `problems`.
+  Module import(const PlanInputs &from, const ImportOptions &with,
+                DiagnosticEngine &problems);
+  Module import(const ImportOptions &with) {
+    return import(*inputs, with, engine);
   }
-  mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-  import(const PlanInputs &from, const ImportOptions &options) {
-    return importModule(context, from, options, engine);
-  }
+  /// The same without the bodies of functions, which no decision reads.
+  Module importSignatures(const PlanInputs &from, const ImportOptions &with,
+                          DiagnosticEngine &problems);
 
-  /// Takes the step of the configuration from its module, which is decided and
-  /// differentiated. Problems are reported.
-  bool keep(mlir::ModuleOp module);
-  /// The step of the configuration with another micro-batch, under another of
-  /// PlanInputs::precisions (from 1), with other loss chunks (0: as
-  /// configured). Null if there is none; problems of the configuration itself
-  /// are reported.
-  std::shared_ptr<const DecidedStep> step(int64_t microBatch, int recipe,
-                                          int64_t lossChunks);
-
-  /// What `plan` predicts of the configuration with these lines in its YAML and
-  /// these options: read, decided and replayed anew, on the model that is
-  /// loaded. Nothing where it is refused, or where accel-run's program would
-  /// have to be compiled.
-  std::optional<StepPrediction> replan(const std::vector<tune::YamlLine> &lines,
-                                       const tune::Flags &flags);
-  /// A step on the target, with the allocator's segments by replay.
-  StepPrediction predict(const StepModel &model, const Candidate &candidate,
-                         const replay::AllocatorRules &rules,
-                         bool detail) const;
+  /// In `with`, the number of chunks that "auto" means for accel-run's program.
+  bool chooseLossChunks(const PlanInputs &from, ImportOptions &with,
+                        DiagnosticEngine &problems);
 
   /// Names each operator that is not modelled, once.
   void warnOpaque(mlir::ModuleOp module);
+
+  /// As long as it lives, what MLIR reports is dropped: something is tried.
+  class Quiet {
+  public:
+    explicit Quiet(Session &session) : session(session) { ++session.quiet; }
+    ~Quiet() { --session.quiet; }
+    Quiet(const Quiet &) = delete;
+    Quiet &operator=(const Quiet &) = delete;
+
+  private:
+    Session &session;
+  };
 
   const PlanOptions &options;
   DiagnosticEngine &engine;
@@ -85,27 +89,16 @@ public:
   int64_t ranksPerNode = 0;    // 0: the target's own
 
 private:
+  using Sizes = std::array<int64_t, 2>; // micro-batch, sequence length
+
+  /// The model alone, for `importJob` to complete a copy of it.
+  mlir::ModuleOp model(const PlanInputs &from, const ImportOptions &with,
+                       DiagnosticEngine &problems);
   mlir::LogicalResult report(mlir::Diagnostic &d);
-  std::shared_ptr<const DecidedStep> read(mlir::ModuleOp module);
 
-  /// The model of a micro-batch without the bodies of its functions, which no
-  /// decision reads.
-  mlir::OwningOpRef<mlir::ModuleOp> signatures(const PlanInputs &from,
-                                               const ImportOptions &options);
-
-  /// The step model of a decided module, shared by all whose functions compute
-  /// the same.
-  std::shared_ptr<const StepModel> modelFor(mlir::ModuleOp module,
-                                            const PlanInputs &from,
-                                            const ImportOptions &with);
-
-  std::map<std::pair<const void *, int64_t>, std::shared_ptr<const StepModel>>
-      models;
-  std::map<int64_t, mlir::OwningOpRef<mlir::ModuleOp>> templates;
-  std::optional<std::string> configText; // of the file, when it was read
-  bool trying = false;                   // what fails is left out, not reported
-  std::unique_ptr<SolvedWays> solved;
-  std::map<std::array<int64_t, 3>, std::shared_ptr<const DecidedStep>> steps;
+  Target standIn; // where there is no target
+  std::map<Sizes, Module> models, signatures;
+  int quiet = 0;
   std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;
 };
 

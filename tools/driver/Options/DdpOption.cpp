@@ -1,12 +1,11 @@
-//===- DdpKwargs.cpp - What a script says of torch's DDP ------------------===//
+//===- DdpOption.cpp - What a script says of torch's DDP ------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/Diagnostics/Diagnostics.h"
-#include "tools/driver/Options/PlanOptions.h"
+#include "tools/driver/Options/DdpOption.h"
 
-#include <cstdlib>
+#include "frontends/Diagnostics/Diagnostics.h"
 
 namespace accel {
 namespace {
@@ -19,13 +18,13 @@ constexpr std::pair<const char *, const char *> hooks[] = {
 std::string read(const std::string &key, const std::string &value,
                  DdpKwargs &into) {
   if (key == "bucket_cap_mb") {
-    char *end = nullptr;
-    const long mebibytes = std::strtol(value.c_str(), &end, 10);
-    if (value.empty() || *end || mebibytes < 1 || mebibytes > 1 << 20)
+    int64_t mebibytes = 0;
+    if (!parseInteger(value, mebibytes) || mebibytes < 1 || mebibytes > 1 << 20)
       return "bucket_cap_mb must be MiB from 1 to 1048576, not '" + value + "'";
+    into.bucketBytes.reset();
     // What is not the default goes to torch, for the first bucket too.
     if (mebibytes != 25)
-      into.bucketBytes = int64_t(mebibytes) << 20;
+      into.bucketBytes = mebibytes << 20;
     return "";
   }
   if (key == "gradient_as_bucket_view") {
@@ -54,25 +53,23 @@ std::string read(const std::string &key, const std::string &value,
 
 } // namespace
 
-std::optional<DdpKwargs> parseDdpKwargs(const std::string &text,
-                                        std::string *problem) {
-  DdpKwargs result;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string item = text.substr(begin, end - begin);
-    const size_t equals = item.find('=');
-    std::string wrong =
-        equals == std::string::npos
-            ? "expected KEY=VALUE, not '" + item + "'"
-            : read(item.substr(0, equals), item.substr(equals + 1), result);
-    if (!wrong.empty()) {
-      if (problem)
-        *problem = wrong;
-      return std::nullopt;
-    }
-    begin = end + 1;
-  }
-  return result;
+ValueKind<DdpKwargs> ddpKwargsValue() {
+  return {"KEY=VALUE,...",
+          [](const std::string &word, DdpKwargs &value) -> std::string {
+            for (size_t begin = 0; begin <= word.size();) {
+              const size_t end = std::min(word.find(',', begin), word.size());
+              const std::string item = word.substr(begin, end - begin);
+              const size_t equals = item.find('=');
+              if (equals == std::string::npos)
+                return "expected KEY=VALUE, not '" + printable(item) + "'";
+              std::string wrong =
+                  read(item.substr(0, equals), item.substr(equals + 1), value);
+              if (!wrong.empty())
+                return wrong;
+              begin = end + 1;
+            }
+            return "";
+          }};
 }
 
 } // namespace accel

@@ -1,0 +1,14 @@
+# Command lines, and what accel-opt does between one and its outputs.
+set(_driver ${CMAKE_CURRENT_LIST_DIR}/driver)
+if(TARGET AccelOptions)
+  accel_unit_test(options-test ${_driver}/ArgumentsTest.cpp LINK AccelOptions)
+endif()
+if(TARGET AccelDriver)
+  accel_unit_test(driver-test ${_driver}/CompileTest.cpp
+    ${_driver}/EditFilesTest.cpp ${_driver}/InputsTest.cpp
+    ${_driver}/PlanOptionsTest.cpp MLIR LINK AccelDriver)
+  target_compile_options(driver-test PRIVATE -fno-exceptions)
+  target_compile_definitions(driver-test PRIVATE
+    ACCEL_MODELS="${PROJECT_SOURCE_DIR}/test/parity/configs"
+    ACCEL_DRIVER_INPUTS="${_driver}/Inputs")
+endif()

@@ -1,0 +1,98 @@
+//===- Outputs.cpp - The files that plan writes ---------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Emit/Outputs.h"
+
+#include "runtime/plan/PlanJson.h"
+#include "tools/driver/Emit/EmitAdvice.h"
+#include "tools/driver/Emit/PlanPaths.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+namespace accel {
+namespace {
+
+bool writeOutput(const std::string &path, const std::string &text,
+                 DiagnosticEngine &engine) {
+  std::string error;
+  if (path != "-") {
+    if (plan::writeFileAtomically(path, text, error))
+      return true;
+  } else if (std::fputs(text.c_str(), stdout) != EOF &&
+             std::fflush(stdout) == 0) {
+    return true;
+  } else {
+    error = std::strerror(errno);
+  }
+  engine.error("write-failed", path, error);
+  return false;
+}
+
+/// The texts of one kind of output to the file `path`, by path; nothing if it
+/// cannot be made, which is reported.
+std::optional<yaml::FileTexts> textsOf(EmitKind kind, const std::string &path,
+                                       const PlanOptions &options,
+                                       const CompileResult &result,
+                                       DiagnosticEngine &engine) {
+  switch (kind) {
+  case EmitKind::Plan: {
+    plan::Plan plan = *result.program;
+    makePathsRelative(plan, path, options.config);
+    return yaml::FileTexts{{path, plan::toJson(plan)}};
+  }
+  case EmitKind::Schedule:
+    return yaml::FileTexts{{path, result.scheduled}};
+  case EmitKind::Mlir:
+    return yaml::FileTexts{{path, result.sharded}};
+  case EmitKind::Accelerate:
+  case EmitKind::Python:
+    break;
+  }
+  const std::optional<Advice> &advice = result.report.advice;
+  if (!advice || !advice->tuned) {
+    engine.error("not-tuned", options.config,
+                 "there is no setting to emit: the layout of the units is none "
+                 "that the search knows");
+    return std::nullopt;
+  }
+  if (kind == EmitKind::Accelerate)
+    return emitAccelerate(*advice, path, engine);
+  auto text = emitPython(*advice, *result.chosen, engine);
+  return text ? std::optional(yaml::FileTexts{{path, *text}}) : std::nullopt;
+}
+
+} // namespace
+
+bool writeOutputs(const PlanOptions &options, const CompileResult &result,
+                  DiagnosticEngine &engine) {
+  if (options.compileTo)
+    return options.output.empty() ||
+           writeOutput(options.output, result.report.mlir, engine);
+  const bool folder = options.emit.size() > 1;
+  if (folder) {
+    std::error_code error;
+    std::filesystem::create_directories(options.output, error);
+    if (error) {
+      engine.error("write-failed", options.output, error.message());
+      return false;
+    }
+  }
+  for (EmitKind kind : options.emit) {
+    const std::string path =
+        folder ? options.output + "/" + fileName(kind) : options.output;
+    auto texts = textsOf(kind, path, options, result, engine);
+    if (!texts)
+      return false;
+    for (const auto &[file, text] : *texts)
+      if (!writeOutput(file, text, engine))
+        return false;
+  }
+  return true;
+}
+
+} // namespace accel

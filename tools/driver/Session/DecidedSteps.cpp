@@ -1,0 +1,184 @@
+//===- DecidedSteps.cpp - What plan says of other settings ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Session/DecidedSteps.h"
+
+#include "dialects/Sharding/Sharding.h"
+#include "frontends/TorchExport/BuildProgram.h"
+#include "frontends/TorchExport/Describe.h"
+#include "passes/Executors/BuildStepModel.h"
+#include "passes/Executors/DecidedCandidate.h"
+#include "passes/Pipeline/Phases.h"
+#include "tools/driver/Emit/EditFiles.h"
+#include "tools/driver/Session/ImportModule.h"
+#include "tools/driver/Session/OwnPrediction.h"
+
+using namespace mlir;
+
+namespace accel {
+
+/// Caps in bytes at which --tune solves each segment: what is between them is
+/// made up of layers of both kinds.
+static constexpr int solvedPoints = 12;
+
+// Without seconds there is nothing to be solved.
+DecidedSteps::DecidedSteps(Session &session)
+    : session(session),
+      solved(session.options.tune && session.target ? solvedPoints : 0) {}
+
+DecidedSteps::FunctionsKey DecidedSteps::keyOf(mlir::ModuleOp module,
+                                               int64_t microBatch) {
+  auto precision = sharding::findRequest(module, "precision");
+  return {precision ? precision.getValue().getAsOpaquePointer() : nullptr,
+          microBatch};
+}
+
+std::shared_ptr<const DecidedStep> DecidedSteps::read(mlir::ModuleOp module) {
+  StepModelOptions options;
+  options.target = &session.machine();
+  options.solved = &solved;
+  FailureOr<StepModel> model = buildStepModel(module, options);
+  if (failed(model))
+    return nullptr;
+  auto step = std::make_shared<DecidedStep>();
+  step->model = std::make_shared<const StepModel>(std::move(*model));
+  FailureOr<Candidate> candidate = decidedCandidate(module, *step->model);
+  if (failed(candidate))
+    return nullptr;
+  step->candidate = std::move(*candidate);
+  return step;
+}
+
+bool DecidedSteps::keep(mlir::ModuleOp module) {
+  auto step = read(module);
+  if (!step)
+    return false;
+  const int64_t microBatch = session.inputs->training.microBatch;
+  models[keyOf(module, microBatch)] = step->model;
+  steps[{microBatch, 0, 0}] = std::move(step);
+  return true;
+}
+
+std::shared_ptr<const DecidedStep>
+DecidedSteps::at(int64_t microBatch, int recipe, int64_t lossChunks) {
+  auto [known, isNew] = steps.try_emplace({microBatch, recipe, lossChunks});
+  if (!isNew)
+    return known->second;
+  // A program whose batch is fixed has no model at another one.
+  if (const torchexport::Program *program = session.inputs->model.program()) {
+    torchexport::ExportedSizes sizes = torchexport::exportedSizes(*program);
+    if (!sizes.openBatch && sizes.microBatch != microBatch)
+      return nullptr;
+  }
+  ImportOptions with = session.importing;
+  with.microBatch = microBatch;
+  PlanInputs other = *session.inputs;
+  if (recipe)
+    other.job = session.inputs->precisions[recipe - 1].job;
+  // A graph that cannot be cut is no error here.
+  std::optional<Session::Quiet> quiet;
+  DiagnosticEngine tried;
+  if (lossChunks > 0) {
+    with.lossChunks = LossChunks{lossChunks};
+    with.lossWhy = "tried";
+    quiet.emplace(session);
+  }
+  Session::Module module =
+      session.import(other, with, quiet ? tried : session.engine);
+  if (module && succeeded(runDecisions(*module)) &&
+      succeeded(runDifferentiation(*module)))
+    known->second = read(*module);
+  return known->second;
+}
+
+StepPrediction
+DecidedSteps::predict(const StepModel &model, const Candidate &candidate,
+                      const replay::AllocatorRules &rules) const {
+  StepEvaluator evaluator(model, session.machine());
+  StepPrediction p = evaluator.evaluate(candidate, /*detail=*/true);
+  if (session.target)
+    replayInto(p, evaluator, candidate, rules, session.target->contextBytes,
+               session.budgetBytes().value_or(0));
+  return p;
+}
+
+std::shared_ptr<const StepModel>
+DecidedSteps::modelFor(mlir::ModuleOp module, const PlanInputs &from,
+                       const ImportOptions &with) {
+  const FunctionsKey key = keyOf(module, with.microBatch);
+  const bool same = from.executor == session.inputs->executor;
+  if (auto known = models.find(key); same && known != models.end())
+    return known->second;
+  Session::Module whole = session.import(from, with, session.engine);
+  if (!whole || failed(runDecisions(*whole)) ||
+      failed(runDifferentiation(*whole)))
+    return nullptr;
+  auto step = read(*whole);
+  if (!step)
+    return nullptr;
+  if (same)
+    models[key] = step->model;
+  return step->model;
+}
+
+std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
+                                                        ImportOptions with) {
+  DiagnosticEngine ignored;
+  Session::Quiet quiet(session);
+  if (!session.chooseLossChunks(from, with, ignored))
+    return std::nullopt;
+  Session::Module module = session.import(from, with, ignored);
+  plan::Plan plan;
+  if (!module || failed(runDecisions(*module)) ||
+      failed(runDifferentiation(*module)) || failed(runSaves(*module)) ||
+      failed(runPhases(*module, Phase::Sharded, Phase::Scheduled)) ||
+      failed(buildPredictedPlan(*module, session.targetOrNone(),
+                                with.ranksPerNode, plan)))
+    return std::nullopt;
+  return ownPrediction(plan, session.targetOrNone(), with.ranksPerNode);
+}
+
+std::optional<StepPrediction>
+DecidedSteps::planAgain(const std::vector<tune::YamlLine> &lines,
+                        const tune::Flags &flags) {
+  const PlanInputs &inputs = *session.inputs;
+  PlanOptions changed = session.options;
+  changed.emit.clear();
+  changed.remarks.clear();
+  changed.tune.reset();
+  changed.tunePrecision = false;
+  if (changed.globalBatch) {
+    changed.globalBatch.reset();
+    changed.microBatch = inputs.training.microBatch;
+    changed.accumulation = inputs.training.accumulation;
+  }
+  if (!setPlanOptions(changed, flags))
+    return std::nullopt;
+  FileEditor editor(changed.texts);
+  if (!editor.set(lines))
+    return std::nullopt;
+  changed.texts = editor.texts();
+  DiagnosticEngine ignored;
+  auto other = readPlanInputs(changed, ignored, &inputs);
+  if (!other)
+    return std::nullopt;
+  const ImportOptions with =
+      importOptions(*other, changed, session.targetOrNone());
+  if (other->executor == ExecutorKind::AccelRun)
+    return planProgram(*other, with);
+  Session::Quiet quiet(session);
+  Session::Module module = session.importSignatures(*other, with, ignored);
+  if (!module || failed(runDecisions(*module)))
+    return std::nullopt;
+  auto model = modelFor(*module, *other, with);
+  if (!model)
+    return std::nullopt;
+  auto candidate = decidedCandidate(*module, *model);
+  if (failed(candidate) || !verifyCandidate(*model, *candidate).empty())
+    return std::nullopt;
+  return predict(*model, *candidate, other->allocator);
+}
+
+} // namespace accel

@@ -1,0 +1,68 @@
+//===- DecidedSteps.h - What plan says of other settings --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The decided step of each micro-batch and precision that is looked at, made
+// once, and what `plan` would predict of a changed configuration.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_SESSION_DECIDEDSTEPS_H
+#define ACCEL_TOOLS_DRIVER_SESSION_DECIDEDSTEPS_H
+
+#include "passes/Checkpoint/SolvedWays.h"
+#include "passes/Tune/Express.h"
+#include "tools/driver/Session/Session.h"
+
+namespace accel {
+
+class DecidedSteps {
+public:
+  /// The session is loaded, and must outlive it.
+  explicit DecidedSteps(Session &session);
+
+  /// Takes the step of the configuration from its module, which is decided and
+  /// differentiated. Problems are reported.
+  bool keep(mlir::ModuleOp module);
+  /// The step of the configuration with another micro-batch, under another of
+  /// PlanInputs::precisions (from 1), with other loss chunks (0: as
+  /// configured). Null if there is none; problems of the configuration itself
+  /// are reported.
+  std::shared_ptr<const DecidedStep> at(int64_t microBatch, int recipe,
+                                        int64_t lossChunks);
+
+  /// What `plan` predicts of the configuration with these lines in its files
+  /// and these options: read and decided anew, on the model that is loaded, and
+  /// replayed, or lowered to accel-run's program. Nothing where it is refused.
+  std::optional<StepPrediction>
+  planAgain(const std::vector<tune::YamlLine> &lines, const tune::Flags &flags);
+  /// What accel-run's program of these inputs and options takes.
+  std::optional<StepPrediction> planProgram(const PlanInputs &from,
+                                            ImportOptions with);
+
+private:
+  std::shared_ptr<const DecidedStep> read(mlir::ModuleOp module);
+  /// The step model of a decided module, shared by all whose functions compute
+  /// the same.
+  std::shared_ptr<const StepModel> modelFor(mlir::ModuleOp module,
+                                            const PlanInputs &from,
+                                            const ImportOptions &with);
+  /// A step on the target, with the allocator's segments by replay.
+  StepPrediction predict(const StepModel &model, const Candidate &candidate,
+                         const replay::AllocatorRules &rules) const;
+
+  /// What the functions of a decided module compute depends on these; MLIR's
+  /// attributes are unique.
+  using FunctionsKey = std::pair<const void *, int64_t>;
+  static FunctionsKey keyOf(mlir::ModuleOp module, int64_t microBatch);
+
+  Session &session;
+  SolvedWays solved;
+  std::map<FunctionsKey, std::shared_ptr<const StepModel>> models;
+  std::map<std::array<int64_t, 3>, std::shared_ptr<const DecidedStep>> steps;
+};
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_SESSION_DECIDEDSTEPS_H

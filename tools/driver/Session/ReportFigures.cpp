@@ -1,0 +1,84 @@
+//===- ReportFigures.cpp - What a report says of a plan -------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Session/ReportFigures.h"
+
+#include "passes/Simulate/Time.h"
+#include "tools/driver/Inputs/FrozenParts.h"
+#include "tools/driver/Session/OwnPrediction.h"
+
+namespace accel {
+
+std::string strategyName(const AccelerateConfig &config) {
+  std::string name;
+  switch (config.strategy.value) {
+  case Strategy::Single:
+    return "one process";
+  case Strategy::Ddp:
+    return "DDP";
+  case Strategy::Fsdp1:
+    name = "FSDP";
+    break;
+  case Strategy::Fsdp2:
+    name = "FSDP2";
+    break;
+  case Strategy::Other:
+    return toString(config.distributedType.value);
+  }
+  if (config.mesh->dpReplicate > 1)
+    name += " (" + std::to_string(config.mesh->dpReplicate) + " x " +
+            std::to_string(config.mesh->dpShard) + ")";
+  return name;
+}
+
+void describeInputs(const Session &session, PlanReport &report) {
+  report.title = session.inputs->modelName;
+  report.strategy = strategyName(session.inputs->job.accelerate);
+  report.executor = session.inputs->executor;
+  report.budgetBytes = session.budgetBytes();
+}
+
+void useProgramFigures(const Session &session, const plan::Plan &plan,
+                       PlanReport &r) {
+  r.budgetBytes = session.budgetBytes();
+  if (session.target)
+    r.mfu = modelFlopsUtilisation(plan, *session.target);
+  if (r.budgetBytes)
+    r.fits = plan.predicted.deviceBytes <= *r.budgetBytes;
+  r.prediction =
+      ownPrediction(plan, session.targetOrNone(), session.ranksPerNode);
+  r.hasTime = session.target.has_value();
+  if (!plan.units.empty()) {
+    r.compute = plan.units[0].gather;
+    r.reduce = plan.units[0].reduce;
+  }
+}
+
+void useFrameworkFigures(const Session &session, const Advice &advice,
+                         PlanReport &r) {
+  r.compute = advice.candidate.recipe.compute;
+  r.reduce = advice.candidate.recipe.reduce;
+  if (session.own()) {
+    r.prediction.recomputeSeconds = advice.configured.recomputeSeconds;
+    return;
+  }
+  r.prediction = advice.configured;
+  r.hasTime = session.target.has_value();
+  if (r.budgetBytes)
+    r.fits = r.prediction.deviceBytes <= *r.budgetBytes;
+  if (session.target && session.target->host.memoryBytes > 0)
+    r.hostBytes = session.target->host.memoryBytes;
+  if (r.hostBytes && r.prediction.hostBytes > *r.hostBytes)
+    r.fits = false;
+  r.smallestRank = advice.smallestRank;
+  if (session.target && r.prediction.stepSeconds > 0) {
+    const double peak = session.target->peakFlops(r.compute);
+    r.mfu = peak > 0 ? modelFlopsPerToken(*advice.model) *
+                           r.prediction.tokensPerSecondPerDevice / peak
+                     : 0;
+  }
+}
+
+} // namespace accel

@@ -1,0 +1,29 @@
+//===- ReportFigures.h - What a report says of a plan -----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_SESSION_REPORTFIGURES_H
+#define ACCEL_TOOLS_DRIVER_SESSION_REPORTFIGURES_H
+
+#include "tools/driver/Report/Render.h"
+#include "tools/driver/Session/Session.h"
+
+namespace accel {
+
+/// "FSDP2 (2 x 4)": who shards how.
+std::string strategyName(const AccelerateConfig &config);
+
+/// What the inputs alone say.
+void describeInputs(const Session &session, PlanReport &report);
+/// Figures of accel-run's program, and whether it fits.
+void useProgramFigures(const Session &session, const plan::Plan &plan,
+                       PlanReport &report);
+/// Figures of the configuration under its framework, as `advice` has them. Of
+/// accel-run only what its program does not tell.
+void useFrameworkFigures(const Session &session, const Advice &advice,
+                         PlanReport &report);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_SESSION_REPORTFIGURES_H
