@@ -15,6 +15,7 @@ config.excludes = ["Inputs", "CMakeLists.txt", "unit", "parity", "bench", "fault
 
 config.substitutions.append(("%root", config.accel_root))
 config.substitutions.append(("%python", config.accel_python))
+config.substitutions.append(("%build", config.accel_build))
 config.substitutions.append(("%inputs", os.path.join(config.test_source_root, "Inputs")))
 
 path = [os.path.join(config.accel_build, "bin"), config.llvm_tools,

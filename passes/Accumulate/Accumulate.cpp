@@ -3,29 +3,23 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Accumulate/Accumulate.h"
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/Pass/Pass.h"
 
+namespace accel {
+#define GEN_PASS_DEF_ACCUMULATEPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 using namespace accel;
 
 namespace {
 
-struct AccumulatePass
-    : PassWrapper<AccumulatePass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AccumulatePass)
-  StringRef getArgument() const final { return "accumulate"; }
-  StringRef getDescription() const final {
-    return "decide what gradient accumulation keeps between micro-batches";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<sharding::ShardingDialect>();
-  }
-
+struct AccumulatePass : accel::impl::AccumulatePassBase<AccumulatePass> {
   void runOnOperation() override {
     auto job = sharding::findOnly<sharding::JobOp>(getOperation());
     auto request = sharding::findRequest(getOperation(), "accumulation");
@@ -68,7 +62,3 @@ struct AccumulatePass
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createAccumulatePass() {
-  return std::make_unique<AccumulatePass>();
-}

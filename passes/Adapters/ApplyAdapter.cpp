@@ -9,6 +9,7 @@
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Adapters/AdaptedTree.h"
 #include "passes/Adapters/RewriteFunction.h"
+#include "passes/Passes.h"
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/StringMap.h"
@@ -16,6 +17,11 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+
+namespace accel {
+#define GEN_PASS_DEF_APPLYADAPTERPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 using namespace accel;
@@ -373,20 +379,8 @@ private:
   std::map<std::string, size_t> order; // of modules
 };
 
-struct ApplyAdapterPass
-    : PassWrapper<ApplyAdapterPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ApplyAdapterPass)
-  ApplyAdapterPass() = default;
-  ApplyAdapterPass(const ApplyAdapterPass &other) : PassWrapper(other) {}
-  StringRef getArgument() const final { return "apply-adapter"; }
-  StringRef getDescription() const final {
-    return "add a LoRA adapter to the model, as PEFT does";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<aten::AtenDialect, sharding::ShardingDialect>();
-  }
-  Option<std::string> config{*this, "config",
-                             llvm::cl::desc("an adapter_config.json")};
+struct ApplyAdapterPass : accel::impl::ApplyAdapterPassBase<ApplyAdapterPass> {
+  using Base::Base;
 
   void runOnOperation() override {
     accel::DiagnosticEngine engine;
@@ -406,8 +400,3 @@ LogicalResult accel::applyAdapter(mlir::ModuleOp module,
                                   accel::DiagnosticEngine &engine) {
   return Applier(module, config, engine).run();
 }
-
-std::unique_ptr<Pass> accel::createApplyAdapterPass() {
-  return std::make_unique<ApplyAdapterPass>();
-}
-void accel::registerApplyAdapterPass() { PassRegistration<ApplyAdapterPass>(); }

@@ -10,12 +10,6 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
-#include <memory>
-
-namespace mlir {
-class Pass;
-}
-
 namespace accel {
 
 /// Rewrites a module of phase `model` (of any frontend, before or after the job
@@ -28,10 +22,6 @@ namespace accel {
 mlir::LogicalResult applyAdapter(mlir::ModuleOp module,
                                  const AdapterConfig &config,
                                  DiagnosticEngine &engine);
-
-/// `apply-adapter{config=FILE}`: the above.
-std::unique_ptr<mlir::Pass> createApplyAdapterPass();
-void registerApplyAdapterPass();
 
 } // namespace accel
 

@@ -3,7 +3,6 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Checkpoint/ActivationBudget.h"
 
 #include "passes/Checkpoint/DecideSaved.h"
 #include "passes/Checkpoint/ExtractJoint.h"
@@ -14,22 +13,18 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
+namespace accel {
+#define GEN_PASS_DEF_ACTIVATIONBUDGETPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 using namespace accel;
 
 namespace {
 
 struct ActivationBudgetPass
-    : PassWrapper<ActivationBudgetPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ActivationBudgetPass)
-  StringRef getArgument() const final { return "activation-budget"; }
-  StringRef getDescription() const final {
-    return "share the activation budget among the calls";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<sharding::ShardingDialect>();
-  }
-
+    : accel::impl::ActivationBudgetPassBase<ActivationBudgetPass> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
@@ -116,7 +111,3 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createActivationBudgetPass() {
-  return std::make_unique<ActivationBudgetPass>();
-}

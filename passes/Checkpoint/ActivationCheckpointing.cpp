@@ -3,7 +3,6 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Checkpoint/ActivationCheckpointing.h"
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
@@ -12,6 +11,11 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
+namespace accel {
+#define GEN_PASS_DEF_ACTIVATIONCHECKPOINTINGPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 using namespace accel;
 using sharding::CheckpointMode;
@@ -19,16 +23,8 @@ using sharding::CheckpointMode;
 namespace {
 
 struct ActivationCheckpointingPass
-    : PassWrapper<ActivationCheckpointingPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ActivationCheckpointingPass)
-  StringRef getArgument() const final { return "activation-checkpointing"; }
-  StringRef getDescription() const final {
-    return "decide the checkpoint mode of each call";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<sharding::ShardingDialect>();
-  }
-
+    : accel::impl::ActivationCheckpointingPassBase<
+          ActivationCheckpointingPass> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto job = sharding::findOnly<sharding::JobOp>(module);
@@ -192,7 +188,3 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createActivationCheckpointingPass() {
-  return std::make_unique<ActivationCheckpointingPass>();
-}

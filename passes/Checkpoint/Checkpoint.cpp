@@ -3,38 +3,29 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Checkpoint/Checkpoint.h"
 
 #include "dialects/Aten/Aten.h"
 #include "passes/Checkpoint/DecideSaved.h"
 #include "passes/Differentiate/Joint.h"
 #include "passes/Frameworks/JobFramework.h"
+#include "passes/Passes.h"
 
 #include "mlir/Pass/Pass.h"
 
 #include <map>
+
+namespace accel {
+#define GEN_PASS_DEF_CHECKPOINTPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 using namespace accel;
 
 namespace {
 
-struct CheckpointPass
-    : PassWrapper<CheckpointPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckpointPass)
-  CheckpointPass() = default;
-  CheckpointPass(const CheckpointPass &other) : PassWrapper(other) {}
-  StringRef getArgument() const final { return "checkpoint"; }
-  StringRef getDescription() const final {
-    return "decide which forward values the backward may read";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<aten::AtenDialect, sharding::ShardingDialect>();
-  }
-  Option<std::string> mode{*this, "mode",
-                           llvm::cl::desc("none, pointwise or full, where "
-                                          "neither call nor job says"),
-                           llvm::cl::init("pointwise")};
+struct CheckpointPass : accel::impl::CheckpointPassBase<CheckpointPass> {
+  using Base::Base;
 
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
@@ -124,8 +115,3 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createCheckpointPass() {
-  return std::make_unique<CheckpointPass>();
-}
-void accel::registerCheckpointPass() { PassRegistration<CheckpointPass>(); }

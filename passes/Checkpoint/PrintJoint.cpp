@@ -3,30 +3,26 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Checkpoint/PrintJoint.h"
 
 #include "passes/Checkpoint/ExtractJoint.h"
 #include "passes/Checkpoint/JointJson.h"
 #include "passes/Differentiate/Joint.h"
+#include "passes/Passes.h"
 
 #include "mlir/Pass/Pass.h"
+
+namespace accel {
+#define GEN_PASS_DEF_PRINTJOINTPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 using namespace accel;
 
 namespace {
 
-struct PrintJointPass
-    : PassWrapper<PrintJointPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrintJointPass)
-  PrintJointPass() = default;
-  PrintJointPass(const PrintJointPass &other) : PassWrapper(other) {}
-  StringRef getArgument() const final { return "print-joint"; }
-  StringRef getDescription() const final {
-    return "print the joint functions as graphs";
-  }
-  Option<std::string> device{*this, "device", llvm::cl::desc("cpu or cuda"),
-                             llvm::cl::init("cpu")};
+struct PrintJointPass : accel::impl::PrintJointPassBase<PrintJointPass> {
+  using Base::Base;
 
   void runOnOperation() override {
     if (device != "cpu" && device != "cuda") {
@@ -51,5 +47,3 @@ struct PrintJointPass
 };
 
 } // namespace
-
-void accel::registerPrintJointPass() { PassRegistration<PrintJointPass>(); }

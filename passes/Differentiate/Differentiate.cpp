@@ -15,6 +15,11 @@
 
 #include <map>
 
+namespace accel {
+#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 using namespace accel;
 
@@ -178,15 +183,7 @@ LogicalResult accel::differentiate(mlir::ModuleOp module) {
 namespace {
 
 struct DifferentiatePass
-    : PassWrapper<DifferentiatePass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DifferentiatePass)
-  StringRef getArgument() const final { return "differentiate"; }
-  StringRef getDescription() const final {
-    return "add the gradients to each segment function, as its joint function";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<aten::AtenDialect>();
-  }
+    : accel::impl::DifferentiatePassBase<DifferentiatePass> {
   void runOnOperation() override {
     if (failed(differentiate(getOperation())))
       signalPassFailure();
@@ -194,10 +191,3 @@ struct DifferentiatePass
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createDifferentiatePass() {
-  return std::make_unique<DifferentiatePass>();
-}
-void accel::registerDifferentiatePass() {
-  PassRegistration<DifferentiatePass>();
-}

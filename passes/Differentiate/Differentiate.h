@@ -8,12 +8,6 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
-#include <memory>
-
-namespace mlir {
-class Pass;
-}
-
 namespace accel {
 
 /// Makes `@F.joint` of each segment function that the graph calls and whose
@@ -22,10 +16,6 @@ namespace accel {
 /// gradients call variants of it (`@F.v1`, ...) afterwards. Without a graph,
 /// every function gets the gradients of all its floating-point arguments.
 mlir::LogicalResult differentiate(mlir::ModuleOp module);
-
-/// `differentiate`: the above.
-std::unique_ptr<mlir::Pass> createDifferentiatePass();
-void registerDifferentiatePass();
 
 } // namespace accel
 

@@ -3,12 +3,17 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Export/DescribeAten.h"
 
 #include "dialects/Aten/Layout.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+
+namespace accel {
+#define GEN_PASS_DEF_ANNOTATELAYOUTPASS
+#define GEN_PASS_DEF_PRINTOPERATORSPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 using namespace accel;
@@ -19,14 +24,7 @@ namespace {
 constexpr llvm::StringLiteral costAttr = "aten.cost";
 
 struct AnnotateLayoutPass
-    : PassWrapper<AnnotateLayoutPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AnnotateLayoutPass)
-  StringRef getArgument() const final { return "annotate-layout"; }
-  StringRef getDescription() const final {
-    return "write the strides of each aten operation's results, and its cost, "
-           "on it";
-  }
-
+    : accel::impl::AnnotateLayoutPassBase<AnnotateLayoutPass> {
   void runOnOperation() override {
     aten::LayoutAnalysis layout;
     Builder b(&getContext());
@@ -42,16 +40,7 @@ struct AnnotateLayoutPass
 };
 
 struct PrintOperatorsPass
-    : PassWrapper<PrintOperatorsPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrintOperatorsPass)
-  StringRef getArgument() const final { return "print-operators"; }
-  StringRef getDescription() const final {
-    return "print the operations of the aten dialect as JSON";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<aten::AtenDialect>();
-  }
-
+    : accel::impl::PrintOperatorsPassBase<PrintOperatorsPass> {
   void runOnOperation() override {
     llvm::outs() << '[';
     bool first = true;
@@ -73,16 +62,3 @@ struct PrintOperatorsPass
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createAnnotateLayoutPass() {
-  return std::make_unique<AnnotateLayoutPass>();
-}
-void accel::registerAnnotateLayoutPass() {
-  PassRegistration<AnnotateLayoutPass>();
-}
-std::unique_ptr<Pass> accel::createPrintOperatorsPass() {
-  return std::make_unique<PrintOperatorsPass>();
-}
-void accel::registerPrintOperatorsPass() {
-  PassRegistration<PrintOperatorsPass>();
-}

@@ -3,12 +3,17 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Export/PrintFunctions.h"
 
 #include "passes/Export/ExportFunction.h"
+#include "passes/Passes.h"
 #include "runtime/plan/PlanJson.h"
 
 #include "mlir/Pass/Pass.h"
+
+namespace accel {
+#define GEN_PASS_DEF_PRINTFUNCTIONSPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 using namespace accel;
@@ -16,22 +21,8 @@ using namespace accel;
 namespace {
 
 struct PrintFunctionsPass
-    : PassWrapper<PrintFunctionsPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrintFunctionsPass)
-  PrintFunctionsPass() = default;
-  PrintFunctionsPass(const PrintFunctionsPass &other) : PassWrapper(other) {}
-  StringRef getArgument() const final { return "print-functions"; }
-  StringRef getDescription() const final {
-    return "print the functions as a plan holds them";
-  }
-  Option<std::string> device{*this, "device", llvm::cl::desc("cpu or cuda"),
-                             llvm::cl::init("cpu")};
-  Option<bool> accumulate{*this, "accumulate",
-                          llvm::cl::desc("add to gradients"),
-                          llvm::cl::init(false)};
-  Option<std::string> gradients{*this, "gradients",
-                                llvm::cl::desc("dtype of gradients"),
-                                llvm::cl::init("f32")};
+    : accel::impl::PrintFunctionsPassBase<PrintFunctionsPass> {
+  using Base::Base;
 
   void runOnOperation() override {
     auto dtype = plan::parseDType(gradients);
@@ -62,10 +53,3 @@ struct PrintFunctionsPass
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createPrintFunctionsPass() {
-  return std::make_unique<PrintFunctionsPass>();
-}
-void accel::registerPrintFunctionsPass() {
-  PassRegistration<PrintFunctionsPass>();
-}

@@ -3,13 +3,17 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Frameworks/DecideFramework.h"
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "runtime/plan/Optimizers.h"
 
 #include "mlir/Pass/Pass.h"
+
+namespace accel {
+#define GEN_PASS_DEF_DECIDEFRAMEWORKPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 using namespace accel;
@@ -24,17 +28,7 @@ constexpr int64_t zeroReduceBucket = 500'000'000,
                   zeroPersistenceThreshold = 100'000;
 
 struct DecideFrameworkPass
-    : PassWrapper<DecideFrameworkPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DecideFrameworkPass)
-  StringRef getArgument() const final { return "decide-framework"; }
-  StringRef getDescription() const final {
-    return "decide offload, the optimizer's kernel and gradient buckets as the "
-           "framework does";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<sharding::ShardingDialect>();
-  }
-
+    : accel::impl::DecideFrameworkPassBase<DecideFrameworkPass> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto job = sharding::findOnly<sharding::JobOp>(module);
@@ -130,7 +124,3 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createDecideFrameworkPass() {
-  return std::make_unique<DecideFrameworkPass>();
-}

@@ -12,8 +12,14 @@
 #include "dialects/Aten/Types.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
+#include "passes/Passes.h"
 
 #include "mlir/Pass/Pass.h"
+
+namespace accel {
+#define GEN_PASS_DEF_SELECTKERNELSPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 using namespace accel;
@@ -134,25 +140,8 @@ void accel::selectKernels(func::FuncOp function, aten::Device device,
 namespace {
 
 struct SelectKernelsPass
-    : PassWrapper<SelectKernelsPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SelectKernelsPass)
-  SelectKernelsPass() = default;
-  SelectKernelsPass(const SelectKernelsPass &other) : PassWrapper(other) {}
-  StringRef getArgument() const final { return "select-kernels"; }
-  StringRef getDescription() const final {
-    return "replace attention and norms by the kernels of the device";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<aten::AtenDialect>();
-  }
-  Option<std::string> device{*this, "device",
-                             llvm::cl::desc("cpu or cuda; by default the one "
-                                            "of sharding.job")};
-  Option<bool> eager{*this, "eager",
-                     llvm::cl::desc("the operators that transformers' modules "
-                                    "run; by default where the framework of "
-                                    "sharding.job runs them"),
-                     llvm::cl::init(false)};
+    : accel::impl::SelectKernelsPassBase<SelectKernelsPass> {
+  using Base::Base;
 
   void runOnOperation() override {
     std::string name = device;
@@ -178,10 +167,3 @@ struct SelectKernelsPass
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createSelectKernelsPass() {
-  return std::make_unique<SelectKernelsPass>();
-}
-void accel::registerSelectKernelsPass() {
-  PassRegistration<SelectKernelsPass>();
-}

@@ -10,12 +10,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include <memory>
-
-namespace mlir {
-class Pass;
-}
-
 namespace accel {
 
 /// Replaces `aten.scaled_dot_product_attention` and `aten.rms_norm` by what
@@ -26,11 +20,6 @@ namespace accel {
 /// final.
 void selectKernels(mlir::func::FuncOp function, aten::Device device,
                    bool eager = false);
-
-/// `select-kernels{device=cpu|cuda eager=false}`: the above for every function;
-/// without the option the device is that of `sharding.job`.
-std::unique_ptr<mlir::Pass> createSelectKernelsPass();
-void registerSelectKernelsPass();
 
 } // namespace accel
 

@@ -18,12 +18,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include <memory>
-
-namespace mlir {
-class Pass;
-}
-
 namespace accel {
 
 /// Of a sharding.call, the decision (#sharding.loss).
@@ -40,11 +34,6 @@ constexpr llvm::StringLiteral chunkAttr = "aten.chunk";
 /// addmm) and the loss must be pointwise and by rows: casts, scales, soft caps.
 /// Fails with a diagnostic where it is not. 1 changes nothing.
 mlir::LogicalResult chunkLoss(mlir::func::FuncOp function, int64_t chunks);
-
-/// `loss-chunks`: decides in how many pieces the loss is computed.
-std::unique_ptr<mlir::Pass> createLossChunksPass();
-/// `chunk-loss`: applies the decision to the function that it is about.
-std::unique_ptr<mlir::Pass> createChunkLossPass();
 
 } // namespace accel
 

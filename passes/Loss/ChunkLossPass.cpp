@@ -10,22 +10,17 @@
 
 #include "mlir/Pass/Pass.h"
 
+namespace accel {
+#define GEN_PASS_DEF_CHUNKLOSSPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 using namespace accel;
 
 namespace {
 
-struct ChunkLossPass
-    : PassWrapper<ChunkLossPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ChunkLossPass)
-  StringRef getArgument() const final { return "chunk-loss"; }
-  StringRef getDescription() const final {
-    return "cut the loss into the pieces that were decided";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<aten::AtenDialect, sharding::ShardingDialect>();
-  }
-
+struct ChunkLossPass : accel::impl::ChunkLossPassBase<ChunkLossPass> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
@@ -54,7 +49,3 @@ struct ChunkLossPass
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createChunkLossPass() {
-  return std::make_unique<ChunkLossPass>();
-}

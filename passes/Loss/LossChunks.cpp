@@ -10,22 +10,17 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
+namespace accel {
+#define GEN_PASS_DEF_LOSSCHUNKSPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 using namespace accel;
 
 namespace {
 
-struct LossChunksPass
-    : PassWrapper<LossChunksPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LossChunksPass)
-  StringRef getArgument() const final { return "loss-chunks"; }
-  StringRef getDescription() const final {
-    return "decide into how many chunks the cross-entropy is cut";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<sharding::ShardingDialect>();
-  }
-
+struct LossChunksPass : accel::impl::LossChunksPassBase<LossChunksPass> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto request = sharding::findRequest(module, "loss");
@@ -85,7 +80,3 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createLossChunksPass() {
-  return std::make_unique<LossChunksPass>();
-}

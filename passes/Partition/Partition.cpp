@@ -3,9 +3,9 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Partition/Partition.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Sharding/Sharding.h"
 #include "passes/Differentiate/Joint.h"
 #include "passes/Loss/ChunkLoss.h"
 #include "passes/Partition/FuseLoss.h"
@@ -14,20 +14,17 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
+namespace accel {
+#define GEN_PASS_DEF_PARTITIONPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 using namespace accel;
 
 namespace {
 
-struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PartitionPass)
-  StringRef getArgument() const final { return "partition"; }
-  StringRef getDescription() const final {
-    return "outline the forward and the backward of each joint function";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<aten::AtenDialect>();
-  }
+struct PartitionPass : accel::impl::PartitionPassBase<PartitionPass> {
   void runOnOperation() override {
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
       if (function.getName().ends_with(jointSuffix) &&
@@ -38,8 +35,3 @@ struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createPartitionPass() {
-  return std::make_unique<PartitionPass>();
-}
-void accel::registerPartitionPass() { PassRegistration<PartitionPass>(); }

@@ -8,33 +8,8 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Schedule/Schedule.h"
 #include "dialects/Sharding/Sharding.h"
-#include "passes/Accumulate/Accumulate.h"
-#include "passes/Adapters/ApplyAdapter.h"
-#include "passes/Checkpoint/ActivationBudget.h"
-#include "passes/Checkpoint/ActivationCheckpointing.h"
-#include "passes/Checkpoint/Checkpoint.h"
-#include "passes/Checkpoint/PrintJoint.h"
-#include "passes/Differentiate/Differentiate.h"
-#include "passes/Export/DescribeAten.h"
-#include "passes/Export/PrintFunctions.h"
-#include "passes/Frameworks/DecideFramework.h"
 #include "passes/Frameworks/JobFramework.h"
-#include "passes/Kernels/SelectKernels.h"
-#include "passes/Loss/ChunkLoss.h"
-#include "passes/Partition/Partition.h"
-#include "passes/Precision/ApplyPrecision.h"
-#include "passes/Precision/Autocast.h"
-#include "passes/Precision/Precision.h"
-#include "passes/Prefetch/Prefetch.h"
-#include "passes/Random/SeparateEval.h"
-#include "passes/Reshard/Reshard.h"
-#include "passes/Schedule/HoistGathers.h"
-#include "passes/Schedule/InsertFrees.h"
-#include "passes/Schedule/LowerToSchedule.h"
-#include "passes/Schedule/SinkAwaits.h"
-#include "passes/Update/Update.h"
-#include "passes/VerifySchedule/VerifySchedule.h"
-#include "passes/Wrap/Wrap.h"
+#include "passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -44,6 +19,9 @@
 using namespace mlir;
 
 namespace accel {
+#define GEN_PASS_REGISTRATION
+#include "passes/Passes.h.inc"
+
 namespace {
 
 /// Every decision that does not depend on what the functions compute. Buffers
@@ -130,26 +108,7 @@ void registerDialects(DialectRegistry &registry) {
 }
 
 void registerPasses() {
-  for (auto create :
-       {createWrapPass, createPrecisionPass, createReshardPass,
-        createAccumulatePass, createUpdatePass, createPrefetchPass,
-        createActivationCheckpointingPass, createActivationBudgetPass,
-        createSeparateEvalPass, createLossChunksPass, createChunkLossPass,
-        createLowerToSchedulePass, createHoistGathersPass, createSinkAwaitsPass,
-        createInsertFreesPass, createDecideFrameworkPass,
-        createApplyAutocastPass})
-    ::mlir::registerPass(create);
-  registerApplyAdapterPass();
-  registerApplyPrecisionPass();
-  registerSelectKernelsPass();
-  registerDifferentiatePass();
-  registerCheckpointPass();
-  registerPartitionPass();
-  registerPrintFunctionsPass();
-  registerAnnotateLayoutPass();
-  registerPrintOperatorsPass();
-  registerPrintJointPass();
-  registerVerifySchedulePass();
+  registerAccelPasses();
   PassPipelineRegistration<>("to-decided",
                              "every decision that needs no derivatives",
                              addDecidePasses);

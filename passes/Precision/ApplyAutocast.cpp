@@ -11,22 +11,18 @@
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
+namespace accel {
+#define GEN_PASS_DEF_APPLYAUTOCASTPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 using namespace accel;
 
 namespace {
 
 struct ApplyAutocastPass
-    : PassWrapper<ApplyAutocastPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ApplyAutocastPass)
-  StringRef getArgument() const final { return "apply-autocast"; }
-  StringRef getDescription() const final {
-    return "compute as torch.autocast does, where the framework enters it";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<aten::AtenDialect, sharding::ShardingDialect>();
-  }
-
+    : accel::impl::ApplyAutocastPassBase<ApplyAutocastPass> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     Type low = autocastType(module);
@@ -81,7 +77,3 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createApplyAutocastPass() {
-  return std::make_unique<ApplyAutocastPass>();
-}

@@ -7,6 +7,7 @@
 
 #include "dialects/Aten/Aten.h"
 #include "passes/Frameworks/JobFramework.h"
+#include "passes/Passes.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
@@ -14,6 +15,11 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
+
+namespace accel {
+#define GEN_PASS_DEF_APPLYPRECISIONPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 using namespace accel;
@@ -323,21 +329,8 @@ private:
 };
 
 struct ApplyPrecisionPass
-    : PassWrapper<ApplyPrecisionPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ApplyPrecisionPass)
-  ApplyPrecisionPass() = default;
-  ApplyPrecisionPass(const ApplyPrecisionPass &other) : PassWrapper(other) {}
-  StringRef getArgument() const final { return "apply-precision"; }
-  StringRef getDescription() const final {
-    return "compute each segment function in the dtype of its units";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<aten::AtenDialect>();
-  }
-  Option<std::string> compute{
-      *this, "compute",
-      llvm::cl::desc("f32, bf16 or f16 for all functions, whatever the units "
-                     "say")};
+    : accel::impl::ApplyPrecisionPassBase<ApplyPrecisionPass> {
+  using Base::Base;
 
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
@@ -391,10 +384,3 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createApplyPrecisionPass() {
-  return std::make_unique<ApplyPrecisionPass>();
-}
-void accel::registerApplyPrecisionPass() {
-  PassRegistration<ApplyPrecisionPass>();
-}

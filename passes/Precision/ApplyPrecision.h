@@ -10,12 +10,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include <memory>
-
-namespace mlir {
-class Pass;
-}
-
 namespace accel {
 
 /// Gives the floating-point arguments of `function` (parameters and inputs)
@@ -28,12 +22,6 @@ mlir::LogicalResult applyPrecision(mlir::func::FuncOp function,
 /// Gives the calls of `graph` the result types that their callees have now.
 /// Fails where an operand does not fit its callee.
 mlir::LogicalResult retypeCalls(sharding::GraphOp graph);
-
-/// `apply-precision`: the above for each function that the graph calls, with
-/// the compute dtype of the units that its parameters are in (without
-/// parameters, of the first unit); `compute=f32|bf16|f16` overrides it.
-std::unique_ptr<mlir::Pass> createApplyPrecisionPass();
-void registerApplyPrecisionPass();
 
 } // namespace accel
 

@@ -10,12 +10,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-#include <memory>
-
-namespace mlir {
-class Pass;
-}
-
 namespace accel {
 
 /// Rewrites an fp32 function as torch.autocast runs it (aten/src/ATen/
@@ -24,11 +18,6 @@ namespace accel {
 /// exact on `device` is computed in fp32; the rest promotes.
 mlir::LogicalResult applyAutocast(mlir::func::FuncOp function, mlir::Type low,
                                   aten::Device device);
-
-/// `apply-autocast`: the above for each function that the graph calls, with the
-/// inputs that its first call hands it, where the framework computes under
-/// torch.autocast (sharding.precision's `autocast`).
-std::unique_ptr<mlir::Pass> createApplyAutocastPass();
 
 } // namespace accel
 

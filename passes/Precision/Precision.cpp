@@ -3,7 +3,6 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Precision/Precision.h"
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
@@ -11,6 +10,11 @@
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/StringMap.h"
+
+namespace accel {
+#define GEN_PASS_DEF_PRECISIONPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 using namespace accel;
@@ -27,17 +31,7 @@ plan::DType toDType(Type type) {
   return plan::DType::F16;
 }
 
-struct PrecisionPass
-    : PassWrapper<PrecisionPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrecisionPass)
-  StringRef getArgument() const final { return "precision"; }
-  StringRef getDescription() const final {
-    return "decide the dtypes of each unit";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<sharding::ShardingDialect>();
-  }
-
+struct PrecisionPass : accel::impl::PrecisionPassBase<PrecisionPass> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto request = sharding::findRequest(module, "precision");
@@ -122,7 +116,3 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createPrecisionPass() {
-  return std::make_unique<PrecisionPass>();
-}

@@ -3,28 +3,23 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Prefetch/Prefetch.h"
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/Pass/Pass.h"
 
+namespace accel {
+#define GEN_PASS_DEF_PREFETCHPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 using namespace accel;
 
 namespace {
 
-struct PrefetchPass : PassWrapper<PrefetchPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrefetchPass)
-  StringRef getArgument() const final { return "prefetch"; }
-  StringRef getDescription() const final {
-    return "decide how many units are gathered ahead of their use";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<sharding::ShardingDialect>();
-  }
-
+struct PrefetchPass : accel::impl::PrefetchPassBase<PrefetchPass> {
   void runOnOperation() override {
     auto job = sharding::findOnly<sharding::JobOp>(getOperation());
     auto request = sharding::findRequest(getOperation(), "prefetch");
@@ -62,7 +57,3 @@ struct PrefetchPass : PassWrapper<PrefetchPass, OperationPass<mlir::ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createPrefetchPass() {
-  return std::make_unique<PrefetchPass>();
-}

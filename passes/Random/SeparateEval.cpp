@@ -3,13 +3,17 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Random/SeparateEval.h"
 
 #include "dialects/Aten/Random.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/Pass/Pass.h"
+
+namespace accel {
+#define GEN_PASS_DEF_SEPARATEEVALPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 using namespace accel;
@@ -25,17 +29,7 @@ bool drawsNumbers(func::FuncOp function) {
       .wasInterrupted();
 }
 
-struct SeparateEvalPass
-    : PassWrapper<SeparateEvalPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SeparateEvalPass)
-  StringRef getArgument() const final { return "separate-eval"; }
-  StringRef getDescription() const final {
-    return "give functions with dropout a copy without it, for evaluation";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<aten::AtenDialect>();
-  }
-
+struct SeparateEvalPass : accel::impl::SeparateEvalPassBase<SeparateEvalPass> {
   void runOnOperation() override {
     if (frameworkOf(getOperation()).eager())
       return; // one training step is all that is asked of others
@@ -57,7 +51,3 @@ struct SeparateEvalPass
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createSeparateEvalPass() {
-  return std::make_unique<SeparateEvalPass>();
-}

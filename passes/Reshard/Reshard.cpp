@@ -3,28 +3,23 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Reshard/Reshard.h"
 
 #include "dialects/Sharding/Sharding.h"
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/StringSet.h"
 
+namespace accel {
+#define GEN_PASS_DEF_RESHARDPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 using namespace accel;
 
 namespace {
 
-struct ReshardPass : PassWrapper<ReshardPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReshardPass)
-  StringRef getArgument() const final { return "reshard"; }
-  StringRef getDescription() const final {
-    return "decide which units are freed after the forward";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<sharding::ShardingDialect>();
-  }
-
+struct ReshardPass : accel::impl::ReshardPassBase<ReshardPass> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto request = sharding::findRequest(module, "reshard");
@@ -83,7 +78,3 @@ struct ReshardPass : PassWrapper<ReshardPass, OperationPass<mlir::ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createReshardPass() {
-  return std::make_unique<ReshardPass>();
-}

@@ -11,6 +11,11 @@
 
 #include "mlir/Pass/Pass.h"
 
+namespace accel {
+#define GEN_PASS_DEF_HOISTGATHERSPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 
 namespace accel::schedule {
@@ -138,13 +143,7 @@ void keepGathered(Block &body) {
   }
 }
 
-struct HoistGathersPass
-    : PassWrapper<HoistGathersPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HoistGathersPass)
-  StringRef getArgument() const final { return "hoist-gathers"; }
-  StringRef getDescription() const final {
-    return "start all-gathers as early as the prefetch decision allows";
-  }
+struct HoistGathersPass : accel::impl::HoistGathersPassBase<HoistGathersPass> {
   void runOnOperation() override {
     auto job = sharding::findOnly<sharding::JobOp>(getOperation());
     auto prefetch = job ? job.getPrefetchAttr() : sharding::PrefetchAttr();
@@ -171,7 +170,3 @@ void hoistGathers(ProgramOp program, int64_t forward, int64_t backward) {
 }
 
 } // namespace accel::schedule
-
-std::unique_ptr<Pass> accel::createHoistGathersPass() {
-  return std::make_unique<schedule::HoistGathersPass>();
-}

@@ -8,17 +8,6 @@
 
 #include "dialects/Schedule/Schedule.h"
 
-#include <memory>
-
-namespace mlir {
-class Pass;
-}
-
-namespace accel {
-/// `hoist-gathers`: applies the job's prefetch decision to every program.
-std::unique_ptr<mlir::Pass> createHoistGathersPass();
-} // namespace accel
-
 namespace accel::schedule {
 /// Starts each all-gather that overlaps no computation yet where the
 /// `forward`-th (after the loss: `backward`-th) gather before it is awaited,

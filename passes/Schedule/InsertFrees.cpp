@@ -10,18 +10,17 @@
 
 #include "mlir/Pass/Pass.h"
 
+namespace accel {
+#define GEN_PASS_DEF_INSERTFREESPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 
 namespace accel::schedule {
 namespace {
 
-struct InsertFreesPass
-    : PassWrapper<InsertFreesPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InsertFreesPass)
-  StringRef getArgument() const final { return "insert-frees"; }
-  StringRef getDescription() const final {
-    return "free every activation at its last use";
-  }
+struct InsertFreesPass : accel::impl::InsertFreesPassBase<InsertFreesPass> {
   void runOnOperation() override {
     auto &callees = getAnalysis<CalleeMemory>();
     for (auto program : getOperation().getOps<ProgramOp>()) {
@@ -80,7 +79,3 @@ void insertFrees(ProgramOp program, function_ref<bool(CallOp, size_t)> drops) {
 }
 
 } // namespace accel::schedule
-
-std::unique_ptr<Pass> accel::createInsertFreesPass() {
-  return std::make_unique<schedule::InsertFreesPass>();
-}

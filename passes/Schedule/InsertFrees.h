@@ -8,18 +8,6 @@
 
 #include "dialects/Schedule/Schedule.h"
 
-#include <memory>
-
-namespace mlir {
-class Pass;
-}
-
-namespace accel {
-/// `insert-frees`: frees every activation at its last use and records what
-/// calls and programs take.
-std::unique_ptr<mlir::Pass> createInsertFreesPass();
-} // namespace accel
-
 namespace accel::schedule {
 /// Gives up every activation at its last use: to the call that reads it last
 /// where the function `drops` it, else by a schedule.free right after. What

@@ -3,17 +3,22 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Schedule/LowerToSchedule.h"
 
 #include "dialects/Aten/Random.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Export/BuildSkeleton.h"
+#include "passes/Passes.h"
 #include "passes/Schedule/ExtractGraph.h"
 #include "passes/Schedule/FunctionVariants.h"
 #include "passes/Schedule/RecordPeaks.h"
 #include "passes/Schedule/WritePrograms.h"
 
 #include "mlir/Pass/Pass.h"
+
+namespace accel {
+#define GEN_PASS_DEF_LOWERTOSCHEDULEPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 using namespace accel;
@@ -59,21 +64,8 @@ Callee calleeOf(func::FuncOp function) {
 }
 
 struct LowerToSchedulePass
-    : PassWrapper<LowerToSchedulePass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerToSchedulePass)
-  LowerToSchedulePass() = default;
-  LowerToSchedulePass(const LowerToSchedulePass &other) : PassWrapper(other) {}
-  StringRef getArgument() const final { return "lower-to-schedule"; }
-  StringRef getDescription() const final {
-    return "turn units and segments into programs with buffers and collectives";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<ScheduleDialect>();
-  }
-  Option<bool> overlap{
-      *this, "overlap",
-      llvm::cl::desc("gather ahead and reduce beside the backward"),
-      llvm::cl::init(true)};
+    : accel::impl::LowerToSchedulePassBase<LowerToSchedulePass> {
+  using Base::Base;
 
   void runOnOperation() override {
     if (failed(lower(getOperation())))
@@ -140,7 +132,3 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createLowerToSchedulePass() {
-  return std::make_unique<LowerToSchedulePass>();
-}

@@ -12,6 +12,11 @@
 
 #include <deque>
 
+namespace accel {
+#define GEN_PASS_DEF_SINKAWAITSPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 
 namespace accel::schedule {
@@ -103,13 +108,7 @@ private:
   llvm::DenseSet<Operation *> waiting; // all that is held
 };
 
-struct SinkAwaitsPass
-    : PassWrapper<SinkAwaitsPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SinkAwaitsPass)
-  StringRef getArgument() const final { return "sink-awaits"; }
-  StringRef getDescription() const final {
-    return "await reductions where the next one starts";
-  }
+struct SinkAwaitsPass : accel::impl::SinkAwaitsPassBase<SinkAwaitsPass> {
   void runOnOperation() override {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       sinkAwaits(program);
@@ -124,7 +123,3 @@ struct SinkAwaitsPass
 void sinkAwaits(ProgramOp program) { Sinker().run(program.getBody().front()); }
 
 } // namespace accel::schedule
-
-std::unique_ptr<Pass> accel::createSinkAwaitsPass() {
-  return std::make_unique<schedule::SinkAwaitsPass>();
-}

@@ -8,17 +8,6 @@
 
 #include "dialects/Schedule/Schedule.h"
 
-#include <memory>
-
-namespace mlir {
-class Pass;
-}
-
-namespace accel {
-/// `sink-awaits`: awaits each reduction where the next one starts.
-std::unique_ptr<mlir::Pass> createSinkAwaitsPass();
-} // namespace accel
-
 namespace accel::schedule {
 /// Moves the await of each reduction, and what its unit does after it, down to
 /// where the next reduction needs its buffers, so that one is in flight while

@@ -3,28 +3,23 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Update/Update.h"
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/Pass/Pass.h"
 
+namespace accel {
+#define GEN_PASS_DEF_UPDATEPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
 using namespace mlir;
 using namespace accel;
 
 namespace {
 
-struct UpdatePass : PassWrapper<UpdatePass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(UpdatePass)
-  StringRef getArgument() const final { return "update"; }
-  StringRef getDescription() const final {
-    return "decide when the optimizer updates a unit";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<sharding::ShardingDialect>();
-  }
-
+struct UpdatePass : accel::impl::UpdatePassBase<UpdatePass> {
   void runOnOperation() override {
     auto job = sharding::findOnly<sharding::JobOp>(getOperation());
     auto request = sharding::findRequest(getOperation(), "update");
@@ -56,7 +51,3 @@ struct UpdatePass : PassWrapper<UpdatePass, OperationPass<mlir::ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createUpdatePass() {
-  return std::make_unique<UpdatePass>();
-}

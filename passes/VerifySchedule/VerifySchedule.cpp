@@ -8,7 +8,6 @@
 // `plan::verify` and `plan::simulate` do on the struct, on edited text.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/VerifySchedule/VerifySchedule.h"
 
 #include "dialects/Schedule/Schedule.h"
 
@@ -16,6 +15,11 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+namespace accel {
+#define GEN_PASS_DEF_VERIFYSCHEDULEPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 
@@ -437,13 +441,7 @@ LogicalResult ProgramChecker::run() {
 }
 
 struct VerifySchedulePass
-    : PassWrapper<VerifySchedulePass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(VerifySchedulePass)
-
-  StringRef getArgument() const override { return "verify-schedule"; }
-  StringRef getDescription() const override {
-    return "collectives awaited once, no use after free, recorded peaks true";
-  }
+    : accel::impl::VerifySchedulePassBase<VerifySchedulePass> {
   void runOnOperation() override {
     ModuleFacts facts;
     bool failed = false;
@@ -456,11 +454,5 @@ struct VerifySchedulePass
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createVerifySchedulePass() {
-  return std::make_unique<VerifySchedulePass>();
-}
-
-void registerVerifySchedulePass() { PassRegistration<VerifySchedulePass>(); }
 
 } // namespace accel

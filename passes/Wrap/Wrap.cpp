@@ -3,7 +3,6 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Wrap/Wrap.h"
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
@@ -13,6 +12,11 @@
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
+
+namespace accel {
+#define GEN_PASS_DEF_WRAPPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
 
 using namespace mlir;
 using namespace accel;
@@ -136,16 +140,7 @@ wrap::Solution solveByModule(mlir::ModuleOp module,
   return solution;
 }
 
-struct WrapPass : PassWrapper<WrapPass, OperationPass<mlir::ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WrapPass)
-  StringRef getArgument() const final { return "wrap"; }
-  StringRef getDescription() const final {
-    return "decide which parameters form a unit";
-  }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    registry.insert<sharding::ShardingDialect>();
-  }
-
+struct WrapPass : accel::impl::WrapPassBase<WrapPass> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto request = sharding::findRequest(module, "wrap");
@@ -234,7 +229,3 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> accel::createWrapPass() {
-  return std::make_unique<WrapPass>();
-}

@@ -42,3 +42,4 @@ function(accel_link_options target)
   target_link_options(${target} PRIVATE -B${LLVM_TOOLS_BINARY_DIR}
                       -fuse-ld=lld -Wl,--gc-sections)
 endfunction()
+set(ACCEL_MLIR_OPTIONS -fno-exceptions -Wno-unused-function)

@@ -1,0 +1,156 @@
+//===- ApplyPasses.td - Passes that rewrite functions ------*- tablegen -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Each applies decisions to the segment functions; none takes a decision.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_APPLY_PASSES_TD
+#define ACCEL_PASSES_APPLY_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+class Apply<string argument> : Pass<argument, "::mlir::ModuleOp"> {
+  let dependentDialects = ["::accel::aten::AtenDialect",
+                           "::accel::sharding::ShardingDialect"];
+}
+
+def ApplyAdapterPass : Apply<"apply-adapter"> {
+  let summary = "add a LoRA adapter to the model, as PEFT does";
+  let description = [{
+    Rewrites a module of phase `model` into what PEFT's `get_peft_model` makes
+    of it (Hu et al., LoRA, arXiv 2106.09685): y + (x A^T B^T) * scale behind
+    each matmul with a targeted weight, modules and parameters under PEFT's
+    names, everything frozen but the adapter, copies of `modules_to_save` and
+    the biases that `bias` names.
+  }];
+  let options = [
+    Option<"config", "config", "std::string", "", "an adapter_config.json">
+  ];
+}
+
+def ApplyPrecisionPass : Apply<"apply-precision"> {
+  let summary = "compute each segment function in the dtype of its units";
+  let description = [{
+    Retypes each function that the graph calls to the compute dtype of the units
+    that its parameters are in (without parameters: of the first unit), and
+    infers every result type anew.
+  }];
+  let options = [
+    Option<"compute", "compute", "std::string", "",
+           "f32, bf16 or f16 for all functions, in place of the units' dtypes">
+  ];
+}
+
+def ApplyAutocastPass : Apply<"apply-autocast"> {
+  let summary = "compute as torch.autocast does, where the framework enters it";
+  let description = [{
+    Rewrites each function that the graph calls as torch.autocast runs it
+    (aten/src/ATen/autocast_mode.h), with the inputs that its first call passes,
+    where a unit's precision has `autocast`. A parameter is cast once, anything
+    else at each use; operators of autocast's fp32 list compute in fp32; the
+    rest promotes.
+  }];
+}
+
+def SeparateEvalPass : Apply<"separate-eval"> {
+  let summary = "give functions with dropout a copy without it, for evaluation";
+  let description = [{
+    Each function that draws random numbers gets a copy `.eval` that does not;
+    `aten.eval` names it. Fails where two operations of a function draw by the
+    same key.
+  }];
+}
+
+def SelectKernelsPass : Apply<"select-kernels"> {
+  let summary = "replace attention and norms by the kernels of the device";
+  let description = [{
+    `aten.scaled_dot_product_attention` and `aten.rms_norm` become what the
+    device runs: on CPUs flash attention and the norm's single steps, on CUDA
+    flash attention for bf16 and fp16, memory-efficient attention for other
+    types, and the fused norm. Element types must be final.
+  }];
+  let options = [
+    Option<"device", "device", "std::string", "",
+           "cpu or cuda; by default the one of sharding.job">,
+    Option<"eager", "eager", "bool", "false",
+           "the operators that transformers' modules run; by default where the "
+           "framework of sharding.job runs them">
+  ];
+}
+
+def ChunkLossPass : Apply<"chunk-loss"> {
+  let summary = "cut the cross-entropy into the chunks that were decided";
+  let description = [{
+    Applies `sharding.loss`: the rows of the logits are cut into chunks; loss
+    and gradients of a chunk are computed before the logits of the next. No
+    matmul is added, since nothing is recomputed. What stands between the matmul
+    and the loss must be pointwise by rows: casts, scales, soft caps.
+  }];
+}
+
+def DifferentiatePass : Apply<"differentiate"> {
+  let summary = "add the gradients to each segment function, as its joint function";
+  let description = [{
+    Makes `@F.joint` of each segment function that the graph calls and whose
+    gradients the loss needs. Only what depends on a trainable parameter and
+    leads to the loss gets a gradient. Calls of one function that need different
+    gradients call variants of it (`@F.v1`, ...) afterwards.
+  }];
+}
+
+def PartitionPass : Apply<"partition"> {
+  let summary = "outline the forward and the backward of each joint function";
+  let description = [{
+    Splits each joint function by the marks of `checkpoint`: saved tensors
+    become results of `@F.forward` and arguments of `@F.backward`, what is not
+    saved is recomputed in the backward. The function itself stays, for
+    evaluation.
+  }];
+}
+
+def AnnotateLayoutPass : Pass<"annotate-layout", "::mlir::ModuleOp"> {
+  let summary = "write the strides of each aten operation's results, and its "
+                "cost, on it";
+  let description = [{
+    `aten.strides` holds the strides in elements of each result, `aten.cost` the
+    floating-point operations and the bytes that are read and written.
+  }];
+}
+
+def PrintOperatorsPass : Pass<"print-operators", "::mlir::ModuleOp"> {
+  let summary = "print the operations of the aten dialect as JSON";
+  let description = [{
+    To stdout, a list of {name, derivative}, sorted by name.
+  }];
+  let dependentDialects = ["::accel::aten::AtenDialect"];
+}
+
+def PrintFunctionsPass : Pass<"print-functions", "::mlir::ModuleOp"> {
+  let summary = "print the functions as a plan holds them";
+  let description = [{
+    To stdout, a plan of nothing but the module's functions. Every gradient is
+    written, or with `accumulate` added.
+  }];
+  let options = [
+    Option<"device", "device", "std::string", "\"cpu\"", "cpu or cuda">,
+    Option<"accumulate", "accumulate", "bool", "false", "add to gradients">,
+    Option<"gradients", "gradients", "std::string", "\"f32\"",
+           "dtype of gradients">
+  ];
+}
+
+def PrintJointPass : Pass<"print-joint", "::mlir::ModuleOp"> {
+  let summary = "print the joint functions as graphs";
+  let description = [{
+    To stdout, a JSON list of the problems that activation checkpointing solves:
+    operations, tensors, bytes and seconds of each joint function.
+  }];
+  let options = [
+    Option<"device", "device", "std::string", "\"cpu\"", "cpu or cuda">
+  ];
+}
+
+#endif // ACCEL_PASSES_APPLY_PASSES_TD

@@ -1,0 +1,68 @@
+//===- SchedulePasses.td - Passes on programs --------------*- tablegen -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_SCHEDULE_PASSES_TD
+#define ACCEL_PASSES_SCHEDULE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def LowerToSchedulePass : Pass<"lower-to-schedule", "::mlir::ModuleOp"> {
+  let summary = "turn units and segments into programs with buffers and collectives";
+  let description = [{
+    Writes the programs of an optimizer step and of an evaluation, and the
+    functions that they call. Units are unsharded as far ahead as the prefetch
+    decision allows, and a reduction runs beside the next backward.
+  }];
+  let options = [
+    Option<"overlap", "overlap", "bool", "true",
+           "unshard ahead and reduce beside the backward; without it every "
+           "collective is awaited where it starts">
+  ];
+  let dependentDialects = ["::accel::schedule::ScheduleDialect"];
+}
+
+def HoistGathersPass : Pass<"hoist-gathers", "::mlir::ModuleOp"> {
+  let summary = "start all-gathers as early as the prefetch decision allows";
+  let description = [{
+    Each all-gather that overlaps no computation yet starts where the
+    `forward`-th (after the loss: `backward`-th) gather before it is awaited. A
+    unit that would be freed and gathered again with no call in between stays
+    unsharded. The order of gathers does not change. `lower-to-schedule` writes
+    programs in which nothing is left to hoist; the pass is for programs from
+    elsewhere.
+  }];
+}
+
+def SinkAwaitsPass : Pass<"sink-awaits", "::mlir::ModuleOp"> {
+  let summary = "await reductions where the next one starts";
+  let description = [{
+    Moves the await of each reduction, and what its unit does after it, down to
+    where the next reduction needs its buffers, so that one is in flight while
+    the next unit's backward computes. On a hybrid mesh one reduction inside
+    shards and one across replicas are in flight at most. The order of
+    collectives does not change.
+  }];
+}
+
+def InsertFreesPass : Pass<"insert-frees", "::mlir::ModuleOp"> {
+  let summary = "free every activation at its last use";
+  let description = [{
+    The call that reads an activation last takes it over where its function can
+    free it inside; else a `schedule.free` follows that call. Records what calls
+    and programs take at their peak.
+  }];
+}
+
+def VerifySchedulePass : Pass<"verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "collectives awaited once, no use after free, recorded peaks true";
+  let description = [{
+    Each collective is awaited once, nothing is used in flight or after it was
+    freed, nothing is freed twice or left behind, collectives have one order,
+    bytes agree, and a recorded peak is the timeline's. Changes nothing; fails
+    with an error for each problem.
+  }];
+}
+
+#endif // ACCEL_PASSES_SCHEDULE_PASSES_TD
