@@ -229,8 +229,9 @@ Expression Expresser::expressCheckpoint(const Point &point) const {
   }
   if (executor != ExecutorKind::Fsdp1 && executor != ExecutorKind::Fsdp2)
     return {{},
-            name == "full" && alike ? "your script: gradient_checkpointing=True"
-                                    : "your script: checkpoint these layers",
+            name == "full" && alike
+                ? "TrainingArguments: gradient_checkpointing=True"
+                : "your script: checkpoint these layers",
             name == "full" && alike ? Flags{{"--gradient-checkpointing", ""}}
                                     : Flags{}};
   if (!alike || (name != "none" && name != "full"))
@@ -260,7 +261,7 @@ Expression Expresser::expressSplit(const Point &point) const {
              {"gradient_accumulation_steps", steps, job.file}},
             ""};
   Expression e = {{},
-                  "your script: per_device_train_batch_size=" + micro +
+                  "TrainingArguments: per_device_train_batch_size=" + micro +
                       ", gradient_accumulation_steps=" + steps,
                   {{"--micro-batch", micro}, {"--grad-accum", steps}}};
   if (executor == ExecutorKind::Deepspeed)
@@ -293,8 +294,7 @@ Expression Expresser::expressLoss(const Point &point) const {
   if (executor != ExecutorKind::AccelRun)
     return {{},
             chunks == 1 ? "your script: the model's own loss"
-                        : "your script: fused linear cross-entropy "
-                          "(use_liger_kernel=True)",
+                        : "TrainingArguments: use_liger_kernel=True",
             {{"--loss-chunks", chunks == 1 ? "1" : "auto"}}};
   if (job.isJob && !given.lossChunks)
     return {{{job.lossChunks.key, std::to_string(chunks), job.file}}, ""};

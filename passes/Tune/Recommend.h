@@ -17,9 +17,10 @@
 
 namespace accel::tune {
 
-/// One knob turned, everything else as it was.
+/// One knob turned, everything else as it was; or several, if `knobs` is more.
 struct Change {
   Knob knob = Knob::Wrap;
+  int knobs = 1;
   Point point;
   std::string text; // "every layer is computed again"
   Expression expression;

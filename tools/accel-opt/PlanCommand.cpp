@@ -58,8 +58,12 @@ private:
       if (options.output.empty())
         std::fputs(report.mlir.c_str(), stdout);
     } else if (plan) {
-      std::fputs(renderPlanText(*plan, report).c_str(),
-                 options.output == "-" ? stderr : stdout);
+      const bool toError = options.output == "-";
+      PlanTextOptions text{
+          options.showUnits, options.showSchedule,
+          wantsColour(toError ? STDERR_FILENO : STDOUT_FILENO)};
+      std::fputs(renderPlanText(*plan, report, text).c_str(),
+                 toError ? stderr : stdout);
     }
     RenderOptions render;
     bool toOut = !options.compileTo && options.output != "-";

@@ -243,7 +243,7 @@ private:
     if (!space) {
       if (tuning)
         engine.note("not-tuned", in.options.config,
-                    "the layout of the units is none that the search knows, "
+                    "the search does not support this wrapping, "
                     "so nothing is recommended");
       return;
     }

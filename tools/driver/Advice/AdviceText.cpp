@@ -53,6 +53,59 @@ bool isWritten(const tune::Expresser &expresser, const tune::YamlLine &line) {
          value->asked == line.value;
 }
 
+/// As a key of TrainingArguments.fsdp_config (transformers 5), or "".
+static std::string trainingArguments(const tune::YamlLine &line) {
+  const std::string prefix = "fsdp_config.fsdp_";
+  const size_t at = line.key.find(prefix);
+  if (at == std::string::npos)
+    return "";
+  std::string key = line.key.substr(at + prefix.size());
+  for (const char *known :
+       {"activation_checkpointing", "reshard_after_forward", "offload_params",
+        "auto_wrap_policy", "transformer_layer_cls_to_wrap", "min_num_params"})
+    if (key == known)
+      return "fsdp_config={\"" +
+             (key == "offload_params" ? std::string("cpu_offload") : key) +
+             "\": " +
+             (line.value == "true"    ? "True"
+              : line.value == "false" ? "False"
+                                      : "\"" + line.value + "\"") +
+             "}";
+  return "";
+}
+
+/// "TrainingArguments: x=1" as a place and what stands there.
+static Edit editOf(const std::string &phrase) {
+  for (const char *place : {"TrainingArguments", "your script"}) {
+    const std::string prefix = std::string(place) + ": ";
+    if (phrase.rfind(prefix, 0) == 0)
+      return {place, phrase.substr(prefix.size()), ""};
+  }
+  const std::string command = "accel-opt plan ";
+  if (phrase.rfind(command, 0) == 0)
+    return {"accel-opt plan", phrase.substr(command.size()), ""};
+  const std::string job = "a job.yaml with ";
+  if (phrase.rfind(job, 0) == 0)
+    return {"job.yaml", phrase.substr(job.size()), ""};
+  return {phrase, "", ""};
+}
+
+std::vector<Edit> editsOf(const tune::Expresser &expresser,
+                          const tune::Expression &expression) {
+  std::vector<Edit> edits;
+  for (const tune::YamlLine &line : expression.yaml)
+    if (!isWritten(expresser, line))
+      edits.push_back(
+          {placeOf(expresser, line), textOf(line), trainingArguments(line)});
+  for (size_t at = 0; at < expression.otherwise.size();) {
+    size_t end = expression.otherwise.find("; ", at);
+    end = end == std::string::npos ? expression.otherwise.size() : end;
+    edits.push_back(editOf(expression.otherwise.substr(at, end - at)));
+    at = end + 2;
+  }
+  return edits;
+}
+
 std::string summary(const tune::Space &space, const tune::Expresser &expresser,
                     const tune::Point &point) {
   std::string text;

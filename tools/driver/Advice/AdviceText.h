@@ -11,6 +11,20 @@
 namespace accel {
 
 /// "fsdp.yaml:9", or "fsdp.yaml (new)" for a key that is not there.
+/// One thing to write, and where: ("fsdp.yaml:7",
+/// "fsdp_activation_checkpointing: true"), ("TrainingArguments",
+/// "use_liger_kernel=True").
+struct Edit {
+  std::string place, text;
+  /// The same for transformers' Trainer, where that is another way to say it.
+  std::string trainingArguments;
+  bool operator==(const Edit &) const = default;
+};
+/// All that a change writes, in the order of its parts. What no file can say
+/// comes last.
+std::vector<Edit> editsOf(const tune::Expresser &expresser,
+                          const tune::Expression &expression);
+
 std::string placeOf(const tune::Expresser &expresser,
                     const tune::YamlLine &line);
 /// "fsdp_reshard_after_forward: false".

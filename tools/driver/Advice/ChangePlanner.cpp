@@ -127,6 +127,7 @@ bool ChangePlanner::trySets(const std::vector<const tune::Change *> &parts,
     return false;
   }
   tune::Change set = *parts[chosen[0]];
+  set.knobs = static_cast<int>(size);
   for (size_t i = 1; i < size; ++i) {
     const tune::Change &part = *parts[chosen[i]];
     set.text += "; " + part.text;

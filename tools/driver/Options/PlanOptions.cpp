@@ -192,6 +192,10 @@ void addOutputOptions(Arguments &a, PlanOptions &o) {
            "file of the one --emit or of --compile-to, or folder of several");
   a.option("--format", o.format, formatValue(),
            "text for people, json for programs");
+  a.flag("--units", o.showUnits,
+         "print what each unit holds: elements, bytes of a rank, resharding");
+  a.flag("--schedule", o.showSchedule,
+         "print the instructions of accel-run's programs");
   a.option("--remarks", o.remarks, textValue("FILE|-"),
            "write decisions as MLIR remarks: YAML to a file, text to stderr "
            "for -");

@@ -78,6 +78,7 @@ struct PlanOptions {
   std::string dumpPhases;
   std::optional<Phase> compileTo, compileFrom;
   ReportFormat format = ReportFormat::Text;
+  bool showUnits = false, showSchedule = false; // in text
 
   bool emits(EmitKind kind) const;
   /// A file with a better setting is asked for.

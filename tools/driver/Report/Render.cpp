@@ -114,40 +114,6 @@ std::string tables(const PlanReport &report) {
   return out;
 }
 
-/// What is missing where not even the persistent bytes fit.
-std::string persistentTooMuch(const plan::Plan &plan,
-                              const PlanReport &report) {
-  int64_t kept = report.prediction.persistentBytes;
-  if (kept <= *report.budgetBytes)
-    return "";
-  std::string text = "; what a rank keeps between steps alone is " +
-                     formatBytes(kept) + ", " +
-                     formatBytes(kept - *report.budgetBytes) + " too much";
-  int64_t shards = report.advice ? report.advice->candidate.shardRanks : 1;
-  if (shards > 1)
-    text += ": sharded over " + std::to_string(shards) +
-            " ranks, it would take " +
-            formatGrouped(std::ceil(static_cast<double>(kept) *
-                                    static_cast<double>(shards) /
-                                    static_cast<double>(*report.budgetBytes))) +
-            " to get below the budget";
-  return text;
-}
-
-/// What is too much, where it does not fit.
-std::string tooMuch(const plan::Plan &plan, const PlanReport &report) {
-  const StepPrediction &p = report.prediction;
-  std::string text;
-  if (report.budgetBytes && p.deviceBytes > *report.budgetBytes)
-    text += "           " + formatBytes(p.deviceBytes - *report.budgetBytes) +
-            " too much" + persistentTooMuch(plan, report) + "\n";
-  if (report.hostBytes && p.hostBytes > *report.hostBytes)
-    text += "           on the host " + formatBytes(p.hostBytes) + " of " +
-            formatBytes(*report.hostBytes) + " per rank, " +
-            formatBytes(p.hostBytes - *report.hostBytes) + " too much\n";
-  return text;
-}
-
 std::string strategyOf(const PlanReport &report) {
   return report.strategy +
          (report.executor == ExecutorKind::AccelRun ? " by accel-run" : "");
@@ -181,6 +147,8 @@ std::string formatBytesChange(int64_t bytes) {
 std::string formatSecondsChange(double seconds) {
   return (seconds < 0 ? "-" : "+") + formatSeconds(std::abs(seconds));
 }
+
+std::string formatPercent(double share) { return digits(share * 100) + " %"; }
 
 std::string formatGrouped(double value) {
   std::string text = format("%.0f", value);
@@ -250,8 +218,8 @@ static std::string unitsTable(const plan::Plan &plan) {
   return out;
 }
 
-std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
-  const StepPrediction &p = report.prediction;
+std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
+                           const PlanTextOptions &options) {
   std::string out = report.title + ", " + count(totalParameters(plan)) +
                     " parameters | " + strategyOf(report) + " on " +
                     std::to_string(plan.ranks()) + " x " +
@@ -268,35 +236,18 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report) {
     out += ", accumulated " + std::to_string(plan.job.accumulation) + " times";
   out += "\n\n";
 
-  if (report.fits)
-    out += *report.fits ? "  fits     " : "  DOES NOT FIT  ";
-  else
-    out += "  memory   ";
-  out += formatBytes(p.deviceBytes);
-  if (report.budgetBytes)
-    out += " of " + formatBytes(*report.budgetBytes);
-  out += " per rank; peak in " + p.peakWhere + "\n";
-  if (report.fits && !*report.fits)
-    out += tooMuch(plan, report);
-  if (report.smallestRank)
-    out += "           the rank with the smallest shards takes " +
-           formatBytes(p.deviceBytes - report.smallestRank->deviceBytes) +
-           " less\n";
-  if (report.hasTime) {
-    out += "  speed    " + formatSeconds(p.stepSeconds) + " a step, " +
-           formatGrouped(p.tokensPerSecondPerDevice) +
-           (tokens ? " tokens/s" : " samples/s") + " per rank" +
-           (report.mfu ? ", MFU " + digits(*report.mfu * 100) + " %" : "") +
-           "; " + formatSeconds(p.exposedSeconds) + " wait for communication\n";
-  } else {
-    out += "  speed    no target given, so no time is predicted (--target)\n";
-  }
+  out += renderVerdict(plan, report, options.colour);
   out += tables(report);
   out += renderAdvice(report);
 
-  out += unitsTable(plan);
+  if (options.units)
+    out += unitsTable(plan);
+  if (!options.schedule)
+    return out;
   if (report.executor != ExecutorKind::AccelRun)
-    return out; // the program is not theirs
+    return out + "\n  schedule: " + toString(report.executor) +
+           " issues its instructions while it runs; --executor accel-run plans "
+           "a program\n";
   for (auto [index, repeat] : plan.step) {
     const plan::Program &program = plan.programs[index];
     out += "\n  schedule of '" + program.name + "'" +

@@ -44,13 +44,25 @@ std::string formatBytesChange(int64_t bytes);
 std::string formatSecondsChange(double seconds);
 /// A module path with `*` for numbers: "model.layers.*.mlp".
 std::string generalised(const std::string &path);
+/// 0.4072 as "40.7 %".
+std::string formatPercent(double share);
 /// "1,234,567".
 std::string formatGrouped(double value);
 std::string padRight(std::string text, size_t width);
 std::string padLeft(std::string text, size_t width);
 
-/// Verdict, memory, time, what would help, units and schedule.
-std::string renderPlanText(const plan::Plan &plan, const PlanReport &report);
+/// What the text of a plan shows besides the verdict, memory, time and advice.
+struct PlanTextOptions {
+  bool units = false, schedule = false;
+  bool colour = false;
+};
+std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
+                           const PlanTextOptions &options);
+
+/// Whether it fits, by how much, and the smallest change that makes it fit or
+/// the one that is fastest and still fits.
+std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
+                          bool colour);
 
 /// What would help, what --tune and --max-batch found; each section ends with
 /// a line break.

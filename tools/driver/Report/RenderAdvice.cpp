@@ -14,8 +14,6 @@
 namespace accel {
 namespace {
 
-constexpr size_t whereWidth = 22, textWidth = 58;
-
 class AdviceRenderer {
 public:
   explicit AdviceRenderer(const PlanReport &report)
@@ -36,53 +34,107 @@ private:
     return advice.budgetBytes != std::numeric_limits<int64_t>::max();
   }
 
-  void head(const std::string &title) {
-    out += "\n  " + padRight(title, whereWidth + textWidth) +
-           padLeft("memory", 12) + (advice.hasTime ? padLeft("step", 12) : "") +
-           "\n";
-  }
+  /// A change as lines of a table: what it writes, and what a plan of it holds
+  /// and takes.
+  struct Row {
+    std::vector<Edit> edits;
+    const tune::Change &change;
+    std::string note;
+  };
 
-  void row(const std::string &where, const std::string &text, int64_t bytes,
-           double seconds, const std::string &note) {
-    std::string line = "  " + padRight(where, whereWidth - 1) + " " +
-                       padRight(text, textWidth) +
-                       padLeft(formatBytesChange(bytes), 12);
-    if (advice.hasTime)
-      line += padLeft(formatSecondsChange(seconds), 12);
-    out += line + (note.empty() ? "" : "   " + note) + "\n";
-  }
-
-  void change(const tune::Change &c) {
-    std::string over =
-        c.fits ? ""
-               : "still " + formatBytes(c.judged.bytes - advice.budgetBytes) +
-                     " too much";
-    if (c.expression.yaml.empty()) {
-      row("(not YAML)", c.text, c.bytes, c.seconds,
-          c.expression.otherwise + (over.empty() ? "" : "; " + over));
-      return;
+  Row rowOf(const tune::Change &c) const {
+    Row row{editsOf(*advice.expresser, c.expression), c, ""};
+    // No file says it: what the change is, and who can do it.
+    const bool unsaid =
+        row.edits.empty() ||
+        (row.edits.size() == 1 &&
+         (row.edits[0].text.empty() ||
+          row.edits[0].text.find("--emit") != std::string::npos));
+    if (unsaid) {
+      row.edits = {{"(not YAML)", c.text, ""}};
+      row.note = c.expression.otherwise;
     }
-    bool first = true;
-    for (const tune::YamlLine &line : c.expression.yaml) {
-      if (isWritten(*advice.expresser, line))
+    if (!c.fits)
+      row.note += (row.note.empty() ? "" : "; ") +
+                  formatBytes(c.judged.bytes - advice.budgetBytes) +
+                  " too much";
+    return row;
+  }
+
+  /// Columns are as wide as what they hold.
+  void table(const std::string &title, const std::vector<Row> &rows,
+             bool numbered) {
+    size_t where = 0, text = 0;
+    for (const Row &row : rows)
+      for (const Edit &edit : row.edits) {
+        where = std::max(where, edit.place.size());
+        text = std::max(text, edit.text.size());
+      }
+    const size_t indent = numbered ? 7 : 4;
+    const size_t left = std::max(indent + where + 2 + text, title.size() + 2);
+    out += "\n" + padRight("  " + title, left) + padLeft("memory", 12) +
+           padLeft("", 11) +
+           (advice.hasTime ? padLeft("step", 11) + padLeft("", 11) : "");
+    while (out.back() == ' ')
+      out.pop_back();
+    out += "\n";
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Row &row = rows[i];
+      std::string line = numbered ? padLeft(std::to_string(i + 1), 5) + "  "
+                                  : std::string(indent, ' ');
+      for (size_t e = 0; e < std::max<size_t>(1, row.edits.size()); ++e) {
+        if (e)
+          line = std::string(indent, ' ');
+        if (e < row.edits.size())
+          line += padRight(row.edits[e].place, where + 2) + row.edits[e].text;
+        if (e == 0) {
+          line = padRight(line, left) +
+                 padLeft(formatBytes(row.change.judged.bytes), 12) +
+                 padLeft(formatBytesChange(row.change.bytes), 11);
+          if (advice.hasTime)
+            line += padLeft(formatSeconds(row.change.judged.seconds), 11) +
+                    padLeft(formatSecondsChange(row.change.seconds), 11);
+          if (!row.note.empty())
+            line += "   " + row.note;
+        }
+        out += line + "\n";
+      }
+    }
+  }
+
+  /// The set of changes that the verdict names goes by the numbers of its
+  /// parts, where all of them are told.
+  void together(const tune::Change &set, const std::vector<Row> &rows) {
+    const std::vector<Edit> wanted = editsOf(*advice.expresser, set.expression);
+    std::string numbers;
+    size_t covered = 0, count = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const bool part = std::all_of(
+          rows[i].edits.begin(), rows[i].edits.end(), [&](const Edit &edit) {
+            return std::find(wanted.begin(), wanted.end(), edit) !=
+                   wanted.end();
+          });
+      if (!part || rows[i].edits.empty())
         continue;
-      std::string where = placeOf(*advice.expresser, line);
-      std::string text = textOf(line);
-      if (first)
-        row(where, text, c.bytes, c.seconds, over);
-      else
-        out += "  " + padRight(where, whereWidth - 1) + " " + text + "\n";
-      first = false;
+      covered += rows[i].edits.size();
+      numbers += (count++ ? " and " : "") + std::to_string(i + 1);
     }
-    if (!c.expression.otherwise.empty())
-      out += "  " + padRight("(not YAML)", whereWidth - 1) + " " +
-             c.expression.otherwise + "\n";
+    if (covered != wanted.size() || static_cast<int>(count) != set.knobs)
+      return;
+    out +=
+        "    lines " + numbers + " together: " + formatBytes(set.judged.bytes) +
+        (advice.hasTime ? ", " + formatSeconds(set.judged.seconds) : "") + "\n";
   }
 
   void changes(const std::string &title, const std::vector<tune::Change> &all) {
-    head(title);
+    std::vector<Row> rows;
     for (const tune::Change &c : all)
-      change(c);
+      if (c.knobs == 1)
+        rows.push_back(rowOf(c));
+    table(title, rows, /*numbered=*/true);
+    for (const tune::Change &c : all)
+      if (c.knobs > 1)
+        together(c, rows);
   }
 
   //===--- --tune ---------------------------------------------------------===//
@@ -136,7 +188,7 @@ private:
 
   static std::string searched(const Tuned &t) {
     return std::to_string(t.result.judged) + " settings" +
-           (t.result.exact ? " (all that there are)" : " judged") +
+           (t.result.exact ? " (all there are)" : " evaluated") +
            (t.result.complete ? "" : ", stopped by the limit");
   }
 
@@ -145,22 +197,25 @@ private:
       out += "\n  " + title + ": nothing\n";
       return;
     }
-    head(title + " (each alone)");
+    std::vector<tune::Change> alone;
     for (const tune::Decided &d : t.decisions)
       if (d.changed) {
-        tune::Change c = d.alone;
-        c.text = d.choice;
-        c.fits = true; // the whole fits; one part alone need not
-        change(c);
+        alone.push_back(d.alone);
+        alone.back().text = d.choice;
+        alone.back().fits = true; // the whole fits; one part alone need not
       }
+    std::vector<Row> rows;
+    for (const tune::Change &c : alone)
+      rows.push_back(rowOf(c));
+    table(title + " (each alone)", rows, /*numbered=*/false);
   }
 
   /// Without a YAML key and not the executor's own: no part of the best.
   void solved() {
     if (!advice.solved)
       return;
-    head("not settable in YAML: checkpointing solved for the budget");
-    change(*advice.solved);
+    table("not settable in YAML: checkpointing solved for the budget",
+          {rowOf(*advice.solved)}, /*numbered=*/false);
   }
 
   void limits(const Tuned &t) {
@@ -227,7 +282,7 @@ private:
 
   void nothingFits(const Tuned &t) {
     const tune::Judgement &least = t.result.leanest.judged;
-    out += "\n  NOTHING FITS  the leanest of " + searched(t) + " holds " +
+    out += "\n  NOTHING FITS  the smallest of " + searched(t) + " takes " +
            formatBytes(least.bytes) + ", " +
            formatBytes(least.bytes - advice.budgetBytes) +
            " more than the budget:\n                " +

@@ -1,0 +1,135 @@
+//===- RenderVerdict.cpp - Whether it fits, and what would change that ----===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Advice/AdviceText.h"
+#include "tools/driver/Report/Render.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace accel {
+namespace {
+
+enum class Colour { Green, Red };
+
+std::string coloured(const std::string &text, Colour colour, bool on) {
+  if (!on)
+    return text;
+  return std::string(colour == Colour::Green ? "\033[1;32m" : "\033[1;31m") +
+         text + "\033[0m";
+}
+
+/// What is missing where not even the persistent bytes fit.
+std::string persistentTooMuch(const plan::Plan &plan,
+                              const PlanReport &report) {
+  int64_t kept = report.prediction.persistentBytes;
+  if (kept <= *report.budgetBytes)
+    return "";
+  std::string text = "; what a rank keeps between steps alone is " +
+                     formatBytes(kept) + ", " +
+                     formatBytes(kept - *report.budgetBytes) + " too much";
+  int64_t shards = report.advice ? report.advice->candidate.shardRanks : 1;
+  if (shards > 1)
+    text += ": sharded over " + std::to_string(shards) +
+            " ranks, it would take " +
+            formatGrouped(std::ceil(static_cast<double>(kept) *
+                                    static_cast<double>(shards) /
+                                    static_cast<double>(*report.budgetBytes))) +
+            " to get below the budget";
+  return text;
+}
+
+/// What is too much, where it does not fit.
+std::string tooMuch(const plan::Plan &plan, const PlanReport &report) {
+  const StepPrediction &p = report.prediction;
+  std::string text;
+  if (report.budgetBytes && p.deviceBytes > *report.budgetBytes)
+    text += "    " + formatBytes(p.deviceBytes - *report.budgetBytes) +
+            " too much" + persistentTooMuch(plan, report) + "\n";
+  if (report.hostBytes && p.hostBytes > *report.hostBytes)
+    text += "    on the host " + formatBytes(p.hostBytes) + " of " +
+            formatBytes(*report.hostBytes) + " per rank, " +
+            formatBytes(p.hostBytes - *report.hostBytes) + " too much\n";
+  return text;
+}
+
+/// The change that a reader should try first: of those that make it fit, the
+/// one that turns the fewest knobs and then the fastest; where it fits, the
+/// fastest that still does. None if there is none.
+const tune::Change *firstChange(const PlanReport &report) {
+  if (!report.advice || !report.fits || report.advice->tuned)
+    return nullptr;
+  const tune::Change *best = nullptr;
+  for (const tune::Change &c : report.advice->changes) {
+    const bool useful =
+        c.fits && (!*report.fits || c.seconds < 0) &&
+        (!c.expression.yaml.empty() || c.expression.flags.size());
+    if (useful && (!best || std::pair(c.knobs, c.judged.seconds) <
+                                std::pair(best->knobs, best->judged.seconds)))
+      best = &c;
+  }
+  return best;
+}
+
+std::string renderChange(const PlanReport &report, const tune::Change &c) {
+  const Advice &advice = *report.advice;
+  std::string out = *report.fits ? "\n  fastest change that still fits: "
+                    : c.knobs > 1
+                        ? "\n  smallest set of changes that makes it fit: "
+                        : "\n  smallest change that makes it fit: ";
+  out += formatBytes(c.judged.bytes);
+  if (advice.hasTime)
+    out += ", " + formatSeconds(c.judged.seconds) + " a step";
+  out += "\n";
+  const std::vector<Edit> edits = editsOf(*advice.expresser, c.expression);
+  size_t width = std::string("or TrainingArguments").size();
+  for (const Edit &edit : edits)
+    width = std::max(width, edit.place.size());
+  for (const Edit &edit : edits) {
+    out += "    " + padRight(edit.place, width + 2) + edit.text + "\n";
+    if (!edit.trainingArguments.empty())
+      out += "    " + padRight("or TrainingArguments", width + 2) +
+             edit.trainingArguments + "\n";
+  }
+  return out;
+}
+
+} // namespace
+
+std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
+                          bool colour) {
+  const StepPrediction &p = report.prediction;
+  std::string out = "  ";
+  if (report.fits)
+    out += *report.fits ? coloured("FITS", Colour::Green, colour)
+                        : coloured("DOES NOT FIT", Colour::Red, colour);
+  else
+    out += "memory";
+  out += "  " + formatBytes(p.deviceBytes);
+  if (report.budgetBytes)
+    out += " of " + formatBytes(*report.budgetBytes);
+  out += " per rank; peak in " + p.peakWhere + "\n";
+  if (report.fits && !*report.fits)
+    out += tooMuch(plan, report);
+  if (report.smallestRank)
+    out += "    the rank with the smallest shards takes " +
+           formatBytes(p.deviceBytes - report.smallestRank->deviceBytes) +
+           " less\n";
+  if (report.hasTime) {
+    const bool tokens = plan.job.sequenceLength > 0;
+    out += "  speed  " + formatSeconds(p.stepSeconds) + " a step, " +
+           formatGrouped(p.tokensPerSecondPerDevice) +
+           (tokens ? " tokens/s" : " samples/s") + " per rank" +
+           (report.mfu ? ", MFU " + formatPercent(*report.mfu) : "") + "; " +
+           formatSeconds(p.exposedSeconds) + " wait for communication\n";
+  } else {
+    out += "  speed  no target given, so no time is predicted (--target)\n";
+  }
+  if (const tune::Change *change = firstChange(report))
+    out += renderChange(report, *change);
+  return out;
+}
+
+} // namespace accel
