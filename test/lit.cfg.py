@@ -10,10 +10,11 @@ config.suffixes = [".mlir", ".yaml", ".test"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.accel_build, "test", "lit")
 # Inputs are kept in Inputs/; the others are tests of another kind.
-config.excludes = ["Inputs", "CMakeLists.txt", "unit", "parity", "bench", "faults",
-                   "fuzz"]
+config.excludes = ["Inputs", "CMakeLists.txt", "unit", "parity", "bench", "dry",
+                   "faults", "fuzz"]
 
 config.substitutions.append(("%root", config.accel_root))
+config.substitutions.append(("%bin", os.path.join(config.accel_build, "bin")))
 config.substitutions.append(("%python", config.accel_python))
 config.substitutions.append(("%build", config.accel_build))
 config.substitutions.append(("%inputs", os.path.join(config.test_source_root, "Inputs")))

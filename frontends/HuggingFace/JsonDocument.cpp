@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/JsonDocument.h"
 
+#include "runtime/plan/JsonNesting.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -165,6 +167,12 @@ std::string phrase(const char *what) {
 std::optional<JsonDocument> JsonDocument::parse(std::string_view text,
                                                 JsonError &error) {
   JsonDocument document;
+  if (const size_t at = plan::nestsDeeper(text); at != text.npos) {
+    error.position = LineCounter(text)(at);
+    error.message = "brackets nest deeper than " +
+                    std::to_string(plan::maxJsonNesting) + " levels";
+    return std::nullopt;
+  }
   try {
     document.tree = nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error &e) {

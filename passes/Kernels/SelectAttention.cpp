@@ -33,9 +33,9 @@ public:
         op.getQuery(), k, v, added, op.getIsCausal(), op.getScale()));
   }
   Value flash() {
-    return likeQuery(
-        make<aten::FlashAttentionOp>(op.getQuery(), op.getKey(), op.getValue(),
-                                     op.getIsCausal(), op.getScale()));
+    return likeQuery(cut(make<aten::FlashAttentionOp>(
+        filledUp(op.getQuery()), filledUp(op.getKey()), filledUp(op.getValue()),
+        op.getIsCausal(), op.getScale())));
   }
   Value efficient() {
     Value added = mask(/*causal=*/false);
@@ -43,9 +43,10 @@ public:
       added = alignRows(added);
       added = make<aten::ExpandOp>(added, scores());
     }
-    return make<aten::EfficientAttentionOp>(
-        op.getQuery(), repeatHeads(op.getKey()), repeatHeads(op.getValue()),
-        added, op.getIsCausal(), op.getScale());
+    return cut(make<aten::EfficientAttentionOp>(
+        filledUp(op.getQuery()), filledUp(repeatHeads(op.getKey())),
+        filledUp(repeatHeads(op.getValue())), added, op.getIsCausal(),
+        op.getScale()));
   }
 
   /// Product, scale, cap, mask, softmax in fp32, product: the operators of
@@ -83,6 +84,33 @@ public:
   }
 
 private:
+  /// The kernels of CUDA read rows of 16 bytes: heads of other sizes are filled
+  /// up with zeros, which change neither scores nor sums, as PyTorch fills them
+  /// up for flash attention (pad_last_dim in sdp_utils).
+  Value filledUp(Value value) {
+    RankedTensorType type = tensorType(value);
+    const int64_t size = type.getDimSize(3);
+    const int64_t unit = 16 / (type.getElementTypeBitWidth() / 8);
+    if (eager || size % unit == 0)
+      return value;
+    SmallVector<int64_t> shape(type.getShape());
+    shape[3] = unit - size % unit;
+    Value zeros = make<aten::FullOp>(shape, builder.getF64FloatAttr(0),
+                                     type.getElementType());
+    return make<aten::CatOp>(ValueRange{value, zeros}, uint64_t(3));
+  }
+  /// The result without what filled up the values, as it would lie in memory.
+  Value cut(Value result) {
+    const int64_t size = tensorType(op.getValue()).getDimSize(3);
+    if (tensorType(result).getDimSize(3) == size)
+      return result;
+    auto swap = [&](Value y) {
+      return make<aten::TransposeIntOp>(y, uint64_t(1), uint64_t(2));
+    };
+    Value part = make<aten::SliceTensorOp>(result, uint64_t(3), uint64_t(0),
+                                           uint64_t(size), uint64_t(1));
+    return swap(make<aten::CloneOp>(swap(part)));
+  }
   Value dropped(Value weights) {
     if (!eager)
       return make<aten::DropoutOp>(weights, op.getDropoutP(),
@@ -281,7 +309,9 @@ Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
   const int64_t window = op.getWindow();
   bool masked = op.getMask() || (eager && op->hasAttr(aten::maskedAttr)) ||
                 (window > 0 && (window < keys || (eager && window == keys)));
-  if ((element.isBF16() || element.isF16()) && !masked)
+  // FlashAttention 2 takes heads of at most 256 elements.
+  const bool wide = tensorType(op.getQuery()).getDimSize(3) > 256;
+  if ((element.isBF16() || element.isF16()) && !masked && !(wide && !eager))
     return attention.flash();
   return attention.efficient();
 }

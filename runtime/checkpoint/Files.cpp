@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/Files.h"
 
+#include "runtime/collectives/Progress.h"
 #include "runtime/plan/Sha256.h"
 
 #include <algorithm>
@@ -52,6 +53,7 @@ int64_t File::size() const {
 }
 
 void File::readAt(int64_t offset, void *into, int64_t bytes) const {
+  Progress::get().tick();
   char *at = static_cast<char *>(into);
   while (bytes > 0) {
     ssize_t n = pread(fd, at, std::min(bytes, maxTransfer), offset);
@@ -68,6 +70,7 @@ void File::readAt(int64_t offset, void *into, int64_t bytes) const {
 }
 
 void File::writeAt(int64_t offset, const void *from, int64_t bytes) {
+  Progress::get().tick();
   const char *at = static_cast<const char *>(from);
   while (bytes > 0) {
     ssize_t n = pwrite(fd, at, std::min(bytes, maxTransfer), offset);

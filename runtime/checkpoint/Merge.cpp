@@ -125,6 +125,7 @@ void copySmallFiles(const std::string &from, const std::string &to) {
     fs::copy_file(entry.path(), fs::path(to) / name, code);
     if (code)
       throw FileError((fs::path(to) / name).string() + ": " + code.message());
+    File((fs::path(to) / name).string(), File::Mode::Write).sync();
   }
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/checkpoint/Pieces.h"
 #include "runtime/checkpoint/Pt2.h"
 #include "runtime/execute/Tensors.h"
+#include "runtime/plan/Sha256.h"
 
 #include <ATen/ops/from_blob.h>
 
@@ -64,7 +65,7 @@ bool isAdapters(const plan::Parameter &p) {
   return !p.adapterKey.empty() && p.baseNames.empty();
 }
 
-/// Where each parameter is in the files; only rank 0 has one.
+/// Where each parameter is in the files.
 class Source {
 public:
   Source(const plan::Plan &plan, const std::vector<std::string> &paths,
@@ -73,6 +74,8 @@ public:
   /// Elements [begin, begin + count) of a parameter, into flat[at...].
   void read(int parameter, int64_t begin, int64_t count, const at::Tensor &flat,
             int64_t at) const;
+  /// Of where which tensor is: the same on ranks that see the same files.
+  uint64_t fingerprint() const;
 
 private:
   struct Found {
@@ -175,6 +178,30 @@ Source::Source(const plan::Plan &plan, const std::vector<std::string> &paths,
                        " of the weight files; not loaded");
 }
 
+uint64_t Source::fingerprint() const {
+  plan::Sha256 digest;
+  auto add = [&](const std::string &text) { digest.update(text + "\n"); };
+  for (const auto &file : files)
+    add(std::to_string(file->size()));
+  for (const auto &[name, found] : stored) {
+    add(name);
+    add(std::to_string(found.tensor.offset));
+    for (int64_t size : found.tensor.shape)
+      add(std::to_string(size));
+  }
+  return std::stoull(digest.hexDigest().substr(0, 13), nullptr, 16); // 52 bits
+}
+
+/// Whether all ranks see the same weight files, so that each can read what it
+/// holds: 70 billion parameters through one rank's network take hours.
+bool everyoneHas(Groups &groups, const Source *source) {
+  const double own = source ? static_cast<double>(source->fingerprint()) : -1.0;
+  for (double other : groups.gather({own}))
+    if (other != own || own < 0)
+      return groups.size() == 1;
+  return true;
+}
+
 } // namespace
 
 std::vector<bool> loadWeights(Executor &executor,
@@ -182,10 +209,23 @@ std::vector<bool> loadWeights(Executor &executor,
                               std::vector<std::string> &warnings) {
   const plan::Plan &plan = executor.plan();
   Groups &groups = executor.groups();
-  Communicator *world = groups.world();
   std::unique_ptr<Source> source;
-  if (groups.rank() == 0)
+  if (groups.rank() == 0) {
     source = std::make_unique<Source>(plan, files, warnings);
+  } else {
+    try {
+      std::vector<std::string> alike; // rank 0 says them
+      source = std::make_unique<Source>(plan, files, alike);
+    } catch (const FileError &) {
+      // Not every machine has the files: rank 0 sends what it reads.
+    }
+  }
+  Communicator *world = groups.world();
+  if (everyoneHas(groups, source.get())) {
+    world = nullptr;
+  } else if (groups.rank() != 0) {
+    source.reset();
+  }
   // Rank 0 tells which parameters the files lack.
   std::vector<uint8_t> flags(plan.parameters.size());
   for (size_t i = 0; source && i < flags.size(); ++i)
@@ -201,8 +241,11 @@ std::vector<bool> loadWeights(Executor &executor,
     UnitStorage &unit = executor.unit(u);
     const plan::DType dtype = unit.unit().storage;
     memory.resize(chunkElements * plan::itemSize(dtype));
-    for (int64_t from = 0; from < unit.unit().padded; from += chunkElements) {
-      const int64_t to = std::min(from + chunkElements, unit.unit().padded);
+    // Of what is sent every rank sees all; what it reads itself is its own.
+    const int64_t first = world ? 0 : unit.shardBegin();
+    const int64_t last = world ? unit.unit().padded : unit.shardEnd();
+    for (int64_t from = first; from < last; from += chunkElements) {
+      const int64_t to = std::min(from + chunkElements, last);
       at::Tensor chunk = at::from_blob(memory.data(), {to - from},
                                        at::TensorOptions(scalarType(dtype)));
       if (source) {

@@ -6,7 +6,9 @@
 #include "runtime/collectives/Backend.h"
 
 #include "runtime/collectives/CudaModule.h"
+#include "runtime/collectives/Progress.h"
 
+#include <ATen/ops/empty.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #ifdef USE_C10D_GLOO
@@ -14,6 +16,7 @@
 #endif
 
 #include <cstdlib>
+#include <new>
 
 namespace accel::run {
 
@@ -25,12 +28,23 @@ std::string plainMessage(const std::exception &error) {
 }
 
 namespace {
-/// Starts a collective and gives its errors our type.
+/// Gives the errors of collectives our type. Memory that is missing on this
+/// rank is no other rank's fault.
+[[noreturn]] void failed(const std::string &what, const std::exception &error) {
+  const std::string reason = plainMessage(error);
+  const std::string text = what.empty() ? reason : what + ": " + reason;
+  if (dynamic_cast<const std::bad_alloc *>(&error) ||
+      reason.find("out of memory") != std::string::npos)
+    throw std::runtime_error(text);
+  throw CollectiveError(text);
+}
+
+/// Starts a collective.
 template <typename Start> Pending started(const char *what, Start &&start) {
   try {
     return Pending(start());
   } catch (const std::exception &error) {
-    throw CollectiveError(std::string(what) + ": " + plainMessage(error));
+    failed(what, error);
   }
 }
 } // namespace
@@ -49,18 +63,22 @@ Pending::Pending(std::vector<c10::intrusive_ptr<c10d::Work>> works)
 void Pending::wait() {
   auto finished = std::move(works);
   works.clear();
+  Progress::Waiting waiting;
   try {
     for (auto &work : finished)
       work->wait();
   } catch (const std::exception &error) {
-    throw CollectiveError(plainMessage(error));
+    failed("", error);
   }
 }
 
-Communicator::Communicator(c10::intrusive_ptr<c10d::Backend> backend,
-                           bool onStream)
-    : backend(std::move(backend)), onStream(onStream) {}
-Communicator::~Communicator() = default;
+Communicator::Communicator(c10::intrusive_ptr<c10d::Backend> backend, Way way)
+    : backend(std::move(backend)), way(way) {}
+Communicator::~Communicator() {
+  // NCCL's group would be aborted otherwise, with a warning.
+  if (way == Way::Stream && backend)
+    backend->shutdown();
+}
 int Communicator::rank() const { return backend->getRank(); }
 int Communicator::size() const { return backend->getSize(); }
 
@@ -83,7 +101,7 @@ Pending Communicator::exchange(const char *what,
       works.push_back(backend->send(piece, to, tag));
     }
   } catch (const std::exception &error) {
-    throw CollectiveError(std::string(what) + ": " + plainMessage(error));
+    failed(what, error);
   }
   return Pending(std::move(works));
 }
@@ -92,8 +110,22 @@ Pending Communicator::exchange(const char *what,
 // worker thread and copy it; point-to-point messages need neither.
 // `_allgather_base` and `_reduce_scatter_base` are the names that torch 2.11
 // and 2.15 both have.
+Pending Communicator::staged(
+    at::Tensor &output, at::Tensor &input,
+    Pending (Communicator::*collective)(at::Tensor &, at::Tensor &)) {
+  at::Tensor from = input.to(at::kCPU);
+  at::Tensor to = at::empty(output.sizes(), from.options());
+  way = Way::Host;
+  (this->*collective)(to, from).wait();
+  way = Way::Staged;
+  output.copy_(to);
+  return Pending();
+}
+
 Pending Communicator::allGather(at::Tensor &output, at::Tensor &input) {
-  if (!onStream) {
+  if (way == Way::Staged)
+    return staged(output, input, &Communicator::allGather);
+  if (way == Way::Host) {
     int64_t piece = output.numel() / size();
     auto at = [&](int rank) { return output.narrow(0, rank * piece, piece); };
     if (input.data_ptr() != at(rank()).data_ptr())
@@ -109,8 +141,8 @@ Pending Communicator::allGather(at::Tensor &output, at::Tensor &input) {
 
 Pending Communicator::allToAll(at::Tensor &output, at::Tensor &input) {
   int64_t piece = input.numel() / size();
-  if (onStream)
-    throw CollectiveError("all-to-all: NCCL reduces directly");
+  if (way != Way::Host)
+    throw CollectiveError("all-to-all: GPUs reduce directly");
   return exchange(
       "all-to-all", [&](int to) { return input.narrow(0, to * piece, piece); },
       [&](int from) {
@@ -119,16 +151,27 @@ Pending Communicator::allToAll(at::Tensor &output, at::Tensor &input) {
 }
 
 Pending Communicator::reduceScatter(at::Tensor &output, at::Tensor &input) {
+  if (way == Way::Staged)
+    return staged(output, input, &Communicator::reduceScatter);
   c10d::ReduceScatterOptions options;
-  options.asyncOp = !onStream;
+  options.asyncOp = way != Way::Stream;
   return started("reduce-scatter", [&] {
     return backend->_reduce_scatter_base(output, input, options);
   });
 }
 
-Pending Communicator::allReduce(at::Tensor &tensor) {
+Pending Communicator::allReduce(at::Tensor &tensor, bool max) {
+  if (way == Way::Staged) {
+    at::Tensor copy = tensor.to(at::kCPU);
+    way = Way::Host;
+    allReduce(copy, max).wait();
+    way = Way::Staged;
+    tensor.copy_(copy);
+    return Pending();
+  }
   c10d::AllreduceOptions options;
-  options.asyncOp = !onStream;
+  options.reduceOp = max ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
+  options.asyncOp = way != Way::Stream;
   std::vector<at::Tensor> tensors{tensor};
   return started("all-reduce",
                  [&] { return backend->allreduce(tensors, options); });
@@ -137,7 +180,7 @@ Pending Communicator::allReduce(at::Tensor &tensor) {
 Pending Communicator::broadcast(at::Tensor &tensor, int root) {
   c10d::BroadcastOptions options;
   options.rootRank = root;
-  options.asyncOp = !onStream;
+  options.asyncOp = way != Way::Stream;
   std::vector<at::Tensor> tensors{tensor};
   return started("broadcast",
                  [&] { return backend->broadcast(tensors, options); });
@@ -148,11 +191,17 @@ void Communicator::barrier() {
 }
 
 namespace {
+/// The watch knows more of a hang than the libraries do, and comes first.
+std::chrono::seconds libraryTimeout() {
+  return 2 * collectiveTimeout() + std::chrono::seconds(60);
+}
+
 #ifdef USE_C10D_GLOO
 c10::intrusive_ptr<c10d::Backend>
-makeGloo(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
-         bool localOnly) {
+makeGloo(const c10::intrusive_ptr<c10d::Store> &store,
+         const GroupDescription &group, bool localOnly) {
   auto options = c10d::ProcessGroupGloo::Options::create();
+  options->timeout = libraryTimeout();
   const char *interface = std::getenv("GLOO_SOCKET_IFNAME");
   options->devices.push_back(
       interface && *interface ? c10d::ProcessGroupGloo::
@@ -160,33 +209,42 @@ makeGloo(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
       : localOnly ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
                   : c10d::ProcessGroupGloo::createDefaultDevice());
   options->threads = 2;
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size,
-                                                     options);
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, group.rank,
+                                                     group.size(), options);
 }
 #endif
 } // namespace
 
+std::chrono::seconds collectiveTimeout() {
+  const char *text = std::getenv("ACCEL_RUN_TIMEOUT_S");
+  const long seconds = text ? std::strtol(text, nullptr, 10) : 0;
+  return std::chrono::seconds(seconds > 0 && seconds <= 86400 ? seconds : 600);
+}
+
 std::unique_ptr<Communicator>
 connect(BackendKind kind, const c10::intrusive_ptr<c10d::Store> &store,
-        const std::string &name, int rank, int size, bool localOnly) {
+        const GroupDescription &group, bool localOnly) {
   try {
-    auto named = c10::make_intrusive<c10d::PrefixStore>(name, store);
+    auto named = c10::make_intrusive<c10d::PrefixStore>(group.name, store);
     if (kind == BackendKind::Nccl) {
       std::string error;
       const CudaModule *cuda = loadCudaModule(error);
       if (!cuda)
         throw std::runtime_error(error);
-      return std::make_unique<Communicator>(cuda->makeNccl(named, rank, size),
-                                            true);
+      return std::make_unique<Communicator>(
+          cuda->makeNccl(named, group, libraryTimeout()),
+          Communicator::Way::Stream);
     }
 #ifdef USE_C10D_GLOO
-    return std::make_unique<Communicator>(
-        makeGloo(named, rank, size, localOnly), false);
+    return std::make_unique<Communicator>(makeGloo(named, group, localOnly),
+                                          kind == BackendKind::Staged
+                                              ? Communicator::Way::Staged
+                                              : Communicator::Way::Host);
 #else
     throw std::runtime_error("accel-run was built without Gloo");
 #endif
   } catch (const std::exception &error) {
-    throw CollectiveError("joining group '" + name +
+    throw CollectiveError("joining group '" + group.name +
                           "': " + plainMessage(error));
   }
 }

@@ -13,6 +13,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -53,7 +54,10 @@ private:
 /// The ranks of one group, as one of them sees it.
 class Communicator {
 public:
-  Communicator(c10::intrusive_ptr<c10d::Backend> backend, bool onStream);
+  /// Where a collective works: on the host's memory (Gloo), on the current
+  /// stream (NCCL), or on a copy in the host's memory of what is on a GPU.
+  enum class Way { Host, Stream, Staged };
+  Communicator(c10::intrusive_ptr<c10d::Backend> backend, Way way);
   ~Communicator();
   int rank() const;
   int size() const;
@@ -65,7 +69,8 @@ public:
   Pending allToAll(at::Tensor &output, at::Tensor &input);
   /// `output` may be this rank's piece of `input`.
   Pending reduceScatter(at::Tensor &output, at::Tensor &input);
-  Pending allReduce(at::Tensor &tensor);
+  /// Sums, or maxima.
+  Pending allReduce(at::Tensor &tensor, bool max = false);
   Pending broadcast(at::Tensor &tensor, int root);
   void barrier();
 
@@ -75,19 +80,38 @@ private:
   Pending exchange(const char *what, const std::function<at::Tensor(int)> &sent,
                    const std::function<at::Tensor(int)> &received);
 
+  /// Runs `collective` on copies in the host's memory, to its end.
+  Pending staged(at::Tensor &output, at::Tensor &input,
+                 Pending (Communicator::*collective)(at::Tensor &,
+                                                     at::Tensor &));
+
   c10::intrusive_ptr<c10d::Backend> backend;
   int nextTag = 0;
-  bool onStream; // collectives run on the current stream (NCCL)
+  Way way;
 };
 
-enum class BackendKind { Gloo, Nccl };
+/// `Staged` is Gloo for tensors of a GPU: slow, and for tests, where NCCL has
+/// no GPU for each rank.
+enum class BackendKind { Gloo, Nccl, Staged };
 
-/// Joins group `name` as `rank` of `size`; every rank of the group must.
-/// Throws CollectiveError, also where the kind is not built in.
+/// A group as one of its ranks joins it.
+struct GroupDescription {
+  std::string name;         // purpose/axes, the same on all of its ranks
+  int rank = 0;             // in the group
+  std::vector<int> members; // their ranks among all, by rank in the group
+  int size() const { return static_cast<int>(members.size()); }
+};
+
+/// Joins a group; every rank of it must. Throws CollectiveError, also where the
+/// kind is not built in.
 std::unique_ptr<Communicator> connect(BackendKind kind,
                                       const c10::intrusive_ptr<c10d::Store> &,
-                                      const std::string &name, int rank,
-                                      int size, bool localOnly);
+                                      const GroupDescription &group,
+                                      bool localOnly);
+
+/// How long a collective may take before the job ends: 600 s, or what
+/// ACCEL_RUN_TIMEOUT_S says.
+std::chrono::seconds collectiveTimeout();
 /// The first line of an exception's message, without LibTorch's backtrace.
 std::string plainMessage(const std::exception &error);
 

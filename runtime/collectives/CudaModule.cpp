@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/CudaModule.h"
 
+#include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 
@@ -21,6 +22,11 @@ const CudaModule *loadCudaModule(std::string &error) {
             path.string() + ")";
     return nullptr;
   }
+  if (!std::getenv("PYTORCH_CUDA_ALLOC_CONF"))
+    setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", 0);
+  // Gathers and reductions have communicators of their own: NCCL keeps their
+  // kernels in the order in which the host has queued them.
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   void *module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   const void *symbol = module ? dlsym(module, "accelCudaModule") : nullptr;
   if (!symbol) {

@@ -11,6 +11,8 @@
 #ifndef ACCEL_RUNTIME_COLLECTIVES_CUDAMODULE_H
 #define ACCEL_RUNTIME_COLLECTIVES_CUDAMODULE_H
 
+#include "runtime/collectives/Backend.h"
+
 #include <c10/util/intrusive_ptr.h>
 
 #include <memory>
@@ -28,13 +30,17 @@ class Device;
 struct CudaModule {
   std::unique_ptr<Device> (*makeDevice)(int localRank, std::string &error);
   c10::intrusive_ptr<c10d::Backend> (*makeNccl)(
-      const c10::intrusive_ptr<c10d::Store> &store, int rank, int size);
+      const c10::intrusive_ptr<c10d::Store> &store,
+      const GroupDescription &group, std::chrono::milliseconds timeout);
 };
 
 /// File name of the module, in the folder of the executable.
 constexpr const char *cudaModuleName = "accel-run-cuda.so";
 
 /// Null with a sentence in `error` where it is missing or cannot be loaded.
+/// torch's allocator grows segments unless PYTORCH_ALLOC_CONF or
+/// PYTORCH_CUDA_ALLOC_CONF says something else: with segments of fixed sizes a
+/// fifth of what is reserved may lie idle.
 const CudaModule *loadCudaModule(std::string &error);
 
 } // namespace accel::run

@@ -8,7 +8,11 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
 
 namespace accel::run {
 
@@ -29,6 +33,17 @@ int Mesh::position(const std::vector<std::string> &axes) const {
   return result;
 }
 
+std::vector<int> Mesh::members(const std::vector<std::string> &axes) const {
+  const std::string own = groupName(axes);
+  std::vector<int> result(plan.groupSize(axes));
+  for (int rank = 0; rank < plan.ranks(); ++rank) {
+    const Mesh other(plan, rank);
+    if (other.groupName(axes) == own)
+      result[other.position(axes)] = rank;
+  }
+  return result;
+}
+
 std::string Mesh::groupName(const std::vector<std::string> &axes) const {
   std::string name;
   for (size_t i = 0; i < plan.axes.size(); ++i) {
@@ -40,6 +55,11 @@ std::string Mesh::groupName(const std::vector<std::string> &axes) const {
   return name;
 }
 
+static bool isSet(const char *variable) {
+  const char *text = std::getenv(variable);
+  return text && std::string(text) == "1";
+}
+
 Groups::Groups(const plan::Plan &plan) : plan(plan), place(plan, 0) {}
 
 Groups::Groups(const plan::Plan &plan, const Environment &environment,
@@ -47,28 +67,39 @@ Groups::Groups(const plan::Plan &plan, const Environment &environment,
     : plan(plan), place(plan, environment.rank), rendezvous(&rendezvous),
       localOnly(environment.localOnly) {}
 
+Groups::~Groups() = default;
+
 Communicator *Groups::over(const std::vector<std::string> &axes,
                            const std::string &purpose) {
-  const int64_t size = plan.groupSize(axes);
-  if (size == 1)
+  const bool cuda = plan.device == "cuda";
+  if (plan.groupSize(axes) == 1 && !(cuda && isSet("ACCEL_RUN_SELF_GROUPS")))
     return nullptr;
   auto key = std::make_pair(place.groupName(axes), purpose);
   auto found = groups.find(key);
   if (found != groups.end())
     return found->second.get();
-  const BackendKind kind =
-      plan.device == "cuda" ? BackendKind::Nccl : BackendKind::Gloo;
-  auto group = connect(kind, rendezvous->store(), purpose + "/" + key.first,
-                       place.position(axes), size, localOnly);
+  const BackendKind kind = !cuda ? BackendKind::Gloo
+                           : isSet("ACCEL_RUN_HOST_COLLECTIVES")
+                               ? BackendKind::Staged
+                               : BackendKind::Nccl;
+  if (!rendezvous && !alone)
+    alone = c10::make_intrusive<c10d::HashStore>();
+  auto group =
+      connect(kind, rendezvous ? rendezvous->store() : alone,
+              {purpose + "/" + key.first,
+               static_cast<int>(place.position(axes)), place.members(axes)},
+              localOnly);
   return (groups[key] = std::move(group)).get();
 }
 
 Communicator *Groups::world() {
   if (size() == 1)
     return nullptr;
-  if (!everyone)
-    everyone = connect(BackendKind::Gloo, rendezvous->store(), "world", rank(),
-                       size(), localOnly);
+  if (!everyone) {
+    GroupDescription all{"world", rank(), std::vector<int>(size())};
+    std::iota(all.members.begin(), all.members.end(), 0);
+    everyone = connect(BackendKind::Gloo, rendezvous->store(), all, localOnly);
+  }
   return everyone.get();
 }
 
@@ -89,6 +120,22 @@ std::vector<double> Groups::gather(const std::vector<double> &values) {
   at::Tensor input = at::from_blob(result.data() + n * rank(), {n}, options);
   all->allGather(output, input).wait();
   return result;
+}
+
+void Groups::combine(std::vector<double> &sums, std::vector<double> &maxima) {
+  Communicator *all = world();
+  if (!all)
+    return;
+  auto reduce = [&](std::vector<double> &values, bool max) {
+    if (values.empty())
+      return;
+    at::Tensor tensor =
+        at::from_blob(values.data(), {static_cast<int64_t>(values.size())},
+                      at::TensorOptions(at::ScalarType::Double));
+    all->allReduce(tensor, max).wait();
+  };
+  reduce(sums, false);
+  reduce(maxima, true);
 }
 
 int Groups::firstFailure(bool ok) {

@@ -27,6 +27,8 @@ public:
   /// Position among the ranks that differ from this one only along `axes`,
   /// which are counted in the mesh's order, the last fastest.
   int position(const std::vector<std::string> &axes) const;
+  /// The ranks that differ from this one only along `axes`, by position.
+  std::vector<int> members(const std::vector<std::string> &axes) const;
   /// Names this rank's group over `axes`: other coordinates are part of it.
   std::string groupName(const std::vector<std::string> &axes) const;
   /// Data-parallel index and size: dp_replicate x dp_shard.
@@ -51,14 +53,18 @@ public:
   explicit Groups(const plan::Plan &plan);
   Groups(const plan::Plan &plan, const Environment &environment,
          const Rendezvous &rendezvous);
+  ~Groups();
 
   const Mesh &mesh() const { return place; }
   int rank() const { return place.rank(); }
   int64_t size() const { return plan.ranks(); }
 
-  /// Null where the axes' sizes multiply to 1. `purpose` is a stream's name,
-  /// or that of a use outside of programs. The first call connects: every rank
-  /// must make it, in the same order.
+  /// Null where the axes' sizes multiply to 1, unless ACCEL_RUN_SELF_GROUPS=1
+  /// asks for NCCL groups of one rank too, and with
+  /// ACCEL_RUN_HOST_COLLECTIVES=1 GPUs communicate through the host's memory:
+  /// for machines with one GPU. `purpose` is a stream's name, or that of a use
+  /// outside of programs. The first call connects: every rank must make it, in
+  /// the same order.
   Communicator *over(const std::vector<std::string> &axes,
                      const std::string &purpose);
   /// All ranks, on host memory (Gloo, also in CUDA jobs): control traffic.
@@ -67,6 +73,9 @@ public:
   void barrier();
   /// Everyone's `values`, rank after rank.
   std::vector<double> gather(const std::vector<double> &values);
+  /// Of all ranks' `sums` the sums, and of their `maxima` the largest: two
+  /// small messages a rank, however many ranks there are.
+  void combine(std::vector<double> &sums, std::vector<double> &maxima);
   /// The lowest rank that says it is not `ok`, or -1.
   int firstFailure(bool ok);
 
@@ -74,6 +83,7 @@ private:
   const plan::Plan &plan;
   Mesh place;
   const Rendezvous *rendezvous = nullptr;
+  c10::intrusive_ptr<c10d::Store> alone; // of a job of one rank
   bool localOnly = false;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Communicator>>
       groups;

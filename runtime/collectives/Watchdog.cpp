@@ -5,6 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/Watchdog.h"
 
+#include "runtime/collectives/Backend.h"
+#include "runtime/collectives/Progress.h"
+
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <cstdio>
@@ -23,6 +26,10 @@ std::chrono::seconds silenceLimit() {
   const char *text = std::getenv("ACCEL_RUN_SILENCE_S");
   const long seconds = text ? std::strtol(text, nullptr, 10) : 0;
   return std::chrono::seconds(seconds > 0 && seconds <= 86400 ? seconds : 20);
+}
+
+static std::string placeKey(int rank) {
+  return "place/" + std::to_string(rank);
 }
 
 std::string beatKey(int rank) { return "beat/" + std::to_string(rank); }
@@ -82,6 +89,25 @@ void Watchdog::guard() {
   }
 }
 
+std::string Watchdog::findHung(c10d::Store &store, const Place &own) {
+  setKey(store, placeKey(environment.rank), own.encode());
+  const std::chrono::seconds limit = collectiveTimeout();
+  if (!own.waits || own.stillSeconds < static_cast<double>(limit.count()))
+    return "";
+  std::vector<std::optional<Place>> places(environment.worldSize);
+  for (int rank = 0; rank < environment.worldSize; ++rank)
+    if (std::string text; getKey(store, placeKey(rank), text))
+      places[rank] = Place::decode(text);
+  places[environment.rank] = own;
+  const int missing = missingRank(places, limit);
+  if (missing < 0)
+    return "";
+  return "rank " + std::to_string(missing) + ": has done nothing for " +
+         std::to_string(static_cast<int>(places[missing]->stillSeconds)) +
+         " s at " + places[missing]->text + "; rank " +
+         std::to_string(environment.rank) + " waits for it at " + own.text;
+}
+
 void Watchdog::watch() {
   c10::intrusive_ptr<c10d::Store> store;
   // A ring: everyone watches the next one.
@@ -109,6 +135,10 @@ void Watchdog::watch() {
         end(text);
       }
       addToKey(*store, own, 1);
+      if (text = findHung(*store, Progress::get().place()); !text.empty()) {
+        setKey(*store, failedKey, text);
+        end(text);
+      }
       std::string beat;
       getKey(*store, theirs, beat);
       // A rank that has not come yet is waited for elsewhere (Agreement.h).

@@ -7,14 +7,17 @@
 // A rank that throws says why in the store; a rank that dies stops beating.
 // Each rank's watchdog thread reads both and ends its process with the name and
 // the reason of the rank that failed, within 30 seconds also where a collective
-// would wait for ever (NCCL). It does not depend on a launcher that cleans up.
-// A second thread watches the first: calls of the store wait for ever where the
+// would wait for ever (NCCL). A rank that beats and does not go on, so that the
+// others wait in a collective longer than collectiveTimeout(), is named too,
+// with the instruction. It does not depend on a launcher that cleans up. A
+// second thread watches the first: calls of the store wait for ever where the
 // rank that serves it is stopped or its machine has gone without a word.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_COLLECTIVES_WATCHDOG_H
 #define ACCEL_RUNTIME_COLLECTIVES_WATCHDOG_H
 
+#include "runtime/collectives/Progress.h"
 #include "runtime/collectives/Rendezvous.h"
 
 #include <atomic>
@@ -46,6 +49,9 @@ private:
   /// Ends the process where the store does not answer any more.
   void guard();
   void watch();
+  /// Tells the others where this rank is. What to say of the rank that this one
+  /// has waited for too long, or nothing.
+  std::string findHung(c10d::Store &store, const Place &own);
   [[noreturn]] void end(const std::string &message);
 
   Environment environment;

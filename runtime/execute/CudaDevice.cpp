@@ -7,29 +7,81 @@
 #include "runtime/execute/Device.h"
 
 #include <ATen/Context.h>
+#include <ATen/cuda/Sleep.h>
 #include <c10/core/Event.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <deque>
+#include <random>
 
 namespace accel::run {
 
 namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
-constexpr auto aggregate =
-    static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+/// Bytes that the process has asked the allocator of one device for, each
+/// request rounded up as plans count it. The allocator's own statistics are a
+/// copy of two kilobytes under its lock, too much after each instruction.
+class RequestedBytes {
+public:
+  explicit RequestedBytes(c10::DeviceIndex index) : index(index) {
+    // What is allocated already; the tracker sees the rest.
+    auto counts = caching::getDeviceStats(index).requested_bytes;
+    now = most =
+        counts[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
+            .current;
+    caching::attachAllocatorTraceTracker(
+        [this](const caching::TraceEntry &entry) { note(entry); });
+  }
+  int64_t current() const { return now.load(std::memory_order_relaxed); }
+  int64_t peak() const { return most.load(std::memory_order_relaxed); }
+  void resetPeak() { most = now.load(); }
+  void discount(int64_t bytes) { now -= bytes; }
+
+private:
+  /// Under the allocator's lock.
+  void note(const caching::TraceEntry &entry) {
+    if (entry.device_ != index)
+      return;
+    constexpr int64_t unit = plan::alignmentBytes;
+    const int64_t bytes =
+        (static_cast<int64_t>(entry.size_) + unit - 1) / unit * unit;
+    if (entry.action_ == caching::TraceEntry::ALLOC) {
+      const int64_t sum = now += bytes;
+      if (sum > most)
+        most = sum;
+    } else if (entry.action_ == caching::TraceEntry::FREE_COMPLETED) {
+      now -= bytes;
+    }
+  }
+
+  const c10::DeviceIndex index;
+  std::atomic<int64_t> now{0}, most{0};
+};
+
+/// The context of a device is made on the device that is current: another one
+/// would get a context, half a GiB, of each rank.
+c10::DeviceIndex made(c10::DeviceIndex index) {
+  c10::cuda::set_device(index);
+  at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+  return index;
+}
 
 class CudaDevice final : public Device {
 public:
-  explicit CudaDevice(int index)
-      : index(index), compute(c10::cuda::getStreamFromPool(false, index)),
+  explicit CudaDevice(c10::DeviceIndex device)
+      : index(made(device)),
+        compute(c10::cuda::getStreamFromPool(false, index)),
         gather(c10::cuda::getStreamFromPool(true, index)),
         reduce(c10::cuda::getStreamFromPool(true, index)) {
-    c10::cuda::set_device(index);
     c10::cuda::setCurrentCUDAStream(compute);
+    // The tracker is called for as long as the allocator lives.
+    requested = new RequestedBytes(index);
   }
 
   c10::Device device() const override {
@@ -39,11 +91,17 @@ public:
     return caching::get()->allocate(bytes);
   }
   MemoryCount memory() const override {
-    auto stats = caching::getDeviceStats(index).requested_bytes[aggregate];
-    return {stats.current, stats.peak};
+    return {requested->current(), requested->peak()};
   }
-  int64_t ownBytes() const override { return memory().current; }
-  void resetPeak() override { caching::resetPeakStats(index); }
+  int64_t ownBytes() const override { return requested->current(); }
+  void resetPeak() override { requested->resetPeak(); }
+  int64_t reservedPeak() const override {
+    return caching::getDeviceStats(index)
+        .reserved_bytes[static_cast<size_t>(
+            c10::CachingAllocator::StatType::AGGREGATE)]
+        .peak;
+  }
+  void discount(int64_t bytes) override { requested->discount(bytes); }
 
   void enter(plan::Stream role) override {
     c10::cuda::CUDAStream stream = role == plan::Stream::Gather   ? gather
@@ -52,6 +110,7 @@ public:
     ready.record(compute.unwrap());
     ready.block(stream.unwrap());
     c10::cuda::setCurrentCUDAStream(stream);
+    disturb();
   }
   void leave(int timepoint) override {
     while (static_cast<size_t>(timepoint) >= events.size())
@@ -61,14 +120,46 @@ public:
   }
   void await(int timepoint) override {
     events[timepoint].block(compute.unwrap());
+    disturb();
   }
   void synchronize() override { c10::cuda::device_synchronize(); }
 
+  int mark() override {
+    marks.emplace_back(c10::DeviceType::CUDA, c10::EventFlag::BACKEND_DEFAULT);
+    marks.back().record(c10::cuda::getCurrentCUDAStream(index).unwrap());
+    return static_cast<int>(marks.size()) - 1;
+  }
+  void resolve(StepTimes &times) override {
+    synchronize();
+    auto seconds = [&](int mark) {
+      return mark < 0 ? 0.0 : marks.front().elapsedTime(marks[mark]) / 1000;
+    };
+    for (auto &run : times)
+      for (StepTime &time : run) {
+        time.begin = seconds(time.beginMark);
+        time.end = seconds(time.endMark);
+        time.streamBegin = seconds(time.streamBeginMark);
+        time.streamEnd = seconds(time.streamEndMark);
+      }
+    marks.clear();
+  }
+
 private:
+  /// For tests of the order of streams: ACCEL_RUN_DISTURB=SEED lets the current
+  /// one spin for a while, up to about a millisecond.
+  void disturb() {
+    static const char *seed = std::getenv("ACCEL_RUN_DISTURB");
+    static std::minstd_rand random(seed ? std::atoi(seed) : 1);
+    if (seed)
+      at::cuda::sleep(static_cast<int64_t>(random() % 1500000));
+  }
+
   c10::DeviceIndex index;
   c10::cuda::CUDAStream compute, gather, reduce;
+  RequestedBytes *requested;
   c10::Event ready{c10::DeviceType::CUDA};
   std::deque<c10::Event> events; // by timepoint, reused every step
+  std::deque<c10::Event> marks;  // with times
 };
 
 std::unique_ptr<Device> makeCudaDevice(int localRank, std::string &error) {
@@ -77,15 +168,16 @@ std::unique_ptr<Device> makeCudaDevice(int localRank, std::string &error) {
     error = "the plan is for CUDA devices, and this machine has none";
     return nullptr;
   }
-  at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
   // More ranks than devices share them (NCCL_MULTI_RANK_GPU_ENABLE=1).
-  return std::make_unique<CudaDevice>(localRank % count);
+  return std::make_unique<CudaDevice>(
+      static_cast<c10::DeviceIndex>(localRank % count));
 }
 
 } // namespace
 
 c10::intrusive_ptr<c10d::Backend>
-makeNccl(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size);
+makeNccl(const c10::intrusive_ptr<c10d::Store> &store,
+         const GroupDescription &group, std::chrono::milliseconds timeout);
 
 } // namespace accel::run
 

@@ -9,6 +9,8 @@
 
 #include <c10/core/CPUAllocator.h>
 
+#include <chrono>
+
 namespace accel::run {
 
 namespace {
@@ -24,6 +26,26 @@ struct CpuDevice final : Device {
     return Allocator::get().current() - Allocator::get().foreign();
   }
   void resetPeak() override { Allocator::get().resetPeak(); }
+  int64_t reservedPeak() const override { return 0; }
+  /// Scalars of CPUs are not counted in the first place (hostScalar).
+  void discount(int64_t) override {}
+  int mark() override {
+    marks.push_back(std::chrono::duration<double>(
+                        std::chrono::steady_clock::now().time_since_epoch())
+                        .count());
+    return static_cast<int>(marks.size()) - 1;
+  }
+  void resolve(StepTimes &times) override {
+    for (auto &run : times)
+      for (StepTime &time : run) {
+        time.begin = marks[time.beginMark] - marks.front();
+        time.end = marks[time.endMark] - marks.front();
+      }
+    marks.clear();
+  }
+
+private:
+  std::vector<double> marks; // seconds
 };
 } // namespace
 

@@ -14,6 +14,7 @@
 #define ACCEL_RUNTIME_EXECUTE_DEVICE_H
 
 #include "runtime/execute/Allocator.h"
+#include "runtime/execute/StepTime.h"
 #include "runtime/plan/Plan.h"
 
 #include <c10/core/Allocator.h>
@@ -35,6 +36,12 @@ public:
   /// Of the rank's own buffers: without what libraries hold for themselves.
   virtual int64_t ownBytes() const = 0;
   virtual void resetPeak() = 0;
+  /// The most bytes that the allocator has held of the device, used or idle; 0
+  /// on CPUs, where they are part of the resident set.
+  virtual int64_t reservedPeak() const = 0;
+  /// Bytes that are allocated and in nobody's account: a job's few 0-d tensors,
+  /// which plans do not list.
+  virtual void discount(int64_t bytes) = 0;
 
   /// Makes `stream` current; it first waits for what compute has queued.
   virtual void enter(plan::Stream) {}
@@ -44,6 +51,12 @@ public:
   virtual void await(int /*timepoint*/) {}
   /// Blocks until the device has done everything queued.
   virtual void synchronize() {}
+
+  /// Notes the time at which the current stream gets here; its number.
+  virtual int mark() = 0;
+  /// Fills in the seconds between the marks of `times`, once the device has
+  /// passed them, and forgets all marks.
+  virtual void resolve(StepTimes &times) = 0;
 };
 
 /// `kind` is a plan's device, "cpu" or "cuda"; local rank i takes device i.

@@ -11,7 +11,9 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <cmath>
@@ -42,15 +44,18 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
     }
     updated.push_back(std::move(slot));
   }
+  int64_t before = device.ownBytes();
   optimizer = makeOptimizer(plan.job.optimizer, updated, device.device());
   if (!optimizer)
     throw PlanError("optimizer '" + plan.job.optimizer.name +
                     "' is predicted only, accel-run does not execute it");
+  device.discount(device.ownBytes() - before);
   for (const plan::Function &function : plan.functions)
     functions.push_back(std::make_unique<FunctionRunner>(function, device));
   for (const plan::Program &program : plan.programs)
     programs.push_back(std::make_unique<ProgramRunner>(*this, program));
 
+  before = device.ownBytes();
   // The norm's sums are reduced over the axes that shard a unit, one sum for
   // each such set of axes.
   std::map<std::string, int> sets;
@@ -72,26 +77,38 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
     squareGroups.push_back(groups.over(unit.shardAxes, "reduce"));
   }
   coefficient = onDevice(1);
+  seed = onDevice(1);
+  if (!device.device().is_cpu()) {
+    deviceScaler = DeviceScaler(device.device());
+    numbers = at::zeros(
+        {3},
+        at::TensorOptions(c10::ScalarType::Double).device(device.device()));
+  }
+  device.discount(device.ownBytes() - before);
+  late = stepsOnDevice();
 }
 
-double Executor::totalSquares() {
+/// The host must see the norm where it decides whether a step is left out.
+bool Executor::stepsOnDevice() const {
+  return !hardware.device().is_cpu() &&
+         (optimizer->isSteered() || !(lossScaler.enabled() || skipsNotFinite));
+}
+
+void Executor::sumSquares() {
   for (at::Tensor &sum : squareSums)
     sum.zero_();
   for (size_t i = 0; i < units.size(); ++i)
     if (squareSet[i] >= 0)
       addSquares(units[i]->buffer(plan::Role::ShardGradient).flat,
                  squareSums[squareSet[i]]);
-  double total = 0;
-  for (size_t set = 0; set < squareSums.size(); ++set) {
+  for (size_t set = 0; set < squareSums.size(); ++set)
     if (squareGroups[set])
       squareGroups[set]->allReduce(squareSums[set]).wait();
-    total += squareSums[set].item<double>();
-  }
-  return total;
 }
 
 void Executor::skipNotFinite(bool skips) {
   skipsNotFinite = skips;
+  late = stepsOnDevice();
   if (!skips)
     return;
   for (const plan::Program &program : job.programs)
@@ -104,8 +121,20 @@ void Executor::skipNotFinite(bool skips) {
 
 /// torch.nn.utils.clip_grad_norm_, after GradScaler.unscale_.
 void Executor::clipGradients() {
+  sumSquares();
+  if (late)
+    clipOnDevice();
+  else
+    clipOnHost();
+}
+
+void Executor::clipOnHost() {
+  StepResult &result = steps.back().result;
+  double total = 0;
+  for (const at::Tensor &sum : squareSums)
+    total += sum.item<double>();
   const double scale = lossScaler.scale();
-  const double norm = std::sqrt(totalSquares()) / scale;
+  const double norm = std::sqrt(total) / scale;
   result.gradNorm = norm;
   result.hasGradNorm = true;
   if ((lossScaler.enabled() || skipsNotFinite) && !std::isfinite(norm)) {
@@ -124,8 +153,30 @@ void Executor::clipGradients() {
       scaleBy(units[i]->buffer(plan::Role::ShardGradient).flat, coefficient);
 }
 
+void Executor::clipOnDevice() {
+  steps.back().result.hasGradNorm = true;
+  at::Tensor total = squareSums.front();
+  for (size_t set = 1; set < squareSums.size(); ++set)
+    total = total.add(squareSums[set]);
+  const bool checks = lossScaler.enabled() || skipsNotFinite;
+  deviceScaler.decide(total, job.job.optimizer.maxGradNorm, checks);
+  numbers.select(0, 1).copy_(deviceScaler.norm());
+  if (checks)
+    numbers.select(0, 2).copy_(deviceScaler.leftOut());
+  if (optimizer->isSteered()) {
+    optimizer->steer(deviceScaler.divisor(),
+                     checks ? deviceScaler.leftOut() : at::Tensor());
+    return;
+  }
+  for (size_t i = 0; i < units.size(); ++i)
+    if (squareSet[i] >= 0)
+      units[i]
+          ->buffer(plan::Role::ShardGradient)
+          .flat.div_(deviceScaler.divisor());
+}
+
 void Executor::update(int unit) {
-  if (result.skipped)
+  if (steps.back().result.skipped)
     return;
   if (!counted) {
     optimizer->beginStep();
@@ -134,8 +185,33 @@ void Executor::update(int unit) {
   optimizer->update(unit);
 }
 
-double Executor::runProgram(ProgramRunner &program, const MakeInput &input,
-                            double seed, std::vector<StepTime> *times) {
+at::Tensor Executor::onDevice(const std::string &name,
+                              const plan::Value &description,
+                              const MakeInput &input) {
+  const c10::Device device = hardware.device();
+  const auto known = staged.find(name);
+  at::Tensor from = known == staged.end() ? input(name) : known->second;
+  if (from.sizes() != c10::IntArrayRef(description.shape))
+    throw PlanError("input '" + name + "' has another shape than the data's");
+  if (device.is_cpu())
+    return from.to(device, scalarType(description.dtype));
+  if (known == staged.end()) {
+    // Through pinned memory: a copy from anywhere else stops the host.
+    at::Tensor pinned = at::empty(
+        from.sizes(),
+        at::TensorOptions(scalarType(description.dtype)).pinned_memory(true));
+    from = pinned.copy_(from);
+    for (const plan::Buffer &buffer : job.buffers)
+      if (buffer.fqn == name)
+        staged[name] = from;
+  }
+  at::Tensor result = at::empty_like(from, from.options().device(device));
+  result.copy_(from, /*non_blocking=*/true);
+  return result;
+}
+
+at::Tensor Executor::runProgram(ProgramRunner &program, const MakeInput &input,
+                                std::vector<StepTime> *times) {
   std::vector<at::Tensor> inputs;
   for (int value : program.program().inputs) {
     const plan::Value &description = program.program().values[value];
@@ -143,55 +219,107 @@ double Executor::runProgram(ProgramRunner &program, const MakeInput &input,
       at::Tensor tensor =
           at::empty({}, at::TensorOptions(scalarType(description.dtype))
                             .device(hardware.device()));
-      tensor.fill_(seed);
+      tensor.copy_(seed);
       inputs.push_back(std::move(tensor));
       continue;
     }
-    at::Tensor tensor = input(description.name);
-    inputs.push_back(
-        tensor.to(hardware.device(), scalarType(description.dtype)));
-    if (inputs.back().sizes() != c10::IntArrayRef(description.shape))
-      throw PlanError("program '" + program.program().name + "': input '" +
-                      description.name + "' has another shape than the data's");
+    try {
+      inputs.push_back(onDevice(description.name, description, input));
+    } catch (const PlanError &error) {
+      throw PlanError("program '" + program.program().name +
+                      "': " + error.what());
+    }
   }
-  at::Tensor loss = program.run(std::move(inputs), times);
-  return loss.defined() ? loss.item<double>() : 0.0;
+  return program.run(std::move(inputs), times);
 }
 
-StepResult Executor::step(
+void Executor::queue(
     const std::function<at::Tensor(int64_t, const std::string &)> &input,
     const std::vector<double> &learningRates, int64_t microBatch,
-    std::vector<std::vector<StepTime>> *times) {
+    StepTimes *times) {
+  RECORD_USER_SCOPE("accel-run step");
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   optimizer->setLearningRates(learningRates);
-  result = StepResult();
+  firstNotFinite.clear();
+  if (late) {
+    if (steps.empty())
+      deviceScaler.set(lossScaler);
+    numbers.zero_();
+  }
+  steps.emplace_back().times = times;
+  try {
+    queueSlots(input, microBatch);
+  } catch (...) {
+    steps.pop_back();
+    throw;
+  }
+}
+
+void Executor::queueSlots(
+    const std::function<at::Tensor(int64_t, const std::string &)> &input,
+    int64_t microBatch) {
+  Queued &step = steps.back();
   counted = false;
-  const double seed =
-      lossScaler.scale() / static_cast<double>(communicators.mesh().dataSize() *
-                                               job.job.accumulation);
+  const double parts = static_cast<double>(communicators.mesh().dataSize() *
+                                           job.job.accumulation);
+  if (late)
+    seed.copy_(deviceScaler.scale()).div_(parts);
+  else
+    seed.fill_(lossScaler.scale() / parts);
   int64_t slot = 0;
   for (const auto &[index, repeat] : job.step)
     for (int64_t i = 0; i < repeat; ++i, ++slot) {
       std::vector<StepTime> *into = nullptr;
-      if (times)
-        into = &times->emplace_back();
+      if (step.times)
+        into = &step.times->emplace_back();
       drawn = {static_cast<uint64_t>(job.job.randomSeed),
                microBatch + slot * communicators.mesh().dataSize()};
-      result.loss += runProgram(
+      at::Tensor loss = runProgram(
           *programs[index],
-          [&](const std::string &name) { return input(slot, name); }, seed,
-          into);
+          [&](const std::string &name) { return input(slot, name); }, into);
+      if (!loss.defined())
+        continue;
+      if (late)
+        numbers.select(0, 0).add_(loss);
+      else
+        step.result.loss += loss.item<double>();
     }
-  result.loss /= std::max<int64_t>(slot, 1);
-  lossScaler.update(result.skipped);
+  step.result.loss /= std::max<int64_t>(slot, 1);
+  if (!late) {
+    lossScaler.update(step.result.skipped);
+    return;
+  }
+  if (lossScaler.enabled())
+    deviceScaler.update();
+  numbers.select(0, 0).div_(std::max<int64_t>(slot, 1));
+  step.late.emplace(numbers);
+}
+
+StepResult Executor::finish() {
+  Queued &step = steps.front();
+  StepResult result = step.result;
+  if (step.late) {
+    const std::vector<double> values = step.late->get();
+    result.loss = values[0];
+    result.gradNorm = values[1];
+    result.skipped = values[2] != 0;
+    if (result.skipped)
+      optimizer->takeBack();
+    lossScaler.update(result.skipped);
+  }
+  if (step.times)
+    hardware.resolve(*step.times);
+  steps.pop_front();
   return result;
 }
 
 double Executor::evaluate(const MakeInput &input) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
-  return runProgram(*programs[job.eval], input, 1.0, nullptr);
+  seed.fill_(1);
+  at::Tensor loss = runProgram(*programs[job.eval], input, nullptr);
+  return loss.defined() ? loss.item<double>() : 0.0;
 }
 
 } // namespace accel::run

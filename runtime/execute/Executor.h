@@ -13,15 +13,21 @@
 
 #include "runtime/collectives/Groups.h"
 #include "runtime/execute/Device.h"
+#include "runtime/execute/DeviceScaler.h"
 #include "runtime/execute/FunctionRunner.h"
+#include "runtime/execute/LateNumbers.h"
 #include "runtime/execute/ProgramRunner.h"
 #include "runtime/execute/UnitStorage.h"
 #include "runtime/optimizer/LossScaler.h"
 #include "runtime/optimizer/Optimizer.h"
 #include "runtime/plan/Plan.h"
 
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace accel::run {
@@ -51,7 +57,19 @@ public:
   StepResult
   step(const std::function<at::Tensor(int64_t, const std::string &)> &input,
        const std::vector<double> &learningRates, int64_t microBatch = 0,
-       std::vector<std::vector<StepTime>> *times = nullptr);
+       StepTimes *times = nullptr) {
+    queue(input, learningRates, microBatch, times);
+    return finish();
+  }
+  /// `step` in two halves, so that a GPU has work while the host looks at what
+  /// the step before has done. `times` must live until `finish`.
+  void
+  queue(const std::function<at::Tensor(int64_t, const std::string &)> &input,
+        const std::vector<double> &learningRates, int64_t microBatch = 0,
+        StepTimes *times = nullptr);
+  /// Waits for the oldest step that is queued.
+  StepResult finish();
+  size_t queued() const { return steps.size(); }
   /// The eval program's loss on one micro-batch.
   double evaluate(const MakeInput &input);
 
@@ -64,6 +82,10 @@ public:
   /// What the micro-batch at hand draws by.
   const Draw &draw() const { return drawn; }
   LossScaler &scaler() { return lossScaler; }
+  /// Where a step's first number that is not finite comes from; null unless it
+  /// is searched, which waits for each operator.
+  std::string *notFinite() { return searches ? &firstNotFinite : nullptr; }
+  void searchNotFinite(bool on) { searches = on; }
   /// Leaves steps out whose gradients are not finite, also without a loss
   /// scaler. Throws PlanError where the plan has no step that would see it.
   void skipNotFinite(bool skips);
@@ -76,9 +98,24 @@ public:
   void update(int unit);
 
 private:
-  double runProgram(ProgramRunner &program, const MakeInput &input, double seed,
-                    std::vector<StepTime> *times);
-  double totalSquares();
+  /// A step whose results may still be on their way.
+  struct Queued {
+    StepResult result; // as far as the host knows it
+    std::optional<LateNumbers> late;
+    StepTimes *times = nullptr;
+  };
+  /// The programs of the last queued step.
+  void queueSlots(
+      const std::function<at::Tensor(int64_t, const std::string &)> &input,
+      int64_t microBatch);
+  at::Tensor runProgram(ProgramRunner &program, const MakeInput &input,
+                        std::vector<StepTime> *times);
+  /// What a program's input of this name is made of, on the device.
+  at::Tensor onDevice(const std::string &name, const plan::Value &description,
+                      const MakeInput &input);
+  void sumSquares();
+  void clipOnHost();
+  void clipOnDevice();
 
   const plan::Plan &job;
   Device &hardware;
@@ -90,10 +127,20 @@ private:
   std::vector<std::unique_ptr<ProgramRunner>> programs;
   std::unique_ptr<Optimizer> optimizer;
   LossScaler lossScaler;
-  StepResult result;
+  std::deque<Queued> steps; // oldest first; the last one may be running
   bool skipsNotFinite = false;
+  bool searches = false;
+  std::string firstNotFinite;
   bool counted = false;   // this step, in the optimizer's counters
   at::Tensor coefficient; // 0-d f64: what gradients are multiplied by
+  std::map<std::string, at::Tensor> staged; // buffers, in pinned memory
+
+  /// A GPU is not waited for within a step: its numbers stay where they are.
+  bool late = false;
+  bool stepsOnDevice() const;
+  DeviceScaler deviceScaler;
+  at::Tensor numbers; // f64: loss, norm, 1 where the step is left out
+  at::Tensor seed;    // 0-d f64: the gradient that a loss starts with
   std::vector<at::Tensor> squareSums; // by set of shard axes
   std::vector<Communicator *> squareGroups;
   std::vector<int> squareSet; // of each unit; -1: not trained

@@ -8,8 +8,11 @@
 #include "runtime/collectives/Backend.h"
 #include "runtime/execute/Tensors.h"
 
+#include <ATen/ops/isinf.h>
+#include <ATen/ops/isnan.h>
 #include <c10/core/Scalar.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -214,7 +217,8 @@ void FunctionRunner::fail(size_t instruction, const std::exception &error) {
 
 void FunctionRunner::run(const std::vector<at::Tensor> &params,
                          const std::vector<at::Tensor> &gradients,
-                         OwnPeak &peak, const Draw &draw) {
+                         OwnPeak &peak, const Draw &draw,
+                         std::string *notFinite) {
   for (size_t i = 0; i < params.size(); ++i)
     slots[function.params[i]] = params[i];
   for (size_t i = 0; i < gradients.size(); ++i)
@@ -249,10 +253,38 @@ void FunctionRunner::run(const std::vector<at::Tensor> &params,
       if (call.results[i] >= 0)
         slots[call.results[i]] = std::move(stack[i]).toTensor();
     stack.clear();
+    if (notFinite && notFinite->empty())
+      *notFinite = problemOf(index);
     peak.sample(device);
     for (int slot : call.frees)
       slots[slot].reset();
   }
+}
+
+/// Infinities that an operator was given are not its own: masks hold them.
+std::string FunctionRunner::problemOf(size_t index) const {
+  const Call &call = calls[index];
+  auto has = [&](int slot, bool nan) {
+    if (slot < 0 || !slots[slot].defined() ||
+        !c10::isFloatingType(slots[slot].scalar_type()))
+      return false;
+    return (nan ? at::isnan(slots[slot]) : at::isinf(slots[slot]))
+        .any()
+        .item<bool>();
+  };
+  auto any = [&](bool nan) {
+    return std::any_of(call.results.begin(), call.results.end(),
+                       [&](int slot) { return has(slot, nan); });
+  };
+  const bool nan = any(true);
+  if (!nan && (!any(false) ||
+               std::any_of(call.fills.begin(), call.fills.end(),
+                           [&](const Fill &f) { return has(f.slot, false); })))
+    return "";
+  const plan::Instruction &at = function.instructions[index];
+  return at.op + (at.where.empty() ? "" : " of " + at.where) +
+         ", instruction " + std::to_string(index) + " of '" + function.name +
+         "', gives " + (nan ? "nan" : "inf");
 }
 
 void FunctionRunner::callOne(Call &call) {

@@ -50,10 +50,12 @@ public:
 
   /// Slots to fill before `run`, by position in the function's lists.
   at::Tensor &input(int i) { return slots[function.inputs[i]]; }
-  /// `draw` is what random operators draw by, with their keys.
+  /// `draw` is what random operators draw by, with their keys. Into `notFinite`
+  /// goes the first operator that gives a number that is not finite, if it is
+  /// not null; each operator is then waited for.
   void run(const std::vector<at::Tensor> &params,
            const std::vector<at::Tensor> &gradients, OwnPeak &peak,
-           const Draw &draw = {});
+           const Draw &draw = {}, std::string *notFinite = nullptr);
   /// Takes output i out of a run; the same slot may be several outputs.
   at::Tensor output(int i) { return slots[function.outputs[i]]; }
   /// Drops whatever the run left.
@@ -86,6 +88,8 @@ private:
   c10::IValue constant(const plan::Arg &arg, const c10::Argument &formal) const;
   /// Arguments are on the stack; results are after it.
   void callOne(Call &call);
+  /// "aten::mm of layers.3, instruction 4 of F: nan", or nothing.
+  std::string problemOf(size_t instruction) const;
   [[noreturn]] void fail(size_t instruction, const std::exception &error);
 
   const plan::Function &function;

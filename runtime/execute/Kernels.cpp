@@ -121,9 +121,12 @@ void sumSlices(const at::Tensor &to, at::ArrayRef<at::Tensor> slices,
 
 void addSquares(const at::Tensor &values, const at::Tensor &into) {
   if (!values.is_cpu()) {
-    at::Tensor norm =
-        at::linalg_vector_norm(values, 2, {}, false, c10::ScalarType::Double);
-    into.add_(norm.mul(norm));
+    // In f32, as torch's clip_grad_norm_: a result in f64 would first copy all
+    // values to f64.
+    const at::Tensor norm =
+        at::linalg_vector_norm(values, 2, {}, false, c10::ScalarType::Float)
+            .to(c10::ScalarType::Double);
+    into.addcmul_(norm, norm);
     return;
   }
   forFloating(values.scalar_type(), [&](auto *null) {

@@ -5,8 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/execute/ProgramRunner.h"
 
+#include "runtime/collectives/Progress.h"
 #include "runtime/execute/Executor.h"
 #include "runtime/execute/Kernels.h"
+
+#include <ATen/record_function.h>
 
 #include <algorithm>
 
@@ -62,6 +65,13 @@ ProgramRunner::Compiled ProgramRunner::compile(const plan::Step &step) {
   result.timepoint = step.timepoint;
   result.accumulate = step.accumulate;
   result.step = &step;
+  result.label = source.name + "/" +
+                 std::to_string(&step - source.steps.data()) + " " +
+                 plan::toString(step.kind);
+  if (step.unit >= 0)
+    result.label += " " + executor.plan().units[step.unit].name;
+  else if (!step.where.empty())
+    result.label += " " + step.where;
   if (step.unit >= 0)
     result.unit = &executor.unit(step.unit);
   switch (step.kind) {
@@ -106,7 +116,12 @@ void ProgramRunner::call(const Compiled &step) {
       values[source.inputs[i]].reset();
   Draw draw = executor.draw();
   draw.call = source.draw;
-  function.run(step.params, step.gradients, executor.ownPeak(), draw);
+  std::string *notFinite = executor.notFinite();
+  const bool known = !notFinite || !notFinite->empty();
+  function.run(step.params, step.gradients, executor.ownPeak(), draw,
+               notFinite);
+  if (!known && !notFinite->empty())
+    *notFinite = step.label + ": " + *notFinite;
   for (size_t i = 0; i < source.outputs.size(); ++i)
     if (source.outputs[i] >= 0)
       values[source.outputs[i]] = function.output(i);
@@ -173,6 +188,9 @@ void ProgramRunner::await(int timepoint) {
 }
 
 void ProgramRunner::execute(const Compiled &step) {
+  Progress::get().enter(step.label.c_str());
+  // Free unless a profiler listens.
+  RECORD_USER_SCOPE(step.label.c_str());
   switch (step.kind) {
   case StepKind::Alloc: {
     FlatBuffer &buffer = step.unit->buffer(step.role);
@@ -193,7 +211,10 @@ void ProgramRunner::execute(const Compiled &step) {
   case StepKind::AllReduce: {
     Allocator::Foreign libraries;
     inFlight[step.timepoint].start = &step;
-    executor.device().enter(step.stream);
+    Device &device = executor.device();
+    device.enter(step.stream);
+    if (timing)
+      timing->streamBeginMark = device.mark();
     if (step.kind == StepKind::AllGather)
       allGather(step);
     else if (step.kind == StepKind::ReduceScatter)
@@ -201,7 +222,9 @@ void ProgramRunner::execute(const Compiled &step) {
     else if (step.group)
       inFlight[step.timepoint].pending =
           step.group->allReduce(step.unit->buffer(Role::ShardGradient).flat);
-    executor.device().leave(step.timepoint);
+    if (timing)
+      timing->streamEndMark = device.mark();
+    device.leave(step.timepoint);
     return;
   }
   case StepKind::Await:
@@ -220,22 +243,19 @@ at::Tensor ProgramRunner::run(std::vector<at::Tensor> inputs,
   for (size_t i = 0; i < inputs.size(); ++i)
     values[source.inputs[i]] = std::move(inputs[i]);
   executor.ownPeak().sample(executor.device());
-  auto seconds = [] {
-    return std::chrono::duration<double>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-  };
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!times) {
       execute(steps[i]);
       continue;
     }
     StepTime time;
-    time.step = i;
-    time.begin = seconds();
+    timing = &time;
+    time.step = static_cast<int>(i);
+    time.beginMark = executor.device().mark();
     execute(steps[i]);
-    time.end = seconds();
+    time.endMark = executor.device().mark();
     time.bytes = executor.device().ownBytes();
+    timing = nullptr;
     times->push_back(time);
   }
   at::Tensor loss = source.loss >= 0 ? values[source.loss] : at::Tensor();

@@ -8,23 +8,17 @@
 
 #include "runtime/collectives/Backend.h"
 #include "runtime/execute/FunctionRunner.h"
+#include "runtime/execute/StepTime.h"
 #include "runtime/execute/UnitStorage.h"
 #include "runtime/plan/Plan.h"
 
-#include <chrono>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace accel::run {
 
 class Executor;
-
-/// What one step of a program took, as `--profile` shows it.
-struct StepTime {
-  int step = -1;
-  double begin = 0, end = 0; // seconds of the monotonic clock
-  int64_t bytes = 0;         // of own buffers after it
-};
 
 class ProgramRunner {
 public:
@@ -55,6 +49,7 @@ private:
     FunctionRunner *function = nullptr;
     const plan::Step *step = nullptr;
     std::vector<at::Tensor> params, gradients;
+    std::string label; // how profilers see it: "train/12 all_gather layers.1"
   };
   struct InFlight {
     Pending pending;
@@ -75,6 +70,7 @@ private:
   std::vector<Compiled> steps;
   std::vector<at::Tensor> values;
   std::vector<InFlight> inFlight; // by timepoint
+  StepTime *timing = nullptr;     // of the step that runs, where it is timed
 };
 
 } // namespace accel::run

@@ -18,12 +18,14 @@ public:
       : Optimizer(options, units, device), beta1(number("betas", 0)),
         beta2(number("betas", 1)), eps(number("eps")) {}
 
+  bool isSteered() const override { return true; }
+
 private:
   void updatePiece(Piece &piece) override {
     at::_fused_adamw_(piece.shard, piece.gradient, piece.states[0],
                       piece.states[1], {}, stepTensor, rates[piece.group],
                       beta1, beta2, weightDecay(piece), eps,
-                      /*amsgrad=*/false, /*maximize=*/false);
+                      /*amsgrad=*/false, /*maximize=*/false, divisor, leftOut);
   }
 
   const double beta1, beta2, eps;

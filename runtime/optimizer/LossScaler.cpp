@@ -7,11 +7,6 @@
 
 namespace accel::run {
 
-namespace {
-constexpr double growth = 2.0, backoff = 0.5;
-constexpr int64_t interval = 2000;
-} // namespace
-
 void LossScaler::update(bool skipped) {
   if (!on)
     return;

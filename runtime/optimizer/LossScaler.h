@@ -15,6 +15,8 @@ namespace accel::run {
 /// scale is 1 where loss scaling is off.
 class LossScaler {
 public:
+  static constexpr double growth = 2.0, backoff = 0.5;
+  static constexpr int64_t interval = 2000; // good steps before it grows
   struct State {
     double scale = 65536;
     int64_t goodSteps = 0;

@@ -62,7 +62,22 @@ void Optimizer::setLearningRates(const std::vector<double> &values) {
     rates[i].fill_(values[i]);
 }
 
-void Optimizer::beginStep() { setSteps(stepCount + 1); }
+void Optimizer::beginStep() {
+  if (!leftOut)
+    return setSteps(stepCount + 1);
+  // The host may not know yet how many steps before this one were taken.
+  stepCount += 1;
+  stepTensor[0].add_(1).sub_(*leftOut);
+}
+
+void Optimizer::steer(at::Tensor by, at::Tensor without) {
+  divisor.reset();
+  leftOut.reset();
+  if (by.defined())
+    divisor = std::move(by);
+  if (without.defined())
+    leftOut = std::move(without);
+}
 
 void Optimizer::setSteps(double steps) {
   stepCount = steps;

@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace accel::run {
@@ -35,6 +36,15 @@ public:
   void setLearningRates(const std::vector<double> &rates);
   /// Counts a step that is taken; before the first `update` of the step.
   void beginStep();
+  /// Whether kernels divide gradients and leave steps out themselves, so that
+  /// the host need not know (`steer`).
+  virtual bool isSteered() const { return false; }
+  /// Updates divide gradients by `divisor` and do nothing where `leftOut` is 1,
+  /// 0-d f32 tensors of the device whose values may change from step to step.
+  /// Undefined: neither. Counts of steps follow.
+  void steer(at::Tensor divisor, at::Tensor leftOut);
+  /// A step that `beginStep` has counted was left out.
+  void takeBack() { stepCount -= 1; }
   void update(int unit);
 
   double steps() const { return stepCount; }
@@ -60,6 +70,7 @@ protected:
   const plan::Optimizer options;
   std::vector<at::Tensor> rates;      // by group, 0-d
   std::vector<at::Tensor> stepTensor; // one, 0-d f32: all pieces share it
+  std::optional<at::Tensor> divisor, leftOut; // see `steer`
   double stepCount = 0;
 
 private:

@@ -18,6 +18,10 @@ public:
       : Optimizer(options, units, device), momentum(number("momentum")),
         dampening(number("dampening")), nesterov(number("nesterov") != 0) {}
 
+  /// With dampening the first step that is taken differs from the others, so
+  /// that the host must know which one it is.
+  bool isSteered() const override { return dampening == 0; }
+
 private:
   /// The first step's momentum is the gradient itself, without dampening.
   void updatePiece(Piece &piece) override {
@@ -26,7 +30,8 @@ private:
       buffers = piece.states[0];
     at::_fused_sgd_(piece.shard, piece.gradient, buffers, weightDecay(piece),
                     momentum, rates[piece.group], dampening, nesterov,
-                    /*maximize=*/false, /*is_first_step=*/stepCount == 1);
+                    /*maximize=*/false, /*is_first_step=*/stepCount == 1,
+                    divisor, leftOut);
   }
 
   const double momentum, dampening;

@@ -9,6 +9,7 @@
 // what is read is verified.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/plan/JsonNesting.h"
 #include "runtime/plan/Optimizers.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/PlanReader.h"
@@ -533,6 +534,10 @@ void checkHash(const std::string &text) {
 
 bool fromJson(const std::string &text, Plan &plan, std::string &error) {
   try {
+    if (const size_t at = nestsDeeper(text); at != std::string::npos)
+      throw JsonError{"this is not a plan: brackets nest deeper than " +
+                      std::to_string(maxJsonNesting) + " levels at " +
+                      position(text, at)};
     json document = json::parse(text);
     if (!document.is_object())
       throw JsonError{"this is not a plan: expected a JSON object"};

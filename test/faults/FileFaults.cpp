@@ -11,8 +11,9 @@
 //   FAULTS_LOG   each operation is a line "N NAME PATH" of FAULTS_LOG.RANK
 //   FAULTS_RANK  the rank whose operation FAULTS_AT meets
 //   FAULTS_AT    its number, from 1
-//   FAULTS_MODE  kill (SIGKILL before it), short (half of a write), or an
-//                errno: EIO, ENOSPC; with a + (ENOSPC+) from then on
+//   FAULTS_MODE  kill (SIGKILL before it), hang (it never ends), short (half of
+//                a write), or an errno: EIO, ENOSPC; with a + (ENOSPC+) from
+//                then on
 //
 //===----------------------------------------------------------------------===//
 #include <atomic>
@@ -88,6 +89,8 @@ public:
       kill(getpid(), SIGKILL);
       pause();
     }
+    while (mode == "hang")
+      pause();
     if (mode == "short")
       return Short;
     return mode == "ENOSPC" ? ENOSPC : EIO;

@@ -27,6 +27,10 @@ struct NoDevice final : accel::run::Device {
   accel::run::MemoryCount memory() const override { return {}; }
   int64_t ownBytes() const override { return 0; }
   void resetPeak() override {}
+  int64_t reservedPeak() const override { return 0; }
+  void discount(int64_t) override {}
+  int mark() override { return 0; }
+  void resolve(accel::run::StepTimes &) override {}
   std::string kind;
 };
 

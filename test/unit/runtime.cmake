@@ -8,6 +8,8 @@ if(TARGET AccelExecute)
   accel_unit_test(runtime-pieces-test ${_here}/RuntimePiecesTest.cpp
     LINK AccelCheckpoint AccelExecute)
   accel_unit_test(pt2-test ${_here}/Pt2Test.cpp LINK AccelCheckpoint)
+  accel_unit_test(progress-test ${_here}/ProgressTest.cpp
+    LINK AccelCollectives)
   accel_unit_test(random-test ${_here}/RandomTest.cpp LINK AccelExecute)
   # Read by test/Run.
   add_executable(runtime-plan-dump ${_here}/RuntimePlanDump.cpp

@@ -81,8 +81,19 @@ void Log::write(const StepRecord &record) {
   if (file) {
     const std::string line = toJsonLine(record) + "\n";
     if (std::fwrite(line.data(), 1, line.size(), file) != line.size() ||
-        std::fflush(file) != 0)
-      throw FileError(path + ": " + std::strerror(errno));
+        std::fflush(file) != 0) {
+      // Hours of training are worth more than a line; the disk may have room
+      // again later.
+      if (!complained) {
+        clear();
+        std::fprintf(stderr,
+                     "accel-run: warning: %s: %s; training goes on, and lines "
+                     "of the log are missing\n",
+                     path.c_str(), std::strerror(errno));
+      }
+      complained = true;
+      std::clearerr(file);
+    }
   }
   const int64_t done = record.step + 1;
   meanSeconds = meanSeconds == 0 ? record.seconds

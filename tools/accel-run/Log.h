@@ -44,6 +44,7 @@ private:
   std::string path;
   bool terminal;
   bool shown = false;
+  bool complained = false; // that a line could not be written
   int64_t firstStep, lastStep;
   const char *items;
   double meanSeconds = 0;

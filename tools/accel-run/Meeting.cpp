@@ -55,6 +55,12 @@ Facts factsOf(const Input &input, const Options &options) {
   if (!options.out.empty())
     facts["--out"] = options.out;
   facts["--on-nan"] = toString(options.onNan);
+  if (options.debugNan)
+    facts["--debug-nan"] = "given";
+  if (options.deterministic)
+    facts["--deterministic"] = "given";
+  if (!options.calibrate.empty())
+    facts["--calibrate"] = "given";
   facts["--max-shard-size"] = std::to_string(options.shardLimitBytes);
   const auto json = nlohmann::json::parse(plan::toJson(input.plan));
   for (const auto &[section, value] : json.items()) {

@@ -53,6 +53,13 @@ bool parseOptions(const std::vector<std::string> &words, Options &options,
       choiceValue<OnNan>({{"stop", OnNan::Stop}, {"skip", OnNan::Skip}}),
       "at a step whose loss or gradients are not finite: stop (default), or "
       "leave the step out of the training");
+  arguments.flag("--debug-nan", options.debugNan,
+                 "name the operator that gave the first number that is not "
+                 "finite; each operator is waited for");
+  arguments.flag("--deterministic", options.deterministic,
+                 "kernels that give the same bits each time (on a GPU some of "
+                 "the fastest do not); an operator without such a kernel ends "
+                 "the job");
   arguments.option("--log", options.log, textValue("FILE"),
                    "one JSON object a step; truncated unless resuming");
   arguments.option("--profile", options.profile, textValue("FILE"),
@@ -60,6 +67,10 @@ bool parseOptions(const std::vector<std::string> &words, Options &options,
                    "times and bytes beside the predicted ones");
   arguments.option("--summary", options.summary, textValue("FILE"),
                    "the final figures as JSON");
+  arguments.option("--calibrate", options.calibrate, textValue("FILE"),
+                   "do not train: time each distinct operator and collective "
+                   "of the plan on this machine; accel-opt targets --fit makes "
+                   "a target of the file");
   arguments.option("--max-shard-size", options.shardLimitBytes,
                    bytesValue("5GB"),
                    "split model.safetensors above these bytes (default 5GB)");

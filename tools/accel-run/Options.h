@@ -26,8 +26,10 @@ struct Options {
   std::optional<int64_t> steps; // unset: the plan's
   std::string resume;           // "", "auto" or a path
   OnNan onNan = OnNan::Stop;
-  std::string log, profile, summary, out;
+  std::string log, profile, summary, out, calibrate;
   int64_t shardLimitBytes = 5'000'000'000;
+  bool debugNan = false;      // search the operator
+  bool deterministic = false; // kernels whose results do not vary
 };
 
 /// Reads argv[1...]. False where help or the version was printed (`exitCode`

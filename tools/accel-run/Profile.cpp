@@ -69,13 +69,14 @@ private:
 
 } // namespace
 
-std::string toTrace(const plan::Plan &plan,
-                    const std::vector<std::vector<StepTime>> &times) {
+std::string toTrace(const plan::Plan &plan, const StepTimes &times) {
   Trace trace;
   trace.name(0, "predicted step");
-  trace.name(1, "measured: main thread");
-  trace.name(2, "measured: gather, start to await");
-  trace.name(3, "measured: reduce, start to await");
+  const bool streams = plan.device != "cpu"; // timed on their own
+  trace.name(1, streams ? "measured: compute stream" : "measured: main thread");
+  const char *span = streams ? "" : ", start to await";
+  trace.name(2, std::string("measured: gather") + span);
+  trace.name(3, std::string("measured: reduce") + span);
   double origin = -1, last = 0;
   for (const auto &run : times)
     for (const StepTime &time : run) {
@@ -120,11 +121,19 @@ std::string toTrace(const plan::Plan &plan,
         trace.slice(1, labelOf(plan, step), begin, end, std::move(arguments));
         trace.counter("own bytes, measured", end, time.bytes);
         trace.counter("own bytes, predicted", end, memory.liveBytes);
-        if (step.kind == plan::StepKind::Await) {
+        auto track = [](const plan::Step &of) {
+          return of.stream == plan::Stream::Gather ? 2 : 3;
+        };
+        if (streams) {
+          if (step.timepoint >= 0 && step.kind != plan::StepKind::Await)
+            trace.slice(track(step), labelOf(plan, step),
+                        time.streamBegin - origin, time.streamEnd - origin,
+                        {{"step", time.step}});
+        } else if (step.kind == plan::StepKind::Await) {
           auto [start, at] = started[step.timepoint];
           const plan::Step &first = program.steps[start];
-          trace.slice(first.stream == plan::Stream::Gather ? 2 : 3,
-                      labelOf(plan, first), at, end, {{"step", start}});
+          trace.slice(track(first), labelOf(plan, first), at, end,
+                      {{"step", start}});
         } else if (step.timepoint >= 0) {
           started[step.timepoint] = {time.step, begin};
         }

@@ -6,7 +6,7 @@
 #ifndef ACCEL_TOOLS_ACCEL_RUN_PROFILE_H
 #define ACCEL_TOOLS_ACCEL_RUN_PROFILE_H
 
-#include "runtime/execute/ProgramRunner.h"
+#include "runtime/execute/StepTime.h"
 #include "runtime/plan/Plan.h"
 
 #include <string>
@@ -15,13 +15,14 @@
 namespace accel::run {
 
 /// A Chrome trace (chrome://tracing, Perfetto) of one optimizer step: a track
-/// of the program's steps as the rank's main thread ran them, one of each
-/// stream with collectives from start to await, and counters of own bytes,
-/// measured and as the plan's timeline has them. A call's arguments hold its
-/// floating-point operations, predicted bytes and the rate it reached.
-/// `times` has one list for each program run, in the plan's order.
-std::string toTrace(const plan::Plan &plan,
-                    const std::vector<std::vector<StepTime>> &times);
+/// of the program's steps as the rank's main thread ran them (on a GPU, as its
+/// compute stream did), one of each stream with collectives, from start to
+/// await (on a GPU, while they ran), and counters of own bytes, measured and as
+/// the plan's timeline has them. An await on a GPU is exposed communication. A
+/// call's arguments hold its floating-point operations, predicted bytes and the
+/// rate it reached. `times` has one list for each program run, in the plan's
+/// order.
+std::string toTrace(const plan::Plan &plan, const StepTimes &times);
 
 } // namespace accel::run
 

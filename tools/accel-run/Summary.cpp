@@ -58,6 +58,9 @@ std::string summaryText(const plan::Plan &plan, const Measured &m) {
       format("  %-28s %14s %14s\n", "bytes on a rank", "predicted", "measured");
   text += bytesRow("own buffers at the peak", p.ownPeakBytes, m.ownPeakBytes);
   text += bytesRow("with operators' workspaces", p.peakBytes, m.peakBytes);
+  if (m.reservedPeakBytes > 0)
+    text += bytesRow("the allocator's segments", p.reservedBytes,
+                     m.reservedPeakBytes);
   text += format("  %-28s %14s %14lld\n", "resident set", "",
                  static_cast<long long>(m.maxRssBytes));
   text += format("  %-28s %14s %14s\n", "a step", "predicted", "measured");
@@ -82,6 +85,9 @@ std::string summaryJson(const plan::Plan &plan, const Measured &m) {
       {"measured",
        {{"own_peak_bytes", m.ownPeakBytes},
         {"peak_bytes", m.peakBytes},
+        {"reserved_peak_bytes",
+         m.reservedPeakBytes > 0 ? nlohmann::ordered_json(m.reservedPeakBytes)
+                                 : nlohmann::ordered_json(nullptr)},
         {"max_rss_bytes", m.maxRssBytes},
         {"step_s", m.stepSeconds},
         {"tokens_per_s", m.tokensPerSecond},

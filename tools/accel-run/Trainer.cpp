@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/Initialize.h"
 #include "runtime/checkpoint/Merge.h"
 #include "runtime/checkpoint/Weights.h"
+#include "runtime/collectives/Progress.h"
 #include "runtime/collectives/StopSignal.h"
 #include "runtime/optimizer/LearningRate.h"
 #include "runtime/plan/PlanJson.h"
@@ -47,6 +48,7 @@ Trainer::Trainer(const Input &input, const Options &options, const Start &begin,
 }
 
 void Trainer::start() {
+  Progress::get().enter("the first weights");
   const std::string &from = begin.checkpoint;
   if (!from.empty()) {
     TrainState state = loadCheckpoint(executor, from);
@@ -63,6 +65,7 @@ void Trainer::start() {
     initialize(executor, job.seed);
   }
   executor.skipNotFinite(options.onNan == OnNan::Skip);
+  executor.searchNotFinite(options.debugNan);
   lastStep = options.steps.value_or(job.schedule.steps);
   if (groups.rank() == 0) {
     log = std::make_unique<Log>(options.log, !from.empty(), firstStep, lastStep,
@@ -79,14 +82,17 @@ void Trainer::start() {
   device.resetPeak();
 }
 
-StepRecord Trainer::trainStep(int64_t step) {
-  StepRecord record;
+void Trainer::queueStep(int64_t step) {
+  InFlight &flight = inFlight.emplace_back();
+  StepRecord &record = flight.record;
   record.step = step;
-  const Usage before = Usage::now();
-  const double begin = now();
+  Progress::get().setStep(step);
+  flight.before = Usage::now();
+  flight.begin = now();
   std::vector<double> rates;
   for (const plan::OptimizerGroup &group : job.optimizer.groups)
     rates.push_back(learningRate(job.schedule, group.lr, step));
+  record.lr = rates.empty() ? 0 : rates.front();
   const Mesh &mesh = groups.mesh();
   const int64_t ranks = mesh.dataSize();
   // Micro-batch k = (step * A + slot) * N + r of the run, from where the
@@ -101,57 +107,77 @@ StepRecord Trainer::trainStep(int64_t step) {
   const bool profiled =
       !options.profile.empty() && profile.empty() &&
       (step - firstStep == profiledStep || step + 1 == lastStep);
-  const StepResult result = executor.step(load, rates, base + mesh.dataIndex(),
-                                          profiled ? &profile : nullptr);
-  device.synchronize();
-  // One small exchange: everyone's loss and peak for the log, and whether a
-  // rank was asked to stop.
-  const std::vector<double> all =
-      groups.gather({result.loss, static_cast<double>(device.memory().peak),
-                     static_cast<double>(stopAsked())});
-  double loss = 0, peak = 0;
-  std::vector<double> losses;
-  for (size_t i = 0; i < all.size(); i += 3) {
-    losses.push_back(all[i]);
-    loss += all[i];
-    peak = std::max(peak, all[i + 1]);
-    stopSignal = std::max(stopSignal, static_cast<int>(all[i + 2]));
-  }
-  record.loss = loss / static_cast<double>(groups.size());
-  record.peakBytes = static_cast<int64_t>(peak);
+  executor.queue(load, rates, base + mesh.dataIndex(),
+                 profiled ? &profile : nullptr);
+}
+
+void Trainer::agree(StepRecord &record, double loss) {
+  std::vector<double> sums = {loss};
+  std::vector<double> maxima = {static_cast<double>(device.memory().peak),
+                                static_cast<double>(stopAsked())};
+  groups.combine(sums, maxima);
+  record.loss = sums[0] / static_cast<double>(groups.size());
+  record.peakBytes = static_cast<int64_t>(maxima[0]);
+  stopSignal = std::max(stopSignal, static_cast<int>(maxima[1]));
+}
+
+StepRecord Trainer::finishStep() {
+  Progress::get().enter("the end of the step");
+  const StepResult result = executor.finish();
+  InFlight flight = std::move(inFlight.front());
+  inFlight.pop_front();
+  StepRecord &record = flight.record;
+  agree(record, result.loss);
   if (result.hasGradNorm)
     record.gradNorm = result.gradNorm;
   record.skipped = result.skipped;
-  record.lr = rates.empty() ? 0 : rates.front();
-  record.seconds = now() - begin;
+  // A step that was queued behind another one begins when that one ends.
+  const double end = now();
+  const bool behind = flight.begin < lastEnd;
+  record.seconds = end - (behind ? lastEnd : flight.begin);
+  const Usage before = behind ? lastUsage : flight.before;
   record.tokensPerSecond =
-      static_cast<double>(job.itemsPerMicroBatch() * job.accumulation * ranks) /
+      static_cast<double>(job.itemsPerMicroBatch() * job.accumulation *
+                          groups.mesh().dataSize()) /
       record.seconds;
   const Usage after = Usage::now();
   stepSeconds.push_back(record.seconds);
   stepTokens.push_back(record.tokensPerSecond);
   stepCpu.push_back(after.cpuSeconds - before.cpuSeconds);
   stepFaults.push_back(after.pageFaults - before.pageFaults);
-  checkFinite(record, losses);
+  lastEnd = end;
+  lastUsage = after;
+  checkFinite(record, result.loss);
   return record;
 }
 
-void Trainer::checkFinite(const StepRecord &record,
-                          const std::vector<double> &losses) const {
+void Trainer::checkFinite(const StepRecord &record, double ownLoss) {
   // A skipped step has changed nothing.
   if (record.skipped)
     return;
   std::string what;
-  for (size_t rank = 0; rank < losses.size() && what.empty(); ++rank)
-    if (!std::isfinite(losses[rank]))
-      what = "the loss is " + std::to_string(losses[rank]) +
-             (losses.size() > 1 ? " on rank " + std::to_string(rank) : "");
+  if (!std::isfinite(record.loss)) {
+    // All ranks see that the mean is not finite, and look for the rank.
+    const std::vector<double> losses = groups.gather({ownLoss});
+    for (size_t rank = 0; rank < losses.size() && what.empty(); ++rank)
+      if (!std::isfinite(losses[rank]))
+        what = "the loss is " + std::to_string(losses[rank]) +
+               (losses.size() > 1 ? " on rank " + std::to_string(rank) : "");
+    if (what.empty())
+      what = "the mean of the losses is " + std::to_string(record.loss);
+  }
   if (what.empty() && record.gradNorm && !std::isfinite(*record.gradNorm))
     what = "the norm of the gradients is " + std::to_string(*record.gradNorm);
-  if (!what.empty())
-    throw AgreedError(what + " at step " + std::to_string(record.step) +
-                      ": training stops, and nothing is saved after the last "
-                      "checkpoint; --on-nan skip leaves such steps out");
+  if (what.empty())
+    return;
+  if (const std::string *first = executor.notFinite(); first && !first->empty())
+    std::fprintf(stderr, "accel-run: rank %d: note: first at %s\n",
+                 groups.rank(), first->c_str());
+  throw AgreedError(
+      what + " at step " + std::to_string(record.step) +
+      ": training stops, and nothing is saved after the last "
+      "checkpoint; --on-nan skip leaves such steps out" +
+      (executor.notFinite() ? "" : ", --debug-nan names the operator"));
 }
 
 double Trainer::evaluate() {
@@ -178,6 +204,7 @@ std::string Trainer::modelMark(int64_t done) const {
 }
 
 void Trainer::save(int64_t done) {
+  Progress::get().enter("the checkpoint");
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   TrainState state;
@@ -199,6 +226,7 @@ void Trainer::save(int64_t done) {
 }
 
 void Trainer::finish() {
+  Progress::get().enter("the model's folder");
   if (!input.outDir.empty()) {
     at::AutoDispatchBelowADInplaceOrView below;
     at::NoGradGuard noGrad;
@@ -224,12 +252,15 @@ void Trainer::finish() {
   measured.pageFaultsPerStep = after(stepFaults);
   const std::vector<double> all =
       groups.gather({static_cast<double>(executor.ownPeak().bytes),
-                     static_cast<double>(Usage::now().maxRssBytes)});
-  for (size_t i = 0; i < all.size(); i += 2) {
+                     static_cast<double>(Usage::now().maxRssBytes),
+                     static_cast<double>(device.reservedPeak())});
+  for (size_t i = 0; i < all.size(); i += 3) {
     measured.ownPeakBytes =
         std::max(measured.ownPeakBytes, static_cast<int64_t>(all[i]));
     measured.maxRssBytes =
         std::max(measured.maxRssBytes, static_cast<int64_t>(all[i + 1]));
+    measured.reservedPeakBytes =
+        std::max(measured.reservedPeakBytes, static_cast<int64_t>(all[i + 2]));
   }
   if (groups.rank() != 0)
     return;
@@ -277,27 +308,43 @@ int Trainer::run() {
     at::NoGradGuard noGrad;
     start();
   }
+  // A GPU gets the next step before the host looks at the last one.
+  const size_t ahead = device.device().is_cpu() || options.debugNan ? 0 : 1;
   const int64_t every = job.checkpoint.every;
   for (int64_t step = firstStep; step < lastStep; ++step) {
-    StepRecord record = trainStep(step);
+    queueStep(step);
     const bool last = step + 1 == lastStep;
-    if (evalData && ((step + 1) % job.evalEvery == 0 || last))
-      record.evalLoss = evaluate();
-    if (measured.steps++ == 0)
-      measured.firstLoss = record.loss;
-    measured.lastLoss = record.loss;
-    measured.peakBytes = record.peakBytes;
-    if (log)
-      log->write(record);
     const bool due = !input.outDir.empty() &&
                      (last || (every > 0 && (step + 1) % every == 0));
+    const bool evaluates =
+        evalData && ((step + 1) % job.evalEvery == 0 || last);
+    // What is saved or evaluated is known to be sound.
+    const size_t kept = last || due || evaluates ? 0 : ahead;
+    while (inFlight.size() > kept) {
+      StepRecord record = finishStep();
+      if (evaluates && inFlight.empty())
+        record.evalLoss = evaluate();
+      note(record);
+    }
     if (due)
       save(step + 1);
-    if (stopSignal && !last)
+    if (stopSignal && !last) {
+      while (!inFlight.empty())
+        note(finishStep());
       return stop(step + 1, due);
+    }
   }
   finish();
   return 0;
+}
+
+void Trainer::note(const StepRecord &record) {
+  if (measured.steps++ == 0)
+    measured.firstLoss = record.loss;
+  measured.lastLoss = record.loss;
+  measured.peakBytes = record.peakBytes;
+  if (log)
+    log->write(record);
 }
 
 } // namespace accel::run

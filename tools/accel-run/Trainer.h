@@ -16,6 +16,7 @@
 #include "tools/accel-run/Preflight.h"
 #include "tools/accel-run/Summary.h"
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -31,15 +32,25 @@ public:
   int run();
 
 private:
+  /// A step that is queued, and what of its record is known.
+  struct InFlight {
+    StepRecord record;
+    double begin = 0; // of queueing it
+    Usage before;
+  };
   void start();
-  StepRecord trainStep(int64_t step);
+  void queueStep(int64_t step);
+  /// Waits for the oldest step in flight and fills in what it has done.
+  StepRecord finishStep();
+  void note(const StepRecord &record);
+  /// The loss and the norm of all ranks, and whether one was asked to stop.
+  void agree(StepRecord &record, double loss);
   double evaluate();
   void save(int64_t done);
   /// Ends an optimizer step early, as a signal has asked; the exit code.
   int stop(int64_t done, bool saved);
   /// Throws where training cannot go on from what the step has computed.
-  void checkFinite(const StepRecord &record,
-                   const std::vector<double> &losses) const;
+  void checkFinite(const StepRecord &record, double ownLoss);
   /// The text of the mark in a model folder.
   std::string modelMark(int64_t done) const;
   void finish();
@@ -60,7 +71,10 @@ private:
   int stopSignal = 0; // that a rank was sent; known to all
   Measured measured;
   std::vector<double> stepSeconds, stepCpu, stepFaults, stepTokens;
-  std::vector<std::vector<StepTime>> profile;
+  StepTimes profile;
+  std::deque<InFlight> inFlight; // oldest first
+  double lastEnd = 0;            // when the step before was finished
+  Usage lastUsage;               // by then
 };
 
 } // namespace accel::run

@@ -6,9 +6,12 @@
 #include "runtime/checkpoint/Files.h"
 #include "runtime/collectives/LocalLauncher.h"
 #include "runtime/collectives/Watchdog.h"
+#include "runtime/plan/PlanJson.h"
+#include "tools/accel-run/Calibrate.h"
 #include "tools/accel-run/Meeting.h"
 #include "tools/accel-run/Trainer.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Logging.h>
 
@@ -51,17 +54,33 @@ int startRanks(const Options &options,
   return runLocally(program.string(), passed, static_cast<int>(*options.nproc));
 }
 
+int calibrateRank(const Input &input, const Options &options, Device &device,
+                  Groups &groups) {
+  const std::string text = calibrate(input.plan, device, groups);
+  std::string error;
+  if (groups.rank() == 0 &&
+      !accel::plan::writeFileAtomically(options.calibrate, text, error))
+    throw FileError(error);
+  return 0;
+}
+
 /// One rank, from the meeting of the ranks to the end.
 int runRank(const Input &input, const Options &options,
             const Environment &environment) {
   if (!std::getenv("OMP_NUM_THREADS"))
     at::set_num_threads(std::max<int>(1, std::thread::hardware_concurrency() /
                                              environment.localSize));
+  if (options.deterministic)
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   std::string error;
   auto device = makeDevice(input.plan.device, environment.localRank, error);
   if (!device)
     return complain(environment.rank, error, exitInvalid);
   FolderLock lock; // rank 0's
+  if (environment.worldSize == 1 && !options.calibrate.empty()) {
+    Groups groups(input.plan);
+    return calibrateRank(input, options, *device, groups);
+  }
   if (environment.worldSize == 1) {
     const Start start = beginRun(input, options, lock);
     Groups groups(input.plan);
@@ -76,7 +95,9 @@ int runRank(const Input &input, const Options &options,
   try {
     const Start start = meet(input, options, environment, rendezvous, lock);
     Groups groups(input.plan, environment, rendezvous);
-    code = Trainer(input, options, start, *device, groups).run();
+    code = options.calibrate.empty()
+               ? Trainer(input, options, start, *device, groups).run()
+               : calibrateRank(input, options, *device, groups);
     groups.barrier();
     watchdog.finish();
     return code;

@@ -1,0 +1,223 @@
+//===- Accesses.cpp - What operators read and write -----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// torch's observers see each operator that is called with its arguments. Its
+// tensors are the reads of the launches inside it; what its schema marks with
+// `(a!)`, and its results, are the writes. A result is seen only after the
+// launches, and counts as written by the last of them.
+//
+//===----------------------------------------------------------------------===//
+#include "test/dry/DryGpu.h"
+#include "test/dry/Values.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/function_schema.h>
+#include <ATen/record_function.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+
+namespace accel::dry {
+
+namespace {
+
+struct Range {
+  uintptr_t begin, end;
+  std::string what;
+};
+
+struct Call {
+  std::string text;
+  c10::OperatorName name{"", ""};
+  std::vector<c10::IValue> arguments; // of the outermost one
+  std::vector<Range> reads, writes;
+  int launches = 0;
+  Actor stream = host;
+};
+
+thread_local std::vector<Call> calls;
+const std::string none;
+
+template <typename Visit>
+void forTensors(const c10::IValue &value, Visit &&visit) {
+  if (value.isTensor())
+    visit(value.toTensor());
+  else if (value.isTensorList())
+    for (const at::Tensor &t : value.toTensorVector())
+      visit(t);
+  else if (value.isOptionalTensorList())
+    for (auto &&t : value.toOptionalTensorVector())
+      if (t)
+        visit(*t);
+}
+
+bool rangeOf(const at::Tensor &t, Range &range) {
+  if (!t.defined() || !t.is_cuda() || !t.has_storage() || t.numel() == 0)
+    return false;
+  int64_t extent = 1;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    extent += (t.size(d) - 1) * t.stride(d);
+  const auto base = reinterpret_cast<uintptr_t>(t.storage().data());
+  if (!base)
+    return false;
+  range.begin = base + t.storage_offset() * t.itemsize();
+  range.end = range.begin + extent * t.itemsize();
+  return true;
+}
+
+void addRanges(const at::RecordFunction &function, Call &call) {
+  auto schema = function.operator_schema();
+  auto inputs = function.inputs();
+  if (schema)
+    call.name = schema->operator_name();
+  if (calls.empty() && schema && computesValues())
+    call.arguments.assign(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const c10::AliasInfo *alias = schema && i < schema->arguments().size()
+                                      ? schema->arguments()[i].alias_info()
+                                      : nullptr;
+    const bool writes = alias && alias->isWrite();
+    forTensors(inputs[i], [&](const at::Tensor &t) {
+      Range range;
+      if (!rangeOf(t, range))
+        return;
+      range.what = call.text + " argument " + std::to_string(i);
+      (writes ? call.writes : call.reads).push_back(range);
+    });
+  }
+}
+
+std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &function) {
+  if (Unobserved::active())
+    return nullptr;
+  DryGpu &gpu = DryGpu::get();
+  if (function.scope() == at::RecordScope::USER_SCOPE) {
+    Lock lock(gpu.mutex);
+    gpu.beginPlace(function.name());
+    return nullptr;
+  }
+  watchAllocator();
+  Call call;
+  call.text = function.name();
+  try {
+    addRanges(function, call);
+  } catch (const std::exception &error) {
+    Lock lock(gpu.mutex);
+    gpu.warn("arguments of " + call.text + ": " + error.what());
+  }
+  calls.push_back(std::move(call));
+  return nullptr;
+}
+
+void end(const at::RecordFunction &function, at::ObserverContext *) {
+  if (Unobserved::active())
+    return;
+  DryGpu &gpu = DryGpu::get();
+  if (function.scope() == at::RecordScope::USER_SCOPE) {
+    Lock lock(gpu.mutex);
+    gpu.endPlace();
+    return;
+  }
+  if (calls.empty())
+    return;
+  Call call = std::move(calls.back());
+  calls.pop_back();
+  if (!call.launches)
+    return;
+  if (!calls.empty()) {
+    calls.back().launches += call.launches;
+    calls.back().stream = call.stream;
+  }
+  const std::vector<c10::IValue> &results = function.outputs();
+  Lock lock(gpu.mutex);
+  for (const c10::IValue &result : results)
+    forTensors(result, [&](const at::Tensor &t) {
+      Range range;
+      if (rangeOf(t, range))
+        gpu.order.access(call.stream, range.begin, range.end, true,
+                         call.text + " result");
+    });
+  if (!computesValues() || !calls.empty())
+    return;
+  try {
+    computeOnHost(call.name, call.arguments, results);
+  } catch (const std::exception &error) {
+    const std::string text = error.what();
+    gpu.warn("not computed: " + call.text + ": " +
+             text.substr(0, text.find('\n')));
+  }
+}
+
+struct Observer {
+  Observer() {
+    at::addGlobalCallback(
+        at::RecordFunctionCallback(begin, end)
+            .needsInputs(true)
+            .needsOutputs(true)
+            .scopes({at::RecordScope::FUNCTION, at::RecordScope::USER_SCOPE}));
+  }
+} observer;
+
+/// A block is free to be written by whatever its own stream does next: a
+/// stream that is not ordered before that must be done with it. Its bytes are
+/// no numbers from then on, nor before its next owner has written them.
+void allocated(const c10::CachingDeviceAllocator::TraceEntry &entry) {
+  using Entry = c10::CachingDeviceAllocator::TraceEntry;
+  const bool frees = entry.action_ == Entry::FREE_COMPLETED;
+  if (!frees && entry.action_ != Entry::ALLOC)
+    return;
+  DryGpu &gpu = DryGpu::get();
+  Lock lock(gpu.mutex);
+  const auto stream = reinterpret_cast<cudaStream_t>(entry.stream_);
+  const Actor on = gpu.actor(stream);
+  gpu.order.enqueue(on);
+  gpu.order.access(on, entry.addr_, entry.addr_ + entry.size_, true,
+                   frees ? "free" : "allocation");
+  if (computesValues())
+    std::memset(reinterpret_cast<void *>(entry.addr_), 0xff, entry.size_);
+}
+
+} // namespace
+
+bool computesValues() {
+  static const bool values = std::getenv("DRY_COMPUTE") != nullptr;
+  return values;
+}
+
+const std::string &currentOperator() {
+  return calls.empty() ? none : calls.back().text;
+}
+
+void attachAccesses(Actor stream) {
+  if (calls.empty())
+    return;
+  Call &call = calls.back();
+  ++call.launches;
+  call.stream = stream;
+  DryGpu &gpu = DryGpu::get();
+  for (const Range &range : call.reads)
+    gpu.order.access(stream, range.begin, range.end, false, range.what);
+  for (const Range &range : call.writes)
+    gpu.order.access(stream, range.begin, range.end, true, range.what);
+}
+
+/// The allocator is made when the CUDA module is loaded, long after this.
+void watchAllocator() {
+  namespace caching = c10::cuda::CUDACachingAllocator;
+  static std::atomic<bool> watched{false};
+  if (watched.load(std::memory_order_relaxed))
+    return;
+  auto *allocator = static_cast<std::atomic<caching::CUDAAllocator *> *>(
+      dlsym(RTLD_DEFAULT, "_ZN3c104cuda20CUDACachingAllocator9allocatorE"));
+  if (!allocator || !allocator->load() || !allocator->load()->initialized())
+    return;
+  if (!watched.exchange(true))
+    allocator->load()->attachAllocatorTraceTracker(allocated);
+}
+
+} // namespace accel::dry

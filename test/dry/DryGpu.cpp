@@ -1,0 +1,342 @@
+//===- DryGpu.cpp - Streams and memory that are only noted down -----------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "test/dry/DryGpu.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <sys/mman.h>
+
+namespace accel::dry {
+
+thread_local int currentDevice = 0;
+
+DryGpu &DryGpu::get() {
+  // Never destroyed: libraries queue work until the process ends.
+  static DryGpu *gpu = [] {
+    auto *made = new DryGpu;
+    std::atexit([] { DryGpu::get().report(); });
+    return made;
+  }();
+  return *gpu;
+}
+
+void DryGpu::context() { contexts.insert(currentDevice); }
+
+void DryGpu::count(const std::string &what, int64_t n) {
+  counts[what] += n;
+  if (!stepCounts.empty())
+    stepCounts.back()[what] += n;
+}
+
+//===----------------------------------------------------------------------===//
+// Streams
+//===----------------------------------------------------------------------===//
+
+Actor DryGpu::actor(cudaStream_t stream) {
+  auto at = streams.find(stream);
+  if (at != streams.end())
+    return at->second;
+  return streams[stream] = order.addStream("the default stream");
+}
+
+cudaStream_t DryGpu::makeStream(int priority) {
+  auto stream = reinterpret_cast<cudaStream_t>(nextHandle += 16);
+  streams[stream] = order.addStream("stream " + std::to_string(streams.size()) +
+                                    " of priority " + std::to_string(priority));
+  return stream;
+}
+
+Actor DryGpu::enqueue(cudaStream_t stream, const char *what) {
+  const Actor on = actor(stream);
+  order.enqueue(on);
+  count(what);
+  if (!stream)
+    count("on the default stream");
+  return on;
+}
+
+Actor DryGpu::launch(cudaStream_t stream, const char *what,
+                     const char *kernel) {
+  context();
+  const Actor on = enqueue(stream, what);
+  const std::string &op = currentOperator();
+  if (!stream)
+    warn(std::string(what) + " on the default stream in '" + op + "'");
+  // What ACCEL_RUN_DISTURB launches spins, and touches nothing.
+  if (op.empty() && kernel && !std::strstr(kernel, "spin"))
+    warn(std::string("a kernel outside of any operator: ") + kernel);
+  Queued item;
+  item.stream = on;
+  item.name = op;
+  trace(std::move(item));
+  attachAccesses(on);
+  return on;
+}
+
+void DryGpu::trace(Queued item) {
+  static const char *wanted = std::getenv("DRY_TRACE");
+  // stepCounts has one entry a step that has begun.
+  if (!wanted || stepCounts.size() != std::strtoul(wanted, nullptr, 10) + 1)
+    return;
+  if (!places.empty())
+    item.place = places.back().substr(0, places.back().find(' '));
+  traced.push_back(std::move(item));
+}
+
+static uint64_t idOf(cudaEvent_t event) {
+  return reinterpret_cast<uintptr_t>(event);
+}
+
+void DryGpu::record(cudaEvent_t event, cudaStream_t stream) {
+  count("event records");
+  const Actor on = actor(stream);
+  order.record(idOf(event), on);
+  trace({Queued::Record, on, idOf(event), {}, {}});
+}
+
+void DryGpu::wait(cudaStream_t stream, cudaEvent_t event) {
+  count("event waits");
+  const Actor on = actor(stream);
+  if (!order.wait(on, idOf(event)))
+    warn(order.name(on) + " waits for an event that nothing recorded");
+  trace({Queued::Wait, on, idOf(event), {}, {}});
+}
+
+void DryGpu::synchronize(cudaStream_t stream) {
+  count("host waits");
+  count("host waits in " +
+        (currentOperator().empty() ? "the runtime" : currentOperator()));
+  const Actor on = actor(stream);
+  order.synchronize(on);
+  trace({Queued::HostWait, on, 0, {}, {}});
+  settle();
+}
+
+void DryGpu::synchronizeEvent(cudaEvent_t event) {
+  order.synchronizeEvent(idOf(event));
+  settle();
+}
+
+void DryGpu::synchronizeDevice() {
+  count("host waits");
+  count("host waits in the runtime");
+  order.synchronizeAll();
+  trace({Queued::HostWait, host, 0, {}, {}});
+  settle();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+size_t DryGpu::totalBytes() const {
+  const char *text = std::getenv("DRY_MEMORY_GIB");
+  return (text ? std::strtoull(text, nullptr, 10) : 141) << 30;
+}
+
+void *DryGpu::reserve(size_t bytes) {
+  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return nullptr;
+  blocks[reinterpret_cast<uintptr_t>(memory)] = bytes;
+  return memory;
+}
+
+void DryGpu::unreserve(void *pointer) {
+  auto at = blocks.find(reinterpret_cast<uintptr_t>(pointer));
+  if (at == blocks.end())
+    return;
+  order.forget(at->first, at->first + at->second);
+  munmap(pointer, at->second);
+  blocks.erase(at);
+}
+
+bool DryGpu::take(size_t bytes) {
+  if (bytes > freeBytes())
+    return false;
+  reservedBytes += bytes;
+  reservedPeak = std::max(reservedPeak, reservedBytes);
+  return true;
+}
+
+void *DryGpu::allocate(size_t bytes) {
+  context();
+  count("cudaMalloc");
+  if (!take(bytes))
+    return nullptr;
+  void *memory = reserve(bytes);
+  if (!memory)
+    give(bytes);
+  return memory;
+}
+
+void DryGpu::release(void *pointer) {
+  auto at = blocks.find(reinterpret_cast<uintptr_t>(pointer));
+  if (at == blocks.end())
+    return;
+  // cudaFree waits for the device.
+  count("cudaFree");
+  order.synchronizeAll();
+  settle();
+  give(at->second);
+  unreserve(pointer);
+}
+
+static bool inside(const std::map<uintptr_t, size_t> &blocks,
+                   const void *pointer) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  auto at = blocks.upper_bound(address);
+  if (at == blocks.begin())
+    return false;
+  --at;
+  return address < at->first + at->second;
+}
+
+bool DryGpu::isDevice(const void *pointer) const {
+  return inside(blocks, pointer);
+}
+bool DryGpu::isPinned(const void *pointer) const {
+  return inside(pinned, pointer);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+static uint64_t hashOf(const void *data, size_t size) {
+  return std::hash<std::string_view>()(
+      std::string_view(static_cast<const char *>(data), size));
+}
+
+void DryGpu::settle() {
+  std::erase_if(copies, [&](Copy &copy) {
+    if (!order.isDone(copy.moment))
+      return false;
+    if (copy.from && hashOf(copy.from, copy.size) != copy.hash)
+      warn("pinned memory was changed before the copy from it was done");
+    if (copy.to)
+      std::memcpy(copy.to, copy.bytes.data(), copy.size);
+    return true;
+  });
+}
+
+void DryGpu::copy(void *to, const void *from, size_t bytes,
+                  cudaStream_t stream) {
+  const bool toDevice = isDevice(to), fromDevice = isDevice(from);
+  const char *what = toDevice && fromDevice ? "copies on the device"
+                     : toDevice             ? "copies to the device"
+                     : fromDevice           ? "copies to the host"
+                                            : "copies on the host";
+  const Actor on = launch(stream, what, nullptr);
+  auto range = [&](const void *pointer, bool writes) {
+    const auto begin = reinterpret_cast<uintptr_t>(pointer);
+    order.access(on, begin, begin + bytes, writes,
+                 currentOperator() + (writes ? " copy to" : " copy from"));
+  };
+  if (fromDevice)
+    range(from, false);
+  if (toDevice)
+    range(to, true);
+  Copy pending;
+  pending.moment = order.enqueue(on);
+  pending.size = bytes;
+  if (!toDevice && isPinned(to)) {
+    // Until the host has waited it sees anything but the values.
+    const char *source = static_cast<const char *>(from);
+    pending.to = to;
+    pending.bytes.assign(source, source + bytes);
+    std::memset(to, 0xff, bytes);
+    copies.push_back(std::move(pending));
+    return;
+  }
+  std::memmove(to, from, bytes);
+  if (isPinned(from)) {
+    pending.from = from;
+    pending.hash = hashOf(from, bytes);
+    copies.push_back(std::move(pending));
+    return;
+  }
+  if (!toDevice || !fromDevice) {
+    // The driver stages pageable memory: the host waits for copies from the
+    // device, and where it copies to it for the staging alone.
+    if (fromDevice) {
+      order.synchronize(on);
+      settle();
+    }
+    count("copies of pageable memory");
+  }
+}
+
+void DryGpu::fill(void *to, int value, size_t bytes, cudaStream_t stream) {
+  const Actor on = launch(stream, "fills", nullptr);
+  const auto begin = reinterpret_cast<uintptr_t>(to);
+  order.access(on, begin, begin + bytes, true, currentOperator() + " fill");
+  std::memset(to, value, bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// Places and the report
+//===----------------------------------------------------------------------===//
+
+void DryGpu::beginPlace(const std::string &text) {
+  if (text == "accel-run step")
+    stepCounts.emplace_back();
+  places.push_back(text);
+}
+
+void DryGpu::endPlace() { places.pop_back(); }
+
+void DryGpu::report() {
+  Lock lock(mutex);
+  const char *path = std::getenv("DRY_REPORT");
+  if (reported || !path || contexts.empty())
+    return;
+  reported = true;
+  using nlohmann::ordered_json;
+  auto object = [](const std::map<std::string, int64_t> &map) {
+    ordered_json json = ordered_json::object();
+    for (const auto &[key, n] : map)
+      json[key] = n;
+    return json;
+  };
+  ordered_json steps = ordered_json::array();
+  for (const auto &step : stepCounts)
+    steps.push_back(object(step));
+  static const char *kinds[] = {"work", "collective", "record", "wait",
+                                "host-wait"};
+  ordered_json trace = ordered_json::array();
+  for (const Queued &item : traced)
+    trace.push_back({{"kind", kinds[item.kind]},
+                     {"stream", item.stream},
+                     {"event", item.event},
+                     {"name", item.name},
+                     {"place", item.place}});
+  ordered_json json = {{"accesses", order.accessCount()},
+                       {"race_count", order.raceCount()},
+                       {"races", object(order.races())},
+                       {"warnings", object(warnings)},
+                       {"contexts", contexts},
+                       {"reserved_peak_bytes", reservedPeak},
+                       {"counts", object(counts)},
+                       {"steps", std::move(steps)},
+                       {"collectives", collectives},
+                       {"trace", std::move(trace)}};
+  const char *rank = std::getenv("RANK");
+  const std::string name = std::string(path) + "." + (rank ? rank : "0");
+  if (std::FILE *file = std::fopen(name.c_str(), "w")) {
+    const std::string text = json.dump(1) + "\n";
+    std::fwrite(text.data(), 1, text.size(), file);
+    std::fclose(file);
+  }
+}
+
+} // namespace accel::dry

@@ -1,0 +1,45 @@
+# CudaDevice.cpp with mistakes that DRY_MUTANT chooses from, as a CUDA module of
+# its own: what test/dry/run.py must see. A text that is no longer in the file
+# is an error here.
+set(_device ${PROJECT_SOURCE_DIR}/runtime/execute/CudaDevice.cpp)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_device})
+file(READ ${_device} _text)
+function(accel_mutate from to)
+  string(FIND "${_text}" "${from}" _at)
+  if(_at EQUAL -1)
+    message(FATAL_ERROR "test/dry/Mutants.cmake: CudaDevice.cpp has no '${from}'")
+  endif()
+  string(REPLACE "${from}" "${to}" _text "${_text}")
+  set(_text "${_text}" PARENT_SCOPE)
+endfunction()
+accel_mutate("namespace accel::run {"
+  "static bool mutant(const char *name) {\n  const char *text = std::getenv(\"DRY_MUTANT\");\n  return text && std::string(text) == name;\n}\n\nnamespace accel::run {")
+# Compute goes on before the data is there.
+accel_mutate("events[timepoint].block(compute.unwrap());"
+  "if (!mutant(\"no-await\")) events[timepoint].block(compute.unwrap());")
+# A collective starts before what it sends is computed.
+accel_mutate("ready.block(stream.unwrap());"
+  "if (!mutant(\"no-enter\")) ready.block(stream.unwrap());")
+# One timepoint of ten stands for nothing.
+accel_mutate("events[timepoint].record("
+  "if (!mutant(\"no-record\") || timepoint % 10 != 3) events[timepoint].record(")
+# Memory is given back while it is used.
+accel_mutate("return caching::get()->allocate(bytes);"
+  "c10::DataPtr memory = caching::get()->allocate(bytes);\n    if (!mutant(\"early-free\")) return memory;\n    void *address = memory.get();\n    memory.clear();\n    return c10::DataPtr(address, device());")
+# Collectives run on the stream that computes: right, and nothing overlaps.
+accel_mutate("c10::cuda::setCurrentCUDAStream(stream);"
+  "c10::cuda::setCurrentCUDAStream(mutant(\"one-stream\") ? compute : stream);")
+# Compute goes on on the collective's stream.
+accel_mutate("unwrap());\n    c10::cuda::setCurrentCUDAStream(compute);\n  }\n  void await"
+  "unwrap());\n    if (!mutant(\"wrong-stream\")) c10::cuda::setCurrentCUDAStream(compute);\n  }\n  void await")
+# The device is made current too late.
+accel_mutate("  c10::cuda::set_device(index);"
+  "  if (mutant(\"context\")) c10::cuda::getStreamFromPool(false, 0);\n  c10::cuda::set_device(index);")
+file(CONFIGURE OUTPUT CudaDeviceMutants.cpp CONTENT "@_text@" @ONLY)
+add_library(accel-run-mutants MODULE
+  ${CMAKE_CURRENT_BINARY_DIR}/CudaDeviceMutants.cpp
+  ${PROJECT_SOURCE_DIR}/runtime/collectives/NcclBackend.cpp)
+set_target_properties(accel-run-mutants PROPERTIES PREFIX ""
+  OUTPUT_NAME accel-run-cuda
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/mutants)
+target_link_libraries(accel-run-mutants PRIVATE accel::torch_cuda)

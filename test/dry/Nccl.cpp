@@ -1,0 +1,169 @@
+//===- Nccl.cpp - Collectives of processes that have no GPU ---------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "test/dry/DryGpu.h"
+#include "test/dry/Exchange.h"
+
+#include <nccl.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+using namespace accel::dry;
+
+namespace {
+
+DryGpu &gpu() { return DryGpu::get(); }
+
+struct Made {
+  Made(int rank, int size, int index, const std::string &name)
+      : name("communicator " + std::to_string(index)),
+        exchange(rank, size, name) {}
+  std::string name;
+  Exchange exchange;
+};
+
+Made &made(ncclComm_t comm) { return *reinterpret_cast<Made *>(comm); }
+
+c10::ScalarType typeOf(ncclDataType_t type) {
+  switch (type) {
+  case ncclInt8:
+    return c10::ScalarType::Char;
+  case ncclUint8:
+    return c10::ScalarType::Byte;
+  case ncclInt32:
+    return c10::ScalarType::Int;
+  case ncclInt64:
+    return c10::ScalarType::Long;
+  case ncclFloat16:
+    return c10::ScalarType::Half;
+  case ncclBfloat16:
+    return c10::ScalarType::BFloat16;
+  case ncclFloat64:
+    return c10::ScalarType::Double;
+  default:
+    return c10::ScalarType::Float;
+  }
+}
+
+/// `sent` and `received` are elements of this rank.
+ncclResult_t run(const char *what, Collective kind, const void *from,
+                 size_t sent, void *to, size_t received, ncclDataType_t type,
+                 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  Lock lock(gpu().mutex);
+  Made &group = made(comm);
+  const Actor on = gpu().enqueue(stream, what);
+  if (!stream)
+    gpu().warn(std::string(what) + " on the default stream");
+  const c10::ScalarType dtype = typeOf(type);
+  const size_t item = c10::elementSize(dtype);
+  auto access = [&](const void *pointer, size_t count, bool writes) {
+    const auto begin = reinterpret_cast<uintptr_t>(pointer);
+    gpu().order.access(on, begin, begin + count * item, writes,
+                       std::string(what) + (writes ? " receive" : " send"));
+  };
+  access(from, sent, false);
+  access(to, received, true);
+  Queued item_;
+  item_.kind = Queued::Collective;
+  item_.stream = on;
+  item_.name = what;
+  gpu().trace(std::move(item_));
+  gpu().collective(group.name + ": " + what + " of " + std::to_string(sent) +
+                   " x " + c10::toString(dtype) + " on " +
+                   gpu().order.name(on));
+  if (op != ncclSum && op != ncclMax)
+    gpu().warn(std::string(what) + ": a reduction that is not modelled");
+  if (computesValues())
+    group.exchange.run(kind, from, sent, to, received, dtype, op == ncclMax);
+  return ncclSuccess;
+}
+
+} // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int *version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+  static int next = 0;
+  std::memset(id, 0, sizeof *id);
+  std::snprintf(id->internal, sizeof id->internal, "%d-%d",
+                static_cast<int>(getpid()), next++);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
+                                    int rank, ncclConfig_t *) {
+  Lock lock(gpu().mutex);
+  gpu().context();
+  static int index = 0;
+  *comm =
+      reinterpret_cast<ncclComm_t>(new Made(rank, size, index++, id.internal));
+  gpu().count("communicators");
+  return ncclSuccess;
+}
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id,
+                              int rank) {
+  return ncclCommInitRankConfig(comm, size, id, rank, nullptr);
+}
+ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int size, int rank, int,
+                                      ncclUniqueId *id, ncclConfig_t *config) {
+  return ncclCommInitRankConfig(comm, size, *id, rank, config);
+}
+ncclResult_t ncclCommDestroy(ncclComm_t) { return ncclSuccess; }
+ncclResult_t ncclCommAbort(ncclComm_t) {
+  Lock lock(gpu().mutex);
+  gpu().count("communicators aborted");
+  return ncclSuccess;
+}
+ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
+ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *error) {
+  *error = ncclSuccess;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank) {
+  *rank = made(comm).exchange.rank();
+  return ncclSuccess;
+}
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *size) {
+  *size = made(comm).exchange.size();
+  return ncclSuccess;
+}
+ncclResult_t ncclCommRegister(const ncclComm_t, void *, size_t, void **) {
+  return ncclSuccess;
+}
+ncclResult_t ncclCommDeregister(const ncclComm_t, void *) {
+  return ncclSuccess;
+}
+const char *ncclGetErrorString(ncclResult_t) { return "dry"; }
+const char *ncclGetLastError(ncclComm_t) { return "dry"; }
+ncclResult_t ncclGroupStart() { return ncclSuccess; }
+ncclResult_t ncclGroupEnd() { return ncclSuccess; }
+
+ncclResult_t ncclAllGather(const void *from, void *to, size_t count,
+                           ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return run("ncclAllGather", Collective::AllGather, from, count, to,
+             count * made(comm).exchange.size(), type, ncclSum, comm, stream);
+}
+ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count,
+                               ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream) {
+  return run("ncclReduceScatter", Collective::ReduceScatter, from,
+             count * made(comm).exchange.size(), to, count, type, op, comm,
+             stream);
+}
+ncclResult_t ncclAllReduce(const void *from, void *to, size_t count,
+                           ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                           cudaStream_t stream) {
+  return run("ncclAllReduce", Collective::AllReduce, from, count, to, count,
+             type, op, comm, stream);
+}
+
+} // extern "C"

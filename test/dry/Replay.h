@@ -1,0 +1,45 @@
+//===- Replay.h - How long what was queued takes ----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What accel-run really queued on its streams, with the seconds of the cost
+// model: discrete events over streams, events and one wire. It knows nothing of
+// the program but the place that each item comes from, so that it finds where
+// accel-run overlaps less than passes/Simulate says.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TEST_DRY_REPLAY_H
+#define ACCEL_TEST_DRY_REPLAY_H
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace accel::dry {
+
+struct TraceItem {
+  enum Kind { Work, Collective, Record, Wait, HostWait };
+  Kind kind = Work;
+  int stream = 0;
+  uint64_t event = 0;
+  std::string place; // "train/12"; empty outside of programs
+};
+
+/// Seconds of one step of a program.
+struct PlaceSeconds {
+  double compute = 0;  // of its kernels on the stream that computes
+  double before = 0;   // of those on the collective's stream, before it
+  double transfer = 0; // of the collective, alone on the wire
+};
+
+/// Seconds from the first item to the last. `computes` is the stream on which
+/// functions run; `taken` the share of a transfer that is taken from it.
+double replay(const std::vector<TraceItem> &trace, int computes, double taken,
+              const std::function<PlaceSeconds(const std::string &)> &seconds);
+
+} // namespace accel::dry
+
+#endif // ACCEL_TEST_DRY_REPLAY_H

@@ -1,0 +1,69 @@
+//===- ReplayTest.cpp -----------------------------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "test/dry/Replay.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+using namespace accel::dry;
+
+namespace {
+
+constexpr int compute = 1, gather = 2;
+using Kind = TraceItem::Kind;
+
+double seconds(const std::vector<TraceItem> &trace, double taken = 0) {
+  static const std::map<std::string, PlaceSeconds> costs = {
+      {"call", {5, 0, 0}}, {"gather", {0, 1, 4}}, {"other", {0, 0, 6}}};
+  return replay(trace, compute, taken,
+                [](const std::string &place) { return costs.at(place); });
+}
+
+TEST(Replay, KernelsOfAPlaceCostWhatThePlaceCosts) {
+  EXPECT_EQ(seconds({{Kind::Work, compute, 0, "call"},
+                     {Kind::Work, compute, 0, "call"}}),
+            5);
+  EXPECT_EQ(seconds({{Kind::Work, compute, 0, "call"},
+                     {Kind::Work, compute, 0, ""},
+                     {Kind::Work, compute, 0, "call"}}),
+            10)
+      << "a place that is come to again costs again";
+}
+
+TEST(Replay, StreamsOverlapUntilOneWaits) {
+  std::vector<TraceItem> trace = {{Kind::Work, gather, 0, "gather"},
+                                  {Kind::Collective, gather, 0, "gather"},
+                                  {Kind::Record, gather, 7, "gather"},
+                                  {Kind::Work, compute, 0, "call"}};
+  EXPECT_EQ(seconds(trace), 5) << "1 + 4 beside 5";
+  trace.insert(trace.end() - 1, {Kind::Wait, compute, 7, ""});
+  EXPECT_EQ(seconds(trace), 10);
+}
+
+TEST(Replay, AnEventStandsForItsMoment) {
+  EXPECT_EQ(seconds({{Kind::Record, gather, 7, ""},
+                     {Kind::Collective, gather, 0, "gather"},
+                     {Kind::Wait, compute, 7, ""},
+                     {Kind::Work, compute, 0, "call"}}),
+            5)
+      << "recorded before the collective";
+}
+
+TEST(Replay, CollectivesShareTheWire) {
+  EXPECT_EQ(seconds({{Kind::Collective, gather, 0, "gather"},
+                     {Kind::Collective, 3, 0, "other"}}),
+            10);
+}
+
+TEST(Replay, ATransferTakesFromTheComputation) {
+  EXPECT_EQ(seconds({{Kind::Collective, gather, 0, "other"},
+                     {Kind::Work, compute, 0, "call"}},
+                    0.5),
+            8);
+}
+
+} // namespace

@@ -1,0 +1,213 @@
+//===- Values.cpp - What a kernel would have computed ---------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "test/dry/Values.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <functional>
+#include <map>
+#include <set>
+
+namespace accel::dry {
+
+namespace {
+
+using Values = std::vector<c10::IValue>;
+thread_local bool unobserved = false;
+
+at::Tensor onHost(const at::Tensor &t) {
+  if (!t.defined() || !t.is_cuda())
+    return t;
+  return at::from_blob(
+      const_cast<void *>(t.numel() ? t.const_data_ptr() : nullptr), t.sizes(),
+      t.strides(), at::TensorOptions(t.scalar_type()));
+}
+
+c10::IValue onHost(const c10::IValue &value) {
+  if (value.isTensor())
+    return onHost(value.toTensor());
+  if (value.isTensorList()) {
+    std::vector<at::Tensor> list;
+    for (const at::Tensor &t : value.toTensorVector())
+      list.push_back(onHost(t));
+    return list;
+  }
+  if (value.isOptionalTensorList()) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (auto &&t : value.toOptionalTensorVector())
+      list.push_back(t ? std::make_optional(onHost(*t)) : t);
+    return list;
+  }
+  if (value.isDevice())
+    return c10::Device(c10::kCPU);
+  if (value.isGenerator())
+    return c10::IValue();
+  return value;
+}
+
+/// Into a result that is on the "device"; rows of statistics may be padded.
+void put(const c10::IValue &result, const at::Tensor &value) {
+  if (!result.isTensor() || !value.defined())
+    return;
+  const at::Tensor to = result.toTensor();
+  if (!to.defined() || !to.is_cuda())
+    return;
+  at::Tensor memory = onHost(to);
+  if (memory.sizes() == value.sizes())
+    memory.copy_(value);
+  else if (memory.dim() == value.dim() + 1)
+    memory.squeeze(-1).copy_(value);
+  else
+    memory.slice(-1, 0, value.size(-1)).copy_(value);
+}
+
+at::Tensor tensor(const Values &in, size_t i) {
+  return i < in.size() && in[i].isTensor() ? in[i].toTensor() : at::Tensor();
+}
+std::optional<double> scale(const Values &in, size_t i) {
+  return i < in.size() && in[i].isDouble() ? std::optional(in[i].toDouble())
+                                           : std::nullopt;
+}
+std::optional<at::Tensor> optional(const at::Tensor &t) {
+  return t.defined() ? std::optional(t) : std::nullopt;
+}
+/// A row's statistics without what pads rows.
+at::Tensor rows(const at::Tensor &statistics, const at::Tensor &query) {
+  at::Tensor flat = statistics.dim() == 4 ? statistics.squeeze(-1) : statistics;
+  return flat.slice(-1, 0, query.size(2)).contiguous();
+}
+
+void attend(const Values &in, const Values &out, bool causal,
+            const at::Tensor &mask, std::optional<double> factor) {
+  auto [result, statistics] = at::_scaled_dot_product_flash_attention_for_cpu(
+      tensor(in, 0), tensor(in, 1), tensor(in, 2), 0, causal, optional(mask),
+      factor);
+  put(out[0], result);
+  put(out[1], statistics);
+}
+
+void attendBackward(const Values &out, const at::Tensor &gradient,
+                    const at::Tensor &query, const at::Tensor &key,
+                    const at::Tensor &value, const at::Tensor &result,
+                    const at::Tensor &statistics, bool causal,
+                    const at::Tensor &mask, std::optional<double> factor) {
+  auto [a, b, c] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      gradient, query, key, value, result, rows(statistics, query), 0, causal,
+      optional(mask), factor);
+  put(out[0], a);
+  put(out[1], b);
+  put(out[2], c);
+}
+
+using Compute = std::function<void(const Values &in, const Values &out)>;
+
+/// Argument numbers are those of native_functions.yaml.
+const std::map<std::string, Compute> &equivalents() {
+  static const std::map<std::string, Compute> table = {
+      {"aten::_scaled_dot_product_flash_attention",
+       [](const Values &in, const Values &out) {
+         attend(in, out, in[4].toBool(), {}, scale(in, 6));
+       }},
+      {"aten::_scaled_dot_product_efficient_attention",
+       [](const Values &in, const Values &out) {
+         attend(in, out, in[6].toBool(), tensor(in, 3), scale(in, 7));
+       }},
+      {"aten::_scaled_dot_product_cudnn_attention",
+       [](const Values &in, const Values &out) {
+         attend(in, out, in[6].toBool(), tensor(in, 3), scale(in, 8));
+       }},
+      {"aten::_scaled_dot_product_flash_attention_backward",
+       [](const Values &in, const Values &out) {
+         attendBackward(out, tensor(in, 0), tensor(in, 1), tensor(in, 2),
+                        tensor(in, 3), tensor(in, 4), tensor(in, 5),
+                        in[11].toBool(), {}, scale(in, 14));
+       }},
+      {"aten::_scaled_dot_product_efficient_attention_backward",
+       [](const Values &in, const Values &out) {
+         attendBackward(out, tensor(in, 0), tensor(in, 1), tensor(in, 2),
+                        tensor(in, 3), tensor(in, 5), tensor(in, 6),
+                        in[11].toBool(), tensor(in, 4), scale(in, 12));
+       }},
+      {"aten::_scaled_dot_product_cudnn_attention_backward",
+       [](const Values &in, const Values &out) {
+         attendBackward(out, tensor(in, 0), tensor(in, 1), tensor(in, 2),
+                        tensor(in, 3), tensor(in, 4), tensor(in, 5),
+                        in[14].toBool(), tensor(in, 8), scale(in, 15));
+       }},
+      {"aten::_fused_rms_norm",
+       [](const Values &in, const Values &out) {
+         at::Tensor x = tensor(in, 0).to(at::kFloat);
+         at::Tensor r = at::rsqrt(x.pow(2).mean(-1, true) + in[3].toDouble());
+         at::Tensor y = x * r;
+         if (at::Tensor weight = tensor(in, 2); weight.defined())
+           y = y * weight.to(at::kFloat);
+         put(out[0], y);
+         put(out[1], r);
+       }},
+      {"aten::_fused_rms_norm_backward",
+       [](const Values &in, const Values &out) {
+         at::Tensor g = tensor(in, 0).to(at::kFloat);
+         at::Tensor x = tensor(in, 1).to(at::kFloat);
+         at::Tensor r = tensor(in, 3).to(at::kFloat);
+         at::Tensor weight = tensor(in, 4).to(at::kFloat);
+         at::Tensor h = x * r, scaled = g * weight;
+         put(out[0], (scaled - h * (scaled * h).mean(-1, true)) * r);
+         put(out[1], (g * h).reshape({-1, weight.numel()}).sum(0));
+       }},
+      {"aten::mm.dtype_out",
+       [](const Values &in, const Values &) {
+         tensor(in, 3).copy_(at::mm(tensor(in, 0).to(at::kFloat),
+                                    tensor(in, 1).to(at::kFloat)));
+       }},
+      {"aten::to",
+       [](const Values &in, const Values &out) { put(out[0], tensor(in, 0)); }},
+      {"aten::_to_copy",
+       [](const Values &in, const Values &out) { put(out[0], tensor(in, 0)); }},
+      // Their bytes have been copied.
+      {"aten::item", [](const Values &, const Values &) {}},
+      {"aten::_local_scalar_dense", [](const Values &, const Values &) {}}};
+  return table;
+}
+
+} // namespace
+
+Unobserved::Unobserved() : before(unobserved) { unobserved = true; }
+Unobserved::~Unobserved() { unobserved = before; }
+bool Unobserved::active() { return unobserved; }
+
+void computeOnHost(const c10::OperatorName &name, const Values &arguments,
+                   const Values &results) {
+  Unobserved own;
+  auto handle = c10::Dispatcher::singleton().findSchema(name);
+  TORCH_CHECK(handle, "no operator of this name");
+  const bool writes = handle->schema().is_mutable();
+  if (results.empty() && !writes)
+    return; // it threw
+  Values in;
+  for (const c10::IValue &argument : arguments)
+    in.push_back(onHost(argument));
+  const auto &table = equivalents();
+  auto at = table.find(
+      name.overload_name == "dtype_out" ? name.name + ".dtype_out" : name.name);
+  if (at != table.end())
+    return at->second(in, results);
+  torch::jit::Stack stack(in.begin(), in.end());
+  handle->callBoxed(stack);
+  if (writes)
+    return;
+  for (size_t i = 0; i < results.size() && i < stack.size(); ++i) {
+    if (stack[i].isTensor()) {
+      put(results[i], stack[i].toTensor());
+    } else if (stack[i].isTensorList()) {
+      auto to = results[i].toTensorVector(), from = stack[i].toTensorVector();
+      for (size_t k = 0; k < to.size(); ++k)
+        put(to[k], from[k]);
+    }
+  }
+}
+
+} // namespace accel::dry

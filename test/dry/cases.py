@@ -1,0 +1,154 @@
+"""Jobs for the dry GPU: what is run on CPUs and, with the same data and weights,
+on devices that do not exist.
+
+A case is a dict of options. Every pair of values of two options occurs in
+`chosen()`; `everything()` is their product over all families. tools/gpu-check
+takes its jobs from here too.
+"""
+import copy
+import itertools
+import os
+import random
+import sys
+
+import yaml
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "test", "parity"))
+import jobs  # noqa: E402
+
+STEPS = 4
+LENGTH = 32
+# name -> (ranks, replicas, kind)
+MESHES = {"one": (1, 1, "single"), "two": (2, 1, "fsdp"),
+          "four": (4, 1, "fsdp"), "hybrid": (4, 2, "fsdp"),
+          "ddp": (2, 1, "ddp")}
+OPTIONS = {
+    "precision": ["fp32", "bf16", "fp16", "bf16-fp32"],
+    "mesh": list(MESHES),
+    "accumulation": [1, 2],
+    "recompute": ["pointwise", "none", "full"],
+    "extra": ["none", "clip", "chunks", "lora", "dropout", "sgd", "lion"],
+}
+# torch._grouped_mm takes rows of a multiple of 16 bytes.
+ROWS = {"mixtral": {"intermediate_size": 48},
+        "qwen3-moe": {"moe_intermediate_size": 24}}
+PRECISIONS = {"fp32": None,
+              "bf16": {"param": "bf16", "reduce": "bf16"},
+              "fp16": {"param": "fp16", "reduce": "fp16"},
+              "bf16-fp32": {"param": "bf16", "reduce": "fp32"}}
+# Of a job's losses against the CPU plan's, relative.
+TOLERANCE = {"fp32": 1e-6, "bf16": 5e-3, "fp16": 5e-3, "bf16-fp32": 5e-3}
+
+
+def families():
+    return sorted([*jobs.MODELS, *jobs.ENCODERS])
+
+
+def name(case):
+    return "-".join([case["family"], case["precision"], case["mesh"],
+                     f"x{case['accumulation']}", case["recompute"],
+                     case["extra"]])
+
+
+def possible(case):
+    """What a job can ask for; the others are refused by accel-opt itself."""
+    encoder = case["family"] in jobs.ENCODERS
+    mixture = case["family"] in ROWS
+    if encoder and case["extra"] in ("chunks", "lora", "dropout"):
+        return False
+    if encoder and case["mesh"] in ("one", "ddp"):
+        return False
+    if mixture and case["extra"] in ("lora", "dropout"):
+        return False
+    return True
+
+
+def pairs(case):
+    return {((a, case[a]), (b, case[b]))
+            for a, b in itertools.combinations(OPTIONS, 2)}
+
+
+def everything():
+    for family in families():
+        for values in itertools.product(*OPTIONS.values()):
+            case = {"family": family, **dict(zip(OPTIONS, values))}
+            if possible(case):
+                yield case
+
+
+def chosen():
+    """Each family at least once, and every pair of options, in few cases."""
+    draw = random.Random(14)
+    missing = set()
+    for values in itertools.product(*OPTIONS.values()):
+        missing |= pairs(dict(zip(OPTIONS, values)))
+    result, order = [], families()
+    draw.shuffle(order)
+    turn = 0
+    while missing or turn < len(order):
+        family = order[turn % len(order)]
+        turn += 1
+        candidates = []
+        for _ in range(300):
+            case = {"family": family, **{k: draw.choice(v)
+                                         for k, v in OPTIONS.items()}}
+            if possible(case):
+                candidates.append(case)
+        best = max(candidates, key=lambda c: len(pairs(c) & missing))
+        if not pairs(best) & missing and turn > len(order):
+            continue
+        missing -= pairs(best)
+        result.append(best)
+    return result
+
+
+def write(folder, case):
+    """The jobs of a case for CPUs and for GPUs; both paths, and the ranks."""
+    ranks, replicas, kind = MESHES[case["mesh"]]
+    family, extra = case["family"], case["extra"]
+    precision = PRECISIONS[case["precision"]]
+    config = {**{**jobs.MODELS, **jobs.ENCODERS}[family],
+              **ROWS.get(family, {})}
+    optimizer = {"sgd": {"name": "sgd", "lr": 0.05, "momentum": 0.9},
+                 "lion": {"name": "lion", "lr": 2e-4}}.get(extra)
+    clip = 0.5 if extra in ("clip", "lion") else None
+    if family in jobs.ENCODERS:
+        job = jobs.make_array_job(
+            folder, family, ranks=ranks, steps=STEPS,
+            accumulation=case["accumulation"], max_grad_norm=clip,
+            precision=precision)
+        if optimizer:
+            job["optimizer"] = {**optimizer, **(
+                {"max_grad_norm": clip} if clip else {})}
+        if replicas > 1:
+            job["accelerate"]["parallelism_config"] = {
+                "parallelism_config_dp_replicate_size": replicas,
+                "parallelism_config_dp_shard_size": ranks // replicas}
+    else:
+        if extra == "dropout":
+            for key in ("attention_dropout", "resid_pdrop", "dropout"):
+                if key in config or key == "attention_dropout":
+                    config[key] = 0.1
+        job = jobs.make_job(
+            folder, config, kind=kind, ranks=ranks, replicate=replicas,
+            steps=STEPS, sequence_length=LENGTH,
+            accumulation=case["accumulation"], precision=precision,
+            activation_checkpointing=(
+                "pointwise" if kind != "fsdp" and case["recompute"] == "full"
+                else case["recompute"]),
+            max_grad_norm=clip, optimizer=optimizer)
+        if extra == "chunks":
+            job["loss_chunks"] = 4
+        if extra == "lora":
+            job["adapter"] = {"r": 4, "lora_alpha": 8,
+                              "target_modules": "all-linear"}
+    del job["checkpoint"]
+    cpu = jobs.write_job(folder, job, "cpu.yaml")
+    gpu = copy.deepcopy(job)
+    gpu["target"] = "h200"
+    gpu["accelerate"].pop("use_cpu", None)
+    if kind == "ddp":
+        gpu["accelerate"]["distributed_type"] = "MULTI_GPU"
+    return cpu, jobs.write_job(folder, gpu, "gpu.yaml"), ranks

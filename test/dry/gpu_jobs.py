@@ -1,0 +1,122 @@
+"""The jobs of tools/gpu-check: plans for one H200, data, and the losses of the
+same jobs on CPUs."""
+import copy
+import json
+import os
+import shutil
+import subprocess
+
+import cases
+import jobs
+
+STEPS = 3
+BASE = {"family": "gqa", "precision": "fp32", "mesh": "one", "accumulation": 1,
+        "recompute": "pointwise", "extra": "none"}
+# Of Llama-3.1-8B; layers and sizes of what is run of it.
+LLAMA_8B = {**jobs.LLAMA, "vocab_size": 128256, "hidden_size": 4096,
+            "intermediate_size": 14336, "num_attention_heads": 32,
+            "num_key_value_heads": 8, "max_position_embeddings": 131072,
+            "rope_parameters": jobs.ROPE_LLAMA3}
+
+
+class Maker:
+    def __init__(self, folder, binaries):
+        self.folder, self.bin = folder, binaries
+
+    def call(self, *command):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, text=True,
+                              capture_output=True, errors="replace",
+                              env={**os.environ, "OMP_NUM_THREADS": "1",
+                                   "NO_COLOR": "1"})
+        if done.returncode not in (0, 2):
+            raise SystemExit(f"{' '.join(command)}\n{done.stdout[-2000:]}"
+                             f"{done.stderr[-2000:]}")
+
+    def plan(self, yaml, plan):
+        self.call(os.path.join(self.bin, "accel-opt"), "plan", yaml, "--emit",
+                  "plan", "-o", plan)
+
+    def job(self, name, expects=True, change=None, **options):
+        """A job of cases.py, with the losses to expect."""
+        case = {**BASE, **options}
+        folder = os.path.join(self.folder, name)
+        cpu, gpu, ranks = cases.write(folder, case)
+        if change:
+            for path in (cpu, gpu):
+                with open(path, encoding="utf-8") as f:
+                    job = jobs.yaml.safe_load(f)
+                change(job)
+                jobs.write_job(folder, job, os.path.basename(path))
+        self.plan(gpu, os.path.join(folder, "gpu.json"))
+        if not expects:
+            return
+        self.plan(cpu, os.path.join(folder, "cpu.json"))
+        log = os.path.join(folder, "cpu.jsonl")
+        self.call(os.path.join(self.bin, "accel-run"),
+                  os.path.join(folder, "cpu.json"), "--nproc", str(ranks),
+                  "--log", log)
+        with open(log, encoding="utf-8") as f:
+            expected = [json.loads(line)["loss"] for line in f]
+        with open(os.path.join(folder, "expected.json"), "w",
+                  encoding="utf-8") as f:
+            json.dump(expected, f)
+
+    def large(self, name, config, tokens, steps):
+        """A job that starts from drawn weights: nothing of it is carried."""
+        folder = os.path.join(self.folder, name)
+        jobs.write_config(os.path.join(folder, "model"), config)
+        jobs.make_tokens(os.path.join(folder, "train.bin"),
+                         2 * steps * tokens + 1,
+                         min(config["vocab_size"], 60000))
+        job = {
+            "accelerate": jobs.accelerate_config(
+                "single", 1, "LlamaDecoderLayer", precision="bf16"),
+            "model": "model", "init": {"seed": 0},
+            "data": {"tokens": "train.bin", "dtype": "uint16",
+                     "sequence_length": tokens, "micro_batch": 1},
+            "precision": {"param": "bf16", "reduce": "bf16"},
+            "optimizer": {"name": "adamw", "lr": 1e-4, "max_grad_norm": 1.0},
+            "schedule": {"steps": steps, "warmup_steps": 0,
+                         "decay": "constant"},
+            "target": "h200"}
+        del job["accelerate"]["use_cpu"]
+        yaml = jobs.write_job(folder, job)
+        self.plan(yaml, os.path.join(folder, "gpu.json"))
+
+
+def prepare(folder, binaries, dry):
+    """`dry`: a sample of families, and models that a CPU can hold."""
+    shutil.rmtree(folder, ignore_errors=True)
+    make = Maker(folder, binaries)
+    for precision in ("fp32", "bf16", "fp16"):
+        make.job(f"first-{precision}", precision=precision)
+    families = cases.families()
+    for family in families[::6] if dry else families:
+        mesh = "two" if family in jobs.ENCODERS else "one"
+        for precision in ("fp32", "bf16"):
+            case = {**BASE, "family": family, "precision": precision}
+            if mesh == "one":
+                make.job(f"family-{family}-{precision}", **{
+                    k: case[k] for k in ("family", "precision")})
+    make.job("option-accumulation", accumulation=2)
+    for extra in ("clip", "chunks", "lora", "sgd"):
+        make.job(f"option-{extra}", extra=extra)
+    make.job("dropout", expects=False, extra="dropout")
+    make.job("resume", expects=False, change=lambda job: job.update(
+        checkpoint={"dir": "out", "every": 2, "keep": 3}))
+    make.job("two-fp32", mesh="two")
+    make.job("long", expects=False, mesh="two", change=lambda job: job[
+        "schedule"].update(steps=100000))
+    make.job("memory", expects=False, family="wide", precision="bf16",
+             extra="clip")
+    small = copy.deepcopy(LLAMA_8B)
+    if dry:
+        small.update(vocab_size=1024, hidden_size=256, intermediate_size=512,
+                     num_attention_heads=4, num_key_value_heads=2)
+    make.large("layer", {**small, "num_hidden_layers": 2 if dry else 8},
+               128 if dry else 8192, 5 if dry else 10)
+    make.large("small", {**small, "num_hidden_layers": 2 if dry else 16,
+                         "tie_word_embeddings": True,
+                         **({} if dry else {"hidden_size": 2048,
+                                            "intermediate_size": 8192})},
+               64 if dry else 256, 5 if dry else 30)

@@ -1,0 +1,325 @@
+"""accel-run on GPUs that do not exist: order, values, memory and counts.
+
+  python test/dry/run.py              each family, each pair of options once
+  python test/dry/run.py --all        their product: hours
+  python test/dry/run.py -k llama ddp cases with a text in their name
+  python test/dry/run.py --update     writes steps.csv anew
+  python test/dry/run.py -k mutant    only device code with mistakes
+
+The real accel-run-cuda.so and libtorch_cuda run over stand-ins for the CUDA
+libraries (DryGpu.h). Of each case: no two accesses to memory without an order,
+nothing on the default stream, contexts on the own device alone, the same
+collectives on all ranks, own bytes at the peak as predicted, losses as those
+of the plan for CPUs, counts of a step as in steps.csv, and the seconds of what
+was queued, at the cost model's rates, as passes/Simulate predicts. Device code
+with a mistake (Mutants.cmake) must fail one of these.
+"""
+import argparse
+import concurrent.futures
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+import cases  # noqa: E402
+
+TABLE = os.path.join(HERE, "steps.csv")
+# Columns of the table: what rank 0 did in a step in which memory has settled.
+COUNTED = ("launches", "fills", "copies on the device", "copies to the device",
+           "copies to the host", "copies of pageable memory", "ncclAllGather",
+           "ncclReduceScatter", "ncclAllReduce", "event records", "event waits",
+           "host waits", "host waits for an event", "cudaMalloc",
+           "cudaHostAlloc", "on the default stream")
+SETTLED = 3
+
+
+class Wrong(Exception):
+    pass
+
+
+def check(condition, text):
+    if not condition:
+        raise Wrong(text)
+
+
+class Tools:
+    def __init__(self, build):
+        self.build = os.path.abspath(build)
+        self.bin = os.path.join(self.build, "bin")
+        self.work = os.path.join(self.build, "dry")
+        self.lock = threading.Lock()
+
+    def call(self, command, environment=None, timeout=300, expect=0):
+        env = {k: v for k, v in os.environ.items()
+               if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+        env.update(NO_COLOR="1", OMP_NUM_THREADS="1", **(environment or {}))
+        try:
+            done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=timeout,
+                                  text=True, errors="replace")
+        except subprocess.TimeoutExpired as late:
+            text = (late.stdout or b"").decode(errors="replace")
+            raise Wrong(f"{' '.join(command)}\n{text[-3000:]}\nran longer than "
+                        f"{timeout} s") from None
+        check(done.returncode == expect,
+              f"{' '.join(command)}\n{done.stdout[-3000:]}\nexit code "
+              f"{done.returncode}")
+        return done.stdout
+
+    def plan(self, job, path, *extra):
+        text = self.call([os.path.join(self.bin, "accel-opt"), "plan", job,
+                          "--emit", "plan", "-o", path, *extra], timeout=60)
+        check(os.path.exists(path), text)
+        with open(path, encoding="utf-8") as f:
+            return json.load(f)
+
+    def run(self, plan, ranks, log, *extra, environment=None):
+        self.call([os.path.join(self.bin, "accel-run"), plan, "--nproc",
+                   str(ranks), "--log", log, *extra], environment)
+        with open(log, encoding="utf-8") as f:
+            return [json.loads(line) for line in f]
+
+    def run_dry(self, plan, ranks, folder, *extra, module=None,
+                environment=None):
+        """The log and the reports of all ranks. `module`: a folder with an
+        accel-run and its CUDA module other than the build's."""
+        exchange = os.path.join("/dev/shm", f"accel-dry-{os.getpid()}-"
+                                + os.path.basename(folder))
+        os.makedirs(exchange, exist_ok=True)
+        report = os.path.join(folder, "report")
+        settings = {
+            "LD_PRELOAD": os.path.join(self.bin, "dry-gpu.so"),
+            "LD_LIBRARY_PATH": os.path.join(self.bin, "dry"),
+            "DRY_REPORT": report, "DRY_COMPUTE": "1",
+            "DRY_EXCHANGE": exchange, "DRY_TRACE": str(SETTLED),
+            **(environment or {})}
+        log = os.path.join(folder, "gpu.jsonl")
+        try:
+            self.call([os.path.join(module or self.bin, "accel-run"), plan,
+                       "--nproc", str(ranks), "--log", log, *extra], settings)
+        finally:
+            shutil.rmtree(exchange, ignore_errors=True)
+        with open(log, encoding="utf-8") as f:
+            records = [json.loads(line) for line in f]
+        reports = []
+        for rank in range(ranks):
+            with open(f"{report}.{rank}", encoding="utf-8") as f:
+                reports.append(json.load(f))
+        return records, reports
+
+
+def relative(a, b):
+    return abs(a - b) / max(abs(a), abs(b), 1e-30)
+
+
+def same_values(got, want, tolerance):
+    check(len(got) == len(want), f"{len(got)} steps, not {len(want)}")
+    worst = 0.0
+    for a, b in zip(got, want):
+        for key in ("loss", "grad_norm"):
+            if a.get(key) is None and b.get(key) is None:
+                continue
+            check(a.get(key) is not None and b.get(key) is not None,
+                  f"{key} at step {a['step']}: {a.get(key)}, on CPUs "
+                  f"{b.get(key)}")
+            # A norm is a sum over all gradients: rounding adds up.
+            allowed = tolerance * (1 if key == "loss" else 10)
+            difference = relative(a[key], b[key])
+            worst = max(worst, difference) if key == "loss" else worst
+            check(difference <= allowed,
+                  f"{key} at step {a['step']}: {a[key]!r}, on CPUs {b[key]!r} "
+                  f"(relative difference {difference:.2e}, allowed "
+                  f"{allowed:g})")
+        check(a.get("skipped") == b.get("skipped"),
+              f"step {a['step']}: skipped on one side only")
+    return worst
+
+
+def in_order(reports):
+    for rank, report in enumerate(reports):
+        check(report["race_count"] == 0,
+              f"rank {rank}: {report['race_count']} races\n" + "\n".join(
+                  f"{n} x {text}" for text, n in report["races"].items()))
+        check(not report["warnings"], f"rank {rank}: {report['warnings']}")
+        check(report["contexts"] == [rank],
+              f"rank {rank} makes contexts on devices {report['contexts']}")
+        check(not report["counts"].get("on the default stream"),
+              f"rank {rank} works on the default stream")
+    # Of one communicator, without the streams' names.
+    for communicator in ("communicator 0", "communicator 1"):
+        lists = [[line for line in report["collectives"]
+                  if line.startswith(communicator + ":")]
+                 for report in reports]
+        lengths = {len(each) for each in lists}
+        check(len(lengths) == 1, f"{communicator}: {lengths} collectives")
+
+
+def in_time(tools, plan, report):
+    """What was queued takes as long as predicted; the relative difference."""
+    text = tools.call([os.path.join(tools.bin, "dry-replay"), plan, report,
+                       "h200"])
+    replayed, predicted = map(float, text.split())
+    difference = relative(replayed, predicted)
+    check(difference <= 0.01,
+          f"what was queued takes {replayed:.6g} s, predicted are "
+          f"{predicted:.6g} s")
+    return difference
+
+
+def examine(tools, case, table, update):
+    """What is to be said of a case that holds; Wrong where it does not."""
+    title = cases.name(case)
+    folder = os.path.join(tools.work, title)
+    cpu, gpu, ranks = cases.write(folder, case)
+    tools.plan(cpu, os.path.join(folder, "cpu.json"))
+    plan = tools.plan(gpu, os.path.join(folder, "gpu.json"))
+    want = tools.run(os.path.join(folder, "cpu.json"), ranks,
+                     os.path.join(folder, "cpu.jsonl"))
+    got, reports = tools.run_dry(
+        os.path.join(folder, "gpu.json"), ranks, folder, "--summary",
+        os.path.join(folder, "summary.json"))
+    in_order(reports)
+    worst = same_values(got, want, cases.TOLERANCE[case["precision"]])
+    memory = plan["predicted"]["memory"]
+    with open(os.path.join(folder, "summary.json"), encoding="utf-8") as f:
+        measured = json.load(f)["measured"]
+    check(measured["own_peak_bytes"] == memory["own_peak_bytes"],
+          f"own bytes at the peak: {measured['own_peak_bytes']}, predicted "
+          f"{memory['own_peak_bytes']}")
+    in_time(tools, os.path.join(folder, "gpu.json"),
+            os.path.join(folder, "report.0"))
+    counts = {key: str(reports[0]["steps"][SETTLED].get(key, 0))
+              for key in COUNTED}
+    if not update:
+        check(title in table, f"{TABLE} has no line for it (--update)")
+        wrong = [f"{key}: {counts[key]}, {table[title][key]} in steps.csv"
+                 for key in COUNTED if counts[key] != table[title][key]]
+        check(not wrong, "a step has changed (--update where that is meant):\n"
+              + "\n".join(wrong))
+    shutil.rmtree(folder)
+    return counts, f"losses within {worst:.1e}, {counts['launches']} launches"
+
+
+# Mistake -> what must be said of it. In a case with prefetch, accumulation and
+# reductions.
+MUTANTS = {"no-await": "races", "no-enter": "races", "no-record": "races",
+           "early-free": "races", "wrong-stream": "races",
+           "context": "contexts", "one-stream": "what was queued takes"}
+MUTATED = {"family": "gqa", "precision": "bf16", "mesh": "two",
+           "accumulation": 2, "recompute": "pointwise", "extra": "clip"}
+
+
+def examine_mutant(tools, name):
+    folder = os.path.join(tools.work, "mutant-" + name)
+    module = os.path.join(tools.bin, "mutants")
+    binary = os.path.join(module, "accel-run")
+    # accel-run takes the CUDA module that lies beside it.
+    with tools.lock:
+        if os.path.exists(binary):
+            os.remove(binary)
+        os.link(os.path.join(tools.bin, "accel-run"), binary)
+    _, gpu, ranks = cases.write(folder, MUTATED)
+    tools.plan(gpu, os.path.join(folder, "gpu.json"))
+    try:
+        _, reports = tools.run_dry(
+            os.path.join(folder, "gpu.json"), ranks, folder, module=module,
+            environment={"DRY_MUTANT": name})
+        in_order(reports)
+        in_time(tools, os.path.join(folder, "gpu.json"),
+                os.path.join(folder, "report.0"))
+    except Wrong as seen:
+        text = str(seen)
+        check(MUTANTS[name] in text, f"seen as something else:\n{text}")
+        return text.splitlines()[0]
+    raise Wrong("nothing is wrong with it")
+
+
+def read_table():
+    if not os.path.exists(TABLE):
+        return {}
+    with open(TABLE, encoding="utf-8", newline="") as f:
+        return {row.pop("case"): row for row in csv.DictReader(f)}
+
+
+def write_table(table):
+    with open(TABLE, "w", encoding="utf-8", newline="") as f:
+        writer = csv.DictWriter(f, ("case", *COUNTED), lineterminator="\n")
+        writer.writeheader()
+        for title in sorted(table):
+            writer.writerow({"case": title, **table[title]})
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--build-dir", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--report", help="write [{name, ok, detail}] as JSON")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("-k", metavar="TEXT", nargs="+", default=[])
+    parser.add_argument("-j", type=int, default=2, metavar="N")
+    args = parser.parse_args()
+    tools = Tools(args.build_dir)
+    shutil.rmtree(tools.work, ignore_errors=True)
+    os.makedirs(tools.work)
+    table = read_table()
+    listed = list(cases.everything() if args.all else cases.chosen())
+    listed += list(MUTANTS)
+
+    def name(case):
+        return "mutant-" + case if isinstance(case, str) else cases.name(case)
+    listed = [c for c in listed
+              if not args.k or any(k in name(c) for k in args.k)]
+    if args.list:
+        print("\n".join(map(name, listed)))
+        return 0
+    start, results, counted = time.time(), [], {}
+
+    def one(case):
+        begin = time.time()
+        try:
+            if isinstance(case, str):
+                return (case, True, examine_mutant(tools, case), None,
+                        time.time() - begin)
+            # The full product has no table.
+            update = args.update or name(case) not in table and args.all
+            counts, detail = examine(tools, case, table, update)
+            return case, True, detail, counts, time.time() - begin
+        except Exception as wrong:  # a case that breaks must not hide others
+            text = str(wrong) if isinstance(wrong, Wrong) else repr(wrong)
+            return case, False, text, None, time.time() - begin
+
+    with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
+        for case, ok, detail, counts, took in pool.map(one, listed):
+            title = name(case)
+            results.append({"name": title, "ok": ok, "detail": detail})
+            if counts:
+                counted[title] = counts
+            print(f"{'ok  ' if ok else 'FAIL'} {title:<50} {took:5.1f} s  "
+                  f"{detail if ok else ''}", flush=True)
+            if not ok:
+                print("     " + "\n     ".join(detail.splitlines()[-30:]),
+                      flush=True)
+    if args.update and not args.all:
+        keep = {} if not args.k else table
+        write_table({**keep, **counted})
+    if args.report:
+        with open(args.report, "w", encoding="utf-8") as f:
+            json.dump(results, f)
+    failed = sum(not r["ok"] for r in results)
+    print(f"{len(results) - failed} passed, {failed} failed, "
+          f"{time.time() - start:.0f} s", flush=True)
+    return 5 if not results else 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

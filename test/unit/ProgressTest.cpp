@@ -1,0 +1,75 @@
+//===- ProgressTest.cpp - Which rank the others wait for ------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/collectives/Progress.h"
+
+#include <gtest/gtest.h>
+
+using namespace accel::run;
+
+namespace {
+
+constexpr std::chrono::seconds limit(10);
+
+std::optional<Place> at(int64_t count, bool waits, double still) {
+  return Place{count, waits, still, "here"};
+}
+
+TEST(Progress, APlaceIsReadAsItWasWritten) {
+  const Place place{42, true, 3.5, "step 3, train/57 reduce_scatter layers.4"};
+  const auto read = Place::decode(place.encode());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->count, 42);
+  EXPECT_TRUE(read->waits);
+  EXPECT_NEAR(read->stillSeconds, 3.5, 1e-6);
+  EXPECT_EQ(read->text, place.text);
+  EXPECT_FALSE(Place::decode(""));
+  EXPECT_FALSE(Place::decode("12"));
+}
+
+TEST(Progress, TheRankThatIsBehindIsMissing) {
+  EXPECT_EQ(
+      missingRank({at(7, true, 12), at(5, false, 12), at(7, true, 12)}, limit),
+      1);
+}
+
+TEST(Progress, AtOnePlaceItIsTheOneThatDoesNotWait) {
+  EXPECT_EQ(
+      missingRank({at(7, true, 12), at(7, true, 12), at(7, false, 12)}, limit),
+      2);
+}
+
+TEST(Progress, ARankThatMovesIsWaitedFor) {
+  EXPECT_EQ(missingRank({at(7, true, 12), at(5, false, 2)}, limit), -1);
+}
+
+TEST(Progress, NobodyHasWaitedLongEnough) {
+  EXPECT_EQ(missingRank({at(7, true, 9), at(5, false, 30)}, limit), -1);
+}
+
+TEST(Progress, AllWaitAtOnePlace) {
+  EXPECT_EQ(missingRank({at(7, true, 30), at(7, true, 30)}, limit), -1);
+  EXPECT_EQ(missingRank({std::nullopt, std::nullopt}, limit), -1);
+}
+
+TEST(Progress, OfThisProcess) {
+  Progress &own = Progress::get();
+  own.setStep(3);
+  own.enter("train/1 all_gather a");
+  const Place before = own.place();
+  EXPECT_EQ(before.text, "step 3, train/1 all_gather a");
+  EXPECT_FALSE(before.waits);
+  {
+    Progress::Waiting waiting;
+    EXPECT_TRUE(own.place().waits);
+  }
+  EXPECT_FALSE(own.place().waits);
+  EXPECT_EQ(own.place().count, before.count);
+  own.enter("train/2 call f");
+  EXPECT_EQ(own.place().count, before.count + 1);
+  EXPECT_LT(own.place().stillSeconds, 1);
+}
+
+} // namespace

@@ -1,0 +1,26 @@
+//===- Calibrate.h - Times each operator of a plan --------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_ACCEL_RUN_CALIBRATE_H
+#define ACCEL_TOOLS_ACCEL_RUN_CALIBRATE_H
+
+#include "runtime/collectives/Groups.h"
+#include "runtime/execute/Device.h"
+#include "runtime/plan/Plan.h"
+
+#include <string>
+
+namespace accel::run {
+
+/// Runs each distinct instruction of the programs of an optimizer step, with
+/// its real shapes and random data, and each distinct collective, and returns
+/// the median seconds of each as JSON: what `accel-opt targets --fit` reads.
+/// All ranks must call it; the figures are this rank's. An instruction that
+/// cannot run alone (opaque ones, those that draw) is left out and listed.
+std::string calibrate(const plan::Plan &plan, Device &device, Groups &groups);
+
+} // namespace accel::run
+
+#endif // ACCEL_TOOLS_ACCEL_RUN_CALIBRATE_H
