@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Fused.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -23,6 +24,10 @@ void AtenDialect::initialize() {
 #include "dialects/Aten/AtenAttrs.cpp.inc"
       >();
   registerAtenDialectOperations(this);
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Aten/AtenFused.cpp.inc"
+      >();
 }
 
 //===----------------------------------------------------------------------===//

@@ -109,9 +109,16 @@ FrameworkAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                      "ddp",       "deepspeed", "single"};
   if (llvm::is_contained(known, name))
     return success();
+  // A trainer, over its usual executor or the one behind the slash.
+  constexpr StringLiteral trainers[] = {"torchtitan", "llm-foundry", "fms-fsdp",
+                                        "torchtune", "kempnerforge"};
+  auto [trainer, executor] = name.split('/');
+  if (llvm::is_contained(trainers, trainer) &&
+      (trainer == name || llvm::is_contained(known, executor)))
+    return success();
   return emitError() << "unknown framework '" << name
                      << "', expected accel-run, fsdp2, fsdp1, ddp, deepspeed "
-                        "or single";
+                        "or single, or a trainer such as torchtitan";
 }
 
 LogicalResult DdpAttr::verify(function_ref<InFlightDiagnostic()> emitError,

@@ -16,6 +16,7 @@
 #include "frontends/Accelerate/LaunchEnvironment.h"
 #include "frontends/Accelerate/SectionSettings.h"
 #include "frontends/Yaml/FileTexts.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/Plan.h"
 
 #include <optional>
@@ -108,13 +109,6 @@ struct PrecisionPolicy {
   bool lossScaling = false; // fp16
 };
 
-/// Ranks of the data-parallel mesh; the product is `numProcesses`. Both are 1
-/// for a job of one process.
-struct Mesh {
-  int64_t dpReplicate = 1;
-  int64_t dpShard = 1;
-};
-
 /// One line of the table of effective values.
 struct EffectiveValue {
   std::string key;       // of the YAML, dotted
@@ -160,7 +154,10 @@ struct AccelerateConfig {
   Setting<MixedPrecision> mixedPrecision;
   Setting<PrecisionPolicy> precision;
 
-  Setting<Mesh> mesh;
+  /// The data-parallel axes, dp_replicate and dp_shard; their product is
+  /// `numProcesses`. Both are 1 for a job of one process.
+  Setting<plan::Mesh> mesh{
+      plan::Mesh::dataParallel(), Origin::Default, "", {}, ""};
   /// Names the sizes that shard and replicate; NoShard and DDP replicate only.
   Setting<Sharding> sharding;
   /// Parameters are freed after the forward and gathered again.
@@ -209,7 +206,9 @@ struct AccelerateConfig {
 
   /// Ranks on one machine (num_processes / num_machines, rounded down).
   int64_t processesPerMachine() const;
-  bool sharded() const { return mesh->dpShard > 1; }
+  bool sharded() const {
+    return mesh->ranks(mesh->set(plan::AxisRole::Shard)) > 1;
+  }
 };
 
 struct AccelerateOptions {

@@ -134,7 +134,10 @@ void AccelerateReader::readParallelism() {
   if (replicate * shard * tp * cp * sp == 1 || deepspeed)
     return;
   Field from = key("dp_shard_size") ? key("dp_shard_size") : whole;
-  mesh = {Mesh{replicate, shard}, Origin::Written, from.key, locate(from), ""};
+  plan::Mesh sizes = plan::Mesh::dataParallel();
+  sizes.resize("dp_replicate", replicate);
+  sizes.resize("dp_shard", shard);
+  mesh = {sizes, Origin::Written, from.key, locate(from), ""};
 }
 
 void AccelerateReader::checkMesh(int64_t replicate, int64_t shard,

@@ -52,18 +52,18 @@ void AccelerateReader::deriveMesh() {
   int64_t ranks = *config.numProcesses;
   Strategy strategy = *config.strategy;
   const auto &count = config.numProcesses;
-  Mesh sizes;
+  plan::Mesh sizes = plan::Mesh::dataParallel();
   std::string why;
   if (strategy == Strategy::Single) {
     why = "one process";
   } else if (strategy == Strategy::Fsdp2 && mesh.written()) {
     remember({nullptr, "mesh"},
-             "dp_replicate " + std::to_string(mesh->dpReplicate) +
-                 ", dp_shard " + std::to_string(mesh->dpShard),
+             "dp_replicate " + std::to_string(mesh->size("dp_replicate")) +
+                 ", dp_shard " + std::to_string(mesh->size("dp_shard")),
              "from parallelism_config", Origin::Derived);
     return;
   } else if (config.deepspeed && *config.deepspeed->zeroStage > 0) {
-    sizes.dpShard = ranks;
+    sizes.resize("dp_shard", ranks);
     why = "ZeRO stage " + std::to_string(*config.deepspeed->zeroStage) +
           (*config.deepspeed->zeroStage == 1   ? " shards optimizer state"
            : *config.deepspeed->zeroStage == 2 ? " shards optimizer state and "
@@ -75,31 +75,32 @@ void AccelerateReader::deriveMesh() {
     int64_t model = *config.megatron->tensorParallel *
                     *config.megatron->pipelineParallel *
                     *config.megatron->contextParallel;
-    sizes.dpReplicate = model > 0 ? std::max<int64_t>(ranks / model, 1) : ranks;
+    sizes.resize("dp_replicate",
+                 model > 0 ? std::max<int64_t>(ranks / model, 1) : ranks);
     why =
         "Megatron-LM: ranks / (tp_degree x pp_degree x context_parallel_size)";
   } else if (strategy == Strategy::Ddp || strategy == Strategy::Other) {
-    sizes.dpReplicate = ranks;
+    sizes.resize("dp_replicate", ranks);
     why = "every rank holds the whole model";
   } else if (strategy == Strategy::Fsdp1 &&
              *config.sharding == Sharding::NoShard) {
-    sizes.dpReplicate = ranks;
+    sizes.resize("dp_replicate", ranks);
     why = "NO_SHARD replicates";
   } else if (strategy == Strategy::Fsdp1 &&
              (*config.sharding == Sharding::HybridShard ||
               *config.sharding == Sharding::HybridShardZero2)) {
-    sizes.dpShard = config.processesPerMachine();
-    sizes.dpReplicate = ranks / sizes.dpShard;
+    sizes.resize("dp_shard", config.processesPerMachine());
+    sizes.resize("dp_replicate", ranks / sizes.size("dp_shard"));
     why = std::string(toString(*config.sharding)) +
           " shards inside of a machine and replicates across machines";
   } else {
-    sizes.dpShard = ranks;
+    sizes.resize("dp_shard", ranks);
     why = "FSDP shards over all ranks";
   }
   mesh = {sizes, Origin::Derived, count.key, count.at, why};
   remember({nullptr, "mesh"},
-           "dp_replicate " + std::to_string(sizes.dpReplicate) + ", dp_shard " +
-               std::to_string(sizes.dpShard),
+           "dp_replicate " + std::to_string(sizes.size("dp_replicate")) +
+               ", dp_shard " + std::to_string(sizes.size("dp_shard")),
            why, Origin::Derived);
 }
 

@@ -311,7 +311,7 @@ std::string Run::compareValues(const AccelerateConfig &after) const {
   };
   if (to == Executor::Ddp) {
     wanted(Strategy::Ddp);
-    same(b.mesh->dpReplicate == *a.numProcesses, "mesh");
+    same(b.mesh->size("dp_replicate") == *a.numProcesses, "mesh");
     return wrong;
   }
   if (to == Executor::Deepspeed) {
@@ -321,8 +321,9 @@ std::string Run::compareValues(const AccelerateConfig &after) const {
   wanted(to == Executor::Fsdp1 ? Strategy::Fsdp1 : Strategy::Fsdp2);
   // One rank shards and replicates alike.
   if (!meshWasRefused && *a.numProcesses > 1) {
-    same(a.mesh->dpReplicate == b.mesh->dpReplicate, "dp_replicate");
-    same(a.mesh->dpShard == b.mesh->dpShard, "dp_shard");
+    same(a.mesh->size("dp_replicate") == b.mesh->size("dp_replicate"),
+         "dp_replicate");
+    same(a.mesh->size("dp_shard") == b.mesh->size("dp_shard"), "dp_shard");
   }
   same(*a.reshardAfterForward == *b.reshardAfterForward,
        "fsdp_reshard_after_forward");

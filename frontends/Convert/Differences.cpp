@@ -191,7 +191,7 @@ accel::convert::differencesOf(const AccelerateConfig &before, Executor from,
     differ("initial-weights");
   if (from == Executor::Fsdp1 && !*before.useOrigParams)
     differ("optimizer-parameters");
-  if (before.mesh->dpReplicate > 1 && sharded)
+  if (before.mesh->size("dp_replicate") > 1 && sharded)
     differ("hybrid-groups");
   if (*before.wrapPolicy == WrapPolicy::Size && *before.minNumParams > 0)
     differ("wrap-by-size");

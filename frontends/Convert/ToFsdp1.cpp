@@ -61,14 +61,15 @@ bool Converter::shardingToFsdp1() {
     return noEquivalent({section},
                         "tensor, context and sequence parallelism need FSDP2",
                         "write sizes of 1 first");
-  const Mesh &mesh = *before.mesh;
-  bool hybrid = mesh.dpReplicate > 1, keeps = *before.reshardAfterForward;
-  if (hybrid && mesh.dpShard != before.processesPerMachine())
+  const plan::Mesh &mesh = *before.mesh;
+  bool hybrid = mesh.size("dp_replicate") > 1,
+       keeps = *before.reshardAfterForward;
+  if (hybrid && mesh.size("dp_shard") != before.processesPerMachine())
     return noEquivalent({section},
                         "HYBRID_SHARD of FSDP1 shards over the " +
                             std::to_string(before.processesPerMachine()) +
                             " ranks of a machine, dp_shard_size is " +
-                            std::to_string(mesh.dpShard),
+                            std::to_string(mesh.size("dp_shard")),
                         "FSDP1 takes no other groups from a file");
   Sharding runs =
       hybrid ? (keeps ? Sharding::HybridShard : Sharding::HybridShardZero2)

@@ -48,7 +48,7 @@ bool Converter::shardingToFsdp2() {
                     reshard = "fsdp_reshard_after_forward";
   Sharding runs = *before.sharding;
   Value value = Value::boolean(*before.reshardAfterForward);
-  if (before.mesh->dpShard == 1 && *before.numProcesses > 1) {
+  if (before.mesh->size("dp_shard") == 1 && *before.numProcesses > 1) {
     std::string why =
         runs == Sharding::NoShard
             ? "NO_SHARD replicates the model on every rank"
@@ -93,7 +93,7 @@ void Converter::reportKept() {
 
 /// HYBRID_* are axes of a mesh in FSDP2.
 bool Converter::meshToFsdp2() {
-  const Mesh &mesh = *before.mesh;
+  const plan::Mesh &mesh = *before.mesh;
   Sharding runs = *before.sharding;
   bool hybrid =
       runs == Sharding::HybridShard || runs == Sharding::HybridShardZero2;
@@ -108,27 +108,27 @@ bool Converter::meshToFsdp2() {
   if (hasOtherAxes() || meshSize("dp_replicate") > 1 ||
       meshSize("dp_shard") > 1) {
     // FSDP1 refuses the section, so nothing but the section says what is meant.
-    if (hybrid && (meshSize("dp_replicate") != mesh.dpReplicate ||
-                   meshSize("dp_shard") != mesh.dpShard))
+    if (hybrid && (meshSize("dp_replicate") != mesh.size("dp_replicate") ||
+                   meshSize("dp_shard") != mesh.size("dp_shard")))
       return noEquivalent({"parallelism_config"},
                           std::string("parallelism_config and ") +
                               toString(runs) + " ask for different meshes",
                           "remove one of the two");
     return true;
   }
-  if (mesh.dpReplicate > 1)
-    return writeMesh(mesh.dpReplicate, mesh.dpShard,
+  if (mesh.size("dp_replicate") > 1)
+    return writeMesh(mesh.size("dp_replicate"), mesh.size("dp_shard"),
                      std::string(toString(runs)) + ": " +
-                         std::to_string(mesh.dpReplicate) +
+                         std::to_string(mesh.size("dp_replicate")) +
                          " machines, each sharding over its " +
-                         std::to_string(mesh.dpShard) + " ranks");
+                         std::to_string(mesh.size("dp_shard")) + " ranks");
   // A section of ones makes FSDP2 stop: it finds no axis to shard over.
   if (!hasSection("parallelism_config"))
     return true;
-  if (!countsRanks || mesh.dpShard == 1)
+  if (!countsRanks || mesh.size("dp_shard") == 1)
     return dropSection("parallelism_config",
                        "all sizes are 1, which FSDP2 refuses");
-  return writeMesh(1, mesh.dpShard,
+  return writeMesh(1, mesh.size("dp_shard"),
                    "FSDP2 refuses a parallelism_config whose sizes are all 1");
 }
 

@@ -36,7 +36,7 @@ bool Converter::toDdp() {
   if (before.sharded())
     return noEquivalent(place(fsdp, "fsdp_sharding_strategy"),
                         "the job shards its parameters over " +
-                            std::to_string(before.mesh->dpShard) +
+                            std::to_string(before.mesh->size("dp_shard")) +
                             " ranks, and DDP holds all of them on each",
                         "only NO_SHARD means the same in DDP");
   if (*before.offloadParams)
@@ -58,7 +58,7 @@ bool Converter::toDeepspeed() {
                         "the file has a deepspeed_config already, which has no "
                         "effect with FSDP",
                         "remove it, or write distributed_type: DEEPSPEED");
-  if (before.mesh->dpReplicate > 1 && before.sharded())
+  if (before.mesh->size("dp_replicate") > 1 && before.sharded())
     return noEquivalent(
         place(fsdp, "fsdp_sharding_strategy"),
         "hybrid sharding has no key in a deepspeed_config",

@@ -168,11 +168,12 @@ void JobReader::checkSamples(const JobConfig &job) {
       !data.microBatch->has_value())
     return;
   const int64_t samples = (*dataTokens - 1) / **data.sequenceLength;
-  const Mesh &mesh = *job.accelerate.mesh;
+  const plan::Mesh &mesh = *job.accelerate.mesh;
   int64_t step = 0;
   if (samples < 1 ||
       __builtin_mul_overflow(**data.microBatch, *job.accumulation, &step) ||
-      __builtin_mul_overflow(step, mesh.dpShard * mesh.dpReplicate, &step) ||
+      __builtin_mul_overflow(
+          step, mesh.size("dp_shard") * mesh.size("dp_replicate"), &step) ||
       samples >= step)
     return;
   top.mapping("data")->report(Severity::Warning, "few-samples", "micro_batch",

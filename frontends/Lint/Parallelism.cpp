@@ -134,7 +134,7 @@ void checkContext(const Subject &subject) {
 
 /// FSDP2 pads the first dimension of each parameter to a multiple of the ranks.
 void checkPadding(const Subject &subject) {
-  int64_t ranks = subject.config->mesh->dpShard;
+  int64_t ranks = subject.config->mesh->size("dp_shard");
   if (!subject.isFsdp2() || ranks <= 1)
     return;
   double plain = 0, padded = 0;

@@ -106,7 +106,8 @@ void checkFrozen(const Subject &subject) {
 void noteReduction(const Subject &subject) {
   const AccelerateConfig &config = *subject.config;
   const auto &reduce = config.precision->reduce;
-  int64_t ranks = config.mesh->dpReplicate * config.mesh->dpShard;
+  int64_t ranks =
+      config.mesh->size("dp_replicate") * config.mesh->size("dp_shard");
   if (!reduce || ranks < 64 ||
       (*reduce != plan::DType::BF16 && *reduce != plan::DType::F16))
     return;

@@ -37,13 +37,14 @@ struct ActivationCheckpointingPass
     auto request = sharding::findRequest(module, "checkpoint");
     const frameworks::Framework &framework = frameworkOf(module);
     const auto recompute = framework.recompute();
+    const bool usual = recompute.value == frameworks::Recompute::Pointwise;
+    auto why = sharding::BecauseAttr::get(
+        &getContext(), std::string("default: ") + recompute.why);
     job.setCheckpointAttr(sharding::CheckpointAttr::get(
         &getContext(),
-        recompute.value == frameworks::Recompute::None
-            ? CheckpointMode::None
-            : CheckpointMode::Pointwise,
-        sharding::BecauseAttr::get(&getContext(),
-                                   std::string("default: ") + recompute.why)));
+        usual && !framework.eager() ? CheckpointMode::Pointwise
+                                    : CheckpointMode::None,
+        why));
     if (!request)
       return;
     auto calls = request.getValue().getAs<DictionaryAttr>("calls");
@@ -60,9 +61,17 @@ struct ActivationCheckpointingPass
       request.emitOpError("needs 'bytes', 0 or more, for the mode budget");
       return signalPassFailure();
     }
-    // PyTorch's autograd has no way to recompute single operators by default.
-    if (framework.eager() && !calls && *mode != CheckpointMode::Full)
+    // PyTorch's autograd has no way to recompute single operators by default; a
+    // trainer may have one, for its layers.
+    if (framework.eager() && !calls && *mode != CheckpointMode::Full) {
+      if (*mode == CheckpointMode::Pointwise &&
+          kernelsOf(module).selective != frameworks::Selective::None)
+        decideLayers(
+            request, job, graph,
+            sharding::CheckpointAttr::get(&getContext(), *mode,
+                                          usual ? why : request.getBecause()));
       return;
+    }
     auto how = sharding::CheckpointAttr::get(&getContext(), *mode,
                                              request.getBecause());
     if (*mode == CheckpointMode::Full || *mode == CheckpointMode::Budget)

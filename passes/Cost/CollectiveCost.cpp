@@ -13,6 +13,11 @@ namespace accel {
 
 namespace {
 
+/// The ranks of a collective: `inNode` of them on each node.
+struct Group {
+  double ranks = 1, inNode = 1;
+};
+
 /// What one protocol has inside and between nodes.
 struct Protocol {
   double inside, between;           // bytes per second and rank
@@ -55,9 +60,11 @@ double tree(const Target &target, const Group &group, double bytes) {
 } // namespace
 
 double collectiveSeconds(const Target &target, Collective kind,
-                         const Group &group, double bytes) {
-  if (group.ranks <= 1)
+                         const plan::AxisGroup &members, double bytes) {
+  if (members.ranks <= 1)
     return 0;
+  const Group group = {static_cast<double>(members.ranks),
+                       static_cast<double>(members.inNode)};
   // The data goes round once; an all-reduce is a reduce-scatter and a gather.
   const double rounds = kind == Collective::AllReduce ? 2 : 1;
   const Link &inside = target.insideNode, &between = target.betweenNodes;

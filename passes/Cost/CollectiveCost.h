@@ -14,21 +14,16 @@
 #define ACCEL_PASSES_COST_COLLECTIVECOST_H
 
 #include "passes/Targets/Target.h"
+#include "runtime/plan/Mesh.h"
 
 namespace accel {
 
 enum class Collective { AllGather, ReduceScatter, AllReduce, Broadcast };
 
-/// The ranks of one group: `inNode` of them on each node.
-struct Group {
-  double ranks = 1;
-  double inNode = 1;
-};
-
 /// Seconds of one collective of `bytes` (the whole buffer, of all ranks) alone
 /// on the wire; 0 for one rank.
 double collectiveSeconds(const Target &target, Collective kind,
-                         const Group &group, double bytes);
+                         const plan::AxisGroup &group, double bytes);
 
 /// Seconds of a copy between a device and its host, pinned; infinity where the
 /// target states no such link.

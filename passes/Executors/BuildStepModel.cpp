@@ -11,13 +11,16 @@
 #include "passes/Checkpoint/DecideSaved.h"
 #include "passes/Checkpoint/ExtractJoint.h"
 #include "passes/Differentiate/Joint.h"
+#include "passes/Executors/LossFragments.h"
 #include "passes/Executors/OwnVariants.h"
 #include "passes/Executors/SegmentGraph.h"
+#include "passes/Executors/TrainerKernels.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Simulate/Time.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -43,7 +46,11 @@ int64_t numelOf(ArrayRef<int64_t> shape) {
 class StepModelBuilder {
 public:
   StepModelBuilder(mlir::ModuleOp module, const StepModelOptions &options)
-      : options(options), framework(frameworkOf(module)), module(module) {}
+      : options(options), framework(frameworkOf(module)),
+        kernels(kernelsOf(module)), module(module) {
+    if (options.target)
+      layerTarget = targetOfLayers(*options.target, kernels);
+  }
 
   FailureOr<StepModel> run() {
     auto job = sharding::findOnly<sharding::JobOp>(module);
@@ -169,13 +176,15 @@ private:
         if (loss)
           noteHead(it->second);
       }
-    // A layer is an instance of what the model repeats in a ModuleList.
-    StringRef last = StringRef(call.path).rsplit('.').second;
-    call.layer = !last.empty() && llvm::all_of(last, [](char c) {
-      return c >= '0' && c <= '9';
-    }) && !call.parameters.empty();
+    call.layer = isRepeated(call.path) && !call.parameters.empty();
     model.calls.push_back(std::move(call));
     return success();
+  }
+
+  /// An instance of what the model repeats in a ModuleList.
+  static bool isRepeated(StringRef path) {
+    StringRef last = path.rsplit('.').second;
+    return !last.empty() && llvm::all_of(last, llvm::isDigit);
   }
 
   /// The head's matrix has a row for each token of the vocabulary.
@@ -195,6 +204,8 @@ private:
     SegmentKind kind;
     kind.name = op.getCallee().str();
     kind.loss = loss;
+    target = options.target && isRepeated(op.getPath()) ? &layerTarget
+                                                        : options.target;
     for (Value operand : op.getOperands())
       kind.inputBytes += bytesOf(operand.getType());
     for (Value result : op.getResults())
@@ -222,8 +233,7 @@ private:
     graph.inputHasGradient.assign(graph.inputs, false);
     graph.function = std::move(*exported);
     markInstructions(function, {}, graph);
-    SegmentVariant variant =
-        measureVariant(graph, EagerMode::None, options.target);
+    SegmentVariant variant = measureVariant(graph, EagerMode::None, target);
     addFlops(graph, kind);
     kind.variants.push_back(std::move(variant));
     return success();
@@ -277,11 +287,17 @@ private:
                             gradientModes(op, joint), solved, kind);
     for (EagerMode mode :
          {EagerMode::None, EagerMode::Pointwise, EagerMode::Full})
-      kind.variants.push_back(measureVariant(*graph, mode, options.target));
+      kind.variants.push_back(measureVariant(*graph, mode, target));
+    if (kernels.lossOutside && kind.loss)
+      kind.lossFragmentBytes = lossFragments(*graph);
+    if (kernels.selective == frameworks::Selective::AllButAttention) {
+      kind.variants[1] = measureVariant(*graph, EagerMode::Children, target);
+      kind.variants[1].name = "pointwise";
+    }
     if (framework.checkpointsChildren(versionsOf(module)) &&
         markChildren(joint, op.getPath(), *graph))
       kind.variants.back() =
-          measureVariant(*graph, EagerMode::Children, options.target);
+          measureVariant(*graph, EagerMode::Children, target);
     for (const SolvedWay &way : solved)
       if (failed(addSolvedEagerly(joint, way, kind)))
         return failure();
@@ -295,7 +311,7 @@ private:
     if (failed(graph))
       return failure();
     SegmentVariant variant =
-        measureVariant(*graph, EagerMode::Pointwise, options.target);
+        measureVariant(*graph, EagerMode::Pointwise, target);
     variant.name = way.name;
     variant.solved = true;
     for (size_t op = 0; op < way.saved.size(); ++op)
@@ -398,6 +414,10 @@ private:
     if (way)
       graph.pointwiseKeeps = way->saved;
     toAutogradForm(graph);
+    if (!way && kernels.selective != frameworks::Selective::None)
+      markSelective(graph, kernels.selective);
+    if (kernels.lossOutside && kind.loss)
+      holdLogits(graph);
     return graph;
   }
 
@@ -485,7 +505,10 @@ private:
 
   const StepModelOptions &options;
   const frameworks::Framework &framework;
+  const frameworks::Kernels kernels;
   mlir::ModuleOp module;
+  Target layerTarget;
+  const Target *target = nullptr; // of the kind that is measured
   StepModel model;
   aten::Device device = aten::Device::Cpu;
   int64_t rounding = plan::alignmentBytes;

@@ -52,7 +52,7 @@ public:
 protected:
   bool distributed() const {
     return candidate.executor == ExecutorKind::Ddp &&
-           candidate.replicateRanks * candidate.shardRanks > 1;
+           layout.replicas.ranks * layout.shards.ranks > 1;
   }
   /// Buckets cut through layers.
   bool foldsBackward() const override { return !distributed(); }
@@ -145,7 +145,7 @@ protected:
 
   void reduce(const Bucket &bucket) {
     double bytes = static_cast<double>(bucket.bytes);
-    const Group group = layout.replicateGroup();
+    const plan::AxisGroup &group = layout.replicas;
     Picoseconds hook = 0;
     if (candidate.commHook == "fp16" || candidate.commHook == "bf16") {
       // A copy in 16 bits travels; it is copied back when it arrives.

@@ -59,8 +59,9 @@ public:
       return job.emitOpError("lacks the decision ")
              << (accumulation ? "update" : "accumulation");
     candidate.executor = framework.kind();
-    candidate.shardRanks = mesh.axisSize("dp_shard");
-    candidate.replicateRanks = mesh.axisSize("dp_replicate");
+    candidate.mesh.axes.clear();
+    for (auto axis : mesh.getAxes().getAsRange<sharding::AxisAttr>())
+      candidate.mesh.resize(axis.getName().str(), axis.getSize());
     candidate.ranksPerNode =
         std::max<int64_t>(job.getRanksPerNode().value_or(1), 1);
     candidate.accumulation = accumulation.getSteps();
@@ -71,6 +72,9 @@ public:
       candidate.backwardPrefetch = static_cast<int>(prefetch.getBackward());
     }
     candidate.holdsOutputs = job.getHoldOutputs();
+    const frameworks::Kernels kernels = kernelsOf(module);
+    candidate.compiled = kernels.compiled;
+    candidate.lossOutside = kernels.lossOutside;
     const frameworks::Versions versions = versionsOf(module);
     candidate.torchVersion = versions.torch;
     candidate.accelerateVersion = versions.accelerate;
@@ -217,6 +221,20 @@ private:
 FailureOr<Candidate> decidedCandidate(mlir::ModuleOp module,
                                       const StepModel &model) {
   return CandidateReader(module, model).run();
+}
+
+FailureOr<DecidedStep> decidedStep(mlir::ModuleOp module,
+                                   const StepModelOptions &options) {
+  FailureOr<StepModel> model = buildStepModel(module, options);
+  if (failed(model))
+    return failure();
+  DecidedStep step;
+  step.model = std::make_shared<const StepModel>(std::move(*model));
+  FailureOr<Candidate> candidate = decidedCandidate(module, *step.model);
+  if (failed(candidate))
+    return failure();
+  step.candidate = std::move(*candidate);
+  return step;
 }
 
 } // namespace accel

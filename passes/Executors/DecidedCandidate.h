@@ -6,7 +6,7 @@
 #ifndef ACCEL_PASSES_EXECUTORS_DECIDEDCANDIDATE_H
 #define ACCEL_PASSES_EXECUTORS_DECIDEDCANDIDATE_H
 
-#include "passes/Executors/Executor.h"
+#include "passes/Executors/BuildStepModel.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -17,6 +17,11 @@ namespace accel {
 /// decision is missing.
 mlir::FailureOr<Candidate> decidedCandidate(mlir::ModuleOp module,
                                             const StepModel &model);
+
+/// The step of a module whose decisions are taken and whose functions have
+/// their derivatives: its model, and how it is run.
+mlir::FailureOr<DecidedStep> decidedStep(mlir::ModuleOp module,
+                                         const StepModelOptions &options);
 
 } // namespace accel
 

@@ -25,7 +25,7 @@ protected:
   static constexpr int reduced = 0;
 
   int stage() const { return candidate.zeroStage; }
-  int64_t ranks() const { return candidate.shardRanks; }
+  int64_t ranks() const { return layout.shards.ranks; }
   bool foldsBackward() const override { return stage() == 3; }
 
   struct Sizes {

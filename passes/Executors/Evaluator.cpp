@@ -139,6 +139,8 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
   result.endBytes = engine.total();
   result.hostBytes = run->hostBytes;
   result.reservedBytes = reservedBytes(engine, layout.target);
+  if (candidate.lossOutside && peak.place.call >= 0)
+    result.reservedBytes += layout.kind(peak.place.call).lossFragmentBytes;
   result.deviceBytes = result.reservedBytes + layout.target.contextBytes;
   result.stepSeconds = seconds(engine.end());
   result.computeSeconds = seconds(engine.computed());

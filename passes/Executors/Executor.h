@@ -17,6 +17,7 @@
 #include "passes/Frameworks/Framework.h"
 #include "passes/Replay/Replay.h"
 #include "passes/Targets/Target.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/UpdateKernel.h"
 
 #include <array>
@@ -60,7 +61,15 @@ struct ZeroBuffers {
 /// How a step is run: all that the configuration fixes and the search decides.
 struct Candidate {
   ExecutorKind executor = ExecutorKind::Fsdp2;
-  int64_t shardRanks = 1, replicateRanks = 1, ranksPerNode = 1;
+  plan::Mesh mesh = plan::Mesh::dataParallel();
+  int64_t ranksPerNode = 1;
+  /// The ranks over which units are sharded, and those that hold copies.
+  plan::AxisGroup shards() const {
+    return mesh.group(mesh.set(plan::AxisRole::Shard), ranksPerNode);
+  }
+  plan::AxisGroup replicas() const {
+    return mesh.group(mesh.set(plan::AxisRole::Replicate), ranksPerNode);
+  }
   /// Variant of each call (SegmentKind::variants).
   std::vector<int> variants;
   /// Unit of each parameter, and for each unit whether it is gathered again
@@ -86,6 +95,9 @@ struct Candidate {
   ZeroBuffers zero;
   bool clipGradients = false;
   bool compiled = false; // torch.compile: pointwise operators are fused
+  /// The loss is computed of the model's output: hooks of its root are on the
+  /// logits.
+  bool lossOutside = false;
   /// Parts of the tokens that the loss is computed in, each with its backward
   /// before the next (fused linear cross-entropy); 1 is all at once. Not of
   /// accel-run, whose step model is made of a head that is cut already.
@@ -150,41 +162,12 @@ struct StepPrediction {
   std::vector<Exposed> exposed; // largest first; on request
 };
 
-/// What a configuration says of how a step is run, without MLIR.
-struct ExecutorSettings {
-  ExecutorKind executor = ExecutorKind::Fsdp2;
-  int64_t shardRanks = 1, replicateRanks = 1, ranksPerNode = 1;
-  plan::DType loaded = plan::DType::F32; // parameters as they are loaded
-  bool upcast = false;                   // trainable ones become fp32
-  bool upcastFrozen = false;             // the others too
-  std::optional<plan::DType> param, reduce, output; // the precision policy
-  bool autocast = false;
-  bool checkpointLayers = false; // each layer is computed again
-  bool checkpointDefault = true; // accel-run: pointwise operators are
-  bool offloadLayerInputs = false;
-  bool offloadParameters = false, offloadOptimizer = false;
-  int64_t accumulation = 1;
-  bool reduceEachMicroBatch = true;
-  int64_t forwardPrefetch = 1, backwardPrefetch = 1;
-  OptimizerKernel optimizer = OptimizerKernel::Foreach;
-  UpdateRule update = adamwRule();
-  bool clipGradients = false;
-  int zeroStage = 2;
-  ZeroBuffers zero;
-  std::string torchVersion = "2.15", accelerateVersion = "1.15";
-};
-
 /// The dtypes of all units, of which `p` is a trainable one's.
 DtypeRecipe recipeOf(const frameworks::Precision &p, bool upcastFrozen);
 
 /// frameworks::fusedLossChunks of the model's head; 1 where no call ends in the
 /// loss of one.
 int64_t fusedLossChunks(const StepModel &model);
-
-/// The candidate that runs the step as configured: the model's own units and
-/// their resharding, dtypes as the executor and its versions derive them.
-Candidate defaultCandidate(const StepModel &model,
-                           const ExecutorSettings &settings);
 
 struct EvaluateOptions {
   bool detail = false; // fills the lists

@@ -38,7 +38,7 @@ protected:
     const std::vector<Frozen> frozen = frozenParts();
     for (size_t u = 0; u < flats.size(); ++u) {
       Flat &flat = flats[u];
-      const int64_t ranks = candidate.shardRanks;
+      const int64_t ranks = layout.shards.ranks;
       const int64_t shard = (layout.units[u].numel + ranks - 1) / ranks;
       auto bytes = [&](int64_t numel, plan::DType dtype) {
         return layout.round(numel * plan::itemSize(dtype));
@@ -117,7 +117,7 @@ protected:
       const int u = candidate.unitOf[p];
       if (layout.units[u].trainablePadded == layout.units[u].paddedNumel)
         continue;
-      const int64_t ranks = candidate.shardRanks;
+      const int64_t ranks = layout.shards.ranks;
       const int64_t shard = (layout.units[u].numel + ranks - 1) / ranks;
       Flattened &flat = flattened[u];
       const int64_t end = flat.at + model.parameters[p].numel();
@@ -133,7 +133,7 @@ protected:
     return result;
   }
 
-  bool sharded() const { return candidate.shardRanks > 1; }
+  bool sharded() const { return layout.shards.ranks > 1; }
   int reachForward() const override { return candidate.forwardPrefetch + 1; }
   int reachBackward() const override { return candidate.backwardPrefetch + 1; }
 
@@ -252,7 +252,7 @@ protected:
       engine.park(Holding::Gradients, flat.gradient);
       engine.lingers(Pool::Compute, flat.gradient);
     }
-    if (candidate.replicateRanks > 1)
+    if (layout.replicas.ranks > 1)
       done = engine.transfer(Lane::Reduce, Wire::Replicate, t.allReduce, done);
     if (flat.shardGradient) {
       engine.alloc(Holding::Gradients, flat.shardGradient, Pool::Reduce);

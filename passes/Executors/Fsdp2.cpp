@@ -49,7 +49,7 @@ protected:
     }
   }
 
-  bool distributed() const { return candidate.shardRanks > 1; }
+  bool distributed() const { return layout.shards.ranks > 1; }
   /// Prefetching beyond the implicit one is by lists of modules.
   bool explicitForward() const { return candidate.forwardPrefetch > 1; }
   int reachForward() const override {
@@ -249,7 +249,7 @@ protected:
                                        engine.clock(Lane::Compute));
     engine.event(scattered) = done;
     Lane last = Lane::Reduce;
-    if (candidate.replicateRanks > 1) {
+    if (layout.replicas.ranks > 1) {
       last = Lane::AllReduce;
       done = engine.transfer(last, Wire::Replicate, t.allReduce, done);
     }
@@ -260,7 +260,7 @@ protected:
   /// host.
   void finishReduction(const UnitSizes &unit, const UnitTimes &t, Lane last,
                        Picoseconds done) {
-    const bool hybrid = candidate.replicateRanks > 1;
+    const bool hybrid = layout.replicas.ranks > 1;
     const Pool pool = hybrid ? Pool::AllReduce : Pool::Reduce;
     int64_t result = unit.reduceOutput;
     Pool resultPool = Pool::Reduce;
@@ -289,7 +289,7 @@ protected:
     engine.wait(engine.event(reduced), Cause::Reduce);
     engine.free(Holding::Buffers, inFlight);
     inFlight = 0;
-    if (candidate.replicateRanks > 1 && reduces())
+    if (layout.replicas.ranks > 1 && reduces())
       for (const UnitSizes &unit : layout.units)
         if (unit.shardGradient)
           engine.free(Holding::Gradients, unit.reduceOutput, Pool::Reduce);
@@ -306,7 +306,7 @@ protected:
   }
 
   void freeGradients() {
-    const bool hybrid = candidate.replicateRanks > 1;
+    const bool hybrid = layout.replicas.ranks > 1;
     for (const UnitSizes &unit : layout.units)
       engine.free(Holding::Gradients,
                   unit.shardGradient ? unit.shardGradient : unit.reduceOutput,

@@ -88,8 +88,8 @@ protected:
     Picoseconds update = 0;
   };
 
-  bool sharded() const { return candidate.shardRanks > 1; }
-  bool replicated() const { return candidate.replicateRanks > 1; }
+  bool sharded() const { return layout.shards.ranks > 1; }
+  bool replicated() const { return layout.replicas.ranks > 1; }
   bool readsShard() const {
     return !sharded() && candidate.recipe.compute == candidate.recipe.storage;
   }
@@ -117,9 +117,9 @@ protected:
       flat.trainable |= model.parameters[p].trainable;
     }
     for (Flat &flat : flats) {
-      const int64_t chunk = 64 * candidate.shardRanks;
+      const int64_t chunk = 64 * layout.shards.ranks;
       flat.padded = (flat.padded + chunk - 1) / chunk * chunk;
-      flat.shard = flat.padded / candidate.shardRanks;
+      flat.shard = flat.padded / layout.shards.ranks;
       flat.gathered = bytes(flat.padded, r.compute);
       flat.gradient = bytes(flat.padded, r.reduce);
       flat.receive = bytes(flat.padded - flat.shard, r.reduce);

@@ -33,6 +33,8 @@ void StepLayout::measureModel() {
 
 void StepLayout::prepare(const Candidate &chosen, RankClass rankClass) {
   candidate = &chosen;
+  shards = chosen.shards();
+  replicas = chosen.replicas();
   rounding = model.device == "cpu" || chosen.executor == ExecutorKind::AccelRun
                  ? plan::alignmentBytes
                  : 512;
@@ -41,20 +43,6 @@ void StepLayout::prepare(const Candidate &chosen, RankClass rankClass) {
   measureTimes();
   findLifetimes();
   findBlocks();
-}
-
-Group StepLayout::shardGroup() const {
-  const auto ranks = static_cast<double>(candidate->shardRanks);
-  return {ranks, std::min(ranks, static_cast<double>(candidate->ranksPerNode))};
-}
-
-/// Replicas of a shard are as far apart as a shard group is wide.
-Group StepLayout::replicateGroup() const {
-  const auto ranks = static_cast<double>(candidate->replicateRanks);
-  const double inNode =
-      std::floor(static_cast<double>(candidate->ranksPerNode) /
-                 static_cast<double>(candidate->shardRanks));
-  return {ranks, std::clamp(inNode, 1.0, ranks)};
 }
 
 Picoseconds StepLayout::copyTime(double bytes) const {
@@ -79,7 +67,7 @@ Picoseconds StepLayout::updateTime(double parameters, double gradients,
 StepLayout::Updated StepLayout::updated(const StepParameter &parameter,
                                         RankClass rankClass) const {
   static const std::vector<int64_t> flat = {1};
-  const int64_t ranks = candidate->shardRanks;
+  const int64_t ranks = shards.ranks;
   const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape.front();
   const int64_t rest = rows > 0 ? parameter.numel() / rows : 0;
   const int64_t chunk = (rows + ranks - 1) / ranks; // torch.chunk
@@ -122,7 +110,7 @@ void StepLayout::measureUpdate(RankClass rankClass) {
 void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
                               RankClass rankClass) const {
   const DtypeRecipe &recipe = candidate->recipe;
-  const int64_t ranks = candidate->shardRanks;
+  const int64_t ranks = shards.ranks;
   const int64_t numel = parameter.numel();
   const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape.front();
   const int64_t rest = rows > 0 ? numel / rows : 0;
@@ -155,7 +143,7 @@ void StepLayout::measureUnits(RankClass rankClass) {
   for (size_t p = 0; p < model.parameters.size(); ++p)
     addParameter(units[candidate->unitOf[p]], model.parameters[p], rankClass);
   for (UnitSizes &unit : units) {
-    const int64_t ranks = candidate->shardRanks;
+    const int64_t ranks = shards.ranks;
     const int64_t compute = plan::itemSize(recipe.compute);
     unit.gatherOutput = ranks > 1 ? round(unit.paddedNumel * compute) : 0;
     if (recipe.compute != recipe.storage)
@@ -204,8 +192,8 @@ void StepLayout::listParts(RankClass rankClass) {
 UnitTimes StepLayout::timesOf(const UnitSizes &unit) const {
   UnitTimes t;
   const auto bytes = [](int64_t n) { return static_cast<double>(n); };
-  const Group shards = shardGroup(), replicas = replicateGroup();
-  const double shardCompute = bytes(unit.gatherOutput) / shards.ranks;
+  const double shardCompute =
+      bytes(unit.gatherOutput) / static_cast<double>(shards.ranks);
   t.copyIn = (unit.cast ? copyTime(bytes(unit.shardStored + unit.cast)) : 0) +
              copyTime(2 * shardCompute);
   t.gather = toPicoseconds(collectiveSeconds(target, Collective::AllGather,

@@ -126,8 +126,8 @@ public:
   int64_t round(int64_t bytes) const {
     return (bytes + rounding - 1) / rounding * rounding;
   }
-  Group shardGroup() const;
-  Group replicateGroup() const;
+  /// Who gathers and reduces units, and who all-reduces their gradients.
+  plan::AxisGroup shards, replicas;
   /// A kernel that moves `bytes`.
   Picoseconds copyTime(double bytes) const;
   /// A copy over the host's link.

@@ -125,6 +125,9 @@ struct SegmentKind {
   /// The segment ends in the loss: its temporaries are logits.
   bool loss = false;
   int64_t logitsBytes = 0; // tokens * vocabulary in the dtype of the head
+  /// Of a segment with the loss: bytes of the allocator's segments at its peak
+  /// that no tensor fits into (LossFragments.h).
+  int64_t lossFragmentBytes = 0;
   /// Model FLOPs, forward alone, without recomputation.
   double forwardFlops = 0;
   /// By StepCall::parameters: the part of the elements that a token is

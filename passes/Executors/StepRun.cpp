@@ -133,7 +133,8 @@ void StepRun::backwardBlock(const Block &block) {
   const int64_t lossPeak = candidate.lossChunks > 1 && layout.kind(last).loss
                                ? 0
                                : layout.variant(last).lossPeakBytes;
-  if (!hooksLogits())
+  const bool lossFirst = candidate.lossOutside || hooksLogits();
+  if (!lossFirst)
     beforeBackward(block);
   {
     const Unrecorded quiet(engine);
@@ -141,7 +142,7 @@ void StepRun::backwardBlock(const Block &block) {
     if (records())
       recordLoss(last, lossPeak);
   }
-  if (hooksLogits())
+  if (lossFirst)
     beforeBackward(block);
   for (int c = block.end - 1; c >= block.begin; --c) {
     engine.at(c, Place::Part::Backward);

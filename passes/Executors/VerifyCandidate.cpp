@@ -41,7 +41,10 @@ std::string verifySizes(const StepModel &model, const Candidate &c) {
 }
 
 std::string verifyRanges(const Candidate &c) {
-  if (c.shardRanks < 1 || c.replicateRanks < 1 || c.ranksPerNode < 1)
+  for (const plan::Axis &axis : c.mesh.axes)
+    if (axis.size < 1)
+      return "the mesh axis " + axis.name + " must have at least 1 rank";
+  if (c.ranksPerNode < 1)
     return "ranks must be at least 1";
   if (c.accumulation < 1)
     return "accumulation must be at least 1";
@@ -64,14 +67,14 @@ std::string verifyRanges(const Candidate &c) {
 std::string verifyAbility(const StepModel &model, const Candidate &c) {
   const bool replicates =
       c.executor == ExecutorKind::Ddp || c.executor == ExecutorKind::Single;
-  if (replicates && c.shardRanks > 1)
+  if (replicates && c.shards().ranks > 1)
     return std::string(toString(c.executor)) + " does not shard parameters";
-  if (c.executor == ExecutorKind::Single && c.replicateRanks > 1)
+  if (c.executor == ExecutorKind::Single && c.replicas().ranks > 1)
     return "single is one process";
   if (replicates && c.offloadParameters)
     return std::string(toString(c.executor)) +
            " cannot keep parameters on the host";
-  if (c.executor == ExecutorKind::Deepspeed && c.replicateRanks > 1)
+  if (c.executor == ExecutorKind::Deepspeed && c.replicas().ranks > 1)
     return "deepspeed shards over all ranks";
   if (c.executor == ExecutorKind::Deepspeed && c.offloadParameters &&
       c.zeroStage < 3)

@@ -12,9 +12,8 @@ namespace {
 class Replicated : public Framework {
 public:
   bool castsByAutocast() const override { return true; }
-  std::pair<int64_t, int64_t> meshOf(int64_t replicate,
-                                     int64_t shard) const override {
-    return {replicate * shard, 1};
+  plan::Mesh meshOf(const plan::Mesh &asked) const override {
+    return asked.onto("dp_replicate");
   }
   Precision precision(const PrecisionAsked &asked, plan::DType storage,
                       const Versions &) const override {

@@ -14,9 +14,8 @@ public:
   ExecutorKind kind() const override { return ExecutorKind::Deepspeed; }
   bool unshards() const override { return true; }
   bool unitsByModule() const override { return true; }
-  std::pair<int64_t, int64_t> meshOf(int64_t replicate,
-                                     int64_t shard) const override {
-    return {1, replicate * shard};
+  plan::Mesh meshOf(const plan::Mesh &asked) const override {
+    return asked.onto("dp_shard");
   }
   /// The model itself is converted to 16 bits; the optimizer holds fp32 copies
   /// (runtime/bf16_optimizer.py, zero/stage_1_and_2.py).

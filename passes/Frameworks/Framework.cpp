@@ -9,6 +9,7 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
+#include <map>
 
 namespace accel {
 
@@ -82,6 +83,67 @@ const Framework &framework(ExecutorKind kind) {
     return single();
   }
   return accelRun();
+}
+
+namespace {
+
+using Names = std::map<std::string, std::unique_ptr<Framework>>;
+
+const std::array<const TrainerEntry *, 5> &trainers() {
+  static const std::array<const TrainerEntry *, 5> list = {
+      &torchtitanEntry, &llmFoundryEntry, &fmsFsdpEntry, &torchtuneEntry,
+      &kempnerForgeEntry};
+  return list;
+}
+
+/// "torchtitan", or "torchtitan/ddp" over another than its usual one.
+std::string joined(const TrainerEntry &entry, ExecutorKind over) {
+  return over == entry.usual ? entry.name
+                             : std::string(entry.name) + "/" + toString(over);
+}
+
+const Names &trainersByName() {
+  static const Names names = [] {
+    Names made;
+    for (const TrainerEntry *entry : trainers())
+      for (const auto &[kind, name] : accel::names)
+        made.emplace(joined(*entry, kind), entry->make(framework(kind)));
+    return made;
+  }();
+  return names;
+}
+
+const TrainerEntry *entryOf(const std::string &trainer) {
+  for (const TrainerEntry *entry : trainers())
+    if (entry->name == trainer)
+      return entry;
+  return nullptr;
+}
+
+} // namespace
+
+std::string Trainer::name() const {
+  const TrainerEntry *entry = entryOf(trainer);
+  return entry ? joined(*entry, over.kind()) : trainer;
+}
+
+const Framework *findFramework(const std::string &name) {
+  if (auto kind = parseExecutor(name))
+    return &framework(*kind);
+  const auto found = trainersByName().find(name);
+  return found == trainersByName().end() ? nullptr : found->second.get();
+}
+
+const Framework *findTrainer(const std::string &trainer, ExecutorKind over) {
+  if (trainer.empty())
+    return &framework(over);
+  const TrainerEntry *entry = entryOf(trainer);
+  return entry ? findFramework(joined(*entry, over)) : nullptr;
+}
+
+std::optional<ExecutorKind> trainerExecutor(const std::string &trainer) {
+  const TrainerEntry *entry = entryOf(trainer);
+  return entry ? std::optional(entry->usual) : std::nullopt;
 }
 
 } // namespace frameworks

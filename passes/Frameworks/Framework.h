@@ -13,10 +13,12 @@
 #ifndef ACCEL_PASSES_FRAMEWORKS_FRAMEWORK_H
 #define ACCEL_PASSES_FRAMEWORKS_FRAMEWORK_H
 
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/UpdateKernel.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -70,6 +72,53 @@ template <typename T> struct Choice {
 };
 
 enum class Recompute { None, Pointwise };
+
+/// RMSNorm: operator by operator as models write it, the product cast to the
+/// dtype of the input; the same with the weight multiplied in fp32 before the
+/// cast; torch's one kernel.
+enum class NormKernel { Written, WrittenWide, Fused };
+/// Rotary positions: x cos + rotate_half(x) sin; complex products in fp32; one
+/// kernel.
+enum class RotaryKernel { Halves, Complex, Fused };
+/// Cross-entropy: log_softmax and nll_loss in fp32 or in the dtype of the
+/// logits; one kernel of torch.compile; one that writes the gradient over the
+/// logits (flash-attn's inplace_backward).
+enum class LossKernel { Wide, Narrow, Compiled, InPlace };
+/// What selective activation checkpointing keeps of a layer: nothing is
+/// selective; attention and every second matmul (torchtitan's per-operator
+/// option, torchtitan/distributed/activation_checkpoint.py); all but what the
+/// attention module computes.
+enum class Selective { None, SecondMatmuls, AllButAttention };
+
+/// How a framework's models compute, where that decides tensors and seconds.
+/// The default is transformers.
+struct Kernels {
+  /// Modules compute as transformers' do (passes/Kernels/EagerForm).
+  bool transformers = true;
+  NormKernel norm = NormKernel::Written;
+  RotaryKernel rotary = RotaryKernel::Halves;
+  LossKernel loss = LossKernel::Wide;
+  bool repeatsKeys = false; // keys and values are copied for each query head
+  /// The training loop computes the loss of the model's output: hooks of the
+  /// model are on the logits, and the loop's variables hold those until the
+  /// loss is there.
+  bool lossOutside = false;
+  Selective selective = Selective::None;
+  /// Rate of its attention against the kernels that targets were measured with.
+  double attentionRate = 1;
+  bool compiled = false; // the layers are under torch.compile
+  bool fp8 = false;      // matmuls of the layers have fp8 operands
+};
+
+/// Units that a framework makes without a wrap policy: each layer, and what is
+/// left.
+struct LayerUnits {
+  /// The input embedding is a unit, the final norm and the head another one
+  /// that stays gathered after the forward; else the root holds them.
+  bool ends = true;
+  bool keepsLastLayer = false; // it stays gathered after the forward
+  const char *why = "";
+};
 /// What micro-batches before the last leave: reduced gradients, or unreduced
 /// ones (no_sync).
 enum class AccumulationMode { ReduceEach, KeepUnsharded };
@@ -78,8 +127,10 @@ class Framework {
 public:
   virtual ~Framework() = default;
 
+  /// The model of its step (passes/Executors).
   virtual ExecutorKind kind() const = 0;
-  const char *name() const { return toString(kind()); }
+  /// As #sharding.framework spells it.
+  virtual std::string name() const { return toString(kind()); }
 
   /// Runs transformers' modules under PyTorch's autograd, operator by operator.
   virtual bool eager() const { return true; }
@@ -93,15 +144,21 @@ public:
   /// Frozen and trainable parameters of a module are gathered in one
   /// collective.
   virtual bool joinsFrozen() const { return eager(); }
+  /// How its models compute; `compiled`: the job asks for torch.compile.
+  virtual Kernels kernels(const Versions &, bool compiled) const {
+    Kernels usual;
+    usual.compiled = compiled;
+    return usual;
+  }
+  /// Nothing where a wrap policy decides.
+  virtual std::optional<LayerUnits> layerUnits(const Versions &) const {
+    return std::nullopt;
+  }
   /// Checkpoints around each child of a layer instead of the layer.
   virtual bool checkpointsChildren(const Versions &) const { return false; }
 
-  /// Sizes of the axes (dp_replicate, dp_shard) for the sizes that the file
-  /// asks for.
-  virtual std::pair<int64_t, int64_t> meshOf(int64_t replicate,
-                                             int64_t shard) const {
-    return {replicate, shard};
-  }
+  /// The mesh that it makes of the one that the file asks for.
+  virtual plan::Mesh meshOf(const plan::Mesh &asked) const { return asked; }
   /// `storage`: the dtype as loaded, upcast where the file says so.
   virtual Precision precision(const PrecisionAsked &asked, plan::DType storage,
                               const Versions &versions) const = 0;
@@ -133,8 +190,18 @@ public:
 /// head's input, and its rows a power of two.
 int64_t fusedLossChunks(int64_t tokens, int64_t hidden, int64_t vocab);
 
-/// The framework of that kind.
+/// The framework of that kind, as Accelerate launches it.
 const Framework &framework(ExecutorKind kind);
+
+/// A trainer with models of its own ("torchtitan") over what shards them; the
+/// framework of that kind where `trainer` is empty. Null for a trainer that is
+/// not known.
+const Framework *findTrainer(const std::string &trainer, ExecutorKind over);
+/// What a trainer shards with where nothing else is said; nothing for a name
+/// that is no trainer's.
+std::optional<ExecutorKind> trainerExecutor(const std::string &trainer);
+/// By Framework::name; null for another.
+const Framework *findFramework(const std::string &name);
 
 // One per file.
 const Framework &accelRun();
@@ -143,6 +210,46 @@ const Framework &fsdp1();
 const Framework &ddp();
 const Framework &single();
 const Framework &deepspeed();
+
+/// A trainer's models and choices; it shards with `over`, which answers all
+/// else. Objects live as long as the program.
+class Trainer : public Framework {
+public:
+  Trainer(const char *trainer, const Framework &over)
+      : trainer(trainer), over(over) {}
+  ExecutorKind kind() const override { return over.kind(); }
+  std::string name() const override;
+  bool unshards() const override { return over.unshards(); }
+  bool unitsByModule() const override { return over.unitsByModule(); }
+  bool castsByAutocast() const override { return over.castsByAutocast(); }
+  plan::Mesh meshOf(const plan::Mesh &asked) const override {
+    return over.meshOf(asked);
+  }
+  Precision precision(const PrecisionAsked &asked, plan::DType storage,
+                      const Versions &versions) const override {
+    return over.precision(asked, storage, versions);
+  }
+  std::optional<Choice<PrefetchDepth>> prefetch() const override {
+    return over.prefetch();
+  }
+  Choice<AccumulationMode> accumulation() const override {
+    return {AccumulationMode::ReduceEach,
+            "its training loop reduces every micro-batch"};
+  }
+
+protected:
+  const char *trainer;
+  const Framework &over;
+};
+
+/// Makes the trainer's framework over another one; one function per trainer.
+struct TrainerEntry {
+  const char *name;
+  ExecutorKind usual; // trainerExecutor
+  std::unique_ptr<Framework> (*make)(const Framework &over);
+};
+extern const TrainerEntry torchtitanEntry, llmFoundryEntry, fmsFsdpEntry,
+    torchtuneEntry, kempnerForgeEntry;
 
 } // namespace frameworks
 } // namespace accel

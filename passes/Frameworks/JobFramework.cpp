@@ -19,8 +19,9 @@ static sharding::FrameworkAttr attributeOf(mlir::ModuleOp module) {
 
 const frameworks::Framework &frameworkOf(mlir::ModuleOp module) {
   auto named = attributeOf(module);
-  auto kind = named ? parseExecutor(named.getName().str()) : std::nullopt;
-  return frameworks::framework(kind.value_or(ExecutorKind::AccelRun));
+  const auto *found =
+      named ? frameworks::findFramework(named.getName().str()) : nullptr;
+  return found ? *found : frameworks::framework(ExecutorKind::AccelRun);
 }
 
 frameworks::Versions versionsOf(mlir::ModuleOp module) {
@@ -30,6 +31,17 @@ frameworks::Versions versionsOf(mlir::ModuleOp module) {
     versions.accelerate = named.getAccelerate().str();
   }
   return versions;
+}
+
+frameworks::Kernels kernelsOf(mlir::ModuleOp module) {
+  auto request = sharding::findRequest(module, "compile");
+  auto asked = [&](StringRef name) {
+    return request && request.getValue().get(name);
+  };
+  frameworks::Kernels kernels =
+      frameworkOf(module).kernels(versionsOf(module), asked("layers"));
+  kernels.fp8 = asked("fp8");
+  return kernels;
 }
 
 const plan::OptimizerDescription *optimizerOf(mlir::ModuleOp module) {

@@ -17,6 +17,9 @@ const frameworks::Framework &frameworkOf(mlir::ModuleOp module);
 /// Its releases; the newest that are modelled where the job names none.
 frameworks::Versions versionsOf(mlir::ModuleOp module);
 
+/// How its models compute, with what the request "compile" asks for.
+frameworks::Kernels kernelsOf(mlir::ModuleOp module);
+
 /// The optimizer of its job; AdamW where the job names none, null for a name
 /// that is not known.
 const plan::OptimizerDescription *optimizerOf(mlir::ModuleOp module);

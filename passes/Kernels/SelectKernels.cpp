@@ -7,6 +7,7 @@
 
 #include "passes/Kernels/EagerForm.h"
 #include "passes/Kernels/SelectAttention.h"
+#include "passes/Kernels/TrainerForm.h"
 
 #include "dialects/Aten/Eager.h"
 #include "dialects/Aten/Types.h"
@@ -154,11 +155,16 @@ struct SelectKernelsPass
       return signalPassFailure();
     }
     const bool asModules = eager || frameworkOf(getOperation()).eager();
-    if (asModules && failed(toEagerForm(getOperation(), name == "cpu")))
+    const frameworks::Kernels kernels = kernelsOf(getOperation());
+    const bool trainer = asModules && !kernels.transformers;
+    if (asModules && !trainer &&
+        failed(toEagerForm(getOperation(), name == "cpu")))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (failed(checkGrouped(function)))
         return signalPassFailure();
+      if (trainer && !function.isExternal())
+        toTrainerForm(function, kernels);
       selectKernels(function,
                     name == "cpu" ? aten::Device::Cpu : aten::Device::Cuda,
                     asModules);

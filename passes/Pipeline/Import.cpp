@@ -11,6 +11,7 @@
 #include "passes/Pipeline/ParamRules.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -23,7 +24,7 @@ public:
            const ImportOptions &options, DiagnosticEngine &engine)
       : module(module), job(job), accelerate(job.accelerate),
         training(training), options(options), engine(engine),
-        framework(frameworks::framework(options.framework)),
+        framework(*frameworks::findTrainer(options.trainer, options.framework)),
         b(OpBuilder::atBlockBegin(module.getBody())) {}
 
   LogicalResult run() {
@@ -38,6 +39,7 @@ public:
     requestLoss();
     requestPrefetch();
     requestAccumulation();
+    requestCompile();
     if (framework.kind() != ExecutorKind::AccelRun)
       requestFramework();
     return success();
@@ -110,6 +112,16 @@ private:
             {b.getNamedAttr("forward", b.getI64IntegerAttr(forward)),
              b.getNamedAttr("backward", b.getI64IntegerAttr(backward))},
             why);
+  }
+
+  void requestCompile() {
+    SmallVector<NamedAttribute> value;
+    flag(value, "layers", options.compile);
+    flag(value, "fp8", options.fp8);
+    if (!value.empty())
+      request("compile", value,
+              plain(options.compile ? "torch.compile of the layers"
+                                    : "matmuls in fp8"));
   }
 
   void flag(SmallVector<NamedAttribute> &value, StringRef name, bool set) {
@@ -228,15 +240,12 @@ private:
 
   void addMesh() {
     SmallVector<Attribute> axes;
-    std::pair<int64_t, int64_t> sizes = {accelerate.mesh->dpReplicate,
-                                         accelerate.mesh->dpShard};
-    if (options.chosen && options.chosen->mesh)
-      sizes = *options.chosen->mesh;
-    sizes = framework.meshOf(sizes.first, sizes.second);
-    for (auto [name, size] :
-         {std::pair<const char *, int64_t>{"dp_replicate", sizes.first},
-          {"dp_shard", sizes.second}})
-      axes.push_back(sharding::AxisAttr::get(b.getContext(), name, size));
+    const plan::Mesh mesh = framework.meshOf(
+        options.chosen && options.chosen->mesh ? *options.chosen->mesh
+                                               : *accelerate.mesh);
+    for (const plan::Axis &axis : mesh.axes)
+      axes.push_back(
+          sharding::AxisAttr::get(b.getContext(), axis.name, axis.size));
     sharding::MeshOp::create(b, location(accelerate.mesh),
                              b.getStringAttr("mesh"), b.getArrayAttr(axes));
   }
@@ -269,9 +278,10 @@ private:
     bool replicated = accelerate.strategy.value == Strategy::Single ||
                       accelerate.strategy.value == Strategy::Ddp ||
                       framework.castsByAutocast();
-    int version = replicated                                     ? 0
-                  : accelerate.strategy.value == Strategy::Fsdp1 ? 1
-                                                                 : 2;
+    const auto units = framework.layerUnits(options.versions);
+    const bool first = units ? framework.kind() == ExecutorKind::Fsdp1
+                             : accelerate.strategy.value == Strategy::Fsdp1;
+    int version = replicated ? 0 : first ? 1 : 2;
     SmallVector<NamedAttribute> value = {
         b.getNamedAttr("fsdp_version", b.getI64IntegerAttr(version))};
     if (replicated)
@@ -281,6 +291,14 @@ private:
     if (options.chosen &&
         (options.chosen->wrapClasses || options.chosen->layersPerUnit != 1))
       return requestChosenWrap(value);
+    if (units) {
+      value.push_back(
+          b.getNamedAttr("policy", b.getStringAttr("TRANSFORMER_BASED_WRAP")));
+      flag(value, "rest_in_root", !units->ends);
+      value.push_back(
+          b.getNamedAttr("trainer", b.getStringAttr(framework.name())));
+      return request("wrap", value, plain(units->why));
+    }
     requestRest(value);
     value.push_back(b.getNamedAttr(
         "policy", b.getStringAttr(toString(accelerate.wrapPolicy.value))));
@@ -397,12 +415,28 @@ private:
         value.push_back(b.getNamedAttr("keep", b.getStrArrayAttr(keep)));
       return request("reshard", value, plain(options.chosen->why));
     }
-    request(
-        "reshard",
-        {b.getNamedAttr("after_forward",
-                        b.getBoolAttr(accelerate.reshardAfterForward.value))},
-        because(accelerate.reshardAfterForward,
-                "parameters are gathered again in the backward"));
+    SmallVector<NamedAttribute> value = {b.getNamedAttr(
+        "after_forward", b.getBoolAttr(accelerate.reshardAfterForward.value))};
+    const auto units = framework.layerUnits(options.versions);
+    if (units && units->keepsLastLayer && accelerate.sharded())
+      if (StringRef last = lastLayer(); !last.empty()) {
+        value.push_back(b.getNamedAttr("keep", b.getStrArrayAttr({last})));
+        return request("reshard", value, plain(units->why));
+      }
+    request("reshard", value,
+            because(accelerate.reshardAfterForward,
+                    "parameters are gathered again in the backward"));
+  }
+
+  /// The path of the last call of a repeated module.
+  StringRef lastLayer() {
+    StringRef last;
+    if (auto graph = sharding::findOnly<sharding::GraphOp>(module))
+      for (auto call : graph.getBody().getOps<sharding::CallOp>())
+        if (StringRef number = call.getPath().rsplit('.').second;
+            !number.empty() && llvm::all_of(number, llvm::isDigit))
+          last = call.getPath();
+    return last;
   }
 
   /// A mode, or a number of bytes.
@@ -435,6 +469,14 @@ private:
       return request("checkpoint",
                      {b.getNamedAttr("mode", b.getStringAttr("full"))},
                      plain("--gradient-checkpointing"));
+    // Where a trainer would checkpoint by itself.
+    if (const auto &written = accelerate.activationCheckpointing;
+        framework.eager() &&
+        framework.recompute().value != frameworks::Recompute::None &&
+        written.written() && !written.value)
+      return request("checkpoint",
+                     {b.getNamedAttr("mode", b.getStringAttr("none"))},
+                     because(written, "no activation checkpointing"));
     if (auto budget = options.activationBudgetBytes
                           ? options.activationBudgetBytes
                           : job.activationBudget.value) {

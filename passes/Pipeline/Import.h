@@ -28,7 +28,12 @@ namespace accel {
 struct ImportOptions {
   /// Who runs the job, and in which releases.
   ExecutorKind framework = ExecutorKind::AccelRun;
+  /// A trainer over it (frameworks::findTrainer); empty: the script's own loop
+  /// over transformers' models.
+  std::string trainer;
   frameworks::Versions versions;
+  bool compile = false;     // the layers under torch.compile
+  bool fp8 = false;         // matmuls of the layers
   int64_t ranksPerNode = 0; // 0: the target's own
   DdpKwargs ddp;
   bool holdOutputs = false;
@@ -55,7 +60,7 @@ struct ImportOptions {
     std::map<std::string, std::string> calls; // modes or bytes by path
     /// Operations of the joint function that a call keeps, and why, by path.
     std::map<std::string, std::pair<std::vector<int64_t>, std::string>> keeps;
-    std::optional<std::pair<int64_t, int64_t>> mesh; // replicate, shard
+    std::optional<plan::Mesh> mesh;
     /// Of frameworks other than accel-run.
     std::optional<bool> offloadParameters, offloadOptimizer, offloadLayerInputs;
     std::optional<int64_t> zeroStage, bucketBytes;

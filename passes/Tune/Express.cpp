@@ -121,11 +121,12 @@ std::string Expresser::describe(Knob knob, const Point &point) const {
   int value = point[knob];
   switch (knob) {
   case Knob::Mesh: {
-    const MeshOption &mesh = space.meshes[value];
-    return mesh.replicate == 1
-               ? "sharded over " + count(mesh.shard, "rank")
-               : "sharded over " + std::to_string(mesh.shard) +
-                     ", replicated " + count(mesh.replicate, "time");
+    const plan::Mesh &mesh = space.meshes[value];
+    const int64_t shard = mesh.ranks(plan::AxisRole::Shard);
+    const int64_t copies = mesh.ranks(plan::AxisRole::Replicate);
+    return copies == 1 ? "sharded over " + count(shard, "rank")
+                       : "sharded over " + std::to_string(shard) +
+                             ", replicated " + count(copies, "time");
   }
   case Knob::Split: {
     const SplitOption &split = space.splits[value];
@@ -191,7 +192,8 @@ Expression Expresser::expressReshard(const Point &point) const {
   bool free = kept == 0;
   if (executor != ExecutorKind::Fsdp1)
     return {{{inFsdp("fsdp_reshard_after_forward"), boolean(free)}}, ""};
-  bool hybrid = space.meshes[point[Knob::Mesh]].replicate > 1;
+  bool hybrid =
+      space.meshes[point[Knob::Mesh]].ranks(plan::AxisRole::Replicate) > 1;
   return {{{inFsdp("fsdp_sharding_strategy"),
             hybrid ? (free ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2")
                    : (free ? "FULL_SHARD" : "SHARD_GRAD_OP")}},
@@ -241,15 +243,16 @@ Expression Expresser::expressCheckpoint(const Point &point) const {
 }
 
 Expression Expresser::expressMesh(const Point &point) const {
-  const MeshOption &mesh = space.meshes[point[Knob::Mesh]];
+  const plan::Mesh &mesh = space.meshes[point[Knob::Mesh]];
   if (executor == ExecutorKind::Fsdp1)
     return expressReshard(point);
   const std::string section = "parallelism_config";
-  return {{{inSection(section, "parallelism_config_dp_replicate_size"),
-            std::to_string(mesh.replicate)},
-           {inSection(section, "parallelism_config_dp_shard_size"),
-            std::to_string(mesh.shard)}},
-          ""};
+  Expression expression;
+  for (const plan::Axis &axis : mesh.axes)
+    expression.yaml.push_back(
+        {inSection(section, "parallelism_config_" + axis.name + "_size"),
+         std::to_string(axis.size)});
+  return expression;
 }
 
 Expression Expresser::expressSplit(const Point &point) const {

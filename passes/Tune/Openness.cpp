@@ -100,7 +100,7 @@ private:
     const std::string name = toString(executor);
     if (space.lossChunks.size() < 2)
       close(Knob::Loss, "the logits are too few to be cut");
-    if (space.base.shardRanks <= 1)
+    if (space.base.shards().ranks <= 1)
       closeAll({Knob::Mesh, Knob::Wrap, Knob::Reshard, Knob::ForwardPrefetch,
                 Knob::BackwardPrefetch, Knob::ParameterOffload},
                "parameters are not sharded");

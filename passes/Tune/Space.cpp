@@ -447,8 +447,7 @@ Candidate expand(const Space &space, const StepModel &model,
                  const Point &point) {
   Candidate c = space.base;
   if (!space.meshes.empty()) {
-    c.shardRanks = space.meshes[point[Knob::Mesh]].shard;
-    c.replicateRanks = space.meshes[point[Knob::Mesh]].replicate;
+    c.mesh = space.meshes[point[Knob::Mesh]];
   }
   if (!space.splits.empty())
     c.accumulation = space.splits[point[Knob::Split]].accumulation;
@@ -517,18 +516,19 @@ std::vector<SplitOption> splitsOf(SplitOption configured, size_t limit) {
   return result;
 }
 
-std::vector<MeshOption> meshesOf(MeshOption configured, int64_t ranksPerNode) {
-  int64_t ranks = configured.shard * configured.replicate;
+std::vector<plan::Mesh> meshesOf(const plan::Mesh &configured,
+                                 int64_t ranksPerNode) {
+  const int64_t own = configured.ranks(plan::AxisRole::Shard);
+  const int64_t ranks = own * configured.ranks(plan::AxisRole::Replicate);
   int64_t node = std::max<int64_t>(1, ranksPerNode);
-  std::vector<MeshOption> result = {configured};
+  std::vector<plan::Mesh> result = {configured};
   std::vector<int64_t> sizes = divisors(ranks);
   for (size_t i = sizes.size(); i-- > 0;) {
     int64_t shard = sizes[i];
     // A shard group is whole nodes or divides one: others cross nodes for no
     // gain in bytes.
-    if (shard > 1 && shard != configured.shard &&
-        (shard % node == 0 || node % shard == 0))
-      result.push_back({shard, ranks / shard});
+    if (shard > 1 && shard != own && (shard % node == 0 || node % shard == 0))
+      result.push_back(configured.sharded(shard));
   }
   return result;
 }

@@ -63,9 +63,6 @@ struct KnobState {
   int line = 0, column = 0;
 };
 
-struct MeshOption {
-  int64_t shard = 1, replicate = 1;
-};
 /// The same samples a step: microBatch * accumulation is constant.
 struct SplitOption {
   int64_t microBatch = 1, accumulation = 1;
@@ -109,7 +106,7 @@ struct Space {
   Candidate base; // as configured: what no knob says
   Point configured;
   std::array<KnobState, numKnobs> knobs;
-  std::vector<MeshOption> meshes;
+  std::vector<plan::Mesh> meshes;
   std::vector<SplitOption> splits;
   std::vector<WrapOption> wraps;
   std::vector<RecipeOption> recipes;
@@ -178,7 +175,8 @@ std::vector<SplitOption> splitsOf(SplitOption configured, size_t limit);
 
 /// Meshes of `ranks` whose shard axis divides them: powers of the prime
 /// factors, widest shard first; the configured one is moved to the front.
-std::vector<MeshOption> meshesOf(MeshOption configured, int64_t ranksPerNode);
+std::vector<plan::Mesh> meshesOf(const plan::Mesh &configured,
+                                 int64_t ranksPerNode);
 
 } // namespace accel::tune
 

@@ -28,10 +28,6 @@ bool has(const std::string &text, const char *part) {
   return text.find(part) != text.npos;
 }
 
-/// What FlashAttention 1 attains of FlashAttention 2's rate: fitted to the
-/// runs of 16k tokens and more; Dao (2023) states a half to two thirds.
-constexpr double firstFlashAttention = 0.62;
-
 /// The integer after `key` and an optional '=', or 0.
 int64_t numberAfter(const std::string &text, const std::string &key) {
   size_t at = text.find(key);
@@ -43,35 +39,35 @@ int64_t numberAfter(const std::string &text, const std::string &key) {
   return std::strtoll(text.c_str() + at, nullptr, 10);
 }
 
-Framework frameworkOf(const std::string &name) {
+Source sourceOf(const std::string &name) {
   auto is = [&](const char *part) { return has(name, part); };
   if (is("torchtitan") || is("titan"))
-    return Framework::Torchtitan;
+    return Source::Torchtitan;
   if (is("kempner"))
-    return Framework::KempnerForge;
+    return Source::KempnerForge;
   if (is("foundry") || is("composer") || is("mosaic"))
-    return Framework::LlmFoundry;
+    return Source::LlmFoundry;
   if (is("fms"))
-    return Framework::FmsFsdp;
+    return Source::FmsFsdp;
   if (is("torchtune"))
-    return Framework::Torchtune;
+    return Source::Torchtune;
   if (is("megatron") || is("nemo") || is("simumax"))
-    return Framework::Megatron;
+    return Source::Megatron;
   if (is("transformers") || is("accelerate") || is("trainer") || is("trl") ||
       is("deepspeed") || is("hf") || is("hugging") || is("axolotl"))
-    return Framework::Transformers;
-  return Framework::Unknown;
+    return Source::Transformers;
+  return Source::Unknown;
 }
 
 class Interpreter {
 public:
-  explicit Interpreter(const RunRow &row)
-      : row(row), framework(lower(row.framework)),
+  Interpreter(const RunRow &row, const ModelSource &models)
+      : row(row), models(models), framework(lower(row.framework)),
         sharding(lower(row.sharding)), precision(lower(row.precision)),
-        checkpointing(lower(row.checkpointing)), source(lower(row.source)) {}
+        checkpointing(lower(row.checkpointing)), text(lower(row.source)) {}
 
   Run interpret() {
-    run.framework = frameworkOf(framework);
+    run.source = sourceOf(framework);
     run.family = familyOf();
     skip(row.problem);
     readShape();
@@ -100,13 +96,21 @@ private:
         letters > 0 && letters < row.id.size() &&
         (std::isdigit(static_cast<unsigned char>(row.id[letters])) ||
          row.id[letters] == '-' || row.id[letters] == '_');
-    return numbered ? row.id.substr(0, letters) : toString(run.framework);
+    return numbered ? row.id.substr(0, letters) : toString(run.source);
   }
 
   void readShape() {
     const std::string model = lower(row.model);
-    ModelShape &s = run.shape;
-    if (std::optional<ModelShape> known = knownShape(row.model))
+    if (models)
+      if (auto config = models(row.model)) {
+        run.config = std::move(*config);
+        return;
+      }
+    ModelSizes &s = run.sizes;
+    const bool gpt = !isLlama();
+    s.family = gpt ? "gpt2" : "llama";
+    s.tied = gpt || has(model, "llama3.2") || has(model, "llama-3.2");
+    if (std::optional<ModelSizes> known = knownModel(row.model))
       s = *known;
     for (const char *other : {"moe", "mixtral", "deepseek", "expert"})
       if (has(model, other))
@@ -127,7 +131,6 @@ private:
     }
     if (s.keyValueHeads <= 0)
       s.keyValueHeads = s.heads;
-    const bool gpt = !isLlama();
     if (s.ffn <= 0 && gpt)
       s.ffn = 4 * s.hidden;
     if (s.vocab <= 0 && gpt) {
@@ -174,20 +177,20 @@ private:
     parallel(row.contextParallel, "context");
     if (has(sharding, "ep=") && numberAfter(sharding, "ep=") > 1)
       skip("expert parallelism is not modelled");
-    if (run.framework == Framework::Megatron)
+    if (run.source == Source::Megatron)
       readMegatron();
 
-    ExecutorSettings &s = run.settings;
+    Run &s = run;
     const int64_t gpus = row.gpus.value_or(1);
-    s.shardRanks = gpus;
+    s.mesh.resize("dp_shard", gpus);
     s.ranksPerNode = std::min<int64_t>(gpus, 8);
-    if (run.framework == Framework::KempnerForge && gpus > 4) {
+    if (run.source == Source::KempnerForge && gpus > 4) {
       s.ranksPerNode = 4;
       assume("nodes of 4 GPUs, as the Kempner cluster has");
     }
-    s.executor = run.framework == Framework::Torchtitan ||
-                         run.framework == Framework::KempnerForge ||
-                         run.framework == Framework::Torchtune
+    s.executor = run.source == Source::Torchtitan ||
+                         run.source == Source::KempnerForge ||
+                         run.source == Source::Torchtune
                      ? ExecutorKind::Fsdp2
                      : ExecutorKind::Fsdp1;
     if (has(sharding, "fsdp2") || has(framework, "fsdp2"))
@@ -205,22 +208,20 @@ private:
         sharding.starts_with("dp=") || has(sharding, "no_shard"))
       s.executor = ExecutorKind::Ddp;
     if (has(sharding, "hsdp") || has(sharding, "hybrid")) {
-      s.shardRanks = std::min<int64_t>(gpus, s.ranksPerNode);
-      s.replicateRanks = gpus / s.shardRanks;
+      s.mesh = s.mesh.sharded(std::min<int64_t>(gpus, s.ranksPerNode));
     }
     // "FSDP2=8" on more ranks: groups of 8 are replicas of each other.
     for (const char *key : {"fsdp2=", "fsdp1=", "fsdp=", "dp_shard="})
       if (const int64_t size = numberAfter(sharding, key);
           size > 1 && size < gpus && gpus % size == 0) {
-        s.shardRanks = size;
-        s.replicateRanks = gpus / size;
+        s.mesh = s.mesh.sharded(size);
       }
     run.keepGathered = has(sharding, "shard_grad_op");
     if (gpus == 1 &&
         (sharding.empty() || has(sharding, "none") || has(sharding, "single")))
       s.executor = ExecutorKind::Single;
     if (s.executor == ExecutorKind::Ddp)
-      std::swap(s.shardRanks, s.replicateRanks);
+      s.mesh = s.mesh.onto("dp_replicate");
     if (has(sharding, "offload") && !has(sharding, "activation")) {
       s.offloadOptimizer = true;
       s.offloadParameters = !has(sharding, "optimizer");
@@ -228,9 +229,9 @@ private:
     // Sequences, micro-batches, accumulation.
     if (!row.sequence)
       skip("the sequence length is not stated");
-    run.recipe.sequenceLength = row.sequence.value_or(1);
+    run.sequenceLength = row.sequence.value_or(1);
     int64_t micro = row.microBatch.value_or(0);
-    if (!micro && run.framework == Framework::FmsFsdp) {
+    if (!micro && run.source == Source::FmsFsdp) {
       micro = 2;
       assume("fms-fsdp's default micro-batch of 2");
     } else if (!micro && row.globalBatch && *row.globalBatch % gpus == 0) {
@@ -240,15 +241,14 @@ private:
       skip("the micro-batch is not stated");
       micro = 1;
     }
-    run.recipe.microBatch = micro;
+    run.microBatch = micro;
     const int64_t perStep = micro * gpus;
     if (row.globalBatch && *row.globalBatch > perStep)
       s.accumulation =
           std::max<int64_t>(1, static_cast<int64_t>(std::llround(
                                    static_cast<double>(*row.globalBatch) /
                                    static_cast<double>(perStep))));
-    if (static_cast<double>(micro) *
-            static_cast<double>(run.recipe.sequenceLength) >
+    if (static_cast<double>(micro) * static_cast<double>(run.sequenceLength) >
         1e9)
       skip("a micro-batch of more than 1e9 tokens");
     if (gpus > 100'000'000)
@@ -266,150 +266,107 @@ private:
   }
 
   void readPrecision() {
-    ExecutorSettings &s = run.settings;
+    Run &s = run;
     const bool fp16 = has(precision, "fp16") || has(precision, "f16-") ||
                       precision == "16-mixed";
     const bool fp32 = has(precision, "fp32") || has(precision, "tf32") ||
                       precision == "f32" || precision == "32";
     const DType half =
         fp16 && !has(precision, "bf16") ? DType::F16 : DType::BF16;
-    run.recipe.compute = fp32 ? DType::F32 : half;
+    run.compute = fp32 ? DType::F32 : half;
     if (precision.empty())
       assume("bf16");
-    run.recipe.fp8 = has(precision, "fp8");
+    run.fp8 = has(precision, "fp8");
     const bool pure = has(precision, "pure");
-    run.recipe.parameters = DType::F32;
-    s.loaded = DType::F32;
-    if (!fp32) {
-      s.param = run.recipe.compute;
+    run.parameters = DType::F32;
+    if (!fp32)
       s.reduce = DType::F32;
-    }
-    switch (run.framework) {
-    case Framework::KempnerForge:
+    switch (run.source) {
+    case Source::KempnerForge:
       // The model itself is converted to bf16 before it is sharded.
-      run.recipe.parameters = s.loaded = run.recipe.compute;
+      run.parameters = run.compute;
       break;
-    case Framework::Torchtune:
-      run.recipe.parameters = s.loaded = run.recipe.compute;
+    case Source::Torchtune:
+      run.parameters = run.compute;
       s.reduce = std::nullopt;
       break;
-    case Framework::LlmFoundry:
+    case Source::LlmFoundry:
       // PURE reduces in bf16 too; the shards stay in fp32.
       if (pure)
-        s.reduce = run.recipe.compute;
+        s.reduce = run.compute;
       break;
-    case Framework::FmsFsdp:
-      s.reduce = run.recipe.compute; // its bfSixteen policy
+    case Source::FmsFsdp:
+      s.reduce = run.compute; // its bfSixteen policy
       break;
     default:
       if (pure) {
-        run.recipe.parameters = s.loaded = run.recipe.compute;
+        run.parameters = run.compute;
         if (s.executor == ExecutorKind::Fsdp1)
-          s.reduce = run.recipe.compute;
+          s.reduce = run.compute;
       }
     }
-    if (s.executor == ExecutorKind::Single || s.executor == ExecutorKind::Ddp) {
-      s.autocast = !fp32 && run.recipe.parameters == DType::F32;
-      s.param = std::nullopt;
-    }
+    s.autocast = (s.executor == ExecutorKind::Single ||
+                  s.executor == ExecutorKind::Ddp) &&
+                 !fp32 && run.parameters == DType::F32;
   }
 
   void readStyle() {
-    ModelStyle &style = run.recipe.style;
-    style.llama = isLlama();
     const std::string compile = lower(row.compile);
-    const bool compiled = compile == "y" || compile == "yes" ||
-                          compile == "true" || compile == "1";
-    style.compiled = compiled;
+    run.compiled = compile == "y" || compile == "yes" || compile == "true" ||
+                   compile == "1";
     const std::string attention = lower(row.attention);
     for (const char *slow : {"torch", "eager", "math"})
       if (attention == slow)
         skip("attention that materialises its scores ('" + row.attention +
              "') is not modelled");
-    switch (run.framework) {
-    case Framework::Torchtitan: {
-      // torchtitan's parallelize_llama: until mid-2025 the root held the
-      // embedding and the head, and the last block stayed gathered; nn.RMSNorm
-      // ran operator by operator until torch 2.9, but the configurations of
-      // the first half of 2024 had a fused norm; the loss was not compiled
-      // in 2024.
+    switch (run.source) {
+    case Source::Torchtitan: {
       const int month = sourceMonth();
-      style.splitRoot = month >= 202507;
-      style.keepsLastLayer = !style.splitRoot;
-      style.norm = month >= 202510 || month < 202408
-                       ? ModelStyle::Norm::Fused
-                       : ModelStyle::Norm::InPython;
-      style.compiledLoss = compiled && month >= 202502;
+      run.torchVersion = torchOf(month);
       // run_llama_train.sh and run_train.sh, since November 2024.
       run.allocator.expandableSegments = month >= 202411;
-      run.settings.optimizer = OptimizerKernel::Fused;
-      run.settings.clipGradients = true;
+      run.clipGradients = true;
       break;
     }
-    case Framework::KempnerForge:
-      style.norm = ModelStyle::Norm::InPythonFloatWeight;
-      style.rope = ModelStyle::Rope::RotateHalf;
-      style.lossInFloat = false;
-      style.reshardsRoot = true;
-      style.holdsLogits = true;
-      run.settings.optimizer = OptimizerKernel::Fused;
-      run.settings.clipGradients = true;
-      run.settings.reduceEachMicroBatch = false;
+    case Source::KempnerForge:
+      run.holdsLogits = true;
+      run.clipGradients = true;
+      run.reduceEachMicroBatch = false;
       break;
-    case Framework::LlmFoundry:
-      // FlashAttention 1; the targets' rates are of FlashAttention 2.
-      run.recipe.attentionRate = firstFlashAttention;
-      style.loss = SegmentBuilder::Loss::InPlaceFused;
-      style.tied = true;
-      style.biases = true;
-      run.settings.optimizer = OptimizerKernel::ForLoop; // DecoupledAdamW
-      run.settings.clipGradients = true;
+    case Source::LlmFoundry:
+    case Source::FmsFsdp:
+      run.clipGradients = true;
       break;
-    case Framework::FmsFsdp:
-      style.norm = ModelStyle::Norm::InPython;
-      style.compiledLoss = compiled;
-      run.settings.optimizer = OptimizerKernel::Foreach;
-      run.settings.clipGradients = true;
+    case Source::Torchtune:
+    case Source::Megatron:
       break;
-    case Framework::Torchtune:
-      style.norm = ModelStyle::Norm::InPython;
-      // Its table's first rows have the plain loss; the chunked one, which is
-      // the default elsewhere, is compiled with the model.
-      style.compiledLoss = compiled && !has(source, "\"+compile");
-      run.settings.optimizer = OptimizerKernel::Fused;
-      break;
-    case Framework::Megatron:
-      style.biases = true;
-      style.tied = true;
-      style.norm = ModelStyle::Norm::Fused;
-      style.loss = SegmentBuilder::Loss::Eager;
-      break;
-    case Framework::Transformers:
-    case Framework::Unknown:
-      style.norm = ModelStyle::Norm::InPython;
-      style.rope = ModelStyle::Rope::RotateHalf;
-      style.holdsLogits = true;
-      style.repeatHeads = !has(attention, "flash");
-      run.settings.reduceEachMicroBatch = false; // Accelerate's no_sync
-      if (run.framework == Framework::Unknown)
+    case Source::Transformers:
+    case Source::Unknown:
+      run.holdsLogits = true;
+      run.reduceEachMicroBatch = false; // Accelerate's no_sync
+      if (run.source == Source::Unknown)
         assume("'" + row.framework + "' writes models as transformers does");
       break;
     }
-    // Heads of small llama models are tied.
-    const std::string model = lower(row.model);
-    if (has(model, "llama3.2") || has(model, "llama-3.2"))
-      style.tied = true;
-    if (style.llama)
-      style.biases = false;
-    run.memory =
-        run.framework == Framework::Torchtitan || row.id.starts_with("mle")
-            ? MemoryKind::Reserved
-            : MemoryKind::Allocated;
+    run.memory = run.source == Source::Torchtitan || row.id.starts_with("mle")
+                     ? MemoryKind::Reserved
+                     : MemoryKind::Allocated;
+  }
+
+  /// The nightly that torchtitan pinned in that month.
+  static std::string torchOf(int month) {
+    const std::pair<int, const char *> releases[] = {
+        {202408, "2.4"}, {202410, "2.5"}, {202502, "2.6"}, {202505, "2.7"},
+        {202507, "2.8"}, {202510, "2.9"}, {202602, "2.10"}};
+    for (const auto &[before, release] : releases)
+      if (month < before)
+        return release;
+    return "2.15";
   }
 
   void readCheckpointing() {
     const std::string &ac = checkpointing;
-    ModelRecipe &r = run.recipe;
+    Run &r = run;
     run.activationOffload = has(ac, "offload");
     if (ac.empty() || ac == "none" || ac == "no" || ac == "n" || ac == "off" ||
         ac == "false") {
@@ -436,22 +393,20 @@ private:
       r.recomputedShare = 1.0 / static_cast<double>(every);
       return;
     }
-    r.recompute = run.framework == Framework::KempnerForge
-                      ? Recompute::Attention
-                      : Recompute::SelectiveOps;
+    r.recompute = Recompute::Selective;
   }
 
   /// When the source was written, as 202412; far ahead if it does not say.
   int sourceMonth() const {
-    if (has(source, "performance.md"))
+    if (has(text, "performance.md"))
       return 202406; // torchtitan's first table
-    for (size_t at = source.find("20"); at != source.npos;
-         at = source.find("20", at + 1)) {
+    for (size_t at = text.find("20"); at != text.npos;
+         at = text.find("20", at + 1)) {
       std::string digits;
-      for (size_t i = at; i < source.size() && digits.size() < 6; ++i) {
-        if (std::isdigit(static_cast<unsigned char>(source[i])))
-          digits += source[i];
-        else if (source[i] != '-' || digits.size() != 4)
+      for (size_t i = at; i < text.size() && digits.size() < 6; ++i) {
+        if (std::isdigit(static_cast<unsigned char>(text[i])))
+          digits += text[i];
+        else if (text[i] != '-' || digits.size() != 4)
           break;
       }
       const int number = std::atoi(digits.c_str());
@@ -465,9 +420,9 @@ private:
   /// Where hardware and model utilisation are both stated, their ratio is 1
   /// without recomputation and 4/3 with all of it.
   double blockShare() {
-    const size_t at = source.find("hfu ");
-    if (at != source.npos && row.mfuPercent) {
-      const double hfu = std::strtod(source.c_str() + at + 4, nullptr);
+    const size_t at = text.find("hfu ");
+    if (at != text.npos && row.mfuPercent) {
+      const double hfu = std::strtod(text.c_str() + at + 4, nullptr);
       const double share = 3 * (hfu / *row.mfuPercent - 1);
       if (share > 0 && std::isfinite(share))
         return std::clamp(share, 0.0, 1.0);
@@ -478,57 +433,70 @@ private:
 
   void readExtras() {
     const std::string all =
-        source + " " + lower(row.model) + " " + sharding + " " + precision;
+        text + " " + lower(row.model) + " " + sharding + " " + precision;
     if (has(all, "qlora"))
       skip("QLoRA is not modelled");
     if (has(all, "lora"))
       skip("LoRA is not modelled");
-    if (has(source, "unpacked"))
+    if (has(text, "unpacked"))
       skip("sequences that are not packed: their length is not stated");
     // torchtune's table adds one technique a row to those before it.
-    const bool eight = has(source, "8-bit") || has(source, "8bit") ||
-                       has(source, "pagedadamw");
+    const bool eight =
+        has(text, "8-bit") || has(text, "8bit") || has(text, "pagedadamw");
     if (eight)
       skip("8-bit optimizer states are not modelled");
     run.optimizerInBackward =
-        has(source, "optimizer-in-bwd") || has(source, "fuse optim") ||
-        (run.framework == Framework::Torchtune && run.activationOffload);
-    if (run.optimizerInBackward &&
-        run.settings.executor != ExecutorKind::Single)
+        has(text, "optimizer-in-bwd") || has(text, "fuse optim") ||
+        (run.source == Source::Torchtune && run.activationOffload);
+    if (run.optimizerInBackward && run.executor != ExecutorKind::Single)
       skip("sharded optimizer steps inside the backward are not modelled");
   }
 
   const RunRow &row;
-  std::string framework, sharding, precision, checkpointing, source;
+  const ModelSource &models;
+  std::string framework, sharding, precision, checkpointing, text;
   Run run;
 };
 
 } // namespace
 
-const char *toString(Framework framework) {
-  switch (framework) {
-  case Framework::Torchtitan:
+const char *toString(Source source) {
+  switch (source) {
+  case Source::Torchtitan:
     return "torchtitan";
-  case Framework::KempnerForge:
+  case Source::KempnerForge:
     return "kempnerforge";
-  case Framework::LlmFoundry:
+  case Source::LlmFoundry:
     return "llm-foundry";
-  case Framework::FmsFsdp:
+  case Source::FmsFsdp:
     return "fms-fsdp";
-  case Framework::Torchtune:
+  case Source::Torchtune:
     return "torchtune";
-  case Framework::Transformers:
+  case Source::Transformers:
     return "transformers";
-  case Framework::Megatron:
+  case Source::Megatron:
     return "megatron";
-  case Framework::Unknown:
+  case Source::Unknown:
     break;
   }
   return "other";
 }
 
-Run interpret(const RunRow &row) {
-  Interpreter interpreter(row);
+const char *trainerOf(Source source) {
+  switch (source) {
+  case Source::Torchtitan:
+  case Source::KempnerForge:
+  case Source::LlmFoundry:
+  case Source::FmsFsdp:
+  case Source::Torchtune:
+    return toString(source);
+  default:
+    return "";
+  }
+}
+
+Run interpret(const RunRow &row, const ModelSource &models) {
+  Interpreter interpreter(row, models);
   return interpreter.interpret();
 }
 

@@ -4,6 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/Validate.h"
+
+#include "passes/Pipeline/Phases.h"
+#include "passes/Validate/RunJob.h"
 #include "runtime/plan/Optimizers.h"
 
 #include <algorithm>
@@ -16,24 +19,12 @@ namespace accel::validate {
 
 namespace {
 
-Candidate candidateOf(const Run &run, const StepShape &shape) {
-  Candidate candidate = defaultCandidate(shape.model, run.settings);
-  candidate.variants = shape.variants;
-  candidate.compiled = run.recipe.style.compiled;
-  if (run.keepGathered)
-    candidate.reshardAfterForward.assign(candidate.reshardAfterForward.size(),
-                                         false);
-  if (run.activationOffload)
-    for (size_t i = 0; i < shape.model.calls.size(); ++i)
-      candidate.offloadActivations[i] = shape.model.calls[i].layer;
-  return candidate;
-}
-
 /// With the optimizer inside the backward no gradient outlives its layer: the
 /// memory is that of parameters which nobody updates, and the states.
-void freeGradientsAtOnce(const StepShape &shape, const Candidate &candidate,
-                         const Target &target, StepPrediction &prediction) {
-  StepModel frozen = shape.model;
+void freeGradientsAtOnce(const DecidedStep &step, const Target &target,
+                         StepPrediction &prediction) {
+  StepModel frozen = *step.model;
+  const Candidate &candidate = step.candidate;
   int64_t states = 0;
   for (StepParameter &parameter : frozen.parameters) {
     parameter.trainable = false;
@@ -61,10 +52,48 @@ std::optional<double> measuredSpeed(const RunRow &row) {
 
 } // namespace
 
-RowResult predictRow(const RunRow &row, const TargetSource &targets) {
+namespace {
+
+/// Why the compiler does not take the run.
+std::string reasonOf(const DiagnosticEngine &engine) {
+  for (const Diagnostic &d : engine.all())
+    if (d.severity == Severity::Error)
+      return d.message;
+  return "the compiler refuses it";
+}
+
+StepPrediction predict(const Run &run, const DecidedStep &step,
+                       const Target &target) {
+  const Candidate &candidate = step.candidate;
+  StepEvaluator evaluator(*step.model, target);
+  StepPrediction prediction = evaluator.evaluate(candidate);
+  if (run.optimizerInBackward)
+    freeGradientsAtOnce(step, target, prediction);
+  else
+    replayInto(prediction, evaluator, candidate, run.allocator,
+               target.contextBytes, /*budgetBytes=*/0);
+  if (run.activationOffload && run.source == Source::Torchtune) {
+    // Its copies run on a stream of their own, beside the computation.
+    Candidate resident = candidate;
+    resident.offloadActivations.assign(resident.offloadActivations.size(),
+                                       false);
+    prediction.stepSeconds = evaluator.evaluate(resident).stepSeconds;
+  }
+  return prediction;
+}
+
+/// Against measured GiB.
+double errorOf(int64_t bytes, double gib) {
+  return static_cast<double>(bytes) / (gib * 1073741824.0) - 1;
+}
+
+} // namespace
+
+RowResult predictRow(const RunRow &row, const TargetSource &targets,
+                     const ModelSource &models) {
   RowResult result;
   result.row = row;
-  result.run = interpret(row);
+  result.run = interpret(row, models);
   result.measuredTokensPerSecond = measuredSpeed(row);
   const Run &run = result.run;
   result.skipped = run.skipped;
@@ -73,60 +102,36 @@ RowResult predictRow(const RunRow &row, const TargetSource &targets) {
     result.skipped = "the target '" + run.target + "' cannot be read";
   if (!result.skipped.empty())
     return result;
-  const StepShape shape = buildShapeModel(run.shape, run.recipe, target);
-  const Candidate candidate = candidateOf(run, shape);
-  result.skipped = verifyCandidate(shape.model, candidate);
+  DiagnosticEngine engine;
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  const std::optional<RunJob> job = jobOf(run, engine);
+  const std::optional<DecidedStep> step =
+      job ? decide(context, *job, *target, engine) : std::nullopt;
+  result.skipped =
+      step ? verifyCandidate(*step->model, step->candidate) : reasonOf(engine);
   if (!result.skipped.empty())
     return result;
-  StepEvaluator evaluator(shape.model, *target);
-  result.prediction = evaluator.evaluate(candidate);
-  if (run.optimizerInBackward)
-    freeGradientsAtOnce(shape, candidate, *target, result.prediction);
-  if (run.activationOffload && run.framework == Framework::Torchtune) {
-    // Its copies run on a stream of their own, beside the computation.
-    Candidate resident = candidate;
-    resident.offloadActivations.assign(resident.offloadActivations.size(),
-                                       false);
-    result.prediction.stepSeconds = evaluator.evaluate(resident).stepSeconds;
-  }
-
-  // Where the CPU launches operators more slowly than the device runs them,
-  // the device waits.
-  const double accumulation = static_cast<double>(candidate.accumulation);
-  double update = result.prediction.optimizerSeconds;
-  if (candidate.offloadParameters || candidate.offloadOptimizer)
-    for (const Exposed &e : evaluator.evaluate(candidate, true).exposed)
-      if (e.cause == "update on the host")
-        update += e.seconds;
-  result.stepSeconds = std::max(result.prediction.stepSeconds,
-                                accumulation * shape.dispatchSeconds + update);
+  result.prediction = predict(run, *step, *target);
+  const StepPrediction &p = result.prediction;
+  result.stepSeconds = p.stepSeconds;
   if (result.stepSeconds > 0)
     result.tokensPerSecondPerDevice =
-        static_cast<double>(shape.model.tokens()) * accumulation /
+        static_cast<double>(step->model->tokens() *
+                            step->candidate.accumulation) /
         result.stepSeconds;
-  const int head = static_cast<int>(shape.model.calls.size()) - 1;
-  result.reservedBytes = result.prediction.reservedBytes;
-  if (result.prediction.peakAction == head)
-    result.reservedBytes += shape.lossFragmentBytes;
-  result.deviceBytes = result.reservedBytes + target->contextBytes;
-  if (!run.optimizerInBackward)
-    if (auto replayed = replayReserved(evaluator, candidate, run.allocator))
-      result.replayedBytes = replayed->reservedBytes;
   result.fits = !target->memoryBytes ||
-                result.prediction.peakBytes + target->contextBytes <=
-                    *target->memoryBytes;
+                p.peakBytes + target->contextBytes <= *target->memoryBytes;
 
-  const int64_t bytes = run.memory == MemoryKind::Reserved
-                            ? result.reservedBytes
-                            : result.prediction.peakBytes;
-  if (row.peakMemoryGib)
+  const bool reserved = run.memory == MemoryKind::Reserved;
+  if (row.peakMemoryGib) {
     result.memoryError =
-        static_cast<double>(bytes) / (*row.peakMemoryGib * 1073741824.0) - 1;
-  if (row.peakMemoryGib && run.memory == MemoryKind::Reserved &&
-      result.replayedBytes)
-    result.replayedError = static_cast<double>(*result.replayedBytes) /
-                               (*row.peakMemoryGib * 1073741824.0) -
-                           1;
+        errorOf(reserved ? p.reservedBytes : p.peakBytes, *row.peakMemoryGib);
+    if (reserved && p.replayed)
+      result.replayedError = errorOf(p.replayedBytes, *row.peakMemoryGib);
+  }
   if (result.measuredTokensPerSecond)
     result.speedError =
         result.tokensPerSecondPerDevice / *result.measuredTokensPerSecond - 1;
@@ -198,7 +203,7 @@ struct Collected {
 
   void add(const RowResult &row) {
     ++result.rows;
-    frameworks.insert(toString(row.run.framework));
+    frameworks.insert(toString(row.run.source));
     if (!row.skipped.empty())
       return;
     ++result.modelled;
@@ -229,7 +234,8 @@ struct Collected {
 
 ValidationResult validateRuns(const std::vector<RunRow> &rows,
                               const TargetSource &targets,
-                              const std::string &family) {
+                              const std::string &family,
+                              const ModelSource &models) {
   ValidationResult result;
   std::vector<Collected> families;
   std::map<std::string, size_t> index;
@@ -237,7 +243,7 @@ ValidationResult validateRuns(const std::vector<RunRow> &rows,
   for (const RunRow &row : rows) {
     if (!family.empty() && interpret(row).family != family)
       continue;
-    result.rows.push_back(predictRow(row, targets));
+    result.rows.push_back(predictRow(row, targets, models));
     const RowResult &added = result.rows.back();
     auto [at, fresh] = index.emplace(added.run.family, families.size());
     if (fresh) {

@@ -6,6 +6,7 @@
 #ifndef ACCEL_PASSES_VALIDATE_VALIDATE_H
 #define ACCEL_PASSES_VALIDATE_VALIDATE_H
 
+#include "passes/Executors/Executor.h"
 #include "passes/Validate/Recipe.h"
 
 #include <functional>
@@ -19,11 +20,9 @@ struct RowResult {
   std::string skipped; // why it is not predicted, or ""
   StepPrediction prediction;
   double stepSeconds = 0, tokensPerSecondPerDevice = 0;
-  int64_t reservedBytes = 0, deviceBytes = 0;
   bool fits = false;
-  /// The allocator's segments by replay, and against what was measured where
-  /// that is segments too.
-  std::optional<int64_t> replayedBytes;
+  /// The allocator's segments by replay against what was measured, where that
+  /// is segments too.
   std::optional<double> replayedError;
   /// Predicted over measured, minus one; none where one of them is missing.
   std::optional<double> memoryError, speedError;
@@ -62,12 +61,14 @@ struct ValidationResult {
 /// Gives a target by the name of a shipped one; null where it cannot.
 using TargetSource = std::function<const Target *(const std::string &)>;
 
-RowResult predictRow(const RunRow &row, const TargetSource &targets);
+RowResult predictRow(const RunRow &row, const TargetSource &targets,
+                     const ModelSource &models = nullptr);
 
 /// Predicts every row, of one family only if `family` is not empty.
 ValidationResult validateRuns(const std::vector<RunRow> &rows,
                               const TargetSource &targets,
-                              const std::string &family = "");
+                              const std::string &family = "",
+                              const ModelSource &models = nullptr);
 
 } // namespace accel::validate
 

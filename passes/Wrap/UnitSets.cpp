@@ -256,11 +256,11 @@ private:
                     : classReason(m));
     }
     if (problem.restInRoot) {
-      wrap({0}, "the root: Accelerate before 1.14 wraps nothing else",
+      wrap({0}, problem.rootWhy,
            /*keepGathered=*/!problem.rootReshards);
       return;
     }
-    carveEnds("Accelerate 1.15 wraps it by itself");
+    carveEnds(problem.endsWhy);
     wrap({0}, "what no other unit holds", /*keepGathered=*/true);
   }
 

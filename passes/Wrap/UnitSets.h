@@ -53,6 +53,10 @@ struct Problem {
   /// A unit may hold the input embedding beside other parameters: accel-run can
   /// do that, Accelerate would wrap the embedding a second time.
   bool embeddingInside = false;
+  /// Reasons of the units that no match holds: the embedding and the tail, and
+  /// the root.
+  std::string endsWhy = "Accelerate 1.15 wraps it by itself";
+  std::string rootWhy = "the root: Accelerate before 1.14 wraps nothing else";
   /// Neighbouring layers, the elements of a list of modules, of one unit; torch
   /// calls it fully_shard of a list. Accelerate has one.
   int64_t layersPerUnit = 1;

@@ -7,6 +7,7 @@
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Wrap/UnitSets.h"
+#include "runtime/plan/Mesh.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -81,6 +82,10 @@ FailureOr<wrap::Problem> makeProblem(mlir::ModuleOp module,
   problem.rootReshards = value.get("root_reshards") != nullptr;
   problem.refuseTies = value.get("refuse_ties") != nullptr;
   problem.embeddingInside = value.get("embedding_inside") != nullptr;
+  if (std::string trainer = stringOr(value, "trainer"); !trainer.empty()) {
+    problem.endsWhy = trainer + " wraps it by itself";
+    problem.rootWhy = "the root: " + trainer + " wraps nothing else";
+  }
   problem.layersPerUnit = intOr(value, "layers_per_unit", 1);
   if (problem.layersPerUnit < 1)
     return request.emitOpError("asks for 'layers_per_unit' below 1");
@@ -198,10 +203,12 @@ private:
          sharding::UnitOp unit : units)
       b.setInsertionPointAfter(unit);
     SmallVector<StringRef> shard, replicate, fqns, modules;
-    for (StringRef axis : {"dp_replicate", "dp_shard"}) {
-      if (mesh.axisSize(axis) == 1)
+    for (auto axis : mesh.getAxes().getAsRange<sharding::AxisAttr>()) {
+      const plan::AxisRole role = plan::axisRole(axis.getName());
+      if (axis.getSize() == 1 || role == plan::AxisRole::Other)
         continue;
-      (axis == "dp_shard" && !set.ignored ? shard : replicate).push_back(axis);
+      (role == plan::AxisRole::Shard && !set.ignored ? shard : replicate)
+          .push_back(axis.getName());
     }
     for (sharding::ParamOp param : members)
       fqns.push_back(param.getFqn());

@@ -1,6 +1,8 @@
 // RUN: sed 's/FRAMEWORK/ddp/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=DDP
 // RUN: sed 's/FRAMEWORK/deepspeed/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=ZERO
 // RUN: sed 's/FRAMEWORK/fsdp2/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=FSDP2
+// RUN: sed 's/FRAMEWORK/torchtitan/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=TITAN
+// RUN: sed 's,FRAMEWORK,torchtitan/horovod,' %s | not accel-opt opt --decide-framework 2>&1 | FileCheck %s --check-prefix=OVER
 // RUN: sed 's/FRAMEWORK/accel-run/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=OWN
 // RUN: sed 's/FRAMEWORK/horovod/' %s | not accel-opt opt --decide-framework 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
@@ -20,11 +22,17 @@
 // FSDP2: accumulation = #sharding.accumulation<4, keep_unsharded,
 // FSDP2-SAME: prefetch = #sharding.prefetch<forward = 1, backward = 1, because = <"default: FSDP2 gathers the next unit while this one computes">>
 
+// TITAN: accumulation = #sharding.accumulation<4, reduce_each, because = <"default: its training loop reduces every micro-batch">>
+// TITAN-SAME: optimizer_step = #sharding.optimizer_step<fused, clip = true, because = <"default: torchtitan's optimizer.implementation is fused">>
+// TITAN-SAME: prefetch = #sharding.prefetch<forward = 1, backward = 1,
+
+// OVER: error: unknown framework 'torchtitan/horovod'
+
 // OWN: accumulation = #sharding.accumulation<4, reduce_each,
 // OWN-NOT: offload =
 // OWN-NOT: optimizer_step =
 
-// UNKNOWN: error: unknown framework 'horovod', expected accel-run, fsdp2, fsdp1, ddp, deepspeed or single
+// UNKNOWN: error: unknown framework 'horovod', expected accel-run, fsdp2, fsdp1, ddp, deepspeed or single, or a trainer such as torchtitan
 sharding.job "m" micro_batch 1 sequence_length 8 device "cuda" {framework = #sharding.framework<"FRAMEWORK" torch "2.15" accelerate "1.15.0">}
 sharding.request "accumulation" {steps = 4} because <"gradient_accumulation_steps">
 sharding.request "optimizer" {clip} because <"max_grad_norm">

@@ -35,9 +35,9 @@ double judge(ExecutorKind executor, bool expanded) {
   const Target target = loadDevice();
   Candidate candidate = stepmodels::uniformCandidate(model, executor);
   if (executor == ExecutorKind::Ddp)
-    candidate.replicateRanks = 64;
+    candidate.mesh.resize("dp_replicate", 64);
   else if (executor != ExecutorKind::Single)
-    candidate.shardRanks = 64;
+    candidate.mesh.resize("dp_shard", 64);
   StepEvaluator evaluator(model, target);
   EvaluateOptions options;
   options.expanded = expanded;

@@ -28,7 +28,10 @@ CUDA_ONLY = {"_fused_rms_norm", "_fused_rms_norm_backward",
              "_scaled_dot_product_efficient_attention_backward"}
 # Random: dropout_cases tests what they draw.
 RANDOM = {"dropout", "native_dropout"}
-ELSEWHERE = ABSTRACT | CUDA_ONLY | RANDOM
+# Kernels of libraries, which accel-run never launches; lit tests have them.
+FUSED = {"rotary", "swiglu", "swiglu_backward", "cross_entropy",
+         "cross_entropy_backward", "cross_entropy_in_place_backward"}
+ELSEWHERE = ABSTRACT | CUDA_ONLY | RANDOM | FUSED
 # No gradient flows: these answer questions, count, or make tensors of nothing.
 # Gradients of gradients are not taken.
 STEPS = {"arange.start_step", "argmax", "argmin", "all.dims", "any.dims",

@@ -83,17 +83,17 @@ TEST(Accelerate, VersionOneShardingStrategies) {
   auto sharding = [](const std::string &value) {
     return fsdp(wrap + "sharding_strategy: " + value + "\n");
   };
-  EXPECT_EQ(sharding("FULL_SHARD").config->mesh->dpShard, 8);
+  EXPECT_EQ(sharding("FULL_SHARD").config->mesh->size("dp_shard"), 8);
   EXPECT_TRUE(*sharding("full_shard").config->reshardAfterForward);
   EXPECT_FALSE(*sharding("2").config->reshardAfterForward);
-  EXPECT_EQ(sharding("NO_SHARD").config->mesh->dpReplicate, 8);
-  EXPECT_EQ(sharding("NO_SHARD").config->mesh->dpShard, 1);
+  EXPECT_EQ(sharding("NO_SHARD").config->mesh->size("dp_replicate"), 8);
+  EXPECT_EQ(sharding("NO_SHARD").config->mesh->size("dp_shard"), 1);
   EXPECT_EQ(sharding("FULL").findings(), "e invalid-value 5");
   EXPECT_EQ(sharding("null").findings(), "e invalid-value 5");
   Result hybrid = fsdp(wrap + "sharding_strategy: HYBRID_SHARD\n",
                        "num_machines: 2\nmain_process_ip: h\n");
-  EXPECT_EQ(hybrid.config->mesh->dpShard, 4);
-  EXPECT_EQ(hybrid.config->mesh->dpReplicate, 2);
+  EXPECT_EQ(hybrid.config->mesh->size("dp_shard"), 4);
+  EXPECT_EQ(hybrid.config->mesh->size("dp_replicate"), 2);
 }
 
 TEST(Accelerate, VersionOneNeverReadsReshardAfterForward) {
@@ -224,13 +224,13 @@ std::string sizes(int replicate, int shard) {
 }
 
 TEST(Accelerate, MeshProducts) {
-  EXPECT_EQ(mesh(sizes(2, 4)).config->mesh->dpReplicate, 2);
+  EXPECT_EQ(mesh(sizes(2, 4)).config->mesh->size("dp_replicate"), 2);
   EXPECT_EQ(mesh(sizes(2, 4)).findings(), "");
   EXPECT_EQ(mesh(sizes(2, 2)).findings(), "e mesh-product 6");
   EXPECT_EQ(mesh(sizes(8, 1)).findings(), "e mesh-no-shard 6");
   // All sizes 1, as the wizard writes them: FSDP takes all ranks.
   EXPECT_EQ(mesh(sizes(1, 1)).findings(), "");
-  EXPECT_EQ(mesh(sizes(1, 1)).config->mesh->dpShard, 8);
+  EXPECT_EQ(mesh(sizes(1, 1)).config->mesh->size("dp_shard"), 8);
   EXPECT_EQ(mesh(sizes(1, 8), "1").findings(), "e mesh-needs-fsdp2 6");
   EXPECT_EQ(mesh(sizes(0, 8)).findings(), "e invalid-value 6");
   EXPECT_NE(mesh("parallelism_config_cp_size: '2'")
@@ -465,7 +465,7 @@ TEST(Accelerate, SectionsAreTyped) {
   EXPECT_EQ(*r.config->megatron->pipelineParallel, 2);
   EXPECT_TRUE(*r.config->megatron->sequenceParallelism);
   EXPECT_EQ(*r.config->megatron->gradientClipping, 1.0);
-  EXPECT_EQ(r.config->mesh->dpReplicate, 2);
+  EXPECT_EQ(r.config->mesh->size("dp_replicate"), 2);
 
   r = readAs("1.15", "distributed_type: 'NO'\nmixed_precision: fp8\n"
                      "fp8_config: {backend: te, override_linear_precision: "
@@ -497,7 +497,7 @@ TEST(Accelerate, DeepspeedFromYaml) {
   EXPECT_TRUE(*d.save16BitModel);
   EXPECT_TRUE(*d.zero3Init);
   EXPECT_TRUE(*d.fp16);
-  EXPECT_EQ(r.config->mesh->dpShard, 4);
+  EXPECT_EQ(r.config->mesh->size("dp_shard"), 4);
 }
 
 TEST(Accelerate, SagemakerBeforeItBroke) {

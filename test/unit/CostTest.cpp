@@ -172,8 +172,9 @@ TEST(Cost, CompiledOperatorsAreFused) {
 
 TEST(Cost, CollectivesTakeTheFastestWay) {
   const Target target = loaded("h100-sxm-80gb");
-  const Group node{8, 8}, cluster{512, 8};
-  auto seconds = [&](Collective kind, const Group &group, double bytes) {
+  const plan::AxisGroup node{8, 8}, cluster{512, 8};
+  auto seconds = [&](Collective kind, const plan::AxisGroup &group,
+                     double bytes) {
     return collectiveSeconds(target, kind, group, bytes);
   };
   EXPECT_EQ(seconds(Collective::AllGather, {1, 1}, 1e9), 0);

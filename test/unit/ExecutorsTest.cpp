@@ -89,7 +89,7 @@ TEST(Executors, Fsdp2TransientsOfALayer) {
   constexpr int64_t numel = 1 << 20, layers = 6;
   StepModel model = uniformModel(layers, {1024, 1024}, /*saved=*/0);
   Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
-  candidate.shardRanks = 8;
+  candidate.mesh.resize("dp_shard", 8);
   candidate.recipe.compute = plan::DType::BF16;
   candidate.optimizer = OptimizerKernel::Fused;
   const Target machine = target();
@@ -113,7 +113,7 @@ TEST(Executors, Fsdp2TransientsOfALayer) {
 TEST(Executors, UnevenShards) {
   StepModel model = uniformModel(2, {5, 128}, 0);
   Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
-  candidate.shardRanks = 4;
+  candidate.mesh.resize("dp_shard", 4);
   const Target machine = target();
   StepEvaluator evaluator(model, machine);
   EvaluateOptions last;
@@ -130,13 +130,13 @@ TEST(Executors, DtypeRecipes) {
   const StepModel model = uniformModel(3, {1024, 1024}, 0);
   const int64_t numel = 3 << 20;
   const Target machine = target();
-  ExecutorSettings settings;
+  Settings settings;
   settings.loaded = plan::DType::BF16;
   EXPECT_EQ(persistentOf(model, machine, settings), 6 * numel);
   settings.upcast = true;
   settings.param = settings.reduce = plan::DType::BF16;
   EXPECT_EQ(persistentOf(model, machine, settings), 12 * numel);
-  const Candidate candidate = defaultCandidate(model, settings);
+  const Candidate candidate = configuredCandidate(model, settings);
   EXPECT_EQ(candidate.recipe.gradient, plan::DType::F32);
   EXPECT_EQ(candidate.recipe.compute, plan::DType::BF16);
 }
@@ -145,14 +145,17 @@ TEST(Executors, DtypeRecipes) {
 /// torch 2.15, the parameter dtype before, and in FSDP1 always.
 TEST(Executors, ReduceDtypeByVersion) {
   const StepModel model = uniformModel(1, {8, 8}, 0);
-  ExecutorSettings settings;
+  Settings settings;
   settings.param = plan::DType::BF16;
-  EXPECT_EQ(defaultCandidate(model, settings).recipe.reduce, plan::DType::F32);
+  EXPECT_EQ(configuredCandidate(model, settings).recipe.reduce,
+            plan::DType::F32);
   settings.torchVersion = "2.14.1";
-  EXPECT_EQ(defaultCandidate(model, settings).recipe.reduce, plan::DType::BF16);
+  EXPECT_EQ(configuredCandidate(model, settings).recipe.reduce,
+            plan::DType::BF16);
   settings.torchVersion = "2.15.0";
   settings.executor = ExecutorKind::Fsdp1;
-  EXPECT_EQ(defaultCandidate(model, settings).recipe.reduce, plan::DType::BF16);
+  EXPECT_EQ(configuredCandidate(model, settings).recipe.reduce,
+            plan::DType::BF16);
   EXPECT_TRUE(atLeast("2.15", "2.9"));
   EXPECT_FALSE(atLeast("2.9.1", "2.10"));
 }
@@ -162,7 +165,7 @@ TEST(Executors, DdpGradientsAndBuckets) {
   const StepModel model = uniformModel(8, {1024, 1024}, 0, 4);
   const int64_t parameters = 8 * (4 << 20);
   Candidate candidate = uniformCandidate(model, ExecutorKind::Ddp);
-  candidate.replicateRanks = 8;
+  candidate.mesh.resize("dp_replicate", 8);
   candidate.optimizer = OptimizerKernel::Fused;
   const Target machine = target();
   StepEvaluator evaluator(model, machine);
@@ -198,7 +201,7 @@ TEST(Executors, BucketsCloseAtTheirLimit) {
 TEST(Executors, AccumulationWithoutSynchronization) {
   const StepModel model = uniformModel(12, {1024, 1024}, 0);
   Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
-  candidate.shardRanks = 8;
+  candidate.mesh.resize("dp_shard", 8);
   candidate.accumulation = 4;
   const Target machine = target();
   StepEvaluator evaluator(model, machine);
@@ -216,7 +219,7 @@ TEST(Executors, ExposedGathersAddUp) {
   Target machine = target();
   machine.overlap = 1;
   Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
-  candidate.shardRanks = 64;
+  candidate.mesh.resize("dp_shard", 64);
   StepEvaluator evaluator(model, machine);
   const StepPrediction bound = evaluator.evaluate(candidate);
   machine.betweenNodes.bytesPerSecond *= 1000;
@@ -238,7 +241,7 @@ TEST(Executors, ExposedGathersAddUp) {
 TEST(Executors, ExposedSecondsOfManyMicroBatches) {
   StepModel model = uniformModel(5, {8192, 8192}, 0);
   Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
-  candidate.shardRanks = 64;
+  candidate.mesh.resize("dp_shard", 64);
   candidate.accumulation = 50;
   StepEvaluator evaluator(model, target());
   EvaluateOptions expanded;
@@ -325,7 +328,7 @@ TEST(Executors, UpdateOnTheHostIsExposed) {
   for (ExecutorKind kind :
        {ExecutorKind::Fsdp2, ExecutorKind::Fsdp1, ExecutorKind::Deepspeed}) {
     Candidate candidate = uniformCandidate(model, kind);
-    candidate.shardRanks = 8;
+    candidate.mesh.resize("dp_shard", 8);
     candidate.zeroStage = 3;
     candidate.offloadParameters = candidate.offloadOptimizer = true;
     const StepPrediction host = evaluator.evaluate(candidate, true);
@@ -364,9 +367,10 @@ TEST(Executors, DeepspeedsOwnEstimates) {
   model.units.front().parameters.push_back(89);
   constexpr double gib = 1 << 30, parameters = 2851e6, ranks = 8;
   const double partition = 2 * parameters / ranks / gib;
-  ExecutorSettings settings;
+  Settings settings;
   settings.executor = ExecutorKind::Deepspeed;
-  settings.shardRanks = settings.ranksPerNode = 8;
+  settings.mesh.resize("dp_shard", 8);
+  settings.ranksPerNode = 8;
   settings.param = plan::DType::BF16;
   settings.optimizer = OptimizerKernel::Fused;
   // One bucket is one of the largest layer; nothing is gathered ahead.
@@ -378,7 +382,7 @@ TEST(Executors, DeepspeedsOwnEstimates) {
     settings.zero.reduceBucket = bucket;
     settings.offloadOptimizer = optimizer;
     settings.offloadParameters = offload;
-    const Candidate candidate = defaultCandidate(model, settings);
+    const Candidate candidate = configuredCandidate(model, settings);
     EXPECT_EQ(verifyCandidate(model, candidate), "");
     return evaluator.evaluate(candidate);
   };
@@ -411,9 +415,9 @@ TEST(Executors, DeepspeedsOwnEstimates) {
 /// one of stage 3 is not. They are as large as the option says.
 TEST(Executors, DeepspeedBuckets) {
   const StepModel model = uniformModel(3, {1024, 1024}, 0);
-  ExecutorSettings settings;
+  Settings settings;
   settings.executor = ExecutorKind::Deepspeed;
-  settings.shardRanks = 4;
+  settings.mesh.resize("dp_shard", 4);
   settings.param = plan::DType::BF16;
   const Target machine = target();
   auto persistent = [&](int stage, int64_t bucket, bool overlap) {
@@ -435,7 +439,7 @@ TEST(Executors, DeepspeedBuckets) {
 TEST(Executors, OffloadMovesBytesToTheHost) {
   const StepModel model = uniformModel(6, {1024, 1024}, 0);
   Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
-  candidate.shardRanks = 4;
+  candidate.mesh.resize("dp_shard", 4);
   const Target machine = target();
   StepEvaluator evaluator(model, machine);
   const StepPrediction device = evaluator.evaluate(candidate);
@@ -484,7 +488,8 @@ double exposedOfIlpModel(double bytesPerSecond, bool headIsUnit) {
   }
   model.calls[4].kind = 1;
   Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
-  candidate.shardRanks = candidate.ranksPerNode = 4;
+  candidate.mesh.resize("dp_shard", 4);
+  candidate.ranksPerNode = 4;
   candidate.reshardAfterForward.back() = false; // the root's rule
   if (headIsUnit)
     candidate.reshardAfterForward[4] = false;
@@ -520,12 +525,12 @@ TEST(Executors, CandidatesThatCannotRun) {
   EXPECT_NE(broken([](Candidate &c) { c.unitOf[0] = -1; }), "");
   EXPECT_NE(broken([](Candidate &c) { c.unitOf[0] = c.numUnits(); }), "");
   EXPECT_NE(broken([](Candidate &c) { c.accumulation = 0; }), "");
-  EXPECT_NE(broken([](Candidate &c) { c.shardRanks = 0; }), "");
+  EXPECT_NE(broken([](Candidate &c) { c.mesh.resize("dp_shard", 0); }), "");
   EXPECT_NE(broken([](Candidate &c) { c.zeroStage = 4; }), "");
   EXPECT_NE(broken([](Candidate &c) { c.commHook = "fp8"; }), "");
   EXPECT_EQ(broken([](Candidate &c) {
               c.executor = ExecutorKind::Ddp;
-              c.shardRanks = 2;
+              c.mesh.resize("dp_shard", 2);
             }),
             "ddp does not shard parameters");
   EXPECT_NE(broken([](Candidate &c) {
@@ -549,7 +554,7 @@ TEST(Executors, ExtremesEnd) {
   for (const StepModel &model :
        {uniformModel(0, {1, 1}, 0), uniformModel(1, {1, 1}, 0)}) {
     Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
-    candidate.shardRanks = 1000000;
+    candidate.mesh.resize("dp_shard", 1000000);
     candidate.accumulation = 1000000;
     const StepPrediction p = StepEvaluator(model, machine).evaluate(candidate);
     EXPECT_GE(p.stepSeconds, 0);

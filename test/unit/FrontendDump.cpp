@@ -38,8 +38,8 @@ static Json describe(const AccelerateConfig &c) {
   out["strategy"] = toString(*c.strategy);
   out["num_processes"] = *c.numProcesses;
   out["mixed_precision"] = toString(*c.mixedPrecision);
-  out["dp_replicate"] = c.mesh->dpReplicate;
-  out["dp_shard"] = c.mesh->dpShard;
+  out["dp_replicate"] = c.mesh->size("dp_replicate");
+  out["dp_shard"] = c.mesh->size("dp_shard");
   out["sharding"] = toString(*c.sharding);
   out["reshard"] = *c.reshardAfterForward;
   out["wrap_policy"] = toString(*c.wrapPolicy);

@@ -67,7 +67,7 @@ public:
 
   Candidate candidate() const {
     Candidate result = uniformCandidate(model, ExecutorKind::Fsdp2);
-    result.shardRanks = ranks;
+    result.mesh.resize("dp_shard", ranks);
     plan::OptimizerRule none = *adamwRule();
     none.states.clear(); // the planner has no optimizer
     result.update = std::make_shared<const plan::OptimizerRule>(none);

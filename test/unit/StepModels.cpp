@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "test/unit/StepModels.h"
 
+#include "runtime/plan/Optimizers.h"
+
 namespace accel::stepmodels {
 namespace {
 
@@ -100,11 +102,104 @@ StepModel uniformModel(int64_t layers, std::vector<int64_t> shape,
   return model;
 }
 
+namespace {
+
+/// The framework's dtypes for what the settings ask.
+DtypeRecipe recipeFor(const Settings &settings) {
+  frameworks::PrecisionAsked asked;
+  asked.param = settings.param;
+  asked.reduce = settings.reduce;
+  asked.output = settings.output;
+  asked.autocast = settings.autocast;
+  asked.masterCopies = settings.update->description->masterCopy;
+  const frameworks::Precision p =
+      frameworks::framework(settings.executor)
+          .precision(asked,
+                     settings.upcast ? plan::DType::F32 : settings.loaded,
+                     {settings.torchVersion, settings.accelerateVersion});
+  return accel::recipeOf(p, settings.upcastFrozen);
+}
+
+/// The variant of that name, or the first.
+int variantNamed(const SegmentKind &kind, const char *name) {
+  for (size_t i = 0; i < kind.variants.size(); ++i)
+    if (kind.variants[i].name == name)
+      return static_cast<int>(i);
+  return 0;
+}
+
+/// DeepSpeed gathers and releases by module, whatever a wrap policy says: the
+/// parameters that each call is the first to use are a unit.
+void unitsOfCalls(const StepModel &model, Candidate &candidate) {
+  candidate.unitOf.assign(model.parameters.size(), -1);
+  int units = 0;
+  for (const StepCall &call : model.calls) {
+    bool isFirst = false;
+    for (int parameter : call.parameters)
+      if (candidate.unitOf[parameter] < 0) {
+        candidate.unitOf[parameter] = units;
+        isFirst = true;
+      }
+    units += isFirst;
+  }
+  for (int &unit : candidate.unitOf) // of no call
+    unit = unit < 0 ? std::max(units - 1, 0) : unit;
+  candidate.reshardAfterForward.assign(
+      std::max(units, model.parameters.empty() ? 0 : 1), true);
+  candidate.rootUnit = -1;
+}
+
+} // namespace
+
+Candidate configuredCandidate(const StepModel &model,
+                              const Settings &settings) {
+  Candidate candidate;
+  candidate.executor = settings.executor;
+  candidate.mesh = settings.mesh;
+  candidate.ranksPerNode = settings.ranksPerNode;
+  candidate.unitOf.assign(model.parameters.size(), 0);
+  for (size_t u = 0; u < model.units.size(); ++u) {
+    const StepUnit &unit = model.units[u];
+    for (int parameter : unit.parameters)
+      candidate.unitOf[parameter] = static_cast<int>(u);
+    candidate.reshardAfterForward.push_back(unit.reshardAfterForward);
+    if (unit.root)
+      candidate.rootUnit = static_cast<int>(u);
+  }
+  if (settings.executor == ExecutorKind::Deepspeed)
+    unitsOfCalls(model, candidate);
+  const bool own = settings.executor == ExecutorKind::AccelRun;
+  for (const StepCall &call : model.calls) {
+    const SegmentKind &kind = model.kinds[call.kind];
+    const bool full = settings.checkpointLayers && call.layer;
+    candidate.variants.push_back(
+        variantNamed(kind, full                                ? "full"
+                           : own && settings.checkpointDefault ? "pointwise"
+                                                               : "none"));
+    candidate.offloadActivations.push_back(full && settings.offloadLayerInputs);
+  }
+  candidate.forwardPrefetch = static_cast<int>(settings.forwardPrefetch);
+  candidate.backwardPrefetch = static_cast<int>(settings.backwardPrefetch);
+  candidate.accumulation = settings.accumulation;
+  candidate.reduceEachMicroBatch = settings.reduceEachMicroBatch;
+  candidate.recipe = recipeFor(settings);
+  candidate.optimizer = settings.optimizer;
+  candidate.update = settings.update;
+  candidate.offloadParameters = settings.offloadParameters;
+  candidate.offloadOptimizer = settings.offloadOptimizer;
+  candidate.zeroStage = settings.zeroStage;
+  candidate.zero = settings.zero;
+  candidate.clipGradients = settings.clipGradients;
+  candidate.torchVersion = settings.torchVersion;
+  candidate.accelerateVersion = settings.accelerateVersion;
+  return candidate;
+}
+
 Candidate uniformCandidate(const StepModel &model, ExecutorKind executor) {
-  ExecutorSettings settings;
+  Settings settings;
   settings.executor = executor;
   settings.ranksPerNode = 8;
-  return defaultCandidate(model, settings);
+  return configuredCandidate(model, settings);
 }
 
 int64_t batchBytes(const StepModel &model) {
@@ -116,9 +211,9 @@ int64_t batchBytes(const StepModel &model) {
 }
 
 int64_t persistentOf(const StepModel &model, const Target &target,
-                     const ExecutorSettings &settings) {
+                     const Settings &settings) {
   return StepEvaluator(model, target)
-      .evaluate(defaultCandidate(model, settings))
+      .evaluate(configuredCandidate(model, settings))
       .persistentBytes;
 }
 
@@ -194,17 +289,17 @@ Candidate randomCandidate(const StepModel &model, std::mt19937 &random) {
   constexpr ExecutorKind kinds[] = {
       ExecutorKind::AccelRun, ExecutorKind::Fsdp2,     ExecutorKind::Fsdp1,
       ExecutorKind::Ddp,      ExecutorKind::Deepspeed, ExecutorKind::Single};
-  ExecutorSettings settings;
+  Settings settings;
   settings.executor = kinds[between(random, 0, 5)];
   const bool shards = settings.executor != ExecutorKind::Ddp &&
                       settings.executor != ExecutorKind::Single;
   const auto ranks = [&] { return int64_t(1) << between(random, 0, 6); };
   settings.ranksPerNode = 8;
   if (shards)
-    settings.shardRanks = ranks();
+    settings.mesh.resize("dp_shard", ranks());
   if (settings.executor != ExecutorKind::Single &&
       settings.executor != ExecutorKind::Deepspeed)
-    settings.replicateRanks = ranks();
+    settings.mesh.resize("dp_replicate", ranks());
   if (between(random, 0, 1))
     settings.param = settings.reduce = plan::DType::BF16;
   if (settings.reduce && between(random, 0, 1))
@@ -219,7 +314,7 @@ Candidate randomCandidate(const StepModel &model, std::mt19937 &random) {
   const bool sharded = settings.executor == ExecutorKind::Fsdp2 ||
                        settings.executor == ExecutorKind::Fsdp1;
   settings.offloadParameters = sharded && between(random, 0, 4) == 0;
-  Candidate candidate = defaultCandidate(model, settings);
+  Candidate candidate = configuredCandidate(model, settings);
   const int variant = static_cast<int>(between(random, 0, 2));
   const int split = static_cast<int>(between(random, 0, 60));
   const bool keep = between(random, 0, 2) == 0;

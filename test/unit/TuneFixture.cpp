@@ -92,7 +92,7 @@ StepModel tinyModel(int layers, int variants, std::mt19937 &random,
 
 Candidate tinyCandidate(const StepModel &model, int64_t ranks) {
   Candidate c;
-  c.shardRanks = ranks;
+  c.mesh.resize("dp_shard", ranks);
   c.ranksPerNode = ranks;
   c.variants.assign(model.calls.size(), 0);
   c.offloadActivations.assign(model.calls.size(), false);
@@ -117,7 +117,7 @@ public:
         live(candidate.numUnits(), false) {
     for (size_t p = 0; p < model.parameters.size(); ++p) {
       bytes[c.unitOf[p]] += 2 * model.parameters[p].numel();
-      held += 16 * model.parameters[p].numel() / c.shardRanks;
+      held += 16 * model.parameters[p].numel() / c.shards().ranks;
     }
     for (size_t call = 0; call < model.calls.size(); ++call)
       for (int p : model.calls[call].parameters) {

@@ -18,7 +18,7 @@ namespace {
 Space makeSpace(const StepModel &model, int64_t ranks) {
   Space space;
   space.base = tinyCandidate(model, ranks);
-  space.meshes = {{ranks, 1}};
+  space.meshes = {space.base.mesh};
   space.splits = {{1, 1}};
   addModel(space, model, true, true);
   EXPECT_TRUE(locate(space, model));
@@ -33,7 +33,7 @@ TEST(TuneSpace, ConfiguredPointIsTheConfiguration) {
   EXPECT_EQ(same.unitOf, space.base.unitOf);
   EXPECT_EQ(same.reshardAfterForward, space.base.reshardAfterForward);
   EXPECT_EQ(same.variants, space.base.variants);
-  EXPECT_EQ(same.shardRanks, 4);
+  EXPECT_EQ(same.shards().ranks, 4);
   EXPECT_EQ(countPoints(space, 100), 1) << "nothing is open";
 }
 
@@ -123,7 +123,7 @@ TEST(TuneSpace, ALayoutThatNoKnobSaysIsRefused) {
   Space space;
   space.base = tinyCandidate(model, 2);
   space.base.reshardAfterForward[1] = false; // the first layer alone
-  space.meshes = {{2, 1}};
+  space.meshes = {space.base.mesh};
   space.splits = {{1, 1}};
   addModel(space, model, true, true);
   EXPECT_FALSE(locate(space, model));
@@ -139,14 +139,19 @@ TEST(TuneSpace, SplitsKeepTheSamples) {
 }
 
 TEST(TuneSpace, MeshesAreWholeNodesOrPartsOfOne) {
-  auto meshes = meshesOf({16384, 1}, 8);
+  auto of = [](int64_t ranks) {
+    plan::Mesh mesh = plan::Mesh::dataParallel();
+    mesh.resize("dp_shard", ranks);
+    return meshesOf(mesh, 8);
+  };
+  auto meshes = of(16384);
   EXPECT_EQ(meshes.size(), 14u); // 2, 4, 8, ... 16384
-  EXPECT_EQ(meshes[0].shard, 16384);
-  for (const MeshOption &m : meshes)
-    EXPECT_EQ(m.shard * m.replicate, 16384);
-  for (const MeshOption &m : meshesOf({24, 1}, 8))
-    EXPECT_NE(m.shard, 12);
-  EXPECT_EQ(meshesOf({1000000, 1}, 8)[0].shard, 1000000);
+  EXPECT_EQ(meshes[0].size("dp_shard"), 16384);
+  for (const plan::Mesh &m : meshes)
+    EXPECT_EQ(m.ranks(), 16384);
+  for (const plan::Mesh &m : of(24))
+    EXPECT_NE(m.size("dp_shard"), 12);
+  EXPECT_EQ(of(1000000)[0].size("dp_shard"), 1000000);
 }
 
 } // namespace

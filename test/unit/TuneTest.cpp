@@ -36,7 +36,7 @@ public:
     }
     space.base = tinyCandidate(models[0], 4);
     space.base.accumulation = space.splits[0].accumulation;
-    space.meshes = {{4, 1}, {2, 2}};
+    space.meshes = {space.base.mesh, space.base.mesh.sharded(2)};
     space.maxPrefetch = 2;
     space.lossChunks = {1, 4, 16};
     addModel(space, models[0], true, true);

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/Validate.h"
-#include "passes/Validate/Blocks.h"
-#include "passes/Validate/Fragments.h"
+
+#include "passes/Pipeline/Phases.h"
+#include "passes/Validate/RunJob.h"
 
 #include <gtest/gtest.h>
 #include <map>
@@ -112,19 +113,19 @@ TEST(Recipe, SpellingsOfModels) {
   for (const char *name :
        {"llama3.1-8b", "Llama-3.1-8B", "meta-llama/Llama-3.1-8B",
         "meta-llama/Meta-Llama-3-8B-Instruct", "LLAMA3 8B"}) {
-    auto shape = knownShape(name);
+    auto shape = knownModel(name);
     ASSERT_TRUE(shape) << name;
     EXPECT_EQ(shape->ffn, 14336) << name;
   }
-  EXPECT_EQ(knownShape("llama3-70b[layers=12]")->hidden, 8192);
-  EXPECT_FALSE(knownShape("Nemotron-340B"));
+  EXPECT_EQ(knownModel("llama3-70b[layers=12]")->hidden, 8192);
+  EXPECT_FALSE(knownModel("Nemotron-340B"));
   RunRow row = plainRow();
   row.model = "own";
   EXPECT_NE(interpret(row).skipped.find("'own'"), std::string::npos);
   row.layers = 2, row.hidden = 64, row.heads = 4, row.ffn = 128;
   row.vocab = 100;
   EXPECT_EQ(interpret(row).skipped, "");
-  EXPECT_EQ(interpret(row).shape.keyValueHeads, 4);
+  EXPECT_EQ(interpret(row).sizes.keyValueHeads, 4);
   row.heads = 5;
   EXPECT_NE(interpret(row).skipped, "");
 }
@@ -154,52 +155,73 @@ TEST(Recipe, SpellingsOfDevices) {
 TEST(Recipe, PrecisionByFramework) {
   RunRow row = plainRow();
   auto run = interpret(row);
-  EXPECT_EQ(run.recipe.parameters, plan::DType::F32) << "16 bytes a parameter";
-  EXPECT_EQ(run.settings.reduce, plan::DType::F32);
+  EXPECT_EQ(run.parameters, plan::DType::F32) << "16 bytes a parameter";
+  EXPECT_EQ(run.reduce, plan::DType::F32);
   EXPECT_EQ(run.memory, MemoryKind::Reserved);
   row.framework = "KempnerForge";
   run = interpret(row);
-  EXPECT_EQ(run.recipe.parameters, plan::DType::BF16) << "8 bytes a parameter";
-  EXPECT_EQ(run.settings.reduce, plan::DType::F32);
+  EXPECT_EQ(run.parameters, plan::DType::BF16) << "8 bytes a parameter";
+  EXPECT_EQ(run.reduce, plan::DType::F32);
   EXPECT_EQ(run.memory, MemoryKind::Allocated);
   row.framework = "llm-foundry(FSDP1)";
   row.sharding = "FULL_SHARD";
   row.precision = "bf16/PURE";
   run = interpret(row);
-  EXPECT_EQ(run.settings.executor, ExecutorKind::Fsdp1);
-  EXPECT_EQ(run.recipe.parameters, plan::DType::F32);
-  EXPECT_EQ(run.settings.reduce, plan::DType::BF16);
+  EXPECT_EQ(run.executor, ExecutorKind::Fsdp1);
+  EXPECT_EQ(run.parameters, plan::DType::F32);
+  EXPECT_EQ(run.reduce, plan::DType::BF16);
   row.precision = "amp_fp8/DEFAULT";
-  EXPECT_TRUE(interpret(row).recipe.fp8);
+  EXPECT_TRUE(interpret(row).fp8);
   row.framework = "torchtitan";
   for (const char *fp8 : {"fp8", "fp8-tensorwise", "FP8-rowwise", "fp8-cs"}) {
     row.precision = fp8;
-    EXPECT_TRUE(interpret(row).recipe.fp8) << fp8;
+    EXPECT_TRUE(interpret(row).fp8) << fp8;
   }
   row.precision = "fp32";
-  EXPECT_EQ(interpret(row).recipe.compute, plan::DType::F32);
+  EXPECT_EQ(interpret(row).compute, plan::DType::F32);
 }
 
 TEST(Recipe, TorchtitanByItsDate) {
   RunRow row = plainRow();
-  row.compile = "Y";
-  auto style = [&](const char *source) {
+  using namespace frameworks;
+  const frameworks::Framework &titan =
+      *findTrainer("torchtitan", ExecutorKind::Fsdp2);
+  auto versions = [&](const char *source) {
     row.source = source;
-    return interpret(row).recipe.style;
+    return Versions{interpret(row).torchVersion, ""};
   };
-  const ModelStyle first = style("torchtitan@820504e docs/performance.md");
-  EXPECT_EQ(first.norm, ModelStyle::Norm::Fused);
-  EXPECT_TRUE(first.keepsLastLayer);
-  const ModelStyle old = style("benchmarks/llama3_h100_202412_torchtitan.md");
-  EXPECT_EQ(old.norm, ModelStyle::Norm::InPython);
-  EXPECT_FALSE(old.splitRoot || old.compiledLoss);
-  const ModelStyle later = style("benchmarks/llama3-8b_h200_202506.md");
-  EXPECT_TRUE(later.compiledLoss);
-  EXPECT_FALSE(later.splitRoot);
+  const Versions first = versions("torchtitan@820504e docs/performance.md");
+  EXPECT_EQ(titan.kernels(first, false).norm, NormKernel::Fused);
+  EXPECT_TRUE(titan.layerUnits(first)->keepsLastLayer);
+  const Versions old = versions("benchmarks/llama3_h100_202412_torchtitan.md");
+  EXPECT_EQ(titan.kernels(old, false).norm, NormKernel::Written);
+  EXPECT_EQ(titan.kernels(old, true).norm, NormKernel::Fused);
+  EXPECT_EQ(titan.kernels(old, true).loss, LossKernel::Wide);
+  EXPECT_FALSE(titan.layerUnits(old)->ends);
+  const Versions later = versions("benchmarks/llama3-8b_h200_202506.md");
+  EXPECT_EQ(titan.kernels(later, true).loss, LossKernel::Compiled);
+  EXPECT_EQ(titan.kernels(later, false).loss, LossKernel::Wide);
+  EXPECT_FALSE(titan.layerUnits(later)->ends);
   for (const char *now : {"", "torchtitan 2026-03-01", "commit 2099"}) {
-    EXPECT_TRUE(style(now).splitRoot) << now;
-    EXPECT_FALSE(style(now).keepsLastLayer) << now;
+    EXPECT_TRUE(titan.layerUnits(versions(now))->ends) << now;
+    EXPECT_FALSE(titan.layerUnits(versions(now))->keepsLastLayer) << now;
   }
+}
+
+TEST(Recipe, TrainersByName) {
+  for (const char *name : {"torchtitan", "llm-foundry", "fms-fsdp", "torchtune",
+                           "kempnerforge", "torchtitan/ddp", "fsdp1"}) {
+    const auto *found = frameworks::findFramework(name);
+    ASSERT_TRUE(found) << name;
+    EXPECT_EQ(found->name(), name);
+  }
+  EXPECT_EQ(frameworks::findFramework("torchtitan/ddp")->kind(),
+            ExecutorKind::Ddp);
+  EXPECT_EQ(frameworks::findFramework("torchtitan/fsdp2"), nullptr)
+      << "one name for each";
+  EXPECT_EQ(frameworks::findFramework("titan"), nullptr);
+  EXPECT_EQ(frameworks::findTrainer("titan", ExecutorKind::Ddp), nullptr);
+  EXPECT_FALSE(frameworks::trainerExecutor("fsdp2"));
 }
 
 TEST(Recipe, CheckpointingSpellings) {
@@ -208,22 +230,20 @@ TEST(Recipe, CheckpointingSpellings) {
     row.checkpointing = text;
     const auto run = interpret(row);
     EXPECT_EQ(run.skipped, "") << text;
-    return run.recipe;
+    return run;
   };
   for (const char *none : {"", "none", "N", "off"})
     EXPECT_EQ(mode(none).recompute, Recompute::None) << none;
   for (const char *full : {"full", "Full", "Y", "yes"})
     EXPECT_EQ(mode(full).recompute, Recompute::Layers) << full;
   for (const char *ops : {"selective", "selective-op", "SAC"})
-    EXPECT_EQ(mode(ops).recompute, Recompute::SelectiveOps) << ops;
+    EXPECT_EQ(mode(ops).recompute, Recompute::Selective) << ops;
   EXPECT_EQ(mode("selective-2").recompute, Recompute::Layers);
   EXPECT_DOUBLE_EQ(mode("selective-2").recomputedShare, 0.5);
   row.mfuPercent = 60;
   row.source = "README (HFU 70%)";
   EXPECT_NEAR(mode("selective(block)").recomputedShare, 0.5, 1e-9)
       << "70 / 60 is half of the third that all recomputation costs";
-  row.framework = "KempnerForge";
-  EXPECT_EQ(mode("selective").recompute, Recompute::Attention);
   row.checkpointing = "magic";
   EXPECT_NE(interpret(row).skipped.find("'magic'"), std::string::npos);
 }
@@ -261,28 +281,28 @@ TEST(Recipe, RanksAndAccumulation) {
   RunRow row = plainRow();
   row.gpus = 32;
   row.globalBatch = 128;
-  EXPECT_EQ(interpret(row).settings.accumulation, 4);
+  EXPECT_EQ(interpret(row).accumulation, 4);
   row.sharding = "HSDP";
   auto run = interpret(row);
-  EXPECT_EQ(run.settings.shardRanks, 8);
-  EXPECT_EQ(run.settings.replicateRanks, 4);
+  EXPECT_EQ(run.mesh.size("dp_shard"), 8);
+  EXPECT_EQ(run.mesh.size("dp_replicate"), 4);
   row.sharding = "FSDP2=16";
-  EXPECT_EQ(interpret(row).settings.shardRanks, 16);
-  EXPECT_EQ(interpret(row).settings.replicateRanks, 2);
+  EXPECT_EQ(interpret(row).mesh.size("dp_shard"), 16);
+  EXPECT_EQ(interpret(row).mesh.size("dp_replicate"), 2);
   row.sharding = "dp_shard=32";
-  EXPECT_EQ(interpret(row).settings.executor, ExecutorKind::Fsdp2);
-  EXPECT_EQ(interpret(row).settings.shardRanks, 32);
+  EXPECT_EQ(interpret(row).executor, ExecutorKind::Fsdp2);
+  EXPECT_EQ(interpret(row).mesh.size("dp_shard"), 32);
   row.sharding = "DP=32";
-  EXPECT_EQ(interpret(row).settings.executor, ExecutorKind::Ddp);
+  EXPECT_EQ(interpret(row).executor, ExecutorKind::Ddp);
   row.sharding = "SHARD_GRAD_OP";
   EXPECT_TRUE(interpret(row).keepGathered);
   row.sharding = "ZeRO-3";
   run = interpret(row);
-  EXPECT_EQ(run.settings.executor, ExecutorKind::Deepspeed);
-  EXPECT_EQ(run.settings.zeroStage, 3);
+  EXPECT_EQ(run.executor, ExecutorKind::Deepspeed);
+  EXPECT_EQ(run.zeroStage, 3);
   row.microBatch.reset();
   row.globalBatch = 64;
-  EXPECT_EQ(interpret(row).recipe.microBatch, 2);
+  EXPECT_EQ(interpret(row).microBatch, 2);
   EXPECT_FALSE(interpret(row).assumptions.empty());
   EXPECT_EQ(interpret(row).family, "t");
   row.id = "x";
@@ -290,127 +310,189 @@ TEST(Recipe, RanksAndAccumulation) {
 }
 
 //===----------------------------------------------------------------------===//
-// Operator lists
+// What trainers' models save, through the compiler
 //===----------------------------------------------------------------------===//
 
-/// A Llama 8B block in torchtitan's eager form with fused norms and one-kernel
-/// rotary embedding: what saved_tensors_hooks count (docs/accuracy.md).
-ModelRecipe hooksRecipe() {
-  ModelRecipe recipe;
-  recipe.style.norm = ModelStyle::Norm::Fused;
-  recipe.style.rope = ModelStyle::Rope::Fused;
-  recipe.style.repeatHeads = false;
-  recipe.sequenceLength = 8192;
-  return recipe;
+const Target *shipped(const std::string &name) {
+  static std::map<std::string, Target> known;
+  DiagnosticEngine engine;
+  auto [at, fresh] = known.try_emplace(name);
+  if (fresh)
+    at->second = loadTarget(name, engine).value();
+  return &at->second;
 }
-const ModelShape llama8b{32, 4096, 32, 8, 14336, 128256};
+
+DecidedStep stepOf(const RunRow &row) {
+  DiagnosticEngine engine;
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  const Run run = interpret(row);
+  EXPECT_EQ(run.skipped, "");
+  const auto job = jobOf(run, engine);
+  EXPECT_TRUE(job) << renderText(engine);
+  auto step = decide(context, *job, *shipped(run.target), engine);
+  EXPECT_TRUE(step) << renderText(engine);
+  return step.value_or(DecidedStep());
+}
+
+/// The variant of the layers, which is that of the first.
+const SegmentVariant &layerOf(const DecidedStep &step) {
+  for (size_t c = 0; c < step.model->calls.size(); ++c)
+    if (step.model->calls[c].layer)
+      return step.model->kinds[step.model->calls[c].kind]
+          .variants[step.candidate.variants[c]];
+  static const SegmentVariant none;
+  return none;
+}
 
 int64_t savedBytes(const SegmentVariant &v) {
   return v.savedBytes + v.savedInputBytes;
 }
 
-TEST(Blocks, SavedBytesAreThoseOfAutograd) {
-  const ModelRecipe recipe = hooksRecipe();
-  const Blocks blocks(llama8b, recipe);
+/// A Llama 8B block of torchtitan with fused norms: what saved_tensors_hooks
+/// count (docs/accuracy.md). Keys and values are copied for each query head.
+TEST(Trainers, SavedBytesAreThoseOfAutograd) {
+  RunRow row = plainRow();
   const int64_t T = 8192, D = 4096, KD = 1024, F = 14336, H = 32;
-  const SegmentGraph whole = blocks.layer(LayerPart::Whole, Recompute::None);
-  EXPECT_EQ(savedBytes(measureVariant(whole, EagerMode::None, nullptr)),
-            T * (12 * D + 4 * KD + 8 * F + 4 * H + 8));
-  // Every second product, and the attention with its sums.
-  const SegmentGraph selective =
-      blocks.layer(LayerPart::Whole, Recompute::SelectiveOps);
-  EXPECT_EQ(
-      savedBytes(measureVariant(selective, EagerMode::Pointwise, nullptr)),
-      T * (8 * D + 2 * KD + 2 * F + 4 * H));
-  EXPECT_EQ(savedBytes(measureVariant(whole, EagerMode::Full, nullptr)),
-            T * 2 * D);
-}
-
-TEST(Blocks, CompiledLayersRecomputeWhatIsCheap) {
-  ModelRecipe recipe = hooksRecipe();
-  recipe.style.compiled = true;
-  const Blocks blocks(llama8b, recipe);
-  const int64_t T = 8192, D = 4096, KD = 1024, F = 14336, H = 32;
-  auto measured = [&](Recompute recompute) {
-    return measureVariant(blocks.layer(LayerPart::Whole, recompute),
-                          EagerMode::None, nullptr);
+  auto saved = [&](const char *checkpointing, const char *compile) {
+    row.checkpointing = checkpointing;
+    row.compile = compile;
+    return savedBytes(layerOf(stepOf(row)));
   };
-  // What products and attention read is saved, what only fused kernels read
-  // (SiLU's result) is made again.
-  EXPECT_EQ(savedBytes(measured(Recompute::None)),
-            T * (12 * D + 4 * KD + 6 * F + 4 * H + 8));
-  // Nothing reads the result of the last product, so that it is not kept.
-  EXPECT_EQ(savedBytes(measured(Recompute::SelectiveOps)),
-            T * (6 * D + 2 * KD + 2 * F + 4 * H));
-  EXPECT_EQ(savedBytes(measured(Recompute::Layers)), T * 2 * D);
+  EXPECT_EQ(saved("none", "N"), T * (16 * D + 8 * F + 4 * H + 8));
+  // Every second matmul, and the attention with its sums.
+  EXPECT_EQ(saved("selective", "N"), T * (8 * D + 2 * KD + 2 * F + 4 * H));
+  EXPECT_EQ(saved("full", "N"), T * 2 * D);
+  // One kernel of SiLU and the product: its result is made again in it.
+  EXPECT_EQ(saved("none", "Y"), T * (16 * D + 6 * F + 4 * H + 8));
+  EXPECT_EQ(saved("full", "Y"), T * 2 * D);
 }
 
-TEST(Blocks, RecomputationCostsItsForward) {
-  DiagnosticEngine engine;
-  const Target target = *loadTarget("h100-sxm-80gb", engine);
-  const Blocks blocks(llama8b, hooksRecipe());
-  auto graph = blocks.layer(LayerPart::Whole, Recompute::None);
-  const auto plain = measureVariant(graph, EagerMode::None, &target);
-  const auto full = measureVariant(graph, EagerMode::Full, &target);
-  EXPECT_NEAR(plain.backwardSeconds / plain.forwardSeconds, 2.0, 0.35);
-  EXPECT_GT(full.recomputeSeconds, 0.6 * plain.forwardSeconds);
-  EXPECT_LT(full.recomputeSeconds, plain.forwardSeconds);
-  // A compiled layer launches fewer kernels and moves fewer bytes.
-  ModelRecipe compiled = hooksRecipe();
-  compiled.style.norm = ModelStyle::Norm::InPython;
-  compiled.style.rope = ModelStyle::Rope::Complex;
-  const auto eager = measureVariant(
-      Blocks(llama8b, compiled).layer(LayerPart::Whole, Recompute::None),
-      EagerMode::None, &target);
-  compiled.style.compiled = true;
-  const auto fused = measureVariant(
-      Blocks(llama8b, compiled).layer(LayerPart::Whole, Recompute::None),
-      EagerMode::None, &target);
-  EXPECT_LT(fused.forwardOps, eager.forwardOps / 2);
-  EXPECT_LT(fused.forwardSeconds, 0.95 * eager.forwardSeconds);
+TEST(Trainers, RecomputationCostsItsForward) {
+  RunRow row = plainRow();
+  row.checkpointing = "full";
+  const DecidedStep eager = stepOf(row);
+  const SegmentVariant &full = layerOf(eager);
+  EXPECT_GT(full.recomputeSeconds, 0.6 * full.forwardSeconds);
+  EXPECT_LT(full.recomputeSeconds, full.forwardSeconds);
+  row.compile = "Y";
+  const DecidedStep compiled = stepOf(row);
+  EXPECT_TRUE(compiled.candidate.compiled);
+  EXPECT_LT(layerOf(compiled).compiledForwardSeconds,
+            0.97 * full.forwardSeconds);
+  EXPECT_LT(layerOf(compiled).forwardOps, full.forwardOps);
+  row.precision = "fp8";
+  EXPECT_LT(layerOf(stepOf(row)).compiledForwardSeconds,
+            0.8 * layerOf(compiled).compiledForwardSeconds);
 }
 
-TEST(Blocks, LogitsOfTheLoss) {
-  ModelRecipe recipe = hooksRecipe();
+TEST(Trainers, LogitsOfTheLoss) {
+  RunRow row = plainRow();
   const int64_t logits = 8192LL * 128256;
-  const SegmentGraph eager = Blocks(llama8b, recipe).headAndLoss();
-  const auto v = measureVariant(eager, EagerMode::None, nullptr);
+  const DecidedStep step = stepOf(row);
+  const SegmentKind &head = step.model->kinds.back();
+  ASSERT_TRUE(head.loss);
+  const SegmentVariant &wide = head.variants[0];
   // bf16, fp32 and log_softmax together; log_softmax stays.
-  EXPECT_GE(v.forwardPeakBytes, logits * (2 + 4 + 4));
-  EXPECT_LT(v.forwardPeakBytes, logits * 11);
-  EXPECT_GE(v.savedBytes, logits * 4);
-  EXPECT_LT(v.savedBytes, logits * 5);
+  EXPECT_GE(wide.forwardPeakBytes, logits * (2 + 4 + 4));
+  EXPECT_LT(wide.forwardPeakBytes, logits * 11);
+  EXPECT_GE(wide.savedBytes, logits * 4);
+  EXPECT_LT(wide.savedBytes, logits * 5);
   // The gradient does not fit where bf16 logits and their copy were.
-  EXPECT_NEAR(double(lossFragments(eager)) / double(logits * 2), 1, 0.1);
-  recipe.style.loss = SegmentBuilder::Loss::InPlaceFused;
-  const auto fused = measureVariant(Blocks(llama8b, recipe).headAndLoss(),
-                                    EagerMode::None, nullptr);
-  EXPECT_LT(fused.forwardPeakBytes, logits * 3) << "logits alone, in place";
+  EXPECT_NEAR(double(head.lossFragmentBytes) / double(logits * 2), 1, 0.1);
+  EXPECT_TRUE(step.candidate.lossOutside);
+  row.compile = "Y";
+  const SegmentVariant compiled =
+      stepOf(row).model->kinds.back().variants.front();
+  EXPECT_LT(compiled.forwardPeakBytes, logits * 3) << "bf16 logits alone";
+  EXPECT_GE(compiled.backwardPeakBytes, logits * 2) << "and their gradient";
+  row.framework = "llm-foundry";
+  row.model = "mpt-7b";
+  row.compile = "";
+  const SegmentVariant inPlace =
+      stepOf(row).model->kinds.back().variants.front();
+  EXPECT_LT(inPlace.forwardPeakBytes, 8192LL * 50368 * 3);
+  EXPECT_LT(inPlace.backwardPeakBytes, 8192LL * 50368) << "in place";
 }
 
-TEST(ShapeModel, CountsTheParametersOfPublishedModels) {
-  auto count = [](const char *name, bool llama, int64_t positions = 0) {
-    ModelStyle style;
-    style.llama = llama;
-    style.tied = style.biases = !llama;
-    return parameterCount(*knownShape(name), style, positions) * 1e-9;
-  };
-  EXPECT_NEAR(count("llama3.1-8b", true), 8.030, 0.001);
-  EXPECT_NEAR(count("llama2-7b", true), 6.738, 0.001);
-  EXPECT_NEAR(count("llama3.1-405b", true), 405.85, 0.01);
-  EXPECT_NEAR(count("mpt-7b", false, 2048), 6.659, 0.001);
-  EXPECT_NEAR(count("mpt-30b", false, 8192), 30.019, 0.001);
-  for (const char *name : {"llama3.1-8b", "mpt-1b"}) {
-    ModelRecipe recipe;
-    recipe.style.llama = name[0] == 'l';
-    recipe.style.tied = recipe.style.biases = !recipe.style.llama;
-    recipe.sequenceLength = 128;
+TEST(Trainers, UnitsOfTorchtitan) {
+  RunRow row = plainRow();
+  const DecidedStep now = stepOf(row);
+  EXPECT_EQ(now.candidate.numUnits(), 34) << "blocks, embedding, norm and head";
+  EXPECT_EQ(now.candidate.rootUnit, -1);
+  EXPECT_TRUE(now.candidate.reshardAfterForward[32]) << "the last block";
+  EXPECT_FALSE(now.candidate.reshardAfterForward[33]);
+  EXPECT_EQ(now.candidate.recipe.storage, plan::DType::F32);
+  EXPECT_EQ(now.candidate.recipe.compute, plan::DType::BF16);
+  EXPECT_EQ(now.candidate.recipe.reduce, plan::DType::F32);
+  row.source = "benchmarks/llama3_h100_202412_torchtitan.md";
+  const DecidedStep before = stepOf(row);
+  EXPECT_EQ(before.candidate.numUnits(), 33) << "blocks and the root";
+  ASSERT_GE(before.candidate.rootUnit, 0);
+  EXPECT_FALSE(before.candidate.reshardAfterForward[before.candidate.rootUnit]);
+  int kept = 0;
+  for (bool reshards : before.candidate.reshardAfterForward)
+    kept += !reshards;
+  EXPECT_EQ(kept, 2) << "the last block too";
+}
+
+TEST(Trainers, CheckpointsAShareOfTheLayers) {
+  RunRow row = plainRow();
+  row.framework = "fms-fsdp(FSDP1)";
+  row.checkpointing = "selective-4";
+  const DecidedStep step = stepOf(row);
+  int recomputed = 0;
+  for (size_t c = 0; c < step.model->calls.size(); ++c)
+    recomputed += step.model->kinds[step.model->calls[c].kind]
+                      .variants[step.candidate.variants[c]]
+                      .name == "full";
+  EXPECT_EQ(recomputed, 8);
+  EXPECT_EQ(step.candidate.executor, ExecutorKind::Fsdp1);
+}
+
+TEST(Trainers, CountTheParametersOfPublishedModels) {
+  auto count = [](const char *model, const char *framework, int64_t length) {
+    RunRow row = plainRow();
+    row.model = model;
+    row.framework = framework;
+    row.sequence = length;
     int64_t sum = 0;
-    for (const auto &p :
-         buildShapeModel(*knownShape(name), recipe, nullptr).model.parameters)
+    for (const StepParameter &p : stepOf(row).model->parameters)
       sum += p.numel();
-    EXPECT_EQ(sum, parameterCount(*knownShape(name), recipe.style, 128));
-  }
+    return static_cast<double>(sum) * 1e-9;
+  };
+  EXPECT_NEAR(count("llama3.1-8b", "torchtitan", 128), 8.030, 0.001);
+  EXPECT_NEAR(count("llama2-7b", "torchtitan", 128), 6.738, 0.001);
+  EXPECT_NEAR(count("llama3.1-405b", "torchtitan", 128), 405.85, 0.01);
+  EXPECT_NEAR(count("qwen2.5-7b", "torchtitan", 128), 7.616, 0.001);
+  EXPECT_NEAR(count("mpt-7b", "llm-foundry", 2048), 6.659, 0.001);
+  EXPECT_NEAR(count("mpt-30b", "llm-foundry", 8192), 30.019, 0.001);
+}
+
+/// A config.json by name goes before what the table and its names say.
+TEST(Trainers, ModelsByConfig) {
+  RunRow row = plainRow();
+  row.model = "own";
+  row.checkpointing = "selective-2";
+  const auto source = [](const std::string &name) {
+    return name == "own" ? std::optional<std::string>(
+                               R"({"model_type": "qwen3", "hidden_size": 256,
+                         "intermediate_size": 512, "num_hidden_layers": 2,
+                         "num_attention_heads": 4, "num_key_value_heads": 2,
+                         "head_dim": 64, "vocab_size": 1000})")
+                         : std::nullopt;
+  };
+  const RowResult result = predictRow(row, shipped, source);
+  EXPECT_EQ(result.skipped, "");
+  EXPECT_GT(result.prediction.peakBytes, 0);
+  const auto broken = [](const std::string &) {
+    return std::optional<std::string>(R"({"model_type": "llama",
+                                          "hidden_size": -1})");
+  };
+  EXPECT_NE(predictRow(row, shipped, broken).skipped.find("hidden_size"),
+            std::string::npos);
 }
 
 //===----------------------------------------------------------------------===//
@@ -429,15 +511,6 @@ TEST(Validate, Statistics) {
   EXPECT_DOUBLE_EQ(rankCorrelation({1, 2, 3}, {30, 20, 10}), -1);
   EXPECT_NEAR(rankCorrelation({1, 2, 2, 4}, {1, 3, 3, 2}), 0.333, 0.001);
   EXPECT_EQ(rankCorrelation({1, 2}, {1, 2}), 0);
-}
-
-const Target *shipped(const std::string &name) {
-  static std::map<std::string, Target> known;
-  DiagnosticEngine engine;
-  auto [at, fresh] = known.try_emplace(name);
-  if (fresh)
-    at->second = loadTarget(name, engine).value();
-  return &at->second;
 }
 
 /// The bounds are what was reached, with a little room: the model must not get
@@ -532,7 +605,7 @@ TEST(Validate, DamagedTablesAreRefusedOrRead) {
 }
 
 TEST(Validate, ExtremeRowsEnd) {
-  for (int64_t size : {1, 64, 100000}) {
+  for (int64_t size : {2, 64, 100000}) {
     RunRow row = plainRow();
     row.layers = 1, row.hidden = size, row.heads = 1, row.keyValueHeads = 1;
     row.ffn = size, row.vocab = 1, row.gpus = 1 << 20;

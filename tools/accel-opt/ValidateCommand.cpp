@@ -11,6 +11,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -44,6 +46,38 @@ private:
   std::string folder;
   DiagnosticEngine &engine;
   std::map<std::string, std::optional<Target>> known;
+};
+
+/// config.json by the model's name: DIR/NAME/config.json, or DIR/NAME.json.
+class Models {
+public:
+  explicit Models(const std::string &folder) {
+    std::error_code error;
+    if (folder.empty())
+      return;
+    for (const auto &entry :
+         std::filesystem::directory_iterator(folder, error)) {
+      const std::filesystem::path &path = entry.path();
+      const bool isFolder = entry.is_directory(error);
+      if (isFolder || path.extension() == ".json")
+        files[modelKey(isFolder ? path.filename().string()
+                                : path.stem().string())] =
+            isFolder ? path / "config.json" : path;
+    }
+  }
+  std::optional<std::string> operator()(const std::string &name) const {
+    const auto found = files.find(modelKey(name));
+    if (found == files.end())
+      return std::nullopt;
+    std::ifstream in(found->second, std::ios::binary);
+    if (!in)
+      return std::nullopt;
+    return std::string((std::istreambuf_iterator<char>(in)),
+                       std::istreambuf_iterator<char>());
+  }
+
+private:
+  std::map<std::string, std::filesystem::path> files;
 };
 
 Json summaryJson(const ErrorSummary &summary) {
@@ -83,8 +117,8 @@ Json rowJson(const RowResult &row) {
   json["target"] =
       row.run.target.empty() ? Json(nullptr) : Json(row.run.target);
   json["peak_bytes"] = number(row.prediction.peakBytes);
-  json["reserved_bytes"] = number(row.reservedBytes);
-  json["device_bytes"] = number(row.deviceBytes);
+  json["reserved_bytes"] = number(row.prediction.reservedBytes);
+  json["device_bytes"] = number(row.prediction.deviceBytes);
   json["tokens_per_s_per_device"] = number(row.tokensPerSecondPerDevice);
   json["step_s"] = number(row.stepSeconds);
   json["exposed_s"] = number(row.prediction.exposedSeconds);
@@ -98,8 +132,9 @@ Json rowJson(const RowResult &row) {
                            : Json(nullptr)},
       {"tokens_per_s_per_device", optional(row.measuredTokensPerSecond)}};
   json["memory_error"] = optional(row.memoryError);
-  json["replayed_bytes"] =
-      row.replayedBytes ? Json(*row.replayedBytes) : Json(nullptr);
+  json["replayed_bytes"] = row.prediction.replayed
+                               ? Json(row.prediction.replayedBytes)
+                               : Json(nullptr);
   json["replayed_error"] = optional(row.replayedError);
   json["tokens_per_s_error"] = optional(row.speedError);
   json["assumptions"] = row.run.assumptions;
@@ -161,7 +196,7 @@ void printText(const ValidationResult &result) {
       continue;
     }
     const int64_t bytes = row.run.memory == MemoryKind::Reserved
-                              ? row.reservedBytes
+                              ? row.prediction.reservedBytes
                               : row.prediction.peakBytes;
     std::printf(
         "  %-8s %-16s %-15s %10.2f %10s %9s %10.0f %9s%s\n",
@@ -195,7 +230,7 @@ void printText(const ValidationResult &result) {
 
 int accel::validateCommand(int argc, char **argv) {
   ReportFormat format = ReportFormat::Text;
-  std::string family, folder, file;
+  std::string family, folder, modelFolder, file;
   Arguments arguments("accel-opt validate", "RUNS.csv",
                       "Predicts each run of a table of measured ones, and "
                       "prints the errors by family.");
@@ -205,6 +240,9 @@ int accel::validateCommand(int argc, char **argv) {
                    "only the rows of this family (the letters of their ids)");
   arguments.option("--targets", folder, textValue("DIR"),
                    "files NAME.yaml there come before the shipped targets");
+  arguments.option("--models", modelFolder, textValue("DIR"),
+                   "config.json of models by name: DIR/NAME/config.json or "
+                   "DIR/NAME.json come before the sizes of well-known models");
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
@@ -213,9 +251,11 @@ int accel::validateCommand(int argc, char **argv) {
   DiagnosticEngine engine;
   ValidationResult result;
   Targets targets(folder, engine);
+  const Models models(modelFolder);
   if (std::optional<std::vector<RunRow>> rows = readRuns(file, engine)) {
     result = validateRuns(
-        *rows, [&](const std::string &name) { return targets(name); }, family);
+        *rows, [&](const std::string &name) { return targets(name); }, family,
+        [&](const std::string &name) { return models(name); });
     if (!family.empty() && result.rows.empty())
       engine.warning("no-rows", file,
                      "no row is of the family '" + printable(family) + "'");

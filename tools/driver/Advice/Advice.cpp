@@ -155,14 +155,15 @@ private:
   std::optional<tune::Space> makeSpace(const tune::TuneRequest &request) const {
     tune::Space space;
     space.base = base;
-    tune::MeshOption mesh = {base.shardRanks, base.replicateRanks};
+    const plan::Mesh &mesh = base.mesh;
+    const int64_t own = mesh.ranks(plan::AxisRole::Shard);
     space.meshes = {mesh};
-    if (mesh.shard > 1 && in.executor == ExecutorKind::Fsdp1) {
-      int64_t ranks = mesh.shard * mesh.replicate;
+    if (own > 1 && in.executor == ExecutorKind::Fsdp1) {
+      int64_t ranks = own * mesh.ranks(plan::AxisRole::Replicate);
       for (int64_t shard : {ranks, base.ranksPerNode})
-        if (shard > 1 && shard != mesh.shard && ranks % shard == 0)
-          space.meshes.push_back({shard, ranks / shard});
-    } else if (mesh.shard > 1) {
+        if (shard > 1 && shard != own && ranks % shard == 0)
+          space.meshes.push_back(mesh.sharded(shard));
+    } else if (own > 1) {
       space.meshes = tune::meshesOf(mesh, base.ranksPerNode);
     }
     space.splits = tune::splitsOf({training.microBatch, training.accumulation},

@@ -173,9 +173,11 @@ private:
 
   void constants() {
     const PrecisionPolicy &policy = advice.policies[point[tune::Knob::Recipe]];
-    out += "MESH = [(\"dp_replicate\", " +
-           std::to_string(candidate.replicateRanks) + "), (\"dp_shard\", " +
-           std::to_string(candidate.shardRanks) + ")]\n";
+    std::string axes;
+    for (const plan::Axis &axis : candidate.mesh.axes)
+      axes += (axes.empty() ? "(\"" : ", (\"") + axis.name + "\", " +
+              std::to_string(axis.size) + ")";
+    out += "MESH = [" + axes + "]\n";
     out += "MICRO_BATCH = " + std::to_string(split().microBatch) +
            "\nACCUMULATION = " + std::to_string(split().accumulation) + "\n";
     if (candidate.lossChunks > 1)

@@ -362,8 +362,9 @@ private:
   /// The sequences of a step, dealt to ranks and micro-batches.
   void splitGlobalBatch() {
     plan::Job &t = inputs.training;
-    int64_t ranks = std::max<int64_t>(1, job().accelerate.mesh->dpReplicate *
-                                             job().accelerate.mesh->dpShard);
+    int64_t ranks =
+        std::max<int64_t>(1, job().accelerate.mesh->size("dp_replicate") *
+                                 job().accelerate.mesh->size("dp_shard"));
     int64_t each = ranks * t.microBatch;
     if (*options.globalBatch % each) {
       report(
@@ -427,6 +428,7 @@ private:
     if (!options.executor)
       return true;
     const ExecutorKind asked = *options.executor;
+    inputs.trainer = options.trainer;
     Strategy strategy = job().accelerate.strategy.value;
     bool sharded = job().accelerate.sharded();
     auto refuse = [&](const std::string &why, const std::string &hint) {

@@ -29,6 +29,7 @@ struct PlanInputs {
   std::string modelName;
   std::string targetName; // empty: none
   ExecutorKind executor = ExecutorKind::AccelRun;
+  std::string trainer; // over the executor (frameworks::findTrainer); or empty
   replay::AllocatorRules allocator; // of torch, as --allocator-conf says
   /// The job under other values of mixed_precision, for --tune-precision.
   struct Precision {

@@ -6,6 +6,7 @@
 #include "tools/driver/Options/PlanOptions.h"
 
 #include "frontends/Diagnostics/Diagnostics.h"
+#include "passes/Frameworks/Framework.h"
 #include "passes/Pipeline/Phases.h"
 #include "tools/driver/Options/DdpOption.h"
 #include "tools/driver/Options/OptimizerOption.h"
@@ -42,13 +43,22 @@ ValueKind<Phase> phaseValue() {
   return choiceValue(std::move(choices));
 }
 
-ValueKind<ExecutorKind> executorValue() {
+/// An executor, or a trainer that has models and defaults of its own over one.
+ValueKind<ExecutorKind> executorValue(std::string &trainer) {
   std::vector<std::pair<std::string, ExecutorKind>> choices;
   for (ExecutorKind kind :
        {ExecutorKind::AccelRun, ExecutorKind::Fsdp2, ExecutorKind::Fsdp1,
         ExecutorKind::Ddp, ExecutorKind::Deepspeed})
     choices.emplace_back(toString(kind), kind);
-  return choiceValue(std::move(choices));
+  choices.emplace_back("torchtitan",
+                       *frameworks::trainerExecutor("torchtitan"));
+  ValueKind<ExecutorKind> kind = choiceValue(std::move(choices));
+  kind.read = [&trainer, read = kind.read](const std::string &word,
+                                           ExecutorKind &value) {
+    trainer = frameworks::trainerExecutor(word) ? word : "";
+    return read(word, value);
+  };
+  return kind;
 }
 
 ValueKind<LossChunks> lossChunksValue() {
@@ -144,7 +154,7 @@ void addScriptOptions(Arguments &a, PlanOptions &o) {
 
 void addExecutorOptions(Arguments &a, PlanOptions &o) {
   a.section("who runs the job, and how");
-  a.option("--executor", o.executor, executorValue(),
+  a.option("--executor", o.executor, executorValue(o.trainer),
            "who runs the job (default: accel-run for a job.yaml, else what "
            "accelerate launches)")
       .saidByModule();

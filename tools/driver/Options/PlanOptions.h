@@ -61,6 +61,7 @@ struct PlanOptions {
 
   //===--- Who runs it ----------------------------------------------------===//
   std::optional<ExecutorKind> executor;
+  std::string trainer; // over it (frameworks::findTrainer); empty: none
   std::string accelerateVersion = "1.15.0";
   std::optional<std::string> torchVersion; // unset: the newest that is modelled
   std::optional<bool> keepUnsharded;       // gradients while accumulating

@@ -43,8 +43,8 @@ Json candidateJson(const StepModel &model, const Candidate &c) {
     resharded += after;
   const DtypeRecipe &r = c.recipe;
   Json result = {{"framework", toString(c.executor)},
-                 {"shard_ranks", c.shardRanks},
-                 {"replicate_ranks", c.replicateRanks},
+                 {"shard_ranks", c.shards().ranks},
+                 {"replicate_ranks", c.replicas().ranks},
                  {"units", c.numUnits()},
                  {"units_resharded", resharded},
                  {"storage", plan::toString(r.storage)},

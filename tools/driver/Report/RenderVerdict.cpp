@@ -30,7 +30,7 @@ std::string persistentTooMuch(const plan::Plan &plan,
   std::string text = "; what a rank keeps between steps alone is " +
                      formatBytes(kept) + ", " +
                      formatBytes(kept - *report.budgetBytes) + " too much";
-  int64_t shards = report.advice ? report.advice->candidate.shardRanks : 1;
+  int64_t shards = report.advice ? report.advice->candidate.shards().ranks : 1;
   if (shards > 1)
     text += ": sharded over " + std::to_string(shards) +
             " ranks, it would take " +

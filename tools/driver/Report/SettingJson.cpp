@@ -53,22 +53,23 @@ Json checkpointing(const tune::Space &space, const StepModel &model,
 Json settingJson(const tune::Space &space, const StepModel &model,
                  const tune::Point &point) {
   auto at = [&](Knob knob) { return static_cast<size_t>(point[knob]); };
-  const tune::MeshOption &mesh = space.meshes[at(Knob::Mesh)];
+  const plan::Mesh &mesh = space.meshes[at(Knob::Mesh)];
   const tune::SplitOption &split = space.splits[at(Knob::Split)];
-  Json result = {
-      {"mesh", {{"shard", mesh.shard}, {"replicate", mesh.replicate}}},
-      {"micro_batch", split.microBatch},
-      {"accumulation_steps", split.accumulation},
-      {"wrap", space.wraps[at(Knob::Wrap)].name},
-      {"precision", space.recipes[at(Knob::Recipe)].name},
-      {"layers_kept_gathered", point[Knob::Reshard]},
-      {"forward_prefetch", point[Knob::ForwardPrefetch]},
-      {"backward_prefetch", point[Knob::BackwardPrefetch]},
-      {"checkpointing", checkpointing(space, model, point)},
-      {"keep_gradients_unsharded", point[Knob::Accumulation] != 0},
-      {"parameter_offload", point[Knob::ParameterOffload] != 0},
-      {"optimizer_offload", point[Knob::OptimizerOffload] != 0},
-      {"activation_offload_layers", point[Knob::ActivationOffload]}};
+  Json result = {{"mesh",
+                  {{"shard", mesh.ranks(plan::AxisRole::Shard)},
+                   {"replicate", mesh.ranks(plan::AxisRole::Replicate)}}},
+                 {"micro_batch", split.microBatch},
+                 {"accumulation_steps", split.accumulation},
+                 {"wrap", space.wraps[at(Knob::Wrap)].name},
+                 {"precision", space.recipes[at(Knob::Recipe)].name},
+                 {"layers_kept_gathered", point[Knob::Reshard]},
+                 {"forward_prefetch", point[Knob::ForwardPrefetch]},
+                 {"backward_prefetch", point[Knob::BackwardPrefetch]},
+                 {"checkpointing", checkpointing(space, model, point)},
+                 {"keep_gradients_unsharded", point[Knob::Accumulation] != 0},
+                 {"parameter_offload", point[Knob::ParameterOffload] != 0},
+                 {"optimizer_offload", point[Knob::OptimizerOffload] != 0},
+                 {"activation_offload_layers", point[Knob::ActivationOffload]}};
   if (!space.buckets.empty())
     result["bucket_bytes"] = space.buckets[at(Knob::Bucket)];
   if (!space.lossChunks.empty())

@@ -33,6 +33,7 @@ ImportOptions importOptions(const PlanInputs &inputs,
       options.nodes ? inputs.job.accelerate.numProcesses.value / *options.nodes
                     : inputs.job.accelerate.processesPerMachine();
   import.framework = inputs.executor;
+  import.trainer = inputs.trainer;
   import.versions.accelerate = inputs.job.accelerate.version;
   if (!inputs.job.accelerate.torchVersion.empty())
     import.versions.torch = inputs.job.accelerate.torchVersion;
@@ -200,7 +201,7 @@ void choose(const Advice &advice, const tune::Point &point, PlanInputs &inputs,
   if (point.counts != space.configured.counts)
     chooseCheckpoint(model, candidate, chosen);
   if (differs(tune::Knob::Mesh))
-    chosen.mesh = {candidate.replicateRanks, candidate.shardRanks};
+    chosen.mesh = candidate.mesh;
   if (differs(tune::Knob::ParameterOffload) ||
       differs(tune::Knob::OptimizerOffload) ||
       differs(tune::Knob::ActivationOffload)) {

@@ -27,15 +27,17 @@ std::string strategyName(const AccelerateConfig &config) {
   case Strategy::Other:
     return toString(config.distributedType.value);
   }
-  if (config.mesh->dpReplicate > 1)
-    name += " (" + std::to_string(config.mesh->dpReplicate) + " x " +
-            std::to_string(config.mesh->dpShard) + ")";
+  if (config.mesh->size("dp_replicate") > 1)
+    name += " (" + std::to_string(config.mesh->size("dp_replicate")) + " x " +
+            std::to_string(config.mesh->size("dp_shard")) + ")";
   return name;
 }
 
 void describeInputs(const Session &session, PlanReport &report) {
   report.title = session.inputs->modelName;
   report.strategy = strategyName(session.inputs->job.accelerate);
+  if (!session.inputs->trainer.empty())
+    report.strategy += " by " + session.inputs->trainer;
   report.executor = session.inputs->executor;
   report.budgetBytes = session.budgetBytes();
 }

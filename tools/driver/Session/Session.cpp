@@ -82,6 +82,7 @@ bool Session::load() {
   }
   programImport = importing;
   programImport.framework = ExecutorKind::AccelRun;
+  programImport.trainer.clear();
   programImport.fusedLoss = false;
   // Nobody asks for the loss of a program that is not made.
   if (!own() && !asksForProgram())

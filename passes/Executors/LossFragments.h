@@ -1,14 +1,14 @@
-//===- Fragments.h - What the allocator cannot reuse ------------*- C++ -*-===//
+//===- LossFragments.h - What the allocator cannot reuse --------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef ACCEL_PASSES_VALIDATE_FRAGMENTS_H
-#define ACCEL_PASSES_VALIDATE_FRAGMENTS_H
+#ifndef ACCEL_PASSES_EXECUTORS_LOSSFRAGMENTS_H
+#define ACCEL_PASSES_EXECUTORS_LOSSFRAGMENTS_H
 
 #include "passes/Executors/SegmentGraph.h"
 
-namespace accel::validate {
+namespace accel {
 
 /// Bytes by which a growing segment of the caching allocator (best fit,
 /// expandable: c10/cuda/CUDACachingAllocator.cpp) is larger than the tensors
@@ -17,6 +17,6 @@ namespace accel::validate {
 /// and do not fit into each other's holes.
 int64_t lossFragments(const SegmentGraph &graph);
 
-} // namespace accel::validate
+} // namespace accel
 
-#endif // ACCEL_PASSES_VALIDATE_FRAGMENTS_H
+#endif // ACCEL_PASSES_EXECUTORS_LOSSFRAGMENTS_H

@@ -1,14 +1,16 @@
-//===- Fragments.cpp - What the allocator cannot reuse --------------------===//
+//===- LossFragments.cpp - What the allocator cannot reuse ----------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Validate/Fragments.h"
+#include "passes/Executors/LossFragments.h"
+
+#include "passes/Executors/SegmentOrder.h"
 
 #include <algorithm>
 #include <map>
 
-namespace accel::validate {
+namespace accel {
 
 namespace {
 
@@ -68,14 +70,10 @@ int64_t lossFragments(const SegmentGraph &graph) {
   const plan::Function &function = graph.function;
   const size_t count = function.slots.size();
   std::vector<int> last(count, -1);
-  auto forEach = [&](const plan::Instruction &op, auto fn) {
-    for (const plan::Arg &arg : op.args)
-      if (arg.kind == plan::Arg::Kind::Tensor)
-        fn(function.slots[arg.slot].base);
-  };
   const int instructions = static_cast<int>(function.instructions.size());
   for (int i = 0; i < instructions; ++i) {
-    forEach(function.instructions[i], [&](int base) { last[base] = i; });
+    forEachSlot(function.instructions[i],
+                [&](int slot) { last[function.slots[slot].base] = i; });
     for (int slot : function.instructions[i].results)
       if (slot >= 0)
         last[function.slots[slot].base] =
@@ -109,4 +107,4 @@ int64_t lossFragments(const SegmentGraph &graph) {
   return segment.end - segment.peak;
 }
 
-} // namespace accel::validate
+} // namespace accel

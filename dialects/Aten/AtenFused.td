@@ -1,0 +1,105 @@
+//===- AtenFused.td - Kernels of libraries and compilers ---*- tablegen -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_DIALECTS_ATEN_FUSED_TD
+#define ACCEL_DIALECTS_ATEN_FUSED_TD
+
+include "dialects/Aten/AtenBase.td"
+
+def Aten_RotaryOp
+    : Aten_Op<"rotary", "fused::rotary(%0, %1, %2, $inverse)", "Pointwise",
+              [InferTypeOpAdaptor, Aten_Derivative]> {
+  let summary = "rotary position embedding in one kernel";
+  let description = [{
+    x [B, S, H, D] with the tables of cosines and sines; `inverse` turns back.
+    Complex products (torchtitan's apply_rotary_emb) are one of these in fp32.
+
+    ```mlir
+    %0 = aten.rotary %x, %cos, %sin, false : (tensor<1x8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>) -> tensor<1x8x2x4xf32>
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$self, Aten_FloatTensor:$cos,
+                       Aten_FloatTensor:$sin, BoolAttr:$inverse);
+  let results = (outs Aten_FloatTensor:$result);
+  let assemblyFormat = [{
+    $self `,` $cos `,` $sin `,` $inverse attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def Aten_SwigluOp
+    : Aten_Op<"swiglu", "fused::swiglu(%0, %1)", "Pointwise",
+              [SameOperandsAndResultType, Aten_Derivative]> {
+  let summary = "silu(gate) * up in one kernel";
+  let description = [{
+    ```mlir
+    %0 = aten.swiglu %gate, %up : tensor<8x16xf32>
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$gate, Aten_FloatTensor:$up);
+  let results = (outs Aten_FloatTensor:$result);
+  let assemblyFormat = "$gate `,` $up attr-dict `:` type($result)";
+}
+
+def Aten_SwigluBackwardOp
+    : Aten_Op<"swiglu_backward", "fused::swiglu_backward(%0, %1, %2)",
+              "Pointwise", [InferTypeOpAdaptor]> {
+  let summary = "gradients of gate and up of swiglu";
+  let description = [{
+    Operands: the output's gradient, gate, up.
+  }];
+  let arguments = (ins Aten_FloatTensor:$grad_out, Aten_FloatTensor:$gate,
+                       Aten_FloatTensor:$up);
+  let results = (outs Aten_FloatTensor:$grad_gate, Aten_FloatTensor:$grad_up);
+  let assemblyFormat = [{
+    operands attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Aten_CrossEntropyOp
+    : Aten_Op<"cross_entropy",
+              "fused::cross_entropy(%0, %1, $ignore_index, $in_place)",
+              "Reduction", [InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost]> {
+  let summary = "mean cross-entropy of logits in one kernel, fp32 inside";
+  let description = [{
+    Of logits [T, V] in any precision and targets [T]: the mean loss in fp32 and
+    the log-sum-exp of each row. As torch.compile fuses log_softmax and
+    nll_loss; with `in_place` as flash-attn's CrossEntropyLoss with
+    inplace_backward, whose gradient overwrites the logits.
+  }];
+  let arguments = (ins Aten_FloatTensor:$logits, Aten_IntTensor:$targets,
+                       I64Attr:$ignore_index, BoolAttr:$in_place);
+  let results = (outs Aten_FloatTensor:$loss, Aten_FloatTensor:$sums);
+  let assemblyFormat = [{
+    $logits `,` $targets attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+/// Reads each logit and writes its gradient.
+class Aten_CrossEntropyBackward<string mnemonic, string category, string what>
+    : Aten_Op<mnemonic, "fused::" # mnemonic # "(%0, %1, %2, %3, $ignore_index)",
+              category, [InferTypeOpAdaptor, Aten_OwnCost]> {
+  let summary = what;
+  let description = [{
+    Operands: the logits, the loss's gradient, the targets, the log-sum-exps.
+  }];
+  let arguments = (ins Aten_FloatTensor:$logits, Aten_FloatTensor:$grad_out,
+                       Aten_IntTensor:$targets, Aten_FloatTensor:$sums,
+                       I64Attr:$ignore_index);
+  let results = (outs Aten_FloatTensor:$grad_logits);
+  let assemblyFormat = [{
+    operands attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Aten_CrossEntropyBackwardOp
+    : Aten_CrossEntropyBackward<"cross_entropy_backward", "Reduction",
+                                "gradient of cross_entropy">;
+/// Its result lies where the logits were.
+def Aten_CrossEntropyInPlaceBackwardOp
+    : Aten_CrossEntropyBackward<"cross_entropy_in_place_backward", "View",
+                                "gradient of cross_entropy over the logits">;
+
+#endif // ACCEL_DIALECTS_ATEN_FUSED_TD

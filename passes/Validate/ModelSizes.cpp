@@ -1,0 +1,121 @@
+//===- ModelSizes.cpp - A decoder's sizes, and its config.json ------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Validate/ModelSizes.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace accel::validate {
+
+namespace {
+
+struct Known {
+  const char *name; // modelKey
+  ModelSizes sizes;
+};
+
+// config.json of the published models; MPT as in llm-foundry's
+// scripts/train/benchmarking, whose models have learned positions and biases.
+const Known models[] = {
+    {"llama27b", {32, 4096, 32, 32, 11008, 32000, "llama", false}},
+    {"llama213b", {40, 5120, 40, 40, 13824, 32000, "llama", false}},
+    {"llama270b", {80, 8192, 64, 8, 28672, 32000, "llama", false}},
+    {"codellama7b", {32, 4096, 32, 32, 11008, 32016, "llama", false}},
+    {"codellama13b", {40, 5120, 40, 40, 13824, 32016, "llama", false}},
+    {"codellama34b", {48, 8192, 64, 8, 22016, 32000, "llama", false}},
+    {"llama38b", {32, 4096, 32, 8, 14336, 128256, "llama", false}},
+    {"llama318b", {32, 4096, 32, 8, 14336, 128256, "llama", false}},
+    {"llama370b", {80, 8192, 64, 8, 28672, 128256, "llama", false}},
+    {"llama3170b", {80, 8192, 64, 8, 28672, 128256, "llama", false}},
+    {"llama3370b", {80, 8192, 64, 8, 28672, 128256, "llama", false}},
+    {"llama31405b", {126, 16384, 128, 8, 53248, 128256, "llama", false}},
+    {"llama3405b", {126, 16384, 128, 8, 53248, 128256, "llama", false}},
+    {"llama321b", {16, 2048, 32, 8, 8192, 128256, "llama", true}},
+    {"llama323b", {28, 3072, 24, 8, 8192, 128256, "llama", true}},
+    {"mistral7b", {32, 4096, 32, 8, 14336, 32000, "mistral", false}},
+    {"qwen27b", {28, 3584, 28, 4, 18944, 152064, "qwen2", false}},
+    {"qwen257b", {28, 3584, 28, 4, 18944, 152064, "qwen2", false}},
+    {"qwen2514b", {48, 5120, 40, 8, 13824, 152064, "qwen2", false}},
+    {"qwen2532b", {64, 5120, 40, 8, 27648, 152064, "qwen2", false}},
+    {"qwen2572b", {80, 8192, 64, 8, 29568, 152064, "qwen2", false}},
+    {"mpt125m", {12, 768, 12, 12, 3072, 50368, "gpt2", true}},
+    {"mpt350m", {24, 1024, 16, 16, 4096, 50368, "gpt2", true}},
+    {"mpt760m", {24, 1536, 12, 12, 6144, 50368, "gpt2", true}},
+    {"mpt1b", {24, 2048, 16, 16, 8192, 50368, "gpt2", true}},
+    {"mpt3b", {32, 2560, 20, 20, 10240, 50368, "gpt2", true}},
+    {"mpt7b", {32, 4096, 32, 32, 16384, 50368, "gpt2", true}},
+    {"mpt13b", {40, 5120, 40, 40, 20480, 50368, "gpt2", true}},
+    {"mpt30b", {48, 7168, 56, 56, 28672, 50368, "gpt2", true}},
+    {"mpt70b", {80, 8192, 64, 64, 32768, 50368, "gpt2", true}},
+    {"gpt2", {12, 768, 12, 12, 3072, 50257, "gpt2", true}},
+    {"gpt2medium", {24, 1024, 16, 16, 4096, 50257, "gpt2", true}},
+    {"gpt2large", {36, 1280, 20, 20, 5120, 50257, "gpt2", true}},
+    {"gpt2xl", {48, 1600, 25, 25, 6400, 50257, "gpt2", true}},
+};
+
+} // namespace
+
+std::string modelKey(const std::string &name) {
+  std::string base = name.substr(0, name.find('['));
+  if (size_t slash = base.rfind('/'); slash != base.npos)
+    base.erase(0, slash + 1);
+  std::string key;
+  for (char c : base)
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      key += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char *prefix : {"metallama", "meta"})
+    if (key.starts_with(prefix) && key.size() > std::string(prefix).size()) {
+      key.erase(0, std::string(prefix).size());
+      if (!key.starts_with("llama"))
+        key = "llama" + key;
+      break;
+    }
+  for (const char *suffix : {"instruct", "chat", "base", "hf", "v01", "v03"})
+    if (key.ends_with(suffix))
+      key.erase(key.size() - std::string(suffix).size());
+  return key;
+}
+
+std::optional<ModelSizes> knownModel(const std::string &name) {
+  const std::string key = modelKey(name);
+  const auto found =
+      std::find_if(std::begin(models), std::end(models),
+                   [&](const Known &known) { return key == known.name; });
+  return found == std::end(models) ? std::nullopt
+                                   : std::optional<ModelSizes>(found->sizes);
+}
+
+std::string configJson(const ModelSizes &sizes, int64_t positions) {
+  nlohmann::ordered_json json = {{"model_type", sizes.family},
+                                 {"vocab_size", sizes.vocab},
+                                 {"tie_word_embeddings", sizes.tied}};
+  if (sizes.family == "gpt2") {
+    json.update({{"n_layer", sizes.layers},
+                 {"n_embd", sizes.hidden},
+                 {"n_head", sizes.heads},
+                 {"n_inner", sizes.ffn},
+                 {"n_positions", positions},
+                 {"activation_function", "gelu"},
+                 {"resid_pdrop", 0.0},
+                 {"embd_pdrop", 0.0},
+                 {"attn_pdrop", 0.0}});
+    return json.dump();
+  }
+  json.update({{"num_hidden_layers", sizes.layers},
+               {"hidden_size", sizes.hidden},
+               {"num_attention_heads", sizes.heads},
+               {"num_key_value_heads", sizes.keyValueHeads},
+               {"intermediate_size", sizes.ffn},
+               {"max_position_embeddings", positions},
+               {"hidden_act", "silu"}});
+  if (sizes.family == "mistral")
+    json["sliding_window"] = nullptr;
+  return json.dump();
+}
+
+} // namespace accel::validate

@@ -1,0 +1,205 @@
+//===- RunJob.cpp - A measured run as a job of the compiler ---------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Validate/RunJob.h"
+
+#include "dialects/Sharding/Sharding.h"
+#include "frontends/HuggingFace/BuildModel.h"
+#include "passes/Executors/DecidedCandidate.h"
+#include "passes/Pipeline/Phases.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace accel::validate {
+
+namespace {
+
+/// The reason of every setting that a row gives.
+constexpr const char *rowsReason = "the measured run";
+
+Strategy strategyOf(ExecutorKind executor) {
+  switch (executor) {
+  case ExecutorKind::Fsdp1:
+    return Strategy::Fsdp1;
+  case ExecutorKind::Fsdp2:
+    return Strategy::Fsdp2;
+  case ExecutorKind::Ddp:
+    return Strategy::Ddp;
+  case ExecutorKind::Single:
+    return Strategy::Single;
+  default:
+    return Strategy::Other;
+  }
+}
+
+DistributedType distributedOf(ExecutorKind executor) {
+  switch (executor) {
+  case ExecutorKind::Ddp:
+    return DistributedType::MultiGpu;
+  case ExecutorKind::Single:
+    return DistributedType::No;
+  case ExecutorKind::Deepspeed:
+    return DistributedType::Deepspeed;
+  default:
+    return DistributedType::Fsdp;
+  }
+}
+
+AccelerateConfig accelerateOf(const Run &run) {
+  AccelerateConfig a;
+  a.version = "1.15.0";
+  a.torchVersion = run.torchVersion;
+  a.distributedType.value = distributedOf(run.executor);
+  a.strategy.value = strategyOf(run.executor);
+  a.numProcesses.value = run.mesh.ranks();
+  a.numMachines.value =
+      std::max<int64_t>(1, a.numProcesses.value / run.ranksPerNode);
+  a.mixedPrecision.value = run.compute == plan::DType::F32 ? MixedPrecision::No
+                           : run.compute == plan::DType::F16
+                               ? MixedPrecision::Fp16
+                               : MixedPrecision::Bf16;
+  PrecisionPolicy &precision = a.precision.value;
+  precision.autocast = run.autocast;
+  const bool cast =
+      run.executor != ExecutorKind::Single && run.executor != ExecutorKind::Ddp;
+  if (cast && run.compute != plan::DType::F32) {
+    precision.param = run.compute;
+    precision.reduce = run.reduce;
+  }
+  a.mesh.value = run.mesh;
+  a.reshardAfterForward.value = !run.keepGathered;
+  a.wrapPolicy.value = WrapPolicy::Transformer;
+  a.restUnits.value = RestUnits::Root;
+  a.offloadParams.value = run.offloadParameters;
+  if (run.executor == ExecutorKind::Deepspeed) {
+    DeepspeedSettings zero;
+    zero.zeroStage.value = run.zeroStage;
+    const OffloadDevice host = OffloadDevice::Cpu, none = OffloadDevice::None;
+    zero.offloadParameters.value = run.offloadParameters ? host : none;
+    zero.offloadOptimizer.value = run.offloadOptimizer ? host : none;
+    a.deepspeed = zero;
+  }
+  return a;
+}
+
+const char *checkpointMode(Recompute recompute) {
+  switch (recompute) {
+  case Recompute::None:
+    return "none";
+  case Recompute::Selective:
+    return "pointwise";
+  case Recompute::Layers:
+    return "full";
+  }
+  return "";
+}
+
+/// Checkpoints a share of the layers, spread as evenly as fms-fsdp's
+/// apply_fsdp_checkpointing spreads them.
+void shareCheckpoints(mlir::ModuleOp module, double share,
+                      ImportOptions::Chosen &chosen) {
+  if (share >= 1)
+    return;
+  std::vector<std::string> layers;
+  for (auto graph : module.getOps<sharding::GraphOp>())
+    for (auto call : graph.getBody().getOps<sharding::CallOp>())
+      if (llvm::StringRef number = call.getPath().rsplit('.').second;
+          !number.empty() && llvm::all_of(number, llvm::isDigit))
+        layers.push_back(call.getPath().str());
+  const size_t count = layers.size();
+  const auto recomputed =
+      static_cast<size_t>(std::llround(share * static_cast<double>(count)));
+  for (size_t i = 0, done = 0; i < count; ++i)
+    if (done < (i + 1) * recomputed / count) {
+      ++done;
+      chosen.calls[layers[i]] = chosen.checkpoint;
+    }
+  chosen.checkpoint = "none";
+}
+
+} // namespace
+
+std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
+  // Learned positions are as many as the sequence is long.
+  const std::string text = run.config.empty()
+                               ? configJson(run.sizes, run.sequenceLength)
+                               : run.config;
+  auto model = huggingface::parseModelConfig(text, "config.json", engine);
+  if (!model)
+    return std::nullopt;
+  RunJob result{std::move(*model), defaultJob(accelerateOf(run)), {}, 1};
+  JobConfig &job = result.job;
+  job.optimizer.maxGradNorm.value = run.clipGradients ? 1.0 : 0.0;
+
+  ImportOptions &import = result.import;
+  import.framework = run.executor;
+  import.trainer = trainerOf(run.source);
+  import.versions.torch = run.torchVersion;
+  import.ranksPerNode = run.ranksPerNode;
+  import.holdOutputs = run.holdsLogits;
+  import.modelName = "model";
+  import.device = "cuda";
+  import.microBatch = run.microBatch;
+  import.sequenceLength = run.sequenceLength;
+  import.accumulation = run.accumulation;
+  if (run.reduceEachMicroBatch)
+    import.keepUnsharded = !*run.reduceEachMicroBatch;
+  import.prefetchForward = import.prefetchBackward = 1;
+  import.checkpointDtype = run.parameters;
+  import.compile = run.compiled;
+  import.fp8 = run.fp8;
+  import.chosen.emplace();
+  import.chosen->why = rowsReason;
+  import.chosen->checkpoint = checkpointMode(run.recompute);
+  result.recomputedShare = run.recomputedShare;
+  if (run.activationOffload)
+    import.chosen->offloadLayerInputs = true;
+  if (run.executor != ExecutorKind::Deepspeed) {
+    if (run.offloadParameters)
+      import.chosen->offloadParameters = true;
+    if (run.offloadOptimizer || run.offloadParameters)
+      import.chosen->offloadOptimizer = true;
+  }
+  return result;
+}
+
+std::optional<DecidedStep> decide(mlir::MLIRContext &context, const RunJob &job,
+                                  const Target &target,
+                                  DiagnosticEngine &engine) {
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &d) {
+    if (d.getSeverity() == mlir::DiagnosticSeverity::Error)
+      engine.error("plan", "", d.str());
+    return mlir::success();
+  });
+  huggingface::BuildOptions build;
+  build.microBatch = job.import.microBatch;
+  build.sequenceLength = job.import.sequenceLength;
+  auto module = huggingface::buildModel(context, job.model, build, engine);
+  if (mlir::failed(module))
+    return std::nullopt;
+  plan::Job training;
+  training.optimizer = job.job.optimizer.resolved();
+  training.microBatch = job.import.microBatch;
+  training.sequenceLength = job.import.sequenceLength;
+  training.accumulation = job.import.accumulation;
+  ImportOptions import = job.import;
+  shareCheckpoints(**module, job.recomputedShare, *import.chosen);
+  if (mlir::failed(importJob(**module, job.job, training, import, engine)) ||
+      mlir::failed(runDecisions(**module)) ||
+      mlir::failed(runDifferentiation(**module)))
+    return std::nullopt;
+  StepModelOptions options;
+  options.target = &target;
+  auto step = decidedStep(**module, options);
+  if (mlir::failed(step))
+    return std::nullopt;
+  return std::move(*step);
+}
+
+} // namespace accel::validate

@@ -1,0 +1,85 @@
+//===- Mesh.h - A job's ranks as named axes ---------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_PLAN_MESH_H
+#define ACCEL_RUNTIME_PLAN_MESH_H
+
+#include "runtime/plan/Plan.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace accel::plan {
+
+/// What an axis does with the parameters of a unit.
+enum class AxisRole {
+  Replicate, // each rank has a copy; gradients are all-reduced
+  Shard,     // each rank has a part; parameters are gathered over it
+  Other      // inside of functions or between stages (tp, pp)
+};
+/// dp_replicate replicates; dp_shard and cp shard, as FSDP units are sharded
+/// over the product of both (Accelerate's dp_shard_cp).
+AxisRole axisRole(std::string_view axis);
+
+/// Axes of one mesh, by their position in Mesh::axes.
+class AxisSet {
+public:
+  void add(size_t axis) { bits |= uint64_t(1) << axis; }
+  bool contains(size_t axis) const { return bits >> axis & 1; }
+  bool empty() const { return bits == 0; }
+  bool operator==(const AxisSet &) const = default;
+
+private:
+  uint64_t bits = 0;
+};
+
+/// The ranks that differ in the coordinates of some axes alone: who takes part
+/// in one collective.
+struct AxisGroup {
+  int64_t ranks = 1;
+  int64_t inNode = 1; // of them on one node
+  bool operator==(const AxisGroup &) const = default;
+};
+
+/// A grid of ranks. Axes are outermost first: neighbours in the last one are
+/// neighbouring ranks.
+struct Mesh {
+  std::vector<Axis> axes;
+
+  /// dp_replicate and dp_shard, of one rank each.
+  static Mesh dataParallel();
+
+  /// Product of all sizes; saturates.
+  int64_t ranks() const;
+  /// Product of the sizes of `set`; saturates.
+  int64_t ranks(AxisSet set) const;
+  /// 1 for an axis that is not there.
+  int64_t size(std::string_view axis) const;
+  /// Changes an axis, or adds it as the innermost.
+  void resize(const std::string &axis, int64_t size);
+  /// Product of the sizes of the axes with a role; saturates.
+  int64_t ranks(AxisRole role) const { return ranks(set(role)); }
+  /// As many ranks, of which `shard` share one copy: dp_shard of that size, and
+  /// the rest on dp_replicate.
+  Mesh sharded(int64_t shard) const;
+  /// The same axes with all ranks on one of them, which is added if need be.
+  Mesh onto(const std::string &axis) const;
+
+  /// Those of `names` that are there.
+  AxisSet set(const std::vector<std::string> &names) const;
+  /// Those with a role.
+  AxisSet set(AxisRole role) const;
+  std::vector<std::string> names(AxisSet set) const;
+  /// Ranks with neighbouring numbers share a node.
+  AxisGroup group(AxisSet set, int64_t ranksPerNode) const;
+
+  bool operator==(const Mesh &) const = default;
+};
+
+} // namespace accel::plan
+
+#endif // ACCEL_RUNTIME_PLAN_MESH_H
