@@ -35,17 +35,18 @@ bool parseInteger(std::string_view text, int64_t &value) {
 
 bool parseBytes(std::string_view text, int64_t &bytes) {
   double number = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(),
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc())
     return false;
   const std::string_view unit = text.substr(end - text.data());
   for (auto [name, scale] : byteUnits)
     if (unit == name) {
-    const double scaled = number * scale;
-    if (!(scaled >= 1 && scaled < 9e18))
-      return false;
-    bytes = static_cast<int64_t>(scaled);
-    return true;
+      const double scaled = number * scale;
+      if (!(scaled >= 1 && scaled < 9e18))
+        return false;
+      bytes = static_cast<int64_t>(scaled);
+      return true;
     }
   return false;
 }

@@ -39,16 +39,9 @@ std::shared_ptr<const DecidedStep> DecidedSteps::read(mlir::ModuleOp module) {
   StepModelOptions options;
   options.target = &session.machine();
   options.solved = &solved;
-  FailureOr<StepModel> model = buildStepModel(module, options);
-  if (failed(model))
-    return nullptr;
-  auto step = std::make_shared<DecidedStep>();
-  step->model = std::make_shared<const StepModel>(std::move(*model));
-  FailureOr<Candidate> candidate = decidedCandidate(module, *step->model);
-  if (failed(candidate))
-    return nullptr;
-  step->candidate = std::move(*candidate);
-  return step;
+  FailureOr<DecidedStep> step = decidedStep(module, options);
+  return succeeded(step) ? std::make_shared<const DecidedStep>(std::move(*step))
+                         : nullptr;
 }
 
 bool DecidedSteps::keep(mlir::ModuleOp module) {
