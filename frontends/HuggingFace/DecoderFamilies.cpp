@@ -132,6 +132,28 @@ struct FamilyReader : DecoderReader {
     d.attention.output = output;
   }
 
+  void gptBigcode() {
+    d.embedding = "transformer.wte";
+    d.positions = "transformer.wpe";
+    d.layers = "transformer.h";
+    d.finalNorm = "transformer.ln_f";
+    layerNorms("ln_1", "ln_2");
+    jointAttention(DecoderAttention::Layout::Groups, "attn", "attn.c_attn",
+                   "attn.c_proj");
+    plainMlp("mlp", "mlp.c_fc", "mlp.c_proj", "mlp.act");
+    d.keyValueHeads = flag("multi_query") ? 1 : d.heads;
+    if (flag("add_cross_attention"))
+      json.unsupported("add_cross_attention",
+                       "'add_cross_attention' is not supported yet");
+    if (!json.flag("scale_attn_weights", true))
+      d.attention.scale = 1;
+    d.residualFirst = false;
+    d.dropout.embedding = dropout("embd_pdrop", 0.1);
+    d.dropout.attention = dropout("attn_pdrop", 0.1);
+    d.dropout.attentionOutput = d.dropout.mlpOutput =
+        dropout("resid_pdrop", 0.1);
+  }
+
   void gptNeox() {
     d.embedding = "gpt_neox.embed_in";
     storedHead = "embed_out.weight";
@@ -280,6 +302,14 @@ const Entry families[] = {
      &FamilyReader::gemma},
     {{"gemma3_text", "hidden_act", "rms_norm_eps", 1e-6, 0, true, true},
      &FamilyReader::gemma},
+    {{"gpt_bigcode",
+      "activation_function",
+      "layer_norm_epsilon",
+      1e-5,
+      {},
+      false,
+      true},
+     &FamilyReader::gptBigcode},
     {{"gpt_neox", "hidden_act", "layer_norm_eps", 1e-5, {}, false, true},
      &FamilyReader::gptNeox},
     {{"mpt", "", "layer_norm_epsilon", 1e-5, {}, false, true},

@@ -123,9 +123,9 @@ void DecoderReader::shared() {
                std::string("'") + family.eps + "' must not be negative");
   activation();
   padding();
-  for (const char *key : {"quantization_config", "per_layer_config"})
-    if (json.has(key) && !json.isNull(key))
-      json.unsupported(key, std::string("'") + key + "' is not supported yet");
+  if (json.has("per_layer_config") && !json.isNull("per_layer_config"))
+    json.unsupported("per_layer_config",
+                     "'per_layer_config' is not supported yet");
   if (json.find("use_bidirectional_attention") &&
       json.flag("use_bidirectional_attention", false))
     json.unsupported("use_bidirectional_attention",

@@ -192,10 +192,9 @@ private:
     }
     config.attentionDropout =
         json.probability("attention_dropout", 0.0, /*nullable=*/true);
-    for (const char *key : {"quantization_config", "per_layer_config"})
-      if (json.has(key) && !json.isNull(key))
-        json.unsupported(key,
-                         std::string("'") + key + "' is not supported yet");
+    if (json.has("per_layer_config") && !json.isNull("per_layer_config"))
+      json.unsupported("per_layer_config",
+                       "'per_layer_config' is not supported yet");
   }
 
   /// Warns where a setting is on that the family's classes do not read.

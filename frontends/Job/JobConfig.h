@@ -15,6 +15,7 @@
 #include "frontends/Accelerate/AccelerateConfig.h"
 #include "frontends/Job/AdapterConfig.h"
 #include "frontends/Job/LossChunks.h"
+#include "frontends/Job/QuantizationConfig.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/UpdateKernel.h"
 
@@ -114,6 +115,17 @@ struct JobConfig {
   std::vector<std::string> trainableParts;
   Setting<std::string> adapterPath;     // adapter_config.json or its folder
   std::optional<AdapterConfig> adapter; // what `adapter` says itself
+  /// How the weights of the frozen base are quantised; nothing: they are not,
+  /// unless config.json says so.
+  std::optional<QuantizationConfig> quantization;
+  /// The dtype that the script loads the model in; nothing: the checkpoint's.
+  Setting<std::optional<plan::DType>> loadDtype;
+  /// The script is transformers' Trainer, or one of TRL's: under FSDP1 it wraps
+  /// the matrices of PEFT's adapters as units of their own.
+  Setting<bool> transformersTrainer;
+  /// Gradient checkpointing of the script is reentrant: the outputs of layers
+  /// are detached, and each layer's input is a leaf of its own graph.
+  Setting<bool> reentrantCheckpointing;
   /// What dropout draws by, with the micro-batch, the call and the operator.
   Setting<int64_t> dropoutSeed{0, Origin::Default, "dropout_seed", {}, ""};
   DataConfig data;

@@ -411,8 +411,67 @@ $ForSequenceClassification
 
 } // namespace
 
+const std::vector<const char *> gptBigcode = {R"(
+vocab_size = 50257
+hidden_size|n_embd = 768
+n_inner = 4*hidden_size
+num_hidden_layers|n_layer = 12
+num_attention_heads|n_head = 12
+max_position_embeddings|n_positions = 1024
+multi_query ?= 1
+add_cross_attention = 0
+tie_word_embeddings = 1
+head_dim := hidden_size/num_attention_heads
+qkv_size := hidden_size+2*(multi_query?head_dim:hidden_size)
+text activation_function = gelu_pytorch_tanh
+nosplit $Block
+sliding 0
+)"};
+
+constexpr const char *gptBigcodeBody = R"(
+$ForCausalLM
+  @base transformer
+  @input transformer.wte
+  @output lm_head
+  @tie lm_head.weight transformer.wte.weight ?tie_word_embeddings
+  transformer $Model
+  lm_head Linear weight[vocab_size,hidden_size]
+$Model
+  @auto
+  @input wte
+  wte Embedding weight[vocab_size,hidden_size]
+  wpe Embedding weight[max_position_embeddings,hidden_size]
+  drop Dropout
+  h ModuleList
+    [num_hidden_layers] $Block
+      ln_1 LayerNorm weight[hidden_size] bias[hidden_size]
+      attn $Attention
+        c_attn Linear weight[qkv_size,hidden_size] bias[qkv_size]
+        c_proj Linear weight[hidden_size,hidden_size] bias[hidden_size]
+        resid_dropout Dropout
+      ln_2 LayerNorm weight[hidden_size] bias[hidden_size]
+      mlp $MLP
+        c_fc Linear weight[n_inner,hidden_size] bias[n_inner]
+        c_proj Linear weight[hidden_size,n_inner] bias[hidden_size]
+        act !activation_function
+        dropout Dropout
+  ln_f LayerNorm weight[hidden_size] bias[hidden_size]
+$ForSequenceClassification
+  @base transformer
+  @input transformer.wte
+  transformer $Model
+  score Linear weight[num_labels,hidden_size]
+$ForTokenClassification
+  @base transformer
+  @input transformer.wte
+  transformer $Model
+  dropout Dropout
+  classifier Linear weight[num_labels,hidden_size] bias[num_labels]
+)";
+
 const std::vector<Family> decoderFamilies = {
     {"gpt2", "GPT2", gpt2, gpt2Body},
+    {"gpt_bigcode", "GPTBigCode", gptBigcode, gptBigcodeBody},
     {"gpt_neox", "GPTNeoX", gptNeox, gptNeoxBody},
     {"phi", "Phi", phi, phiBody},
     {"starcoder2", "Starcoder2", starcoder2, starcoder2Body},

@@ -161,7 +161,8 @@ private:
   }
 
   /// result + lora_B(lora_A(dropout(x))) * scaling, as
-  /// peft.tuners.lora.layer.Linear.
+  /// peft.tuners.lora.layer.Linear: x in the dtype of lora_A, and the sum in
+  /// that of the base's product.
   void addProduct(Operation *product, Value rows, const Pair &pair,
                   const AdaptedTree::Lora &lora) {
     mlir::Location layer = product->getLoc();
@@ -172,6 +173,7 @@ private:
       Value turned = aten::TOp::create(b, loc, matrix);
       return aten::MmOp::create(b, loc, x, turned);
     };
+    rows = aten::TypeAsOp::create(b, layer, rows, pair.down);
     if (lora.dropout > 0)
       rows =
           aten::DropoutOp::create(b, below(layer, "lora_dropout.default"), rows,
@@ -181,7 +183,9 @@ private:
     Value scaled = aten::MulScalarOp::create(b, layer, wide, lora.scale);
     Value base = product->getResult(0);
     auto sum = aten::AddTensorOp::create(b, layer, base, scaled);
-    base.replaceAllUsesExcept(sum.getResult(), sum);
+    auto result = aten::TypeAsOp::create(b, layer, sum, base);
+    SmallPtrSet<Operation *, 2> own = {sum, result};
+    base.replaceAllUsesExcept(result.getResult(), own);
   }
 
   /// A key that no random operator of the function draws by.

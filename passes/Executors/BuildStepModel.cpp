@@ -11,6 +11,7 @@
 #include "passes/Checkpoint/DecideSaved.h"
 #include "passes/Checkpoint/ExtractJoint.h"
 #include "passes/Differentiate/Joint.h"
+#include "passes/Executors/Dequantize.h"
 #include "passes/Executors/LossFragments.h"
 #include "passes/Executors/OwnVariants.h"
 #include "passes/Executors/SegmentGraph.h"
@@ -18,6 +19,7 @@
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
 #include "passes/Frameworks/JobFramework.h"
+#include "passes/Quantize/MarkQuantized.h"
 #include "passes/Simulate/Time.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -97,6 +99,7 @@ private:
       parameter.dtype = toDType(op.getTensorType().getElementType())
                             .value_or(plan::DType::F32);
       parameter.trainable = !op.getFrozen();
+      addQuantized(op, parameter);
       parameterOf[op.getFqn()] = index;
       if (ArrayAttr aliases = op.getAliasesAttr())
         for (auto alias : aliases.getAsRange<StringAttr>())
@@ -122,6 +125,38 @@ private:
             toDType(straight ? precision.getStorage() : precision.getReduce())
                 .value_or(plan::DType::F32);
       model.units.push_back(std::move(unit));
+    }
+  }
+
+  int64_t rounded(int64_t bytes) const {
+    return (bytes + rounding - 1) / rounding * rounding;
+  }
+
+  void addQuantized(sharding::ParamOp op, StepParameter &parameter) {
+    std::optional<QuantizedParam> held = quantizedParam(op);
+    if (!held)
+      return;
+    parameter.packedBytes = held->weight.packedBytes;
+    parameter.dtype = held->storage;
+    parameter.packedIsParameter = plan::describe(held->format).isParameter;
+    if (!parameter.packedIsParameter)
+      parameter.replicatedBytes += rounded(held->weight.packedBytes);
+    for (int64_t bytes : held->weight.scales)
+      parameter.replicatedBytes += rounded(bytes);
+    quantized[static_cast<int>(model.parameters.size())] = *held;
+  }
+
+  /// What products with quantised weights of the call make and save beside
+  /// what its function says.
+  void addDequantization(sharding::CallOp call, SegmentGraph &graph) {
+    for (size_t i = 0; i < graph.function.params.size() && !quantized.empty();
+         ++i) {
+      auto held = quantized.find(
+          parameterOf.lookup(call.bindParam(graph.function.paramNames[i])));
+      if (held != quantized.end())
+        dequantize(graph, graph.function.params[i],
+                   plan::describe(held->second.format).product,
+                   held->second.weight);
     }
   }
 
@@ -210,8 +245,8 @@ private:
       kind.inputBytes += bytesOf(operand.getType());
     for (Value result : op.getResults())
       kind.outputBytes += bytesOf(result.getType());
-    LogicalResult measured =
-        !joint ? measureForward(function, kind) : measureJoint(op, joint, kind);
+    LogicalResult measured = !joint ? measureForward(op, function, kind)
+                                    : measureJoint(op, joint, kind);
     if (failed(measured))
       return failure();
     const int index = static_cast<int>(model.kinds.size());
@@ -221,7 +256,8 @@ private:
   }
 
   /// A segment of which nothing is trained.
-  LogicalResult measureForward(func::FuncOp function, SegmentKind &kind) {
+  LogicalResult measureForward(sharding::CallOp op, func::FuncOp function,
+                               SegmentKind &kind) {
     auto exported = exportFunction(function, {}, device);
     if (failed(exported))
       return failure();
@@ -233,6 +269,7 @@ private:
     graph.inputHasGradient.assign(graph.inputs, false);
     graph.function = std::move(*exported);
     markInstructions(function, {}, graph);
+    addDequantization(op, graph);
     SegmentVariant variant = measureVariant(graph, EagerMode::None, target);
     addFlops(graph, kind);
     kind.variants.push_back(std::move(variant));
@@ -276,7 +313,7 @@ private:
       solved = options.solved->of(joint.getName().str(), extracted->graph,
                                   *options.target);
     }
-    FailureOr<SegmentGraph> graph = graphOf(joint, kind, nullptr);
+    FailureOr<SegmentGraph> graph = graphOf(op, joint, kind, nullptr);
     if (failed(graph))
       return failure();
     addModelFlops(module.lookupSymbol<func::FuncOp>(op.getCallee()),
@@ -299,15 +336,15 @@ private:
       kind.variants.back() =
           measureVariant(*graph, EagerMode::Children, target);
     for (const SolvedWay &way : solved)
-      if (failed(addSolvedEagerly(joint, way, kind)))
+      if (failed(addSolvedEagerly(op, joint, way, kind)))
         return failure();
     return success();
   }
 
   /// What selective checkpointing holds and takes that keeps what was solved.
-  LogicalResult addSolvedEagerly(func::FuncOp joint, const SolvedWay &way,
-                                 SegmentKind &kind) {
-    FailureOr<SegmentGraph> graph = graphOf(joint, kind, &way);
+  LogicalResult addSolvedEagerly(sharding::CallOp op, func::FuncOp joint,
+                                 const SolvedWay &way, SegmentKind &kind) {
+    FailureOr<SegmentGraph> graph = graphOf(op, joint, kind, &way);
     if (failed(graph))
       return failure();
     SegmentVariant variant =
@@ -368,11 +405,14 @@ private:
   /// The joint as an operator list whose parameter gradients are results like
   /// any other: autograd makes tensors of them. What selective checkpointing
   /// keeps is that of `way`, or of the mode "pointwise".
-  FailureOr<SegmentGraph> graphOf(func::FuncOp joint, const SegmentKind &kind,
+  FailureOr<SegmentGraph> graphOf(sharding::CallOp op, func::FuncOp joint,
+                                  const SegmentKind &kind,
                                   const SolvedWay *way) {
     SegmentGraph graph;
     graph.rounding = rounding;
     graph.loss = kind.loss;
+    graph.shiftsLogits =
+        eager() && !atLeast(versionsOf(module).transformers, "4.49");
     for (unsigned i = 0; i < joint.getNumArguments(); ++i)
       graph.inputs +=
           argBinding(joint, i).getKind() == aten::BindingKind::Input;
@@ -413,6 +453,7 @@ private:
     markInstructions(joint, forwardOps(joint), graph);
     if (way)
       graph.pointwiseKeeps = way->saved;
+    addDequantization(op, graph);
     toAutogradForm(graph);
     if (!way && kernels.selective != frameworks::Selective::None)
       markSelective(graph, kernels.selective);
@@ -513,6 +554,7 @@ private:
   aten::Device device = aten::Device::Cpu;
   int64_t rounding = plan::alignmentBytes;
   llvm::StringMap<int> parameterOf, kinds;
+  DenseMap<int, QuantizedParam> quantized; // by parameter
   DenseMap<Value, int> values;
   DenseMap<int, plan::DType> gradientType; // by parameter
 };

@@ -58,8 +58,8 @@ protected:
   bool foldsBackward() const override { return !distributed(); }
 
   int64_t gradientBytes(int parameter) const {
-    return model.parameters[parameter].numel() *
-           plan::itemSize(candidate.recipe.gradient);
+    const StepParameter &p = model.parameters[parameter];
+    return p.numel() * plan::itemSize(layout.dtypes().gradient(p));
   }
 
   void allocatePersistent() override {

@@ -72,6 +72,7 @@ public:
       candidate.backwardPrefetch = static_cast<int>(prefetch.getBackward());
     }
     candidate.holdsOutputs = job.getHoldOutputs();
+    candidate.reentrantCheckpoints = scriptOf(module).reentrant;
     const frameworks::Kernels kernels = kernelsOf(module);
     candidate.compiled = kernels.compiled;
     candidate.lossOutside = kernels.lossOutside;
@@ -123,8 +124,8 @@ private:
     llvm::StringMap<sharding::ParamOp> params;
     for (auto param : module.getOps<sharding::ParamOp>())
       params[param.getFqn()] = param;
-    sharding::PrecisionAttr trained, any;
-    bool upcastFrozen = false;
+    sharding::PrecisionAttr trained, any, base;
+    bool upcastFrozen = false, asLoaded = true, asStored = true;
     for (auto unit : module.getOps<sharding::UnitOp>()) {
       auto precision = unit.getPrecisionAttr();
       if (!precision || unit.getParams().empty())
@@ -133,6 +134,11 @@ private:
       sharding::ParamOp param = params.lookup(fqn);
       if (!any)
         any = precision;
+      if (!base && param && !param.getKeepsDtype())
+        base = precision;
+      asLoaded &= param && param.getTensorType().getElementType() ==
+                               precision.getStorage();
+      asStored &= precision.getCompute() == precision.getStorage();
       if (param && !param.getFrozen() && !trained)
         trained = precision;
       if (param && param.getFrozen() &&
@@ -141,8 +147,14 @@ private:
     }
     if (!trained)
       trained = any;
-    if (trained)
-      candidate.recipe = recipeOf(precisionOf(trained), upcastFrozen);
+    if (!trained)
+      return;
+    // Where each parameter has its own dtype, the recipe is the base model's.
+    const bool own = asLoaded && asStored;
+    candidate.recipe =
+        recipeOf(precisionOf(own && base ? base : trained), upcastFrozen);
+    candidate.recipe.storesAsLoaded = asLoaded;
+    candidate.recipe.computesAsStored = own;
   }
 
   void readCalls(sharding::JobOp job, sharding::GraphOp graph) {

@@ -43,11 +43,14 @@ protected:
     for (size_t p = 0; p < model.parameters.size(); ++p) {
       const StepParameter &parameter = model.parameters[p];
       Sizes &s = sizes[candidate.unitOf[p]];
-      const int64_t numel = parameter.numel();
-      s.full += layout.round(numel * item);
-      s.shard += (numel + ranks() - 1) / ranks() * item;
+      const int64_t numel = parameter.storedNumel();
+      // Only floating-point tensors are converted.
+      const int64_t held =
+          parameter.quantized() ? plan::itemSize(parameter.dtype) : item;
+      s.full += layout.round(numel * held);
+      s.shard += (numel + ranks() - 1) / ranks() * held;
       if (numel <= candidate.zero.persistenceThreshold)
-        s.persists += layout.round(numel * item);
+        s.persists += layout.round(numel * held);
       if (parameter.trainable) {
         s.gradients += layout.round(numel * item);
         trainable += numel;

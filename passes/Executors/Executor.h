@@ -35,7 +35,13 @@ struct DtypeRecipe {
   plan::DType gradient = plan::DType::F32; // gradients that the update reads
   /// Of states that the optimizer keeps in the parameter's dtype.
   plan::DType state = plan::DType::F32;
-  bool masterCopy = false;   // an fp32 copy beside bf16 storage (DeepSpeed)
+  bool masterCopy = false; // an fp32 copy beside bf16 storage (DeepSpeed)
+  /// Each parameter is stored in the dtype that it was loaded in, which may
+  /// differ (an fp32 adapter of a bf16 model).
+  bool storesAsLoaded = false;
+  /// Each parameter is computed with in the dtype that it is stored in: no
+  /// policy and no conversion of the model.
+  bool computesAsStored = false;
   bool upcastFrozen = false; // frozen parameters are stored as the others
   bool autocast = false;     // torch.autocast instead of cast parameters
   bool outputFloat = false;  // logits are converted to fp32 by a wrapper
@@ -94,6 +100,9 @@ struct Candidate {
   int zeroStage = 3;    // DeepSpeed
   ZeroBuffers zero;
   bool clipGradients = false;
+  /// Checkpointed layers are reentrant (torch.utils.checkpoint with
+  /// use_reentrant=True).
+  bool reentrantCheckpoints = false;
   bool compiled = false; // torch.compile: pointwise operators are fused
   /// The loss is computed of the model's output: hooks of its root are on the
   /// logits.
@@ -228,10 +237,13 @@ std::optional<ReservedReplay> replayReserved(StepEvaluator &evaluator,
 
 /// Lets a replay raise the estimate: reservedBytes, deviceBytes.
 /// `budgetBytes` is what the rank may use of the device, with `contextBytes` of
-/// other things; 0: no end. Changes nothing where there is no replay.
+/// other things; 0: no end. `onDevice`: a job that the replay survives in the
+/// budget, returning idle segments, is counted as taking no more than that.
+/// Changes nothing where there is no replay.
 void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,
                 const Candidate &candidate, const replay::AllocatorRules &rules,
-                int64_t contextBytes, int64_t budgetBytes);
+                int64_t contextBytes, int64_t budgetBytes,
+                bool onDevice = false);
 
 /// What is wrong with a candidate for this model and executor (sizes, ranges,
 /// what the executor cannot do), or "". Every solver's answer passes here.

@@ -33,9 +33,10 @@ protected:
   };
 
   void allocatePersistent() override {
-    const DtypeRecipe &recipe = candidate.recipe;
+    const ParameterDtypes dtypes = layout.dtypes();
+    const std::vector<const StepParameter *> first = firstParameters();
     flats.resize(layout.units.size());
-    const std::vector<Frozen> frozen = frozenParts();
+    const std::vector<int64_t> trainedOnRank = trainedParts();
     for (size_t u = 0; u < flats.size(); ++u) {
       Flat &flat = flats[u];
       const int64_t ranks = layout.shards.ranks;
@@ -43,28 +44,32 @@ protected:
       auto bytes = [&](int64_t numel, plan::DType dtype) {
         return layout.round(numel * plan::itemSize(dtype));
       };
-      const bool trainable = layout.units[u].trainablePadded > 0;
-      flat.stored = bytes(shard, trainable ? recipe.storage : frozen[u].dtype);
+      if (!first[u])
+        continue;
+      const StepParameter &one = *first[u];
+      const plan::DType compute = dtypes.compute(one),
+                        reduce = dtypes.reduce(one),
+                        gradient = dtypes.gradient(one);
+      flat.stored = bytes(shard, dtypes.storage(one));
       // NO_SHARD computes with the flat parameter itself, or with a copy in
       // low precision.
-      const bool copied = recipe.compute != recipe.storage;
+      const bool copied = compute != dtypes.storage(one);
       if (sharded() || copied)
-        flat.unsharded = bytes(shard * ranks, recipe.compute);
+        flat.unsharded = bytes(shard * ranks, compute);
       if (sharded() && copied)
-        flat.lowPrecision = bytes(shard, recipe.compute);
-      if (trainable) {
-        flat.gradient = bytes(shard * ranks, recipe.compute);
+        flat.lowPrecision = bytes(shard, compute);
+      if (one.trainable) {
+        flat.gradient = bytes(shard * ranks, compute);
         // Of NO_SHARD the gradient itself is reduced.
-        if (sharded() || recipe.reduce != recipe.compute)
-          flat.shardReduced = bytes(shard, recipe.reduce);
-        if (recipe.reduce != recipe.gradient)
-          flat.shardGradient = bytes(shard, recipe.gradient);
-        const int64_t trained =
-            frozen[u].trained < 0 ? shard : frozen[u].trained;
+        if (sharded() || reduce != compute)
+          flat.shardReduced = bytes(shard, reduce);
+        if (reduce != gradient)
+          flat.shardGradient = bytes(shard, gradient);
+        const int64_t trained = trainedOnRank[u] < 0 ? shard : trainedOnRank[u];
         for (const plan::StateRule &state : candidate.update->states)
           flat.states +=
               bytes(plan::OptimizerRule::elements(state, {trained}, trained),
-                    plan::OptimizerRule::dtypeOf(state, recipe.state));
+                    plan::OptimizerRule::dtypeOf(state, dtypes.state(one)));
         flat.kept = flat.shardGradient  ? flat.shardGradient
                     : flat.shardReduced ? flat.shardReduced
                                         : flat.gradient;
@@ -99,20 +104,27 @@ protected:
       freeKept(flat);
   }
 
-  /// What freezing changes in a flat parameter.
-  struct Frozen {
-    plan::DType dtype = plan::DType::F32; // of one that needs no gradient
-    int64_t trained = -1; // elements with states on a rank; -1: all
-  };
+  /// What decides the dtypes of each flat parameter, which are uniform: its
+  /// first trained parameter, or the first; null where it has none.
+  std::vector<const StepParameter *> firstParameters() const {
+    std::vector<const StepParameter *> result(layout.units.size(), nullptr);
+    for (size_t p = 0; p < model.parameters.size(); ++p) {
+      const StepParameter *&first = result[candidate.unitOf[p]];
+      if (!first || (!first->trainable && model.parameters[p].trainable))
+        first = &model.parameters[p];
+    }
+    return result;
+  }
 
   /// With original parameters, the optimizer has states for what is trained:
-  /// here the most that the first or the last rank holds of it.
-  std::vector<Frozen> frozenParts() const {
+  /// here the most elements of a flat parameter that the first or the last rank
+  /// holds of it; -1: all.
+  std::vector<int64_t> trainedParts() const {
     struct Flattened {
       int64_t at = 0, first = 0, last = 0;
     };
     std::vector<Flattened> flattened(layout.units.size());
-    std::vector<Frozen> result(layout.units.size());
+    std::vector<int64_t> result(layout.units.size(), -1);
     for (size_t p = 0; p < model.parameters.size(); ++p) {
       const int u = candidate.unitOf[p];
       if (layout.units[u].trainablePadded == layout.units[u].paddedNumel)
@@ -120,15 +132,14 @@ protected:
       const int64_t ranks = layout.shards.ranks;
       const int64_t shard = (layout.units[u].numel + ranks - 1) / ranks;
       Flattened &flat = flattened[u];
-      const int64_t end = flat.at + model.parameters[p].numel();
-      result[u].dtype = model.parameters[p].dtype;
+      const int64_t end = flat.at + model.parameters[p].storedNumel();
       if (model.parameters[p].trainable) {
         flat.first += std::max<int64_t>(0, std::min(end, shard) - flat.at);
         flat.last +=
             std::max<int64_t>(0, end - std::max(flat.at, shard * (ranks - 1)));
       }
       flat.at = end;
-      result[u].trained = std::max(flat.first, flat.last);
+      result[u] = std::max(flat.first, flat.last);
     }
     return result;
   }
@@ -224,10 +235,45 @@ protected:
           gather(u, false, candidate.backwardPrefetch);
   }
   void afterBackward(const Block &block) override {
-    for (int c = block.end - 1; c >= block.begin; --c)
+    for (int c = block.end - 1; c >= block.begin; --c) {
       for (int u : layout.opens[c])
         if (u != candidate.rootUnit)
           postBackward(u);
+      keepHooked(c);
+    }
+  }
+
+  /// A unit without trained parameters reshards by a hook on its inputs, and
+  /// the hook holds them (torch/autograd/graph.py, register_multi_grad_hook:
+  /// the closure has their gradient accumulators, which have the leaves). Of a
+  /// layer that is checkpointed reentrantly the input is a leaf with a
+  /// gradient: both stay until the end of the backward, where FSDP removes the
+  /// hooks (_finalize_params).
+  bool hooksLeaves(int call) const {
+    if (!candidate.reentrantCheckpoints || layout.variant(call).name != "full")
+      return false;
+    for (int u : layout.opens[call])
+      if (u != candidate.rootUnit && layout.units[u].trainablePadded == 0)
+        return true;
+    return false;
+  }
+  void keepHooked(int call) {
+    auto keep = [&](int64_t bytes) {
+      engine.alloc(Holding::Activations, bytes);
+      hooked.push_back(bytes);
+    };
+    // The gradient of what the call returns was the leaf's of the next one.
+    for (int value : model.calls[call].outputs)
+      if (const int next = layout.firstGradient[value];
+          next >= 0 && hooksLeaves(next))
+        keep(model.values[value].gradientBytes);
+    if (hooksLeaves(call))
+      for (int i : layout.kind(call).inputGradients)
+        keep(model.values[model.calls[call].inputs[i]].bytes);
+  }
+  /// What hooks hold is counted call by call.
+  bool foldsBackward() const override {
+    return !candidate.reentrantCheckpoints;
   }
 
   void postBackward(int u) {
@@ -273,6 +319,9 @@ protected:
     if (candidate.rootUnit >= 0)
       postBackward(candidate.rootUnit);
     engine.wait(engine.event(reduced), Cause::Reduce);
+    for (int64_t bytes : hooked)
+      engine.free(Holding::Activations, bytes);
+    hooked.clear();
   }
 
   void update() override { runOptimizer(candidate.offloadParameters); }
@@ -280,6 +329,7 @@ protected:
   static constexpr int freedBefore = 2;
   std::vector<Flat> flats;
   std::vector<int> position;
+  std::vector<int64_t> hooked; // tensors that hooks keep, in bytes
 };
 
 } // namespace

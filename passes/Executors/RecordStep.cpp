@@ -213,9 +213,7 @@ void StepRun::placeGradients(int call) {
     if (model.parameters[p].trainable && layout.lastUser[p] == call &&
         tensors.gradient[p] < 0)
       tensors.gradient[p] =
-          recorder.make(layout.round(model.parameters[p].numel() *
-                                     plan::itemSize(layout.freshGradient())),
-                        Pool::Compute);
+          recorder.make(layout.freshGradientBytes(p), Pool::Compute);
 }
 
 void StepRun::freeGradientsOf(int unit, int64_t bytes) {

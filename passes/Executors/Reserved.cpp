@@ -58,7 +58,7 @@ std::optional<ReservedReplay> replayReserved(StepEvaluator &evaluator,
 
 void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,
                 const Candidate &candidate, const replay::AllocatorRules &rules,
-                int64_t contextBytes, int64_t budgetBytes) {
+                int64_t contextBytes, int64_t budgetBytes, bool onDevice) {
   const int64_t capacity =
       budgetBytes > 0 ? std::max<int64_t>(budgetBytes - contextBytes, 1) : 0;
   const auto replayed = replayReserved(evaluator, candidate, rules, capacity);
@@ -70,6 +70,14 @@ void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,
   // The replay has stayed below what runs report (docs/accuracy.md).
   prediction.reservedBytes =
       std::max(prediction.reservedBytes, prediction.replayedBytes);
+  // On the device itself idle segments are returned before anything fails, so
+  // that what the replay survives takes no more than there is; a search does
+  // not count on it.
+  constexpr double margin = 0.98; // of the device, for tensors
+  if (onDevice && capacity > 0 && replayed->survives &&
+      static_cast<double>(prediction.peakBytes) <=
+          margin * static_cast<double>(capacity))
+    prediction.reservedBytes = std::min(prediction.reservedBytes, capacity);
   prediction.deviceBytes = prediction.reservedBytes + contextBytes;
   prediction.allocatorRetries = replayed->retries;
 }

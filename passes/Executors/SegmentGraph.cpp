@@ -244,23 +244,70 @@ private:
     return bytes;
   }
 
+  /// Values that the frames of the model's forward and of its loss function
+  /// name until they return, whatever the graph needs: the logits, and their
+  /// fp32 copy.
+  void findNamed() {
+    named.assign(storages.size(), false);
+    for (size_t i = 0; i < function.instructions.size() && graph.loss; ++i) {
+      const Instruction &instr = function.instructions[i];
+      if (!graph.forward[i] || instr.op != "aten::_log_softmax" ||
+          instr.args.empty())
+        continue;
+      int root = base(instr.args[0].slot);
+      shifted = graph.shiftsLogits ? static_cast<int>(i) : -1;
+      while (root >= 0 && storages[root].owner == Owner::Own) {
+        named[root] = true;
+        const Instruction &made =
+            function.instructions[storages[root].producer];
+        root = made.op == "aten::_to_copy" ? base(made.args[0].slot) : -1;
+      }
+    }
+  }
+
   void measureForward() {
     int64_t level = 0;
+    findNamed();
     for (size_t i = 0; i < function.instructions.size(); ++i) {
       if (!graph.forward[i])
         continue;
       const int position = static_cast<int>(i);
       const Instruction &instr = function.instructions[i];
+      if (position == shifted)
+        level += copyShifted(instr);
       level += allocated(position);
       emitAllocations(position);
       emitWorkspace(instr.workspaceBytes);
       variant.forwardPeakBytes =
           std::max(variant.forwardPeakBytes, level + instr.workspaceBytes);
       freeAfterForward(position, level, [&](const Storage &storage) {
-        return isKept(storage) || storage.output || storage.parameterCopy;
+        return isKept(storage) || storage.output || storage.parameterCopy ||
+               named[&storage - storages.data()];
       });
       variant.forwardSeconds += seconds(position);
       variant.forwardOps += !graph.view[i];
+    }
+    freeNamed();
+  }
+
+  /// The shifted copy of the logits, until the loss function returns.
+  int64_t copyShifted(const Instruction &instr) {
+    const int64_t bytes = storages[base(instr.args[0].slot)].bytes;
+    shiftedStorage = static_cast<int>(storages.size()) + 1; // nobody's number
+    emit(StorageEvent::Kind::Allocate, shiftedStorage, bytes);
+    return bytes;
+  }
+  /// The frames are gone: what autograd did not save goes with them.
+  void freeNamed() {
+    if (shiftedStorage >= 0)
+      emit(StorageEvent::Kind::Free, shiftedStorage);
+    for (size_t root = 0; root < named.size(); ++root) {
+      const Storage &storage = storages[root];
+      if (!named[root] || isKept(storage) || storage.output ||
+          storage.parameterCopy || isFreed(static_cast<int>(root)))
+        continue;
+      markFreed(static_cast<int>(root));
+      emit(StorageEvent::Kind::Free, static_cast<int>(root));
     }
   }
 
@@ -576,6 +623,8 @@ private:
   std::vector<bool> kept;        // by instruction
   std::vector<bool> held;        // by storage: Children keep it
   std::vector<bool> childHas; // by storage: its own child's backward reads it
+  std::vector<bool> named;    // by storage: frames of the forward hold it
+  int shifted = -1, shiftedStorage = -1;
   std::vector<int> freed, finished;
   std::vector<int> rank; // by instruction of the backward: when it runs
   int lastSaved = -1, lossEnd = -1;

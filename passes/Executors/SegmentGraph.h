@@ -42,6 +42,9 @@ struct SegmentGraph {
   std::vector<bool> pointwiseKeeps;
   /// The segment ends in the loss.
   bool loss = false;
+  /// The loss shifts the logits, of which it makes a copy (transformers until
+  /// 4.48: `logits[..., :-1, :].contiguous()`); later it shifts the labels.
+  bool shiftsLogits = false;
   /// Allocations are rounded up to this (512 under CUDA, 64 on CPUs).
   int64_t rounding = plan::alignmentBytes;
 };

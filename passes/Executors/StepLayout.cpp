@@ -84,7 +84,6 @@ StepLayout::Updated StepLayout::updated(const StepParameter &parameter,
 /// What one parameter's update takes beside the lists of all.
 void StepLayout::measureUpdate(RankClass rankClass) {
   const plan::OptimizerRule &rule = *candidate->update;
-  const int64_t item = plan::itemSize(candidate->recipe.gradient);
   updateTemporary = 0;
   updateFlops = 0;
   const bool matmuls = rule.description && rule.description->matmulFlops;
@@ -96,6 +95,7 @@ void StepLayout::measureUpdate(RankClass rankClass) {
       continue;
     const Updated own = updated(parameter, rankClass);
     int64_t carried = 0;
+    const int64_t item = plan::itemSize(dtypes().gradient(parameter));
     const int64_t bytes =
         rule.temporaryBytes(candidate->optimizer, own.shape, own.rows,
                             round(own.numel * item), item, carried);
@@ -109,52 +109,56 @@ void StepLayout::measureUpdate(RankClass rankClass) {
 
 void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
                               RankClass rankClass) const {
-  const DtypeRecipe &recipe = candidate->recipe;
+  const ParameterDtypes dtype = dtypes();
   const int64_t ranks = shards.ranks;
-  const int64_t numel = parameter.numel();
-  const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape.front();
+  const int64_t numel = parameter.storedNumel();
+  // A packed tensor is one column.
+  const int64_t rows = parameter.quantized()     ? numel
+                       : parameter.shape.empty() ? 1
+                                                 : parameter.shape.front();
   const int64_t rest = rows > 0 ? numel / rows : 0;
   const int64_t chunk = (rows + ranks - 1) / ranks; // torch.chunk
   const int64_t padded = chunk * ranks * rest;
-  const plan::DType storage = parameter.trainable || recipe.upcastFrozen
-                                  ? recipe.storage
-                                  : parameter.dtype;
-  const int64_t compute = plan::itemSize(recipe.compute);
+  const plan::DType storage = dtype.storage(parameter);
+  const int64_t compute = plan::itemSize(dtype.compute(parameter));
   unit.numel += numel;
   unit.paddedNumel += padded;
   unit.shardStored += round(chunk * rest * plan::itemSize(storage));
   unit.unsharded += round(padded * compute);
+  if (ranks > 1)
+    unit.gatherOutput += padded * compute;
+  if (dtype.compute(parameter) != storage)
+    unit.cast += padded / ranks * compute;
   if (!parameter.trainable)
     return;
   unit.trainablePadded += padded;
   const Updated own = updated(parameter, rankClass);
   for (const plan::StateRule &state : candidate->update->states)
-    unit.stateBytes += stateBytes(state, own);
-  unit.trainedBytes += round(own.numel * plan::itemSize(recipe.gradient));
-  if (recipe.masterCopy)
+    unit.stateBytes += stateBytes(state, own, dtype.state(parameter));
+  const int64_t gradient = plan::itemSize(dtype.gradient(parameter));
+  const int64_t reduce = plan::itemSize(dtype.reduce(parameter));
+  unit.trainedBytes += round(own.numel * gradient);
+  if (candidate->recipe.masterCopy)
     unit.masterBytes += round(own.numel * 4);
-  unit.gradients += round(numel * plan::itemSize(freshGradient()));
-  unit.heldGradients += round(numel * plan::itemSize(recipe.reduce));
+  unit.gradients +=
+      round(numel * plan::itemSize(dtype.freshGradient(parameter)));
+  unit.heldGradients += round(numel * reduce);
+  unit.reduceInput += padded * reduce;
+  unit.reduceOutput += padded / ranks * reduce;
+  if (dtype.reduce(parameter) != dtype.gradient(parameter))
+    unit.shardGradient += padded / ranks * gradient;
 }
 
 void StepLayout::measureUnits(RankClass rankClass) {
-  const DtypeRecipe &recipe = candidate->recipe;
   units.assign(candidate->numUnits(), UnitSizes());
   for (size_t p = 0; p < model.parameters.size(); ++p)
     addParameter(units[candidate->unitOf[p]], model.parameters[p], rankClass);
-  for (UnitSizes &unit : units) {
-    const int64_t ranks = shards.ranks;
-    const int64_t compute = plan::itemSize(recipe.compute);
-    unit.gatherOutput = ranks > 1 ? round(unit.paddedNumel * compute) : 0;
-    if (recipe.compute != recipe.storage)
-      unit.cast = round(unit.paddedNumel / ranks * compute);
-    const int64_t reduce = plan::itemSize(recipe.reduce);
-    unit.reduceInput = round(unit.trainablePadded * reduce);
-    unit.reduceOutput = round(unit.trainablePadded / ranks * reduce);
-    if (recipe.reduce != recipe.gradient)
-      unit.shardGradient =
-          round(unit.trainablePadded / ranks * plan::itemSize(recipe.gradient));
-  }
+  // Collectives have one tensor each.
+  for (UnitSizes &unit : units)
+    for (int64_t UnitSizes::*tensor :
+         {&UnitSizes::gatherOutput, &UnitSizes::cast, &UnitSizes::reduceInput,
+          &UnitSizes::reduceOutput, &UnitSizes::shardGradient})
+      unit.*tensor = round(unit.*tensor);
   const int last = static_cast<int>(model.calls.size()) - 1;
   for (int c = 0; c <= last; ++c)
     for (int parameter : model.calls[c].parameters) {
@@ -182,7 +186,9 @@ void StepLayout::listParts(RankClass rankClass) {
       continue;
     const Updated own = updated(model.parameters[p], rankClass);
     for (const plan::StateRule &state : candidate->update->states)
-      if (const int64_t bytes = stateBytes(state, own); bytes > 0)
+      if (const int64_t bytes =
+              stateBytes(state, own, dtypes().state(model.parameters[p]));
+          bytes > 0)
         unit.states.push_back(bytes);
     unit.trained.push_back(static_cast<int>(p));
     unit.held.push_back(sizes.heldGradients);
@@ -281,8 +287,7 @@ void StepLayout::measureTimes() {
     calls[c].freshGradients = 0;
     for (int p : model.calls[c].parameters)
       if (model.parameters[p].trainable && lastUser[p] == call)
-        calls[c].freshGradients += round(model.parameters[p].numel() *
-                                         plan::itemSize(freshGradient()));
+        calls[c].freshGradients += freshGradientBytes(p);
   }
 }
 

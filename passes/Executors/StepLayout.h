@@ -15,6 +15,7 @@
 
 #include "passes/Cost/CollectiveCost.h"
 #include "passes/Executors/Engine.h"
+#include "passes/Executors/ParameterDtypes.h"
 #include "runtime/plan/Optimizers.h"
 
 namespace accel {
@@ -22,7 +23,7 @@ namespace accel {
 /// Bytes of one unit on one rank of the class at hand, rounded as the
 /// allocator rounds them.
 struct UnitSizes {
-  int64_t numel = 0;       // of all parameters
+  int64_t numel = 0;       // of all parameters, as they are stored
   int64_t paddedNumel = 0; // of all ranks together, chunks padded
   int64_t trainablePadded = 0;
   int64_t shardStored = 0;   // parameters as kept, each a tensor
@@ -113,14 +114,11 @@ public:
   /// By parameter: the calls that read it first and last, or -1.
   std::vector<int> firstUser, lastUser;
 
-  /// In which autograd leaves a parameter's gradient: that of the tensor that
-  /// is computed with, which under autocast is the parameter itself. FSDP1's is
-  /// a view of the flat parameter, which is cast under autocast as well.
-  plan::DType freshGradient() const {
-    const DtypeRecipe &recipe = candidate->recipe;
-    return recipe.autocast && candidate->executor != ExecutorKind::Fsdp1
-               ? recipe.storage
-               : recipe.compute;
+  ParameterDtypes dtypes() const { return ParameterDtypes(*candidate); }
+  /// The gradient that autograd leaves of a parameter.
+  int64_t freshGradientBytes(int parameter) const {
+    const StepParameter &p = model.parameters[parameter];
+    return round(p.numel() * plan::itemSize(dtypes().freshGradient(p)));
   }
 
   int64_t round(int64_t bytes) const {
@@ -161,10 +159,10 @@ private:
     const std::vector<int64_t> &shape;
     int64_t rows, numel;
   };
-  int64_t stateBytes(const plan::StateRule &state, const Updated &own) const {
+  int64_t stateBytes(const plan::StateRule &state, const Updated &own,
+                     plan::DType dtype) const {
     return round(plan::OptimizerRule::elements(state, own.shape, own.rows) *
-                 plan::itemSize(plan::OptimizerRule::dtypeOf(
-                     state, candidate->recipe.state)));
+                 plan::itemSize(plan::OptimizerRule::dtypeOf(state, dtype)));
   }
   Updated updated(const StepParameter &parameter, RankClass rankClass) const;
   void measureUpdate(RankClass rankClass);

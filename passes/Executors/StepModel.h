@@ -142,6 +142,20 @@ struct StepParameter {
   std::vector<int64_t> shape;
   plan::DType dtype = plan::DType::F32; // as loaded
   bool trainable = true;
+  /// As a quantised base holds it (runtime/plan/QuantizedWeights.h); 0 packed
+  /// bytes: it is not quantised. `dtype` is then that of the packed tensor.
+  int64_t packedBytes = 0;
+  /// Whole on every rank: scales and tables, and a packed tensor that is a
+  /// buffer and no parameter.
+  int64_t replicatedBytes = 0;
+  bool packedIsParameter = true;
+  bool quantized() const { return packedBytes > 0; }
+  /// Elements of the tensor that wrappers shard.
+  int64_t storedNumel() const {
+    return !quantized()        ? numel()
+           : packedIsParameter ? packedBytes / plan::itemSize(dtype)
+                               : 0;
+  }
   int64_t numel() const {
     int64_t n = 1;
     for (int64_t d : shape)

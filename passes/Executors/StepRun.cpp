@@ -15,6 +15,11 @@ void StepRun::begin() {
     tensors.gradient.assign(model.parameters.size(), -1);
   }
   allocatePersistent();
+  // Scales of a quantised base are attributes of its parameters or buffers: no
+  // wrapper shards them.
+  for (const StepParameter &parameter : model.parameters)
+    if (parameter.replicatedBytes > 0)
+      engine.alloc(Holding::Parameters, parameter.replicatedBytes);
   persistent = engine.total();
   const int64_t count = candidate.accumulation;
   for (size_t c = 0; c < model.calls.size(); ++c) {

@@ -37,7 +37,7 @@ using OptimizerKernel = plan::UpdateKernel;
 namespace frameworks {
 
 struct Versions {
-  std::string torch = "2.15", accelerate = "1.15.0";
+  std::string torch = "2.15", accelerate = "1.15.0", transformers = "5.23.0";
 };
 
 /// What a configuration asks of precision.

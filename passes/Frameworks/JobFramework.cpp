@@ -30,7 +30,34 @@ frameworks::Versions versionsOf(mlir::ModuleOp module) {
     versions.torch = named.getTorch().str();
     versions.accelerate = named.getAccelerate().str();
   }
+  versions.transformers = scriptOf(module).transformers;
   return versions;
+}
+
+ScriptTraits scriptOf(mlir::ModuleOp module) {
+  ScriptTraits script;
+  auto job = sharding::findOnly<sharding::JobOp>(module);
+  auto attr =
+      job ? job->getAttrOfType<DictionaryAttr>(scriptAttr) : DictionaryAttr();
+  if (!attr)
+    return script;
+  if (auto version = attr.getAs<StringAttr>("transformers"))
+    script.transformers = version.getValue().str();
+  script.reentrant = attr.contains("reentrant");
+  return script;
+}
+
+void setScript(mlir::ModuleOp module, const ScriptTraits &script) {
+  auto job = sharding::findOnly<sharding::JobOp>(module);
+  Builder b(module.getContext());
+  SmallVector<NamedAttribute> values;
+  if (script.reentrant)
+    values.push_back(b.getNamedAttr("reentrant", b.getUnitAttr()));
+  if (script.transformers != ScriptTraits().transformers)
+    values.push_back(
+        b.getNamedAttr("transformers", b.getStringAttr(script.transformers)));
+  if (job && !values.empty())
+    job->setAttr(scriptAttr, b.getDictionaryAttr(values));
 }
 
 frameworks::Kernels kernelsOf(mlir::ModuleOp module) {

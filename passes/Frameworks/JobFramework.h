@@ -17,6 +17,18 @@ const frameworks::Framework &frameworkOf(mlir::ModuleOp module);
 /// Its releases; the newest that are modelled where the job names none.
 frameworks::Versions versionsOf(mlir::ModuleOp module);
 
+/// What the training script's libraries decide beside the framework.
+struct ScriptTraits {
+  std::string transformers = frameworks::Versions().transformers;
+  /// Layers are checkpointed reentrantly: each layer's input is a leaf.
+  bool reentrant = false;
+};
+/// On a sharding.job: a dictionary of the above, where they are not the
+/// defaults.
+constexpr llvm::StringLiteral scriptAttr = "sharding.script";
+ScriptTraits scriptOf(mlir::ModuleOp module);
+void setScript(mlir::ModuleOp module, const ScriptTraits &script);
+
 /// How its models compute, with what the request "compile" asks for.
 frameworks::Kernels kernelsOf(mlir::ModuleOp module);
 

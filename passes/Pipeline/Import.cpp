@@ -9,6 +9,7 @@
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Pipeline/JobAttr.h"
 #include "passes/Pipeline/ParamRules.h"
+#include "passes/Quantize/MarkQuantized.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
@@ -32,6 +33,9 @@ public:
     if (failed(markParameters()))
       return failure();
     addJob();
+    if (framework.eager())
+      setScript(module, {options.versions.transformers,
+                         job.reentrantCheckpointing.value});
     requestWrap();
     requestPrecision();
     requestReshard();
@@ -313,6 +317,9 @@ private:
         key = "fsdp_transformer_layer_cls_to_wrap";
       }
     }
+    if (job.transformersTrainer.value && options.adapted &&
+        accelerate.strategy.value == Strategy::Fsdp1)
+      value.push_back(b.getNamedAttr("trained_leaves", b.getUnitAttr()));
     if (accelerate.wrapPolicy.value == WrapPolicy::Size) {
       value.push_back(b.getNamedAttr(
           "min_params", b.getI64IntegerAttr(accelerate.minNumParams.value)));
@@ -378,6 +385,11 @@ private:
 
   void requestPrecision() {
     PrecisionPolicy policy = job.precision.value;
+    // transformers' Trainer sets FSDP1's policy to the dtype that a quantised
+    // base is packed in (_fsdp_qlora_plugin_updates).
+    if (job.quantization && job.transformersTrainer.value &&
+        framework.kind() == ExecutorKind::Fsdp1)
+      policy.param = policy.reduce = job.quantization->values.storageDtype();
     SmallVector<NamedAttribute> value;
     if (framework.eager() || (policy.autocast && !policy.param)) {
       flag(value, "autocast", policy.autocast);
@@ -561,6 +573,8 @@ private:
     }
     std::vector<bool> matches;
     std::string error;
+    if (job.quantization)
+      quantize(*job.quantization);
     if (!job.trainable.value.empty()) {
       if (!matchAll(job.trainable.value, /*whole=*/false, names, matches,
                     error))
@@ -597,6 +611,17 @@ private:
                       "no parameter matches '" + group.match.value + "'");
     }
     return success();
+  }
+
+  void quantize(const QuantizationConfig &config) {
+    auto places = module->getAttrOfType<DictionaryAttr>(sharding::anatomyAttr);
+    auto head =
+        places ? places.getAs<StringAttr>("output_embedding") : StringAttr();
+    StringRef name = head ? head.getValue() : StringRef();
+    name.consume_front("base_model.model.");
+    // Until transformers 5 each expert had linear layers of its own.
+    markQuantized(module, config, name.empty() ? StringRef("lm_head") : name,
+                  !accel::atLeast(options.versions.transformers, "5.0"));
   }
 
   template <typename T>

@@ -41,6 +41,8 @@ struct ImportOptions {
   bool gradientCheckpointing = false;
   /// Other than the framework's own; why it is asked for.
   std::optional<OptimizerKernel> optimizerKernel;
+  /// The model has an adapter of PEFT.
+  bool adapted = false;
   std::string modelName;
   std::string device = "cpu";
   int64_t microBatch = 1, sequenceLength = 0, accumulation = 1;

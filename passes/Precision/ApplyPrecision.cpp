@@ -14,6 +14,7 @@
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 
 namespace accel {
@@ -98,11 +99,15 @@ static void widenLogSoftmax(Operation *op) {
                                            b.getF32Type()));
 }
 
-LogicalResult accel::applyPrecision(func::FuncOp function, Type compute) {
+LogicalResult accel::applyPrecision(func::FuncOp function, Type compute,
+                                    ArrayRef<Type> own) {
   Block &body = function.getBody().front();
-  for (BlockArgument arg : body.getArguments())
-    if (!function.getArgAttr(arg.getArgNumber(), aten::fixedTypeAttr))
-      arg.setType(retype(arg.getType(), compute));
+  for (BlockArgument arg : body.getArguments()) {
+    const unsigned i = arg.getArgNumber();
+    if (!function.getArgAttr(i, aten::fixedTypeAttr))
+      arg.setType(
+          retype(arg.getType(), i < own.size() && own[i] ? own[i] : compute));
+  }
   for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
     castFactors(&op, compute);
     widenLogSoftmax(&op);
@@ -285,9 +290,14 @@ public:
         if (!common)
           common = type;
       }
+    bool usual = false;
     for (auto param : module.getOps<sharding::ParamOp>()) {
       Type type = param.getUnit() ? units.lookup(*param.getUnit()) : Type();
       params[param.getFqn()] = type;
+      if (param.getKeepsDtype())
+        adapters.insert(param.getFqn());
+      else if (type && !std::exchange(usual, true))
+        common = type;
       if (ArrayAttr aliases = param.getAliasesAttr())
         for (auto alias : aliases.getAsRange<StringAttr>())
           params[alias.getValue()] = type;
@@ -295,9 +305,14 @@ public:
   }
 
   /// Null with a diagnostic where no unit decides, or two disagree. A function
-  /// without parameters computes in the type of the first unit.
-  Type of(func::FuncOp function, ArrayRef<sharding::CallOp> calls) {
+  /// without parameters computes in the type of the first unit that is not an
+  /// adapter's. An adapter's
+  /// matrices may have a type of their own beside it, which `own` gets by
+  /// argument: PEFT casts what goes in and out of them.
+  Type of(func::FuncOp function, ArrayRef<sharding::CallOp> calls,
+          SmallVectorImpl<Type> &own) {
     Type result;
+    own.assign(function.getNumArguments(), Type());
     for (sharding::CallOp call : calls)
       for (BlockArgument arg : function.getArguments()) {
         auto name = function.getArgAttrOfType<StringAttr>(
@@ -310,6 +325,10 @@ public:
           call.emitOpError("reads '")
               << fqn << "', whose unit has no precision yet";
           return {};
+        }
+        if (adapters.contains(fqn)) {
+          own[arg.getArgNumber()] = type;
+          continue;
         }
         if (result && result != type) {
           call.emitOpError("reads parameters of ")
@@ -325,6 +344,7 @@ public:
 
 private:
   llvm::StringMap<Type> params;
+  llvm::StringSet<> adapters;
   Type common;
 };
 
@@ -375,8 +395,9 @@ private:
       if (!function || function.isExternal())
         return callers.front().emitOpError("calls '")
                << name.getValue() << "', which is no function with a body";
-      Type type = types.of(function, callers);
-      if (!type || failed(applyPrecision(function, type)))
+      SmallVector<Type> own;
+      Type type = types.of(function, callers, own);
+      if (!type || failed(applyPrecision(function, type, own)))
         return failure();
     }
     return success();

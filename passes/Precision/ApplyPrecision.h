@@ -13,11 +13,13 @@
 namespace accel {
 
 /// Gives the floating-point arguments of `function` (parameters and inputs)
-/// the element type `compute` and infers every result type again, in order.
+/// the element type `compute`, or that of `own` where it has one for the
+/// argument, and infers every result type again, in order.
 /// `type_as` becomes `_to_copy`; casts that change nothing disappear. Fails
 /// with a diagnostic where an operator cannot take the new types.
 mlir::LogicalResult applyPrecision(mlir::func::FuncOp function,
-                                   mlir::Type compute);
+                                   mlir::Type compute,
+                                   llvm::ArrayRef<mlir::Type> own = {});
 
 /// Gives the calls of `graph` the result types that their callees have now.
 /// Fails where an operand does not fit its callee.

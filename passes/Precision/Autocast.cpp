@@ -7,6 +7,7 @@
 
 #include "dialects/Aten/Aten.h"
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Quantize/QuantizedAttr.h"
 
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
@@ -30,7 +31,13 @@ public:
         continue;
       if (auto grouped = dyn_cast<aten::GroupedMmOp>(op))
         castToWeight(grouped);
-      else if (isLow(aten))
+      else if (isLow(aten) && widensResult(&op, full)) {
+        castOperands(&op, full, low);
+        if (failed(inferAgain(&op)))
+          return failure();
+        returnWide(&op, full);
+        continue;
+      } else if (isLow(aten))
         castOperands(&op, full, low);
       else if (isFull(aten))
         castOperands(&op, low, full);
@@ -38,6 +45,12 @@ public:
         castOperands(&op, full, low); // CPUs' kernels take wider weights
       if (failed(inferAgain(&op)))
         return failure();
+      // PEFT's cast back to the dtype of the base's product.
+      if (isa<aten::ToCopyOp>(op) &&
+          op.getOperand(0).getType() == op.getResult(0).getType()) {
+        op.getResult(0).replaceAllUsesWith(op.getOperand(0));
+        op.erase();
+      }
     }
     function.setFunctionType(
         FunctionType::get(function.getContext(), body.getArgumentTypes(),
@@ -64,6 +77,29 @@ private:
                aten::MseLossOp, aten::SmoothL1LossOp, aten::HuberLossOp,
                aten::BinaryCrossEntropyWithLogitsOp, aten::ProdDimIntOp,
                aten::LinalgVectorNormOp>(op.getOperation());
+  }
+
+  /// A product of a wide input with a quantised weight, which bitsandbytes'
+  /// layers return in the dtype of the input (Linear4bit.forward).
+  bool widensResult(Operation *op, Type full) const {
+    bool wide = false, quantized = false;
+    for (Value operand : op->getOperands()) {
+      if (auto transposed = operand.getDefiningOp<aten::TOp>())
+        operand = transposed.getSelf();
+      auto arg = dyn_cast<BlockArgument>(operand);
+      if (arg && function.getArgAttr(arg.getArgNumber(), quantizedAttr))
+        quantized = true;
+      else
+        wide |= hasElement(operand, full);
+    }
+    return wide && quantized;
+  }
+  void returnWide(Operation *op, Type full) {
+    OpBuilder b(op->getContext());
+    b.setInsertionPointAfter(op);
+    Value result = op->getResult(0);
+    auto wide = aten::ToCopyOp::create(b, op->getLoc(), result, full);
+    result.replaceAllUsesExcept(wide.getResult(), wide);
   }
 
   static bool hasElement(Value value, Type type) {

@@ -336,10 +336,21 @@ private:
       for (int child : tree.children[0])
         wrapBySize(child);
     else if (problem.policy == Policy::Transformer)
-      for (int m : tree.bottomUp())
+      for (int m : tree.bottomUp()) {
         if (m != 0 && classes.count(problem.modules[m].className))
           wrap({m}, classReason(m));
+        else if (m != 0 && isTrainedLeaf(m))
+          wrap({m}, "PEFT's wrap policy: a module whose weight is trained");
+      }
     wrap({0}, "the root: what no other unit holds", /*keepGathered=*/true);
+  }
+
+  bool isTrainedLeaf(int m) const {
+    return problem.trainedLeaves && tree.children[m].empty() &&
+           std::any_of(tree.own[m].begin(), tree.own[m].end(), [&](int p) {
+             const Parameter &own = problem.parameters[p];
+             return own.trainable && own.fqn.ends_with(".weight");
+           });
   }
 
   /// torch's recursive wrapping with size_based_auto_wrap_policy; returns the

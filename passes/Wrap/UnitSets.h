@@ -28,6 +28,7 @@ struct Parameter {
   std::string fqn;
   std::vector<std::string> aliases;
   int64_t numel = 0;
+  bool trainable = true;
 };
 
 enum class Policy { None, Transformer, Size };
@@ -42,6 +43,10 @@ struct Problem {
   std::optional<std::vector<std::string>> classes; // unset: noSplit
   int64_t minParams = 0;
   std::string ignoredModules; // regular expression, matched on whole FQNs
+  /// Of FSDP1: a module without children whose weight is trained is a unit too
+  /// (peft.utils.other.fsdp_auto_wrap_policy, which transformers' Trainer and
+  /// PEFT's examples set), so that an adapter has flat parameters of its own.
+  bool trainedLeaves = false;
   /// FSDP2 under Accelerate until 1.13: no units for the embedding, the final
   /// norm and the head.
   bool restInRoot = false;

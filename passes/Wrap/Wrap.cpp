@@ -51,6 +51,7 @@ FailureOr<wrap::Problem> makeProblem(mlir::ModuleOp module,
     wrap::Parameter parameter;
     parameter.fqn = op.getFqn().str();
     parameter.numel = op.numel();
+    parameter.trainable = !op.getFrozen();
     if (auto aliases = op.getAliases())
       parameter.aliases = strings(*aliases);
     problem.parameters.push_back(std::move(parameter));
@@ -78,6 +79,7 @@ FailureOr<wrap::Problem> makeProblem(mlir::ModuleOp module,
     problem.classes = strings(list);
   problem.minParams = intOr(value, "min_params", 0);
   problem.ignoredModules = stringOr(value, "ignored_modules");
+  problem.trainedLeaves = value.get("trained_leaves") != nullptr;
   problem.restInRoot = value.get("rest_in_root") != nullptr;
   problem.rootReshards = value.get("root_reshards") != nullptr;
   problem.refuseTies = value.get("refuse_ties") != nullptr;

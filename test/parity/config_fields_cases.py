@@ -33,6 +33,8 @@ BASES = {
     "olmo2": DECODER,
     "gpt2": dict(vocab_size=61, n_embd=32, n_layer=2, n_head=4,
                  n_positions=32, bos_token_id=1, eos_token_id=2),
+    "gpt_bigcode": dict(vocab_size=61, n_embd=32, n_layer=2, n_head=4,
+                        n_positions=32, bos_token_id=1, eos_token_id=2),
     "gpt_neox": dict(HEADS, intermediate_size=24),
     "opt": dict(HEADS, ffn_dim=24, word_embed_proj_dim=32),
     "falcon": HEADS,

@@ -107,6 +107,36 @@ def fsdp1(library, folder, batch, length, rank, ranks, port, strategy, prefetch,
     return result
 
 
+def fsdp1_adapter(library, folder, batch, length, rank, ranks, port,
+                  reentrant):
+    """A step of a PEFT model with checkpointed layers and the units that
+    transformers' Trainer makes: layers, and the adapter's matrices."""
+    counter = Counter(library)
+    import saved_tensors
+    import torch
+    import torch.distributed as dist
+    from peft.utils.other import fsdp_auto_wrap_policy
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    start(rank, ranks, port)
+    without_copies()
+    idle = counter.live()
+    model = saved_tensors.adapted(tracked_step.build(folder), folder)
+    vocab = model.config.vocab_size
+    model.base_model.model.gradient_checkpointing_enable(
+        {"use_reentrant": reentrant})
+    model = FullyShardedDataParallel(
+        model, auto_wrap_policy=fsdp_auto_wrap_policy(model),
+        device_id=torch.device("cpu"), use_orig_params=True,
+        backward_prefetch=None)
+    optimizer = torch.optim.AdamW(
+        [p for p in model.parameters() if p.requires_grad], lr=1e-3,
+        foreach=True)
+    result = steps(counter, idle, model, optimizer, batch, length, vocab)
+    dist.destroy_process_group()
+    return result
+
+
 def ddp(library, folder, batch, length, rank, ranks, port, views, hook,
         bucket_mb):
     """A step under DistributedDataParallel."""

@@ -127,6 +127,49 @@ def saved_case(models, dtypes=("float32", "bfloat16"), autocast=False):
     return compare
 
 
+# An fp32 adapter of a 16-bit base: what goes in and out of it is cast.
+ADAPTED = {  # model, LoraConfig
+    "attention": ("gqa", dict(r=4, target_modules=[
+        "q_proj", "k_proj", "v_proj", "o_proj"])),
+    "dropout": ("gqa", dict(r=4, lora_dropout=0.1, target_modules=[
+        "q_proj", "o_proj"])),
+    "all-linear": ("mha-bias", dict(r=3, use_rslora=True,
+                                    target_modules="all-linear")),
+    "conv1d": ("gpt2", dict(r=2, fan_in_fan_out=True,
+                            target_modules=["c_attn", "c_proj"])),
+}
+
+
+def adapted_case(dtype, autocast=False):
+    """As saved_case, of PEFT's models."""
+    def compare(context):
+        import adapter_cases
+
+        cases, folders = [], []
+        for name, (model, options) in ADAPTED.items():
+            folder = context.path(name)
+            jobs.write_config(folder, dict(jobs.MODELS[model], dtype=dtype))
+            adapter_cases.write_adapter(folder, options)
+            cases.append((folder, 2, 32, dtype, None, autocast))
+            folders.append((name, folder))
+        found = harness.in_python(
+            saved_tensors.measure_each, [({}, (cases,))],
+            context.path("torch.out"), timeout=240)[0]
+        config = dict(SINGLE, mixed_precision="bf16" if autocast else "no")
+        problems, layers = [], 0
+        for (name, folder), want in zip(folders, found, strict=True):
+            if isinstance(want, str):
+                problems.append(f"{name}: {want}")
+                continue
+            got = dump(context, config, folder, 2, 32, "single")
+            layers += len(want["layers"])
+            problems += [f"{name}: {text}"
+                         for text in differences(got, want)]
+        check(not problems, "\n".join(problems))
+        return f"{layers} layers of {len(cases)} models exact"
+    return compare
+
+
 ENCODERS = {  # config, and inputs of make_arrays to leave out
     **{name: (config, ()) for name, config in jobs.ENCODERS.items()},
     "bert-one-type": (jobs.ENCODERS["bert"], ("token_type_ids",)),
@@ -381,6 +424,29 @@ def fsdp1_case(model, batch, length, strategy, precision=None,
     return compare
 
 
+def fsdp1_adapter_case(model, batch, length, reentrant, adapter):
+    """Units of frozen parameters, whose hooks hold what a reentrant checkpoint
+    detaches."""
+    def compare(context):
+        import adapter_cases
+
+        folder = context.path("model")
+        jobs.write_config(folder, jobs.MODELS[model])
+        adapter_cases.write_adapter(folder, adapter)
+        want = counted(context, counted_step.fsdp1_adapter, folder, batch,
+                       length, reentrant)
+        config = fsdp(2, True)
+        del config["fsdp_config"]["fsdp_reshard_after_forward"]
+        config["fsdp_config"].update(
+            fsdp_version=1, fsdp_sharding_strategy="FULL_SHARD",
+            fsdp_backward_prefetch="NO_PREFETCH")
+        got = dump(context, config, folder, batch, length, "fsdp1",
+                   options=["trainer"] + (["reentrant"] if reentrant else []))
+        persistent_near(got, want, model, batch, length)
+        return near(got, want["peak"], model, batch, length)
+    return compare
+
+
 def buckets_case(context):
     """DDP's buckets against torch's own assignment."""
     import torch
@@ -400,6 +466,9 @@ CASES = [
     ("saved-families", saved_case(FAMILIES)),
     ("saved-autocast", saved_case(FAMILIES, ("float32",), autocast=True)),
     ("saved-encoders", encoders_case),
+    ("saved-adapters", adapted_case("float32")),
+    ("saved-adapters-bf16", adapted_case("bfloat16")),
+    ("saved-adapters-autocast", adapted_case("bfloat16", autocast=True)),
     ("fsdp2-units", units_case),
     ("ddp-buckets", buckets_case),
     ("recorded-tensors", recorded_case),
@@ -431,6 +500,12 @@ CASES = [
                                    "bfloat16")),
     ("peak-fsdp1-prefetch", fsdp1_case("wide", 2, 64, "FULL_SHARD",
                                        prefetch="BACKWARD_PRE")),
+    ("peak-fsdp1-adapter", fsdp1_adapter_case(
+        "wide", 16, 64, False,
+        dict(r=8, target_modules=["q_proj", "v_proj"]))),
+    ("peak-fsdp1-adapter-reentrant", fsdp1_adapter_case(
+        "wide", 16, 64, True,
+        dict(r=8, target_modules=["q_proj", "v_proj"]))),
     ("peak-fsdp2-uneven", fsdp2_case("gqa", 1, 16, 3, False)),
     ("peak-fsdp2-adapter", fsdp2_case(
         "wide", 2, 64, 4, False,

@@ -226,6 +226,19 @@ def gpt_neox(rng):
     return config
 
 
+def gpt_bigcode(rng):
+    count, _, dim = heads(rng)
+    return {"n_embd": count * dim, "n_head": count,
+            "n_layer": rng.choice([1, 2, 3]), "vocab_size": 61,
+            "n_inner": rng.choice([None, 11, 20]), "n_positions": 64,
+            "activation_function": rng.choice(ACTIVATIONS),
+            "initializer_range": 0.1, "multi_query": flag(rng),
+            "scale_attn_weights": flag(rng), "resid_pdrop": 0.0,
+            "embd_pdrop": 0.0, "attn_pdrop": 0.0, "bos_token_id": 1,
+            "eos_token_id": 2, "layer_norm_epsilon": rng.choice([1e-5, 1e-2]),
+            "tie_word_embeddings": flag(rng)}
+
+
 def opt(rng):
     count, _, dim = heads(rng)
     return {"hidden_size": count * rng.choice([dim, 5]),
@@ -278,7 +291,7 @@ def mpt(rng):
 FAMILIES = {
     "llama": llama, "mistral": mistral, "qwen2": qwen2, "qwen3": qwen3,
     "gpt2": gpt2, "olmo2": olmo2, "phi3": phi3, "gemma": gemma,
-    "gemma2": gemma2, "gemma3_text": gemma3, "gpt_neox": gpt_neox, "opt": opt,
+    "gemma2": gemma2, "gemma3_text": gemma3, "gpt_bigcode": gpt_bigcode, "gpt_neox": gpt_neox, "opt": opt,
     "falcon": falcon, "mpt": mpt,
 }
 

@@ -45,6 +45,7 @@ LAYER_CLASS = {
     "gemma": "GemmaDecoderLayer",
     "gemma2": "Gemma2DecoderLayer",
     "gemma3_text": "Gemma3DecoderLayer",
+    "gpt_bigcode": "GPTBigCodeBlock",
     "gpt_neox": "GPTNeoXLayer",
     "opt": "OPTDecoderLayer",
     "falcon": "FalconDecoderLayer",
@@ -109,6 +110,12 @@ FAMILIES = {
     "gemma3": {**GEMMA, "architectures": ["Gemma3ForCausalLM"],
                "model_type": "gemma3_text", "sliding_window": 8,
                "query_pre_attn_scalar": 16, "sliding_window_pattern": 2},
+    "gpt-bigcode": {
+        "architectures": ["GPTBigCodeForCausalLM"],
+        "model_type": "gpt_bigcode", "vocab_size": 257, "n_embd": 64,
+        "n_inner": 100, "n_layer": 2, "n_head": 4, "n_positions": 128,
+        "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+        "initializer_range": 0.05},
     "gpt-neox": {
         "architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox",
         "vocab_size": 257, "hidden_size": 64, "intermediate_size": 100,

@@ -130,8 +130,24 @@ def model_of(folder, dtype):
     config.use_cache = False
     attention = "eager" if config.model_type in EAGER else "sdpa"
     kind = getattr(transformers, config.architectures[0])
-    return kind._from_config(config, dtype=getattr(torch, dtype),
-                             attn_implementation=attention).train()
+    model = kind._from_config(config, dtype=getattr(torch, dtype),
+                              attn_implementation=attention).train()
+    return adapted(model, folder)
+
+
+def adapted(model, folder):
+    """With the adapter of the folder, if it has one, as transformers' Trainer
+    trains it under gradient checkpointing: hidden states have gradients from
+    the embedding on."""
+    import os
+
+    if not os.path.exists(os.path.join(folder, "adapter_config.json")):
+        return model
+    import peft
+
+    model.enable_input_require_grads()
+    return peft.get_peft_model(
+        model, peft.LoraConfig.from_pretrained(folder)).train()
 
 
 def measure(folder, batch, length, dtype="float32", arrays=None,

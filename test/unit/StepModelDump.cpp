@@ -258,6 +258,12 @@ int main(int argc, char **argv) {
         std::string(argv[8]) == "fused"      ? OptimizerKernel::Fused
         : std::string(argv[8]) == "for-loop" ? OptimizerKernel::ForLoop
                                              : OptimizerKernel::Foreach;
+  import.adapted = std::filesystem::exists(folder + "/adapter_config.json");
+  for (int i = 9; i < argc; ++i) {
+    loaded.job->transformersTrainer.value |= std::string(argv[i]) == "trainer";
+    loaded.job->reentrantCheckpointing.value |=
+        std::string(argv[i]) == "reentrant";
+  }
   plan::Job training;
   training.optimizer.groups.push_back({});
   if (failed(importJob(**module, *loaded.job, training, import, engine)))
@@ -288,7 +294,8 @@ int main(int argc, char **argv) {
       candidate.gradientAsBucketView = true;
     else if (std::string(argv[i]) == "parts")
       candidate.lossChunks = fusedLossChunks(*model);
-    else
+    else if (std::string(argv[i]) != "trainer" &&
+             std::string(argv[i]) != "reentrant")
       candidate.commHook = argv[i];
   if (std::string problem = verifyCandidate(*model, candidate);
       !problem.empty()) {

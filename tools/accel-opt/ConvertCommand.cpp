@@ -4,9 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Convert/Convert.h"
+#include "frontends/HuggingFace/Quantized.h"
+#include "frontends/Job/QuantizedRefusals.h"
 #include "frontends/Yaml/Yaml.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-opt/Commands.h"
+#include "tools/driver/Options/QuantizationOption.h"
 #include "tools/driver/Report/ConversionReport.h"
 #include "tools/options/Arguments.h"
 
@@ -19,7 +22,8 @@ using namespace accel::convert;
 
 int accel::convertCommand(int argc, char **argv) {
   ConvertOptions options;
-  std::string output;
+  std::string output, model;
+  std::optional<QuantizationConfig> quantization;
   ReportFormat format = ReportFormat::Text;
   bool overwrite = false;
   std::vector<std::pair<std::string, Executor>> executors;
@@ -40,6 +44,11 @@ int accel::convertCommand(int argc, char **argv) {
                  "write over CONFIG.yaml, or over the FILE of -o");
   arguments.option("--accelerate-version", options.version, textValue("V"),
                    "judge as this version of accelerate (default 1.15.0)");
+  arguments.option("--model", model, textValue("PATH"),
+                   "the job's Hugging Face folder, whose quantization_config "
+                   "FSDP2 may refuse");
+  arguments.option("--quantize", quantization, quantizationValue(),
+                   "how the script quantises the base, as of plan");
   arguments.option("--format", format, formatValue(),
                    "text for people, json for programs");
   int exitCode = 0;
@@ -57,13 +66,19 @@ int accel::convertCommand(int argc, char **argv) {
   std::optional<Conversion> conversion;
   std::string text, error, internal;
   std::error_code failed;
-  if (!yaml::readWholeFile(file, yaml::Limits().bytes, text, error))
+  if (!model.empty() && !quantization)
+    huggingface::readQuantizationFile(model, quantization, engine);
+  if (quantization && options.to == convert::Executor::Fsdp2)
+    engine.error("quantized-base", file, refusalOfFsdp2(*quantization),
+                 "stay with fsdp_version: 1 and a 16-bit storage dtype");
+  const bool readable = !engine.hasErrors();
+  if (readable && !yaml::readWholeFile(file, yaml::Limits().bytes, text, error))
     yaml::parseFile(file, engine); // reports it
-  else if (!output.empty() && !overwrite &&
+  else if (readable && !output.empty() && !overwrite &&
            std::filesystem::exists(output, failed))
     engine.error("output-exists", output, "the file exists already",
                  "pass --overwrite to replace it");
-  else
+  else if (readable)
     conversion = convertConfig(file, text, options, engine, internal);
   if (!internal.empty()) {
     std::fprintf(stderr,

@@ -100,7 +100,8 @@ private:
     StepPrediction p = evaluator.evaluate(candidate, true);
     if (in.target)
       replayInto(p, evaluator, candidate, in.inputs.allocator,
-                 target.contextBytes, in.budgetBytes.value_or(0));
+                 target.contextBytes, in.budgetBytes.value_or(0),
+                 /*onDevice=*/true);
     return planner.trimmed(p);
   }
 

@@ -132,7 +132,7 @@ private:
 } // namespace
 
 bool checkAdapterDtypes(const PlanInputs &inputs, DiagnosticEngine &engine) {
-  plan::DType loaded = inputs.model.dtype().value_or(plan::DType::F32);
+  plan::DType loaded = inputs.loadedDtype();
   if (!inputs.adapter || plan::itemSize(loaded) >= 4)
     return true;
   const AccelerateConfig &accelerate = inputs.job.accelerate;
@@ -147,12 +147,15 @@ bool checkAdapterDtypes(const PlanInputs &inputs, DiagnosticEngine &engine) {
            hint);
     return false;
   };
-  if (inputs.executor == ExecutorKind::Fsdp1)
+  const bool ownUnits = inputs.job.transformersTrainer.value;
+  if (inputs.executor == ExecutorKind::Fsdp1 && !ownUnits)
     return refuse("mixed-dtypes", accelerate.useOrigParams.at,
                   "fsdp_config.fsdp_version",
                   "FSDP1 stops with \"Must flatten tensors with uniform "
                   "dtype\"",
-                  "use fsdp_version: 2, or load the model in float32");
+                  "use fsdp_version: 2, wrap with PEFT's "
+                  "fsdp_auto_wrap_policy, as transformers' Trainer does, or "
+                  "load the model in float32");
   bool others = !inputs.adapter->modulesToSave.empty() ||
                 inputs.adapter->bias != AdapterConfig::Bias::None;
   if (inputs.executor == ExecutorKind::Fsdp2 && plain && others)
@@ -161,11 +164,14 @@ bool checkAdapterDtypes(const PlanInputs &inputs, DiagnosticEngine &engine) {
                   "modules_to_save and biases train in that: FSDP2 stops with "
                   "\"FSDP expects uniform original parameter dtype\"",
                   "mixed_precision: bf16 keeps all of them in fp32");
-  if (plain)
+  const bool own = inputs.executor == ExecutorKind::AccelRun;
+  if (plain && (own || others))
     return refuse(notSupportedCode, accelerate.mixedPrecision.at,
                   "mixed_precision",
-                  "computing in both without mixed precision is not supported "
-                  "yet",
+                  own ? "accel-run does not compute in both without mixed "
+                        "precision yet"
+                      : "modules_to_save and biases, which train in that, are "
+                        "not modelled yet without mixed precision",
                   "write mixed_precision: bf16");
   return true;
 }

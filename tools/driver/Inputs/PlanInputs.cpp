@@ -7,6 +7,7 @@
 
 #include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/HuggingFace/Positions.h"
+#include "frontends/HuggingFace/Quantized.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/TorchExport/Describe.h"
 #include "passes/Frameworks/ExecutorOf.h"
@@ -62,6 +63,7 @@ public:
     if (!loaded.job)
       return std::nullopt;
     inputs.job = std::move(*loaded.job);
+    takeScriptOptions();
     if (!readModel() || engine.hasErrors())
       return std::nullopt;
     if (!chooseExecutor())
@@ -96,6 +98,24 @@ private:
     d.message = std::move(message);
     d.hint = std::move(hint);
     engine.report(std::move(d));
+  }
+
+  /// What the command line says of the script goes before the file.
+  void takeScriptOptions() {
+    JobConfig &job = inputs.job;
+    if (options.quantization)
+      job.quantization = options.quantization;
+    auto set = [](auto &setting, auto value, const char *key) {
+      setting.value = value;
+      setting.key = key;
+      setting.origin = Origin::Written;
+    };
+    if (options.loadDtype)
+      set(job.loadDtype, options.loadDtype, "--dtype");
+    if (options.trainerScript)
+      set(job.transformersTrainer, true, "--trainer-script");
+    if (options.reentrant)
+      set(job.reentrantCheckpointing, true, "--reentrant");
   }
 
   bool readModel() {
@@ -143,6 +163,9 @@ private:
     if (inputs.modelName == "model") // says nothing
       inputs.modelName = folder.parent_path().filename().string();
     inputs.training.modelPath = folder.string();
+    if (!inputs.job.quantization)
+      huggingface::readQuantizationFile(config.string(),
+                                        inputs.job.quantization, engine);
     inputs.training.modelName = inputs.modelName;
     return readWeights(folder.string()) &&
            readAdapterInputs(options, given, inputs, engine);

@@ -22,6 +22,11 @@ namespace accel {
 struct PlanInputs {
   JobConfig job;
   Model model;
+  /// In which the model is loaded.
+  plan::DType loadedDtype() const {
+    return job.loadDtype.value.value_or(
+        model.dtype().value_or(plan::DType::F32));
+  }
   std::optional<AdapterConfig> adapter;
   std::string adapterWeights; // a file; empty: it starts fresh
   huggingface::HeldPart held; // of the model, by its weights

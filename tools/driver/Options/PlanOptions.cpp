@@ -10,6 +10,7 @@
 #include "passes/Pipeline/Phases.h"
 #include "tools/driver/Options/DdpOption.h"
 #include "tools/driver/Options/OptimizerOption.h"
+#include "tools/driver/Options/QuantizationOption.h"
 #include "tools/options/Arguments.h"
 
 #include <algorithm>
@@ -92,6 +93,12 @@ ValueKind<std::pair<std::string, int64_t>> dimValue() {
           }};
 }
 
+ValueKind<plan::DType> loadDtypeValue() {
+  return choiceValue<plan::DType>({{"f32", plan::DType::F32},
+                                   {"bf16", plan::DType::BF16},
+                                   {"f16", plan::DType::F16}});
+}
+
 void addModelOptions(Arguments &a, PlanOptions &o) {
   a.section("model and machines");
   a.option("--model", o.model, textValue("PATH"),
@@ -101,12 +108,21 @@ void addModelOptions(Arguments &a, PlanOptions &o) {
   a.option("--adapter", o.adapter, textValue("PATH"),
            "LoRA of PEFT: a folder with adapter_config.json")
       .saidByModule();
+  a.option("--quantize", o.quantization, quantizationValue(),
+           "how the frozen base is quantised: nf4, fp4, int8, gptq or awq, and "
+           "what the script says more: nf4,double_quant,storage=bf16")
+      .saidByModule();
+  a.option("--dtype", o.loadDtype, loadDtypeValue(),
+           "in which the script loads the model (default: the checkpoint's)")
+      .saidByModule();
   a.option("--target", o.target, textValue("NAME|FILE"),
            "device to plan for; see accel-opt targets");
   a.option("--nodes", o.nodes, countValue(),
            "machines (default: num_machines of the YAML)");
   a.option("--memory-budget", o.memoryBudgetBytes, bytesValue("70GiB"),
            "per rank, e.g. 70GiB (default: the target's memory)");
+  a.option("--node-memory", o.nodeMemoryBytes, bytesValue("1000GiB"),
+           "of a node's host, for what loading and saving hold");
 }
 
 void addScriptOptions(Arguments &a, PlanOptions &o) {
@@ -143,6 +159,13 @@ void addScriptOptions(Arguments &a, PlanOptions &o) {
       .saidByModule();
   a.flag("--gradient-checkpointing", o.gradientCheckpointing,
          "the script recomputes every layer (gradient_checkpointing=True)")
+      .saidByModule();
+  a.flag("--reentrant", o.reentrant, "with use_reentrant=True").saidByModule();
+  a.flag("--trainer-script", o.trainerScript,
+         "the script is transformers' Trainer, or one of TRL's")
+      .saidByModule();
+  a.option("--transformers-version", o.transformersVersion, textValue("V"),
+           "of the script (default 5.23.0)")
       .saidByModule();
   a.flag("--hold-outputs", o.holdOutputs,
          "the script keeps the model's outputs, and so the logits, until the "
@@ -204,6 +227,8 @@ void addOutputOptions(Arguments &a, PlanOptions &o) {
            "text for people, json for programs");
   a.flag("--units", o.showUnits,
          "print what each unit holds: elements, bytes of a rank, resharding");
+  a.flag("--phases", o.showPhases,
+         "print every phase of the job: load, first step, eval, save, resume");
   a.flag("--schedule", o.showSchedule,
          "print the instructions of accel-run's programs");
   a.option("--remarks", o.remarks, textValue("FILE|-"),

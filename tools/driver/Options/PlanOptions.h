@@ -7,6 +7,7 @@
 #define ACCEL_TOOLS_DRIVER_OPTIONS_PLANOPTIONS_H
 
 #include "frontends/Job/LossChunks.h"
+#include "frontends/Job/QuantizationConfig.h"
 #include "frontends/Yaml/FileTexts.h"
 #include "passes/Frameworks/Framework.h"
 #include "passes/Pipeline/DdpKwargs.h"
@@ -44,6 +45,7 @@ struct PlanOptions {
   std::string model, adapter, target;
   std::optional<int64_t> nodes;
   std::optional<int64_t> memoryBudgetBytes; // per rank
+  std::optional<int64_t> nodeMemoryBytes;   // of a node's host
 
   //===--- What the script does -------------------------------------------===//
   std::optional<int64_t> sequenceLength; // tokens
@@ -57,6 +59,12 @@ struct PlanOptions {
   std::optional<DdpKwargs> ddp;
   std::optional<LossChunks> lossChunks;
   bool gradientCheckpointing = false, holdOutputs = false;
+  bool reentrant = false;     // gradient checkpointing with use_reentrant=True
+  bool trainerScript = false; // transformers' Trainer, or one of TRL's
+  /// Of the frozen base; unset: as config.json says.
+  std::optional<QuantizationConfig> quantization;
+  std::optional<plan::DType> loadDtype;           // unset: the checkpoint's
+  std::optional<std::string> transformersVersion; // unset: the newest
   std::string allocatorConf; // PYTORCH_CUDA_ALLOC_CONF of the job
 
   //===--- Who runs it ----------------------------------------------------===//
@@ -79,7 +87,7 @@ struct PlanOptions {
   std::string dumpPhases;
   std::optional<Phase> compileTo, compileFrom;
   ReportFormat format = ReportFormat::Text;
-  bool showUnits = false, showSchedule = false; // in text
+  bool showUnits = false, showSchedule = false, showPhases = false; // in text
 
   bool emits(EmitKind kind) const;
   /// A file with a better setting is asked for.

@@ -238,6 +238,7 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
 
   out += renderVerdict(plan, report, options.colour);
   out += tables(report);
+  out += renderPhases(report.phases);
   out += renderAdvice(report);
 
   if (options.units)

@@ -9,6 +9,7 @@
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "runtime/plan/Plan.h"
 #include "tools/driver/Advice/Advice.h"
+#include "tools/driver/Report/RenderPhases.h"
 
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ struct PlanReport {
   std::optional<double> mfu; // fraction of the target's peak rate
   /// Of the rank with the smallest shards, where it differs.
   std::optional<StepPrediction> smallestRank;
+  PhaseReport phases;
   double planningSeconds = 0;
   std::string mlir;             // of the phase that --compile-to stopped at
   std::optional<Advice> advice; // not of a compiled module

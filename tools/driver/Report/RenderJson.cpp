@@ -167,6 +167,7 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
         {"peak_program", own ? Json(program.peakProgram) : Json()},
         {"peak_step", own ? Json(program.peakStep) : Json()},
         {"peak_where", p.peakWhere}};
+    root["phases"] = phasesJson(report.phases);
     if (report.hasTime) {
       Json exposed = Json::array();
       for (const Exposed &e : p.exposed)

@@ -115,6 +115,8 @@ private:
     if (!result.report.advice)
       return false;
     useFrameworkFigures(session, *result.report.advice, result.report);
+    if (!session.own())
+      reportPhases(session, *result.report.advice, result.report);
     return !engine.hasErrors();
   }
 

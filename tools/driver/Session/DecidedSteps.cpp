@@ -93,7 +93,7 @@ DecidedSteps::predict(const StepModel &model, const Candidate &candidate,
   StepPrediction p = evaluator.evaluate(candidate, /*detail=*/true);
   if (session.target)
     replayInto(p, evaluator, candidate, rules, session.target->contextBytes,
-               session.budgetBytes().value_or(0));
+               session.budgetBytes().value_or(0), /*onDevice=*/true);
   return p;
 }
 

@@ -28,7 +28,10 @@ ImportOptions importOptions(const PlanInputs &inputs,
   import.microBatch = inputs.training.microBatch;
   import.sequenceLength = inputs.training.sequenceLength;
   import.accumulation = inputs.training.accumulation;
-  import.checkpointDtype = inputs.model.dtype().value_or(plan::DType::F32);
+  import.checkpointDtype = inputs.loadedDtype();
+  import.adapted = inputs.adapter.has_value();
+  if (options.transformersVersion)
+    import.versions.transformers = *options.transformersVersion;
   import.ranksPerNode =
       options.nodes ? inputs.job.accelerate.numProcesses.value / *options.nodes
                     : inputs.job.accelerate.processesPerMachine();

@@ -83,4 +83,37 @@ void useFrameworkFigures(const Session &session, const Advice &advice,
   }
 }
 
+/// What the job holds outside its steps.
+void reportPhases(const Session &session, const Advice &advice,
+                  PlanReport &shown) {
+  const PlanInputs &inputs = *session.inputs;
+  const AccelerateConfig &accelerate = inputs.job.accelerate;
+  PhaseInputs in;
+  in.ranksPerNode = std::max<int64_t>(1, session.ranksPerNode);
+  in.contextBytes = session.target ? session.target->contextBytes : 0;
+  in.loaded = inputs.loadedDtype();
+  in.checkpoint = inputs.model.dtype().value_or(in.loaded);
+  in.rankZeroLoads = accelerate.cpuRamEfficientLoading.value;
+  if (accelerate.deepspeed) {
+    in.zeroInit = accelerate.deepspeed->zero3Init.value;
+    in.gathers16Bit = accelerate.deepspeed->save16BitModel.value;
+  }
+  in.saved = accelerate.stateDictType.value == StateDictType::Full
+                 ? SavedState::Full
+                 : SavedState::Sharded;
+  if (advice.executor == ExecutorKind::Ddp ||
+      advice.executor == ExecutorKind::Single)
+    in.saved = SavedState::Replicated;
+  in.transformers = session.importing.versions.transformers;
+  PhaseReport &report = shown.phases;
+  report.phases =
+      jobPhases(*advice.model, advice.candidate, advice.configured, in);
+  report.deviceBytes = shown.budgetBytes;
+  report.all = session.options.showPhases;
+  if (session.options.nodeMemoryBytes)
+    report.nodeBytes = session.options.nodeMemoryBytes;
+  else if (session.target && session.target->host.memoryBytes > 0)
+    report.nodeBytes = session.target->host.memoryBytes * in.ranksPerNode;
+}
+
 } // namespace accel

@@ -23,6 +23,9 @@ void useProgramFigures(const Session &session, const plan::Plan &plan,
 /// accel-run only what its program does not tell.
 void useFrameworkFigures(const Session &session, const Advice &advice,
                          PlanReport &report);
+/// What the job holds outside its steps.
+void reportPhases(const Session &session, const Advice &advice,
+                  PlanReport &report);
 
 } // namespace accel
 

@@ -9,6 +9,8 @@
 #include "dialects/Aten/Schema.h"
 #include "passes/Pipeline/Phases.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
+#include "tools/driver/Inputs/FrozenParts.h"
+#include "tools/driver/Inputs/QuantizedInputs.h"
 #include "tools/driver/Session/ImportModule.h"
 #include "tools/driver/Session/LossChunks.h"
 
@@ -69,9 +71,12 @@ bool Session::asksForProgram() const {
 
 bool Session::load() {
   inputs = readPlanInputs(options, engine);
-  if (!inputs || !checkAdapterDtypes(*inputs, engine) ||
-      !loadTarget(inputs->targetName))
+  if (!inputs || !checkQuantization(*inputs, options, engine) ||
+      !checkAdapterDtypes(*inputs, engine) || !loadTarget(inputs->targetName))
     return false;
+  // A process alone makes no communicators.
+  if (target && inputs->executor == ExecutorKind::Single)
+    target->contextBytes -= target->communicatorBytes;
   importing = importOptions(*inputs, options, targetOrNone());
   ranksPerNode = importing.ranksPerNode;
   if (!target) {

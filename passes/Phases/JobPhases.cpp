@@ -1,0 +1,346 @@
+//===- JobPhases.cpp - What a job holds outside its steps -----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Phases/JobPhases.h"
+
+#include "passes/Executors/ParameterDtypes.h"
+#include "runtime/plan/Optimizers.h"
+
+#include <algorithm>
+
+namespace accel {
+namespace {
+
+/// A Python process that imported torch, transformers and accelerate (measured
+/// on Linux, torch 2.15: 0.74 GiB resident), and what a CUDA context pins.
+constexpr int64_t processBytes = int64_t(775) << 20;
+constexpr int64_t cudaHostBytes = int64_t(1) << 30;
+/// A shard of a checkpoint (save_pretrained's max_shard_size), before and from
+/// transformers 5 on.
+constexpr int64_t oldShardBytes = 5'000'000'000, newShardBytes = 50'000'000'000;
+
+class Phases {
+public:
+  Phases(const StepModel &model, const Candidate &candidate,
+         const StepPrediction &step, const PhaseInputs &inputs)
+      : model(model), candidate(candidate), step(step), in(inputs),
+        dtypes(candidate) {
+    measure();
+  }
+
+  std::vector<JobPhase> run() {
+    start();
+    load();
+    steps();
+    eval();
+    save();
+    resume();
+    return std::move(phases);
+  }
+
+private:
+  bool deepspeed() const {
+    return candidate.executor == ExecutorKind::Deepspeed;
+  }
+  bool fsdp() const {
+    return candidate.executor == ExecutorKind::Fsdp1 ||
+           candidate.executor == ExecutorKind::Fsdp2;
+  }
+  int64_t ranks() const {
+    return candidate.shards().ranks * candidate.replicas().ranks;
+  }
+  int64_t base() const {
+    return processBytes + (model.device == "cuda" ? cudaHostBytes : 0);
+  }
+  /// Weights are read into the model file by file, of which one is at hand;
+  /// before 4.49 a whole state dict beside an initialised model.
+  bool readsWholeStateDict() const { return !atLeast(in.transformers, "4.49"); }
+
+  void measure() {
+    std::vector<int64_t> units(candidate.numUnits());
+    for (size_t p = 0; p < model.parameters.size(); ++p) {
+      const StepParameter &parameter = model.parameters[p];
+      const int64_t numel = parameter.numel();
+      const int64_t held = parameter.quantized()
+                               ? parameter.packedBytes
+                               : numel * plan::itemSize(in.loaded);
+      loadedBytes += held + parameter.replicatedBytes;
+      checkpointBytes += parameter.quantized()
+                             ? held + parameter.replicatedBytes
+                             : numel * plan::itemSize(in.checkpoint);
+      largest = std::max(largest, numel * plan::itemSize(in.loaded));
+      quantized |= parameter.quantized();
+      const int64_t stored =
+          parameter.storedNumel() * plan::itemSize(dtypes.storage(parameter));
+      storedBytes += stored + parameter.replicatedBytes;
+      units[candidate.unitOf[p]] += stored;
+      largestStored = std::max(largestStored, stored);
+      if (!parameter.trainable)
+        continue;
+      trainedBytes += stored;
+      for (const plan::StateRule &state : candidate.update->states)
+        stateBytes +=
+            plan::OptimizerRule::elements(
+                state, parameter.shape,
+                parameter.shape.empty() ? 1 : parameter.shape.front()) *
+            plan::itemSize(
+                plan::OptimizerRule::dtypeOf(state, dtypes.state(parameter)));
+    }
+    for (int64_t bytes : units)
+      largestUnit = std::max(largestUnit, bytes);
+    adapted = trainedBytes * 10 < storedBytes;
+  }
+
+  /// `device` and `host` of the rank with most, `others` of the other ranks'
+  /// hosts; the process itself is added.
+  void add(PhaseKind kind, int64_t device, int64_t host, int64_t others,
+           std::string why, int64_t serial = 0) {
+    JobPhase phase;
+    phase.kind = kind;
+    phase.deviceBytes = device + in.contextBytes;
+    phase.hostBytes = host + base();
+    phase.nodeHostBytes =
+        phase.hostBytes +
+        std::max<int64_t>(0, in.ranksPerNode - 1) * (others + base());
+    phase.why = std::move(why);
+    phase.serialBytes = serial;
+    phases.push_back(std::move(phase));
+  }
+
+  void start() {
+    add(PhaseKind::Start, 0, 0, 0,
+        "a process that has imported torch, transformers and accelerate");
+  }
+
+  //===--- Load -----------------------------------------------------------===//
+
+  void load() {
+    const int64_t file = std::min(
+        checkpointBytes,
+        atLeast(in.transformers, "5.0") ? newShardBytes : oldShardBytes);
+    const int64_t reading = readsWholeStateDict() ? checkpointBytes : 0;
+    // Memory-mapped safetensors are file cache; one tensor is converted.
+    const int64_t whole = loadedBytes + std::max(reading, largest);
+    const int64_t kept = step.hostBytes; // what stays on the host in training
+    if (quantized)
+      return loadQuantized();
+    if (deepspeed() && candidate.zeroStage == 3)
+      return loadZero3(whole, file, kept);
+    if (fsdp() && in.rankZeroLoads)
+      return add(PhaseKind::Load, shardBytes() + largestPiece(),
+                 std::max(whole, kept), kept,
+                 "rank 0 reads the model and sends it unit by unit; the others "
+                 "have empty tensors");
+    const bool sharded = fsdp();
+    add(PhaseKind::Load,
+        sharded ? shardBytes() + largestPiece()
+                : std::max(loadedBytes, step.persistentBytes),
+        whole + kept, whole + kept,
+        std::string("each rank reads the whole model into host memory") +
+            (reading ? ", beside its state dict" : ""));
+  }
+
+  /// Each layer is quantised on the device as it is read, or read packed.
+  void loadQuantized() {
+    const int64_t wide = largest;
+    if (fsdp() && in.rankZeroLoads)
+      return add(PhaseKind::Load, shardBytes() + largestUnit,
+                 loadedBytes + wide, 0,
+                 "rank 0 quantises the model layer by layer and sends it unit "
+                 "by unit");
+    add(PhaseKind::Load, loadedBytes + wide, wide, wide,
+        fsdp() ? "each rank holds the whole quantised model on its device "
+                 "before FSDP shards it"
+               : "each layer is quantised on the device as it is read");
+  }
+
+  void loadZero3(int64_t whole, int64_t file, int64_t kept) {
+    if (in.zeroInit)
+      return add(PhaseKind::Load, step.persistentBytes + largest,
+                 std::max(checkpointBytes, file) + kept, kept,
+                 "zero.Init partitions each parameter as it is made; rank 0 "
+                 "reads the state dict");
+    add(PhaseKind::Load, step.persistentBytes + largest, whole + kept,
+        whole + kept,
+        std::string("without HfDeepSpeedConfig each rank reads the whole model "
+                    "into host memory before DeepSpeed partitions it") +
+            (readsWholeStateDict() ? ", beside its state dict" : ""));
+  }
+
+  /// Parameters of a rank.
+  int64_t shardBytes() const {
+    return step.persistentBytes > 0
+               ? std::min(step.persistentBytes,
+                          (storedBytes + candidate.shards().ranks - 1) /
+                              candidate.shards().ranks)
+               : 0;
+  }
+  /// What is whole on the device at a time: FSDP1 moves a unit, FSDP2 sends a
+  /// parameter.
+  int64_t largestPiece() const {
+    return candidate.executor == ExecutorKind::Fsdp1 ? largestUnit
+                                                     : largestStored;
+  }
+
+  //===--- Steps ----------------------------------------------------------===//
+
+  void steps() {
+    const int64_t device = step.deviceBytes - in.contextBytes;
+    add(PhaseKind::FirstStep, device, step.hostBytes, step.hostBytes,
+        "the optimizer's states appear at the first update, beside all "
+        "gradients");
+    add(PhaseKind::Step, device, step.hostBytes, step.hostBytes,
+        "at its peak: " + step.peakWhere);
+  }
+
+  /// The model's forward without saved values, and logits that
+  /// Trainer.prediction_step returns in fp32 and gathers from all ranks.
+  void eval() {
+    int64_t logits = 0;
+    for (const StepCall &call : model.calls)
+      logits += model.kinds[call.kind].logitsBytes;
+    if (logits == 0)
+      return;
+    const int64_t item = plan::itemSize(candidate.recipe.compute);
+    const int64_t wide = logits / std::max<int64_t>(item, 1) * 4;
+    const int64_t gathered = wide * ranks();
+    add(PhaseKind::Eval, step.persistentBytes + largestUnit + logits + wide,
+        step.hostBytes, step.hostBytes,
+        "one batch of the step's size whose loss alone is kept; with "
+        "compute_metrics the logits of all ranks stay on the device, " +
+            std::to_string(gathered >> 20) +
+            " MiB for each batch until eval_accumulation_steps");
+  }
+
+  //===--- Checkpoints ----------------------------------------------------===//
+
+  void save() {
+    const int64_t persistent = step.persistentBytes;
+    const int64_t shard = shardBytes();
+    if (adapted) {
+      // save_pretrained of a PeftModel writes the adapter alone.
+      const bool gathers = fsdp() && in.saved == SavedState::Full;
+      return add(PhaseKind::Save, persistent + (gathers ? largestUnit : 0),
+                 gathers ? storedBytes : trainedBytes, 0,
+                 gathers ? "the whole model is gathered unit by unit to rank "
+                           "0's host memory, and the adapter is written"
+                         : "the adapter is written",
+                 gathers ? storedBytes : trainedBytes);
+    }
+    if (in.saved == SavedState::Sharded)
+      return add(PhaseKind::Save, persistent, shard + stateBytes / shards(),
+                 shard + stateBytes / shards(),
+                 "each rank writes its own shards, copied to host memory");
+    if (fsdp())
+      return add(PhaseKind::Save, persistent + largestPiece(),
+                 storedBytes + stateBytes + step.hostBytes, step.hostBytes,
+                 "parameters and optimizer states are gathered piece by piece "
+                 "to rank 0's host memory (rank0_only, offload_to_cpu)",
+                 storedBytes + stateBytes);
+    if (deepspeed() && candidate.zeroStage == 3) {
+      const int64_t half =
+          storedBytes /
+          std::max<int64_t>(1, plan::itemSize(candidate.recipe.storage)) * 2;
+      return add(PhaseKind::Save, persistent + largest,
+                 (in.gathers16Bit ? half : 0) + step.hostBytes, step.hostBytes,
+                 in.gathers16Bit ? "16-bit weights are gathered to rank 0's "
+                                   "host memory"
+                                 : "each rank writes its own partition",
+                 in.gathers16Bit ? half : 0);
+    }
+    const int64_t file =
+        std::min(storedBytes, atLeast(in.transformers, "5.0") ? newShardBytes
+                                                              : oldShardBytes);
+    add(PhaseKind::Save, persistent,
+        std::max(file, stateBytes) + step.hostBytes, step.hostBytes,
+        "rank 0 writes the model file by file, and the optimizer's states",
+        storedBytes + stateBytes);
+  }
+
+  /// Accelerator.load_state.
+  void resume() {
+    const int64_t shard = shardBytes();
+    const int64_t states = stateBytes / shards();
+    if (adapted) {
+      add(PhaseKind::Resume, step.persistentBytes + trainedBytes + stateBytes,
+          loadedBytes, loadedBytes,
+          "the base is loaded as before, and the "
+          "adapter's file");
+      return;
+    }
+    if (in.saved == SavedState::Sharded) {
+      add(PhaseKind::Resume, step.persistentBytes, shard + states,
+          shard + states, "each rank reads its own shards into host memory");
+      // merge-weights reads all shards into one state dict.
+      add(PhaseKind::Merge, 0,
+          storedBytes + std::min(storedBytes, newShardBytes), 0,
+          "accelerate merge-weights holds the whole state dict in one "
+          "process");
+      return;
+    }
+    if (fsdp())
+      return add(PhaseKind::Resume, step.persistentBytes + largestPiece(),
+                 storedBytes + stateBytes, 0,
+                 "rank 0 reads the whole state and sends it piece by piece");
+    // map_location is "on_device" for several processes.
+    const bool onDevice = ranks() > 1 && !deepspeed();
+    add(PhaseKind::Resume, step.persistentBytes + (onDevice ? stateBytes : 0),
+        onDevice ? 0 : storedBytes + stateBytes,
+        onDevice ? 0 : storedBytes + stateBytes,
+        onDevice ? "optimizer states are read onto the device beside those "
+                   "that are there"
+                 : "the state is read into host memory");
+  }
+
+  int64_t shards() const {
+    return deepspeed() || fsdp()
+               ? std::max<int64_t>(candidate.shards().ranks, 1)
+               : 1;
+  }
+
+  const StepModel &model;
+  const Candidate &candidate;
+  const StepPrediction &step;
+  const PhaseInputs &in;
+  ParameterDtypes dtypes;
+  std::vector<JobPhase> phases;
+  int64_t loadedBytes = 0, checkpointBytes = 0, storedBytes = 0;
+  int64_t trainedBytes = 0, stateBytes = 0;
+  int64_t largest = 0, largestStored = 0, largestUnit = 0;
+  bool quantized = false, adapted = false;
+};
+
+} // namespace
+
+const char *toString(PhaseKind kind) {
+  switch (kind) {
+  case PhaseKind::Start:
+    return "start";
+  case PhaseKind::Load:
+    return "load";
+  case PhaseKind::FirstStep:
+    return "first step";
+  case PhaseKind::Step:
+    return "step";
+  case PhaseKind::Eval:
+    return "eval";
+  case PhaseKind::Save:
+    return "save";
+  case PhaseKind::Resume:
+    return "resume";
+  case PhaseKind::Merge:
+    return "merge";
+  }
+  return "";
+}
+
+std::vector<JobPhase> jobPhases(const StepModel &model,
+                                const Candidate &candidate,
+                                const StepPrediction &step,
+                                const PhaseInputs &inputs) {
+  return Phases(model, candidate, step, inputs).run();
+}
+
+} // namespace accel

@@ -1,0 +1,78 @@
+//===- JobPhases.h - What a job holds outside its steps ---------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A job loads, steps, evaluates, saves and resumes; each phase has a peak on
+// the device and on the host. What a step holds is the step model's; the others
+// follow from how the libraries move whole models: transformers 5.23
+// (modeling_utils.py), Accelerate 1.15 (utils/fsdp_utils.py, checkpointing.py),
+// torch's FSDP1 state dicts and DeepSpeed's engine.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_PHASES_JOBPHASES_H
+#define ACCEL_PASSES_PHASES_JOBPHASES_H
+
+#include "passes/Executors/Executor.h"
+
+namespace accel {
+
+enum class PhaseKind {
+  Start,
+  Load,
+  FirstStep,
+  Step,
+  Eval,
+  Save,
+  Resume,
+  Merge
+};
+const char *toString(PhaseKind kind); // "start", "first step"
+
+/// Bytes are peaks; of the host without the file cache.
+struct JobPhase {
+  PhaseKind kind = PhaseKind::Step;
+  int64_t deviceBytes = 0;   // of the rank that holds most, with its context
+  int64_t hostBytes = 0;     // of the rank that holds most
+  int64_t nodeHostBytes = 0; // of all ranks of the node with rank 0
+  /// Bytes that one process copies or writes while the others wait; 0: none.
+  int64_t serialBytes = 0;
+  std::string why;
+};
+
+/// How the model is saved.
+enum class SavedState { Full, Sharded, Replicated };
+
+struct PhaseInputs {
+  int64_t ranksPerNode = 1;
+  int64_t contextBytes = 0; // of a device: context, communicators, libraries
+  /// Dtype in which the script loads the model, and that of the checkpoint.
+  plan::DType loaded = plan::DType::F32, checkpoint = plan::DType::F32;
+  /// Rank 0 alone reads the weights and sends them to the others
+  /// (fsdp_cpu_ram_efficient_loading).
+  bool rankZeroLoads = false;
+  /// The model is made under HfDeepSpeedConfig, so that zero.Init partitions
+  /// each parameter as it is made (zero3_init_flag).
+  bool zeroInit = false;
+  /// Checkpoints are saved and the wide state is gathered.
+  SavedState saved = SavedState::Full;
+  /// stage3_gather_16bit_weights_on_model_save.
+  bool gathers16Bit = false;
+  std::string transformers = frameworks::Versions().transformers;
+};
+
+/// In the order of a job. `step` is what the candidate's step holds.
+std::vector<JobPhase> jobPhases(const StepModel &model,
+                                const Candidate &candidate,
+                                const StepPrediction &step,
+                                const PhaseInputs &inputs);
+
+/// torch.distributed's default for NCCL: what a collective may wait for rank 0.
+constexpr double collectiveTimeoutSeconds = 600;
+/// Bytes a second that one process writes to shared storage; an assumption.
+constexpr double storageBytesPerSecond = 1e9;
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_PHASES_JOBPHASES_H

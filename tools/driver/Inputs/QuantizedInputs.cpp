@@ -1,0 +1,119 @@
+//===- QuantizedInputs.cpp - Whether a quantised base trains --------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Inputs/QuantizedInputs.h"
+
+#include "frontends/Job/QuantizedRefusals.h"
+
+namespace accel {
+namespace {
+
+class Checker {
+public:
+  Checker(const PlanInputs &inputs, const PlanOptions &options,
+          DiagnosticEngine &engine)
+      : inputs(inputs), options(options), engine(engine),
+        config(*inputs.job.quantization), values(config.values),
+        format(plan::describe(values.format)) {}
+
+  bool run() {
+    if (format.notTrained)
+      return refuse("quantized-base",
+                    name() + " cannot be trained through: " + format.notTrained,
+                    "load it with Mxfp4Config(dequantize=True), and leave "
+                    "--quantize out");
+    if (!inputs.adapter)
+      return refuse("quantized-base",
+                    "the weights are quantised (" + name() +
+                        ") and there is no adapter; transformers' Trainer "
+                        "stops with \"You cannot perform fine-tuning on purely "
+                        "quantized models\"",
+                    "pass --adapter, or a model that is not quantised");
+    switch (inputs.executor) {
+    case ExecutorKind::AccelRun:
+      return refuse(
+          notSupportedCode,
+          "accel-run does not execute a quantised base (" + name() + ")",
+          inputs.job.isJob ? "plan an accelerate YAML for what the libraries do"
+                           : "leave --executor out");
+    case ExecutorKind::Fsdp2:
+      return refuse("quantized-base", refusalOfFsdp2(config),
+                    "use fsdp_version: 1 with a 16-bit storage dtype");
+    case ExecutorKind::Fsdp1:
+      return checkFlat();
+    case ExecutorKind::Deepspeed:
+    case ExecutorKind::Ddp:
+    case ExecutorKind::Single:
+      break;
+    }
+    return checkEmitted();
+  }
+
+private:
+  std::string name() const { return format.name; }
+
+  /// A flat parameter has one dtype, a floating-point one.
+  bool checkFlat() {
+    const plan::DType loaded = inputs.loadedDtype();
+    if (values.storageDtype() == loaded)
+      return checkEmitted();
+    const bool four = values.format == plan::WeightFormat::Nf4 ||
+                      values.format == plan::WeightFormat::Fp4;
+    const std::string wide = plan::toString(loaded);
+    return refuse(
+        "quantized-base",
+        name() + " weights are packed in " +
+            plan::toString(values.storageDtype()) + ", and the others are " +
+            wide +
+            "; FSDP1 stops with \"Must flatten tensors with uniform "
+            "dtype\"",
+        four ? "set bnb_4bit_quant_storage to the model's dtype (--quantize " +
+                   name() + ",storage=" + wide + ")"
+             : "use DDP, or a 4-bit format of bitsandbytes with a storage "
+               "dtype");
+  }
+
+  bool checkEmitted() {
+    for (EmitKind kind : {EmitKind::Plan, EmitKind::Schedule, EmitKind::Mlir})
+      if (options.emits(kind))
+        return refuse(notSupportedCode,
+                      std::string("--emit ") + toString(kind) +
+                          " is accel-run's program, which does not execute a "
+                          "quantised base (" +
+                          name() + ")",
+                      "leave it out");
+    return true;
+  }
+
+  bool refuse(const char *code, std::string message, std::string hint) {
+    Diagnostic d;
+    d.severity = Severity::Error;
+    d.code = code;
+    d.file = config.at.file.empty() ? options.config : config.at.file;
+    d.line = config.at.line;
+    d.column = config.at.column;
+    d.key = config.key;
+    d.message = std::move(message);
+    d.hint = std::move(hint);
+    engine.report(std::move(d));
+    return false;
+  }
+
+  const PlanInputs &inputs;
+  const PlanOptions &options;
+  DiagnosticEngine &engine;
+  const QuantizationConfig &config;
+  const plan::Quantization &values;
+  const plan::WeightFormatDescription &format;
+};
+
+} // namespace
+
+bool checkQuantization(const PlanInputs &inputs, const PlanOptions &options,
+                       DiagnosticEngine &engine) {
+  return !inputs.job.quantization || Checker(inputs, options, engine).run();
+}
+
+} // namespace accel
