@@ -122,10 +122,14 @@ Section AccelerateReader::section(const std::string &name) {
   return result;
 }
 
+const std::string &AccelerateReader::fileOf(const yaml::Node &node) const {
+  return node.source ? *node.source : file;
+}
+
 Location AccelerateReader::locate(const Field &field) const {
   if (field.entry) {
     yaml::Mark at = field.entry->value->range.begin;
-    return {file, at.line, at.column};
+    return {fileOf(*field.entry->value), at.line, at.column};
   }
   // The section of an absent key, if that is there.
   std::string_view path = field.key;
@@ -134,7 +138,7 @@ Location AccelerateReader::locate(const Field &field) const {
   if (dot != std::string_view::npos)
     if (const yaml::Entry *entry = root.findEntry(path.substr(0, dot))) {
       yaml::Mark at = entry->key->range.begin;
-      return {file, at.line, at.column};
+      return {fileOf(*entry->key), at.line, at.column};
     }
   yaml::Mark at = root.range.begin;
   return {file, prefix.empty() ? 1 : at.line, prefix.empty() ? 1 : at.column};
@@ -150,11 +154,11 @@ Location AccelerateReader::place(const Field &field) const {
     return locate(field);
   if (const yaml::Entry *type = root.findEntry("distributed_type")) {
     yaml::Mark at = type->key->range.begin;
-    return {file, at.line, at.column};
+    return {fileOf(*type->key), at.line, at.column};
   }
   if (!root.entries.empty()) {
-    yaml::Mark at = root.entries.front().key->range.begin;
-    return {file, at.line, at.column};
+    const yaml::Node &first = *root.entries.front().key;
+    return {fileOf(first), first.range.begin.line, first.range.begin.column};
   }
   return locate(field);
 }
@@ -170,12 +174,13 @@ void AccelerateReader::report(Severity severity, const char *code,
   Diagnostic d;
   d.severity = severity;
   d.code = code;
-  d.file = file;
   d.key = printable(field.key, 200);
   d.message = message;
   d.hint = hint;
-  d.fix = std::move(fix);
   Location at = place(field);
+  d.file = at.file;
+  if (d.file == file) // edits are of the file that is linted
+    d.fix = std::move(fix);
   d.line = at.line;
   d.column = at.column;
   if (field.entry) {

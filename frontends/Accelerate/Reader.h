@@ -75,6 +75,7 @@ private:
   /// A key as it stands there, whether this version knows it or not.
   Field anyVersion(const Section &section, const std::string &name) const;
   Section section(const std::string &name);
+  const std::string &fileOf(const yaml::Node &node) const;
   Location locate(const Field &field) const;
   /// Where a finding about the field stands: of an absent one its section, else
   /// distributed_type, which is what asks for it.

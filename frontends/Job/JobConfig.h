@@ -16,6 +16,7 @@
 #include "frontends/Job/AdapterConfig.h"
 #include "frontends/Job/LossChunks.h"
 #include "frontends/Job/QuantizationConfig.h"
+#include "frontends/Job/ScriptSettings.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/UpdateKernel.h"
 
@@ -108,6 +109,8 @@ struct JobConfig {
   bool isJob = false; // false: made of an accelerate YAML alone
 
   AccelerateConfig accelerate;
+  /// What a script's arguments say; nothing for a job.yaml.
+  ScriptSettings script;
   Setting<std::string> model; // resolved; empty: not given
   Setting<InitConfig> init;
   Setting<std::string> trainable; // regex searched in FQNs; empty: all

@@ -82,6 +82,9 @@ struct Node {
   bool huge = false;    // Int beyond int64_t; see pythonText
   std::vector<const Node *> items; // Sequence
   std::vector<Entry> entries;      // Mapping: unique keys, in order
+  /// The file of a node that is not its tree's own (see frontends/Scripts,
+  /// which puts values of several files together); null elsewhere.
+  const std::string *source = nullptr;
   /// Other and huge integers: str() and repr() in Python.
   std::shared_ptr<const std::pair<std::string, std::string>> python;
   unsigned char tag = 0, state = 0; // of the reader

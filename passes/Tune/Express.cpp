@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Tune/Express.h"
 
+#include "passes/Tune/ScriptLines.h"
+
 #include <algorithm>
 
 namespace accel::tune {
@@ -229,6 +231,13 @@ Expression Expresser::expressCheckpoint(const Point &point) const {
         {{inFsdp("fsdp_activation_checkpointing"), boolean(name == "full")}},
         ""};
   }
+  const bool scripted = job.script.trainer != TrainerKind::None;
+  if (scripted && executor != ExecutorKind::Fsdp1 &&
+      executor != ExecutorKind::Fsdp2 && name == "full" && alike)
+    return sayToScript(
+        job.script,
+        {{job.script.names.checkpointing, job.script.names.checkpoints}},
+        {{"--gradient-checkpointing", ""}});
   if (executor != ExecutorKind::Fsdp1 && executor != ExecutorKind::Fsdp2)
     return {{},
             name == "full" && alike
@@ -263,6 +272,19 @@ Expression Expresser::expressSplit(const Point &point) const {
     return {{{"data.micro_batch", micro, job.file},
              {"gradient_accumulation_steps", steps, job.file}},
             ""};
+  if (job.script.trainer != TrainerKind::None && !given.split) {
+    // A pair of DPO is two sequences.
+    const int64_t samples = split.microBatch / job.script.sequencesPerSample;
+    Expression said =
+        sayToScript(job.script,
+                    {{job.script.names.microBatch, std::to_string(samples)},
+                     {job.script.names.accumulation, steps}},
+                    {{"--micro-batch", micro}, {"--grad-accum", steps}});
+    if (executor == ExecutorKind::Deepspeed)
+      for (YamlLine &line : batchLines(split))
+        said.yaml.push_back(std::move(line));
+    return said;
+  }
   Expression e = {{},
                   "TrainingArguments: per_device_train_batch_size=" + micro +
                       ", gradient_accumulation_steps=" + steps,
@@ -294,6 +316,10 @@ std::vector<YamlLine> Expresser::batchLines(const SplitOption &split) const {
 
 Expression Expresser::expressLoss(const Point &point) const {
   const int64_t chunks = space.lossChunks[point[Knob::Loss]];
+  if (executor != ExecutorKind::AccelRun && chunks != 1 &&
+      job.script.trainer != TrainerKind::None && !given.lossChunks)
+    return sayToScript(job.script, {{job.script.names.fusedLoss, "true"}},
+                       {{"--loss-chunks", "auto"}});
   if (executor != ExecutorKind::AccelRun)
     return {{},
             chunks == 1 ? "your script: the model's own loss"
@@ -327,7 +353,7 @@ Expression Expresser::expressPrefetch(Knob knob, const Point &point) const {
 }
 
 Expression Expresser::express(Knob knob, const Point &point) const {
-  Expression e = expressKnob(knob, point);
+  Expression e = linesOfScript(job, expressKnob(knob, point));
   for (YamlLine &line : e.yaml)
     if (line.file.empty())
       line.file = accelerate.file.empty() ? job.file : accelerate.file;

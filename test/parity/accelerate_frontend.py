@@ -71,11 +71,12 @@ def devices():
         yield
 
 
-def fsdp_plugin():
+def fsdp_plugin(arguments=None):
+    """The plugin of `arguments`, or of the environment, and what it says."""
     from accelerate.utils import FullyShardedDataParallelPlugin
     from accelerate.utils import fsdp_utils
     with devices():
-        plugin = FullyShardedDataParallelPlugin()
+        plugin = FullyShardedDataParallelPlugin(**(arguments or {}))
     values = {
         "strategy": f"fsdp{plugin.fsdp_version}",
         "offload_params": bool(getattr(plugin.cpu_offload, "offload_params",

@@ -14,4 +14,10 @@ if(TARGET AccelJob)
   target_link_libraries(frontend-dump PRIVATE AccelJob
     nlohmann_json::nlohmann_json)
   add_dependencies(unit-tests frontend-dump)
+  accel_unit_test(scripts-test ${_here}/ScriptsTest.cpp LINK AccelScripts)
+  # Read by test/parity/script_cases.py.
+  add_executable(script-dump ${_here}/ScriptDump.cpp)
+  target_link_libraries(script-dump PRIVATE AccelScripts
+    nlohmann_json::nlohmann_json)
+  add_dependencies(unit-tests script-dump)
 endif()

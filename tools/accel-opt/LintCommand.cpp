@@ -8,6 +8,7 @@
 #include "frontends/Lint/Lint.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Emit/LintFix.h"
+#include "tools/driver/Options/ScriptOptions.h"
 #include "tools/driver/Report/LintTables.h"
 #include "tools/options/Arguments.h"
 
@@ -32,9 +33,6 @@ int accel::lintCommand(int argc, char **argv) {
                    "transformers model (config.json) that the file is for");
   arguments.option("--torch-version", checks.torchVersion, textValue("V"),
                    "judge with this version of torch (default 2.15.0)");
-  arguments.option("--transformers-version", checks.transformersVersion,
-                   textValue("V"),
-                   "judge with this version of transformers (default 5.23.0)");
   arguments.option("--format", output, formatValue(),
                    "text for people, json for programs");
   arguments.option("--max-errors", maxErrors, countValue(),
@@ -62,6 +60,8 @@ int accel::lintCommand(int argc, char **argv) {
                    choiceValue<bool>({{"env", true}}),
                    "print the environment that accelerate launch would set "
                    "(findings go to stderr)");
+  ScriptOptions script;
+  addScriptArguments(arguments, script);
   LaunchEnvironment launch;
   options.accelerate.launch = &launch;
   int exitCode = 0;
@@ -70,15 +70,23 @@ int accel::lintCommand(int argc, char **argv) {
   // Without a file, the one that `accelerate launch` takes without
   // --config_file.
   std::string standard = defaultConfigPath();
-  if (arguments.positional.empty() && access(standard.c_str(), F_OK) == 0)
+  if (arguments.positional.empty() && !script.describeJob() &&
+      access(standard.c_str(), F_OK) == 0)
     arguments.positional.push_back(standard);
-  if (arguments.positional.empty())
+  if (arguments.positional.empty() && !script.describeJob())
     return arguments.usageError("expected one CONFIG.yaml, got 0, and there is "
                                 "no default_config.yaml either");
   std::string path;
-  if (!arguments.one("CONFIG.yaml", path, exitCode))
+  bool hasConfig = true;
+  if (!takeConfig(arguments, script, path, hasConfig, exitCode))
     return exitCode;
+  const bool ofScript =
+      script.given() || (hasConfig && scripts::isRecipeFile(path));
+  if (ofScript && fix)
+    return arguments.usageError("--fix repairs an accelerate file, which is "
+                                "linted without a script's arguments");
   options.accelerate.torchVersion = checks.torchVersion;
+  checks.transformersVersion = script.versions.transformers;
   DiagnosticEngine engine;
   engine.setMaxErrors(static_cast<size_t>(maxErrors.value_or(0)));
   engine.setPolicy(policy);
@@ -98,10 +106,13 @@ int accel::lintCommand(int argc, char **argv) {
                   !writeFixed(path, before, fixes.text, engine);
     }
   }
-  LoadedConfig loaded = loadConfig(path, options, engine);
-  lintDefaultConfig(path, engine);
-  lintConfig(path, loaded, checks, engine);
-  checkIgnoreComments(path, engine);
+  LoadedConfig loaded =
+      loadJob(path, hasConfig, checks.model, script, options, engine);
+  if (!ofScript) {
+    lintDefaultConfig(path, engine);
+    lintConfig(path, loaded, checks, engine);
+    checkIgnoreComments(path, engine);
+  }
   if (output == ReportFormat::Json) {
     std::string text = "{\"diagnostics\": " + renderJson(engine);
     if (fix)

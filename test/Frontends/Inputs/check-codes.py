@@ -18,7 +18,8 @@ CALLS = [
 ]
 # In the frontends a literal with a hyphen is nothing but a code.
 LITERAL = re.compile(HYPHENED)
-NAMES = {"accel-opt", "accel-run", "all-linear", "flash-attn",
+NAMES = {"accel-opt", "accel-run", "accelerate-launch", "all-linear",
+         "flash-attn", "flash-attn3", "llamafactory-cli",
          "max-autotune-no-cudagraphs"}
 # Tables of other people's words.
 DATA = {"KeyData.cpp", "Differences.cpp"}

@@ -76,7 +76,9 @@ static std::string trainingArguments(const tune::YamlLine &line) {
 
 /// "TrainingArguments: x=1" as a place and what stands there.
 static Edit editOf(const std::string &phrase) {
-  for (const char *place : {"TrainingArguments", "your script"}) {
+  for (const char *place :
+       {"TrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig", "axolotl",
+        "LLaMA-Factory", "your script"}) {
     const std::string prefix = std::string(place) + ": ";
     if (phrase.rfind(prefix, 0) == 0)
       return {place, phrase.substr(prefix.size()), ""};

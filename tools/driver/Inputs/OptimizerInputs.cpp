@@ -41,10 +41,23 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
     place(options, optimizer, engine, severity, code, std::move(message),
           std::move(hint));
   };
-  if (const plan::TransformersOptimizer *named = options.optim) {
+  const plan::TransformersOptimizer *named = options.optim;
+  const Setting<std::string> &asked = inputs.job.script.optim;
+  if (!named && !asked.value.empty()) {
+    optimizer.name.at = asked.at;
+    named = plan::findTransformersOptimizer(*asked);
+    if (!named)
+      return report(Severity::Error, notSupportedCode,
+                    "the optimizer '" + printable(*asked) +
+                        "' is not modelled yet",
+                    "accel-opt optimizers lists those that are");
+  }
+  if (named) {
+    const Setting<double> rate = optimizer.lr, decay = optimizer.weightDecay;
     if (!named->optimizer)
       return report(Severity::Error, notSupportedCode,
-                    std::string("--optim: the optimizer '") + named->name +
+                    std::string(options.optim ? "--optim: " : "") +
+                        "the optimizer '" + named->name +
                         "' is not modelled yet",
                     "accel-opt optimizers lists those that are");
     if (own && inputs.job.isJob)
@@ -53,6 +66,12 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                     "write optimizer: {name: " + std::string(named->optimizer) +
                         "} in the file");
     optimizer.setDefaults(*plan::findOptimizer(named->optimizer));
+    if (!options.optim)
+      optimizer.name.at = asked.at;
+    if (inputs.job.script.learningRate.value)
+      optimizer.lr = rate;
+    if (inputs.job.script.weightDecay.value)
+      optimizer.weightDecay = decay;
     optimizer.kernel = named->kernel;
     optimizer.stateDtype = named->stateDtype;
     failsOnDTensors = named->failsOnDTensors;

@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/PlanInputs.h"
 
 #include "frontends/Accelerate/DeepspeedJson.h"
+#include "frontends/HuggingFace/HubCache.h"
 #include "frontends/HuggingFace/Positions.h"
 #include "frontends/HuggingFace/Quantized.h"
 #include "frontends/HuggingFace/Safetensors.h"
@@ -59,7 +60,8 @@ public:
       load.accelerate.torchVersion = *options.torchVersion;
     load.modelRequired = options.model.empty();
     load.accelerate.texts = options.texts;
-    LoadedConfig loaded = loadConfig(options.config, load, engine);
+    LoadedConfig loaded = loadJob(options.config, options.hasConfig,
+                                  options.model, options.script, load, engine);
     if (!loaded.job)
       return std::nullopt;
     inputs.job = std::move(*loaded.job);
@@ -136,6 +138,16 @@ private:
       inputs.modelName = known->modelName;
       return true;
     }
+    const std::string named = path;
+    path = huggingface::modelFolder(named);
+    const bool cached = !path.empty() && path != named;
+    if (path.empty())
+      path = named;
+    else if (cached)
+      report(Severity::Note, "hub-cache", job().model.at, job().model.key,
+             "'" + printable(named) +
+                 "' is in the Hub's cache: " + printable(path, 200),
+             "");
     const std::string given = path;
     path = baseModelPath(path, engine);
     if (path.empty())
@@ -151,7 +163,10 @@ private:
     if (!fs::exists(config, error)) {
       report(Severity::Error, "no-model", job().model.at, "model",
              "there is no '" + printable(config.string()) + "'",
-             "the model is a Hugging Face folder with a config.json");
+             huggingface::isHubName(named) && !fs::exists(named, error)
+                 ? "the model is a Hugging Face folder with a config.json; " +
+                       huggingface::hubHint(named)
+                 : "the model is a Hugging Face folder with a config.json");
       return false;
     }
     auto model = huggingface::readModelConfig(config.string(), engine);
@@ -162,6 +177,8 @@ private:
     inputs.modelName = folder.filename().string();
     if (inputs.modelName == "model") // says nothing
       inputs.modelName = folder.parent_path().filename().string();
+    if (cached) // the folder is named by its commit
+      inputs.modelName = fs::path(named).filename().string();
     inputs.training.modelPath = folder.string();
     if (!inputs.job.quantization)
       huggingface::readQuantizationFile(config.string(),
@@ -407,6 +424,13 @@ private:
   /// The accelerate file read again with each other mixed_precision.
   void readPrecisions() {
     const AccelerateConfig &a = job().accelerate;
+    if (job().script.trainer != TrainerKind::None) {
+      report(Severity::Note, "precision-fixed", a.mixedPrecision.at,
+             a.mixedPrecision.key,
+             "the precision that a script asks for is not searched",
+             "change bf16 in its arguments");
+      return;
+    }
     if ((job().isJob && a.file == job().file) || job().precision.written()) {
       report(Severity::Note, "precision-fixed", job().precision.at,
              job().precision.key,
@@ -496,6 +520,13 @@ private:
                            : "leave --executor out to plan what accelerate "
                              "itself would do");
     };
+    if (options.emits(EmitKind::Accelerate) &&
+        job().script.trainer != TrainerKind::None &&
+        (a.file == job().script.file || !options.hasConfig))
+      report(Severity::Error, notSupportedCode, {}, "",
+             "--emit accelerate: the script describes the job without an "
+             "accelerate file that could be improved",
+             "what would help is said in the script's own words");
     refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
            "fp8");
     for (auto [executor, least] : {std::pair{ExecutorKind::Fsdp2, "2.6"},

@@ -93,6 +93,18 @@ ValueKind<std::pair<std::string, int64_t>> dimValue() {
           }};
 }
 
+/// What follows "--gradient-checkpointing".
+std::string takeCheckpointing(const std::string &rest, PlanOptions &o) {
+  if (rest == "=offload") {
+    o.script.offloadsCheckpoints = true;
+    return "";
+  }
+  if (!rest.empty() && rest != "=non-reentrant")
+    return "expected nothing, =non-reentrant or =offload behind it";
+  o.gradientCheckpointing = true;
+  return "";
+}
+
 ValueKind<plan::DType> loadDtypeValue() {
   return choiceValue<plan::DType>({{"f32", plan::DType::F32},
                                    {"bf16", plan::DType::BF16},
@@ -157,15 +169,15 @@ void addScriptOptions(Arguments &a, PlanOptions &o) {
            "as bring it below the rest of the peak (accel-run), or as Liger "
            "Kernel's fused loss (others)")
       .saidByModule();
-  a.flag("--gradient-checkpointing", o.gradientCheckpointing,
-         "the script recomputes every layer (gradient_checkpointing=True)")
+  a.joined(
+       "--gradient-checkpointing", "[=non-reentrant|offload]",
+       [&o](const std::string &rest) { return takeCheckpointing(rest, o); },
+       "the script recomputes every layer (gradient_checkpointing=True), "
+       "perhaps with its inputs on the host")
       .saidByModule();
   a.flag("--reentrant", o.reentrant, "with use_reentrant=True").saidByModule();
   a.flag("--trainer-script", o.trainerScript,
          "the script is transformers' Trainer, or one of TRL's")
-      .saidByModule();
-  a.option("--transformers-version", o.transformersVersion, textValue("V"),
-           "of the script (default 5.23.0)")
       .saidByModule();
   a.flag("--hold-outputs", o.holdOutputs,
          "the script keeps the model's outputs, and so the logits, until the "
@@ -296,6 +308,7 @@ bool PlanOptions::emitsSetting() const {
 void addPlanOptions(Arguments &arguments, PlanOptions &options) {
   addModelOptions(arguments, options);
   addScriptOptions(arguments, options);
+  addScriptArguments(arguments, options.script);
   addExecutorOptions(arguments, options);
   addSearchOptions(arguments, options);
   addOutputOptions(arguments, options);
@@ -304,13 +317,16 @@ void addPlanOptions(Arguments &arguments, PlanOptions &options) {
 bool parsePlanOptions(int argc, char **argv, PlanOptions &options,
                       int &exitCode) {
   Arguments arguments(
-      "accel-opt plan", "CONFIG.yaml",
-      "Compiles a file written by 'accelerate config', or a job.yaml, and a "
-      "model into a plan:\nwhat each rank holds byte by byte, what it does in "
-      "which order, and why.");
+      "accel-opt plan", "[CONFIG.yaml]",
+      "Compiles a file written by 'accelerate config', a job.yaml or a "
+      "script's arguments, and a model into a\nplan: what each rank holds "
+      "byte by byte, what it does in which order, and why.",
+      "Behind -- stands the command that starts the job: accel-opt plan -- "
+      "accelerate launch train.py --bf16");
   addPlanOptions(arguments, options);
   if (!arguments.parse(argc, argv, exitCode) ||
-      !arguments.one("CONFIG.yaml", options.config, exitCode))
+      !takeConfig(arguments, options.script, options.config, options.hasConfig,
+                  exitCode))
     return false;
   if (std::string wrong = conflictIn(options, arguments); !wrong.empty()) {
     exitCode = arguments.usageError(wrong);

@@ -12,6 +12,7 @@
 #include "passes/Frameworks/Framework.h"
 #include "passes/Pipeline/DdpKwargs.h"
 #include "runtime/plan/Optimizers.h"
+#include "tools/driver/Options/ScriptOptions.h"
 #include "tools/options/Values.h"
 
 #include <cstdint>
@@ -38,6 +39,7 @@ enum class TuneScope { Open, All };
 /// names that are not given are empty.
 struct PlanOptions {
   std::string config;
+  bool hasConfig = true; // else `config` is what messages call the job
   /// Stand for the files of these paths, the configuration or what it names.
   yaml::FileTexts texts;
 
@@ -59,12 +61,12 @@ struct PlanOptions {
   std::optional<DdpKwargs> ddp;
   std::optional<LossChunks> lossChunks;
   bool gradientCheckpointing = false, holdOutputs = false;
+  ScriptOptions script;
   bool reentrant = false;     // gradient checkpointing with use_reentrant=True
   bool trainerScript = false; // transformers' Trainer, or one of TRL's
   /// Of the frozen base; unset: as config.json says.
   std::optional<QuantizationConfig> quantization;
   std::optional<plan::DType> loadDtype;           // unset: the checkpoint's
-  std::optional<std::string> transformersVersion; // unset: the newest
   std::string allocatorConf; // PYTORCH_CUDA_ALLOC_CONF of the job
 
   //===--- Who runs it ----------------------------------------------------===//

@@ -30,8 +30,7 @@ ImportOptions importOptions(const PlanInputs &inputs,
   import.accumulation = inputs.training.accumulation;
   import.checkpointDtype = inputs.loadedDtype();
   import.adapted = inputs.adapter.has_value();
-  if (options.transformersVersion)
-    import.versions.transformers = *options.transformersVersion;
+  import.versions.transformers = options.script.versions.transformers;
   import.ranksPerNode =
       options.nodes ? inputs.job.accelerate.numProcesses.value / *options.nodes
                     : inputs.job.accelerate.processesPerMachine();
@@ -43,12 +42,27 @@ ImportOptions importOptions(const PlanInputs &inputs,
   if (options.torchVersion)
     import.versions.torch = *options.torchVersion;
   import.holdOutputs = options.holdOutputs;
-  import.gradientCheckpointing = options.gradientCheckpointing;
+  const ScriptSettings &script = inputs.job.script;
+  import.gradientCheckpointing =
+      options.gradientCheckpointing || *script.layerCheckpointing;
   import.ddp = options.ddp.value_or(DdpKwargs());
+  if (!import.ddp.bucketBytes)
+    import.ddp.bucketBytes = *script.ddpBucketBytes;
   import.keepUnsharded = options.keepUnsharded;
+  if (!import.keepUnsharded && *script.syncEachBatch)
+    import.keepUnsharded = false;
   import.activationBudgetBytes = options.activationBudgetBytes;
   if (inputs.job.lossChunks.written())
     import.lossChunks = inputs.job.lossChunks.value;
+  if (*script.fusedLoss) {
+    import.lossChunks = LossChunks(); // as the kernel cuts it
+    import.lossWhy = script.fusedLoss.key;
+  } else if (const int64_t rows = *script.lossChunkRows) {
+    const int64_t tokens = import.microBatch * import.sequenceLength;
+    import.lossChunks =
+        LossChunks{std::max<int64_t>(1, (tokens + rows - 1) / rows)};
+    import.lossWhy = script.lossChunkRows.why;
+  }
   if (options.lossChunks) {
     import.lossChunks = options.lossChunks;
     import.lossWhy = "--loss-chunks";

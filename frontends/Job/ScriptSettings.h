@@ -1,0 +1,97 @@
+//===- ScriptSettings.h - What a training script is told --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// One typed description of what a script's arguments say, whoever reads them:
+// transformers' TrainingArguments, TRL's configurations, axolotl,
+// LLaMA-Factory, or single options of accel-opt. frontends/Scripts fills it;
+// nothing after it reads an argument's text.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_JOB_SCRIPTSETTINGS_H
+#define ACCEL_FRONTENDS_JOB_SCRIPTSETTINGS_H
+
+#include "frontends/Accelerate/Setting.h"
+#include "frontends/Job/AdapterConfig.h"
+#include "runtime/plan/Plan.h"
+
+#include <optional>
+#include <string>
+
+namespace accel {
+
+/// Which trainer computes the loss.
+enum class TrainerKind {
+  None,    // no script is described
+  Trainer, // transformers.Trainer: the model's own loss
+  Sft,     // TRL's SFTTrainer
+  Dpo,     // pairs of sequences, and a reference model
+  Grpo     // completions, whose generation is not counted
+};
+const char *toString(TrainerKind kind); // "Trainer", "SFTTrainer"
+
+/// attn_implementation.
+enum class AttentionKernel {
+  Sdpa,
+  Eager, // keeps scores of every pair of tokens
+  FlashAttention2,
+  FlashAttention3,
+  Flex
+};
+const char *toString(AttentionKernel kernel); // "sdpa", "flash_attention_2"
+
+/// What advice writes for a setting: the argument and its value.
+struct ScriptNames {
+  std::string microBatch = "per_device_train_batch_size";
+  std::string accumulation = "gradient_accumulation_steps";
+  std::string checkpointing = "gradient_checkpointing", checkpoints = "true";
+  std::string fusedLoss = "use_liger_kernel";
+};
+
+struct ScriptSettings {
+  TrainerKind trainer = TrainerKind::None;
+  /// Whose names advice uses: "TrainingArguments", "SFTConfig", "axolotl",
+  /// "LLaMA-Factory".
+  std::string owner;
+  /// The file of the script's arguments; empty where they stand on a command
+  /// line alone.
+  std::string file;
+  ScriptNames names;
+  /// Its fsdp_config is what Accelerate is given.
+  bool shards = false;
+
+  Setting<std::string> model; // a folder or a name of the Hub; empty: not given
+  Setting<std::optional<int64_t>> microBatch; // sequences on a device
+  Setting<std::optional<int64_t>> accumulation;
+  /// The most tokens of a sequence.
+  Setting<std::optional<int64_t>> sequenceLength;
+  /// Sequences that the model reads for one of `microBatch`: 2 of a pair.
+  int64_t sequencesPerSample = 1;
+
+  Setting<std::string> optim; // as transformers names it; empty: not given
+  Setting<std::optional<double>> learningRate, weightDecay, maxGradNorm;
+  /// Every layer is recomputed in the backward by transformers itself.
+  Setting<bool> layerCheckpointing;
+  /// That is torch.utils.checkpoint's reentrant form.
+  Setting<bool> reentrantCheckpointing;
+  /// The loss is computed in chunks by a fused kernel (Liger).
+  Setting<bool> fusedLoss;
+  /// Rows of a chunk of the loss that TRL computes by itself; 0: all at once.
+  Setting<int64_t> lossChunkRows;
+  Setting<std::optional<AttentionKernel>> attention;
+  Setting<std::optional<int64_t>> ddpBucketBytes;
+  /// Gradients are reduced in every micro-batch.
+  Setting<bool> syncEachBatch;
+  Setting<std::optional<plan::DType>> loadDtype;
+  /// As --quantize spells it ("nf4,double_quant,storage=bf16"); empty: none.
+  Setting<std::string> quantization;
+  std::optional<AdapterConfig> adapter;
+
+  bool given() const { return trainer != TrainerKind::None || !owner.empty(); }
+};
+
+} // namespace accel
+
+#endif // ACCEL_FRONTENDS_JOB_SCRIPTSETTINGS_H

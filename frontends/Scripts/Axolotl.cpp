@@ -1,0 +1,219 @@
+//===- Axolotl.cpp - axolotl's keys as those of transformers --------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// axolotl 0.18: utils/config/__init__.py (dtypes), loaders/model.py
+// (quantisation, attention), core/builders/base.py (TrainingArguments),
+// utils/schemas/validation.py.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Scripts/ReadSettings.h"
+
+#include <algorithm>
+
+namespace accel::scripts {
+namespace {
+
+bool isOn(const Given *given) {
+  return given && given->value->kind == yaml::Kind::Bool &&
+         given->value->boolean;
+}
+
+bool says(const Given *given, const char *text) {
+  return given && given->value->isString() && given->value->text == text;
+}
+
+} // namespace
+
+void SettingsReader::translateAxolotl() {
+  if (const Given *rl = given("rl"); rl && !rl->value->isNull()) {
+    if (rl->value->text == "dpo")
+      stand("trainer_task", rl->value, *rl);
+    else
+      refuse("rl",
+             "rl: " + printable(rl->value->text) +
+                 " trains by an algorithm that is not modelled yet",
+             "rl: dpo and supervised training are modelled");
+  }
+  // The dtype of autocast and the one in which the model is loaded.
+  const Given *bf16 = given("bf16"), *bfloat = given("bfloat16"),
+              *fp16 = given("fp16"), *whole = given("float32");
+  const bool automatic = (!bf16 && !bfloat && !fp16 && !whole) ||
+                         says(bf16, "auto") || says(bf16, "full");
+  const bool brain = automatic || isOn(bf16);
+  if (const Given *place = bf16 ? bf16 : given("model_name_or_path")) {
+    stand("bf16", nodes.boolean(place->file, place->value->range, brain),
+          *place);
+    const char *dtype =
+        brain || isOn(bfloat) ? "bfloat16"
+        : isOn(fp16) || isOn(given("float16")) || isOn(given("load_in_8bit"))
+            ? "float16"
+            : "float32";
+    stand("dtype", nodes.text(place->file, place->value->range, dtype), *place);
+  }
+  if (const Given *tf32 = given("tf32"); says(tf32, "auto"))
+    stand("tf32", nodes.boolean(tf32->file, tf32->value->range, false), *tf32);
+  if (const Given *compile = given("torch_compile"); says(compile, "auto"))
+    refuse("torch_compile",
+           "what torch.compile saves for the backward and fuses is not "
+           "modelled yet",
+           "write torch_compile: false to plan without it");
+
+  if (const Given *layers = given("gradient_checkpointing");
+      layers && layers->value->isString()) {
+    const std::string &mode = layers->value->text;
+    refuse("gradient_checkpointing",
+           "gradient_checkpointing: " + printable(mode) +
+               " moves the inputs of layers to the host, which is not "
+               "modelled for transformers' own checkpointing yet",
+           "gradient_checkpointing: true is modelled");
+  }
+  translateAxolotlAttention();
+  translateAxolotlAdapter();
+
+  if (const Given *plugins = given("plugins"); plugins)
+    for (const yaml::Node *plugin : plugins->value->items) {
+      const std::string &name = plugin->text;
+      const bool liger = name.find("liger") != std::string::npos;
+      const bool silent = name.find("swanlab") != std::string::npos ||
+                          name.find("lm_eval") != std::string::npos;
+      if (!liger && !silent)
+        refuse("plugins",
+               "the plugin " + printable(name) + " is not modelled yet",
+               "leave it out to plan without it");
+    }
+  const Given *fused = given("liger_fused_linear_cross_entropy");
+  const Given *ligerOther = nullptr;
+  for (const char *name :
+       {"liger_rope", "liger_rms_norm", "liger_swiglu", "liger_glu_activation",
+        "liger_layer_norm", "liger_cross_entropy", "liger_rms_norm_gated"})
+    if (isOn(given(name)))
+      ligerOther = given(name);
+  if (isOn(fused) || ligerOther) {
+    const Given &place = isOn(fused) ? *fused : *ligerOther;
+    stand("use_liger_kernel", place.value, place);
+    yaml::Node *config = nodes.make(place.file, place.value->range);
+    nodes.set(*config, "fused_linear_cross_entropy",
+              nodes.boolean(place.file, place.value->range, isOn(fused)));
+    stand("liger_kernel_config", config, place);
+  }
+  for (const char *name : {"cut_cross_entropy", "chunked_cross_entropy"})
+    if (isOn(given(name)))
+      refuse(name,
+             std::string(name) +
+                 " computes head and loss by a kernel that is not modelled yet",
+             "liger_fused_linear_cross_entropy is modelled");
+  if (given("unfrozen_parameters"))
+    refuse("unfrozen_parameters",
+           "training some parameters only is not read from axolotl's files "
+           "yet",
+           "write trainable in a job.yaml");
+
+  // The mesh, which axolotl gives Accelerate.
+  auto axis = [&](const char *name, const char *key) {
+    const Given *size = given(name);
+    if (size && size->value->kind == yaml::Kind::Int &&
+        size->value->integer > 1)
+      accelerate.set("parallelism_config",
+                     std::string("parallelism_config_") + key, size->value);
+  };
+  axis("dp_shard_size", "dp_shard_size");
+  axis("dp_replicate_size", "dp_replicate_size");
+  axis("tensor_parallel_size", "tp_size");
+  axis("context_parallel_size", "cp_size");
+  axis("sequence_parallel_degree", "cp_size");
+  if (const Given *world = given("world_size"); world && integer("world_size"))
+    accelerate.set("", "num_processes", world->value);
+
+  // fsdp_config alone asks for FSDP.
+  const Given *config = given("fsdp_config");
+  if (!config || !config->value->isMapping())
+    return;
+  yaml::Node *copy = nodes.copy(*config->value, config->file);
+  for (yaml::Entry &entry : copy->entries)
+    if (entry.key->text == "fsdp_version" || entry.key->text == "version")
+      copy->kind = yaml::Kind::Mapping;
+  if (const Given *version = given("fsdp_version");
+      version && !copy->find("fsdp_version"))
+    nodes.set(*copy, "fsdp_version", version->value);
+  const bool off = given("fsdp") && given("fsdp")->value->isSequence() &&
+                   given("fsdp")->value->items.empty();
+  if (!given("fsdp") || off || given("fsdp")->value->isNull())
+    stand("fsdp", nodes.boolean(config->file, config->key, true), *config);
+  stand("fsdp_config", copy, *config);
+}
+
+void SettingsReader::translateAxolotlAttention() {
+  constexpr std::pair<const char *, const char *> flags[] = {
+      {"flash_attention", "flash_attention_2"},
+      {"sdp_attention", "sdpa"},
+      {"eager_attention", "eager"},
+      {"flex_attention", "flex_attention"}};
+  if (isOn(given("xformers_attention")))
+    refuse("xformers_attention", "xformers' attention is not modelled yet",
+           "flash_attention is modelled");
+  if (given("attn_implementation") &&
+      !given("attn_implementation")->value->isNull())
+    return;
+  for (const auto &[flag, kernel] : flags)
+    if (const Given *asked = given(flag); isOn(asked))
+      stand("attn_implementation",
+            nodes.text(asked->file, asked->value->range, kernel), *asked);
+}
+
+void SettingsReader::translateAxolotlAdapter() {
+  const Given *adapter = given("adapter");
+  if (!adapter || adapter->value->isNull() || adapter->value->text.empty())
+    return;
+  const std::string kind = adapter->value->text;
+  if (kind != "lora" && kind != "qlora")
+    return refuse("adapter",
+                  "adapters of the kind " + printable(kind) +
+                      " are not modelled yet",
+                  "lora and qlora are modelled");
+  if (const Given *trained = given("lora_model_dir");
+      trained && !trained->value->isNull())
+    return refuse("lora_model_dir",
+                  "going on with an adapter is not read from axolotl's files "
+                  "yet",
+                  "pass it with --adapter");
+  const yaml::Range &place = adapter->value->range;
+  const auto flag = [&](const char *name) {
+    stand(name, nodes.boolean(adapter->file, place, true), *adapter);
+  };
+  flag("use_peft");
+  stand("lora_task_type", nodes.text(adapter->file, place, "CAUSAL_LM"),
+        *adapter);
+  if (isOn(given("lora_target_linear"))) {
+    if (const Given *linear = given("lora_target_linear"))
+      stand("lora_target_modules",
+            nodes.text(linear->file, linear->value->range, "all-linear"),
+            *linear);
+  } else if (!given("lora_target_modules")) {
+    error("invalid-value", "adapter",
+          "axolotl needs lora_target_modules or lora_target_linear for "
+          "adapter: " +
+              kind,
+          "write lora_target_linear: true");
+  }
+  if (kind != "qlora")
+    return;
+  if (!isOn(given("load_in_4bit")))
+    return error("invalid-value", "adapter",
+                 "adapter: qlora needs load_in_4bit: true; axolotl stops "
+                 "with a ValueError",
+                 "write load_in_4bit: true");
+  if (given("bnb_config_kwargs") &&
+      !given("bnb_config_kwargs")->value->isNull())
+    return refuse("bnb_config_kwargs",
+                  "other ways of quantisation are not read from axolotl's "
+                  "files yet",
+                  "pass --quantize");
+  flag("use_bnb_nested_quant");
+  stand("bnb_4bit_quant_storage", nodes.text(adapter->file, place, "bfloat16"),
+        *adapter);
+}
+
+} // namespace accel::scripts

@@ -1,0 +1,146 @@
+//===- Preference.cpp - Which trainer, which lengths, which loss ----------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// SFTTrainer, DPOTrainer and GRPOTrainer of trl 1.10.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Scripts/Former.h"
+#include "frontends/Scripts/ReadSettings.h"
+
+#include <algorithm>
+
+namespace accel::scripts {
+namespace {
+
+/// _CHUNKED_LM_HEAD_CHUNK_SIZE of trl/trainer/sft_trainer.py.
+constexpr int64_t trlLossRows = 256;
+
+} // namespace
+
+void SettingsReader::readTrainer() {
+  if (!hasScript)
+    return;
+  switch (recipe.reader()) {
+  case Reader::Trainer:
+  case Reader::Axolotl:
+  case Reader::LlamaFactory:
+    settings.trainer = TrainerKind::Trainer;
+    break;
+  case Reader::Sft:
+    settings.trainer = TrainerKind::Sft;
+    break;
+  case Reader::Dpo:
+    settings.trainer = TrainerKind::Dpo;
+    break;
+  case Reader::Grpo:
+    settings.trainer = TrainerKind::Grpo;
+    break;
+  }
+  if (const Given *task = given("trainer_task")) { // of axolotl, LLaMA-Factory
+    if (task->value->text == "dpo")
+      settings.trainer = TrainerKind::Dpo;
+  }
+  if (settings.trainer == TrainerKind::Dpo)
+    settings.sequencesPerSample = 2;
+}
+
+void SettingsReader::readLength() {
+  if (settings.trainer == TrainerKind::Grpo) {
+    const std::optional<int64_t> completion = integer("max_completion_length");
+    if (!completion)
+      return;
+    // Prompts are as long as the data has them.
+    note("prompt-length", "max_completion_length",
+         "GRPO trains on prompt and completion; TRL bounds the completion "
+         "alone, by " +
+             std::to_string(*completion) + " tokens",
+         "pass --seq-len with both together");
+    return set(settings.sequenceLength, completion, "max_completion_length",
+               std::to_string(*completion));
+  }
+  if (std::optional<int64_t> length = integer("max_length")) {
+    if (*length < 1)
+      return error("invalid-value", "max_length",
+                   "'max_length' is " + std::to_string(*length), "");
+    const bool packed = truth("packing");
+    set(settings.sequenceLength, length, "max_length", std::to_string(*length),
+        packed ? "samples are packed to this length"
+        : given("max_length")
+            ? "each sample is taken to be as long as the longest"
+            : "");
+  }
+  if (truth("padding_free") ||
+      (truth("packing") && text("packing_strategy") != "wrapped" &&
+       settings.trainer == TrainerKind::Sft))
+    note("packed-samples", given("padding_free") ? "padding_free" : "packing",
+         "samples of a batch are one sequence without padding; attention is "
+         "counted over the whole length of each",
+         "");
+}
+
+void SettingsReader::readLoss() {
+  if (settings.trainer == TrainerKind::Sft) {
+    std::string type = text("loss_type");
+    if (type.empty())
+      type =
+          settings.fusedLoss.value || !isAtLeast(recipe.versions().trl, "1.10")
+              ? "nll"
+              : "chunked_nll";
+    if (type == "dft")
+      return refuse("loss_type",
+                    "loss_type dft keeps copies of the logits beside those of "
+                    "the loss, which is not modelled yet",
+                    "nll and chunked_nll are modelled");
+    if (type != "nll" && type != "chunked_nll")
+      return error("invalid-value", "loss_type",
+                   "'" + printable(type) + "' is no loss of SFTTrainer",
+                   didYouMean(type, {"nll", "dft", "chunked_nll"}));
+    if (type == "chunked_nll" && settings.fusedLoss.value)
+      return error("conflicting-arguments", "loss_type",
+                   "loss_type chunked_nll and use_liger_kernel exclude each "
+                   "other; SFTTrainer stops with a ValueError",
+                   "leave out one of them");
+    if (type == "chunked_nll")
+      set(settings.lossChunkRows, trlLossRows, "loss_type", type,
+          "SFTTrainer computes the loss in chunks of 256 tokens");
+    return;
+  }
+  if (settings.trainer == TrainerKind::Dpo) {
+    if (settings.fusedLoss.value)
+      return refuse("use_liger_kernel",
+                    "Liger's preference loss computes head and loss in "
+                    "chunks of pairs, which is not modelled yet",
+                    "leave it out to plan DPO's own loss");
+    if (!settings.adapter && !truth("precompute_ref_log_probs") &&
+        !truth("use_peft"))
+      refuse(given("beta") ? "beta" : "precompute_ref_log_probs",
+             "DPO holds a reference model beside the one that is trained, "
+             "whose bytes and forward are not modelled yet",
+             "precompute_ref_log_probs: true, or an adapter, trains without "
+             "one");
+    return;
+  }
+  if (settings.trainer != TrainerKind::Grpo)
+    return;
+  const std::optional<double> beta = number("beta");
+  if (beta && *beta != 0 && !truth("use_peft"))
+    refuse("beta",
+           "a beta other than 0 holds a reference model, whose bytes and "
+           "forward are not modelled yet",
+           "beta: 0 trains without one");
+  if (truth("use_vllm") && text("vllm_mode") == "server")
+    return note("generated-elsewhere", "vllm_mode",
+                "completions come from other devices; the training step is "
+                "planned",
+                "");
+  refuse(given("use_vllm") ? "use_vllm" : "num_generations",
+         "GRPO generates completions on the devices that train, whose bytes "
+         "and time are not modelled yet",
+         "use_vllm: true with vllm_mode: server generates elsewhere, and the "
+         "training step is planned");
+}
+
+} // namespace accel::scripts

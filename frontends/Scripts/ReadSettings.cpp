@@ -1,0 +1,452 @@
+//===- ReadSettings.cpp - Arguments as typed settings ---------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// TrainingArguments.__post_init__ and Trainer of transformers 5.23.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Scripts/ReadSettings.h"
+
+#include "frontends/Scripts/Former.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace accel {
+
+const char *toString(TrainerKind kind) {
+  constexpr const char *names[] = {"none", "Trainer", "SFTTrainer",
+                                   "DPOTrainer", "GRPOTrainer"};
+  return names[static_cast<int>(kind)];
+}
+
+const char *toString(AttentionKernel kernel) {
+  constexpr const char *names[] = {"sdpa", "eager", "flash_attention_2",
+                                   "flash_attention_3", "flex_attention"};
+  return names[static_cast<int>(kernel)];
+}
+
+namespace scripts {
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+const yaml::Node *SettingsReader::value(const std::string &name) const {
+  if (const Given *found = given(name))
+    return found->value->isNull() ? nullptr : found->value;
+  const yaml::Node *standard = hasScript ? recipe.standard(name) : nullptr;
+  return standard && !standard->isNull() ? standard : nullptr;
+}
+
+bool SettingsReader::truth(const std::string &name) const {
+  const yaml::Node *node = value(name);
+  return node && node->kind == yaml::Kind::Bool && node->boolean;
+}
+
+std::optional<int64_t> SettingsReader::integer(const std::string &name) const {
+  const yaml::Node *node = value(name);
+  if (!node || node->kind != yaml::Kind::Int || node->huge)
+    return std::nullopt;
+  return node->integer;
+}
+
+std::optional<double> SettingsReader::number(const std::string &name) const {
+  const yaml::Node *node = value(name);
+  if (!node ||
+      (node->kind != yaml::Kind::Int && node->kind != yaml::Kind::Float))
+    return std::nullopt;
+  return node->number;
+}
+
+std::string SettingsReader::text(const std::string &name) const {
+  const yaml::Node *node = value(name);
+  return node && node->isScalar() ? node->text : "";
+}
+
+void SettingsReader::row(const std::string &name, const std::string &effective,
+                         const std::string &why) {
+  EffectiveValue v;
+  const Given *from = given(name);
+  v.key = settings.owner + "." + (from ? from->written : name);
+  v.effective = effective;
+  v.why = why;
+  v.origin = from ? Origin::Written : Origin::Default;
+  if (from) {
+    v.asked = yaml::shortText(*from->value);
+    v.at = from->at();
+  }
+  rows.push_back(std::move(v));
+}
+
+void SettingsReader::error(const char *code, const std::string &name,
+                           const std::string &message,
+                           const std::string &hint) {
+  if (const Given *from = given(name))
+    return report(engine, Severity::Error, code, *from, message, hint);
+  engine.error(code, settings.file, message, hint);
+}
+
+void SettingsReader::refuse(const std::string &name, const std::string &message,
+                            const std::string &hint) {
+  if (recipe.planning())
+    error(notSupportedCode, name, message, hint);
+}
+
+void SettingsReader::note(const char *code, const std::string &name,
+                          const std::string &message, const std::string &hint) {
+  if (const Given *from = given(name))
+    return report(engine, Severity::Note, code, *from, message, hint);
+  engine.note(code, settings.file, message, hint);
+}
+
+void SettingsReader::stand(const std::string &name, const yaml::Node *value,
+                           const Given &like) {
+  Given made = like;
+  made.name = name;
+  made.value = value;
+  recipe.given().add(std::move(made));
+}
+
+const yaml::Node *SettingsReader::textAt(const std::string &name,
+                                         const std::string &text) {
+  const Given *from = given(name);
+  return from ? nodes.text(from->file, from->value->range, text)
+              : nodes.text(settings.file, {}, text);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+ScriptSettings SettingsReader::read() {
+  settings.owner = toString(recipe.reader());
+  for (const auto &[name, argument] : recipe.given().all())
+    if (argument.info && argument.file != commandLineName)
+      settings.file = argument.file;
+  if (recipe.reader() == Reader::Trainer &&
+      isAtLeast(recipe.versions().transformers, "5.23"))
+    settings.names.checkpointing = "activation_checkpointing";
+  if (recipe.reader() == Reader::Axolotl)
+    settings.names = {"micro_batch_size", "gradient_accumulation_steps",
+                      "gradient_checkpointing", "true",
+                      "liger_fused_linear_cross_entropy"};
+  if (recipe.reader() == Reader::LlamaFactory) {
+    settings.names.checkpointing = "disable_gradient_checkpointing";
+    settings.names.checkpoints = "false";
+    settings.names.fusedLoss = "enable_liger_kernel";
+  }
+  recipe.judge();
+  if (recipe.reader() == Reader::Axolotl)
+    translateAxolotl();
+  if (recipe.reader() == Reader::LlamaFactory)
+    translateLlamaFactory();
+  readTrainer();
+  readModel();
+  readBatch();
+  readLength();
+  readPrecision();
+  readOptimizer();
+  readCheckpointing();
+  readKernels();
+  readLoss();
+  readAdapter();
+  readQuantization();
+  readAccelerator();
+  readDistributedConfig();
+  readDistribution();
+  checkEvaluation();
+  checkDataLoader();
+  return std::move(settings);
+}
+
+void SettingsReader::readBatch() {
+  auto take = [&](Setting<std::optional<int64_t>> &setting, const char *name) {
+    if (!given(name) && !hasScript)
+      return;
+    const std::optional<int64_t> count = integer(name);
+    if (!count)
+      return;
+    if (*count < 1)
+      return error("invalid-value", name,
+                   "'" + std::string(name) + "' is " + std::to_string(*count) +
+                       ", and a step needs one or more",
+                   "write a positive number");
+    set(setting, count, name, std::to_string(*count));
+  };
+  take(settings.microBatch, "per_device_train_batch_size");
+  take(settings.accumulation, "gradient_accumulation_steps");
+  if (truth("auto_find_batch_size"))
+    note("default-micro-batch", "auto_find_batch_size",
+         "auto_find_batch_size halves the micro-batch until it fits; the first "
+         "one is planned",
+         "--max-batch finds the largest that fits");
+}
+
+void SettingsReader::readPrecision() {
+  const Given *bf16 = given("bf16"), *fp16 = given("fp16");
+  const bool half = truth("fp16");
+  bool brain = truth("bf16");
+  // TRL's default: bf16 unless fp16 is asked for.
+  const bool trl = settings.trainer != TrainerKind::None &&
+                   settings.trainer != TrainerKind::Trainer &&
+                   recipe.reader() != Reader::Axolotl &&
+                   recipe.reader() != Reader::LlamaFactory;
+  if (trl && (!bf16 || bf16->value->isNull()))
+    brain = !half;
+  if (half && brain)
+    return error("conflicting-arguments", "bf16",
+                 "bf16 and fp16 are both true; TrainingArguments stops with a "
+                 "ValueError",
+                 "keep one of them");
+  if (truth("bf16_full_eval") && truth("fp16_full_eval"))
+    error("conflicting-arguments", "bf16_full_eval",
+          "bf16_full_eval and fp16_full_eval are both true; "
+          "TrainingArguments stops with a ValueError",
+          "keep one of them");
+  if (half || brain) {
+    const std::string name = half ? "fp16" : "bf16";
+    accelerate.set("", "mixed_precision", textAt(name, name));
+    row(name, "true",
+        given(name)
+            ? ""
+            : "default of " + settings.owner + ", as fp16 is not asked for");
+  } else if (hasScript && (bf16 || fp16)) {
+    // Neither is true: what accelerate launch exports holds.
+    row(bf16 ? "bf16" : "fp16", "false",
+        accelerate.find("", "mixed_precision")
+            ? "mixed_precision of the accelerate file holds"
+            : "");
+  }
+  if (truth("tf32") && !half && !brain)
+    refuse("tf32",
+           "tf32 rounds the operands of fp32 matmuls, whose speed then is not "
+           "modelled yet",
+           "bf16 is modelled");
+}
+
+void SettingsReader::readOptimizer() {
+  const std::string optim = text("optim");
+  if (!optim.empty() && (given("optim") || hasScript))
+    set(settings.optim, optim, "optim", optim);
+  if (given("optim_args") && value("optim_args"))
+    refuse("optim_args",
+           "'optim_args' changes what the optimizer holds, which is not "
+           "modelled yet",
+           "leave it out to plan the optimizer's defaults");
+  auto take = [&](Setting<std::optional<double>> &setting, const char *name) {
+    if (std::optional<double> rate = number(name);
+        rate && (given(name) || hasScript))
+      set(setting, rate, name, yaml::shortText(*value(name)));
+  };
+  take(settings.learningRate, "learning_rate");
+  take(settings.weightDecay, "weight_decay");
+  take(settings.maxGradNorm, "max_grad_norm");
+}
+
+void SettingsReader::readCheckpointing() {
+  // The new name goes before its deprecated alias.
+  const char *name = "activation_checkpointing";
+  const char *former = "gradient_checkpointing";
+  const Given *now = given(name), *before = given(former);
+  if (now && now->value->isNull())
+    now = nullptr;
+  const std::string counts = now ? name : former;
+  bool asked = truth(counts);
+  if (!now && !before && checkpointsByDefault)
+    asked = *checkpointsByDefault;
+  if (before && !now && recipe.reader() == Reader::Trainer && before->info &&
+      isAtLeast(recipe.versions().transformers, "5.23"))
+    note("former-argument", former,
+         "gradient_checkpointing is a deprecated name in transformers 5.23",
+         "write activation_checkpointing");
+  if (asked || now || before)
+    set(settings.layerCheckpointing, asked, counts, asked ? "true" : "false");
+  if (!asked)
+    return;
+  // transformers' default before release 5, and LLaMA-Factory's.
+  bool reentrant = !isAtLeast(recipe.versions().transformers, "5.0") ||
+                   truth("use_reentrant_gc");
+  for (const char *kwargs :
+       {"activation_checkpointing_kwargs", "gradient_checkpointing_kwargs"}) {
+    const yaml::Node *options = value(kwargs);
+    if (!options || !options->isMapping())
+      continue;
+    if (const yaml::Node *form = options->find("use_reentrant"))
+      reentrant = form->boolean;
+    if (const yaml::Node *layers = options->find("every_n_layers");
+        layers && layers->kind == yaml::Kind::Int && layers->integer != 1)
+      refuse(kwargs,
+             "every_n_layers: " + std::to_string(layers->integer) +
+                 " recomputes some layers only, which is not modelled for "
+                 "transformers' own checkpointing yet",
+             "plan with every layer, or see what --tune finds");
+    if (const yaml::Node *offload = options->find("offload");
+        offload && offload->boolean)
+      refuse(kwargs,
+             "offload: true moves the inputs of layers to the host, which is "
+             "not modelled for transformers' own checkpointing yet",
+             "leave it out to plan with them on the device");
+    break;
+  }
+  settings.reentrantCheckpointing = {reentrant, Origin::Derived,
+                                     settings.layerCheckpointing.key,
+                                     settings.layerCheckpointing.at, ""};
+}
+
+void SettingsReader::readKernels() {
+  if (truth("torch_compile") || !text("torch_compile_backend").empty() ||
+      !text("torch_compile_mode").empty())
+    refuse(given("torch_compile")           ? "torch_compile"
+           : given("torch_compile_backend") ? "torch_compile_backend"
+                                            : "torch_compile_mode",
+           "what torch.compile saves for the backward and fuses is not "
+           "modelled yet",
+           "leave it out to plan the model as it runs without it");
+  if (truth("use_liger_kernel")) {
+    const yaml::Node *config = value("liger_kernel_config");
+    bool fused = true;
+    if (config && config->isMapping())
+      if (const yaml::Node *loss = config->find("fused_linear_cross_entropy"))
+        fused = loss->boolean;
+    set(settings.fusedLoss, fused, "use_liger_kernel", "true",
+        fused ? "the loss is computed in chunks; Liger's other kernels save "
+                "less for the backward than is counted"
+              : "without its fused loss; its other kernels save less for the "
+                "backward than is counted");
+    note("liger-kernels", "use_liger_kernel",
+         std::string("of Liger Kernel ") +
+             (fused ? "the fused loss is counted" : "nothing is counted") +
+             "; its RMSNorm, SwiGLU and RoPE kernels save less than the "
+             "modules that are counted",
+         "");
+  }
+  const std::string attention = text("attn_implementation");
+  if (attention.empty())
+    return;
+  constexpr std::pair<std::string_view, AttentionKernel> names[] = {
+      {"sdpa", AttentionKernel::Sdpa},
+      {"eager", AttentionKernel::Eager},
+      {"flash_attention_2", AttentionKernel::FlashAttention2},
+      {"flash_attention_3", AttentionKernel::FlashAttention3},
+      {"flex_attention", AttentionKernel::Flex}};
+  std::string kernel = attention;
+  // Kernels of the Hub: kernels-community/flash-attn2.
+  if (attention.find("flash-attn3") != std::string::npos)
+    kernel = "flash_attention_3";
+  else if (attention.find("flash-attn") != std::string::npos)
+    kernel = "flash_attention_2";
+  for (const auto &[known, meant] : names)
+    if (kernel == known) {
+      if (meant == AttentionKernel::Eager || meant == AttentionKernel::Flex)
+        return refuse(
+            "attn_implementation",
+            meant == AttentionKernel::Eager
+                ? "eager attention keeps the scores of every pair of tokens, "
+                  "which is not modelled yet"
+                : "what a compiled flex_attention keeps is not modelled yet",
+            "sdpa and flash_attention_2 are modelled");
+      return set(settings.attention, std::optional(meant),
+                 "attn_implementation", kernel,
+                 meant == AttentionKernel::Sdpa
+                     ? ""
+                     : "counted as the flash kernel of sdpa, whose bytes are "
+                       "the same");
+    }
+  error("invalid-value", "attn_implementation",
+        "'" + printable(attention) + "' is no attention that is known here",
+        didYouMean(attention, {"sdpa", "eager", "flash_attention_2",
+                               "flash_attention_3", "flex_attention"}));
+}
+
+void SettingsReader::readAccelerator() {
+  if (std::optional<int64_t> megabytes = integer("ddp_bucket_cap_mb"))
+    set(settings.ddpBucketBytes, std::optional<int64_t>(*megabytes << 20),
+        "ddp_bucket_cap_mb", std::to_string(*megabytes));
+  const yaml::Node *config = value("accelerator_config");
+  if (!config || !config->isMapping())
+    return;
+  auto on = [&](const yaml::Node *map, const char *key) {
+    const yaml::Node *node = map ? map->find(key) : nullptr;
+    return node && node->kind == yaml::Kind::Bool && node->boolean;
+  };
+  if (on(config, "split_batches"))
+    refuse("accelerator_config",
+           "split_batches: true divides per_device_train_batch_size among "
+           "ranks, which is not read yet",
+           "write the size that each rank gets, without split_batches");
+  const yaml::Node *accumulation = config->find("gradient_accumulation_kwargs");
+  if (accumulation && accumulation->isMapping() &&
+      on(accumulation, "sync_each_batch"))
+    set(settings.syncEachBatch, true, "accelerator_config", "true",
+        "sync_each_batch reduces gradients in every micro-batch");
+}
+
+void SettingsReader::readDistribution() {
+  if (truth("use_cpu"))
+    accelerate.set("", "use_cpu",
+                   nodes.boolean(given("use_cpu")->file,
+                                 given("use_cpu")->value->range, true));
+  const Given *zero = given("deepspeed");
+  const bool deepspeed = zero && !zero->value->isNull();
+  const Given *fsdp = given("fsdp");
+  const bool sharded =
+      fsdp && !fsdp->value->isNull() &&
+      !(fsdp->value->kind == yaml::Kind::Bool && !fsdp->value->boolean) &&
+      !(fsdp->value->isString() && fsdp->value->text.empty());
+  if (deepspeed && sharded)
+    return error("conflicting-arguments", "fsdp",
+                 "fsdp and deepspeed are both given; Trainer stops with a "
+                 "ValueError",
+                 "keep one of them");
+  settings.shards = sharded;
+  if (sharded)
+    readFsdp();
+  if (!deepspeed)
+    return;
+  accelerate.set("", "distributed_type",
+                 nodes.text(zero->file, zero->value->range, "DEEPSPEED"));
+  if (zero->value->isMapping())
+    return refuse("deepspeed",
+                  "a DeepSpeed configuration inside of the arguments is not "
+                  "read yet",
+                  "write it to a JSON file and name that");
+  accelerate.remove("deepspeed_config");
+  accelerate.set("deepspeed_config", "deepspeed_config_file", zero->value);
+  row("deepspeed", zero->value->text, "");
+}
+
+void SettingsReader::checkEvaluation() {
+  if (!hasScript || recipe.reader() == Reader::Axolotl)
+    return;
+  const std::string eval = text("eval_strategy"), save = text("save_strategy");
+  if (truth("load_best_model_at_end") && save != "best" && eval != save)
+    error("conflicting-arguments", "load_best_model_at_end",
+          "load_best_model_at_end with eval_strategy " + eval +
+              " and save_strategy " + save +
+              ": TrainingArguments stops with a ValueError",
+          "give both the same value");
+  const std::string schedule = text("lr_scheduler_type");
+  if ((schedule == "reduce_lr_on_plateau" || schedule == "greedy") &&
+      eval == "no")
+    error("conflicting-arguments", "lr_scheduler_type",
+          "lr_scheduler_type " + schedule +
+              " needs evaluation; TrainingArguments stops with a ValueError",
+          "write eval_strategy: steps");
+}
+
+void SettingsReader::checkDataLoader() {
+  if (!hasScript || recipe.reader() == Reader::Axolotl ||
+      !value("dataloader_prefetch_factor"))
+    return;
+  if (integer("dataloader_num_workers").value_or(0) == 0)
+    error("conflicting-arguments", "dataloader_prefetch_factor",
+          "dataloader_prefetch_factor without workers: TrainingArguments "
+          "stops with a ValueError",
+          "write dataloader_num_workers, or leave it out");
+}
+
+} // namespace scripts
+} // namespace accel

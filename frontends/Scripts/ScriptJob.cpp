@@ -1,0 +1,512 @@
+//===- ScriptJob.cpp - A job as people start it ---------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Scripts/ScriptJob.h"
+
+#include "frontends/HuggingFace/HubCache.h"
+#include "frontends/Scripts/Command.h"
+#include "frontends/Scripts/ReadSettings.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace accel::scripts {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What messages call the options of accel-opt.
+constexpr const char *optionsName = "<options>";
+
+bool looksLikeFile(const std::string &text) {
+  const std::string suffix = fs::path(text).extension().string();
+  return suffix == ".yaml" || suffix == ".yml" || suffix == ".json";
+}
+
+class JobAssembler {
+public:
+  JobAssembler(const ScriptInputs &inputs, const LoadOptions &options,
+               DiagnosticEngine &engine)
+      : inputs(inputs), options(options), engine(engine), accelerate(nodes) {}
+
+  std::optional<JobConfig> run() {
+    if (!readCommandLine() || !readFiles() || !readBase())
+      return std::nullopt;
+    Recipe recipe(reader(), inputs.versions, options.accelerate.forPlanning,
+                  nodes, engine);
+    for (const auto &[path, root] : recipes)
+      recipe.addFile(path, *root);
+    if (command)
+      recipe.addWords(arguments, [](const Word &) { return false; });
+    addOptions(recipe);
+    if (engine.hasErrors() && recipe.given().all().empty() && !hasScript())
+      return std::nullopt;
+    SettingsReader settingsReader(
+        recipe, hasScript(), accelerate,
+        [&](const std::string &model) { return modelType(model); }, nodes,
+        engine);
+    ScriptSettings settings = settingsReader.read();
+    completeMapping();
+    if (failed)
+      return std::nullopt;
+    auto config = parseAccelerate(baseFile(settings), accelerate.root(), "", {},
+                                  options.accelerate, engine);
+    if (!config)
+      return std::nullopt;
+    JobConfig job = defaultJob(std::move(*config));
+    apply(std::move(settings), job);
+    for (const EffectiveValue &row : settingsReader.effective())
+      job.accelerate.effective.push_back(row);
+    checkTogether(job, recipe);
+    return job;
+  }
+
+private:
+  const ScriptInputs &inputs;
+  const LoadOptions &options;
+  DiagnosticEngine &engine;
+  NodeStore nodes;
+  AccelerateMapping accelerate;
+  std::optional<Command> command;
+  std::vector<Word> arguments; // of the script, without the files it reads
+  std::vector<std::pair<std::string, const yaml::Node *>> recipes;
+  std::string accelerateFile;
+  bool failed = false;
+
+  bool fail(const char *code, const std::string &file,
+            const std::string &message, const std::string &hint = "",
+            const SourceRange &at = {}) {
+    Diagnostic d;
+    d.code = code;
+    d.file = file;
+    d.message = message;
+    d.hint = hint;
+    d.setRange(at);
+    engine.report(std::move(d));
+    failed = true;
+    return false;
+  }
+
+  bool hasScript() const { return command || !recipes.empty(); }
+
+  //===--- What is read ---------------------------------------------------===//
+
+  bool readCommandLine() {
+    if (inputs.command.empty())
+      return true;
+    command = readCommand(placeWords(inputs.command, commandLineName, engine),
+                          nodes, engine);
+    if (!command)
+      return false;
+    if ((command->task == "kto" || command->task == "reward" ||
+         command->program == Program::Trl) &&
+        !readerOfTask(command->task))
+      return fail(notSupportedCode, commandLineName,
+                  "training by '" + printable(command->task) +
+                      "' is not modelled yet",
+                  "sft, dpo and grpo are modelled", command->scriptRange);
+    return true;
+  }
+
+  const yaml::Node *parse(const std::string &path) {
+    auto document = yaml::parseFile(path, options.accelerate.texts, engine);
+    if (!document)
+      return nullptr;
+    const yaml::Node *root = document->root();
+    if (!root || !root->isMapping()) {
+      fail("not-a-mapping", path,
+           !root || root->isNull()
+               ? std::string("the file is empty")
+               : std::string("the file holds ") + yaml::describe(root->kind) +
+                     ", not keys and values",
+           "write arguments as 'name: value' (YAML) or an object (JSON)");
+      return nullptr;
+    }
+    nodes.keep(std::move(document));
+    return root;
+  }
+
+  bool readFiles() {
+    for (const std::string &path : inputs.trainerFiles) {
+      const yaml::Node *root = parse(path);
+      if (!root)
+        return false;
+      if (root->find("compute_environment") || root->find("distributed_type"))
+        return fail("wrong-file", path,
+                    "is an accelerate file, not a file of a script's arguments",
+                    "pass it as CONFIG.yaml, without --trainer");
+      recipes.emplace_back(path, root);
+    }
+    if (!command)
+      return true;
+    // Files that the script reads itself.
+    const std::vector<Word> &words = command->arguments;
+    for (size_t i = 0; i < words.size(); ++i) {
+      const std::string &text = words[i].text;
+      std::string path;
+      yaml::Range at = words[i].range;
+      const bool before = i > 0 && words[i - 1].text.starts_with("--") &&
+                          words[i - 1].text.find('=') == std::string::npos;
+      if (text == "--config" && i + 1 < words.size()) {
+        path = words[++i].text;
+        at = words[i].range;
+      } else if (text.starts_with("--config=")) {
+        path = text.substr(9);
+      } else if (!text.starts_with("-") && looksLikeFile(text) && !before &&
+                 text.find('=') == std::string::npos) {
+        path = text;
+      } else {
+        arguments.push_back(words[i]);
+        continue;
+      }
+      std::error_code ignored;
+      if (!fs::exists(path, ignored))
+        return fail("file-not-found", commandLineName,
+                    "'" + printable(path) + "' is not there",
+                    "the script would read its arguments from it", at);
+      const yaml::Node *root = parse(path);
+      if (!root)
+        return false;
+      recipes.emplace_back(path, root);
+    }
+    return true;
+  }
+
+  /// The accelerate YAML: CONFIG.yaml, or the one that the command names.
+  bool readBase() {
+    std::string path;
+    if (!inputs.config.empty()) {
+      const yaml::Node *root = parse(inputs.config);
+      if (!root)
+        return false;
+      if (readerOf(*root)) {
+        recipes.emplace_back(inputs.config, root);
+      } else if (isJobFile(*root)) {
+        return fail("wrong-file", inputs.config,
+                    "a job.yaml says itself how it is trained; a script's "
+                    "arguments do not go with it",
+                    "write them as keys of the job.yaml, or pass an "
+                    "accelerate YAML");
+      } else {
+        path = inputs.config;
+        accelerate.start(*root, path);
+      }
+    }
+    if (command && !command->configFile.empty()) {
+      if (!path.empty())
+        return fail("wrong-file", commandLineName,
+                    "the command names an accelerate file beside " +
+                        printable(path, 200),
+                    "leave one of them out", command->configRange);
+      path = command->configFile;
+      std::error_code ignored;
+      if (!fs::exists(path, ignored))
+        return fail("file-not-found", commandLineName,
+                    "'" + printable(path, 200) + "' is not there",
+                    command->program == Program::Trl
+                        ? "trl has profiles of this kind by name; pass the "
+                          "file itself"
+                        : "accelerate launch stops with it",
+                    command->configRange);
+      const yaml::Node *root = parse(path);
+      if (!root)
+        return false;
+      accelerate.start(*root, path);
+    }
+    accelerateFile = path;
+    if (command)
+      accelerate.addFlags(command->flags);
+    return true;
+  }
+
+  Reader reader() const {
+    if (command) {
+      if (command->program == Program::Axolotl)
+        return Reader::Axolotl;
+      if (command->program == Program::LlamaFactory)
+        return Reader::LlamaFactory;
+      if (auto named = readerOfTask(command->task))
+        return *named;
+    }
+    for (const auto &[path, root] : recipes)
+      if (auto known = readerOf(*root))
+        return *known;
+    return Reader::Trainer;
+  }
+
+  void addOptions(Recipe &recipe) {
+    std::vector<std::string> words;
+    for (const auto &[name, value] : inputs.options)
+      words.push_back(name + "=" + value);
+    const std::vector<Word> placed = placeWords(words, optionsName, engine);
+    for (size_t i = 0; i < placed.size(); ++i) {
+      const auto &[name, value] = inputs.options[i];
+      Given given;
+      given.name = name;
+      given.written = name;
+      given.file = optionsName;
+      given.key = placed[i].range;
+      DiagnosticEngine ignored;
+      if (value.starts_with('{')) {
+        auto document = yaml::parseText("option.json", value, ignored);
+        if (!document || !document->root())
+          continue;
+        given.value =
+            nodes.copy(*document->root(), optionsName, &placed[i].range);
+        nodes.keep(std::move(document));
+      } else {
+        given.value = nodes.plain(optionsName, placed[i].range, value);
+      }
+      recipe.addOwn(std::move(given));
+    }
+  }
+
+  /// model_type of a folder or a snapshot of the Hub.
+  std::string modelType(const std::string &named) {
+    const std::string &name = inputs.model.empty() ? named : inputs.model;
+    const std::string folder = huggingface::modelFolder(name);
+    if (folder.empty())
+      return "";
+    std::error_code ignored;
+    fs::path path = folder;
+    if (fs::is_directory(path, ignored))
+      path /= "config.json";
+    DiagnosticEngine quiet;
+    auto document = yaml::parseFile(path.string(), quiet);
+    if (!document || !document->root() || !document->root()->isMapping())
+      return "";
+    const yaml::Node *type = document->root()->find("model_type");
+    return type ? type->text : "";
+  }
+
+  //===--- What Accelerate is told ----------------------------------------===//
+
+  std::string baseFile(const ScriptSettings &settings) const {
+    return !accelerateFile.empty()   ? accelerateFile
+           : !settings.file.empty()  ? settings.file
+           : !inputs.command.empty() ? commandLineName
+                                     : optionsName;
+  }
+
+  /// Ranks and paradigm, where no YAML says them.
+  void completeMapping() {
+    auto at = [&](const Location &place) {
+      yaml::Range range;
+      range.begin = {std::max(place.line, 1), std::max(place.column, 1), 0};
+      range.end = range.begin;
+      return range;
+    };
+    const bool withoutFile = accelerateFile.empty();
+    std::optional<int64_t> machines;
+    if (command && command->machines) {
+      machines = **command->machines;
+      accelerate.set(
+          "", "num_machines",
+          nodes.integer(commandLineName, at(command->machines->at), *machines));
+    }
+    if (command && command->processesPerMachine &&
+        (command->launcher != Launcher::Accelerate ||
+         !accelerate.find("", "num_processes")) &&
+        command->launcher != Launcher::Python)
+      accelerate.set(
+          "", "num_processes",
+          nodes.integer(commandLineName, at(command->processesPerMachine->at),
+                        **command->processesPerMachine * machines.value_or(1)));
+    if (inputs.processes)
+      accelerate.set("", "num_processes",
+                     nodes.integer(optionsName, {}, *inputs.processes));
+    const char *standard = command           ? commandLineName
+                           : recipes.empty() ? optionsName
+                                             : recipes[0].first.c_str();
+    if (command && command->launcher == Launcher::Python && withoutFile)
+      accelerate.setDefault("", "num_processes",
+                            nodes.integer(standard, {}, 1));
+    const yaml::Node *count = accelerate.find("", "num_processes");
+    if (!count && withoutFile) {
+      fail("no-processes", standard,
+           "nothing says how many processes the job has",
+           command && command->launcher == Launcher::Torchrun
+               ? "write --nproc_per_node N"
+               : "pass --num-processes N");
+      return;
+    }
+    const bool several =
+        count && count->kind == yaml::Kind::Int && count->integer > 1;
+    const yaml::Node *cpu = accelerate.find("", "use_cpu");
+    const bool onCpu = cpu && cpu->boolean;
+    const char *plain = several ? (onCpu ? "MULTI_CPU" : "MULTI_GPU") : "NO";
+    const std::string type = accelerate.type();
+    if (type.empty())
+      accelerate.set("", "distributed_type", nodes.text(standard, {}, plain));
+    else if (inputs.processes && several && type == "NO")
+      accelerate.set("", "distributed_type",
+                     nodes.text(optionsName, {}, plain));
+    else if (inputs.processes && !several &&
+             (type == "MULTI_GPU" || type == "MULTI_CPU"))
+      accelerate.set("", "distributed_type", nodes.text(optionsName, {}, "NO"));
+    if (!withoutFile)
+      return;
+    accelerate.setDefault("", "compute_environment",
+                          nodes.text(standard, {}, "LOCAL_MACHINE"));
+    accelerate.setDefault("", "mixed_precision",
+                          nodes.text(standard, {}, "no"));
+    accelerate.setDefault("", "machine_rank", nodes.integer(standard, {}, 0));
+    if (machines.value_or(1) > 1) { // where the launcher's ranks meet
+      accelerate.setDefault("", "main_process_ip",
+                            nodes.text(standard, {}, "127.0.0.1"));
+      accelerate.setDefault("", "main_process_port",
+                            nodes.integer(standard, {}, 29500));
+    }
+  }
+
+  //===--- What the job is ------------------------------------------------===//
+
+  void apply(ScriptSettings settings, JobConfig &job) {
+    const bool zero = job.accelerate.deepspeed.has_value();
+    // A JSON of DeepSpeed that says other sizes than the script stops the run.
+    auto size = [&](Setting<std::optional<int64_t>> &mine, auto &theirs,
+                    auto current) {
+      if (!mine.value)
+        return;
+      if (zero && current && *current != *mine.value &&
+          !job.accelerate.deepspeed->configFile.value.empty()) {
+        Diagnostic d;
+        d.code = "deepspeed-mismatch";
+        d.file = theirs.at.file;
+        d.line = theirs.at.line;
+        d.column = theirs.at.column;
+        d.key = theirs.key;
+        d.message = theirs.key + " is " + std::to_string(*current) + ", and " +
+                    mine.key + " " + std::to_string(*mine.value) +
+                    "; Trainer stops with a ValueError";
+        d.hint = "write \"auto\" in the JSON file";
+        engine.report(std::move(d));
+      }
+    };
+    if (zero) {
+      size(settings.microBatch, job.data.microBatch,
+           job.accelerate.deepspeed->microBatch.written()
+               ? *job.accelerate.deepspeed->microBatch
+               : std::optional<int64_t>());
+      size(settings.accumulation, job.accumulation,
+           job.accelerate.deepspeed->gradientAccumulation.written()
+               ? *job.accelerate.deepspeed->gradientAccumulation
+               : std::optional<int64_t>());
+    }
+    if (settings.microBatch.value) {
+      job.data.microBatch = settings.microBatch;
+      *job.data.microBatch.value *= settings.sequencesPerSample;
+    }
+    if (settings.accumulation.value) {
+      const auto &from = settings.accumulation;
+      job.accumulation = {**from, from.origin, from.key, from.at, from.why};
+    }
+    if (settings.sequenceLength.value)
+      job.data.sequenceLength = settings.sequenceLength;
+    if (!settings.model.value.empty() && job.model.value.empty())
+      job.model = settings.model;
+    auto rate = [](Setting<double> &into,
+                   const Setting<std::optional<double>> &from) {
+      if (from.value)
+        into = {*from.value, from.origin, from.key, from.at, from.why};
+    };
+    rate(job.optimizer.lr, settings.learningRate);
+    rate(job.optimizer.weightDecay, settings.weightDecay);
+    rate(job.optimizer.maxGradNorm, settings.maxGradNorm);
+    if (settings.adapter)
+      job.adapter = settings.adapter;
+    job.loadDtype = settings.loadDtype;
+    job.reentrantCheckpointing = settings.reentrantCheckpointing;
+    job.transformersTrainer.value = settings.trainer != TrainerKind::None;
+    if (const auto &base = settings.quantization; !base->empty()) {
+      std::string problem;
+      job.quantization = parseQuantization(*base, problem);
+      if (job.quantization) {
+        job.quantization->at = base.at;
+        job.quantization->key = base.key;
+      } else {
+        fail("invalid-value", base.at.file, problem);
+      }
+    }
+    job.script = std::move(settings);
+  }
+
+  /// What Trainer checks when the plugins are built.
+  void checkTogether(const JobConfig &job, const Recipe &recipe) {
+    const AccelerateConfig &a = job.accelerate;
+    const ScriptSettings &script = job.script;
+    const bool fsdp =
+        *a.strategy == Strategy::Fsdp1 || *a.strategy == Strategy::Fsdp2;
+    auto find = [&](const char *name) { return recipe.given().find(name); };
+    auto at = [&](const Setting<bool> &setting, Severity severity,
+                  const char *code, const std::string &message,
+                  const std::string &hint) {
+      Diagnostic d;
+      d.severity = severity;
+      d.code = code;
+      d.file = setting.at.file;
+      d.line = setting.at.line;
+      d.column = setting.at.column;
+      d.key = setting.key;
+      d.message = message;
+      d.hint = hint;
+      engine.report(std::move(d));
+    };
+    if (fsdp && script.layerCheckpointing.value && *a.activationCheckpointing) {
+      at(script.layerCheckpointing, Severity::Error, "conflicting-arguments",
+         script.layerCheckpointing.key +
+             " and fsdp_activation_checkpointing are both true; Trainer stops "
+             "with a ValueError",
+         "keep FSDP's");
+    } else if (fsdp && script.layerCheckpointing.value && hasScript()) {
+      at(script.layerCheckpointing, Severity::Warning, "redundant-gather",
+         script.layerCheckpointing.key +
+             " recomputes inside of FSDP's units, which gathers each once more "
+             "in the backward",
+         "write activation_checkpointing: true in fsdp_config, or "
+         "fsdp_activation_checkpointing in the accelerate file, instead");
+    }
+    const Given *search = find("auto_find_batch_size");
+    if (search && search->value->boolean && a.deepspeed &&
+        *a.deepspeed->zeroStage == 3)
+      report(engine, Severity::Error, "conflicting-arguments", *search,
+             "auto_find_batch_size does not work under ZeRO stage 3; Trainer "
+             "stops with a ValueError",
+             "--max-batch finds the largest micro-batch beforehand");
+    const Given *only = find("save_only_model"),
+                *best = find("load_best_model_at_end");
+    if (!only || !only->value->boolean)
+      return;
+    if ((fsdp || a.deepspeed) && best && best->value->boolean)
+      report(engine, Severity::Error, "conflicting-arguments", *only,
+             "save_only_model with load_best_model_at_end does not work "
+             "under FSDP and DeepSpeed; Trainer stops with a ValueError",
+             "keep one of them");
+    if (fsdp && *a.stateDictType == StateDictType::Sharded)
+      report(engine, Severity::Error, "conflicting-arguments", *only,
+             "save_only_model needs a whole state dict, and state_dict_type "
+             "is SHARDED_STATE_DICT; Trainer stops with a ValueError",
+             "write state_dict_type: FULL_STATE_DICT");
+  }
+};
+
+} // namespace
+
+bool isRecipeFile(const std::string &path, const yaml::FileTexts &texts) {
+  DiagnosticEngine quiet;
+  auto document = yaml::parseFile(path, texts, quiet);
+  return document && document->root() && readerOf(*document->root());
+}
+
+LoadedConfig loadScriptJob(const ScriptInputs &inputs,
+                           const LoadOptions &options,
+                           DiagnosticEngine &engine) {
+  LoadedConfig result;
+  result.job = JobAssembler(inputs, options, engine).run();
+  result.outcome = engine.outcome();
+  return result;
+}
+
+} // namespace accel::scripts

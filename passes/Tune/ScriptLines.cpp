@@ -1,0 +1,122 @@
+//===- ScriptLines.cpp - Advice in a script's own words -------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Tune/ScriptLines.h"
+
+#include <algorithm>
+
+namespace accel::tune {
+namespace {
+
+/// "SFTConfig: use_liger_kernel=True".
+std::string words(const ScriptSettings &script,
+                  const ScriptArguments &arguments) {
+  std::string text = script.owner + ": ";
+  for (const auto &[name, value] : arguments) {
+    std::string shown = value;
+    if (value == "true" || value == "false")
+      shown = value == "true" ? "True" : "False";
+    text +=
+        (&name == &arguments.front().first ? "" : ", ") + name + "=" + shown;
+  }
+  return text;
+}
+
+/// The command line says this argument, so that no file does.
+bool onCommandLine(const ScriptSettings &script, const std::string &name) {
+  auto stands = [&](const auto &setting) {
+    return setting.written() && setting.at.file != script.file &&
+           (setting.key == name || setting.key == "--" + name);
+  };
+  return stands(script.microBatch) || stands(script.accumulation) ||
+         stands(script.layerCheckpointing) || stands(script.fusedLoss);
+}
+
+/// A key of fsdp_config as transformers reads it, and its value.
+bool fsdpArgument(std::string &name, std::string &value) {
+  if (name == "fsdp_sharding_strategy") {
+    name = "reshard_after_forward";
+    std::transform(value.begin(), value.end(), value.begin(), [](char c) {
+      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    return true;
+  }
+  if (name == "fsdp_offload_params") {
+    name = "cpu_offload";
+    return true;
+  }
+  if (!name.starts_with("fsdp_"))
+    return false;
+  name = name.substr(5);
+  return true;
+}
+
+} // namespace
+
+Expression sayToScript(const ScriptSettings &script,
+                       const ScriptArguments &arguments, Flags flags) {
+  const bool inFile =
+      !script.file.empty() &&
+      std::none_of(arguments.begin(), arguments.end(), [&](const auto &a) {
+        return onCommandLine(script, a.first);
+      });
+  Expression e;
+  if (!inFile) {
+    e.otherwise = words(script, arguments);
+    e.flags = std::move(flags);
+    return e;
+  }
+  for (const auto &[name, value] : arguments)
+    e.yaml.push_back({name, value, script.file});
+  return e;
+}
+
+Expression linesOfScript(const JobConfig &job, Expression expression) {
+  const ScriptSettings &script = job.script;
+  if (script.trainer == TrainerKind::None)
+    return expression;
+  const std::string &base = job.accelerate.file;
+  const bool hasBase = !base.empty() && base != script.file;
+  std::vector<YamlLine> lines;
+  ScriptArguments said;
+  std::string flags;
+  for (YamlLine &line : expression.yaml) {
+    const size_t dot = line.key.find('.');
+    const std::string section =
+        dot == std::string::npos ? "" : line.key.substr(0, dot);
+    std::string name =
+        dot == std::string::npos ? line.key : line.key.substr(dot + 1);
+    if (!line.file.empty() && line.file != base) {
+      lines.push_back(std::move(line)); // of the script, or of a JSON
+      continue;
+    }
+    std::string value = line.value;
+    const bool fsdp =
+        section == "fsdp_config" && script.shards && fsdpArgument(name, value);
+    if (fsdp && !script.file.empty())
+      lines.push_back({"fsdp_config." + name, value, script.file});
+    else if (fsdp)
+      said.emplace_back("fsdp_config." + name, value);
+    else if (line.key == "mixed_precision" && !script.file.empty())
+      lines.push_back({"bf16", value == "bf16" ? "true" : "false",
+                       script.file}); // goes before an accelerate file
+    else if (line.key == "mixed_precision")
+      said.emplace_back("bf16", value == "bf16" ? "true" : "false");
+    else if (hasBase)
+      lines.push_back(std::move(line));
+    else
+      flags += " --" + name + " " + value;
+  }
+  expression.yaml = std::move(lines);
+  if (said.empty() && flags.empty())
+    return expression;
+  // Half of a change is none.
+  expression.yaml.clear();
+  expression.otherwise =
+      said.empty() ? "accelerate launch" + flags : words(script, said);
+  return expression;
+}
+
+} // namespace accel::tune

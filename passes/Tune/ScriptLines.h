@@ -1,0 +1,33 @@
+//===- ScriptLines.h - Advice in a script's own words -----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A script's arguments stand in a file or on a command line. What an advice
+// changes is said as a line of that file, or as the argument; keys that the
+// script hands to Accelerate are said in its fsdp_config.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_TUNE_SCRIPTLINES_H
+#define ACCEL_PASSES_TUNE_SCRIPTLINES_H
+
+#include "passes/Tune/Express.h"
+
+namespace accel::tune {
+
+/// Arguments of the script and their values.
+using ScriptArguments = std::vector<std::pair<std::string, std::string>>;
+
+/// What says `arguments`: lines of the script's file where it has one and the
+/// command line does not say otherwise, else words. `flags` says it to `plan`.
+Expression sayToScript(const ScriptSettings &script,
+                       const ScriptArguments &arguments, Flags flags);
+
+/// The lines of an accelerate file as the script says them, where it hands
+/// them to Accelerate. Lines of a file that is not there become words.
+Expression linesOfScript(const JobConfig &job, Expression expression);
+
+} // namespace accel::tune
+
+#endif // ACCEL_PASSES_TUNE_SCRIPTLINES_H

@@ -1,0 +1,279 @@
+//===- ScriptsTest.cpp - Arguments of training scripts --------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Scripts/Command.h"
+#include "frontends/Scripts/ReadSettings.h"
+#include "frontends/Scripts/ScriptJob.h"
+
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <set>
+#include <unistd.h>
+
+using namespace accel;
+using namespace accel::scripts;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string codes(const DiagnosticEngine &engine) {
+  std::string out;
+  for (const Diagnostic &d : engine.sorted())
+    out += (out.empty() ? "" : " ") + d.code;
+  return out;
+}
+
+class Scripts : public ::testing::Test {
+protected:
+  fs::path folder;
+  DiagnosticEngine engine;
+  ScriptInputs inputs;
+
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "argsXXXXXX").string();
+    ASSERT_TRUE(mkdtemp(pattern.data()));
+    folder = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder); }
+
+  std::string write(const std::string &name, const std::string &text) {
+    std::ofstream(folder / name, std::ios::binary) << text;
+    return (folder / name).string();
+  }
+  std::optional<JobConfig> load() {
+    return loadScriptJob(inputs, {}, engine).job;
+  }
+  std::optional<JobConfig> trainer(const std::string &yaml) {
+    inputs.trainerFiles = {write("args.yaml", yaml)};
+    if (!inputs.processes)
+      inputs.processes = 2;
+    return load();
+  }
+};
+
+TEST(ScriptArguments, everyOneHasAMeaning) {
+  std::set<std::string> known;
+  for (Family family : {Family::Transformers, Family::Trl, Family::LlamaFactory,
+                        Family::Axolotl})
+    for (const ArgumentInfo &info : argumentsOf(family)) {
+      if (info.owner == "fsdp_config")
+        continue; // read as the section of Accelerate
+      known.insert(std::string(toString(family)) + "." +
+                   std::string(info.name));
+      EXPECT_TRUE(
+          meaningOf(family, info.name) ||
+          (family == Family::Trl && meaningOf(Family::Transformers, info.name)))
+          << toString(family) << " " << info.name;
+    }
+  for (const ArgumentMeaning &meaning : allMeanings())
+    EXPECT_TRUE(known.count(std::string(toString(meaning.family)) + "." +
+                            std::string(meaning.name)))
+        << meaning.name;
+}
+
+TEST(ScriptArguments, tablesAreWhole) {
+  EXPECT_GT(argumentsOf(Family::Transformers).size(), 115u);
+  EXPECT_GT(argumentsOf(Family::Accelerate).size(), 115u);
+  EXPECT_GT(argumentsOf(Family::Trl).size(), 200u);
+  const ArgumentInfo *optim =
+      findArgument(Family::Transformers, "TrainingArguments", "optim");
+  ASSERT_TRUE(optim);
+  EXPECT_EQ(optim->standard, "\"adamw_torch_fused\"");
+  EXPECT_EQ(loraTargets("llama"),
+            (std::vector<std::string>{"q_proj", "v_proj"}));
+  EXPECT_TRUE(loraTargets("unheard").empty());
+}
+
+TEST_F(Scripts, defaultsAreTrainers) {
+  auto job = trainer("output_dir: out\nbf16: true\n");
+  ASSERT_TRUE(job) << codes(engine);
+  EXPECT_EQ(job->data.microBatch.value, 8);
+  EXPECT_EQ(*job->script.optim, "adamw_torch_fused");
+  EXPECT_EQ(*job->optimizer.maxGradNorm, 1.0);
+  EXPECT_EQ(*job->accelerate.mixedPrecision, MixedPrecision::Bf16);
+  EXPECT_EQ(*job->accelerate.strategy, Strategy::Ddp);
+  EXPECT_EQ(codes(engine), "no-bytes");
+}
+
+TEST_F(Scripts, valuesKnowTheirPlace) {
+  auto job = trainer("bf16: true\nper_device_train_batch_size: 4\n");
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->data.microBatch.at.line, 2);
+  EXPECT_EQ(job->accelerate.mixedPrecision.at.file,
+            (folder / "args.yaml").string());
+  EXPECT_EQ(job->accelerate.mixedPrecision.at.line, 1);
+}
+
+TEST_F(Scripts, fsdpConfigHasItsOwnDefaults) {
+  auto job = trainer("bf16: true\nfsdp: true\n"
+                     "fsdp_config: {transformer_layer_cls_to_wrap: "
+                     "[LlamaDecoderLayer]}\n");
+  ASSERT_TRUE(job) << codes(engine);
+  EXPECT_EQ(*job->accelerate.strategy, Strategy::Fsdp2);
+  EXPECT_FALSE(*job->accelerate.cpuRamEfficientLoading);
+  EXPECT_EQ(*job->accelerate.stateDictType, StateDictType::Full);
+  ASSERT_TRUE(*job->accelerate.wrapClasses);
+  EXPECT_EQ(**job->accelerate.wrapClasses,
+            std::vector<std::string>{"LlamaDecoderLayer"});
+}
+
+TEST_F(Scripts, bothCheckpointingsStopTrainer) {
+  trainer("fsdp: true\nfsdp_config: {activation_checkpointing: true}\n"
+          "activation_checkpointing: true\n");
+  EXPECT_NE(codes(engine).find("conflicting-arguments"), std::string::npos);
+  EXPECT_EQ(engine.outcome(), Outcome::Invalid);
+}
+
+TEST_F(Scripts, formerFsdpTextIsOfVersionTwo) {
+  trainer("fsdp: hybrid_shard auto_wrap\n");
+  EXPECT_EQ(engine.outcome(), Outcome::Invalid);
+}
+
+TEST_F(Scripts, whatIsNotModelledIsRefusedByName) {
+  for (const char *text :
+       {"torch_compile: true\n", "label_smoothing_factor: 0.1\n",
+        "activation_checkpointing: true\n"
+        "activation_checkpointing_kwargs: {offload: true}\n",
+        "optim_target_modules: [q_proj]\n"}) {
+    DiagnosticEngine one;
+    inputs.trainerFiles = {write("args.yaml", text)};
+    inputs.processes = 2;
+    loadScriptJob(inputs, {}, one);
+    EXPECT_EQ(one.outcome(), Outcome::NotSupported) << text << codes(one);
+  }
+}
+
+TEST_F(Scripts, formerNamesAreErrorsOfTheNewRelease) {
+  trainer("evaluation_strategy: epoch\n");
+  EXPECT_EQ(codes(engine), "former-argument");
+  DiagnosticEngine older;
+  inputs.versions.transformers = "4.44.0";
+  EXPECT_TRUE(loadScriptJob(inputs, {}, older).job);
+  EXPECT_EQ(older.outcome(), Outcome::Ok);
+}
+
+TEST_F(Scripts, commandLineGoesBeforeItsFiles) {
+  const std::string yaml =
+      write("f.yaml", "compute_environment: LOCAL_MACHINE\n"
+                      "distributed_type: MULTI_GPU\n"
+                      "num_processes: 2\n"
+                      "mixed_precision: 'no'\n");
+  inputs.command = {"accelerate",
+                    "launch",
+                    "--config_file",
+                    yaml,
+                    "--num-processes",
+                    "4",
+                    "train.py",
+                    "--bf16",
+                    "--per_device_train_batch_size=2",
+                    "--mystery",
+                    "7"};
+  auto job = load();
+  ASSERT_TRUE(job) << codes(engine);
+  EXPECT_EQ(*job->accelerate.numProcesses, 4);
+  EXPECT_EQ(job->data.microBatch.value, 2);
+  EXPECT_EQ(*job->accelerate.mixedPrecision, MixedPrecision::Bf16);
+  EXPECT_EQ(job->data.microBatch.at.file, commandLineName);
+  EXPECT_EQ(codes(engine), "unknown-argument");
+}
+
+TEST_F(Scripts, wrongValuesPointAtTheirWord) {
+  inputs.command = {"python", "train.py", "--bf16", "maybe"};
+  load();
+  const auto found = engine.sorted();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].code, "invalid-argument");
+  EXPECT_EQ(found[0].column, 24);
+}
+
+TEST_F(Scripts, torchrunTellsRanks) {
+  inputs.command = {"torchrun",   "--nproc_per_node", "8",
+                    "--nnodes=2", "train.py",         "--fp16"};
+  auto job = load();
+  ASSERT_TRUE(job) << codes(engine);
+  EXPECT_EQ(*job->accelerate.numProcesses, 16);
+  EXPECT_EQ(*job->accelerate.numMachines, 2);
+}
+
+TEST_F(Scripts, trlHasItsOwnDefaults) {
+  const std::string recipe =
+      write("sft.yaml", "model_name_or_path: m\ndataset_name: d\n"
+                        "packing: true\nmax_length: 2048\n");
+  inputs.command = {"trl", "sft", "--config", recipe, "--num_processes", "2"};
+  auto job = load();
+  ASSERT_TRUE(job) << codes(engine);
+  EXPECT_EQ(job->script.trainer, TrainerKind::Sft);
+  EXPECT_TRUE(*job->script.layerCheckpointing);
+  EXPECT_EQ(*job->accelerate.mixedPrecision, MixedPrecision::Bf16);
+  EXPECT_EQ(*job->script.lossChunkRows, 256);
+  EXPECT_EQ(job->data.sequenceLength.value, 2048);
+  EXPECT_EQ(job->script.loadDtype.value, plan::DType::F32);
+}
+
+TEST_F(Scripts, preferencePairsAreTwoSequences) {
+  const std::string recipe = write(
+      "dpo.yaml", "model_name_or_path: m\nbeta: 0.1\nuse_peft: true\n"
+                  "lora_target_modules: [q_proj]\n"
+                  "per_device_train_batch_size: 3\nloss_type: [sigmoid]\n");
+  inputs.command = {"trl", "dpo", "--config", recipe, "--num_processes", "2"};
+  auto job = load();
+  ASSERT_TRUE(job) << codes(engine);
+  EXPECT_EQ(job->data.microBatch.value, 6);
+}
+
+TEST_F(Scripts, axolotlIsRead) {
+  inputs.config = write(
+      "ax.yaml",
+      "base_model: m\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\n"
+      "sequence_len: 4096\nadapter: qlora\nload_in_4bit: true\n"
+      "lora_r: 32\nlora_alpha: 16\nlora_target_linear: true\n"
+      "optimizer: paged_adamw_8bit\nlearning_rate: 1e-5\nbf16: auto\n"
+      "gradient_checkpointing: true\nflash_attention: true\n");
+  inputs.processes = 2;
+  auto job = load();
+  ASSERT_TRUE(job) << codes(engine);
+  EXPECT_EQ(job->script.owner, "axolotl");
+  EXPECT_EQ(job->data.microBatch.value, 2);
+  EXPECT_EQ(*job->accumulation, 4);
+  EXPECT_EQ(*job->script.quantization, "nf4,double_quant,storage=bf16,prepared");
+  ASSERT_TRUE(job->adapter);
+  EXPECT_TRUE(job->adapter->allLinear);
+  EXPECT_EQ(job->adapter->rank, 32);
+  EXPECT_EQ(job->script.loadDtype.value, plan::DType::BF16);
+}
+
+TEST_F(Scripts, llamaFactoryIsRead) {
+  inputs.config =
+      write("lf.yaml", "model_name_or_path: m\nstage: sft\n"
+                       "finetuning_type: lora\nlora_rank: 16\n"
+                       "lora_target: all\ncutoff_len: 1024\nbf16: true\n"
+                       "per_device_train_batch_size: 1\n");
+  inputs.processes = 2;
+  auto job = load();
+  ASSERT_TRUE(job) << codes(engine);
+  EXPECT_EQ(job->script.owner, "LLaMA-Factory");
+  EXPECT_TRUE(*job->script.layerCheckpointing);
+  ASSERT_TRUE(job->adapter);
+  EXPECT_EQ(job->adapter->rank, 16);
+  EXPECT_EQ(job->adapter->alpha, 32);
+  EXPECT_EQ(job->data.sequenceLength.value, 1024);
+}
+
+TEST_F(Scripts, sayNothingTwice) {
+  inputs.config = write("job.yaml", "model: m\n");
+  inputs.processes = 2;
+  EXPECT_FALSE(load());
+  EXPECT_EQ(codes(engine), "wrong-file");
+}
+
+TEST_F(Scripts, processesMustBeKnown) {
+  inputs.trainerFiles = {write("args.yaml", "bf16: true\n")};
+  EXPECT_FALSE(load());
+  EXPECT_NE(codes(engine).find("no-processes"), std::string::npos);
+}
+
+} // namespace

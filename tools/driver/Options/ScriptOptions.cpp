@@ -1,0 +1,135 @@
+//===- ScriptOptions.cpp - A script's arguments on our command line -------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Options/ScriptOptions.h"
+
+#include "tools/options/Arguments.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace accel {
+namespace {
+
+constexpr uint64_t mostLengthBytes = 64u << 20;
+
+/// The longest of the numbers in a text; false where something else stands
+/// there.
+bool readLengths(const std::string &text, int64_t &longest) {
+  longest = 0;
+  const char *at = text.data(), *end = at + text.size();
+  while (at != end) {
+    if (std::string_view(" \t\r\n,[]").find(*at) != std::string_view::npos) {
+      ++at;
+      continue;
+    }
+    int64_t value = 0;
+    auto [stop, bad] = std::from_chars(at, end, value);
+    if (bad != std::errc() || value < 1 || value > int64_t(1) << 30)
+      return false;
+    at = stop;
+    longest = std::max(longest, value);
+  }
+  return longest > 0;
+}
+
+/// A file of --lengths: its longest sample.
+ValueKind<int64_t> lengthsValue() {
+  return {"FILE", [](const std::string &path, int64_t &longest) {
+            std::string text, error;
+            if (!yaml::readWholeFile(path, mostLengthBytes, text, error))
+              return "'" + printable(path) + "' cannot be read: " + error;
+            return readLengths(text, longest)
+                       ? std::string()
+                       : std::string("expected a file of positive numbers, the "
+                                     "tokens of each sample");
+          }};
+}
+
+} // namespace
+
+void addScriptArguments(Arguments &a, ScriptOptions &o) {
+  a.section("the script's arguments");
+  a.list("--trainer", o.trainerFiles, textValue("FILE"),
+         "YAML or JSON of TrainingArguments, or a recipe of TRL, axolotl or "
+         "LLaMA-Factory; may be repeated");
+  a.rest(o.command);
+  a.option("--num-processes", o.processes, countValue(),
+           "ranks, instead of what files and the command say");
+  a.flag("--liger", o.liger,
+         "Liger Kernel: the loss is fused with the output layer "
+         "(use_liger_kernel)");
+  a.option(
+      "--attn", o.attention,
+      choiceValue<std::string>({{"eager", "eager"},
+                                {"sdpa", "sdpa"},
+                                {"flash_attention_2", "flash_attention_2"},
+                                {"flash_attention_3", "flash_attention_3"}}),
+      "the model's attention (attn_implementation)");
+  a.flag("--compile", o.compiles, "the script compiles the model");
+  a.option("--lora-r", o.loraRank, countValue("N", 1, 65536),
+           "train a LoRA of this rank at every linear layer; --adapter takes "
+           "any other");
+  a.flag("--packing", o.packs,
+         "samples are packed to the length of a sequence");
+  a.option("--lengths", o.longestSample, lengthsValue(),
+           "tokens of each sample; a sequence is as long as the longest");
+  a.option("--transformers-version", o.versions.transformers, textValue("V"),
+           "read arguments as this release of transformers (default 5.23.0)");
+  a.option("--trl-version", o.versions.trl, textValue("V"),
+           "read arguments as this release of TRL (default 1.10.0)");
+}
+
+std::vector<std::pair<std::string, std::string>>
+ScriptOptions::arguments() const {
+  std::vector<std::pair<std::string, std::string>> result;
+  if (liger)
+    result.emplace_back("use_liger_kernel", "true");
+  if (!attention.empty())
+    result.emplace_back("attn_implementation", attention);
+  if (compiles)
+    result.emplace_back("torch_compile", "true");
+  if (offloadsCheckpoints) {
+    result.emplace_back("activation_checkpointing", "true");
+    result.emplace_back("activation_checkpointing_kwargs",
+                        "{\"offload\": true}");
+  }
+  if (loraRank)
+    result.emplace_back("lora_r", std::to_string(*loraRank));
+  if (packs)
+    result.emplace_back("packing", "true");
+  if (longestSample)
+    result.emplace_back("max_length", std::to_string(*longestSample));
+  return result;
+}
+
+bool takeConfig(const Arguments &arguments, const ScriptOptions &options,
+                std::string &config, bool &hasConfig, int &exitCode) {
+  hasConfig = !arguments.positional.empty() || !options.describeJob();
+  if (hasConfig)
+    return arguments.one("CONFIG.yaml", config, exitCode);
+  config = options.trainerFiles.empty() ? "<command line>"
+                                        : options.trainerFiles.front();
+  return true;
+}
+
+LoadedConfig loadJob(const std::string &config, bool hasConfig,
+                     const std::string &model, const ScriptOptions &options,
+                     const LoadOptions &load, DiagnosticEngine &engine) {
+  if (!options.given() && !scripts::isRecipeFile(config, load.accelerate.texts))
+    return loadConfig(config, load, engine);
+  scripts::ScriptInputs inputs;
+  if (hasConfig)
+    inputs.config = config;
+  inputs.trainerFiles = options.trainerFiles;
+  inputs.command = options.command;
+  inputs.options = options.arguments();
+  inputs.processes = options.processes;
+  inputs.versions = options.versions;
+  inputs.model = model;
+  return scripts::loadScriptJob(inputs, load, engine);
+}
+
+} // namespace accel
