@@ -22,8 +22,7 @@ std::optional<Reader> readerOfTask(const std::string &task);
 
 /// Releases whose rules apply.
 struct Versions {
-  std::string transformers = "5.23.0", peft = "0.21.2", trl = "1.10.0",
-              deepspeed = "0.19.0";
+  std::string transformers = "5.23.0", trl = "1.10.0";
 };
 
 /// The arguments that a reader knows, and those that were given.

@@ -16,7 +16,7 @@ namespace accel::run {
 
 /// Runs each distinct instruction of the programs of an optimizer step, with
 /// its real shapes and random data, and each distinct collective, and returns
-/// the median seconds of each as JSON: what `accel-opt targets --fit` reads.
+/// the median seconds of each as JSON.
 /// All ranks must call it; the figures are this rank's. An instruction that
 /// cannot run alone (opaque ones, those that draw) is left out and listed.
 std::string calibrate(const plan::Plan &plan, Device &device, Groups &groups);

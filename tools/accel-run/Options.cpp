@@ -69,8 +69,7 @@ bool parseOptions(const std::vector<std::string> &words, Options &options,
                    "the final figures as JSON");
   arguments.option("--calibrate", options.calibrate, textValue("FILE"),
                    "do not train: time each distinct operator and collective "
-                   "of the plan on this machine; accel-opt targets --fit makes "
-                   "a target of the file");
+                   "of the plan on this machine, as JSON");
   arguments.option("--max-shard-size", options.shardLimitBytes,
                    bytesValue("5GB"),
                    "split model.safetensors above these bytes (default 5GB)");

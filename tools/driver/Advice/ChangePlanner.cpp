@@ -114,6 +114,19 @@ void ChangePlanner::findSmallestSet(const std::vector<tune::Change> &planned) {
   }
 }
 
+/// accel-run's program is lowered for each set, which takes milliseconds: only
+/// those are worth it whose parts, added up, come near the budget.
+bool ChangePlanner::mayFit(const std::vector<const tune::Change *> &parts,
+                           const std::vector<size_t> &chosen) const {
+  constexpr int64_t partsOfSlack = 10;
+  if (in.executor != ExecutorKind::AccelRun)
+    return true;
+  int64_t bytes = advice.configured.deviceBytes;
+  for (size_t i : chosen)
+    bytes += parts[i]->bytes;
+  return bytes - advice.budgetBytes <= advice.budgetBytes / partsOfSlack;
+}
+
 bool ChangePlanner::trySets(const std::vector<const tune::Change *> &parts,
                             size_t size, size_t first,
                             std::vector<size_t> &chosen) {
@@ -126,6 +139,8 @@ bool ChangePlanner::trySets(const std::vector<const tune::Change *> &parts,
     }
     return false;
   }
+  if (!mayFit(parts, chosen))
+    return false;
   tune::Change set = *parts[chosen[0]];
   set.knobs = static_cast<int>(size);
   for (size_t i = 1; i < size; ++i) {

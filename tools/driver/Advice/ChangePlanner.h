@@ -50,6 +50,8 @@ private:
   std::optional<StepPrediction> planned(tune::Judging &judging,
                                         const tune::Change &change) const;
   void setFigures(tune::Change &change, const StepPrediction &p) const;
+  bool mayFit(const std::vector<const tune::Change *> &parts,
+              const std::vector<size_t> &chosen) const;
   bool trySets(const std::vector<const tune::Change *> &parts, size_t size,
                size_t first, std::vector<size_t> &chosen);
 
