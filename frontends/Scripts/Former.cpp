@@ -86,7 +86,8 @@ bool reportFormer(const FormerArgument &former, const std::string &written,
   d.key = written;
   d.message = "transformers " + transformersVersion + " has no argument '" +
               written + "'; the script stops with it";
-  d.hint = former.hint;
+  d.hint = std::string(former.hint) +
+           ", or pass --transformers-version of the release that runs it";
   d.setRange(at);
   engine.report(std::move(d));
   return false;

@@ -150,6 +150,9 @@ Recipe::Recipe(Reader reader, Versions versions, bool planning,
                NodeStore &nodes, DiagnosticEngine &engine)
     : whose(reader), releases(std::move(versions)), forPlanning(planning),
       nodes(nodes), engine(engine) {
+  // The newest that LLaMA-Factory allows (its pyproject.toml).
+  if (reader == Reader::LlamaFactory && isAtLeast(releases.transformers, "5.9"))
+    releases.transformers = "5.8.0";
   if (reader == Reader::Axolotl) {
     for (const char *owner :
          {"axolotl", "liger", "cut_cross_entropy", "swanlab", "lm_eval"})

@@ -68,6 +68,10 @@ void put(const c10::IValue &result, const at::Tensor &value) {
 at::Tensor tensor(const Values &in, size_t i) {
   return i < in.size() && in[i].isTensor() ? in[i].toTensor() : at::Tensor();
 }
+at::Tensor inF32(const Values &in, size_t i) {
+  const at::Tensor t = tensor(in, i);
+  return t.defined() ? t.to(at::kFloat) : t;
+}
 std::optional<double> scale(const Values &in, size_t i) {
   return i < in.size() && in[i].isDouble() ? std::optional(in[i].toDouble())
                                            : std::nullopt;
@@ -157,6 +161,27 @@ const std::map<std::string, Compute> &equivalents() {
          at::Tensor h = x * r, scaled = g * weight;
          put(out[0], (scaled - h * (scaled * h).mean(-1, true)) * r);
          put(out[1], (g * h).reshape({-1, weight.numel()}).sum(0));
+       }},
+      // Statistics are f32 on GPUs, whatever the values are.
+      {"aten::native_layer_norm",
+       [](const Values &in, const Values &out) {
+         auto [y, mean, rstd] = at::native_layer_norm(
+             tensor(in, 0).to(at::kFloat), in[1].toIntVector(),
+             optional(inF32(in, 2)), optional(inF32(in, 3)), in[4].toDouble());
+         put(out[0], y);
+         put(out[1], mean);
+         put(out[2], rstd);
+       }},
+      {"aten::native_layer_norm_backward",
+       [](const Values &in, const Values &out) {
+         const c10::List<bool> wanted = in[7].toBoolList();
+         auto [a, b, c] = at::native_layer_norm_backward(
+             inF32(in, 0), inF32(in, 1), in[2].toIntVector(), inF32(in, 3),
+             inF32(in, 4), optional(inF32(in, 5)), optional(inF32(in, 6)),
+             {wanted[0], wanted[1], wanted[2]});
+         put(out[0], a);
+         put(out[1], b);
+         put(out[2], c);
        }},
       {"aten::mm.dtype_out",
        [](const Values &in, const Values &) {

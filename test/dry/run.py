@@ -282,6 +282,8 @@ def main():
     if args.list:
         print("\n".join(map(name, listed)))
         return 0
+    # Lazy imports are not made for threads.
+    from transformers import AutoConfig, AutoModelForCausalLM  # noqa: F401
     start, results, counted = time.time(), [], {}
 
     def one(case):
