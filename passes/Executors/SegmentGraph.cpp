@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Executors/SegmentGraph.h"
 #include "passes/Executors/SegmentOrder.h"
+#include "passes/Executors/SegmentStorages.h"
 
 #include "passes/Cost/OpCost.h"
 
@@ -17,33 +18,11 @@ using plan::Instruction;
 
 namespace {
 
-enum class Owner { Own, Input, Tangent, Parameter };
-
-/// A storage: one base slot and the views of it.
-struct Storage {
-  Owner owner = Owner::Own;
-  int index = -1; // of the input
-  int64_t bytes = 0;
-  int producer = -1;    // instruction
-  int lastForward = -1; // last use by each half
-  int lastBackward = -1;
-  bool output = false, inputGradient = false, parameterGradient = false;
-  bool parameterCopy = false;
-  int outputIndex = -1;
-  /// Saved by autograd: made in the forward and read by the backward.
-  bool saved() const {
-    return owner == Owner::Own && lastBackward >= 0 && madeInForward;
-  }
-  bool madeInForward = false;
-};
-
 class Measurer {
 public:
   Measurer(const SegmentGraph &graph, EagerMode mode, const Target *target)
       : graph(graph), function(graph.function), mode(mode), target(target),
-        storages(function.slots.size()), gradients(gradientSlots(graph)) {
-    findStorages();
-  }
+        storages(storagesOf(graph)), gradients(gradientSlots(graph)) {}
 
   SegmentVariant run() {
     variant.name = mode == EagerMode::None        ? "none"
@@ -100,60 +79,6 @@ private:
     for (size_t root = 0; root < storages.size(); ++root)
       if (storages[root].parameterCopy)
         variant.trace.parameterCopies.push_back(static_cast<int>(root));
-  }
-
-  int64_t bytesOf(int slot) const {
-    int64_t numel = 1;
-    for (int64_t size : function.slots[slot].shape)
-      numel *= size;
-    const int64_t bytes = numel * plan::itemSize(function.slots[slot].dtype);
-    return (bytes + graph.rounding - 1) / graph.rounding * graph.rounding;
-  }
-
-  void findStorages() {
-    for (size_t i = 0; i < storages.size(); ++i)
-      if (base(static_cast<int>(i)) == static_cast<int>(i))
-        storages[i].bytes = bytesOf(static_cast<int>(i));
-    for (size_t i = 0; i < function.inputs.size(); ++i) {
-      Storage &storage = storages[base(function.inputs[i])];
-      const bool tangent = static_cast<int>(i) >= graph.inputs;
-      storage.owner = tangent ? Owner::Tangent : Owner::Input;
-      storage.index = static_cast<int>(i);
-    }
-    for (int slot : function.params)
-      storages[base(slot)].owner = Owner::Parameter;
-    for (size_t i = 0; i < function.outputs.size(); ++i) {
-      Storage &storage = storages[base(function.outputs[i])];
-      const int position = static_cast<int>(i);
-      if (position < graph.outputs) {
-        storage.output = true;
-        storage.outputIndex = position;
-      } else if (position < graph.outputs + graph.inputGradients) {
-        storage.inputGradient = true;
-      } else {
-        storage.parameterGradient = true;
-      }
-    }
-    for (size_t i = 0; i < function.instructions.size(); ++i) {
-      const int position = static_cast<int>(i);
-      const Instruction &instr = function.instructions[i];
-      const bool forward = graph.forward[i];
-      bool fromParameter = instr.op == "aten::_to_copy";
-      forEachSlot(instr, [&](int slot) {
-        Storage &storage = storages[base(slot)];
-        (forward ? storage.lastForward : storage.lastBackward) = position;
-        fromParameter &= storage.owner == Owner::Parameter;
-      });
-      if (graph.view[i])
-        continue;
-      for (int slot : instr.results) {
-        if (slot < 0)
-          continue;
-        storages[slot].producer = position;
-        storages[slot].madeInForward = forward;
-        storages[slot].parameterCopy = forward && fromParameter;
-      }
-    }
   }
 
   /// By instruction of the forward: results that survive as they are.
@@ -244,36 +169,16 @@ private:
     return bytes;
   }
 
-  /// Values that the frames of the model's forward and of its loss function
-  /// name until they return, whatever the graph needs: the logits, and their
-  /// fp32 copy.
-  void findNamed() {
-    named.assign(storages.size(), false);
-    for (size_t i = 0; i < function.instructions.size() && graph.loss; ++i) {
-      const Instruction &instr = function.instructions[i];
-      if (!graph.forward[i] || instr.op != "aten::_log_softmax" ||
-          instr.args.empty())
-        continue;
-      int root = base(instr.args[0].slot);
-      shifted = graph.shiftsLogits ? static_cast<int>(i) : -1;
-      while (root >= 0 && storages[root].owner == Owner::Own) {
-        named[root] = true;
-        const Instruction &made =
-            function.instructions[storages[root].producer];
-        root = made.op == "aten::_to_copy" ? base(made.args[0].slot) : -1;
-      }
-    }
-  }
-
   void measureForward() {
     int64_t level = 0;
-    findNamed();
+    const FrameValues frames = frameValues(graph, storages);
+    named = frames.named;
     for (size_t i = 0; i < function.instructions.size(); ++i) {
       if (!graph.forward[i])
         continue;
       const int position = static_cast<int>(i);
       const Instruction &instr = function.instructions[i];
-      if (position == shifted)
+      if (position == frames.shifted)
         level += copyShifted(instr);
       level += allocated(position);
       emitAllocations(position);
@@ -624,7 +529,7 @@ private:
   std::vector<bool> held;        // by storage: Children keep it
   std::vector<bool> childHas; // by storage: its own child's backward reads it
   std::vector<bool> named;    // by storage: frames of the forward hold it
-  int shifted = -1, shiftedStorage = -1;
+  int shiftedStorage = -1;
   std::vector<int> freed, finished;
   std::vector<int> rank; // by instruction of the backward: when it runs
   int lastSaved = -1, lossEnd = -1;
