@@ -81,7 +81,7 @@ private:
 
   /// A product of a wide input with a quantised weight, which bitsandbytes'
   /// layers return in the dtype of the input (Linear4bit.forward).
-  bool widensResult(Operation *op, Type full) const {
+  bool widensResult(Operation *op, Type full) {
     bool wide = false, quantized = false;
     for (Value operand : op->getOperands()) {
       if (auto transposed = operand.getDefiningOp<aten::TOp>())
