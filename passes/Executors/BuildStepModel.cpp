@@ -146,9 +146,13 @@ private:
     quantized[static_cast<int>(model.parameters.size())] = *held;
   }
 
-  /// What products with quantised weights of the call make and save beside
-  /// what its function says.
-  void addDequantization(sharding::CallOp call, SegmentGraph &graph) {
+  /// What autocast caches of the call's parameters, and what products with
+  /// quantised weights make and save beside what its function says.
+  void addParameterTraits(sharding::CallOp call, SegmentGraph &graph) {
+    for (const std::string &name : graph.function.paramNames)
+      graph.frozenParameters.push_back(
+          !model.parameters[parameterOf.lookup(call.bindParam(name))]
+               .trainable);
     for (size_t i = 0; i < graph.function.params.size() && !quantized.empty();
          ++i) {
       auto held = quantized.find(
@@ -269,7 +273,7 @@ private:
     graph.inputHasGradient.assign(graph.inputs, false);
     graph.function = std::move(*exported);
     markInstructions(function, {}, graph);
-    addDequantization(op, graph);
+    addParameterTraits(op, graph);
     SegmentVariant variant = measureVariant(graph, EagerMode::None, target);
     addFlops(graph, kind);
     kind.variants.push_back(std::move(variant));
@@ -453,7 +457,7 @@ private:
     markInstructions(joint, forwardOps(joint), graph);
     if (way)
       graph.pointwiseKeeps = way->saved;
-    addDequantization(op, graph);
+    addParameterTraits(op, graph);
     toAutogradForm(graph);
     if (!way && kernels.selective != frameworks::Selective::None)
       markSelective(graph, kernels.selective);

@@ -45,6 +45,10 @@ struct SegmentGraph {
   /// The loss shifts the logits, of which it makes a copy (transformers until
   /// 4.48: `logits[..., :-1, :].contiguous()`); later it shifts the labels.
   bool shiftsLogits = false;
+  /// By Function::params: it is not trained, so that autocast's cache does not
+  /// keep its copy (aten/src/ATen/autocast_mode.cpp, cached_cast). Empty: all
+  /// are trained.
+  std::vector<bool> frozenParameters;
   /// Allocations are rounded up to this (512 under CUDA, 64 on CPUs).
   int64_t rounding = plan::alignmentBytes;
 };

@@ -45,8 +45,13 @@ private:
       storage.owner = tangent ? Owner::Tangent : Owner::Input;
       storage.index = static_cast<int>(i);
     }
-    for (int slot : function.params)
-      storages[base(slot)].owner = Owner::Parameter;
+    std::vector<bool> cached(storages.size(), false); // by storage
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const int root = base(function.params[i]);
+      storages[root].owner = Owner::Parameter;
+      cached[root] =
+          i >= graph.frozenParameters.size() || !graph.frozenParameters[i];
+    }
     for (size_t i = 0; i < function.outputs.size(); ++i) {
       Storage &storage = storages[base(function.outputs[i])];
       const int position = static_cast<int>(i);
@@ -67,7 +72,8 @@ private:
       forEachSlot(instr, [&](int slot) {
         Storage &storage = storages[base(slot)];
         (forward ? storage.lastForward : storage.lastBackward) = position;
-        fromParameter &= storage.owner == Owner::Parameter;
+        fromParameter &=
+            storage.owner == Owner::Parameter && cached[base(slot)];
       });
       if (graph.view[i])
         continue;
