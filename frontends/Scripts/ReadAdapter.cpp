@@ -102,6 +102,8 @@ void SettingsReader::readAdapter() {
   const Given &place = rank ? *rank : *given("use_peft");
   yaml::Node *config = nodes.make(place.file, place.value->range);
   config->kind = yaml::Kind::Mapping;
+  nodes.set(*config, "peft_type",
+            nodes.text(place.file, place.value->range, "LORA"));
   auto put = [&](const char *key, const char *name) {
     if (const yaml::Node *node = value(name))
       nodes.set(*config, key, nodes.copy(*node, place.file));

@@ -175,12 +175,11 @@ protected:
     const auto bytes = static_cast<double>(sizes[u].gradients);
     engine.overhead(layout.copyTime(2 * bytes), Cause::Reduce);
     freeGradientsOf(u, layout.units[u].gradients);
-    Picoseconds done =
-        engine.transfer(Lane::Reduce, Wire::Shard,
-                        toPicoseconds(collectiveSeconds(
-                            layout.target, Collective::ReduceScatter,
-                            layout.shardGroup(), bytes)),
-                        engine.clock(Lane::Compute));
+    Picoseconds done = engine.transfer(
+        Lane::Reduce, Wire::Shard,
+        toPicoseconds(collectiveSeconds(
+            layout.target, Collective::ReduceScatter, layout.shards, bytes)),
+        engine.clock(Lane::Compute));
     const auto own = bytes / static_cast<double>(ranks());
     if (candidate.offloadOptimizer || candidate.offloadParameters)
       done = engine.run(Lane::HostOut, layout.hostTime(own), done);
@@ -202,7 +201,7 @@ protected:
       engine.event(reduced) =
           engine.transfer(Lane::Reduce, Wire::Shard,
                           toPicoseconds(collectiveSeconds(
-                              layout.target, kind, layout.shardGroup(), bytes)),
+                              layout.target, kind, layout.shards, bytes)),
                           engine.clock(Lane::Compute));
     }
     engine.wait(engine.event(reduced), Cause::Reduce);
@@ -245,7 +244,7 @@ protected:
       engine.wait(engine.transfer(Lane::Gather, Wire::Shard,
                                   toPicoseconds(collectiveSeconds(
                                       layout.target, Collective::AllGather,
-                                      layout.shardGroup(), bytes)),
+                                      layout.shards, bytes)),
                                   engine.clock(Lane::Compute)),
                   Cause::Gather);
     }

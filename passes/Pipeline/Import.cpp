@@ -9,24 +9,22 @@
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Pipeline/JobAttr.h"
 #include "passes/Pipeline/ParamRules.h"
+#include "passes/Pipeline/Requests.h"
 #include "passes/Quantize/MarkQuantized.h"
 
 #include "mlir/IR/Builders.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
 namespace accel {
 namespace {
 
-class Importer {
+class Importer : RequestWriter {
 public:
   Importer(mlir::ModuleOp module, const JobConfig &job, plan::Job &training,
            const ImportOptions &options, DiagnosticEngine &engine)
-      : module(module), job(job), accelerate(job.accelerate),
-        training(training), options(options), engine(engine),
-        framework(*frameworks::findTrainer(options.trainer, options.framework)),
-        b(OpBuilder::atBlockBegin(module.getBody())) {}
+      : RequestWriter(module, job, options), training(training),
+        engine(engine) {}
 
   LogicalResult run() {
     addMesh();
@@ -36,61 +34,20 @@ public:
     if (framework.eager())
       setScript(module, {options.versions.transformers,
                          job.reentrantCheckpointing.value});
-    requestWrap();
+    requestWrap(*this);
     requestPrecision();
-    requestReshard();
+    requestReshard(*this);
     requestCheckpoint();
     requestLoss();
     requestPrefetch();
     requestAccumulation();
     requestCompile();
     if (framework.kind() != ExecutorKind::AccelRun)
-      requestFramework();
+      requestFramework(*this);
     return success();
   }
 
 private:
-  sharding::BecauseAttr plain(StringRef why) {
-    return sharding::BecauseAttr::get(b.getContext(), why);
-  }
-
-  /// The reason of a setting: its line if it was written, else its `why`.
-  template <typename T>
-  sharding::BecauseAttr because(const Setting<T> &setting, std::string text) {
-    std::string why = setting.why.empty() ? std::move(text) : setting.why;
-    std::string key = setting.key.substr(setting.key.rfind('.') + 1);
-    if (!key.empty() && setting.written())
-      why = setting.why.empty() ? key
-            : setting.why.find(key) != std::string::npos
-                ? setting.why
-                : key + ": " + setting.why;
-    else if (setting.origin == Origin::Default)
-      why = "default: " + why;
-    if (setting.at.file.empty() || setting.at.line == 0)
-      return plain(why);
-    return sharding::BecauseAttr::get(b.getContext(), why,
-                                      b.getStringAttr(setting.at.file),
-                                      setting.at.line, setting.at.column);
-  }
-
-  template <typename T> mlir::Location location(const Setting<T> &setting) {
-    if (setting.at.file.empty())
-      return module.getLoc();
-    return FileLineColLoc::get(b.getStringAttr(setting.at.file),
-                               setting.at.line, setting.at.column);
-  }
-
-  void request(StringRef what, ArrayRef<NamedAttribute> value,
-               sharding::BecauseAttr because) {
-    mlir::Location loc =
-        because.getFile()
-            ? mlir::Location(FileLineColLoc::get(
-                  because.getFile(), because.getLine(), because.getColumn()))
-            : module.getLoc();
-    sharding::RequestOp::create(b, loc, b.getStringAttr(what),
-                                b.getDictionaryAttr(value), because);
-  }
-
   void requestPrefetch() {
     auto usual = framework.prefetch();
     if (!usual)
@@ -126,120 +83,6 @@ private:
       request("compile", value,
               plain(options.compile ? "torch.compile of the layers"
                                     : "matmuls in fp8"));
-  }
-
-  void flag(SmallVector<NamedAttribute> &value, StringRef name, bool set) {
-    if (set)
-      value.push_back(b.getNamedAttr(name, b.getUnitAttr()));
-  }
-  void number(SmallVector<NamedAttribute> &value, StringRef name,
-              std::optional<int64_t> n) {
-    if (n)
-      value.push_back(b.getNamedAttr(name, b.getI64IntegerAttr(*n)));
-  }
-
-  /// What the file and the script say of the framework's own subjects.
-  void requestFramework() {
-    requestOffload();
-    const DeepspeedSettings *zero =
-        framework.kind() == ExecutorKind::Deepspeed && accelerate.deepspeed
-            ? &*accelerate.deepspeed
-            : nullptr;
-    SmallVector<NamedAttribute> step;
-    const bool clips = job.optimizer.maxGradNorm.value > 0 ||
-                       (zero && zero->gradientClipping.value.value_or(0) > 0);
-    flag(step, "clip", clips);
-    if (const auto kernel = options.optimizerKernel ? options.optimizerKernel
-                                                    : job.optimizer.kernel)
-      step.push_back(b.getNamedAttr(
-          "kernel",
-          b.getStringAttr(*kernel == OptimizerKernel::Fused     ? "fused"
-                          : *kernel == OptimizerKernel::Foreach ? "foreach"
-                                                                : "for_loop")));
-    if (job.optimizer.stateDtype)
-      step.push_back(b.getNamedAttr(
-          "state", TypeAttr::get(floatType(*job.optimizer.stateDtype))));
-    if (!step.empty())
-      request("optimizer", step,
-              job.optimizer.maxGradNorm.value > 0
-                  ? because(job.optimizer.maxGradNorm, "gradients are clipped")
-              : clips ? because(zero->gradientClipping, "gradients are clipped")
-                      : plain("the script's optimizer"));
-    if (zero)
-      requestZero(*zero);
-    if (framework.kind() == ExecutorKind::Ddp) {
-      SmallVector<NamedAttribute> value;
-      const bool found = options.chosen && options.chosen->bucketBytes;
-      number(value, "bucket",
-             found ? options.chosen->bucketBytes : options.ddp.bucketBytes);
-      flag(value, "as_view", options.ddp.gradientAsBucketView);
-      if (!options.ddp.commHook.empty())
-        value.push_back(
-            b.getNamedAttr("hook", b.getStringAttr(options.ddp.commHook)));
-      if (!value.empty())
-        request("ddp", value,
-                plain(found ? options.chosen->why : "--ddp-kwargs"));
-    }
-  }
-
-  void requestOffload() {
-    SmallVector<NamedAttribute> value;
-    sharding::BecauseAttr why;
-    auto ask = [&](StringRef name, bool set, sharding::BecauseAttr because) {
-      flag(value, name, set);
-      if (set && !why)
-        why = because;
-    };
-    const bool fsdp = framework.kind() == ExecutorKind::Fsdp1 ||
-                      framework.kind() == ExecutorKind::Fsdp2;
-    if (fsdp) {
-      auto because_ = because(accelerate.offloadParams, "CPU offload");
-      ask("parameters", accelerate.offloadParams.value, because_);
-      ask("optimizer", accelerate.offloadParams.value, because_);
-    }
-    if (framework.kind() == ExecutorKind::Deepspeed && accelerate.deepspeed) {
-      // What goes to an NVMe disk leaves the device as what goes to the host.
-      const DeepspeedSettings &zero = *accelerate.deepspeed;
-      ask("parameters",
-          *zero.zeroStage == 3 &&
-              *zero.offloadParameters != OffloadDevice::None,
-          because(zero.offloadParameters, "offload_param"));
-      ask("optimizer",
-          *zero.zeroStage > 0 && *zero.offloadOptimizer != OffloadDevice::None,
-          because(zero.offloadOptimizer, "offload_optimizer"));
-    }
-    ask("layer_inputs", accelerate.activationCheckpointingOffload.value,
-        because(accelerate.activationCheckpointingOffload,
-                "activation offload"));
-    if (const auto &chosen = options.chosen;
-        chosen && (chosen->offloadParameters || chosen->offloadOptimizer ||
-                   chosen->offloadLayerInputs)) {
-      value.clear();
-      why = plain(chosen->why);
-      flag(value, "parameters", chosen->offloadParameters.value_or(false));
-      flag(value, "optimizer", chosen->offloadOptimizer.value_or(false));
-      flag(value, "layer_inputs", chosen->offloadLayerInputs.value_or(false));
-    }
-    if (!value.empty())
-      request("offload", value, why);
-  }
-
-  /// "auto" follows the script and is left at DeepSpeed's defaults.
-  void requestZero(const DeepspeedSettings &zero) {
-    SmallVector<NamedAttribute> value;
-    number(value, "stage", *zero.zeroStage);
-    if (zero.fileRead) {
-      number(value, "reduce_bucket", zero.reduceBucket.value);
-      number(value, "prefetch_bucket", zero.prefetchBucket.value);
-      number(value, "persistence_threshold", zero.persistenceThreshold.value);
-      flag(value, "overlap", *zero.overlapCommunication);
-    }
-    if (options.chosen && options.chosen->zeroStage) {
-      value[0] = b.getNamedAttr(
-          "stage", b.getI64IntegerAttr(*options.chosen->zeroStage));
-      return request("zero", value, plain(options.chosen->why));
-    }
-    request("zero", value, because(zero.zeroStage, "zero_stage"));
   }
 
   void addMesh() {
@@ -278,111 +121,6 @@ private:
         options.holdOutputs ? b.getUnitAttr() : UnitAttr());
   }
 
-  void requestWrap() {
-    bool replicated = accelerate.strategy.value == Strategy::Single ||
-                      accelerate.strategy.value == Strategy::Ddp ||
-                      framework.castsByAutocast();
-    const auto units = framework.layerUnits(options.versions);
-    const bool first = units ? framework.kind() == ExecutorKind::Fsdp1
-                             : accelerate.strategy.value == Strategy::Fsdp1;
-    int version = replicated ? 0 : first ? 1 : 2;
-    SmallVector<NamedAttribute> value = {
-        b.getNamedAttr("fsdp_version", b.getI64IntegerAttr(version))};
-    if (replicated)
-      return request(
-          "wrap", value,
-          because(accelerate.distributedType, "parameters are replicated"));
-    if (options.chosen &&
-        (options.chosen->wrapClasses || options.chosen->layersPerUnit != 1))
-      return requestChosenWrap(value);
-    if (units) {
-      value.push_back(
-          b.getNamedAttr("policy", b.getStringAttr("TRANSFORMER_BASED_WRAP")));
-      flag(value, "rest_in_root", !units->ends);
-      value.push_back(
-          b.getNamedAttr("trainer", b.getStringAttr(framework.name())));
-      return request("wrap", value, plain(units->why));
-    }
-    requestRest(value);
-    value.push_back(b.getNamedAttr(
-        "policy", b.getStringAttr(toString(accelerate.wrapPolicy.value))));
-    const auto *reason = &accelerate.wrapPolicy.at;
-    std::string key = "fsdp_auto_wrap_policy";
-    if (accelerate.wrapClasses.value) {
-      SmallVector<StringRef> classes(accelerate.wrapClasses.value->begin(),
-                                     accelerate.wrapClasses.value->end());
-      value.push_back(b.getNamedAttr("classes", b.getStrArrayAttr(classes)));
-      if (accelerate.wrapClasses.written()) {
-        reason = &accelerate.wrapClasses.at;
-        key = "fsdp_transformer_layer_cls_to_wrap";
-      }
-    }
-    if (job.transformersTrainer.value && options.adapted &&
-        accelerate.strategy.value == Strategy::Fsdp1)
-      value.push_back(b.getNamedAttr("trained_leaves", b.getUnitAttr()));
-    if (accelerate.wrapPolicy.value == WrapPolicy::Size) {
-      value.push_back(b.getNamedAttr(
-          "min_params", b.getI64IntegerAttr(accelerate.minNumParams.value)));
-      if (accelerate.minNumParams.written()) {
-        reason = &accelerate.minNumParams.at;
-        key = "fsdp_min_num_params";
-      }
-    }
-    if (!accelerate.ignoredModules.value.empty())
-      value.push_back(b.getNamedAttr(
-          "ignored_modules", b.getStringAttr(accelerate.ignoredModules.value)));
-    request("wrap", value,
-            reason->file.empty() || reason->line == 0
-                ? plain("default: no wrap policy is set")
-                : sharding::BecauseAttr::get(b.getContext(), key,
-                                             b.getStringAttr(reason->file),
-                                             reason->line, reason->column));
-  }
-
-  /// What becomes of parameters that no match of the wrap policy holds, by
-  /// release: until 1.13 all are in the root's unit, to which torch applies
-  /// the resharding that was asked for from 2.8 on (before, a root never
-  /// reshards).
-  void requestRest(SmallVector<NamedAttribute> &value) {
-    if (accelerate.strategy.value != Strategy::Fsdp2)
-      return;
-    if (job.isJob) // of accel-run
-      value.push_back(b.getNamedAttr("embedding_inside", b.getUnitAttr()));
-    const bool inRoot = accelerate.restUnits.value == RestUnits::Root;
-    if (inRoot)
-      value.push_back(b.getNamedAttr("rest_in_root", b.getUnitAttr()));
-    if (inRoot && atLeast(accelerate.torchVersion, 2, 8))
-      value.push_back(b.getNamedAttr("root_reshards", b.getUnitAttr()));
-    if (!inRoot && !job.isJob && !atLeast(accelerate.version, 1, 15) &&
-        atLeast(accelerate.torchVersion, 2, 13))
-      value.push_back(b.getNamedAttr("refuse_ties", b.getUnitAttr()));
-  }
-  static bool atLeast(const std::string &version, int major, int minor) {
-    auto parsed = parseAccelerateVersion(version);
-    return !parsed || *parsed >= AccelerateVersion{major, minor};
-  }
-
-  void requestChosenWrap(SmallVector<NamedAttribute> value) {
-    const ImportOptions::Chosen &chosen = *options.chosen;
-    requestRest(value);
-    value.push_back(
-        b.getNamedAttr("policy", b.getStringAttr("TRANSFORMER_BASED_WRAP")));
-    const auto &classes =
-        chosen.wrapClasses ? chosen.wrapClasses : accelerate.wrapClasses.value;
-    if (classes) {
-      SmallVector<StringRef> names(classes->begin(), classes->end());
-      value.push_back(b.getNamedAttr("classes", b.getStrArrayAttr(names)));
-    }
-    if (chosen.layersPerUnit != 1)
-      value.push_back(b.getNamedAttr(
-          "layers_per_unit", b.getI64IntegerAttr(chosen.layersPerUnit)));
-    request("wrap", value, plain(chosen.why));
-  }
-
-  Type floatType(plan::DType dtype) {
-    return accel::floatType(b.getContext(), dtype);
-  }
-
   void requestPrecision() {
     PrecisionPolicy policy = job.precision.value;
     // transformers' Trainer sets FSDP1's policy to the dtype that a quantised
@@ -415,40 +153,6 @@ private:
           b.getNamedAttr("output", TypeAttr::get(floatType(*policy.output))));
     request("precision", value,
             because(job.precision, "no mixed precision was asked for"));
-  }
-
-  void requestReshard() {
-    if (options.chosen && options.chosen->reshard) {
-      SmallVector<StringRef> keep(options.chosen->keep.begin(),
-                                  options.chosen->keep.end());
-      SmallVector<NamedAttribute> value = {b.getNamedAttr(
-          "after_forward", b.getBoolAttr(*options.chosen->reshard))};
-      if (!keep.empty())
-        value.push_back(b.getNamedAttr("keep", b.getStrArrayAttr(keep)));
-      return request("reshard", value, plain(options.chosen->why));
-    }
-    SmallVector<NamedAttribute> value = {b.getNamedAttr(
-        "after_forward", b.getBoolAttr(accelerate.reshardAfterForward.value))};
-    const auto units = framework.layerUnits(options.versions);
-    if (units && units->keepsLastLayer && accelerate.sharded())
-      if (StringRef last = lastLayer(); !last.empty()) {
-        value.push_back(b.getNamedAttr("keep", b.getStrArrayAttr({last})));
-        return request("reshard", value, plain(units->why));
-      }
-    request("reshard", value,
-            because(accelerate.reshardAfterForward,
-                    "parameters are gathered again in the backward"));
-  }
-
-  /// The path of the last call of a repeated module.
-  StringRef lastLayer() {
-    StringRef last;
-    if (auto graph = sharding::findOnly<sharding::GraphOp>(module))
-      for (auto call : graph.getBody().getOps<sharding::CallOp>())
-        if (StringRef number = call.getPath().rsplit('.').second;
-            !number.empty() && llvm::all_of(number, llvm::isDigit))
-          last = call.getPath();
-    return last;
   }
 
   /// A mode, or a number of bytes.
@@ -639,14 +343,8 @@ private:
     return failure();
   }
 
-  mlir::ModuleOp module;
-  const JobConfig &job;
-  const AccelerateConfig &accelerate;
   plan::Job &training;
-  const ImportOptions &options;
   DiagnosticEngine &engine;
-  const frameworks::Framework &framework;
-  OpBuilder b;
 };
 
 } // namespace

@@ -212,6 +212,13 @@ void computeOnHost(const c10::OperatorName &name, const Values &arguments,
   const bool writes = handle->schema().is_mutable();
   if (results.empty() && !writes)
     return; // it threw
+  // A copy to the host is made when the host has waited for it.
+  if (name.name == "aten::copy_") {
+    const at::Tensor to = arguments[0].toTensor();
+    const at::Tensor from = arguments[1].toTensor();
+    if (!to.is_cuda() && to.scalar_type() == from.scalar_type())
+      return;
+  }
   Values in;
   for (const c10::IValue &argument : arguments)
     in.push_back(onHost(argument));

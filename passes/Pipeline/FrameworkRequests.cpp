@@ -1,0 +1,130 @@
+//===- FrameworkRequests.cpp - Subjects of one framework ------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Pipeline/Requests.h"
+
+using namespace mlir;
+
+namespace accel {
+namespace {
+
+class FrameworkRequests : RequestWriter {
+public:
+  explicit FrameworkRequests(const RequestWriter &writer)
+      : RequestWriter(writer) {}
+
+  /// What the file and the script say of the framework's own subjects.
+  void requestFramework() {
+    requestOffload();
+    const DeepspeedSettings *zero =
+        framework.kind() == ExecutorKind::Deepspeed && accelerate.deepspeed
+            ? &*accelerate.deepspeed
+            : nullptr;
+    SmallVector<NamedAttribute> step;
+    const bool clips = job.optimizer.maxGradNorm.value > 0 ||
+                       (zero && zero->gradientClipping.value.value_or(0) > 0);
+    flag(step, "clip", clips);
+    if (const auto kernel = options.optimizerKernel ? options.optimizerKernel
+                                                    : job.optimizer.kernel)
+      step.push_back(b.getNamedAttr(
+          "kernel",
+          b.getStringAttr(*kernel == OptimizerKernel::Fused     ? "fused"
+                          : *kernel == OptimizerKernel::Foreach ? "foreach"
+                                                                : "for_loop")));
+    if (job.optimizer.stateDtype)
+      step.push_back(b.getNamedAttr(
+          "state", TypeAttr::get(floatType(*job.optimizer.stateDtype))));
+    if (!step.empty())
+      request("optimizer", step,
+              job.optimizer.maxGradNorm.value > 0
+                  ? because(job.optimizer.maxGradNorm, "gradients are clipped")
+              : clips ? because(zero->gradientClipping, "gradients are clipped")
+                      : plain("the script's optimizer"));
+    if (zero)
+      requestZero(*zero);
+    if (framework.kind() == ExecutorKind::Ddp) {
+      SmallVector<NamedAttribute> value;
+      const bool found = options.chosen && options.chosen->bucketBytes;
+      number(value, "bucket",
+             found ? options.chosen->bucketBytes : options.ddp.bucketBytes);
+      flag(value, "as_view", options.ddp.gradientAsBucketView);
+      if (!options.ddp.commHook.empty())
+        value.push_back(
+            b.getNamedAttr("hook", b.getStringAttr(options.ddp.commHook)));
+      if (!value.empty())
+        request("ddp", value,
+                plain(found ? options.chosen->why : "--ddp-kwargs"));
+    }
+  }
+
+private:
+  void requestOffload() {
+    SmallVector<NamedAttribute> value;
+    sharding::BecauseAttr why;
+    auto ask = [&](StringRef name, bool set, sharding::BecauseAttr because) {
+      flag(value, name, set);
+      if (set && !why)
+        why = because;
+    };
+    const bool fsdp = framework.kind() == ExecutorKind::Fsdp1 ||
+                      framework.kind() == ExecutorKind::Fsdp2;
+    if (fsdp) {
+      auto because_ = because(accelerate.offloadParams, "CPU offload");
+      ask("parameters", accelerate.offloadParams.value, because_);
+      ask("optimizer", accelerate.offloadParams.value, because_);
+    }
+    if (framework.kind() == ExecutorKind::Deepspeed && accelerate.deepspeed) {
+      // What goes to an NVMe disk leaves the device as what goes to the host.
+      const DeepspeedSettings &zero = *accelerate.deepspeed;
+      ask("parameters",
+          *zero.zeroStage == 3 &&
+              *zero.offloadParameters != OffloadDevice::None,
+          because(zero.offloadParameters, "offload_param"));
+      ask("optimizer",
+          *zero.zeroStage > 0 && *zero.offloadOptimizer != OffloadDevice::None,
+          because(zero.offloadOptimizer, "offload_optimizer"));
+    }
+    ask("layer_inputs", accelerate.activationCheckpointingOffload.value,
+        because(accelerate.activationCheckpointingOffload,
+                "activation offload"));
+    if (const auto &chosen = options.chosen;
+        chosen && (chosen->offloadParameters || chosen->offloadOptimizer ||
+                   chosen->offloadLayerInputs)) {
+      value.clear();
+      why = plain(chosen->why);
+      flag(value, "parameters", chosen->offloadParameters.value_or(false));
+      flag(value, "optimizer", chosen->offloadOptimizer.value_or(false));
+      flag(value, "layer_inputs", chosen->offloadLayerInputs.value_or(false));
+    }
+    if (!value.empty())
+      request("offload", value, why);
+  }
+
+  /// "auto" follows the script and is left at DeepSpeed's defaults.
+  void requestZero(const DeepspeedSettings &zero) {
+    SmallVector<NamedAttribute> value;
+    number(value, "stage", *zero.zeroStage);
+    if (zero.fileRead) {
+      number(value, "reduce_bucket", zero.reduceBucket.value);
+      number(value, "prefetch_bucket", zero.prefetchBucket.value);
+      number(value, "persistence_threshold", zero.persistenceThreshold.value);
+      flag(value, "overlap", *zero.overlapCommunication);
+    }
+    if (options.chosen && options.chosen->zeroStage) {
+      value[0] = b.getNamedAttr(
+          "stage", b.getI64IntegerAttr(*options.chosen->zeroStage));
+      return request("zero", value, plain(options.chosen->why));
+    }
+    request("zero", value, because(zero.zeroStage, "zero_stage"));
+  }
+};
+
+} // namespace
+
+void requestFramework(const RequestWriter &writer) {
+  FrameworkRequests(writer).requestFramework();
+}
+
+} // namespace accel
