@@ -230,8 +230,8 @@ protected:
 
   void beforeBackward(const Block &block) override {
     for (int c = block.end - 1; c >= block.begin; --c)
-      for (int u : layout.closes[c])
-        if (candidate.reshardAfterForward[u])
+      for (size_t i = layout.closes[c].size(); i-- > 0;)
+        if (const int u = layout.closes[c][i]; candidate.reshardAfterForward[u])
           gather(u, false, candidate.backwardPrefetch);
   }
   void afterBackward(const Block &block) override {
