@@ -191,7 +191,8 @@ void SettingsReader::translateAxolotlAdapter() {
       stand("lora_target_modules",
             nodes.text(linear->file, linear->value->range, "all-linear"),
             *linear);
-  } else if (!given("lora_target_modules")) {
+  } else if (!given("lora_target_modules") &&
+             !given("lora_target_parameters")) {
     error("invalid-value", "adapter",
           "axolotl needs lora_target_modules or lora_target_linear for "
           "adapter: " +

@@ -174,7 +174,7 @@ void SettingsReader::readQuantization() {
     spelled += ",prepared";
   set(settings.quantization, spelled, four ? "load_in_4bit" : "load_in_8bit",
       spelled);
-  if (!settings.adapter)
+  if (!settings.adapter && !truth("use_peft"))
     error("invalid-value", four ? "load_in_4bit" : "load_in_8bit",
           "a model that is loaded in " + std::string(four ? "4" : "8") +
               " bits has no parameters to train; Trainer stops with a "

@@ -355,6 +355,11 @@ void SettingsReader::readKernels() {
                      : "counted as the flash kernel of sdpa, whose bytes are "
                        "the same");
     }
+  if (recipe.reader() == Reader::Axolotl) // has kernels of its own
+    return refuse("attn_implementation",
+                  "the attention '" + printable(attention) +
+                      "' is not modelled yet",
+                  "sdpa and flash_attention_2 are modelled");
   error("invalid-value", "attn_implementation",
         "'" + printable(attention) + "' is no attention that is known here",
         didYouMean(attention, {"sdpa", "eager", "flash_attention_2",

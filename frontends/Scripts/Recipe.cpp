@@ -245,6 +245,7 @@ void Recipe::add(const std::string &name, const std::string &written,
   } else if (!node.isNull() && !fits(given.info->type, node) &&
              given.info->type != ArgumentType::Any &&
              !(given.info->standard.starts_with('"') && node.isString()) &&
+             !(name == "fsdp" && node.isSequence()) &&
              whose != Reader::Axolotl) {
     report(engine, Severity::Error, "invalid-value", given,
            "'" + written + "' is " + yaml::shortText(node) + ", not " +

@@ -238,14 +238,14 @@ private:
 
   void addOptions(Recipe &recipe) {
     std::vector<std::string> words;
-    for (const auto &[name, value] : inputs.options)
-      words.push_back(name + "=" + value);
+    for (const OwnOption &option : inputs.options)
+      words.push_back(option.typed);
     const std::vector<Word> placed = placeWords(words, optionsName, engine);
     for (size_t i = 0; i < placed.size(); ++i) {
-      const auto &[name, value] = inputs.options[i];
+      const auto &[name, value, typed] = inputs.options[i];
       Given given;
       given.name = name;
-      given.written = name;
+      given.written = typed;
       given.file = optionsName;
       given.key = placed[i].range;
       DiagnosticEngine ignored;
@@ -454,7 +454,10 @@ private:
       d.hint = hint;
       engine.report(std::move(d));
     };
-    if (fsdp && script.layerCheckpointing.value && *a.activationCheckpointing) {
+    // axolotl has its own way with FSDP's checkpointing.
+    const bool trainers = recipe.reader() != Reader::Axolotl;
+    if (fsdp && trainers && script.layerCheckpointing.value &&
+        *a.activationCheckpointing) {
       at(script.layerCheckpointing, Severity::Error, "conflicting-arguments",
          script.layerCheckpointing.key +
              " and fsdp_activation_checkpointing are both true; Trainer stops "

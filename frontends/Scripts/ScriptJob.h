@@ -19,14 +19,18 @@
 
 namespace accel::scripts {
 
+/// An option of accel-opt that means an argument.
+struct OwnOption {
+  std::string argument, value; // "use_liger_kernel", "true"
+  std::string typed;           // "--liger"
+};
+
 struct ScriptInputs {
   /// An accelerate YAML, or a file of arguments; empty: none.
   std::string config;
   std::vector<std::string> trainerFiles; // --trainer
   std::vector<std::string> command;      // behind --
-  /// Options of accel-opt by the argument that they mean, and their values
-  /// ("use_liger_kernel", "true").
-  std::vector<std::pair<std::string, std::string>> options;
+  std::vector<OwnOption> options;
   std::optional<int64_t> processes; // --num-processes
   std::string model;                // --model
   Versions versions;

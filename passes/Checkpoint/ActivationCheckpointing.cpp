@@ -40,11 +40,15 @@ struct ActivationCheckpointingPass
     const bool usual = recompute.value == frameworks::Recompute::Pointwise;
     auto why = sharding::BecauseAttr::get(
         &getContext(), std::string("default: ") + recompute.why);
+    // A trainer's own checkpointing is of its layers.
+    const bool layersOnly = usual && framework.eager();
     job.setCheckpointAttr(sharding::CheckpointAttr::get(
         &getContext(),
-        usual && !framework.eager() ? CheckpointMode::Pointwise
-                                    : CheckpointMode::None,
-        why));
+        usual && !layersOnly ? CheckpointMode::Pointwise : CheckpointMode::None,
+        layersOnly ? sharding::BecauseAttr::get(
+                         &getContext(),
+                         "default: what is outside of the layers is saved")
+                   : why));
     if (!request)
       return;
     auto calls = request.getValue().getAs<DictionaryAttr>("calls");

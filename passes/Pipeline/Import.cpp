@@ -152,7 +152,10 @@ private:
       value.push_back(
           b.getNamedAttr("output", TypeAttr::get(floatType(*policy.output))));
     request("precision", value,
-            because(job.precision, "no mixed precision was asked for"));
+            framework.layerUnits(options.versions)
+                ? plain(framework.name() + "'s own shards and reductions, in "
+                                           "the file's dtype of computation")
+                : because(job.precision, "no mixed precision was asked for"));
   }
 
   /// A mode, or a number of bytes.

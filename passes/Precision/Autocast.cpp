@@ -71,12 +71,12 @@ private:
     if (device == aten::Device::Cpu)
       return isa<aten::NllLossForwardOp, aten::LogSoftmaxOp, aten::SoftmaxOp>(
           op.getOperation());
-    return isa<aten::LogSoftmaxOp, aten::SoftmaxOp, aten::LogOp, aten::Log1pOp,
-               aten::CumsumOp, aten::SoftplusOp, aten::NllLossForwardOp,
-               aten::PowTensorScalarOp, aten::RsqrtOp, aten::LayerNormOp,
-               aten::MseLossOp, aten::SmoothL1LossOp, aten::HuberLossOp,
-               aten::BinaryCrossEntropyWithLogitsOp, aten::ProdDimIntOp,
-               aten::LinalgVectorNormOp>(op.getOperation());
+    return isa<aten::LogSoftmaxOp, aten::SoftmaxOp, aten::ExpOp, aten::LogOp,
+               aten::Log1pOp, aten::CumsumOp, aten::SoftplusOp,
+               aten::NllLossForwardOp, aten::PowTensorScalarOp, aten::RsqrtOp,
+               aten::LayerNormOp, aten::MseLossOp, aten::SmoothL1LossOp,
+               aten::HuberLossOp, aten::BinaryCrossEntropyWithLogitsOp,
+               aten::ProdDimIntOp, aten::LinalgVectorNormOp>(op.getOperation());
   }
 
   /// A product of a wide input with a quantised weight, which bitsandbytes'

@@ -240,8 +240,10 @@ Expression Expresser::expressCheckpoint(const Point &point) const {
         {{"--gradient-checkpointing", ""}});
   if (executor != ExecutorKind::Fsdp1 && executor != ExecutorKind::Fsdp2)
     return {{},
-            name == "full" && alike
+            alike && name == "full"
                 ? "TrainingArguments: gradient_checkpointing=True"
+            : alike && name == "none"
+                ? "TrainingArguments: gradient_checkpointing=False"
                 : "your script: checkpoint these layers",
             name == "full" && alike ? Flags{{"--gradient-checkpointing", ""}}
                                     : Flags{}};

@@ -88,8 +88,8 @@ Expression linesOfScript(const JobConfig &job, Expression expression) {
         dot == std::string::npos ? "" : line.key.substr(0, dot);
     std::string name =
         dot == std::string::npos ? line.key : line.key.substr(dot + 1);
-    if (!line.file.empty() && line.file != base) {
-      lines.push_back(std::move(line)); // of the script, or of a JSON
+    if (!line.file.empty()) { // of the script, or of a JSON
+      lines.push_back(std::move(line));
       continue;
     }
     std::string value = line.value;

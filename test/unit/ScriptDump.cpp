@@ -122,7 +122,7 @@ static Json jobOf(const Json &item) {
   inputs.trainerFiles = texts(item.value("trainer", Json::array()));
   inputs.command = texts(item.value("command", Json::array()));
   for (const Json &option : item.value("options", Json::array()))
-    inputs.options.emplace_back(option[0], option[1]);
+    inputs.options.push_back({option[0], option[1], option[0]});
   if (item.contains("processes"))
     inputs.processes = item["processes"].get<int64_t>();
   inputs.model = item.value("model", "");

@@ -23,7 +23,7 @@ accel::fixConfig(const std::string &path, const LoadOptions &options,
       path, before, [&](const std::string &changed, DiagnosticEngine &round) {
         round.setPolicy(policy);
         LoadOptions again = options;
-        again.text = changed;
+        again.accelerate.texts[path] = changed;
         LaunchEnvironment ignored;
         if (again.accelerate.launch)
           again.accelerate.launch = &ignored;

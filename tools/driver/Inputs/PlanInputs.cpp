@@ -482,7 +482,10 @@ private:
       report(Severity::Error, "executor-choice",
              job().accelerate.distributedType.at,
              job().accelerate.distributedType.key,
-             std::string("--executor ") + toString(asked) + ": " + why, hint);
+             "--executor " +
+                 (options.trainer.empty() ? toString(asked) : options.trainer) +
+                 ": " + why,
+             hint);
       return false;
     };
     bool fsdp = asked == ExecutorKind::Fsdp1 || asked == ExecutorKind::Fsdp2;

@@ -82,26 +82,31 @@ void addScriptArguments(Arguments &a, ScriptOptions &o) {
            "read arguments as this release of TRL (default 1.10.0)");
 }
 
-std::vector<std::pair<std::string, std::string>>
-ScriptOptions::arguments() const {
-  std::vector<std::pair<std::string, std::string>> result;
+std::vector<scripts::OwnOption> ScriptOptions::arguments() const {
+  std::vector<scripts::OwnOption> result;
   if (liger)
-    result.emplace_back("use_liger_kernel", "true");
+    result.push_back({"use_liger_kernel", "true", "--liger"});
   if (!attention.empty())
-    result.emplace_back("attn_implementation", attention);
+    result.push_back({"attn_implementation", attention, "--attn=" + attention});
   if (compiles)
-    result.emplace_back("torch_compile", "true");
+    result.push_back({"torch_compile", "true", "--compile"});
   if (offloadsCheckpoints) {
-    result.emplace_back("activation_checkpointing", "true");
-    result.emplace_back("activation_checkpointing_kwargs",
-                        "{\"offload\": true}");
+    const char *typed = "--gradient-checkpointing=offload";
+    result.push_back({"activation_checkpointing", "true", typed});
+    result.push_back(
+        {"activation_checkpointing_kwargs", "{\"offload\": true}", typed});
   }
-  if (loraRank)
-    result.emplace_back("lora_r", std::to_string(*loraRank));
+  if (loraRank) {
+    const std::string rank = std::to_string(*loraRank);
+    result.push_back({"lora_r", rank, "--lora-r=" + rank});
+  }
   if (packs)
-    result.emplace_back("packing", "true");
-  if (longestSample)
-    result.emplace_back("max_length", std::to_string(*longestSample));
+    result.push_back({"packing", "true", "--packing"});
+  if (longestSample) {
+    const std::string tokens = std::to_string(*longestSample);
+    result.push_back(
+        {"max_length", tokens, "--lengths (longest: " + tokens + ")"});
+  }
   return result;
 }
 

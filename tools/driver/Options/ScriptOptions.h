@@ -30,7 +30,7 @@ struct ScriptOptions {
   scripts::Versions versions;
 
   /// The single options above as arguments and their values.
-  std::vector<std::pair<std::string, std::string>> arguments() const;
+  std::vector<scripts::OwnOption> arguments() const;
   bool given() const {
     return describeJob() || processes.has_value() || !arguments().empty();
   }
