@@ -209,9 +209,11 @@ private:
       return make<aten::ArangeOp>(uint64_t(0), uint64_t(size), uint64_t(1),
                                   integer);
     };
-    // How far behind its query a key is.
+    // How far behind its query a key is. Operands that make operations stand
+    // in statements of their own: compilers order arguments differently.
+    Value keyAt = count(keys), queryAt = count(rows);
     Value behind = make<aten::SubTensorOp>(
-        make<aten::UnsqueezeOp>(count(rows), uint64_t(1)), count(keys));
+        make<aten::UnsqueezeOp>(queryAt, uint64_t(1)), keyAt);
     auto integerAttr = [&](int64_t value) {
       return TypedAttr(builder.getI64IntegerAttr(value));
     };
@@ -232,7 +234,8 @@ private:
     seen = make<aten::ExpandOp>(
         make<aten::ViewOp>(seen, shape),
         ArrayRef<int64_t>{query.getDimSize(0), 1, rows, keys});
-    return make<aten::WhereSelfOp>(seen, number(0), number(leastOf(type)));
+    Value least = number(leastOf(type)), zero = number(0);
+    return make<aten::WhereSelfOp>(seen, zero, least);
   }
 
   bool always() const {
