@@ -27,8 +27,8 @@ static Value geluNew(FunctionWriter &f, Value x) {
 /// 0.5 x (1 + tanh(0.7978845608 x (1 + 0.044715 x x))): FastGELUActivation.
 static Value geluFast(FunctionWriter &f, Value x) {
   Value square = f.op<MulTensorOp>(f.op<MulScalarOp>(x, 0.044715), x);
-  Value inside = f.op<MulTensorOp>(f.op<MulScalarOp>(x, 0.7978845608),
-                                   f.op<AddScalarOp>(square, 1.0));
+  Value factor = f.op<AddScalarOp>(square, 1.0);
+  Value inside = f.op<MulTensorOp>(f.op<MulScalarOp>(x, 0.7978845608), factor);
   Value outer = f.op<AddScalarOp>(f.op<TanhOp>(inside), 1.0);
   return f.op<MulTensorOp>(f.op<MulScalarOp>(x, 0.5), outer);
 }

@@ -129,7 +129,8 @@ Value accel::huggingface::addBalancingLoss(FunctionWriter &f,
       sum = f.op<AddTensorOp>(sum, part);
     return f.op<DivScalarOp>(sum, double(tokens) * double(parts.size()));
   };
-  Value product = f.op<MulTensorOp>(mean(counts), mean(probabilities));
+  Value probability = mean(probabilities);
+  Value product = f.op<MulTensorOp>(mean(counts), probability);
   Value sum = f.op<SumDimOp>(product, llvm::ArrayRef<int64_t>{0}, false);
   Value balance = f.op<MulScalarOp>(sum, mixture.experts);
   return f.op<AddTensorOp>(loss,

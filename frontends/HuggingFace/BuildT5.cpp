@@ -70,8 +70,8 @@ public:
     f.enter("");
     Value at = f.op<ArangeOp>(uint64_t(0), uint64_t(length), uint64_t(1),
                               builder.getI64Type());
-    Value pairs = f.op<SubTensorOp>(f.op<UnsqueezeOp>(at, uint64_t(0)),
-                                    f.op<UnsqueezeOp>(at, uint64_t(1)));
+    Value column = f.op<UnsqueezeOp>(at, uint64_t(1));
+    Value pairs = f.op<SubTensorOp>(f.op<UnsqueezeOp>(at, uint64_t(0)), column);
     Value values = f.op<EmbeddingOp>(rows, f.op<AddScalarOp>(pairs, length - 1),
                                      uint64_t(-1));
     values = f.op<PermuteOp>(values, llvm::ArrayRef<int64_t>{2, 0, 1});
@@ -157,7 +157,8 @@ public:
     if (config.scaleOutput)
       x = f.op<MulScalarOp>(x, std::pow(double(hidden), -0.5));
     f.enter("lm_head");
-    Value logits = f.op<MmOp>(rows(f, x), f.op<TOp>(f.param(weight)));
+    Value transposed = f.op<TOp>(f.param(weight));
+    Value logits = f.op<MmOp>(rows(f, x), transposed);
     f.enter("");
     f.end(f.plainCrossEntropy(logits, f.argument(1)));
     return function;

@@ -73,11 +73,12 @@ Value EncoderWriter::splitHeads(const AttentionShape &s, Value rows,
 
 Value EncoderWriter::attention(const AttentionShape &s, Value query, Value key,
                                Value value, Value mask) {
+  Value values = splitHeads(s, value, s.keys);
+  Value keys = splitHeads(s, key, s.keys);
   Value mixed = op<ScaledDotProductAttentionOp>(
-      splitHeads(s, query, s.rows), splitHeads(s, key, s.keys),
-      splitHeads(s, value, s.keys), mask, s.causal, number(s.scale),
-      uint64_t(0), number(0), /*by_parts=*/false, number(s.dropped),
-      keyFor(s.dropped));
+      splitHeads(s, query, s.rows), keys, values, mask, s.causal,
+      number(s.scale), uint64_t(0), number(0), /*by_parts=*/false,
+      number(s.dropped), keyFor(s.dropped));
   if (s.byHeads)
     marked(mixed, byHeadsAttr);
   if (s.zeroBias)
@@ -130,8 +131,8 @@ Value EncoderWriter::shiftRight(Value labels, int64_t start, int64_t padding) {
 
 Value EncoderWriter::plainCrossEntropy(Value logits, Value labels) {
   Value scores = marked(op<ToCopyOp>(logits, f32()), ownTypeAttr);
-  return op<NllLossForwardOp>(op<LogSoftmaxOp>(scores, uint64_t(1)),
-                              view(labels, {shape(logits).front()}),
+  Value flat = view(labels, {shape(logits).front()});
+  return op<NllLossForwardOp>(op<LogSoftmaxOp>(scores, uint64_t(1)), flat,
                               uint64_t(-100));
 }
 

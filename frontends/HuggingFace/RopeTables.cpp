@@ -96,9 +96,9 @@ static Value yarnFrequencies(FunctionWriter &f, const Rope &rope, int64_t dims,
       f.op<SubScalarOp>(counted(f, 0, dims / 2), low), high - low);
   ramp = f.op<ClampOp>(ramp, scalar(f, 0), scalar(f, 1));
   Value keep = f.op<RsubScalarOp>(ramp, 1.0);
+  Value unscaled = f.op<MulTensorOp>(kept, keep);
   return f.op<AddTensorOp>(
-      f.op<MulTensorOp>(divided, f.op<RsubScalarOp>(keep, 1.0)),
-      f.op<MulTensorOp>(kept, keep));
+      f.op<MulTensorOp>(divided, f.op<RsubScalarOp>(keep, 1.0)), unscaled);
 }
 
 /// The base beyond the model's positions, "NTK-aware".
