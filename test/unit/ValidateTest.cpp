@@ -248,6 +248,7 @@ TEST(Recipe, WhatIsNotModelledHasItsReason) {
           {[](RunRow &r) { r.layers = 1 << 20; }, "larger than any model"},
           {[](RunRow &r) { r.hidden = 1 << 22; }, "larger than any model"},
           {[](RunRow &r) { r.source = "README (LoRA)"; }, "LoRA"},
+          {[](RunRow &r) { r.framework = "HF Trainer LoRA r16"; }, "LoRA"},
           {[](RunRow &r) { r.attention = "torch"; }, "materialises"},
           {[](RunRow &r) { r.framework = "Megatron-LM(23e00ed)"; }, "Megatron"},
       };

@@ -13,6 +13,7 @@ if(TARGET AccelBuildStepModel)
   accel_unit_test(own-run-test ${_here}/OwnRunTest.cpp MLIR
     LINK AccelBuildStepModel AccelHuggingFace AccelBuildPlan AccelPipeline)
   target_compile_options(own-run-test PRIVATE -fno-exceptions)
+  set_target_properties(own-run-test PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
 endif()
 if(TARGET AccelExecutors)
   accel_unit_test(executors-test ${_here}/ExecutorsTest.cpp
