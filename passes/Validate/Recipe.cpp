@@ -432,8 +432,8 @@ private:
   }
 
   void readExtras() {
-    const std::string all =
-        text + " " + lower(row.model) + " " + sharding + " " + precision;
+    const std::string all = text + " " + lower(row.model) + " " + framework +
+                            " " + sharding + " " + precision;
     if (has(all, "qlora"))
       skip("QLoRA is not modelled");
     if (has(all, "lora"))
