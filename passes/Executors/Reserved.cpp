@@ -72,9 +72,12 @@ void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,
       std::max(prediction.reservedBytes, prediction.replayedBytes);
   // On the device itself idle segments are returned before anything fails, so
   // that what the replay survives takes no more than there is; a search does
-  // not count on it.
+  // not count on it. Where units are gathered on a stream of their own, blocks
+  // wait for events of the other streams before they can be returned.
   constexpr double margin = 0.98; // of the device, for tensors
-  if (onDevice && capacity > 0 && replayed->survives &&
+  const bool oneStream = candidate.executor == ExecutorKind::Single ||
+                         candidate.executor == ExecutorKind::Ddp;
+  if (onDevice && oneStream && capacity > 0 && replayed->survives &&
       static_cast<double>(prediction.peakBytes) <=
           margin * static_cast<double>(capacity))
     prediction.reservedBytes = std::min(prediction.reservedBytes, capacity);
