@@ -121,7 +121,8 @@ def fsdp1_adapter(library, folder, batch, length, rank, ranks, port,
     start(rank, ranks, port)
     without_copies()
     idle = counter.live()
-    model = saved_tensors.adapted(tracked_step.build(folder), folder)
+    model = saved_tensors.adapted(tracked_step.build(folder), folder,
+                                  checkpointed=True)
     vocab = model.config.vocab_size
     model.base_model.model.gradient_checkpointing_enable(
         {"use_reentrant": reentrant})

@@ -135,9 +135,9 @@ def model_of(folder, dtype):
     return adapted(model, folder)
 
 
-def adapted(model, folder):
-    """With the adapter of the folder, if it has one, as transformers' Trainer
-    trains it under gradient checkpointing: hidden states have gradients from
+def adapted(model, folder, checkpointed=False):
+    """With the adapter of the folder, if it has one. Under gradient
+    checkpointing transformers' Trainer lets hidden states have gradients from
     the embedding on."""
     import os
 
@@ -145,7 +145,8 @@ def adapted(model, folder):
         return model
     import peft
 
-    model.enable_input_require_grads()
+    if checkpointed:
+        model.enable_input_require_grads()
     return peft.get_peft_model(
         model, peft.LoraConfig.from_pretrained(folder)).train()
 
