@@ -243,7 +243,8 @@ TEST(Executors, ExposedSecondsOfManyMicroBatches) {
   Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 64);
   candidate.accumulation = 50;
-  StepEvaluator evaluator(model, target());
+  const Target machine = target();
+  StepEvaluator evaluator(model, machine);
   EvaluateOptions expanded;
   expanded.expanded = true;
   const StepPrediction each = evaluator.evaluate(candidate, expanded);
