@@ -102,10 +102,10 @@ cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned,
   return cudaSuccess;
 }
 
-/// libcaffe2_nvrtc links the driver itself.
-extern "C" CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags,
-                                               int *active) {
-  return contextState(device, flags, active);
+/// What the driver's own library (Driver.c) answers from.
+extern "C" int dryHasContext(int device) {
+  Lock lock(gpu().mutex);
+  return gpu().contexts.count(device) != 0;
 }
 
 /// c10 asks the driver's management library, which is not there.
