@@ -124,8 +124,10 @@ void registerPasses() {
       addScheduledPasses);
 }
 
-LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to) {
+LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
+                        Checks checks) {
   PassManager pm(module.getContext());
+  pm.enableVerifier(checks == Checks::AfterEachPass);
   if (from < Phase::Sharded && to >= Phase::Sharded)
     addShardedPasses(pm);
   if (from < Phase::Scheduled && to >= Phase::Scheduled)
@@ -133,20 +135,23 @@ LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to) {
   return pm.run(module);
 }
 
-LogicalResult runDecisions(mlir::ModuleOp module) {
+LogicalResult runDecisions(mlir::ModuleOp module, Checks checks) {
   PassManager pm(module.getContext());
+  pm.enableVerifier(checks == Checks::AfterEachPass);
   addDecidePasses(pm);
   return pm.run(module);
 }
 
-LogicalResult runDifferentiation(mlir::ModuleOp module) {
+LogicalResult runDifferentiation(mlir::ModuleOp module, Checks checks) {
   PassManager pm(module.getContext());
+  pm.enableVerifier(checks == Checks::AfterEachPass);
   addDifferentiatePasses(pm);
   return pm.run(module);
 }
 
-LogicalResult runSaves(mlir::ModuleOp module) {
+LogicalResult runSaves(mlir::ModuleOp module, Checks checks) {
   PassManager pm(module.getContext());
+  pm.enableVerifier(checks == Checks::AfterEachPass);
   addSavePasses(pm);
   return pm.run(module);
 }

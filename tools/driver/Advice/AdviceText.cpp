@@ -44,7 +44,13 @@ std::string placeOf(const tune::Expresser &expresser,
 }
 
 std::string textOf(const tune::YamlLine &line) {
-  return line.key.substr(line.key.rfind('.') + 1) + ": " + line.value;
+  size_t begin = line.key.rfind('.');
+  // "device" says nothing without its section of DeepSpeed's JSON.
+  if (begin != std::string::npos && begin > 0 && line.file.ends_with(".json"))
+    if (size_t section = line.key.rfind('.', begin - 1);
+        section != std::string::npos)
+      begin = section;
+  return line.key.substr(begin + 1) + ": " + line.value;
 }
 
 bool isWritten(const tune::Expresser &expresser, const tune::YamlLine &line) {
