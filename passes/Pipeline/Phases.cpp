@@ -124,10 +124,8 @@ void registerPasses() {
       addScheduledPasses);
 }
 
-LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
-                        Checks checks) {
+LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to) {
   PassManager pm(module.getContext());
-  pm.enableVerifier(checks == Checks::AfterEachPass);
   if (from < Phase::Sharded && to >= Phase::Sharded)
     addShardedPasses(pm);
   if (from < Phase::Scheduled && to >= Phase::Scheduled)
@@ -135,23 +133,20 @@ LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
   return pm.run(module);
 }
 
-LogicalResult runDecisions(mlir::ModuleOp module, Checks checks) {
+LogicalResult runDecisions(mlir::ModuleOp module) {
   PassManager pm(module.getContext());
-  pm.enableVerifier(checks == Checks::AfterEachPass);
   addDecidePasses(pm);
   return pm.run(module);
 }
 
-LogicalResult runDifferentiation(mlir::ModuleOp module, Checks checks) {
+LogicalResult runDifferentiation(mlir::ModuleOp module) {
   PassManager pm(module.getContext());
-  pm.enableVerifier(checks == Checks::AfterEachPass);
   addDifferentiatePasses(pm);
   return pm.run(module);
 }
 
-LogicalResult runSaves(mlir::ModuleOp module, Checks checks) {
+LogicalResult runSaves(mlir::ModuleOp module) {
   PassManager pm(module.getContext());
-  pm.enableVerifier(checks == Checks::AfterEachPass);
   addSavePasses(pm);
   return pm.run(module);
 }

@@ -38,25 +38,16 @@ void registerDialects(mlir::DialectRegistry &registry);
 /// Every pass of the project, for `accel-opt opt`.
 void registerPasses();
 
-/// Whether MLIR's verifier runs after each pass. A setting that is only tried
-/// is made by the same passes as the one that is checked, and a third of its
-/// time would be spent on that.
-enum class Checks { AfterEachPass, None };
-
 /// Runs the passes from the end of phase `from` to the end of phase `to`.
 /// Problems go to the context's diagnostic handler.
-mlir::LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
-                              Checks checks = Checks::AfterEachPass);
+mlir::LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to);
 
 /// The steps from `model` to `sharded` one by one (the pipelines `to-decided`
 /// and `to-differentiated`, then what accel-run's functions save): step models
 /// are read after the second.
-mlir::LogicalResult runDecisions(mlir::ModuleOp module,
-                                 Checks checks = Checks::AfterEachPass);
-mlir::LogicalResult runDifferentiation(mlir::ModuleOp module,
-                                       Checks checks = Checks::AfterEachPass);
-mlir::LogicalResult runSaves(mlir::ModuleOp module,
-                             Checks checks = Checks::AfterEachPass);
+mlir::LogicalResult runDecisions(mlir::ModuleOp module);
+mlir::LogicalResult runDifferentiation(mlir::ModuleOp module);
+mlir::LogicalResult runSaves(mlir::ModuleOp module);
 
 /// What makes a module one of that phase, checked before a phase is entered
 /// with --compile-from: an empty string, or what is missing.

@@ -80,8 +80,8 @@ DecidedSteps::at(int64_t microBatch, int recipe, int64_t lossChunks) {
   }
   Session::Module module =
       session.import(other, with, quiet ? tried : session.engine);
-  if (module && succeeded(runDecisions(*module, Checks::None)) &&
-      succeeded(runDifferentiation(*module, Checks::None)))
+  if (module && succeeded(runDecisions(*module)) &&
+      succeeded(runDifferentiation(*module)))
     known->second = read(*module);
   return known->second;
 }
@@ -105,8 +105,8 @@ DecidedSteps::modelFor(mlir::ModuleOp module, const PlanInputs &from,
   if (auto known = models.find(key); same && known != models.end())
     return known->second;
   Session::Module whole = session.import(from, with, session.engine);
-  if (!whole || failed(runDecisions(*whole, Checks::None)) ||
-      failed(runDifferentiation(*whole, Checks::None)))
+  if (!whole || failed(runDecisions(*whole)) ||
+      failed(runDifferentiation(*whole)))
     return nullptr;
   auto step = read(*whole);
   if (!step)
@@ -124,11 +124,9 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
     return std::nullopt;
   Session::Module module = session.import(from, with, ignored);
   plan::Plan plan;
-  if (!module || failed(runDecisions(*module, Checks::None)) ||
-      failed(runDifferentiation(*module, Checks::None)) ||
-      failed(runSaves(*module, Checks::None)) ||
-      failed(
-          runPhases(*module, Phase::Sharded, Phase::Scheduled, Checks::None)) ||
+  if (!module || failed(runDecisions(*module)) ||
+      failed(runDifferentiation(*module)) || failed(runSaves(*module)) ||
+      failed(runPhases(*module, Phase::Sharded, Phase::Scheduled)) ||
       failed(buildPredictedPlan(*module, session.targetOrNone(),
                                 with.ranksPerNode, plan)))
     return std::nullopt;
@@ -165,7 +163,7 @@ DecidedSteps::planAgain(const std::vector<tune::YamlLine> &lines,
     return planProgram(*other, with);
   Session::Quiet quiet(session);
   Session::Module module = session.importSignatures(*other, with, ignored);
-  if (!module || failed(runDecisions(*module, Checks::None)))
+  if (!module || failed(runDecisions(*module)))
     return std::nullopt;
   auto model = modelFor(*module, *other, with);
   if (!model)
