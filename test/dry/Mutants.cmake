@@ -26,9 +26,6 @@ accel_mutate("events[timepoint].record("
 # Memory is given back while it is used.
 accel_mutate("return caching::get()->allocate(bytes);"
   "c10::DataPtr memory = caching::get()->allocate(bytes);\n    if (!mutant(\"early-free\")) return memory;\n    void *address = memory.get();\n    memory.clear();\n    return c10::DataPtr(address, device());")
-# Collectives run on the stream that computes: right, and nothing overlaps.
-accel_mutate("c10::cuda::setCurrentCUDAStream(stream);"
-  "c10::cuda::setCurrentCUDAStream(mutant(\"one-stream\") ? compute : stream);")
 # Compute goes on on the collective's stream.
 accel_mutate("unwrap());\n    c10::cuda::setCurrentCUDAStream(compute);\n  }\n  void await"
   "unwrap());\n    if (!mutant(\"wrong-stream\")) c10::cuda::setCurrentCUDAStream(compute);\n  }\n  void await")
