@@ -43,9 +43,7 @@ constexpr FsdpKey fsdpKeys[] = {
     {"activation_checkpointing",
      "fsdp_activation_checkpointing",
      {nullptr, nullptr}},
-    {"reshard_after_forward",
-     "fsdp_reshard_after_forward",
-     {"FULL_SHARD", "true"}},
+    {"reshard_after_forward", "fsdp_reshard_after_forward", {nullptr, "true"}},
     {"forward_prefetch", "fsdp_forward_prefetch", {"false", nullptr}},
     {"backward_prefetch", "fsdp_backward_prefetch", {"NO_PREFETCH", nullptr}},
     {"use_orig_params", "fsdp_use_orig_params", {"true", nullptr}},
@@ -237,12 +235,22 @@ void SettingsReader::readFsdpConfig(const Given &asked,
     if (firstOnly && version == 2)
       continue; // Trainer does not hand it on
     if (key.name == "reshard_after_forward" && version == 1) {
-      accelerate.set(
-          "fsdp_config", "fsdp_sharding_strategy",
-          nodes.text(*value->source, value->range,
-                     value->kind == yaml::Kind::Bool
-                         ? (value->boolean ? "FULL_SHARD" : "SHARD_GRAD_OP")
-                         : upper(value->text)));
+      // accelerator.py takes `sharding_strategy or reshard_after_forward`, and
+      // the first has a default.
+      if (upper(value->text) == "FULL_SHARD")
+        continue;
+      Diagnostic d;
+      d.severity = Severity::Warning;
+      d.code = "ignored-key";
+      d.file = *value->source;
+      d.key = "fsdp_config.reshard_after_forward";
+      d.message = "'" + printable(value->text) +
+                  "' has no effect under FSDP1: accelerate prefers its own "
+                  "fsdp_sharding_strategy, by default FULL_SHARD";
+      d.hint = "write fsdp_sharding_strategy in an accelerate file, or use "
+               "version 2";
+      d.setRange(value->range);
+      engine.report(std::move(d));
       continue;
     }
     if (value->isSequence()) { // names of classes

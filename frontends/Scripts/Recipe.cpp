@@ -263,7 +263,8 @@ void Recipe::add(const std::string &name, const std::string &written,
                     : std::string(given.info->standard)));
     return;
   }
-  if (!given.info->choices.empty() && given.value->isString()) {
+  if (!given.info->choices.empty() && given.value->isString() &&
+      given.info->type != ArgumentType::List) {
     std::vector<std::string> choices(given.info->choices.begin(),
                                      given.info->choices.end());
     if (std::find(choices.begin(), choices.end(), given.value->text) ==

@@ -144,6 +144,23 @@ const ArgumentInfo *OptionParser::find(std::string_view option, bool &negated,
   return ambiguous ? nullptr : only;
 }
 
+bool OptionParser::isChoice(const ArgumentInfo &info, const Word &word,
+                            const std::string &written) {
+  std::vector<std::string> choices(info.choices.begin(), info.choices.end());
+  if (choices.empty() ||
+      std::find(choices.begin(), choices.end(), word.text) != choices.end())
+    return true;
+  std::string all;
+  for (const std::string &choice : choices)
+    all += (all.empty() ? "" : ", ") + choice;
+  const std::string hint = didYouMean(word.text, choices);
+  error(word.range, written,
+        "argument " + written + ": invalid choice '" + printable(word.text) +
+            "'",
+        hint.empty() ? "choose from " + all : hint);
+  return false;
+}
+
 const yaml::Node *OptionParser::valueOf(const ArgumentInfo &info,
                                         const Word &word,
                                         const std::string &written) {
@@ -155,26 +172,12 @@ const yaml::Node *OptionParser::valueOf(const ArgumentInfo &info,
           "argparse stops the script with this");
     return nullptr;
   };
-  if (!info.choices.empty() &&
-      std::find(info.choices.begin(), info.choices.end(), text) ==
-          info.choices.end()) {
-    std::vector<std::string> choices(info.choices.begin(), info.choices.end());
-    std::string all;
-    for (const std::string &choice : choices)
-      all += (all.empty() ? "" : ", ") + choice;
-    const std::string hint = didYouMean(text, choices);
-    error(word.range, written,
-          "argument " + written + ": invalid choice '" + printable(text) + "'",
-          hint.empty() ? "choose from " + all : hint);
+  if (!isChoice(info, word, written))
     return nullptr;
-  }
   switch (info.type) {
   case ArgumentType::Bool:
     if (std::optional<bool> value = truth(text))
       return nodes.boolean(file, word.range, *value);
-    // What stands for more than a truth value ("all", a folder).
-    if (info.standard.starts_with('"'))
-      return nodes.text(file, word.range, text);
     return wrong("a truth value (true, false, yes, no, 1, 0)");
   case ArgumentType::Int: {
     int64_t value = 0;
@@ -294,6 +297,9 @@ std::optional<Given> OptionParser::take(const std::vector<Word> &words,
     all.end = values.back().range.end;
     yaml::Node *list = nodes.make(file, all);
     list->kind = yaml::Kind::Sequence;
+    for (const Word &value : values)
+      if (!isChoice(*info, value, written))
+        return std::nullopt;
     for (const Word &value : values)
       list->items.push_back(nodes.text(file, value.range, value.text));
     given.value = list;

@@ -47,6 +47,9 @@ public:
 private:
   const ArgumentInfo *find(std::string_view option, bool &negated,
                            bool &ambiguous) const;
+  /// False (reported) for a word that is none of the choices.
+  bool isChoice(const ArgumentInfo &info, const Word &word,
+                const std::string &written);
   void error(const yaml::Range &at, const std::string &key,
              const std::string &message, const std::string &hint = "");
 
