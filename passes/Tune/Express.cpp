@@ -231,14 +231,12 @@ Expression Expresser::expressCheckpoint(const Point &point) const {
         {{inFsdp("fsdp_activation_checkpointing"), boolean(name == "full")}},
         ""};
   }
-  const bool scripted = job.script.trainer != TrainerKind::None;
-  if (scripted && executor != ExecutorKind::Fsdp1 &&
-      executor != ExecutorKind::Fsdp2 && name == "full" && alike)
-    return sayToScript(
-        job.script,
-        {{job.script.names.checkpointing, job.script.names.checkpoints}},
-        {{"--gradient-checkpointing", ""}});
-  if (executor != ExecutorKind::Fsdp1 && executor != ExecutorKind::Fsdp2)
+  const bool units =
+      executor == ExecutorKind::Fsdp1 || executor == ExecutorKind::Fsdp2;
+  if (job.script.trainer != TrainerKind::None && !units && alike &&
+      (name == "full" || name == "none"))
+    return sayCheckpointing(job.script, name == "full");
+  if (!units)
     return {{},
             alike && name == "full"
                 ? "TrainingArguments: gradient_checkpointing=True"

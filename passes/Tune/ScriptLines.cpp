@@ -34,15 +34,10 @@ bool onCommandLine(const ScriptSettings &script, const std::string &name) {
          stands(script.layerCheckpointing) || stands(script.fusedLoss);
 }
 
-/// A key of fsdp_config as transformers reads it, and its value.
-bool fsdpArgument(std::string &name, std::string &value) {
-  if (name == "fsdp_sharding_strategy") {
-    name = "reshard_after_forward";
-    std::transform(value.begin(), value.end(), value.begin(), [](char c) {
-      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
-    return true;
-  }
+/// A key of fsdp_config as transformers reads it; false where it reads none.
+bool fsdpArgument(std::string &name) {
+  if (name == "fsdp_sharding_strategy")
+    return false; // Trainer cannot say it
   if (name == "fsdp_offload_params") {
     name = "cpu_offload";
     return true;
@@ -73,6 +68,21 @@ Expression sayToScript(const ScriptSettings &script,
   return e;
 }
 
+Expression sayCheckpointing(const ScriptSettings &script, bool everyLayer) {
+  const ScriptNames &names = script.names;
+  // The argument as it was written, which may be a deprecated alias.
+  const Setting<bool> &written = script.layerCheckpointing;
+  const std::string name =
+      written.written() && written.at.file == script.file &&
+              written.key.find("checkpointing") != std::string::npos
+          ? written.key
+          : names.checkpointing;
+  const std::string without = names.checkpoints == "true" ? "false" : "true";
+  return sayToScript(script, {{name, everyLayer ? names.checkpoints : without}},
+                     everyLayer ? Flags{{"--gradient-checkpointing", ""}}
+                                : Flags{});
+}
+
 Expression linesOfScript(const JobConfig &job, Expression expression) {
   const ScriptSettings &script = job.script;
   if (script.trainer == TrainerKind::None)
@@ -94,7 +104,7 @@ Expression linesOfScript(const JobConfig &job, Expression expression) {
     }
     std::string value = line.value;
     const bool fsdp =
-        section == "fsdp_config" && script.shards && fsdpArgument(name, value);
+        section == "fsdp_config" && script.shards && fsdpArgument(name);
     if (fsdp && !script.file.empty())
       lines.push_back({"fsdp_config." + name, value, script.file});
     else if (fsdp)

@@ -24,6 +24,9 @@ using ScriptArguments = std::vector<std::pair<std::string, std::string>>;
 Expression sayToScript(const ScriptSettings &script,
                        const ScriptArguments &arguments, Flags flags);
 
+/// The script recomputes every layer, or none.
+Expression sayCheckpointing(const ScriptSettings &script, bool everyLayer);
+
 /// The lines of an accelerate file as the script says them, where it hands
 /// them to Accelerate. Lines of a file that is not there become words.
 Expression linesOfScript(const JobConfig &job, Expression expression);
