@@ -14,6 +14,7 @@
 #include "passes/Frameworks/ExecutorOf.h"
 #include "tools/driver/Emit/EditFiles.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
+#include "tools/driver/Inputs/ArrayInputs.h"
 #include "tools/driver/Inputs/OpenSizes.h"
 #include "tools/driver/Inputs/OptimizerInputs.h"
 
@@ -72,7 +73,7 @@ public:
       return std::nullopt;
     chooseOptimizer(options, inputs, engine);
     chooseSizes();
-    checkArrays();
+    checkArrays(inputs, options, engine);
     chooseTarget();
     refuseUnsupported();
     checkVersions();
@@ -316,60 +317,6 @@ private:
              "at most " + std::to_string(mostMicroBatches) +
                  " micro-batches a step are planned");
     t.vocab = inputs.model.vocabSize();
-  }
-
-  /// The arrays are what the model reads, no more and no less.
-  void checkArrays() {
-    std::vector<huggingface::ModelInput> known = inputs.model.info().inputs;
-    const bool causal = known.empty();
-    if (causal)
-      known = {{"input_ids"}, {"labels"}};
-    for (const huggingface::ModelInput &input : known)
-      if (input.limit > 0)
-        inputs.training.inputLimits.push_back({input.name, input.limit});
-    if (!job().isJob)
-      return;
-    checkArrays(job().data, "data", known, causal);
-    if (job().eval.present)
-      checkArrays(job().eval.data, "eval", known, causal);
-  }
-
-  void checkArrays(const DataConfig &data, const std::string &section,
-                   const std::vector<huggingface::ModelInput> &known,
-                   bool causal) {
-    std::string required, all;
-    for (const huggingface::ModelInput &input : known) {
-      all += (all.empty() ? "" : ", ") + input.name;
-      if (!input.optional)
-        required += (required.empty() ? "" : ", ") + input.name + ": FILE.npy";
-    }
-    if (data.kind.value != DataKind::Arrays) {
-      if (!causal)
-        report(Severity::Error, "array-names", data.kind.at, data.kind.key,
-               "the model reads more than tokens, which " +
-                   std::string(toString(data.kind.value)) + " data do not have",
-               "write " + section + ": {arrays: {" + required + "}, ...}");
-      return;
-    }
-    for (const auto &[name, path] : data.arrays)
-      if (std::none_of(known.begin(), known.end(),
-                       [&](const auto &i) { return i.name == name; }))
-        report(Severity::Error, "array-names", path.at, path.key,
-               "the model reads no '" + printable(name) + "'",
-               "it reads " + all);
-    for (const huggingface::ModelInput &input : known) {
-      const bool given = data.arrays.count(input.name);
-      if (!given && !input.optional)
-        report(Severity::Error, "array-names", data.kind.at,
-               section + ".arrays",
-               "the model reads '" + input.name + "', which has no array",
-               "write " + section + ": {arrays: {" + required + "}, ...}");
-      if (section == "eval" && input.optional &&
-          given != static_cast<bool>(job().data.arrays.count(input.name)))
-        report(Severity::Error, "array-names", data.kind.at, "eval.arrays",
-               "'" + input.name + "' must be in both data and eval, or in none",
-               "one program reads both");
-    }
   }
 
   /// What "auto" of DeepSpeed's file is for this model, and the part of each
