@@ -38,6 +38,8 @@ std::string placeOf(const tune::Expresser &expresser,
   look(job.accumulation);
   look(job.lossChunks);
   look(job.data.microBatch);
+  look(job.script.layerCheckpointing);
+  look(job.script.fusedLoss);
   look(job.activationCheckpointing);
   const std::string file = std::filesystem::path(line.file).filename().string();
   return at ? file + ":" + std::to_string(at) : file + " (new)";
