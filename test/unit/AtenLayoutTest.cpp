@@ -25,6 +25,7 @@ protected:
   /// The first function of `text`.
   func::FuncOp parse(const std::string &text) {
     module = parseSourceString<ModuleOp>(text, &context);
+    layout = aten::LayoutAnalysis(); // what it knows is of the module before
     return *module->getOps<func::FuncOp>().begin();
   }
   /// What the function returns at `i`.

@@ -256,8 +256,6 @@ TEST(HuggingFaceConfig, NamesWhatIsNotSupportedYet) {
   expectUnsupported(with({{"partial_rotary_factor", 0.5}}),
                     "partial_rotary_factor", "partial");
   expectUnsupported(with({{"dtype", "float64"}}), "dtype", "float64");
-  expectUnsupported(with({{"quantization_config", json::object()}}),
-                    "quantization_config", "quantization_config");
   expectError(with({{"model_type", "qwen3"},
                     {"layer_types", {"full_attention", "sliding_attention"}}}),
               "layer_types.1", "use_sliding_window");
@@ -432,12 +430,15 @@ TEST(HuggingFaceConfig, DescribesTiedAndUntied) {
   EXPECT_EQ(untied.modules.size(), tied.modules.size());
 }
 
-TEST(HuggingFaceConfig, DeepNestingIsHarmless) {
+TEST(HuggingFaceConfig, DeepNestingIsRefused) {
   std::string deep(200000, '[');
   EXPECT_FALSE(readText(deep).config);
   deep += std::string(200000, ']');
   Read got = readText("{\"model_type\": \"llama\", \"x\": " + deep + "}");
-  EXPECT_TRUE(got.config);
+  EXPECT_FALSE(got.config);
+  ASSERT_EQ(got.diagnostics.size(), 1u);
+  EXPECT_NE(got.diagnostics[0].message.find("nest deeper"), std::string::npos)
+      << got.diagnostics[0].message;
 }
 
 /// Any cut and any changed byte ends in a configuration or in errors.

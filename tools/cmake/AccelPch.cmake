@@ -14,7 +14,7 @@ endif()
 option(ACCEL_PCH "Precompiled headers" ${_pch_default})
 if(ACCEL_PCH)
   # Without times in them ccache can tell that they are the same.
-  add_compile_options(-Xclang -fno-pch-timestamp)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
 
 function(accel_pch kind)

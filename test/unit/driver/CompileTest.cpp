@@ -146,7 +146,8 @@ TEST_F(Compile, AdviceChangesTheJsonOfDeepspeedWhereItRules) {
                                json + "\n  zero3_init_flag: false\n");
   EXPECT_GT(holdsWhatItSays(options), 1);
   bool stage = false;
-  for (const tune::Change &change : run(options).report.advice->changes)
+  const auto result = run(options); // outlives the loop over its changes
+  for (const tune::Change &change : result.report.advice->changes)
     for (const tune::YamlLine &line : change.expression.yaml) {
       EXPECT_EQ(line.file, json) << line.key;
       stage |= line.key == "zero_optimization.stage";
