@@ -111,7 +111,10 @@ struct Decoder {
   std::string beforeMlp, ofMlp, afterMlp;
   bool parallel = false;     // both blocks read the layer's input
   bool residualFirst = true; // input + output of a block, not output + input
-  bool biasApart = false;    // a bias is added after the product, not within it
+  /// Projections into the residual start at 1 / sqrt(2 layers) of the
+  /// deviation.
+  bool residualInitByDepth = false;
+  bool biasApart = false; // a bias is added after the product, not within it
 
   // Head; FQNs.
   std::string finalNorm = "model.norm";

@@ -133,6 +133,7 @@ struct FamilyReader : DecoderReader {
   }
 
   void gptBigcode() {
+    d.residualInitByDepth = true;
     d.embedding = "transformer.wte";
     d.positions = "transformer.wpe";
     d.layers = "transformer.h";
@@ -372,7 +373,7 @@ accel::huggingface::readDecoder(const std::string &modelType,
   double stddev = json.number("initializer_range", 0.02);
   if (modelType == "opt")
     stddev = json.number("init_std", 0.02);
-  else if (stddev == 0)
+  else if (stddev == 0 && modelType != "gpt_bigcode")
     stddev = 0.02; // as transformers reads a 0
   DecoderConfig config;
   config.vocabSize = reader.tree.sizes.vocabulary;

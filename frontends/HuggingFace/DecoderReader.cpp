@@ -218,6 +218,9 @@ static plan::Initializer initOf(const TreeModule &module,
                                 double stddev) {
   if (name == "bias")
     return zerosInit();
+  // What is added to the residual, as in GPT-2.
+  if (decoder.residualInitByDepth && module.fqn.ends_with("c_proj"))
+    return normalInit(stddev / std::sqrt(2.0 * double(decoder.kinds.size())));
   if (module.className.ends_with("Norm"))
     return decoder.norm == Decoder::Norm::RmsShifted ? zerosInit() : onesInit();
   return normalInit(stddev);

@@ -28,7 +28,7 @@ public:
     if (chunks > rowCount)
       return loss.emitOpError("has ")
              << rowCount << " rows, which cannot be cut into " << chunks
-             << " pieces";
+             << " chunks";
     builder.setInsertionPoint(loss);
     Value count = countLabels(), total;
     for (int64_t i = 0; i < chunks; ++i) {
@@ -58,10 +58,10 @@ private:
         if (value == op.getOutput())
           loss = op;
     if (!loss || loss.getReduction() != 1)
-      return function.emitOpError("cannot be cut into pieces: it does not end "
+      return function.emitOpError("cannot be cut into chunks: it does not end "
                                   "in a mean cross-entropy");
     if (!loss.getTotalWeight().use_empty())
-      return loss.emitOpError("cannot be cut into pieces: the number of its "
+      return loss.emitOpError("cannot be cut into chunks: the number of its "
                               "labels is read elsewhere");
     rowCount = tensorType(loss.getSelf()).getDimSize(0);
     return success();
@@ -76,7 +76,7 @@ private:
   LogicalResult findProduct() {
     auto softmax = loss.getSelf().getDefiningOp<aten::LogSoftmaxOp>();
     if (!softmax || softmax.getDim() != 1)
-      return loss.emitOpError("cannot be cut into pieces: it is not of a "
+      return loss.emitOpError("cannot be cut into chunks: it is not of a "
                               "log-softmax over the vocabulary");
     llvm::SetVector<Operation *> found;
     llvm::SetVector<Value> ends;
@@ -95,17 +95,17 @@ private:
            isa<aten::DropoutOp>(op)))
         return op->emitOpError("stands between the product and the loss, and "
                                "is not computed row by row, so the loss "
-                               "cannot be cut into pieces");
+                               "cannot be cut into chunks");
       for (Value operand : op->getOperands())
         if (isByRows(operand)) {
           if (!operand.getDefiningOp())
             return op->emitOpError("reads logits that come from outside, so "
-                                   "the loss cannot be cut into pieces");
+                                   "the loss cannot be cut into chunks");
           worklist.push_back(operand.getDefiningOp());
         }
     }
     if (ends.empty())
-      return loss.emitOpError("cannot be cut into pieces: its logits are no "
+      return loss.emitOpError("cannot be cut into chunks: its logits are no "
                               "product");
     if (failed(findRows(ends, found)))
       return failure();
@@ -116,7 +116,7 @@ private:
       for (Operation *user : op->getUsers())
         if (user != loss && !found.contains(user))
           return op->emitOpError("is read elsewhere, so the loss cannot be cut "
-                                 "into pieces");
+                                 "into chunks");
     return success();
   }
 
@@ -139,9 +139,9 @@ private:
           if (end.getDefiningOp<aten::DropoutOp>())
             return end.getDefiningOp()->emitOpError(
                 "stands between the rows and the loss, and is not computed row "
-                "by row, so the loss cannot be cut into pieces");
+                "by row, so the loss cannot be cut into chunks");
         return loss.emitOpError("is of products of different rows, so it "
-                                "cannot be cut into pieces");
+                                "cannot be cut into chunks");
       }
       Operation *product = last->getDefiningOp();
       found.insert(product);

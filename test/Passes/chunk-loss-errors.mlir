@@ -33,7 +33,7 @@ sharding.graph @model(%x: tensor<2x5xf32>, %l: tensor<2xi64>) {
 func.func private @Head(%x: tensor<2x5xf32>, %w: tensor<5x5xf32>, %l: tensor<2xi64>) -> tensor<f32> {
   %0 = aten.mm %x, %w : (tensor<2x5xf32>, tensor<5x5xf32>) -> tensor<2x5xf32>
   %1 = aten._log_softmax %0, 1 : tensor<2x5xf32>
-  // expected-error @+1 {{has 2 rows, which cannot be cut into 3 pieces}}
+  // expected-error @+1 {{has 2 rows, which cannot be cut into 3 chunks}}
   %2, %n = aten.nll_loss_forward %1, %l : (tensor<2x5xf32>, tensor<2xi64>) -> (tensor<f32>, tensor<f32>)
   return %2 : tensor<f32>
 }

@@ -130,12 +130,12 @@ def weighed(context):
     check(2 <= pieces <= 32 and bytes_ < 0.5 * whole,
           f"{pieces} pieces with {bytes_} of {whole} bytes")
     check(least < bytes_, "128 pieces do not have a lower peak")
-    check("a step instead of" in why and f"with {2 * pieces} pieces" in why, why)
+    check("a step instead of" in why and f"with {2 * pieces} chunks" in why, why)
     more, lower, _ = chosen("tight", "auto", "--memory-budget", "400MiB")
     check(more > pieces and lower < bytes_,
           f"{more} pieces, {lower} bytes under a budget")
     _, _, why = chosen("impossible", "auto", "--memory-budget", "200MiB")
-    check("no number of pieces makes it fit" in why, why)
+    check("no number of chunks makes it fit" in why, why)
     return f"{pieces} pieces, {more} under a budget"
 
 
@@ -170,7 +170,7 @@ def refused(context):
     command = [context.binary("accel-opt"), "plan", path]
     for text, code in (("0", 64), ("many", 64), ("100000", 1)):
         out = harness.run(command + ["--loss-chunks", text], expect=code)
-        check("piece" in out, out)
+        check("chunk" in out, out)
     command += ["--executor", "fsdp2"]
     out = harness.run(command + ["--loss-chunks", "100000"], expect=1)
     check("chunk" in out and "rows" in out, out)

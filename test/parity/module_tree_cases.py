@@ -68,8 +68,8 @@ FAMILIES = {
         "mlp_bias": [True, False], "use_sliding_window": [True, False],
         "sliding_window": [8, None], "pad_token_id": [0]}),
     "gpt2": ("GPT2", ["LMHeadModel"] + HEADS[1:], GPT2),
-    "gpt_bigcode": ("GPTBigCode", HEADS[:4], GPT2 | {
-        "multi_query": [True, False], "add_cross_attention": [False]}),
+    # Not gpt_bigcode: its mask is a buffer of truth values, a dtype that trees
+    # do not have; Accelerate counts it as an eighth of a byte an element.
     "gpt_neox": ("GPTNeoX", HEADS[:4], {
         k: v for k, v in DECODER.items() if k != "num_key_value_heads"} | BIAS),
     "phi": ("Phi", HEADS[:3], DECODER | {"qk_layernorm": [True, False]}),

@@ -66,8 +66,8 @@ struct PlanOptions {
   bool trainerScript = false; // transformers' Trainer, or one of TRL's
   /// Of the frozen base; unset: as config.json says.
   std::optional<QuantizationConfig> quantization;
-  std::optional<plan::DType> loadDtype;           // unset: the checkpoint's
-  std::string allocatorConf; // PYTORCH_CUDA_ALLOC_CONF of the job
+  std::optional<plan::DType> loadDtype; // unset: the checkpoint's
+  std::string allocatorConf;            // PYTORCH_CUDA_ALLOC_CONF of the job
 
   //===--- Who runs it ----------------------------------------------------===//
   std::optional<ExecutorKind> executor;

@@ -135,9 +135,9 @@ std::string reason(const Tried &chosen, const std::vector<Tried> &tried) {
   });
   if (next != tried.end())
     text +=
-        "; with " + std::to_string(next->chunks) + " pieces " + figures(*next);
+        "; with " + std::to_string(next->chunks) + " chunks " + figures(*next);
   if (!chosen.fits)
-    text += "; no number of pieces makes it fit";
+    text += "; no number of chunks makes it fit";
   return text;
 }
 
