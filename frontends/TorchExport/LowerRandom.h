@@ -12,7 +12,7 @@ namespace accel::torchexport {
 
 void addRandomRules(llvm::StringMap<Lowering::Rule> &rules);
 
-/// Whether a call draws from a generator: what is computed again, or run by a
+/// Whether a call draws from a generator: what is recomputed, or run by a
 /// function of its own, would draw other numbers. False for dropout of
 /// probability 0 or outside training.
 bool drawsNumbers(const Call &call);

@@ -86,7 +86,7 @@ struct JointSplit {
   std::vector<int> crossing, arguments;
 };
 
-/// Splits by `saved`: a value that is not kept is computed again right before
+/// Splits by `saved`: a value that is not kept is recomputed right before
 /// its first use (the order of need); then the backward is put in the better of
 /// that order and a greedy one that runs whatever leaves least live. `reorder`
 /// false leaves out the latter. Linear but for the order, which is quadratic.

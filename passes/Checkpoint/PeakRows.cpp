@@ -115,7 +115,7 @@ private:
       if (op < 0) {
         row.constant += given[slot] && isRead ? bytes : 0;
       } else if (graph.marks[op].forward) {
-        // Kept or computed again, it is there from its first use to its last.
+        // Kept or recomputed, it is there from its first use to its last.
         if (readHere[slot] || (readBefore[slot] && readLater[slot]))
           row.constant += bytes;
         else if (readLater[slot] && storageOf[slot] >= 0)

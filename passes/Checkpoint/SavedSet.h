@@ -12,7 +12,7 @@
 //
 // The program is Checkmate's (Jain et al., MLSys 2020) where a backward
 // recomputes each value at most once: a binary for each storage that may be
-// kept, a monotone closure of what must then be computed again.
+// kept, a monotone closure of what must then be recomputed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_CHECKPOINT_SAVEDSET_H
@@ -89,9 +89,9 @@ struct RecomputeModel {
   std::vector<Node> nodes; // in the order of the joint
   explicit RecomputeModel(const SavedSetProblem &problem);
 
-  /// By node: computed again where the storages `kept` are kept.
+  /// By node: recomputed where the storages `kept` are kept.
   std::vector<bool> closure(const std::vector<bool> &kept) const;
-  /// Keeps an operation that is not computed again if any of its storages is
+  /// Keeps an operation that is not recomputed if any of its storages is
   /// kept.
   SavedSet savedSet(const std::vector<bool> &kept, size_t numOps) const;
   /// Storages of operations that `saved` keeps.

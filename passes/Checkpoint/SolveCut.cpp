@@ -32,7 +32,7 @@ Point pointOf(const RecomputeModel &model, std::vector<bool> kept) {
 constexpr double capacityOfAll = 1e15;
 
 /// The saved set of least timeWeight * seconds + bytePrice * bytes. On the
-/// side of the source are the operations that are computed again, and the
+/// side of the source are the operations that are recomputed, and the
 /// storages that somebody wants.
 Point cheapest(const RecomputeModel &model, double timeWeight,
                double bytePrice) {

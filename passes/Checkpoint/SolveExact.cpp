@@ -277,7 +277,7 @@ private:
         const double values[] = {1, 1, -1};
         solver.addRow(3, columns, values, 0, infinity);
       }
-      // What is computed again is not kept.
+      // What is recomputed is not kept.
       if (problem.capBackwardPeak)
         row({{x, 1}, {y, 1}}, -infinity, 1);
     }

@@ -108,7 +108,7 @@ private:
   }
 
   /// What crosses the boundary of a child stays: its arguments, which it is
-  /// computed again from, and what derivatives outside of it read.
+  /// recomputed from, and what derivatives outside of it read.
   void decideHeld() {
     held.assign(storages.size(), false);
     childHas.assign(storages.size(), false);
@@ -339,7 +339,7 @@ private:
     findLastBackwardUses();
     bool inLoss = graph.loss;
     std::vector<int> fresh; // gradients of parameters that the node made
-    std::vector<int> again; // children that were computed again
+    std::vector<int> again; // children that were recomputed
     for (size_t k = 0; k < order.size(); ++k) {
       const int i = order[k];
       const Instruction &instr = function.instructions[i];

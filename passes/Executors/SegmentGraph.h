@@ -8,7 +8,7 @@
 // measurement of its variants under PyTorch's eager rules: every value that a
 // derivative reads is saved, a node's saved values are released when the node
 // is done, gradients are summed in place where nobody else reads the first,
-// and checkpointed segments are computed again as a whole before their
+// and checkpointed segments are recomputed as a whole before their
 // backward (torch.utils.checkpoint, non-reentrant, with early stop).
 //
 //===----------------------------------------------------------------------===//

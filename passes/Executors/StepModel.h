@@ -62,7 +62,7 @@ struct StorageTrace {
 /// saved, and what that costs.
 struct SegmentVariant {
   /// "none" (all that autograd saves), "pointwise" (products, attention and
-  /// statistics; the rest is computed again), "full" (the inputs alone), or
+  /// statistics; the rest is recomputed), "full" (the inputs alone), or
   /// what was solved for a cap in bytes ("54% kept", SolvedWays.h).
   std::string name;
   bool solved = false;

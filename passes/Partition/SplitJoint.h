@@ -15,7 +15,7 @@ namespace accel {
 ///   `@F.backward(inputs, outputs, saved values, parameters, tangents)
 ///      -> (input gradients, parameter gradients)`,
 /// each argument and result with its `aten.binding`. The backward takes only
-/// what it reads. Values that are marked `recompute` are computed again, and
+/// what it reads. Values that are marked `recompute` are recomputed, and
 /// views always are; operations stand in the order that `splitGraph` finds
 /// (JointGraph.h). An operation without a mark is an error.
 mlir::LogicalResult splitJoint(mlir::func::FuncOp joint);

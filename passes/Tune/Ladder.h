@@ -26,7 +26,7 @@ std::vector<std::vector<int>> checkpointLadder(const Space &space, int split,
                                                const CostOf &costOf);
 
 /// How far before its last rung the leanest of a ladder is looked for: what is
-/// computed again takes memory too, of one layer.
+/// recomputed takes memory too, of one layer.
 size_t nearLast(const std::vector<std::vector<int>> &rungs);
 
 /// At most `limit` of `values`, both ends among them.

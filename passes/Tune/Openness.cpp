@@ -236,7 +236,7 @@ void restrictToYaml(Space &space) {
   if (executor == ExecutorKind::Ddp || executor == ExecutorKind::Single ||
       executor == ExecutorKind::Deepspeed)
     close(Knob::Checkpoint);
-  // Whole layers are computed again, or nothing; accel-run's own default lies
+  // Whole layers are recomputed, or nothing; accel-run's own default lies
   // between.
   for (LayerGroup &group : space.groups)
     for (size_t v = 0; v < group.names.size(); ++v)

@@ -22,7 +22,7 @@ struct Change {
   Knob knob = Knob::Wrap;
   int knobs = 1;
   Point point;
-  std::string text; // "every layer is computed again"
+  std::string text; // "every layer is recomputed"
   Expression expression;
   Judgement judged;
   int64_t bytes = 0;  // more than before (negative: less)

@@ -241,7 +241,7 @@ private:
       return j.possible && j.bytes <= budget;
     };
     size_t high = rungs.size() - 1;
-    // What is computed again takes memory too: one before the last may fit.
+    // What is recomputed takes memory too: one before the last may fit.
     for (size_t back = 1; !within(high); back *= 2) {
       if (back >= nearLast(rungs))
         return std::nullopt;

@@ -120,7 +120,7 @@ struct Space {
   int minPrefetch = 0, maxPrefetch = 3;
   /// All layers alike: what a YAML can say.
   bool uniformReshard = false, uniformCheckpoint = false;
-  /// Saved values go to the host only of layers that are computed again, all
+  /// Saved values go to the host only of layers that are recomputed, all
   /// of them (fsdp_activation_checkpointing_offload).
   bool offloadNeedsFull = true;
   /// A job.yaml, which has keys that an accelerate YAML has not.

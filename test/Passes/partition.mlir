@@ -14,7 +14,7 @@
 // CHECK-NOT:   aten.save
 // CHECK:       return
 
-// What the backward reads: the silu is computed again right before its use,
+// What the backward reads: the silu is recomputed right before its use,
 // the view t(w) always.
 // POINT-LABEL: func.func private @mlp.backward(
 // POINT-SAME:  %[[X:.*]]: tensor<4x3xf32> {aten.binding = #aten.binding<input 0>}, %[[S:.*]]: tensor<4x2xf32> {aten.binding = #aten.binding<saved 0>}, %[[W:.*]]: tensor<2x3xf32> {aten.binding = #aten.binding<param 0>, sharding.param = "weight"}, %[[G:.*]]: tensor<4x2xf32> {aten.binding = #aten.binding<tangent 0>})

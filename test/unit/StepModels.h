@@ -22,7 +22,7 @@ struct Settings {
   bool upcastFrozen = false;             // the others too
   std::optional<plan::DType> param, reduce, output; // the precision policy
   bool autocast = false;
-  bool checkpointLayers = false; // each layer is computed again
+  bool checkpointLayers = false; // each layer is recomputed
   bool checkpointDefault = true; // accel-run: pointwise operators are
   bool offloadLayerInputs = false;
   bool offloadParameters = false, offloadOptimizer = false;
