@@ -78,8 +78,10 @@ BACKWARD(PreluKernelOp) {
 
 BACKWARD(Atan2Op) {
   Value self = getSelf(), other = getOther();
-  Value scale = b.create<ReciprocalOp>(b.create<AddTensorOp>(
-      b.create<MulTensorOp>(self, self), b.create<MulTensorOp>(other, other)));
+  Value square = b.create<MulTensorOp>(self, self);
+  Value otherSquare = b.create<MulTensorOp>(other, other);
+  Value scale =
+      b.create<ReciprocalOp>(b.create<AddTensorOp>(square, otherSquare));
   if (needed[0])
     operandGrads[0] = b.sumTo(
         b.create<MulTensorOp>(b.create<MulTensorOp>(grads[0], other), scale),
@@ -99,12 +101,13 @@ static LogicalResult restBackward(OpT op, BackwardBuilder &b, Value grad,
                                   MutableArrayRef<Value> operandGrads) {
   if (needed[0])
     operandGrads[0] = b.sumTo(grad, op.getSelf().getType());
-  if (needed[1])
-    operandGrads[1] = b.sumTo(
-        b.create<MulTensorOp>(
-            b.create<NegOp>(grad),
-            b.create<DivTensorModeOp>(op.getSelf(), op.getOther(), rounding)),
-        op.getOther().getType());
+  if (needed[1]) {
+    Value negative = b.create<NegOp>(grad);
+    Value quotient =
+        b.create<DivTensorModeOp>(op.getSelf(), op.getOther(), rounding);
+    operandGrads[1] = b.sumTo(b.create<MulTensorOp>(negative, quotient),
+                              op.getOther().getType());
+  }
   return success();
 }
 BACKWARD(RemainderTensorOp) {

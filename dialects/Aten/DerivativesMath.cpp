@@ -94,9 +94,9 @@ static LogicalResult extremeBackward(OpT op, BackwardBuilder &b, Value grad,
                                      ArrayRef<bool> needed,
                                      MutableArrayRef<Value> operandGrads) {
   Value self = op.getSelf(), other = op.getOther();
-  Value shared =
-      b.create<WhereSelfOp>(b.create<EqTensorOp>(self, other),
-                            b.create<DivScalarOp>(grad, int64_t(2)), grad);
+  Value equal = b.create<EqTensorOp>(self, other);
+  Value half = b.create<DivScalarOp>(grad, int64_t(2));
+  Value shared = b.create<WhereSelfOp>(equal, half, grad);
   if (needed[0])
     operandGrads[0] = b.sumTo(
         maskOut(b, shared, b.create<LosesFirst>(self, other)), self.getType());
@@ -165,8 +165,9 @@ BACKWARD(PowTensorTensorOp) {
   }
   if (needed[1]) {
     // grad * where(self == 0 & exponent >= 0, 0, result * log(self))
-    Value flat = b.create<LogicalAndOp>(b.create<EqScalarOp>(getSelf(), zero),
-                                        b.create<GeScalarOp>(getOther(), zero));
+    Value baseIsZero = b.create<EqScalarOp>(getSelf(), zero);
+    Value notNegative = b.create<GeScalarOp>(getOther(), zero);
+    Value flat = b.create<LogicalAndOp>(baseIsZero, notNegative);
     Value base = getSelf();
     if (!isa<FloatType>(elementOf(base)))
       base = b.create<ToCopyOp>(base, elementOf(getResult()));

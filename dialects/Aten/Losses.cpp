@@ -234,9 +234,8 @@ BACKWARD(BinaryCrossEntropyOp) {
     operandGrads[0] = b.create<BinaryCrossEntropyBackwardOp>(
         grads[0], self, getTarget(), getWeight(), getReduction());
   if (needed[1]) {
-    Value odds = b.create<SubTensorOp>(
-        b.create<LogOp>(b.create<RsubScalarOp>(self, int64_t(1))),
-        b.create<LogOp>(self));
+    Value logOfRest = b.create<LogOp>(b.create<RsubScalarOp>(self, int64_t(1)));
+    Value odds = b.create<SubTensorOp>(logOfRest, b.create<LogOp>(self));
     Value grad = b.create<MulTensorOp>(odds, grads[0]);
     if (getWeight())
       grad = b.create<MulTensorOp>(grad, getWeight());
@@ -270,12 +269,14 @@ BACKWARD(BinaryCrossEntropyWithLogitsOp) {
   }
   if (needed[1]) {
     Value slope;
-    if (positive)
+    if (positive) {
+      Value ofNegative = b.create<LogSigmoidOp>(b.create<NegOp>(self));
       slope = b.create<SubTensorOp>(
-          b.create<LogSigmoidOp>(b.create<NegOp>(self)),
+          ofNegative,
           b.create<MulTensorOp>(b.create<LogSigmoidOp>(self), positive));
-    else
+    } else {
       slope = b.create<NegOp>(self);
+    }
     operandGrads[1] = b.sumTo(
         ofMean(b, b.create<MulTensorOp>(slope, grads[0]), getReduction()),
         target.getType());

@@ -213,9 +213,9 @@ BACKWARD(VarCorrectionOp) {
   Value mean = getSelf();
   if (!getDim().empty())
     mean = b.create<MeanDimOp>(getSelf(), getDim(), /*keepdim=*/true);
-  operandGrads[0] =
-      b.create<MulTensorOp>(b.create<MulScalarOp>(grad, factor),
-                            b.create<SubTensorOp>(getSelf(), mean));
+  Value scaled = b.create<MulScalarOp>(grad, factor);
+  Value centred = b.create<SubTensorOp>(getSelf(), mean);
+  operandGrads[0] = b.create<MulTensorOp>(scaled, centred);
   return success();
 }
 
@@ -286,30 +286,30 @@ BACKWARD(LinalgVectorNormOp) {
     operandGrads[0] = b.create<MulTensorOp>(grad, direction);
   } else if (std::isinf(p)) {
     Value largest = b.create<EqTensorOp>(b.create<AbsOp>(self), norm);
-    Value unknown = b.create<LogicalAndOp>(b.create<IsnanOp>(self),
-                                           b.create<IsnanOp>(norm));
+    Value isNan = b.create<IsnanOp>(self);
+    Value unknown = b.create<LogicalAndOp>(isNan, b.create<IsnanOp>(norm));
     Value mask = b.create<LogicalOrOp>(largest, unknown);
     Value share = grad;
     if (!getDim().empty())
       share = b.create<DivTensorOp>(
           grad, b.create<SumDimOp>(mask, getDim(), /*keepdim=*/true));
-    operandGrads[0] = b.create<MulTensorOp>(b.create<SgnOp>(self),
-                                            b.create<MulTensorOp>(share, mask));
+    Value sign = b.create<SgnOp>(self);
+    operandGrads[0] =
+        b.create<MulTensorOp>(sign, b.create<MulTensorOp>(share, mask));
   } else if (p < 1.0) {
     Value power = b.create<PowTensorScalarOp>(b.create<AbsOp>(self), p - 1.0);
-    Value scaled =
-        b.create<MulTensorOp>(b.create<SgnOp>(self), unlessZero(power, self));
-    operandGrads[0] =
-        b.create<MulTensorOp>(b.create<MulTensorOp>(scaled, grad),
-                              b.create<PowTensorScalarOp>(norm, 1.0 - p));
+    Value sign = b.create<SgnOp>(self);
+    Value scaled = b.create<MulTensorOp>(sign, unlessZero(power, self));
+    scaled = b.create<MulTensorOp>(scaled, grad);
+    operandGrads[0] = b.create<MulTensorOp>(
+        scaled, b.create<PowTensorScalarOp>(norm, 1.0 - p));
   } else {
     Value size = b.create<AbsOp>(self);
-    Value scaled =
-        p < 2.0
-            ? b.create<MulTensorOp>(b.create<SgnOp>(self),
-                                    b.create<PowTensorScalarOp>(size, p - 1.0))
-            : b.create<MulTensorOp>(self,
-                                    b.create<PowTensorScalarOp>(size, p - 2.0));
+    Value factor = self;
+    if (p < 2.0)
+      factor = b.create<SgnOp>(self);
+    Value scaled = b.create<MulTensorOp>(
+        factor, b.create<PowTensorScalarOp>(size, p < 2.0 ? p - 1.0 : p - 2.0));
     Value scale =
         b.create<DivTensorOp>(grad, b.create<PowTensorScalarOp>(norm, p - 1.0));
     operandGrads[0] = b.create<MulTensorOp>(scaled, unlessZero(scale, norm));
