@@ -201,7 +201,7 @@ FixResult accel::yaml::makeFixes(const std::string &file,
                                  const std::string &text, const Lint &lint) {
   // Each round makes at least one fix; a file with more mistakes than this is
   // fixed by running it again. A large one gets fewer rounds.
-  constexpr size_t mostRounds = 50, mostBytes = 3 << 19;
+  constexpr size_t mostRounds = 50, mostBytes = 1 << 19;
   size_t rounds =
       std::clamp<size_t>(mostBytes / (text.size() + 1), 1, mostRounds);
   FixResult result;

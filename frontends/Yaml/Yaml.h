@@ -107,9 +107,9 @@ std::string pythonText(const Node &node);
 std::string shortText(const Node &node);
 
 struct Limits {
-  uint64_t bytes = 16ull << 20; // of the file
-  int depth = 100;              // nesting
-  uint64_t nodes = 1u << 18;    // with every alias expanded
+  uint64_t bytes = 4ull << 20; // of the file
+  int depth = 100;             // nesting
+  uint64_t nodes = 1u << 16;   // with every alias expanded
 };
 
 class Document {
