@@ -81,7 +81,7 @@ def SelectKernelsPass : Apply<"select-kernels"> {
   ];
 }
 
-def ChunkLossPass : Apply<"chunk-loss"> {
+def ApplyLossChunksPass : Apply<"apply-loss-chunks"> {
   let summary = "cut the cross-entropy into the chunks that were decided";
   let description = [{
     Applies `sharding.loss`: the rows of the logits are cut into chunks; loss

@@ -36,7 +36,7 @@ def WrapPass : Decide<"wrap"> {
     classes, by parameter count, by module for DeepSpeed, or one unit for the
     whole model. A unit whose parameters are partly frozen becomes two. The
     problem, its solver and the verifier of its answer are in
-    `passes/Wrap/UnitSets.h`.
+    `frontends/ModuleTree/UnitSets.h`.
   }];
 }
 
@@ -68,11 +68,11 @@ def AccumulatePass : Decide<"accumulate"> {
   }];
 }
 
-def UpdatePass : Decide<"update"> {
+def OptimizerInBackwardPass : Decide<"optimizer-in-backward"> {
   let summary = "decide when the optimizer updates a unit";
   let description = [{
     From the request "update": at the end of the step, or as soon as the unit's
-    gradient is reduced (`inline_update`; PyTorch calls it
+    gradient is reduced (`in_backward`; PyTorch calls it
     optimizer-in-backward). Clipping by the global norm needs all gradients, so
     it moves the update to the end.
   }];
@@ -96,7 +96,7 @@ def ActivationCheckpointingPass : Decide<"activation-checkpointing"> {
   }];
 }
 
-def LossChunksPass : Decide<"loss-chunks"> {
+def DecideLossChunksPass : Decide<"decide-loss-chunks"> {
   let summary = "decide into how many chunks the cross-entropy is cut";
   let description = [{
     From the request "loss" {chunks} or {fused}: the call of the segment that
@@ -115,7 +115,7 @@ def ActivationBudgetPass : Decide<"activation-budget"> {
   }];
 }
 
-def CheckpointPass : Decide<"checkpoint"> {
+def SelectSavedTensorsPass : Decide<"select-saved-tensors"> {
   let summary = "decide which forward values the backward may read";
   let description = [{
     Marks each forward operation of a joint function with `#aten.save`. The mode

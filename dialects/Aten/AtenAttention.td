@@ -20,7 +20,7 @@ def Aten_ScaledDotProductAttentionOp
     element type of q or in fp32. With a `window` above 0 a query sees that many
     keys, itself the last. With a `softcap` c above 0 scaled scores become
     c tanh(score / c) before any mask. `by_parts` says that transformers runs
-    single products here and no kernel: what its own modules are judged by.
+    single matmuls here and no kernel: what its own modules are judged by.
     With a `dropout_p` above 0 attention weights are dropped by `dropout_key`,
     as `aten.dropout` drops.
 

@@ -14,7 +14,7 @@ def Aten_RotaryOp
   let summary = "rotary position embedding in one kernel";
   let description = [{
     x [B, S, H, D] with the tables of cosines and sines; `inverse` turns back.
-    Complex products (torchtitan's apply_rotary_emb) are one of these in fp32.
+    Complex multiplications (torchtitan's apply_rotary_emb) are one of these in fp32.
 
     ```mlir
     %0 = aten.rotary %x, %cos, %sin, false : (tensor<1x8x2x4xf32>, tensor<8x1x4xf32>, tensor<8x1x4xf32>) -> tensor<1x8x2x4xf32>

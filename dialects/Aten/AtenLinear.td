@@ -1,4 +1,4 @@
-//===- AtenLinear.td - Products, reductions, tables --------*- tablegen -*-===//
+//===- AtenLinear.td - Matmuls, reductions, tables --------*- tablegen -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -10,7 +10,7 @@ include "dialects/Aten/AtenBase.td"
 
 def Aten_MmOp : Aten_Op<"mm", "aten::mm(%0, %1)", "Matmul",
                         [InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost]> {
-  let summary = "matrix product";
+  let summary = "matmul";
   let description = [{
     ```mlir
     %0 = aten.mm %a, %b : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
@@ -26,7 +26,7 @@ def Aten_MmOp : Aten_Op<"mm", "aten::mm(%0, %1)", "Matmul",
 def Aten_AddmmOp
     : Aten_Op<"addmm", "aten::addmm(%0, %1, %2, 1, 1)", "Matmul",
               [InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost]> {
-  let summary = "bias + matrix product";
+  let summary = "bias + matmul";
   let description = [{
     A linear layer with bias; its input is flattened to a matrix first.
 
@@ -70,7 +70,7 @@ def Aten_MeanDimOp : Aten_Reduction<"mean.dim", "mean", Aten_FloatTensor, [Aten_
 def Aten_EmbeddingOp
     : Aten_Op<"embedding", "aten::embedding(%0, %1, $padding_idx, false, false)",
               "Memory", [InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost]> {
-  let summary = "rows of a table";
+  let summary = "rows of an embedding weight";
   let description = [{
     The row `padding_idx` (-1: none) gets no gradient.
 
@@ -90,7 +90,7 @@ def Aten_EmbeddingDenseBackwardOp
     : Aten_Op<"embedding_dense_backward",
               "aten::embedding_dense_backward(%0, %1, $num_weights, $padding_idx, false)",
               "Memory", [InferTypeOpAdaptor]> {
-  let summary = "gradient of an embedding's table";
+  let summary = "gradient of an embedding's weight";
   let description = [{
     ```mlir
     %0 = aten.embedding_dense_backward %grad, %ids {num_weights = 100 : i64} : (tensor<2x4x8xf32>, tensor<2x4xi64>) -> tensor<100x8xf32>

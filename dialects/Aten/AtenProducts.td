@@ -1,4 +1,4 @@
-//===- AtenProducts.td - Products of batches and vectors ---*- tablegen -*-===//
+//===- AtenProducts.td - Matmuls of batches and vectors ---*- tablegen -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -10,7 +10,7 @@ include "dialects/Aten/AtenBase.td"
 
 def Aten_BmmOp
     : Aten_Plain<"bmm", "aten::bmm(%0, %1)", "Matmul",
-                 "products of matrices, one for each of a batch",
+                 "matmuls, one for each of a batch",
                  [Aten_Derivative, Aten_OwnCost]> {
   let description = [{
     ```mlir
@@ -23,10 +23,10 @@ def Aten_BmmOp
 
 def Aten_BaddbmmOp
     : Aten_Plain<"baddbmm", "aten::baddbmm(%0, %1, %2, $beta, $alpha)", "Matmul",
-                 "beta * x + alpha * products of matrices",
+                 "beta * x + alpha * matmuls",
                  [Aten_Derivative, Aten_OwnCost]> {
   let description = [{
-    x broadcasts to the products.
+    x broadcasts to the matmuls.
 
     ```mlir
     %0 = aten.baddbmm %x, %a, %b {beta = 1.0 : f64, alpha = 0.125 : f64} : (tensor<5x1x4xf32>, tensor<5x2x3xf32>, tensor<5x3x4xf32>) -> tensor<5x2x4xf32>

@@ -139,11 +139,11 @@ def Aten_HistcOp
 def Aten_GroupedMmOp
     : Aten_Op<"_grouped_mm", "aten::_grouped_mm(%0, %1, %2, none, none)",
               "Matmul", [InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost]> {
-  let summary = "a product for each group of rows";
+  let summary = "a matmul for each group of rows";
   let description = [{
     `offs` holds where each of G groups ends. A matrix [S, K] times [G, K, N]:
     the rows of group g times matrix g, [S, N]. A matrix [M, S] times [S, N]:
-    for each group the product over its part of S, [G, M, N]; this is the
+    for each group the matmul over its part of S, [G, M, N]; this is the
     gradient of the weights.
 
     ATen wants, on CPUs and on CUDA, of both operands the last or the next to

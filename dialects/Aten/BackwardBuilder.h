@@ -44,7 +44,7 @@ public:
                           bool keepdim);
   /// Zeros (or another number) of a type.
   mlir::Value full(mlir::Type type, double number = 0.0);
-  /// A matrix product's factors are laid out by columns.
+  /// A matmul's factors are laid out by columns.
   bool isColumnMajor(mlir::Value matrix);
 
 private:

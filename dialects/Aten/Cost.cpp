@@ -63,18 +63,18 @@ int64_t aten::defaultWorkspaceBytes(Operation *op, Device device) {
   return bytes;
 }
 
-static double productFlops(Value a, Value b) {
+static double matmulFlops(Value a, Value b) {
   auto left = cast<RankedTensorType>(a.getType());
   auto right = cast<RankedTensorType>(b.getType());
   return 2.0 * left.getDimSize(0) * left.getDimSize(1) * right.getDimSize(1);
 }
 
 Cost MmOp::getCost() {
-  return {productFlops(getSelf(), getMat2()), touchedBytes(*this)};
+  return {matmulFlops(getSelf(), getMat2()), touchedBytes(*this)};
 }
 
 Cost AddmmOp::getCost() {
-  return {productFlops(getMat1(), getMat2()) + numel(getResult()),
+  return {matmulFlops(getMat1(), getMat2()) + numel(getResult()),
           touchedBytes(*this)};
 }
 
@@ -110,7 +110,7 @@ Cost EmbeddingOp::getCost() {
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// Two products forward, five backward; a causal mask skips half of them.
+/// Two matmuls forward, five backward; a causal mask skips half of them.
 static Cost attentionCost(Operation *op, Value query, Value key, bool causal,
                           double products) {
   auto q = cast<RankedTensorType>(query.getType());

@@ -15,13 +15,13 @@ using namespace accel::aten;
                                   MutableArrayRef<Value> operandGrads)
 
 //===----------------------------------------------------------------------===//
-// Products
+// Matmuls
 //===----------------------------------------------------------------------===//
 
 /// Gradients of `mat1` and `mat2`. As in autograd, the gradient of a factor
 /// that is laid out by columns is computed transposed; so the gradient of a
 /// weight used as t(w) is [out, in] in memory. The weight comes first, so that
-/// its input can be freed before the next product.
+/// its input can be freed before the next matmul.
 static void productGrads(BackwardBuilder &b, Value grad, Value mat1, Value mat2,
                          bool need1, bool need2, Value &grad1, Value &grad2) {
   if (need2)

@@ -55,7 +55,7 @@ constexpr llvm::StringLiteral ownTypeAttr = "aten.own_type";
 constexpr llvm::StringLiteral plainFactorAttr = "aten.plain_factor";
 
 /// Of `clone`, of what enters, and of `view`, of what leaves, a unit: PyTorch's
-/// attention by single products, which computes in fp32 on CPUs.
+/// attention by single matmuls, which computes in fp32 on CPUs.
 constexpr llvm::StringLiteral mathAttr = "aten.math";
 
 /// Of `add.Tensor`, a string, one of the following.

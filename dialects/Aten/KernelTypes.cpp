@@ -16,7 +16,7 @@ using namespace accel::aten;
       SmallVectorImpl<Type> &results)
 
 //===----------------------------------------------------------------------===//
-// Products
+// Matmuls
 //===----------------------------------------------------------------------===//
 
 static LogicalResult inferProduct(std::optional<Location> loc,

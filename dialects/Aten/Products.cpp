@@ -1,4 +1,4 @@
-//===- Products.cpp - Products of batches and vectors -----------*- C++ -*-===//
+//===- Products.cpp - Matmuls of batches and vectors ----------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

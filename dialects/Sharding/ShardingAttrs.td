@@ -248,7 +248,7 @@ def Sharding_AccumulationAttr
 def Sharding_UpdateMode : I32EnumAttr<"UpdateMode",
     "when the optimizer updates a unit", [
       I32EnumAttrCase<"AtEnd", 0, "at_end">,
-      I32EnumAttrCase<"Inline", 1, "inline_update">]> {
+      I32EnumAttrCase<"Inline", 1, "in_backward">]> {
   let cppNamespace = "::accel::sharding";
 }
 

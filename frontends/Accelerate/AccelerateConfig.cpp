@@ -147,7 +147,7 @@ std::optional<AccelerateConfig> AccelerateReader::read() {
     error("launch-stops", top("distributed_type"),
           "`accelerate launch` stops with " +
               printable(config.launch.refused, 200));
-  if (hopeless)
+  if (unrecoverable)
     return std::nullopt;
   // What is written first, in the order of the file, then of files it names.
   auto rank = [&](const EffectiveValue &v) {

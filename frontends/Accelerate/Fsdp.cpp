@@ -47,8 +47,8 @@ int AccelerateReader::readFsdpVersion() {
   if (field)
     written(config.strategy, strategy, field, std::to_string(*number));
   else
-    otherwise(config.strategy, strategy, field, "1",
-              whyDefault(findKey("fsdp_config", "fsdp_version"), version));
+    setDefault(config.strategy, strategy, field, "1",
+               whyDefault(findKey("fsdp_config", "fsdp_version"), version));
   return config.assumed.fsdpVersion ? 0 : static_cast<int>(*number);
 }
 
@@ -115,15 +115,15 @@ void AccelerateReader::readShardingV1() {
   if (field && sharding)
     written(config.sharding, *sharding, field, toString(*sharding));
   else
-    otherwise(
+    setDefault(
         config.sharding, Sharding::FullShard, field, "FULL_SHARD",
         whyDefault(findKey("fsdp_config", "fsdp_sharding_strategy"), version));
   Sharding used = *config.sharding;
-  otherwise(config.reshardAfterForward, reshards(used),
-            field ? field : in(fsdp, "fsdp_sharding_strategy"),
-            reshards(used) ? "true" : "false",
-            std::string("follows from ") + toString(used), Origin::Derived);
-  forget();
+  setDefault(config.reshardAfterForward, reshards(used),
+             field ? field : in(fsdp, "fsdp_sharding_strategy"),
+             reshards(used) ? "true" : "false",
+             std::string("follows from ") + toString(used), Origin::Derived);
+  popEffective();
   if (!reshard)
     return;
   // FSDP_SHARDING_STRATEGY is always set by launch, so the plugin never looks
@@ -171,9 +171,9 @@ void AccelerateReader::readShardingV2() {
     written(config.reshardAfterForward, *value, field,
             *value ? "true" : "false");
   else
-    otherwise(config.reshardAfterForward, true, field, "true",
-              whyDefault(findKey("fsdp_config", "fsdp_reshard_after_forward"),
-                         version));
+    setDefault(config.reshardAfterForward, true, field, "true",
+               whyDefault(findKey("fsdp_config", "fsdp_reshard_after_forward"),
+                          version));
   bool reshard = *config.reshardAfterForward;
   Sharding sharding = reshard ? Sharding::FullShard : Sharding::ShardGradOp;
   config.sharding = {sharding, Origin::Derived, config.reshardAfterForward.key,
@@ -209,11 +209,11 @@ void AccelerateReader::readShardingV2() {
 void AccelerateReader::readWrapping() {
   Field field = in(fsdp, "fsdp_auto_wrap_policy");
   auto &policy = config.wrapPolicy;
-  otherwise(
+  setDefault(
       policy, WrapPolicy::None, field, "NO_WRAP",
       whyDefault(findKey("fsdp_config", "fsdp_auto_wrap_policy"), version));
   if (field && !field.isNull()) {
-    forget();
+    popEffective();
     bool found = false;
     std::string text = yaml::pythonText(field.value());
     for (WrapPolicy p :
@@ -238,8 +238,9 @@ void AccelerateReader::readWrapping() {
   readWrapClasses();
 
   Field least = in(fsdp, "fsdp_min_num_params");
-  otherwise(config.minNumParams, int64_t(100000000), least, "100000000",
-            whyDefault(findKey("fsdp_config", "fsdp_min_num_params"), version));
+  setDefault(
+      config.minNumParams, int64_t(100000000), least, "100000000",
+      whyDefault(findKey("fsdp_config", "fsdp_min_num_params"), version));
   if (!least && before(1, 13) && *policy == WrapPolicy::Size)
     error("missing-key", least,
           "SIZE_BASED_WRAP without fsdp_min_num_params: accelerate " +
@@ -252,7 +253,7 @@ void AccelerateReader::readWrapping() {
     return;
   if (config.assumed.wrapPolicy)
     return;
-  forget();
+  popEffective();
   if (*policy != WrapPolicy::Size) {
     ignored(least, std::string("with wrap policy ") + toString(*policy), false,
             "", fixRemoval(least));
@@ -287,8 +288,8 @@ void AccelerateReader::readWrapClasses() {
   Field field = in(fsdp, "fsdp_transformer_layer_cls_to_wrap");
   auto &setting = config.wrapClasses;
   if (!field || field.isNull()) {
-    otherwise(setting, {}, field, "the model's _no_split_modules",
-              "Accelerate's default");
+    setDefault(setting, {}, field, "the model's _no_split_modules",
+               "Accelerate's default");
     return;
   }
   if (config.assumed.wrapPolicy)
@@ -364,7 +365,7 @@ void AccelerateReader::readIgnoredModules() {
   Field field = in(fsdp, "fsdp_ignored_modules");
   auto &setting = config.ignoredModules;
   if (!field || field.isNull()) {
-    otherwise(
+    setDefault(
         setting, std::string(), field, "none",
         whyDefault(findKey("fsdp_config", "fsdp_ignored_modules"), version));
     return;

@@ -75,18 +75,18 @@ void AccelerateReader::placeCheckpoints(int fsdpVersion, bool unwrapped) {
     place = CheckpointPlacement::Units;
     why = "each module that the wrap policy matches keeps only its input";
   }
-  otherwise(config.checkpointPlacement, place, {nullptr, "checkpoints"},
-            toString(place), why, Origin::Derived);
+  setDefault(config.checkpointPlacement, place, {nullptr, "checkpoints"},
+             toString(place), why, Origin::Derived);
   bool apart = fsdpVersion == 2 && !before(1, 14);
-  otherwise(config.restUnits,
-            apart ? RestUnits::EmbeddingAndTail : RestUnits::Root,
-            {nullptr, "other parameters"},
-            toString(apart ? RestUnits::EmbeddingAndTail : RestUnits::Root),
-            apart ? "since 1.14 the input embedding is a unit; the final norm "
-                    "and the head share one that stays gathered"
-                  : "what the wrap policy does not match stays in the root "
-                    "unit",
-            Origin::Derived);
+  setDefault(config.restUnits,
+             apart ? RestUnits::EmbeddingAndTail : RestUnits::Root,
+             {nullptr, "other parameters"},
+             toString(apart ? RestUnits::EmbeddingAndTail : RestUnits::Root),
+             apart ? "since 1.14 the input embedding is a unit; the final norm "
+                     "and the head share one that stays gathered"
+                   : "what the wrap policy does not match stays in the root "
+                     "unit",
+             Origin::Derived);
 }
 
 void AccelerateReader::readPrefetch(int fsdpVersion) {
@@ -129,7 +129,7 @@ void AccelerateReader::readPrefetch(int fsdpVersion) {
     written(config.backwardPrefetch, *value, field,
             names[static_cast<int>(*value)]);
   } else if (fsdpVersion == 1) {
-    otherwise(
+    setDefault(
         config.backwardPrefetch, BackwardPrefetch::None, field, "none",
         whyDefault(findKey("fsdp_config", "fsdp_backward_prefetch"), version));
   }
@@ -226,7 +226,7 @@ void AccelerateReader::readStateDict(int fsdpVersion) {
   if (value)
     written(config.stateDictType, *value, field, toString(*value));
   else
-    otherwise(config.stateDictType, byDefault, field, toString(byDefault),
-              "Accelerate's default with fsdp_version " +
-                  std::to_string(fsdpVersion == 1 ? 1 : 2));
+    setDefault(config.stateDictType, byDefault, field, toString(byDefault),
+               "Accelerate's default with fsdp_version " +
+                   std::to_string(fsdpVersion == 1 ? 1 : 2));
 }

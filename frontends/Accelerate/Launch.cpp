@@ -107,7 +107,7 @@ void AccelerateReader::readDistributedType() {
   if (!field) {
     error("missing-key", field, "distributed_type is missing",
           "add a line such as `distributed_type: FSDP`");
-    hopeless = true;
+    unrecoverable = true;
     return;
   }
   const yaml::Node &value = field.value();
@@ -166,7 +166,7 @@ void AccelerateReader::readDistributedType() {
   error("invalid-value", field,
         yaml::shortText(value) + " is not a valid distributed_type", hint,
         std::move(fix));
-  hopeless = true;
+  unrecoverable = true;
 }
 
 void AccelerateReader::readProcesses() {
@@ -175,10 +175,10 @@ void AccelerateReader::readProcesses() {
       type == DistributedType::No || type == DistributedType::MultiCpu;
 
   Field machines = top("num_machines");
-  otherwise(config.numMachines, int64_t(1), machines, "1",
-            whyDefault(findKey("", "num_machines"), version));
+  setDefault(config.numMachines, int64_t(1), machines, "1",
+             whyDefault(findKey("", "num_machines"), version));
   if (machines) {
-    forget();
+    popEffective();
     const yaml::Node &value = machines.value();
     bool good = value.kind == yaml::Kind::Int && !value.huge &&
                 value.integer >= 1 && value.integer <= 1 << 20;
@@ -201,8 +201,8 @@ void AccelerateReader::readProcesses() {
     const Field kind = top("distributed_type");
     if (!field && type == DistributedType::No && kind && !before(0, 34) &&
         kind.value().isString()) {
-      otherwise(setting, int64_t(1), field, "1",
-                "one process, since distributed_type is NO");
+      setDefault(setting, int64_t(1), field, "1",
+                 "one process, since distributed_type is NO");
       return;
     }
     if (!options.forPlanning) {
@@ -217,7 +217,7 @@ void AccelerateReader::readProcesses() {
     error("missing-key", field,
           "num_processes is missing; `accelerate launch` asks for it",
           "add `num_processes: N`, the total over all machines");
-    hopeless = true;
+    unrecoverable = true;
     return;
   }
   const yaml::Node &value = field.value();
@@ -248,7 +248,7 @@ void AccelerateReader::readProcesses() {
     error("invalid-value", field,
           "num_processes must be a positive integer, this is " +
               yaml::shortText(value));
-    hopeless = true;
+    unrecoverable = true;
     return;
   }
   if (config.assumed.numMachines)
@@ -259,14 +259,14 @@ void AccelerateReader::readProcesses() {
           std::to_string(*number) + " processes are fewer than " +
               std::to_string(*config.numMachines) + " machines",
           "num_processes is the total over all machines");
-    hopeless = true;
+    unrecoverable = true;
     return;
   }
   int64_t total = perMachine * *config.numMachines;
   if (type == DistributedType::No)
     total = 1;
   std::string why;
-  if (hopeless) {
+  if (unrecoverable) {
     total = *number; // the type is unknown
   } else if (type == DistributedType::No && *number > 1) {
     why = "distributed_type NO starts one process";
@@ -315,7 +315,7 @@ void AccelerateReader::readPlace() {
   if (number && *number >= 0 && *number < *config.numMachines) {
     written(config.machineRank, *number, rank, std::to_string(*number));
   } else {
-    const bool known = !hopeless && !config.assumed.numMachines;
+    const bool known = !unrecoverable && !config.assumed.numMachines;
     if (rank && several && !simple && known)
       error("invalid-value", rank,
             "machine_rank must be an integer from 0 to " +
@@ -326,15 +326,15 @@ void AccelerateReader::readPlace() {
              std::string("machine_rank has no effect with ") +
                  (several ? toString(type) : "one machine"),
              "", true);
-    otherwise(config.machineRank, int64_t(0), rank, "0",
-              whyDefault(findKey("", "machine_rank"), version));
+    setDefault(config.machineRank, int64_t(0), rank, "0",
+               whyDefault(findKey("", "machine_rank"), version));
   }
 
   Field ip = top("main_process_ip");
   if (ip && !ip.isNull())
     written(config.mainProcessIp, yaml::pythonText(ip.value()), ip,
             yaml::pythonText(ip.value()));
-  else if (several && type != DistributedType::Xla && !hopeless &&
+  else if (several && type != DistributedType::Xla && !unrecoverable &&
            !findsMachines())
     // A plan does not depend on the address.
     report(options.forPlanning ? Severity::Warning : Severity::Error,
@@ -346,10 +346,10 @@ void AccelerateReader::readPlace() {
            "`accelerate launch`");
 
   Field port = top("main_process_port");
-  otherwise(config.mainProcessPort, int64_t(29500), port, "29500",
-            whyDefault(findKey("", "main_process_port"), version));
+  setDefault(config.mainProcessPort, int64_t(29500), port, "29500",
+             whyDefault(findKey("", "main_process_port"), version));
   if (!port || port.isNull()) {
-    if (several && simple && !hopeless)
+    if (several && simple && !unrecoverable)
       report(options.forPlanning ? Severity::Warning : Severity::Error,
              "missing-key", port ? port : top("num_machines"),
              "main_process_port is not set, which " +
@@ -358,7 +358,7 @@ void AccelerateReader::readPlace() {
              "write main_process_port: 29500");
     return;
   }
-  forget();
+  popEffective();
   const yaml::Node &value = port.value();
   bool number16 = value.kind == yaml::Kind::Int && !value.huge &&
                   value.integer >= 0 && value.integer <= 65535;
@@ -383,8 +383,8 @@ void AccelerateReader::readPlace() {
 void AccelerateReader::readGpuIds() {
   Field field = top("gpu_ids");
   if (!field || field.isNull()) {
-    otherwise(config.gpuIds, std::string("all"), field, "all",
-              whyDefault(findKey("", "gpu_ids"), version));
+    setDefault(config.gpuIds, std::string("all"), field, "all",
+               whyDefault(findKey("", "gpu_ids"), version));
     return;
   }
   const yaml::Node &value = field.value();
@@ -422,8 +422,8 @@ void AccelerateReader::readGpuIds() {
   }
   bool gpus = multi || type == DistributedType::Fsdp;
   int64_t perMachine = config.processesPerMachine();
-  if (hopeless || !gpus || ids == perMachine || config.assumed.numProcesses ||
-      config.assumed.numMachines)
+  if (unrecoverable || !gpus || ids == perMachine ||
+      config.assumed.numProcesses || config.assumed.numMachines)
     return;
   std::string counts = std::to_string(perMachine) +
                        " processes on each machine "
@@ -456,8 +456,8 @@ void AccelerateReader::readMixedPrecision() {
             "mixed_precision is null; launch stops with AttributeError: "
             "'NoneType' object has no attribute 'lower'",
             "write 'no' in quotes, or remove the line", fixText(field, "no"));
-    otherwise(setting, MixedPrecision::No, field, "no",
-              whyDefault(findKey("", "mixed_precision"), version));
+    setDefault(setting, MixedPrecision::No, field, "no",
+               whyDefault(findKey("", "mixed_precision"), version));
     return;
   }
   const yaml::Node &value = field.value();
@@ -533,11 +533,11 @@ void AccelerateReader::readIgnoredTopLevel() {
   bool simple =
       type == DistributedType::No || type == DistributedType::MultiCpu;
   if (type == DistributedType::MultiCpu)
-    otherwise(config.cpu, true, cpu, "true", "distributed_type is MULTI_CPU",
-              Origin::Derived);
+    setDefault(config.cpu, true, cpu, "true", "distributed_type is MULTI_CPU",
+               Origin::Derived);
   else if (!wanted)
-    otherwise(config.cpu, false, cpu, "false",
-              whyDefault(findKey("", "use_cpu"), version));
+    setDefault(config.cpu, false, cpu, "false",
+               whyDefault(findKey("", "use_cpu"), version));
   else if (simple && !before(0, 12))
     written(config.cpu, true, cpu, "true");
   else

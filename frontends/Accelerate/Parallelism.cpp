@@ -69,7 +69,7 @@ void AccelerateReader::readParallelism() {
     return; // an unknown top-level key
   checkSectionKeys(parallelism);
   auto &mesh = config.mesh;
-  if (!parallelism.present() || hopeless)
+  if (!parallelism.present() || unrecoverable)
     return;
   Field whole{parallelism.entry, prefix + parallelism.name};
   Strategy strategy = *config.strategy;

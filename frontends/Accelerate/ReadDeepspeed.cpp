@@ -145,14 +145,14 @@ void AccelerateReader::readDeepspeed(const Section &s) {
   if (flag && (third || !*flag))
     written(d.zero3Init, *flag, init, showBool(*flag));
   else if (flag)
-    otherwise(d.zero3Init, false, init, "false",
-              "only ZeRO stage 3 builds the model sharded, this is stage " +
-                  std::to_string(*d.zeroStage),
-              Origin::Derived);
+    setDefault(d.zero3Init, false, init, "false",
+               "only ZeRO stage 3 builds the model sharded, this is stage " +
+                   std::to_string(*d.zeroStage),
+               Origin::Derived);
   else
-    otherwise(d.zero3Init, third, init, showBool(third),
-              "follows from ZeRO stage " + std::to_string(*d.zeroStage),
-              Origin::Derived);
+    setDefault(d.zero3Init, third, init, showBool(third),
+               "follows from ZeRO stage " + std::to_string(*d.zeroStage),
+               Origin::Derived);
   text(d.hostfile, s, "deepspeed_hostfile");
   text(d.exclusionFilter, s, "deepspeed_exclusion_filter");
   text(d.inclusionFilter, s, "deepspeed_inclusion_filter");

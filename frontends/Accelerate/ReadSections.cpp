@@ -124,7 +124,7 @@ void AccelerateReader::readFp8Values(const Section &s) {
   if (field)
     written(f.overrides, flags, field, shown);
   else
-    otherwise(
+    setDefault(
         f.overrides, flags, field, shown,
         whyDefault(findKey(s.name, "fp8_override_linear_precision"), version));
 }

@@ -73,8 +73,8 @@ void AccelerateReader::typed(Setting<T> &setting, const Section &section,
     text = text.substr(1, text.size() - 2);
   std::optional<T> value = byDefault ? parse(text) : std::nullopt;
   field.entry = nullptr;
-  otherwise(setting, value ? *value : T(), field,
-            value ? show(*value) : "unset", whyDefault(info, version));
+  setDefault(setting, value ? *value : T(), field,
+             value ? show(*value) : "unset", whyDefault(info, version));
 }
 
 } // namespace accel

@@ -349,6 +349,6 @@ void AccelerateReader::flag(Setting<bool> &setting, const Section &section,
     byDefault = std::string_view(known->value) == "true";
   else if (info && !exists)
     byDefault = false;
-  otherwise(setting, byDefault, field, byDefault ? "true" : "false",
-            why.empty() ? whyDefault(info, version) : why);
+  setDefault(setting, byDefault, field, byDefault ? "true" : "false",
+             why.empty() ? whyDefault(info, version) : why);
 }

@@ -61,7 +61,7 @@ private:
   AccelerateConfig config;
   Section fsdp, parallelism;
   /// A value is missing without which nothing can be said.
-  bool hopeless = false;
+  bool unrecoverable = false;
 
   bool before(int major, int minor) const {
     return version < AccelerateVersion{major, minor};
@@ -123,7 +123,7 @@ private:
   void remember(const Field &field, const std::string &effective,
                 const std::string &why, Origin origin);
   /// Drops the last remembered value: it is about to be replaced.
-  void forget() { config.effective.pop_back(); }
+  void popEffective() { config.effective.pop_back(); }
   template <typename T>
   void written(Setting<T> &setting, T value, const Field &field,
                const std::string &effective, const std::string &why = "") {
@@ -132,9 +132,9 @@ private:
     remember(field, effective, why, Origin::Written);
   }
   template <typename T>
-  void otherwise(Setting<T> &setting, T value, const Field &field,
-                 const std::string &effective, const std::string &why,
-                 Origin origin = Origin::Default) {
+  void setDefault(Setting<T> &setting, T value, const Field &field,
+                  const std::string &effective, const std::string &why,
+                  Origin origin = Origin::Default) {
     setting = {std::move(value), origin, field.key, locate(field), why};
     remember(field, effective, why, origin);
   }

@@ -109,7 +109,7 @@ void AccelerateReader::readOtherSections() {
     checkSectionKeys(fsdp);
 
   auto unused = [&](const Section &s, DistributedType wanted) {
-    if (!s.present() || type == wanted || hopeless)
+    if (!s.present() || type == wanted || unrecoverable)
       return;
     report(Severity::Warning, "unused-section", {s.entry, prefix + s.name},
            s.name + " has no effect with distributed_type " + toString(type),
@@ -125,7 +125,7 @@ void AccelerateReader::readOtherSections() {
   bool starts = hostfile && !hostfile.isNull();
   if (starts && type != DistributedType::No)
     unused(mpirun, DistributedType::MultiCpu);
-  if (type == DistributedType::MultiCpu && !starts && !hopeless &&
+  if (type == DistributedType::MultiCpu && !starts && !unrecoverable &&
       (*config.numProcesses > 1 || config.assumed.numProcesses))
     report(Severity::Note, "mpirun-needed", top("distributed_type"),
            "`accelerate launch` starts one process here; the others come from "
@@ -133,7 +133,7 @@ void AccelerateReader::readOtherSections() {
            "write mpirun_config: {mpirun_hostfile: FILE} to let it start them");
   readFp8(fp8);
   readDynamo(dynamo);
-  if (hopeless)
+  if (unrecoverable)
     return;
 
   // The typed values, and why the rest has none.
@@ -181,7 +181,8 @@ void AccelerateReader::readOtherSections() {
 
 void AccelerateReader::readFp8(const Section &fp8) {
   bool used = *config.mixedPrecision == MixedPrecision::Fp8;
-  if (fp8.present() && !used && !hopeless && !config.assumed.mixedPrecision) {
+  if (fp8.present() && !used && !unrecoverable &&
+      !config.assumed.mixedPrecision) {
     report(Severity::Note, "unused-section", {fp8.entry, prefix + fp8.name},
            "fp8_config has no effect with mixed_precision " +
                std::string(toString(*config.mixedPrecision)),
@@ -235,14 +236,14 @@ void AccelerateReader::readDynamo(const Section &dynamo) {
     field = in(dynamo, "dynamo_backend");
   bool handedOn = *config.distributedType != DistributedType::Deepspeed &&
                   *config.distributedType != DistributedType::Xla;
-  if (!handedOn && !hopeless && field && !field.isNull() &&
+  if (!handedOn && !unrecoverable && field && !field.isNull() &&
       !equalsUpper(yaml::pythonText(field.value()), "NO"))
     ignored(field,
             std::string("with distributed_type ") +
                 toString(*config.distributedType) +
                 ": `accelerate launch` does not hand it on there",
             true, "call torch.compile in the script");
-  if (handedOn && !hopeless && !top("dynamo_backend"))
+  if (handedOn && !unrecoverable && !top("dynamo_backend"))
     checkDynamoValues(dynamo, field ? yaml::pythonText(field.value()) : "no");
   if (!field)
     return;

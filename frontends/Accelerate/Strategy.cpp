@@ -196,7 +196,7 @@ static std::string whyNotPlanned(DistributedType type) {
 /// Everything that is valid for Accelerate and that accel-opt cannot plan yet,
 /// in one place (mesh axes are named where they are read).
 void AccelerateReader::checkSupport() {
-  if (hopeless)
+  if (unrecoverable)
     return;
   DistributedType type = *config.distributedType;
   constexpr AccelerateVersion oldestPlanned{1, 0};

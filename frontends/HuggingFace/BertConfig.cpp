@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BertConfig.h"
 
-#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/ConfigJson/ConfigReader.h"
 
 using namespace accel;
 using namespace accel::huggingface;
@@ -104,9 +104,9 @@ private:
 };
 
 /// In registration order.
-class Describer {
+class BertModules {
 public:
-  explicit Describer(const BertConfig &config)
+  explicit BertModules(const BertConfig &config)
       : config(config), write(info),
         normal(normalInit(config.initializerRange)) {}
 
@@ -266,5 +266,5 @@ std::optional<BertConfig> accel::huggingface::readBert(ConfigReader &json,
 }
 
 ModelInfo accel::huggingface::describeModel(const BertConfig &config) {
-  return Describer(config).run();
+  return BertModules(config).run();
 }

@@ -21,10 +21,10 @@ namespace {
 
 constexpr const char *projections[] = {"query", "key", "value"};
 
-class SegmentBuilder {
+class BertForward {
 public:
-  SegmentBuilder(OpBuilder &builder, const BertConfig &config,
-                 const BuildOptions &options)
+  BertForward(OpBuilder &builder, const BertConfig &config,
+              const BuildOptions &options)
       : builder(builder), config(config), batch(options.microBatch),
         sequence(options.sequenceLength), tokens(batch * sequence),
         hidden(config.hiddenSize),
@@ -222,7 +222,7 @@ private:
 void accel::huggingface::buildSegments(OpBuilder &builder,
                                        const BertConfig &config,
                                        const BuildOptions &options) {
-  SegmentBuilder segments(builder, config, options);
+  BertForward segments(builder, config, options);
   const std::string base = config.base();
   auto embeddings = segments.embeddings();
   mlir::func::FuncOp mask;

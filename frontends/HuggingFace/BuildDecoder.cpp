@@ -19,9 +19,9 @@ using mlir::ValueRange;
 
 namespace {
 
-class SegmentBuilder {
+class DecoderForward {
 public:
-  SegmentBuilder(OpBuilder &builder, const Decoder &decoder,
+  DecoderForward(OpBuilder &builder, const Decoder &decoder,
                  const ModelInfo &info, const BuildOptions &options)
       : builder(builder), d(decoder), a(decoder.attention), info(info),
         batch(options.microBatch), sequence(options.sequenceLength),
@@ -443,7 +443,7 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
                                        const Decoder &decoder,
                                        const ModelInfo &info,
                                        const BuildOptions &options) {
-  SegmentBuilder segments(builder, decoder, info, options);
+  DecoderForward segments(builder, decoder, info, options);
   auto embedding = segments.embedding();
   std::vector<DecoderLayerKind> kinds =
       kindsOf(decoder, options.sequenceLength);

@@ -18,10 +18,10 @@ using mlir::Value;
 
 namespace {
 
-class SegmentBuilder {
+class Gpt2Forward {
 public:
-  SegmentBuilder(OpBuilder &builder, const Gpt2Config &config,
-                 const BuildOptions &options)
+  Gpt2Forward(OpBuilder &builder, const Gpt2Config &config,
+              const BuildOptions &options)
       : builder(builder), config(config), batch(options.microBatch),
         sequence(options.sequenceLength), tokens(batch * sequence),
         hiddenType(tensor({batch, sequence, config.hiddenSize})),
@@ -178,7 +178,7 @@ private:
 void accel::huggingface::buildSegments(OpBuilder &builder,
                                        const Gpt2Config &config,
                                        const BuildOptions &options) {
-  SegmentBuilder segments(builder, config, options);
+  Gpt2Forward segments(builder, config, options);
   auto embedding = segments.embedding();
   auto layer = segments.layer();
   auto head = segments.head();

@@ -20,10 +20,10 @@ using mlir::ValueRange;
 
 namespace {
 
-class SegmentBuilder {
+class T5Forward {
 public:
-  SegmentBuilder(OpBuilder &builder, const T5Config &config,
-                 const BuildOptions &options)
+  T5Forward(OpBuilder &builder, const T5Config &config,
+            const BuildOptions &options)
       : builder(builder), config(config), batch(options.microBatch),
         source(options.sequenceLength),
         target(options.targetLength ? options.targetLength
@@ -291,7 +291,7 @@ private:
 void accel::huggingface::buildSegments(OpBuilder &builder,
                                        const T5Config &config,
                                        const BuildOptions &options) {
-  SegmentBuilder segments(builder, config, options);
+  T5Forward segments(builder, config, options);
   auto embedding = segments.embedding(false);
   auto positions = segments.positions(false);
   mlir::func::FuncOp mask;

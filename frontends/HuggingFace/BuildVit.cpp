@@ -21,10 +21,10 @@ namespace {
 
 constexpr const char *projections[] = {"q_proj", "k_proj", "v_proj"};
 
-class SegmentBuilder {
+class VitForward {
 public:
-  SegmentBuilder(OpBuilder &builder, const VitConfig &config,
-                 const BuildOptions &options)
+  VitForward(OpBuilder &builder, const VitConfig &config,
+             const BuildOptions &options)
       : builder(builder), config(config), batch(options.microBatch),
         tokens(config.patches() + 1), hidden(config.hiddenSize),
         hiddenType(RankedTensorType::get({batch, tokens, hidden},
@@ -128,7 +128,7 @@ private:
     return f.view(x, {batch * tokens, hidden});
   }
 
-  /// A convolution whose stride is its kernel, as one product: each patch is a
+  /// A convolution whose stride is its kernel, as one matmul: each patch is a
   /// row. Rows and columns of pixels that fill no patch are left out.
   Value projected(EncoderWriter &f, Value pixels) {
     const auto [high, wide] = config.patch;
@@ -164,7 +164,7 @@ private:
 void accel::huggingface::buildSegments(OpBuilder &builder,
                                        const VitConfig &config,
                                        const BuildOptions &options) {
-  SegmentBuilder segments(builder, config, options);
+  VitForward segments(builder, config, options);
   auto embeddings = segments.embeddings();
   auto layer = segments.layer();
   auto head = segments.head();

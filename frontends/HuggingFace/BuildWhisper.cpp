@@ -21,9 +21,9 @@ namespace {
 
 constexpr double normEps = 1e-5; // nn.LayerNorm's own
 
-class SegmentBuilder {
+class WhisperForward {
 public:
-  SegmentBuilder(OpBuilder &builder, const WhisperConfig &config,
+  WhisperForward(OpBuilder &builder, const WhisperConfig &config,
                  const BuildOptions &options)
       : builder(builder), config(config), batch(options.microBatch),
         source(config.sourcePositions), target(options.sequenceLength),
@@ -147,7 +147,7 @@ private:
     return f.view(x, {size[0] * size[1], size[2]});
   }
 
-  /// A convolution of 3 taps with a border of zeros, as one product: a row
+  /// A convolution of 3 taps with a border of zeros, as one matmul: a row
   /// holds what the taps see. x [B, T, in] -> [B, T / stride, hidden].
   Value convolution(EncoderWriter &f, Value x, llvm::StringRef module,
                     int64_t stride) {
@@ -223,7 +223,7 @@ private:
 void accel::huggingface::buildSegments(OpBuilder &builder,
                                        const WhisperConfig &config,
                                        const BuildOptions &options) {
-  SegmentBuilder segments(builder, config, options);
+  WhisperForward segments(builder, config, options);
   auto front = segments.front();
   auto encoderLayer = segments.encoderLayer();
   auto encoderNorm = segments.encoderNorm();

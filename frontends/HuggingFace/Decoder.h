@@ -114,7 +114,7 @@ struct Decoder {
   /// Projections into the residual start at 1 / sqrt(2 layers) of the
   /// deviation.
   bool residualInitByDepth = false;
-  bool biasApart = false; // a bias is added after the product, not within it
+  bool biasApart = false; // a bias is added after the matmul, not within it
 
   // Head; FQNs.
   std::string finalNorm = "model.norm";

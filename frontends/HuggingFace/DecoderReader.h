@@ -6,7 +6,7 @@
 #ifndef ACCEL_FRONTENDS_HUGGINGFACE_DECODERREADER_H
 #define ACCEL_FRONTENDS_HUGGINGFACE_DECODERREADER_H
 
-#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/ConfigJson/ConfigReader.h"
 #include "frontends/HuggingFace/Decoder.h"
 #include "frontends/ModuleTree/ModuleTree.h"
 

@@ -47,7 +47,7 @@ public:
   mlir::Value attention(const AttentionShape &shape, mlir::Value query,
                         mlir::Value key, mlir::Value value,
                         mlir::Value mask = {});
-  /// The same by single products, so that `bias`, which is added to the scores,
+  /// The same by single matmuls, so that `bias`, which is added to the scores,
   /// gets a gradient; kernels give it none. The bias has what `causal` says.
   mlir::Value biasedAttention(const AttentionShape &shape, mlir::Value query,
                               mlir::Value key, mlir::Value value,

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/Gpt2Config.h"
 
-#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/ConfigJson/ConfigReader.h"
 
 #include <cmath>
 
@@ -136,9 +136,9 @@ private:
 };
 
 /// In registration order.
-class Describer {
+class Gpt2Modules {
 public:
-  explicit Describer(const Gpt2Config &config)
+  explicit Gpt2Modules(const Gpt2Config &config)
       : config(config), normal(normalInit(config.initializerRange)) {}
 
   ModelInfo run() {
@@ -216,5 +216,5 @@ std::optional<Gpt2Config> accel::huggingface::readGpt2(ConfigReader &json) {
 }
 
 ModelInfo accel::huggingface::describeModel(const Gpt2Config &config) {
-  return Describer(config).run();
+  return Gpt2Modules(config).run();
 }

@@ -14,9 +14,9 @@ namespace {
 
 /// Lists modules and parameters in registration order, which is the order of
 /// named_modules() and named_parameters().
-class Describer {
+class DecoderModules {
 public:
-  explicit Describer(const LlamaConfig &config) : config(config) {
+  explicit DecoderModules(const LlamaConfig &config) : config(config) {
     normal.kind = plan::Initializer::Kind::Normal;
     normal.value = config.initializerRange;
     ones.kind = plan::Initializer::Kind::Ones;
@@ -149,7 +149,7 @@ private:
 } // namespace
 
 ModelInfo accel::huggingface::describeModel(const LlamaConfig &config) {
-  return Describer(config).run();
+  return DecoderModules(config).run();
 }
 
 Decoder accel::huggingface::decoderOf(const LlamaConfig &config) {

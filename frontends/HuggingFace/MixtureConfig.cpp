@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/LlamaConfig.h"
 
-#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/ConfigJson/ConfigReader.h"
 #include <algorithm>
 
 using namespace accel;
@@ -70,7 +70,7 @@ private:
                        "'router_jitter_noise' must be 0");
   }
 
-  /// transformers' grouped products refuse the others as well, in fp32; in 16
+  /// transformers' grouped matmuls refuse the others as well, in fp32; in 16
   /// bits they need multiples of 8, which select-kernels checks.
   void aligned(const char *key, int64_t size) {
     if (!json.failed() && size % 4)

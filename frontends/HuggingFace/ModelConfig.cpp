@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/ModelConfig.h"
 
-#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/ConfigJson/ConfigReader.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/HuggingFace/TiedWeights.h"
 

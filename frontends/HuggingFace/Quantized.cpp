@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/Quantized.h"
 
-#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/ConfigJson/ConfigReader.h"
 
 #include <filesystem>
 

@@ -45,7 +45,7 @@ parseSafetensorsHeader(std::string_view head, uint64_t fileSize,
 std::optional<SafetensorsFile>
 readSafetensorsHeader(const std::string &path, DiagnosticEngine &diagnostics);
 
-struct HeldPart;
+struct BaseModelWeights;
 
 /// The weights of a Hugging Face folder.
 struct Weights {
@@ -67,7 +67,7 @@ std::optional<Weights> readWeights(const std::string &folder,
 /// nothing is left to its first values, with a note; `part` tells.
 bool checkWeights(const Weights &weights, const ModelInfo &model,
                   const std::string &folder, DiagnosticEngine &diagnostics,
-                  HeldPart *part = nullptr);
+                  BaseModelWeights *part = nullptr);
 
 } // namespace accel::huggingface
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/T5Config.h"
 
-#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/ConfigJson/ConfigReader.h"
 
 #include <algorithm>
 #include <cmath>
@@ -145,9 +145,9 @@ private:
 };
 
 /// In registration order.
-class Describer {
+class T5Modules {
 public:
-  explicit Describer(const T5Config &config)
+  explicit T5Modules(const T5Config &config)
       : config(config), write(info), factor(config.initializerFactor) {}
 
   ModelInfo run() {
@@ -273,5 +273,5 @@ std::optional<T5Config> accel::huggingface::readT5(ConfigReader &json) {
 }
 
 ModelInfo accel::huggingface::describeModel(const T5Config &config) {
-  return Describer(config).run();
+  return T5Modules(config).run();
 }

@@ -58,7 +58,7 @@ bool accel::huggingface::areHeldApart(const Weights &weights,
 
 bool accel::huggingface::checkTiedWeights(const Weights &weights,
                                           const ModelInfo &model,
-                                          const HeldPart &held,
+                                          const BaseModelWeights &held,
                                           const std::string &folder,
                                           DiagnosticEngine &diagnostics) {
   for (const ParameterInfo &parameter : model.parameters) {

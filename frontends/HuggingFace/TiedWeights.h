@@ -13,7 +13,7 @@
 #ifndef ACCEL_FRONTENDS_HUGGINGFACE_TIEDWEIGHTS_H
 #define ACCEL_FRONTENDS_HUGGINGFACE_TIEDWEIGHTS_H
 
-#include "frontends/HuggingFace/HeldPart.h"
+#include "frontends/HuggingFace/BaseModelWeights.h"
 #include "frontends/HuggingFace/Safetensors.h"
 
 namespace accel::huggingface {
@@ -26,7 +26,7 @@ bool areHeldApart(const Weights &weights, const std::string &first,
 /// twice with other values. Reads the bytes of tensors that stand there twice,
 /// up to the first that differs.
 bool checkTiedWeights(const Weights &weights, const ModelInfo &model,
-                      const HeldPart &held, const std::string &folder,
+                      const BaseModelWeights &held, const std::string &folder,
                       DiagnosticEngine &diagnostics);
 
 } // namespace accel::huggingface

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/VitConfig.h"
 
-#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/ConfigJson/ConfigReader.h"
 
 using namespace accel;
 using namespace accel::huggingface;
@@ -97,9 +97,9 @@ private:
 };
 
 /// In registration order.
-class Describer {
+class VitModules {
 public:
-  explicit Describer(const VitConfig &config)
+  explicit VitModules(const VitConfig &config)
       : config(config), write(info),
         normal(normalInit(
             config.initializerRange == 0 ? 0.02 : config.initializerRange)) {}
@@ -196,5 +196,5 @@ std::optional<VitConfig> accel::huggingface::readVit(ConfigReader &json) {
 }
 
 ModelInfo accel::huggingface::describeModel(const VitConfig &config) {
-  return Describer(config).run();
+  return VitModules(config).run();
 }

@@ -3,8 +3,8 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/HuggingFace/ConfigReader.h"
-#include "frontends/HuggingFace/HeldPart.h"
+#include "frontends/ConfigJson/ConfigReader.h"
+#include "frontends/HuggingFace/BaseModelWeights.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/HuggingFace/TiedWeights.h"
 #include <filesystem>
@@ -189,7 +189,7 @@ bool accel::huggingface::checkWeights(const Weights &weights,
                                       const ModelInfo &model,
                                       const std::string &folder,
                                       DiagnosticEngine &diagnostics,
-                                      HeldPart *part) {
+                                      BaseModelWeights *part) {
   std::vector<StoredAs> stored;
   for (const ParameterInfo &parameter : model.parameters) {
     StoredAs &as = stored.emplace_back();
@@ -202,7 +202,8 @@ bool accel::huggingface::checkWeights(const Weights &weights,
   auto has = [&](const std::string &name) {
     return weights.tensors.count(name) > 0;
   };
-  const HeldPart held = heldPart(stored, model.anatomy.base, has);
+  const BaseModelWeights held =
+      baseModelWeights(stored, model.anatomy.base, has);
   if (part)
     *part = held;
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/WhisperConfig.h"
 
-#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/ConfigJson/ConfigReader.h"
 
 using namespace accel;
 using namespace accel::huggingface;
@@ -88,9 +88,9 @@ private:
 };
 
 /// In registration order.
-class Describer {
+class WhisperModules {
 public:
-  explicit Describer(const WhisperConfig &config)
+  explicit WhisperModules(const WhisperConfig &config)
       : config(config), write(info), normal(normalInit(config.initStd)) {}
 
   ModelInfo run() {
@@ -195,5 +195,5 @@ accel::huggingface::readWhisper(ConfigReader &json) {
 }
 
 ModelInfo accel::huggingface::describeModel(const WhisperConfig &config) {
-  return Describer(config).run();
+  return WhisperModules(config).run();
 }

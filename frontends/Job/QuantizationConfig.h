@@ -23,7 +23,7 @@ namespace accel {
 
 struct QuantizationConfig {
   plan::Quantization values;
-  /// bnb_4bit_compute_dtype: products are computed in it where the activations
+  /// bnb_4bit_compute_dtype: matmuls are computed in it where the activations
   /// have another 16-bit dtype.
   std::optional<plan::DType> compute;
   /// llm_int8_skip_modules or modules_to_not_convert: parts of module names

@@ -7,7 +7,7 @@
 #define ACCEL_FRONTENDS_LINT_UNITPROBLEM_H
 
 #include "frontends/Lint/Subject.h"
-#include "passes/Wrap/UnitSets.h"
+#include "frontends/ModuleTree/UnitSets.h"
 
 namespace accel::lint {
 

@@ -43,7 +43,7 @@
 #ifndef ACCEL_FRONTENDS_MODULETREE_DESCRIPTION_H
 #define ACCEL_FRONTENDS_MODULETREE_DESCRIPTION_H
 
-#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/ConfigJson/ConfigReader.h"
 #include "frontends/ModuleTree/ModuleTree.h"
 
 #include <string_view>

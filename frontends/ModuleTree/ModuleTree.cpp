@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/ModuleTree/ModuleTree.h"
-#include "frontends/HuggingFace/JsonDocument.h"
+#include "frontends/ConfigJson/JsonDocument.h"
 #include "frontends/ModuleTree/Description.h"
 
 #include <algorithm>

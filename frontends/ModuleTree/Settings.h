@@ -6,7 +6,7 @@
 #ifndef ACCEL_FRONTENDS_MODULETREE_SETTINGS_H
 #define ACCEL_FRONTENDS_MODULETREE_SETTINGS_H
 
-#include "frontends/HuggingFace/ConfigReader.h"
+#include "frontends/ConfigJson/ConfigReader.h"
 #include "frontends/ModuleTree/Expression.h"
 
 #include <map>

@@ -249,7 +249,7 @@ Json jobProperties() {
        integer("Bytes that the layers keep for the backward, all together", 0)},
       {"dropout_seed", integer("What dropout draws by", 0)},
       {"loss_chunks",
-       described("Pieces of the tokens in which the loss is computed",
+       described("Chunks of the tokens in which the loss is computed",
                  {{"anyOf", Json::array({Json{{"const", "auto"}},
                                          Json{{"type", "integer"},
                                               {"minimum", 1}}})}})}};

@@ -13,7 +13,7 @@
 #ifndef ACCEL_FRONTENDS_SCRIPTS_ACCELERATEMAPPING_H
 #define ACCEL_FRONTENDS_SCRIPTS_ACCELERATEMAPPING_H
 
-#include "frontends/Scripts/Given.h"
+#include "frontends/Scripts/GivenArguments.h"
 
 namespace accel::scripts {
 

@@ -21,7 +21,7 @@
 #ifndef ACCEL_FRONTENDS_SCRIPTS_COMMAND_H
 #define ACCEL_FRONTENDS_SCRIPTS_COMMAND_H
 
-#include "frontends/Scripts/Words.h"
+#include "frontends/Scripts/CommandLine.h"
 
 namespace accel::scripts {
 

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Accelerate/KeyTable.h"
-#include "frontends/Scripts/Former.h"
 #include "frontends/Scripts/ReadSettings.h"
+#include "frontends/Scripts/RemovedArguments.h"
 
 #include <algorithm>
 

@@ -7,8 +7,8 @@
 // SFTTrainer, DPOTrainer and GRPOTrainer of trl 1.10.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/Scripts/Former.h"
 #include "frontends/Scripts/ReadSettings.h"
+#include "frontends/Scripts/RemovedArguments.h"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Scripts/ReadSettings.h"
 
-#include "frontends/Scripts/Former.h"
+#include "frontends/Scripts/RemovedArguments.h"
 
 #include <algorithm>
 #include <charconv>

@@ -8,7 +8,7 @@
 
 #include "frontends/Accelerate/AccelerateConfig.h"
 #include "frontends/Scripts/AccelerateMapping.h"
-#include "frontends/Scripts/Recipe.h"
+#include "frontends/Scripts/ScriptArguments.h"
 
 namespace accel::scripts {
 

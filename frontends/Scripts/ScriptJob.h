@@ -15,7 +15,7 @@
 #define ACCEL_FRONTENDS_SCRIPTS_SCRIPTJOB_H
 
 #include "frontends/Job/JobConfig.h"
-#include "frontends/Scripts/Recipe.h"
+#include "frontends/Scripts/ScriptArguments.h"
 
 namespace accel::scripts {
 

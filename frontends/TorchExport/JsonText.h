@@ -1,5 +1,4 @@
-//===- JsonText.h - JSON of an archive ---------------------------*- C++
-//-*-===//
+//===- JsonText.h - JSON of an archive --------------------------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

@@ -93,8 +93,8 @@ public:
   completeSize(mlir::Value value, llvm::ArrayRef<int64_t> size);
   /// The type that the file gives the i-th result of a call; null if none.
   mlir::RankedTensorType resultType(const Call &call, size_t i);
-  /// A batch of matrix products, or one, as ATen's matmul does it; attention
-  /// where the product is its last.
+  /// A batch of matmuls, or one, as ATen's matmul does it; attention
+  /// where the matmul is its last.
   mlir::Value matmul(mlir::Value a, mlir::Value b);
   /// `value` where no gradient passes.
   mlir::Value detach(mlir::Value value);
@@ -145,7 +145,7 @@ private:
   /// that they came from.
   llvm::DenseMap<mlir::Value, mlir::Value> castFrom;
   llvm::DenseSet<mlir::Value> trained;
-  /// The factors of products, which are views and copies until then.
+  /// The factors of matmuls, which are views and copies until then.
   llvm::DenseMap<mlir::Value, std::pair<mlir::Value, mlir::Value>> products;
   /// Casts that change nothing in the exported dtype, by the stack of modules
   /// that asks for them. Torch hands on the operand itself then, so that other

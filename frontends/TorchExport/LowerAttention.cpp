@@ -9,10 +9,10 @@
 // positions a query sees become its attributes, so that no tensor of them is
 // made (transformers writes them as comparisons of counted positions). A mask
 // that is trained, as T5's is, has a gradient, which no kernel gives: then the
-// products stay apart.
+// matmuls stay apart.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/TorchExport/Bands.h"
+#include "frontends/TorchExport/AttentionMaskAnalysis.h"
 #include "frontends/TorchExport/Lower.h"
 
 #include <cmath>
@@ -85,7 +85,7 @@ Value compact(Lowering &f, Value mask) {
 }
 
 /// Takes a band from a mask; false where it is none that attention has.
-bool takeBand(Attention &a, const Band &band) {
+bool takeBand(Attention &a, const BandedMask &band) {
   if (band.whole())
     return true;
   if (!band.causal() || band.window() < 0)
@@ -100,7 +100,7 @@ bool takeBand(Attention &a, const Band &band) {
 /// scores because it is trained.
 bool addMask(Lowering &f, Attention &a, Value mask) {
   if (!f.isFloat(mask)) {
-    auto band = bandOf(mask);
+    auto band = bandedMaskOf(mask);
     if (band && takeBand(a, *band))
       return true;
     mask = compact(f, mask);
@@ -124,7 +124,7 @@ bool addMask(Lowering &f, Attention &a, Value mask) {
   return bool(a.mask);
 }
 
-/// Product, trained bias, softmax, product, as PyTorch's attention for CPUs
+/// Matmul, trained bias, softmax, matmul, as PyTorch's attention for CPUs
 /// without a kernel; the result lies in memory as a kernel leaves it.
 Value byParts(Lowering &f, const Attention &a, Value bias) {
   ArrayRef<int64_t> q = f.shape(a.query), k = f.shape(a.key);
@@ -220,7 +220,7 @@ Value unmasked(Lowering &f, Value scores, Attention &a) {
   for (int steps = 0; steps < 8; ++steps) {
     scores = throughCasts(scores);
     if (auto filled = scores.getDefiningOp<aten::MaskedFillScalarOp>()) {
-      auto band = bandOf(filled.getMask(), /*inverted=*/true);
+      auto band = bandedMaskOf(filled.getMask(), /*inverted=*/true);
       if (!band || !hides(filled.getValue()) || !takeBand(a, *band))
         return {};
       scores = filled.getSelf();
@@ -244,8 +244,8 @@ Value unmasked(Lowering &f, Value scores, Attention &a) {
 
 } // namespace
 
-/// The attention whose last product is weights times value; null for any other
-/// product. transformers' eager attention is softmax(cap(q kT scale) + mask)
+/// The attention whose last matmul is weights times value; null for any other
+/// matmul. transformers' eager attention is softmax(cap(q kT scale) + mask)
 /// in fp32, cast back, times v.
 Value Lowering::attentionOf(Value weights, Value value) {
   if (rank(weights) != 4 || rank(value) != 4)
@@ -283,7 +283,7 @@ Value Lowering::attentionOf(Value weights, Value value) {
   }
   if (!a.key || rank(a.query) != 4)
     return {};
-  // Products leave their result row by row.
+  // Matmuls leave their result row by row.
   Value result = transpose(::make(*this, a), 1, 2);
   return result ? transpose(make<aten::CloneOp>(result), 1, 2) : Value();
 }

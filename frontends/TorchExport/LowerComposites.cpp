@@ -145,7 +145,7 @@ Maybe nllLoss(Lowering &f, const Call &call) {
 
 } // namespace
 
-/// PyTorch folds what it can into one matrix product, and uses a batched
+/// PyTorch folds what it can into one matmul, and uses a batched
 /// product for the rest; one column times one row is their outer product.
 Value Lowering::matmul(Value a, Value b) {
   if (!a || !b || !isFloat(a) || !isFloat(b))

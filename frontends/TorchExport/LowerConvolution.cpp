@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A convolution whose taps are few or do not overlap is one matrix product of
+// A convolution whose taps are few or do not overlap is one matmul of
 // what the taps see, as the families' own builders write it (patches of
 // images, three taps of sound). Others are PyTorch's kernel.
 //

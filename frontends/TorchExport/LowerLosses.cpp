@@ -107,7 +107,7 @@ Maybe prelu(Lowering &f, const Call &call) {
   return one(f.make<aten::PreluKernelOp>({self, weight}));
 }
 
-/// x1 W x2 for each output, W [O, I, J]: W x2 for all rows is one product.
+/// x1 W x2 for each output, W [O, I, J]: W x2 for all rows is one matmul.
 Maybe bilinear(Lowering &f, const Call &call) {
   Value first = call.tensor("input1"), second = call.tensor("input2");
   Value weight = call.tensor("weight"), bias = call.tensor("bias");

@@ -20,9 +20,9 @@ using namespace accel::yaml;
 
 namespace {
 
-class JsonReader {
+class JsonAsYaml {
 public:
-  JsonReader(const std::string &file, std::string_view input,
+  JsonAsYaml(const std::string &file, std::string_view input,
              DiagnosticEngine &engine, const Limits &limits)
       : builder(file, engine, limits), input(input) {}
 
@@ -301,5 +301,5 @@ std::unique_ptr<Document> accel::yaml::readJson(const std::string &file,
                                                 std::string_view text,
                                                 DiagnosticEngine &engine,
                                                 const Limits &limits) {
-  return JsonReader(file, text, engine, limits).read();
+  return JsonAsYaml(file, text, engine, limits).read();
 }

@@ -1,4 +1,4 @@
-//===- Accumulate.cpp - What is kept between micro-batches -*- C++ -*-===//
+//===- Accumulate.cpp - What is kept between micro-batches ----------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

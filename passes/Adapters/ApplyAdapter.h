@@ -14,7 +14,7 @@ namespace accel {
 
 /// Rewrites a module of phase `model` (of any frontend, before or after the job
 /// is added) into what PEFT's get_peft_model makes of it (Hu et al., LoRA,
-/// arXiv 2106.09685): y + (x A^T B^T) * scale behind each product with a
+/// arXiv 2106.09685): y + (x A^T B^T) * scale behind each matmul with a
 /// targeted weight, in PEFT's order of operators; modules and parameters under
 /// PEFT's names; all frozen but the adapter, copies of `modules_to_save` and
 /// the biases that `bias` says. Calls whose layers differ get functions of

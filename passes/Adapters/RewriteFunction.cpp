@@ -61,7 +61,7 @@ bool isTransposition(Operation *op) {
   return false;
 }
 
-/// The left operand of a product in which `weight` is the right one.
+/// The left operand of a matmul in which `weight` is the right one.
 Value rowsOf(Operation *op, Value weight) {
   if (auto mm = dyn_cast<aten::MmOp>(op))
     return mm->getOperand(1) == weight ? mm->getOperand(0) : Value();
@@ -162,7 +162,7 @@ private:
 
   /// result + lora_B(lora_A(dropout(x))) * scaling, as
   /// peft.tuners.lora.layer.Linear: x in the dtype of lora_A, and the sum in
-  /// that of the base's product.
+  /// that of the base's matmul.
   void addProduct(Operation *product, Value rows, const Pair &pair,
                   const AdaptedTree::Lora &lora) {
     mlir::Location layer = product->getLoc();

@@ -23,7 +23,7 @@ struct ArgumentEdit {
 
 /// Renames the parameters of `function`, adds the arguments
 /// `OWNER.lora_A.default.weight` and B behind those of their layer, and
-/// the low-rank product behind each product with a weight. Emits an error where
+/// the low-rank matmul behind each matmul with a weight. Emits an error where
 /// a weight is used otherwise.
 mlir::LogicalResult rewriteFunction(mlir::func::FuncOp function,
                                     llvm::ArrayRef<ArgumentEdit> edits);

@@ -16,7 +16,7 @@ using namespace plan;
 
 namespace {
 
-/// A block of a product's result that one multiprocessor computes at a time.
+/// A block of a matmul's result that one multiprocessor computes at a time.
 /// Smaller ones read their operands more often.
 struct Tile {
   double rows, columns, efficiency;
@@ -63,7 +63,7 @@ tensorShapes(const Function &function, const Instruction &instruction) {
 
 } // namespace
 
-double ProductShape::flops() const {
+double MatmulShape::flops() const {
   return 2.0 * static_cast<double>(batch) * static_cast<double>(m) *
          static_cast<double>(n) * static_cast<double>(k);
 }
@@ -76,7 +76,7 @@ OpKind opKind(const Instruction &instruction) {
     return OpKind::Attention;
   if (name.ends_with("mm") || name.ends_with("matmul") ||
       name.ends_with("linear"))
-    return OpKind::Product;
+    return OpKind::Matmul;
   for (const char *part : {"norm", "softmax", "nll_loss", "cross_entropy",
                            "dense_backward", "index_add"})
     if (contains(name, part))
@@ -97,16 +97,16 @@ DType computeType(const Function &function, const Instruction &instruction) {
   return DType::F32;
 }
 
-std::optional<ProductShape> productShape(const Function &function,
-                                         const Instruction &instruction) {
+std::optional<MatmulShape> matmulShape(const Function &function,
+                                       const Instruction &instruction) {
   const std::string_view name = baseName(instruction.op);
-  // addmm and baddbmm begin with what the product is added to.
+  // addmm and baddbmm begin with what the matmul is added to.
   const size_t first = name == "addmm" || name == "baddbmm" ? 1 : 0;
   const auto shapes = tensorShapes(function, instruction);
   if (shapes.size() < first + 2)
     return std::nullopt;
   const std::vector<int64_t> &a = *shapes[first], &b = *shapes[first + 1];
-  ProductShape shape;
+  MatmulShape shape;
   if (name == "linear") { // the weight is [n, k]
     if (a.empty() || b.size() != 2 || a.back() != b[1])
       return std::nullopt;
@@ -172,7 +172,7 @@ const ComputeRate &computeRate(const Target &target, DType dtype,
 }
 
 double productSeconds(const Target &target, DType dtype,
-                      const ProductShape &shape, const CostOptions &options) {
+                      const MatmulShape &shape, const CostOptions &options) {
   const ComputeRate &rate = computeRate(target, dtype, options);
   const double flops = rate.peakFlops * rate.matmulEfficiency;
   const double k = static_cast<double>(shape.k);
@@ -241,9 +241,9 @@ double opSeconds(const Function &function, const Instruction &instruction,
     return 0;
   const DType dtype = computeType(function, instruction);
   double compute = 0;
-  if (kind == OpKind::Product) {
+  if (kind == OpKind::Matmul) {
     const ComputeRate &rate = computeRate(target, dtype, options);
-    const auto shape = productShape(function, instruction);
+    const auto shape = matmulShape(function, instruction);
     // Operands that contradict the work say nothing about its shape.
     compute =
         shape && std::abs(shape->flops() - instruction.flops) <=

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A roofline over curves: an operator takes its launch, and then the longer of
-// its arithmetic and its traffic. Products attain what their shape allows
+// its arithmetic and its traffic. Matmuls attain what their shape allows
 // (tiles dealt to multiprocessors in waves, the inner size against the cost of
 // filling the pipeline), attention what its length and head allow, everything
 // else what its bytes allow. All seconds are of one rank of a target.
@@ -25,7 +25,7 @@ namespace accel {
 /// What decides an operator's time.
 enum class OpKind {
   View,      // takes none
-  Product,   // mm, addmm, bmm, baddbmm, linear
+  Matmul,    // mm, addmm, bmm, baddbmm, linear
   Attention, // fused attention, forward or backward
   Reduction, // norms, softmax, losses, sums, embedding gradients
   Stream     // everything else: reads and writes its tensors once
@@ -33,13 +33,13 @@ enum class OpKind {
 
 /// Choices that a job makes and a target does not.
 struct CostOptions {
-  bool tf32 = false; // f32 products in TF32, where the target has it
-  bool fp8 = false;  // 16-bit products of fp8 operands, where it has them
+  bool tf32 = false; // f32 matmuls in TF32, where the target has it
+  bool fp8 = false;  // 16-bit matmuls of fp8 operands, where it has them
 };
 
-/// One product: `batch` times [m, k] x [k, n]; of a product by groups, as many
+/// One matmul: `batch` times [m, k] x [k, n]; of a matmul by groups, as many
 /// of equal length.
-struct ProductShape {
+struct MatmulShape {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   double flops() const;
 };
@@ -60,9 +60,9 @@ OpKind opKind(const plan::Instruction &instruction);
 plan::DType computeType(const plan::Function &function,
                         const plan::Instruction &instruction);
 
-/// The sizes of a product or attention whose operands say them.
-std::optional<ProductShape> productShape(const plan::Function &function,
-                                         const plan::Instruction &instruction);
+/// The sizes of a matmul or attention whose operands say them.
+std::optional<MatmulShape> matmulShape(const plan::Function &function,
+                                       const plan::Instruction &instruction);
 std::optional<AttentionShape>
 attentionShape(const plan::Function &function,
                const plan::Instruction &instruction);
@@ -71,10 +71,10 @@ attentionShape(const plan::Function &function,
 const ComputeRate &computeRate(const Target &target, plan::DType dtype,
                                const CostOptions &options = {});
 
-/// Seconds of a product's arithmetic alone. The best of several tile sizes, as
+/// Seconds of a matmul's arithmetic alone. The best of several tile sizes, as
 /// cuBLAS chooses one, with the inner size split where tiles are too few.
 double productSeconds(const Target &target, plan::DType dtype,
-                      const ProductShape &shape,
+                      const MatmulShape &shape,
                       const CostOptions &options = {});
 
 /// Seconds of an attention's arithmetic alone; `flops` are those that are not
@@ -102,8 +102,8 @@ struct FunctionCost {
 FunctionCost eagerCost(const plan::Function &function, const Target &target,
                        const CostOptions &options = {});
 
-/// As torch.compile runs it: operators that are neither products nor attention
-/// become one kernel with those that they read from or feed, where no product
+/// As torch.compile runs it: operators that are neither matmuls nor attention
+/// become one kernel with those that they read from or feed, where no matmul
 /// or attention lies between; values inside a kernel touch no memory.
 FunctionCost fusedCost(const plan::Function &function, const Target &target,
                        const CostOptions &options = {});

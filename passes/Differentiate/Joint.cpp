@@ -8,7 +8,7 @@
 #include "dialects/Aten/BackwardBuilder.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Differentiate/Activity.h"
-#include "passes/Loss/ChunkLoss.h"
+#include "passes/Loss/LossHead.h"
 
 #include "mlir/IR/IRMapping.h"
 

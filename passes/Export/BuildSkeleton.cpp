@@ -7,7 +7,7 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
-#include "passes/Loss/ChunkLoss.h"
+#include "passes/Loss/LossHead.h"
 #include "passes/Pipeline/JobAttr.h"
 #include "runtime/plan/Optimizers.h"
 

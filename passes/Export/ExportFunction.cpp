@@ -107,8 +107,8 @@ private:
     return success();
   }
 
-  /// A gradient that is a sum of products (a table's, piece by piece of the
-  /// loss) is added up where it goes, each product as soon as it is made.
+  /// A gradient that is a sum of matmuls (the head's, chunk by chunk of the
+  /// loss) is added up where it goes, each matmul as soon as it is made.
   void addDestination(Value value, Destination destination) {
     SmallVector<Value> products;
     SmallVector<Operation *> sums;
@@ -234,7 +234,7 @@ private:
     return own;
   }
 
-  /// A product that is a gradient writes, or adds to, its destination.
+  /// A matmul that is a gradient writes, or adds to, its destination.
   bool writeProduct(aten::MmOp mm, const Destination &destination) {
     plan::DType from =
         *toDType(cast<RankedTensorType>(mm.getType()).getElementType());
@@ -368,7 +368,7 @@ private:
   DenseMap<Value, int> slots;
   SmallVector<Value> outputs;
   SmallVector<std::pair<Value, Destination>> destinations;
-  DenseSet<Operation *> skipped; // sums of products
+  DenseSet<Operation *> skipped; // sums of matmuls
 };
 
 } // namespace

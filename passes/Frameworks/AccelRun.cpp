@@ -1,4 +1,4 @@
-//===- AccelRun.cpp - What accel-run does with a job ---------------------===//
+//===- AccelRun.cpp - What accel-run does with a job ----------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -10,7 +10,7 @@ namespace {
 
 class AccelRun final : public Framework {
 public:
-  ExecutorKind kind() const override { return ExecutorKind::AccelRun; }
+  FrameworkKind kind() const override { return FrameworkKind::AccelRun; }
   bool eager() const override { return false; }
   bool unshards() const override { return true; }
 

@@ -1,4 +1,4 @@
-//===- Ddp.cpp - What DDP and a single process do with a job -------------===//
+//===- Ddp.cpp - What DDP and a single process do with a job --------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -32,12 +32,12 @@ public:
 
 class Ddp final : public Replicated {
 public:
-  ExecutorKind kind() const override { return ExecutorKind::Ddp; }
+  FrameworkKind kind() const override { return FrameworkKind::Ddp; }
 };
 
 class Single final : public Replicated {
 public:
-  ExecutorKind kind() const override { return ExecutorKind::Single; }
+  FrameworkKind kind() const override { return FrameworkKind::Single; }
   Choice<AccumulationMode> accumulation() const override {
     return {AccumulationMode::KeepUnsharded,
             "one process: gradients add up where they are"};

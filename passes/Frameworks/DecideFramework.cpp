@@ -1,4 +1,4 @@
-//===- DecideFramework.cpp - What a framework does by itself -------------===//
+//===- DecideFramework.cpp - What a framework does by itself --------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -37,13 +37,13 @@ struct DecideFrameworkPass
       return signalPassFailure();
     }
     const frameworks::Framework &framework = frameworkOf(module);
-    if (framework.kind() == ExecutorKind::AccelRun)
+    if (framework.kind() == FrameworkKind::AccelRun)
       return;
     decideOffload(job);
     decideOptimizerStep(job, framework);
-    if (framework.kind() == ExecutorKind::Ddp)
+    if (framework.kind() == FrameworkKind::Ddp)
       decideBuckets(job);
-    if (framework.kind() == ExecutorKind::Deepspeed)
+    if (framework.kind() == FrameworkKind::Deepspeed)
       decideZero(job);
   }
 

@@ -1,4 +1,4 @@
-//===- Deepspeed.cpp - What DeepSpeed's ZeRO does with a job -------------===//
+//===- Deepspeed.cpp - What DeepSpeed's ZeRO does with a job --------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -11,7 +11,7 @@ namespace {
 /// ZeRO partitions over all ranks and gathers by module.
 class Deepspeed final : public Framework {
 public:
-  ExecutorKind kind() const override { return ExecutorKind::Deepspeed; }
+  FrameworkKind kind() const override { return FrameworkKind::Deepspeed; }
   bool unshards() const override { return true; }
   bool unitsByModule() const override { return true; }
   plan::Mesh meshOf(const plan::Mesh &asked) const override {

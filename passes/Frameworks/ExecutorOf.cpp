@@ -1,4 +1,4 @@
-//===- ExecutorOf.cpp - Who runs a configuration -------------------------===//
+//===- ExecutorOf.cpp - Who runs a configuration --------------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -7,24 +7,24 @@
 
 namespace accel {
 
-ExecutorKind executorOf(const JobConfig &job) {
+FrameworkKind executorOf(const JobConfig &job) {
   if (job.isJob)
-    return ExecutorKind::AccelRun;
+    return FrameworkKind::AccelRun;
   switch (job.accelerate.strategy.value) {
   case Strategy::Single:
-    return ExecutorKind::Single;
+    return FrameworkKind::Single;
   case Strategy::Ddp:
-    return ExecutorKind::Ddp;
+    return FrameworkKind::Ddp;
   case Strategy::Fsdp1:
-    return ExecutorKind::Fsdp1;
+    return FrameworkKind::Fsdp1;
   case Strategy::Fsdp2:
-    return ExecutorKind::Fsdp2;
+    return FrameworkKind::Fsdp2;
   case Strategy::Other:
     break;
   }
   return job.accelerate.distributedType.value == DistributedType::Deepspeed
-             ? ExecutorKind::Deepspeed
-             : ExecutorKind::AccelRun;
+             ? FrameworkKind::Deepspeed
+             : FrameworkKind::AccelRun;
 }
 
 } // namespace accel

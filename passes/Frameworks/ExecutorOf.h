@@ -13,7 +13,7 @@ namespace accel {
 
 /// The framework that Accelerate would use for the configuration; accel-run for
 /// a job.yaml.
-ExecutorKind executorOf(const JobConfig &job);
+FrameworkKind executorOf(const JobConfig &job);
 
 } // namespace accel
 

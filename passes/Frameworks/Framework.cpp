@@ -1,4 +1,4 @@
-//===- Framework.cpp - What a framework does with a job ------------------===//
+//===- Framework.cpp - What a framework does with a job -------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -13,22 +13,22 @@
 
 namespace accel {
 
-constexpr std::array<std::pair<ExecutorKind, const char *>, 6> names = {
-    {{ExecutorKind::AccelRun, "accel-run"},
-     {ExecutorKind::Fsdp2, "fsdp2"},
-     {ExecutorKind::Fsdp1, "fsdp1"},
-     {ExecutorKind::Ddp, "ddp"},
-     {ExecutorKind::Deepspeed, "deepspeed"},
-     {ExecutorKind::Single, "single"}}};
+constexpr std::array<std::pair<FrameworkKind, const char *>, 6> names = {
+    {{FrameworkKind::AccelRun, "accel-run"},
+     {FrameworkKind::Fsdp2, "fsdp2"},
+     {FrameworkKind::Fsdp1, "fsdp1"},
+     {FrameworkKind::Ddp, "ddp"},
+     {FrameworkKind::Deepspeed, "deepspeed"},
+     {FrameworkKind::Single, "single"}}};
 
-const char *toString(ExecutorKind kind) {
+const char *toString(FrameworkKind kind) {
   for (const auto &[known, name] : names)
     if (known == kind)
       return name;
   return "";
 }
 
-std::optional<ExecutorKind> parseExecutor(const std::string &text) {
+std::optional<FrameworkKind> parseExecutor(const std::string &text) {
   for (const auto &[kind, name] : names)
     if (text == name)
       return kind;
@@ -67,19 +67,19 @@ int64_t fusedLossChunks(int64_t tokens, int64_t hidden, int64_t vocab) {
   return (rows + size - 1) / size;
 }
 
-const Framework &framework(ExecutorKind kind) {
+const Framework &framework(FrameworkKind kind) {
   switch (kind) {
-  case ExecutorKind::AccelRun:
+  case FrameworkKind::AccelRun:
     return accelRun();
-  case ExecutorKind::Fsdp2:
+  case FrameworkKind::Fsdp2:
     return fsdp2();
-  case ExecutorKind::Fsdp1:
+  case FrameworkKind::Fsdp1:
     return fsdp1();
-  case ExecutorKind::Ddp:
+  case FrameworkKind::Ddp:
     return ddp();
-  case ExecutorKind::Deepspeed:
+  case FrameworkKind::Deepspeed:
     return deepspeed();
-  case ExecutorKind::Single:
+  case FrameworkKind::Single:
     return single();
   }
   return accelRun();
@@ -97,7 +97,7 @@ const std::array<const TrainerEntry *, 5> &trainers() {
 }
 
 /// "torchtitan", or "torchtitan/ddp" over another than its usual one.
-std::string joined(const TrainerEntry &entry, ExecutorKind over) {
+std::string joined(const TrainerEntry &entry, FrameworkKind over) {
   return over == entry.usual ? entry.name
                              : std::string(entry.name) + "/" + toString(over);
 }
@@ -134,14 +134,14 @@ const Framework *findFramework(const std::string &name) {
   return found == trainersByName().end() ? nullptr : found->second.get();
 }
 
-const Framework *findTrainer(const std::string &trainer, ExecutorKind over) {
+const Framework *findTrainer(const std::string &trainer, FrameworkKind over) {
   if (trainer.empty())
     return &framework(over);
   const TrainerEntry *entry = entryOf(trainer);
   return entry ? findFramework(joined(*entry, over)) : nullptr;
 }
 
-std::optional<ExecutorKind> trainerExecutor(const std::string &trainer) {
+std::optional<FrameworkKind> trainerExecutor(const std::string &trainer) {
   const TrainerEntry *entry = entryOf(trainer);
   return entry ? std::optional(entry->usual) : std::nullopt;
 }

@@ -24,10 +24,10 @@
 
 namespace accel {
 
-enum class ExecutorKind { AccelRun, Fsdp2, Fsdp1, Ddp, Deepspeed, Single };
+enum class FrameworkKind { AccelRun, Fsdp2, Fsdp1, Ddp, Deepspeed, Single };
 /// "accel-run", "fsdp2", ...: as --executor spells it.
-const char *toString(ExecutorKind kind);
-std::optional<ExecutorKind> parseExecutor(const std::string &text);
+const char *toString(FrameworkKind kind);
+std::optional<FrameworkKind> parseExecutor(const std::string &text);
 
 /// `version` is at least `other`, number by number ("2.15" > "2.9").
 bool atLeast(const std::string &version, const std::string &other);
@@ -77,8 +77,8 @@ enum class Recompute { None, Pointwise };
 /// dtype of the input; the same with the weight multiplied in fp32 before the
 /// cast; torch's one kernel.
 enum class NormKernel { Written, WrittenWide, Fused };
-/// Rotary positions: x cos + rotate_half(x) sin; complex products in fp32; one
-/// kernel.
+/// Rotary positions: x cos + rotate_half(x) sin; complex multiplications in
+/// fp32; one kernel.
 enum class RotaryKernel { Halves, Complex, Fused };
 /// Cross-entropy: log_softmax and nll_loss in fp32 or in the dtype of the
 /// logits; one kernel of torch.compile; one that writes the gradient over the
@@ -127,8 +127,8 @@ class Framework {
 public:
   virtual ~Framework() = default;
 
-  /// The model of its step (passes/Executors).
-  virtual ExecutorKind kind() const = 0;
+  /// The model of its step (passes/FrameworkSteps).
+  virtual FrameworkKind kind() const = 0;
   /// As #sharding.framework spells it.
   virtual std::string name() const { return toString(kind()); }
 
@@ -191,15 +191,15 @@ public:
 int64_t fusedLossChunks(int64_t tokens, int64_t hidden, int64_t vocab);
 
 /// The framework of that kind, as Accelerate launches it.
-const Framework &framework(ExecutorKind kind);
+const Framework &framework(FrameworkKind kind);
 
 /// A trainer with models of its own ("torchtitan") over what shards them; the
 /// framework of that kind where `trainer` is empty. Null for a trainer that is
 /// not known.
-const Framework *findTrainer(const std::string &trainer, ExecutorKind over);
+const Framework *findTrainer(const std::string &trainer, FrameworkKind over);
 /// What a trainer shards with where nothing else is said; nothing for a name
 /// that is no trainer's.
-std::optional<ExecutorKind> trainerExecutor(const std::string &trainer);
+std::optional<FrameworkKind> trainerExecutor(const std::string &trainer);
 /// By Framework::name; null for another.
 const Framework *findFramework(const std::string &name);
 
@@ -217,7 +217,7 @@ class Trainer : public Framework {
 public:
   Trainer(const char *trainer, const Framework &over)
       : trainer(trainer), over(over) {}
-  ExecutorKind kind() const override { return over.kind(); }
+  FrameworkKind kind() const override { return over.kind(); }
   std::string name() const override;
   bool unshards() const override { return over.unshards(); }
   bool unitsByModule() const override { return over.unitsByModule(); }
@@ -245,7 +245,7 @@ protected:
 /// Makes the trainer's framework over another one; one function per trainer.
 struct TrainerEntry {
   const char *name;
-  ExecutorKind usual; // trainerExecutor
+  FrameworkKind usual; // trainerExecutor
   std::unique_ptr<Framework> (*make)(const Framework &over);
 };
 extern const TrainerEntry torchtitanEntry, llmFoundryEntry, fmsFsdpEntry,

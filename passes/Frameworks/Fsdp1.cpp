@@ -1,4 +1,4 @@
-//===- Fsdp1.cpp - What FSDP1 does with a job ----------------------------===//
+//===- Fsdp1.cpp - What FSDP1 does with a job -----------------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -11,7 +11,7 @@ namespace {
 /// torch's FullyShardedDataParallel as Accelerate's prepare_model wraps it.
 class Fsdp1 final : public Framework {
 public:
-  ExecutorKind kind() const override { return ExecutorKind::Fsdp1; }
+  FrameworkKind kind() const override { return FrameworkKind::Fsdp1; }
   bool unshards() const override { return true; }
 
   Precision precision(const PrecisionAsked &asked, plan::DType storage,

@@ -1,4 +1,4 @@
-//===- Fsdp2.cpp - What FSDP2 does with a job ----------------------------===//
+//===- Fsdp2.cpp - What FSDP2 does with a job -----------------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -12,7 +12,7 @@ namespace {
 /// torch's fully_shard.
 class Fsdp2 final : public Framework {
 public:
-  ExecutorKind kind() const override { return ExecutorKind::Fsdp2; }
+  FrameworkKind kind() const override { return FrameworkKind::Fsdp2; }
   bool unshards() const override { return true; }
 
   Precision precision(const PrecisionAsked &asked, plan::DType storage,

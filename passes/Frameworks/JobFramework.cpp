@@ -1,4 +1,4 @@
-//===- JobFramework.cpp - The framework that a module names --------------===//
+//===- JobFramework.cpp - The framework that a module names ---------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -21,7 +21,7 @@ const frameworks::Framework &frameworkOf(mlir::ModuleOp module) {
   auto named = attributeOf(module);
   const auto *found =
       named ? frameworks::findFramework(named.getName().str()) : nullptr;
-  return found ? *found : frameworks::framework(ExecutorKind::AccelRun);
+  return found ? *found : frameworks::framework(FrameworkKind::AccelRun);
 }
 
 frameworks::Versions versionsOf(mlir::ModuleOp module) {

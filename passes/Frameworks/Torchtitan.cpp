@@ -1,4 +1,4 @@
-//===- Torchtitan.cpp - What torchtitan does with a job ------------------===//
+//===- Torchtitan.cpp - What torchtitan does with a job -------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -82,7 +82,7 @@ public:
 } // namespace
 
 const TrainerEntry torchtitanEntry = {
-    "torchtitan", ExecutorKind::Fsdp2,
+    "torchtitan", FrameworkKind::Fsdp2,
     [](const Framework &over) -> std::unique_ptr<Framework> {
       return std::make_unique<Torchtitan>(over);
     }};

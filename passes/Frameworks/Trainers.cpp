@@ -1,4 +1,4 @@
-//===- Trainers.cpp - Trainers that differ in their models alone ---------===//
+//===- Trainers.cpp - Trainers that differ in their models alone ----------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -104,13 +104,13 @@ const Description kempnerForge = {"kempnerforge", kempnerModel(),
 
 } // namespace
 
-const TrainerEntry llmFoundryEntry = {"llm-foundry", ExecutorKind::Fsdp1,
+const TrainerEntry llmFoundryEntry = {"llm-foundry", FrameworkKind::Fsdp1,
                                       make<llmFoundry>};
-const TrainerEntry fmsFsdpEntry = {"fms-fsdp", ExecutorKind::Fsdp1,
+const TrainerEntry fmsFsdpEntry = {"fms-fsdp", FrameworkKind::Fsdp1,
                                    make<fmsFsdp>};
-const TrainerEntry torchtuneEntry = {"torchtune", ExecutorKind::Single,
+const TrainerEntry torchtuneEntry = {"torchtune", FrameworkKind::Single,
                                      make<torchtune>};
-const TrainerEntry kempnerForgeEntry = {"kempnerforge", ExecutorKind::Fsdp2,
+const TrainerEntry kempnerForgeEntry = {"kempnerforge", FrameworkKind::Fsdp2,
                                         make<kempnerForge>};
 
 } // namespace accel::frameworks

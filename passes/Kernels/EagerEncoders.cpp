@@ -238,7 +238,7 @@ private:
     b.setInsertionPointToStart(maker.addEntryBlock());
     func::ReturnOp::create(b, loc, ValueRange(zeros(b, loc, type)));
     b.setInsertionPoint(first);
-    // The model's, whose list the layer is of.
+    // FQN of the module that owns the layer's ModuleList.
     StringRef path = first.getPath().rsplit('.').first.rsplit('.').first;
     Value made = sharding::CallOp::create(
                      b, loc, TypeRange(Type(type)), maker.getSymName(),

@@ -16,7 +16,7 @@ namespace accel::eager {
 
 /// Part of toEagerForm (EagerForm.h): rows that are looked up by position,
 /// copies in the order of heads, biases of scores that each layer fills,
-/// attention by single products in fp32 if `cpu`, losses in the type of the
+/// attention by single matmuls in fp32 if `cpu`, losses in the type of the
 /// logits.
 mlir::LogicalResult encodersToEagerForm(mlir::ModuleOp module, bool cpu);
 

@@ -235,7 +235,7 @@ private:
         b, loc, make<aten::ExpandOp>(b, loc, seen, type.getShape()));
     func::ReturnOp::create(b, loc, ValueRange(seen));
     b.setInsertionPoint(call);
-    // The model's, whose list the layer is of.
+    // FQN of the module that owns the layer's ModuleList.
     StringRef path = call.getPath().rsplit('.').first.rsplit('.').first;
     mask = sharding::CallOp::create(b, loc, TypeRange(Type(type)),
                                     maker.getSymName(),

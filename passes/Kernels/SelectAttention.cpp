@@ -49,7 +49,7 @@ public:
         op.getScale()));
   }
 
-  /// Product, scale, cap, mask, softmax in fp32, product: the operators of
+  /// Matmul, scale, cap, mask, softmax in fp32, matmul: the operators of
   /// transformers' eager_attention_forward. The result lies in memory as the
   /// kernels leave it, [B, S, H, D].
   Value byParts() {

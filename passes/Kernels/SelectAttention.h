@@ -15,12 +15,12 @@ namespace accel {
 /// What `device` runs for `op`, at the place of `b`. CPUs have flash attention
 /// with any mask; CUDA has flash attention for bf16 and fp16 without a mask,
 /// and memory-efficient attention for the rest. Capped scores, and an fp32 mask
-/// of 16-bit scores on CUDA, have no kernel: they are single products, as is
+/// of 16-bit scores on CUDA, have no kernel: they are single matmuls, as is
 /// with `eager` whatever transformers runs so. A window becomes a mask.
 mlir::Value selectAttention(mlir::OpBuilder &b, aten::Device device, bool eager,
                             aten::ScaledDotProductAttentionOp op);
 
-/// Single products, as transformers' eager attention computes `op`, that fill
+/// Single matmuls, as transformers' eager attention computes `op`, that fill
 /// with the least number where `filled`, [B, 1, S, T], holds.
 mlir::Value attentionByParts(mlir::OpBuilder &b,
                              aten::ScaledDotProductAttentionOp op,

@@ -79,7 +79,7 @@ static Value selectLayerNorm(OpBuilder &b, aten::Device device,
       .getOutput();
 }
 
-/// Grouped products want rows of a multiple of 16 bytes on every device, in
+/// Grouped matmuls want rows of a multiple of 16 bytes on every device, in
 /// the forward and, with these sizes, in the backward.
 static LogicalResult checkGrouped(func::FuncOp function) {
   constexpr int64_t bits = 8 * 16;

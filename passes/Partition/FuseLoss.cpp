@@ -7,7 +7,7 @@
 
 #include "dialects/Aten/Aten.h"
 #include "passes/Differentiate/Joint.h"
-#include "passes/Loss/ChunkLoss.h"
+#include "passes/Loss/LossHead.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -42,46 +42,46 @@ private:
         .getKind();
   }
 
-  /// The piece that each operation depends on.
+  /// The chunk that each operation depends on.
   void findPieces() {
     for (Operation *op : ops) {
-      int64_t piece = ofNone;
+      int64_t chunk = ofNone;
       if (auto own = op->getAttrOfType<IntegerAttr>(chunkAttr))
-        piece = own.getInt();
+        chunk = own.getInt();
       for (Value operand : op->getOperands()) {
-        auto found = pieceOf.find(operand.getDefiningOp());
-        if (found == pieceOf.end() || found->second == ofNone)
+        auto found = chunkOf.find(operand.getDefiningOp());
+        if (found == chunkOf.end() || found->second == ofNone)
           continue;
-        piece = piece == ofNone || piece == found->second ? found->second
+        chunk = chunk == ofNone || chunk == found->second ? found->second
                                                           : ofSeveral;
       }
-      pieceOf[op] = piece;
-      count = std::max(count, piece + 1);
+      chunkOf[op] = chunk;
+      count = std::max(count, chunk + 1);
     }
   }
 
-  /// What depends on no piece waits for the end, unless a piece reads it.
+  /// What depends on no chunk waits for the end, unless a chunk reads it.
   void findNeeded() {
     for (Operation *op : llvm::reverse(ops))
-      if (pieceOf[op] >= 0 || needed.contains(op))
+      if (chunkOf[op] >= 0 || needed.contains(op))
         for (Value operand : op->getOperands())
           if (Operation *maker = operand.getDefiningOp())
             needed.insert(maker);
   }
 
   void order() {
-    std::vector<SmallVector<Operation *>> pieces(count);
+    std::vector<SmallVector<Operation *>> chunks(count);
     SmallVector<Operation *> first, last;
     for (Operation *op : ops) {
-      const int64_t piece = pieceOf[op];
-      if (piece >= 0)
-        pieces[piece].push_back(op);
+      const int64_t chunk = chunkOf[op];
+      if (chunk >= 0)
+        chunks[chunk].push_back(op);
       else
-        (piece == ofNone && needed.contains(op) ? first : last).push_back(op);
+        (chunk == ofNone && needed.contains(op) ? first : last).push_back(op);
     }
     ordered = first;
-    for (auto &piece : pieces)
-      ordered.append(piece);
+    for (auto &chunk : chunks)
+      ordered.append(chunk);
     ordered.append(last);
   }
 
@@ -125,7 +125,7 @@ private:
   func::FuncOp joint;
   OpBuilder builder;
   SmallVector<Operation *> ops, ordered;
-  DenseMap<Operation *, int64_t> pieceOf;
+  DenseMap<Operation *, int64_t> chunkOf;
   DenseSet<Operation *> needed;
   int64_t count = 0;
 };

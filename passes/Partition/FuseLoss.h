@@ -10,9 +10,9 @@
 
 namespace accel {
 
-/// Replaces a joint function whose loss is in pieces (`fusedAttr`) by one
+/// Replaces a joint function whose loss is in chunks (`fusedAttr`) by one
 /// function `.backward` without a forward: it returns the outputs, then the
-/// gradients. Operations of one piece follow each other, from its rows to its
+/// gradients. Operations of one chunk follow each other, from its rows to its
 /// gradients; before them stands what they need of none, behind them the rest.
 mlir::LogicalResult fuseLoss(mlir::func::FuncOp joint);
 

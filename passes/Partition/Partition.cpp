@@ -7,7 +7,7 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Differentiate/Joint.h"
-#include "passes/Loss/ChunkLoss.h"
+#include "passes/Loss/LossHead.h"
 #include "passes/Partition/FuseLoss.h"
 #include "passes/Partition/SplitJoint.h"
 

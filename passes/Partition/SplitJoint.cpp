@@ -8,8 +8,8 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Layout.h"
 #include "dialects/Sharding/Sharding.h"
-#include "passes/Checkpoint/ExtractJoint.h"
 #include "passes/Differentiate/Joint.h"
+#include "passes/Recompute/ExtractJoint.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"

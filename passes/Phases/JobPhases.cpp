@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Phases/JobPhases.h"
 
-#include "passes/Executors/ParameterDtypes.h"
+#include "passes/FrameworkSteps/ParameterDtypes.h"
 #include "runtime/plan/Optimizers.h"
 
 #include <algorithm>
@@ -42,11 +42,11 @@ public:
 
 private:
   bool deepspeed() const {
-    return candidate.executor == ExecutorKind::Deepspeed;
+    return candidate.executor == FrameworkKind::Deepspeed;
   }
   bool fsdp() const {
-    return candidate.executor == ExecutorKind::Fsdp1 ||
-           candidate.executor == ExecutorKind::Fsdp2;
+    return candidate.executor == FrameworkKind::Fsdp1 ||
+           candidate.executor == FrameworkKind::Fsdp2;
   }
   int64_t ranks() const {
     return candidate.shards().ranks * candidate.replicas().ranks;
@@ -180,8 +180,8 @@ private:
   /// What is whole on the device at a time: FSDP1 moves a unit, FSDP2 sends a
   /// parameter.
   int64_t largestPiece() const {
-    return candidate.executor == ExecutorKind::Fsdp1 ? largestUnit
-                                                     : largestStored;
+    return candidate.executor == FrameworkKind::Fsdp1 ? largestUnit
+                                                      : largestStored;
   }
 
   //===--- Steps ----------------------------------------------------------===//
@@ -203,7 +203,7 @@ private:
       logits += model.kinds[call.kind].logitsBytes;
     if (logits == 0)
       return;
-    const int64_t item = plan::itemSize(candidate.recipe.compute);
+    const int64_t item = plan::itemSize(candidate.dtypes.compute);
     const int64_t wide = logits / std::max<int64_t>(item, 1) * 4;
     const int64_t gathered = wide * ranks();
     add(PhaseKind::Eval, step.persistentBytes + largestUnit + logits + wide,
@@ -242,7 +242,7 @@ private:
     if (deepspeed() && candidate.zeroStage == 3) {
       const int64_t half =
           storedBytes /
-          std::max<int64_t>(1, plan::itemSize(candidate.recipe.storage)) * 2;
+          std::max<int64_t>(1, plan::itemSize(candidate.dtypes.storage)) * 2;
       return add(PhaseKind::Save, persistent + largest,
                  (in.gathers16Bit ? half : 0) + step.hostBytes, step.hostBytes,
                  in.gathers16Bit ? "16-bit weights are gathered to rank 0's "

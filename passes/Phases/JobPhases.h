@@ -14,7 +14,7 @@
 #ifndef ACCEL_PASSES_PHASES_JOBPHASES_H
 #define ACCEL_PASSES_PHASES_JOBPHASES_H
 
-#include "passes/Executors/Executor.h"
+#include "passes/FrameworkSteps/StepEvaluator.h"
 
 namespace accel {
 

@@ -19,7 +19,7 @@ public:
   void requestFramework() {
     requestOffload();
     const DeepspeedSettings *zero =
-        framework.kind() == ExecutorKind::Deepspeed && accelerate.deepspeed
+        framework.kind() == FrameworkKind::Deepspeed && accelerate.deepspeed
             ? &*accelerate.deepspeed
             : nullptr;
     SmallVector<NamedAttribute> step;
@@ -44,7 +44,7 @@ public:
                       : plain("the script's optimizer"));
     if (zero)
       requestZero(*zero);
-    if (framework.kind() == ExecutorKind::Ddp) {
+    if (framework.kind() == FrameworkKind::Ddp) {
       SmallVector<NamedAttribute> value;
       const bool found = options.chosen && options.chosen->bucketBytes;
       number(value, "bucket",
@@ -68,14 +68,14 @@ private:
       if (set && !why)
         why = because;
     };
-    const bool fsdp = framework.kind() == ExecutorKind::Fsdp1 ||
-                      framework.kind() == ExecutorKind::Fsdp2;
+    const bool fsdp = framework.kind() == FrameworkKind::Fsdp1 ||
+                      framework.kind() == FrameworkKind::Fsdp2;
     if (fsdp) {
       auto because_ = because(accelerate.offloadParams, "CPU offload");
       ask("parameters", accelerate.offloadParams.value, because_);
       ask("optimizer", accelerate.offloadParams.value, because_);
     }
-    if (framework.kind() == ExecutorKind::Deepspeed && accelerate.deepspeed) {
+    if (framework.kind() == FrameworkKind::Deepspeed && accelerate.deepspeed) {
       // What goes to an NVMe disk leaves the device as what goes to the host.
       const DeepspeedSettings &zero = *accelerate.deepspeed;
       ask("parameters",

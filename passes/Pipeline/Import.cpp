@@ -42,7 +42,7 @@ public:
     requestPrefetch();
     requestAccumulation();
     requestCompile();
-    if (framework.kind() != ExecutorKind::AccelRun)
+    if (framework.kind() != FrameworkKind::AccelRun)
       requestFramework(*this);
     return success();
   }
@@ -54,7 +54,7 @@ private:
       return;
     int64_t forward = usual->value.forward, backward = usual->value.backward;
     sharding::BecauseAttr why = plain(std::string("default: ") + usual->why);
-    if (framework.kind() == ExecutorKind::Fsdp1) {
+    if (framework.kind() == FrameworkKind::Fsdp1) {
       forward = accelerate.forwardPrefetch.value ? 1 : 0;
       backward =
           accelerate.backwardPrefetch.value == BackwardPrefetch::None ? 0 : 1;
@@ -109,7 +109,7 @@ private:
         sharding::PrefetchAttr(), sharding::UpdateAttr(),
         sharding::CheckpointAttr(), anatomy ? anatomy : b.getDictionaryAttr({}),
         jobToAttr(b.getContext(), training),
-        framework.kind() == ExecutorKind::AccelRun
+        framework.kind() == FrameworkKind::AccelRun
             ? sharding::FrameworkAttr()
             : sharding::FrameworkAttr::get(b.getContext(), framework.name(),
                                            options.versions.torch,
@@ -126,7 +126,7 @@ private:
     // transformers' Trainer sets FSDP1's policy to the dtype that a quantised
     // base is packed in (_fsdp_qlora_plugin_updates).
     if (job.quantization && job.transformersTrainer.value &&
-        framework.kind() == ExecutorKind::Fsdp1)
+        framework.kind() == FrameworkKind::Fsdp1)
       policy.param = policy.reduce = job.quantization->values.storageDtype();
     SmallVector<NamedAttribute> value;
     if (framework.eager() || (policy.autocast && !policy.param)) {

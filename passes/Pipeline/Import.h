@@ -27,7 +27,7 @@ namespace accel {
 /// What the command line and the target add to the job.
 struct ImportOptions {
   /// Who runs the job, and in which releases.
-  ExecutorKind framework = ExecutorKind::AccelRun;
+  FrameworkKind framework = FrameworkKind::AccelRun;
   /// A trainer over it (frameworks::findTrainer); empty: the script's own loop
   /// over transformers' models.
   std::string trainer;

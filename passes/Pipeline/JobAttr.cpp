@@ -23,7 +23,7 @@ template <typename V> void fields(V &v, plan::Optimizer &o) {
   v("max_grad_norm", o.maxGradNorm);
   v("groups", o.groups);
 }
-template <typename V> void fields(V &v, plan::Schedule &s) {
+template <typename V> void fields(V &v, plan::LrSchedule &s) {
   v("steps", s.steps);
   v("warmup_steps", s.warmupSteps);
   v("decay", s.decay);

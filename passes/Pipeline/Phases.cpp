@@ -32,10 +32,10 @@ void addDecidePasses(OpPassManager &pm) {
   pm.addPass(createPrecisionPass());
   pm.addPass(createReshardPass());
   pm.addPass(createAccumulatePass());
-  pm.addPass(createUpdatePass());
+  pm.addPass(createOptimizerInBackwardPass());
   pm.addPass(createPrefetchPass());
   pm.addPass(createActivationCheckpointingPass());
-  pm.addPass(createLossChunksPass());
+  pm.addPass(createDecideLossChunksPass());
 }
 
 /// Applies the decisions to functions: the dtype of every tensor must be fixed
@@ -46,14 +46,14 @@ void addDifferentiatePasses(OpPassManager &pm) {
   pm.addPass(createApplyAutocastPass());
   pm.addPass(createSeparateEvalPass());
   pm.addPass(createSelectKernelsPass());
-  pm.addPass(createChunkLossPass());
+  pm.addPass(createApplyLossChunksPass());
   pm.addPass(createDifferentiatePass());
 }
 
 /// What accel-run's functions save for their backward.
 void addSavePasses(OpPassManager &pm) {
   pm.addPass(createActivationBudgetPass());
-  pm.addPass(createCheckpointPass());
+  pm.addPass(createSelectSavedTensorsPass());
 }
 
 void addShardedPasses(OpPassManager &pm) {

@@ -21,7 +21,7 @@ public:
                       accelerate.strategy.value == Strategy::Ddp ||
                       framework.castsByAutocast();
     const auto units = framework.layerUnits(options.versions);
-    const bool first = units ? framework.kind() == ExecutorKind::Fsdp1
+    const bool first = units ? framework.kind() == FrameworkKind::Fsdp1
                              : accelerate.strategy.value == Strategy::Fsdp1;
     int version = replicated ? 0 : first ? 1 : 2;
     SmallVector<NamedAttribute> value = {

@@ -52,7 +52,7 @@ static LogicalResult inferAgain(Operation *op, Type compute) {
   return success();
 }
 
-/// Factors that a model left wide, a norm's result say, enter products in the
+/// Factors that a model left wide, a norm's result say, enter matmuls in the
 /// compute type, and weights join a wide value in a norm, as under autocast:
 /// these take one type.
 static void castFactors(Operation *op, Type compute) {

@@ -45,7 +45,7 @@ public:
         castOperands(&op, full, low); // CPUs' kernels take wider weights
       if (failed(inferAgain(&op)))
         return failure();
-      // PEFT's cast back to the dtype of the base's product.
+      // PEFT's cast back to the dtype of the base's matmul.
       if (isa<aten::ToCopyOp>(op) &&
           op.getOperand(0).getType() == op.getResult(0).getType()) {
         op.getResult(0).replaceAllUsesWith(op.getOperand(0));
@@ -79,7 +79,7 @@ private:
                aten::ProdDimIntOp, aten::LinalgVectorNormOp>(op.getOperation());
   }
 
-  /// A product of a wide input with a quantised weight, which bitsandbytes'
+  /// A matmul of a wide input with a quantised weight, which bitsandbytes'
   /// layers return in the dtype of the input (Linear4bit.forward).
   bool widensResult(Operation *op, Type full) {
     bool wide = false, quantized = false;

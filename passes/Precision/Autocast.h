@@ -13,7 +13,7 @@
 namespace accel {
 
 /// Rewrites an fp32 function as torch.autocast runs it (aten/src/ATen/
-/// autocast_mode.h): products and attention take copies of their operands in
+/// autocast_mode.h): matmuls and attention take copies of their operands in
 /// `low`; a parameter is copied once, anything else at each use; what must be
 /// exact on `device` is computed in fp32; the rest promotes.
 mlir::LogicalResult applyAutocast(mlir::func::FuncOp function, mlir::Type low,

@@ -1,4 +1,4 @@
-//===- Prefetch.cpp - How far ahead units are gathered -*- C++ -*-===//
+//===- Prefetch.cpp - How far ahead units are gathered --------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

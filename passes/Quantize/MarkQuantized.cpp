@@ -58,7 +58,7 @@ public:
         ++count;
       }
       // prepare_model_for_kbit_training: what is not quantised is fp32, and
-      // products take and return what they are given.
+      // matmuls take and return what they are given.
       if (config.preparedForTraining)
         param.setType(param.getTensorType().clone(wide));
     }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A quantised weight stays a parameter of its own shape and 16-bit type in the
-// IR, which is what products compute with; the attribute says what is held.
+// IR, which is what matmuls compute with; the attribute says what is held.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_QUANTIZE_MARKQUANTIZED_H

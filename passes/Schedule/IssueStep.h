@@ -6,9 +6,10 @@
 //
 // One procedure issues what accel-run does around the calls of a micro-batch:
 // gathers, awaits, reductions, updates and frees. It has two receivers: the
-// engine, which judges a candidate in microseconds (Executors/OwnRun.cpp), and
-// the writer of schedule.programs (WritePrograms.cpp). How far units are
-// gathered ahead and whether reductions overlap are its parameters.
+// engine, which evaluates a candidate in microseconds
+// (passes/FrameworkSteps/AccelRunStep.cpp), and the writer of schedule.programs
+// (WritePrograms.cpp). How far units are gathered ahead and whether reductions
+// overlap are its parameters.
 //
 // The engine skips repetitions of equal blocks, so what is remembered from one
 // call to the next is the same after each of them (how many gathers and

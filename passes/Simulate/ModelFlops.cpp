@@ -64,7 +64,7 @@ std::vector<double> multipliedParams(const Function &function, double tokens,
   return multiplied;
 }
 
-/// Model FLOPs of the attention whose backward operator this is: two products
+/// Model FLOPs of the attention whose backward operator this is: two matmuls
 /// forward and four backward over all scores. Counted at backward operators,
 /// for which a recomputed forward makes no difference. The operands of every
 /// kernel begin with the output's gradient, query and key, [B, H, S, D].

@@ -32,10 +32,10 @@ const char *toString(TargetKind kind);
 /// which half of the efficiency is attained, and 0 stands for a flat curve.
 struct ComputeRate {
   double peakFlops = 0;        // FLOP/s of the datasheet: what MFU divides by
-  double matmulEfficiency = 1; // attained by large matrix products
+  double matmulEfficiency = 1; // attained by large matmuls
   double attentionEfficiency = 1;         // attained by fused attention
   double attentionBackwardEfficiency = 0; // 0: as forward
-  double halfDepth = 0;           // of a product: elements of its inner size
+  double halfDepth = 0;           // of a matmul: elements of its inner size
   double attentionHalfLength = 0; // tokens of a sequence
   double attentionHalfHead = 0;   // elements of a head
   bool operator==(const ComputeRate &) const = default;
@@ -95,10 +95,10 @@ struct Target {
   double allocatorOverhead = 0; // idle bytes per byte of the peak
   int64_t allocatorGranularity = 1;
   std::map<plan::DType, ComputeRate> compute; // f32, bf16, f16
-  /// f32 products in TF32 (torch.backends.cuda.matmul.allow_tf32), and
-  /// products of fp8 operands, where the device has them.
+  /// f32 matmuls in TF32 (torch.backends.cuda.matmul.allow_tf32), and
+  /// matmuls of fp8 operands, where the device has them.
   std::optional<ComputeRate> tf32, fp8;
-  /// Multiprocessors that the tiles of a product are dealt to; 0: products
+  /// Multiprocessors that the tiles of a matmul are dealt to; 0: matmuls
   /// have no waves.
   int64_t multiprocessors = 0;
   double launchSeconds = 0; // of one operator, on the device
@@ -115,7 +115,7 @@ struct Target {
 
   /// The rates of `dtype`; of f32 where the file has none for it.
   const ComputeRate &rate(plan::DType dtype) const;
-  /// FLOP/s that large matrix products attain.
+  /// FLOP/s that large matmuls attain.
   double flops(plan::DType dtype) const;
   /// FLOP/s that fused attention attains.
   double attentionFlops(plan::DType dtype) const;

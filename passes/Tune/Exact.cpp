@@ -76,20 +76,21 @@ int64_t countPoints(const Space &space, int64_t limit) {
   return whole ? n : -1;
 }
 
-SearchResult enumerate(const Space &space, const Judge &judge,
+SearchResult enumerate(const Space &space, const Evaluate &evaluate,
                        int64_t budgetBytes) {
   SearchResult result;
-  result.configured = {space.configured, judge(space.configured)};
+  result.configured = {space.configured, evaluate(space.configured)};
   std::vector<Verdict> all;
   Enumerator(space, [&](const Point &point) {
-    Verdict v = {point, judge(point)};
-    ++result.judged;
-    if (!v.judged.possible)
+    Verdict v = {point, evaluate(point)};
+    ++result.evaluations;
+    if (!v.evaluation.possible)
       return true;
-    if (all.empty() || v.judged.bytes < result.leanest.judged.bytes)
-      result.leanest = v;
-    if (v.judged.bytes <= budgetBytes &&
-        (!result.best || v.judged.seconds < result.best->judged.seconds))
+    if (all.empty() || v.evaluation.bytes < result.smallest.evaluation.bytes)
+      result.smallest = v;
+    if (v.evaluation.bytes <= budgetBytes &&
+        (!result.best ||
+         v.evaluation.seconds < result.best->evaluation.seconds))
       result.best = v;
     all.push_back(std::move(v));
     // Only the front is wanted: keep the list short.

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The oracle of Search.h: judges every point of a Space.
+// The oracle of Search.h: evaluates every point of a Space.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_TUNE_EXACT_H
@@ -17,9 +17,9 @@ namespace accel::tune {
 /// Points of the space, or -1 if there are more than `limit`.
 int64_t countPoints(const Space &space, int64_t limit);
 
-/// The fastest within the budget and the exact front. `maxJudged` does not
+/// The fastest within the budget and the exact front. `maxEvaluations` does not
 /// bound it: ask `countPoints` before.
-SearchResult enumerate(const Space &space, const Judge &judge,
+SearchResult enumerate(const Space &space, const Evaluate &evaluate,
                        int64_t budgetBytes);
 
 } // namespace accel::tune

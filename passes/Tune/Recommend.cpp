@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Tune/Recommend.h"
 
-#include "passes/Tune/Ladder.h"
+#include "passes/Tune/RecomputeFrontier.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,12 +16,12 @@ namespace {
 /// A change below this part of a step, or of the memory, is noise.
 constexpr double noticeable = 0.005;
 
-class Turner {
+class ChangeFinder {
 public:
-  Turner(const Space &space, Judging &judging, const Expresser &expresser,
-         const Point &from, int64_t budget)
-      : space(space), judging(judging), expresser(expresser), from(from),
-        budget(budget), before(judging.judge(from)) {}
+  ChangeFinder(const Space &space, CachedEvaluator &evaluator,
+               const ConfigEditor &editor, const Point &from, int64_t budget)
+      : space(space), evaluator(evaluator), editor(editor), from(from),
+        budget(budget), before(evaluator.evaluate(from)) {}
 
   void turn(Knob knob) {
     if (!space.open(knob))
@@ -48,26 +48,26 @@ public:
     Change change;
     change.knob = knob;
     change.point = point;
-    change.judged = judging.judge(point);
-    change.text = expresser.describe(knob, point);
-    change.expression = expresser.express(knob, point);
-    change.bytes = change.judged.bytes - before.bytes;
-    change.seconds = change.judged.seconds - before.seconds;
-    change.fits = change.judged.bytes <= budget;
+    change.evaluation = evaluator.evaluate(point);
+    change.text = editor.describe(knob, point);
+    change.expression = editor.express(knob, point);
+    change.bytes = change.evaluation.bytes - before.bytes;
+    change.seconds = change.evaluation.seconds - before.seconds;
+    change.fits = change.evaluation.bytes <= budget;
     return change;
   }
 
-  /// The first rung of the ladder that fits.
-  void ladder() {
+  /// The first step of the recompute frontier that fits.
+  void recompute() {
     Point point = from;
-    auto rungs =
-        checkpointLadder(space, from[Knob::Split], [&](int s, int g, int v) {
-          return judging.cost(s, g, v);
+    auto frontier =
+        recomputeFrontier(space, from[Knob::Split], [&](int s, int g, int v) {
+          return evaluator.cost(s, g, v);
         });
-    size_t low = 0, high = rungs.size() - 1;
-    auto fits = [&](size_t rung) {
-      point.counts = rungs[rung];
-      Judgement j = judging.judge(point);
+    size_t low = 0, high = frontier.size() - 1;
+    auto fits = [&](size_t step) {
+      point.counts = frontier[step];
+      Evaluation j = evaluator.evaluate(point);
       return j.possible && j.bytes <= budget;
     };
     if (!fits(high))
@@ -79,7 +79,7 @@ public:
       else
         low = middle + 1;
     }
-    point.counts = rungs[high];
+    point.counts = frontier[high];
     add(Knob::Checkpoint, point);
   }
 
@@ -93,7 +93,7 @@ private:
       if (other.point == point)
         return;
     Change change = make(knob, point);
-    if (change.judged.possible)
+    if (change.evaluation.possible)
       changes.push_back(std::move(change));
   }
 
@@ -104,30 +104,30 @@ private:
       add(Knob::Checkpoint, point);
     }
     if (!space.uniformCheckpoint)
-      ladder();
+      recompute();
   }
 
   const Space &space;
-  Judging &judging;
-  const Expresser &expresser;
+  CachedEvaluator &evaluator;
+  const ConfigEditor &editor;
   const Point &from;
   int64_t budget;
-  Judgement before;
+  Evaluation before;
 };
 
 } // namespace
 
-std::vector<Change> turns(const Space &space, Judging &judging,
-                          const Expresser &expresser, const Point &from,
+std::vector<Change> turns(const Space &space, CachedEvaluator &evaluator,
+                          const ConfigEditor &editor, const Point &from,
                           int64_t budgetBytes) {
-  Turner turner(space, judging, expresser, from, budgetBytes);
+  ChangeFinder finder(space, evaluator, editor, from, budgetBytes);
   for (int k = 0; k < numKnobs; ++k)
-    turner.turn(static_cast<Knob>(k));
-  return std::move(turner.changes);
+    finder.turn(static_cast<Knob>(k));
+  return std::move(finder.changes);
 }
 
 std::vector<Change> worthTelling(std::vector<Change> all,
-                                 const Judgement &before, int64_t budgetBytes,
+                                 const Evaluation &before, int64_t budgetBytes,
                                  size_t limit) {
   bool fitted = before.bytes <= budgetBytes;
   double smallSeconds = before.seconds * noticeable;
@@ -169,36 +169,37 @@ std::vector<Change> worthTelling(std::vector<Change> all,
 
 /// The fastest of the knob's turns is what was refused.
 static void refuse(Decided &decided, const std::vector<Change> &turns,
-                   Judging &judging) {
+                   CachedEvaluator &evaluator) {
   const Change *best = nullptr;
   for (const Change &change : turns) {
-    const Judgement &j = change.judged;
+    const Evaluation &j = change.evaluation;
     if (change.knob == decided.knob &&
-        (!best || j.seconds < best->judged.seconds ||
-         (j.seconds == best->judged.seconds && j.bytes < best->judged.bytes)))
+        (!best || j.seconds < best->evaluation.seconds ||
+         (j.seconds == best->evaluation.seconds &&
+          j.bytes < best->evaluation.bytes)))
       best = &change;
   }
   if (!best)
     return;
   decided.refused = *best;
   if (!best->fits)
-    decided.refusedAt = judging.predict(best->point, false).peakWhere;
+    decided.refusedAt = evaluator.predict(best->point, false).peakWhere;
 }
 
-std::vector<Decided> decisions(const Space &space, Judging &judging,
-                               const Expresser &expresser, const Point &chosen,
+std::vector<Decided> decisions(const Space &space, CachedEvaluator &evaluator,
+                               const ConfigEditor &editor, const Point &chosen,
                                int64_t budgetBytes) {
   std::vector<Decided> result;
-  Turner fromConfigured(space, judging, expresser, space.configured,
-                        budgetBytes);
-  std::vector<Knob> changed = expresser.differences(space.configured, chosen);
+  ChangeFinder fromConfigured(space, evaluator, editor, space.configured,
+                              budgetBytes);
+  std::vector<Knob> changed = editor.differences(space.configured, chosen);
   for (int k = 0; k < numKnobs; ++k) {
     Knob knob = static_cast<Knob>(k);
     if (!space.open(knob))
       continue;
     Decided d;
     d.knob = knob;
-    d.choice = expresser.describe(knob, chosen);
+    d.choice = editor.describe(knob, chosen);
     d.changed =
         std::find(changed.begin(), changed.end(), knob) != changed.end();
     if (d.changed) {
@@ -209,16 +210,17 @@ std::vector<Decided> decisions(const Space &space, Judging &judging,
         alone[knob] = chosen[knob];
       d.alone = fromConfigured.make(knob, alone);
     }
-    Turner fromChosen(space, judging, expresser, chosen, budgetBytes);
+    ChangeFinder fromChosen(space, evaluator, editor, chosen, budgetBytes);
     fromChosen.turn(knob);
-    refuse(d, fromChosen.changes, judging);
+    refuse(d, fromChosen.changes, evaluator);
     result.push_back(std::move(d));
   }
   return result;
 }
 
-std::vector<Decided> configuredDecisions(const Space &space, Judging &judging,
-                                         const Expresser &expresser,
+std::vector<Decided> configuredDecisions(const Space &space,
+                                         CachedEvaluator &evaluator,
+                                         const ConfigEditor &editor,
                                          const std::vector<Change> &turns) {
   std::vector<Decided> result;
   for (int k = 0; k < numKnobs; ++k) {
@@ -227,34 +229,35 @@ std::vector<Decided> configuredDecisions(const Space &space, Judging &judging,
       continue;
     Decided d;
     d.knob = knob;
-    d.choice = expresser.describe(knob, space.configured);
-    refuse(d, turns, judging);
+    d.choice = editor.describe(knob, space.configured);
+    refuse(d, turns, evaluator);
     if (d.refused)
       result.push_back(std::move(d));
   }
   return result;
 }
 
-std::optional<Change> solvedCheckpointing(const Space &space, Judging &judging,
-                                          const Expresser &expresser,
+std::optional<Change> solvedCheckpointing(const Space &space,
+                                          CachedEvaluator &evaluator,
+                                          const ConfigEditor &editor,
                                           const Point &from,
                                           int64_t budgetBytes) {
   Point start = from;
   start[Knob::ActivationOffload] = 0;
-  Turner turner(space, judging, expresser, start, budgetBytes);
-  turner.ladder();
-  if (turner.changes.empty())
+  ChangeFinder finder(space, evaluator, editor, start, budgetBytes);
+  finder.recompute();
+  if (finder.changes.empty())
     return std::nullopt;
-  Change change = std::move(turner.changes.front());
-  const Judgement before = judging.judge(from);
-  change.bytes = change.judged.bytes - before.bytes;
-  change.seconds = change.judged.seconds - before.seconds;
+  Change change = std::move(finder.changes.front());
+  const Evaluation before = evaluator.evaluate(from);
+  change.bytes = change.evaluation.bytes - before.bytes;
+  change.seconds = change.evaluation.seconds - before.seconds;
   int64_t kept = 0, all = 0;
   for (size_t g = 0; g < space.groups.size(); ++g) {
     const LayerGroup &group = space.groups[g];
     for (size_t v = 0; group.layer && v < group.variants.size(); ++v) {
       auto cost = [&](size_t variant) {
-        return judging
+        return evaluator
             .cost(start[Knob::Split], static_cast<int>(g),
                   static_cast<int>(variant))
             .bytes;
@@ -270,7 +273,7 @@ std::optional<Change> solvedCheckpointing(const Space &space, Judging &judging,
   change.expression.yaml.clear();
   const bool onHost =
       start[Knob::ParameterOffload] || start[Knob::OptimizerOffload];
-  change.expression.otherwise =
+  change.expression.notExpressibleInYaml =
       std::string(onHost ? ""
                          : "accel-opt plan --executor accel-run --tune; ") +
       "with torch.compile activation_memory_budget = " +
@@ -283,13 +286,14 @@ std::optional<Change> solvedCheckpointing(const Space &space, Judging &judging,
 void keepFront(std::vector<Verdict> &verdicts) {
   std::stable_sort(verdicts.begin(), verdicts.end(),
                    [](const Verdict &a, const Verdict &b) {
-                     return a.judged.bytes != b.judged.bytes
-                                ? a.judged.bytes < b.judged.bytes
-                                : a.judged.seconds < b.judged.seconds;
+                     return a.evaluation.bytes != b.evaluation.bytes
+                                ? a.evaluation.bytes < b.evaluation.bytes
+                                : a.evaluation.seconds < b.evaluation.seconds;
                    });
   std::vector<Verdict> front;
   for (Verdict &verdict : verdicts)
-    if (front.empty() || verdict.judged.seconds < front.back().judged.seconds)
+    if (front.empty() ||
+        verdict.evaluation.seconds < front.back().evaluation.seconds)
       front.push_back(std::move(verdict));
   verdicts = std::move(front);
 }

@@ -12,8 +12,8 @@
 #ifndef ACCEL_PASSES_TUNE_RECOMMEND_H
 #define ACCEL_PASSES_TUNE_RECOMMEND_H
 
-#include "passes/Tune/Express.h"
-#include "passes/Tune/Judging.h"
+#include "passes/Tune/CachedEvaluator.h"
+#include "passes/Tune/ConfigEdits.h"
 
 namespace accel::tune {
 
@@ -23,8 +23,8 @@ struct Change {
   int knobs = 1;
   Point point;
   std::string text; // "every layer is recomputed"
-  Expression expression;
-  Judgement judged;
+  ConfigEdit expression;
+  Evaluation evaluation;
   int64_t bytes = 0;  // more than before (negative: less)
   double seconds = 0; // of a step, likewise
   bool fits = true;
@@ -32,16 +32,16 @@ struct Change {
 
 /// Every turn of one open knob from `from`: all values of small ranges, both
 /// ends and the middle of others; for checkpointing all layers alike and,
-/// where they may differ, the first rung of the ladder that fits.
-std::vector<Change> turns(const Space &space, Judging &judging,
-                          const Expresser &expresser, const Point &from,
+/// where they may differ, the first step of the recompute frontier that fits.
+std::vector<Change> turns(const Space &space, CachedEvaluator &evaluator,
+                          const ConfigEditor &editor, const Point &from,
                           int64_t budgetBytes);
 
 /// The turns that are worth telling: those that make it fit, those that save a
 /// step's time and fit, and the cheapest ways to free memory. At most `limit`,
 /// at most two of one knob that a YAML says and two that none does, best first.
 std::vector<Change> worthTelling(std::vector<Change> all,
-                                 const Judgement &before, int64_t budgetBytes,
+                                 const Evaluation &before, int64_t budgetBytes,
                                  size_t limit);
 
 /// A decision of the search: the knob's option, its worth against the
@@ -57,22 +57,24 @@ struct Decided {
 };
 
 /// Decisions of all open knobs at `chosen`.
-std::vector<Decided> decisions(const Space &space, Judging &judging,
-                               const Expresser &expresser, const Point &chosen,
+std::vector<Decided> decisions(const Space &space, CachedEvaluator &evaluator,
+                               const ConfigEditor &editor, const Point &chosen,
                                int64_t budgetBytes);
 
 /// The same of the configuration itself, from its `turns`: knobs with none are
 /// left out.
-std::vector<Decided> configuredDecisions(const Space &space, Judging &judging,
-                                         const Expresser &expresser,
+std::vector<Decided> configuredDecisions(const Space &space,
+                                         CachedEvaluator &evaluator,
+                                         const ConfigEditor &editor,
                                          const std::vector<Change> &turns);
 
 /// The fastest checkpointing within the budget, all else as at `from` (but
 /// nothing on the host), in a space of openSolved; none where nothing fits.
 /// Its expression says what can run it and the share of what layers could keep
 /// that they do, which is what torch calls activation_memory_budget.
-std::optional<Change> solvedCheckpointing(const Space &space, Judging &judging,
-                                          const Expresser &expresser,
+std::optional<Change> solvedCheckpointing(const Space &space,
+                                          CachedEvaluator &evaluator,
+                                          const ConfigEditor &editor,
                                           const Point &from,
                                           int64_t budgetBytes);
 

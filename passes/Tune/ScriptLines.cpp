@@ -50,16 +50,16 @@ bool fsdpArgument(std::string &name) {
 
 } // namespace
 
-Expression sayToScript(const ScriptSettings &script,
+ConfigEdit sayToScript(const ScriptSettings &script,
                        const ScriptArguments &arguments, Flags flags) {
   const bool inFile =
       !script.file.empty() &&
       std::none_of(arguments.begin(), arguments.end(), [&](const auto &a) {
         return onCommandLine(script, a.first);
       });
-  Expression e;
+  ConfigEdit e;
   if (!inFile) {
-    e.otherwise = words(script, arguments);
+    e.notExpressibleInYaml = words(script, arguments);
     e.flags = std::move(flags);
     return e;
   }
@@ -68,7 +68,7 @@ Expression sayToScript(const ScriptSettings &script,
   return e;
 }
 
-Expression sayCheckpointing(const ScriptSettings &script, bool everyLayer) {
+ConfigEdit sayCheckpointing(const ScriptSettings &script, bool everyLayer) {
   const ScriptNames &names = script.names;
   // The argument as it was written, which may be a deprecated alias.
   const Setting<bool> &written = script.layerCheckpointing;
@@ -83,7 +83,7 @@ Expression sayCheckpointing(const ScriptSettings &script, bool everyLayer) {
                                 : Flags{});
 }
 
-Expression linesOfScript(const JobConfig &job, Expression expression) {
+ConfigEdit linesOfScript(const JobConfig &job, ConfigEdit expression) {
   const ScriptSettings &script = job.script;
   if (script.trainer == TrainerKind::None)
     return expression;
@@ -124,7 +124,7 @@ Expression linesOfScript(const JobConfig &job, Expression expression) {
     return expression;
   // Half of a change is none.
   expression.yaml.clear();
-  expression.otherwise =
+  expression.notExpressibleInYaml =
       said.empty() ? "accelerate launch" + flags : words(script, said);
   return expression;
 }

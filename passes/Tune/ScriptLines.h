@@ -12,7 +12,7 @@
 #ifndef ACCEL_PASSES_TUNE_SCRIPTLINES_H
 #define ACCEL_PASSES_TUNE_SCRIPTLINES_H
 
-#include "passes/Tune/Express.h"
+#include "passes/Tune/ConfigEdits.h"
 
 namespace accel::tune {
 
@@ -21,15 +21,15 @@ using ScriptArguments = std::vector<std::pair<std::string, std::string>>;
 
 /// What says `arguments`: lines of the script's file where it has one and the
 /// command line does not say otherwise, else words. `flags` says it to `plan`.
-Expression sayToScript(const ScriptSettings &script,
+ConfigEdit sayToScript(const ScriptSettings &script,
                        const ScriptArguments &arguments, Flags flags);
 
 /// The script recomputes every layer, or none.
-Expression sayCheckpointing(const ScriptSettings &script, bool everyLayer);
+ConfigEdit sayCheckpointing(const ScriptSettings &script, bool everyLayer);
 
 /// The lines of an accelerate file as the script says them, where it hands
 /// them to Accelerate. Lines of a file that is not there become words.
-Expression linesOfScript(const JobConfig &job, Expression expression);
+ConfigEdit linesOfScript(const JobConfig &job, ConfigEdit expression);
 
 } // namespace accel::tune
 

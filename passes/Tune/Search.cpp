@@ -6,7 +6,7 @@
 #include "passes/Tune/Search.h"
 
 #include "passes/Tune/Exact.h"
-#include "passes/Tune/Ladder.h"
+#include "passes/Tune/RecomputeFrontier.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace {
 /// Knobs that bound whole parts of the space, and those that are solved within.
 const Knob coarse[] = {Knob::Mesh,
                        Knob::Split,
-                       Knob::Recipe,
+                       Knob::Precision,
                        Knob::ZeroStage,
                        Knob::Loss,
                        Knob::ParameterOffload,
@@ -40,7 +40,7 @@ constexpr size_t nearVariants = 3;
 /// Budgets at which the exact knapsack is tried around a point.
 constexpr int sharesTried = 4;
 
-bool faster(const Judgement &a, const Judgement &b) {
+bool faster(const Evaluation &a, const Evaluation &b) {
   return a.seconds != b.seconds ? a.seconds < b.seconds : a.bytes < b.bytes;
 }
 
@@ -52,28 +52,28 @@ int nearestOf(const std::vector<int> &values, int wanted) {
 
 class Searcher {
 public:
-  Searcher(const Space &space, const Judge &judge, const CostOf &costOf,
+  Searcher(const Space &space, const Evaluate &evaluate, const CostOf &costOf,
            const SearchOptions &options)
-      : space(space), judge(judge), costOf(costOf), options(options) {}
+      : space(space), evaluate(evaluate), costOf(costOf), options(options) {}
 
   SearchResult run() {
     if (options.enumerateUpTo > 0 &&
         countPoints(space, options.enumerateUpTo) > 0)
       return runExact();
-    result.configured = {space.configured, judged(space.configured)};
+    result.configured = {space.configured, evaluated(space.configured)};
     offer(result.configured);
     std::vector<Part> parts = bounds();
     std::vector<Verdict> solved;
     for (const Part &part : parts) {
       if (!spare() ||
-          (best && part.fast.seconds * boundSlack >= best->judged.seconds))
+          (best && part.fast.seconds * boundSlack >= best->evaluation.seconds))
         break;
       if (std::optional<Verdict> v = solvePart(part.point))
         solved.push_back(std::move(*v));
     }
     std::stable_sort(solved.begin(), solved.end(),
                      [](const Verdict &a, const Verdict &b) {
-                       return faster(a.judged, b.judged);
+                       return faster(a.evaluation, b.evaluation);
                      });
     for (size_t i = 0; i < solved.size() && i < polished; ++i)
       polish(solved[i]);
@@ -88,51 +88,51 @@ private:
   /// One setting of the coarse knobs.
   struct Part {
     Point point;
-    Judgement fast; // the most generous setting of the fine knobs
+    Evaluation fast; // the most generous setting of the fine knobs
   };
 
-  bool fits(const Judgement &j) const {
+  bool fits(const Evaluation &j) const {
     return j.possible && j.bytes <= options.budgetBytes;
   }
-  bool spare() const { return result.judged < options.maxJudged; }
+  bool spare() const { return result.evaluations < options.maxEvaluations; }
 
-  Judgement judged(const Point &point) {
+  Evaluation evaluated(const Point &point) {
     auto it = known.find(point);
     if (it != known.end())
       return it->second;
-    Judgement j;
+    Evaluation j;
     j.possible = false;
     if (!spare()) {
       result.complete = false;
       return j;
     }
     if (space.problem(point).empty()) {
-      j = judge(point);
-      ++result.judged;
+      j = evaluate(point);
+      ++result.evaluations;
     }
     known.emplace(point, j);
     return j;
   }
 
   bool offer(const Verdict &verdict) {
-    if (!fits(verdict.judged) ||
-        (best && !faster(verdict.judged, best->judged)))
+    if (!fits(verdict.evaluation) ||
+        (best && !faster(verdict.evaluation, best->evaluation)))
       return false;
     best = verdict;
     return true;
   }
 
-  const std::vector<std::vector<int>> &ladder(int split) {
-    auto [it, isNew] = ladders.try_emplace(split);
+  const std::vector<std::vector<int>> &recompute(int split) {
+    auto [it, isNew] = frontiers.try_emplace(split);
     if (isNew)
-      it->second = checkpointLadder(space, split, costOf);
+      it->second = recomputeFrontier(space, split, costOf);
     return it->second;
   }
 
   SearchResult runExact() {
-    SearchResult exact = enumerate(space, judge, options.budgetBytes);
+    SearchResult exact = enumerate(space, evaluate, options.budgetBytes);
     best = exact.best;
-    known.emplace(space.configured, exact.configured.judged);
+    known.emplace(space.configured, exact.configured.evaluation);
     simplify();
     exact.best = best;
     exact.exact = true;
@@ -154,7 +154,7 @@ private:
     }
     // Too many: only those that turn few coarse knobs.
     for (int turns = static_cast<int>(std::size(coarse));
-         points.size() * 4 > static_cast<size_t>(options.maxJudged) &&
+         points.size() * 4 > static_cast<size_t>(options.maxEvaluations) &&
          turns > 0;
          --turns)
       std::erase_if(points, [&](const Point &point) {
@@ -171,9 +171,9 @@ private:
   bool frees(Point point) {
     if (point[Knob::Loss] == space.configured[Knob::Loss])
       return true;
-    const Judgement here = judged(point);
+    const Evaluation here = evaluated(point);
     point[Knob::Loss] = space.configured[Knob::Loss];
-    const Judgement whole = judged(point);
+    const Evaluation whole = evaluated(point);
     const auto bound = static_cast<double>(whole.bytes) * noteworthy;
     return here.possible && ((fits(here) && !fits(whole)) ||
                              static_cast<double>(here.bytes) < bound);
@@ -186,40 +186,40 @@ private:
         finest = w;
     std::vector<Part> parts;
     for (const Point &point : coarsePoints()) {
-      const auto &rungs = ladder(point[Knob::Split]);
-      Point lean = point, fast = point;
+      const auto &frontier = recompute(point[Knob::Split]);
+      Point small = point, fast = point;
       if (space.open(Knob::Wrap))
-        lean[Knob::Wrap] = finest;
+        small[Knob::Wrap] = finest;
       for (Knob knob :
            {Knob::Reshard, Knob::ForwardPrefetch, Knob::BackwardPrefetch}) {
-        lean[knob] = space.values(knob, lean).front();
+        small[knob] = space.values(knob, small).front();
         fast[knob] = space.values(knob, fast).back();
       }
-      lean.counts = rungs.back();
-      fast.counts = rungs.front();
+      small.counts = frontier.back();
+      fast.counts = frontier.front();
       fast[Knob::ActivationOffload] =
           space.values(Knob::ActivationOffload, fast).front();
-      Judgement fastJudged = judged(fast);
-      if (!frees(lean) && !frees(fast))
+      Evaluation fastEvaluation = evaluated(fast);
+      if (!frees(small) && !frees(fast))
         continue;
-      if (fits(fastJudged)) {
-        offer({fast, fastJudged});
-        parts.push_back({point, fastJudged});
+      if (fits(fastEvaluation)) {
+        offer({fast, fastEvaluation});
+        parts.push_back({point, fastEvaluation});
         continue;
       }
-      bool any = fits(judged(lean));
-      for (size_t back = 1; !any && back < nearLast(rungs); back *= 2) {
-        lean.counts = rungs[rungs.size() - 1 - back];
-        any = fits(judged(lean));
+      bool any = fits(evaluated(small));
+      for (size_t back = 1; !any && back < nearLast(frontier); back *= 2) {
+        small.counts = frontier[frontier.size() - 1 - back];
+        any = fits(evaluated(small));
       }
-      lean.counts = rungs.back();
+      small.counts = frontier.back();
       if (!any) {
-        lean[Knob::ActivationOffload] =
-            space.values(Knob::ActivationOffload, lean).back();
-        any = fits(judged(lean));
+        small[Knob::ActivationOffload] =
+            space.values(Knob::ActivationOffload, small).back();
+        any = fits(evaluated(small));
       }
-      if (any && fastJudged.possible)
-        parts.push_back({point, fastJudged});
+      if (any && fastEvaluation.possible)
+        parts.push_back({point, fastEvaluation});
     }
     std::stable_sort(
         parts.begin(), parts.end(),
@@ -229,23 +229,23 @@ private:
 
   //===--- One part -------------------------------------------------------===//
 
-  /// The first rung from `point` on that fits `budget`.
+  /// The first step from `point` on that fits `budget`.
   std::optional<Verdict> climb(Point point, int64_t budget) {
-    const auto &rungs = ladder(point[Knob::Split]);
-    auto at = [&](size_t rung) {
-      point.counts = rungs[rung];
-      return judged(point);
+    const auto &frontier = recompute(point[Knob::Split]);
+    auto at = [&](size_t step) {
+      point.counts = frontier[step];
+      return evaluated(point);
     };
-    auto within = [&](size_t rung) {
-      Judgement j = at(rung);
+    auto within = [&](size_t step) {
+      Evaluation j = at(step);
       return j.possible && j.bytes <= budget;
     };
-    size_t high = rungs.size() - 1;
+    size_t high = frontier.size() - 1;
     // What is recomputed takes memory too: one before the last may fit.
     for (size_t back = 1; !within(high); back *= 2) {
-      if (back >= nearLast(rungs))
+      if (back >= nearLast(frontier))
         return std::nullopt;
-      high = rungs.size() - 1 - back;
+      high = frontier.size() - 1 - back;
     }
     if (space.offloadNeedsFull && point[Knob::ActivationOffload])
       return Verdict{point, at(high)};
@@ -257,7 +257,7 @@ private:
       else
         low = middle + 1;
     }
-    Judgement j = at(high);
+    Evaluation j = at(high);
     return Verdict{point, j};
   }
 
@@ -307,7 +307,7 @@ private:
     return here;
   }
 
-  /// Tries the values of one knob, each with its own rung; near the best one
+  /// Tries the values of one knob, each with its own step; near the best one
   /// all of them.
   bool descend(Knob knob, Verdict &here) {
     std::vector<int> values = space.values(knob, here.point);
@@ -319,7 +319,7 @@ private:
         return;
       std::optional<Verdict> v =
           climb(turned(here.point, knob, value), options.budgetBytes);
-      if (v && faster(v->judged, here.judged)) {
+      if (v && faster(v->evaluation, here.evaluation)) {
         here = *v;
         better = true;
       }
@@ -409,22 +409,22 @@ private:
         space.uniformCheckpoint)
       return;
     int64_t bytes =
-        bytesOf(here.point) + options.budgetBytes - here.judged.bytes;
+        bytesOf(here.point) + options.budgetBytes - here.evaluation.bytes;
     for (int i = 0; i < sharesTried && bytes >= 0 && spare(); ++i) {
       Verdict v = here;
       v.point.counts = options.shareOut(v.point[Knob::Split], bytes);
       if (v.point.counts.empty() || v.point == here.point)
         return;
-      v.judged = judged(v.point);
-      if (!v.judged.possible)
+      v.evaluation = evaluated(v.point);
+      if (!v.evaluation.possible)
         return;
-      if (fits(v.judged)) {
-        if (faster(v.judged, here.judged))
+      if (fits(v.evaluation)) {
+        if (faster(v.evaluation, here.evaluation))
           here = v;
         return;
       }
       bytes = std::min(bytes, bytesOf(v.point)) -
-              (v.judged.bytes - options.budgetBytes);
+              (v.evaluation.bytes - options.budgetBytes);
     }
   }
 
@@ -433,23 +433,23 @@ private:
     for (int round = 0; round < 16 && spare(); ++round) {
       Verdict from = here;
       auto accept = [&](const Point &point) {
-        Verdict v = {point, judged(point)};
-        if (fits(v.judged) && faster(v.judged, here.judged))
+        Verdict v = {point, evaluated(point)};
+        if (fits(v.evaluation) && faster(v.evaluation, here.evaluation))
           here = v;
         return v;
       };
       std::vector<Verdict> tempting; // faster, but too big
       for (const Point &point : neighbours(from.point)) {
         Verdict v = accept(point);
-        if (v.judged.possible && !fits(v.judged) &&
-            v.judged.seconds < from.judged.seconds)
+        if (v.evaluation.possible && !fits(v.evaluation) &&
+            v.evaluation.seconds < from.evaluation.seconds)
           tempting.push_back(std::move(v));
       }
       if (here.point != from.point)
         continue;
       std::stable_sort(tempting.begin(), tempting.end(),
                        [](const Verdict &a, const Verdict &b) {
-                         return a.judged.bytes < b.judged.bytes;
+                         return a.evaluation.bytes < b.evaluation.bytes;
                        });
       if (tempting.size() > 12)
         tempting.resize(12);
@@ -467,9 +467,9 @@ private:
   void simplify() {
     if (!best)
       return;
-    double limit = best->judged.seconds * (1 + options.worthwhile);
+    double limit = best->evaluation.seconds * (1 + options.worthwhile);
     auto accept = [&](const Point &point) {
-      Judgement j = judged(point);
+      Evaluation j = evaluated(point);
       if (fits(j) && j.seconds <= limit)
         best = Verdict{point, j};
     };
@@ -519,7 +519,7 @@ private:
     for (const Verdict &v : paretoFront(possible()))
       for (Knob knob : {Knob::ForwardPrefetch, Knob::BackwardPrefetch})
         if (space.open(knob))
-          judged(turned(v.point, knob, space.configured[knob]));
+          evaluated(turned(v.point, knob, space.configured[knob]));
   }
 
   std::vector<Verdict> possible() const {
@@ -540,23 +540,24 @@ private:
   void finish() {
     simplifyFront();
     std::vector<Verdict> all;
-    result.leanest = result.configured;
+    result.smallest = result.configured;
     for (const auto &[point, j] : known)
       if (j.possible) {
         all.push_back({point, j});
-        if (!result.leanest.judged.possible ||
-            j.bytes < result.leanest.judged.bytes)
-          result.leanest = {point, j};
+        if (!result.smallest.evaluation.possible ||
+            j.bytes < result.smallest.evaluation.bytes)
+          result.smallest = {point, j};
       }
     // Where two are alike within what is worthwhile, fewer changes win.
     result.front = paretoFront(all);
     for (Verdict &v : result.front)
       for (const Verdict &other : all)
         if (changes(other.point) < changes(v.point) &&
-            other.judged.seconds <=
-                v.judged.seconds * (1 + options.worthwhile) &&
-            static_cast<double>(other.judged.bytes) <=
-                static_cast<double>(v.judged.bytes) * (1 + options.worthwhile))
+            other.evaluation.seconds <=
+                v.evaluation.seconds * (1 + options.worthwhile) &&
+            static_cast<double>(other.evaluation.bytes) <=
+                static_cast<double>(v.evaluation.bytes) *
+                    (1 + options.worthwhile))
           v = other;
     result.front = paretoFront(std::move(result.front));
     if (best)
@@ -565,35 +566,35 @@ private:
   }
 
   const Space &space;
-  const Judge &judge;
+  const Evaluate &evaluate;
   const CostOf &costOf;
   const SearchOptions &options;
   SearchResult result;
   std::optional<Verdict> best;
-  std::map<Point, Judgement> known;
-  std::map<int, std::vector<std::vector<int>>> ladders;
+  std::map<Point, Evaluation> known;
+  std::map<int, std::vector<std::vector<int>>> frontiers;
 };
 
 } // namespace
 
 std::vector<Verdict> paretoFront(std::vector<Verdict> all) {
   std::sort(all.begin(), all.end(), [](const Verdict &a, const Verdict &b) {
-    if (a.judged.bytes != b.judged.bytes)
-      return a.judged.bytes < b.judged.bytes;
-    if (a.judged.seconds != b.judged.seconds)
-      return a.judged.seconds < b.judged.seconds;
+    if (a.evaluation.bytes != b.evaluation.bytes)
+      return a.evaluation.bytes < b.evaluation.bytes;
+    if (a.evaluation.seconds != b.evaluation.seconds)
+      return a.evaluation.seconds < b.evaluation.seconds;
     return a.point < b.point;
   });
   std::vector<Verdict> front;
   for (Verdict &v : all)
-    if (front.empty() || v.judged.seconds < front.back().judged.seconds)
+    if (front.empty() || v.evaluation.seconds < front.back().evaluation.seconds)
       front.push_back(std::move(v));
   return front;
 }
 
-SearchResult search(const Space &space, const Judge &judge,
+SearchResult search(const Space &space, const Evaluate &evaluate,
                     const CostOf &costOf, const SearchOptions &options) {
-  return Searcher(space, judge, costOf, options).run();
+  return Searcher(space, evaluate, costOf, options).run();
 }
 
 } // namespace accel::tune

@@ -20,7 +20,7 @@ const char *toString(Knob knob) {
     return "micro-batch";
   case Knob::Wrap:
     return "wrap";
-  case Knob::Recipe:
+  case Knob::Precision:
     return "precision";
   case Knob::Reshard:
     return "reshard";
@@ -254,8 +254,8 @@ std::vector<int> Space::values(Knob knob, const Point &point) const {
         result.push_back(static_cast<int>(w));
     return result;
   }
-  case Knob::Recipe:
-    return below(recipes.size());
+  case Knob::Precision:
+    return below(precisions.size());
   case Knob::Bucket:
     return below(buckets.size());
   case Knob::ZeroStage:
@@ -333,7 +333,7 @@ std::string Space::problem(const Point &point) const {
       allFull = false;
   }
   if (offloadNeedsFull && point[Knob::ActivationOffload] && !allFull)
-    return "saved values go to the host only where layers are computed again";
+    return "saved tensors are offloaded only where layers are recomputed";
   return "";
 }
 
@@ -358,7 +358,7 @@ std::vector<std::vector<int>> Space::uniformCounts() const {
     std::vector<int> counts = configured.counts;
     bool everywhere = true;
     for (const LayerGroup &group : groups) {
-      bool follows = !group.layer && base.executor == ExecutorKind::AccelRun;
+      bool follows = !group.layer && base.executor == FrameworkKind::AccelRun;
       int v = group.layer ? position(group, name)
               : follows   ? position(group, name == "none" ? name : "pointwise")
                           : -1;
@@ -451,15 +451,15 @@ Candidate expand(const Space &space, const StepModel &model,
   }
   if (!space.splits.empty())
     c.accumulation = space.splits[point[Knob::Split]].accumulation;
-  if (!space.recipes.empty())
-    c.recipe = space.recipes[point[Knob::Recipe]].recipe;
+  if (!space.precisions.empty())
+    c.dtypes = space.precisions[point[Knob::Precision]].dtypes;
   if (!space.buckets.empty() && point[Knob::Bucket]) {
     // A size of one's own is that of the first bucket as well.
     c.bucketBytes = space.buckets[point[Knob::Bucket]];
     c.firstBucketBytes =
         c.bucketBytes == 25 << 20 ? int64_t(1) << 20 : c.bucketBytes;
   }
-  if (!space.lossChunks.empty() && c.executor != ExecutorKind::AccelRun) {
+  if (!space.lossChunks.empty() && c.executor != FrameworkKind::AccelRun) {
     const int64_t chunks = space.lossChunks[point[Knob::Loss]];
     c.lossChunks = chunks ? chunks : fusedLossChunks(model);
   }
@@ -471,7 +471,7 @@ Candidate expand(const Space &space, const StepModel &model,
   c.offloadParameters = point[Knob::ParameterOffload];
   c.offloadOptimizer = point[Knob::OptimizerOffload];
   // Where the shards are, the optimizer runs.
-  if (c.executor == ExecutorKind::Fsdp1 || c.executor == ExecutorKind::Fsdp2)
+  if (c.executor == FrameworkKind::Fsdp1 || c.executor == FrameworkKind::Fsdp2)
     c.offloadOptimizer = c.offloadParameters;
 
   const WrapOption &wrap = space.wraps[point[Knob::Wrap]];

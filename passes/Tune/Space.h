@@ -7,13 +7,13 @@
 // The space of the joint search: one knob per subject that can be decided, its
 // options, whether it is open and who fixed it otherwise. A Point names one
 // option of each knob; `expand` makes the Candidate of it that an executor
-// model judges. No MLIR.
+// model evaluates. No MLIR.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_TUNE_SPACE_H
 #define ACCEL_PASSES_TUNE_SPACE_H
 
-#include "passes/Executors/Executor.h"
+#include "passes/FrameworkSteps/StepEvaluator.h"
 
 #include <array>
 #include <string>
@@ -25,7 +25,7 @@ enum class Knob {
   Mesh,              // Space::meshes
   Split,             // Space::splits
   Wrap,              // Space::wraps
-  Recipe,            // Space::recipes
+  Precision,         // Space::precisions
   Reshard,           // layers, from the last, whose parameters stay gathered
   ForwardPrefetch,   // units ahead
   BackwardPrefetch,  // units ahead
@@ -79,9 +79,9 @@ struct WrapOption {
   double perLayer = 1; // layers a unit; 0.5: two units a layer
   bool allowed = true;
 };
-struct RecipeOption {
+struct PrecisionOption {
   std::string name; // "bf16, reduced in f32"
-  DtypeRecipe recipe;
+  StepDtypes dtypes;
   std::string precision; // of the YAML's mixed_precision; empty: as configured
 };
 
@@ -109,7 +109,7 @@ struct Space {
   std::vector<plan::Mesh> meshes;
   std::vector<SplitOption> splits;
   std::vector<WrapOption> wraps;
-  std::vector<RecipeOption> recipes;
+  std::vector<PrecisionOption> precisions;
   std::vector<int64_t> buckets;
   std::vector<int> zeroStages;
   /// Parts in which the loss is computed, as configured first; 0 stands for
@@ -128,7 +128,7 @@ struct Space {
 
   /// Of accel-run, whose step model depends on it; 1 for others.
   int64_t modelChunks(const Point &point) const {
-    return base.executor == ExecutorKind::AccelRun && !lossChunks.empty()
+    return base.executor == FrameworkKind::AccelRun && !lossChunks.empty()
                ? lossChunks[point[Knob::Loss]]
                : 1;
   }
@@ -161,7 +161,7 @@ struct Space {
 void addModel(Space &space, const StepModel &model, bool halves,
               bool severalLayers);
 
-/// The Point that the base candidate is, apart from mesh, split and recipe
+/// The Point that the base candidate is, apart from mesh, split and precision
 /// (option 0 of each). False where it is outside the space.
 bool locate(Space &space, const StepModel &model);
 

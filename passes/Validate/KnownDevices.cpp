@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Validate/Recipe.h"
+#include "passes/Validate/RunDescription.h"
 
 #include <cctype>
 

@@ -7,7 +7,7 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "frontends/HuggingFace/BuildModel.h"
-#include "passes/Executors/DecidedCandidate.h"
+#include "passes/FrameworkSteps/DecidedCandidate.h"
 #include "passes/Pipeline/Phases.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -23,28 +23,28 @@ namespace {
 /// The reason of every setting that a row gives.
 constexpr const char *rowsReason = "the measured run";
 
-Strategy strategyOf(ExecutorKind executor) {
+Strategy strategyOf(FrameworkKind executor) {
   switch (executor) {
-  case ExecutorKind::Fsdp1:
+  case FrameworkKind::Fsdp1:
     return Strategy::Fsdp1;
-  case ExecutorKind::Fsdp2:
+  case FrameworkKind::Fsdp2:
     return Strategy::Fsdp2;
-  case ExecutorKind::Ddp:
+  case FrameworkKind::Ddp:
     return Strategy::Ddp;
-  case ExecutorKind::Single:
+  case FrameworkKind::Single:
     return Strategy::Single;
   default:
     return Strategy::Other;
   }
 }
 
-DistributedType distributedOf(ExecutorKind executor) {
+DistributedType distributedOf(FrameworkKind executor) {
   switch (executor) {
-  case ExecutorKind::Ddp:
+  case FrameworkKind::Ddp:
     return DistributedType::MultiGpu;
-  case ExecutorKind::Single:
+  case FrameworkKind::Single:
     return DistributedType::No;
-  case ExecutorKind::Deepspeed:
+  case FrameworkKind::Deepspeed:
     return DistributedType::Deepspeed;
   default:
     return DistributedType::Fsdp;
@@ -66,8 +66,8 @@ AccelerateConfig accelerateOf(const Run &run) {
                                : MixedPrecision::Bf16;
   PrecisionPolicy &precision = a.precision.value;
   precision.autocast = run.autocast;
-  const bool cast =
-      run.executor != ExecutorKind::Single && run.executor != ExecutorKind::Ddp;
+  const bool cast = run.executor != FrameworkKind::Single &&
+                    run.executor != FrameworkKind::Ddp;
   if (cast && run.compute != plan::DType::F32) {
     precision.param = run.compute;
     precision.reduce = run.reduce;
@@ -77,7 +77,7 @@ AccelerateConfig accelerateOf(const Run &run) {
   a.wrapPolicy.value = WrapPolicy::Transformer;
   a.restUnits.value = RestUnits::Root;
   a.offloadParams.value = run.offloadParameters;
-  if (run.executor == ExecutorKind::Deepspeed) {
+  if (run.executor == FrameworkKind::Deepspeed) {
     DeepspeedSettings zero;
     zero.zeroStage.value = run.zeroStage;
     const OffloadDevice host = OffloadDevice::Cpu, none = OffloadDevice::None;
@@ -160,7 +160,7 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
   result.recomputedShare = run.recomputedShare;
   if (run.activationOffload)
     import.chosen->offloadLayerInputs = true;
-  if (run.executor != ExecutorKind::Deepspeed) {
+  if (run.executor != FrameworkKind::Deepspeed) {
     if (run.offloadParameters)
       import.chosen->offloadParameters = true;
     if (run.offloadOptimizer || run.offloadParameters)

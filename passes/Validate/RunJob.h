@@ -7,9 +7,9 @@
 #define ACCEL_PASSES_VALIDATE_RUNJOB_H
 
 #include "frontends/HuggingFace/ModelConfig.h"
-#include "passes/Executors/Executor.h"
+#include "passes/FrameworkSteps/StepEvaluator.h"
 #include "passes/Pipeline/Import.h"
-#include "passes/Validate/Recipe.h"
+#include "passes/Validate/RunDescription.h"
 
 #include "mlir/IR/MLIRContext.h"
 

@@ -29,7 +29,7 @@ void freeGradientsAtOnce(const DecidedStep &step, const Target &target,
   for (StepParameter &parameter : frozen.parameters) {
     parameter.trainable = false;
     states +=
-        candidate.update->stateBytes(parameter.shape, candidate.recipe.state);
+        candidate.update->stateBytes(parameter.shape, candidate.dtypes.state);
   }
   const StepPrediction memory =
       StepEvaluator(frozen, target).evaluate(candidate);

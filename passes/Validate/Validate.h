@@ -6,8 +6,8 @@
 #ifndef ACCEL_PASSES_VALIDATE_VALIDATE_H
 #define ACCEL_PASSES_VALIDATE_VALIDATE_H
 
-#include "passes/Executors/Executor.h"
-#include "passes/Validate/Recipe.h"
+#include "passes/FrameworkSteps/StepEvaluator.h"
+#include "passes/Validate/RunDescription.h"
 
 #include <functional>
 

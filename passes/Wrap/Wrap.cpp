@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Sharding/Sharding.h"
+#include "frontends/ModuleTree/UnitSets.h"
 #include "passes/Frameworks/JobFramework.h"
-#include "passes/Wrap/UnitSets.h"
 #include "runtime/plan/Mesh.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -6,7 +6,7 @@
 #include "runtime/checkpoint/Buffers.h"
 
 #include "runtime/checkpoint/Pt2.h"
-#include "runtime/execute/Tensors.h"
+#include "runtime/tensors/Tensors.h"
 
 #include <ATen/ops/empty.h>
 

@@ -6,7 +6,7 @@
 #include "runtime/checkpoint/Pieces.h"
 
 #include "runtime/collectives/Groups.h"
-#include "runtime/execute/Tensors.h"
+#include "runtime/tensors/Tensors.h"
 
 #include <ATen/ops/from_blob.h>
 

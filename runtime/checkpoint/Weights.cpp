@@ -7,8 +7,8 @@
 
 #include "runtime/checkpoint/Pieces.h"
 #include "runtime/checkpoint/Pt2.h"
-#include "runtime/execute/Tensors.h"
 #include "runtime/plan/Sha256.h"
+#include "runtime/tensors/Tensors.h"
 
 #include <ATen/ops/from_blob.h>
 

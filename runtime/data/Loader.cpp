@@ -6,7 +6,7 @@
 #include "runtime/data/Loader.h"
 
 #include "runtime/data/Npy.h"
-#include "runtime/execute/Tensors.h"
+#include "runtime/tensors/Tensors.h"
 
 #include <ATen/ops/empty.h>
 

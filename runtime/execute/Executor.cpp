@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/execute/Executor.h"
 
-#include "runtime/execute/Kernels.h"
-#include "runtime/execute/Tensors.h"
+#include "runtime/tensors/Kernels.h"
+#include "runtime/tensors/Tensors.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>

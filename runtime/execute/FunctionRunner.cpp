@@ -6,7 +6,7 @@
 #include "runtime/execute/FunctionRunner.h"
 
 #include "runtime/collectives/Backend.h"
-#include "runtime/execute/Tensors.h"
+#include "runtime/tensors/Tensors.h"
 
 #include <ATen/ops/isinf.h>
 #include <ATen/ops/isnan.h>

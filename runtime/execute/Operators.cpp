@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/execute/Operators.h"
 
-#include "runtime/execute/Kernels.h"
+#include "runtime/tensors/Kernels.h"
 
 #include <ATen/Context.h>
 #include <ATen/Dispatch.h>

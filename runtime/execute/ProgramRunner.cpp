@@ -7,7 +7,7 @@
 
 #include "runtime/collectives/Progress.h"
 #include "runtime/execute/Executor.h"
-#include "runtime/execute/Kernels.h"
+#include "runtime/tensors/Kernels.h"
 
 #include <ATen/record_function.h>
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/execute/UnitStorage.h"
 
-#include "runtime/execute/Tensors.h"
+#include "runtime/tensors/Tensors.h"
 
 #include <cstring>
 

@@ -10,7 +10,8 @@
 
 namespace accel::run {
 
-double learningRate(const plan::Schedule &schedule, double base, int64_t step) {
+double learningRate(const plan::LrSchedule &schedule, double base,
+                    int64_t step) {
   if (step < schedule.warmupSteps)
     return base * static_cast<double>(step + 1) /
            static_cast<double>(schedule.warmupSteps);

@@ -15,7 +15,8 @@ namespace accel::run {
 /// decay from `base` to `minLr` over the steps that are left. The last step,
 /// `steps` - 1, still is above minLr; from `steps` on it is minLr. A constant
 /// schedule, or one without a length, stays at `base`.
-double learningRate(const plan::Schedule &schedule, double base, int64_t step);
+double learningRate(const plan::LrSchedule &schedule, double base,
+                    int64_t step);
 
 } // namespace accel::run
 

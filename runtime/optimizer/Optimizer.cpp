@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/optimizer/Optimizer.h"
 
-#include "runtime/execute/Tensors.h"
+#include "runtime/tensors/Tensors.h"
 
 #include <algorithm>
 #include <utility>

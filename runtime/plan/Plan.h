@@ -335,12 +335,12 @@ struct Optimizer {
   std::vector<OptimizerGroup> groups;
   bool operator==(const Optimizer &) const = default;
 };
-struct Schedule {
+struct LrSchedule {
   int64_t steps = 0;
   int64_t warmupSteps = 0;
   std::string decay = "constant"; // constant, linear, cosine
   double minLr = 0.0;
-  bool operator==(const Schedule &) const = default;
+  bool operator==(const LrSchedule &) const = default;
 };
 /// Where samples come from; paths are absolute or relative to the plan file.
 struct Data {
@@ -386,7 +386,7 @@ struct Job {
   /// "input_ids" and "labels" the limit is `vocab` unless one is here.
   std::vector<InputLimit> inputLimits;
   Optimizer optimizer;
-  Schedule schedule;
+  LrSchedule schedule;
   Data data, evalData;
   int64_t evalEvery = 0, evalBatches = 0;
   Checkpoint checkpoint;

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // One description per format in which transformers keeps the linear layers of a
-// frozen base: the packed tensor, its scales, what a product makes of it and
+// frozen base: the packed tensor, its scales, what a matmul makes of it and
 // what its backward needs. Readers of config.json and of --quantize, the step
 // model and the rules of the wrappers read it.
 //
@@ -23,12 +23,12 @@ namespace accel::plan {
 
 enum class WeightFormat { Nf4, Fp4, Int8, Gptq, Awq, Mxfp4 };
 
-/// What a product with the weight needs beside it.
-enum class QuantizedProduct {
+/// What a matmul with the weight needs beside it.
+enum class QuantizedMatmul {
   /// The forward and the backward each make a copy of the weight in the dtype
   /// of the activations and drop it.
   Dequantizes,
-  /// The same, and the product saves its input although the weight is frozen.
+  /// The same, and the matmul saves its input although the weight is frozen.
   DequantizesSavesInput,
   /// The forward makes the copy, and autograd saves it for the backward.
   SavesCopy
@@ -45,7 +45,7 @@ struct WeightFormatDescription {
   /// The packed tensor is a parameter, which wrappers shard; else it is a
   /// buffer, which they leave whole on every rank.
   bool isParameter;
-  QuantizedProduct product;
+  QuantizedMatmul product;
   /// Elements that share a scale, where the configuration does not say.
   int64_t group;
   /// Why nothing can be trained through it; null where it can.
@@ -79,7 +79,7 @@ struct QuantizedWeight {
   int64_t packedBytes = 0;
   /// Scales, zero points, tables and indices, each a tensor.
   std::vector<int64_t> scales;
-  /// The weight in 16 bits, as a product makes it.
+  /// The weight in 16 bits, as a matmul makes it.
   int64_t copyBytes = 0;
 };
 /// `experts`: matrices of that shape in one tensor, each quantised by itself.

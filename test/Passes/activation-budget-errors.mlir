@@ -1,4 +1,4 @@
-// RUN: accel-opt opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(differentiate,activation-budget,checkpoint)'
+// RUN: accel-opt opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(differentiate,activation-budget,select-saved-tensors)'
 
 // expected-error @+1 {{activation-budget: calls share a budget, but no request "checkpoint" has 'bytes'}}
 module {

@@ -1,4 +1,4 @@
-// RUN: accel-opt opt %s --split-input-file --pass-pipeline='builtin.module(differentiate,activation-budget,checkpoint)' | FileCheck %s
+// RUN: accel-opt opt %s --split-input-file --pass-pipeline='builtin.module(differentiate,activation-budget,select-saved-tensors)' | FileCheck %s
 
 // Of the three 64-byte values that a layer's backward reads, 384 bytes are six
 // of nine. Each layer gets what makes the sum of all recomputation least, the

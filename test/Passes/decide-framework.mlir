@@ -1,9 +1,9 @@
-// RUN: sed 's/FRAMEWORK/ddp/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=DDP
-// RUN: sed 's/FRAMEWORK/deepspeed/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=ZERO
-// RUN: sed 's/FRAMEWORK/fsdp2/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=FSDP2
-// RUN: sed 's/FRAMEWORK/torchtitan/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=TITAN
+// RUN: sed 's/FRAMEWORK/ddp/' %s | accel-opt opt --decide-framework --accumulate --optimizer-in-backward --prefetch | FileCheck %s --check-prefix=DDP
+// RUN: sed 's/FRAMEWORK/deepspeed/' %s | accel-opt opt --decide-framework --accumulate --optimizer-in-backward --prefetch | FileCheck %s --check-prefix=ZERO
+// RUN: sed 's/FRAMEWORK/fsdp2/' %s | accel-opt opt --decide-framework --accumulate --optimizer-in-backward --prefetch | FileCheck %s --check-prefix=FSDP2
+// RUN: sed 's/FRAMEWORK/torchtitan/' %s | accel-opt opt --decide-framework --accumulate --optimizer-in-backward --prefetch | FileCheck %s --check-prefix=TITAN
 // RUN: sed 's,FRAMEWORK,torchtitan/horovod,' %s | not accel-opt opt --decide-framework 2>&1 | FileCheck %s --check-prefix=OVER
-// RUN: sed 's/FRAMEWORK/accel-run/' %s | accel-opt opt --decide-framework --accumulate --update --prefetch | FileCheck %s --check-prefix=OWN
+// RUN: sed 's/FRAMEWORK/accel-run/' %s | accel-opt opt --decide-framework --accumulate --optimizer-in-backward --prefetch | FileCheck %s --check-prefix=OWN
 // RUN: sed 's/FRAMEWORK/horovod/' %s | not accel-opt opt --decide-framework 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // Each framework decides for itself what no line of the YAML says.

@@ -1,5 +1,5 @@
 // RUN: accel-opt opt %s --differentiate | FileCheck %s
-// RUN: accel-opt opt %s --pass-pipeline='builtin.module(differentiate,checkpoint,partition)' | FileCheck %s --check-prefix=SPLIT
+// RUN: accel-opt opt %s --pass-pipeline='builtin.module(differentiate,select-saved-tensors,partition)' | FileCheck %s --check-prefix=SPLIT
 
 // Two segments read what @Front returns. The backward of "b" runs first and
 // hands its gradient on; the one of "a" adds its own to it.

@@ -1,6 +1,6 @@
 // RUN: accel-opt opt %s --differentiate --split-input-file | FileCheck %s
 
-// The weight's gradient is a product in the weight's own layout; t of t is
+// The weight's gradient is a matmul in the weight's own layout; t of t is
 // gone.
 // CHECK-LABEL: func.func private @linear.joint
 // CHECK-SAME: %[[X:.*]]: tensor<4x3xf32> {aten.binding = #aten.binding<input 0>}

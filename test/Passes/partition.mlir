@@ -1,6 +1,6 @@
-// RUN: accel-opt opt %s --pass-pipeline='builtin.module(differentiate,checkpoint,partition)' | FileCheck %s --check-prefixes=CHECK,POINT
-// RUN: accel-opt opt %s --pass-pipeline='builtin.module(differentiate,checkpoint{mode=full},partition)' | FileCheck %s --check-prefixes=CHECK,FULL
-// RUN: accel-opt opt %s --pass-pipeline='builtin.module(differentiate,checkpoint{mode=none},partition)' | FileCheck %s --check-prefixes=CHECK,NONE
+// RUN: accel-opt opt %s --pass-pipeline='builtin.module(differentiate,select-saved-tensors,partition)' | FileCheck %s --check-prefixes=CHECK,POINT
+// RUN: accel-opt opt %s --pass-pipeline='builtin.module(differentiate,select-saved-tensors{mode=full},partition)' | FileCheck %s --check-prefixes=CHECK,FULL
+// RUN: accel-opt opt %s --pass-pipeline='builtin.module(differentiate,select-saved-tensors{mode=none},partition)' | FileCheck %s --check-prefixes=CHECK,NONE
 
 // The original stays, for evaluation; the joint is gone.
 // CHECK-LABEL: func.func private @mlp(

@@ -1,6 +1,6 @@
-// RUN: accel-opt opt %s -o /dev/null --pass-pipeline='builtin.module(differentiate,checkpoint,partition,print-functions)' | FileCheck %s --check-prefixes=CHECK,WRITE
-// RUN: accel-opt opt %s -o /dev/null --pass-pipeline='builtin.module(differentiate,checkpoint,partition,print-functions{accumulate=true})' | FileCheck %s --check-prefixes=CHECK,ADD
-// RUN: accel-opt opt %s -o /dev/null --pass-pipeline='builtin.module(differentiate,checkpoint,partition,print-functions{gradients=bf16})' | FileCheck %s --check-prefixes=CHECK,CAST
+// RUN: accel-opt opt %s -o /dev/null --pass-pipeline='builtin.module(differentiate,select-saved-tensors,partition,print-functions)' | FileCheck %s --check-prefixes=CHECK,WRITE
+// RUN: accel-opt opt %s -o /dev/null --pass-pipeline='builtin.module(differentiate,select-saved-tensors,partition,print-functions{accumulate=true})' | FileCheck %s --check-prefixes=CHECK,ADD
+// RUN: accel-opt opt %s -o /dev/null --pass-pipeline='builtin.module(differentiate,select-saved-tensors,partition,print-functions{gradients=bf16})' | FileCheck %s --check-prefixes=CHECK,CAST
 
 // A view names its base, the slot of its storage; slots are freed at their last
 // use, outputs, parameters and gradients never.
@@ -13,7 +13,7 @@
 // CHECK:        "op":"aten::t","args":["%1"],"results":[2]
 // CHECK:        "op":"aten::mm","args":["%0","%2"],"results":[3],"frees":[0,2]
 
-// The product that is the weight's gradient goes to its destination.
+// The matmul that is the weight's gradient goes to its destination.
 // CHECK:      {"name": "linear.backward",
 // CHECK:        "gradients": {{\[}}[[[G:[0-9]+]],"weight"]],
 // WRITE:        "op":"aten::mm.out","args":["%{{.*}}","%0","%[[G]]"],"frees"

@@ -1,5 +1,5 @@
 // RUN: accel-opt opt %s --pass-pipeline='builtin.module(separate-eval)' | FileCheck %s
-// RUN: accel-opt opt %s --pass-pipeline='builtin.module(separate-eval,differentiate,checkpoint{mode=full},partition)' | FileCheck %s --check-prefix=TRAIN
+// RUN: accel-opt opt %s --pass-pipeline='builtin.module(separate-eval,differentiate,select-saved-tensors{mode=full},partition)' | FileCheck %s --check-prefix=TRAIN
 
 // CHECK-LABEL: func.func private @drops(
 // CHECK-SAME:  attributes {aten.eval = @drops.eval}

@@ -21,7 +21,7 @@ func.func @norm(%x: tensor<1x4x16xbf16>, %w: tensor<16xbf16>) -> tensor<1x4x16xb
   return %0 : tensor<1x4x16xbf16>
 }
 
-// Complex products in fp32; torch.compile makes one kernel of them.
+// Complex multiplications in fp32; torch.compile makes one kernel of them.
 // CHECK-LABEL: func.func @rotary
 // EAGER-NEXT:  %[[WIDE:.*]] = aten._to_copy %arg0, f32
 // EAGER-NEXT:  %[[TURNED:.*]] = aten.rotary %[[WIDE]], %arg1, %arg2, false : (tensor<1x4x2x8xf32>, tensor<4x1x8xbf16>, tensor<4x1x8xbf16>) -> tensor<1x4x2x8xf32>

@@ -17,9 +17,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Diagnostics/Diagnostics.h"
-#include "passes/Checkpoint/JointJson.h"
-#include "passes/Checkpoint/SolveCut.h"
-#include "passes/Checkpoint/SolveExact.h"
+#include "passes/Recompute/JointJson.h"
+#include "passes/Recompute/SolveCut.h"
+#include "passes/Recompute/SolveExact.h"
 #include "passes/Targets/ReadTarget.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-//===- executor_speed.cpp - What judging a candidate costs ----------------===//
+//===- executor_speed.cpp - What evaluator a candidate costs --------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -29,14 +29,14 @@ Target loadDevice() {
 }
 
 /// The median of many evaluations, in microseconds.
-double judge(ExecutorKind executor, bool expanded) {
+double judge(FrameworkKind executor, bool expanded) {
   const StepModel model =
       stepmodels::uniformModel(126, {16384, 16384}, 1 << 30);
   const Target target = loadDevice();
   Candidate candidate = stepmodels::uniformCandidate(model, executor);
-  if (executor == ExecutorKind::Ddp)
+  if (executor == FrameworkKind::Ddp)
     candidate.mesh.resize("dp_replicate", 64);
-  else if (executor != ExecutorKind::Single)
+  else if (executor != FrameworkKind::Single)
     candidate.mesh.resize("dp_shard", 64);
   StepEvaluator evaluator(model, target);
   EvaluateOptions options;
@@ -59,9 +59,9 @@ double judge(ExecutorKind executor, bool expanded) {
 int main() {
   bool fast = true;
   std::printf("%-10s %12s %16s\n", "executor", "folded, us", "each layer, us");
-  for (ExecutorKind kind :
-       {ExecutorKind::AccelRun, ExecutorKind::Fsdp2, ExecutorKind::Fsdp1,
-        ExecutorKind::Ddp, ExecutorKind::Deepspeed, ExecutorKind::Single}) {
+  for (FrameworkKind kind :
+       {FrameworkKind::AccelRun, FrameworkKind::Fsdp2, FrameworkKind::Fsdp1,
+        FrameworkKind::Ddp, FrameworkKind::Deepspeed, FrameworkKind::Single}) {
     const double folded = judge(kind, false);
     std::printf("%-10s %12.1f %16.1f\n", toString(kind), folded,
                 judge(kind, true));

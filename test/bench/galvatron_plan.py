@@ -11,7 +11,7 @@ a rank, and activation checkpointing of whole layers in 20 of 32.
 Both plans are judged by the profile that the published one was made from
 (galvatron_profile.py). accel-opt searches once, on a target with that profile's
 compute time and bandwidth; of the Pareto front it prints, the fastest setting
-that fits by the profile counts. A layer that is computed again in part costs
+that fits by the profile counts. A layer that is recomputed in part costs
 the share of its forward, and keeps the share of its bytes, that accel-opt
 predicts. Exit code 1 if it is slower than the published plan, does not fit, or
 takes a second to find.

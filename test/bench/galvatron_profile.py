@@ -50,7 +50,7 @@ class Profile:
         return slope * batch + intercept
 
     def compute_ms(self, layers, batch):
-        """Forward and backward of a micro-batch, nothing computed again."""
+        """Forward and backward of a micro-batch, nothing recomputed."""
         return 3 * (layers * self.forward_ms("layer", batch)
                     + self.forward_ms("other", batch))
 

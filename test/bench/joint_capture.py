@@ -2,7 +2,7 @@
 
 `capture` runs a module under torch.compile and takes the joint graph inside the
 partitioner's own call, after its common subexpressions are merged. `Joint`
-translates it to the JSON of passes/Checkpoint/JointJson.h, runs torch's
+translates it to the JSON of passes/Recompute/JointJson.h, runs torch's
 partitioner on it at any budget, and measures its forward and backward graphs in
 the same terms: bytes of distinct storages that cross (inputs and parameters are
 free), seconds of operators that the backward repeats, and the backward's peak in
@@ -23,7 +23,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils.flop_counter import flop_registry
 
 ALIGN = 64
-# Nothing is timed: products and attention at their FLOPs, all else at its
+# Nothing is timed: matmuls and attention at their FLOPs, all else at its
 # bytes, unfused (the upper limit of what a pointwise operator costs).
 FLOPS, BYTES_PER_SECOND = 75e9, 10e9
 

@@ -1,4 +1,4 @@
-//===- Blas.cpp - cuBLAS and cuBLASLt: products are launches --------------===//
+//===- Blas.cpp - cuBLAS and cuBLASLt: matmuls are launches ---------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

@@ -320,7 +320,7 @@ def frozen(context):
                              context.path("reference.jsonl"))
     text = f"loss {harness.compare_logs(got, want, 'loss', 1e-5):.1e}"
     text += ", " + harness.compare_memory(plan, context.path("summary.json"))
-    # No backward of the embedding; of the head's product only the hidden
+    # No backward of the embedding; of the head's matmul only the hidden
     # state's gradient.
     def products(which):
         names = {f["name"]: json.dumps(f).count('"aten::mm')
@@ -347,7 +347,7 @@ def frozen(context):
 
 def dropout(context):
     """lora_dropout: PEFT under the same masks has the same losses; what is
-    computed again draws the same."""
+    recomputed draws the same."""
     seed, ranks = 3, 2
     options = dict(r=4, lora_alpha=32, target_modules="all-linear",
                    lora_dropout=0.3)
@@ -416,7 +416,7 @@ def exported(context):
     return f"loss {worst:.1e}, {text}, {memory}"
 
 
-def pieces(context):
+def chunked(context):
     """loss_chunks cuts a frozen head, its trained copy, and a head with an
     adapter."""
     text = []
@@ -446,7 +446,7 @@ def pieces(context):
     jobs.write_job(context.path(), job)
     refusal = harness.run([context.binary("accel-opt"), "plan",
                            context.path("job.yaml")], expect=None)
-    check("cannot be cut into pieces" in refusal and "error" in refusal,
+    check("cannot be cut into chunks" in refusal and "error" in refusal,
           refusal)
     return ", ".join(text)
 
@@ -470,5 +470,5 @@ CASES = [
     ("train-frozen-2-ranks", frozen),
     ("dropout-as-peft", dropout),
     ("exported", exported),
-    ("loss-in-pieces", pieces),
+    ("loss-in-chunks", chunked),
 ]

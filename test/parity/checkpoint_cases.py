@@ -19,7 +19,7 @@ def run_job(context, budget):
     ranks = plan["ranks"] if "ranks" in plan else 2
     log = harness.execute(context, plan_path, ranks, context.path("run.jsonl"),
                           "--summary", context.path("summary.json"))
-    # Own bytes are exact; bf16 products have scratch that is not modelled.
+    # Own bytes are exact; bf16 matmuls have scratch that is not modelled.
     memory = harness.compare_memory(plan, context.path("summary.json"),
                                     128 * 1024)
     return plan, log, harness.load_weights(harness.find_weights(out)), memory

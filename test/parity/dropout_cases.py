@@ -40,7 +40,7 @@ def draws(plan, program):
 
 
 def recomputed(context):
-    """Whatever is computed again draws what the forward drew."""
+    """Whatever is recomputed draws what the forward drew."""
     reference = None
     for mode in ("none", "pointwise", "full", "budget"):
         options = {"activation_checkpointing": mode}

@@ -53,7 +53,7 @@ def parameters_of(got):
                        or None) for p in got["parameters"]}
 
 
-# Whisper's convolutions are products here: what the three taps see, side by
+# Whisper's convolutions are matmuls here: what the three taps see, side by
 # side, and reordered weights.
 FRONT = 2.2
 
@@ -99,7 +99,7 @@ def saved_case(models, dtypes=("float32", "bfloat16"), autocast=False):
         cases, folders = [], {}
         for name, config in models.items():
             for dtype in dtypes:
-                # CPUs have no grouped products in bf16 of these sizes.
+                # CPUs have no grouped matmuls in bf16 of these sizes.
                 if is_mixture(config) and (dtype != "float32" or autocast):
                     continue
                 folder = context.path(f"{name}-{dtype}")
@@ -218,7 +218,7 @@ def recorded_case(context):
     for name, model in {**FAMILIES, "t5": jobs.ENCODERS["t5"]}.items():
         length = "16:11+attention_mask" if name == "t5" else 32
         folder = context.path(name)
-        # Grouped products of these sizes are not for 16 bits.
+        # Grouped matmuls of these sizes are not for 16 bits.
         half = "experts" not in " ".join(model)
         jobs.write_config(folder, dict(
             model, dtype="bfloat16" if half else "float32"))

@@ -15,7 +15,7 @@ from hf_numerics_cases import (BASE, GPT2, GPT2_MODELS, LLAMA3,
                                least_gradient, relative)
 
 PIPELINE = ("builtin.module(apply-precision{compute=%s},"
-            "select-kernels{device=cpu},differentiate,checkpoint{mode=%s},"
+            "select-kernels{device=cpu},differentiate,select-saved-tensors{mode=%s},"
             "partition,print-functions{accumulate=%s gradients=%s})")
 CALL = re.compile(r"((?:%\w+(?::\d+)?) = )?sharding\.call @([\w.]+)\((.*?)\) "
                   r'at "([^"]*)"')

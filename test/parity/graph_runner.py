@@ -12,7 +12,7 @@ import harness
 from plan_interpreter import execute
 
 PASSES = ("apply-precision{compute=f32},select-kernels{device=cpu},"
-          "differentiate,checkpoint{mode=%s},partition")
+          "differentiate,select-saved-tensors{mode=%s},partition")
 CALL = re.compile(r"((?:%[\w]+(?::\d+)?) = )?sharding\.call @([\w.]+)\((.*?)\) "
                   r'at "([^"]*)"')
 BINDING = re.compile(r"#aten\.binding<(\w+) (\d+)>")

@@ -1,4 +1,4 @@
-"""Rows of operators.TABLE: products, convolution, reductions, attention."""
+"""Rows of operators.TABLE: matmuls, convolution, reductions, attention."""
 import math
 
 import torch
@@ -7,7 +7,7 @@ from operators import ANY, DTYPES, FLOATS, Call, T, operator, simple
 
 
 #===----------------------------------------------------------------------===#
-# Products
+# Matmuls
 #===----------------------------------------------------------------------===#
 
 

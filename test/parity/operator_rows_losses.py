@@ -1,4 +1,4 @@
-"""Rows of operators.TABLE: losses, further functions and products."""
+"""Rows of operators.TABLE: losses, further functions and matmuls."""
 import math
 
 import torch

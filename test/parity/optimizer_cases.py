@@ -168,7 +168,7 @@ def states(context):
     for model in ("gqa", "gpt2", "mixtral"):
         for dtype in ("float32", "bfloat16"):
             if dtype == "bfloat16" and model == "mixtral":
-                continue  # CPUs have no grouped products in bf16
+                continue  # CPUs have no grouped matmuls in bf16
             folder = context.path(f"{model}-{dtype}")
             jobs.write_config(folder, dict(jobs.MODELS[model], dtype=dtype))
             cases += [(folder, dtype, name) for name in names]

@@ -49,7 +49,7 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32,
     final = harness.load_weights(harness.find_weights(context.path("out")))
     expected = expected_weights(context, "arrays" in job["data"])
     text += f", weights {harness.compare_weights(final, expected, weights):.1e}"
-    # oneDNN's scratch for bf16 products depends on its choice of kernel and is
+    # oneDNN's scratch for bf16 matmuls depends on its choice of kernel and is
     # not modelled: it matters in models as small as these, and plan_cases has
     # one where it does not.
     memory = harness.compare_memory(plan, context.path("summary.json"),

@@ -22,10 +22,10 @@ Target loaded(const char *name) {
   return target.value_or(Target());
 }
 
-/// FLOP/s that a product attains, as a share of the datasheet.
+/// FLOP/s that a matmul attains, as a share of the datasheet.
 double share(const Target &target, int64_t m, int64_t n, int64_t k,
              int64_t batch = 1, DType dtype = DType::BF16) {
-  const ProductShape shape{batch, m, n, k};
+  const MatmulShape shape{batch, m, n, k};
   return shape.flops() / productSeconds(target, dtype, shape) /
          target.peakFlops(dtype);
 }
@@ -62,7 +62,7 @@ TEST(Cost, ProductsGrowEfficientWithEachSize) {
       EXPECT_GT(now, before) << name << " " << size;
       before = now;
     }
-    // Many small products are as good as few large ones, one is not.
+    // Many small matmuls are as good as few large ones, one is not.
     EXPECT_GT(share(target, 512, 512, 512, 256),
               2 * share(target, 512, 512, 512))
         << name;
@@ -81,7 +81,7 @@ TEST(Cost, MeasuredProductsOfAnH100) {
 
 TEST(Cost, DtypesHaveTheirOwnRates) {
   const Target target = loaded("h100-sxm-80gb");
-  const ProductShape shape{1, 8192, 8192, 8192};
+  const MatmulShape shape{1, 8192, 8192, 8192};
   const double f32 = productSeconds(target, DType::F32, shape);
   const double tf32 = productSeconds(target, DType::F32, shape, {.tf32 = true});
   const double bf16 = productSeconds(target, DType::BF16, shape);
@@ -122,7 +122,7 @@ TEST(Cost, ShapesComeFromOperands) {
          DType::BF16, {2, 4, 64, 8}, 10.0 * 2 * 4 * 64 * 64 * 8);
   f.make("aten::mm", {x}, DType::BF16, {64, 16}, 1);
   Function function = f.finish({});
-  auto product = productShape(function, function.instructions[0]);
+  auto product = matmulShape(function, function.instructions[0]);
   ASSERT_TRUE(product);
   EXPECT_EQ(product->m, 64);
   EXPECT_EQ(product->n, 16);
@@ -136,7 +136,7 @@ TEST(Cost, ShapesComeFromOperands) {
   ASSERT_TRUE(attention);
   EXPECT_TRUE(attention->backward);
   EXPECT_FALSE(attention->causal);
-  EXPECT_FALSE(productShape(function, function.instructions[3]));
+  EXPECT_FALSE(matmulShape(function, function.instructions[3]));
 }
 
 TEST(Cost, CompiledOperatorsAreFused) {
@@ -165,7 +165,7 @@ TEST(Cost, CompiledOperatorsAreFused) {
   EXPECT_EQ(eager.launches, 4);
   EXPECT_NEAR(eager.seconds, 8 * bytes / 1e9 + 3e-5 + product, 1e-9);
   // mul and sigmoid: one kernel reads x and writes both, since `a` is read by
-  // the addition, which the product keeps apart.
+  // the addition, which the matmul keeps apart.
   EXPECT_EQ(fused.launches, 3);
   EXPECT_NEAR(fused.seconds, (3 + 3) * bytes / 1e9 + 2e-5 + product, 1e-9);
 }

@@ -3,8 +3,8 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Executors/Buckets.h"
-#include "passes/Executors/Engine.h"
+#include "passes/FrameworkSteps/Buckets.h"
+#include "passes/FrameworkSteps/Engine.h"
 #include "test/unit/StepModels.h"
 
 #include "gtest/gtest.h"
@@ -88,9 +88,9 @@ TEST(Executors, BytesBalance) {
 TEST(Executors, Fsdp2TransientsOfALayer) {
   constexpr int64_t numel = 1 << 20, layers = 6;
   StepModel model = uniformModel(layers, {1024, 1024}, /*saved=*/0);
-  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 8);
-  candidate.recipe.compute = plan::DType::BF16;
+  candidate.dtypes.compute = plan::DType::BF16;
   candidate.optimizer = OptimizerKernel::Fused;
   const Target machine = target();
   const StepPrediction p = StepEvaluator(model, machine).evaluate(candidate);
@@ -112,7 +112,7 @@ TEST(Executors, Fsdp2TransientsOfALayer) {
 /// to 2.
 TEST(Executors, UnevenShards) {
   StepModel model = uniformModel(2, {5, 128}, 0);
-  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 4);
   const Target machine = target();
   StepEvaluator evaluator(model, machine);
@@ -126,7 +126,7 @@ TEST(Executors, UnevenShards) {
 }
 
 /// 16 bytes a parameter with fp32 shards and gradients, 8 in pure bf16.
-TEST(Executors, DtypeRecipes) {
+TEST(Executors, StepDtypes) {
   const StepModel model = uniformModel(3, {1024, 1024}, 0);
   const int64_t numel = 3 << 20;
   const Target machine = target();
@@ -137,8 +137,8 @@ TEST(Executors, DtypeRecipes) {
   settings.param = settings.reduce = plan::DType::BF16;
   EXPECT_EQ(persistentOf(model, machine, settings), 12 * numel);
   const Candidate candidate = configuredCandidate(model, settings);
-  EXPECT_EQ(candidate.recipe.gradient, plan::DType::F32);
-  EXPECT_EQ(candidate.recipe.compute, plan::DType::BF16);
+  EXPECT_EQ(candidate.dtypes.gradient, plan::DType::F32);
+  EXPECT_EQ(candidate.dtypes.compute, plan::DType::BF16);
 }
 
 /// A policy without a reduce dtype: the wire follows the original dtype from
@@ -147,14 +147,14 @@ TEST(Executors, ReduceDtypeByVersion) {
   const StepModel model = uniformModel(1, {8, 8}, 0);
   Settings settings;
   settings.param = plan::DType::BF16;
-  EXPECT_EQ(configuredCandidate(model, settings).recipe.reduce,
+  EXPECT_EQ(configuredCandidate(model, settings).dtypes.reduce,
             plan::DType::F32);
   settings.torchVersion = "2.14.1";
-  EXPECT_EQ(configuredCandidate(model, settings).recipe.reduce,
+  EXPECT_EQ(configuredCandidate(model, settings).dtypes.reduce,
             plan::DType::BF16);
   settings.torchVersion = "2.15.0";
-  settings.executor = ExecutorKind::Fsdp1;
-  EXPECT_EQ(configuredCandidate(model, settings).recipe.reduce,
+  settings.executor = FrameworkKind::Fsdp1;
+  EXPECT_EQ(configuredCandidate(model, settings).dtypes.reduce,
             plan::DType::BF16);
   EXPECT_TRUE(atLeast("2.15", "2.9"));
   EXPECT_FALSE(atLeast("2.9.1", "2.10"));
@@ -164,7 +164,7 @@ TEST(Executors, ReduceDtypeByVersion) {
 TEST(Executors, DdpGradientsAndBuckets) {
   const StepModel model = uniformModel(8, {1024, 1024}, 0, 4);
   const int64_t parameters = 8 * (4 << 20);
-  Candidate candidate = uniformCandidate(model, ExecutorKind::Ddp);
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Ddp);
   candidate.mesh.resize("dp_replicate", 8);
   candidate.optimizer = OptimizerKernel::Fused;
   const Target machine = target();
@@ -200,7 +200,7 @@ TEST(Executors, BucketsCloseAtTheirLimit) {
 /// reduction; reducing each micro-batch holds shards.
 TEST(Executors, AccumulationWithoutSynchronization) {
   const StepModel model = uniformModel(12, {1024, 1024}, 0);
-  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 8);
   candidate.accumulation = 4;
   const Target machine = target();
@@ -218,7 +218,7 @@ TEST(Executors, ExposedGathersAddUp) {
   StepModel model = uniformModel(40, {8192, 8192}, 0);
   Target machine = target();
   machine.overlap = 1;
-  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 64);
   StepEvaluator evaluator(model, machine);
   const StepPrediction bound = evaluator.evaluate(candidate);
@@ -240,7 +240,7 @@ TEST(Executors, ExposedGathersAddUp) {
 /// Exposed seconds by place of many micro-batches are those of running each.
 TEST(Executors, ExposedSecondsOfManyMicroBatches) {
   StepModel model = uniformModel(5, {8192, 8192}, 0);
-  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 64);
   candidate.accumulation = 50;
   const Target machine = target();
@@ -270,8 +270,8 @@ TEST(Executors, LogitsAndLoss) {
   v.forwardPeakBytes = 5 << 20;
   v.lossPeakBytes = 4 << 20;
   model.calls.back().kind = 1;
-  Candidate candidate = uniformCandidate(model, ExecutorKind::Single);
-  candidate.recipe.compute = plan::DType::BF16;
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Single);
+  candidate.dtypes.compute = plan::DType::BF16;
   const Target machine = target();
   StepEvaluator evaluator(model, machine);
   const StepPrediction plain = evaluator.evaluate(candidate);
@@ -279,10 +279,10 @@ TEST(Executors, LogitsAndLoss) {
   candidate.holdsOutputs = true;
   const StepPrediction held = evaluator.evaluate(candidate);
   EXPECT_EQ(held.peakBytes - plain.peakBytes, 1 << 20);
-  candidate.recipe.outputFloat = true;
+  candidate.dtypes.outputFloat = true;
   EXPECT_EQ(evaluator.evaluate(candidate).peakBytes - plain.peakBytes, 2 << 20);
   EXPECT_EQ(evaluator.evaluate(candidate).endBytes, plain.persistentBytes);
-  candidate.holdsOutputs = candidate.recipe.outputFloat = false;
+  candidate.holdsOutputs = candidate.dtypes.outputFloat = false;
   candidate.lossChunks = 8;
   const StepPrediction chunked = evaluator.evaluate(candidate);
   EXPECT_LT(chunked.peakBytes, plain.peakBytes - (5 << 20));
@@ -304,7 +304,7 @@ TEST(Executors, PartsOfTheLossCostTraffic) {
   EXPECT_EQ(fusedLossChunks(model), 3);
   model.sequenceLength = 0; // images
   EXPECT_EQ(fusedLossChunks(model), 1);
-  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   Target machine = target();
   auto seconds = [&](int64_t chunks) {
     candidate.lossChunks = chunks;
@@ -317,7 +317,7 @@ TEST(Executors, PartsOfTheLossCostTraffic) {
   // bytes each, and their launches.
   const double table = 4096.0 * 1024 * 2;
   EXPECT_GE(four - whole, 3 * 3 * table / machine.memoryBytesPerSecond * 0.99);
-  candidate.executor = ExecutorKind::AccelRun;
+  candidate.executor = FrameworkKind::AccelRun;
   EXPECT_NE(verifyCandidate(model, candidate), "");
 }
 
@@ -326,8 +326,8 @@ TEST(Executors, UpdateOnTheHostIsExposed) {
   const StepModel model = uniformModel(8, {1024, 1024}, 0);
   const Target machine = target();
   StepEvaluator evaluator(model, machine);
-  for (ExecutorKind kind :
-       {ExecutorKind::Fsdp2, ExecutorKind::Fsdp1, ExecutorKind::Deepspeed}) {
+  for (FrameworkKind kind :
+       {FrameworkKind::Fsdp2, FrameworkKind::Fsdp1, FrameworkKind::Deepspeed}) {
     Candidate candidate = uniformCandidate(model, kind);
     candidate.mesh.resize("dp_shard", 8);
     candidate.zeroStage = 3;
@@ -349,7 +349,7 @@ TEST(Executors, UpdateOnTheHostIsExposed) {
                 1e-6 * device.computeSeconds)
         << toString(kind);
   }
-  Candidate candidate = uniformCandidate(model, ExecutorKind::Deepspeed);
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Deepspeed);
   candidate.zeroStage = 0;
   candidate.offloadOptimizer = true;
   EXPECT_NE(verifyCandidate(model, candidate).find("stages 1 to 3"),
@@ -369,7 +369,7 @@ TEST(Executors, DeepspeedsOwnEstimates) {
   constexpr double gib = 1 << 30, parameters = 2851e6, ranks = 8;
   const double partition = 2 * parameters / ranks / gib;
   Settings settings;
-  settings.executor = ExecutorKind::Deepspeed;
+  settings.executor = FrameworkKind::Deepspeed;
   settings.mesh.resize("dp_shard", 8);
   settings.ranksPerNode = 8;
   settings.param = plan::DType::BF16;
@@ -417,7 +417,7 @@ TEST(Executors, DeepspeedsOwnEstimates) {
 TEST(Executors, DeepspeedBuckets) {
   const StepModel model = uniformModel(3, {1024, 1024}, 0);
   Settings settings;
-  settings.executor = ExecutorKind::Deepspeed;
+  settings.executor = FrameworkKind::Deepspeed;
   settings.mesh.resize("dp_shard", 4);
   settings.param = plan::DType::BF16;
   const Target machine = target();
@@ -439,7 +439,7 @@ TEST(Executors, DeepspeedBuckets) {
 
 TEST(Executors, OffloadMovesBytesToTheHost) {
   const StepModel model = uniformModel(6, {1024, 1024}, 0);
-  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 4);
   const Target machine = target();
   StepEvaluator evaluator(model, machine);
@@ -488,7 +488,7 @@ double exposedOfIlpModel(double bytesPerSecond, bool headIsUnit) {
     v.forwardOps = v.backwardOps = 0;
   }
   model.calls[4].kind = 1;
-  Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 4);
   candidate.ranksPerNode = 4;
   candidate.reshardAfterForward.back() = false; // the root's rule
@@ -512,7 +512,7 @@ TEST(Executors, GoldenCaseOfTheFsdpIlp) {
 
 TEST(Executors, CandidatesThatCannotRun) {
   const StepModel model = uniformModel(3, {8, 8}, 0);
-  const Candidate good = uniformCandidate(model, ExecutorKind::Fsdp2);
+  const Candidate good = uniformCandidate(model, FrameworkKind::Fsdp2);
   EXPECT_EQ(verifyCandidate(model, good), "");
   auto broken = [&](auto change) {
     Candidate candidate = good;
@@ -530,12 +530,12 @@ TEST(Executors, CandidatesThatCannotRun) {
   EXPECT_NE(broken([](Candidate &c) { c.zeroStage = 4; }), "");
   EXPECT_NE(broken([](Candidate &c) { c.commHook = "fp8"; }), "");
   EXPECT_EQ(broken([](Candidate &c) {
-              c.executor = ExecutorKind::Ddp;
+              c.executor = FrameworkKind::Ddp;
               c.mesh.resize("dp_shard", 2);
             }),
             "ddp does not shard parameters");
   EXPECT_NE(broken([](Candidate &c) {
-              c.executor = ExecutorKind::Deepspeed;
+              c.executor = FrameworkKind::Deepspeed;
               c.zeroStage = 2;
               c.offloadParameters = true;
             }),
@@ -554,7 +554,7 @@ TEST(Executors, ExtremesEnd) {
   const Target machine = target();
   for (const StepModel &model :
        {uniformModel(0, {1, 1}, 0), uniformModel(1, {1, 1}, 0)}) {
-    Candidate candidate = uniformCandidate(model, ExecutorKind::Fsdp2);
+    Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
     candidate.mesh.resize("dp_shard", 1000000);
     candidate.accumulation = 1000000;
     const StepPrediction p = StepEvaluator(model, machine).evaluate(candidate);

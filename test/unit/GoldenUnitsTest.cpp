@@ -13,7 +13,7 @@
 // prefetched or being reduced; each term's part in the simulated peak is known.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Executors/StepLayout.h"
+#include "passes/FrameworkSteps/StepLayout.h"
 #include "runtime/plan/Optimizers.h"
 #include "test/unit/StepModels.h"
 
@@ -66,7 +66,7 @@ public:
   }
 
   Candidate candidate() const {
-    Candidate result = uniformCandidate(model, ExecutorKind::Fsdp2);
+    Candidate result = uniformCandidate(model, FrameworkKind::Fsdp2);
     result.mesh.resize("dp_shard", ranks);
     plan::OptimizerRule none = *adamwRule();
     none.states.clear(); // the planner has no optimizer

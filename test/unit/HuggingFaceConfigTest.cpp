@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/HuggingFace/JsonDocument.h"
+#include "frontends/ConfigJson/JsonDocument.h"
 #include "frontends/HuggingFace/ModelConfig.h"
 
 #include <gtest/gtest.h>

@@ -11,11 +11,11 @@
 // differs. Read by test/Passes/joint-graph.test.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Checkpoint/ExtractJoint.h"
 #include "passes/Differentiate/Joint.h"
 #include "passes/Export/ExportFunction.h"
 #include "passes/Partition/SplitJoint.h"
 #include "passes/Pipeline/Phases.h"
+#include "passes/Recompute/ExtractJoint.h"
 #include "runtime/plan/Timeline.h"
 
 #include "mlir/Parser/Parser.h"

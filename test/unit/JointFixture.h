@@ -6,7 +6,7 @@
 #ifndef ACCEL_TEST_UNIT_JOINTFIXTURE_H
 #define ACCEL_TEST_UNIT_JOINTFIXTURE_H
 
-#include "passes/Checkpoint/JointGraph.h"
+#include "passes/Recompute/JointGraph.h"
 
 #include <initializer_list>
 

@@ -3,8 +3,8 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Checkpoint/Pareto.h"
-#include "passes/Checkpoint/SolvedWays.h"
+#include "passes/Recompute/Pareto.h"
+#include "passes/Recompute/SavedSetCache.h"
 #include "test/unit/JointFixture.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using namespace accel::test;
 
 namespace {
 
-/// A chain of products, each followed by two pointwise operations, whose
+/// A chain of matmuls, each followed by two pointwise operations, whose
 /// results the backward reads; sizes vary with the seed.
 JointGraph chain(unsigned seed, int length, int64_t scale = 1) {
   std::mt19937 random(seed);
@@ -94,14 +94,14 @@ TEST_P(Fronts, WaysAreThoseBetweenTheModes) {
   const JointGraph graph = chain(GetParam(), 5),
                    large = chain(GetParam(), 5, 4);
   const Target t = target();
-  SolvedWays solved(15);
-  const std::vector<SolvedWay> ways = solved.of("Layer", graph, t);
+  SavedSetCache solved(15);
+  const std::vector<SavedSetPlan> ways = solved.of("Layer", graph, t);
   SavedSetProblem problem(graph, instructionTimes(graph, t));
   problem.capBytes = INT64_MAX;
   const int64_t none =
       measureSavedSet(problem, savedByMode(graph, "none")).bytes.saved;
   int64_t before = none;
-  for (const SolvedWay &way : ways) {
+  for (const SavedSetPlan &way : ways) {
     const int64_t bytes = measureSavedSet(problem, way.saved).bytes.saved;
     EXPECT_LT(bytes, before) << "by falling share";
     EXPECT_GT(bytes, 0);
@@ -112,16 +112,16 @@ TEST_P(Fronts, WaysAreThoseBetweenTheModes) {
     before = bytes;
   }
   // Another micro-batch takes over the sets, another function has its own.
-  const std::vector<SolvedWay> &same = solved.of("Layer", large, t);
+  const std::vector<SavedSetPlan> &same = solved.of("Layer", large, t);
   ASSERT_EQ(same.size(), ways.size());
   for (size_t i = 0; i < ways.size(); ++i)
     EXPECT_EQ(same[i].saved, ways[i].saved);
   const JointGraph longer = chain(GetParam(), 6);
-  const std::vector<SolvedWay> &other = solved.of("Layer", longer, t);
+  const std::vector<SavedSetPlan> &other = solved.of("Layer", longer, t);
   ASSERT_EQ(other.size(), ways.size()) << "they correspond one by one";
-  for (const SolvedWay &way : other)
+  for (const SavedSetPlan &way : other)
     EXPECT_EQ(way.saved.size(), longer.marks.size());
-  EXPECT_TRUE(SolvedWays(0).of("Layer", graph, t).empty());
+  EXPECT_TRUE(SavedSetCache(0).of("Layer", graph, t).empty());
 }
 
 INSTANTIATE_TEST_SUITE_P(Chains, Fronts, testing::Range(0, 6));
@@ -137,7 +137,7 @@ TEST(Front, OneSetOnlyHasOnePoint) {
   const Target t = target();
   ASSERT_EQ(paretoFront(graph, t, 10).size(), 1u);
   EXPECT_EQ(paretoFront(graph, t, 10)[0].solution.bytes.saved, 0);
-  EXPECT_TRUE(SolvedWays(10).of("F", graph, t).empty());
+  EXPECT_TRUE(SavedSetCache(10).of("F", graph, t).empty());
 }
 
 //===----------------------------------------------------------------------===//

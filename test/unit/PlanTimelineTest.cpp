@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/plan/Holders.h"
+#include "runtime/plan/LiveBuffers.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Verify.h"
 #include "test/unit/PlanFixture.h"
@@ -187,7 +187,7 @@ TEST_P(TimelineOfPlan, EveryProgramIsCarriedOn) {
 }
 
 /// Whoever is listed at a step holds what the timeline counts there.
-TEST_P(TimelineOfPlan, HoldersSumToTheTimeline) {
+TEST_P(TimelineOfPlan, LiveBuffersSumToTheTimeline) {
   Plan plan = test::makePlan(GetParam());
   int64_t start = persistentBytes(plan), grads = 0;
   for (const Unit &unit : plan.units)
@@ -199,7 +199,7 @@ TEST_P(TimelineOfPlan, HoldersSumToTheTimeline) {
     ProgramTimeline timeline = simulate(plan, program, start + (i ? grads : 0));
     for (size_t s = 0; s < program.steps.size(); ++s) {
       int64_t bytes = 0;
-      for (const Holder &holder : holdersAt(plan, index, s)) {
+      for (const LiveBuffer &holder : liveBuffersAt(plan, index, s)) {
         EXPECT_GT(holder.bytes, 0) << holder.kind << " " << holder.name;
         EXPECT_LE(holder.since, static_cast<int>(s));
         carried |= holder.kind == "shard_gradient" && holder.since < 0;

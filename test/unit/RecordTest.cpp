@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Executors/Executor.h"
+#include "passes/FrameworkSteps/StepEvaluator.h"
 #include "test/unit/StepModels.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(Record, RecordedTensorsAreThePeak) {
     const Candidate candidate = randomCandidate(model, random);
     StepEvaluator evaluator(model, machine);
     const auto problem = evaluator.record(candidate, 3);
-    if (candidate.executor == ExecutorKind::AccelRun) {
+    if (candidate.executor == FrameworkKind::AccelRun) {
       EXPECT_FALSE(problem);
       continue;
     }
@@ -70,7 +70,7 @@ TEST(Record, AFullDevice) {
   const StepModel model = uniformModel(12, {4096, 4096}, 64 << 20);
   const Target machine = target();
   StepEvaluator evaluator(model, machine);
-  Candidate candidate = uniformCandidate(model, ExecutorKind::Ddp);
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Ddp);
   const auto roomy = replayReserved(evaluator, candidate, {});
   ASSERT_TRUE(roomy);
   EXPECT_TRUE(roomy->survives);

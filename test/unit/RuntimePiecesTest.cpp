@@ -9,10 +9,10 @@
 #include "runtime/collectives/Groups.h"
 #include "runtime/collectives/Reach.h"
 #include "runtime/execute/Allocator.h"
-#include "runtime/execute/Kernels.h"
 #include "runtime/optimizer/LearningRate.h"
 #include "runtime/optimizer/LossScaler.h"
 #include "runtime/plan/Sha256.h"
+#include "runtime/tensors/Kernels.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -158,7 +158,7 @@ TEST(RuntimeMesh, LastAxisIsFastest) {
 //===----------------------------------------------------------------------===//
 
 TEST(RuntimeLearningRate, WarmUpAndDecay) {
-  plan::Schedule s{100, 10, "constant", 0.1};
+  plan::LrSchedule s{100, 10, "constant", 0.1};
   EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 0), 0.1);
   EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 9), 1.0);
   EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 99), 1.0);

@@ -3,11 +3,11 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Checkpoint/JointJson.h"
-#include "passes/Checkpoint/PeakMoments.h"
-#include "passes/Checkpoint/PeakRows.h"
-#include "passes/Checkpoint/SolveCut.h"
-#include "passes/Checkpoint/SolveExact.h"
+#include "passes/Recompute/JointJson.h"
+#include "passes/Recompute/PeakMoments.h"
+#include "passes/Recompute/PeakRows.h"
+#include "passes/Recompute/SolveCut.h"
+#include "passes/Recompute/SolveExact.h"
 #include "test/unit/JointFixture.h"
 
 #include <algorithm>

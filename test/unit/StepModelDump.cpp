@@ -5,18 +5,18 @@
 //===----------------------------------------------------------------------===//
 //
 // step-model-dump CONFIG.yaml MODEL MICRO_BATCH SEQUENCE DEVICE EXECUTOR
-// [TARGET [foreach|fused|for-loop [views|fp16|bf16]...]]: what passes/Executors
-// makes of them, for test/parity. SEQUENCE is N[:TARGET LENGTH][+INPUT]... The
-// last are DDP's: gradients as views of
-// buckets, and communication hooks.
+// [TARGET [foreach|fused|for-loop [views|fp16|bf16]...]]: what
+// passes/FrameworkSteps makes of them, for test/parity. SEQUENCE is N[:TARGET
+// LENGTH][+INPUT]... The last are DDP's: gradients as views of buckets, and
+// communication hooks.
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildModel.h"
 #include "passes/Adapters/ApplyAdapter.h"
-#include "passes/Executors/Buckets.h"
-#include "passes/Executors/BuildStepModel.h"
-#include "passes/Executors/DecidedCandidate.h"
-#include "passes/Executors/StepLayout.h"
+#include "passes/FrameworkSteps/Buckets.h"
+#include "passes/FrameworkSteps/BuildStepModel.h"
+#include "passes/FrameworkSteps/DecidedCandidate.h"
+#include "passes/FrameworkSteps/StepLayout.h"
 #include "passes/Frameworks/ExecutorOf.h"
 #include "passes/Pipeline/Import.h"
 #include "passes/Pipeline/Phases.h"
@@ -308,7 +308,7 @@ int main(int argc, char **argv) {
   for (int p : ready) {
     numels.push_back(model->parameters[p].numel());
     readyBytes.push_back(model->parameters[p].numel() *
-                         plan::itemSize(candidate.recipe.gradient));
+                         plan::itemSize(candidate.dtypes.gradient));
   }
   for (const Bucket &bucket : assignBuckets(
            readyBytes, candidate.firstBucketBytes, candidate.bucketBytes))

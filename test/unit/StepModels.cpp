@@ -105,7 +105,7 @@ StepModel uniformModel(int64_t layers, std::vector<int64_t> shape,
 namespace {
 
 /// The framework's dtypes for what the settings ask.
-DtypeRecipe recipeFor(const Settings &settings) {
+StepDtypes recipeFor(const Settings &settings) {
   frameworks::PrecisionAsked asked;
   asked.param = settings.param;
   asked.reduce = settings.reduce;
@@ -117,7 +117,7 @@ DtypeRecipe recipeFor(const Settings &settings) {
           .precision(asked,
                      settings.upcast ? plan::DType::F32 : settings.loaded,
                      {settings.torchVersion, settings.accelerateVersion});
-  return accel::recipeOf(p, settings.upcastFrozen);
+  return accel::stepDtypesOf(p, settings.upcastFrozen);
 }
 
 /// The variant of that name, or the first.
@@ -166,9 +166,9 @@ Candidate configuredCandidate(const StepModel &model,
     if (unit.root)
       candidate.rootUnit = static_cast<int>(u);
   }
-  if (settings.executor == ExecutorKind::Deepspeed)
+  if (settings.executor == FrameworkKind::Deepspeed)
     unitsOfCalls(model, candidate);
-  const bool own = settings.executor == ExecutorKind::AccelRun;
+  const bool own = settings.executor == FrameworkKind::AccelRun;
   for (const StepCall &call : model.calls) {
     const SegmentKind &kind = model.kinds[call.kind];
     const bool full = settings.checkpointLayers && call.layer;
@@ -182,7 +182,7 @@ Candidate configuredCandidate(const StepModel &model,
   candidate.backwardPrefetch = static_cast<int>(settings.backwardPrefetch);
   candidate.accumulation = settings.accumulation;
   candidate.reduceEachMicroBatch = settings.reduceEachMicroBatch;
-  candidate.recipe = recipeFor(settings);
+  candidate.dtypes = recipeFor(settings);
   candidate.optimizer = settings.optimizer;
   candidate.update = settings.update;
   candidate.offloadParameters = settings.offloadParameters;
@@ -195,7 +195,7 @@ Candidate configuredCandidate(const StepModel &model,
   return candidate;
 }
 
-Candidate uniformCandidate(const StepModel &model, ExecutorKind executor) {
+Candidate uniformCandidate(const StepModel &model, FrameworkKind executor) {
   Settings settings;
   settings.executor = executor;
   settings.ranksPerNode = 8;
@@ -286,19 +286,19 @@ StepModel randomModel(std::mt19937 &random) {
 }
 
 Candidate randomCandidate(const StepModel &model, std::mt19937 &random) {
-  constexpr ExecutorKind kinds[] = {
-      ExecutorKind::AccelRun, ExecutorKind::Fsdp2,     ExecutorKind::Fsdp1,
-      ExecutorKind::Ddp,      ExecutorKind::Deepspeed, ExecutorKind::Single};
+  constexpr FrameworkKind kinds[] = {
+      FrameworkKind::AccelRun, FrameworkKind::Fsdp2,     FrameworkKind::Fsdp1,
+      FrameworkKind::Ddp,      FrameworkKind::Deepspeed, FrameworkKind::Single};
   Settings settings;
   settings.executor = kinds[between(random, 0, 5)];
-  const bool shards = settings.executor != ExecutorKind::Ddp &&
-                      settings.executor != ExecutorKind::Single;
+  const bool shards = settings.executor != FrameworkKind::Ddp &&
+                      settings.executor != FrameworkKind::Single;
   const auto ranks = [&] { return int64_t(1) << between(random, 0, 6); };
   settings.ranksPerNode = 8;
   if (shards)
     settings.mesh.resize("dp_shard", ranks());
-  if (settings.executor != ExecutorKind::Single &&
-      settings.executor != ExecutorKind::Deepspeed)
+  if (settings.executor != FrameworkKind::Single &&
+      settings.executor != FrameworkKind::Deepspeed)
     settings.mesh.resize("dp_replicate", ranks());
   if (between(random, 0, 1))
     settings.param = settings.reduce = plan::DType::BF16;
@@ -311,8 +311,8 @@ Candidate randomCandidate(const StepModel &model, std::mt19937 &random) {
   settings.clipGradients = between(random, 0, 1);
   settings.optimizer = static_cast<OptimizerKernel>(between(random, 0, 2));
   settings.zeroStage = static_cast<int>(between(random, 0, 3));
-  const bool sharded = settings.executor == ExecutorKind::Fsdp2 ||
-                       settings.executor == ExecutorKind::Fsdp1;
+  const bool sharded = settings.executor == FrameworkKind::Fsdp2 ||
+                       settings.executor == FrameworkKind::Fsdp1;
   settings.offloadParameters = sharded && between(random, 0, 4) == 0;
   Candidate candidate = configuredCandidate(model, settings);
   const int variant = static_cast<int>(between(random, 0, 2));

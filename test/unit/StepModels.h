@@ -6,7 +6,7 @@
 #ifndef ACCEL_TEST_UNIT_STEPMODELS_H
 #define ACCEL_TEST_UNIT_STEPMODELS_H
 
-#include "passes/Executors/Executor.h"
+#include "passes/FrameworkSteps/StepEvaluator.h"
 
 #include <random>
 
@@ -14,7 +14,7 @@ namespace accel::stepmodels {
 
 /// What a configuration says of how a step is run, without MLIR.
 struct Settings {
-  ExecutorKind executor = ExecutorKind::Fsdp2;
+  FrameworkKind executor = FrameworkKind::Fsdp2;
   plan::Mesh mesh = plan::Mesh::dataParallel();
   int64_t ranksPerNode = 1;
   plan::DType loaded = plan::DType::F32; // parameters as they are loaded
@@ -46,7 +46,7 @@ Candidate configuredCandidate(const StepModel &model, const Settings &settings);
 StepModel uniformModel(int64_t layers, std::vector<int64_t> shape,
                        int64_t saved, int64_t gradientItem = 2);
 /// No prefetch beyond one, all in fp32, reduced each micro-batch.
-Candidate uniformCandidate(const StepModel &model, ExecutorKind executor);
+Candidate uniformCandidate(const StepModel &model, FrameworkKind executor);
 int64_t batchBytes(const StepModel &model);
 int64_t persistentOf(const StepModel &model, const Target &target,
                      const Settings &settings);

@@ -60,7 +60,7 @@ TEST(Trainers, SavedBytesAreThoseOfAutograd) {
   // Every second matmul, and the attention with its sums.
   EXPECT_EQ(saved("selective", "N"), T * (8 * D + 2 * KD + 2 * F + 4 * H));
   EXPECT_EQ(saved("full", "N"), T * 2 * D);
-  // One kernel of SiLU and the product: its result is made again in it.
+  // One kernel of SiLU and the product: its result is recomputed in it.
   EXPECT_EQ(saved("none", "Y"), T * (16 * D + 6 * F + 4 * H + 8));
   EXPECT_EQ(saved("full", "Y"), T * 2 * D);
 }
@@ -119,9 +119,9 @@ TEST(Trainers, UnitsOfTorchtitan) {
   EXPECT_EQ(now.candidate.rootUnit, -1);
   EXPECT_TRUE(now.candidate.reshardAfterForward[32]) << "the last block";
   EXPECT_FALSE(now.candidate.reshardAfterForward[33]);
-  EXPECT_EQ(now.candidate.recipe.storage, plan::DType::F32);
-  EXPECT_EQ(now.candidate.recipe.compute, plan::DType::BF16);
-  EXPECT_EQ(now.candidate.recipe.reduce, plan::DType::F32);
+  EXPECT_EQ(now.candidate.dtypes.storage, plan::DType::F32);
+  EXPECT_EQ(now.candidate.dtypes.compute, plan::DType::BF16);
+  EXPECT_EQ(now.candidate.dtypes.reduce, plan::DType::F32);
   row.source = "benchmarks/llama3_h100_202412_torchtitan.md";
   const DecidedStep before = stepOf(row);
   EXPECT_EQ(before.candidate.numUnits(), 33) << "blocks and the root";
@@ -145,7 +145,7 @@ TEST(Trainers, CheckpointsAShareOfTheLayers) {
                       .variants[step.candidate.variants[c]]
                       .name == "full";
   EXPECT_EQ(recomputed, 8);
-  EXPECT_EQ(step.candidate.executor, ExecutorKind::Fsdp1);
+  EXPECT_EQ(step.candidate.executor, FrameworkKind::Fsdp1);
 }
 
 TEST(Trainers, CountTheParametersOfPublishedModels) {

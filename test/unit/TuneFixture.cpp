@@ -132,7 +132,7 @@ public:
       held = held / 4;
   }
 
-  Judgement run() {
+  Evaluation run() {
     bool unsharded = !c.reduceEachMicroBatch && c.accumulation > 1;
     if (unsharded)
       for (int64_t b : bytes)
@@ -142,7 +142,7 @@ public:
       forward();
       backward();
     }
-    Judgement j;
+    Evaluation j;
     j.bytes = peak;
     j.seconds = std::max(now, wire) + (c.offloadParameters ? held / 1e8 : 0);
     return j;
@@ -244,8 +244,8 @@ private:
 
 } // namespace
 
-Judgement TinyMachine::judge(const StepModel &model,
-                             const Candidate &candidate) const {
+Evaluation TinyMachine::evaluate(const StepModel &model,
+                                 const Candidate &candidate) const {
   return Machine(*this, model, candidate).run();
 }
 

@@ -23,7 +23,7 @@ Candidate tinyCandidate(const StepModel &model, int64_t ranks);
 struct TinyMachine {
   double bytesPerSecond = 1e9, latencySeconds = 1e-4;
   double hostBytesPerSecond = 2e8;
-  Judgement judge(const StepModel &model, const Candidate &candidate) const;
+  Evaluation evaluate(const StepModel &model, const Candidate &candidate) const;
 };
 
 } // namespace accel::tune

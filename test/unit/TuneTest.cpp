@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Tune/Exact.h"
-#include "passes/Tune/Ladder.h"
+#include "passes/Tune/RecomputeFrontier.h"
 #include "test/unit/TuneFixture.h"
 
 #include <gtest/gtest.h>
@@ -43,9 +43,9 @@ public:
     EXPECT_TRUE(locate(space, models[0]));
     for (Knob knob : openKnobs)
       space.state(knob).open = true;
-    judge = [this](const Point &point) {
+    evaluate = [this](const Point &point) {
       const StepModel &model = models[point[Knob::Split]];
-      return machine.judge(model, expand(space, model, point));
+      return machine.evaluate(model, expand(space, model, point));
     };
     costOf = [this](int split, int group, int variant) {
       const LayerGroup &g = space.groups[group];
@@ -55,25 +55,25 @@ public:
     };
   }
 
-  SearchResult solve(int64_t budget, int64_t maxJudged = 3000,
+  SearchResult solve(int64_t budget, int64_t maxEvaluations = 3000,
                      ShareOut shareOut = {}) const {
     SearchOptions options;
     options.shareOut = std::move(shareOut);
     options.budgetBytes = budget;
-    options.maxJudged = maxJudged;
+    options.maxEvaluations = maxEvaluations;
     options.worthwhile = 0;
     options.enumerateUpTo = 0; // the search itself is tested
-    return search(space, judge, costOf, options);
+    return search(space, evaluate, costOf, options);
   }
 
   Space space;
   std::vector<StepModel> models;
   TinyMachine machine;
-  Judge judge;
+  Evaluate evaluate;
   CostOf costOf;
 };
 
-/// Searches at eight budgets between the leanest and the fastest point, and
+/// Searches at eight budgets between the smallest and the fastest point, and
 /// compares with the enumeration of all points.
 void compare(const std::vector<Knob> &knobs, int layers, int variants,
              int cases, double worstAllowed) {
@@ -82,20 +82,20 @@ void compare(const std::vector<Knob> &knobs, int layers, int variants,
   for (int seed = 0; seed < cases; ++seed) {
     Case c(seed, layers, variants, knobs);
     ASSERT_GT(countPoints(c.space, 1 << 20), 1);
-    SearchResult exact = enumerate(c.space, c.judge, INT64_MAX);
-    int64_t least = exact.front.front().judged.bytes;
-    int64_t most = exact.front.back().judged.bytes;
+    SearchResult exact = enumerate(c.space, c.evaluate, INT64_MAX);
+    int64_t least = exact.front.front().evaluation.bytes;
+    int64_t most = exact.front.back().evaluation.bytes;
     for (int i = 0; i <= 8; ++i) {
       int64_t budget = least + (most - least) * i / 8;
       SearchResult found = c.solve(budget);
       ASSERT_TRUE(found.best) << "seed " << seed << " budget " << budget;
-      EXPECT_LE(found.best->judged.bytes, budget);
+      EXPECT_LE(found.best->evaluation.bytes, budget);
       EXPECT_EQ(c.space.problem(found.best->point), "");
       double optimum = 0;
       for (const Verdict &v : exact.front)
-        if (v.judged.bytes <= budget)
-          optimum = v.judged.seconds;
-      double ratio = found.best->judged.seconds / optimum;
+        if (v.evaluation.bytes <= budget)
+          optimum = v.evaluation.seconds;
+      double ratio = found.best->evaluation.seconds / optimum;
       EXPECT_GE(ratio, 1 - 1e-12) << "better than every point";
       EXPECT_LE(ratio, worstAllowed) << "seed " << seed << " budget " << i;
       worst = std::max(worst, ratio);
@@ -103,7 +103,7 @@ void compare(const std::vector<Knob> &knobs, int layers, int variants,
       ++all;
     }
     EXPECT_FALSE(c.solve(least - 1).best) << "nothing fits";
-    EXPECT_GE(c.solve(least - 1).leanest.judged.bytes, least);
+    EXPECT_GE(c.solve(least - 1).smallest.evaluation.bytes, least);
   }
   std::printf("  optimal in %d of %d, at worst %.3f %% slower\n", same, all,
               (worst - 1) * 100);
@@ -136,7 +136,7 @@ TEST(Search, Offload) {
 
 TEST(Search, TheKnapsackIsAskedForTheRestOfTheBudget) {
   Case c(4, 6, 4, {Knob::Checkpoint, Knob::Reshard});
-  const int64_t budget = c.judge(c.space.configured).bytes * 8 / 10;
+  const int64_t budget = c.evaluate(c.space.configured).bytes * 8 / 10;
   const SearchResult without = c.solve(budget);
   ASSERT_TRUE(without.best);
   // Whatever it answers, only what fits and is faster is taken.
@@ -152,8 +152,8 @@ TEST(Search, TheKnapsackIsAskedForTheRestOfTheBudget) {
       return counts;
     });
     ASSERT_TRUE(with.best);
-    EXPECT_LE(with.best->judged.bytes, budget);
-    EXPECT_LE(with.best->judged.seconds, without.best->judged.seconds);
+    EXPECT_LE(with.best->evaluation.bytes, budget);
+    EXPECT_LE(with.best->evaluation.seconds, without.best->evaluation.seconds);
   }
   EXPECT_FALSE(asked.empty());
   // Without an answer the ladder's stays.
@@ -165,39 +165,41 @@ TEST(Search, TheKnapsackIsAskedForTheRestOfTheBudget) {
 
 TEST(Search, FrontHoldsNothingDominated) {
   Case c(3, 6, 3, {Knob::Checkpoint, Knob::Reshard, Knob::Wrap});
-  SearchResult exact = enumerate(c.space, c.judge, INT64_MAX);
+  SearchResult exact = enumerate(c.space, c.evaluate, INT64_MAX);
   SearchResult found =
-      c.solve(exact.front[exact.front.size() / 2].judged.bytes);
+      c.solve(exact.front[exact.front.size() / 2].evaluation.bytes);
   ASSERT_GT(found.front.size(), 3u);
   for (size_t i = 1; i < found.front.size(); ++i) {
-    EXPECT_GT(found.front[i].judged.bytes, found.front[i - 1].judged.bytes);
-    EXPECT_LT(found.front[i].judged.seconds, found.front[i - 1].judged.seconds);
+    EXPECT_GT(found.front[i].evaluation.bytes,
+              found.front[i - 1].evaluation.bytes);
+    EXPECT_LT(found.front[i].evaluation.seconds,
+              found.front[i - 1].evaluation.seconds);
   }
   // At each of its bytes it is near the exact front.
   for (const Verdict &v : found.front) {
     double optimum = 0;
     for (const Verdict &e : exact.front)
-      if (e.judged.bytes <= v.judged.bytes)
-        optimum = e.judged.seconds;
-    EXPECT_LE(v.judged.seconds, optimum * 1.10);
+      if (e.evaluation.bytes <= v.evaluation.bytes)
+        optimum = e.evaluation.seconds;
+    EXPECT_LE(v.evaluation.seconds, optimum * 1.10);
   }
 }
 
 TEST(Search, SameInputSameAnswer) {
   Case c(5, 5, 3, {Knob::Checkpoint, Knob::Reshard, Knob::Wrap, Knob::Mesh});
-  int64_t budget = c.judge(c.space.configured).bytes;
+  int64_t budget = c.evaluate(c.space.configured).bytes;
   SearchResult a = c.solve(budget), b = c.solve(budget);
   ASSERT_TRUE(a.best && b.best);
   EXPECT_EQ(a.best->point, b.best->point);
-  EXPECT_EQ(a.judged, b.judged);
+  EXPECT_EQ(a.evaluations, b.evaluations);
 }
 
 TEST(Search, StopsAtItsLimitAndSaysSo) {
   Case c(5, 8, 4, {Knob::Checkpoint, Knob::Reshard, Knob::Wrap, Knob::Mesh});
-  SearchResult r = c.solve(c.judge(c.space.configured).bytes, 20);
-  EXPECT_LE(r.judged, 20);
+  SearchResult r = c.solve(c.evaluate(c.space.configured).bytes, 20);
+  EXPECT_LE(r.evaluations, 20);
   EXPECT_FALSE(r.complete);
-  EXPECT_TRUE(r.configured.judged.possible);
+  EXPECT_TRUE(r.configured.evaluation.possible);
 }
 
 TEST(Search, NothingOpenGivesTheConfiguration) {
@@ -205,24 +207,24 @@ TEST(Search, NothingOpenGivesTheConfiguration) {
   SearchResult r = c.solve(INT64_MAX);
   ASSERT_TRUE(r.best);
   EXPECT_EQ(r.best->point, c.space.configured);
-  EXPECT_EQ(r.judged, 1);
+  EXPECT_EQ(r.evaluations, 1);
   EXPECT_FALSE(c.solve(1).best);
 }
 
 TEST(Search, SmallSpacesAreEnumerated) {
   Case c(7, 4, 3, {Knob::Checkpoint, Knob::Mesh});
   SearchOptions options;
-  options.budgetBytes = c.judge(c.space.configured).bytes * 9 / 10;
+  options.budgetBytes = c.evaluate(c.space.configured).bytes * 9 / 10;
   options.worthwhile = 0;
-  SearchResult found = search(c.space, c.judge, c.costOf, options);
-  SearchResult exact = enumerate(c.space, c.judge, options.budgetBytes);
+  SearchResult found = search(c.space, c.evaluate, c.costOf, options);
+  SearchResult exact = enumerate(c.space, c.evaluate, options.budgetBytes);
   EXPECT_TRUE(found.exact);
   ASSERT_EQ(found.best.has_value(), exact.best.has_value());
   if (exact.best) {
-    EXPECT_EQ(found.best->judged.seconds, exact.best->judged.seconds);
+    EXPECT_EQ(found.best->evaluation.seconds, exact.best->evaluation.seconds);
   }
   options.enumerateUpTo = 10;
-  EXPECT_FALSE(search(c.space, c.judge, c.costOf, options).exact);
+  EXPECT_FALSE(search(c.space, c.evaluate, c.costOf, options).exact);
 }
 
 TEST(Search, ChangesNothingThatWinsNothing) {
@@ -232,26 +234,26 @@ TEST(Search, ChangesNothingThatWinsNothing) {
   c.machine.latencySeconds = 0;
   SearchOptions options;
   options.budgetBytes = INT64_MAX;
-  SearchResult r = search(c.space, c.judge, c.costOf, options);
+  SearchResult r = search(c.space, c.evaluate, c.costOf, options);
   ASSERT_TRUE(r.best);
   EXPECT_EQ(r.best->point, c.space.configured);
 }
 
-TEST(Ladder, FollowsTheLowerHull) {
+TEST(RecomputeFrontier, FollowsTheLowerHull) {
   Case c(1, 3, 4, {Knob::Checkpoint});
   // Bytes against seconds: 100/0, 90/5 (above the hull), 40/6, 10/20.
   const VariantCost costs[] = {{100, 0}, {90, 5}, {40, 6}, {10, 20}};
   CostOf costOf = [&](int, int group, int variant) {
     return group == 1 ? costs[variant] : VariantCost{10, 1};
   };
-  auto rungs = checkpointLadder(c.space, 0, costOf);
+  auto frontier = recomputeFrontier(c.space, 0, costOf);
   int offset = c.space.groups[1].offset;
-  ASSERT_EQ(rungs.size(), 7u);
-  for (const auto &rung : rungs)
-    EXPECT_EQ(rung[offset + 1], 0) << "a variant above the hull";
-  EXPECT_EQ(rungs[0][offset], 3);
-  EXPECT_EQ(rungs[1][offset + 2], 1);
-  EXPECT_EQ(rungs[6][offset + 3], 3);
+  ASSERT_EQ(frontier.size(), 7u);
+  for (const auto &step : frontier)
+    EXPECT_EQ(step[offset + 1], 0) << "a variant above the hull";
+  EXPECT_EQ(frontier[0][offset], 3);
+  EXPECT_EQ(frontier[1][offset + 2], 1);
+  EXPECT_EQ(frontier[6][offset + 3], 3);
 }
 
 } // namespace

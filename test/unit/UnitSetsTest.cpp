@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Wrap/UnitSets.h"
+#include "frontends/ModuleTree/UnitSets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -149,7 +149,7 @@ TEST(Recipe, PrecisionByFramework) {
   row.sharding = "FULL_SHARD";
   row.precision = "bf16/PURE";
   run = interpret(row);
-  EXPECT_EQ(run.executor, ExecutorKind::Fsdp1);
+  EXPECT_EQ(run.executor, FrameworkKind::Fsdp1);
   EXPECT_EQ(run.parameters, plan::DType::F32);
   EXPECT_EQ(run.reduce, plan::DType::BF16);
   row.precision = "amp_fp8/DEFAULT";
@@ -167,7 +167,7 @@ TEST(Recipe, TorchtitanByItsDate) {
   RunRow row = plainRow();
   using namespace frameworks;
   const frameworks::Framework &titan =
-      *findTrainer("torchtitan", ExecutorKind::Fsdp2);
+      *findTrainer("torchtitan", FrameworkKind::Fsdp2);
   auto versions = [&](const char *source) {
     row.source = source;
     return Versions{interpret(row).torchVersion, ""};
@@ -198,11 +198,11 @@ TEST(Recipe, TrainersByName) {
     EXPECT_EQ(found->name(), name);
   }
   EXPECT_EQ(frameworks::findFramework("torchtitan/ddp")->kind(),
-            ExecutorKind::Ddp);
+            FrameworkKind::Ddp);
   EXPECT_EQ(frameworks::findFramework("torchtitan/fsdp2"), nullptr)
       << "one name for each";
   EXPECT_EQ(frameworks::findFramework("titan"), nullptr);
-  EXPECT_EQ(frameworks::findTrainer("titan", ExecutorKind::Ddp), nullptr);
+  EXPECT_EQ(frameworks::findTrainer("titan", FrameworkKind::Ddp), nullptr);
   EXPECT_FALSE(frameworks::trainerExecutor("fsdp2"));
 }
 
@@ -273,15 +273,15 @@ TEST(Recipe, RanksAndAccumulation) {
   EXPECT_EQ(interpret(row).mesh.size("dp_shard"), 16);
   EXPECT_EQ(interpret(row).mesh.size("dp_replicate"), 2);
   row.sharding = "dp_shard=32";
-  EXPECT_EQ(interpret(row).executor, ExecutorKind::Fsdp2);
+  EXPECT_EQ(interpret(row).executor, FrameworkKind::Fsdp2);
   EXPECT_EQ(interpret(row).mesh.size("dp_shard"), 32);
   row.sharding = "DP=32";
-  EXPECT_EQ(interpret(row).executor, ExecutorKind::Ddp);
+  EXPECT_EQ(interpret(row).executor, FrameworkKind::Ddp);
   row.sharding = "SHARD_GRAD_OP";
   EXPECT_TRUE(interpret(row).keepGathered);
   row.sharding = "ZeRO-3";
   run = interpret(row);
-  EXPECT_EQ(run.executor, ExecutorKind::Deepspeed);
+  EXPECT_EQ(run.executor, FrameworkKind::Deepspeed);
   EXPECT_EQ(run.zeroStage, 3);
   row.microBatch.reset();
   row.globalBatch = 64;

@@ -10,18 +10,18 @@ if(TARGET AccelBuildStepModel)
   add_dependencies(unit-tests step-model-dump)
 endif()
 if(TARGET AccelBuildStepModel)
-  accel_unit_test(own-run-test ${_here}/OwnRunTest.cpp MLIR
+  accel_unit_test(accel-run-step-test ${_here}/AccelRunStepTest.cpp MLIR
     LINK AccelBuildStepModel AccelHuggingFace AccelBuildPlan AccelPipeline)
-  target_compile_options(own-run-test PRIVATE -fno-exceptions)
-  set_target_properties(own-run-test PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+  target_compile_options(accel-run-step-test PRIVATE -fno-exceptions)
+  set_target_properties(accel-run-step-test PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
 endif()
-if(TARGET AccelExecutors)
+if(TARGET AccelFrameworkSteps)
   accel_unit_test(executors-test ${_here}/ExecutorsTest.cpp
     ${_here}/GoldenUnitsTest.cpp ${_here}/RecordTest.cpp
-    ${_here}/StepModels.cpp LINK AccelExecutors)
+    ${_here}/StepModels.cpp LINK AccelFrameworkSteps)
 endif()
-if(TARGET AccelExecutors)
+if(TARGET AccelFrameworkSteps)
   add_executable(executor-speed ${_here}/../bench/executor_speed.cpp
     ${_here}/StepModels.cpp)
-  target_link_libraries(executor-speed PRIVATE AccelExecutors)
+  target_link_libraries(executor-speed PRIVATE AccelFrameworkSteps)
 endif()

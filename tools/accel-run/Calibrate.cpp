@@ -6,7 +6,7 @@
 #include "tools/accel-run/Calibrate.h"
 
 #include "runtime/execute/FunctionRunner.h"
-#include "runtime/execute/Tensors.h"
+#include "runtime/tensors/Tensors.h"
 #include "tools/accel-run/Summary.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>

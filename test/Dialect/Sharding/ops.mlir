@@ -14,14 +14,14 @@ sharding.mesh @mesh [#sharding.axis<"dp_replicate" = 2>, #sharding.axis<"dp_shar
 // CHECK-SAME:   checkpoint = #sharding.checkpoint<full, because = <"fsdp_activation_checkpointing" at "fsdp.yaml" : 4 : 34>>
 // CHECK-SAME:   prefetch = #sharding.prefetch<forward = 2, backward = 0, because = <"asked for">>
 // CHECK-SAME:   training = {seed = 7 : i64}
-// CHECK-SAME:   update = #sharding.update<inline_update, because = <"frees gradients early">>}
+// CHECK-SAME:   update = #sharding.update<in_backward, because = <"frees gradients early">>}
 sharding.job "tiny" micro_batch 2 sequence_length 4 device "cpu" {
   accumulation = #sharding.accumulation<3, keep_unsharded, because = <"--accumulation keep_unsharded">>,
   anatomy = {base = "model", no_split = ["Layer"]},
   checkpoint = #sharding.checkpoint<full, because = <"fsdp_activation_checkpointing" at "fsdp.yaml" : 4 : 34>>,
   prefetch = #sharding.prefetch<forward = 2, backward = 0, because = <"asked for">>,
   training = {seed = 7 : i64},
-  update = #sharding.update<inline_update, because = <"frees gradients early">>}
+  update = #sharding.update<in_backward, because = <"frees gradients early">>}
 
 // CHECK: sharding.request "reshard" {after_forward = true} because <"fsdp_reshard_after_forward" at "fsdp.yaml" : 9 : 3>
 sharding.request "reshard" {after_forward = true} because <"fsdp_reshard_after_forward" at "fsdp.yaml" : 9 : 3>

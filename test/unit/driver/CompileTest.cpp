@@ -6,7 +6,7 @@
 #include "tools/driver/Session/Compile.h"
 #include "passes/Pipeline/Phases.h"
 #include "test/unit/driver/Fixture.h"
-#include "tools/driver/Emit/EditFiles.h"
+#include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Session/DecidedSteps.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ protected:
     return compile(options, *engine);
   }
   /// The options with a change's lines and flags.
-  PlanOptions taken(PlanOptions options, const tune::Expression &change) {
+  PlanOptions taken(PlanOptions options, const tune::ConfigEdit &change) {
     FileEditor editor(options.texts);
     EXPECT_TRUE(editor.set(change.yaml)) << editor.why();
     options.texts = editor.texts();
@@ -43,8 +43,8 @@ protected:
       CompileResult second = run(taken(options, change.expression));
       EXPECT_TRUE(second.valid) << change.text << "\n" << findings(*engine);
       const StepPrediction &p = second.report.prediction;
-      EXPECT_EQ(p.deviceBytes, change.judged.bytes) << change.text;
-      EXPECT_EQ(p.stepSeconds, change.judged.seconds) << change.text;
+      EXPECT_EQ(p.deviceBytes, change.evaluation.bytes) << change.text;
+      EXPECT_EQ(p.stepSeconds, change.evaluation.seconds) << change.text;
       EXPECT_EQ(second.report.fits, change.fits) << change.text;
       ++count;
     }
@@ -61,7 +61,7 @@ TEST_F(Compile, AReportWithoutAProgram) {
   ASSERT_TRUE(result.shown);
   EXPECT_EQ(result.report.title, "llama-3.2-1b");
   EXPECT_EQ(result.report.strategy, "FSDP2");
-  EXPECT_EQ(result.report.executor, ExecutorKind::Fsdp2);
+  EXPECT_EQ(result.report.executor, FrameworkKind::Fsdp2);
   EXPECT_TRUE(result.report.fits.value_or(false));
   EXPECT_GT(result.report.prediction.deviceBytes, int64_t(1) << 30);
   EXPECT_GT(result.report.prediction.stepSeconds, 0);
@@ -129,7 +129,7 @@ TEST_F(Compile, ChangesHoldWhatTheySayUnderFsdp2) {
 
 TEST_F(Compile, ChangesHoldWhatTheySayUnderAccelRun) {
   PlanOptions options = planOf(fsdp2(8));
-  options.executor = ExecutorKind::AccelRun;
+  options.executor = FrameworkKind::AccelRun;
   options.microBatch = 4;
   EXPECT_GT(holdsWhatItSays(options), 2);
   options.memoryBudgetBytes = int64_t(12) << 30; // does not fit

@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "tools/driver/Emit/EditFiles.h"
+#include "tools/driver/Inputs/EditFiles.h"
 
 #include <gtest/gtest.h>
 

@@ -29,7 +29,7 @@ TEST_F(Inputs, DefaultsAreNoted) {
   ASSERT_TRUE(inputs) << findings(*engine);
   EXPECT_EQ(inputs->training.sequenceLength, 4096);
   EXPECT_EQ(inputs->training.microBatch, 1);
-  EXPECT_EQ(inputs->executor, ExecutorKind::Fsdp2);
+  EXPECT_EQ(inputs->executor, FrameworkKind::Fsdp2);
   EXPECT_TRUE(has(*engine, "default-sequence-length"));
   EXPECT_TRUE(has(*engine, "default-micro-batch"));
 }
@@ -38,12 +38,12 @@ TEST_F(Inputs, TheCommandLineIsFirst) {
   PlanOptions options = planOf(fsdp2(8));
   options.microBatch = 4;
   options.accumulation = 3;
-  options.executor = ExecutorKind::AccelRun;
+  options.executor = FrameworkKind::AccelRun;
   auto inputs = read(options);
   ASSERT_TRUE(inputs) << findings(*engine);
   EXPECT_EQ(inputs->training.microBatch, 4);
   EXPECT_EQ(inputs->training.accumulation, 3);
-  EXPECT_EQ(inputs->executor, ExecutorKind::AccelRun);
+  EXPECT_EQ(inputs->executor, FrameworkKind::AccelRun);
   EXPECT_FALSE(has(*engine, "default-micro-batch"));
 }
 
@@ -61,7 +61,7 @@ TEST_F(Inputs, AGlobalBatchIsSplit) {
 
 TEST_F(Inputs, AnExecutorThatCannotRunTheFile) {
   PlanOptions options = planOf(fsdp2(8));
-  options.executor = ExecutorKind::Ddp;
+  options.executor = FrameworkKind::Ddp;
   EXPECT_FALSE(read(options));
   EXPECT_TRUE(has(*engine, "executor-choice"));
 }

@@ -77,7 +77,7 @@ TEST_F(CommandLine, EachValueHasItsType) {
       << error;
   EXPECT_EQ(options.memoryBudgetBytes, int64_t(70) << 30);
   EXPECT_EQ(options.activationBudgetBytes, 0);
-  EXPECT_EQ(options.executor, ExecutorKind::Fsdp2);
+  EXPECT_EQ(options.executor, FrameworkKind::Fsdp2);
   EXPECT_EQ(options.keepUnsharded, true);
   EXPECT_EQ(options.prefetch, 0);
   EXPECT_EQ(options.dims,

@@ -6,10 +6,10 @@
 #include "tools/driver/Advice/Advice.h"
 
 #include "frontends/HuggingFace/ModelConfig.h"
-#include "passes/Tune/Openness.h"
+#include "passes/Tune/SearchConstraints.h"
 #include "tools/driver/Advice/ChangePlanner.h"
 #include "tools/driver/Advice/MaxBatch.h"
-#include "tools/driver/Report/Render.h"
+#include "tools/driver/Text/Format.h"
 
 #include <algorithm>
 #include <limits>
@@ -75,7 +75,7 @@ private:
   /// What the script does with outputs, and what it passes to torch's DDP, is
   /// of a framework that has them.
   bool checkScript() const {
-    if (in.options.holdOutputs && in.executor == ExecutorKind::AccelRun) {
+    if (in.options.holdOutputs && in.executor == FrameworkKind::AccelRun) {
       engine.error("executor-choice", in.options.config,
                    "--hold-outputs: accel-run has no outputs beside the loss",
                    "leave it out");
@@ -83,7 +83,7 @@ private:
     }
     if (!in.options.ddp)
       return true;
-    if (in.executor != ExecutorKind::Ddp) {
+    if (in.executor != FrameworkKind::Ddp) {
       engine.error("executor-choice", in.options.config,
                    std::string("--ddp-kwargs: ") + toString(in.executor) +
                        " is not DistributedDataParallel",
@@ -159,7 +159,7 @@ private:
     const plan::Mesh &mesh = base.mesh;
     const int64_t own = mesh.ranks(plan::AxisRole::Shard);
     space.meshes = {mesh};
-    if (own > 1 && in.executor == ExecutorKind::Fsdp1) {
+    if (own > 1 && in.executor == FrameworkKind::Fsdp1) {
       int64_t ranks = own * mesh.ranks(plan::AxisRole::Replicate);
       for (int64_t shard : {ranks, base.ranksPerNode})
         if (shard > 1 && shard != own && ranks % shard == 0)
@@ -170,23 +170,24 @@ private:
     space.splits = tune::splitsOf({training.microBatch, training.accumulation},
                                   splitsTried);
     const std::string precision = toString(job.accelerate.mixedPrecision.value);
-    space.recipes = {{"mixed_precision " + precision, base.recipe, precision}};
+    space.precisions = {
+        {"mixed_precision " + precision, base.dtypes, precision}};
     for (size_t i = 0; i < in.inputs.precisions.size(); ++i) {
       const std::string &value = in.inputs.precisions[i].value;
       auto step = in.source(training.microBatch, static_cast<int>(i) + 1, 0);
       if (!step)
         return std::nullopt;
-      space.recipes.push_back(
-          {"mixed_precision " + value, step->candidate.recipe, value});
+      space.precisions.push_back(
+          {"mixed_precision " + value, step->candidate.dtypes, value});
     }
-    if (in.executor == ExecutorKind::Ddp) {
+    if (in.executor == FrameworkKind::Ddp) {
       space.buckets = {base.bucketBytes};
       for (int64_t mebibytes : {25, 12, 50, 100, 200})
         if (mebibytes << 20 != base.bucketBytes)
           space.buckets.push_back(mebibytes << 20);
     }
     space.lossChunks = lossOptions();
-    if (in.executor == ExecutorKind::Deepspeed) {
+    if (in.executor == FrameworkKind::Deepspeed) {
       space.zeroStages = {base.zeroStage};
       for (int stage : {1, 2, 3})
         if (stage != base.zeroStage)
@@ -201,10 +202,10 @@ private:
   }
 
   /// Parts of the loss, as configured first. accel-run's are compiled, so there
-  /// are two besides, of parts that keep a matrix product busy.
+  /// are two besides, of parts that keep a matmul busy.
   std::vector<int64_t> lossOptions() const {
     constexpr int64_t rowsOfPart = 256;
-    if (in.executor != ExecutorKind::AccelRun) {
+    if (in.executor != FrameworkKind::AccelRun) {
       std::vector<int64_t> options = {base.lossChunks};
       if (base.lossChunks == 1 && fusedLossChunks(*advice.model) > 1)
         options.push_back(0);
@@ -256,22 +257,22 @@ private:
     advice.policies = {job.precision.value};
     for (const PlanInputs::Precision &other : in.inputs.precisions)
       advice.policies.push_back(other.job.precision.value);
-    advice.expresser = std::make_shared<tune::Expresser>(
+    advice.editor = std::make_shared<tune::ConfigEditor>(
         *kept, *advice.job, layerClasses(*advice.model), given());
-    tune::Judging judging(*kept, target, in.source);
-    tune::Judgement before = judging.judge(kept->configured);
+    tune::CachedEvaluator evaluator(*kept, target, in.source);
+    tune::Evaluation before = evaluator.evaluate(kept->configured);
     if (!tuning) {
       std::vector<tune::Change> all =
-          tune::turns(*kept, judging, *advice.expresser, kept->configured,
+          tune::turns(*kept, evaluator, *advice.editor, kept->configured,
                       advice.budgetBytes);
       // Estimates say which changes are worth planning; what is told of them
       // is what a plan of the changed configuration says.
       std::vector<tune::Change> worth =
           tune::worthTelling(all, before, advice.budgetBytes, changesPlanned);
-      planner.planAnew(judging, worth);
+      planner.planAnew(evaluator, worth);
       if (in.target)
         advice.refused =
-            tune::configuredDecisions(*kept, judging, *advice.expresser, all);
+            tune::configuredDecisions(*kept, evaluator, *advice.editor, all);
       advice.changes =
           tune::worthTelling(worth, planner.asConfigured(), advice.budgetBytes,
                              ChangePlanner::changesTold);
@@ -281,20 +282,20 @@ private:
     for (int k = 0; k < tune::numKnobs; ++k)
       if (!kept->knobs[k].open)
         advice.fixed.push_back({static_cast<tune::Knob>(k), kept->knobs[k]});
-    advice.tuned = solve(*kept, judging);
+    advice.tuned = solve(*kept, evaluator);
     if (exactly())
-      planner.planAnew(judging, *advice.tuned);
+      planner.planAnew(evaluator, *advice.tuned);
     if (!advice.tuned->result.best && in.options.tune == TuneScope::Open)
       sayWhatAllFinds();
-    if (in.executor != ExecutorKind::AccelRun && in.target)
+    if (in.executor != FrameworkKind::AccelRun && in.target)
       adviseSolved(*kept);
     tune::Space narrow = *kept;
     tune::restrictToYaml(narrow);
-    tune::Judging narrowJudging(narrow, target, in.source);
-    advice.yaml = solve(narrow, narrowJudging);
+    tune::CachedEvaluator narrowEvaluator(narrow, target, in.source);
+    advice.yaml = solve(narrow, narrowEvaluator);
     if (exactly() && !job.isJob) {
       planner.certifyLines(*advice.yaml);
-      planner.planAnew(narrowJudging, *advice.yaml);
+      planner.planAnew(narrowEvaluator, *advice.yaml);
     }
   }
 
@@ -304,8 +305,8 @@ private:
     auto space = makeSpace(request(true));
     if (!space)
       return;
-    tune::Judging judging(*space, target, in.source);
-    const Tuned all = solve(*space, judging);
+    tune::CachedEvaluator evaluator(*space, target, in.source);
+    const Tuned all = solve(*space, evaluator);
     engine.note("tune-all", in.options.config,
                 all.result.best
                     ? "no setting fits with the written keys as they are; "
@@ -319,40 +320,40 @@ private:
 
   /// The settings of a search for accel-run are judged by the engine that
   /// issues its program, the chosen one by its program.
-  bool exactly() const { return in.executor != ExecutorKind::AccelRun; }
+  bool exactly() const { return in.executor != FrameworkKind::AccelRun; }
 
-  /// From the best setting, or the leanest if nothing fits.
+  /// From the best setting, or the smallest if nothing fits.
   void adviseSolved(tune::Space space) {
     if (!tune::openSolved(space))
       return;
-    tune::Judging judging(space, target, in.source);
-    tune::Expresser expresser(space, *advice.job, {});
+    tune::CachedEvaluator evaluator(space, target, in.source);
+    tune::ConfigEditor editor(space, *advice.job, {});
     const tune::SearchResult &result = advice.tuned->result;
     advice.solved = tune::solvedCheckpointing(
-        space, judging, expresser,
-        result.best ? result.best->point : result.leanest.point,
+        space, evaluator, editor,
+        result.best ? result.best->point : result.smallest.point,
         advice.budgetBytes);
     // Where something fits, it has to be faster to be of use.
     if (advice.solved && result.best &&
-        advice.solved->seconds > -result.best->judged.seconds * 0.001)
+        advice.solved->seconds > -result.best->evaluation.seconds * 0.001)
       advice.solved.reset();
   }
 
   /// The fastest of the front that fits by replay; `budgetBytes` becomes its
   /// own by the estimate.
-  void takeFromFront(tune::Judging &judging, Tuned &tuned,
+  void takeFromFront(tune::CachedEvaluator &evaluator, Tuned &tuned,
                      int64_t &budgetBytes) const {
     std::vector<tune::Verdict> front = tuned.result.front;
     std::stable_sort(front.begin(), front.end(),
                      [](const tune::Verdict &a, const tune::Verdict &b) {
-                       return a.judged.seconds < b.judged.seconds;
+                       return a.evaluation.seconds < b.evaluation.seconds;
                      });
     tuned.result.best.reset();
     for (const tune::Verdict &verdict : front)
-      if (verdict.judged.bytes <= advice.budgetBytes &&
-          planner.fitsByReplay(judging, verdict.point, tuned.predicted)) {
+      if (verdict.evaluation.bytes <= advice.budgetBytes &&
+          planner.fitsByReplay(evaluator, verdict.point, tuned.predicted)) {
         tuned.result.best = verdict;
-        budgetBytes = verdict.judged.bytes;
+        budgetBytes = verdict.evaluation.bytes;
         return;
       }
   }
@@ -360,37 +361,40 @@ private:
   /// The search judges by the estimate of segments. Where a replay of its
   /// answer does not fit, it searches again with so much less, and then takes
   /// what is on the front.
-  Tuned solve(const tune::Space &space, tune::Judging &judging) const {
+  Tuned solve(const tune::Space &space,
+              tune::CachedEvaluator &evaluator) const {
     tune::SearchOptions options;
     options.budgetBytes = advice.budgetBytes;
     if (in.budgetBytes)
       options.shareOut = [&](int split, int64_t bytes) {
-        return judging.shareOut(split, bytes);
+        return evaluator.shareOut(split, bytes);
       };
     auto look = [&] {
       return tune::search(
-          space, [&](const tune::Point &point) { return judging.judge(point); },
-          [&](int s, int g, int v) { return judging.cost(s, g, v); }, options);
+          space,
+          [&](const tune::Point &point) { return evaluator.evaluate(point); },
+          [&](int s, int g, int v) { return evaluator.cost(s, g, v); },
+          options);
     };
     Tuned tuned;
     tuned.result = look();
     if (!tuned.result.best)
       return tuned;
-    if (!planner.fitsByReplay(judging, tuned.result.best->point,
+    if (!planner.fitsByReplay(evaluator, tuned.result.best->point,
                               tuned.predicted)) {
       options.budgetBytes -= tuned.predicted.deviceBytes - advice.budgetBytes;
       tuned.result.best = look().best;
       if (!tuned.result.best ||
-          !planner.fitsByReplay(judging, tuned.result.best->point,
+          !planner.fitsByReplay(evaluator, tuned.result.best->point,
                                 tuned.predicted))
-        takeFromFront(judging, tuned, options.budgetBytes);
+        takeFromFront(evaluator, tuned, options.budgetBytes);
     }
     if (!tuned.result.best)
       return tuned;
     const tune::Point &best = tuned.result.best->point;
-    tuned.decisions = tune::decisions(space, judging, *advice.expresser, best,
+    tuned.decisions = tune::decisions(space, evaluator, *advice.editor, best,
                                       options.budgetBytes);
-    tuned.lines = advice.expresser->lines(best, tuned.unsaid);
+    tuned.lines = advice.editor->lines(best, tuned.notInYaml);
     return tuned;
   }
 

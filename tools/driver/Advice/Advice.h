@@ -25,7 +25,7 @@ struct Tuned {
   StepPrediction predicted; // of the best, with details
   std::vector<tune::Decided> decisions;
   std::vector<tune::YamlLine> lines; // that say it
-  std::vector<tune::Knob> unsaid;    // what no line says
+  std::vector<tune::Knob> notInYaml; // what no line says
 };
 
 struct MaxBatch {
@@ -34,19 +34,19 @@ struct MaxBatch {
 };
 
 struct Advice {
-  ExecutorKind executor = ExecutorKind::AccelRun;
+  FrameworkKind executor = FrameworkKind::AccelRun;
   Candidate candidate;       // as configured
   StepPrediction configured; // of it, with details
   /// Of the rank with the smallest shards, where shards are uneven.
   std::optional<StepPrediction> smallestRank;
   bool hasTime = false;
   int64_t budgetBytes = 0;              // INT64_MAX: none
-  std::shared_ptr<const JobConfig> job; // what expresser refers to
+  std::shared_ptr<const JobConfig> job; // what editor refers to
   yaml::FileTexts texts;                // that stand for its files
-  /// The precision policy of each of the space's recipes.
+  /// The precision policy of each of the space's precisions.
   std::vector<PrecisionPolicy> policies;
   std::shared_ptr<const tune::Space> space;
-  std::shared_ptr<const tune::Expresser> expresser;
+  std::shared_ptr<const tune::ConfigEditor> editor;
   std::shared_ptr<const StepModel> model; // as configured
   std::vector<tune::Change> changes;
   /// Without a search: what the configuration says of each knob, and the best
@@ -65,7 +65,7 @@ struct Advice {
 struct AdviceInputs {
   const PlanInputs &inputs;
   const PlanOptions &options;
-  ExecutorKind executor;
+  FrameworkKind executor;
   /// None: bytes alone are predicted, and `device` stands for a machine.
   const Target *target = nullptr;
   const Target &device;
@@ -82,7 +82,7 @@ struct AdviceInputs {
   std::function<std::optional<StepPrediction>(const Advice &,
                                               const tune::Point &)>
       planProgram;
-  /// Decided steps of the configuration; recipe 0 is the configured one.
+  /// Decided steps of the configuration; precision 0 is the configured one.
   tune::ModelSource source;
 };
 

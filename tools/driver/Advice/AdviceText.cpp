@@ -4,8 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
-
-#include "tools/driver/Report/Render.h"
+#include "tools/driver/Text/Format.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -13,22 +12,22 @@
 
 namespace accel {
 
-static const EffectiveValue *find(const tune::Expresser &expresser,
+static const EffectiveValue *find(const tune::ConfigEditor &editor,
                                   const tune::YamlLine &line) {
   // Values of DeepSpeed's JSON have its name before their key.
   const std::string inJson =
       std::filesystem::path(line.file).filename().string() + ":" + line.key;
   for (const EffectiveValue &value :
-       expresser.configuration().accelerate.effective)
+       editor.configuration().accelerate.effective)
     if (value.key == line.key || value.key == inJson)
       return &value;
   return nullptr;
 }
 
-std::string placeOf(const tune::Expresser &expresser,
+std::string placeOf(const tune::ConfigEditor &editor,
                     const tune::YamlLine &line) {
-  const JobConfig &job = expresser.configuration();
-  const EffectiveValue *value = find(expresser, line);
+  const JobConfig &job = editor.configuration();
+  const EffectiveValue *value = find(editor, line);
   int at = value && value->origin == Origin::Written ? value->at.line : 0;
   auto look = [&](const auto &setting) {
     if (setting.key == line.key && setting.written() &&
@@ -55,8 +54,8 @@ std::string textOf(const tune::YamlLine &line) {
   return line.key.substr(begin + 1) + ": " + line.value;
 }
 
-bool isWritten(const tune::Expresser &expresser, const tune::YamlLine &line) {
-  const EffectiveValue *value = find(expresser, line);
+bool isWritten(const tune::ConfigEditor &editor, const tune::YamlLine &line) {
+  const EffectiveValue *value = find(editor, line);
   return value && value->origin == Origin::Written &&
          value->asked == line.value;
 }
@@ -100,35 +99,37 @@ static Edit editOf(const std::string &phrase) {
   return {phrase, "", ""};
 }
 
-std::vector<Edit> editsOf(const tune::Expresser &expresser,
-                          const tune::Expression &expression) {
+std::vector<Edit> editsOf(const tune::ConfigEditor &editor,
+                          const tune::ConfigEdit &expression) {
   std::vector<Edit> edits;
   for (const tune::YamlLine &line : expression.yaml)
-    if (!isWritten(expresser, line))
+    if (!isWritten(editor, line))
       edits.push_back(
-          {placeOf(expresser, line), textOf(line), trainingArguments(line)});
-  for (size_t at = 0; at < expression.otherwise.size();) {
-    size_t end = expression.otherwise.find("; ", at);
-    end = end == std::string::npos ? expression.otherwise.size() : end;
-    edits.push_back(editOf(expression.otherwise.substr(at, end - at)));
+          {placeOf(editor, line), textOf(line), trainingArguments(line)});
+  for (size_t at = 0; at < expression.notExpressibleInYaml.size();) {
+    size_t end = expression.notExpressibleInYaml.find("; ", at);
+    end =
+        end == std::string::npos ? expression.notExpressibleInYaml.size() : end;
+    edits.push_back(
+        editOf(expression.notExpressibleInYaml.substr(at, end - at)));
     at = end + 2;
   }
   return edits;
 }
 
-std::string summary(const tune::Space &space, const tune::Expresser &expresser,
+std::string summary(const tune::Space &space, const tune::ConfigEditor &editor,
                     const tune::Point &point) {
   std::string text;
-  for (tune::Knob knob : expresser.differences(space.configured, point))
-    text += (text.empty() ? "" : "; ") + expresser.describe(knob, point);
+  for (tune::Knob knob : editor.differences(space.configured, point))
+    text += (text.empty() ? "" : "; ") + editor.describe(knob, point);
   return text.empty() ? "as configured" : text;
 }
 
-std::string refusal(const tune::Expresser &, const tune::Decided &d,
+std::string refusal(const tune::ConfigEditor &, const tune::Decided &d,
                     int64_t budgetBytes) {
   const tune::Change &r = *d.refused;
   if (!r.fits)
-    return r.text + ": " + formatBytes(r.judged.bytes - budgetBytes) +
+    return r.text + ": " + formatBytes(r.evaluation.bytes - budgetBytes) +
            " over the budget, at the peak in " + d.refusedAt + " (" +
            formatSecondsChange(r.seconds) + " a step)";
   return r.text + ": " + formatSecondsChange(r.seconds) + " a step, " +
@@ -156,15 +157,14 @@ std::vector<plan::Decision> recordedDecisions(const Advice &advice) {
                            : "as configured";
     if (d.refused)
       decision.alternatives.push_back(
-          refusal(*advice.expresser, d, advice.budgetBytes));
+          refusal(*advice.editor, d, advice.budgetBytes));
     result.push_back(std::move(decision));
   }
   for (const auto &[knob, state] : advice.fixed) {
     plan::Decision decision;
     decision.what = toString(knob);
     decision.where = "job";
-    decision.choice =
-        advice.expresser->describe(knob, advice.space->configured);
+    decision.choice = advice.editor->describe(knob, advice.space->configured);
     decision.why = "not searched: " + state.by;
     decision.file = state.file;
     decision.line = state.line;

@@ -22,21 +22,21 @@ struct Edit {
 };
 /// All that a change writes, in the order of its parts. What no file can say
 /// comes last.
-std::vector<Edit> editsOf(const tune::Expresser &expresser,
-                          const tune::Expression &expression);
+std::vector<Edit> editsOf(const tune::ConfigEditor &editor,
+                          const tune::ConfigEdit &expression);
 
-std::string placeOf(const tune::Expresser &expresser,
+std::string placeOf(const tune::ConfigEditor &editor,
                     const tune::YamlLine &line);
 /// "fsdp_reshard_after_forward: false".
 std::string textOf(const tune::YamlLine &line);
 /// The line stands in the file already.
-bool isWritten(const tune::Expresser &expresser, const tune::YamlLine &line);
+bool isWritten(const tune::ConfigEditor &editor, const tune::YamlLine &line);
 /// What differs from the configuration, in short.
-std::string summary(const tune::Space &space, const tune::Expresser &expresser,
+std::string summary(const tune::Space &space, const tune::ConfigEditor &editor,
                     const tune::Point &point);
 /// The best refused alternative of a decision: "layers stay gathered until the
 /// backward: 4.1 GiB over the budget, at the peak in ...".
-std::string refusal(const tune::Expresser &expresser, const tune::Decided &d,
+std::string refusal(const tune::ConfigEditor &editor, const tune::Decided &d,
                     int64_t budgetBytes);
 /// Decisions as a plan records them, with the binding constraint.
 std::vector<plan::Decision> recordedDecisions(const Advice &advice);

@@ -21,18 +21,18 @@ StepPrediction ChangePlanner::trimmed(StepPrediction p) const {
   return p;
 }
 
-bool ChangePlanner::fitsByReplay(tune::Judging &judging,
+bool ChangePlanner::fitsByReplay(tune::CachedEvaluator &evaluator,
                                  const tune::Point &point,
                                  StepPrediction &predicted) const {
-  predicted = judging.predict(point, true);
+  predicted = evaluator.predict(point, true);
   if (in.target)
-    judging.replay(point, in.inputs.allocator, target.contextBytes,
-                   in.budgetBytes.value_or(0), predicted);
+    evaluator.replay(point, in.inputs.allocator, target.contextBytes,
+                     in.budgetBytes.value_or(0), predicted);
   return predicted.deviceBytes <= advice.budgetBytes;
 }
 
-tune::Judgement ChangePlanner::asConfigured() const {
-  tune::Judgement j;
+tune::Evaluation ChangePlanner::asConfigured() const {
+  tune::Evaluation j;
   j.possible = true;
   j.bytes = advice.configured.deviceBytes;
   j.seconds = advice.configured.stepSeconds;
@@ -48,38 +48,38 @@ bool ChangePlanner::fits(const StepPrediction &p) const {
 /// What a plan of `change` says; nothing if the configuration is refused. A
 /// change that neither a line nor an option says is evaluated and replayed.
 std::optional<StepPrediction>
-ChangePlanner::planned(tune::Judging &judging,
+ChangePlanner::planned(tune::CachedEvaluator &evaluator,
                        const tune::Change &change) const {
-  const tune::Expression &e = change.expression;
+  const tune::ConfigEdit &e = change.expression;
   if (!e.yaml.empty() || !e.flags.empty()) {
     auto p = in.replan(e.yaml, e.flags);
     return p ? std::optional(trimmed(*p)) : std::nullopt;
   }
-  if (in.executor == ExecutorKind::AccelRun) {
+  if (in.executor == FrameworkKind::AccelRun) {
     auto p = in.planProgram(advice, change.point);
     return p ? std::optional(trimmed(*p)) : std::nullopt;
   }
   StepPrediction p;
-  fitsByReplay(judging, change.point, p);
+  fitsByReplay(evaluator, change.point, p);
   return trimmed(p);
 }
 
 void ChangePlanner::setFigures(tune::Change &change,
                                const StepPrediction &p) const {
-  change.judged.possible = true;
-  change.judged.bytes = p.deviceBytes;
-  change.judged.seconds = p.stepSeconds;
+  change.evaluation.possible = true;
+  change.evaluation.bytes = p.deviceBytes;
+  change.evaluation.seconds = p.stepSeconds;
   change.bytes = p.deviceBytes - advice.configured.deviceBytes;
   change.seconds = p.stepSeconds - advice.configured.stepSeconds;
   change.fits = fits(p);
 }
 
 /// Leaves out changes whose configuration is refused.
-void ChangePlanner::planAnew(tune::Judging &judging,
+void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator,
                              std::vector<tune::Change> &changes) const {
   std::vector<tune::Change> kept;
   for (tune::Change &change : changes)
-    if (auto p = planned(judging, change)) {
+    if (auto p = planned(evaluator, change)) {
       setFigures(change, *p);
       kept.push_back(std::move(change));
     }
@@ -95,7 +95,7 @@ void ChangePlanner::findSmallestSet(const std::vector<tune::Change> &planned) {
   for (const tune::Change &change : planned) {
     if (change.fits)
       return;
-    const tune::Expression &e = change.expression;
+    const tune::ConfigEdit &e = change.expression;
     const bool same =
         std::any_of(parts.begin(), parts.end(), [&](const tune::Change *p) {
           return p->knob == change.knob;
@@ -119,7 +119,7 @@ void ChangePlanner::findSmallestSet(const std::vector<tune::Change> &planned) {
 bool ChangePlanner::mayFit(const std::vector<const tune::Change *> &parts,
                            const std::vector<size_t> &chosen) const {
   constexpr int64_t partsOfSlack = 10;
-  if (in.executor != ExecutorKind::AccelRun)
+  if (in.executor != FrameworkKind::AccelRun)
     return true;
   int64_t bytes = advice.configured.deviceBytes;
   for (size_t i : chosen)
@@ -152,10 +152,10 @@ bool ChangePlanner::trySets(const std::vector<const tune::Change *> &parts,
         set.expression.yaml.push_back(line);
     for (const auto &flag : part.expression.flags)
       set.expression.flags.push_back(flag);
-    if (!part.expression.otherwise.empty())
-      set.expression.otherwise +=
-          (set.expression.otherwise.empty() ? "" : "; ") +
-          part.expression.otherwise;
+    if (!part.expression.notExpressibleInYaml.empty())
+      set.expression.notExpressibleInYaml +=
+          (set.expression.notExpressibleInYaml.empty() ? "" : "; ") +
+          part.expression.notExpressibleInYaml;
   }
   auto p = in.replan(set.expression.yaml, set.expression.flags);
   if (!p || !fits(*p))
@@ -168,24 +168,25 @@ bool ChangePlanner::trySets(const std::vector<const tune::Change *> &parts,
 }
 
 /// Every figure of a search that is shown, as a plan has it.
-void ChangePlanner::planAnew(tune::Judging &judging, Tuned &tuned) const {
+void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator,
+                             Tuned &tuned) const {
   for (tune::Verdict &verdict : tuned.result.front) {
     StepPrediction p;
-    fitsByReplay(judging, verdict.point, p);
-    verdict.judged.bytes = p.deviceBytes;
-    verdict.judged.seconds = p.stepSeconds;
+    fitsByReplay(evaluator, verdict.point, p);
+    verdict.evaluation.bytes = p.deviceBytes;
+    verdict.evaluation.seconds = p.stepSeconds;
   }
   tune::keepFront(tuned.result.front);
   for (tune::Decided &decided : tuned.decisions) {
     if (decided.changed)
-      if (auto p = planned(judging, decided.alone))
+      if (auto p = planned(evaluator, decided.alone))
         setFigures(decided.alone, *p);
     if (decided.refused) {
       StepPrediction p;
-      fitsByReplay(judging, decided.refused->point, p);
+      fitsByReplay(evaluator, decided.refused->point, p);
       tune::Change &refused = *decided.refused;
-      refused.judged.bytes = p.deviceBytes;
-      refused.judged.seconds = p.stepSeconds;
+      refused.evaluation.bytes = p.deviceBytes;
+      refused.evaluation.seconds = p.stepSeconds;
       refused.bytes = p.deviceBytes - tuned.predicted.deviceBytes;
       refused.seconds = p.stepSeconds - tuned.predicted.stepSeconds;
       refused.fits = fits(p);
@@ -202,14 +203,14 @@ void ChangePlanner::certifyLines(Tuned &tuned) const {
   std::vector<tune::Verdict> front = tuned.result.front;
   std::stable_sort(front.begin(), front.end(),
                    [](const tune::Verdict &a, const tune::Verdict &b) {
-                     return a.judged.seconds < b.judged.seconds;
+                     return a.evaluation.seconds < b.evaluation.seconds;
                    });
   order.insert(order.end(), front.begin(), front.end());
   tuned.result.best.reset();
   for (const tune::Verdict &verdict : order) {
-    std::vector<tune::Knob> unsaid;
-    const auto lines = advice.expresser->lines(verdict.point, unsaid);
-    if (!unsaid.empty())
+    std::vector<tune::Knob> notInYaml;
+    const auto lines = advice.editor->lines(verdict.point, notInYaml);
+    if (!notInYaml.empty())
       continue;
     auto p =
         lines.empty() ? std::optional(advice.configured) : in.replan(lines, {});

@@ -27,17 +27,17 @@ public:
   /// Without a target the machine is a stand-in: nothing of it may show.
   StepPrediction trimmed(StepPrediction p) const;
   /// The configuration itself.
-  tune::Judgement asConfigured() const;
+  tune::Evaluation asConfigured() const;
   /// Predicts a point with its allocator's segments by replay; whether it fits
   /// the device.
-  bool fitsByReplay(tune::Judging &judging, const tune::Point &point,
+  bool fitsByReplay(tune::CachedEvaluator &evaluator, const tune::Point &point,
                     StepPrediction &predicted) const;
 
   /// Plans each change. Those whose configuration is refused are left out.
-  void planAnew(tune::Judging &judging,
+  void planAnew(tune::CachedEvaluator &evaluator,
                 std::vector<tune::Change> &changes) const;
   /// Plans whatever is shown of a search.
-  void planAnew(tune::Judging &judging, Tuned &tuned) const;
+  void planAnew(tune::CachedEvaluator &evaluator, Tuned &tuned) const;
   /// Where no change of `planned` fits alone, puts the first pair or triple
   /// that does before the advice's changes.
   void findSmallestSet(const std::vector<tune::Change> &planned);
@@ -47,7 +47,7 @@ public:
 
 private:
   bool fits(const StepPrediction &p) const;
-  std::optional<StepPrediction> planned(tune::Judging &judging,
+  std::optional<StepPrediction> planned(tune::CachedEvaluator &evaluator,
                                         const tune::Change &change) const;
   void setFigures(tune::Change &change, const StepPrediction &p) const;
   bool mayFit(const std::vector<const tune::Change *> &parts,

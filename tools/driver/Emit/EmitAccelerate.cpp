@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
-#include "tools/driver/Emit/EditFiles.h"
 #include "tools/driver/Emit/EmitAdvice.h"
+#include "tools/driver/Inputs/EditFiles.h"
 
 #include <filesystem>
 
@@ -33,7 +33,7 @@ public:
   AccelerateEmitter(const Advice &advice, const std::string &path,
                     DiagnosticEngine &engine)
       : advice(advice), path(path), engine(engine),
-        job(advice.expresser->configuration()), source(sourceOf(job)),
+        job(advice.editor->configuration()), source(sourceOf(job)),
         editor(advice.texts) {}
 
   std::optional<yaml::FileTexts> run() {
@@ -64,7 +64,7 @@ public:
 
 private:
   bool take(const tune::YamlLine &line) {
-    if (isWritten(*advice.expresser, line))
+    if (isWritten(*advice.editor, line))
       return true;
     const bool elsewhere = line.file != source && line.file != deepspeedFile();
     // On standard output there is one file alone.

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Emit/EmitAdvice.h"
-#include "tools/driver/Report/Render.h"
+#include "tools/driver/Text/Format.h"
 
 #include <algorithm>
 #include <map>
@@ -24,7 +24,7 @@ _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "linear",
 
 
 def _keep_products(context, op, *args, **kwargs):
-    """Products and attention are kept, all else is computed again."""
+    """Matmuls and attention are saved, all else is recomputed."""
     name = op.name().split("::")[-1].split(".")[0] if hasattr(op, "name") else ""
     return (CheckpointPolicy.MUST_SAVE if name in _PRODUCTS
             else CheckpointPolicy.PREFER_RECOMPUTE)
@@ -151,7 +151,7 @@ private:
         ".\n\nPredicted per rank: " + formatBytes(tuned.predicted.deviceBytes) +
         ", " + formatSeconds(tuned.predicted.stepSeconds) +
         " a step. Against the configuration:\n";
-    std::string changes = summary(space, *advice.expresser, point);
+    std::string changes = summary(space, *advice.editor, point);
     out += "  " + changes + "\n\n";
     out += "  import fsdp2_plan\n"
            "  model = fsdp2_plan.apply(model)      # before the optimizer\n"
@@ -172,7 +172,8 @@ private:
   }
 
   void constants() {
-    const PrecisionPolicy &policy = advice.policies[point[tune::Knob::Recipe]];
+    const PrecisionPolicy &policy =
+        advice.policies[point[tune::Knob::Precision]];
     std::string axes;
     for (const plan::Axis &axis : candidate.mesh.axes)
       axes += (axes.empty() ? "(\"" : ", (\"") + axis.name + "\", " +
@@ -284,8 +285,9 @@ private:
   }
 
   void checkpoints() {
-    out += "# What the backward computes again: all of a layer, or what is not "
-           "a product.\nCHECKPOINT = {\n";
+    out += "# What the backward recomputes: all of a layer, or all but matmuls "
+           "and "
+           "attention.\nCHECKPOINT = {\n";
     std::string offloaded;
     for (size_t c = 0; c < model.calls.size(); ++c) {
       const StepCall &call = model.calls[c];
@@ -316,8 +318,8 @@ private:
 std::optional<std::string> emitPython(const Advice &advice,
                                       const plan::Plan &plan,
                                       DiagnosticEngine &engine) {
-  const JobConfig &job = advice.expresser->configuration();
-  if (advice.executor != ExecutorKind::Fsdp2) {
+  const JobConfig &job = advice.editor->configuration();
+  if (advice.executor != FrameworkKind::Fsdp2) {
     engine.error("emit-python", job.file,
                  std::string("--emit python writes calls of FSDP2, and the "
                              "executor is ") +

@@ -149,7 +149,7 @@ private:
     PlanOptions plan;
     plan.config = "one process";
     plan.texts[plan.config] = "distributed_type: 'NO'\nmixed_precision: bf16\n";
-    plan.executor = ExecutorKind::AccelRun;
+    plan.executor = FrameworkKind::AccelRun;
     plan.model = file;
     plan.microBatch = options.microBatch;
     plan.sequenceLength = options.sequenceLength;

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Estimate/Estimate.h"
-#include "tools/driver/Report/Render.h"
+#include "tools/driver/Text/Format.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"

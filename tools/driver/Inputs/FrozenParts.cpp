@@ -99,7 +99,7 @@ private:
     const AccelerateConfig &accelerate = inputs.job.accelerate;
     std::string subject =
         name.empty() ? "the root unit" : "unit '" + name + "'";
-    if (inputs.executor != ExecutorKind::Fsdp1)
+    if (inputs.executor != FrameworkKind::Fsdp1)
       return true;
     if (!unit.trained || !unit.frozen)
       return true;
@@ -148,7 +148,7 @@ bool checkAdapterDtypes(const PlanInputs &inputs, DiagnosticEngine &engine) {
     return false;
   };
   const bool ownUnits = inputs.job.transformersTrainer.value;
-  if (inputs.executor == ExecutorKind::Fsdp1 && !ownUnits)
+  if (inputs.executor == FrameworkKind::Fsdp1 && !ownUnits)
     return refuse("mixed-dtypes", accelerate.useOrigParams.at,
                   "fsdp_config.fsdp_version",
                   "FSDP1 stops with \"Must flatten tensors with uniform "
@@ -158,13 +158,13 @@ bool checkAdapterDtypes(const PlanInputs &inputs, DiagnosticEngine &engine) {
                   "load the model in float32");
   bool others = !inputs.adapter->modulesToSave.empty() ||
                 inputs.adapter->bias != AdapterConfig::Bias::None;
-  if (inputs.executor == ExecutorKind::Fsdp2 && plain && others)
+  if (inputs.executor == FrameworkKind::Fsdp2 && plain && others)
     return refuse("mixed-dtypes", accelerate.mixedPrecision.at,
                   "mixed_precision",
                   "modules_to_save and biases train in that: FSDP2 stops with "
                   "\"FSDP expects uniform original parameter dtype\"",
                   "mixed_precision: bf16 keeps all of them in fp32");
-  const bool own = inputs.executor == ExecutorKind::AccelRun;
+  const bool own = inputs.executor == FrameworkKind::AccelRun;
   if (plain && (own || others))
     return refuse(notSupportedCode, accelerate.mixedPrecision.at,
                   "mixed_precision",

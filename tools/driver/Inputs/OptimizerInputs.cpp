@@ -35,7 +35,7 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                      DiagnosticEngine &engine) {
   OptimizerConfig &optimizer = inputs.job.optimizer;
   const char *failsOnDTensors = nullptr;
-  const bool own = inputs.executor == ExecutorKind::AccelRun;
+  const bool own = inputs.executor == FrameworkKind::AccelRun;
   auto report = [&](Severity severity, const char *code, std::string message,
                     std::string hint) {
     place(options, optimizer, engine, severity, code, std::move(message),
@@ -89,8 +89,8 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                   "accel-run does not execute the optimizer '" + name +
                       "' yet, it is predicted for other executors only",
                   "plan with --executor fsdp2, ddp or fsdp1");
-  const bool flat = inputs.executor == ExecutorKind::Fsdp1 ||
-                    inputs.executor == ExecutorKind::Deepspeed;
+  const bool flat = inputs.executor == FrameworkKind::Fsdp1 ||
+                    inputs.executor == FrameworkKind::Deepspeed;
   if (flat && description->failsOnFlatShards)
     return report(Severity::Error, "unusable-optimizer",
                   "the optimizer '" + name + "' cannot run under " +
@@ -99,7 +99,7 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                   "use FSDP2 or DDP, or another optimizer");
   if (!failsOnDTensors)
     failsOnDTensors = description->failsOnDTensors;
-  if (inputs.executor == ExecutorKind::Fsdp2 && failsOnDTensors)
+  if (inputs.executor == FrameworkKind::Fsdp2 && failsOnDTensors)
     report(
         Severity::Warning, "unusable-optimizer",
         "the optimizer '" + name +

@@ -12,9 +12,9 @@
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/TorchExport/Describe.h"
 #include "passes/Frameworks/ExecutorOf.h"
-#include "tools/driver/Emit/EditFiles.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
 #include "tools/driver/Inputs/ArrayInputs.h"
+#include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Inputs/OpenSizes.h"
 #include "tools/driver/Inputs/OptimizerInputs.h"
 
@@ -421,7 +421,7 @@ private:
     inputs.executor = executorOf(job());
     if (!options.executor)
       return true;
-    const ExecutorKind asked = *options.executor;
+    const FrameworkKind asked = *options.executor;
     inputs.trainer = options.trainer;
     Strategy strategy = job().accelerate.strategy.value;
     bool sharded = job().accelerate.sharded();
@@ -435,11 +435,11 @@ private:
              hint);
       return false;
     };
-    bool fsdp = asked == ExecutorKind::Fsdp1 || asked == ExecutorKind::Fsdp2;
+    bool fsdp = asked == FrameworkKind::Fsdp1 || asked == FrameworkKind::Fsdp2;
     if (fsdp && strategy != Strategy::Fsdp1 && strategy != Strategy::Fsdp2)
       return refuse("the file does not ask for FSDP",
                     "'distributed_type: FSDP' shards the model");
-    if (asked == ExecutorKind::Ddp && sharded)
+    if (asked == FrameworkKind::Ddp && sharded)
       return refuse("the file shards parameters, which ddp cannot",
                     "'distributed_type: MULTI_GPU' replicates them");
     inputs.executor = asked;
@@ -479,8 +479,8 @@ private:
              "what would help is said in the script's own words");
     refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
            "fp8");
-    for (auto [executor, least] : {std::pair{ExecutorKind::Fsdp2, "2.6"},
-                                   std::pair{ExecutorKind::Fsdp1, "2.1"}})
+    for (auto [executor, least] : {std::pair{FrameworkKind::Fsdp2, "2.6"},
+                                   std::pair{FrameworkKind::Fsdp1, "2.1"}})
       if (inputs.executor == executor && options.torchVersion &&
           !atLeast(*options.torchVersion, least))
         report(Severity::Error, "needs-torch", a.strategy.at, a.strategy.key,
@@ -488,7 +488,7 @@ private:
                    " or later, this is " + *options.torchVersion +
                    "; every rank stops",
                std::string("install torch ") + least);
-    bool own = inputs.executor == ExecutorKind::AccelRun;
+    bool own = inputs.executor == FrameworkKind::AccelRun;
     const bool emitsOwn =
         (!options.emit.empty() || options.compileTo) && !options.emitsSetting();
     const auto &budget = job().activationBudget;
@@ -511,8 +511,8 @@ private:
   /// they stop.
   void checkVersions() {
     const AccelerateConfig &a = job().accelerate;
-    const bool two = inputs.executor == ExecutorKind::Fsdp2;
-    if (!two && inputs.executor != ExecutorKind::Fsdp1)
+    const bool two = inputs.executor == FrameworkKind::Fsdp2;
+    if (!two && inputs.executor != FrameworkKind::Fsdp1)
       return;
     auto refuse = [&](const auto &setting, const std::string &what,
                       const std::string &hint) {
@@ -543,7 +543,7 @@ private:
   void readAllocator() {
     if (options.allocatorConf.empty())
       return;
-    if (inputs.executor == ExecutorKind::AccelRun)
+    if (inputs.executor == FrameworkKind::AccelRun)
       report(Severity::Error, notSupportedCode, {}, "",
              "--allocator-conf: accel-run holds its memory by itself",
              "leave it out");

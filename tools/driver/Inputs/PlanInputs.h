@@ -6,9 +6,9 @@
 #ifndef ACCEL_TOOLS_DRIVER_INPUTS_PLANINPUTS_H
 #define ACCEL_TOOLS_DRIVER_INPUTS_PLANINPUTS_H
 
-#include "frontends/HuggingFace/HeldPart.h"
+#include "frontends/HuggingFace/BaseModelWeights.h"
 #include "frontends/Job/JobConfig.h"
-#include "passes/Executors/Executor.h"
+#include "passes/FrameworkSteps/StepEvaluator.h"
 #include "runtime/plan/Plan.h"
 #include "tools/driver/Inputs/Model.h"
 #include "tools/driver/Options/PlanOptions.h"
@@ -28,12 +28,12 @@ struct PlanInputs {
         model.dtype().value_or(plan::DType::F32));
   }
   std::optional<AdapterConfig> adapter;
-  std::string adapterWeights; // a file; empty: it starts fresh
-  huggingface::HeldPart held; // of the model, by its weights
+  std::string adapterWeights;         // a file; empty: it starts fresh
+  huggingface::BaseModelWeights held; // of the model, by its weights
   plan::Job training;
   std::string modelName;
   std::string targetName; // empty: none
-  ExecutorKind executor = ExecutorKind::AccelRun;
+  FrameworkKind executor = FrameworkKind::AccelRun;
   std::string trainer; // over the executor (frameworks::findTrainer); or empty
   replay::AllocatorRules allocator; // of torch, as --allocator-conf says
   /// The job under other values of mixed_precision, for --tune-precision.

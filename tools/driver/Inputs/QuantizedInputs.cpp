@@ -32,20 +32,20 @@ public:
                         "quantized models\"",
                     "pass --adapter, or a model that is not quantised");
     switch (inputs.executor) {
-    case ExecutorKind::AccelRun:
+    case FrameworkKind::AccelRun:
       return refuse(
           notSupportedCode,
           "accel-run does not execute a quantised base (" + name() + ")",
           inputs.job.isJob ? "plan an accelerate YAML for what the libraries do"
                            : "leave --executor out");
-    case ExecutorKind::Fsdp2:
+    case FrameworkKind::Fsdp2:
       return refuse("quantized-base", refusalOfFsdp2(config),
                     "use fsdp_version: 1 with a 16-bit storage dtype");
-    case ExecutorKind::Fsdp1:
+    case FrameworkKind::Fsdp1:
       return checkFlat();
-    case ExecutorKind::Deepspeed:
-    case ExecutorKind::Ddp:
-    case ExecutorKind::Single:
+    case FrameworkKind::Deepspeed:
+    case FrameworkKind::Ddp:
+    case FrameworkKind::Single:
       break;
     }
     return checkEmitted();

@@ -45,17 +45,17 @@ ValueKind<Phase> phaseValue() {
 }
 
 /// An executor, or a trainer that has models and defaults of its own over one.
-ValueKind<ExecutorKind> executorValue(std::string &trainer) {
-  std::vector<std::pair<std::string, ExecutorKind>> choices;
-  for (ExecutorKind kind :
-       {ExecutorKind::AccelRun, ExecutorKind::Fsdp2, ExecutorKind::Fsdp1,
-        ExecutorKind::Ddp, ExecutorKind::Deepspeed})
+ValueKind<FrameworkKind> executorValue(std::string &trainer) {
+  std::vector<std::pair<std::string, FrameworkKind>> choices;
+  for (FrameworkKind kind :
+       {FrameworkKind::AccelRun, FrameworkKind::Fsdp2, FrameworkKind::Fsdp1,
+        FrameworkKind::Ddp, FrameworkKind::Deepspeed})
     choices.emplace_back(toString(kind), kind);
   choices.emplace_back("torchtitan",
                        *frameworks::trainerExecutor("torchtitan"));
-  ValueKind<ExecutorKind> kind = choiceValue(std::move(choices));
+  ValueKind<FrameworkKind> kind = choiceValue(std::move(choices));
   kind.read = [&trainer, read = kind.read](const std::string &word,
-                                           ExecutorKind &value) {
+                                           FrameworkKind &value) {
     trainer = frameworks::trainerExecutor(word) ? word : "";
     return read(word, value);
   };
@@ -334,7 +334,7 @@ bool parsePlanOptions(int argc, char **argv, PlanOptions &options,
   }
   if (options.emit.empty() && !options.output.empty() && !options.compileTo)
     options.emit.push_back(EmitKind::Plan);
-  // Who asks for a better file asks for a search, in all of it.
+  // --emit accelerate and python imply --tune=all.
   if (options.emitsSetting() && !options.tune)
     options.tune = TuneScope::All;
   return true;

@@ -70,7 +70,7 @@ struct PlanOptions {
   std::string allocatorConf;            // PYTORCH_CUDA_ALLOC_CONF of the job
 
   //===--- Who runs it ----------------------------------------------------===//
-  std::optional<ExecutorKind> executor;
+  std::optional<FrameworkKind> executor;
   std::string trainer; // over it (frameworks::findTrainer); empty: none
   std::string accelerateVersion = "1.15.0";
   std::optional<std::string> torchVersion; // unset: the newest that is modelled

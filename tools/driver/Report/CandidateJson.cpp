@@ -41,7 +41,7 @@ Json candidateJson(const StepModel &model, const Candidate &c) {
   int resharded = 0;
   for (const bool after : c.reshardAfterForward)
     resharded += after;
-  const DtypeRecipe &r = c.recipe;
+  const StepDtypes &r = c.dtypes;
   Json result = {{"framework", toString(c.executor)},
                  {"shard_ranks", c.shards().ranks},
                  {"replicate_ranks", c.replicas().ranks},
@@ -63,12 +63,12 @@ Json candidateJson(const StepModel &model, const Candidate &c) {
                  {"offload_parameters", c.offloadParameters},
                  {"offload_optimizer", c.offloadOptimizer},
                  {"loss_chunks", c.lossChunks}};
-  if (c.executor == ExecutorKind::Ddp)
+  if (c.executor == FrameworkKind::Ddp)
     result["buckets"] = {{"bytes", c.bucketBytes},
                          {"first_bytes", c.firstBucketBytes},
                          {"views", c.gradientAsBucketView},
                          {"hook", c.commHook}};
-  if (c.executor == ExecutorKind::Deepspeed)
+  if (c.executor == FrameworkKind::Deepspeed)
     result["zero"] = {{"stage", c.zeroStage},
                       {"reduce_bucket", c.zero.reduceBucket},
                       {"prefetch_bucket", c.zero.prefetchBucket},

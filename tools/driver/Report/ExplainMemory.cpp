@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Report/ExplainMemory.h"
 
-#include "runtime/plan/Holders.h"
+#include "runtime/plan/LiveBuffers.h"
 #include "runtime/plan/Timeline.h"
-#include "tools/driver/Report/Render.h"
+#include "tools/driver/Text/Format.h"
 
 #include <algorithm>
 #include <charconv>
@@ -49,22 +49,22 @@ std::string describe(const plan::Plan &plan, const plan::Step &step) {
 /// Bytes between steps and what earlier programs of the step left.
 int64_t startBytes(const plan::Plan &plan, int program) {
   int64_t bytes = 0;
-  for (const plan::Holder &holder : plan::holdersAt(plan, program, 0))
+  for (const plan::LiveBuffer &holder : plan::liveBuffersAt(plan, program, 0))
     if (holder.since < 0 && holder.kind != "value")
       bytes += holder.bytes;
   return bytes;
 }
 
-/// Holders that are alike by their names, as one.
+/// LiveBuffers that are alike by their names, as one.
 struct Group {
   std::string kind, name;
   int64_t bytes = 0, count = 0;
   int first = 0, last = 0; // steps that made them
 };
 
-std::vector<Group> grouped(const std::vector<plan::Holder> &holders) {
+std::vector<Group> grouped(const std::vector<plan::LiveBuffer> &holders) {
   std::map<std::pair<std::string, std::string>, Group> groups;
-  for (const plan::Holder &holder : holders) {
+  for (const plan::LiveBuffer &holder : holders) {
     std::string name = holder.name;
     if (holder.kind == "value")
       name = name.substr(0, name.find(':'));
@@ -102,8 +102,8 @@ ExplainedMemory explainStep(const plan::Plan &plan, int program, int step) {
   const plan::ProgramTimeline timeline =
       plan::simulate(plan, p, startBytes(plan, program));
   const plan::StepMemory &memory = timeline.steps[step];
-  const std::vector<plan::Holder> holders =
-      plan::holdersAt(plan, program, step);
+  const std::vector<plan::LiveBuffer> holders =
+      plan::liveBuffersAt(plan, program, step);
   const plan::Step &here = p.steps[step];
   ExplainedMemory result;
   std::string &out = result.text;
@@ -134,7 +134,7 @@ ExplainedMemory explainStep(const plan::Plan &plan, int program, int step) {
     out += "    " + padRight("others", 60) +
            padLeft(formatBytes(memory.peakTotalBytes - told), 10) + "\n";
   Json list = Json::array();
-  for (const plan::Holder &holder : holders)
+  for (const plan::LiveBuffer &holder : holders)
     list.push_back({{"kind", holder.kind},
                     {"name", holder.name},
                     {"bytes", holder.bytes},

@@ -6,7 +6,7 @@
 #include "tools/driver/Report/OptimizerTables.h"
 
 #include "frontends/Job/Fields.h"
-#include "tools/driver/Report/Render.h"
+#include "tools/driver/Text/Format.h"
 
 namespace accel {
 

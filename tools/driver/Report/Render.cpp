@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Report/Render.h"
+#include "tools/driver/Report/RenderPhases.h"
+#include "tools/driver/Text/Format.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,28 +13,6 @@
 
 namespace accel {
 namespace {
-
-std::string format(const char *pattern, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
-}
-
-/// Three significant digits, at most two decimals.
-std::string digits(double value) {
-  return format(value >= 99.95   ? "%.0f"
-                : value >= 9.995 ? "%.1f"
-                                 : "%.2f",
-                value);
-}
-
-std::string count(double n) {
-  for (auto [scale, unit] :
-       {std::pair<double, const char *>{1e9, " B"}, {1e6, " M"}, {1e3, " K"}})
-    if (n >= scale)
-      return digits(n / scale) + unit;
-  return format("%.0f", n);
-}
 
 double totalParameters(const plan::Plan &plan) {
   double n = 0;
@@ -116,56 +96,10 @@ std::string tables(const PlanReport &report) {
 
 std::string strategyOf(const PlanReport &report) {
   return report.strategy +
-         (report.executor == ExecutorKind::AccelRun ? " by accel-run" : "");
+         (report.executor == FrameworkKind::AccelRun ? " by accel-run" : "");
 }
 
 } // namespace
-
-std::string formatBytes(int64_t bytes) {
-  double value = static_cast<double>(bytes);
-  for (auto [scale, unit] :
-       {std::pair<double, const char *>{1024.0 * 1024 * 1024 * 1024, " TiB"},
-        {1024.0 * 1024 * 1024, " GiB"},
-        {1024.0 * 1024, " MiB"},
-        {1024.0, " KiB"}})
-    if (value >= scale)
-      return digits(value / scale) + unit;
-  return format("%.0f B", value);
-}
-
-std::string formatSeconds(double seconds) {
-  if (seconds >= 1)
-    return digits(seconds) + " s";
-  if (seconds >= 1e-3)
-    return digits(seconds * 1e3) + " ms";
-  return digits(seconds * 1e6) + " us";
-}
-
-std::string formatBytesChange(int64_t bytes) {
-  return (bytes < 0 ? "-" : "+") + formatBytes(std::abs(bytes));
-}
-std::string formatSecondsChange(double seconds) {
-  return (seconds < 0 ? "-" : "+") + formatSeconds(std::abs(seconds));
-}
-
-std::string formatPercent(double share) { return digits(share * 100) + " %"; }
-
-std::string formatGrouped(double value) {
-  std::string text = format("%.0f", value);
-  for (int i = static_cast<int>(text.size()) - 3; i > 0; i -= 3)
-    text.insert(i, ",");
-  return text;
-}
-
-std::string padRight(std::string text, size_t width) {
-  if (text.size() < width)
-    text.resize(width, ' ');
-  return text;
-}
-std::string padLeft(std::string text, size_t width) {
-  return text.size() < width ? std::string(width - text.size(), ' ') + text
-                             : text;
-}
 
 /// A row for each unit; rows that repeat, alone or in pairs (an adapted
 /// layer's trained and frozen units), stand once.
@@ -179,7 +113,7 @@ static std::string unitsTable(const plan::Plan &plan) {
   std::vector<std::string> rows;
   for (const plan::Unit &unit : plan.units) {
     bool gatheredAtAll = !plan::readsShard(plan, unit);
-    rows.push_back(padLeft(count(static_cast<double>(unit.numel)), 12) +
+    rows.push_back(padLeft(formatCount(static_cast<double>(unit.numel)), 12) +
                    padLeft(formatBytes(plan::shardNumel(plan, unit) *
                                        plan::itemSize(unit.storage)),
                            15) +
@@ -220,7 +154,7 @@ static std::string unitsTable(const plan::Plan &plan) {
 
 std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
                            const PlanTextOptions &options) {
-  std::string out = report.title + ", " + count(totalParameters(plan)) +
+  std::string out = report.title + ", " + formatCount(totalParameters(plan)) +
                     " parameters | " + strategyOf(report) + " on " +
                     std::to_string(plan.ranks()) + " x " +
                     (plan.target.empty() ? plan.device : plan.target) + " | " +
@@ -245,7 +179,7 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
     out += unitsTable(plan);
   if (!options.schedule)
     return out;
-  if (report.executor != ExecutorKind::AccelRun)
+  if (report.executor != FrameworkKind::AccelRun)
     return out + "\n  schedule: " + toString(report.executor) +
            " issues its instructions while it runs; --executor accel-run plans "
            "a program\n";

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Report/Render.h"
+#include "tools/driver/Text/Format.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -43,20 +44,20 @@ private:
   };
 
   Row rowOf(const tune::Change &c) const {
-    Row row{editsOf(*advice.expresser, c.expression), c, ""};
+    Row row{editsOf(*advice.editor, c.expression), c, ""};
     // No file says it: what the change is, and who can do it.
-    const bool unsaid =
+    const bool notInYaml =
         row.edits.empty() ||
         (row.edits.size() == 1 &&
          (row.edits[0].text.empty() ||
           row.edits[0].text.find("--emit") != std::string::npos));
-    if (unsaid) {
+    if (notInYaml) {
       row.edits = {{"(not YAML)", c.text, ""}};
-      row.note = c.expression.otherwise;
+      row.note = c.expression.notExpressibleInYaml;
     }
     if (!c.fits)
       row.note += (row.note.empty() ? "" : "; ") +
-                  formatBytes(c.judged.bytes - advice.budgetBytes) +
+                  formatBytes(c.evaluation.bytes - advice.budgetBytes) +
                   " too much";
     return row;
   }
@@ -89,10 +90,10 @@ private:
           line += padRight(row.edits[e].place, where + 2) + row.edits[e].text;
         if (e == 0) {
           line = padRight(line, left) +
-                 padLeft(formatBytes(row.change.judged.bytes), 12) +
+                 padLeft(formatBytes(row.change.evaluation.bytes), 12) +
                  padLeft(formatBytesChange(row.change.bytes), 11);
           if (advice.hasTime)
-            line += padLeft(formatSeconds(row.change.judged.seconds), 11) +
+            line += padLeft(formatSeconds(row.change.evaluation.seconds), 11) +
                     padLeft(formatSecondsChange(row.change.seconds), 11);
           if (!row.note.empty())
             line += "   " + row.note;
@@ -105,7 +106,7 @@ private:
   /// The set of changes that the verdict names goes by the numbers of its
   /// parts, where all of them are told.
   void together(const tune::Change &set, const std::vector<Row> &rows) {
-    const std::vector<Edit> wanted = editsOf(*advice.expresser, set.expression);
+    const std::vector<Edit> wanted = editsOf(*advice.editor, set.expression);
     std::string numbers;
     size_t covered = 0, count = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -122,8 +123,10 @@ private:
     if (covered != wanted.size() || static_cast<int>(count) != set.knobs)
       return;
     out +=
-        "    lines " + numbers + " together: " + formatBytes(set.judged.bytes) +
-        (advice.hasTime ? ", " + formatSeconds(set.judged.seconds) : "") + "\n";
+        "    lines " + numbers +
+        " together: " + formatBytes(set.evaluation.bytes) +
+        (advice.hasTime ? ", " + formatSeconds(set.evaluation.seconds) : "") +
+        "\n";
   }
 
   void changes(const std::string &title, const std::vector<tune::Change> &all) {
@@ -187,7 +190,7 @@ private:
   }
 
   static std::string searched(const Tuned &t) {
-    return std::to_string(t.result.judged) + " settings" +
+    return std::to_string(t.result.evaluations) + " settings" +
            (t.result.exact ? " (all there are)" : " evaluated") +
            (t.result.complete ? "" : ", stopped by the limit");
   }
@@ -230,8 +233,8 @@ private:
     for (const tune::Decided &d : t.decisions)
       if (d.refused &&
           (d.changed || (!d.refused->fits && d.refused->seconds < 0)))
-        out += "  not: " + refusal(*advice.expresser, d, advice.budgetBytes) +
-               "\n";
+        out +=
+            "  not: " + refusal(*advice.editor, d, advice.budgetBytes) + "\n";
   }
 
   void front(const Tuned &t) {
@@ -250,13 +253,14 @@ private:
         shown.insert(i);
     for (size_t i : shown) {
       const tune::Verdict &v = t.result.front[i];
-      std::string mark = v.judged.bytes > advice.budgetBytes ? "does not fit"
-                         : v.point == t.result.best->point   ? "recommended"
-                                                             : "";
+      std::string mark = v.evaluation.bytes > advice.budgetBytes
+                             ? "does not fit"
+                         : v.point == t.result.best->point ? "recommended"
+                                                           : "";
       out += "  " + padRight(mark, 22) +
-             padLeft(formatBytes(v.judged.bytes), 10) +
-             padLeft(formatSeconds(v.judged.seconds), 10) + "   " +
-             summary(*advice.space, *advice.expresser, v.point) + "\n";
+             padLeft(formatBytes(v.evaluation.bytes), 10) +
+             padLeft(formatSeconds(v.evaluation.seconds), 10) + "   " +
+             summary(*advice.space, *advice.editor, v.point) + "\n";
     }
   }
 
@@ -269,7 +273,7 @@ private:
       else if (state.by.rfind("--", 0) == 0 ||
                state.by.find("--tune") != std::string::npos ||
                // What another executor could do.
-               (advice.executor == ExecutorKind::AccelRun &&
+               (advice.executor == FrameworkKind::AccelRun &&
                 knob == tune::Knob::ActivationOffload))
         text += "    " + padRight(toString(knob), 20) + state.by + "\n";
     if (!text.empty())
@@ -281,12 +285,12 @@ private:
   }
 
   void nothingFits(const Tuned &t) {
-    const tune::Judgement &least = t.result.leanest.judged;
+    const tune::Evaluation &least = t.result.smallest.evaluation;
     out += "\n  NOTHING FITS  the smallest of " + searched(t) + " takes " +
            formatBytes(least.bytes) + ", " +
            formatBytes(least.bytes - advice.budgetBytes) +
            " more than the budget:\n                " +
-           summary(*advice.space, *advice.expresser, t.result.leanest.point) +
+           summary(*advice.space, *advice.editor, t.result.smallest.point) +
            "\n";
     solved();
     fixed();

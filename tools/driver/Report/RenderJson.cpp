@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Report/Render.h"
+#include "tools/driver/Report/RenderPhases.h"
 #include "tools/driver/Report/SettingJson.h"
 
 #include <nlohmann/json.hpp>
@@ -32,8 +33,8 @@ Json yamlLines(const Advice &advice, const std::vector<tune::YamlLine> &lines) {
     result.push_back({{"key", line.key},
                       {"value", line.value},
                       {"file", line.file},
-                      {"where", placeOf(*advice.expresser, line)},
-                      {"written", isWritten(*advice.expresser, line)}});
+                      {"where", placeOf(*advice.editor, line)},
+                      {"written", isWritten(*advice.editor, line)}});
   return result;
 }
 
@@ -43,12 +44,12 @@ Json recommendation(const Advice &advice, const tune::Change &c) {
           {"yaml", c.expression.yaml.empty()
                        ? Json()
                        : yamlLines(advice, c.expression.yaml)},
-          {"otherwise", c.expression.otherwise.empty()
+          {"otherwise", c.expression.notExpressibleInYaml.empty()
                             ? Json()
-                            : Json(c.expression.otherwise)},
+                            : Json(c.expression.notExpressibleInYaml)},
           {"flags", c.expression.flags},
-          {"device_bytes", c.judged.bytes},
-          {"step_s", numberOrNull(advice.hasTime, c.judged.seconds)},
+          {"device_bytes", c.evaluation.bytes},
+          {"step_s", numberOrNull(advice.hasTime, c.evaluation.seconds)},
           {"memory", c.bytes},
           {"time", numberOrNull(advice.hasTime, c.seconds)},
           {"fits", c.fits}};
@@ -56,32 +57,32 @@ Json recommendation(const Advice &advice, const tune::Change &c) {
 
 Json tunedJson(const Advice &advice, const Tuned &t) {
   Json result;
-  result["judged"] = t.result.judged;
+  result["judged"] = t.result.evaluations;
   result["exact"] = t.result.exact;
   result["complete"] = t.result.complete;
   result["best"] = nullptr;
   if (t.result.best) {
     Json best = figures(advice, t.predicted);
     best["summary"] =
-        summary(*advice.space, *advice.expresser, t.result.best->point);
+        summary(*advice.space, *advice.editor, t.result.best->point);
     best["setting"] =
         settingJson(*advice.space, *advice.model, t.result.best->point);
     best["yaml"] = yamlLines(advice, t.lines);
-    Json unsaid = Json::array();
-    for (tune::Knob knob : t.unsaid)
-      unsaid.push_back(tune::toString(knob));
-    best["not_yaml"] = unsaid;
+    Json notInYaml = Json::array();
+    for (tune::Knob knob : t.notInYaml)
+      notInYaml.push_back(tune::toString(knob));
+    best["not_yaml"] = notInYaml;
     best["peak_where"] = t.predicted.peakWhere;
     result["best"] = best;
   }
-  result["leanest_bytes"] = t.result.leanest.judged.bytes;
+  result["leanest_bytes"] = t.result.smallest.evaluation.bytes;
   Json front = Json::array();
   for (const tune::Verdict &v : t.result.front)
     front.push_back(
-        {{"device_bytes", v.judged.bytes},
-         {"step_s", v.judged.seconds},
-         {"fits", v.judged.bytes <= advice.budgetBytes},
-         {"change", summary(*advice.space, *advice.expresser, v.point)},
+        {{"device_bytes", v.evaluation.bytes},
+         {"step_s", v.evaluation.seconds},
+         {"fits", v.evaluation.bytes <= advice.budgetBytes},
+         {"change", summary(*advice.space, *advice.editor, v.point)},
          {"setting", settingJson(*advice.space, *advice.model, v.point)}});
   result["front"] = front;
   return result;
@@ -138,7 +139,7 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
   Json root;
   if (plan) {
     const StepPrediction &p = report.prediction;
-    bool own = report.executor == ExecutorKind::AccelRun;
+    bool own = report.executor == FrameworkKind::AccelRun;
     const plan::Predicted &program = plan->predicted;
     Json breakdown;
     for (int h = 0; h < numHoldings; ++h)

@@ -4,8 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Report/RenderPhases.h"
-
-#include "tools/driver/Report/Render.h"
+#include "tools/driver/Text/Format.h"
 
 namespace accel {
 namespace {

@@ -4,27 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Report/Render.h"
+#include "tools/driver/Text/Format.h"
 
 #include <cctype>
 
 namespace accel {
-
-std::string generalised(const std::string &path) {
-  std::string result;
-  for (size_t i = 0; i < path.size();) {
-    bool atStart = i == 0 || path[i - 1] == '.';
-    size_t j = i;
-    while (j < path.size() && std::isdigit(static_cast<unsigned char>(path[j])))
-      ++j;
-    if (atStart && j > i && (j == path.size() || path[j] == '.')) {
-      result += '*';
-      i = j;
-    } else {
-      result += path[i++];
-    }
-  }
-  return result;
-}
 
 namespace {
 

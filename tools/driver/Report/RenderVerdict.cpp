@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Report/Render.h"
+#include "tools/driver/Text/Format.h"
 
 #include <algorithm>
 #include <cmath>
@@ -66,8 +67,9 @@ const tune::Change *firstChange(const PlanReport &report) {
     const bool useful =
         c.fits && (!*report.fits || c.seconds < 0) &&
         (!c.expression.yaml.empty() || c.expression.flags.size());
-    if (useful && (!best || std::pair(c.knobs, c.judged.seconds) <
-                                std::pair(best->knobs, best->judged.seconds)))
+    if (useful &&
+        (!best || std::pair(c.knobs, c.evaluation.seconds) <
+                      std::pair(best->knobs, best->evaluation.seconds)))
       best = &c;
   }
   return best;
@@ -79,11 +81,11 @@ std::string renderChange(const PlanReport &report, const tune::Change &c) {
                     : c.knobs > 1
                         ? "\n  smallest set of changes that makes it fit: "
                         : "\n  smallest change that makes it fit: ";
-  out += formatBytes(c.judged.bytes);
+  out += formatBytes(c.evaluation.bytes);
   if (advice.hasTime)
-    out += ", " + formatSeconds(c.judged.seconds) + " a step";
+    out += ", " + formatSeconds(c.evaluation.seconds) + " a step";
   out += "\n";
-  const std::vector<Edit> edits = editsOf(*advice.expresser, c.expression);
+  const std::vector<Edit> edits = editsOf(*advice.editor, c.expression);
   size_t width = std::string("or TrainingArguments").size();
   for (const Edit &edit : edits)
     width = std::max(width, edit.place.size());

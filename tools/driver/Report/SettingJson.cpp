@@ -61,7 +61,7 @@ Json settingJson(const tune::Space &space, const StepModel &model,
                  {"micro_batch", split.microBatch},
                  {"accumulation_steps", split.accumulation},
                  {"wrap", space.wraps[at(Knob::Wrap)].name},
-                 {"precision", space.recipes[at(Knob::Recipe)].name},
+                 {"precision", space.precisions[at(Knob::Precision)].name},
                  {"layers_kept_gathered", point[Knob::Reshard]},
                  {"forward_prefetch", point[Knob::ForwardPrefetch]},
                  {"backward_prefetch", point[Knob::BackwardPrefetch]},
@@ -73,7 +73,7 @@ Json settingJson(const tune::Space &space, const StepModel &model,
   if (!space.buckets.empty())
     result["bucket_bytes"] = space.buckets[at(Knob::Bucket)];
   if (!space.lossChunks.empty())
-    result["loss_chunks"] = space.base.executor == ExecutorKind::AccelRun
+    result["loss_chunks"] = space.base.executor == FrameworkKind::AccelRun
                                 ? space.modelChunks(point)
                                 : tune::expand(space, model, point).lossChunks;
   if (!space.zeroStages.empty())

@@ -4,8 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Report/TargetTables.h"
-
-#include "tools/driver/Report/Render.h"
+#include "tools/driver/Text/Format.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -7,14 +7,15 @@
 
 #include "passes/Export/BuildSkeleton.h"
 #include "tools/driver/Advice/AdviceText.h"
-#include "tools/driver/Emit/EmitRemarks.h"
 #include "tools/driver/Inputs/FrozenParts.h"
+#include "tools/driver/Session/AccelRunPrediction.h"
 #include "tools/driver/Session/CompilePhases.h"
 #include "tools/driver/Session/DecidedSteps.h"
+#include "tools/driver/Session/EmitRemarks.h"
 #include "tools/driver/Session/ImportModule.h"
-#include "tools/driver/Session/OwnPrediction.h"
 #include "tools/driver/Session/PhaseOutputs.h"
 #include "tools/driver/Session/ReportFigures.h"
+#include "tools/driver/Text/Format.h"
 
 using namespace mlir;
 
@@ -55,7 +56,7 @@ public:
         return outputs.internal("the sharded phase");
     }
     module.release()->erase();
-    if (!reportFrozen(configured, *session.inputs, engine) || !judge())
+    if (!reportFrozen(configured, *session.inputs, engine) || !evaluate())
       return false;
     return finish(std::move(configured));
   }
@@ -87,7 +88,7 @@ private:
   }
 
   /// The configuration under its framework, and what would be better.
-  bool judge() {
+  bool evaluate() {
     AdviceInputs in = {
         *session.inputs,
         options,
@@ -108,8 +109,8 @@ private:
           choose(advice, point, inputs, import);
           return steps.planProgram(inputs, import);
         },
-        [&](int64_t microBatch, int recipe, int64_t chunks) {
-          return steps.at(microBatch, recipe, chunks);
+        [&](int64_t microBatch, int precision, int64_t chunks) {
+          return steps.at(microBatch, precision, chunks);
         }};
     result.report.advice = advise(in, engine);
     if (!result.report.advice)
@@ -190,8 +191,8 @@ private:
   /// What the search was told against the program itself.
   void certify(Tuned &tuned, const plan::Plan &program) {
     double recomputation = tuned.predicted.recomputeSeconds;
-    StepPrediction exact =
-        ownPrediction(program, session.targetOrNone(), session.ranksPerNode);
+    StepPrediction exact = accelRunPrediction(program, session.targetOrNone(),
+                                              session.ranksPerNode);
     exact.recomputeSeconds = recomputation;
     if (result.report.budgetBytes &&
         exact.deviceBytes > *result.report.budgetBytes)

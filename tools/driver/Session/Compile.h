@@ -9,7 +9,7 @@
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "runtime/plan/Plan.h"
 #include "tools/driver/Options/PlanOptions.h"
-#include "tools/driver/Report/Render.h"
+#include "tools/driver/Session/PlanReport.h"
 
 namespace accel {
 

@@ -6,9 +6,9 @@
 #include "tools/driver/Session/CompilePhases.h"
 
 #include "passes/Frameworks/JobFramework.h"
-#include "tools/driver/Emit/EmitRemarks.h"
+#include "tools/driver/Session/AccelRunPrediction.h"
+#include "tools/driver/Session/EmitRemarks.h"
 #include "tools/driver/Session/Nesting.h"
-#include "tools/driver/Session/OwnPrediction.h"
 #include "tools/driver/Session/PhaseOutputs.h"
 #include "tools/driver/Session/ReportFigures.h"
 #include "tools/driver/Session/Session.h"

@@ -8,12 +8,12 @@
 #include "dialects/Sharding/Sharding.h"
 #include "frontends/TorchExport/BuildProgram.h"
 #include "frontends/TorchExport/Describe.h"
-#include "passes/Executors/BuildStepModel.h"
-#include "passes/Executors/DecidedCandidate.h"
+#include "passes/FrameworkSteps/BuildStepModel.h"
+#include "passes/FrameworkSteps/DecidedCandidate.h"
 #include "passes/Pipeline/Phases.h"
-#include "tools/driver/Emit/EditFiles.h"
+#include "tools/driver/Inputs/EditFiles.h"
+#include "tools/driver/Session/AccelRunPrediction.h"
 #include "tools/driver/Session/ImportModule.h"
-#include "tools/driver/Session/OwnPrediction.h"
 
 using namespace mlir;
 
@@ -55,8 +55,8 @@ bool DecidedSteps::keep(mlir::ModuleOp module) {
 }
 
 std::shared_ptr<const DecidedStep>
-DecidedSteps::at(int64_t microBatch, int recipe, int64_t lossChunks) {
-  auto [known, isNew] = steps.try_emplace({microBatch, recipe, lossChunks});
+DecidedSteps::at(int64_t microBatch, int precision, int64_t lossChunks) {
+  auto [known, isNew] = steps.try_emplace({microBatch, precision, lossChunks});
   if (!isNew)
     return known->second;
   // A program whose batch is fixed has no model at another one.
@@ -68,8 +68,8 @@ DecidedSteps::at(int64_t microBatch, int recipe, int64_t lossChunks) {
   ImportOptions with = session.importing;
   with.microBatch = microBatch;
   PlanInputs other = *session.inputs;
-  if (recipe)
-    other.job = session.inputs->precisions[recipe - 1].job;
+  if (precision)
+    other.job = session.inputs->precisions[precision - 1].job;
   // A graph that cannot be cut is no error here.
   std::optional<Session::Quiet> quiet;
   DiagnosticEngine tried;
@@ -130,7 +130,7 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
       failed(buildPredictedPlan(*module, session.targetOrNone(),
                                 with.ranksPerNode, plan)))
     return std::nullopt;
-  return ownPrediction(plan, session.targetOrNone(), with.ranksPerNode);
+  return accelRunPrediction(plan, session.targetOrNone(), with.ranksPerNode);
 }
 
 std::optional<StepPrediction>
@@ -159,7 +159,7 @@ DecidedSteps::planAgain(const std::vector<tune::YamlLine> &lines,
     return std::nullopt;
   const ImportOptions with =
       importOptions(*other, changed, session.targetOrNone());
-  if (other->executor == ExecutorKind::AccelRun)
+  if (other->executor == FrameworkKind::AccelRun)
     return planProgram(*other, with);
   Session::Quiet quiet(session);
   Session::Module module = session.importSignatures(*other, with, ignored);

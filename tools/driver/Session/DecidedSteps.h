@@ -11,8 +11,8 @@
 #ifndef ACCEL_TOOLS_DRIVER_SESSION_DECIDEDSTEPS_H
 #define ACCEL_TOOLS_DRIVER_SESSION_DECIDEDSTEPS_H
 
-#include "passes/Checkpoint/SolvedWays.h"
-#include "passes/Tune/Express.h"
+#include "passes/Recompute/SavedSetCache.h"
+#include "passes/Tune/ConfigEdits.h"
 #include "tools/driver/Session/Session.h"
 
 namespace accel {
@@ -29,7 +29,7 @@ public:
   /// PlanInputs::precisions (from 1), with other loss chunks (0: as
   /// configured). Null if there is none; problems of the configuration itself
   /// are reported.
-  std::shared_ptr<const DecidedStep> at(int64_t microBatch, int recipe,
+  std::shared_ptr<const DecidedStep> at(int64_t microBatch, int precision,
                                         int64_t lossChunks);
 
   /// What `plan` predicts of the configuration with these lines in its files
@@ -58,7 +58,7 @@ private:
   static FunctionsKey keyOf(mlir::ModuleOp module, int64_t microBatch);
 
   Session &session;
-  SolvedWays solved;
+  SavedSetCache solved;
   std::map<FunctionsKey, std::shared_ptr<const StepModel>> models;
   std::map<std::array<int64_t, 3>, std::shared_ptr<const DecidedStep>> steps;
 };

@@ -69,7 +69,7 @@ ImportOptions importOptions(const PlanInputs &inputs,
   }
   // Others than accel-run chunk the loss in a fused kernel.
   if (import.lossChunks && import.lossChunks->isAuto() &&
-      inputs.executor != ExecutorKind::AccelRun)
+      inputs.executor != FrameworkKind::AccelRun)
     import.fusedLoss = true;
   import.target = inputs.targetName;
   import.prefetchForward = import.prefetchBackward = options.prefetch;
@@ -156,7 +156,7 @@ std::vector<std::string> keptUnits(const tune::Space &space,
 
 void chooseWrap(const Advice &advice, const tune::WrapOption &wrap,
                 ImportOptions::Chosen &chosen) {
-  const tune::LayerClasses &classes = advice.expresser->layerClasses();
+  const tune::LayerClasses &classes = advice.editor->layerClasses();
   if (wrap.perLayer > 1) {
     chosen.layersPerUnit = static_cast<int64_t>(wrap.perLayer + 0.999);
     chosen.wrapClasses = classes.layers;
@@ -231,8 +231,8 @@ void choose(const Advice &advice, const tune::Point &point, PlanInputs &inputs,
   if (differs(tune::Knob::Bucket))
     chosen.bucketBytes = candidate.bucketBytes;
   options.chosen = chosen;
-  if (int recipe = point[tune::Knob::Recipe]) {
-    inputs.job = inputs.precisions[recipe - 1].job;
+  if (int precision = point[tune::Knob::Precision]) {
+    inputs.job = inputs.precisions[precision - 1].job;
     inputs.training.precision =
         toString(inputs.job.accelerate.mixedPrecision.value);
     inputs.training.lossScaling = inputs.job.precision.value.lossScaling;
@@ -240,7 +240,7 @@ void choose(const Advice &advice, const tune::Point &point, PlanInputs &inputs,
   options.prefetchForward = candidate.forwardPrefetch;
   options.prefetchBackward = candidate.backwardPrefetch;
   options.keepUnsharded = !candidate.reduceEachMicroBatch;
-  if (differs(tune::Knob::Loss) && advice.executor == ExecutorKind::AccelRun) {
+  if (differs(tune::Knob::Loss) && advice.executor == FrameworkKind::AccelRun) {
     options.lossChunks = LossChunks{space.modelChunks(point)};
     options.lossWhy = chosen.why;
   } else if (differs(tune::Knob::Loss) &&

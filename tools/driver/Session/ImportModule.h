@@ -6,7 +6,7 @@
 #ifndef ACCEL_TOOLS_DRIVER_SESSION_IMPORTMODULE_H
 #define ACCEL_TOOLS_DRIVER_SESSION_IMPORTMODULE_H
 
-#include "passes/Executors/Executor.h"
+#include "passes/FrameworkSteps/StepEvaluator.h"
 #include "passes/Pipeline/Import.h"
 #include "tools/driver/Advice/Advice.h"
 

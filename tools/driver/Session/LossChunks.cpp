@@ -1,4 +1,4 @@
-//===- LossChunks.cpp - In how many pieces the loss pays off --------------===//
+//===- LossChunks.cpp - In how many chunks the loss pays off --------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -9,7 +9,7 @@
 #include "passes/Pipeline/Phases.h"
 #include "passes/Simulate/Time.h"
 #include "runtime/plan/Timeline.h"
-#include "tools/driver/Report/Render.h"
+#include "tools/driver/Text/Format.h"
 
 #include <algorithm>
 #include <optional>
@@ -41,11 +41,11 @@ bool isLoss(const plan::Program &program, const plan::Step &step) {
   return program.loss >= 0 && has(step.outputs, program.loss);
 }
 
-/// Seconds of a step in which the loss's products move memory. The time model
-/// hides that behind their FLOPs; the table, which each piece reads and whose
-/// gradient it reads and writes, is larger than a cache, and a piece of few
+/// Seconds of a step in which the loss's matmuls move memory. The time model
+/// hides that behind their FLOPs; the table, which each chunk reads and whose
+/// gradient it reads and writes, is larger than a cache, and a chunk of few
 /// rows has few FLOPs to hide it behind.
-double productTraffic(const plan::Plan &plan, const Target &machine) {
+double matmulTraffic(const plan::Plan &plan, const Target &machine) {
   double bytes = 0;
   for (const auto &[index, repeat] : plan.step) {
     const plan::Program &program = plan.programs[index];
@@ -78,7 +78,7 @@ std::optional<Tried> compileWith(const Importer &importer,
   tried.where = plan.predicted.peakWhere;
   predictTime(plan, judge.machine, judge.ranksPerNode);
   tried.seconds =
-      plan.predicted.stepSeconds + productTraffic(plan, judge.machine);
+      plan.predicted.stepSeconds + matmulTraffic(plan, judge.machine);
   if (judge.budgetBytes)
     tried.fits = judge.machine.reservedBytes(tried.peakBytes) +
                      judge.machine.contextBytes <=
@@ -90,7 +90,7 @@ std::optional<Tried> compileWith(const Importer &importer,
   return tried;
 }
 
-/// The choice among `tried`, which are in the order of their pieces.
+/// The choice among `tried`, which are in the order of their chunks.
 const Tried &choose(const std::vector<Tried> &tried) {
   constexpr double alike = 1.01;
   auto product = [](const Tried &t) {
@@ -129,7 +129,7 @@ std::string reason(const Tried &chosen, const std::vector<Tried> &tried) {
     text += figures(chosen) + " instead of " + figures(whole) +
             (chosen.inLoss ? "; the peak stays in the loss"
                            : "; the peak is now in " + chosen.where);
-  // What the neighbour with more pieces would bring.
+  // What the neighbour with more chunks would bring.
   auto next = std::find_if(tried.begin(), tried.end(), [&](const Tried &t) {
     return t.chunks > chosen.chunks;
   });

@@ -1,4 +1,4 @@
-//===- LossChunks.h - In how many pieces the loss pays off ------*- C++ -*-===//
+//===- LossChunks.h - In how many chunks the loss pays off ------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -15,7 +15,7 @@
 
 namespace accel {
 
-/// What numbers of pieces are judged by.
+/// What numbers of chunks are judged by.
 struct LossJudge {
   const Target &machine; // whose seconds count
   int64_t ranksPerNode = 0;
@@ -32,9 +32,9 @@ using Importer =
 /// peak of a step is in the loss and falls by 1 %; then numbers between the
 /// last two are tried. Each number is compiled, so bytes and seconds are those
 /// of the program. Chosen is the least product of peak bytes and seconds of a
-/// step (of products within 1 % the fewest pieces), since each further piece
+/// step (of products within 1 % the fewest chunks), since each further chunk
 /// saves less and costs a pass over the table; where that does not fit
-/// `budgetBytes`, the fewest pieces that do, or the lowest peak. False after an
+/// `budgetBytes`, the fewest chunks that do, or the lowest peak. False after an
 /// error.
 bool chooseLossChunks(const Importer &importer, const LossJudge &judge,
                       ImportOptions &options);

@@ -7,7 +7,7 @@
 
 #include "passes/Simulate/Time.h"
 #include "tools/driver/Inputs/FrozenParts.h"
-#include "tools/driver/Session/OwnPrediction.h"
+#include "tools/driver/Session/AccelRunPrediction.h"
 
 namespace accel {
 
@@ -50,7 +50,7 @@ void useProgramFigures(const Session &session, const plan::Plan &plan,
   if (r.budgetBytes)
     r.fits = plan.predicted.deviceBytes <= *r.budgetBytes;
   r.prediction =
-      ownPrediction(plan, session.targetOrNone(), session.ranksPerNode);
+      accelRunPrediction(plan, session.targetOrNone(), session.ranksPerNode);
   r.hasTime = session.target.has_value();
   if (!plan.units.empty()) {
     r.compute = plan.units[0].gather;
@@ -60,8 +60,8 @@ void useProgramFigures(const Session &session, const plan::Plan &plan,
 
 void useFrameworkFigures(const Session &session, const Advice &advice,
                          PlanReport &r) {
-  r.compute = advice.candidate.recipe.compute;
-  r.reduce = advice.candidate.recipe.reduce;
+  r.compute = advice.candidate.dtypes.compute;
+  r.reduce = advice.candidate.dtypes.reduce;
   if (session.own()) {
     r.prediction.recomputeSeconds = advice.configured.recomputeSeconds;
     return;
@@ -101,8 +101,8 @@ void reportPhases(const Session &session, const Advice &advice,
   in.saved = accelerate.stateDictType.value == StateDictType::Full
                  ? SavedState::Full
                  : SavedState::Sharded;
-  if (advice.executor == ExecutorKind::Ddp ||
-      advice.executor == ExecutorKind::Single)
+  if (advice.executor == FrameworkKind::Ddp ||
+      advice.executor == FrameworkKind::Single)
     in.saved = SavedState::Replicated;
   in.transformers = session.importing.versions.transformers;
   PhaseReport &report = shown.phases;

@@ -6,7 +6,7 @@
 #ifndef ACCEL_TOOLS_DRIVER_SESSION_REPORTFIGURES_H
 #define ACCEL_TOOLS_DRIVER_SESSION_REPORTFIGURES_H
 
-#include "tools/driver/Report/Render.h"
+#include "tools/driver/Session/PlanReport.h"
 #include "tools/driver/Session/Session.h"
 
 namespace accel {

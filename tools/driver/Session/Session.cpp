@@ -75,7 +75,7 @@ bool Session::load() {
       !checkAdapterDtypes(*inputs, engine) || !loadTarget(inputs->targetName))
     return false;
   // A process alone makes no communicators.
-  if (target && inputs->executor == ExecutorKind::Single)
+  if (target && inputs->executor == FrameworkKind::Single)
     target->contextBytes -= target->communicatorBytes;
   importing = importOptions(*inputs, options, targetOrNone());
   ranksPerNode = importing.ranksPerNode;
@@ -86,7 +86,7 @@ bool Session::load() {
                   .value_or(Target());
   }
   programImport = importing;
-  programImport.framework = ExecutorKind::AccelRun;
+  programImport.framework = FrameworkKind::AccelRun;
   programImport.trainer.clear();
   programImport.fusedLoss = false;
   // Nobody asks for the loss of a program that is not made.

@@ -45,7 +45,7 @@ public:
   /// What a rank may use of its device, in bytes; nothing where neither the
   /// command line nor the target says.
   std::optional<int64_t> budgetBytes() const;
-  bool own() const { return inputs->executor == ExecutorKind::AccelRun; }
+  bool own() const { return inputs->executor == FrameworkKind::AccelRun; }
   /// accel-run's program is asked for: to be printed, or written.
   bool asksForProgram() const;
 

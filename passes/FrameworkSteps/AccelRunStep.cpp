@@ -1,0 +1,241 @@
+//===- AccelRunStep.cpp - accel-run ---------------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Receives what StepIssuer issues, in the order in which lower-to-schedule
+// writes it, so that its peak is runtime/plan/Timeline's.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/StepRun.h"
+#include "passes/Schedule/IssueStep.h"
+
+#include <optional>
+
+namespace accel {
+namespace {
+
+class AccelRunStep : public StepRun {
+public:
+  using StepRun::StepRun;
+
+  //===--------------------------------------------------------------------===//
+  // What StepIssuer calls
+  //===--------------------------------------------------------------------===//
+
+  void startGather(int u, int) {
+    engine.alloc(Holding::Gathered, flats[u].gathered);
+    const UnitTimes &t = layout.times[u];
+    const Picoseconds filled =
+        engine.run(Lane::CopyIn, t.copyIn / 2, engine.clock(Lane::Compute));
+    engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, filled));
+  }
+  void awaitGather(int, int) { engine.wait(engine.pop(), Cause::Gather); }
+  void freeGathered(int u, int) {
+    engine.free(Holding::Gathered, flats[u].gathered);
+  }
+  void allocateGradient(int u, int) {
+    engine.alloc(Holding::Gradients,
+                 writesShard() ? flats[u].shardGradient : flats[u].gradient);
+  }
+  void allocateReceive(int u, int) {
+    engine.alloc(Holding::Buffers, flats[u].receive);
+  }
+  void allocateShardGradient(int u, int) {
+    engine.alloc(Holding::Gradients, flats[u].shardGradient);
+  }
+  void startReduce(int u, bool, int) {
+    engine.event(reduced) =
+        engine.transfer(Lane::Reduce, Wire::Shard, layout.times[u].reduce,
+                        engine.clock(Lane::Compute));
+  }
+  void awaitReduce(int u, int) {
+    engine.wait(engine.event(reduced), Cause::Reduce);
+    if (receives())
+      engine.free(Holding::Buffers, flats[u].receive);
+    engine.compute(layout.times[u].castGradient);
+    engine.free(Holding::Gradients, flats[u].gradient);
+  }
+  void startAllReduce(int u, int) {
+    engine.event(allReduced) =
+        engine.transfer(Lane::AllReduce, Wire::Replicate,
+                        layout.times[u].allReduce, engine.clock(Lane::Compute));
+  }
+  void awaitAllReduce(int, int) {
+    engine.wait(engine.event(allReduced), Cause::AllReduce);
+  }
+  void update(int u, int) {
+    engine.compute(flats[u].update);
+    engine.free(Holding::Gradients, flats[u].shardGradient);
+  }
+  void norm() {
+    double gradients = 0;
+    for (const Flat &flat : flats)
+      gradients += static_cast<double>(flat.shardGradient);
+    engine.compute(layout.copyTime(3 * gradients));
+  }
+
+protected:
+  /// Engine::event; one of each is in flight at most.
+  enum Event { reduced, allReduced };
+
+  /// Flat buffers (Export/BuildSkeleton.cpp).
+  struct Flat {
+    int64_t padded = 0, shard = 0; // elements
+    int64_t gathered = 0, gradient = 0, receive = 0, shardGradient = 0;
+    bool trainable = false;
+    Picoseconds update = 0;
+  };
+
+  bool sharded() const { return layout.shards.ranks > 1; }
+  bool replicated() const { return layout.replicas.ranks > 1; }
+  bool readsShard() const {
+    return !sharded() && candidate.dtypes.compute == candidate.dtypes.storage;
+  }
+  bool writesShard() const {
+    return !sharded() && candidate.dtypes.reduce == candidate.dtypes.storage;
+  }
+  bool receives() const { return sharded() && model.device == "cpu"; }
+  bool updatesInline() const { return !candidate.clipGradients; }
+
+  int reachForward() const override { return candidate.forwardPrefetch + 1; }
+  int reachBackward() const override { return candidate.backwardPrefetch + 1; }
+  /// Gradients are written into flat buffers.
+  bool gradientsStay() const override { return true; }
+
+  void allocatePersistent() override {
+    const StepDtypes &r = candidate.dtypes;
+    const int64_t smallest =
+        std::min({plan::itemSize(r.storage), plan::itemSize(r.compute),
+                  plan::itemSize(r.reduce)});
+    const int64_t align = plan::alignmentBytes / smallest;
+    flats.assign(layout.units.size(), Flat());
+    for (size_t p = 0; p < model.parameters.size(); ++p) {
+      Flat &flat = flats[candidate.unitOf[p]];
+      flat.padded += (model.parameters[p].numel() + align - 1) / align * align;
+      flat.trainable |= model.parameters[p].trainable;
+    }
+    for (Flat &flat : flats) {
+      const int64_t chunk = 64 * layout.shards.ranks;
+      flat.padded = (flat.padded + chunk - 1) / chunk * chunk;
+      flat.shard = flat.padded / layout.shards.ranks;
+      flat.gathered = bytes(flat.padded, r.compute);
+      flat.gradient = bytes(flat.padded, r.reduce);
+      flat.receive = bytes(flat.padded - flat.shard, r.reduce);
+      flat.shardGradient = bytes(flat.shard, r.storage);
+      engine.alloc(Holding::Parameters, bytes(flat.shard, r.storage));
+      if (!flat.trainable)
+        continue;
+      int64_t states = 0;
+      for (const plan::StateRule &state : candidate.update->states)
+        states +=
+            bytes(flat.shard, plan::OptimizerRule::dtypeOf(state, r.state));
+      engine.alloc(Holding::Optimizer, states);
+      const auto parameters = static_cast<double>(bytes(flat.shard, r.storage));
+      const plan::UpdateCost &cost = candidate.update->ownCost(model.device);
+      flat.update =
+          layout.copyTime((cost.parameters + cost.gradients) * parameters +
+                          cost.states * static_cast<double>(states));
+    }
+    listUses();
+  }
+  int64_t bytes(int64_t numel, plan::DType dtype) const {
+    return plan::alignedBytes(numel * plan::itemSize(dtype));
+  }
+
+  /// A chunked loss is computed by its backward alone.
+  bool fused(int call) const {
+    return layout.kind(call).loss && layout.variant(call).forwardOps == 0;
+  }
+
+  void listUses() {
+    uses.emplace(static_cast<int>(flats.size()));
+    for (size_t u = 0; u < flats.size(); ++u) {
+      schedule::StepUses::Unit &unit = uses->units[u];
+      unit.gathered = !readsShard();
+      unit.reshardAfterForward = candidate.reshardAfterForward[u];
+      unit.writesShard = writesShard();
+      unit.receives = receives();
+      unit.replicated = replicated();
+    }
+    std::vector<int> reads, backwardReads, gradients;
+    for (size_t c = 0; c < model.calls.size(); ++c) {
+      const int call = static_cast<int>(c);
+      const SegmentKind &kind = layout.kind(call);
+      const std::vector<bool> &again = layout.variant(call).backwardReads;
+      for (auto *list : {&reads, &backwardReads, &gradients})
+        list->clear();
+      const std::vector<int> &parameters = model.calls[c].parameters;
+      // Most calls read the parameters of one unit.
+      auto add = [](std::vector<int> &list, int u) {
+        if (list.empty() || list.back() != u)
+          list.push_back(u);
+      };
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const int u = candidate.unitOf[parameters[i]];
+        add(reads, u);
+        if (i < again.size() && again[i])
+          add(backwardReads, u);
+        if (kind.parameterGradientBytes > 0 &&
+            model.parameters[parameters[i]].trainable)
+          add(gradients, u);
+      }
+      for (auto *list : {&reads, &backwardReads, &gradients}) {
+        if (list->size() < 2)
+          continue;
+        std::sort(list->begin(), list->end());
+        list->erase(std::unique(list->begin(), list->end()), list->end());
+      }
+      uses->addCall(reads, backwardReads, gradients, !fused(call),
+                    kind.parameterGradientBytes > 0 ||
+                        kind.inputGradientBytes > 0);
+    }
+    uses->finish();
+    schedule::IssueOptions options;
+    options.forwardPrefetch = candidate.forwardPrefetch;
+    options.backwardPrefetch = candidate.backwardPrefetch;
+    options.keepUnsharded = !candidate.reduceEachMicroBatch;
+    options.updateInline = updatesInline();
+    options.clip = !updatesInline();
+    issuer.emplace(*uses, options, *this);
+  }
+
+  void beginForward() override {
+    engine.alloc(Holding::Buffers, plan::alignmentBytes); // loss_seed
+    issuer->begin(microBatch.first, microBatch.last);
+  }
+  void beforeForward(const Block &) override {}
+  void afterForward(const Block &) override {}
+  void beforeBackward(const Block &) override {}
+  void afterBackward(const Block &) override {}
+  void beforeForwardCall(int call) override {
+    if (!fused(call))
+      issuer->beforeForward(call);
+  }
+  void afterForwardCall(int call) override {
+    if (!fused(call))
+      issuer->afterForward(call);
+  }
+  void endForward() override { issuer->endForward(); }
+  void beforeBackwardCall(int call) override { issuer->beforeBackward(call); }
+  void gradientsReady(int call) override { issuer->afterBackward(call); }
+  void endBackward() override {
+    issuer->endBackward();
+    engine.free(Holding::Buffers, plan::alignmentBytes);
+  }
+  void update() override { issuer->update(); }
+
+  std::vector<Flat> flats;
+  std::optional<schedule::StepUses> uses;
+  std::optional<schedule::StepIssuer<AccelRunStep>> issuer;
+};
+
+} // namespace
+
+std::unique_ptr<StepRun> makeAccelRunStep(const StepLayout &layout,
+                                          Engine &engine) {
+  return std::make_unique<AccelRunStep>(layout, engine);
+}
+
+} // namespace accel

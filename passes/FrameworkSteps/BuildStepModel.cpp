@@ -1,0 +1,573 @@
+//===- BuildStepModel.cpp - The step model of a module --------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/BuildStepModel.h"
+
+#include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Schema.h"
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Differentiate/Joint.h"
+#include "passes/Export/BuildSkeleton.h"
+#include "passes/Export/ExportFunction.h"
+#include "passes/FrameworkSteps/AccelRunVariants.h"
+#include "passes/Frameworks/JobFramework.h"
+#include "passes/Quantize/MarkQuantized.h"
+#include "passes/Recompute/DecideSaved.h"
+#include "passes/Recompute/ExtractJoint.h"
+#include "passes/Simulate/Time.h"
+#include "passes/StepModel/Dequantize.h"
+#include "passes/StepModel/LossFragments.h"
+#include "passes/StepModel/SegmentGraph.h"
+#include "passes/StepModel/TrainerKernels.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace accel {
+namespace {
+
+aten::BindingAttr argBinding(func::FuncOp function, unsigned i) {
+  return function.getArgAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
+}
+aten::BindingAttr resultBinding(func::FuncOp function, unsigned i) {
+  return function.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
+}
+
+int64_t numelOf(ArrayRef<int64_t> shape) {
+  int64_t n = 1;
+  for (int64_t size : shape)
+    n *= size;
+  return n;
+}
+
+class StepModelBuilder {
+public:
+  StepModelBuilder(mlir::ModuleOp module, const StepModelOptions &options)
+      : options(options), framework(frameworkOf(module)),
+        kernels(kernelsOf(module)), module(module) {
+    if (options.target)
+      layerTarget = targetOfLayers(*options.target, kernels);
+  }
+
+  FailureOr<StepModel> run() {
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    if (!job)
+      return module.emitError("a step model needs a sharding.job");
+    model.device = job.getDevice().str();
+    device = model.device == "cpu" ? aten::Device::Cpu : aten::Device::Cuda;
+    auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    if (!graph)
+      return module.emitError("a step model needs a sharding.graph");
+    model.microBatch = job.getMicroBatch();
+    model.sequenceLength = job.getSequenceLength();
+    rounding =
+        device == aten::Device::Cpu || !eager() ? plan::alignmentBytes : 512;
+    addParameters();
+    for (BlockArgument arg : graph.getBody().getArguments())
+      addValue(arg, -1);
+    Value loss = graph.getBody().front().getTerminator()->getOperand(0);
+    for (auto call : graph.getBody().getOps<sharding::CallOp>())
+      if (failed(addCall(call, llvm::is_contained(call.getResults(), loss))))
+        return failure();
+    markGradients();
+    return std::move(model);
+  }
+
+private:
+  bool eager() const { return framework.eager(); }
+
+  int64_t bytesOf(Type type) const {
+    auto tensor = cast<RankedTensorType>(type);
+    const int64_t bytes =
+        numelOf(tensor.getShape()) *
+        plan::itemSize(
+            toDType(tensor.getElementType()).value_or(plan::DType::F32));
+    return (bytes + rounding - 1) / rounding * rounding;
+  }
+
+  void addParameters() {
+    for (auto op : module.getOps<sharding::ParamOp>()) {
+      const int index = static_cast<int>(model.parameters.size());
+      StepParameter parameter;
+      parameter.fqn = op.getFqn().str();
+      parameter.shape = op.getTensorType().getShape().vec();
+      parameter.dtype = toDType(op.getTensorType().getElementType())
+                            .value_or(plan::DType::F32);
+      parameter.trainable = !op.getFrozen();
+      addQuantized(op, parameter);
+      parameterOf[op.getFqn()] = index;
+      if (ArrayAttr aliases = op.getAliasesAttr())
+        for (auto alias : aliases.getAsRange<StringAttr>())
+          parameterOf[alias.getValue()] = index;
+      model.parameters.push_back(std::move(parameter));
+    }
+    for (auto op : module.getOps<sharding::UnitOp>()) {
+      if (joinFrozen(op))
+        continue;
+      StepUnit unit;
+      unit.name = op.getName().str();
+      for (auto fqn : op.getParams().getAsRange<StringAttr>())
+        unit.parameters.push_back(parameterOf.lookup(fqn.getValue()));
+      unit.root = llvm::any_of(op.getModules().getAsRange<StringAttr>(),
+                               [](StringAttr m) { return m.empty(); });
+      unit.reshardAfterForward = op.getReshardAttr().getAfterForward();
+      unit.replicated = op.getShardAxes().empty();
+      auto precision = op.getPrecisionAttr();
+      const bool straight =
+          unit.replicated && precision.getReduce() == precision.getStorage();
+      for (int parameter : unit.parameters)
+        gradientType[parameter] =
+            toDType(straight ? precision.getStorage() : precision.getReduce())
+                .value_or(plan::DType::F32);
+      model.units.push_back(std::move(unit));
+    }
+  }
+
+  int64_t rounded(int64_t bytes) const {
+    return (bytes + rounding - 1) / rounding * rounding;
+  }
+
+  void addQuantized(sharding::ParamOp op, StepParameter &parameter) {
+    std::optional<QuantizedParam> held = quantizedParam(op);
+    if (!held)
+      return;
+    parameter.packedBytes = held->weight.packedBytes;
+    parameter.dtype = held->storage;
+    parameter.packedIsParameter = plan::describe(held->format).isParameter;
+    if (!parameter.packedIsParameter)
+      parameter.replicatedBytes += rounded(held->weight.packedBytes);
+    for (int64_t bytes : held->weight.scales)
+      parameter.replicatedBytes += rounded(bytes);
+    quantized[static_cast<int>(model.parameters.size())] = *held;
+  }
+
+  /// What autocast caches of the call's parameters, and what matmuls with
+  /// quantised weights make and save beside what its function says.
+  void addParameterTraits(sharding::CallOp call, SegmentGraph &graph) {
+    for (const std::string &name : graph.function.paramNames)
+      graph.frozenParameters.push_back(
+          !model.parameters[parameterOf.lookup(call.bindParam(name))]
+               .trainable);
+    for (size_t i = 0; i < graph.function.params.size() && !quantized.empty();
+         ++i) {
+      auto held = quantized.find(
+          parameterOf.lookup(call.bindParam(graph.function.paramNames[i])));
+      if (held != quantized.end())
+        dequantize(graph, graph.function.params[i],
+                   plan::describe(held->second.format).product,
+                   held->second.weight);
+    }
+  }
+
+  /// accel-run keeps the frozen part of a unit as one of its own; torch gathers
+  /// both in one collective, and FSDP1 flattens them into one parameter.
+  bool joinFrozen(sharding::UnitOp op) {
+    StringRef name = op.getName();
+    if (!framework.joinsFrozen() || !name.consume_back("/frozen"))
+      return false;
+    for (StepUnit &unit : model.units)
+      if (unit.name == name) {
+        for (auto fqn : op.getParams().getAsRange<StringAttr>())
+          unit.parameters.push_back(parameterOf.lookup(fqn.getValue()));
+        llvm::sort(unit.parameters);
+        return true;
+      }
+    return false;
+  }
+
+  int addValue(Value value, int producer) {
+    StepValue v;
+    v.bytes = bytesOf(value.getType());
+    v.producer = producer;
+    const int index = static_cast<int>(model.values.size());
+    model.values.push_back(v);
+    values[value] = index;
+    return index;
+  }
+
+  LogicalResult addCall(sharding::CallOp op, bool loss) {
+    FailureOr<int> kind = kindOf(op, loss);
+    if (failed(kind))
+      return failure();
+    StepCall call;
+    call.kind = *kind;
+    call.path = op.getPath().str();
+    const int index = static_cast<int>(model.calls.size());
+    for (Value operand : op.getOperands())
+      call.inputs.push_back(values.lookup(operand));
+    for (Value result : op.getResults())
+      call.outputs.push_back(addValue(result, index));
+    auto callee = module.lookupSymbol<func::FuncOp>(op.getCallee());
+    for (unsigned i = 0; i < callee.getNumArguments(); ++i)
+      if (auto name =
+              callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr)) {
+        std::string fqn = op.bindParam(name.getValue());
+        auto it = parameterOf.find(fqn);
+        if (it == parameterOf.end())
+          return op.emitOpError()
+                 << "reads '" << fqn << "', which is no parameter of the model";
+        call.parameters.push_back(it->second);
+        if (loss)
+          noteHead(it->second);
+      }
+    call.layer = isRepeated(call.path) && !call.parameters.empty();
+    model.calls.push_back(std::move(call));
+    return success();
+  }
+
+  /// An instance of what the model repeats in a ModuleList.
+  static bool isRepeated(StringRef path) {
+    StringRef last = path.rsplit('.').second;
+    return !last.empty() && llvm::all_of(last, llvm::isDigit);
+  }
+
+  /// The head's matrix has a row for each token of the vocabulary.
+  void noteHead(int parameter) {
+    const StepParameter &p = model.parameters[parameter];
+    if (p.shape.size() == 2)
+      model.vocab = std::max(model.vocab, p.shape[0]);
+  }
+
+  FailureOr<int> kindOf(sharding::CallOp op, bool loss) {
+    auto known = kinds.find(op.getCallee());
+    if (known != kinds.end())
+      return known->second;
+    auto function = module.lookupSymbol<func::FuncOp>(op.getCallee());
+    auto joint =
+        module.lookupSymbol<func::FuncOp>((op.getCallee() + jointSuffix).str());
+    SegmentKind kind;
+    kind.name = op.getCallee().str();
+    kind.loss = loss;
+    target = options.target && isRepeated(op.getPath()) ? &layerTarget
+                                                        : options.target;
+    for (Value operand : op.getOperands())
+      kind.inputBytes += bytesOf(operand.getType());
+    for (Value result : op.getResults())
+      kind.outputBytes += bytesOf(result.getType());
+    LogicalResult measured = !joint ? measureForward(op, function, kind)
+                                    : measureJoint(op, joint, kind);
+    if (failed(measured))
+      return failure();
+    const int index = static_cast<int>(model.kinds.size());
+    model.kinds.push_back(std::move(kind));
+    kinds[op.getCallee()] = index;
+    return index;
+  }
+
+  /// A segment of which nothing is trained.
+  LogicalResult measureForward(sharding::CallOp op, func::FuncOp function,
+                               SegmentKind &kind) {
+    auto exported = exportFunction(function, {}, device);
+    if (failed(exported))
+      return failure();
+    addModelFlops(function, *exported, kind);
+    SegmentGraph graph;
+    graph.rounding = rounding;
+    graph.inputs = static_cast<int>(exported->inputs.size());
+    graph.outputs = static_cast<int>(exported->outputs.size());
+    graph.inputHasGradient.assign(graph.inputs, false);
+    graph.function = std::move(*exported);
+    markInstructions(function, {}, graph);
+    addParameterTraits(op, graph);
+    SegmentVariant variant = measureVariant(graph, EagerMode::None, target);
+    addFlops(graph, kind);
+    kind.variants.push_back(std::move(variant));
+    return success();
+  }
+
+  /// How accel-run leaves the parameters' gradients: in the dtype of the wire,
+  /// or straight in the shard's.
+  SmallVector<GradientMode> gradientModes(sharding::CallOp op,
+                                          func::FuncOp joint) {
+    SmallVector<GradientMode> modes;
+    for (unsigned i = 0; i < joint.getNumResults(); ++i) {
+      if (resultBinding(joint, i).getKind() != aten::BindingKind::ParamGrad)
+        continue;
+      auto name =
+          joint.getResultAttrOfType<StringAttr>(i, sharding::paramArgAttr);
+      int parameter = parameterOf.lookup(op.bindParam(name.getValue()));
+      modes.push_back({false, gradientType.lookup(parameter)});
+    }
+    return modes;
+  }
+
+  LogicalResult measureJoint(sharding::CallOp op, func::FuncOp joint,
+                             SegmentKind &kind) {
+    for (unsigned i = 0; i < joint.getNumResults(); ++i) {
+      auto binding = resultBinding(joint, i);
+      Type type = joint.getResultTypes()[i];
+      if (binding.getKind() == aten::BindingKind::InputGrad)
+        kind.inputGradientBytes += bytesOf(type);
+      if (binding.getKind() == aten::BindingKind::ParamGrad)
+        kind.parameterGradientBytes += bytesOf(type);
+    }
+    noteLogits(joint, kind);
+    noteInputGradients(op, joint, kind);
+    noteParameterGradients(op, joint, kind);
+    ArrayRef<SavedSetPlan> solved;
+    if (options.solved && options.target && !op.getPath().empty()) {
+      auto extracted = extractJoint(joint, device);
+      if (failed(extracted))
+        return failure();
+      solved = options.solved->of(joint.getName().str(), extracted->graph,
+                                  *options.target);
+    }
+    FailureOr<SegmentGraph> graph = graphOf(op, joint, kind, nullptr);
+    if (failed(graph))
+      return failure();
+    addModelFlops(module.lookupSymbol<func::FuncOp>(op.getCallee()),
+                  graph->function, kind);
+    addFlops(*graph, kind);
+    if (!eager())
+      return addAccelRunVariants(joint, device, options.target,
+                                 gradientModes(op, joint), solved, kind);
+    for (EagerMode mode :
+         {EagerMode::None, EagerMode::Pointwise, EagerMode::Full})
+      kind.variants.push_back(measureVariant(*graph, mode, target));
+    if (kernels.lossOutside && kind.loss)
+      kind.lossFragmentBytes = lossFragments(*graph);
+    if (kernels.selective == frameworks::Selective::AllButAttention) {
+      kind.variants[1] = measureVariant(*graph, EagerMode::Children, target);
+      kind.variants[1].name = "pointwise";
+    }
+    if (framework.checkpointsChildren(versionsOf(module)) &&
+        markChildren(joint, op.getPath(), *graph))
+      kind.variants.back() =
+          measureVariant(*graph, EagerMode::Children, target);
+    for (const SavedSetPlan &way : solved)
+      if (failed(addSolvedEagerly(op, joint, way, kind)))
+        return failure();
+    return success();
+  }
+
+  /// What selective checkpointing holds and takes that keeps what was solved.
+  LogicalResult addSolvedEagerly(sharding::CallOp op, func::FuncOp joint,
+                                 const SavedSetPlan &way, SegmentKind &kind) {
+    FailureOr<SegmentGraph> graph = graphOf(op, joint, kind, &way);
+    if (failed(graph))
+      return failure();
+    SegmentVariant variant =
+        measureVariant(*graph, EagerMode::Pointwise, target);
+    variant.name = way.name;
+    variant.solved = true;
+    for (size_t op = 0; op < way.saved.size(); ++op)
+      if (way.saved[op])
+        variant.keeps.push_back(static_cast<int64_t>(op));
+    kind.variants.push_back(std::move(variant));
+    return success();
+  }
+
+  void noteInputGradients(sharding::CallOp op, func::FuncOp joint,
+                          SegmentKind &kind) {
+    for (unsigned i = 0; i < joint.getNumResults(); ++i)
+      if (auto b = resultBinding(joint, i);
+          b.getKind() == aten::BindingKind::InputGrad) {
+        const int input = static_cast<int>(b.getIndex());
+        kind.inputGradients.push_back(input);
+        if (!op.getOperand(input).hasOneUse())
+          kind.sharedInputs.push_back(input);
+      }
+  }
+
+  /// Gradients by the parameters of the call, which are in the order of the
+  /// function's arguments.
+  void noteParameterGradients(sharding::CallOp op, func::FuncOp joint,
+                              SegmentKind &kind) {
+    SmallVector<StringRef> names;
+    auto callee = module.lookupSymbol<func::FuncOp>(op.getCallee());
+    for (unsigned i = 0; i < callee.getNumArguments(); ++i)
+      if (auto name =
+              callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr))
+        names.push_back(name.getValue());
+    for (unsigned i = 0; i < joint.getNumResults(); ++i) {
+      if (resultBinding(joint, i).getKind() != aten::BindingKind::ParamGrad)
+        continue;
+      auto name =
+          joint.getResultAttrOfType<StringAttr>(i, sharding::paramArgAttr);
+      auto at = llvm::find(names, name.getValue());
+      kind.gradientOf.push_back(static_cast<int>(at - names.begin()));
+    }
+  }
+
+  /// The first matrix that is as wide as a parameter has rows, in the dtype of
+  /// the matmul.
+  void noteLogits(func::FuncOp joint, SegmentKind &kind) {
+    if (!kind.loss)
+      return;
+    for (Operation &op : joint.getBody().front())
+      if (auto mm = dyn_cast<aten::MmOp>(op)) {
+        kind.logitsBytes = bytesOf(mm.getType());
+        return;
+      }
+  }
+
+  /// The joint as an operator list whose parameter gradients are results like
+  /// any other: autograd makes tensors of them. What selective checkpointing
+  /// keeps is that of `way`, or of the mode "pointwise".
+  FailureOr<SegmentGraph> graphOf(sharding::CallOp op, func::FuncOp joint,
+                                  const SegmentKind &kind,
+                                  const SavedSetPlan *way) {
+    SegmentGraph graph;
+    graph.rounding = rounding;
+    graph.loss = kind.loss;
+    graph.shiftsLogits =
+        eager() && !atLeast(versionsOf(module).transformers, "4.49");
+    for (unsigned i = 0; i < joint.getNumArguments(); ++i)
+      graph.inputs +=
+          argBinding(joint, i).getKind() == aten::BindingKind::Input;
+    graph.inputHasGradient.assign(graph.inputs, false);
+    for (int i : kind.inputGradients)
+      graph.inputHasGradient[i] = !llvm::is_contained(kind.sharedInputs, i);
+    SmallVector<unsigned> parameterGradients;
+    for (unsigned i = 0; i < joint.getNumResults(); ++i) {
+      auto binding = resultBinding(joint, i);
+      switch (binding.getKind()) {
+      case aten::BindingKind::Output:
+        ++graph.outputs;
+        break;
+      case aten::BindingKind::InputGrad:
+        ++graph.inputGradients;
+        break;
+      default:
+        ++graph.parameterGradients;
+        parameterGradients.push_back(i);
+      }
+    }
+    auto rebind = [&](aten::BindingKind kind) {
+      for (unsigned i : parameterGradients) {
+        auto old = resultBinding(joint, i);
+        joint.setResultAttr(
+            i, aten::bindingAttr,
+            aten::BindingAttr::get(joint.getContext(), kind, old.getIndex()));
+      }
+    };
+    rebind(aten::BindingKind::InputGrad);
+    auto exported = exportFunction(joint, {}, device);
+    rebind(aten::BindingKind::ParamGrad);
+    if (failed(exported))
+      return failure();
+    graph.function = std::move(*exported);
+    if (!way && failed(decideSaved(joint, CheckpointMode::Pointwise, "")))
+      return failure();
+    markInstructions(joint, forwardOps(joint), graph);
+    if (way)
+      graph.pointwiseKeeps = way->saved;
+    addParameterTraits(op, graph);
+    toAutogradForm(graph);
+    if (!way && kernels.selective != frameworks::Selective::None)
+      markSelective(graph, kernels.selective);
+    if (kernels.lossOutside && kind.loss)
+      holdLogits(graph);
+    return graph;
+  }
+
+  /// One instruction stands for each operation: no gradient has a destination.
+  void markInstructions(func::FuncOp function,
+                        const DenseSet<Operation *> &forward,
+                        SegmentGraph &graph) {
+    int unnumbered = -1;
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      auto aten = cast<aten::AtenOpInterface>(op);
+      graph.forward.push_back(forward.empty() || forward.contains(&op));
+      graph.view.push_back(aten.getCategory() == aten::Category::View);
+      int node = unnumbered--;
+      if (auto fused = dyn_cast<FusedLoc>(op.getLoc()))
+        if (auto number = dyn_cast_if_present<IntegerAttr>(fused.getMetadata()))
+          node = static_cast<int>(number.getInt());
+      graph.node.push_back(node);
+      auto save = op.getAttrOfType<aten::SaveAttr>(aten::saveAttr);
+      graph.pointwiseKeeps.push_back(save &&
+                                     save.getKind() == aten::SaveKind::Keep);
+    }
+  }
+
+  /// Which child of the module at `path` each operation belongs to; false
+  /// where none does.
+  bool markChildren(func::FuncOp joint, StringRef path, SegmentGraph &graph) {
+    SmallVector<StringRef> parts;
+    path.split(parts, '.');
+    std::string starred;
+    for (StringRef part : parts) {
+      const bool number = !part.empty() && llvm::all_of(part, [](char c) {
+        return c >= '0' && c <= '9';
+      });
+      starred += (number ? "*" : part.str()) + ".";
+    }
+    llvm::StringMap<int> children;
+    graph.child.clear();
+    for (Operation &op : joint.getBody().front().without_terminator()) {
+      const std::string module = aten::modulePath(op.getLoc());
+      StringRef rest(module);
+      if (path.empty() || !rest.consume_front(starred)) {
+        graph.child.push_back(-1);
+        continue;
+      }
+      const StringRef name = rest.split('.').first;
+      graph.child.push_back(
+          children.try_emplace(name, static_cast<int>(children.size()))
+              .first->second);
+    }
+    return !children.empty();
+  }
+
+  /// `exported` is the callee, or its joint function.
+  void addModelFlops(func::FuncOp callee, const plan::Function &exported,
+                     SegmentKind &kind) {
+    FunctionFlops flops =
+        functionFlops(exported, static_cast<double>(model.tokens()));
+    kind.attentionFlops = flops.attention;
+    for (unsigned i = 0; i < callee.getNumArguments(); ++i)
+      if (auto name =
+              callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr)) {
+        const auto at = llvm::find(exported.paramNames, name.getValue());
+        kind.multiplied.push_back(
+            at == exported.paramNames.end()
+                ? 0
+                : flops.multiplied[at - exported.paramNames.begin()]);
+      }
+  }
+
+  void addFlops(const SegmentGraph &graph, SegmentKind &kind) {
+    for (size_t i = 0; i < graph.forward.size(); ++i)
+      if (graph.forward[i])
+        kind.forwardFlops += graph.function.instructions[i].flops;
+  }
+
+  /// Which values between calls get a gradient.
+  void markGradients() {
+    for (const StepCall &call : model.calls)
+      for (int i : model.kinds[call.kind].inputGradients) {
+        StepValue &value = model.values[call.inputs[i]];
+        value.gradient = true;
+        value.gradientBytes = value.bytes;
+      }
+  }
+
+  const StepModelOptions &options;
+  const frameworks::Framework &framework;
+  const frameworks::Kernels kernels;
+  mlir::ModuleOp module;
+  Target layerTarget;
+  const Target *target = nullptr; // of the kind that is measured
+  StepModel model;
+  aten::Device device = aten::Device::Cpu;
+  int64_t rounding = plan::alignmentBytes;
+  llvm::StringMap<int> parameterOf, kinds;
+  DenseMap<int, QuantizedParam> quantized; // by parameter
+  DenseMap<Value, int> values;
+  DenseMap<int, plan::DType> gradientType; // by parameter
+};
+
+} // namespace
+
+FailureOr<StepModel> buildStepModel(mlir::ModuleOp module,
+                                    const StepModelOptions &options) {
+  return StepModelBuilder(module, options).run();
+}
+
+} // namespace accel

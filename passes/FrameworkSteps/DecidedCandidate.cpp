@@ -1,0 +1,252 @@
+//===- DecidedCandidate.cpp - The candidate that a module decides ---------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/DecidedCandidate.h"
+
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Export/BuildSkeleton.h"
+#include "passes/Frameworks/JobFramework.h"
+#include "passes/Loss/LossHead.h"
+#include "passes/Pipeline/JobAttr.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace accel {
+namespace {
+
+/// The variant of that name, or the first.
+int variantNamed(const SegmentKind &kind, StringRef name) {
+  for (size_t i = 0; i < kind.variants.size(); ++i)
+    if (name == kind.variants[i].name)
+      return static_cast<int>(i);
+  return 0;
+}
+
+frameworks::Precision precisionOf(sharding::PrecisionAttr attr) {
+  auto dtype = [&](Type type) {
+    return toDType(type ? type : attr.getStorage()).value_or(plan::DType::F32);
+  };
+  frameworks::Precision p;
+  p.storage = dtype(attr.getStorage());
+  p.compute = dtype(attr.getCompute());
+  p.reduce = dtype(attr.getReduce());
+  p.output = dtype(attr.getOutput());
+  p.gradient = dtype(attr.getGradient());
+  p.state = dtype(attr.getState());
+  p.autocast = attr.getAutocast();
+  p.masterCopy = attr.getMasterCopy();
+  return p;
+}
+
+class CandidateReader {
+public:
+  CandidateReader(mlir::ModuleOp module, const StepModel &model)
+      : module(module), model(model), framework(frameworkOf(module)) {}
+
+  FailureOr<Candidate> run() {
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    auto mesh = sharding::findOnly<sharding::MeshOp>(module);
+    auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    if (!job || !mesh || !graph)
+      return module.emitError("a candidate needs a sharding.mesh, a "
+                              "sharding.job and a sharding.graph");
+    auto accumulation = job.getAccumulationAttr();
+    if (!accumulation || !job.getUpdateAttr())
+      return job.emitOpError("lacks the decision ")
+             << (accumulation ? "update" : "accumulation");
+    candidate.executor = framework.kind();
+    candidate.mesh.axes.clear();
+    for (auto axis : mesh.getAxes().getAsRange<sharding::AxisAttr>())
+      candidate.mesh.resize(axis.getName().str(), axis.getSize());
+    candidate.ranksPerNode =
+        std::max<int64_t>(job.getRanksPerNode().value_or(1), 1);
+    candidate.accumulation = accumulation.getSteps();
+    candidate.reduceEachMicroBatch =
+        accumulation.getMode() == sharding::AccumulationMode::ReduceEach;
+    if (auto prefetch = job.getPrefetchAttr()) {
+      candidate.forwardPrefetch = static_cast<int>(prefetch.getForward());
+      candidate.backwardPrefetch = static_cast<int>(prefetch.getBackward());
+    }
+    candidate.holdsOutputs = job.getHoldOutputs();
+    candidate.reentrantCheckpoints = scriptOf(module).reentrant;
+    const frameworks::Kernels kernels = kernelsOf(module);
+    candidate.compiled = kernels.compiled;
+    candidate.lossOutside = kernels.lossOutside;
+    const frameworks::Versions versions = versionsOf(module);
+    candidate.torchVersion = versions.torch;
+    candidate.accelerateVersion = versions.accelerate;
+    readUnits();
+    readPrecision();
+    readCalls(job, graph);
+    readFramework(job);
+    return candidate;
+  }
+
+private:
+  /// From the module, not the step model, which other wrappings share.
+  void readUnits() {
+    llvm::StringMap<int> parameters, units;
+    for (size_t p = 0; p < model.parameters.size(); ++p)
+      parameters[model.parameters[p].fqn] = static_cast<int>(p);
+    candidate.unitOf.assign(model.parameters.size(), 0);
+    for (auto unit : module.getOps<sharding::UnitOp>()) {
+      StringRef name = unit.getName();
+      int number = candidate.numUnits();
+      // Frameworks that gather both keep the frozen part in the same unit.
+      StringRef stem = name;
+      auto whole = framework.joinsFrozen() && stem.consume_back("/frozen")
+                       ? units.find(stem)
+                       : units.end();
+      if (whole != units.end()) {
+        number = whole->second;
+      } else {
+        units[name] = number;
+        // ZeRO's stage decides whether its modules are sharded at all.
+        candidate.reshardAfterForward.push_back(
+            unit.getReshardAttr().getAfterForward() ||
+            framework.unitsByModule());
+        if (llvm::any_of(unit.getModules().getAsRange<StringAttr>(),
+                         [](StringAttr m) { return m.empty(); }))
+          candidate.rootUnit = number;
+      }
+      for (auto fqn : unit.getParams().getAsRange<StringAttr>())
+        if (auto at = parameters.find(fqn.getValue()); at != parameters.end())
+          candidate.unitOf[at->second] = number;
+    }
+  }
+
+  /// Of the first unit that is trained; frozen ones differ in their storage.
+  void readPrecision() {
+    llvm::StringMap<sharding::ParamOp> params;
+    for (auto param : module.getOps<sharding::ParamOp>())
+      params[param.getFqn()] = param;
+    sharding::PrecisionAttr trained, any, base;
+    bool upcastFrozen = false, asLoaded = true, asStored = true;
+    for (auto unit : module.getOps<sharding::UnitOp>()) {
+      auto precision = unit.getPrecisionAttr();
+      if (!precision || unit.getParams().empty())
+        continue;
+      auto fqn = cast<StringAttr>(unit.getParams()[0]).getValue();
+      sharding::ParamOp param = params.lookup(fqn);
+      if (!any)
+        any = precision;
+      if (!base && param && !param.getKeepsDtype())
+        base = precision;
+      asLoaded &= param && param.getTensorType().getElementType() ==
+                               precision.getStorage();
+      asStored &= precision.getCompute() == precision.getStorage();
+      if (param && !param.getFrozen() && !trained)
+        trained = precision;
+      if (param && param.getFrozen() &&
+          param.getTensorType().getElementType() != precision.getStorage())
+        upcastFrozen = true;
+    }
+    if (!trained)
+      trained = any;
+    if (!trained)
+      return;
+    // Where each parameter has its own dtype, the dtypes is the base model's.
+    const bool own = asLoaded && asStored;
+    candidate.dtypes =
+        stepDtypesOf(precisionOf(own && base ? base : trained), upcastFrozen);
+    candidate.dtypes.storesAsLoaded = asLoaded;
+    candidate.dtypes.computesAsStored = own;
+  }
+
+  void readCalls(sharding::JobOp job, sharding::GraphOp graph) {
+    auto usual = job.getCheckpointAttr();
+    const bool offload =
+        job.getOffloadAttr() && job.getOffloadAttr().getLayerInputs();
+    size_t c = 0;
+    for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
+      auto how = call.getCheckpointAttr();
+      const sharding::CheckpointMode mode =
+          how     ? how.getMode()
+          : usual ? usual.getMode()
+                  : sharding::CheckpointMode::None;
+      StringRef name = mode == sharding::CheckpointMode::None   ? "none"
+                       : mode == sharding::CheckpointMode::Full ? "full"
+                                                                : "pointwise";
+      candidate.variants.push_back(
+          variantNamed(model.kinds[model.calls[c].kind], name));
+      candidate.offloadActivations.push_back(name == "full" && offload);
+      // The functions of accel-run hold the chunks themselves.
+      if (auto loss = call->getAttrOfType<sharding::LossAttr>(lossAttr);
+          loss && framework.eager())
+        candidate.lossChunks = loss.getChunks();
+      ++c;
+    }
+  }
+
+  void readFramework(sharding::JobOp job) {
+    plan::Job training;
+    if (auto attr = job.getTrainingAttr())
+      (void)jobFromAttr(attr, training);
+    auto step = job.getOptimizerStepAttr();
+    candidate.update = makeUpdateRule(
+        training.optimizer,
+        step && step.getState() ? toDType(step.getState()) : std::nullopt);
+    candidate.optimizer = framework.optimizerKernel(false).value;
+    if (step) {
+      candidate.optimizer =
+          step.getKernel() == sharding::OptimizerKernel::Fused
+              ? OptimizerKernel::Fused
+          : step.getKernel() == sharding::OptimizerKernel::Foreach
+              ? OptimizerKernel::Foreach
+              : OptimizerKernel::ForLoop;
+      candidate.clipGradients = step.getClip();
+    } else {
+      // accel-run: its job says so.
+      candidate.clipGradients = training.optimizer.maxGradNorm > 0;
+    }
+    if (auto offload = job.getOffloadAttr()) {
+      candidate.offloadParameters = offload.getParameters();
+      candidate.offloadOptimizer = offload.getOptimizer();
+    }
+    if (auto ddp = job.getDdpAttr()) {
+      candidate.bucketBytes = ddp.getBucketBytes();
+      candidate.firstBucketBytes = ddp.getFirstBucketBytes();
+      candidate.gradientAsBucketView = ddp.getGradientAsBucketView();
+      candidate.commHook = ddp.getHook().str();
+    }
+    if (auto zero = job.getZeroAttr()) {
+      candidate.zeroStage = static_cast<int>(zero.getStage());
+      candidate.zero.reduceBucket = zero.getReduceBucket();
+      candidate.zero.prefetchBucket = zero.getPrefetchBucket();
+      candidate.zero.persistenceThreshold = zero.getPersistenceThreshold();
+      candidate.zero.overlap = zero.getOverlapCommunication();
+    }
+  }
+
+  mlir::ModuleOp module;
+  const StepModel &model;
+  const frameworks::Framework &framework;
+  Candidate candidate;
+};
+
+} // namespace
+
+FailureOr<Candidate> decidedCandidate(mlir::ModuleOp module,
+                                      const StepModel &model) {
+  return CandidateReader(module, model).run();
+}
+
+FailureOr<DecidedStep> decidedStep(mlir::ModuleOp module,
+                                   const StepModelOptions &options) {
+  FailureOr<StepModel> model = buildStepModel(module, options);
+  if (failed(model))
+    return failure();
+  DecidedStep step;
+  step.model = std::make_shared<const StepModel>(std::move(*model));
+  FailureOr<Candidate> candidate = decidedCandidate(module, *step.model);
+  if (failed(candidate))
+    return failure();
+  step.candidate = std::move(*candidate);
+  return step;
+}
+
+} // namespace accel

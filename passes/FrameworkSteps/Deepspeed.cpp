@@ -1,0 +1,291 @@
+//===- Deepspeed.cpp - ZeRO stages 0 to 3, with offload -------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// DeepSpeed's optimizers with the defaults of the configuration that
+// Accelerate builds (runtime/zero/stage_1_and_2.py, stage3.py,
+// partitioned_param_coordinator.py, zero/config.py): a 16-bit model with fp32
+// copies in the optimizer's partitions; gradients leave through buckets; stage
+// 3 gathers each module's parameters when it runs, holds some ahead and never
+// releases small parameters (ZeroBuffers).
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/StepRun.h"
+
+namespace accel {
+namespace {
+
+class DeepspeedRun : public StepRun {
+public:
+  using StepRun::StepRun;
+
+protected:
+  static constexpr int reduced = 0;
+
+  int stage() const { return candidate.zeroStage; }
+  int64_t ranks() const { return layout.shards.ranks; }
+  bool foldsBackward() const override { return stage() == 3; }
+
+  struct Sizes {
+    int64_t shard = 0;     // parameters, compute dtype, of this rank
+    int64_t full = 0;      // compute dtype
+    int64_t persists = 0;  // of `full`: small parameters, stage 3
+    int64_t gradients = 0; // trainable, compute dtype
+  };
+
+  void allocatePersistent() override {
+    const StepDtypes &dtypes = candidate.dtypes;
+    const int64_t item = plan::itemSize(dtypes.compute);
+    sizes.assign(layout.units.size(), Sizes());
+    int64_t trainable = 0;
+    for (size_t p = 0; p < model.parameters.size(); ++p) {
+      const StepParameter &parameter = model.parameters[p];
+      Sizes &s = sizes[candidate.unitOf[p]];
+      const int64_t numel = parameter.storedNumel();
+      // Only floating-point tensors are converted.
+      const int64_t held =
+          parameter.quantized() ? plan::itemSize(parameter.dtype) : item;
+      s.full += layout.round(numel * held);
+      s.shard += (numel + ranks() - 1) / ranks() * held;
+      if (numel <= candidate.zero.persistenceThreshold)
+        s.persists += layout.round(numel * held);
+      if (parameter.trainable) {
+        s.gradients += layout.round(numel * item);
+        trainable += numel;
+      }
+    }
+    for (const Sizes &s : sizes)
+      if (stage() == 3)
+        engine.alloc(Holding::Parameters,
+                     s.persists + (candidate.offloadParameters ? 0 : s.shard));
+      else
+        engine.alloc(Holding::Parameters, s.full);
+    partition = stage() == 0 ? trainable : (trainable + ranks() - 1) / ranks();
+    int64_t states = 0;
+    stateBytes = 0;
+    for (const plan::StateRule &state : candidate.update->states) {
+      const int64_t bytes =
+          plan::OptimizerRule::elements(state, {partition}, partition) *
+          plan::itemSize(plan::OptimizerRule::dtypeOf(state, dtypes.state));
+      states += layout.round(bytes);
+      stateBytes += bytes;
+    }
+    const int64_t master = dtypes.masterCopy ? layout.round(partition * 4) : 0;
+    if (candidate.offloadOptimizer || candidate.offloadParameters) {
+      hostBytes += states + master + partition * 4; // and its gradients
+      for (const Sizes &s : sizes)
+        if (candidate.offloadParameters)
+          hostBytes += s.shard;
+    } else {
+      engine.alloc(Holding::Optimizer, states + master);
+    }
+    // Contiguous buffers that gradients are copied to. Their size is the
+    // option's, however small the model (torch.empty(reduce_bucket_size)).
+    const int64_t buckets = stage() < 3 && candidate.zero.overlap ? 2 : 1;
+    if (stage() >= 1)
+      engine.alloc(Holding::Buffers,
+                   buckets * layout.round(candidate.zero.reduceBucket * item));
+    // Stage 0 reduces flat copies of at most that size.
+    bucket = std::min(candidate.zero.reduceBucket, trainable) * item;
+    // The partition of the gradients lives on in stages 2 and 3.
+    if (stage() == 3 && !candidate.offloadOptimizer &&
+        !candidate.offloadParameters)
+      engine.alloc(Holding::Gradients, layout.round(partition * item));
+  }
+
+  bool gathers() const { return stage() == 3 && ranks() > 1; }
+  int reachForward() const override { return gathers() ? 2 : 0; }
+  int reachBackward() const override { return gathers() ? 2 : 0; }
+
+  int64_t gatheredBytes(int u) const {
+    return sizes[u].full - sizes[u].persists;
+  }
+
+  void start(int u) {
+    const UnitTimes &t = layout.times[u];
+    Picoseconds after = 0;
+    if (candidate.offloadParameters)
+      after = engine.run(Lane::CopyIn, t.hostIn, engine.clock(Lane::Compute));
+    engine.alloc(Holding::Gathered, gatheredBytes(u), Pool::Gather);
+    engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, after));
+  }
+
+  void gather(int u, bool forward) {
+    if (!gathers())
+      return;
+    if (!engine.hasPending())
+      start(u);
+    engine.wait(engine.pop(), Cause::Gather);
+    // The next modules, up to the prefetch bucket: a whole unit where it fits,
+    // else its first parameters, which start its gather.
+    const int next = position[u] + (forward ? 1 : -1);
+    if (next >= 0 && next < static_cast<int>(layout.gatherOrder.size()) &&
+        candidate.zero.prefetchBucket > 0)
+      start(layout.gatherOrder[next]);
+  }
+  void release(int u) {
+    if (gathers())
+      engine.free(Holding::Gathered, gatheredBytes(u), Pool::Gather);
+  }
+
+  void beginForward() override {
+    position.assign(layout.units.size(), -1);
+    for (size_t i = 0; i < layout.gatherOrder.size(); ++i)
+      position[layout.gatherOrder[i]] = static_cast<int>(i);
+    if (candidate.rootUnit >= 0)
+      gather(candidate.rootUnit, true);
+  }
+  void beforeForward(const Block &block) override {
+    for (int c = block.begin; c < block.end; ++c)
+      for (int u : layout.opens[c])
+        if (u != candidate.rootUnit)
+          gather(u, true);
+  }
+  void afterForward(const Block &block) override {
+    for (int c = block.begin; c < block.end; ++c)
+      for (int u : layout.closes[c])
+        release(u);
+  }
+  void beforeBackward(const Block &block) override {
+    for (int c = block.end - 1; c >= block.begin; --c)
+      for (size_t i = layout.closes[c].size(); i-- > 0;)
+        gather(layout.closes[c][i], false);
+  }
+
+  /// Stage 1 without the last micro-batch, and stage 0, keep them.
+  bool gradientsStay() const override {
+    return stage() <= 1 && !microBatch.first;
+  }
+
+  void afterBackward(const Block &block) override {
+    for (int c = block.end - 1; c >= block.begin; --c)
+      for (int u : layout.opens[c]) {
+        release(u);
+        if (stage() >= 2)
+          reduce(u);
+      }
+  }
+
+  /// Gradients move into the bucket; a full bucket is reduced to its owners.
+  void reduce(int u) {
+    if (sizes[u].gradients == 0)
+      return;
+    const auto bytes = static_cast<double>(sizes[u].gradients);
+    engine.overhead(layout.copyTime(2 * bytes), Cause::Reduce);
+    freeGradientsOf(u, layout.units[u].gradients);
+    Picoseconds done = engine.transfer(
+        Lane::Reduce, Wire::Shard,
+        toPicoseconds(collectiveSeconds(
+            layout.target, Collective::ReduceScatter, layout.shards, bytes)),
+        engine.clock(Lane::Compute));
+    const auto own = bytes / static_cast<double>(ranks());
+    if (candidate.offloadOptimizer || candidate.offloadParameters)
+      done = engine.run(Lane::HostOut, layout.hostTime(own), done);
+    else if (stage() == 2 && microBatch.first)
+      engine.alloc(Holding::Gradients, layout.round(static_cast<int64_t>(own)),
+                   Pool::Reduce);
+    engine.event(reduced) = std::max(engine.event(reduced), done);
+  }
+
+  void endBackward() override {
+    if (stage() <= 1 && microBatch.last && ranks() > 1) {
+      double bytes = 0;
+      for (const Sizes &s : sizes)
+        bytes += static_cast<double>(s.gradients);
+      const Collective kind =
+          stage() == 0 ? Collective::AllReduce : Collective::ReduceScatter;
+      if (stage() == 0)
+        engine.transient(Holding::Buffers, layout.round(bucket));
+      engine.event(reduced) =
+          engine.transfer(Lane::Reduce, Wire::Shard,
+                          toPicoseconds(collectiveSeconds(
+                              layout.target, kind, layout.shards, bytes)),
+                          engine.clock(Lane::Compute));
+    }
+    engine.wait(engine.event(reduced), Cause::Reduce);
+  }
+
+  void update() override {
+    const StepDtypes &dtypes = candidate.dtypes;
+    const int64_t item = plan::itemSize(dtypes.compute);
+    const bool onHost =
+        candidate.offloadOptimizer || candidate.offloadParameters;
+    const auto own = static_cast<double>(partition);
+    if (onHost) {
+      const double rate = layout.target.host.updateBytesPerSecond;
+      if (rate > 0)
+        engine.overhead(
+            toPicoseconds((12 * own + 2 * static_cast<double>(stateBytes)) /
+                          rate),
+            Cause::HostUpdate);
+      engine.overhead(layout.hostTime(own * static_cast<double>(item)),
+                      Cause::HostIn);
+    } else {
+      // The gradients of the partition in fp32.
+      const int64_t gradients =
+          dtypes.masterCopy ? layout.round(partition * 4) : 0;
+      engine.alloc(Holding::Gradients, gradients);
+      if (candidate.clipGradients)
+        engine.compute(layout.copyTime(12 * own));
+      if (const int64_t bytes = temporaryBytes())
+        engine.transient(Holding::Optimizer, bytes);
+      engine.compute(
+          layout.updateTime(4 * own, 4 * own, static_cast<double>(stateBytes)));
+      engine.compute(layout.copyTime((4.0 + static_cast<double>(item)) * own));
+      engine.free(Holding::Gradients, gradients);
+    }
+    freeGradients();
+    if (ranks() > 1 && (stage() == 1 || stage() == 2)) {
+      double bytes = 0;
+      for (const Sizes &s : sizes)
+        bytes += static_cast<double>(s.full);
+      engine.wait(engine.transfer(Lane::Gather, Wire::Shard,
+                                  toPicoseconds(collectiveSeconds(
+                                      layout.target, Collective::AllGather,
+                                      layout.shards, bytes)),
+                                  engine.clock(Lane::Compute)),
+                  Cause::Gather);
+    }
+  }
+
+  /// Of the update of one flat tensor, the partition in f32.
+  int64_t temporaryBytes() const {
+    const int64_t bytes = layout.round(partition * 4);
+    const plan::OptimizerRule &rule = *candidate.update;
+    int64_t carried = 0;
+    return static_cast<int64_t>(rule.cost(candidate.optimizer).lists *
+                                static_cast<double>(bytes)) +
+           rule.temporaryBytes(candidate.optimizer, {partition}, partition,
+                               bytes, 4, carried);
+  }
+
+  void freeGradients() {
+    if (stage() <= 1)
+      freeAllGradients();
+    if (stage() != 2 || candidate.offloadOptimizer)
+      return;
+    for (const Sizes &s : sizes)
+      if (s.gradients)
+        engine.free(
+            Holding::Gradients,
+            layout.round(static_cast<int64_t>(static_cast<double>(s.gradients) /
+                                              static_cast<double>(ranks()))),
+            Pool::Reduce);
+  }
+
+  std::vector<Sizes> sizes; // by unit
+  std::vector<int> position;
+  int64_t partition = 0, bucket = 0;
+  int64_t stateBytes = 0; // of the optimizer, without the allocator's rounding
+};
+
+} // namespace
+
+std::unique_ptr<StepRun> makeDeepspeedRun(const StepLayout &layout,
+                                          Engine &engine) {
+  return std::make_unique<DeepspeedRun>(layout, engine);
+}
+
+} // namespace accel

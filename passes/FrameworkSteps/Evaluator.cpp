@@ -1,0 +1,186 @@
+//===- Evaluator.cpp - What a candidate holds and takes -------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/StepRun.h"
+
+#include <map>
+
+namespace accel {
+
+struct StepEvaluator::State {
+  State(const StepModel &model, const Target &target) : layout(model, target) {}
+  StepLayout layout;
+  Engine engine;
+};
+
+StepEvaluator::StepEvaluator(const StepModel &model, const Target &target)
+    : state(new State(model, target)) {}
+StepEvaluator::~StepEvaluator() { delete state; }
+
+namespace {
+
+std::unique_ptr<StepRun> makeRun(const StepLayout &layout, Engine &engine) {
+  switch (layout.candidate->executor) {
+  case FrameworkKind::AccelRun:
+    return makeAccelRunStep(layout, engine);
+  case FrameworkKind::Fsdp2:
+    return makeFsdp2Run(layout, engine);
+  case FrameworkKind::Fsdp1:
+    return makeFsdp1Run(layout, engine);
+  case FrameworkKind::Deepspeed:
+    return makeDeepspeedRun(layout, engine);
+  case FrameworkKind::Ddp:
+  case FrameworkKind::Single:
+    break;
+  }
+  return makeDdpRun(layout, engine);
+}
+
+double seconds(Picoseconds time) { return static_cast<double>(time) * 1e-12; }
+
+/// "model.layers.31": numbers become `*`.
+std::string starred(const std::string &path) {
+  std::string text;
+  for (size_t i = 0; i < path.size();) {
+    size_t dot = path.find('.', i);
+    if (dot == std::string::npos)
+      dot = path.size();
+    const std::string part = path.substr(i, dot - i);
+    const bool number = !part.empty() && part.find_first_not_of("0123456789") ==
+                                             std::string::npos;
+    text += (text.empty() ? "" : ".") + (number ? "*" : part);
+    i = dot + 1;
+  }
+  return text;
+}
+
+const char *toString(Cause cause) {
+  switch (cause) {
+  case Cause::Gather:
+    return "gather";
+  case Cause::Reduce:
+    return "reduce";
+  case Cause::AllReduce:
+    return "all-reduce";
+  case Cause::HostIn:
+    return "copy from the host";
+  case Cause::HostOut:
+    return "copy to the host";
+  case Cause::HostUpdate:
+    return "update on the host";
+  case Cause::Overlap:
+    return "collectives on the compute units";
+  }
+  return "";
+}
+
+std::string nameOf(const StepModel &model, int call) {
+  if (call < 0 || call >= static_cast<int>(model.calls.size()))
+    return "";
+  const StepCall &c = model.calls[call];
+  return c.path.empty() ? model.kinds[c.kind].name : c.path;
+}
+
+std::string describe(const StepModel &model, const Place &place) {
+  switch (place.part) {
+  case Place::Part::Start:
+    return "between steps";
+  case Place::Part::Forward:
+    return "forward of " + nameOf(model, place.call);
+  case Place::Part::Backward:
+    return "backward of " + nameOf(model, place.call);
+  case Place::Part::Reduce:
+    return "end of the backward";
+  case Place::Part::Update:
+    return "optimizer update";
+  }
+  return "";
+}
+
+void listExposed(const StepModel &model, const Engine &engine,
+                 StepPrediction &result) {
+  std::map<std::string, Picoseconds> sums;
+  for (const auto &[at, time] : engine.exposedAt) {
+    const std::string where = starred(nameOf(model, at.call));
+    sums[std::string(toString(at.cause)) +
+         (where.empty() ? "" : " " + where)] += time;
+  }
+  for (const auto &[cause, time] : sums)
+    result.exposed.push_back({cause, seconds(time)});
+  std::stable_sort(
+      result.exposed.begin(), result.exposed.end(),
+      [](const Exposed &a, const Exposed &b) { return a.seconds > b.seconds; });
+}
+
+} // namespace
+
+StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
+                                       const EvaluateOptions &options) {
+  StepLayout &layout = state->layout;
+  Engine &engine = state->engine;
+  layout.prepare(candidate,
+                 options.lastRank ? RankClass::Last : RankClass::First);
+  engine.reset(!options.detail && !options.expanded);
+  engine.detail = options.detail;
+  engine.overlapTax = 1 - layout.target.overlap;
+  const std::unique_ptr<StepRun> run = makeRun(layout, engine);
+  run->begin();
+  run->step();
+
+  StepPrediction result;
+  const Engine::Peak &peak = engine.peak();
+  result.peakBytes = peak.total;
+  result.atPeak = peak.level;
+  result.peakWhere = describe(layout.model, peak.place);
+  result.peakAction = peak.place.call;
+  result.persistentBytes = run->persistentBytes();
+  result.endBytes = engine.total();
+  result.hostBytes = run->hostBytes;
+  result.reservedBytes = reservedBytes(engine, layout.target);
+  if (candidate.lossOutside && peak.place.call >= 0)
+    result.reservedBytes += layout.kind(peak.place.call).lossFragmentBytes;
+  result.deviceBytes = result.reservedBytes + layout.target.contextBytes;
+  result.stepSeconds = seconds(engine.end());
+  result.computeSeconds = seconds(engine.computed());
+  result.exposedSeconds = seconds(engine.end() - engine.computed());
+  result.recomputeSeconds = seconds(run->recomputeTime());
+  result.optimizerSeconds = seconds(run->optimizerTime());
+  if (result.stepSeconds > 0)
+    result.tokensPerSecondPerDevice =
+        static_cast<double>(layout.model.tokens() * candidate.accumulation) /
+        result.stepSeconds;
+  if (options.detail)
+    listExposed(layout.model, engine, result);
+  return result;
+}
+
+std::optional<replay::Problem> StepEvaluator::record(const Candidate &candidate,
+                                                     int steps, bool lastRank) {
+  StepLayout &layout = state->layout;
+  if (candidate.executor == FrameworkKind::AccelRun ||
+      layout.target.kind != TargetKind::Cuda)
+    return std::nullopt;
+  // Micro-batches between the first and the last are alike.
+  Candidate shorter = candidate;
+  shorter.accumulation = std::min<int64_t>(candidate.accumulation, 3);
+  const RankClass rank = lastRank ? RankClass::Last : RankClass::First;
+  layout.prepare(shorter, rank);
+  layout.listParts(rank);
+  Engine engine;
+  engine.reset(false);
+  Recorder recorder;
+  // DeepSpeed fills its states when it starts.
+  recorder.defersStates = candidate.executor != FrameworkKind::Deepspeed;
+  engine.recorder = &recorder;
+  const std::unique_ptr<StepRun> run = makeRun(layout, engine);
+  run->begin();
+  for (int i = 0; i < steps; ++i)
+    run->step();
+  if (!recorder.broken().empty())
+    return std::nullopt;
+  return recorder.problem();
+}
+
+} // namespace accel

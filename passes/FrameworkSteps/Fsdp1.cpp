@@ -1,0 +1,342 @@
+//===- Fsdp1.cpp - torch.distributed.fsdp.FullyShardedDataParallel --------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// FlatParameters (torch/distributed/fsdp/_flat_param.py, _runtime_utils.py):
+// a unit's parameters are one flat tensor, and what is gathered is computed
+// with, so nothing is copied out. Freed flat tensors were used on two streams
+// (record_stream): the allocator counts them as free at once but cannot give
+// them away before the device has passed, which the limit of two all-gathers
+// in flight bounds.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/StepRun.h"
+
+namespace accel {
+namespace {
+
+class Fsdp1Run : public StepRun {
+public:
+  using StepRun::StepRun;
+
+protected:
+  static constexpr int reduced = 0; // all that the reductions did
+  static constexpr int freed = 1;   // the computation that a freed unit ended
+
+  /// Flat, padded to the ranks alone.
+  struct Flat {
+    int64_t stored = 0, lowPrecision = 0, unsharded = 0, gradient = 0;
+    int64_t shardReduced = 0, shardGradient = 0, states = 0;
+    int64_t kept = 0; // the gradient that the update reads
+  };
+
+  void allocatePersistent() override {
+    const ParameterDtypes dtypes = layout.dtypes();
+    const std::vector<const StepParameter *> first = firstParameters();
+    flats.resize(layout.units.size());
+    const std::vector<int64_t> trainedOnRank = trainedParts();
+    for (size_t u = 0; u < flats.size(); ++u) {
+      Flat &flat = flats[u];
+      const int64_t ranks = layout.shards.ranks;
+      const int64_t shard = (layout.units[u].numel + ranks - 1) / ranks;
+      auto bytes = [&](int64_t numel, plan::DType dtype) {
+        return layout.round(numel * plan::itemSize(dtype));
+      };
+      if (!first[u])
+        continue;
+      const StepParameter &one = *first[u];
+      const plan::DType compute = dtypes.compute(one),
+                        reduce = dtypes.reduce(one),
+                        gradient = dtypes.gradient(one);
+      flat.stored = bytes(shard, dtypes.storage(one));
+      // NO_SHARD computes with the flat parameter itself, or with a copy in
+      // low precision.
+      const bool copied = compute != dtypes.storage(one);
+      if (sharded() || copied)
+        flat.unsharded = bytes(shard * ranks, compute);
+      if (sharded() && copied)
+        flat.lowPrecision = bytes(shard, compute);
+      if (one.trainable) {
+        flat.gradient = bytes(shard * ranks, compute);
+        // Of NO_SHARD the gradient itself is reduced.
+        if (sharded() || reduce != compute)
+          flat.shardReduced = bytes(shard, reduce);
+        if (reduce != gradient)
+          flat.shardGradient = bytes(shard, gradient);
+        const int64_t trained = trainedOnRank[u] < 0 ? shard : trainedOnRank[u];
+        for (const plan::StateRule &state : candidate.update->states)
+          flat.states +=
+              bytes(plan::OptimizerRule::elements(state, {trained}, trained),
+                    plan::OptimizerRule::dtypeOf(state, dtypes.state(one)));
+        flat.kept = flat.shardGradient  ? flat.shardGradient
+                    : flat.shardReduced ? flat.shardReduced
+                                        : flat.gradient;
+      }
+      if (candidate.offloadParameters) {
+        hostBytes += flat.stored + flat.states + flat.kept;
+        continue;
+      }
+      engine.alloc(Holding::Parameters, flat.stored);
+      engine.alloc(Holding::Optimizer, flat.states);
+      const RecordingPause firstStep(engine); // has none yet
+      engine.alloc(Holding::Gradients, flat.kept, keptPool(flat));
+    }
+  }
+
+  /// NO_SHARD in one dtype reduces the gradient that autograd left.
+  static bool inPlace(const Flat &flat) {
+    return !flat.shardReduced && !flat.shardGradient;
+  }
+  static Pool keptPool(const Flat &flat) {
+    return inPlace(flat) ? Pool::Compute : Pool::Reduce;
+  }
+  void freeKept(const Flat &flat) {
+    engine.free(Holding::Gradients, flat.kept, keptPool(flat));
+  }
+
+  void freeLastGradients() {
+    std::optional<RecordingPause> firstStep;
+    if (!warm)
+      firstStep.emplace(engine);
+    for (const Flat &flat : flats)
+      freeKept(flat);
+  }
+
+  /// What decides the dtypes of each flat parameter, which are uniform: its
+  /// first trained parameter, or the first; null where it has none.
+  std::vector<const StepParameter *> firstParameters() const {
+    std::vector<const StepParameter *> result(layout.units.size(), nullptr);
+    for (size_t p = 0; p < model.parameters.size(); ++p) {
+      const StepParameter *&first = result[candidate.unitOf[p]];
+      if (!first || (!first->trainable && model.parameters[p].trainable))
+        first = &model.parameters[p];
+    }
+    return result;
+  }
+
+  /// With original parameters, the optimizer has states for what is trained:
+  /// here the most elements of a flat parameter that the first or the last rank
+  /// holds of it; -1: all.
+  std::vector<int64_t> trainedParts() const {
+    struct Flattened {
+      int64_t at = 0, first = 0, last = 0;
+    };
+    std::vector<Flattened> flattened(layout.units.size());
+    std::vector<int64_t> result(layout.units.size(), -1);
+    for (size_t p = 0; p < model.parameters.size(); ++p) {
+      const int u = candidate.unitOf[p];
+      if (layout.units[u].trainablePadded == layout.units[u].paddedNumel)
+        continue;
+      const int64_t ranks = layout.shards.ranks;
+      const int64_t shard = (layout.units[u].numel + ranks - 1) / ranks;
+      Flattened &flat = flattened[u];
+      const int64_t end = flat.at + model.parameters[p].storedNumel();
+      if (model.parameters[p].trainable) {
+        flat.first += std::max<int64_t>(0, std::min(end, shard) - flat.at);
+        flat.last +=
+            std::max<int64_t>(0, end - std::max(flat.at, shard * (ranks - 1)));
+      }
+      flat.at = end;
+      result[u] = std::max(flat.first, flat.last);
+    }
+    return result;
+  }
+
+  bool sharded() const { return layout.shards.ranks > 1; }
+  int reachForward() const override { return candidate.forwardPrefetch + 1; }
+  int reachBackward() const override { return candidate.backwardPrefetch + 1; }
+
+  void start(int u) {
+    const Flat &flat = flats[u];
+    const UnitTimes &t = layout.times[u];
+    Picoseconds after = 0;
+    // limit_all_gathers: the CPU waits until the last unit but one is freed.
+    if (records())
+      engine.recorder->settle(1);
+    if (candidate.offloadParameters) {
+      engine.alloc(Holding::Buffers, flat.stored, Pool::Gather);
+      after = engine.run(Lane::CopyIn, t.hostIn, 0);
+    }
+    engine.alloc(Holding::Buffers, flat.lowPrecision, Pool::Gather);
+    const Picoseconds cast =
+        engine.run(Lane::CopyIn,
+                   flat.lowPrecision ? layout.copyTime(static_cast<double>(
+                                           flat.stored + flat.lowPrecision))
+                                     : 0,
+                   after);
+    engine.alloc(Holding::Gathered, flat.unsharded, Pool::Gather);
+    // The two units before this one may still be in use on the device.
+    engine.retainUntilEvent(Pool::Gather, flat.unsharded);
+    // The CPU waits until the unit before the last was freed.
+    engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather,
+                                std::max(cast, engine.event(freed))));
+    if (candidate.offloadParameters)
+      engine.free(Holding::Buffers, flat.stored, Pool::Gather);
+    engine.free(Holding::Buffers, flat.lowPrecision, Pool::Gather);
+  }
+
+  void gather(int u, bool forward, int depth) {
+    if (!engine.hasPending())
+      start(u);
+    engine.wait(engine.pop(), Cause::Gather);
+    const std::vector<int> &order = layout.gatherOrder;
+    for (int i = static_cast<int>(engine.pending()) + 1; i <= depth; ++i) {
+      const int next = forward ? position[u] + i : position[u] - i;
+      if (next < 0 || next >= static_cast<int>(order.size()) ||
+          (!forward && !candidate.reshardAfterForward[order[next]]))
+        return;
+      start(order[next]);
+    }
+  }
+
+  void release(int u) {
+    engine.deferFree(Holding::Gathered, flats[u].unsharded, Pool::Gather);
+    if (records())
+      engine.recorder->mark();
+    engine.event(freed) = engine.event(freedBefore);
+    engine.event(freedBefore) = engine.clock(Lane::Compute);
+  }
+
+  void beginForward() override {
+    position.assign(layout.units.size(), -1);
+    for (size_t i = 0; i < layout.gatherOrder.size(); ++i)
+      position[layout.gatherOrder[i]] = static_cast<int>(i);
+    // zero_grad() frees the original parameters' views alone; the flat gradient
+    // stays until the root's next forward (use_orig_params, the default:
+    // _reset_flat_param_grad_info_if_needed).
+    if (microBatch.first && !candidate.offloadParameters)
+      freeLastGradients();
+    open(0, true);
+  }
+  void open(int call, bool root) {
+    if (model.calls.empty())
+      return;
+    for (int u : layout.opens[call])
+      if ((u == candidate.rootUnit) == root)
+        gather(u, true, candidate.forwardPrefetch);
+  }
+  void beforeForward(const Block &block) override {
+    for (int c = block.begin; c < block.end; ++c)
+      open(c, false);
+  }
+  void afterForward(const Block &block) override {
+    for (int c = block.begin; c < block.end; ++c)
+      for (int u : layout.closes[c])
+        if (candidate.reshardAfterForward[u])
+          release(u);
+  }
+
+  void beforeBackward(const Block &block) override {
+    for (int c = block.end - 1; c >= block.begin; --c)
+      for (size_t i = layout.closes[c].size(); i-- > 0;)
+        if (const int u = layout.closes[c][i]; candidate.reshardAfterForward[u])
+          gather(u, false, candidate.backwardPrefetch);
+  }
+  void afterBackward(const Block &block) override {
+    for (int c = block.end - 1; c >= block.begin; --c) {
+      for (int u : layout.opens[c])
+        if (u != candidate.rootUnit)
+          postBackward(u);
+      keepHooked(c);
+    }
+  }
+
+  /// A unit without trained parameters reshards by a hook on its inputs, and
+  /// the hook holds them (torch/autograd/graph.py, register_multi_grad_hook:
+  /// the closure has their gradient accumulators, which have the leaves). Of a
+  /// layer that is checkpointed reentrantly the input is a leaf with a
+  /// gradient: both stay until the end of the backward, where FSDP removes the
+  /// hooks (_finalize_params).
+  bool hooksLeaves(int call) const {
+    if (!candidate.reentrantCheckpoints || layout.variant(call).name != "full")
+      return false;
+    for (int u : layout.opens[call])
+      if (u != candidate.rootUnit && layout.units[u].trainablePadded == 0)
+        return true;
+    return false;
+  }
+  void keepHooked(int call) {
+    auto keep = [&](int64_t bytes) {
+      engine.alloc(Holding::Activations, bytes);
+      hooked.push_back(bytes);
+    };
+    // The gradient of what the call returns was the leaf's of the next one.
+    for (int value : model.calls[call].outputs)
+      if (const int next = layout.firstGradient[value];
+          next >= 0 && hooksLeaves(next))
+        keep(model.values[value].gradientBytes);
+    if (hooksLeaves(call))
+      for (int i : layout.kind(call).inputGradients)
+        keep(model.values[model.calls[call].inputs[i]].bytes);
+  }
+  /// What hooks hold is counted call by call.
+  bool foldsBackward() const override {
+    return !candidate.reentrantCheckpoints;
+  }
+
+  void postBackward(int u) {
+    const Flat &flat = flats[u];
+    const UnitSizes &unit = layout.units[u];
+    // The views of the flat parameter: their gradients become one tensor.
+    const bool first = !accumulates();
+    if (first) {
+      engine.alloc(Holding::Gradients, flat.gradient);
+      engine.overhead(layout.copyTime(2 * static_cast<double>(flat.gradient)),
+                      Cause::Reduce);
+      freeGradientsOf(u, unit.gradients);
+    }
+    release(u);
+    if (!reduces() || flat.gradient == 0)
+      return;
+    const UnitTimes &t = layout.times[u];
+    engine.alloc(Holding::Gradients, flat.shardReduced, Pool::Reduce);
+    Picoseconds done = engine.transfer(Lane::Reduce, Wire::Shard, t.reduce,
+                                       engine.clock(Lane::Compute));
+    if (!inPlace(flat)) {
+      engine.deferFree(Holding::Gradients, flat.gradient);
+      engine.retainUntilEvent(Pool::Compute, flat.gradient);
+    }
+    if (layout.replicas.ranks > 1)
+      done = engine.transfer(Lane::Reduce, Wire::Replicate, t.allReduce, done);
+    if (flat.shardGradient) {
+      engine.alloc(Holding::Gradients, flat.shardGradient, Pool::Reduce);
+      done = engine.run(Lane::Reduce, t.castGradient, done);
+      engine.free(Holding::Gradients, flat.shardReduced, Pool::Reduce);
+    }
+    if (candidate.offloadParameters) {
+      done = engine.run(Lane::Reduce, t.hostOut, done);
+      freeKept(flat);
+    } else if (candidate.reduceEachMicroBatch && !microBatch.first) {
+      done = engine.run(Lane::Reduce, t.add, done);
+      freeKept(flat);
+    }
+    engine.event(reduced) = std::max(engine.event(reduced), done);
+  }
+
+  void endBackward() override {
+    if (candidate.rootUnit >= 0)
+      postBackward(candidate.rootUnit);
+    engine.wait(engine.event(reduced), Cause::Reduce);
+    for (int64_t bytes : hooked)
+      engine.free(Holding::Activations, bytes);
+    hooked.clear();
+  }
+
+  void update() override { runOptimizer(candidate.offloadParameters); }
+
+  static constexpr int freedBefore = 2;
+  std::vector<Flat> flats;
+  std::vector<int> position;
+  std::vector<int64_t> hooked; // tensors that hooks keep, in bytes
+};
+
+} // namespace
+
+std::unique_ptr<StepRun> makeFsdp1Run(const StepLayout &layout,
+                                      Engine &engine) {
+  return std::make_unique<Fsdp1Run>(layout, engine);
+}
+
+} // namespace accel

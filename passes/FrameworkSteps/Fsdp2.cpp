@@ -1,0 +1,328 @@
+//===- Fsdp2.cpp - torch.distributed.fsdp.fully_shard ---------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What torch 2.15's _fully_shard holds and when (_fsdp_param_group.py,
+// _fsdp_collectives.py): all-gathers into an output of their own, copied out
+// into the parameters; in the forward the output of one unit is deferred until
+// the next unit is copied out; in the backward it is released at once and the
+// next unit is gathered during the computation; reduce-scatters read a copy of
+// the gradients, of which one is in flight before the computation waits.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/StepRun.h"
+
+namespace accel {
+namespace {
+
+class Fsdp2Run : public StepRun {
+public:
+  using StepRun::StepRun;
+
+protected:
+  // Events of the engine.
+  static constexpr int gate = 0;       // gathers start after it
+  static constexpr int deferred = 1;   // the copy-out of the deferred unit
+  static constexpr int scattered = 2;  // the reduce-scatter in flight
+  static constexpr int reduced = 3;    // all that the last reduction did
+  static constexpr int allReduced = 4; // the all-reduce in flight
+
+  void allocatePersistent() override {
+    for (size_t u = 0; u < layout.units.size(); ++u) {
+      const UnitSizes &unit = layout.units[u];
+      const int index = static_cast<int>(u);
+      if (candidate.offloadParameters) {
+        hostBytes += unit.shardStored + unit.stateBytes;
+        hostBytes +=
+            unit.shardGradient ? unit.shardGradient : unit.reduceOutput;
+        continue;
+      }
+      engine.alloc(Holding::Parameters, unit.shardStored, Pool::Compute,
+                   partsOf(index, &UnitParts::stored));
+      if (candidate.offloadOptimizer)
+        hostBytes += unit.stateBytes;
+      else
+        engine.alloc(Holding::Optimizer, unit.stateBytes, Pool::Compute,
+                     partsOf(index, &UnitParts::states));
+    }
+  }
+
+  bool distributed() const { return layout.shards.ranks > 1; }
+  /// Prefetching beyond the implicit one is by lists of modules.
+  bool explicitForward() const { return candidate.forwardPrefetch > 1; }
+  int reachForward() const override {
+    return explicitForward() ? candidate.forwardPrefetch + 1 : 0;
+  }
+  /// The root's hook is on the loss itself.
+  bool hooksLogits() const override {
+    const int last = static_cast<int>(model.calls.size()) - 1;
+    for (int u : layout.closes[last])
+      if (u != candidate.rootUnit)
+        return true;
+    return false;
+  }
+  int reachBackward() const override { return candidate.backwardPrefetch + 1; }
+
+  //===--------------------------------------------------------------------===//
+  // Gathering
+  //===--------------------------------------------------------------------===//
+
+  void startGather(int u) {
+    const UnitSizes &unit = layout.units[u];
+    const UnitTimes &t = layout.times[u];
+    if (!distributed()) {
+      engine.push(engine.event(gate));
+      return;
+    }
+    Picoseconds after = engine.event(gate);
+    if (candidate.offloadParameters) {
+      engine.alloc(Holding::Buffers, unit.shardStored, Pool::Gather,
+                   partsOf(u, &UnitParts::stored));
+      after = engine.run(Lane::CopyIn, t.hostIn, after);
+    }
+    engine.alloc(Holding::Buffers, unit.cast, Pool::Gather);
+    if (candidate.offloadParameters)
+      engine.free(Holding::Buffers, unit.shardStored, Pool::Gather);
+    engine.alloc(Holding::Gathered, unit.gatherOutput, Pool::Gather);
+    engine.free(Holding::Buffers, unit.cast, Pool::Gather);
+    const Picoseconds filled = engine.run(Lane::CopyIn, t.copyIn, after);
+    engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, filled));
+  }
+
+  void releaseParked() {
+    if (deferredBytes == 0)
+      return;
+    engine.free(Holding::Gathered, deferredBytes, Pool::Gather);
+    deferredBytes = 0;
+    engine.event(gate) = std::max(engine.event(gate), engine.event(deferred));
+  }
+
+  void finishGather(int u, bool forward) {
+    const UnitSizes &unit = layout.units[u];
+    if (forward)
+      releaseParked();
+    engine.wait(engine.pop(), Cause::Gather);
+    if (!distributed()) {
+      // The shard itself is cast and copied.
+      engine.transient(Holding::Gathered, unit.cast + unit.unsharded);
+      if (candidate.offloadParameters)
+        engine.overhead(layout.times[u].hostIn, Cause::HostIn);
+    }
+    engine.alloc(Holding::Gathered, unit.unsharded, Pool::Compute,
+                 partsOf(u, &UnitParts::unsharded));
+    engine.overhead(layout.times[u].copyOut, Cause::Gather);
+    if (forward && distributed()) {
+      deferredBytes = unit.gatherOutput;
+      engine.event(deferred) = engine.clock(Lane::Compute);
+    } else {
+      engine.free(Holding::Gathered, unit.gatherOutput, Pool::Gather);
+      engine.event(gate) =
+          std::max(engine.event(gate), engine.clock(Lane::Compute));
+    }
+  }
+
+  /// Gathers `u`, unless a prefetch did, and what comes after it in `order`.
+  void gather(int u, bool forward, int depth) {
+    if (!engine.hasPending())
+      startGather(u);
+    finishGather(u, forward);
+    const std::vector<int> &order = layout.gatherOrder;
+    const int count = static_cast<int>(order.size());
+    const int self = position[u];
+    int pending = static_cast<int>(engine.pending());
+    for (int i = pending + 1; i <= depth; ++i) {
+      const int next = forward ? self + i : self - i;
+      if (next < 0 || next >= count ||
+          (!forward && !gathersInBackward(order[next])))
+        return;
+      startGather(order[next]);
+    }
+  }
+
+  bool gathersInBackward(int u) const {
+    return candidate.reshardAfterForward[u];
+  }
+
+  void beginForward() override {
+    position.assign(layout.units.size(), -1);
+    for (size_t i = 0; i < layout.gatherOrder.size(); ++i)
+      position[layout.gatherOrder[i]] = static_cast<int>(i);
+    // No gather of a step starts before the last step's update.
+    engine.event(gate) =
+        std::max(engine.event(gate), engine.clock(Lane::Compute));
+    forwardUnits(0, true);
+  }
+
+  /// Opens the root, which comes before everything else.
+  void forwardUnits(int call, bool root) {
+    if (model.calls.empty())
+      return;
+    for (int u : layout.opens[call])
+      if ((u == candidate.rootUnit) == root)
+        gather(u, true, explicitForward() ? candidate.forwardPrefetch : 0);
+  }
+
+  void beforeForward(const Block &block) override {
+    for (int c = block.begin; c < block.end; ++c)
+      forwardUnits(c, false);
+  }
+
+  void afterForward(const Block &block) override {
+    for (int c = block.begin; c < block.end; ++c)
+      for (int u : layout.closes[c])
+        if (candidate.reshardAfterForward[u])
+          engine.free(Holding::Gathered, layout.units[u].unsharded);
+  }
+
+  void endForward() override { releaseParked(); }
+
+  //===--------------------------------------------------------------------===//
+  // Backward
+  //===--------------------------------------------------------------------===//
+
+  void beforeBackward(const Block &block) override {
+    for (int c = block.end - 1; c >= block.begin; --c)
+      for (size_t i = layout.closes[c].size(); i-- > 0;) {
+        const int u = layout.closes[c][i];
+        if (gathersInBackward(u))
+          gather(u, false, candidate.backwardPrefetch);
+        else
+          prefetchOnly(u);
+      }
+  }
+
+  /// A unit that was kept still gathers the one before it.
+  void prefetchOnly(int u) {
+    const int next = position[u] - 1;
+    if (candidate.backwardPrefetch > 0 && next >= 0 && !engine.hasPending() &&
+        gathersInBackward(layout.gatherOrder[next]))
+      startGather(layout.gatherOrder[next]);
+  }
+
+  void afterBackward(const Block &block) override {
+    for (int c = block.end - 1; c >= block.begin; --c)
+      for (int u : layout.opens[c])
+        if (u != candidate.rootUnit)
+          postBackward(u);
+  }
+
+  void postBackward(int u) {
+    const UnitSizes &unit = layout.units[u];
+    if (!reduces()) {
+      keepGradients(u);
+      engine.free(Holding::Gathered, unit.unsharded);
+      return;
+    }
+    engine.free(Holding::Gathered, unit.unsharded);
+    if (unit.trainablePadded > 0)
+      reduce(u);
+  }
+
+  /// Without synchronization gradients stay unsharded, in the dtype of the
+  /// reduction.
+  void keepGradients(int u) {
+    const UnitSizes &unit = layout.units[u];
+    if (!microBatch.first || unit.gradients == unit.heldGradients)
+      return;
+    castGradientsOf(u, unit.gradients, unit.heldGradients);
+    engine.overhead(layout.copyTime(static_cast<double>(unit.gradients +
+                                                        unit.heldGradients)),
+                    Cause::Reduce);
+  }
+
+  void reduce(int u) {
+    const UnitSizes &unit = layout.units[u];
+    const UnitTimes &t = layout.times[u];
+    // One reduce-scatter's input may be in flight.
+    if (inFlight > 0) {
+      engine.wait(engine.event(scattered), Cause::Reduce);
+      engine.free(Holding::Buffers, inFlight);
+    }
+    engine.alloc(Holding::Buffers, unit.reduceInput);
+    engine.overhead(t.reduceCopy, Cause::Reduce);
+    freeGradientsOf(u, accumulates() ? unit.heldGradients : unit.gradients);
+    inFlight = unit.reduceInput;
+    engine.alloc(Holding::Gradients, unit.reduceOutput, Pool::Reduce);
+    Picoseconds done = engine.transfer(Lane::Reduce, Wire::Shard, t.reduce,
+                                       engine.clock(Lane::Compute));
+    engine.event(scattered) = done;
+    Lane last = Lane::Reduce;
+    if (layout.replicas.ranks > 1) {
+      last = Lane::AllReduce;
+      done = engine.transfer(last, Wire::Replicate, t.allReduce, done);
+    }
+    finishReduction(unit, t, last, done);
+  }
+
+  /// Casts to the gradient's dtype, adds to what is there, or copies to the
+  /// host.
+  void finishReduction(const UnitSizes &unit, const UnitTimes &t, Lane last,
+                       Picoseconds done) {
+    const bool hybrid = layout.replicas.ranks > 1;
+    const Pool pool = hybrid ? Pool::AllReduce : Pool::Reduce;
+    int64_t result = unit.reduceOutput;
+    Pool resultPool = Pool::Reduce;
+    if (unit.shardGradient) {
+      engine.alloc(Holding::Gradients, unit.shardGradient, pool);
+      done = engine.run(last, t.castGradient, done);
+      // Held until this unit's next reduction where it was all-reduced.
+      if (!hybrid)
+        engine.free(Holding::Gradients, unit.reduceOutput, Pool::Reduce);
+      result = unit.shardGradient;
+      resultPool = pool;
+    }
+    if (candidate.offloadParameters) {
+      done = engine.run(last, t.hostOut, done);
+      engine.free(Holding::Gradients, result, resultPool);
+    } else if (candidate.reduceEachMicroBatch && !microBatch.first) {
+      done = engine.run(last, t.add, done);
+      engine.free(Holding::Gradients, result, resultPool);
+    }
+    engine.event(reduced) = std::max(engine.event(reduced), done);
+  }
+
+  void endBackward() override {
+    if (candidate.rootUnit >= 0)
+      postBackward(candidate.rootUnit);
+    engine.wait(engine.event(reduced), Cause::Reduce);
+    engine.free(Holding::Buffers, inFlight);
+    inFlight = 0;
+    if (layout.replicas.ranks > 1 && reduces())
+      for (const UnitSizes &unit : layout.units)
+        if (unit.shardGradient)
+          engine.free(Holding::Gradients, unit.reduceOutput, Pool::Reduce);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Update
+  //===--------------------------------------------------------------------===//
+
+  void update() override {
+    runOptimizer(candidate.offloadParameters);
+    if (!candidate.offloadParameters)
+      freeGradients();
+  }
+
+  void freeGradients() {
+    const bool hybrid = layout.replicas.ranks > 1;
+    for (const UnitSizes &unit : layout.units)
+      engine.free(Holding::Gradients,
+                  unit.shardGradient ? unit.shardGradient : unit.reduceOutput,
+                  hybrid && unit.shardGradient ? Pool::AllReduce
+                                               : Pool::Reduce);
+  }
+
+  std::vector<int> position; // by unit, in gatherOrder
+  int64_t deferredBytes = 0, inFlight = 0;
+};
+
+} // namespace
+
+std::unique_ptr<StepRun> makeFsdp2Run(const StepLayout &layout,
+                                      Engine &engine) {
+  return std::make_unique<Fsdp2Run>(layout, engine);
+}
+
+} // namespace accel

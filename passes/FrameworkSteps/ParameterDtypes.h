@@ -1,0 +1,69 @@
+//===- ParameterDtypes.h - The dtypes of each parameter ---------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A dtypes names one dtype for each purpose; parameters differ where a model is
+// not uniform: an fp32 adapter on a bf16 base, a quantised base. Everything
+// that sizes a tensor of a parameter asks here.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_FRAMEWORKSTEPS_PARAMETERDTYPES_H
+#define ACCEL_PASSES_FRAMEWORKSTEPS_PARAMETERDTYPES_H
+
+#include "passes/FrameworkSteps/StepEvaluator.h"
+
+namespace accel {
+
+class ParameterDtypes {
+public:
+  explicit ParameterDtypes(const Candidate &candidate)
+      : dtypes(candidate.dtypes),
+        viewsFlat(candidate.executor == FrameworkKind::Fsdp1) {}
+
+  /// As it is kept between steps.
+  plan::DType storage(const StepParameter &p) const {
+    if (p.quantized() || dtypes.storesAsLoaded)
+      return p.dtype;
+    return p.trainable || dtypes.upcastFrozen ? dtypes.storage : p.dtype;
+  }
+  /// As it is gathered. A packed tensor is gathered as it is.
+  plan::DType compute(const StepParameter &p) const {
+    return p.quantized() || dtypes.computesAsStored ? storage(p)
+                                                    : dtypes.compute;
+  }
+  /// In which autograd leaves the gradient: that of the tensor that is computed
+  /// with, which under autocast is the parameter itself. FSDP1's is a view of
+  /// the flat parameter, which is cast under autocast as well.
+  plan::DType freshGradient(const StepParameter &p) const {
+    return dtypes.autocast && !viewsFlat ? storage(p) : compute(p);
+  }
+  /// On the wire.
+  plan::DType reduce(const StepParameter &p) const {
+    return dtypes.computesAsStored && dtypes.reduce == dtypes.storage
+               ? storage(p)
+               : dtypes.reduce;
+  }
+  /// That the update reads.
+  plan::DType gradient(const StepParameter &p) const {
+    return own(p, dtypes.gradient);
+  }
+  /// Of states that the optimizer keeps in the parameter's dtype.
+  plan::DType state(const StepParameter &p) const {
+    return own(p, dtypes.state);
+  }
+
+private:
+  /// The parameter's, where the dtypes's is that of what is stored.
+  plan::DType own(const StepParameter &p, plan::DType of) const {
+    return dtypes.storesAsLoaded && of == dtypes.storage ? storage(p) : of;
+  }
+
+  const StepDtypes &dtypes;
+  bool viewsFlat;
+};
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_FRAMEWORKSTEPS_PARAMETERDTYPES_H

@@ -1,0 +1,88 @@
+//===- Reserved.cpp - What the caching allocator keeps --------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/Engine.h"
+
+namespace accel {
+
+/// Each stream's pool keeps what it once held; memory freed in one is not
+/// reused in another. The compute stream's is cut into the many sizes of
+/// activations and has idle parts; the others hold few large tensors, each a
+/// segment of its own rounded to 2 MiB (c10/cuda/CUDACachingAllocator.cpp,
+/// kRoundLarge).
+int64_t reservedBytes(const Engine &engine, const Target &target) {
+  int64_t bytes = target.reservedBytes(engine.poolPeak(Pool::Compute));
+  const int64_t grain = std::max<int64_t>(1, target.allocatorGranularity);
+  for (Pool pool : {Pool::Gather, Pool::Reduce, Pool::AllReduce}) {
+    const int64_t peak = engine.poolPeak(pool);
+    bytes += (peak + grain - 1) / grain * grain;
+  }
+  return bytes;
+}
+
+std::optional<ReservedReplay> replayReserved(StepEvaluator &evaluator,
+                                             const Candidate &candidate,
+                                             replay::AllocatorRules rules,
+                                             int64_t capacityBytes,
+                                             bool lastRank) {
+  ReservedReplay result;
+  std::optional<replay::Problem> problem;
+  replay::Result solved;
+  rules.capacityBytes = 0;
+  for (int steps : {3, 6}) {
+    problem = evaluator.record(candidate, steps, lastRank);
+    if (!problem)
+      return std::nullopt;
+    solved = replay::solve(*problem, rules);
+    const std::vector<int64_t> &peaks = solved.reservedPeakByStep;
+    result.steps = static_cast<int>(
+        std::lower_bound(peaks.begin(), peaks.end(), peaks.back()) -
+        peaks.begin() + 1);
+    if (result.steps < steps)
+      break;
+  }
+  result.reservedBytes = solved.statistics.reservedPeak;
+  result.allocatedBytes = solved.statistics.allocatedPeak;
+  if (capacityBytes <= 0 || result.reservedBytes <= capacityBytes)
+    return result;
+  rules.capacityBytes = capacityBytes;
+  solved = replay::solve(*problem, rules);
+  result.survives = solved.failedEvent < 0;
+  // Full once in the first steps, or in each.
+  if (result.survives)
+    result.retries = std::max<int64_t>(solved.retriesOfLastStep, 1);
+  return result;
+}
+
+void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,
+                const Candidate &candidate, const replay::AllocatorRules &rules,
+                int64_t contextBytes, int64_t budgetBytes, bool onDevice) {
+  const int64_t capacity =
+      budgetBytes > 0 ? std::max<int64_t>(budgetBytes - contextBytes, 1) : 0;
+  const auto replayed = replayReserved(evaluator, candidate, rules, capacity);
+  if (!replayed)
+    return;
+  prediction.replayed = true;
+  prediction.estimatedReservedBytes = prediction.reservedBytes;
+  prediction.replayedBytes = replayed->reservedBytes;
+  // The replay has stayed below what runs report (docs/accuracy.md).
+  prediction.reservedBytes =
+      std::max(prediction.reservedBytes, prediction.replayedBytes);
+  // On the device itself idle segments are returned before anything fails, so
+  // that what the replay survives takes no more than there is; a search does
+  // not count on it. Where units are gathered on a stream of their own, blocks
+  // wait for events of the other streams before they can be returned.
+  constexpr double margin = 0.98; // of the device, for tensors
+  const bool oneStream = candidate.executor == FrameworkKind::Single ||
+                         candidate.executor == FrameworkKind::Ddp;
+  if (onDevice && oneStream && capacity > 0 && replayed->survives &&
+      static_cast<double>(prediction.peakBytes) <=
+          margin * static_cast<double>(capacity))
+    prediction.reservedBytes = std::min(prediction.reservedBytes, capacity);
+  prediction.deviceBytes = prediction.reservedBytes + contextBytes;
+  prediction.allocatorRetries = replayed->retries;
+}
+
+} // namespace accel

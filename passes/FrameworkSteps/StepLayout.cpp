@@ -1,0 +1,392 @@
+//===- StepLayout.cpp - What a candidate makes of a model -----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/StepLayout.h"
+
+#include "passes/Cost/OpCost.h"
+
+#include <cmath>
+
+namespace accel {
+
+void StepLayout::measureModel() {
+  lastReader.assign(model.values.size(), -1);
+  firstGradient.assign(model.values.size(), -1);
+  firstUser.assign(model.parameters.size(), -1);
+  lastUser.assign(model.parameters.size(), -1);
+  for (size_t c = 0; c < model.calls.size(); ++c) {
+    const StepCall &call = model.calls[c];
+    for (int value : call.inputs)
+      lastReader[value] = static_cast<int>(c);
+    for (int i : model.kinds[call.kind].inputGradients)
+      if (model.values[call.inputs[i]].producer >= 0)
+        firstGradient[call.inputs[i]] = static_cast<int>(c);
+    for (int parameter : call.parameters) {
+      if (firstUser[parameter] < 0)
+        firstUser[parameter] = static_cast<int>(c);
+      lastUser[parameter] = static_cast<int>(c);
+    }
+  }
+}
+
+void StepLayout::prepare(const Candidate &chosen, RankClass rankClass) {
+  candidate = &chosen;
+  shards = chosen.shards();
+  replicas = chosen.replicas();
+  rounding = model.device == "cpu" || chosen.executor == FrameworkKind::AccelRun
+                 ? plan::alignmentBytes
+                 : 512;
+  measureUnits(rankClass);
+  measureUpdate(rankClass);
+  measureTimes();
+  findLifetimes();
+  findBlocks();
+}
+
+Picoseconds StepLayout::copyTime(double bytes) const {
+  return bytes > 0 ? toPicoseconds(memorySeconds(target, bytes)) : 0;
+}
+
+Picoseconds StepLayout::hostTime(double bytes) const {
+  return bytes > 0 ? toPicoseconds(hostCopySeconds(target, bytes)) : 0;
+}
+
+Picoseconds StepLayout::updateTime(double parameters, double gradients,
+                                   double states) const {
+  const plan::UpdateCost &cost = candidate->update->cost(candidate->optimizer);
+  Picoseconds time =
+      copyTime(cost.parameters * parameters + cost.gradients * gradients +
+               cost.states * states);
+  if (updateFlops > 0)
+    time += toPicoseconds(updateFlops / target.flops(plan::DType::BF16));
+  return time;
+}
+
+StepLayout::Updated StepLayout::updated(const StepParameter &parameter,
+                                        RankClass rankClass) const {
+  static const std::vector<int64_t> flat = {1};
+  const int64_t ranks = shards.ranks;
+  const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape.front();
+  const int64_t rest = rows > 0 ? parameter.numel() / rows : 0;
+  const int64_t chunk = (rows + ranks - 1) / ranks; // torch.chunk
+  const int64_t own =
+      rankClass == RankClass::First
+          ? chunk
+          : std::clamp<int64_t>(rows - chunk * (ranks - 1), 0, chunk);
+  if (parameter.shape.empty() || candidate->executor == FrameworkKind::Fsdp1 ||
+      candidate->executor == FrameworkKind::Deepspeed)
+    return {flat, own * rest, own * rest};
+  return {parameter.shape, own, own * rest};
+}
+
+/// What one parameter's update takes beside the lists of all.
+void StepLayout::measureUpdate(RankClass rankClass) {
+  const plan::OptimizerRule &rule = *candidate->update;
+  updateTemporary = 0;
+  updateFlops = 0;
+  const bool matmuls = rule.description && rule.description->matmulFlops;
+  if (rule.cost(candidate->optimizer).tensors == 0 && !matmuls)
+    return;
+  int64_t before = 0;
+  for (const StepParameter &parameter : model.parameters) {
+    if (!parameter.trainable)
+      continue;
+    const Updated own = updated(parameter, rankClass);
+    int64_t carried = 0;
+    const int64_t item = plan::itemSize(dtypes().gradient(parameter));
+    const int64_t bytes =
+        rule.temporaryBytes(candidate->optimizer, own.shape, own.rows,
+                            round(own.numel * item), item, carried);
+    updateTemporary = std::max(updateTemporary, before + bytes);
+    before = carried;
+    if (matmuls && own.shape.size() == 2)
+      updateFlops +=
+          rule.description->matmulFlops(rule.values, own.rows, own.shape[1]);
+  }
+}
+
+void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
+                              RankClass rankClass) const {
+  const ParameterDtypes dtype = dtypes();
+  const int64_t ranks = shards.ranks;
+  const int64_t numel = parameter.storedNumel();
+  // A packed tensor is one column.
+  const int64_t rows = parameter.quantized()     ? numel
+                       : parameter.shape.empty() ? 1
+                                                 : parameter.shape.front();
+  const int64_t rest = rows > 0 ? numel / rows : 0;
+  const int64_t chunk = (rows + ranks - 1) / ranks; // torch.chunk
+  const int64_t padded = chunk * ranks * rest;
+  const plan::DType storage = dtype.storage(parameter);
+  const int64_t compute = plan::itemSize(dtype.compute(parameter));
+  unit.numel += numel;
+  unit.paddedNumel += padded;
+  unit.shardStored += round(chunk * rest * plan::itemSize(storage));
+  unit.unsharded += round(padded * compute);
+  if (ranks > 1)
+    unit.gatherOutput += padded * compute;
+  if (dtype.compute(parameter) != storage)
+    unit.cast += padded / ranks * compute;
+  if (!parameter.trainable)
+    return;
+  unit.trainablePadded += padded;
+  const Updated own = updated(parameter, rankClass);
+  for (const plan::StateRule &state : candidate->update->states)
+    unit.stateBytes += stateBytes(state, own, dtype.state(parameter));
+  const int64_t gradient = plan::itemSize(dtype.gradient(parameter));
+  const int64_t reduce = plan::itemSize(dtype.reduce(parameter));
+  unit.trainedBytes += round(own.numel * gradient);
+  if (candidate->dtypes.masterCopy)
+    unit.masterBytes += round(own.numel * 4);
+  unit.gradients +=
+      round(numel * plan::itemSize(dtype.freshGradient(parameter)));
+  unit.heldGradients += round(numel * reduce);
+  unit.reduceInput += padded * reduce;
+  unit.reduceOutput += padded / ranks * reduce;
+  if (dtype.reduce(parameter) != dtype.gradient(parameter))
+    unit.shardGradient += padded / ranks * gradient;
+}
+
+void StepLayout::measureUnits(RankClass rankClass) {
+  units.assign(candidate->numUnits(), UnitSizes());
+  for (size_t p = 0; p < model.parameters.size(); ++p)
+    addParameter(units[candidate->unitOf[p]], model.parameters[p], rankClass);
+  // Collectives have one tensor each.
+  for (UnitSizes &unit : units)
+    for (int64_t UnitSizes::*tensor :
+         {&UnitSizes::gatherOutput, &UnitSizes::cast, &UnitSizes::reduceInput,
+          &UnitSizes::reduceOutput, &UnitSizes::shardGradient})
+      unit.*tensor = round(unit.*tensor);
+  const int last = static_cast<int>(model.calls.size()) - 1;
+  for (int c = 0; c <= last; ++c)
+    for (int parameter : model.calls[c].parameters) {
+      UnitSizes &unit = units[candidate->unitOf[parameter]];
+      if (unit.firstCall < 0)
+        unit.firstCall = c;
+      unit.lastCall = c;
+    }
+  for (size_t u = 0; u < units.size(); ++u)
+    if (static_cast<int>(u) == candidate->rootUnit || units[u].firstCall < 0) {
+      units[u].firstCall = 0;
+      units[u].lastCall = last;
+    }
+}
+
+void StepLayout::listParts(RankClass rankClass) {
+  parts.assign(units.size(), UnitParts());
+  for (size_t p = 0; p < model.parameters.size(); ++p) {
+    UnitSizes sizes;
+    addParameter(sizes, model.parameters[p], rankClass);
+    UnitParts &unit = parts[candidate->unitOf[p]];
+    unit.stored.push_back(sizes.shardStored);
+    unit.unsharded.push_back(sizes.unsharded);
+    if (!model.parameters[p].trainable)
+      continue;
+    const Updated own = updated(model.parameters[p], rankClass);
+    for (const plan::StateRule &state : candidate->update->states)
+      if (const int64_t bytes =
+              stateBytes(state, own, dtypes().state(model.parameters[p]));
+          bytes > 0)
+        unit.states.push_back(bytes);
+    unit.trained.push_back(static_cast<int>(p));
+    unit.held.push_back(sizes.heldGradients);
+  }
+}
+
+UnitTimes StepLayout::timesOf(const UnitSizes &unit) const {
+  UnitTimes t;
+  const auto bytes = [](int64_t n) { return static_cast<double>(n); };
+  const double shardCompute =
+      bytes(unit.gatherOutput) / static_cast<double>(shards.ranks);
+  t.copyIn = (unit.cast ? copyTime(bytes(unit.shardStored + unit.cast)) : 0) +
+             copyTime(2 * shardCompute);
+  t.gather = toPicoseconds(collectiveSeconds(target, Collective::AllGather,
+                                             shards, bytes(unit.gatherOutput)));
+  t.copyOut = copyTime(2 * bytes(unit.unsharded));
+  t.reduceCopy = copyTime(bytes(unit.gradients + unit.reduceInput));
+  t.reduce = toPicoseconds(collectiveSeconds(target, Collective::ReduceScatter,
+                                             shards, bytes(unit.reduceInput)));
+  t.allReduce = toPicoseconds(collectiveSeconds(
+      target, Collective::AllReduce, replicas, bytes(unit.reduceOutput)));
+  t.castGradient = unit.shardGradient
+                       ? copyTime(bytes(unit.reduceOutput + unit.shardGradient))
+                       : 0;
+  t.add = copyTime(
+      3 * bytes(unit.shardGradient ? unit.shardGradient : unit.reduceOutput));
+  if (candidate->offloadParameters) {
+    t.hostIn = hostTime(bytes(unit.shardStored));
+    t.hostOut = hostTime(
+        bytes(unit.shardGradient ? unit.shardGradient : unit.reduceOutput));
+  }
+  return t;
+}
+
+/// Each chunk of a loss adds its gradient to the whole head's, and its three
+/// matmuls read or write the head: with few rows that takes longer than
+/// their FLOPs, which the segment's time has.
+Picoseconds StepLayout::lossPartsTime(int call) const {
+  int64_t head = 0;
+  bool trained = false;
+  for (int p : model.calls[call].parameters)
+    if (model.parameters[p].numel() > head) {
+      head = model.parameters[p].numel();
+      trained = model.parameters[p].trainable;
+    }
+  const plan::DType dtype = candidate->dtypes.compute;
+  const auto bytes = static_cast<double>(head * plan::itemSize(dtype));
+  const auto parts = static_cast<double>(candidate->lossChunks);
+  const double flops = kind(call).forwardFlops / parts;
+  const double moved =
+      target.memoryBytesPerSecond > 0 ? bytes / target.memoryBytesPerSecond : 0;
+  const double slower = std::max(0.0, moved - flops / target.flops(dtype));
+  const int products = trained ? 3 : 2;
+  Picoseconds time = toPicoseconds(parts * products * slower);
+  if (trained)
+    time += (candidate->lossChunks - 1) * copyTime(3 * bytes);
+  return time;
+}
+
+void StepLayout::measureTimes() {
+  times.assign(units.size(), UnitTimes());
+  for (size_t u = 0; u < units.size(); ++u) {
+    auto sameSizes = [&](UnitSizes a, const UnitSizes &b) {
+      a.firstCall = b.firstCall;
+      a.lastCall = b.lastCall;
+      return a == b;
+    };
+    times[u] = u > 0 && sameSizes(units[u - 1], units[u]) ? times[u - 1]
+                                                          : timesOf(units[u]);
+  }
+  // An eager framework's CPU thread may be slower than its device.
+  const double dispatch =
+      candidate->executor == FrameworkKind::AccelRun || candidate->compiled
+          ? 0
+          : target.dispatchSeconds;
+  calls.assign(model.calls.size(), CallCost());
+  for (size_t c = 0; c < calls.size(); ++c) {
+    const int call = static_cast<int>(c);
+    const SegmentVariant &v = variant(call);
+    if (c > 0 && model.calls[c].kind == model.calls[c - 1].kind &&
+        candidate->variants[c] == candidate->variants[c - 1]) {
+      calls[c] = calls[c - 1];
+    } else {
+      const double forward =
+          candidate->compiled ? v.compiledForwardSeconds : v.forwardSeconds;
+      const double backward =
+          candidate->compiled ? v.compiledBackwardSeconds : v.backwardSeconds;
+      calls[c].forward =
+          toPicoseconds(std::max(forward, dispatch * v.forwardOps));
+      calls[c].backward =
+          toPicoseconds(std::max(backward, dispatch * v.backwardOps));
+      calls[c].recompute = toPicoseconds(v.recomputeSeconds);
+      if (candidate->lossChunks > 1 && kind(call).loss)
+        calls[c].forward += lossPartsTime(call);
+    }
+    calls[c].freshGradients = 0;
+    for (int p : model.calls[c].parameters)
+      if (model.parameters[p].trainable && lastUser[p] == call)
+        calls[c].freshGradients += freshGradientBytes(p);
+  }
+}
+
+void StepLayout::findLifetimes() {
+  savedUntil.assign(model.values.size(), -1);
+  for (int c = static_cast<int>(model.calls.size()) - 1; c >= 0; --c) {
+    const StepCall &call = model.calls[c];
+    const SegmentVariant &v = variant(c);
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      if (v.savesInput[i])
+        savedUntil[call.inputs[i]] = c;
+    for (size_t i = 0; i < call.outputs.size(); ++i)
+      if (v.savesOutput[i])
+        savedUntil[call.outputs[i]] = c;
+  }
+}
+
+void StepLayout::findBlocks() {
+  const int count = static_cast<int>(model.calls.size());
+  opens.resize(count);
+  closes.resize(count);
+  for (int c = 0; c < count; ++c) {
+    opens[c].clear();
+    closes[c].clear();
+  }
+  longLived.assign(units.size(), false);
+  gatherOrder.clear();
+  for (size_t u = 0; u < units.size(); ++u) {
+    const UnitSizes &unit = units[u];
+    if (count == 0 || unit.numel == 0)
+      continue;
+    const bool root = static_cast<int>(u) == candidate->rootUnit;
+    longLived[u] = root || unit.lastCall - unit.firstCall >= 64 ||
+                   2 * (unit.lastCall - unit.firstCall + 1) > count;
+    opens[unit.firstCall].push_back(static_cast<int>(u));
+    closes[unit.lastCall].push_back(static_cast<int>(u));
+    if (root)
+      gatherOrder.push_back(static_cast<int>(u));
+  }
+  for (int c = 0; c < count; ++c)
+    for (int u : opens[c])
+      if (u != candidate->rootUnit)
+        gatherOrder.push_back(u);
+  blocks.clear();
+  for (int c = 0; c < count;) {
+    Block block;
+    block.begin = c;
+    block.end = c + 1;
+    int opened = 0;
+    for (; c < block.end; ++c)
+      for (int u : opens[c])
+        if (!longLived[u]) {
+          block.end = std::max(block.end, units[u].lastCall + 1);
+          block.unit = ++opened == 1 ? u : -1;
+        }
+    if (block.unit >= 0 && (units[block.unit].firstCall != block.begin ||
+                            units[block.unit].lastCall != block.end - 1))
+      block.unit = -1;
+    blocks.push_back(block);
+  }
+  for (size_t b = blocks.size(); b-- > 1;)
+    if (alike(blocks[b - 1], blocks[b]))
+      blocks[b - 1].alike = blocks[b].alike + 1;
+}
+
+bool StepLayout::alike(const Block &a, const Block &b) const {
+  if (a.unit < 0 || b.unit < 0 || a.end - a.begin != b.end - b.begin)
+    return false;
+  UnitSizes x = units[a.unit];
+  const UnitSizes &y = units[b.unit];
+  x.firstCall = y.firstCall;
+  x.lastCall = y.lastCall;
+  if (!(x == y) || candidate->reshardAfterForward[a.unit] !=
+                       candidate->reshardAfterForward[b.unit])
+    return false;
+  for (int i = 0; i < a.end - a.begin; ++i) {
+    const int c = a.begin + i, d = b.begin + i;
+    if (model.calls[c].kind != model.calls[d].kind ||
+        candidate->variants[c] != candidate->variants[d] ||
+        candidate->offloadActivations[c] != candidate->offloadActivations[d] ||
+        opens[c].size() != opens[d].size() ||
+        closes[c].size() != closes[d].size() ||
+        calls[c].freshGradients != calls[d].freshGradients)
+      return false;
+    // Values that leave the block must live equally long.
+    const StepCall &p = model.calls[c], &q = model.calls[d];
+    for (size_t k = 0; k < p.outputs.size(); ++k)
+      if (lastReader[p.outputs[k]] - c != lastReader[q.outputs[k]] - d ||
+          (savedUntil[p.outputs[k]] < 0) != (savedUntil[q.outputs[k]] < 0))
+        return false;
+    for (size_t k = 0; k < p.inputs.size(); ++k) {
+      const int v = p.inputs[k], w = q.inputs[k];
+      if ((lastReader[v] == c) != (lastReader[w] == d) ||
+          (savedUntil[v] == c) != (savedUntil[w] == d) ||
+          (firstGradient[v] == c) != (firstGradient[w] == d))
+        return false;
+    }
+  }
+  return true;
+}
+
+} // namespace accel

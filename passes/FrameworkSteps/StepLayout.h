@@ -1,0 +1,179 @@
+//===- StepLayout.h - What a candidate makes of a model ---------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Sizes and orders that follow from a model and a candidate and that all
+// executor models need: the bytes of each unit in its several forms, blocks of
+// calls between unit boundaries, where values are freed, and the picoseconds
+// of collectives and copies. Reused from one candidate to the next.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_FRAMEWORKSTEPS_STEPLAYOUT_H
+#define ACCEL_PASSES_FRAMEWORKSTEPS_STEPLAYOUT_H
+
+#include "passes/Cost/CollectiveCost.h"
+#include "passes/FrameworkSteps/Engine.h"
+#include "passes/FrameworkSteps/ParameterDtypes.h"
+#include "runtime/plan/Optimizers.h"
+
+namespace accel {
+
+/// Bytes of one unit on one rank of the class at hand, rounded as the
+/// allocator rounds them.
+struct UnitSizes {
+  int64_t numel = 0;       // of all parameters, as they are stored
+  int64_t paddedNumel = 0; // of all ranks together, chunks padded
+  int64_t trainablePadded = 0;
+  int64_t shardStored = 0;   // parameters as kept, each a tensor
+  int64_t stateBytes = 0;    // of the optimizer, all states
+  int64_t masterBytes = 0;   // fp32 copies
+  int64_t trainedBytes = 0;  // gradients of the shard, each a tensor
+  int64_t cast = 0;          // the shard in the gathered dtype, one tensor
+  int64_t gatherOutput = 0;  // of the collective, one tensor
+  int64_t unsharded = 0;     // parameters as computed with, each a tensor
+  int64_t gradients = 0;     // fresh from autograd, each a tensor
+  int64_t heldGradients = 0; // unsharded, accumulated between micro-batches
+  int64_t reduceInput = 0;   // one tensor
+  int64_t reduceOutput = 0;  // one tensor
+  int64_t shardGradient = 0; // cast for the optimizer; 0 where it is the above
+  int firstCall = -1, lastCall = -1;
+  bool operator==(const UnitSizes &) const = default;
+};
+
+/// The tensors of a unit, where a run is recorded; they sum to UnitSizes.
+struct UnitParts {
+  std::vector<int64_t> stored, states, unsharded;
+  std::vector<int> trained;  // StepModel::parameters with gradients
+  std::vector<int64_t> held; // of these: unsharded, between micro-batches
+};
+
+/// Picoseconds of what is done with one unit.
+struct UnitTimes {
+  Picoseconds copyIn = 0, gather = 0, copyOut = 0;
+  Picoseconds reduceCopy = 0, reduce = 0, allReduce = 0, castGradient = 0;
+  Picoseconds add = 0; // to gradients that are there
+  Picoseconds hostIn = 0, hostOut = 0;
+};
+
+/// Calls between two unit boundaries.
+struct Block {
+  int begin = 0, end = 0; // StepModel::calls
+  int unit = -1;          // the one that is open for just these calls, or none
+  /// Blocks from here on, itself included, that are like this one.
+  int alike = 1;
+};
+
+/// Picoseconds and bytes of one call.
+struct CallCost {
+  Picoseconds forward = 0, backward = 0, recompute = 0;
+  int64_t freshGradients = 0; // of parameters that nobody gave one before
+};
+
+enum class RankClass { First, Last };
+
+class StepLayout {
+public:
+  StepLayout(const StepModel &model, const Target &target)
+      : model(model), target(target) {
+    measureModel();
+  }
+  /// Fills everything below for `candidate`.
+  void prepare(const Candidate &candidate, RankClass rankClass);
+
+  /// Fills `parts`; after prepare.
+  void listParts(RankClass rankClass);
+
+  const StepModel &model;
+  const Target &target;
+  const Candidate *candidate = nullptr;
+
+  std::vector<UnitSizes> units;
+  std::vector<UnitTimes> times;
+  std::vector<UnitParts> parts; // by unit; filled by listParts
+  std::vector<int> gatherOrder; // units by first call, the root first
+  std::vector<Block> blocks;
+  std::vector<bool> longLived; // by unit: open over several blocks
+  std::vector<CallCost> calls;
+  /// By call: the units that open before and close after it.
+  std::vector<std::vector<int>> opens, closes;
+
+  const SegmentKind &kind(int call) const {
+    return model.kinds[model.calls[call].kind];
+  }
+  const SegmentVariant &variant(int call) const {
+    return kind(call).variants[candidate->variants[call]];
+  }
+
+  /// By value: the last call that reads it in the forward, the first call
+  /// whose backward reads it (or -1), and the last call that gives it a
+  /// gradient (or -1).
+  std::vector<int> lastReader, savedUntil, firstGradient;
+
+  /// By parameter: the calls that read it first and last, or -1.
+  std::vector<int> firstUser, lastUser;
+
+  ParameterDtypes dtypes() const { return ParameterDtypes(*candidate); }
+  /// The gradient that autograd leaves of a parameter.
+  int64_t freshGradientBytes(int parameter) const {
+    const StepParameter &p = model.parameters[parameter];
+    return round(p.numel() * plan::itemSize(dtypes().freshGradient(p)));
+  }
+
+  int64_t round(int64_t bytes) const {
+    return (bytes + rounding - 1) / rounding * rounding;
+  }
+  /// Who gathers and reduces units, and who all-reduces their gradients.
+  plan::AxisGroup shards, replicas;
+  /// A kernel that moves `bytes`.
+  Picoseconds copyTime(double bytes) const;
+  /// A copy over the host's link.
+  Picoseconds hostTime(double bytes) const;
+  /// The optimizer on the device, over these bytes of parameters, gradients
+  /// and states.
+  Picoseconds updateTime(double parameters, double gradients,
+                         double states) const;
+
+  /// Temporaries of the update: `trained` bytes are the gradients of all.
+  int64_t updateTemporaries(int64_t trained) const {
+    const double lists = candidate->update->cost(candidate->optimizer).lists;
+    return static_cast<int64_t>(lists * static_cast<double>(trained)) +
+           updateTemporary;
+  }
+
+  int64_t rounding = 512;
+  /// Of the update, over all units: the most that one parameter takes beside
+  /// lists of all, and FLOPs of matmuls in bf16.
+  int64_t updateTemporary = 0;
+  double updateFlops = 0;
+
+private:
+  void measureModel();
+  void measureUnits(RankClass rankClass);
+  void addParameter(UnitSizes &unit, const StepParameter &parameter,
+                    RankClass rankClass) const;
+  /// A parameter as the optimizer sees it on this rank: rows of its own shape,
+  /// or one dimension where the framework's shards are flat.
+  struct Updated {
+    const std::vector<int64_t> &shape;
+    int64_t rows, numel;
+  };
+  int64_t stateBytes(const plan::StateRule &state, const Updated &own,
+                     plan::DType dtype) const {
+    return round(plan::OptimizerRule::elements(state, own.shape, own.rows) *
+                 plan::itemSize(plan::OptimizerRule::dtypeOf(state, dtype)));
+  }
+  Updated updated(const StepParameter &parameter, RankClass rankClass) const;
+  void measureUpdate(RankClass rankClass);
+  void measureTimes();
+  Picoseconds lossPartsTime(int call) const;
+  UnitTimes timesOf(const UnitSizes &unit) const;
+  void findLifetimes();
+  void findBlocks();
+  bool alike(const Block &a, const Block &b) const;
+};
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_FRAMEWORKSTEPS_STEPLAYOUT_H

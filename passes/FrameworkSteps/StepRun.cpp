@@ -1,0 +1,320 @@
+//===- StepRun.cpp - One step, issued to the engine -----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/StepRun.h"
+
+namespace accel {
+
+void StepRun::begin() {
+  if (records()) {
+    tensors.own.assign(model.calls.size(), {});
+    tensors.value.assign(model.values.size(), -1);
+    tensors.valueGradient = tensors.value;
+    tensors.gradient.assign(model.parameters.size(), -1);
+  }
+  allocatePersistent();
+  // Scales of a quantised base are attributes of its parameters or buffers: no
+  // wrapper shards them.
+  for (const StepParameter &parameter : model.parameters)
+    if (parameter.replicatedBytes > 0)
+      engine.alloc(Holding::Parameters, parameter.replicatedBytes);
+  persistent = engine.total();
+  const int64_t count = candidate.accumulation;
+  for (size_t c = 0; c < model.calls.size(); ++c) {
+    const SegmentVariant &v = layout.variant(static_cast<int>(c));
+    recomputed += count * layout.calls[c].recompute;
+    hostBytes += offloadedBytes(static_cast<int>(c));
+    if (!v.savesParameterCopies)
+      copiesHeld += v.parameterCopyBytes;
+  }
+}
+
+void StepRun::step() {
+  const int64_t count = candidate.accumulation;
+  microBatch = {true, count == 1};
+  runMicroBatch();
+  microBatch = {false, false};
+  engine.repeat(
+      count - 2, [&](int64_t) { runMicroBatch(); }, /*samePlaces=*/true);
+  if (count > 1) {
+    microBatch = {false, true};
+    runMicroBatch();
+  }
+  engine.at(-1, Place::Part::Update);
+  const Picoseconds start = engine.computed();
+  if (records())
+    engine.recorder->makeStates();
+  update();
+  optimizer = engine.computed() - start;
+  warm = true;
+  if (records())
+    engine.recorder->endStep();
+}
+
+void StepRun::runMicroBatch() {
+  const std::vector<Block> &blocks = layout.blocks;
+  const int count = static_cast<int>(blocks.size());
+  // The batch itself; the next one replaces it.
+  for (const StepValue &value : model.values)
+    if (value.producer < 0)
+      engine.alloc(Holding::Buffers, value.bytes);
+  engine.at(-1, Place::Part::Forward);
+  beginForward();
+  for (int b = 0; b < count;) {
+    const int run = std::max(1, blocks[b].alike - reachForward());
+    engine.repeat(run, [&](int64_t i) { forwardBlock(blocks[b + i]); });
+    b += run;
+  }
+  endForward();
+  {
+    const RecordingPause quiet(engine);
+    engine.free(Holding::Activations, copiesHeld);
+    if (records())
+      dropCopies();
+  }
+  const int64_t outputs = returnOutputs();
+  for (int b = count - 1; b >= 0;) {
+    // Blocks down to the first of this run of equal ones.
+    int first = b;
+    while (first > 0 && blocks[first - 1].alike == blocks[first].alike + 1)
+      --first;
+    int run = b - first + 1 - reachBackward();
+    if (run < 1 || !foldsBackward())
+      run = 1;
+    engine.repeat(run, [&](int64_t i) { backwardBlock(blocks[b - i]); });
+    b -= run;
+  }
+  engine.at(-1, Place::Part::Reduce);
+  endBackward();
+  engine.free(Holding::Logits, outputs);
+  for (const StepValue &value : model.values)
+    if (value.producer < 0)
+      engine.free(Holding::Buffers, value.bytes);
+    else if (model.kinds[model.calls[value.producer].kind].loss) {
+      const RecordingPause quiet(engine);
+      engine.free(Holding::Activations, value.bytes);
+      if (records())
+        engine.recorder->drop(tensors.value[&value - model.values.data()]);
+    }
+}
+
+/// The model returns its logits beside the loss; wrappers convert them to
+/// fp32. Bytes that the training loop keeps.
+int64_t StepRun::returnOutputs() {
+  int64_t logits = 0;
+  for (const StepCall &call : model.calls)
+    if (model.kinds[call.kind].loss && candidate.lossChunks == 1)
+      logits += model.kinds[call.kind].logitsBytes;
+  int64_t kept = logits;
+  if (candidate.dtypes.outputFloat &&
+      plan::itemSize(candidate.dtypes.compute) == 2) {
+    kept = 2 * logits;
+    engine.transient(Holding::Logits, logits + kept);
+  }
+  if (!candidate.holdsOutputs)
+    return 0;
+  engine.alloc(Holding::Logits, kept);
+  return kept;
+}
+
+void StepRun::forwardBlock(const Block &block) {
+  engine.at(block.begin, Place::Part::Forward);
+  beforeForward(block);
+  for (int c = block.begin; c < block.end; ++c) {
+    engine.at(c, Place::Part::Forward);
+    beforeForwardCall(c);
+    forwardCall(c);
+    afterForwardCall(c);
+  }
+  engine.at(block.end - 1, Place::Part::Forward);
+  afterForward(block);
+}
+
+void StepRun::backwardBlock(const Block &block) {
+  const int last = block.end - 1;
+  engine.at(last, Place::Part::Backward);
+  const int64_t lossPeak = candidate.lossChunks > 1 && layout.kind(last).loss
+                               ? 0
+                               : layout.variant(last).lossPeakBytes;
+  const bool lossFirst = candidate.lossOutside || hooksLogits();
+  if (!lossFirst)
+    beforeBackward(block);
+  {
+    const RecordingPause quiet(engine);
+    engine.transient(holdingOf(last), lossPeak);
+    if (records())
+      recordLoss(last, lossPeak);
+  }
+  if (lossFirst)
+    beforeBackward(block);
+  for (int c = block.end - 1; c >= block.begin; --c) {
+    engine.at(c, Place::Part::Backward);
+    beforeBackwardCall(c);
+    backwardCall(c);
+    gradientsReady(c);
+  }
+  engine.at(block.begin, Place::Part::Backward);
+  afterBackward(block);
+}
+
+/// What a head saves of its norm: all but the copies of the logits.
+int64_t StepRun::besideLogits(int call) const {
+  const int64_t logits = layout.kind(call).logitsBytes;
+  return logits > 0 ? layout.variant(call).savedBytes % logits : 0;
+}
+
+int64_t StepRun::offloadedBytes(int call) const {
+  if (!candidate.offloadActivations[call])
+    return 0;
+  int64_t bytes = 0;
+  for (int i : layout.kind(call).inputGradients) {
+    const int value = model.calls[call].inputs[i];
+    if (layout.variant(call).savesInput[i] && layout.savedUntil[value] == call)
+      bytes += model.values[value].bytes;
+  }
+  return bytes;
+}
+
+/// The value stays after its last reader in the forward.
+bool StepRun::staysOnDevice(int call, int value) const {
+  if (layout.savedUntil[value] < 0)
+    return false;
+  return !(candidate.offloadActivations[call] &&
+           layout.savedUntil[value] == call && model.values[value].gradient);
+}
+
+void StepRun::forwardCall(int c) {
+  const StepCall &call = model.calls[c];
+  const SegmentVariant &v = layout.variant(c);
+  const Holding holding = holdingOf(c);
+  engine.at(c, Place::Part::Forward);
+  const RecordingPause quiet(engine);
+  const bool chunked = candidate.lossChunks > 1 && layout.kind(c).loss;
+  int64_t peak = v.forwardPeakBytes;
+  if (chunked) {
+    // A part's logits become their own gradient, in place, beside the gradients
+    // of the head's weight and of the input.
+    engine.alloc(Holding::Activations, besideLogits(c));
+    peak = layout.kind(c).logitsBytes / candidate.lossChunks +
+           layout.kind(c).inputGradientBytes + layout.calls[c].freshGradients;
+  }
+  engine.transient(holding, peak);
+  if (!chunked)
+    engine.alloc(holding, v.savedBytes);
+  if (records())
+    recordForward(c, peak);
+  engine.compute(layout.calls[c].forward);
+  // Autocast's cache keeps copies of parameters that nobody saves.
+  if (!v.savesParameterCopies)
+    engine.alloc(Holding::Activations, v.parameterCopyBytes);
+  for (int value : call.outputs)
+    engine.alloc(Holding::Activations, model.values[value].bytes);
+  if (const int64_t bytes = offloadedBytes(c)) {
+    // save_on_cpu copies on the compute stream.
+    engine.overhead(layout.hostTime(static_cast<double>(bytes)),
+                    Cause::HostOut);
+  }
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const int value = call.inputs[i];
+    if (model.values[value].producer >= 0 && layout.lastReader[value] == c &&
+        !staysOnDevice(c, value))
+      freeValue(value);
+  }
+  for (int value : call.outputs)
+    if (layout.lastReader[value] < 0 && layout.savedUntil[value] < 0 &&
+        !layout.kind(c).loss)
+      freeValue(value);
+}
+
+void StepRun::freeValue(int value) {
+  engine.free(Holding::Activations, model.values[value].bytes);
+  if (records())
+    engine.recorder->drop(tensors.value[value]);
+}
+
+void StepRun::backwardCall(int c) {
+  const StepCall &call = model.calls[c];
+  const SegmentKind &kind = layout.kind(c);
+  const SegmentVariant &v = layout.variant(c);
+  engine.at(c, Place::Part::Backward);
+  const RecordingPause quiet(engine);
+  const bool chunked = candidate.lossChunks > 1 && kind.loss;
+  const bool differentiated =
+      kind.parameterGradientBytes > 0 || kind.inputGradientBytes > 0;
+  if (const int64_t bytes = offloadedBytes(c)) {
+    engine.alloc(Holding::Activations, bytes);
+    engine.overhead(layout.hostTime(static_cast<double>(bytes)), Cause::HostIn);
+  }
+  int64_t peak = 0;
+  if (differentiated) {
+    const bool stays = gradientsStay();
+    peak = stays ? v.backwardPeakAddedBytes : v.backwardPeakFreshBytes;
+    if (chunked)
+      peak = kind.inputGradientBytes + layout.calls[c].freshGradients;
+    engine.transient(holdingOf(c), peak);
+    engine.compute(layout.calls[c].backward);
+  }
+  if (records())
+    recordBackward(c, peak);
+  // What it released is gone before what it leaves is counted: the peak in
+  // between is the variant's.
+  if (chunked)
+    engine.free(Holding::Activations, besideLogits(c));
+  else
+    engine.free(holdingOf(c), v.savedBytes);
+  for (int value : call.outputs) {
+    if (model.values[value].gradient)
+      engine.free(Holding::Activations, model.values[value].gradientBytes);
+    if (layout.savedUntil[value] == c && !kind.loss)
+      engine.free(Holding::Activations, model.values[value].bytes);
+  }
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const int value = call.inputs[i];
+    if (layout.savedUntil[value] == c && model.values[value].producer >= 0)
+      engine.free(Holding::Activations, model.values[value].bytes);
+  }
+  for (int i : kind.inputGradients)
+    if (layout.firstGradient[call.inputs[i]] == c)
+      engine.alloc(Holding::Activations,
+                   model.values[call.inputs[i]].gradientBytes);
+  if (differentiated && !gradientsStay())
+    engine.alloc(Holding::Gradients, layout.calls[c].freshGradients);
+}
+
+void StepRun::runOptimizer(bool onHost) {
+  double parameters = 0, gradients = 0;
+  int64_t states = 0, trained = 0;
+  for (const UnitSizes &unit : layout.units) {
+    if (unit.trainablePadded == 0)
+      continue;
+    parameters += static_cast<double>(unit.shardStored);
+    gradients += static_cast<double>(unit.shardGradient ? unit.shardGradient
+                                                        : unit.reduceOutput);
+    states += unit.stateBytes;
+    trained += unit.trainedBytes;
+  }
+  const auto stateBytes = static_cast<double>(states);
+  if (candidate.clipGradients)
+    engine.compute(layout.copyTime(3 * gradients));
+  if (onHost || candidate.offloadOptimizer) {
+    const double rate = layout.target.host.updateBytesPerSecond;
+    // The host's kernels are fused.
+    const plan::UpdateCost cost;
+    const double moved = cost.parameters * parameters +
+                         cost.gradients * gradients + cost.states * stateBytes;
+    if (!onHost)
+      engine.overhead(layout.hostTime(gradients) + layout.hostTime(parameters),
+                      Cause::HostOut);
+    if (rate > 0)
+      engine.overhead(toPicoseconds(moved / rate), Cause::HostUpdate);
+    return;
+  }
+  const int64_t temporary = layout.updateTemporaries(trained);
+  if (temporary > 0)
+    engine.transient(Holding::Optimizer, temporary);
+  engine.compute(layout.updateTime(parameters, gradients, stateBytes));
+}
+
+} // namespace accel

@@ -1,0 +1,155 @@
+//===- StepRun.h - One step, issued to the engine ---------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What all executors have in common: activations and their gradients, the
+// micro-batches of a step, and runs of equal blocks. An executor adds what it
+// does around blocks and calls.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_FRAMEWORKSTEPS_STEPRUN_H
+#define ACCEL_PASSES_FRAMEWORKSTEPS_STEPRUN_H
+
+#include "passes/FrameworkSteps/StepLayout.h"
+
+#include <memory>
+#include <utility>
+
+namespace accel {
+
+class StepRun {
+public:
+  StepRun(const StepLayout &layout, Engine &engine)
+      : layout(layout), model(layout.model), candidate(*layout.candidate),
+        engine(engine) {}
+  virtual ~StepRun() = default;
+
+  /// What is there before the first step.
+  void begin();
+  /// One optimizer step; may be repeated.
+  void step();
+  /// Bytes that stay from step to step.
+  int64_t persistentBytes() const { return persistent; }
+  /// Of the device; what the host does is exposed.
+  Picoseconds optimizerTime() const { return optimizer; }
+  Picoseconds recomputeTime() const { return recomputed; }
+
+  /// Bytes of a rank's host memory.
+  int64_t hostBytes = 0;
+
+protected:
+  /// Parameters, states and buffers that are there before the step.
+  virtual void allocatePersistent() = 0;
+  virtual void beginForward() {}
+  /// Around the calls [begin, end) of `block`.
+  virtual void beforeForward(const Block &block) = 0;
+  virtual void afterForward(const Block &block) = 0;
+  virtual void endForward() {}
+  virtual void beforeBackward(const Block &block) = 0;
+  virtual void afterBackward(const Block &block) = 0;
+  virtual void endBackward() {}
+  /// Around each call.
+  virtual void beforeForwardCall(int call) { (void)call; }
+  virtual void afterForwardCall(int call) { (void)call; }
+  virtual void beforeBackwardCall(int call) { (void)call; }
+  /// After a call's backward: its parameters have their gradients.
+  virtual void gradientsReady(int call) { (void)call; }
+  virtual void update() = 0;
+  /// Blocks whose work reaches this far ahead into the next ones; those at the
+  /// end of a run of equal blocks are not folded.
+  virtual int reachForward() const { return 0; }
+  virtual int reachBackward() const { return 0; }
+  /// What the executor does before the head's backward waits for the gradient
+  /// of the logits.
+  virtual bool hooksLogits() const { return false; }
+  virtual bool foldsBackward() const { return true; }
+  /// The micro-batch's gradients are reduced.
+  bool reduces() const {
+    return candidate.reduceEachMicroBatch || microBatch.last;
+  }
+  /// Parameters have unsharded gradients of earlier micro-batches.
+  bool accumulates() const {
+    return !candidate.reduceEachMicroBatch && !microBatch.first;
+  }
+  /// Gradients stay where autograd leaves them and are added to later.
+  virtual bool gradientsStay() const { return accumulates(); }
+
+  struct MicroBatch {
+    bool first = true, last = true;
+  } microBatch;
+
+  Holding holdingOf(int call) const {
+    return layout.kind(call).loss ? Holding::Logits : Holding::Activations;
+  }
+  /// Clipping and the optimizer over every unit's shard; `onHost`: all of it
+  /// lives there. With `offloadOptimizer` gradients go to the host and
+  /// parameters come back.
+  void runOptimizer(bool onHost);
+  /// The CPU-side of saving a checkpointed call's input on the host.
+  int64_t offloadedBytes(int call) const;
+
+  //===--- Where each tensor is recorded (RecordStep.cpp) -----------------===//
+
+  bool records() const { return engine.recorder != nullptr; }
+  /// Parts of a unit, for Engine::alloc.
+  Recorder::Parts partsOf(int unit,
+                          std::vector<int64_t> UnitParts::*list) const {
+    return records() ? &(layout.parts[unit].*list) : nullptr;
+  }
+  /// The unsharded gradients of a unit's parameters are gone: `bytes` of them
+  /// are no longer counted.
+  void freeGradientsOf(int unit, int64_t bytes);
+  /// They become tensors of other sizes, between micro-batches.
+  void castGradientsOf(int unit, int64_t from, int64_t to);
+  /// All of them.
+  void freeAllGradients();
+  /// A step was run before this one.
+  bool warm = false;
+
+  const StepLayout &layout;
+  const StepModel &model;
+  const Candidate &candidate;
+  Engine &engine;
+  int64_t persistent = 0;
+  Picoseconds optimizer = 0, recomputed = 0;
+
+private:
+  void runMicroBatch();
+  int64_t returnOutputs();
+  void forwardBlock(const Block &block);
+  void backwardBlock(const Block &block);
+  void forwardCall(int call);
+  void backwardCall(int call);
+  bool staysOnDevice(int call, int value) const;
+  int64_t besideLogits(int call) const;
+
+  void freeValue(int value);
+  void recordForward(int call, int64_t peak);
+  void recordBackward(int call, int64_t peak);
+  void recordLoss(int call, int64_t peak);
+  void play(int call, const std::vector<StorageEvent> &events, size_t from,
+            bool toLossEnd);
+  void placeGradients(int call);
+  void dropCopies();
+  bool traced(int call) const;
+  int parameterOf(int call, size_t gradient) const;
+  struct Tensors {
+    std::vector<std::vector<int>> own; // by call and storage
+    std::vector<int> value, valueGradient, gradient;
+    size_t played = 0; // of the loss's backward
+  } tensors;
+
+  int64_t copiesHeld = 0; // autocast's copies of parameters
+};
+
+std::unique_ptr<StepRun> makeFsdp2Run(const StepLayout &, Engine &);
+std::unique_ptr<StepRun> makeFsdp1Run(const StepLayout &, Engine &);
+std::unique_ptr<StepRun> makeDdpRun(const StepLayout &, Engine &);
+std::unique_ptr<StepRun> makeDeepspeedRun(const StepLayout &, Engine &);
+std::unique_ptr<StepRun> makeAccelRunStep(const StepLayout &, Engine &);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_FRAMEWORKSTEPS_STEPRUN_H

@@ -1,0 +1,152 @@
+//===- Dequantize.cpp - Matmuls with quantised weights --------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/StepModel/Dequantize.h"
+
+namespace accel {
+namespace {
+
+using plan::Arg;
+using plan::Instruction;
+
+class Dequantizer {
+public:
+  Dequantizer(SegmentGraph &graph, int parameter,
+              const plan::QuantizedWeight &weight)
+      : graph(graph), function(graph.function),
+        root(function.slots[parameter].base), weight(weight) {}
+
+  void run(plan::QuantizedMatmul product) {
+    dropCasts();
+    if (product == plan::QuantizedMatmul::SavesCopy)
+      return saveCopy();
+    for (Instruction &instr : function.instructions)
+      if (isProduct(instr)) {
+        instr.workspaceBytes += rounded(weight.copyBytes);
+        instr.movedBytes += copyTraffic();
+      }
+    if (product == plan::QuantizedMatmul::DequantizesSavesInput)
+      saveInputs();
+  }
+
+private:
+  int64_t rounded(int64_t bytes) const {
+    return (bytes + graph.rounding - 1) / graph.rounding * graph.rounding;
+  }
+  double copyTraffic() const {
+    return static_cast<double>(weight.packedBytes + weight.copyBytes);
+  }
+
+  bool reads(const Instruction &instr) const {
+    for (const Arg &arg : instr.args)
+      if (arg.kind == Arg::Kind::Tensor && arg.slot >= 0 &&
+          function.slots[arg.slot].base == root)
+        return true;
+    return false;
+  }
+  /// What autocast would copy of a wide weight the matmul makes itself.
+  void dropCasts() {
+    for (size_t i = 0; i < function.instructions.size(); ++i) {
+      const Instruction &instr = function.instructions[i];
+      if (instr.op != "aten::_to_copy" || graph.view[i] || !reads(instr))
+        continue;
+      graph.view[i] = true;
+      const int copy = function.slots[instr.results.front()].base;
+      for (plan::Slot &slot : function.slots)
+        if (slot.base == copy)
+          slot.base = root;
+      function.instructions[i].movedBytes = 0;
+    }
+  }
+
+  /// Reads the weight and is no view of it.
+  bool isProduct(const Instruction &instr) const {
+    const auto i = static_cast<size_t>(&instr - function.instructions.data());
+    return !graph.view[i] && reads(instr);
+  }
+
+  /// The backward of each matmul reads the forward's input too.
+  void saveInputs() {
+    std::vector<int> inputs; // of the forward's matmuls, in order
+    for (size_t i = 0; i < function.instructions.size(); ++i) {
+      const Instruction &instr = function.instructions[i];
+      if (!graph.forward[i] || !isProduct(instr))
+        continue;
+      for (const Arg &arg : instr.args)
+        if (arg.kind == Arg::Kind::Tensor && arg.slot >= 0 &&
+            function.slots[arg.slot].base != root) {
+          inputs.push_back(arg.slot);
+          break;
+        }
+    }
+    // Derivatives run in the opposite order.
+    for (size_t i = 0; i < function.instructions.size(); ++i) {
+      Instruction &instr = function.instructions[i];
+      if (graph.forward[i] || !isProduct(instr) || inputs.empty())
+        continue;
+      Arg arg;
+      arg.kind = Arg::Kind::Tensor;
+      arg.slot = inputs.back();
+      inputs.pop_back();
+      instr.args.push_back(arg);
+    }
+  }
+
+  /// The copy is a value of the forward that the backward reads.
+  void saveCopy() {
+    size_t at = 0;
+    while (at < function.instructions.size() &&
+           !reads(function.instructions[at]))
+      ++at;
+    if (at == function.instructions.size())
+      return;
+    const int copy = static_cast<int>(function.slots.size());
+    plan::Slot slot = function.slots[root];
+    slot.base = copy;
+    function.slots.push_back(slot);
+    for (plan::Slot &view : function.slots)
+      if (view.base == root && &view != &function.slots[root])
+        view.base = copy;
+    Instruction instr;
+    instr.op = "accel::dequantize";
+    Arg packed;
+    packed.kind = Arg::Kind::Tensor;
+    packed.slot = root;
+    instr.args = {packed};
+    instr.results = {copy};
+    instr.where = function.instructions[at].where;
+    instr.movedBytes = copyTraffic();
+    // What read the parameter itself reads the copy.
+    for (Instruction &other : function.instructions)
+      for (Arg &arg : other.args)
+        if (arg.kind == Arg::Kind::Tensor && arg.slot == root)
+          arg.slot = copy;
+    const int node = graph.node[at];
+    const auto position = static_cast<std::ptrdiff_t>(at);
+    function.instructions.insert(function.instructions.begin() + position,
+                                 instr);
+    graph.forward.insert(graph.forward.begin() + position, true);
+    graph.view.insert(graph.view.begin() + position, false);
+    graph.node.insert(graph.node.begin() + position, node);
+    graph.pointwiseKeeps.insert(graph.pointwiseKeeps.begin() + position, false);
+    if (!graph.child.empty())
+      graph.child.insert(graph.child.begin() + position, graph.child[at]);
+  }
+
+  SegmentGraph &graph;
+  plan::Function &function;
+  int root;
+  const plan::QuantizedWeight &weight;
+};
+
+} // namespace
+
+void dequantize(SegmentGraph &graph, int parameter,
+                plan::QuantizedMatmul product,
+                const plan::QuantizedWeight &weight) {
+  Dequantizer(graph, parameter, weight).run(product);
+}
+
+} // namespace accel

@@ -1,0 +1,24 @@
+//===- Dequantize.h - Matmuls with quantised weights ------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_STEPMODEL_DEQUANTIZE_H
+#define ACCEL_PASSES_STEPMODEL_DEQUANTIZE_H
+
+#include "passes/StepModel/SegmentGraph.h"
+#include "runtime/plan/QuantizedWeights.h"
+
+namespace accel {
+
+/// Gives the matmuls that read the parameter in slot `parameter` what its
+/// format needs: a copy of the weight in 16 bits while each runs, or one that
+/// autograd saves, and the bytes moved to make it; of some formats the backward
+/// reads the matmul's input. The instructions and their marks stay in step.
+void dequantize(SegmentGraph &graph, int parameter,
+                plan::QuantizedMatmul product,
+                const plan::QuantizedWeight &weight);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_STEPMODEL_DEQUANTIZE_H

@@ -1,0 +1,548 @@
+//===- SegmentGraph.cpp - What autograd holds of a segment ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/StepModel/SegmentGraph.h"
+#include "passes/StepModel/SegmentOrder.h"
+#include "passes/StepModel/SegmentStorages.h"
+
+#include "passes/Cost/OpCost.h"
+
+#include <algorithm>
+
+namespace accel {
+
+using plan::Arg;
+using plan::Instruction;
+
+namespace {
+
+class AutogradMemory {
+public:
+  AutogradMemory(const SegmentGraph &graph, EagerMode mode,
+                 const Target *target)
+      : graph(graph), function(graph.function), mode(mode), target(target),
+        storages(storagesOf(graph)), gradients(gradientSlots(graph)) {}
+
+  SegmentVariant run() {
+    variant.name = mode == EagerMode::None        ? "none"
+                   : mode == EagerMode::Pointwise ? "pointwise"
+                                                  : "full";
+    decideKept();
+    measureSaved();
+    measureForward();
+    noteOutputs();
+    Level level;
+    events = &variant.trace.backward;
+    if (mode == EagerMode::Pointwise || mode == EagerMode::Full)
+      recompute(level, allOfIt);
+    measureBackward(level);
+    measureCompiled();
+    return std::move(variant);
+  }
+
+private:
+  static constexpr int allOfIt = -2; // no child's number
+
+  struct Level {
+    int64_t bytes = 0; // over the entry, without parameter gradients
+    int64_t gradients = 0;
+  };
+
+  int base(int slot) const { return function.slots[slot].base; }
+
+  void emit(StorageEvent::Kind kind, int storage, int64_t bytes = 0) {
+    events->push_back({kind, storage, bytes});
+  }
+  /// What an operator needs while it runs.
+  void emitWorkspace(int64_t bytes) {
+    if (bytes <= 0)
+      return;
+    const int storage = static_cast<int>(storages.size()); // nobody's number
+    emit(StorageEvent::Kind::Allocate, storage, bytes);
+    emit(StorageEvent::Kind::Free, storage);
+  }
+  void emitAllocations(int i) {
+    if (graph.view[i])
+      return;
+    for (int slot : function.instructions[i].results)
+      if (slot >= 0)
+        emit(StorageEvent::Kind::Allocate, slot, storages[slot].bytes);
+  }
+
+  void noteOutputs() {
+    for (int i = 0; i < graph.outputs; ++i) {
+      const int root = base(function.outputs[i]);
+      variant.trace.outputs.push_back(storages[root].owner == Owner::Own ? root
+                                                                         : -1);
+    }
+    for (size_t root = 0; root < storages.size(); ++root)
+      if (storages[root].parameterCopy)
+        variant.trace.parameterCopies.push_back(static_cast<int>(root));
+  }
+
+  /// By instruction of the forward: results that survive as they are.
+  void decideKept() {
+    kept.assign(function.instructions.size(), mode == EagerMode::None);
+    if (mode == EagerMode::Pointwise)
+      kept = graph.pointwiseKeeps;
+    if (mode == EagerMode::Children)
+      decideHeld();
+    lastSaved = -1;
+    for (const Storage &storage : storages)
+      if (storage.saved())
+        lastSaved = std::max(lastSaved, storage.producer);
+  }
+
+  /// A storage of the forward that lives on to the backward.
+  bool isKept(const Storage &storage) const {
+    if (storage.owner != Owner::Own || !storage.madeInForward)
+      return false;
+    if (mode == EagerMode::Children)
+      return held[&storage - storages.data()];
+    return mode == EagerMode::None ? storage.saved() : kept[storage.producer];
+  }
+
+  bool isHeld(int root) const {
+    return mode == EagerMode::Children && held[root];
+  }
+
+  /// What crosses the boundary of a child stays: its arguments, which it is
+  /// recomputed from, and what derivatives outside of it read.
+  void decideHeld() {
+    held.assign(storages.size(), false);
+    childHas.assign(storages.size(), false);
+    for (size_t i = 0; i < function.instructions.size(); ++i)
+      forEachSlot(function.instructions[i], [&](int slot) {
+        const int root = base(slot);
+        const Storage &storage = storages[root];
+        const int child = graph.child[i];
+        if (storage.owner == Owner::Input)
+          held[root] = held[root] || child >= 0 || !graph.forward[i];
+        if (storage.owner != Owner::Own || !storage.madeInForward)
+          return;
+        const int from = graph.child[storage.producer];
+        if (child >= 0 ? child != from : !graph.forward[i])
+          held[root] = true;
+        if (!graph.forward[i] && child >= 0 && child == from)
+          childHas[root] = true;
+      });
+  }
+
+  void measureSaved() {
+    variant.savesInput.assign(graph.inputs, mode == EagerMode::Pointwise ||
+                                                mode == EagerMode::Full);
+    variant.savesOutput.assign(graph.outputs, false);
+    for (int slot : function.params)
+      variant.backwardReads.push_back(storages[base(slot)].lastBackward >= 0);
+    for (const Storage &storage : storages) {
+      if (storage.owner == Owner::Input &&
+          (mode == EagerMode::Children ? held[&storage - storages.data()]
+                                       : storage.lastBackward >= 0))
+        variant.savesInput[storage.index] = true;
+      if (storage.parameterCopy)
+        variant.parameterCopyBytes += storage.bytes;
+      if (!isKept(storage))
+        continue;
+      if (storage.output)
+        variant.savesOutput[storage.outputIndex] = true;
+      else
+        variant.savedBytes += storage.bytes;
+      variant.savesParameterCopies |= storage.parameterCopy;
+    }
+    for (int i = 0; i < graph.inputs; ++i)
+      if (variant.savesInput[i])
+        variant.savedInputBytes += storages[base(function.inputs[i])].bytes;
+  }
+
+  double seconds(int i) const {
+    return target ? opSeconds(function, function.instructions[i], *target) : 0;
+  }
+
+  /// Allocates what instruction `i` makes; returns the bytes.
+  int64_t allocated(int i) const {
+    int64_t bytes = 0;
+    if (!graph.view[i])
+      for (int slot : function.instructions[i].results)
+        if (slot >= 0)
+          bytes += storages[slot].bytes;
+    return bytes;
+  }
+
+  void measureForward() {
+    int64_t level = 0;
+    const FrameValues frames = frameValues(graph, storages);
+    named = frames.named;
+    for (size_t i = 0; i < function.instructions.size(); ++i) {
+      if (!graph.forward[i])
+        continue;
+      const int position = static_cast<int>(i);
+      const Instruction &instr = function.instructions[i];
+      if (position == frames.shifted)
+        level += copyShifted(instr);
+      level += allocated(position);
+      emitAllocations(position);
+      emitWorkspace(instr.workspaceBytes);
+      variant.forwardPeakBytes =
+          std::max(variant.forwardPeakBytes, level + instr.workspaceBytes);
+      freeAfterForward(position, level, [&](const Storage &storage) {
+        return isKept(storage) || storage.output || storage.parameterCopy ||
+               named[&storage - storages.data()];
+      });
+      variant.forwardSeconds += seconds(position);
+      variant.forwardOps += !graph.view[i];
+    }
+    freeNamed();
+  }
+
+  /// The shifted copy of the logits, until the loss function returns.
+  int64_t copyShifted(const Instruction &instr) {
+    const int64_t bytes = storages[base(instr.args[0].slot)].bytes;
+    shiftedStorage = static_cast<int>(storages.size()) + 1; // nobody's number
+    emit(StorageEvent::Kind::Allocate, shiftedStorage, bytes);
+    return bytes;
+  }
+  /// The frames are gone: what autograd did not save goes with them.
+  void freeNamed() {
+    if (shiftedStorage >= 0)
+      emit(StorageEvent::Kind::Free, shiftedStorage);
+    for (size_t root = 0; root < named.size(); ++root) {
+      const Storage &storage = storages[root];
+      if (!named[root] || isKept(storage) || storage.output ||
+          storage.parameterCopy || isFreed(static_cast<int>(root)))
+        continue;
+      markFreed(static_cast<int>(root));
+      emit(StorageEvent::Kind::Free, static_cast<int>(root));
+    }
+  }
+
+  /// Frees storages whose last use in the forward is instruction `i`.
+  template <typename Stays>
+  void freeAfterForward(int i, int64_t &level, Stays stays) {
+    auto consider = [&](int slot) {
+      const int root = base(slot);
+      const Storage &storage = storages[root];
+      if (storage.owner != Owner::Own || !storage.madeInForward ||
+          std::max(storage.lastForward, storage.producer) != i ||
+          stays(storage) || isFreed(root))
+        return;
+      markFreed(root);
+      emit(StorageEvent::Kind::Free, root);
+      level -= storage.bytes;
+    };
+    forEachSlot(function.instructions[i], consider);
+    if (!graph.view[i])
+      for (int slot : function.instructions[i].results)
+        if (slot >= 0)
+          consider(slot);
+  }
+
+  bool isFreed(int root) const {
+    return std::find(freed.begin(), freed.end(), root) != freed.end();
+  }
+  void markFreed(int root) { freed.push_back(root); }
+
+  /// The forward again, up to the last value that autograd saves: all of it,
+  /// or that of one child.
+  void recompute(Level &level, int child) {
+    freed.clear();
+    int last = lastSaved;
+    auto isPart = [&](int i) {
+      return graph.forward[i] && (child == allOfIt || graph.child[i] == child);
+    };
+    if (child != allOfIt) {
+      last = -1;
+      for (size_t root = 0; root < storages.size(); ++root)
+        if (childHas[root] && isPart(storages[root].producer))
+          last = std::max(last, storages[root].producer);
+    }
+    for (int i = 0; i <= last; ++i) {
+      if (!isPart(i))
+        continue;
+      const Instruction &instr = function.instructions[i];
+      if (!kept[i]) {
+        for (int slot : instr.results)
+          if (slot >= 0 && !graph.view[i] && !isHeld(slot)) {
+            level.bytes += storages[slot].bytes;
+            emit(StorageEvent::Kind::Allocate, slot, storages[slot].bytes);
+          }
+        emitWorkspace(instr.workspaceBytes);
+        notePeak(level, 0, instr.workspaceBytes);
+        variant.recomputeSeconds += seconds(i);
+        variant.backwardSeconds += seconds(i);
+        variant.backwardOps += !graph.view[i];
+      }
+      freeAfterForward(i, level.bytes, [&](const Storage &storage) {
+        return storage.saved() || kept[storage.producer] ||
+               isHeld(static_cast<int>(&storage - storages.data())) ||
+               (child != allOfIt && !isPart(storage.producer));
+      });
+    }
+    // Free saved tensors without a reader; drop recomputed ones that are unused
+    // (operands of the last operators).
+    for (const Storage &storage : storages) {
+      if (storage.owner != Owner::Own || !storage.madeInForward ||
+          !isPart(storage.producer))
+        continue;
+      const int root = static_cast<int>(&storage - storages.data());
+      if (child != allOfIt ? childHas[root] || held[root] : storage.saved())
+        continue;
+      const bool exists = kept[storage.producer]
+                              ? !storage.output
+                              : storage.producer <= last && !isFreed(root);
+      if (exists) {
+        level.bytes -= storage.bytes;
+        emit(StorageEvent::Kind::Free, root);
+      }
+    }
+  }
+
+  /// torch.compile fuses the forward and the backward each by itself.
+  void measureCompiled() {
+    if (!target)
+      return;
+    plan::Function forward = function, backward = function;
+    forward.instructions.clear();
+    backward.instructions.clear();
+    for (size_t i = 0; i < function.instructions.size(); ++i) {
+      const bool again = mode != EagerMode::None && graph.forward[i] &&
+                         !kept[i] && static_cast<int>(i) <= lastSaved;
+      if (graph.forward[i])
+        forward.instructions.push_back(function.instructions[i]);
+      if (!graph.forward[i] || again)
+        backward.instructions.push_back(function.instructions[i]);
+    }
+    variant.compiledForwardSeconds = fusedCost(forward, *target).seconds;
+    variant.compiledBackwardSeconds = fusedCost(backward, *target).seconds;
+  }
+
+  void notePeak(const Level &level, int64_t added, int64_t workspace) {
+    const int64_t bytes = level.bytes + workspace;
+    variant.backwardPeakBytes = std::max(variant.backwardPeakBytes, bytes);
+    variant.backwardPeakFreshBytes =
+        std::max(variant.backwardPeakFreshBytes, bytes + level.gradients);
+    variant.backwardPeakAddedBytes =
+        std::max(variant.backwardPeakAddedBytes, bytes + added);
+  }
+
+  void measureBackward(Level &level) {
+    // Storages that a sum in place made one.
+    std::vector<int> alias(storages.size());
+    for (size_t i = 0; i < alias.size(); ++i)
+      alias[i] = static_cast<int>(i);
+    std::vector<int> pending; // freed when the node is done
+    int64_t added = 0;
+    const std::vector<int> order = backwardOrder(graph, gradients);
+    rank.assign(function.instructions.size(), -1);
+    for (size_t k = 0; k < order.size(); ++k)
+      rank[order[k]] = static_cast<int>(k);
+    findLastBackwardUses();
+    bool inLoss = graph.loss;
+    std::vector<int> fresh; // gradients of parameters that the node made
+    std::vector<int> again; // children that were recomputed
+    for (size_t k = 0; k < order.size(); ++k) {
+      const int i = order[k];
+      const Instruction &instr = function.instructions[i];
+      const int child = mode == EagerMode::Children ? graph.child[i] : -1;
+      if (child >= 0 &&
+          std::find(again.begin(), again.end(), child) == again.end()) {
+        again.push_back(child);
+        recompute(level, child);
+      }
+      const bool loss = beforeLogitsGradient(static_cast<int>(k), order);
+      if (inLoss && !loss)
+        emit(StorageEvent::Kind::LossEnd, -1);
+      inLoss = loss;
+      if (const int sum = summedInPlace(i, alias); sum >= 0) {
+        Storage &into = storages[sum];
+        const Storage &result = storages[instr.results[0]];
+        alias[instr.results[0]] = sum;
+        into.lastBackward = result.lastBackward;
+        into.inputGradient |= result.inputGradient;
+        into.parameterGradient |= result.parameterGradient;
+      } else if (!graph.view[i]) {
+        for (int slot : instr.results) {
+          if (slot < 0)
+            continue;
+          emit(StorageEvent::Kind::Allocate, slot, storages[slot].bytes);
+          if (storages[slot].parameterGradient) {
+            fresh.push_back(slot);
+            level.gradients += storages[slot].bytes;
+            added += storages[slot].bytes;
+          } else {
+            level.bytes += storages[slot].bytes;
+          }
+        }
+      }
+      emitWorkspace(instr.workspaceBytes);
+      if (loss)
+        noteLossPeak(level, instr.workspaceBytes);
+      else
+        notePeak(level, added, instr.workspaceBytes);
+      variant.backwardSeconds += seconds(i);
+      variant.backwardOps += !graph.view[i];
+      collectFrees(i, alias, pending, level);
+      if (k + 1 < order.size() && graph.node[order[k + 1]] == graph.node[i])
+        continue;
+      for (int root : pending) {
+        level.bytes -= storages[root].bytes;
+        emitPending(root);
+      }
+      for (int root : fresh)
+        emit(StorageEvent::Kind::FreeGradient, root);
+      fresh.clear();
+      pending.clear();
+      added = 0;
+    }
+    if (inLoss)
+      emit(StorageEvent::Kind::LossEnd, -1);
+    noteGradients(alias);
+  }
+
+  void emitPending(int root) {
+    const Storage &storage = storages[root];
+    if (storage.owner == Owner::Input)
+      emit(StorageEvent::Kind::FreeInput, storage.index);
+    else if (storage.owner == Owner::Tangent)
+      emit(StorageEvent::Kind::FreeTangent, storage.index - graph.inputs);
+    else
+      emit(StorageEvent::Kind::Free, root);
+  }
+
+  void noteGradients(const std::vector<int> &alias) {
+    for (size_t i = static_cast<size_t>(graph.outputs);
+         i < function.outputs.size(); ++i) {
+      const int root = alias[base(function.outputs[i])];
+      const Storage &storage = storages[root];
+      GradientPlace place;
+      if (storage.owner == Owner::Own)
+        place.storage = root;
+      else if (storage.owner == Owner::Tangent)
+        place.tangent = storage.index - graph.inputs;
+      if (static_cast<int>(i) < graph.outputs + graph.inputGradients)
+        variant.trace.inputGradients.push_back(place);
+      else
+        variant.trace.parameterGradients.push_back(place.storage);
+    }
+  }
+
+  /// Last uses by position in the order in which the engine runs.
+  void findLastBackwardUses() {
+    for (Storage &storage : storages)
+      storage.lastBackward = -1;
+    for (size_t i = 0; i < function.instructions.size(); ++i)
+      if (!graph.forward[i])
+        forEachSlot(function.instructions[i], [&](int slot) {
+          int &last = storages[base(slot)].lastBackward;
+          last = std::max(last, rank[i]);
+        });
+  }
+
+  /// The loss's own part: what runs before the head's parameters are read.
+  bool beforeLogitsGradient(int k, const std::vector<int> &order) {
+    if (!graph.loss)
+      return false;
+    if (lossEnd < 0) {
+      lossEnd = static_cast<int>(order.size());
+      for (size_t j = 0; j < order.size(); ++j) {
+        bool head = false;
+        forEachSlot(function.instructions[order[j]], [&](int slot) {
+          head |= storages[base(slot)].owner == Owner::Parameter;
+        });
+        for (int slot : function.instructions[order[j]].results)
+          head |= slot >= 0 && storages[base(slot)].parameterGradient;
+        if (!head)
+          continue;
+        lossEnd = static_cast<int>(j);
+        while (lossEnd > 0 &&
+               graph.node[order[lossEnd - 1]] == graph.node[order[lossEnd]])
+          --lossEnd;
+        break;
+      }
+    }
+    return k < lossEnd;
+  }
+  void noteLossPeak(const Level &level, int64_t workspace) {
+    variant.lossPeakBytes =
+        std::max(variant.lossPeakBytes, level.bytes + workspace);
+  }
+
+  /// The storage that instruction `i` adds to in place, or -1: as autograd's
+  /// engine does when gradients of one value meet and nobody else holds the
+  /// first.
+  int summedInPlace(int i, const std::vector<int> &alias) const {
+    if (!isGradientSum(graph, gradients, i))
+      return -1;
+    const Instruction &instr = function.instructions[i];
+    const int root = alias[base(instr.args[0].slot)];
+    const Storage &storage = storages[root];
+    const bool dies = storage.lastBackward == rank[i] &&
+                      !storage.inputGradient && !storage.parameterGradient;
+    return dies && storage.bytes == storages[instr.results[0]].bytes ? root
+                                                                     : -1;
+  }
+
+  void collectFrees(int i, const std::vector<int> &alias,
+                    std::vector<int> &pending, Level &level) {
+    const Instruction &instr = function.instructions[i];
+    auto consider = [&](int slot) {
+      const int root = alias[base(slot)];
+      Storage &storage = storages[root];
+      if (storage.owner == Owner::Parameter || heldByCaller(storage) ||
+          storage.inputGradient || storage.parameterGradient ||
+          storage.lastBackward > rank[i] || storage.output || done(root))
+        return;
+      finished.push_back(root);
+      const bool inside = storage.owner == Owner::Own &&
+                          !storage.madeInForward &&
+                          graph.node[storage.producer] == graph.node[i];
+      if (inside) {
+        level.bytes -= storage.bytes;
+        emit(StorageEvent::Kind::Free, root);
+      } else {
+        pending.push_back(root);
+      }
+    };
+    forEachSlot(instr, consider);
+    if (!graph.view[i])
+      for (int slot : instr.results)
+        if (slot >= 0)
+          consider(slot);
+  }
+  /// Inputs that other segments read too; and a checkpoint holds its inputs
+  /// until all of it is done.
+  bool heldByCaller(const Storage &storage) const {
+    return storage.owner == Owner::Input &&
+           (!graph.inputHasGradient[storage.index] || mode != EagerMode::None);
+  }
+  bool done(int root) const {
+    return std::find(finished.begin(), finished.end(), root) != finished.end();
+  }
+
+  const SegmentGraph &graph;
+  const plan::Function &function;
+  EagerMode mode;
+  const Target *target;
+  std::vector<Storage> storages; // by base slot
+  std::vector<bool> gradients;   // by slot
+  std::vector<bool> kept;        // by instruction
+  std::vector<bool> held;        // by storage: Children keep it
+  std::vector<bool> childHas; // by storage: its own child's backward reads it
+  std::vector<bool> named;    // by storage: frames of the forward hold it
+  int shiftedStorage = -1;
+  std::vector<int> freed, finished;
+  std::vector<int> rank; // by instruction of the backward: when it runs
+  int lastSaved = -1, lossEnd = -1;
+  SegmentVariant variant;
+  std::vector<StorageEvent> *events = &variant.trace.forward;
+};
+
+} // namespace
+
+SegmentVariant measureVariant(const SegmentGraph &graph, EagerMode mode,
+                              const Target *target) {
+  return AutogradMemory(graph, mode, target).run();
+}
+
+} // namespace accel

@@ -1,0 +1,70 @@
+//===- SegmentGraph.h - What autograd holds of a segment --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The joint forward and backward of a segment as an operator list, and the
+// measurement of its variants under PyTorch's eager rules: every value that a
+// derivative reads is saved, a node's saved values are released when the node
+// is done, gradients are summed in place where nobody else reads the first,
+// and checkpointed segments are recomputed as a whole before their
+// backward (torch.utils.checkpoint, non-reentrant, with early stop).
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_STEPMODEL_SEGMENTGRAPH_H
+#define ACCEL_PASSES_STEPMODEL_SEGMENTGRAPH_H
+
+#include "passes/StepModel/StepModel.h"
+#include "passes/Targets/Target.h"
+
+namespace accel {
+
+/// A joint function without gradient destinations: its outputs are those of
+/// the forward, the gradients of inputs and those of parameters, in this order.
+struct SegmentGraph {
+  plan::Function function;
+  int inputs = 0;  // of Function::inputs; the rest are tangents of the outputs
+  int outputs = 0; // of Function::outputs
+  int inputGradients = 0, parameterGradients = 0;
+  /// By input: its gradient is computed and no other segment reads it, so it is
+  /// an activation that the backward releases when it has read it.
+  std::vector<bool> inputHasGradient;
+  std::vector<bool> forward; // by instruction; the others are the backward
+  std::vector<bool> view;    // by instruction: allocates nothing
+  /// By instruction: the autograd node that it belongs to; instructions of
+  /// one node follow each other.
+  std::vector<int> node;
+  /// By instruction: the child of the layer's module that it belongs to, or
+  /// its derivative does; -1 for the layer's own. Empty: not known.
+  std::vector<int> child;
+  /// By instruction: `pointwise` keeps its results (passes/Recompute).
+  std::vector<bool> pointwiseKeeps;
+  /// The segment ends in the loss.
+  bool loss = false;
+  /// The loss shifts the logits, of which it makes a copy (transformers until
+  /// 4.48: `logits[..., :-1, :].contiguous()`); later it shifts the labels.
+  bool shiftsLogits = false;
+  /// By Function::params: it is not trained, so that autocast's cache does not
+  /// keep its copy (aten/src/ATen/autocast_mode.cpp, cached_cast). Empty: all
+  /// are trained.
+  std::vector<bool> frozenParameters;
+  /// Allocations are rounded up to this (512 under CUDA, 64 on CPUs).
+  int64_t rounding = plan::alignmentBytes;
+};
+
+/// Adds the temporaries of autograd's own formulas where the project's rules
+/// need fewer.
+void toAutogradForm(SegmentGraph &graph);
+
+/// Children: each child of the layer is a checkpoint of its own.
+enum class EagerMode { None, Pointwise, Full, Children };
+
+/// Measures one variant; seconds are 0 without a target. Linear in the number
+/// of instructions.
+SegmentVariant measureVariant(const SegmentGraph &graph, EagerMode mode,
+                              const Target *target);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_STEPMODEL_SEGMENTGRAPH_H

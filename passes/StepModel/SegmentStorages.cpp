@@ -1,0 +1,123 @@
+//===- SegmentStorages.cpp - The storages of a segment --------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/StepModel/SegmentStorages.h"
+
+#include "passes/StepModel/SegmentOrder.h"
+
+namespace accel {
+
+using plan::Instruction;
+
+namespace {
+
+class Finder {
+public:
+  explicit Finder(const SegmentGraph &graph)
+      : graph(graph), function(graph.function),
+        storages(function.slots.size()) {}
+
+  std::vector<Storage> run() {
+    findStorages();
+    return std::move(storages);
+  }
+
+private:
+  int base(int slot) const { return function.slots[slot].base; }
+
+  int64_t bytesOf(int slot) const {
+    int64_t numel = 1;
+    for (int64_t size : function.slots[slot].shape)
+      numel *= size;
+    const int64_t bytes = numel * plan::itemSize(function.slots[slot].dtype);
+    return (bytes + graph.rounding - 1) / graph.rounding * graph.rounding;
+  }
+
+  void findStorages() {
+    for (size_t i = 0; i < storages.size(); ++i)
+      if (base(static_cast<int>(i)) == static_cast<int>(i))
+        storages[i].bytes = bytesOf(static_cast<int>(i));
+    for (size_t i = 0; i < function.inputs.size(); ++i) {
+      Storage &storage = storages[base(function.inputs[i])];
+      const bool tangent = static_cast<int>(i) >= graph.inputs;
+      storage.owner = tangent ? Owner::Tangent : Owner::Input;
+      storage.index = static_cast<int>(i);
+    }
+    std::vector<bool> cached(storages.size(), false); // by storage
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const int root = base(function.params[i]);
+      storages[root].owner = Owner::Parameter;
+      cached[root] =
+          i >= graph.frozenParameters.size() || !graph.frozenParameters[i];
+    }
+    for (size_t i = 0; i < function.outputs.size(); ++i) {
+      Storage &storage = storages[base(function.outputs[i])];
+      const int position = static_cast<int>(i);
+      if (position < graph.outputs) {
+        storage.output = true;
+        storage.outputIndex = position;
+      } else if (position < graph.outputs + graph.inputGradients) {
+        storage.inputGradient = true;
+      } else {
+        storage.parameterGradient = true;
+      }
+    }
+    for (size_t i = 0; i < function.instructions.size(); ++i) {
+      const int position = static_cast<int>(i);
+      const Instruction &instr = function.instructions[i];
+      const bool forward = graph.forward[i];
+      bool fromParameter = instr.op == "aten::_to_copy";
+      forEachSlot(instr, [&](int slot) {
+        Storage &storage = storages[base(slot)];
+        (forward ? storage.lastForward : storage.lastBackward) = position;
+        fromParameter &=
+            storage.owner == Owner::Parameter && cached[base(slot)];
+      });
+      if (graph.view[i])
+        continue;
+      for (int slot : instr.results) {
+        if (slot < 0)
+          continue;
+        storages[slot].producer = position;
+        storages[slot].madeInForward = forward;
+        storages[slot].parameterCopy = forward && fromParameter;
+      }
+    }
+  }
+
+  const SegmentGraph &graph;
+  const plan::Function &function;
+  std::vector<Storage> storages;
+};
+
+} // namespace
+
+std::vector<Storage> storagesOf(const SegmentGraph &graph) {
+  return Finder(graph).run();
+}
+
+FrameValues frameValues(const SegmentGraph &graph,
+                        const std::vector<Storage> &storages) {
+  const plan::Function &function = graph.function;
+  auto base = [&](int slot) { return function.slots[slot].base; };
+  FrameValues result;
+  result.named.assign(storages.size(), false);
+  for (size_t i = 0; i < function.instructions.size() && graph.loss; ++i) {
+    const Instruction &instr = function.instructions[i];
+    if (!graph.forward[i] || instr.op != "aten::_log_softmax" ||
+        instr.args.empty())
+      continue;
+    int root = base(instr.args[0].slot);
+    result.shifted = graph.shiftsLogits ? static_cast<int>(i) : -1;
+    while (root >= 0 && storages[root].owner == Owner::Own) {
+      result.named[root] = true;
+      const Instruction &made = function.instructions[storages[root].producer];
+      root = made.op == "aten::_to_copy" ? base(made.args[0].slot) : -1;
+    }
+  }
+  return result;
+}
+
+} // namespace accel

@@ -1,0 +1,74 @@
+//===- TrainerKernels.cpp - A trainer's kernels in a segment --------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/StepModel/TrainerKernels.h"
+
+#include "passes/Cost/OpCost.h"
+
+namespace accel {
+
+using frameworks::Selective;
+using plan::Arg;
+using plan::Instruction;
+
+Target targetOfLayers(const Target &target,
+                      const frameworks::Kernels &kernels) {
+  Target result = target;
+  for (auto &[dtype, rate] : result.compute) {
+    rate.attentionEfficiency *= kernels.attentionRate;
+    rate.attentionBackwardEfficiency *= kernels.attentionRate;
+  }
+  if (!kernels.fp8 || !target.fp8)
+    return result;
+  for (plan::DType dtype : {plan::DType::BF16, plan::DType::F16}) {
+    ComputeRate &rate = result.compute[dtype];
+    rate.matmulEfficiency =
+        target.fp8->peakFlops * target.fp8->matmulEfficiency / rate.peakFlops;
+    rate.halfDepth = target.fp8->halfDepth;
+  }
+  return result;
+}
+
+void markSelective(SegmentGraph &graph, Selective selective) {
+  const std::vector<Instruction> &list = graph.function.instructions;
+  int matmuls = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const bool attention = list[i].where.find("attn") != std::string::npos;
+    if (selective == Selective::AllButAttention)
+      graph.child.push_back(attention ? 0 : -1);
+    if (selective != Selective::SecondMatmuls || !graph.forward[i])
+      continue;
+    const OpKind kind = opKind(list[i]);
+    graph.pointwiseKeeps[i] = kind == OpKind::Attention ||
+                              (kind == OpKind::Matmul && matmuls++ % 2 == 0);
+  }
+}
+
+void holdLogits(SegmentGraph &graph) {
+  std::vector<Instruction> &list = graph.function.instructions;
+  std::vector<int> maker(graph.function.slots.size(), -1);
+  for (size_t i = 0; i < list.size(); ++i)
+    for (int slot : list[i].results)
+      if (slot >= 0)
+        maker[slot] = static_cast<int>(i);
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!graph.forward[i] || list[i].op != "aten::nll_loss_forward")
+      continue;
+    // From the scores back to the matmul that made the logits.
+    std::vector<Arg> held;
+    int slot = list[i].args.front().slot;
+    while (maker[slot] >= 0 && !list[maker[slot]].args.empty() &&
+           opKind(list[maker[slot]]) != OpKind::Matmul) {
+      slot = list[maker[slot]].args.front().slot;
+      Arg arg;
+      arg.kind = Arg::Kind::Tensor;
+      arg.slot = slot;
+      held.push_back(arg);
+    }
+    list[i].args.insert(list[i].args.end(), held.begin(), held.end());
+  }
+}
+
+} // namespace accel

@@ -1,0 +1,29 @@
+//===- TrainerKernels.h - A trainer's kernels in a segment ------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_STEPMODEL_TRAINERKERNELS_H
+#define ACCEL_PASSES_STEPMODEL_TRAINERKERNELS_H
+
+#include "passes/Frameworks/Framework.h"
+#include "passes/StepModel/SegmentGraph.h"
+
+namespace accel {
+
+/// The target as the layers see it: attention at the rate of their kernels,
+/// matmuls of fp8 operands where the kernels say so and the target has them.
+Target targetOfLayers(const Target &target, const frameworks::Kernels &kernels);
+
+/// What per-operator checkpointing keeps of each operator's results
+/// (SegmentGraph::pointwiseKeeps), or which instructions are the attention
+/// module's (SegmentGraph::child, 0).
+void markSelective(SegmentGraph &graph, frameworks::Selective selective);
+
+/// The training loop's variables hold the logits, in each dtype that they have,
+/// until the loss is there.
+void holdLogits(SegmentGraph &graph);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_STEPMODEL_TRAINERKERNELS_H

@@ -1,0 +1,68 @@
+//===- CachedEvaluator.h - Points evaluated on step models ------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_TUNE_CACHEDEVALUATOR_H
+#define ACCEL_PASSES_TUNE_CACHEDEVALUATOR_H
+
+#include "passes/Tune/Search.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+
+namespace accel::tune {
+
+/// The decided step of a micro-batch size under Space::precisions[precision],
+/// with that many loss chunks (0: as configured; Space::modelChunks); null if
+/// there is none (the reason was reported).
+using ModelSource = std::function<std::shared_ptr<const DecidedStep>(
+    int64_t microBatch, int precision, int64_t lossChunks)>;
+
+/// Evaluates points of a space by StepEvaluators, one per step model, each
+/// built when it is first needed.
+class CachedEvaluator {
+public:
+  /// All must outlive it.
+  CachedEvaluator(const Space &space, const Target &target, ModelSource source)
+      : space(space), target(target), source(std::move(source)) {}
+
+  /// Impossible where the executor refuses the candidate (verifyCandidate).
+  Evaluation evaluate(const Point &point);
+  StepPrediction predict(const Point &point, bool detail);
+  /// replayInto of the point's candidate.
+  void replay(const Point &point, const replay::AllocatorRules &rules,
+              int64_t contextBytes, int64_t budgetBytes,
+              StepPrediction &prediction);
+  /// Why the executor refuses the point, or "".
+  std::string problem(const Point &point);
+  /// Saved bytes, and seconds of forward and backward.
+  VariantCost cost(int split, int group, int variant);
+  /// Search.h's ShareOut, by passes/Recompute's shareBudget.
+  std::vector<int> shareOut(int split, int64_t bytes);
+  /// Null if there is none.
+  const StepModel *model(const Point &point);
+
+private:
+  struct Built {
+    std::shared_ptr<const StepModel> model; // null: cannot be
+    std::unique_ptr<StepEvaluator> evaluator;
+  };
+  Built &built(int split, int precision, int loss);
+  Built &built(const Point &point) {
+    return built(
+        point[Knob::Split], point[Knob::Precision],
+        space.base.executor == FrameworkKind::AccelRun ? point[Knob::Loss] : 0);
+  }
+  Candidate candidateOf(const Built &b, const Point &point) const;
+
+  const Space &space;
+  const Target &target;
+  ModelSource source;
+  std::map<std::array<int, 3>, Built> models;
+};
+
+} // namespace accel::tune
+
+#endif // ACCEL_PASSES_TUNE_CACHEDEVALUATOR_H

@@ -1,0 +1,503 @@
+//===- RunDescription.cpp - What a measured run was -----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Validate/RunDescription.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+namespace accel::validate {
+
+using plan::DType;
+
+namespace {
+
+std::string lower(const std::string &text) {
+  std::string result = text;
+  std::transform(result.begin(), result.end(), result.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return result;
+}
+
+bool has(const std::string &text, const char *part) {
+  return text.find(part) != text.npos;
+}
+
+/// The integer after `key` and an optional '=', or 0.
+int64_t numberAfter(const std::string &text, const std::string &key) {
+  size_t at = text.find(key);
+  if (at == text.npos)
+    return 0;
+  at += key.size();
+  while (at < text.size() && (text[at] == '=' || text[at] == ' '))
+    ++at;
+  return std::strtoll(text.c_str() + at, nullptr, 10);
+}
+
+Source sourceOf(const std::string &name) {
+  auto is = [&](const char *part) { return has(name, part); };
+  if (is("torchtitan") || is("titan"))
+    return Source::Torchtitan;
+  if (is("kempner"))
+    return Source::KempnerForge;
+  if (is("foundry") || is("composer") || is("mosaic"))
+    return Source::LlmFoundry;
+  if (is("fms"))
+    return Source::FmsFsdp;
+  if (is("torchtune"))
+    return Source::Torchtune;
+  if (is("megatron") || is("nemo") || is("simumax"))
+    return Source::Megatron;
+  if (is("transformers") || is("accelerate") || is("trainer") || is("trl") ||
+      is("deepspeed") || is("hf") || is("hugging") || is("axolotl"))
+    return Source::Transformers;
+  return Source::Unknown;
+}
+
+class Interpreter {
+public:
+  Interpreter(const RunRow &row, const ModelSource &models)
+      : row(row), models(models), framework(lower(row.framework)),
+        sharding(lower(row.sharding)), precision(lower(row.precision)),
+        checkpointing(lower(row.checkpointing)), text(lower(row.source)) {}
+
+  Run interpret() {
+    run.source = sourceOf(framework);
+    run.family = familyOf();
+    skip(row.problem);
+    readShape();
+    readTarget();
+    readParallelism();
+    readPrecision();
+    readStyle();
+    readCheckpointing();
+    readExtras();
+    return std::move(run);
+  }
+
+private:
+  void skip(const std::string &why) {
+    if (run.skipped.empty())
+      run.skipped = why;
+  }
+  void assume(const std::string &what) { run.assumptions.push_back(what); }
+
+  std::string familyOf() const {
+    size_t letters = 0;
+    while (letters < row.id.size() &&
+           std::isalpha(static_cast<unsigned char>(row.id[letters])))
+      ++letters;
+    const bool numbered =
+        letters > 0 && letters < row.id.size() &&
+        (std::isdigit(static_cast<unsigned char>(row.id[letters])) ||
+         row.id[letters] == '-' || row.id[letters] == '_');
+    return numbered ? row.id.substr(0, letters) : toString(run.source);
+  }
+
+  void readShape() {
+    const std::string model = lower(row.model);
+    if (models)
+      if (auto config = models(row.model)) {
+        run.config = std::move(*config);
+        return;
+      }
+    ModelSizes &s = run.sizes;
+    const bool gpt = !isLlama();
+    s.family = gpt ? "gpt2" : "llama";
+    s.tied = gpt || has(model, "llama3.2") || has(model, "llama-3.2");
+    if (std::optional<ModelSizes> known = knownModel(row.model))
+      s = *known;
+    for (const char *other : {"moe", "mixtral", "deepseek", "expert"})
+      if (has(model, other))
+        skip("mixture-of-experts models are not modelled");
+    auto take = [](int64_t &to, const std::optional<int64_t> &from) {
+      if (from)
+        to = *from;
+    };
+    take(s.layers, row.layers);
+    take(s.hidden, row.hidden);
+    take(s.heads, row.heads);
+    take(s.keyValueHeads, row.keyValueHeads);
+    take(s.ffn, row.ffn);
+    take(s.vocab, row.vocab);
+    if (s.layers <= 0 || s.hidden <= 0 || s.heads <= 0) {
+      skip("the shape of '" + row.model + "' is neither stated nor known");
+      return;
+    }
+    if (s.keyValueHeads <= 0)
+      s.keyValueHeads = s.heads;
+    if (s.ffn <= 0 && gpt)
+      s.ffn = 4 * s.hidden;
+    if (s.vocab <= 0 && gpt) {
+      s.vocab = 51200; // GPT-2's, padded by Megatron
+      assume("a vocabulary of 51200");
+    }
+    if (s.ffn <= 0 || s.vocab <= 0)
+      skip("the shape of '" + row.model + "' is neither stated nor known");
+    if (s.hidden % s.heads || s.heads % s.keyValueHeads)
+      skip("the heads do not divide the hidden size");
+    for (int64_t size : {s.hidden, s.heads, s.ffn})
+      if (size > 1'000'000)
+        skip("the shape is larger than any model");
+    if (s.layers > 10'000 || s.vocab > 10'000'000)
+      skip("the shape is larger than any model");
+  }
+
+  bool isLlama() const {
+    const std::string model = lower(row.model);
+    for (const char *name : {"mpt", "gpt", "opt-", "bloom", "megatron"})
+      if (has(model, name))
+        return false;
+    return true;
+  }
+
+  void readTarget() {
+    run.target = targetOfGpu(row.gpu);
+    if (run.target.empty())
+      skip("no target file for '" + row.gpu + "'");
+    else if (lower(row.gpu) == "a100")
+      assume("a bare A100 is one of 80 GB");
+    if (!row.gpus)
+      skip("the number of GPUs is not stated");
+  }
+
+  void readParallelism() {
+    auto parallel = [&](const std::optional<int64_t> &size, const char *name) {
+      if (size && *size > 1)
+        skip(std::string(name) + " parallelism (" + std::to_string(*size) +
+             ") is not modelled");
+    };
+    parallel(row.tensorParallel, "tensor");
+    parallel(row.pipelineParallel, "pipeline");
+    parallel(row.contextParallel, "context");
+    if (has(sharding, "ep=") && numberAfter(sharding, "ep=") > 1)
+      skip("expert parallelism is not modelled");
+    if (run.source == Source::Megatron)
+      readMegatron();
+
+    Run &s = run;
+    const int64_t gpus = row.gpus.value_or(1);
+    s.mesh.resize("dp_shard", gpus);
+    s.ranksPerNode = std::min<int64_t>(gpus, 8);
+    if (run.source == Source::KempnerForge && gpus > 4) {
+      s.ranksPerNode = 4;
+      assume("nodes of 4 GPUs, as the Kempner cluster has");
+    }
+    s.executor = run.source == Source::Torchtitan ||
+                         run.source == Source::KempnerForge ||
+                         run.source == Source::Torchtune
+                     ? FrameworkKind::Fsdp2
+                     : FrameworkKind::Fsdp1;
+    if (has(sharding, "fsdp2") || has(framework, "fsdp2"))
+      s.executor = FrameworkKind::Fsdp2;
+    else if (has(sharding, "fsdp1") || has(framework, "fsdp1"))
+      s.executor = FrameworkKind::Fsdp1;
+    if (has(sharding, "zero") || has(framework, "deepspeed")) {
+      s.executor = FrameworkKind::Deepspeed;
+      s.zeroStage = static_cast<int>(
+          std::clamp<int64_t>(std::max(numberAfter(sharding, "zero-"),
+                                       numberAfter(sharding, "zero")),
+                              0, 3));
+    }
+    if (has(sharding, "ddp") || sharding == "dp" ||
+        sharding.starts_with("dp=") || has(sharding, "no_shard"))
+      s.executor = FrameworkKind::Ddp;
+    if (has(sharding, "hsdp") || has(sharding, "hybrid")) {
+      s.mesh = s.mesh.sharded(std::min<int64_t>(gpus, s.ranksPerNode));
+    }
+    // "FSDP2=8" on more ranks: groups of 8 are replicas of each other.
+    for (const char *key : {"fsdp2=", "fsdp1=", "fsdp=", "dp_shard="})
+      if (const int64_t size = numberAfter(sharding, key);
+          size > 1 && size < gpus && gpus % size == 0) {
+        s.mesh = s.mesh.sharded(size);
+      }
+    run.keepGathered = has(sharding, "shard_grad_op");
+    if (gpus == 1 &&
+        (sharding.empty() || has(sharding, "none") || has(sharding, "single")))
+      s.executor = FrameworkKind::Single;
+    if (s.executor == FrameworkKind::Ddp)
+      s.mesh = s.mesh.onto("dp_replicate");
+    if (has(sharding, "offload") && !has(sharding, "activation")) {
+      s.offloadOptimizer = true;
+      s.offloadParameters = !has(sharding, "optimizer");
+    }
+    // Sequences, micro-batches, accumulation.
+    if (!row.sequence)
+      skip("the sequence length is not stated");
+    run.sequenceLength = row.sequence.value_or(1);
+    int64_t micro = row.microBatch.value_or(0);
+    if (!micro && run.source == Source::FmsFsdp) {
+      micro = 2;
+      assume("fms-fsdp's default micro-batch of 2");
+    } else if (!micro && row.globalBatch && *row.globalBatch % gpus == 0) {
+      micro = *row.globalBatch / gpus;
+      assume("no gradient accumulation");
+    } else if (!micro) {
+      skip("the micro-batch is not stated");
+      micro = 1;
+    }
+    run.microBatch = micro;
+    const int64_t perStep = micro * gpus;
+    if (row.globalBatch && *row.globalBatch > perStep)
+      s.accumulation =
+          std::max<int64_t>(1, static_cast<int64_t>(std::llround(
+                                   static_cast<double>(*row.globalBatch) /
+                                   static_cast<double>(perStep))));
+    if (static_cast<double>(micro) * static_cast<double>(run.sequenceLength) >
+        1e9)
+      skip("a micro-batch of more than 1e9 tokens");
+    if (gpus > 100'000'000)
+      skip("more GPUs than exist");
+    if (s.accumulation > 100'000)
+      skip("more than 100000 micro-batches a step");
+  }
+
+  void readMegatron() {
+    skip(has(framework, "deepspeed")
+             ? "Megatron-DeepSpeed (attention that materialises its scores) is "
+               "not modelled"
+             : "Megatron-Core (its own data parallelism, Transformer Engine "
+               "kernels) is not modelled");
+  }
+
+  void readPrecision() {
+    Run &s = run;
+    const bool fp16 = has(precision, "fp16") || has(precision, "f16-") ||
+                      precision == "16-mixed";
+    const bool fp32 = has(precision, "fp32") || has(precision, "tf32") ||
+                      precision == "f32" || precision == "32";
+    const DType half =
+        fp16 && !has(precision, "bf16") ? DType::F16 : DType::BF16;
+    run.compute = fp32 ? DType::F32 : half;
+    if (precision.empty())
+      assume("bf16");
+    run.fp8 = has(precision, "fp8");
+    const bool pure = has(precision, "pure");
+    run.parameters = DType::F32;
+    if (!fp32)
+      s.reduce = DType::F32;
+    switch (run.source) {
+    case Source::KempnerForge:
+      // The model itself is converted to bf16 before it is sharded.
+      run.parameters = run.compute;
+      break;
+    case Source::Torchtune:
+      run.parameters = run.compute;
+      s.reduce = std::nullopt;
+      break;
+    case Source::LlmFoundry:
+      // PURE reduces in bf16 too; the shards stay in fp32.
+      if (pure)
+        s.reduce = run.compute;
+      break;
+    case Source::FmsFsdp:
+      s.reduce = run.compute; // its bfSixteen policy
+      break;
+    default:
+      if (pure) {
+        run.parameters = run.compute;
+        if (s.executor == FrameworkKind::Fsdp1)
+          s.reduce = run.compute;
+      }
+    }
+    s.autocast = (s.executor == FrameworkKind::Single ||
+                  s.executor == FrameworkKind::Ddp) &&
+                 !fp32 && run.parameters == DType::F32;
+  }
+
+  void readStyle() {
+    const std::string compile = lower(row.compile);
+    run.compiled = compile == "y" || compile == "yes" || compile == "true" ||
+                   compile == "1";
+    const std::string attention = lower(row.attention);
+    for (const char *slow : {"torch", "eager", "math"})
+      if (attention == slow)
+        skip("attention that materialises its scores ('" + row.attention +
+             "') is not modelled");
+    switch (run.source) {
+    case Source::Torchtitan: {
+      const int month = sourceMonth();
+      run.torchVersion = torchOf(month);
+      // run_llama_train.sh and run_train.sh, since November 2024.
+      run.allocator.expandableSegments = month >= 202411;
+      run.clipGradients = true;
+      break;
+    }
+    case Source::KempnerForge:
+      run.holdsLogits = true;
+      run.clipGradients = true;
+      run.reduceEachMicroBatch = false;
+      break;
+    case Source::LlmFoundry:
+    case Source::FmsFsdp:
+      run.clipGradients = true;
+      break;
+    case Source::Torchtune:
+    case Source::Megatron:
+      break;
+    case Source::Transformers:
+    case Source::Unknown:
+      run.holdsLogits = true;
+      run.reduceEachMicroBatch = false; // Accelerate's no_sync
+      if (run.source == Source::Unknown)
+        assume("'" + row.framework + "' writes models as transformers does");
+      break;
+    }
+    run.memory = run.source == Source::Torchtitan || row.id.starts_with("mle")
+                     ? MemoryKind::Reserved
+                     : MemoryKind::Allocated;
+  }
+
+  /// The nightly that torchtitan pinned in that month.
+  static std::string torchOf(int month) {
+    const std::pair<int, const char *> releases[] = {
+        {202408, "2.4"}, {202410, "2.5"}, {202502, "2.6"}, {202505, "2.7"},
+        {202507, "2.8"}, {202510, "2.9"}, {202602, "2.10"}};
+    for (const auto &[before, release] : releases)
+      if (month < before)
+        return release;
+    return "2.15";
+  }
+
+  void readCheckpointing() {
+    const std::string &ac = checkpointing;
+    Run &r = run;
+    run.activationOffload = has(ac, "offload");
+    if (ac.empty() || ac == "none" || ac == "no" || ac == "n" || ac == "off" ||
+        ac == "false") {
+      r.recompute = Recompute::None;
+      return;
+    }
+    if (has(ac, "full") || has(ac, "yes") || ac == "y" || ac == "true" ||
+        ac == "all") {
+      r.recompute = Recompute::Layers;
+      return;
+    }
+    if (!has(ac, "selective") && !has(ac, "sac") && !has(ac, "partial")) {
+      skip("activation checkpointing '" + row.checkpointing +
+           "' is not modelled");
+      return;
+    }
+    if (has(ac, "block") || has(ac, "layer")) {
+      r.recompute = Recompute::Layers;
+      r.recomputedShare = blockShare();
+      return;
+    }
+    if (const int64_t every = numberAfter(ac, "selective-"); every > 1) {
+      r.recompute = Recompute::Layers; // every n-th layer
+      r.recomputedShare = 1.0 / static_cast<double>(every);
+      return;
+    }
+    r.recompute = Recompute::Selective;
+  }
+
+  /// When the source was written, as 202412; far ahead if it does not say.
+  int sourceMonth() const {
+    if (has(text, "performance.md"))
+      return 202406; // torchtitan's first table
+    for (size_t at = text.find("20"); at != text.npos;
+         at = text.find("20", at + 1)) {
+      std::string digits;
+      for (size_t i = at; i < text.size() && digits.size() < 6; ++i) {
+        if (std::isdigit(static_cast<unsigned char>(text[i])))
+          digits += text[i];
+        else if (text[i] != '-' || digits.size() != 4)
+          break;
+      }
+      const int number = std::atoi(digits.c_str());
+      if (digits.size() == 6 && number >= 202301 && number <= 203012 &&
+          number % 100 >= 1 && number % 100 <= 12)
+        return number;
+    }
+    return 999912;
+  }
+
+  /// Where hardware and model utilisation are both stated, their ratio is 1
+  /// without recomputation and 4/3 with all of it.
+  double blockShare() {
+    const size_t at = text.find("hfu ");
+    if (at != text.npos && row.mfuPercent) {
+      const double hfu = std::strtod(text.c_str() + at + 4, nullptr);
+      const double share = 3 * (hfu / *row.mfuPercent - 1);
+      if (share > 0 && std::isfinite(share))
+        return std::clamp(share, 0.0, 1.0);
+    }
+    assume("every third layer is recomputed");
+    return 1.0 / 3;
+  }
+
+  void readExtras() {
+    const std::string all = text + " " + lower(row.model) + " " + framework +
+                            " " + sharding + " " + precision;
+    if (has(all, "qlora"))
+      skip("QLoRA is not modelled");
+    if (has(all, "lora"))
+      skip("LoRA is not modelled");
+    if (has(text, "unpacked"))
+      skip("sequences that are not packed: their length is not stated");
+    // torchtune's table adds one technique a row to those before it.
+    const bool eight =
+        has(text, "8-bit") || has(text, "8bit") || has(text, "pagedadamw");
+    if (eight)
+      skip("8-bit optimizer states are not modelled");
+    run.optimizerInBackward =
+        has(text, "optimizer-in-bwd") || has(text, "fuse optim") ||
+        (run.source == Source::Torchtune && run.activationOffload);
+    if (run.optimizerInBackward && run.executor != FrameworkKind::Single)
+      skip("sharded optimizer steps inside the backward are not modelled");
+  }
+
+  const RunRow &row;
+  const ModelSource &models;
+  std::string framework, sharding, precision, checkpointing, text;
+  Run run;
+};
+
+} // namespace
+
+const char *toString(Source source) {
+  switch (source) {
+  case Source::Torchtitan:
+    return "torchtitan";
+  case Source::KempnerForge:
+    return "kempnerforge";
+  case Source::LlmFoundry:
+    return "llm-foundry";
+  case Source::FmsFsdp:
+    return "fms-fsdp";
+  case Source::Torchtune:
+    return "torchtune";
+  case Source::Transformers:
+    return "transformers";
+  case Source::Megatron:
+    return "megatron";
+  case Source::Unknown:
+    break;
+  }
+  return "other";
+}
+
+const char *trainerOf(Source source) {
+  switch (source) {
+  case Source::Torchtitan:
+  case Source::KempnerForge:
+  case Source::LlmFoundry:
+  case Source::FmsFsdp:
+  case Source::Torchtune:
+    return toString(source);
+  default:
+    return "";
+  }
+}
+
+Run interpret(const RunRow &row, const ModelSource &models) {
+  Interpreter interpreter(row, models);
+  return interpreter.interpret();
+}
+
+} // namespace accel::validate

@@ -1,0 +1,94 @@
+//===- RunDescription.h - What a measured run was ---------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// From a row of a table to what has to be known to plan it: the model, who
+// trained it, dtypes, checkpointing, the target, and what its memory figure
+// counts. What a row leaves open is filled with the trainer's defaults, each
+// with a note; what is not modelled is said with the reason.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_VALIDATE_RUNDESCRIPTION_H
+#define ACCEL_PASSES_VALIDATE_RUNDESCRIPTION_H
+
+#include "passes/Frameworks/Framework.h"
+#include "passes/Replay/Replay.h"
+#include "passes/Validate/ModelSizes.h"
+#include "passes/Validate/RunTable.h"
+
+#include <functional>
+
+namespace accel::validate {
+
+/// Who trained it, as tables spell them.
+enum class Source {
+  Torchtitan,
+  KempnerForge,
+  LlmFoundry,
+  FmsFsdp,
+  Torchtune,
+  Transformers, // under accelerate, the Trainer or DeepSpeed
+  Megatron,     // -LM, NeMo, Megatron-Bridge, -DeepSpeed
+  Unknown
+};
+const char *toString(Source source);
+/// frameworks::findTrainer's name; empty for those without models of their own.
+const char *trainerOf(Source source);
+
+/// What the column peak_mem_gib counts.
+enum class MemoryKind { Reserved, Allocated };
+
+/// What of each layer is recomputed in the backward.
+enum class Recompute { None, Selective, Layers };
+
+struct Run {
+  std::string family; // the letters of the id, else the source
+  Source source = Source::Unknown;
+  ModelSizes sizes;
+  std::string config; // a config.json of its own; empty: of `sizes`
+
+  FrameworkKind executor = FrameworkKind::Fsdp2;
+  plan::Mesh mesh = plan::Mesh::dataParallel();
+  int64_t ranksPerNode = 1;
+  int64_t microBatch = 1, sequenceLength = 1, accumulation = 1;
+  plan::DType parameters = plan::DType::F32; // as the model is made
+  plan::DType compute = plan::DType::BF16;
+  std::optional<plan::DType> reduce; // of the precision policy
+  bool autocast = false;
+  bool fp8 = false, compiled = false;
+  std::string torchVersion = "2.15";
+  Recompute recompute = Recompute::None;
+  /// Layers of which `recompute` is true; the others save everything.
+  double recomputedShare = 1;
+  bool clipGradients = false;
+  std::optional<bool> reduceEachMicroBatch; // nothing: as the trainer does
+  bool keepGathered = false; // units stay gathered from forward to backward
+  bool holdsLogits = false;  // a variable refers to them during the backward
+  int zeroStage = 2;         // DeepSpeed
+  bool offloadParameters = false, offloadOptimizer = false;
+  bool activationOffload = false;   // inputs of recomputed layers
+  bool optimizerInBackward = false; // each gradient is used and freed at once
+
+  std::string target; // a shipped one
+  MemoryKind memory = MemoryKind::Allocated;
+  replay::AllocatorRules allocator; // as the trainer's launcher sets it
+  std::vector<std::string> assumptions;
+  /// Why it is not modelled; "" where it is.
+  std::string skipped;
+};
+
+/// A config.json by the model's name in the table; nothing for others.
+using ModelSource =
+    std::function<std::optional<std::string>(const std::string &)>;
+
+/// `models` goes before the sizes of well-known models.
+Run interpret(const RunRow &row, const ModelSource &models = nullptr);
+
+/// The shipped target of a GPU as tables spell it; "" if there is none.
+std::string targetOfGpu(const std::string &gpu);
+
+} // namespace accel::validate
+
+#endif // ACCEL_PASSES_VALIDATE_RUNDESCRIPTION_H

@@ -1,0 +1,229 @@
+//===- LiveBuffers.cpp - Who holds memory at a step -----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/plan/LiveBuffers.h"
+
+#include "runtime/plan/Timeline.h"
+
+#include <algorithm>
+#include <map>
+
+namespace accel::plan {
+
+namespace {
+
+/// Storages of one call, instruction by instruction.
+class CallStorages {
+public:
+  explicit CallStorages(const Function &function)
+      : function(function), slotsOf(function.slots.size()),
+        made(function.slots.size(), -1), gone(function.slots.size(), never) {
+    std::vector<bool> alive(function.slots.size());
+    auto arrives = [&](int slot) {
+      alive[slot] = true;
+      ++slotsOf[baseOf(slot)];
+    };
+    for (int slot : function.inputs)
+      arrives(slot);
+    for (size_t i = 0; i < function.instructions.size(); ++i) {
+      for (int slot : function.instructions[i].results)
+        if (slot >= 0) {
+          arrives(slot);
+          if (baseOf(slot) == slot)
+            made[slot] = static_cast<int>(i);
+        }
+      for (int slot : function.instructions[i].frees)
+        if (alive[slot]) {
+          alive[slot] = false;
+          if (--slotsOf[baseOf(slot)] == 0)
+            gone[baseOf(slot)] = static_cast<int>(i);
+        }
+    }
+  }
+
+  /// Own storages that are there while `instruction` runs.
+  std::vector<LiveBuffer> own(int instruction, int step) const {
+    std::vector<LiveBuffer> result;
+    for (size_t slot = 0; slot < made.size(); ++slot)
+      if (made[slot] >= 0 && made[slot] <= instruction &&
+          gone[slot] >= instruction && function.slotBytes(slot) > 0) {
+        const Instruction &op = function.instructions[made[slot]];
+        result.push_back({"temporary",
+                          op.op + (op.where.empty() ? "" : " of " + op.where),
+                          function.slotBytes(slot), step});
+      }
+    return result;
+  }
+
+  /// The instruction with which the input's storage loses its last slot.
+  int inputGone(size_t input) const {
+    return gone[baseOf(function.inputs[input])];
+  }
+
+private:
+  static constexpr int never = 1 << 30;
+  int baseOf(int slot) const {
+    const int base = function.slots[slot].base;
+    return base < 0 ? slot : base;
+  }
+
+  const Function &function;
+  std::vector<int> slotsOf, made, gone;
+};
+
+/// Walks through the programs of a step, with what is there by its name.
+class Walker {
+public:
+  explicit Walker(const Plan &plan) : plan(plan) {}
+
+  std::vector<LiveBuffer> at(int target, int step) {
+    if (target != plan.eval)
+      for (const auto &[index, repeat] : plan.step) {
+        if (index == target)
+          break;
+        begin(index);
+        for (size_t s = 0; s < program->steps.size(); ++s)
+          apply(static_cast<int>(s));
+        for (auto &[key, since] : buffers)
+          since = -1;
+      }
+    begin(target);
+    int64_t startBytes = 0;
+    for (const LiveBuffer &holder : held())
+      if (holder.kind != "value")
+        startBytes += holder.bytes;
+    const ProgramTimeline timeline = simulate(plan, *program, startBytes);
+    for (int s = 0; s < step; ++s)
+      apply(s);
+    const Step &here = program->steps[step];
+    if (here.kind == StepKind::Alloc)
+      apply(step);
+    std::vector<LiveBuffer> result = held();
+    if (here.kind == StepKind::Call &&
+        timeline.steps[step].peakInstruction >= 0)
+      addCall(here, step, timeline.steps[step].peakInstruction, result);
+    return result;
+  }
+
+private:
+  void begin(int index) {
+    program = &plan.programs[index];
+    handles.assign(program->values.size(), 0);
+    live.assign(program->values.size(), false);
+    since.assign(program->values.size(), -1);
+    for (int value : program->inputs)
+      define(value, -1);
+  }
+
+  int rootOf(int value) const {
+    const int alias = program->values[value].alias;
+    return alias < 0 ? value : alias;
+  }
+  void define(int value, int step) {
+    if (value < 0 || live[value])
+      return;
+    live[value] = true;
+    if (handles[rootOf(value)]++ == 0)
+      since[rootOf(value)] = step;
+  }
+  void drop(int value) {
+    if (live[value])
+      --handles[rootOf(value)];
+    live[value] = false;
+  }
+
+  void apply(int s) {
+    const Step &step = program->steps[s];
+    switch (step.kind) {
+    case StepKind::Alloc:
+      buffers.try_emplace({step.unit, step.role}, s);
+      break;
+    case StepKind::Free:
+      if (step.unit >= 0)
+        buffers.erase({step.unit, step.role});
+      for (int value : step.values)
+        drop(value);
+      break;
+    case StepKind::Call:
+      for (size_t i = 0; i < step.inputs.size(); ++i)
+        if (i < step.consumed.size() && step.consumed[i])
+          drop(step.inputs[i]);
+      for (int value : step.outputs)
+        define(value, s);
+      break;
+    default:
+      break;
+    }
+  }
+
+  std::vector<LiveBuffer> held() const {
+    std::vector<LiveBuffer> result;
+    for (const Unit &unit : plan.units) {
+      const int64_t shard = shardNumel(plan, unit);
+      result.push_back({"parameters", unit.name,
+                        alignedBytes(shard * itemSize(unit.storage)), -1});
+      int64_t states = 0;
+      for (const State &state : unit.states)
+        states += alignedBytes(shard * itemSize(state.dtype));
+      if (states)
+        result.push_back({"optimizer", unit.name, states, -1});
+    }
+    for (const auto &[key, from] : buffers)
+      result.push_back({toString(key.second), plan.units[key.first].name,
+                        roleBytes(plan, plan.units[key.first], key.second),
+                        from});
+    for (size_t value = 0; value < handles.size(); ++value)
+      if (handles[value] > 0 && program->values[value].bytes > 0)
+        result.push_back({"value", program->values[value].name,
+                          program->values[value].bytes, since[value]});
+    return result;
+  }
+
+  void addCall(const Step &step, int s, int instruction,
+               std::vector<LiveBuffer> &result) {
+    const Function &function = plan.functions[step.function];
+    const CallStorages storages(function);
+    // Values that only this call holds leave it one by one.
+    std::map<int, int> lastRead; // root -> instruction
+    std::vector<int> handlesLeft = handles;
+    for (size_t i = 0; i < step.inputs.size(); ++i)
+      if (i < step.consumed.size() && step.consumed[i] && live[step.inputs[i]])
+        --handlesLeft[rootOf(step.inputs[i])];
+    for (int value : step.outputs)
+      if (value >= 0 && rootOf(value) != value)
+        ++handlesLeft[rootOf(value)];
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const int root = rootOf(step.inputs[i]);
+      int &last = lastRead.try_emplace(root, -1).first->second;
+      last = std::max(last, storages.inputGone(i));
+    }
+    for (const auto &[root, last] : lastRead)
+      if (handlesLeft[root] <= 0 && last < instruction)
+        std::erase_if(result, [&](const LiveBuffer &holder) {
+          return holder.kind == "value" &&
+                 holder.name == program->values[root].name &&
+                 holder.since == since[root];
+        });
+    for (LiveBuffer &holder : storages.own(instruction, s))
+      result.push_back(std::move(holder));
+    const Instruction &op = function.instructions[instruction];
+    if (op.workspaceBytes)
+      result.push_back({"workspace", op.op, op.workspaceBytes, s});
+  }
+
+  const Plan &plan;
+  const Program *program = nullptr;
+  std::map<std::pair<int, Role>, int> buffers; // step that made it
+  std::vector<int> handles, since;
+  std::vector<bool> live;
+};
+
+} // namespace
+
+std::vector<LiveBuffer> liveBuffersAt(const Plan &plan, int program, int step) {
+  return Walker(plan).at(program, step);
+}
+
+} // namespace accel::plan

@@ -1,0 +1,107 @@
+//===- AccelRunPrediction.cpp - Figures of accel-run's own program --------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Session/AccelRunPrediction.h"
+
+#include "passes/Export/BuildPlan.h"
+#include "passes/Simulate/Time.h"
+#include "runtime/plan/Timeline.h"
+#include "runtime/plan/Verify.h"
+#include "tools/driver/Text/Format.h"
+
+#include <algorithm>
+#include <map>
+
+namespace accel {
+namespace {
+
+/// What the collective that a step awaits does.
+std::string causeOf(const plan::Plan &plan, const plan::Program &program,
+                    const plan::Step &await) {
+  for (const plan::Step &step : program.steps)
+    if (step.timepoint == await.timepoint &&
+        step.kind != plan::StepKind::Await) {
+      std::string what =
+          step.kind == plan::StepKind::AllGather ? "gather " : "reduce ";
+      if (step.unit < 0)
+        return what + "norms";
+      const std::string &name = plan.units[step.unit].name;
+      return what + (name.empty() ? "(root)" : generalised(name));
+    }
+  return "communication";
+}
+
+} // namespace
+
+mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
+                                       const Target *target,
+                                       int64_t ranksPerNode, plan::Plan &plan) {
+  plan.generator = "accel-opt " ACCEL_VERSION;
+  if (failed(buildPlan(module, plan)))
+    return mlir::failure();
+  plan::predictMemory(plan);
+  plan::Predicted &p = plan.predicted;
+  p.reservedBytes = p.deviceBytes = p.peakBytes;
+  if (target) {
+    plan.target = target->name;
+    p.reservedBytes = target->reservedBytes(p.peakBytes);
+    p.deviceBytes = p.reservedBytes + target->contextBytes;
+    predictTime(plan, *target, ranksPerNode);
+  }
+  return mlir::success();
+}
+
+bool checkPlan(const plan::Plan &plan, const std::string &file,
+               DiagnosticEngine &engine) {
+  for (const std::string &problem : plan::verify(plan))
+    engine.error("internal", file, "the plan is wrong: " + problem);
+  return !engine.hasErrors();
+}
+
+StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
+                                  int64_t ranksPerNode) {
+  const plan::Predicted &own = plan.predicted;
+  const plan::Breakdown &b = own.breakdown;
+  StepPrediction p;
+  p.peakBytes = own.peakBytes;
+  p.persistentBytes = own.persistentBytes;
+  p.reservedBytes = own.reservedBytes;
+  p.deviceBytes = own.deviceBytes;
+  p.atPeak = {b.parameters, b.gradients, b.optimizer, b.activations,
+              b.logits,     b.gathered,  b.buffers};
+  p.peakWhere = (own.peakWhere.empty() ? "the root" : own.peakWhere) + " (" +
+                "instruction " + std::to_string(own.peakStep) + " of @" +
+                own.peakProgram + ")";
+  p.peakAction = own.peakStep;
+  if (!own.hasTime || !target)
+    return p;
+  p.stepSeconds = own.stepSeconds;
+  p.computeSeconds = own.computeSeconds;
+  p.exposedSeconds = own.exposedCommSeconds;
+  p.tokensPerSecondPerDevice =
+      own.tokensPerSecond / static_cast<double>(plan.ranks());
+  TimeModel model(plan, *target, ranksPerNode);
+  std::map<std::string, double> waited;
+  for (auto [index, repeat] : plan.step) {
+    const plan::Program &program = plan.programs[index];
+    ProgramTime time = model.simulate(program, true);
+    for (const TimelineEvent &event : time.events) {
+      const plan::Step &step = program.steps[event.step];
+      double times = static_cast<double>(repeat);
+      if (step.kind == plan::StepKind::Optimizer)
+        p.optimizerSeconds += (event.end - event.begin) * times;
+      if (event.waited > 0)
+        waited[causeOf(plan, program, step)] += event.waited * times;
+    }
+  }
+  for (auto &[cause, seconds] : waited)
+    p.exposed.push_back({cause, seconds});
+  std::stable_sort(
+      p.exposed.begin(), p.exposed.end(),
+      [](const Exposed &x, const Exposed &y) { return x.seconds > y.seconds; });
+  return p;
+}
+
+} // namespace accel

@@ -1,0 +1,49 @@
+//===- PlanReport.h - What a plan is reported with --------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_SESSION_PLANREPORT_H
+#define ACCEL_TOOLS_DRIVER_SESSION_PLANREPORT_H
+
+#include "passes/Phases/JobPhases.h"
+#include "runtime/plan/Plan.h"
+#include "tools/driver/Advice/Advice.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace accel {
+
+/// The phases of a job and what bounds them.
+struct PhaseReport {
+  std::vector<JobPhase> phases;
+  std::optional<int64_t> deviceBytes; // what a rank may hold on its device
+  std::optional<int64_t> nodeBytes;   // memory of a node's host
+  bool all = false;                   // show every phase
+};
+
+/// What `plan` prints besides the plan itself.
+struct PlanReport {
+  std::string title;                                // model name
+  std::string strategy;                             // "FSDP2", "DDP", ...
+  FrameworkKind executor = FrameworkKind::AccelRun; // whose figures these are
+  StepPrediction prediction;                        // as configured
+  bool hasTime = false;
+  plan::DType compute = plan::DType::F32, reduce = plan::DType::F32;
+  std::optional<int64_t> budgetBytes; // per rank
+  std::optional<int64_t> hostBytes;   // of the host, where the target says it
+  std::optional<bool> fits;
+  std::optional<double> mfu; // fraction of the target's peak rate
+  /// Of the rank with the smallest shards, where it differs.
+  std::optional<StepPrediction> smallestRank;
+  PhaseReport phases;
+  double planningSeconds = 0;
+  std::string mlir;             // of the phase that --compile-to stopped at
+  std::optional<Advice> advice; // not of a compiled module
+};
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_SESSION_PLANREPORT_H
