@@ -125,6 +125,10 @@ int64_t defaultBytes(const Value &value) {
       saturatingMul(product(value.shape), itemSize(value.dtype)));
 }
 
+const char *toString(Instruction::Kind kind) {
+  return kind == Instruction::Kind::Aten ? "aten" : "opaque";
+}
+
 const char *toString(Role role) {
   switch (role) {
   case Role::Gathered:

@@ -1,0 +1,128 @@
+//===- Programs.h - What a rank does, in order ------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A program is one kind of micro-batch: steps on three streams, over values
+// (activations) and the buffers of units. All ranks run the same programs.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_PLAN_PROGRAMS_H
+#define ACCEL_RUNTIME_PLAN_PROGRAMS_H
+
+#include "runtime/plan/DType.h"
+
+#include <string>
+#include <vector>
+
+namespace accel::plan {
+
+/// What a unit's buffer is for. Per unit at most one of each exists at a time.
+enum class Role {
+  Gathered,      // all parameters, `padded` elements of Unit::gather
+  Gradient,      // all gradients, `padded` elements of Unit::reduce
+  Receive,       // what the other ranks' all-to-all pieces arrive in:
+                 // padded - padded / ranks elements of Unit::reduce
+  ShardGradient, // padded / ranks elements of Unit::storage; the optimizer
+                 // reads it. Lives from the first reduction of a step to the
+                 // update, across micro-batches.
+};
+const char *toString(Role role);
+
+enum class Stream { Compute, Gather, Reduce };
+const char *toString(Stream stream);
+
+/// An activation, passed between calls. Its storage is freed by a call that
+/// consumes it or by a Free step.
+struct Value {
+  std::string name;
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0; // aligned; 0 if it shares the storage of `alias`
+  int alias = -1;    // Program::values: the owner, which has no alias itself
+  bool operator==(const Value &) const = default;
+};
+
+/// What `bytes` is unless the value is a part of a larger storage.
+int64_t defaultBytes(const Value &value);
+
+/// A parameter as a call's argument: a view of the unit's gathered buffer, or
+/// of its shard where the unit is neither sharded nor cast.
+struct ParamRef {
+  int unit = -1;
+  int parameter = -1; // Plan::parameters; unit and FQN in plan.json
+  bool operator==(const ParamRef &) const = default;
+};
+
+/// Where a call leaves a parameter's gradient.
+struct GradRef {
+  int unit = -1;
+  int parameter = -1;
+  bool accumulate = false; // add instead of write; part of the function too
+  bool operator==(const GradRef &) const = default;
+};
+
+enum class StepKind {
+  Alloc,         // unit, role; a Gradient's alignment gaps are zeroed
+  Free,          // unit, role; or values
+  AllGather,     // unit: shard -> Gathered (cast), over Unit::shardAxes
+  ReduceScatter, // unit: Gradient -> ShardGradient, over Unit::shardAxes
+  AllReduce,     // unit: ShardGradient, over Unit::replicateAxes
+  Await,         // timepoint
+  Call,          // function
+  GradNorm,      // all units: total norm -> clip coefficient, found_inf
+  Optimizer,     // unit: update its shard from its ShardGradient
+};
+const char *toString(StepKind kind);
+/// Where a step of this kind runs unless it says otherwise: gathers on Gather,
+/// reductions on Reduce, all else on Compute.
+Stream defaultStream(StepKind kind);
+/// The buffer that a step of this kind is about unless it says otherwise: what
+/// a collective moves, what norm and update read, else Gathered.
+Role defaultRole(StepKind kind);
+
+/// Starts of collectives give a timepoint that exactly one Await takes. Steps
+/// of one stream run in order; others only wait where they await.
+struct Step {
+  StepKind kind = StepKind::Call;
+  Stream stream = Stream::Compute;
+  int unit = -1;
+  Role role = Role::Gathered;    // Await: of the start that it awaits
+  int timepoint = -1;            // started or awaited
+  bool accumulate = false;       // ReduceScatter: add to ShardGradient
+  std::vector<std::string> axes; // collectives: the group, as mesh axes
+  std::string algorithm;         // ReduceScatter: "direct" or "all_to_all"
+  int function = -1;             // Call: Plan::functions
+  std::vector<int> inputs;       // Call: values
+  std::vector<bool> consumed;    // Call: input i is given up to the function
+  std::vector<ParamRef> params;
+  std::vector<GradRef> gradients;
+  std::vector<int> outputs; // Call: values (-1: dropped)
+  /// Call of a function with keys: the number of the call in the model's
+  /// forward. Its backward has the same, so that it repeats what was drawn.
+  int draw = -1;
+  std::vector<int> values; // Free
+  std::string where;       // module path, or what it is for
+  bool operator==(const Step &) const = default;
+};
+
+/// One kind of micro-batch. `inputs` are the values that the runtime binds
+/// before it starts, by name: "loss_seed" (0-d f32: loss scale / (data-parallel
+/// ranks * accumulation slots)) and the batch, whose first dimension is the
+/// micro-batch: "input_ids" and "labels" (int64) or others that data.arrays
+/// gives.
+struct Program {
+  std::string name; // "train", "first", "middle", "last", "eval"
+  std::vector<Value> values;
+  std::vector<int> inputs;
+  int loss = -1; // value, 0-d f32: mean over the micro-batch
+  std::vector<Step> steps;
+  int64_t peakBytes = 0; // predicted, own buffers without workspaces
+  int peakStep = -1;
+  bool operator==(const Program &) const = default;
+};
+
+} // namespace accel::plan
+
+#endif // ACCEL_RUNTIME_PLAN_PROGRAMS_H
