@@ -5,134 +5,134 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Pipeline/JobAttr.h"
 
+#include "runtime/plan/Fields/Job.h"
+
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 
 namespace accel {
 namespace {
 
-// One description of each struct's fields serves both directions.
-template <typename V> void fields(V &v, plan::OptimizerGroup &g) {
-  v("lr", g.lr);
-  v("weight_decay", g.weightDecay);
-}
-template <typename V> void fields(V &v, plan::Optimizer &o) {
-  v("name", o.name);
-  v("values", o.values);
-  v("max_grad_norm", o.maxGradNorm);
-  v("groups", o.groups);
-}
-template <typename V> void fields(V &v, plan::LrSchedule &s) {
-  v("steps", s.steps);
-  v("warmup_steps", s.warmupSteps);
-  v("decay", s.decay);
-  v("min_lr", s.minLr);
-}
-template <typename V> void fields(V &v, plan::Data &d) {
-  v("kind", d.kind);
-  v("path", d.path);
-  v("arrays", d.arrays);
-  v("dtype", d.dtype);
-  v("shuffle", d.shuffle);
-  v("seed", d.seed);
-}
-template <typename V> void fields(V &v, plan::Checkpoint &c) {
-  v("dir", c.dir);
-  v("every", c.every);
-  v("keep", c.keep);
-  v("state_dict", c.stateDict);
-}
-template <typename V> void fields(V &v, plan::InputLimit &i) {
-  v("name", i.name);
-  v("limit", i.limit);
-}
-template <typename V> void fields(V &v, plan::Job &j) {
-  v("model_name", j.modelName);
-  v("model_path", j.modelPath);
-  v("weight_files", j.weightFiles);
-  v("archive", j.archive);
-  v("adapter_config", j.adapterConfig);
-  v("seed", j.seed);
-  v("random_seed", j.randomSeed);
-  v("precision", j.precision);
-  v("loss_scaling", j.lossScaling);
-  v("micro_batch", j.microBatch);
-  v("sequence_length", j.sequenceLength);
-  v("vocab", j.vocab);
-  v("input_limits", j.inputLimits);
-  v("accumulation", j.accumulation);
-  v("optimizer", j.optimizer);
-  v("schedule", j.schedule);
-  v("data", j.data);
-  v("eval_data", j.evalData);
-  v("eval_every", j.evalEvery);
-  v("eval_batches", j.evalBatches);
-  v("checkpoint", j.checkpoint);
+/// `given` without what `standard` says too.
+DictionaryAttr without(DictionaryAttr given, DictionaryAttr standard) {
+  SmallVector<NamedAttribute> kept;
+  for (NamedAttribute field : given) {
+    Attribute other = standard.get(field.getName());
+    auto dict = dyn_cast<DictionaryAttr>(field.getValue());
+    auto otherDict = dyn_cast_or_null<DictionaryAttr>(other);
+    if (dict && otherDict) {
+      dict = without(dict, otherDict);
+      if (!dict.empty())
+        kept.emplace_back(field.getName(), dict);
+    } else if (field.getValue() != other) {
+      kept.push_back(field);
+    }
+  }
+  return DictionaryAttr::get(given.getContext(), kept);
 }
 
+/// Visits the fields of a struct (runtime/plan/Fields/Rule.h).
 class Writer {
 public:
+  static constexpr bool reads = false;
   explicit Writer(MLIRContext *context) : b(context) {}
 
-  template <typename T> void operator()(StringRef name, T &value) {
-    list.push_back({b.getNamedAttr(name, attr(value)), value == T()});
+  void about(const char *, const char *) {}
+  template <typename Problem> void check(const char *, Problem) {}
+  template <typename T>
+  void operator()(StringRef key, const T &value, const plan::Rule & = {}) {
+    list.push_back(b.getNamedAttr(key, attr(value)));
   }
-  /// Leaves out what is empty or zero, if the reader then takes it as that: a
-  /// weight decay of 0 is not the default.
-  template <typename T> static DictionaryAttr write(MLIRContext *c, T &value) {
-    Writer writer(c), standard(c);
-    T defaults;
-    fields(writer, value);
-    fields(standard, defaults);
-    SmallVector<NamedAttribute> kept;
-    for (auto [field, other] : llvm::zip_equal(writer.list, standard.list))
-      if (!field.empty || field.entry != other.entry)
-        kept.push_back(field.entry);
-    return writer.b.getDictionaryAttr(kept);
+  template <typename T>
+  void optional(StringRef key, const T &value, const plan::Rule & = {}) {
+    if (value != T())
+      (*this)(key, value);
+  }
+  template <typename T, typename D>
+  void optional(StringRef key, const T &value, const D &standard,
+                const plan::Rule & = {}) {
+    if (value != standard)
+      (*this)(key, value);
+  }
+  template <typename List>
+  void group(StringRef key, const plan::Rule &, List fieldsOf) {
+    Writer inner(b.getContext());
+    fieldsOf(inner);
+    list.push_back(b.getNamedAttr(key, inner.dictionary()));
+  }
+
+  template <typename T>
+  static DictionaryAttr write(MLIRContext *context, const T &value) {
+    Writer given(context), standard(context);
+    fields(given, value);
+    fields(standard, T());
+    return without(given.dictionary(), standard.dictionary());
   }
 
 private:
   Attribute attr(bool v) { return b.getBoolAttr(v); }
   Attribute attr(int64_t v) { return b.getI64IntegerAttr(v); }
   Attribute attr(double v) { return b.getF64FloatAttr(v); }
-  Attribute attr(std::string &v) { return b.getStringAttr(v); }
-  Attribute attr(std::map<std::string, std::string> &v) {
+  Attribute attr(const std::string &v) { return b.getStringAttr(v); }
+  Attribute attr(const std::map<std::string, std::string> &v) {
     SmallVector<NamedAttribute> entries;
-    for (auto &[key, value] : v)
+    for (const auto &[key, value] : v)
       entries.push_back(b.getNamedAttr(key, attr(value)));
     return b.getDictionaryAttr(entries);
   }
-  template <typename T> Attribute attr(std::vector<T> &v) {
-    SmallVector<Attribute> entries;
-    for (T &value : v)
-      entries.push_back(attr(value));
-    return b.getArrayAttr(entries);
+  template <typename T> Attribute attr(const std::vector<T> &v) {
+    return b.getArrayAttr(
+        llvm::map_to_vector(v, [&](const T &value) { return attr(value); }));
   }
-  template <typename T> Attribute attr(T &v) {
+  template <typename T> Attribute attr(const T &v) {
     return write(b.getContext(), v);
   }
-
-  struct Field {
-    NamedAttribute entry;
-    bool empty;
-  };
+  DictionaryAttr dictionary() { return b.getDictionaryAttr(list); }
 
   Builder b;
-  SmallVector<Field> list;
+  SmallVector<NamedAttribute> list;
 };
 
 class Reader {
 public:
+  static constexpr bool reads = true;
   Reader(DictionaryAttr dict, std::string &error) : dict(dict), error(error) {}
 
-  template <typename T> void operator()(StringRef name, T &value) {
-    if (Attribute attr = dict.get(name)) {
-      ++seen;
-      if (!read(attr, value) && error.empty())
-        error = ("'" + name + "' has the wrong type").str();
-    }
+  void about(const char *, const char *) {}
+  template <typename Problem> void check(StringRef, Problem problem) {
+    if (error.empty())
+      error = problem();
   }
+  template <typename T>
+  void operator()(StringRef key, T &value, const plan::Rule & = {}) {
+    seen.push_back(key);
+    if (Attribute attr = dict.get(key); attr && !read(attr, value))
+      fail("'" + key + "' has the wrong type");
+  }
+  template <typename T>
+  void optional(StringRef key, T &value, const plan::Rule & = {}) {
+    (*this)(key, value);
+  }
+  template <typename T, typename D>
+  void optional(StringRef key, T &value, const D &, const plan::Rule & = {}) {
+    (*this)(key, value);
+  }
+  template <typename List>
+  void group(StringRef key, const plan::Rule &, List fieldsOf) {
+    seen.push_back(key);
+    Attribute attr = dict.get(key);
+    if (!attr)
+      return;
+    auto inner = dyn_cast<DictionaryAttr>(attr);
+    if (!inner)
+      return fail("'" + key + "' has the wrong type");
+    Reader reader(inner, error);
+    fieldsOf(reader);
+    reader.close();
+  }
+
   template <typename T>
   static bool readStruct(Attribute attr, T &value, std::string &error) {
     auto dict = dyn_cast<DictionaryAttr>(attr);
@@ -140,13 +140,21 @@ public:
       return false;
     Reader reader(dict, error);
     fields(reader, value);
-    if (reader.seen != dict.size() && error.empty())
-      error = "an unknown field stands beside '" +
-              dict.begin()->getName().str() + "'";
+    reader.close();
     return true;
   }
 
 private:
+  void fail(const Twine &what) {
+    if (error.empty())
+      error = what.str();
+  }
+  void close() {
+    for (NamedAttribute field : dict)
+      if (!llvm::is_contained(seen, field.getName().getValue()))
+        fail("unknown field '" + field.getName().getValue() + "'");
+  }
+
   bool read(Attribute attr, bool &v) {
     auto typed = dyn_cast<BoolAttr>(attr);
     return typed && ((v = typed.getValue()), true);
@@ -176,6 +184,7 @@ private:
     auto typed = dyn_cast<ArrayAttr>(attr);
     if (!typed)
       return false;
+    v.clear();
     for (Attribute entry : typed)
       if (!read(entry, v.emplace_back()))
         return false;
@@ -187,14 +196,13 @@ private:
 
   DictionaryAttr dict;
   std::string &error;
-  size_t seen = 0;
+  SmallVector<StringRef> seen;
 };
 
 } // namespace
 
 DictionaryAttr jobToAttr(MLIRContext *context, const plan::Job &job) {
-  plan::Job copy = job;
-  return Writer::write(context, copy);
+  return Writer::write(context, job);
 }
 
 std::string jobFromAttr(DictionaryAttr attr, plan::Job &job) {

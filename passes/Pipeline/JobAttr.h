@@ -13,7 +13,8 @@
 namespace accel {
 
 /// `job` as the `training` attribute of `sharding.job`, so that a dumped phase
-/// can be compiled further without the YAML. Fields at their defaults are
+/// can be compiled further without the YAML. Its fields are called and grouped
+/// as in plan.json (runtime/plan/Fields/Job.h); those at their defaults are
 /// left out.
 mlir::DictionaryAttr jobToAttr(mlir::MLIRContext *context,
                                const plan::Job &job);

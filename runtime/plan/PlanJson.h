@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// plan.json holds a Plan, a format version and a hash of everything else. The
-// schema is runtime/plan/plan.schema.json; the reader checks types, ranges,
-// version and hash, then `verify`. The same Plan gives the same bytes.
+// plan.json holds a Plan, a format version and a hash of everything else. What
+// is in it is listed once, in runtime/plan/Fields; writer, reader and schema
+// (runtime/plan/plan.schema.json) follow the lists. The reader checks types,
+// ranges, version and hash, then `verify`. The same Plan gives the same bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_PLAN_PLANJSON_H
@@ -22,6 +23,9 @@ std::string toJson(const Plan &plan);
 /// Parses the text of a plan. On failure returns false and puts one sentence
 /// in `error` that names the place ("functions[2].instructions[7].args: ...").
 bool fromJson(const std::string &text, Plan &plan, std::string &error);
+
+/// The JSON Schema of plan.json: the text of runtime/plan/plan.schema.json.
+std::string planSchema();
 
 /// Reads a plan file; `error` starts with the path.
 bool readPlan(const std::string &path, Plan &plan, std::string &error);

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // plan-dump small|accumulate|bf16|405b: the text of a plan, without the
-// compiler. Read by test/Plan/schema.test.
+// compiler. plan-dump schema: the text of runtime/plan/plan.schema.json. Both
+// are read by test/Plan/schema.test.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/PlanJson.h"
@@ -18,6 +19,10 @@ using namespace accel::plan;
 
 int main(int argc, char **argv) {
   const char *which = argc == 2 ? argv[1] : "";
+  if (!std::strcmp(which, "schema")) {
+    std::fputs(planSchema().c_str(), stdout);
+    return 0;
+  }
   test::Size size;
   if (!std::strcmp(which, "accumulate")) {
     size.accumulation = 3;
@@ -28,7 +33,8 @@ int main(int argc, char **argv) {
   } else if (!std::strcmp(which, "405b")) {
     size = test::llama405();
   } else if (std::strcmp(which, "small")) {
-    std::fprintf(stderr, "usage: plan-dump small|accumulate|bf16|405b\n");
+    std::fprintf(stderr,
+                 "usage: plan-dump small|accumulate|bf16|405b|schema\n");
     return 64;
   }
   Plan plan = test::makePlan(size);

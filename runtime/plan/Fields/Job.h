@@ -1,0 +1,152 @@
+//===- Job.h - Fields of the job --------------------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_PLAN_FIELDS_JOB_H
+#define ACCEL_RUNTIME_PLAN_FIELDS_JOB_H
+
+#include "runtime/plan/Fields/Rule.h"
+#include "runtime/plan/Job.h"
+#include "runtime/plan/Optimizers.h"
+
+namespace accel::plan {
+
+inline constexpr const char *precisionNames[] = {"no", "bf16", "fp16"};
+inline constexpr const char *dataKinds[] = {"", "tokens", "text", "npy",
+                                            "arrays"};
+inline constexpr const char *decayNames[] = {"constant", "linear", "cosine"};
+inline constexpr const char *stateDictKinds[] = {"sharded", "full"};
+
+template <typename V> void fields(V &v, Of<V, OptimizerGroup> &group) {
+  v.about("optimizer_group", "Parameters that are updated with the same rates");
+  v("lr", group.lr, {.doc = "Before the schedule", .least = 0});
+  v("weight_decay", group.weightDecay, {.least = 0});
+}
+
+/// Those of the optimizer's description, by their names.
+template <typename V> void hyperparameters(V &v, Of<V, Optimizer> &optimizer) {
+  const OptimizerDescription *description = findOptimizer(optimizer.name);
+  if (!description)
+    return;
+  for (const Hyperparameter &parameter : description->hyperparameters) {
+    std::vector<double> numbers = valueOf(optimizer, parameter.name);
+    Rule rule = {.doc = parameter.description,
+                 .least = parameter.least,
+                 .below = parameter.below,
+                 .stated = true};
+    if (parameter.kind == Hyperparameter::Kind::Number) {
+      v.optional(parameter.name, numbers[0], parameter.standard[0], rule);
+    } else if (parameter.kind == Hyperparameter::Kind::Numbers) {
+      rule.count = parameter.standard.size();
+      v.optional(parameter.name, numbers, parameter.standard, rule);
+    } else {
+      bool flag = numbers[0] != 0;
+      v.optional(parameter.name, flag, parameter.standard[0] != 0, rule);
+      numbers[0] = flag;
+    }
+    if constexpr (V::reads)
+      setValue(optimizer, parameter.name, numbers);
+  }
+}
+
+template <typename V> void fields(V &v, Of<V, Optimizer> &optimizer) {
+  v.about("optimizer", "How parameters are updated");
+  v("name", optimizer.name,
+    {.doc = "One of runtime/plan/Optimizers.cpp, which also says what "
+            "hyperparameters it has"});
+  const OptimizerDescription *description = findOptimizer(optimizer.name);
+  v.check("name", [&] {
+    return description ? "" : "unknown optimizer '" + optimizer.name + "'";
+  });
+  hyperparameters(v, optimizer);
+  v.check("", [&] {
+    const char *conflict =
+        description->conflict ? description->conflict(optimizer) : nullptr;
+    return std::string(conflict ? conflict : "");
+  });
+  v("max_grad_norm", optimizer.maxGradNorm,
+    {.doc = "0: no clipping", .least = 0});
+  v("groups", optimizer.groups);
+}
+
+template <typename V> void fields(V &v, Of<V, LrSchedule> &schedule) {
+  v.about("schedule", "The factor of every group's lr by optimizer step");
+  v("steps", schedule.steps, {.doc = "Optimizer steps of the job"});
+  v("warmup_steps", schedule.warmupSteps,
+    {.doc = "The first of them, with a linear warmup"});
+  v("decay", schedule.decay, {.names = decayNames, .what = "decay"});
+  v("min_lr", schedule.minLr, {.doc = "Where a decay ends", .least = 0});
+}
+
+template <typename V> void fields(V &v, Of<V, Data> &data) {
+  v.about("data", "Where samples come from; empty: nowhere");
+  v.optional("kind", data.kind, {.names = dataKinds, .what = "kind of data"});
+  v.optional("path", data.path, {.doc = "Absolute, or relative to this file"});
+  v.optional("arrays", data.arrays, {.doc = ".npy files by input"});
+  v.optional("dtype", data.dtype, "uint16", {.doc = "Of tokens"});
+  v.optional("shuffle", data.shuffle);
+  v.optional("seed", data.seed, {.doc = "Of the order of samples"});
+}
+
+template <typename V> void fields(V &v, Of<V, Checkpoint> &checkpoint) {
+  v.about("checkpoint", "What is written for a later start");
+  v("dir", checkpoint.dir, {.doc = "Empty: nothing is written"});
+  v("every", checkpoint.every,
+    {.doc = "In optimizer steps; 0: after the last alone"});
+  v("keep", checkpoint.keep, {.doc = "The newest so many; 0: all"});
+  v("state_dict", checkpoint.stateDict,
+    {.names = stateDictKinds, .what = "state dict"});
+}
+
+template <typename V> void fields(V &v, Of<V, InputLimit> &input) {
+  v.about("input_limit", "Integers of an input are in [0, limit)");
+  v("name", input.name);
+  v("limit", input.limit, {.low = 1, .high = maxInt});
+}
+
+template <typename V> void fields(V &v, Of<V, Job> &job) {
+  v.about("job", "What accel-run does beside running programs");
+  v.group("model", {.line = 2}, [&](auto &model) {
+    model("name", job.modelName);
+    model("path", job.modelPath, {.doc = "Folder with config.json"});
+    model.optional("weights", job.weightFiles,
+                   {.doc = "safetensors or .pt2 to start from"});
+    model.optional("archive", job.archive,
+                   {.doc = ".pt2 with the values of buffers"});
+    model.optional("adapter_config", job.adapterConfig,
+                   {.doc = "Text of the adapter_config.json that is written "
+                           "beside the adapter's weights"});
+  });
+  v("seed", job.seed, {.doc = "Of initial values"});
+  v.optional("random_seed", job.randomSeed,
+             {.doc = "What random operators draw by"});
+  v("precision", job.precision, {.names = precisionNames, .what = "precision"});
+  v.optional("loss_scaling", job.lossScaling);
+  v("micro_batch", job.microBatch,
+    {.doc = "Samples on one rank", .low = 1, .high = maxInt});
+  v("sequence_length", job.sequenceLength,
+    {.doc = "Tokens of a sample; 0: samples have no tokens", .high = maxInt});
+  v("vocab", job.vocab, {.high = maxInt});
+  v.optional("input_limits", job.inputLimits,
+             {.doc = "Integers of this input are below the limit; default for "
+                     "input_ids and labels: vocab",
+              .low = 1,
+              .high = maxInt});
+  v("gradient_accumulation_steps", job.accumulation,
+    {.low = 1, .high = maxInt});
+  v("optimizer", job.optimizer, {.line = 2});
+  v("schedule", job.schedule, {.line = 2});
+  v("data", job.data, {.line = 2});
+  v.group("eval", {.line = 2}, [&](auto &eval) {
+    eval("every", job.evalEvery,
+         {.doc = "In optimizer steps; 0: never", .spaced = true});
+    eval("batches", job.evalBatches, {.spaced = true});
+    eval("data", job.evalData, {.spaced = true});
+  });
+  v("checkpoint", job.checkpoint, {.line = 2});
+}
+
+} // namespace accel::plan
+
+#endif // ACCEL_RUNTIME_PLAN_FIELDS_JOB_H

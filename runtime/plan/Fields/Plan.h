@@ -1,0 +1,126 @@
+//===- Plan.h - Fields of the plan ------------------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_PLAN_FIELDS_PLAN_H
+#define ACCEL_RUNTIME_PLAN_FIELDS_PLAN_H
+
+#include "runtime/plan/Fields/Functions.h"
+#include "runtime/plan/Fields/Job.h"
+#include "runtime/plan/Fields/Programs.h"
+#include "runtime/plan/Fields/Units.h"
+
+namespace accel::plan {
+
+inline constexpr const char *deviceNames[] = {"cpu", "cuda"};
+
+template <typename V> void fields(V &v, Of<V, Breakdown> &breakdown) {
+  v.about("breakdown", "Bytes at the peak; sums to peak_bytes");
+  v("parameters", breakdown.parameters);
+  v("gradients", breakdown.gradients);
+  v("optimizer", breakdown.optimizer);
+  v("activations", breakdown.activations);
+  v("logits", breakdown.logits);
+  v("gathered", breakdown.gathered);
+  v("buffers", breakdown.buffers);
+}
+
+template <typename V> void fields(V &v, Of<V, Predicted> &predicted) {
+  v.about("predicted", "Memory and time of an optimizer step on one rank");
+  v.group("memory", {.line = 2}, [&](auto &memory) {
+    memory("peak_bytes", predicted.peakBytes,
+           {.doc = "Own buffers and workspaces"});
+    memory("own_peak_bytes", predicted.ownPeakBytes,
+           {.doc = "Without operator workspaces"});
+    memory("persistent_bytes", predicted.persistentBytes,
+           {.doc = "Between steps"});
+    memory("reserved_bytes", predicted.reservedBytes,
+           {.doc = "What the allocator holds"});
+    memory("device_bytes", predicted.deviceBytes,
+           {.doc = "With the context of the device"});
+    memory("breakdown", predicted.breakdown, {.line = 4});
+    memory("peak_program", predicted.peakProgram);
+    memory("peak_step", predicted.peakStep, {.low = -1});
+    memory("peak_where", predicted.peakWhere);
+  });
+  v.nullable("time", {.line = 2}, predicted.hasTime, [&](auto &time) {
+    time("step_s", predicted.stepSeconds, {.least = 0});
+    time("compute_s", predicted.computeSeconds, {.least = 0});
+    time("exposed_comm_s", predicted.exposedCommSeconds,
+         {.doc = "Communication that computation does not hide", .least = 0});
+    time("tokens_per_s", predicted.tokensPerSecond,
+         {.doc = "Of all ranks", .least = 0});
+  });
+}
+
+template <typename V> void fields(V &v, Of<V, Decision> &decision) {
+  v.about("decision", "What was chosen, and why");
+  v("what", decision.what);
+  v("where", decision.where, {.doc = "A unit, a parameter or job"});
+  v("choice", decision.choice);
+  v("why", decision.why);
+  v.optional("file", decision.file,
+             {.doc = "Of the line that caused it; default: nobody asked"});
+  v.optional("line", decision.line);
+  v.optional("column", decision.column);
+  v.optional("alternatives", decision.alternatives);
+}
+
+/// A program of the step and how often it runs.
+template <typename V> void fields(V &v, Of<V, std::pair<int, int64_t>> &part) {
+  v.about("repeated", "A program of the step");
+  v("program", Reference{Named::Program, part.first});
+  v("repeat", part.second, {.low = 1, .high = maxInt});
+}
+
+template <typename V> void fields(V &v, Of<V, Plan> &plan) {
+  v.about("plan",
+          "What every rank holds, the compute functions, and the "
+          "programs that run them. Written by accel-opt plan, executed "
+          "by accel-run. Keys that are left out have the stated "
+          "default, else they are empty, 0 or false. Sizes are elements "
+          "unless a name says bytes.");
+  v.version("format", "hash");
+  v("generator", plan.generator, {.line = 0});
+  v("target", plan.target,
+    {.doc = "Name of the target that times were predicted for", .line = 0});
+  v("device", plan.device, {.names = deviceNames, .what = "device", .line = 0});
+  v("job", plan.job, {.line = 0});
+  v.group("mesh", {.line = 0}, [&](auto &mesh) {
+    mesh("axes", plan.axes,
+         {.doc = "The last axis varies fastest with the rank",
+          .items = Named::Axis,
+          .spaced = true});
+    mesh.check("axes", [&] {
+      return plan.ranks() <= maxInt
+                 ? ""
+                 : "more than " + std::to_string(maxInt) + " ranks";
+    });
+  });
+  v("rank_classes", RankClasses{plan},
+    {.doc = "Which ranks run which programs; one class of all ranks in this "
+            "version",
+     .turn = 2,
+     .line = 0});
+  v("parameters", plan.parameters,
+    {.items = Named::Parameter, .turn = 1, .line = 0, .rows = true});
+  v("buffers", plan.buffers, {.line = 0, .rows = true});
+  v("units", plan.units, {.items = Named::Unit, .line = 0, .rows = true});
+  v("functions", plan.functions,
+    {.items = Named::Function, .line = 0, .rows = true});
+  v("programs", plan.programs,
+    {.items = Named::Program, .turn = 1, .line = 0, .rows = true});
+  v("step", plan.step,
+    {.doc = "The optimizer step: programs in order, each so many times",
+     .turn = 1,
+     .line = 0});
+  v("eval", Reference{Named::Program, plan.eval},
+    {.doc = "The forward-only program", .null = true, .turn = 1, .line = 0});
+  v("predicted", plan.predicted, {.line = 0});
+  v("decisions", plan.decisions, {.line = 0, .rows = true});
+}
+
+} // namespace accel::plan
+
+#endif // ACCEL_RUNTIME_PLAN_FIELDS_PLAN_H
