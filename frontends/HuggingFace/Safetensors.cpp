@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/Safetensors.h"
 
-#include "frontends/ConfigJson/ConfigReader.h"
+#include "frontends/ConfigJson/JsonDocument.h"
+#include "runtime/plan/JsonParse.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -59,20 +60,21 @@ public:
     uint64_t length;
     if (!headerLength(head, length))
       return std::nullopt;
-    JsonError problem;
-    auto document = JsonDocument::parse(head.substr(8, length), problem);
-    if (!document) {
+    nlohmann::json header;
+    try {
+      header = plan::parseJson(head.substr(8, length));
+    } catch (const plan::JsonSyntaxError &problem) {
       fail("the header is not valid JSON: " + problem.message);
       return std::nullopt;
     }
-    if (!document->root().is_object()) {
+    if (!header.is_object()) {
       fail("the header is not a JSON object");
       return std::nullopt;
     }
     dataBegin = 8 + length;
     SafetensorsFile file;
     file.path = path;
-    for (const auto &[name, entry] : document->root().items()) {
+    for (const auto &[name, entry] : header.items()) {
       if (name == "__metadata__") {
         if (!takeMetadata(entry))
           return std::nullopt;

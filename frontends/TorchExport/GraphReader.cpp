@@ -7,6 +7,8 @@
 
 #include "runtime/plan/ExportDType.h"
 
+#include <cmath>
+
 using namespace accel;
 using namespace accel::torchexport;
 
@@ -17,7 +19,7 @@ namespace {
 constexpr double maxElements = 1e15;
 constexpr int maxGraphs = 20; // inside one another
 
-Size sizeOf(const JsonCursor &json, const char *what, bool negative) {
+Size sizeOf(const JsonNode &json, const char *what, bool negative) {
   Size size;
   const auto &object = json.object();
   if (object.size() != 1)
@@ -29,19 +31,19 @@ Size sizeOf(const JsonCursor &json, const char *what, bool negative) {
                           std::to_string(size.value) + " is negative");
     return size;
   }
-  JsonCursor expression = json["as_expr"];
+  JsonNode expression = json["as_expr"];
   size.expression = expression["expr_str"].string();
   if (size.expression.empty())
     expression["expr_str"].fail("is empty");
   if (expression.has("hint")) {
-    JsonCursor hint = expression["hint"];
+    JsonNode hint = expression["hint"];
     if (hint.has("as_int"))
       size.value = hint["as_int"].integer();
   }
   return size;
 }
 
-plan::DType dtypeOf(const JsonCursor &json) {
+plan::DType dtypeOf(const JsonNode &json) {
   const int64_t code = json.integer();
   if (auto dtype = plan::dtypeOfExport(code))
     return *dtype;
@@ -53,10 +55,10 @@ plan::DType dtypeOf(const JsonCursor &json) {
 }
 } // namespace
 
-TensorMeta GraphReader::tensorMeta(const JsonCursor &json) {
+TensorMeta GraphReader::tensorMeta(const JsonNode &json) {
   TensorMeta meta;
   meta.dtype = dtypeOf(json["dtype"]);
-  JsonCursor sizes = json["sizes"], strides = json["strides"];
+  JsonNode sizes = json["sizes"], strides = json["strides"];
   double elements = 1;
   for (size_t i = 0; i < sizes.size(); ++i) {
     meta.sizes.push_back(sizeOf(sizes.at(i), "size", false));
@@ -82,7 +84,7 @@ TensorMeta GraphReader::tensorMeta(const JsonCursor &json) {
   return meta;
 }
 
-void GraphReader::read(const JsonCursor &json, Graph &into) {
+void GraphReader::read(const JsonNode &json, Graph &into) {
   if (++depth > maxGraphs)
     json.fail("graphs nest deeper than " + std::to_string(maxGraphs));
   Graph *outer = graph;
@@ -90,22 +92,23 @@ void GraphReader::read(const JsonCursor &json, Graph &into) {
   std::set<std::string> names;
   graph = &into;
   defined = &names;
-  JsonCursor tensors = json["tensor_values"];
+  JsonNode tensors = json["tensor_values"];
   into.tensors.reserve(tensors.object().size());
-  for (const auto &[name, value] : tensors.object())
-    into.tensors.emplace(name, tensorMeta(tensors.member(name, value)));
-  JsonCursor integers = json["sym_int_values"];
-  for (const auto &[name, value] : integers.object())
-    into.integers.emplace(
-        name, sizeOf(integers.member(name, value), "symbolic integer", true));
-  JsonCursor inputs = json["inputs"];
+  tensors.members([&](const std::string &name, const JsonNode &meta) {
+    into.tensors.emplace(name, tensorMeta(meta));
+  });
+  JsonNode integers = json["sym_int_values"];
+  integers.members([&](const std::string &name, const JsonNode &size) {
+    into.integers.emplace(name, sizeOf(size, "symbolic integer", true));
+  });
+  JsonNode inputs = json["inputs"];
   for (size_t i = 0; i < inputs.size(); ++i)
     into.inputs.push_back(argument(inputs.at(i), /*defines=*/true));
-  JsonCursor nodes = json["nodes"];
+  JsonNode nodes = json["nodes"];
   into.nodes.resize(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i)
     node(nodes.at(i), into.nodes[i]);
-  JsonCursor outputs = json["outputs"];
+  JsonNode outputs = json["outputs"];
   for (size_t i = 0; i < outputs.size(); ++i)
     into.outputs.push_back(argument(outputs.at(i), /*defines=*/false));
   graph = outer;
@@ -113,13 +116,13 @@ void GraphReader::read(const JsonCursor &json, Graph &into) {
   --depth;
 }
 
-void GraphReader::node(const JsonCursor &json, Node &node) {
+void GraphReader::node(const JsonNode &json, Node &node) {
   node.target = json["target"].string();
   node.place = json.path();
-  JsonCursor inputs = json["inputs"];
+  JsonNode inputs = json["inputs"];
   node.inputs.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    JsonCursor input = inputs.at(i);
+    JsonNode input = inputs.at(i);
     NamedArgument named;
     named.name = input["name"].string();
     if (input.has("kind")) {
@@ -132,14 +135,14 @@ void GraphReader::node(const JsonCursor &json, Node &node) {
     named.value = argument(input["arg"], /*defines=*/false);
     node.inputs.push_back(std::move(named));
   }
-  JsonCursor outputs = json["outputs"];
+  JsonNode outputs = json["outputs"];
   for (size_t i = 0; i < outputs.size(); ++i)
     node.outputs.push_back(argument(outputs.at(i), /*defines=*/true));
   node.stack = json.has("metadata") ? stackOf(json["metadata"]) : 0;
 }
 
 /// "key,fqn,class;key,fqn,class": the modules around a node, outermost first.
-int GraphReader::stackOf(const JsonCursor &metadata) {
+int GraphReader::stackOf(const JsonNode &metadata) {
   std::string text;
   if (metadata.has("nn_module_stack"))
     text = metadata["nn_module_stack"].string();
@@ -171,7 +174,7 @@ int GraphReader::stackOf(const JsonCursor &metadata) {
 // Arguments
 //===----------------------------------------------------------------------===//
 
-Argument GraphReader::reference(const JsonCursor &name, Argument::Kind kind,
+Argument GraphReader::reference(const JsonNode &name, Argument::Kind kind,
                                 bool defines) {
   Argument result;
   result.kind = kind;
@@ -190,15 +193,15 @@ Argument GraphReader::reference(const JsonCursor &name, Argument::Kind kind,
   return result;
 }
 
-Argument GraphReader::tensor(const JsonCursor &json, bool defines) {
-  JsonCursor name = json["name"];
+Argument GraphReader::tensor(const JsonNode &json, bool defines) {
+  JsonNode name = json["name"];
   // Results that nobody reads have no name.
   if (defines && name.string().empty())
     return {};
   return reference(name, Kind::Tensor, defines);
 }
 
-Argument GraphReader::optionalTensor(const JsonCursor &json, bool defines) {
+Argument GraphReader::optionalTensor(const JsonNode &json, bool defines) {
   if (json.has("as_tensor"))
     return tensor(json["as_tensor"], defines);
   if (json.object().count("as_none"))
@@ -206,19 +209,25 @@ Argument GraphReader::optionalTensor(const JsonCursor &json, bool defines) {
   json.fail("expected as_tensor or as_none");
 }
 
-Argument GraphReader::integer(const JsonCursor &json, bool) {
+Argument GraphReader::integer(const JsonNode &json, bool) {
   Argument result;
   result.kind = Kind::Int;
   result.integer = json.integer();
   return result;
 }
-Argument GraphReader::number(const JsonCursor &json, bool) {
+Argument GraphReader::number(const JsonNode &json, bool) {
   Argument result;
   result.kind = Kind::Float;
-  result.number = json.number();
+  // Torch writes what JSON has no number for as strings.
+  static const std::map<std::string, double> strings = {
+      {"Infinity", HUGE_VAL}, {"-Infinity", -HUGE_VAL}, {"NaN", NAN}};
+  if (json.value.is_string() && strings.count(json.string()))
+    result.number = strings.at(json.string());
+  else
+    result.number = json.real();
   return result;
 }
-Argument GraphReader::boolean(const JsonCursor &json, bool) {
+Argument GraphReader::boolean(const JsonNode &json, bool) {
   Argument result;
   result.kind = Kind::Bool;
   result.integer = json.boolean();
@@ -226,7 +235,7 @@ Argument GraphReader::boolean(const JsonCursor &json, bool) {
 }
 
 /// as_name, or a plain value.
-Argument GraphReader::symbolic(const JsonCursor &json, Argument::Kind named) {
+Argument GraphReader::symbolic(const JsonNode &json, Argument::Kind named) {
   if (json.has("as_name")) {
     Argument result;
     result.kind = named;
@@ -242,14 +251,14 @@ Argument GraphReader::symbolic(const JsonCursor &json, Argument::Kind named) {
   json.fail("expected as_name or a value");
 }
 
-Argument GraphReader::symInt(const JsonCursor &json, bool defines) {
+Argument GraphReader::symInt(const JsonNode &json, bool defines) {
   if (json.has("as_name"))
     return reference(json["as_name"], Kind::SymInt, defines);
   return symbolic(json, Kind::SymInt);
 }
 
-void GraphReader::list(const JsonCursor &json, Argument &result,
-                       Argument (GraphReader::*item)(const JsonCursor &, bool),
+void GraphReader::list(const JsonNode &json, Argument &result,
+                       Argument (GraphReader::*item)(const JsonNode &, bool),
                        bool defines) {
   result.kind = Kind::List;
   result.items.reserve(json.size());
@@ -257,12 +266,12 @@ void GraphReader::list(const JsonCursor &json, Argument &result,
     result.items.push_back((this->*item)(json.at(i), defines));
 }
 
-Argument GraphReader::argument(const JsonCursor &json, bool defines) {
+Argument GraphReader::argument(const JsonNode &json, bool defines) {
   const auto &object = json.object();
   if (object.size() != 1)
     json.fail("expected one member, not " + std::to_string(object.size()));
   const std::string &member = object.begin()->first;
-  JsonCursor body = json[member.c_str()];
+  JsonNode body = json[member.c_str()];
   Argument result;
   auto plain = [&](Kind kind) {
     result.kind = kind;

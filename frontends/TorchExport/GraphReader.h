@@ -6,35 +6,37 @@
 #ifndef ACCEL_FRONTENDS_TORCHEXPORT_GRAPHREADER_H
 #define ACCEL_FRONTENDS_TORCHEXPORT_GRAPHREADER_H
 
-#include "frontends/TorchExport/JsonCursor.h"
 #include "frontends/TorchExport/Program.h"
+#include "runtime/plan/JsonReader.h"
 
 #include <set>
 
 namespace accel::torchexport {
 
-/// Reads a graph and those inside it. Throws FormatError.
+using plan::JsonNode;
+
+/// Reads a graph and those inside it. Throws JsonError.
 class GraphReader {
 public:
   explicit GraphReader(Program &program) : program(program) {}
-  void read(const JsonCursor &json, Graph &graph);
-  static TensorMeta tensorMeta(const JsonCursor &json);
+  void read(const JsonNode &json, Graph &graph);
+  static TensorMeta tensorMeta(const JsonNode &json);
 
 private:
-  Argument argument(const JsonCursor &json, bool defines);
-  Argument reference(const JsonCursor &name, Argument::Kind kind, bool defines);
-  Argument symbolic(const JsonCursor &json, Argument::Kind named);
-  void list(const JsonCursor &json, Argument &result,
-            Argument (GraphReader::*item)(const JsonCursor &, bool),
+  Argument argument(const JsonNode &json, bool defines);
+  Argument reference(const JsonNode &name, Argument::Kind kind, bool defines);
+  Argument symbolic(const JsonNode &json, Argument::Kind named);
+  void list(const JsonNode &json, Argument &result,
+            Argument (GraphReader::*item)(const JsonNode &, bool),
             bool defines);
-  Argument tensor(const JsonCursor &json, bool defines);
-  Argument optionalTensor(const JsonCursor &json, bool defines);
-  Argument integer(const JsonCursor &json, bool);
-  Argument number(const JsonCursor &json, bool);
-  Argument boolean(const JsonCursor &json, bool);
-  Argument symInt(const JsonCursor &json, bool);
-  void node(const JsonCursor &json, Node &node);
-  int stackOf(const JsonCursor &metadata);
+  Argument tensor(const JsonNode &json, bool defines);
+  Argument optionalTensor(const JsonNode &json, bool defines);
+  Argument integer(const JsonNode &json, bool);
+  Argument number(const JsonNode &json, bool);
+  Argument boolean(const JsonNode &json, bool);
+  Argument symInt(const JsonNode &json, bool);
+  void node(const JsonNode &json, Node &node);
+  int stackOf(const JsonNode &metadata);
 
   Program &program;
   Graph *graph = nullptr;                   // being read

@@ -5,9 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/TorchExport/Archive.h"
 #include "frontends/TorchExport/GraphReader.h"
-#include "frontends/TorchExport/JsonCursor.h"
-#include "frontends/TorchExport/JsonText.h"
 #include "frontends/TorchExport/Program.h"
+#include "runtime/plan/JsonParse.h"
 
 #include <algorithm>
 #include <cstring>
@@ -22,20 +21,26 @@ using Json = nlohmann::json;
 constexpr int64_t maxJsonBytes = int64_t(256) << 20;
 constexpr int schemaMajor = 8;
 
-[[noreturn]] void fail(const std::string &place, std::string message,
-                       std::string hint = "") {
-  throw FormatError{place, std::move(message), std::move(hint), false};
+/// What is wrong with the archive; JsonNode::fail says it of a value.
+[[noreturn]] void fail(std::string message, std::string hint = "") {
+  throw plan::JsonError{std::move(message), std::move(hint), false};
 }
 
 Json readJson(Archive &archive, const std::string &entry) {
   std::string error;
   std::optional<std::string> text = archive.read(entry, maxJsonBytes, error);
   if (!text)
-    fail("", error);
+    fail(error);
   // What only people read is left out.
-  static const std::set<std::string> without = {
-      "stack_trace", "torch_fn", "guards_code", "from_node", "source_fn_stack"};
-  return parseJson(*text, entry, without);
+  static const plan::JsonLimits limits = {
+      .without = {"stack_trace", "torch_fn", "guards_code", "from_node",
+                  "source_fn_stack"}};
+  try {
+    return plan::parseJson(*text, limits);
+  } catch (const plan::JsonSyntaxError &problem) {
+    fail(entry + ": not valid JSON: " + problem.message +
+         (problem.byte ? ", at byte " + std::to_string(problem.byte) : ""));
+  }
 }
 
 /// A short text entry without surrounding white space.
@@ -43,7 +48,7 @@ std::string readWord(Archive &archive, const std::string &entry) {
   std::string error;
   std::optional<std::string> text = archive.read(entry, 4096, error);
   if (!text)
-    fail("", error);
+    fail(error);
   size_t begin = text->find_first_not_of(" \t\r\n");
   if (begin == std::string::npos)
     return "";
@@ -63,14 +68,14 @@ public:
         entry.substr(7, entry.size() - 7 - std::string(".json").size());
     {
       Json json = readJson(archive, entry);
-      JsonCursor root(json, entry.c_str());
+      JsonNode root(json, entry.c_str());
       checkVersions(root);
-      JsonCursor graphModule = root["graph_module"];
+      JsonNode graphModule = root["graph_module"];
       GraphReader reader(program);
       reader.read(graphModule["graph"], program.graph);
       readSignature(graphModule["signature"]);
       readBounds(root);
-      JsonCursor calls = graphModule["module_call_graph"];
+      JsonNode calls = graphModule["module_call_graph"];
       for (size_t i = 0; i < calls.size(); ++i)
         program.modules.push_back(calls.at(i)["fqn"].string());
     }
@@ -84,11 +89,10 @@ public:
 private:
   void checkFormat() {
     if (archive.entries().empty())
-      fail("", "the file is empty, or a zip without entries in a folder",
+      fail("the file is empty, or a zip without entries in a folder",
            "tools/export-model MODEL -o FILE.pt2 writes one");
     if (!archive.has("archive_format"))
-      fail("",
-           archive.has("constants.pkl") || archive.has("data.pkl")
+      fail(archive.has("constants.pkl") || archive.has("data.pkl")
                ? "this is a file of torch.save or TorchScript, not of "
                  "torch.export"
                : "the archive has no entry 'archive_format'",
@@ -96,16 +100,14 @@ private:
            "one");
     std::string format = readWord(archive, "archive_format");
     if (format != "pt2")
-      fail("archive_format:",
-           "expected 'pt2', not '" + printable(format) + "'");
+      fail("archive_format: expected 'pt2', not '" + printable(format) + "'");
     std::string order = archive.has("byteorder")
                             ? readWord(archive, "byteorder")
                             : std::string("little");
     if (order != "little")
-      throw FormatError{"byteorder:",
-                        "values of byte order '" + printable(order) +
-                            "' are not supported yet",
-                        "", true};
+      throw plan::JsonError{"byteorder: values of byte order '" +
+                                printable(order) + "' are not supported yet",
+                            "", true};
   }
 
   std::string modelEntry() {
@@ -115,20 +117,19 @@ private:
           name.compare(name.size() - 5, 5, ".json") != 0)
         continue;
       if (!found.empty())
-        throw FormatError{"",
-                          "the archive holds several models ('" +
-                              printable(found) + "', '" + printable(name) +
-                              "')",
-                          "save one program per file", true};
+        throw plan::JsonError{"the archive holds several models ('" +
+                                  printable(found) + "', '" + printable(name) +
+                                  "')",
+                              "save one program per file", true};
       found = name;
     }
     if (found.empty())
-      fail("", "the archive has no entry 'models/NAME.json'");
+      fail("the archive has no entry 'models/NAME.json'");
     return found;
   }
 
-  void checkVersions(const JsonCursor &root) {
-    JsonCursor version = root["schema_version"];
+  void checkVersions(const JsonNode &root) {
+    JsonNode version = root["schema_version"];
     const int64_t major = version["major"].integer();
     const int64_t minor = version["minor"].integer();
     if (root.has("torch_version"))
@@ -139,12 +140,11 @@ private:
                           "versions 8.x are, which torch 2.5 and later write");
   }
 
-  void readBounds(const JsonCursor &root) {
+  void readBounds(const JsonNode &root) {
     if (!root.has("range_constraints"))
       return;
-    JsonCursor ranges = root["range_constraints"];
-    for (const auto &[symbol, value] : ranges.object()) {
-      JsonCursor range = ranges.member(symbol, value);
+    JsonNode ranges = root["range_constraints"];
+    ranges.members([&](const std::string &symbol, const JsonNode &range) {
       Bound bound;
       if (range.has("min_val"))
         bound.least = range["min_val"].integer();
@@ -154,11 +154,11 @@ private:
         range.fail("no size is from " + std::to_string(*bound.least) + " to " +
                    std::to_string(*bound.most));
       program.bounds[symbol] = bound;
-    }
+    });
   }
 
-  void readSignature(const JsonCursor &signature) {
-    JsonCursor inputs = signature["input_specs"];
+  void readSignature(const JsonNode &signature) {
+    JsonNode inputs = signature["input_specs"];
     for (size_t i = 0; i < inputs.size(); ++i)
       readInput(inputs.at(i));
     if (program.inputs.size() != program.graph.inputs.size())
@@ -177,7 +177,7 @@ private:
       if (!input.fqn.empty() && !names.insert(input.fqn).second)
         inputs.at(i).fail("names '" + printable(input.fqn) + "' twice");
     }
-    JsonCursor outputs = signature["output_specs"];
+    JsonNode outputs = signature["output_specs"];
     for (size_t i = 0; i < outputs.size(); ++i)
       readOutput(outputs.at(i));
     if (program.outputs.size() != program.graph.outputs.size())
@@ -187,26 +187,26 @@ private:
   }
 
   /// The only member of a tagged union.
-  static std::string memberOf(const JsonCursor &value) {
+  static std::string memberOf(const JsonNode &value) {
     const auto &object = value.object();
     if (object.size() != 1)
       value.fail("expected one member, not " + std::to_string(object.size()));
     return object.begin()->first;
   }
 
-  const std::string &tensorName(const JsonCursor &arg) const {
+  const std::string &tensorName(const JsonNode &arg) const {
     const std::string &name = arg["name"].string();
     if (!program.graph.tensors.count(name))
       arg["name"].fail("'" + printable(name) + "' is no tensor of the graph");
     return name;
   }
 
-  void readInput(const JsonCursor &spec) {
+  void readInput(const JsonNode &spec) {
     const std::string kind = memberOf(spec);
-    JsonCursor body = spec[kind.c_str()];
+    JsonNode body = spec[kind.c_str()];
     InputSpec input;
     if (kind == "user_input") {
-      JsonCursor arg = body["arg"];
+      JsonNode arg = body["arg"];
       const std::string member = memberOf(arg);
       if (member == "as_tensor")
         input.argument = tensorName(arg["as_tensor"]);
@@ -232,9 +232,9 @@ private:
     program.inputs.push_back(std::move(input));
   }
 
-  void readOutput(const JsonCursor &spec) {
+  void readOutput(const JsonNode &spec) {
     const std::string kind = memberOf(spec);
-    JsonCursor body = spec[kind.c_str()];
+    JsonNode body = spec[kind.c_str()];
     OutputSpec output;
     output.member = kind;
     size_t index = program.outputs.size();
@@ -268,10 +268,9 @@ private:
     if (!archive.has(entry))
       return;
     Json json = readJson(archive, entry);
-    JsonCursor root(json, entry.c_str());
-    JsonCursor config = root["config"];
-    for (const auto &[fqn, value] : config.object()) {
-      JsonCursor payload = config.member(fqn, value);
+    JsonNode root(json, entry.c_str());
+    JsonNode config = root["config"];
+    config.members([&](const std::string &fqn, const JsonNode &payload) {
       Payload result;
       result.entry = folder + payload["path_name"].string();
       result.pickled = payload["use_pickle"].boolean();
@@ -284,12 +283,11 @@ private:
         checkBytes(payload, result, what);
       readValues(result);
       program.payloads[fqn] = std::move(result);
-    }
+    });
   }
 
   /// An entry holds the elements of a tensor's storage.
-  void checkBytes(const JsonCursor &payload, const Payload &p,
-                  const char *what) {
+  void checkBytes(const JsonNode &payload, const Payload &p, const char *what) {
     const int64_t have = archive.entries().at(p.entry).bytes;
     __int128 need = 0;
     for (size_t i = 0; i < p.meta.sizes.size(); ++i) {
@@ -301,9 +299,9 @@ private:
       need += __int128(size - 1) *
               (i < p.meta.strides.size() ? p.meta.strides[i].value : 0);
     }
-    JsonCursor meta = payload["tensor_meta"];
+    JsonNode meta = payload["tensor_meta"];
     if (meta.has("storage_offset")) {
-      JsonCursor offset = meta["storage_offset"];
+      JsonNode offset = meta["storage_offset"];
       if (!offset.has("as_int"))
         offset.fail(std::string("a ") + what + " of symbolic place");
       need += offset["as_int"].integer();
@@ -330,7 +328,7 @@ private:
     std::string error;
     std::optional<std::string> text = archive.read(p.entry, bytes, error);
     if (!text)
-      fail("", error);
+      fail(error);
     p.values.resize(size_t(count));
     std::memcpy(p.values.data(), text->data(), text->size());
   }
@@ -340,36 +338,31 @@ private:
     if (!archive.has(entry))
       return;
     Json json = readJson(archive, entry);
-    JsonCursor root(json, entry.c_str());
+    JsonNode root(json, entry.c_str());
     ExportNotes &notes = program.notes;
-    auto strings = [](const JsonCursor &list) {
-      std::vector<std::string> result;
-      for (size_t i = 0; i < list.size(); ++i)
-        result.push_back(list.at(i).string());
-      return result;
-    };
     if (root.has("ties")) {
-      JsonCursor ties = root["ties"];
+      JsonNode ties = root["ties"];
       for (size_t i = 0; i < ties.size(); ++i)
-        notes.ties.push_back(strings(ties.at(i)));
+        notes.ties.push_back(ties.at(i).strings());
     }
     if (root.has("initial")) {
-      JsonCursor initial = root["initial"];
-      for (const auto &[fqn, value] : initial.object()) {
-        JsonCursor member = initial.member(fqn, value);
+      JsonNode initial = root["initial"];
+      initial.members([&](const std::string &fqn, const JsonNode &member) {
         notes.initial[fqn] = initializer(member);
         checkInitializer(member, fqn, notes.initial[fqn]);
-      }
+      });
     }
     if (root.has("classes")) {
-      JsonCursor classes = root["classes"];
-      for (const auto &[fqn, value] : classes.object())
-        notes.classes[fqn] = classes.member(fqn, value).string();
+      JsonNode classes = root["classes"];
+      classes.members([&](const std::string &fqn, const JsonNode &name) {
+        notes.classes[fqn] = name.string();
+      });
     }
     if (root.has("stored")) {
-      JsonCursor stored = root["stored"];
-      for (const auto &[fqn, value] : stored.object())
-        notes.stored[fqn] = strings(stored.member(fqn, value));
+      JsonNode stored = root["stored"];
+      stored.members([&](const std::string &fqn, const JsonNode &names) {
+        notes.stored[fqn] = names.strings();
+      });
     }
     for (auto [key, into] : {std::pair("base", &notes.base),
                              {"input_embedding", &notes.inputEmbedding},
@@ -377,14 +370,14 @@ private:
       if (root.has(key))
         *into = root[key].string();
     if (root.has("no_split"))
-      notes.noSplit = strings(root["no_split"]);
+      notes.noSplit = root["no_split"].strings();
     if (root.has("max_positions"))
       notes.maxPositions = root["max_positions"].integer();
     if (root.has("vocabulary"))
       notes.vocabulary = root["vocabulary"].integer();
   }
 
-  static plan::Initializer initializer(const JsonCursor &value) {
+  static plan::Initializer initializer(const JsonNode &value) {
     using Kind = plan::Initializer::Kind;
     static const std::map<std::string, Kind> kinds = {
         {"normal", Kind::Normal},
@@ -403,7 +396,7 @@ private:
                          "constant, sinusoids, ones or zeros");
     result.kind = found->second;
     auto number = [&](const char *key, double least) {
-      const double x = value[key].number();
+      const double x = value[key].real();
       if (!(x >= least && x < 1e30))
         value[key].fail(least == 0 ? "expected a number of at least 0"
                                    : "expected a number");
@@ -434,7 +427,7 @@ private:
   }
 
   /// What only some shapes can have.
-  void checkInitializer(const JsonCursor &value, const std::string &fqn,
+  void checkInitializer(const JsonNode &value, const std::string &fqn,
                         const plan::Initializer &init) const {
     const bool table = init.kind == plan::Initializer::Kind::Sinusoids;
     if (init.zeroRow < 0 && !table)
@@ -462,8 +455,8 @@ private:
       same = read.sizes[i].symbolic() ||
              read.sizes[i].value == stored.sizes[i].value;
     if (!same || stored.dtype != read.dtype)
-      fail("", "'" + printable(input.fqn) + "' is stored with another " +
-                   (same ? "dtype" : "shape") + " than the graph reads it");
+      fail("'" + printable(input.fqn) + "' is stored with another " +
+           (same ? "dtype" : "shape") + " than the graph reads it");
   }
 
   /// Weights are there if each parameter has bytes.
@@ -501,9 +494,8 @@ std::optional<Program> readFrom(std::optional<Archive> archive,
   }
   try {
     return ProgramReader(*archive, path).run();
-  } catch (const FormatError &e) {
-    diagnostic.message =
-        e.place.empty() ? e.message : e.place + " " + e.message;
+  } catch (const plan::JsonError &e) {
+    diagnostic.message = e.message;
     diagnostic.hint = e.hint;
     if (e.unsupported)
       diagnostic.code = notSupportedCode;

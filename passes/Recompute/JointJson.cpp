@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Recompute/JointJson.h"
 
+#include "runtime/plan/JsonParse.h"
 #include "runtime/plan/JsonReader.h"
 #include "runtime/plan/JsonWriter.h"
 
@@ -12,10 +13,10 @@
 
 namespace accel {
 
-using plan::Fields;
 using plan::JsonError;
+using plan::JsonFields;
+using plan::JsonNode;
 using plan::JsonWriter;
-using plan::Node;
 
 namespace {
 
@@ -49,7 +50,7 @@ void writeOp(JsonWriter &w, const plan::Instruction &instruction,
   w.raw("}");
 }
 
-JointCategory category(const Node &node) {
+JointCategory category(const JsonNode &node) {
   const std::string &name = node.string();
   for (JointCategory c :
        {JointCategory::View, JointCategory::Pointwise, JointCategory::Reduction,
@@ -60,8 +61,8 @@ JointCategory category(const Node &node) {
   node.fail("'" + name + "' is no category");
 }
 
-void readOp(const Node &node, ReadJoint &result) {
-  Fields f(node);
+void readOp(const JsonNode &node, ReadJoint &result) {
+  JsonFields f(node);
   plan::Instruction instruction;
   JointMark mark;
   instruction.op = f["op"].string();
@@ -81,7 +82,7 @@ void readOp(const Node &node, ReadJoint &result) {
   instruction.movedBytes = f["moved_bytes"].real(0);
   instruction.workspaceBytes = f["workspace_bytes"].integer(0, most);
   instruction.where = f["where"].string();
-  f.optional("seconds", [&](const Node &seconds) {
+  f.optional("seconds", [&](const JsonNode &seconds) {
     result.seconds.push_back(seconds.real(0));
   });
   f.close();
@@ -89,12 +90,12 @@ void readOp(const Node &node, ReadJoint &result) {
   result.graph.marks.push_back(mark);
 }
 
-void readGraph(const Node &node, ReadJoint &result) {
-  Fields f(node);
+void readGraph(const JsonNode &node, ReadJoint &result) {
+  JsonFields f(node);
   plan::Function &function = result.graph.function;
   function.name = f["name"].string();
-  f["slots"].items([&](const Node &item) {
-    Fields s(item);
+  f["slots"].items([&](const JsonNode &item) {
+    JsonFields s(item);
     plan::Slot slot;
     auto dtype = plan::parseDType(s["dtype"].string());
     if (!dtype)
@@ -111,8 +112,8 @@ void readGraph(const Node &node, ReadJoint &result) {
   function.paramNames.resize(function.params.size());
   result.graph.tangents = f["tangents"].indices();
   function.outputs = f["outputs"].indices();
-  f["gradients"].items([&](const Node &item) {
-    Fields g(item);
+  f["gradients"].items([&](const JsonNode &item) {
+    JsonFields g(item);
     JointGradient gradient;
     gradient.slot =
         static_cast<int>(g["slot"].integer(0, std::numeric_limits<int>::max()));
@@ -120,7 +121,7 @@ void readGraph(const Node &node, ReadJoint &result) {
     g.close();
     result.graph.gradients.push_back(gradient);
   });
-  f["ops"].items([&](const Node &item) { readOp(item, result); });
+  f["ops"].items([&](const JsonNode &item) { readOp(item, result); });
   f.close();
 }
 
@@ -170,16 +171,16 @@ std::string toJson(const JointGraph &graph) {
 ReadJoint readJoint(const std::string &text) {
   ReadJoint result;
   try {
-    nlohmann::json document = nlohmann::json::parse(text);
-    readGraph(Node(document), result);
+    const nlohmann::json document = plan::parseJson(text);
+    readGraph(JsonNode(document), result);
     result.error = verifyJoint(result.graph);
     const size_t numOps = result.graph.marks.size();
     if (!result.seconds.empty() && result.seconds.size() != numOps)
       result.error = "ops: some have seconds and some have none";
   } catch (const JsonError &error) {
     result.error = error.message;
-  } catch (const nlohmann::json::exception &error) {
-    result.error = error.what();
+  } catch (const plan::JsonSyntaxError &error) {
+    result.error = error.message + ", at " + error.position(text);
   }
   return result;
 }

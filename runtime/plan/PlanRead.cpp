@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/Fields/Plan.h"
-#include "runtime/plan/JsonNesting.h"
+#include "runtime/plan/JsonParse.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/Sha256.h"
 #include "runtime/plan/Verify.h"
@@ -38,7 +38,7 @@ class ObjectReader {
 public:
   static constexpr bool reads = true;
 
-  ObjectReader(const Node &node, PlanNames &names)
+  ObjectReader(const JsonNode &node, PlanNames &names)
       : object(node), names(names) {}
 
   /// Reads what waits for other fields, and refuses keys that nobody read.
@@ -81,7 +81,7 @@ public:
   }
   template <typename T>
   void optional(const char *key, T &&value, const Rule &rule = {}) {
-    if (!object.optional(key, [&](const Node &n) { get(n, value, rule); }))
+    if (!object.optional(key, [&](const JsonNode &n) { get(n, value, rule); }))
       clear(value);
   }
   template <typename T, typename D>
@@ -89,12 +89,13 @@ public:
                 const Rule &rule = {}) {
     if (rule.stated)
       get(object[key], value, rule);
-    else if (!object.optional(key, [&](const Node &n) { get(n, value, rule); }))
+    else if (!object.optional(key,
+                              [&](const JsonNode &n) { get(n, value, rule); }))
       setStandard(value, standard);
   }
   template <typename List>
   void group(const char *key, const Rule &, List list) {
-    const Node node = object[key];
+    const JsonNode node = object[key];
     ObjectReader inner(node, names);
     list(inner);
     inner.close();
@@ -107,27 +108,28 @@ public:
   }
 
 private:
-  void get(const Node &node, bool &value, const Rule &) {
+  void get(const JsonNode &node, bool &value, const Rule &) {
     value = node.boolean();
   }
-  void get(const Node &node, int &value, const Rule &rule) {
+  void get(const JsonNode &node, int &value, const Rule &rule) {
     value =
         static_cast<int>(node.integer(rule.low, std::min(rule.high, maxInt)));
   }
-  void get(const Node &node, int64_t &value, const Rule &rule) {
+  void get(const JsonNode &node, int64_t &value, const Rule &rule) {
     value = node.integer(rule.low, rule.high);
   }
-  void get(const Node &node, double &value, const Rule &rule) {
+  void get(const JsonNode &node, double &value, const Rule &rule) {
     value = node.real(rule.least);
     if (value >= rule.below)
       node.fail(node.shown() + " is not less than " + json(rule.below).dump());
   }
-  void get(const Node &node, std::string &value, const Rule &rule) {
+  void get(const JsonNode &node, std::string &value, const Rule &rule) {
     value = node.string();
     if (!rule.names.empty())
       expectName(node, rule.what, rule.names);
   }
-  template <typename T> void get(const Node &node, T &value, const Rule &rule) {
+  template <typename T>
+  void get(const JsonNode &node, T &value, const Rule &rule) {
     if constexpr (ReadForm<T>) {
       readForm(names, node, value, rule);
     } else if constexpr (std::is_enum_v<T>) {
@@ -140,9 +142,9 @@ private:
   }
   template <typename T>
     requires(!ReadForm<std::vector<T>>)
-  void get(const Node &node, std::vector<T> &list, const Rule &rule) {
+  void get(const JsonNode &node, std::vector<T> &list, const Rule &rule) {
     list.clear();
-    node.items([&](const Node &item) {
+    node.items([&](const JsonNode &item) {
       T &read = list.emplace_back();
       get(item, read, rule);
       if constexpr (HasName<T>)
@@ -154,7 +156,7 @@ private:
       node.fail("expected " + std::to_string(rule.count) + " numbers");
   }
 
-  Fields object;
+  JsonFields object;
   PlanNames &names;
   std::vector<std::pair<int, std::function<void()>>> later;
 };
@@ -170,20 +172,10 @@ void listParameters(Plan &plan) {
         });
 }
 
-/// Line and column of a byte.
-std::string position(const std::string &text, size_t byte) {
-  byte = std::min(byte, text.size());
-  size_t line = 1 + std::count(text.begin(), text.begin() + byte, '\n');
-  size_t start = byte == 0 ? 0 : text.rfind('\n', byte - 1);
-  size_t column =
-      start == std::string::npos || byte == 0 ? byte + 1 : byte - start;
-  return "line " + std::to_string(line) + ", column " + std::to_string(column);
-}
-
 void checkVersion(const json &document) {
-  Node root(document);
-  Fields fields(root);
-  Node format = fields["format"];
+  JsonNode root(document);
+  JsonFields fields(root);
+  JsonNode format = fields["format"];
   int64_t version = format.integer(0, INT64_MAX);
   if (version != Plan::formatVersion)
     format.fail("version " + std::to_string(version) +
@@ -215,18 +207,14 @@ void checkHash(const std::string &text) {
 
 bool fromJson(const std::string &text, Plan &plan, std::string &error) {
   try {
-    if (const size_t at = nestsDeeper(text); at != std::string::npos)
-      throw JsonError{"this is not a plan: brackets nest deeper than " +
-                      std::to_string(maxJsonNesting) + " levels at " +
-                      position(text, at)};
-    json document = json::parse(text);
+    const json document = parseJson(text);
     if (!document.is_object())
       throw JsonError{"this is not a plan: expected a JSON object"};
     checkVersion(document);
     checkHash(text);
     Plan read;
     PlanNames names(read);
-    const Node root(document);
+    const JsonNode root(document);
     ObjectReader object(root, names);
     fields(object, read);
     object.close();
@@ -243,15 +231,19 @@ bool fromJson(const std::string &text, Plan &plan, std::string &error) {
     return true;
   } catch (const JsonError &e) {
     error = e.message;
-  } catch (const json::parse_error &e) {
-    error = text.empty() ? "the file is empty"
-            : e.byte > text.size()
-                ? "not valid JSON: it ends too early, at " +
-                      position(text, text.size())
-                : "not valid JSON at " +
-                      position(text, e.byte == 0 ? 0 : e.byte - 1);
-  } catch (const json::exception &e) {
-    error = std::string("not readable as JSON: ") + e.what();
+  } catch (const JsonSyntaxError &e) {
+    using Kind = JsonSyntaxError::Kind;
+    const std::string at = e.position(text);
+    if (text.empty())
+      error = "the file is empty";
+    else if (e.kind == Kind::EndsEarly)
+      error = "not valid JSON: it ends too early, at " + at;
+    else if (e.kind == Kind::TooDeep)
+      error = "this is not a plan: " + e.message + " at " + at;
+    else if (e.kind == Kind::TooMany)
+      error = "this is not a plan: " + e.message;
+    else
+      error = "not valid JSON at " + at + ": " + e.message;
   }
   return false;
 }

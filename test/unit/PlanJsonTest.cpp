@@ -212,7 +212,7 @@ const Edit edits[] = {
      "job.optimizer.groups[0].lr: expected a number, not \"nan\""},
     {"NegativeRate", "\"lr\":3e-04", "\"lr\":-1.0",
      "job.optimizer.groups[0].lr: -1.0 is less than 0"},
-    {"Infinite", "\"lr\":3e-04", "\"lr\":1e999", "not readable as JSON"},
+    {"Infinite", "\"lr\":3e-04", "\"lr\":1e999", ": number out of range"},
     {"DType", "\"dtype\":\"f32\"", "\"dtype\":\"f33\"", "unknown dtype 'f33'"},
     {"UnknownUnit", "\"unit\":\"model.layers.0\"",
      "\"unit\":\"model.layers.x\"", "there is no unit 'model.layers.x'"},

@@ -27,7 +27,7 @@ int slotNumber(const std::string &text) {
   return number;
 }
 
-int readSlot(const Node &node) {
+int readSlot(const JsonNode &node) {
   const int result = slotNumber(node.string());
   if (result < 0)
     node.fail("expected a slot such as \"%3\", not " + node.shown());
@@ -102,7 +102,7 @@ void writeForm(PlanText &out, const Arg &arg) {
   }
 }
 
-void readForm(const PlanNames &, const Node &node, Arg &arg, const Rule &) {
+void readForm(const PlanNames &, const JsonNode &node, Arg &arg, const Rule &) {
   const nlohmann::json &value = node.value;
   if (value.is_null()) {
     arg.kind = Arg::Kind::None;
@@ -136,7 +136,7 @@ void readForm(const PlanNames &, const Node &node, Arg &arg, const Rule &) {
     arg.kind = tensors ? Arg::Kind::Tensors
                : bools ? Arg::Kind::Bools
                        : Arg::Kind::Ints;
-    node.items([&](const Node &n) {
+    node.items([&](const JsonNode &n) {
       if (tensors)
         arg.ints.push_back(n.value.is_null() ? -1 : readSlot(n));
       else if (bools)
@@ -145,23 +145,23 @@ void readForm(const PlanNames &, const Node &node, Arg &arg, const Rule &) {
         arg.ints.push_back(n.integer(INT64_MIN, INT64_MAX));
     });
   } else {
-    Fields fields(node);
-    bool known = fields.optional("dtype", [&](const Node &n) {
+    JsonFields fields(node);
+    bool known = fields.optional("dtype", [&](const JsonNode &n) {
       arg.kind = Arg::Kind::Type;
       arg.dtype = readEnum<DType>(n);
-    }) || fields.optional("scalar", [&](const Node &n) {
+    }) || fields.optional("scalar", [&](const JsonNode &n) {
       arg.kind = Arg::Kind::Wrapped;
       arg.floatValue = n.real();
-    }) || fields.optional("tensors", [&](const Node &n) {
+    }) || fields.optional("tensors", [&](const JsonNode &n) {
       arg.kind = Arg::Kind::Tensors;
       arg.ints = n.integers(-1, -1);
-    }) || fields.optional("key", [&](const Node &n) {
+    }) || fields.optional("key", [&](const JsonNode &n) {
       arg.kind = Arg::Kind::Key;
       arg.intValue = n.integer(0, INT64_MAX);
-    }) || fields.optional("text", [&](const Node &n) {
+    }) || fields.optional("text", [&](const JsonNode &n) {
       arg.kind = Arg::Kind::Text;
       arg.text = n.string();
-    }) || fields.optional("bools", [&](const Node &n) {
+    }) || fields.optional("bools", [&](const JsonNode &n) {
       arg.kind = Arg::Kind::Bools;
       if (!n.integers(0, 0).empty())
         n.fail("expected an empty list");

@@ -40,7 +40,7 @@ Schema shapeSchema() {
   return arrayOf({{"type", "integer"}, {"minimum", 0}, {"maximum", maxSize}});
 }
 
-void expectObject(const Node &node) {
+void expectObject(const JsonNode &node) {
   if (!node.value.is_object())
     node.fail("expected an object, not " + node.shown());
 }
@@ -50,7 +50,7 @@ void expectObject(const Node &node) {
 // Names
 //===----------------------------------------------------------------------===//
 
-int PlanNames::lookup(Named kind, const Node &node) const {
+int PlanNames::lookup(Named kind, const JsonNode &node) const {
   const auto &index = indices[static_cast<int>(kind)];
   auto found = index.find(node.string());
   if (found != index.end())
@@ -82,7 +82,7 @@ void writeForm(PlanText &out, const Reference<const int> &reference) {
   }
 }
 
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               Reference<int> &reference, const Rule &rule) {
   reference.index = rule.null && node.value.is_null()
                         ? -1
@@ -120,15 +120,15 @@ void writeRefs(PlanText &out, const std::vector<GradRef> &refs) {
   out.raw("]");
 }
 
-void readRefs(const PlanNames &names, const Node &node,
+void readRefs(const PlanNames &names, const JsonNode &node,
               std::vector<GradRef> &refs) {
-  node.items([&](const Node &item) {
-    Fields ref(item);
+  node.items([&](const JsonNode &item) {
+    JsonFields ref(item);
     const int unit = names.lookup(Named::Unit, ref["unit"]);
     bool accumulate = false;
     ref.optional("accumulate",
-                 [&](const Node &n) { accumulate = n.boolean(); });
-    ref["fqn"].items([&](const Node &name) {
+                 [&](const JsonNode &n) { accumulate = n.boolean(); });
+    ref["fqn"].items([&](const JsonNode &name) {
       refs.push_back({unit, names.lookup(Named::Parameter, name), accumulate});
     });
     ref.close();
@@ -152,7 +152,7 @@ void writeForm(PlanText &out, const std::vector<ParamRef> &params) {
     refs.push_back({param.unit, param.parameter, false});
   writeRefs(out, refs);
 }
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               std::vector<ParamRef> &params, const Rule &) {
   std::vector<GradRef> refs;
   readRefs(names, node, refs);
@@ -169,7 +169,7 @@ Schema schemaOf(const std::vector<ParamRef> &, const Rule &) {
 void writeForm(PlanText &out, const std::vector<GradRef> &gradients) {
   writeRefs(out, gradients);
 }
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               std::vector<GradRef> &gradients, const Rule &) {
   readRefs(names, node, gradients);
 }
@@ -188,12 +188,13 @@ void writeForm(PlanText &out, const std::vector<InputLimit> &limits) {
     out.field(first, input.name, input.limit);
   out.raw("}");
 }
-void readForm(const PlanNames &, const Node &node,
+void readForm(const PlanNames &, const JsonNode &node,
               std::vector<InputLimit> &limits, const Rule &rule) {
   expectObject(node);
   for (const auto &[name, limit] : node.value.items())
     limits.push_back(
-        {name, Node(limit, &node, name.c_str()).integer(rule.low, rule.high)});
+        {name,
+         JsonNode(limit, &node, name.c_str()).integer(rule.low, rule.high)});
 }
 Schema schemaOf(const std::vector<InputLimit> &, const Rule &rule) {
   return {{"type", "object"}, {"additionalProperties", integerFrom(rule.low)}};
@@ -211,11 +212,11 @@ void writeForm(PlanText &out, const std::map<std::string, std::string> &map) {
   }
   out.raw("}");
 }
-void readForm(const PlanNames &, const Node &node,
+void readForm(const PlanNames &, const JsonNode &node,
               std::map<std::string, std::string> &map, const Rule &) {
   expectObject(node);
   for (const auto &[key, value] : node.value.items())
-    map[key] = Node(value, &node, key.c_str()).string();
+    map[key] = JsonNode(value, &node, key.c_str()).string();
 }
 Schema schemaOf(const std::map<std::string, std::string> &, const Rule &) {
   return {{"type", "object"}, {"additionalProperties", {{"type", "string"}}}};
@@ -240,10 +241,10 @@ void writeType(PlanText &out, DType dtype, const std::vector<int64_t> &shape,
 }
 
 /// With a slot number behind it, if `base` is given, for a view.
-void readType(const Node &node, DType &dtype, std::vector<int64_t> &shape,
+void readType(const JsonNode &node, DType &dtype, std::vector<int64_t> &shape,
               int *base) {
   size_t at = 0;
-  node.items([&](const Node &item) {
+  node.items([&](const JsonNode &item) {
     if (at == 0)
       dtype = readEnum<DType>(item);
     else if (at == 1)
@@ -269,9 +270,9 @@ void writeForm(PlanText &out, const std::vector<Slot> &slots) {
   }
   out.raw("]");
 }
-void readForm(const PlanNames &, const Node &node, std::vector<Slot> &slots,
+void readForm(const PlanNames &, const JsonNode &node, std::vector<Slot> &slots,
               const Rule &) {
-  node.items([&](const Node &item) {
+  node.items([&](const JsonNode &item) {
     Slot &slot = slots.emplace_back();
     slot.base = static_cast<int>(slots.size()) - 1;
     readType(item, slot.dtype, slot.shape, &slot.base);
@@ -289,7 +290,7 @@ void writeForm(
     const TensorType<const DType, const std::vector<int64_t>> &type) {
   writeType(out, type.dtype, type.shape);
 }
-void readForm(const PlanNames &, const Node &node,
+void readForm(const PlanNames &, const JsonNode &node,
               TensorType<DType, std::vector<int64_t>> &type, const Rule &) {
   readType(node, type.dtype, type.shape, nullptr);
 }
@@ -309,11 +310,11 @@ void writeForm(PlanText &out, const WrittenSlots &slots) {
   }
   out.raw("]");
 }
-void readForm(const PlanNames &, const Node &node, ReadSlots &slots,
+void readForm(const PlanNames &, const JsonNode &node, ReadSlots &slots,
               const Rule &) {
-  node.items([&](const Node &pair) {
+  node.items([&](const JsonNode &pair) {
     size_t at = 0;
-    pair.items([&](const Node &item) {
+    pair.items([&](const JsonNode &item) {
       if (at == 0)
         slots.slots.push_back(item.integer(0, maxInt));
       else if (at == 1)
@@ -336,10 +337,10 @@ void writeForm(PlanText &out,
       positions.push_back(i);
   out.integers(positions);
 }
-void readForm(const PlanNames &, const Node &node,
+void readForm(const PlanNames &, const JsonNode &node,
               Consumed<std::vector<bool>> &consumed, const Rule &) {
   clear(consumed);
-  node.items([&](const Node &item) {
+  node.items([&](const JsonNode &item) {
     consumed.flags[item.integer(0, int64_t(consumed.inputs) - 1)] = true;
   });
 }
@@ -354,7 +355,7 @@ Schema schemaOf(const Consumed<const std::vector<bool>> &, const Rule &) {
 void writeForm(PlanText &out, const Unit::GroupRange &range) {
   out.integers(std::vector<int64_t>{range.group, range.begin, range.end});
 }
-void readForm(const PlanNames &, const Node &node, Unit::GroupRange &range,
+void readForm(const PlanNames &, const JsonNode &node, Unit::GroupRange &range,
               const Rule &) {
   const std::vector<int64_t> read = node.integers(0, maxSize);
   if (read.size() != 3 || read[0] > maxInt)
@@ -384,12 +385,12 @@ void writeForm(PlanText &out, const Placements &placements) {
               std::string_view(placementOn(unit.shardAxes, axis)));
   out.raw("}");
 }
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               const Placements &placements, const Rule &) {
   const Unit &unit = names.plan.units[placements.parameter.unit];
-  Fields axes(node);
+  JsonFields axes(node);
   for (const Axis &axis : names.plan.axes) {
-    Node placement = axes[axis.name.c_str()];
+    JsonNode placement = axes[axis.name.c_str()];
     const char *expected = placementOn(unit.shardAxes, axis);
     if (placement.string() != expected)
       placement.fail("'" + placement.string() + "' does not fit its unit ('" +
@@ -405,7 +406,7 @@ Schema schemaOf(const Placements &, const Rule &) {
 void writeForm(PlanText &out, const SameDType &same) {
   out.string(toString(same.other));
 }
-void readForm(const PlanNames &, const Node &node, const SameDType &same,
+void readForm(const PlanNames &, const JsonNode &node, const SameDType &same,
               const Rule &) {
   if (readEnum<DType>(node) != same.other)
     node.fail(std::string("a ") + same.name + " dtype other than the " +
@@ -421,16 +422,16 @@ void writeForm(PlanText &out, const RankClasses &classes) {
            [&](const Program &program) { out.string(program.name); });
   out.raw("}]");
 }
-void readForm(const PlanNames &, const Node &node, const RankClasses &classes,
-              const Rule &) {
+void readForm(const PlanNames &, const JsonNode &node,
+              const RankClasses &classes, const Rule &) {
   size_t count = 0;
-  node.items([&](const Node &n) {
-    Fields fields(n);
-    Node ranks = fields["ranks"];
+  node.items([&](const JsonNode &n) {
+    JsonFields fields(n);
+    JsonNode ranks = fields["ranks"];
     const int64_t all = classes.plan.ranks();
     if (count++ || ranks.integers(0, maxInt) != std::vector<int64_t>{0, all})
       ranks.fail("expected one class of all " + std::to_string(all) + " ranks");
-    Node names = fields["programs"];
+    JsonNode names = fields["programs"];
     std::vector<std::string> expected;
     for (const Program &program : classes.plan.programs)
       expected.push_back(program.name);

@@ -43,7 +43,7 @@ struct PlanNames {
   bool add(Named kind, const std::string &name, size_t index) {
     return indices[static_cast<int>(kind)].emplace(name, index).second;
   }
-  int lookup(Named kind, const Node &node) const;
+  int lookup(Named kind, const JsonNode &node) const;
 
   const Plan &plan;
 
@@ -53,7 +53,7 @@ private:
 
 /// Fails with what was expected, if `name` is none of `names`.
 template <typename Names>
-void expectName(const Node &node, const char *what, const Names &names) {
+void expectName(const JsonNode &node, const char *what, const Names &names) {
   std::string all;
   size_t left = std::size(names);
   for (const char *name : names) {
@@ -66,7 +66,7 @@ void expectName(const Node &node, const char *what, const Names &names) {
   node.fail(std::string("unknown ") + what + " '" + node.string() +
             "'; expected " + all);
 }
-template <typename E> E readEnum(const Node &node) {
+template <typename E> E readEnum(const JsonNode &node) {
   if (std::optional<E> found = enumNamed<E>(node.string()))
     return *found;
   expectName(node, EnumOf<E>::what, enumNames<E>());
@@ -123,49 +123,49 @@ struct RankClasses {
 };
 
 void writeForm(PlanText &out, const Arg &arg);
-void readForm(const PlanNames &names, const Node &node, Arg &arg,
+void readForm(const PlanNames &names, const JsonNode &node, Arg &arg,
               const Rule &rule);
 Schema schemaOf(const Arg &arg, const Rule &rule);
 
 void writeForm(PlanText &out, const std::vector<Slot> &slots);
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               std::vector<Slot> &slots, const Rule &rule);
 Schema schemaOf(const std::vector<Slot> &slots, const Rule &rule);
 
 void writeForm(PlanText &out, const Unit::GroupRange &range);
-void readForm(const PlanNames &names, const Node &node, Unit::GroupRange &range,
-              const Rule &rule);
+void readForm(const PlanNames &names, const JsonNode &node,
+              Unit::GroupRange &range, const Rule &rule);
 Schema schemaOf(const Unit::GroupRange &range, const Rule &rule);
 
 void writeForm(PlanText &out, const Initializer &init);
-void readForm(const PlanNames &names, const Node &node, Initializer &init,
+void readForm(const PlanNames &names, const JsonNode &node, Initializer &init,
               const Rule &rule);
 Schema schemaOf(const Initializer &init, const Rule &rule);
 
 void writeForm(PlanText &out, const std::vector<ParamRef> &params);
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               std::vector<ParamRef> &params, const Rule &rule);
 Schema schemaOf(const std::vector<ParamRef> &params, const Rule &rule);
 
 void writeForm(PlanText &out, const std::vector<GradRef> &gradients);
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               std::vector<GradRef> &gradients, const Rule &rule);
 Schema schemaOf(const std::vector<GradRef> &gradients, const Rule &rule);
 
 void writeForm(PlanText &out, const std::vector<InputLimit> &limits);
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               std::vector<InputLimit> &limits, const Rule &rule);
 Schema schemaOf(const std::vector<InputLimit> &limits, const Rule &rule);
 
 void writeForm(PlanText &out, const std::map<std::string, std::string> &map);
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               std::map<std::string, std::string> &map, const Rule &rule);
 Schema schemaOf(const std::map<std::string, std::string> &map,
                 const Rule &rule);
 
 void writeForm(PlanText &out,
                const TensorType<const DType, const std::vector<int64_t>> &type);
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               TensorType<DType, std::vector<int64_t>> &type, const Rule &rule);
 Schema schemaOf(const TensorType<const DType, const std::vector<int64_t>> &type,
                 const Rule &rule);
@@ -174,34 +174,34 @@ using WrittenSlots =
     NamedSlots<const std::vector<int>, const std::vector<std::string>>;
 using ReadSlots = NamedSlots<std::vector<int>, std::vector<std::string>>;
 void writeForm(PlanText &out, const WrittenSlots &slots);
-void readForm(const PlanNames &names, const Node &node, ReadSlots &slots,
+void readForm(const PlanNames &names, const JsonNode &node, ReadSlots &slots,
               const Rule &rule);
 Schema schemaOf(const WrittenSlots &slots, const Rule &rule);
 
 void writeForm(PlanText &out, const Reference<const int> &reference);
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               Reference<int> &reference, const Rule &rule);
 Schema schemaOf(const Reference<const int> &reference, const Rule &rule);
 
 void writeForm(PlanText &out,
                const Consumed<const std::vector<bool>> &consumed);
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               Consumed<std::vector<bool>> &consumed, const Rule &rule);
 Schema schemaOf(const Consumed<const std::vector<bool>> &consumed,
                 const Rule &rule);
 
 void writeForm(PlanText &out, const Placements &placements);
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               const Placements &placements, const Rule &rule);
 Schema schemaOf(const Placements &placements, const Rule &rule);
 
 void writeForm(PlanText &out, const SameDType &same);
-void readForm(const PlanNames &names, const Node &node, const SameDType &same,
-              const Rule &rule);
+void readForm(const PlanNames &names, const JsonNode &node,
+              const SameDType &same, const Rule &rule);
 Schema schemaOf(const SameDType &same, const Rule &rule);
 
 void writeForm(PlanText &out, const RankClasses &classes);
-void readForm(const PlanNames &names, const Node &node,
+void readForm(const PlanNames &names, const JsonNode &node,
               const RankClasses &classes, const Rule &rule);
 Schema schemaOf(const RankClasses &classes, const Rule &rule);
 
@@ -209,8 +209,9 @@ template <typename T>
 concept WrittenForm =
     requires(PlanText &out, const T &value) { writeForm(out, value); };
 template <typename T>
-concept ReadForm = requires(const PlanNames &names, const Node &node, T &value,
-                            Rule rule) { readForm(names, node, value, rule); };
+concept ReadForm =
+    requires(const PlanNames &names, const JsonNode &node, T &value,
+             Rule rule) { readForm(names, node, value, rule); };
 
 /// A struct with a list of fields.
 template <typename V, typename T>

@@ -47,7 +47,7 @@ void writeForm(PlanText &out, const Initializer &init) {
   out.raw("}");
 }
 
-void readForm(const PlanNames &, const Node &node, Initializer &init,
+void readForm(const PlanNames &, const JsonNode &node, Initializer &init,
               const Rule &) {
   if (node.value.is_string()) {
     if (node.string() != "ones")
@@ -55,9 +55,9 @@ void readForm(const PlanNames &, const Node &node, Initializer &init,
     init.kind = Kind::Ones;
     return;
   }
-  Fields fields(node);
+  JsonFields fields(node);
   auto number = [&](const char *name, double &into) {
-    return fields.optional(name, [&](const Node &n) { into = n.real(); });
+    return fields.optional(name, [&](const JsonNode &n) { into = n.real(); });
   };
   int kinds = 0;
   for (auto [name, kind] : {std::pair("normal", Kind::Normal),
@@ -68,7 +68,7 @@ void readForm(const PlanNames &, const Node &node, Initializer &init,
       init.kind = kind;
       ++kinds;
     }
-  fields.optional("uniform", [&](const Node &n) {
+  fields.optional("uniform", [&](const JsonNode &n) {
     if (!n.boolean())
       n.fail("expected true");
     init.kind = Kind::Uniform;
@@ -82,8 +82,9 @@ void readForm(const PlanNames &, const Node &node, Initializer &init,
       init.kind == Kind::TruncatedNormal || init.kind == Kind::Uniform;
   if (low != ranged || high != ranged)
     node.fail(ranged ? "expected low and high" : "expected no low or high");
-  fields.optional("zero_row",
-                  [&](const Node &n) { init.zeroRow = n.integer(0, maxSize); });
+  fields.optional("zero_row", [&](const JsonNode &n) {
+    init.zeroRow = n.integer(0, maxSize);
+  });
   fields.close();
 }
 
