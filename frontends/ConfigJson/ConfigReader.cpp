@@ -70,6 +70,8 @@ static std::string shown(const nlohmann::json &value) {
     return "an object";
   if (value.is_array())
     return "a list";
+  if (value.is_number_float() && !std::isfinite(value.get<double>()))
+    return std::isnan(value.get<double>()) ? "NaN" : "Infinity";
   return printable(
       value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
 }

@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// nlohmann/json forgets where a value stood. This keeps the line and column of
-// every member and element, so that a diagnostic can point at it. Columns count
-// characters. Nothing here recurses, so nesting depth is harmless.
+// JSON of a model's folder, with the line and column of every member and
+// element, so that a diagnostic can point at it. frontends/Yaml reads it, as
+// Python's json.load does, which transformers uses: NaN and Infinity are
+// numbers, of equal keys the last holds. Columns count characters.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_FRONTENDS_CONFIGJSON_JSONDOCUMENT_H
@@ -19,6 +20,10 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+
+namespace accel::yaml {
+struct Node;
+}
 
 namespace accel::huggingface {
 
@@ -35,8 +40,8 @@ struct JsonError {
 
 class JsonDocument {
 public:
-  /// Parses `text` (strict JSON, UTF-8). Fills `error` and returns nothing on a
-  /// syntax error, on a number that no double holds, and on bad UTF-8.
+  /// Parses `text`. Fills `error` and returns nothing on a syntax error, on bad
+  /// UTF-8, and where brackets nest deeper than 100 levels.
   static std::optional<JsonDocument> parse(std::string_view text,
                                            JsonError &error);
 
@@ -48,6 +53,8 @@ public:
   TextPosition position(const std::string &key) const;
 
 private:
+  nlohmann::json convert(const yaml::Node &node, const std::string &key);
+
   nlohmann::json tree;
   std::unordered_map<std::string, TextPosition> positions;
 };
