@@ -11,6 +11,7 @@ of job.yaml. Rank 0 logs a JSON line per optimizer step.
 import argparse
 import contextlib
 import ctypes
+import itertools
 import json
 import math
 import os
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import time
 
+_ports = itertools.count(os.getpid())
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
@@ -364,9 +366,20 @@ def save_weights(model, path, rank):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that nothing listens on. The ports that the system hands out itself
+    start at 32768; gloo takes those, and could take this one before rank 0
+    does. Each process that runs cases has a thousand of its own."""
+    worker = int(re.sub(r"\D", "", os.environ.get("PYTEST_XDIST_WORKER", "0")))
+    first = 10000 + 1000 * (worker % 20)
+    for _ in range(1000):
+        port = first + next(_ports) % 1000
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError(f"all ports from {first} to {first + 999} are taken")
 
 
 def rank_environment(rank, world, port):
