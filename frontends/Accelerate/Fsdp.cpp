@@ -12,8 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Accelerate/Reader.h"
-
-#include <regex>
+#include "frontends/Diagnostics/Regex.h"
 
 using namespace accel;
 
@@ -394,15 +393,12 @@ void AccelerateReader::readIgnoredModules() {
   if (text.size() > 2000) // the compiler of regexes recurses
     return notSupported(field, "a regex of more than 2000 bytes is not "
                                "supported yet");
-  try {
-    std::regex check(text);
-  } catch (const std::regex_error &) {
-    if (text.find("(?") != std::string::npos)
-      notSupported(field, "regex \"" + printable(text) +
-                              "\" uses Python's extensions, which are not "
-                              "supported yet");
-    else
-      error("invalid-regex", field,
-            "\"" + printable(text) + "\" is not a regex");
-  }
+  if (Regex::compile(text))
+    return;
+  if (text.find("(?") != std::string::npos)
+    notSupported(field, "regex \"" + printable(text) +
+                            "\" uses Python's extensions, which are not "
+                            "supported yet");
+  else
+    error("invalid-regex", field, "\"" + printable(text) + "\" is not a regex");
 }

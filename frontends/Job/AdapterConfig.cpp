@@ -4,35 +4,37 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Job/AdapterConfig.h"
+#include "frontends/Diagnostics/Regex.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 #include <unordered_map>
 
 using namespace accel;
 
 /// Each expression is compiled once, though asked for every module.
-static const std::regex &compiled(const std::string &expression) {
-  static thread_local std::unordered_map<std::string, std::regex> known;
+static const Regex &compiled(const std::string &expression) {
+  static thread_local std::unordered_map<std::string, Regex> known;
   if (known.size() > 256)
     known.clear();
   auto it = known.find(expression);
   if (it == known.end())
-    it = known.emplace(expression, std::regex(expression)).first;
+    // The reader refused what does not compile.
+    it = known.emplace(expression, Regex::compile(expression).value_or(Regex()))
+             .first;
   return it->second;
 }
 
 /// Python's re.match(rf"(.*\.)?({key})$", fqn).
 static bool matchesPattern(const std::string &key, const std::string &fqn) {
-  return std::regex_match(fqn, compiled("(.*\\.)?(" + key + ")"));
+  return compiled("(.*\\.)?(" + key + ")").matches(fqn);
 }
 
 bool ModuleNames::matches(const std::string &fqn) const {
   if (regex)
-    return std::regex_match(fqn, compiled(*regex));
+    return compiled(*regex).matches(fqn);
   return std::any_of(names.begin(), names.end(), [&](const std::string &name) {
     return fqn == name || fqn.ends_with("." + name);
   });
@@ -63,18 +65,16 @@ double AdapterConfig::scaleOf(const std::string &fqn) const {
 /// The number after the first dotted word, or after one of `patterns`.
 static std::optional<int64_t>
 layerOf(const std::string &fqn, const std::vector<std::string> &patterns) {
-  std::smatch match;
   std::vector<std::string> expressions;
   for (const std::string &pattern : patterns)
     expressions.push_back("^(?:|.*?\\.)(?:" + pattern + ")\\.(\\d+)\\.");
   if (patterns.empty())
     expressions.push_back("^.*?\\.[^.]*\\.(\\d+)\\.");
   for (const std::string &expression : expressions)
-    if (std::regex_search(fqn, match, compiled(expression))) {
-      std::string digits = match[match.size() - 1].str();
-      if (digits.size() > 9)
+    if (auto digits = compiled(expression).lastGroupIn(fqn)) {
+      if (digits->size() > 9)
         return std::nullopt;
-      return std::stoll(digits);
+      return std::stoll(*digits);
     }
   return std::nullopt;
 }
@@ -84,7 +84,7 @@ bool AdapterConfig::targets(const std::string &fqn, bool linear,
   if (exclude.matches(fqn))
     return false;
   for (const std::string &name : modulesToSave)
-    if (std::regex_search(fqn, compiled("^(|.*\\.)" + name + "($|\\.)")))
+    if (compiled("^(|.*\\.)" + name + "($|\\.)").isIn(fqn))
       return false;
   if (allLinear)
     return linear && !outputEmbedding;

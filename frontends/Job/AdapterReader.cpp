@@ -3,12 +3,12 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "frontends/Diagnostics/Regex.h"
 #include "frontends/Job/AdapterConfig.h"
 #include "frontends/Job/Fields.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <regex>
 
 using namespace accel;
 
@@ -264,16 +264,15 @@ private:
 
   /// A regular expression that compiles within bounds.
   bool checkExpression(const char *key, const std::string &expression) {
-    try {
-      if (expression.size() <= maxExpression) {
-        // By itself too: "a)(b" has its parentheses in pairs in a group alone.
-        std::regex plain(expression), grouped("(.*\\.)?(" + expression + ")");
-        return true;
-      }
+    if (expression.size() > maxExpression) {
       error(key, named(key) + " holds an expression of more than 2000 bytes");
-    } catch (const std::regex_error &) {
-      error(key, "\"" + printable(expression) + "\" is not a regex");
+      return false;
     }
+    // By itself too: "a)(b" has its parentheses in pairs in a group alone.
+    if (Regex::compile(expression) &&
+        Regex::compile("(.*\\.)?(" + expression + ")"))
+      return true;
+    error(key, "\"" + printable(expression) + "\" is not a regex");
     return false;
   }
 

@@ -5,13 +5,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Job/Fields.h"
+#include "frontends/Diagnostics/Regex.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <regex>
 
 using namespace accel;
 
@@ -255,14 +255,12 @@ void Fields::regex(const char *key, Setting<std::string> &setting) const {
     setting.value.clear();
     return;
   }
-  try {
-    std::regex check(setting.value);
-  } catch (const std::regex_error &) {
-    error("invalid-regex", key,
-          "\"" + printable(setting.value) + "\" is not a regex",
-          "write '.' for any character and '.*' for any text");
-    setting.value.clear();
-  }
+  if (Regex::compile(setting.value))
+    return;
+  error("invalid-regex", key,
+        "\"" + printable(setting.value) + "\" is not a regex",
+        "write '.' for any character and '.*' for any text");
+  setting.value.clear();
 }
 
 void Fields::pathTo(const char *key, Setting<std::string> &setting) const {

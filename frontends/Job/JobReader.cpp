@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Job/JobReader.h"
+#include "frontends/Diagnostics/Regex.h"
 
 #include "runtime/plan/OutputModel.h"
 
 #include <filesystem>
 #include <limits>
-#include <regex>
 
 using namespace accel;
 
@@ -158,13 +158,7 @@ void JobReader::readTrainable(JobConfig &job) {
   std::string all;
   for (const yaml::Node *item : entry->value->items) {
     std::string part = item->isString() ? item->text : "";
-    bool good = !part.empty() && part.size() <= 2000;
-    try {
-      std::regex check(part);
-    } catch (const std::regex_error &) {
-      good = false;
-    }
-    if (!good)
+    if (part.empty() || part.size() > 2000 || !Regex::compile(part))
       return top.error("invalid-regex", "trainable",
                        "trainable must be a regex or a list of them; " +
                            yaml::shortText(*item) + " is not one");

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Diagnostics/Regex.h"
 #include "frontends/Lint/UnitProblem.h"
 
 #include <cmath>
-#include <regex>
 
 namespace accel::lint {
 
@@ -67,18 +67,15 @@ void checkDtypes(const Subject &subject) {
 void checkFrozen(const Subject &subject) {
   if (!subject.job || subject.job->trainable->empty())
     return;
-  std::regex regex;
-  try {
-    regex = std::regex(*subject.job->trainable);
-  } catch (const std::regex_error &) {
+  std::optional<Regex> regex = Regex::compile(*subject.job->trainable);
+  if (!regex)
     return; // reported by the reader
-  }
   const ModuleTree &tree = *subject.tree;
   for (const auto &[name, parameters] : unitsOf(subject)) {
     int64_t trained = 0, frozen = 0;
     for (int p : parameters) {
       const TreeParameter &parameter = tree.parameters[static_cast<size_t>(p)];
-      bool trains = std::regex_search(parameter.fqn, regex);
+      bool trains = regex->isIn(parameter.fqn);
       (trains ? trained : frozen) += parameter.numel();
     }
     if (!trained || !frozen)

@@ -9,11 +9,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Diagnostics/Regex.h"
 #include "frontends/Lint/UnitProblem.h"
 
 #include <algorithm>
 #include <map>
-#include <regex>
 #include <set>
 
 namespace accel::lint {
@@ -463,19 +463,16 @@ static void checkIgnored(const Subject &subject) {
   const std::string &text = *subject.config->ignoredModules;
   if (text.empty() || text.size() > 2000)
     return;
-  std::regex regex;
-  try {
-    regex = std::regex(text);
-  } catch (const std::regex_error &) {
+  std::optional<Regex> regex = Regex::compile(text);
+  if (!regex)
     return; // reported while parsing
-  }
   for (const TreeModule &module : subject.tree->modules)
-    if (std::regex_match(module.fqn, regex))
+    if (regex->matches(module.fqn))
       return;
   // A part of the names is a frequent mistake.
   std::string example;
   for (const TreeModule &module : subject.tree->modules)
-    if (example.empty() && std::regex_search(module.fqn, regex))
+    if (example.empty() && regex->isIn(module.fqn))
       example = module.fqn;
   subject.report(
       Severity::Warning, "ignored-modules",

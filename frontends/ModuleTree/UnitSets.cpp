@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/ModuleTree/UnitSets.h"
+#include "frontends/Diagnostics/Regex.h"
 
 #include "frontends/Diagnostics/Diagnostics.h"
 
 #include <algorithm>
-#include <regex>
 #include <set>
 #include <unordered_map>
 
@@ -149,19 +149,17 @@ private:
   bool takeIgnored() {
     if (problem.ignoredModules.empty())
       return true;
-    std::regex regex;
-    try {
-      regex = std::regex(problem.ignoredModules);
-    } catch (const std::regex_error &error) {
-      fail("fsdp_ignored_modules is no regular expression: " +
-               std::string(error.what()),
+    std::string error;
+    std::optional<Regex> regex = Regex::compile(problem.ignoredModules, &error);
+    if (!regex) {
+      fail("fsdp_ignored_modules is no regular expression: " + error,
            "it is matched against whole module names such as "
            "'model.layers.0'");
       return false;
     }
     size_t first = solution.units.size();
     for (size_t m = 0; m < problem.modules.size(); ++m)
-      if (std::regex_match(problem.modules[m].fqn, regex)) {
+      if (regex->matches(problem.modules[m].fqn)) {
         wrap({static_cast<int>(m)}, "matches fsdp_ignored_modules '" +
                                         problem.ignoredModules +
                                         "': replicated on every rank");

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Diagnostics/Diagnostics.h"
+#include "frontends/Diagnostics/Regex.h"
 #include "frontends/Diagnostics/Utf8.h"
 
 #include <gtest/gtest.h>
@@ -271,6 +272,20 @@ TEST(Utf8, FindsIllFormedText) {
   EXPECT_EQ(findInvalidUtf8("\xed\xa0\x80"), 0u);     // surrogate
   EXPECT_EQ(findInvalidUtf8("ab\xe2\x82"), 2u);       // cut off
   EXPECT_EQ(findInvalidUtf8("\xf4\x90\x80\x80"), 0u); // beyond U+10FFFF
+}
+
+TEST(Regex, MatchesWholeTextsAndParts) {
+  std::optional<Regex> regex = Regex::compile("(up|down)_proj");
+  ASSERT_TRUE(regex);
+  EXPECT_TRUE(regex->matches("up_proj"));
+  EXPECT_FALSE(regex->matches("mlp.up_proj"));
+  EXPECT_TRUE(regex->isIn("mlp.up_proj.weight"));
+  EXPECT_EQ(regex->lastGroupIn("mlp.down_proj"), "down");
+  EXPECT_EQ(regex->lastGroupIn("mlp.gate_proj"), std::nullopt);
+  EXPECT_FALSE(Regex().matches(""));
+  std::string error;
+  EXPECT_FALSE(Regex::compile("a)(b", &error));
+  EXPECT_FALSE(error.empty());
 }
 
 } // namespace
