@@ -376,7 +376,7 @@ void ProgramVerifier::draw(const Step &step, const Function &function) {
   auto [at, isNew] = draws.emplace(step.draw, std::pair(step.where, 0));
   if (at->second.first != step.where)
     complain("its draw " + std::to_string(step.draw) + " is that of " +
-             quoted(at->second.first));
+             accel::plan::quoted(at->second.first));
   else if (++at->second.second > 2)
     complain("a forward and its backward had the draw " +
              std::to_string(step.draw) + " before it");

@@ -33,7 +33,7 @@ accel_mutate("unwrap());\n    c10::cuda::setCurrentCUDAStream(compute);\n  }\n  
 accel_mutate("  c10::cuda::set_device(index);"
   "  if (mutant(\"context\")) c10::cuda::getStreamFromPool(false, 0);\n  c10::cuda::set_device(index);")
 file(CONFIGURE OUTPUT CudaDeviceMutants.cpp CONTENT "@_text@" @ONLY)
-add_library(accel-run-mutants MODULE
+add_library(accel-run-mutants MODULE EXCLUDE_FROM_ALL
   ${CMAKE_CURRENT_BINARY_DIR}/CudaDeviceMutants.cpp
   ${PROJECT_SOURCE_DIR}/runtime/collectives/NcclBackend.cpp)
 set_target_properties(accel-run-mutants PROPERTIES PREFIX ""

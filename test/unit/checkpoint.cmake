@@ -6,11 +6,8 @@ if(TARGET AccelJointGraph)
 endif()
 if(TARGET AccelPipeline)
   # Read by test/Passes/joint-graph.test.
-  add_executable(joint-check ${_here}/JointCheck.cpp)
-  target_link_libraries(joint-check PRIVATE AccelPipeline MLIRParser)
-  target_compile_options(joint-check PRIVATE -fno-exceptions)
-  accel_link_options(joint-check)
-  add_dependencies(unit-tests joint-check)
+  accel_test_tool(joint-check ${_here}/JointCheck.cpp MLIR
+    LINK AccelPipeline MLIRParser)
 endif()
 if(TARGET AccelSavedSet)
   accel_unit_test(saved-set-test ${_here}/SavedSetTest.cpp

@@ -1,4 +1,4 @@
 if(TARGET AccelCost)
-  accel_unit_test(cost-test ${CMAKE_CURRENT_LIST_DIR}/PlanFixture.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/CostTest.cpp LINK AccelCost)
+  accel_unit_test(cost-test ${CMAKE_CURRENT_LIST_DIR}/CostTest.cpp
+    LINK AccelCost AccelPlanFixture)
 endif()

@@ -7,8 +7,6 @@ if(TARGET AccelDriver)
   accel_unit_test(driver-test ${_driver}/CompileTest.cpp
     ${_driver}/EditFilesTest.cpp ${_driver}/InputsTest.cpp
     ${_driver}/PlanOptionsTest.cpp MLIR LINK AccelDriver)
-  target_compile_options(driver-test PRIVATE -fno-exceptions)
-  set_target_properties(driver-test PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
   target_compile_definitions(driver-test PRIVATE
     ACCEL_MODELS="${PROJECT_SOURCE_DIR}/test/parity/configs"
     ACCEL_DRIVER_INPUTS="${_driver}/Inputs")

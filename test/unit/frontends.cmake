@@ -10,14 +10,10 @@ if(TARGET AccelJob)
   accel_unit_test(job-test ${_here}/JobTest.cpp ${_here}/AdapterTest.cpp
     LINK AccelJob)
   # Read by test/parity/frontend_cases.py.
-  add_executable(frontend-dump ${_here}/FrontendDump.cpp)
-  target_link_libraries(frontend-dump PRIVATE AccelJob
-    nlohmann_json::nlohmann_json)
-  add_dependencies(unit-tests frontend-dump)
+  accel_test_tool(frontend-dump ${_here}/FrontendDump.cpp
+    LINK AccelJob nlohmann_json::nlohmann_json)
   accel_unit_test(scripts-test ${_here}/ScriptsTest.cpp LINK AccelScripts)
   # Read by test/parity/script_cases.py.
-  add_executable(script-dump ${_here}/ScriptDump.cpp)
-  target_link_libraries(script-dump PRIVATE AccelScripts
-    nlohmann_json::nlohmann_json)
-  add_dependencies(unit-tests script-dump)
+  accel_test_tool(script-dump ${_here}/ScriptDump.cpp
+    LINK AccelScripts nlohmann_json::nlohmann_json)
 endif()

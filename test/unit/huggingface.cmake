@@ -10,16 +10,12 @@ if(TARGET AccelHuggingFaceConfig)
   accel_unit_test(huggingface-mixture-test ${_here}/HuggingFaceMixtureTest.cpp
     LINK AccelHuggingFaceConfig)
   # Read by test/parity/hf_names.py and hf_numerics.py.
-  add_executable(hf-dump ${_here}/HuggingFaceDump.cpp)
-  target_link_libraries(hf-dump PRIVATE AccelHuggingFaceConfig)
-  add_dependencies(unit-tests hf-dump)
+  accel_test_tool(hf-dump ${_here}/HuggingFaceDump.cpp
+    LINK AccelHuggingFaceConfig)
 endif()
 if(TARGET AccelHuggingFace)
   accel_unit_test(huggingface-build-test ${_here}/HuggingFaceBuildTest.cpp MLIR
     LINK AccelHuggingFace MLIRParser)
-  add_executable(hf-model-dump ${_here}/HuggingFaceModelDump.cpp)
-  target_link_libraries(hf-model-dump PRIVATE AccelHuggingFace)
-  target_compile_options(hf-model-dump PRIVATE -fno-exceptions)
-  accel_link_options(hf-model-dump)
-  add_dependencies(unit-tests hf-model-dump)
+  accel_test_tool(hf-model-dump ${_here}/HuggingFaceModelDump.cpp MLIR
+    LINK AccelHuggingFace)
 endif()

@@ -1,9 +1,12 @@
 set(_here ${CMAKE_CURRENT_LIST_DIR})
-accel_unit_test(plan-test ${_here}/MeshTest.cpp ${_here}/PlanFixture.cpp ${_here}/PlanTest.cpp
+# Plans and programs that the tests of several areas start from.
+add_library(AccelPlanFixture STATIC ${_here}/PlanFixture.cpp)
+target_link_libraries(AccelPlanFixture PUBLIC AccelPlan)
+target_compile_options(AccelPlanFixture PRIVATE ${ACCEL_TEST_OPTIONS})
+accel_use_pch(AccelPlanFixture test)
+accel_unit_test(plan-test ${_here}/MeshTest.cpp ${_here}/PlanTest.cpp
   ${_here}/JsonParseTest.cpp ${_here}/PlanJsonTest.cpp ${_here}/PlanVerifyTest.cpp
   ${_here}/PlanTimelineTest.cpp ${_here}/QuantizedWeightsTest.cpp
-  LINK AccelPlan)
+  LINK AccelPlan AccelPlanFixture)
 # Read by test/Plan/schema.test.
-add_executable(plan-dump ${_here}/PlanFixture.cpp ${_here}/PlanDump.cpp)
-target_link_libraries(plan-dump PRIVATE AccelPlan)
-add_dependencies(unit-tests plan-dump)
+accel_test_tool(plan-dump ${_here}/PlanDump.cpp LINK AccelPlan AccelPlanFixture)

@@ -6,6 +6,6 @@ endif()
 if(TARGET AccelReplay AND TARGET accel::torch_cuda AND
    EXISTS ${_torch}/include/c10/cuda/PeerToPeerAccess.h)
   accel_unit_test(torch-allocator-test ${_here}/TorchAllocatorTest.cpp
-    ${_here}/FakeCuda.cpp LINK AccelReplay accel::torch_cuda)
+    ${_here}/FakeCuda.cpp TORCH LINK AccelReplay accel::torch_cuda)
   target_link_options(torch-allocator-test PRIVATE -Wl,--export-dynamic)
 endif()

@@ -3,6 +3,6 @@ if(TARGET AccelTargets)
     LINK AccelTargets)
 endif()
 if(TARGET AccelTime)
-  accel_unit_test(time-test ${CMAKE_CURRENT_LIST_DIR}/PlanFixture.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/TimeTest.cpp LINK AccelTime)
+  accel_unit_test(time-test ${CMAKE_CURRENT_LIST_DIR}/TimeTest.cpp
+    LINK AccelTime AccelPlanFixture)
 endif()

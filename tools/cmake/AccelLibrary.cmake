@@ -19,21 +19,38 @@ function(accel_library name)
     accel_use_pch(${name} mlir)
   elseif("accel::torch" IN_LIST A_LINK)
     accel_use_pch(${name} torch)
+  else()
+    accel_use_pch(${name} plain)
   endif()
 endfunction()
 
-# accel_unit_test(NAME SOURCES... [LINK targets...]): a GoogleTest binary in
-# build/bin, run by tools/check; unit-tests builds all of them.
-function(accel_unit_test name)
-  cmake_parse_arguments(A "MLIR" "" "LINK" ${ARGN})
+# Tests' own sources are not optimised: that is two thirds of their compile time.
+# What they link is.
+set(ACCEL_TEST_OPTIONS -O0)
+
+# accel_test_tool(NAME SOURCES... [LINK targets...] [MLIR | TORCH]): a binary in
+# build/bin that tests run; unit-tests builds all of them. MLIR, TORCH: whose
+# headers the sources include.
+function(accel_test_tool name)
+  cmake_parse_arguments(A "MLIR;TORCH" "" "LINK" ${ARGN})
   add_executable(${name} ${A_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PRIVATE ${A_LINK} GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${A_LINK})
+  target_compile_options(${name} PRIVATE ${ACCEL_TEST_OPTIONS})
   if(A_MLIR)
     accel_link_options(${name})
     accel_use_pch(${name} test_mlir)
-  elseif(NOT "accel::torch" IN_LIST A_LINK)
+  elseif(A_TORCH)
+    accel_use_pch(${name} test_torch)
+  else()
     accel_use_pch(${name} test)
   endif()
   add_dependencies(unit-tests ${name})
+endfunction()
+
+# accel_unit_test(NAME SOURCES... [LINK targets...] [MLIR | TORCH]): such a
+# binary of GoogleTest, run by tools/check.
+function(accel_unit_test name)
+  accel_test_tool(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
 endfunction()

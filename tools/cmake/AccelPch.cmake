@@ -1,5 +1,5 @@
-# Precompiled headers. Parsing MLIR's and LibTorch's headers is most of a build
-# (docs/benchmarks.md), so sources of one kind share one precompiled header:
+# Precompiled headers. Parsing headers is most of a build (docs/benchmarks.md), so
+# sources of one kind share one precompiled header:
 #
 #   accel_pch(KIND HEADERS headers [LINK targets] [DEPENDS targets] [OPTIONS options])
 #       declares the header of a kind, compiled as LINK and OPTIONS ask for
