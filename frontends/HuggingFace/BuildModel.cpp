@@ -255,5 +255,9 @@ accel::huggingface::buildModel(mlir::MLIRContext &context,
   addModel(builder, *module, info);
   std::visit([&](const auto &c) { build(builder, c, info, options); },
              config.family);
+  if (options.eagerAttention)
+    module->walk([&](aten::ScaledDotProductAttentionOp op) {
+      op->setAttr(op.getByPartsAttrName(), builder.getUnitAttr());
+    });
   return module;
 }

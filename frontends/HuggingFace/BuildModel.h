@@ -33,6 +33,8 @@ struct BuildOptions {
   int64_t targetLength = 0;
   /// The optional inputs (ModelInput) that the batch has.
   std::set<std::string> inputs;
+  /// Attention is transformers' eager_attention_forward, not a kernel.
+  bool eagerAttention = false;
 };
 
 /// Builds the model phase in fp32. `input_ids` and `labels` are [micro-batch,

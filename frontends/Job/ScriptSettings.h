@@ -32,6 +32,13 @@ enum class TrainerKind {
 };
 const char *toString(TrainerKind kind); // "Trainer", "SFTTrainer"
 
+/// The frozen weights that a loss of preferences is compared with.
+enum class ReferenceModel {
+  None,
+  Itself, // the trained model without its adapter
+  Second  // a model of its own, loaded as the first
+};
+
 /// attn_implementation.
 enum class AttentionKernel {
   Sdpa,
@@ -69,6 +76,12 @@ struct ScriptSettings {
   Setting<std::optional<int64_t>> sequenceLength;
   /// Sequences that the model reads for one of `microBatch`: 2 of a pair.
   int64_t sequencesPerSample = 1;
+  Setting<ReferenceModel> reference;
+  /// Completions are scored by the trained weights before they are trained on.
+  bool scoresItself = false;
+  /// What generates completions keeps of each device's memory while a step
+  /// trains; nothing: no bytes, or as many as the command line says.
+  Setting<std::optional<double>> generationShare;
 
   Setting<std::string> optim; // as transformers names it; empty: not given
   Setting<std::optional<double>> learningRate, weightDecay, maxGradNorm;
@@ -76,6 +89,8 @@ struct ScriptSettings {
   Setting<bool> layerCheckpointing;
   /// That is torch.utils.checkpoint's reentrant form.
   Setting<bool> reentrantCheckpointing;
+  /// The inputs of recomputed layers wait in host memory.
+  Setting<bool> offloadsCheckpoints;
   /// The loss is computed in chunks by a fused kernel (Liger).
   Setting<bool> fusedLoss;
   /// Rows of a chunk of the loss that TRL computes by itself; 0: all at once.

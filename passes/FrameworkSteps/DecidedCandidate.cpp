@@ -72,7 +72,7 @@ public:
       candidate.backwardPrefetch = static_cast<int>(prefetch.getBackward());
     }
     candidate.holdsOutputs = job.getHoldOutputs();
-    candidate.reentrantCheckpoints = scriptOf(module).reentrant;
+    readScript();
     const frameworks::Kernels kernels = kernelsOf(module);
     candidate.compiled = kernels.compiled;
     candidate.lossOutside = kernels.lossOutside;
@@ -87,6 +87,20 @@ public:
   }
 
 private:
+  void readScript() {
+    const ScriptTraits script = scriptOf(module);
+    candidate.reentrantCheckpoints = script.reentrant;
+    PreferenceStep &preference = candidate.preference;
+    if (script.reference == "second")
+      preference.reference = PreferenceStep::Reference::Second;
+    else if (script.reference == "itself")
+      preference.reference = PreferenceStep::Reference::Itself;
+    preference.scoresFirst = script.scoresFirst;
+    preference.scoresItself = script.scoresItself;
+    preference.logProbabilities = script.logProbabilities;
+    preference.generationBytes = script.generationBytes;
+  }
+
   /// From the module, not the step model, which other wrappings share.
   void readUnits() {
     llvm::StringMap<int> parameters, units;

@@ -137,6 +137,9 @@ protected:
     if (candidate.rootUnit >= 0)
       gather(candidate.rootUnit, true);
   }
+  /// A second model is partitioned as the first in stage 3, else whole
+  /// (prepare_deepspeed of trl/models/utils.py).
+  void beginReference() override { beginForward(); }
   void beforeForward(const Block &block) override {
     for (int c = block.begin; c < block.end; ++c)
       for (int u : layout.opens[c])

@@ -56,6 +56,7 @@ struct Place {
   enum class Part {
     Start,
     Forward,
+    Reference, // a forward of frozen weights, for the loss
     Backward,
     Reduce,
     Update

@@ -89,6 +89,10 @@ std::string describe(const StepModel &model, const Place &place) {
     return "between steps";
   case Place::Part::Forward:
     return "forward of " + nameOf(model, place.call);
+  case Place::Part::Reference:
+    return place.call < 0
+               ? "reference's forward and loss"
+               : "reference's forward of " + nameOf(model, place.call);
   case Place::Part::Backward:
     return "backward of " + nameOf(model, place.call);
   case Place::Part::Reduce:

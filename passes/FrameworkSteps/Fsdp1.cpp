@@ -83,6 +83,10 @@ protected:
       const RecordingPause firstStep(engine); // has none yet
       engine.alloc(Holding::Gradients, flat.kept, keptPool(flat));
     }
+    if (hasSecond())
+      for (size_t u = 0; u < flats.size(); ++u)
+        if (staysGathered(static_cast<int>(u)))
+          engine.alloc(Holding::Gathered, flats[u].unsharded, Pool::Gather);
   }
 
   /// NO_SHARD in one dtype reduces the gradient that autograd left.
@@ -177,7 +181,7 @@ protected:
     engine.free(Holding::Buffers, flat.lowPrecision, Pool::Gather);
   }
 
-  void gather(int u, bool forward, int depth) {
+  void gather(int u, bool forward, int depth, bool reference = false) {
     if (!engine.hasPending())
       start(u);
     engine.wait(engine.pop(), Cause::Gather);
@@ -185,7 +189,7 @@ protected:
     for (int i = static_cast<int>(engine.pending()) + 1; i <= depth; ++i) {
       const int next = forward ? position[u] + i : position[u] - i;
       if (next < 0 || next >= static_cast<int>(order.size()) ||
-          (!forward && !candidate.reshardAfterForward[order[next]]))
+          ((!forward || reference) && staysGathered(order[next])))
         return;
       start(order[next]);
     }
@@ -199,10 +203,14 @@ protected:
     engine.event(freedBefore) = engine.clock(Lane::Compute);
   }
 
-  void beginForward() override {
+  void placeUnits() {
     position.assign(layout.units.size(), -1);
     for (size_t i = 0; i < layout.gatherOrder.size(); ++i)
       position[layout.gatherOrder[i]] = static_cast<int>(i);
+  }
+
+  void beginForward() override {
+    placeUnits();
     // zero_grad() frees the original parameters' views alone; the flat gradient
     // stays until the root's next forward (use_orig_params, the default:
     // _reset_flat_param_grad_info_if_needed).
@@ -210,12 +218,27 @@ protected:
       freeLastGradients();
     open(0, true);
   }
-  void open(int call, bool root) {
+  void open(int call, bool root, bool reference = false) {
     if (model.calls.empty())
       return;
     for (int u : layout.opens[call])
-      if ((u == candidate.rootUnit) == root)
-        gather(u, true, candidate.forwardPrefetch);
+      if ((u == candidate.rootUnit) == root && !(reference && staysGathered(u)))
+        gather(u, true, candidate.forwardPrefetch, reference);
+  }
+
+  //===--- A forward of frozen weights ------------------------------------===//
+
+  /// A second model is wrapped as the first (prepare_fsdp of
+  /// trl/models/utils.py). Its root and other units that are not resharded
+  /// after a forward stay gathered for good, as no backward reshards them
+  /// (_post_forward_reshard); they are counted among what is held.
+  void beginReference() override {
+    placeUnits();
+    open(0, true, /*reference=*/true);
+  }
+  void beforeReference(const Block &block) override {
+    for (int c = block.begin; c < block.end; ++c)
+      open(c, false, /*reference=*/true);
   }
   void beforeForward(const Block &block) override {
     for (int c = block.begin; c < block.end; ++c)

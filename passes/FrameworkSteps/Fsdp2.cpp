@@ -145,10 +145,14 @@ protected:
     return candidate.reshardAfterForward[u];
   }
 
-  void beginForward() override {
+  void placeUnits() {
     position.assign(layout.units.size(), -1);
     for (size_t i = 0; i < layout.gatherOrder.size(); ++i)
       position[layout.gatherOrder[i]] = static_cast<int>(i);
+  }
+
+  void beginForward() override {
+    placeUnits();
     // No gather of a step starts before the last step's update.
     engine.event(gate) =
         std::max(engine.event(gate), engine.clock(Lane::Compute));
@@ -156,12 +160,69 @@ protected:
   }
 
   /// Opens the root, which comes before everything else.
-  void forwardUnits(int call, bool root) {
+  void forwardUnits(int call, bool root, bool reference = false) {
     if (model.calls.empty())
       return;
     for (int u : layout.opens[call])
-      if ((u == candidate.rootUnit) == root)
-        gather(u, true, explicitForward() ? candidate.forwardPrefetch : 0);
+      if ((u == candidate.rootUnit) == root && !(reference && staysGathered(u)))
+        gather(u, true,
+               explicitForward() && !reference ? candidate.forwardPrefetch : 0);
+  }
+
+  //===--- A forward of frozen weights ------------------------------------===//
+
+  /// TRL shards a second model as one unit (prepare_fsdp of
+  /// trl/models/utils.py), so that it is gathered whole; the output of the
+  /// collective lives until the root's forward has run.
+  void beginReference() override {
+    placeUnits();
+    if (!runsSecond())
+      return forwardUnits(0, true, /*reference=*/true);
+    const ReferenceSizes sizes = referenceSizes();
+    if (candidate.offloadParameters)
+      engine.alloc(Holding::Buffers, sizes.held, Pool::Gather);
+    engine.alloc(Holding::Buffers, sizes.cast, Pool::Gather);
+    if (candidate.offloadParameters)
+      engine.free(Holding::Buffers, sizes.held, Pool::Gather);
+    if (distributed())
+      engine.alloc(Holding::Gathered, sizes.whole, Pool::Gather);
+    engine.free(Holding::Buffers, sizes.cast, Pool::Gather);
+    Picoseconds filled = engine.clock(Lane::Compute);
+    if (candidate.offloadParameters)
+      filled =
+          engine.run(Lane::CopyIn,
+                     layout.hostTime(static_cast<double>(sizes.held)), filled);
+    const double share = static_cast<double>(sizes.whole) /
+                         static_cast<double>(layout.shards.ranks);
+    filled = engine.run(Lane::CopyIn, layout.copyTime(2 * share), filled);
+    if (distributed())
+      filled =
+          engine.transfer(Lane::Gather, Wire::Shard,
+                          toPicoseconds(collectiveSeconds(
+                              layout.target, Collective::AllGather,
+                              layout.shards, static_cast<double>(sizes.whole))),
+                          filled);
+    engine.wait(filled, Cause::Gather);
+    engine.alloc(Holding::Gathered, sizes.whole);
+    engine.overhead(layout.copyTime(2 * static_cast<double>(sizes.whole)),
+                    Cause::Gather);
+  }
+  void beforeReference(const Block &block) override {
+    if (!runsSecond())
+      for (int c = block.begin; c < block.end; ++c)
+        forwardUnits(c, false, /*reference=*/true);
+  }
+  void afterReference(const Block &block) override {
+    if (!runsSecond())
+      afterForward(block);
+  }
+  void endReference() override {
+    if (!runsSecond())
+      return releaseParked();
+    const int64_t whole = referenceSizes().whole;
+    if (distributed())
+      engine.free(Holding::Gathered, whole, Pool::Gather);
+    engine.free(Holding::Gathered, whole);
   }
 
   void beforeForward(const Block &block) override {

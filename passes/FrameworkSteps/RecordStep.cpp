@@ -16,7 +16,9 @@ namespace accel {
 
 bool StepRun::traced(int call) const {
   const bool chunked = candidate.lossChunks > 1 && layout.kind(call).loss;
-  return !chunked && !layout.variant(call).trace.forward.empty();
+  // Its list is that of the model's own loss.
+  return !chunked && !takesLogProbabilities(call) &&
+         !layout.variant(call).trace.forward.empty();
 }
 
 int StepRun::parameterOf(int call, size_t gradient) const {
@@ -90,7 +92,7 @@ void StepRun::recordForward(int call, int64_t peak) {
     int block = recorder.make(peak, Pool::Compute);
     recorder.drop(block);
     if (!chunked)
-      own[0] = recorder.make(v.savedBytes, Pool::Compute);
+      own[0] = recorder.make(savedBytes(call), Pool::Compute);
     if (!v.savesParameterCopies)
       own[1] = recorder.make(v.parameterCopyBytes, Pool::Compute);
   }

@@ -64,6 +64,24 @@ struct ZeroBuffers {
   bool overlap = false;
 };
 
+/// What a trainer of preferences computes beside the model that it trains
+/// (TRL's DPOTrainer and GRPOTrainer).
+struct PreferenceStep {
+  /// Frozen weights that the loss is compared with: a second model, or the
+  /// trained one without its adapter.
+  enum class Reference { None, Itself, Second };
+  Reference reference = Reference::None;
+  /// Completions are scored before the forward that is trained, not beside what
+  /// it saved: by the reference, and
+  bool scoresFirst = false;
+  bool scoresItself = false; // by the trained weights
+  /// The loss is log-probabilities of the logits, in full (TRL's
+  /// selective_log_softmax).
+  bool logProbabilities = false;
+  /// Of each device: what an engine that generates completions keeps.
+  int64_t generationBytes = 0;
+};
+
 /// How a step is run: all that the configuration fixes and the search decides.
 struct Candidate {
   FrameworkKind executor = FrameworkKind::Fsdp2;
@@ -115,6 +133,7 @@ struct Candidate {
   /// backward has run (as the loop of Accelerate's documentation does, and
   /// transformers' Trainer does not).
   bool holdsOutputs = false;
+  PreferenceStep preference;
   std::string torchVersion = "2.15", accelerateVersion = "1.15";
 };
 

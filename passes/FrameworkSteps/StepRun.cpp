@@ -20,6 +20,7 @@ void StepRun::begin() {
   for (const StepParameter &parameter : model.parameters)
     if (parameter.replicatedBytes > 0)
       engine.alloc(Holding::Parameters, parameter.replicatedBytes);
+  allocateReference();
   persistent = engine.total();
   const int64_t count = candidate.accumulation;
   for (size_t c = 0; c < model.calls.size(); ++c) {
@@ -60,6 +61,7 @@ void StepRun::runMicroBatch() {
   for (const StepValue &value : model.values)
     if (value.producer < 0)
       engine.alloc(Holding::Buffers, value.bytes);
+  scoreCompletions();
   engine.at(-1, Place::Part::Forward);
   beginForward();
   for (int b = 0; b < count;) {
@@ -75,6 +77,7 @@ void StepRun::runMicroBatch() {
       dropCopies();
   }
   const int64_t outputs = returnOutputs();
+  lossForward();
   for (int b = count - 1; b >= 0;) {
     // Blocks down to the first of this run of equal ones.
     int first = b;
@@ -103,10 +106,9 @@ void StepRun::runMicroBatch() {
 /// The model returns its logits beside the loss; wrappers convert them to
 /// fp32. Bytes that the training loop keeps.
 int64_t StepRun::returnOutputs() {
-  int64_t logits = 0;
-  for (const StepCall &call : model.calls)
-    if (model.kinds[call.kind].loss && candidate.lossChunks == 1)
-      logits += model.kinds[call.kind].logitsBytes;
+  const int64_t logits = candidate.lossChunks == 1 ? logitsBytes() : 0;
+  if (candidate.preference.logProbabilities)
+    return 0; // the loss reads them, and its figures have them
   int64_t kept = logits;
   if (candidate.dtypes.outputFloat &&
       plan::itemSize(candidate.dtypes.compute) == 2) {
@@ -135,17 +137,16 @@ void StepRun::forwardBlock(const Block &block) {
 void StepRun::backwardBlock(const Block &block) {
   const int last = block.end - 1;
   engine.at(last, Place::Part::Backward);
-  const int64_t lossPeak = candidate.lossChunks > 1 && layout.kind(last).loss
-                               ? 0
-                               : layout.variant(last).lossPeakBytes;
-  const bool lossFirst = candidate.lossOutside || hooksLogits();
+  const int64_t peak = lossPeak(last);
+  const bool lossFirst =
+      candidate.lossOutside || hooksLogits() || takesLogProbabilities(last);
   if (!lossFirst)
     beforeBackward(block);
   {
     const RecordingPause quiet(engine);
-    engine.transient(holdingOf(last), lossPeak);
+    engine.transient(holdingOf(last), peak);
     if (records())
-      recordLoss(last, lossPeak);
+      recordLoss(last, peak);
   }
   if (lossFirst)
     beforeBackward(block);
@@ -192,7 +193,7 @@ void StepRun::forwardCall(int c) {
   engine.at(c, Place::Part::Forward);
   const RecordingPause quiet(engine);
   const bool chunked = candidate.lossChunks > 1 && layout.kind(c).loss;
-  int64_t peak = v.forwardPeakBytes;
+  int64_t peak = forwardPeak(c);
   if (chunked) {
     // A part's logits become their own gradient, in place, beside the gradients
     // of the head's weight and of the input.
@@ -202,7 +203,7 @@ void StepRun::forwardCall(int c) {
   }
   engine.transient(holding, peak);
   if (!chunked)
-    engine.alloc(holding, v.savedBytes);
+    engine.alloc(holding, savedBytes(c));
   if (records())
     recordForward(c, peak);
   engine.compute(layout.calls[c].forward);
@@ -237,7 +238,6 @@ void StepRun::freeValue(int value) {
 void StepRun::backwardCall(int c) {
   const StepCall &call = model.calls[c];
   const SegmentKind &kind = layout.kind(c);
-  const SegmentVariant &v = layout.variant(c);
   engine.at(c, Place::Part::Backward);
   const RecordingPause quiet(engine);
   const bool chunked = candidate.lossChunks > 1 && kind.loss;
@@ -249,8 +249,7 @@ void StepRun::backwardCall(int c) {
   }
   int64_t peak = 0;
   if (differentiated) {
-    const bool stays = gradientsStay();
-    peak = stays ? v.backwardPeakAddedBytes : v.backwardPeakFreshBytes;
+    peak = backwardPeak(c);
     if (chunked)
       peak = kind.inputGradientBytes + layout.calls[c].freshGradients;
     engine.transient(holdingOf(c), peak);
@@ -263,7 +262,7 @@ void StepRun::backwardCall(int c) {
   if (chunked)
     engine.free(Holding::Activations, besideLogits(c));
   else
-    engine.free(holdingOf(c), v.savedBytes);
+    engine.free(holdingOf(c), savedBytes(c));
   for (int value : call.outputs) {
     if (model.values[value].gradient)
       engine.free(Holding::Activations, model.values[value].gradientBytes);

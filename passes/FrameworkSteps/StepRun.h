@@ -47,6 +47,11 @@ protected:
   virtual void beforeForward(const Block &block) = 0;
   virtual void afterForward(const Block &block) = 0;
   virtual void endForward() {}
+  /// The same around a forward of frozen weights (ReferenceForward.cpp).
+  virtual void beginReference() {}
+  virtual void beforeReference(const Block &block) { beforeForward(block); }
+  virtual void afterReference(const Block &block) { afterForward(block); }
+  virtual void endReference() { endForward(); }
   virtual void beforeBackward(const Block &block) = 0;
   virtual void afterBackward(const Block &block) = 0;
   virtual void endBackward() {}
@@ -83,6 +88,24 @@ protected:
   Holding holdingOf(int call) const {
     return layout.kind(call).loss ? Holding::Logits : Holding::Activations;
   }
+  /// A second model is there.
+  bool hasSecond() const {
+    return candidate.preference.reference == PreferenceStep::Reference::Second;
+  }
+  /// Whose weights the forward at hand runs, where it is not the trained one.
+  PreferenceStep::Reference running = PreferenceStep::Reference::None;
+  bool runsSecond() const {
+    return running == PreferenceStep::Reference::Second;
+  }
+  /// A second model as this rank holds it, and as it is gathered whole.
+  struct ReferenceSizes {
+    int64_t held = 0, cast = 0, whole = 0;
+  };
+  ReferenceSizes referenceSizes() const;
+  /// The unit is still gathered from the forward that is trained.
+  bool staysGathered(int unit) const {
+    return !candidate.reshardAfterForward[unit];
+  }
   /// Clipping and the optimizer over every unit's shard; `onHost`: all of it
   /// lives there. With `offloadOptimizer` gradients go to the host and
   /// parameters come back.
@@ -118,6 +141,23 @@ protected:
 private:
   void runMicroBatch();
   int64_t returnOutputs();
+  void allocateReference();
+  void scoreCompletions();
+  void lossForward();
+  int64_t referenceForward(PreferenceStep::Reference whose);
+  void referenceCall(int call, int64_t &copies);
+  int64_t logitsBytes() const;
+  int64_t logitsItem() const {
+    return plan::itemSize(candidate.dtypes.compute);
+  }
+  int64_t lossLogitsBytes() const;
+  int64_t lossPeak(int call) const;
+  bool takesLogProbabilities(int call) const {
+    return candidate.preference.logProbabilities && layout.kind(call).loss;
+  }
+  int64_t savedBytes(int call) const;
+  int64_t forwardPeak(int call) const;
+  int64_t backwardPeak(int call) const;
   void forwardBlock(const Block &block);
   void backwardBlock(const Block &block);
   void forwardCall(int call);

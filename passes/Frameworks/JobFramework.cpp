@@ -44,6 +44,13 @@ ScriptTraits scriptOf(mlir::ModuleOp module) {
   if (auto version = attr.getAs<StringAttr>("transformers"))
     script.transformers = version.getValue().str();
   script.reentrant = attr.contains("reentrant");
+  if (auto reference = attr.getAs<StringAttr>("reference"))
+    script.reference = reference.getValue().str();
+  script.scoresFirst = attr.contains("scores_first");
+  script.scoresItself = attr.contains("scores_itself");
+  script.logProbabilities = attr.contains("log_probabilities");
+  if (auto bytes = attr.getAs<IntegerAttr>("generation_bytes"))
+    script.generationBytes = bytes.getInt();
   return script;
 }
 
@@ -51,8 +58,20 @@ void setScript(mlir::ModuleOp module, const ScriptTraits &script) {
   auto job = sharding::findOnly<sharding::JobOp>(module);
   Builder b(module.getContext());
   SmallVector<NamedAttribute> values;
-  if (script.reentrant)
-    values.push_back(b.getNamedAttr("reentrant", b.getUnitAttr()));
+  auto flag = [&](StringRef name, bool set) {
+    if (set)
+      values.push_back(b.getNamedAttr(name, b.getUnitAttr()));
+  };
+  if (script.generationBytes)
+    values.push_back(b.getNamedAttr(
+        "generation_bytes", b.getI64IntegerAttr(script.generationBytes)));
+  flag("log_probabilities", script.logProbabilities);
+  if (!script.reference.empty())
+    values.push_back(
+        b.getNamedAttr("reference", b.getStringAttr(script.reference)));
+  flag("reentrant", script.reentrant);
+  flag("scores_first", script.scoresFirst);
+  flag("scores_itself", script.scoresItself);
   if (script.transformers != ScriptTraits().transformers)
     values.push_back(
         b.getNamedAttr("transformers", b.getStringAttr(script.transformers)));

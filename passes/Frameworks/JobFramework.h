@@ -22,6 +22,16 @@ struct ScriptTraits {
   std::string transformers = frameworks::Versions().transformers;
   /// Layers are checkpointed reentrantly: each layer's input is a leaf.
   bool reentrant = false;
+  /// A trainer of preferences compares with frozen weights: "itself" without
+  /// its adapter, or a "second" model; empty: with none.
+  std::string reference = "";
+  /// It scores completions before the forward that is trained; `scoresItself`:
+  /// also by the trained weights.
+  bool scoresFirst = false, scoresItself = false;
+  /// Its loss is made of log-probabilities.
+  bool logProbabilities = false;
+  /// What generates completions keeps, on each device.
+  int64_t generationBytes = 0;
 };
 /// On a sharding.job: a dictionary of the above, where they are not the
 /// defaults.

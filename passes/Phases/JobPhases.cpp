@@ -122,7 +122,11 @@ private:
         atLeast(in.transformers, "5.0") ? newShardBytes : oldShardBytes);
     const int64_t reading = readsWholeStateDict() ? checkpointBytes : 0;
     // Memory-mapped safetensors are file cache; one tensor is converted.
-    const int64_t whole = loadedBytes + std::max(reading, largest);
+    // TRL's trainers load a second model before the first is prepared.
+    const bool second =
+        candidate.preference.reference == PreferenceStep::Reference::Second;
+    const int64_t whole =
+        (second ? 2 : 1) * loadedBytes + std::max(reading, largest);
     const int64_t kept = step.hostBytes; // what stays on the host in training
     if (quantized)
       return loadQuantized();

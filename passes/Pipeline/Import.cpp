@@ -32,8 +32,7 @@ public:
       return failure();
     addJob();
     if (framework.eager())
-      setScript(module, {options.versions.transformers,
-                         job.reentrantCheckpointing.value});
+      setScript(module, scriptTraits());
     requestWrap(*this);
     requestPrecision();
     requestReshard(*this);
@@ -48,6 +47,22 @@ public:
   }
 
 private:
+  ScriptTraits scriptTraits() const {
+    const ScriptSettings &script = job.script;
+    ScriptTraits traits;
+    traits.transformers = options.versions.transformers;
+    traits.reentrant = job.reentrantCheckpointing.value;
+    if (*script.reference != ReferenceModel::None)
+      traits.reference =
+          *script.reference == ReferenceModel::Second ? "second" : "itself";
+    traits.scoresFirst = script.trainer == TrainerKind::Grpo;
+    traits.scoresItself = script.scoresItself;
+    traits.logProbabilities = script.trainer == TrainerKind::Dpo ||
+                              script.trainer == TrainerKind::Grpo;
+    traits.generationBytes = options.generationBytes;
+    return traits;
+  }
+
   void requestPrefetch() {
     auto usual = framework.prefetch();
     if (!usual)

@@ -37,6 +37,8 @@ struct ImportOptions {
   int64_t ranksPerNode = 0; // 0: the target's own
   DdpKwargs ddp;
   bool holdOutputs = false;
+  /// What an engine that generates completions keeps on each device.
+  int64_t generationBytes = 0;
   /// The script recomputes every layer (gradient_checkpointing=True).
   bool gradientCheckpointing = false;
   /// Other than the framework's own; why it is asked for.

@@ -5,6 +5,7 @@ import os
 import counted_step
 import harness
 import jobs
+import preference_step
 import saved_tensors
 import sharded_units
 import tracked_step
@@ -91,7 +92,8 @@ def differences(got, want, front=None):
     return found
 
 
-def saved_case(models, dtypes=("float32", "bfloat16"), autocast=False):
+def saved_case(models, dtypes=("float32", "bfloat16"), autocast=False,
+               attention=None):
     """What every layer and the whole model save, and its parameters and
     gradients, to the byte."""
     def compare(context):
@@ -108,8 +110,8 @@ def saved_case(models, dtypes=("float32", "bfloat16"), autocast=False):
                 folders[name, dtype] = folder
         found = harness.in_python(
             saved_tensors.measure_each,
-            [({}, ([(folders[case], batch, length, case[1], None, autocast)
-                    for case in cases],))],
+            [({}, ([(folders[case], batch, length, case[1], None, autocast,
+                     attention) for case in cases],))],
             context.path("torch.out"), timeout=240)[0]
         config = dict(SINGLE, mixed_precision="bf16" if autocast else "no")
         problems, layers = [], 0
@@ -118,7 +120,8 @@ def saved_case(models, dtypes=("float32", "bfloat16"), autocast=False):
             if isinstance(want, str):
                 problems.append(f"{label}: {want}")
                 continue
-            got = dump(context, config, folders[case], batch, length, "single")
+            got = dump(context, config, folders[case], batch, length, "single",
+                       options=[attention] if attention else [])
             layers += len(want["layers"])
             problems += [f"{label}: {text}"
                          for text in differences(got, want)]
@@ -299,6 +302,49 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
                         "bf16" if precision else "no"),
                    folder, batch, length, "fsdp2")
         return near(got, want["Total"], model, batch, length)
+    return compare
+
+
+def preference_case(model, batch, length, executor, reference, adapter=None,
+                    precision=None):
+    """A step of DPOTrainer: the reference's weights and forward, and a loss of
+    log-probabilities."""
+    def compare(context):
+        folder = context.path("model")
+        jobs.write_config(folder, jobs.MODELS[model])
+        second = reference == "second"
+        if adapter:
+            import adapter_cases
+            adapter_cases.write_adapter(folder, adapter)
+        options = ["dpo" + (f"-{reference}" if reference else "")]
+        if executor == "fsdp2":
+            want = harness.in_python(
+                preference_step.fsdp2,
+                [({}, (folder, batch, length, 4, second, precision))],
+                context.path("torch.out"), timeout=400)[0]["Total"]
+            got = dump(context, fsdp(4, False, True,
+                                     "bf16" if precision else "no"),
+                       folder, batch, length, "fsdp2", options=options)
+            return near(got, want, model, batch, length)
+        if executor == "fsdp1":
+            want = counted(context, preference_step.fsdp1, folder, batch,
+                           length)
+            config = fsdp(2, False)
+            del config["fsdp_config"]["fsdp_reshard_after_forward"]
+            config["fsdp_config"].update(
+                fsdp_version=1, fsdp_sharding_strategy="FULL_SHARD",
+                fsdp_backward_prefetch="NO_PREFETCH")
+        else:
+            want = harness.in_python(
+                preference_step.single,
+                [({}, (counting_library(context), folder, batch, length,
+                       second, adapter, bool(precision)))],
+                context.path("torch.out"), timeout=240)[0]
+            config = dict(SINGLE, mixed_precision="bf16" if precision else "no")
+        got = dump(context, config, folder, batch, length, executor,
+                   options=options)
+        persistent_near(got, want, model, batch, length)
+        return near(got, want["peak"], model, batch, length)
     return compare
 
 
@@ -490,6 +536,20 @@ CASES = [
                                    "bfloat16")),
     ("peak-fsdp2-bf16-checkpoint", fsdp2_case("wide", 2, 64, 8, True, True,
                                               "bfloat16")),
+    ("peak-dpo", preference_case("gqa", 8, 64, "single", None)),
+    ("peak-dpo-second", preference_case("wide", 4, 64, "single", "second")),
+    ("peak-dpo-logits", preference_case("gqa", 8, 64, "single", "second")),
+    ("peak-dpo-autocast", preference_case("gqa", 8, 64, "single", "second",
+                                          precision="bfloat16")),
+    ("peak-dpo-adapter", preference_case(
+        "gqa", 8, 64, "single", "itself",
+        adapter=dict(r=4, target_modules=["q_proj", "v_proj"]))),
+    ("peak-dpo-fsdp2", preference_case("wide", 2, 64, "fsdp2", "second")),
+    ("peak-dpo-fsdp2-bf16", preference_case("gqa", 8, 64, "fsdp2", "second",
+                                            precision="bfloat16")),
+    ("peak-dpo-fsdp1", preference_case("wide", 2, 64, "fsdp1", "second")),
+    ("saved-eager", saved_case({name: FAMILIES[name] for name in (
+        "gqa", "qwen2", "qwen3", "mistral")}, attention="eager")),
     ("peak-ddp-optimizer", ddp_case("wide", 2, 64)),
     ("peak-ddp-loss", ddp_case("gqa", 4, 128)),
     ("peak-ddp-views", ddp_case("wide", 2, 64, views=True)),

@@ -120,7 +120,7 @@ class Recorder:
 EAGER = ("gemma2", "mpt")
 
 
-def model_of(folder, dtype):
+def model_of(folder, dtype, attention=None):
     """The class of `architectures`, as its config.json asks."""
     import torch
     import transformers
@@ -128,7 +128,8 @@ def model_of(folder, dtype):
     torch.manual_seed(0)
     config = transformers.AutoConfig.from_pretrained(folder)
     config.use_cache = False
-    attention = "eager" if config.model_type in EAGER else "sdpa"
+    if not attention:
+        attention = "eager" if config.model_type in EAGER else "sdpa"
     kind = getattr(transformers, config.architectures[0])
     model = kind._from_config(config, dtype=getattr(torch, dtype),
                               attn_implementation=attention).train()
@@ -152,12 +153,12 @@ def adapted(model, folder, checkpointed=False):
 
 
 def measure(folder, batch, length, dtype="float32", arrays=None,
-            autocast=False):
+            autocast=False, attention=None):
     """{part: (own bytes, bytes of saved inputs)}, and what the whole model
     saves and has. `arrays` are the inputs by name, else tokens."""
     import torch
 
-    model = model_of(folder, dtype)
+    model = model_of(folder, dtype, attention)
     recorder = Recorder(model)
     if arrays:
         inputs = {name: torch.from_numpy(array)

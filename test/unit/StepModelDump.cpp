@@ -22,6 +22,7 @@
 #include "passes/Pipeline/Phases.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -207,13 +208,23 @@ huggingface::BuildOptions sizesOf(llvm::StringRef batch,
   return sizes;
 }
 
+/// Of a step of DPO: the weights that it is compared with.
+std::optional<ReferenceModel> referenceNamed(llvm::StringRef option) {
+  return llvm::StringSwitch<std::optional<ReferenceModel>>(option)
+      .Case("dpo", ReferenceModel::None)
+      .Case("dpo-itself", ReferenceModel::Itself)
+      .Case("dpo-second", ReferenceModel::Second)
+      .Default(std::nullopt);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   if (argc < 7) {
     llvm::errs() << "usage: step-model-dump CONFIG.yaml MODEL MICRO_BATCH "
                     "SEQUENCE DEVICE EXECUTOR [TARGET [OPTIMIZER "
-                    "[views|fp16|bf16|parts]...]]\n";
+                    "[views|fp16|bf16|parts|eager|dpo|dpo-itself|"
+                    "dpo-second]...]]\n";
     return 64;
   }
   DiagnosticEngine engine;
@@ -231,6 +242,8 @@ int main(int argc, char **argv) {
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   auto sizes = sizesOf(argv[3], argv[4]);
+  for (int i = 9; i < argc; ++i)
+    sizes.eagerAttention |= std::string(argv[i]) == "eager";
   auto module = huggingface::buildModel(context, *config, sizes, engine);
   if (failed(module))
     return 1;
@@ -263,6 +276,10 @@ int main(int argc, char **argv) {
     loaded.job->transformersTrainer.value |= std::string(argv[i]) == "trainer";
     loaded.job->reentrantCheckpointing.value |=
         std::string(argv[i]) == "reentrant";
+    if (auto reference = referenceNamed(argv[i])) {
+      loaded.job->script.trainer = TrainerKind::Dpo;
+      loaded.job->script.reference.value = *reference;
+    }
   }
   plan::Job training;
   training.optimizer.groups.push_back({});
@@ -295,7 +312,8 @@ int main(int argc, char **argv) {
     else if (std::string(argv[i]) == "parts")
       candidate.lossChunks = fusedLossChunks(*model);
     else if (std::string(argv[i]) != "trainer" &&
-             std::string(argv[i]) != "reentrant")
+             std::string(argv[i]) != "reentrant" &&
+             std::string(argv[i]) != "eager" && !referenceNamed(argv[i]))
       candidate.commHook = argv[i];
   if (std::string problem = verifyCandidate(*model, candidate);
       !problem.empty()) {
