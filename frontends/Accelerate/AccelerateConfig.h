@@ -220,6 +220,7 @@ struct AccelerateOptions {
   /// null: nowhere.
   LaunchEnvironment *launch = nullptr;
   std::string torchVersion = "2.15.0";
+  std::string deepspeedVersion = {}; // empty: not given
   /// Stand for the files of these paths: the configuration, and what it names.
   yaml::FileTexts texts = {};
 };

@@ -24,8 +24,10 @@ namespace {
 
 class Walk {
 public:
-  Walk(const std::string &file, bool forPlanning, DiagnosticEngine &engine)
-      : file(file), forPlanning(forPlanning), engine(engine) {}
+  Walk(const std::string &file, bool forPlanning, const std::string &version,
+       DiagnosticEngine &engine)
+      : file(file), forPlanning(forPlanning), version(version), engine(engine) {
+  }
 
   void section(const yaml::Node &node, const std::string &path, bool strict) {
     for (const yaml::Entry &entry : node.entries) {
@@ -50,6 +52,7 @@ public:
 private:
   const std::string &file;
   const bool forPlanning;
+  const std::string &version; // empty: not given
   DiagnosticEngine &engine;
   std::vector<std::string> silent; // keys without effect on bytes
 
@@ -77,22 +80,53 @@ private:
       silent.push_back(path);
       return;
     case DeepspeedMeaning::Removed:
-      reportInJson(engine, file, Severity::Warning, "deepspeed-removed",
-                   *entry.key, path,
-                   "DeepSpeed 0.19 has no '" + path +
-                       "' any more and stops in every rank",
-                   known->what);
+      if (!version.empty() && isBefore(version, known->until))
+        return refuse(*known, known->before, value, path);
+      // Lint does not know the release, plan takes the newest.
+      reportInJson(
+          engine, file,
+          forPlanning || !version.empty() ? Severity::Error : Severity::Warning,
+          "deepspeed-removed", *entry.key, path,
+          "DeepSpeed has no '" + path + "' from " + known->until +
+              " on and stops in every rank",
+          std::string(known->what) +
+              (version.empty() ? "; --deepspeed-version reads it as an earlier "
+                                 "release"
+                               : ""));
       return;
     case DeepspeedMeaning::Refused:
-      if (forPlanning && !isOff(*known, value))
-        reportInJson(
-            engine, file, Severity::Error, notSupportedCode, value, path,
-            "'" + path + "' " + known->what + ", which is not counted yet",
-            offHint(*known));
+      refuse(*known, known->what, value, path);
       return;
     case DeepspeedMeaning::Counted:
       return;
     }
+  }
+
+  void refuse(const DeepspeedKey &key, const char *does,
+              const yaml::Node &value, const std::string &path) {
+    if (forPlanning && !isOff(key, value))
+      reportInJson(engine, file, Severity::Error, notSupportedCode, value, path,
+                   "'" + path + "' " + does + ", which is not counted yet",
+                   offHint(key));
+  }
+
+  /// Number by number: 0.9 is before 0.19.
+  static bool isBefore(std::string_view a, std::string_view b) {
+    while (!a.empty() || !b.empty()) {
+      auto next = [](std::string_view &text) {
+        int number = 0;
+        auto [end, bad] =
+            std::from_chars(text.data(), text.data() + text.size(), number);
+        text.remove_prefix(static_cast<size_t>(end - text.data()));
+        text.remove_prefix(std::min(text.find('.'), text.size()));
+        text.remove_prefix(std::min<size_t>(1, text.size()));
+        return bad == std::errc() ? number : 0;
+      };
+      const int first = next(a), second = next(b);
+      if (first != second)
+        return first < second;
+    }
+    return false;
   }
 
   static bool isOff(const DeepspeedKey &key, const yaml::Node &value) {
@@ -198,8 +232,9 @@ std::string accel::findDeepspeedFile(const std::string &name,
 }
 
 void accel::checkDeepspeedJson(const std::string &file, const yaml::Node &root,
-                               bool forPlanning, DiagnosticEngine &engine) {
-  Walk walk(file, forPlanning, engine);
+                               bool forPlanning, const std::string &version,
+                               DiagnosticEngine &engine) {
+  Walk walk(file, forPlanning, version, engine);
   walk.section(root, "", /*strict=*/false);
   walk.note(root);
 }

@@ -88,9 +88,9 @@ constexpr DeepspeedKey keys[] = {
     {"zero_optimization.zero_quantized_weights", Refused, "gathers quantised parameters (ZeRO++ qwZ)", "false"},
     {"zero_optimization.zero_quantized_nontrainable_weights", Refused, "stores frozen parameters quantised", "false"},
     {"zero_optimization.zero_quantized_gradients", Refused, "reduces quantised gradients (ZeRO++ qgZ)", "false"},
-    {"zero_optimization.mics_shard_size", Removed, "MiCS sharding is gone; zero_hpz_partition_size keeps shards inside of a machine"},
-    {"zero_optimization.mics_hierarchical_params_gather", Removed, "MiCS sharding is gone"},
-    {"zero_optimization.zeropp_loco_param", Removed, "remove it: ZeRO++ reduces without error feedback"},
+    {"zero_optimization.mics_shard_size", Removed, "MiCS sharding is gone; zero_hpz_partition_size keeps shards inside of a machine", "-1", false, false, "0.19.7", "shards over so many ranks alone (MiCS)"},
+    {"zero_optimization.mics_hierarchical_params_gather", Removed, "MiCS sharding is gone", "false", false, false, "0.19.7", "gathers parameters in two steps"},
+    {"zero_optimization.zeropp_loco_param", Removed, "remove it: ZeRO++ reduces without error feedback", "", false, false, "0.19.8", "keeps the error of quantised gradients"},
     {"zero_optimization.cpu_offload", Refused, "is the old name of offload_optimizer with device cpu", "false,null"},
     {"zero_optimization.cpu_offload_param", Refused, "is the old name of offload_param with device cpu", "false,null"},
     {"zero_optimization.cpu_offload_use_pin_memory", NoBytes},
@@ -188,12 +188,12 @@ constexpr DeepspeedKey keys[] = {
     {"monitor_config", NoBytes}, {"autotuning", NoBytes}, {"timers", NoBytes}, {"hf_deepspeed_config", NoBytes},
 
     // Gone.
-    {"amp", Removed, "write \"fp16\" or \"bf16\""},
-    {"compression_training", Removed, "remove it"}, {"curriculum_learning", Removed, "write data_efficiency.data_sampling.curriculum_learning"},
-    {"eigenvalue", Removed, "remove it"}, {"elasticity", Removed, "write train_batch_size or train_micro_batch_size_per_gpu"},
-    {"graph_harvesting", Removed, "remove it"}, {"nebula", Removed, "remove it"}, {"progressive_layer_drop", Removed, "remove it"},
-    {"quantize_training", Removed, "remove it"}, {"sparse_attention", Removed, "remove it"},
-    {"sparse_gradients", Removed, "remove it: embeddings with sparse=True need no flag"},
+    {"amp", Removed, "write \"fp16\" or \"bf16\"", "", false, false, "0.19.8", "trains under Apex AMP"},
+    {"compression_training", Removed, "remove it", "", false, false, "0.19.7", "quantises or prunes weights"}, {"curriculum_learning", Removed, "write data_efficiency.data_sampling.curriculum_learning", "", false, false, "0.19.8", "changes the lengths of samples"},
+    {"eigenvalue", Removed, "remove it", "", false, false, "0.19.8", "computes eigenvalues of layers"}, {"elasticity", Removed, "write train_batch_size or train_micro_batch_size_per_gpu", "", false, false, "0.19.8", "chooses the batch by itself"},
+    {"graph_harvesting", Removed, "remove it", "false", false, false, "0.19.8", "replays CUDA graphs"}, {"nebula", Removed, "remove it", "", false, false, "0.19.7", "writes checkpoints through another service"}, {"progressive_layer_drop", Removed, "remove it", "", false, false, "0.19.8", "drops layers"},
+    {"quantize_training", Removed, "remove it", "", false, false, "0.19.7", "quantises weights"}, {"sparse_attention", Removed, "remove it", "", false, false, "0.19.7", "computes sparse attention"},
+    {"sparse_gradients", Removed, "remove it: embeddings with sparse=True need no flag", "false", false, false, "0.19.8", "reduces gradients of embeddings as indices"},
 };
 // clang-format on
 

@@ -26,7 +26,7 @@ enum class DeepspeedMeaning {
   Counted, // read by the prediction
   NoBytes, // of logs, checkpoints, schedules or speed alone
   Refused, // changes bytes or time, which is not counted
-  Removed, // DeepSpeed 0.19 stops with an error
+  Removed, // newer releases stop with an error, and `before` has more bytes
 };
 
 struct DeepspeedKey {
@@ -43,6 +43,9 @@ struct DeepspeedKey {
   /// Accelerate or transformers' Trainer replaces "auto" here; elsewhere
   /// Accelerate stops with a ValueError.
   bool fillsAuto = false;
+  /// Removed: the first release without it, and what those before do, as a
+  /// clause.
+  const char *until = "", *before = "";
 };
 
 std::span<const DeepspeedKey> deepspeedKeys();

@@ -250,7 +250,8 @@ void AccelerateReader::readDeepspeedFile(const Section &s,
   const yaml::Node &root = d.fileRead ? *document->root() : nothing;
   JsonFile json(root, path.string());
   if (d.fileRead && options.forPlanning)
-    checkDeepspeedJson(path.string(), root, /*forPlanning=*/true, engine);
+    checkDeepspeedJson(path.string(), root, /*forPlanning=*/true,
+                       options.deepspeedVersion, engine);
 
   auto flag = [](const std::string &t) { return stringToBool(t); };
   auto text = [](const std::string &t) { return std::optional(t); };

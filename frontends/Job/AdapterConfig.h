@@ -56,6 +56,10 @@ struct AdapterConfig {
   std::string taskType;  // CAUSAL_LM, ..., or empty
   std::string baseModel; // base_model_name_or_path, as written
 
+  /// Weights are made in the dtype of the base: PEFT before 0.12 on a base that
+  /// is not quantised. Since then they are fp32 where that has 16 bits.
+  bool keepsBaseDtype = false;
+
   std::string file;                       // where it stands
   std::map<std::string, Location> places; // of its keys; "": of the whole
   Location place(const std::string &key) const;

@@ -32,7 +32,8 @@ public:
              "add \"zero_optimization\": {\"stage\": 2}");
       return;
     }
-    checkDeepspeedJson(file, root, /*forPlanning=*/false, subject.engine);
+    checkDeepspeedJson(file, root, /*forPlanning=*/false, subject.deepspeed,
+                       subject.engine);
     checkHalf();
     checkZero(*zero);
     checkBatch();

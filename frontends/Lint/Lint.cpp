@@ -43,6 +43,7 @@ void lintConfig(const std::string &path, const LoadedConfig &loaded,
   subject.version = *version;
   subject.torch = *torch;
   subject.transformers = *transformers;
+  subject.deepspeed = options.deepspeedVersion;
   std::string model = options.model;
   std::unique_ptr<yaml::Document> referenced;
   if (isJobFile(*subject.root)) {

@@ -25,6 +25,7 @@ struct LintOptions {
   /// none.
   std::string model;
   std::string transformersVersion = "5.23.0";
+  std::string deepspeedVersion = {}; // empty: not given
 };
 
 /// Reports on a file that `loadConfig` has read (also where that found errors).

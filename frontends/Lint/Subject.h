@@ -36,6 +36,7 @@ struct Subject {
   const ModuleTree *tree = nullptr;         // null: no model, or unknown
   AccelerateVersion version;
   AccelerateVersion torch{2, 15}, transformers{5, 23};
+  std::string deepspeed; // empty: not given
   DiagnosticEngine &engine;
 
   Field top(const std::string &name) const;

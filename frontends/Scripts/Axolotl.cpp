@@ -28,6 +28,7 @@ bool says(const Given *given, const char *text) {
 } // namespace
 
 void SettingsReader::translateAxolotl() {
+  checkAxolotl();
   if (const Given *rl = given("rl"); rl && !rl->value->isNull()) {
     if (rl->value->text == "dpo")
       stand("trainer_task", rl->value, *rl);
@@ -132,12 +133,14 @@ void SettingsReader::translateAxolotl() {
   if (!config || !config->value->isMapping())
     return;
   yaml::Node *copy = nodes.copy(*config->value, config->file);
-  for (yaml::Entry &entry : copy->entries)
-    if (entry.key->text == "fsdp_version" || entry.key->text == "version")
-      copy->kind = yaml::Kind::Mapping;
   if (const Given *version = given("fsdp_version");
       version && !copy->find("fsdp_version"))
     nodes.set(*copy, "fsdp_version", version->value);
+  // transformers takes version 2 where nobody says one, axolotl 1
+  // (check_fsdp_version_in_fsdp_config).
+  if (!copy->find("fsdp_version") && !copy->find("version"))
+    nodes.set(*copy, "fsdp_version",
+              nodes.integer(config->file, config->value->range, 1));
   const bool off = given("fsdp") && given("fsdp")->value->isSequence() &&
                    given("fsdp")->value->items.empty();
   if (!given("fsdp") || off || given("fsdp")->value->isNull())

@@ -114,33 +114,81 @@ void SettingsReader::readLoss() {
                     "Liger's preference loss computes head and loss in "
                     "chunks of pairs, which is not modelled yet",
                     "leave it out to plan DPO's own loss");
-    if (!settings.adapter && !truth("precompute_ref_log_probs") &&
-        !truth("use_peft"))
-      refuse(given("beta") ? "beta" : "precompute_ref_log_probs",
-             "DPO holds a reference model beside the one that is trained, "
-             "whose bytes and forward are not modelled yet",
-             "precompute_ref_log_probs: true, or an adapter, trains without "
-             "one");
+    if (!truth("precompute_ref_log_probs"))
+      readReference("beta");
     return;
   }
   if (settings.trainer != TrainerKind::Grpo)
     return;
   const std::optional<double> beta = number("beta");
-  if (beta && *beta != 0 && !truth("use_peft"))
-    refuse("beta",
-           "a beta other than 0 holds a reference model, whose bytes and "
-           "forward are not modelled yet",
-           "beta: 0 trains without one");
-  if (truth("use_vllm") && text("vllm_mode") == "server")
+  if (beta && *beta != 0)
+    readReference("beta");
+  readGeneration();
+}
+
+/// DPOTrainer and GRPOTrainer compare with a model of their own, or with the
+/// trained one whose adapter is switched off.
+void SettingsReader::readReference(const std::string &name) {
+  const Given *rank = given("lora_r"); // of accel-opt's --lora-r
+  const bool adapts =
+      truth("use_peft") || given("adapter") || (rank && !rank->info);
+  if (!adapts && recipe.reader() == Reader::LlamaFactory)
+    return refuse("ref_model",
+                  "LLaMA-Factory holds a reference model in a way of its own "
+                  "(prepare_model without wrapping it), which is not modelled "
+                  "yet",
+                  "an adapter trains without a second model; so does TRL's "
+                  "recipe of the same job");
+  set(settings.reference,
+      adapts ? ReferenceModel::Itself : ReferenceModel::Second, name,
+      adapts ? "the model without its adapter" : "a second model",
+      adapts ? "the reference is the model without its adapter: its forward "
+               "runs once more"
+             : "the reference is a second model of the same weights, frozen");
+}
+
+/// What generates, and what it leaves on the devices that train. Completions
+/// are scored once more by the trained weights where these may have moved since
+/// (GRPOTrainer._generate_and_score_completions).
+void SettingsReader::readGeneration() {
+  const bool engine = truth("use_vllm");
+  const bool elsewhere = engine && text("vllm_mode") == "server";
+  const int64_t steps =
+      integer("steps_per_generation")
+          .value_or(integer("gradient_accumulation_steps").value_or(1));
+  const int64_t every = steps * integer("num_iterations").value_or(1);
+  const yaml::Node *corrects = value("vllm_importance_sampling_correction");
+  settings.scoresItself =
+      (engine && !(corrects && corrects->kind == yaml::Kind::Bool &&
+                   !corrects->boolean)) ||
+      (every > 0 &&
+       integer("gradient_accumulation_steps").value_or(1) % every != 0);
+  if (elsewhere)
     return note("generated-elsewhere", "vllm_mode",
                 "completions come from other devices; the training step is "
                 "planned",
                 "");
+  if (const Given *bytes = given("generation_memory"))
+    return report(this->engine, Severity::Note, "generated-elsewhere", *bytes,
+                  "completions are not planned, but for the bytes that they "
+                  "keep on each device while a step trains",
+                  "");
+  if (engine && truth("vllm_enable_sleep_mode"))
+    return note("generated-elsewhere", "vllm_enable_sleep_mode",
+                "vLLM sleeps while a step trains, and keeps neither weights "
+                "nor cache; completions themselves are not planned",
+                "");
+  if (const std::optional<double> share = number("vllm_gpu_memory_utilization");
+      engine && share)
+    return set(settings.generationShare, share, "vllm_gpu_memory_utilization",
+               yaml::shortText(*value("vllm_gpu_memory_utilization")),
+               "of each device is vLLM's while a step trains; completions "
+               "themselves are not planned");
   refuse(given("use_vllm") ? "use_vllm" : "num_generations",
          "GRPO generates completions on the devices that train, whose bytes "
          "and time are not modelled yet",
-         "use_vllm: true with vllm_mode: server generates elsewhere, and the "
-         "training step is planned");
+         "pass --generation-memory with what they keep on each device while a "
+         "step trains (0: nothing), or use_vllm: true");
 }
 
 } // namespace accel::scripts

@@ -31,7 +31,6 @@ void SettingsReader::readDistributedConfig() {
                                          "ep_implementation",
                                          "ep_plan"};
   std::map<std::string_view, int64_t> ranks;
-  std::string shown;
   for (const yaml::Entry &entry : config->entries) {
     const std::string &name = entry.key->text;
     const bool size =
@@ -53,7 +52,6 @@ void SettingsReader::readDistributedConfig() {
                        "; transformers stops with a ValueError",
                    "write a number of ranks, 1 or more");
     ranks[name] = entry.value->integer;
-    shown += (shown.empty() ? "" : ", ") + name + " " + entry.value->text;
   }
   auto of = [&](std::string_view name) {
     auto found = ranks.find(name);
@@ -72,11 +70,52 @@ void SettingsReader::readDistributedConfig() {
                  "fsdp_size and pp_size do not go together yet; transformers "
                  "stops with a ValueError",
                  "keep one of them");
+  struct Axis {
+    const char *name, *what, *hint;
+  };
+  constexpr Axis axes[] = {
+      {"tp_size", "splits layers over ranks (tensor parallelism)",
+       "fsdp in TrainingArguments shards them instead"},
+      {"pp_size", "gives layers to ranks in turn (pipeline parallelism)",
+       "fsdp in TrainingArguments shards them instead"},
+      {"ep_size", "gives experts to ranks (expert parallelism)",
+       "fsdp in TrainingArguments shards them instead"}};
+  bool refused = false;
+  for (const Axis &axis : axes)
+    if (of(axis.name) > 1) {
+      refuse("model_init_kwargs",
+             std::string("distributed_config: ") + axis.name + " " +
+                 std::to_string(of(axis.name)) + " " + axis.what +
+                 ", which is not modelled yet",
+             axis.hint);
+      refused = true;
+    }
+  auto given = [&](const char *name) {
+    const yaml::Node *node = config->find(name);
+    return node && !node->isNull() &&
+           !(node->kind == yaml::Kind::Bool && !node->boolean);
+  };
+  constexpr Axis plans[] = {
+      {"tp_plan", "derives tp_size from the ranks that are left", ""},
+      {"fsdp_plan", "names units of its own", "leave it out"},
+      {"fsdp_cpu_offload", "keeps shards on the host", "leave it out"}};
+  for (const Axis &plan : plans)
+    if (!refused && given(plan.name)) {
+      refuse("model_init_kwargs",
+             std::string("distributed_config: ") + plan.name + " " + plan.what +
+                 ", which is not modelled for transformers' own sharding yet",
+             plan.hint);
+      refused = true;
+    }
+  const int64_t shards = of("fsdp_size"), copies = of("dp_replicate_size");
+  if (refused || shards * copies == 1)
+    return;
   refuse("model_init_kwargs",
-         "transformers itself shards the model while it loads it "
-         "(DistributedConfig: " +
-             (shown.empty() ? std::string("one rank") : shown) +
-             "), whose units and dtypes are not modelled yet",
+         "distributed_config: transformers itself shards the model over " +
+             std::to_string(shards) + " ranks" +
+             (copies > 1 ? ", " + std::to_string(copies) + " times" : "") +
+             " while it loads it, in units of its own (embedding; each layer; "
+             "norm and head), which is not modelled yet",
          "fsdp in TrainingArguments, or an accelerate file, shards it by "
          "Accelerate, which is modelled");
 }

@@ -285,10 +285,10 @@ void SettingsReader::readCheckpointing() {
              "plan with every layer, or see what --tune finds");
     if (const yaml::Node *offload = options->find("offload");
         offload && offload->boolean)
-      refuse(kwargs,
-             "offload: true moves the inputs of layers to the host, which is "
-             "not modelled for transformers' own checkpointing yet",
-             "leave it out to plan with them on the device");
+      // save_on_cpu around torch.utils.checkpoint, as Accelerate's
+      // (_activation_checkpointing_enable of transformers 5.23).
+      set(settings.offloadsCheckpoints, true, kwargs, "offload: true",
+          "the inputs of recomputed layers wait in host memory");
     break;
   }
   settings.reentrantCheckpointing = {reentrant, Origin::Derived,
@@ -340,18 +340,16 @@ void SettingsReader::readKernels() {
     kernel = "flash_attention_2";
   for (const auto &[known, meant] : names)
     if (kernel == known) {
-      if (meant == AttentionKernel::Eager || meant == AttentionKernel::Flex)
-        return refuse(
-            "attn_implementation",
-            meant == AttentionKernel::Eager
-                ? "eager attention keeps the scores of every pair of tokens, "
-                  "which is not modelled yet"
-                : "what a compiled flex_attention keeps is not modelled yet",
-            "sdpa and flash_attention_2 are modelled");
+      if (meant == AttentionKernel::Flex)
+        return refuse("attn_implementation",
+                      "what a compiled flex_attention keeps is not modelled "
+                      "yet",
+                      "sdpa, eager and flash_attention_2 are modelled");
       return set(settings.attention, std::optional(meant),
                  "attn_implementation", kernel,
-                 meant == AttentionKernel::Sdpa
-                     ? ""
+                 meant == AttentionKernel::Sdpa ? ""
+                 : meant == AttentionKernel::Eager
+                     ? "keeps the scores of every pair of tokens"
                      : "counted as the flash kernel of sdpa, whose bytes are "
                        "the same");
     }

@@ -89,9 +89,12 @@ private:
   void readTrainer();
   void readLength();
   void readLoss();
+  void readReference(const std::string &name);
+  void readGeneration();
 
   // Axolotl.cpp, LlamaFactory.cpp: their own names and values as those of
   // transformers and TRL.
+  void checkAxolotl(); // AxolotlRules.cpp
   void translateAxolotl();
   void translateAxolotlAttention();
   void translateAxolotlAdapter();

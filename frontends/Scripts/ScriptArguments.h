@@ -22,7 +22,8 @@ std::optional<Reader> readerOfTask(const std::string &task);
 
 /// Releases whose rules apply.
 struct Versions {
-  std::string transformers = "5.23.0", trl = "1.10.0";
+  std::string transformers = "5.23.0", trl = "1.10.0", peft = "0.21.2";
+  std::string deepspeed; // empty: not given
 };
 
 /// The arguments that a reader knows, and those that were given.

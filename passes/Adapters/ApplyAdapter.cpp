@@ -303,13 +303,14 @@ private:
         random ? kaiming(lora.rank) : zeros, weight, all);
   }
 
-  /// PEFT keeps adapters of 16-bit models in fp32.
+  /// PEFT keeps adapters of 16-bit models in fp32 (from 0.12 on).
   void add(const std::string &name, ArrayRef<int64_t> shape,
            sharding::InitAttr init, sharding::ParamOp like,
            std::vector<sharding::ParamOp> &all) {
     auto type = cast<RankedTensorType>(like.getTensorType());
     Type element = type.getElementType();
-    bool narrow = element.getIntOrFloatBitWidth() < 32;
+    bool narrow =
+        element.getIntOrFloatBitWidth() < 32 && !config.keepsBaseDtype;
     auto op = sharding::ParamOp::create(
         b, at(name), name,
         RankedTensorType::get(shape, narrow ? b.getF32Type() : element), init,

@@ -89,6 +89,8 @@ private:
     ask("layer_inputs", accelerate.activationCheckpointingOffload.value,
         because(accelerate.activationCheckpointingOffload,
                 "activation offload"));
+    if (const auto &offloads = job.script.offloadsCheckpoints; *offloads)
+      ask("layer_inputs", true, because(offloads, "offload: true"));
     if (const auto &chosen = options.chosen;
         chosen && (chosen->offloadParameters || chosen->offloadOptimizer ||
                    chosen->offloadLayerInputs)) {

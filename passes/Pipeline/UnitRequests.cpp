@@ -84,7 +84,7 @@ public:
   void requestRest(SmallVector<NamedAttribute> &value) {
     if (accelerate.strategy.value != Strategy::Fsdp2)
       return;
-    if (job.isJob) // of accel-run
+    if (framework.kind() == FrameworkKind::AccelRun)
       value.push_back(b.getNamedAttr("embedding_inside", b.getUnitAttr()));
     const bool inRoot = accelerate.restUnits.value == RestUnits::Root;
     if (inRoot)

@@ -225,6 +225,84 @@ TEST_F(Scripts, preferencePairsAreTwoSequences) {
   EXPECT_EQ(job->data.microBatch.value, 6);
 }
 
+TEST_F(Scripts, referenceIsASecondModelOrTheFirstWithoutItsAdapter) {
+  const char *pair = "model_name_or_path: m\nbeta: 0.1\nloss_type: [sigmoid]\n";
+  inputs.command = {"trl", "dpo", "--num_processes", "2", "--config", ""};
+  auto reference = [&](const std::string &more) {
+    inputs.command.back() = write("dpo.yaml", pair + more);
+    auto job = load();
+    EXPECT_TRUE(job) << codes(engine);
+    return job ? *job->script.reference : ReferenceModel::None;
+  };
+  EXPECT_EQ(reference(""), ReferenceModel::Second);
+  EXPECT_EQ(reference("use_peft: true\nlora_target_modules: [q_proj]\n"),
+            ReferenceModel::Itself);
+  EXPECT_EQ(reference("precompute_ref_log_probs: true\n"),
+            ReferenceModel::None);
+}
+
+TEST_F(Scripts, completionsAreScoredByMovedWeights) {
+  inputs.command = {
+      "trl", "grpo", "--num_processes", "2", "--model_name_or_path", "m"};
+  inputs.options = {{"generation_memory", "0", "--generation-memory=0"}};
+  auto job = load();
+  ASSERT_TRUE(job) << codes(engine);
+  EXPECT_FALSE(job->script.scoresItself);
+  EXPECT_EQ(*job->script.reference, ReferenceModel::None);
+  inputs.command.insert(inputs.command.end(), {"--beta", "0.04", "--use_vllm"});
+  job = load();
+  ASSERT_TRUE(job) << codes(engine);
+  EXPECT_TRUE(job->script.scoresItself);
+  EXPECT_EQ(*job->script.reference, ReferenceModel::Second);
+}
+
+/// What axolotl's validators refuse, and files that they pass.
+TEST_F(Scripts, axolotlStopsWhereItsValidatorsDo) {
+  const std::string usual = "base_model: m\nmicro_batch_size: 2\n"
+                            "gradient_accumulation_steps: 4\n";
+  auto stops = [&](const std::string &more) {
+    inputs.config = write("ax.yaml", usual + more);
+    inputs.processes = 2;
+    DiagnosticEngine found;
+    loadScriptJob(inputs, {}, found);
+    return codes(found).find("axolotl-stops") != std::string::npos;
+  };
+  const std::string fsdp2 =
+      "fsdp_version: 2\nfsdp_config: {transformer_layer_cls_to_wrap: L}\n";
+  const std::string fsdp1 =
+      "fsdp_config: {transformer_layer_cls_to_wrap: L, offload_params: true}\n";
+  for (const std::string &wrong : {
+           std::string("batch_size: 8\n"),
+           std::string("load_in_4bit: true\n"),
+           std::string("adapter: qlora\nload_in_4bit: true\n"
+                       "load_in_8bit: true\nlora_target_linear: true\n"),
+           std::string("sample_packing: true\nrl: dpo\n"),
+           fsdp2 + "optimizer: adamw_bnb_8bit\n",
+           fsdp1 + "optimizer: adamw_bnb_8bit\n",
+           fsdp1 + "optimizer: muon\n",
+           fsdp2 + "rl: dpo\nadapter: qlora\nload_in_4bit: true\n"
+                   "lora_target_linear: true\n",
+           std::string("fsdp_config: {cpu_offload_pin_memory: false}\n"),
+           std::string("fp32_norms: true\n"),
+           std::string("activation_offloading: true\n"),
+           std::string("cut_cross_entropy: true\nliger_cross_entropy: true\n"),
+           std::string("context_parallel_size: 2\n"),
+           std::string("deepcompile: true\n"),
+           std::string("attn_implementation: sdpa\nflash_attention: true\n"),
+       })
+    EXPECT_TRUE(stops(wrong)) << wrong;
+  for (const std::string &right : {
+           std::string(),
+           fsdp2 + "optimizer: adamw_torch_8bit\n",
+           fsdp2 + "optimizer: muon\n",
+           std::string("gradient_checkpointing: true\nrl: dpo\n"),
+           std::string("liger_fused_linear_cross_entropy: true\n"),
+           std::string("context_parallel_size: 1\n"),
+           fsdp1 + "optimizer: adamw_torch\n",
+       })
+    EXPECT_FALSE(stops(right)) << right;
+}
+
 TEST_F(Scripts, axolotlIsRead) {
   inputs.config = write(
       "ax.yaml",

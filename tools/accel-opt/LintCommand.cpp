@@ -87,6 +87,8 @@ int accel::lintCommand(int argc, char **argv) {
                                 "linted without a script's arguments");
   options.accelerate.torchVersion = checks.torchVersion;
   checks.transformersVersion = script.versions.transformers;
+  checks.deepspeedVersion = script.versions.deepspeed;
+  options.accelerate.deepspeedVersion = script.versions.deepspeed;
   DiagnosticEngine engine;
   engine.setMaxErrors(static_cast<size_t>(maxErrors.value_or(0)));
   engine.setPolicy(policy);

@@ -207,7 +207,8 @@ private:
     constexpr int64_t rowsOfPart = 256;
     if (in.executor != FrameworkKind::AccelRun) {
       std::vector<int64_t> options = {base.lossChunks};
-      if (base.lossChunks == 1 && fusedLossChunks(*advice.model) > 1)
+      if (base.lossChunks == 1 && !base.preference.logProbabilities &&
+          fusedLossChunks(*advice.model) > 1)
         options.push_back(0);
       return options;
     }

@@ -31,6 +31,43 @@ std::string absolutePath(const fs::path &path) {
   return error ? path.string() : result.lexically_normal().string();
 }
 
+/// What needs a release of PEFT (peft/tuners/lora/config.py of each).
+struct PeftFeature {
+  const char *key, *since;
+  bool (*used)(const AdapterConfig &);
+};
+const PeftFeature peftFeatures[] = {
+    {"use_rslora", "0.8",
+     [](const AdapterConfig &a) { return a.rankStabilized; }},
+    {"target_modules", "0.8",
+     [](const AdapterConfig &a) { return a.allLinear; }},
+};
+
+/// Judges the adapter as the release does, and chooses the dtype that it gives
+/// the weights.
+bool checkPeft(AdapterConfig &adapter, const std::string &version,
+               const JobConfig &job, DiagnosticEngine &engine) {
+  adapter.keepsBaseDtype = !atLeast(version, "0.12") && !job.quantization;
+  for (const PeftFeature &feature : peftFeatures) {
+    if (!feature.used(adapter) || atLeast(version, feature.since))
+      continue;
+    const Location at = adapter.place(feature.key);
+    Diagnostic d;
+    d.code = "needs-peft";
+    d.file = at.file;
+    d.line = at.line;
+    d.column = at.column;
+    d.key = feature.key;
+    d.message = std::string(feature.key) +
+                " as it is written here needs PEFT " + feature.since +
+                " or later, this is " + printable(version);
+    d.hint = std::string("install PEFT ") + feature.since;
+    engine.report(std::move(d));
+    return false;
+  }
+  return true;
+}
+
 } // namespace
 
 std::string baseModelPath(const std::string &path, DiagnosticEngine &engine) {
@@ -80,6 +117,8 @@ bool readAdapterInputs(const PlanOptions &options, const std::string &given,
   }
   if (!inputs.adapter)
     return true;
+  if (!checkPeft(*inputs.adapter, options.script.versions.peft, job, engine))
+    return false;
   // The base of an adapter is named in its configuration, and loaded from
   // there.
   inputs.training.adapterConfig =

@@ -14,6 +14,7 @@
 #include "passes/Frameworks/ExecutorOf.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
 #include "tools/driver/Inputs/ArrayInputs.h"
+#include "tools/driver/Inputs/CheckInputs.h"
 #include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Inputs/OpenSizes.h"
 #include "tools/driver/Inputs/OptimizerInputs.h"
@@ -57,6 +58,7 @@ public:
   std::optional<PlanInputs> run() {
     LoadOptions load;
     load.accelerate.version = options.accelerateVersion;
+    load.accelerate.deepspeedVersion = options.script.versions.deepspeed;
     if (options.torchVersion)
       load.accelerate.torchVersion = *options.torchVersion;
     load.modelRequired = options.model.empty();
@@ -69,14 +71,17 @@ public:
     takeScriptOptions();
     if (!readModel() || engine.hasErrors())
       return std::nullopt;
+    // --adapter: the reference is the model without it.
+    if (auto &reference = inputs.job.script.reference;
+        inputs.adapter && *reference == ReferenceModel::Second)
+      reference.value = ReferenceModel::Itself;
     if (!chooseExecutor())
       return std::nullopt;
     chooseOptimizer(options, inputs, engine);
     chooseSizes();
     checkArrays(inputs, options, engine);
     chooseTarget();
-    refuseUnsupported();
-    checkVersions();
+    checkInputs(inputs, options, engine);
     readAllocator();
     fillTraining();
     if (options.tunePrecision)
@@ -405,6 +410,7 @@ private:
       read.version = options.accelerateVersion;
       if (options.torchVersion)
         read.torchVersion = *options.torchVersion;
+      read.deepspeedVersion = options.script.versions.deepspeed;
       read.texts = editor.texts();
       auto config = parseAccelerate(a.file, read, ignored);
       if (!config || ignored.hasErrors())
@@ -457,86 +463,6 @@ private:
       report(Severity::Error, "no-target", {}, "",
              "a search for the fastest setting needs a device",
              "pass --target; 'accel-opt targets' lists them");
-  }
-
-  void refuseUnsupported() {
-    const AccelerateConfig &a = job().accelerate;
-    auto refuse = [&](bool condition, const auto &setting,
-                      const std::string &what) {
-      if (condition)
-        report(Severity::Error, notSupportedCode, setting.at, setting.key,
-               what + " is not supported by accel-run yet",
-               job().isJob ? ""
-                           : "leave --executor out to plan what accelerate "
-                             "itself would do");
-    };
-    if (options.emits(EmitKind::Accelerate) &&
-        job().script.trainer != TrainerKind::None &&
-        (a.file == job().script.file || !options.hasConfig))
-      report(Severity::Error, notSupportedCode, {}, "",
-             "--emit accelerate: the script describes the job without an "
-             "accelerate file that could be improved",
-             "what would help is said in the script's own words");
-    refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
-           "fp8");
-    for (auto [executor, least] : {std::pair{FrameworkKind::Fsdp2, "2.6"},
-                                   std::pair{FrameworkKind::Fsdp1, "2.1"}})
-      if (inputs.executor == executor && options.torchVersion &&
-          !atLeast(*options.torchVersion, least))
-        report(Severity::Error, "needs-torch", a.strategy.at, a.strategy.key,
-               std::string(toString(executor)) + " needs torch " + least +
-                   " or later, this is " + *options.torchVersion +
-                   "; every rank stops",
-               std::string("install torch ") + least);
-    bool own = inputs.executor == FrameworkKind::AccelRun;
-    const bool emitsOwn =
-        (!options.emit.empty() || options.compileTo) && !options.emitsSetting();
-    const auto &budget = job().activationBudget;
-    if (!own && !emitsOwn && options.activationBudgetBytes)
-      report(Severity::Error, notSupportedCode, budget.at, "",
-             std::string("--activation-budget: ") + toString(inputs.executor) +
-                 " cannot keep activations by bytes",
-             "pass --executor accel-run, or use "
-             "fsdp_activation_checkpointing");
-    if (!own && !emitsOwn)
-      return;
-    refuse(a.strategy.value == Strategy::Other, a.distributedType,
-           std::string(toString(a.distributedType.value)));
-    refuse(a.offloadParams.value, a.offloadParams, "parameter offload");
-    refuse(a.activationCheckpointingOffload.value,
-           a.activationCheckpointingOffload, "activation offload");
-  }
-
-  /// What the releases at hand do in a step that is not modelled, or where
-  /// they stop.
-  void checkVersions() {
-    const AccelerateConfig &a = job().accelerate;
-    const bool two = inputs.executor == FrameworkKind::Fsdp2;
-    if (!two && inputs.executor != FrameworkKind::Fsdp1)
-      return;
-    auto refuse = [&](const auto &setting, const std::string &what,
-                      const std::string &hint) {
-      report(Severity::Error, notSupportedCode, setting.at, setting.key,
-             "planning as accelerate " + a.version + ": " + what, hint);
-    };
-    if (two && a.offloadParams.value && a.cpuRamEfficientLoading.value &&
-        !atLeast(a.version, "1.13"))
-      refuse(a.cpuRamEfficientLoading,
-             "before 1.13 efficient loading leaves offloaded parameters on "
-             "the GPU, and what a step then holds is not modelled",
-             "write fsdp_cpu_ram_efficient_loading: false");
-    if (a.checkpointPlacement.value == CheckpointPlacement::Children)
-      report(Severity::Note, "checkpointing-granularity",
-             a.activationCheckpointing.at, a.activationCheckpointing.key,
-             "accelerate " + a.version +
-                 " checkpoints each child of a layer (attention, MLP, norms), "
-                 "which keeps about four tensors a layer where 1.15 keeps one",
-             "use accelerate 1.15");
-    if (a.checkpointPlacement.value == CheckpointPlacement::EveryModule)
-      refuse(a.activationCheckpointing,
-             "checkpoints around every module, which activation checkpointing "
-             "without a wrap policy means, are not modelled",
-             "write fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP");
   }
 
   /// The allocator is torch's.

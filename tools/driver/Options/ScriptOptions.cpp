@@ -76,10 +76,18 @@ void addScriptArguments(Arguments &a, ScriptOptions &o) {
          "samples are packed to the length of a sequence");
   a.option("--lengths", o.longestSample, lengthsValue(),
            "tokens of each sample; a sequence is as long as the longest");
+  a.option("--generation-memory", o.generationBytes,
+           bytesValue("20GiB", /*mayBeZero=*/true),
+           "of GRPO: what generates completions keeps on each device while a "
+           "step trains");
   a.option("--transformers-version", o.versions.transformers, textValue("V"),
            "read arguments as this release of transformers (default 5.23.0)");
   a.option("--trl-version", o.versions.trl, textValue("V"),
            "read arguments as this release of TRL (default 1.10.0)");
+  a.option("--peft-version", o.versions.peft, textValue("V"),
+           "make adapters as this release of PEFT (default 0.21.2)");
+  a.option("--deepspeed-version", o.versions.deepspeed, textValue("V"),
+           "judge DeepSpeed's JSON as this release (default: the newest)");
 }
 
 std::vector<scripts::OwnOption> ScriptOptions::arguments() const {
@@ -99,6 +107,11 @@ std::vector<scripts::OwnOption> ScriptOptions::arguments() const {
   if (loraRank) {
     const std::string rank = std::to_string(*loraRank);
     result.push_back({"lora_r", rank, "--lora-r=" + rank});
+  }
+  if (generationBytes) {
+    const std::string bytes = std::to_string(*generationBytes);
+    result.push_back(
+        {"generation_memory", bytes, "--generation-memory=" + bytes});
   }
   if (packs)
     result.push_back({"packing", "true", "--packing"});

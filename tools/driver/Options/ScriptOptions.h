@@ -25,6 +25,7 @@ struct ScriptOptions {
   bool offloadsCheckpoints = false; // --gradient-checkpointing=offload
   std::string attention;            // empty: the model's own
   std::optional<int64_t> loraRank;
+  std::optional<int64_t> generationBytes; // --generation-memory
   /// The longest sample of the file of --lengths, in tokens.
   std::optional<int64_t> longestSample;
   scripts::Versions versions;

@@ -43,6 +43,11 @@ ImportOptions importOptions(const PlanInputs &inputs,
     import.versions.torch = *options.torchVersion;
   import.holdOutputs = options.holdOutputs;
   const ScriptSettings &script = inputs.job.script;
+  import.generationBytes = options.script.generationBytes.value_or(0);
+  if (script.generationShare.value && target)
+    import.generationBytes = static_cast<int64_t>(
+        *script.generationShare.value *
+        static_cast<double>(target->memoryBytes.value_or(0)));
   import.gradientCheckpointing =
       options.gradientCheckpointing || *script.layerCheckpointing;
   import.ddp = options.ddp.value_or(DdpKwargs());
@@ -113,6 +118,7 @@ FailureOr<OwningOpRef<mlir::ModuleOp>> importModel(MLIRContext &context,
   build.microBatch = options.microBatch;
   build.sequenceLength = options.sequenceLength;
   build.targetLength = inputs.job.data.targetLength.value.value_or(0);
+  build.eagerAttention = *inputs.job.script.attention == AttentionKernel::Eager;
   for (const auto &[name, path] : inputs.job.data.arrays)
     build.inputs.insert(name);
   FailureOr<OwningOpRef<mlir::ModuleOp>> module =

@@ -1,0 +1,187 @@
+//===- CheckInputs.cpp - What cannot be planned, by name ------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Inputs/CheckInputs.h"
+
+#include "frontends/Accelerate/DeepspeedJson.h"
+
+namespace accel {
+namespace {
+
+class InputChecker {
+public:
+  InputChecker(const PlanInputs &inputs, const PlanOptions &options,
+               DiagnosticEngine &engine)
+      : inputs(inputs), options(options), engine(engine) {}
+
+  void run() {
+    refuseUnsupported();
+    checkReference();
+    checkVersions();
+  }
+
+private:
+  const JobConfig &job() const { return inputs.job; }
+
+  void report(Severity severity, std::string code, const Location &at,
+              std::string key, std::string message, std::string hint = "") {
+    Diagnostic d;
+    d.severity = severity;
+    d.code = std::move(code);
+    d.file = at.file.empty() ? options.config : at.file;
+    d.line = at.line;
+    d.column = at.column;
+    d.key = std::move(key);
+    d.message = std::move(message);
+    d.hint = std::move(hint);
+    engine.report(std::move(d));
+  }
+
+  void refuseUnsupported() {
+    const AccelerateConfig &a = job().accelerate;
+    auto refuse = [&](bool condition, const auto &setting,
+                      const std::string &what) {
+      if (condition)
+        report(Severity::Error, notSupportedCode, setting.at, setting.key,
+               what + " is not supported by accel-run yet",
+               job().isJob ? ""
+                           : "leave --executor out to plan what accelerate "
+                             "itself would do");
+    };
+    if (options.emits(EmitKind::Accelerate) &&
+        job().script.trainer != TrainerKind::None &&
+        (a.file == job().script.file || !options.hasConfig))
+      report(Severity::Error, notSupportedCode, {}, "",
+             "--emit accelerate: the script describes the job without an "
+             "accelerate file that could be improved",
+             "what would help is said in the script's own words");
+    const ScriptSettings &script = job().script;
+    if (script.generationShare.value && inputs.targetName.empty())
+      report(Severity::Error, "no-target", script.generationShare.at,
+             script.generationShare.key,
+             "vLLM keeps a share of the device's memory, and no device is "
+             "given",
+             "pass --target, or --generation-memory with the bytes");
+    refuse((script.trainer == TrainerKind::Dpo ||
+            script.trainer == TrainerKind::Grpo) &&
+               inputs.executor == FrameworkKind::AccelRun,
+           script.reference,
+           std::string("the loss of ") + toString(script.trainer));
+    if ((script.trainer == TrainerKind::Dpo ||
+         script.trainer == TrainerKind::Grpo) &&
+        options.lossChunks)
+      report(Severity::Error, notSupportedCode, script.reference.at, "",
+             std::string("--loss-chunks: ") + toString(script.trainer) +
+                 " takes log-probabilities of all logits at once",
+             "leave it out");
+    refuse(*script.attention == AttentionKernel::Eager &&
+               inputs.executor == FrameworkKind::AccelRun,
+           script.attention, "eager attention");
+    if (inputs.model.program() && *script.attention == AttentionKernel::Eager)
+      report(Severity::Error, notSupportedCode, script.attention.at,
+             script.attention.key,
+             "a .pt2 computes attention as it was exported",
+             "export the model with attn_implementation='eager'");
+    refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
+           "fp8");
+    for (auto [executor, least] : {std::pair{FrameworkKind::Fsdp2, "2.6"},
+                                   std::pair{FrameworkKind::Fsdp1, "2.1"}})
+      if (inputs.executor == executor && options.torchVersion &&
+          !atLeast(*options.torchVersion, least))
+        report(Severity::Error, "needs-torch", a.strategy.at, a.strategy.key,
+               std::string(toString(executor)) + " needs torch " + least +
+                   " or later, this is " + *options.torchVersion +
+                   "; every rank stops",
+               std::string("install torch ") + least);
+    bool own = inputs.executor == FrameworkKind::AccelRun;
+    const bool emitsOwn =
+        (!options.emit.empty() || options.compileTo) && !options.emitsSetting();
+    const auto &budget = job().activationBudget;
+    if (!own && !emitsOwn && options.activationBudgetBytes)
+      report(Severity::Error, notSupportedCode, budget.at, "",
+             std::string("--activation-budget: ") + toString(inputs.executor) +
+                 " cannot keep activations by bytes",
+             "pass --executor accel-run, or use "
+             "fsdp_activation_checkpointing");
+    if (!own && !emitsOwn)
+      return;
+    refuse(a.strategy.value == Strategy::Other, a.distributedType,
+           std::string(toString(a.distributedType.value)));
+    refuse(a.offloadParams.value, a.offloadParams, "parameter offload");
+    refuse(*script.offloadsCheckpoints, script.offloadsCheckpoints,
+           "activation offload");
+    refuse(a.activationCheckpointingOffload.value,
+           a.activationCheckpointingOffload, "activation offload");
+  }
+
+  /// TRL gives a second model the whole JSON (prepare_deepspeed of
+  /// trl/models/utils.py), and DeepSpeed makes the optimizer that it names,
+  /// with states and master weights (DeepSpeedEngine.__init__).
+  void checkReference() {
+    const AccelerateConfig &a = job().accelerate;
+    if (*job().script.reference != ReferenceModel::Second || !a.deepspeed ||
+        !a.deepspeed->fileRead)
+      return;
+    DiagnosticEngine silent;
+    auto document =
+        yaml::parseFile(*a.deepspeed->configFile, options.texts, silent);
+    const yaml::Node *optimizer =
+        document && document->root() && document->root()->isMapping()
+            ? document->root()->find("optimizer")
+            : nullptr;
+    if (optimizer)
+      reportInJson(engine, *a.deepspeed->configFile, Severity::Error,
+                   notSupportedCode, *optimizer, "optimizer",
+                   "DeepSpeed makes this optimizer for the reference model "
+                   "too, whose states and master weights are not counted",
+                   "leave it out of the JSON: the script's optim is used for "
+                   "the trained model alone");
+  }
+
+  /// What the releases at hand do in a step that is not modelled, or where
+  /// they stop.
+  void checkVersions() {
+    const AccelerateConfig &a = job().accelerate;
+    const bool two = inputs.executor == FrameworkKind::Fsdp2;
+    if (!two && inputs.executor != FrameworkKind::Fsdp1)
+      return;
+    auto refuse = [&](const auto &setting, const std::string &what,
+                      const std::string &hint) {
+      report(Severity::Error, notSupportedCode, setting.at, setting.key,
+             "planning as accelerate " + a.version + ": " + what, hint);
+    };
+    if (two && a.offloadParams.value && a.cpuRamEfficientLoading.value &&
+        !atLeast(a.version, "1.13"))
+      refuse(a.cpuRamEfficientLoading,
+             "before 1.13 efficient loading leaves offloaded parameters on "
+             "the GPU, and what a step then holds is not modelled",
+             "write fsdp_cpu_ram_efficient_loading: false");
+    if (a.checkpointPlacement.value == CheckpointPlacement::Children)
+      report(Severity::Note, "checkpointing-granularity",
+             a.activationCheckpointing.at, a.activationCheckpointing.key,
+             "accelerate " + a.version +
+                 " checkpoints each child of a layer (attention, MLP, norms), "
+                 "which keeps about four tensors a layer where 1.15 keeps one",
+             "use accelerate 1.15");
+    if (a.checkpointPlacement.value == CheckpointPlacement::EveryModule)
+      refuse(a.activationCheckpointing,
+             "checkpoints around every module, which activation checkpointing "
+             "without a wrap policy means, are not modelled",
+             "write fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP");
+  }
+
+  const PlanInputs &inputs;
+  const PlanOptions &options;
+  DiagnosticEngine &engine;
+};
+
+} // namespace
+
+void checkInputs(const PlanInputs &inputs, const PlanOptions &options,
+                 DiagnosticEngine &engine) {
+  InputChecker(inputs, options, engine).run();
+}
+
+} // namespace accel
