@@ -58,6 +58,28 @@ Choice<OptimizerKernel> Framework::optimizerKernel(bool cpu) const {
   return {OptimizerKernel::Foreach, "torch's default on accelerators"};
 }
 
+const char *toString(KernelSet set) {
+  return set == KernelSet::Liger ? "liger" : "foak";
+}
+
+std::optional<KernelSet> parseKernelSet(const std::string &name) {
+  for (KernelSet set : {KernelSet::Liger, KernelSet::Foak})
+    if (name == toString(set))
+      return set;
+  return std::nullopt;
+}
+
+void useKernels(KernelSet set, Kernels &kernels) {
+  if (!kernels.transformers)
+    return;
+  kernels.norm = NormKernel::Fused;
+  kernels.rotary = RotaryKernel::Fused;
+  if (set == KernelSet::Liger)
+    kernels.fusedGate = true;
+  else
+    kernels.loss = LossKernel::InPlaceShifted;
+}
+
 int64_t fusedLossChunks(int64_t tokens, int64_t hidden, int64_t vocab) {
   const int64_t rows = std::max<int64_t>(1, tokens);
   hidden = std::max<int64_t>(1, hidden);

@@ -82,8 +82,9 @@ enum class NormKernel { Written, WrittenWide, Fused };
 enum class RotaryKernel { Halves, Complex, Fused };
 /// Cross-entropy: log_softmax and nll_loss in fp32 or in the dtype of the
 /// logits; one kernel of torch.compile; one that writes the gradient over the
-/// logits (flash-attn's inplace_backward).
-enum class LossKernel { Wide, Narrow, Compiled, InPlace };
+/// logits (flash-attn's inplace_backward), or over a copy of them in fp32 that
+/// was shifted by a token (Unsloth's, as fms-acceleration calls it).
+enum class LossKernel { Wide, Narrow, Compiled, InPlace, InPlaceShifted };
 /// What selective activation checkpointing keeps of a layer: nothing is
 /// selective; attention and every second matmul (torchtitan's per-operator
 /// option, torchtitan/distributed/activation_checkpoint.py); all but what the
@@ -106,9 +107,21 @@ struct Kernels {
   Selective selective = Selective::None;
   /// Rate of its attention against the kernels that targets were measured with.
   double attentionRate = 1;
-  bool compiled = false; // the layers are under torch.compile
-  bool fp8 = false;      // matmuls of the layers have fp8 operands
+  bool fusedGate = false; // silu(gate) * up is one kernel
+  bool compiled = false;  // the layers are under torch.compile
+  bool fp8 = false;       // matmuls of the layers have fp8 operands
 };
+
+/// Kernels that a script puts in place of those of transformers' modules: Liger
+/// Kernel's (liger_kernel/transformers/monkey_patch.py: norms, rotary positions
+/// and SwiGLU; the loss is a matter of its own), or the fused operations of
+/// fms-acceleration ("foak": norms and rotary positions of llama, mistral and
+/// mixtral, and Unsloth's cross-entropy).
+enum class KernelSet { Liger, Foak };
+const char *toString(KernelSet set); // "liger"
+std::optional<KernelSet> parseKernelSet(const std::string &name);
+/// Nothing of `kernels` changes where they are not transformers'.
+void useKernels(KernelSet set, Kernels &kernels);
 
 /// Units that a framework makes without a wrap policy: each layer, and what is
 /// left.

@@ -87,6 +87,12 @@ frameworks::Kernels kernelsOf(mlir::ModuleOp module) {
   frameworks::Kernels kernels =
       frameworkOf(module).kernels(versionsOf(module), asked("layers"));
   kernels.fp8 = asked("fp8");
+  auto sets = request ? request.getValue().getAs<ArrayAttr>("kernels")
+                      : ArrayAttr();
+  if (sets)
+    for (auto name : sets.getAsRange<StringAttr>())
+      if (auto set = frameworks::parseKernelSet(name.getValue().str()))
+        frameworks::useKernels(*set, kernels);
   return kernels;
 }
 

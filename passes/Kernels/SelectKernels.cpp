@@ -160,10 +160,13 @@ struct SelectKernelsPass
     if (asModules && !trainer &&
         failed(toEagerForm(getOperation(), name == "cpu")))
       return signalPassFailure();
+    const bool replaced = trainer || kernels.fusedGate ||
+                          kernels.norm != frameworks::NormKernel::Written ||
+                          kernels.loss != frameworks::LossKernel::Wide;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (failed(checkGrouped(function)))
         return signalPassFailure();
-      if (trainer && !function.isExternal())
+      if (asModules && replaced && !function.isExternal())
         toTrainerForm(function, kernels);
       selectKernels(function,
                     name == "cpu" ? aten::Device::Cpu : aten::Device::Cuda,

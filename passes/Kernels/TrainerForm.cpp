@@ -116,7 +116,7 @@ private:
   }
 
   void writeSwiglu(aten::MulTensorOp product) {
-    if (!kernels.compiled)
+    if (!kernels.compiled && !kernels.fusedGate)
       return;
     auto gate = product.getSelf().getDefiningOp<aten::SiluOp>();
     if (gate && gate.getSelf().getType() == product.getOther().getType())
@@ -128,10 +128,12 @@ private:
     auto scores = loss.getSelf().getDefiningOp<aten::LogSoftmaxOp>();
     if (kernels.loss == LossKernel::Wide || !scores)
       return;
-    Value logits = scores.getSelf();
-    if (auto wide = logits.getDefiningOp<aten::ToCopyOp>())
+    Value logits = scores.getSelf(), value;
+    auto wide = logits.getDefiningOp<aten::ToCopyOp>();
+    if (kernels.loss == LossKernel::InPlaceShifted)
+      logits = make<aten::CloneOp>(loss, logits);
+    else if (wide)
       logits = wide.getSelf();
-    Value value;
     if (kernels.loss == LossKernel::Narrow) {
       value = make<aten::LogSoftmaxOp>(loss, logits, scores.getDim());
       value = make<aten::NllLossForwardOp>(loss, value, loss.getTarget(),
@@ -144,7 +146,8 @@ private:
       value = make<aten::CrossEntropyOp>(
           loss, logits, loss.getTarget(),
           static_cast<int64_t>(loss.getIgnoreIndex()),
-          kernels.loss == LossKernel::InPlace);
+          kernels.loss == LossKernel::InPlace ||
+              kernels.loss == LossKernel::InPlaceShifted);
     }
     loss.getOutput().replaceAllUsesWith(value);
   }

@@ -14,7 +14,7 @@ namespace accel {
 
 /// Brings `function`, which has no gradients and no kernels yet, into the form
 /// that `kernels` describe: norms, rotary positions, copies of key heads,
-/// SwiGLU under torch.compile, the loss. The values stay those of transformers'
+/// SwiGLU in one kernel, the loss. The values stay those of transformers'
 /// model up to rounding, but for the order of rotated pairs.
 void toTrainerForm(mlir::func::FuncOp function,
                    const frameworks::Kernels &kernels);

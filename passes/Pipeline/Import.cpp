@@ -94,10 +94,17 @@ private:
     SmallVector<NamedAttribute> value;
     flag(value, "layers", options.compile);
     flag(value, "fp8", options.fp8);
+    SmallVector<StringRef> sets;
+    for (frameworks::KernelSet set : options.kernels)
+      sets.push_back(frameworks::toString(set));
+    if (!sets.empty())
+      value.push_back(b.getNamedAttr("kernels", b.getStrArrayAttr(sets)));
     if (!value.empty())
       request("compile", value,
               plain(options.compile ? "torch.compile of the layers"
-                                    : "matmuls in fp8"));
+                    : options.fp8   ? "matmuls in fp8"
+                                    : "the script replaces the modules' "
+                                      "kernels"));
   }
 
   void addMesh() {

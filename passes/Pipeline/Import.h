@@ -34,6 +34,8 @@ struct ImportOptions {
   frameworks::Versions versions;
   bool compile = false;     // the layers under torch.compile
   bool fp8 = false;         // matmuls of the layers
+  /// Whose kernels replace those of transformers' modules.
+  std::vector<frameworks::KernelSet> kernels;
   int64_t ranksPerNode = 0; // 0: the target's own
   DdpKwargs ddp;
   bool holdOutputs = false;

@@ -9,7 +9,7 @@
 #include "passes/Precision/Autocast.h"
 
 #include "mlir/Pass/Pass.h"
-#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace accel {
 #define GEN_PASS_DEF_APPLYAUTOCASTPASS
@@ -31,9 +31,18 @@ struct ApplyAutocastPass
   }
 
 private:
+  /// What became of a function, by the types of its calls' operands.
+  struct Versions {
+    OwningOpRef<func::FuncOp> original;
+    SmallVector<std::pair<SmallVector<Type>, func::FuncOp>, 1> made;
+  };
+
   /// Null where nothing is cast.
   static Type autocastType(mlir::ModuleOp module) {
-    if (!frameworkOf(module).castsByAutocast())
+    // FSDP1 casts parameters, and Accelerate enters autocast beside it.
+    const frameworks::Framework &framework = frameworkOf(module);
+    if (!framework.castsByAutocast() &&
+        framework.kind() != FrameworkKind::Fsdp1)
       return {};
     for (auto unit : module.getOps<sharding::UnitOp>())
       if (auto precision = unit.getPrecisionAttr();
@@ -43,8 +52,10 @@ private:
     return {};
   }
 
-  /// Each function takes the inputs that its first call hands it, which the
-  /// functions before may have made wider.
+  /// Each function takes the inputs that its calls hand it, which the functions
+  /// before may have made wider; calls that hand it others get a copy of it. (A
+  /// quantised layer returns what its norm gave it, so that the first layer
+  /// takes 16 bits and the later ones fp32.)
   LogicalResult applyInOrder(mlir::ModuleOp module, Type low) {
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
     auto job = sharding::findOnly<sharding::JobOp>(module);
@@ -54,20 +65,35 @@ private:
     const aten::Device device =
         job.getDevice() == "cpu" ? aten::Device::Cpu : aten::Device::Cuda;
     SymbolTable symbols(module);
-    llvm::SmallPtrSet<Operation *, 16> done;
+    llvm::StringMap<Versions> versions;
     for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
       auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
       if (!callee || callee.isExternal())
         continue;
-      if (done.insert(callee).second) {
+      Versions &known = versions[callee.getSymName()];
+      if (!known.original)
+        known.original = callee.clone();
+      const SmallVector<Type> types(call.getOperandTypes());
+      auto version = llvm::find_if(
+          known.made, [&](auto &made) { return made.first == types; });
+      if (version != known.made.end()) {
+        callee = version->second;
+      } else {
+        if (!known.made.empty()) {
+          auto copy = cast<func::FuncOp>(known.original->clone());
+          symbols.insert(copy, ++Block::iterator(callee));
+          callee = copy;
+        }
+        known.made.push_back({types, callee});
         size_t operand = 0;
         for (BlockArgument arg : callee.getArguments())
           if (!callee.getArgAttr(arg.getArgNumber(), sharding::paramArgAttr) &&
-              operand < call.getOperands().size())
-            arg.setType(call.getOperands()[operand++].getType());
+              operand < types.size())
+            arg.setType(types[operand++]);
         if (failed(applyAutocast(callee, low, device)))
           return failure();
       }
+      call.setCallee(callee.getSymName());
       for (auto [result, type] :
            llvm::zip(call.getResults(), callee.getResultTypes()))
         result.setType(type);

@@ -85,6 +85,21 @@ static void castFactors(Operation *op, Type compute) {
           aten::ToCopyOp::create(b, op->getLoc(), operand.get(), wanted));
 }
 
+/// Until transformers 4.48 these computed their loss without its
+/// ForCausalLMLoss, in the dtype of the logits.
+static bool computesOwnLoss(mlir::ModuleOp module) {
+  if (!module || !frameworkOf(module).eager() ||
+      atLeast(versionsOf(module).transformers, "4.49"))
+    return false;
+  return llvm::any_of(
+      module.getOps<sharding::ModuleOp>(), [](sharding::ModuleOp op) {
+        return llvm::is_contained({"GPT2LMHeadModel", "GPTBigCodeForCausalLM",
+                                   "FalconForCausalLM", "MptForCausalLM",
+                                   "OPTForCausalLM", "GPTNeoXForCausalLM"},
+                                  op.getClassName());
+      });
+}
+
 /// Logarithms of softmax, of which losses are made, are taken in f32, as under
 /// autocast.
 static void widenLogSoftmax(Operation *op) {
@@ -99,6 +114,17 @@ static void widenLogSoftmax(Operation *op) {
                                            b.getF32Type()));
 }
 
+static void narrowLogSoftmax(Operation *op) {
+  auto softmax = dyn_cast<aten::LogSoftmaxOp>(op);
+  auto wide = softmax ? softmax.getSelf().getDefiningOp<aten::ToCopyOp>()
+                      : aten::ToCopyOp();
+  if (!wide)
+    return;
+  op->setOperand(0, wide.getSelf());
+  if (wide->use_empty())
+    wide.erase();
+}
+
 LogicalResult accel::applyPrecision(func::FuncOp function, Type compute,
                                     ArrayRef<Type> own) {
   Block &body = function.getBody().front();
@@ -108,9 +134,14 @@ LogicalResult accel::applyPrecision(func::FuncOp function, Type compute,
       arg.setType(
           retype(arg.getType(), i < own.size() && own[i] ? own[i] : compute));
   }
+  const bool narrowLoss =
+      computesOwnLoss(function->getParentOfType<mlir::ModuleOp>());
   for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
     castFactors(&op, compute);
-    widenLogSoftmax(&op);
+    if (narrowLoss)
+      narrowLogSoftmax(&op);
+    else
+      widenLogSoftmax(&op);
     if (failed(inferAgain(&op, compute)))
       return failure();
     if (!isa<aten::TypeAsOp, aten::ToCopyOp>(op))

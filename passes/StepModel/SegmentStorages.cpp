@@ -106,15 +106,19 @@ FrameValues frameValues(const SegmentGraph &graph,
   result.named.assign(storages.size(), false);
   for (size_t i = 0; i < function.instructions.size() && graph.loss; ++i) {
     const Instruction &instr = function.instructions[i];
-    if (!graph.forward[i] || instr.op != "aten::_log_softmax" ||
-        instr.args.empty())
+    const bool softmax = instr.op == "aten::_log_softmax";
+    if (!graph.forward[i] || instr.args.empty() ||
+        (!softmax && instr.op != "fused::cross_entropy"))
       continue;
     int root = base(instr.args[0].slot);
-    result.shifted = graph.shiftsLogits ? static_cast<int>(i) : -1;
+    if (softmax && graph.shiftsLogits)
+      result.shifted = static_cast<int>(i);
     while (root >= 0 && storages[root].owner == Owner::Own) {
       result.named[root] = true;
       const Instruction &made = function.instructions[storages[root].producer];
-      root = made.op == "aten::_to_copy" ? base(made.args[0].slot) : -1;
+      root = made.op == "aten::_to_copy" || made.op == "aten::clone"
+                 ? base(made.args[0].slot)
+                 : -1;
     }
   }
   return result;

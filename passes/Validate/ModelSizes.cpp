@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/ModelSizes.h"
 
+#include "passes/Validate/KnownModels.h"
+
 #include <algorithm>
 #include <cctype>
 #include <iterator>
@@ -75,10 +77,41 @@ std::string modelKey(const std::string &name) {
         key = "llama" + key;
       break;
     }
-  for (const char *suffix : {"instruct", "chat", "base", "hf", "v01", "v03"})
-    if (key.ends_with(suffix))
-      key.erase(key.size() - std::string(suffix).size());
+  for (bool shorter = true; shorter;) {
+    shorter = false;
+    for (const std::string suffix :
+         {"instruct", "chat", "base", "hf", "v01", "v02", "v03", "it"})
+      if (key.ends_with(suffix) && key.size() > suffix.size()) {
+        key.erase(key.size() - suffix.size());
+        shorter = true;
+      }
+  }
   return key;
+}
+
+std::optional<std::string> shippedConfig(const std::string &name,
+                                         const ModelSizes &stated,
+                                         int64_t positions) {
+  static const auto known = nlohmann::ordered_json::parse(knownModelConfigs);
+  const auto found = known.find(modelKey(name));
+  if (found == known.end())
+    return std::nullopt;
+  nlohmann::ordered_json config = *found;
+  auto state = [&](std::initializer_list<const char *> keys, int64_t value) {
+    for (const char *key : keys)
+      if (value > 0 && config.contains(key))
+        config[key] = value;
+  };
+  state({"num_hidden_layers", "n_layer"}, stated.layers);
+  state({"hidden_size", "n_embd"}, stated.hidden);
+  state({"num_attention_heads", "n_head"}, stated.heads);
+  state({"num_key_value_heads"}, stated.keyValueHeads);
+  state({"intermediate_size", "n_inner", "ffn_dim"}, stated.ffn);
+  state({"vocab_size"}, stated.vocab);
+  for (const char *key : {"max_position_embeddings", "n_positions"})
+    if (config.contains(key))
+      config[key] = std::max(config[key].get<int64_t>(), positions);
+  return config.dump();
 }
 
 std::optional<ModelSizes> knownModel(const std::string &name) {

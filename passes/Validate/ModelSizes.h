@@ -26,6 +26,13 @@ struct ModelSizes {
 /// Llama-2-7b-hf"), or nothing.
 std::optional<ModelSizes> knownModel(const std::string &name);
 
+/// The config.json of a published model that ships with the compiler
+/// (data/models.json), for sequences of `positions` tokens; sizes of `stated`
+/// that are not 0 go before its own. Nothing for others.
+std::optional<std::string> shippedConfig(const std::string &name,
+                                         const ModelSizes &stated,
+                                         int64_t positions);
+
 /// A name as models are compared: without owner, punctuation and what follows
 /// a bracket, in lower case, without "meta", "instruct", "hf" and the like.
 std::string modelKey(const std::string &name);

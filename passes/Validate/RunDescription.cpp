@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Validate/RunDescription.h"
+#include "passes/Validate/FineTuning.h"
 
 #include <algorithm>
 #include <cctype>
@@ -106,6 +106,18 @@ private:
         run.config = std::move(*config);
         return;
       }
+    ModelSizes stated;
+    stated.layers = row.layers.value_or(0);
+    stated.hidden = row.hidden.value_or(0);
+    stated.heads = row.heads.value_or(0);
+    stated.keyValueHeads = row.keyValueHeads.value_or(0);
+    stated.ffn = row.ffn.value_or(0);
+    stated.vocab = row.vocab.value_or(0);
+    if (auto config =
+            shippedConfig(row.model, stated, row.sequence.value_or(1))) {
+      run.config = std::move(*config);
+      return;
+    }
     ModelSizes &s = run.sizes;
     const bool gpt = !isLlama();
     s.family = gpt ? "gpt2" : "llama";
@@ -342,7 +354,7 @@ private:
       break;
     case Source::Transformers:
     case Source::Unknown:
-      run.holdsLogits = true;
+      run.holdsLogits = true;           // a loop of one's own
       run.reduceEachMicroBatch = false; // Accelerate's no_sync
       if (run.source == Source::Unknown)
         assume("'" + row.framework + "' writes models as transformers does");
@@ -432,19 +444,12 @@ private:
   }
 
   void readExtras() {
-    const std::string all = text + " " + lower(row.model) + " " + framework +
-                            " " + sharding + " " + precision;
-    if (has(all, "qlora"))
-      skip("QLoRA is not modelled");
-    if (has(all, "lora"))
-      skip("LoRA is not modelled");
+    skip(readFineTuning(
+        {lower(row.model), framework, sharding, precision, checkpointing, text},
+        run));
     if (has(text, "unpacked"))
       skip("sequences that are not packed: their length is not stated");
     // torchtune's table adds one technique a row to those before it.
-    const bool eight =
-        has(text, "8-bit") || has(text, "8bit") || has(text, "pagedadamw");
-    if (eight)
-      skip("8-bit optimizer states are not modelled");
     run.optimizerInBackward =
         has(text, "optimizer-in-bwd") || has(text, "fuse optim") ||
         (run.source == Source::Torchtune && run.activationOffload);
@@ -480,6 +485,18 @@ const char *toString(Source source) {
     break;
   }
   return "other";
+}
+
+const char *toString(MemoryKind kind) {
+  switch (kind) {
+  case MemoryKind::Reserved:
+    return "reserved";
+  case MemoryKind::Allocated:
+    return "allocated";
+  case MemoryKind::Device:
+    return "device";
+  }
+  return "";
 }
 
 const char *trainerOf(Source source) {

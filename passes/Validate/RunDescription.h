@@ -13,6 +13,8 @@
 #ifndef ACCEL_PASSES_VALIDATE_RUNDESCRIPTION_H
 #define ACCEL_PASSES_VALIDATE_RUNDESCRIPTION_H
 
+#include "frontends/Job/AdapterConfig.h"
+#include "frontends/Job/QuantizationConfig.h"
 #include "passes/Frameworks/Framework.h"
 #include "passes/Replay/Replay.h"
 #include "passes/Validate/ModelSizes.h"
@@ -38,7 +40,13 @@ const char *toString(Source source);
 const char *trainerOf(Source source);
 
 /// What the column peak_mem_gib counts.
-enum class MemoryKind { Reserved, Allocated };
+enum class MemoryKind {
+  Reserved,
+  Allocated,
+  Device // what the driver shows: segments, context and communicators
+};
+
+const char *toString(MemoryKind kind); // "reserved"
 
 /// What of each layer is recomputed in the backward.
 enum class Recompute { None, Selective, Layers };
@@ -55,10 +63,23 @@ struct Run {
   int64_t microBatch = 1, sequenceLength = 1, accumulation = 1;
   plan::DType parameters = plan::DType::F32; // as the model is made
   plan::DType compute = plan::DType::BF16;
+  /// mixed_precision of the configuration; else the model's dtype alone counts.
+  bool mixed = true;
   std::optional<plan::DType> reduce; // of the precision policy
   bool autocast = false;
   bool fp8 = false, compiled = false;
-  std::string torchVersion = "2.15";
+  std::string torchVersion = frameworks::Versions().torch;
+  std::string transformersVersion = frameworks::Versions().transformers;
+  std::string accelerateVersion = frameworks::Versions().accelerate;
+  /// The script is transformers' Trainer, or one of TRL's.
+  bool trainerScript = false;
+  bool reentrant = false; // checkpoints (JobConfig::reentrantCheckpointing)
+  std::vector<frameworks::KernelSet> kernels; // in place of transformers'
+  bool fusedLoss = false; // with the output layer, in chunks
+  std::optional<AdapterConfig> adapter;
+  plan::DType adapterDtype = plan::DType::F32; // by PEFT's release
+  std::optional<QuantizationConfig> quantization;
+  std::string optimizer; // of runtime/plan/Optimizers.h; empty: AdamW
   Recompute recompute = Recompute::None;
   /// Layers of which `recompute` is true; the others save everything.
   double recomputedShare = 1;
@@ -67,12 +88,14 @@ struct Run {
   bool keepGathered = false; // units stay gathered from forward to backward
   bool holdsLogits = false;  // a variable refers to them during the backward
   int zeroStage = 2;         // DeepSpeed
+  std::optional<int64_t> reduceBucket; // of it, in elements
   bool offloadParameters = false, offloadOptimizer = false;
   bool activationOffload = false;   // inputs of recomputed layers
   bool optimizerInBackward = false; // each gradient is used and freed at once
 
   std::string target; // a shipped one
   MemoryKind memory = MemoryKind::Allocated;
+  double memoryUnit = 1073741824;   // bytes of one in the column
   replay::AllocatorRules allocator; // as the trainer's launcher sets it
   std::vector<std::string> assumptions;
   /// Why it is not modelled; "" where it is.

@@ -7,8 +7,10 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "frontends/HuggingFace/BuildModel.h"
+#include "passes/Adapters/ApplyAdapter.h"
 #include "passes/FrameworkSteps/DecidedCandidate.h"
 #include "passes/Pipeline/Phases.h"
+#include "runtime/plan/Optimizers.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
@@ -53,24 +55,27 @@ DistributedType distributedOf(FrameworkKind executor) {
 
 AccelerateConfig accelerateOf(const Run &run) {
   AccelerateConfig a;
-  a.version = "1.15.0";
+  a.version = run.accelerateVersion;
   a.torchVersion = run.torchVersion;
   a.distributedType.value = distributedOf(run.executor);
   a.strategy.value = strategyOf(run.executor);
   a.numProcesses.value = run.mesh.ranks();
   a.numMachines.value =
       std::max<int64_t>(1, a.numProcesses.value / run.ranksPerNode);
-  a.mixedPrecision.value = run.compute == plan::DType::F32 ? MixedPrecision::No
-                           : run.compute == plan::DType::F16
-                               ? MixedPrecision::Fp16
-                               : MixedPrecision::Bf16;
+  a.mixedPrecision.value =
+      run.compute == plan::DType::F32 || !run.mixed ? MixedPrecision::No
+      : run.compute == plan::DType::F16             ? MixedPrecision::Fp16
+                                                    : MixedPrecision::Bf16;
   PrecisionPolicy &precision = a.precision.value;
   precision.autocast = run.autocast;
   const bool cast = run.executor != FrameworkKind::Single &&
                     run.executor != FrameworkKind::Ddp;
-  if (cast && run.compute != plan::DType::F32) {
+  if (cast && run.mixed && run.compute != plan::DType::F32) {
     precision.param = run.compute;
     precision.reduce = run.reduce;
+    // Accelerate from 0.30 on.
+    if (run.trainerScript && run.executor == FrameworkKind::Fsdp1)
+      precision.upcast = Upcast::TrainableUnits;
   }
   a.mesh.value = run.mesh;
   a.reshardAfterForward.value = !run.keepGathered;
@@ -80,6 +85,7 @@ AccelerateConfig accelerateOf(const Run &run) {
   if (run.executor == FrameworkKind::Deepspeed) {
     DeepspeedSettings zero;
     zero.zeroStage.value = run.zeroStage;
+    zero.reduceBucket.value = run.reduceBucket;
     const OffloadDevice host = OffloadDevice::Cpu, none = OffloadDevice::None;
     zero.offloadParameters.value = run.offloadParameters ? host : none;
     zero.offloadOptimizer.value = run.offloadOptimizer ? host : none;
@@ -133,14 +139,24 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
   auto model = huggingface::parseModelConfig(text, "config.json", engine);
   if (!model)
     return std::nullopt;
-  RunJob result{std::move(*model), defaultJob(accelerateOf(run)), {}, 1};
+  RunJob result{std::move(*model), defaultJob(accelerateOf(run)),        {},
+                run.adapter,       run.adapterDtype != plan::DType::F32, 1};
   JobConfig &job = result.job;
+  if (const auto *optimizer = plan::findOptimizer(run.optimizer))
+    job.optimizer.setDefaults(*optimizer);
   job.optimizer.maxGradNorm.value = run.clipGradients ? 1.0 : 0.0;
+  job.quantization = run.quantization;
+  job.transformersTrainer.value = run.trainerScript;
+  job.reentrantCheckpointing.value = run.reentrant;
 
   ImportOptions &import = result.import;
   import.framework = run.executor;
   import.trainer = trainerOf(run.source);
-  import.versions.torch = run.torchVersion;
+  import.versions = {run.torchVersion, run.accelerateVersion,
+                     run.transformersVersion};
+  import.adapted = run.adapter.has_value();
+  import.fusedLoss = run.fusedLoss;
+  import.kernels = run.kernels;
   import.ranksPerNode = run.ranksPerNode;
   import.holdOutputs = run.holdsLogits;
   import.modelName = "model";
@@ -183,6 +199,11 @@ std::optional<DecidedStep> decide(mlir::MLIRContext &context, const RunJob &job,
   auto module = huggingface::buildModel(context, job.model, build, engine);
   if (mlir::failed(module))
     return std::nullopt;
+  if (job.adapter && failed(applyAdapter(**module, *job.adapter, engine)))
+    return std::nullopt;
+  if (job.adapterAsLoaded)
+    for (auto param : (**module).getOps<sharding::ParamOp>())
+      param.setKeepsDtype(false);
   plan::Job training;
   training.optimizer = job.job.optimizer.resolved();
   training.microBatch = job.import.microBatch;

@@ -20,6 +20,8 @@ struct RunJob {
   huggingface::ModelConfig model;
   JobConfig job;
   ImportOptions import;
+  std::optional<AdapterConfig> adapter;
+  bool adapterAsLoaded = false; // in the base's dtype, not in fp32
   /// Layers with the checkpointing that `import` asks for; the others save
   /// everything.
   double recomputedShare = 1;

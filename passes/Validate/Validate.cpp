@@ -82,9 +82,22 @@ StepPrediction predict(const Run &run, const DecidedStep &step,
   return prediction;
 }
 
-/// Against measured GiB.
-double errorOf(int64_t bytes, double gib) {
-  return static_cast<double>(bytes) / (gib * 1073741824.0) - 1;
+double errorOf(int64_t bytes, double measured) {
+  return static_cast<double>(bytes) / measured - 1;
+}
+
+int64_t countedBytes(const StepPrediction &p, MemoryKind kind) {
+  switch (kind) {
+  case MemoryKind::Reserved:
+    return p.reservedBytes;
+  case MemoryKind::Allocated:
+    return p.peakBytes;
+  case MemoryKind::Device:
+    // By the share, as reserved bytes are.
+    return p.deviceBytes - p.reservedBytes +
+           (p.replayed ? p.estimatedReservedBytes : p.reservedBytes);
+  }
+  return 0;
 }
 
 } // namespace
@@ -124,13 +137,13 @@ RowResult predictRow(const RunRow &row, const TargetSource &targets,
         result.stepSeconds;
   result.fits = !target->memoryBytes ||
                 p.peakBytes + target->contextBytes <= *target->memoryBytes;
-
-  const bool reserved = run.memory == MemoryKind::Reserved;
+  result.predictedBytes = countedBytes(p, run.memory);
   if (row.peakMemoryGib) {
-    result.memoryError =
-        errorOf(reserved ? p.reservedBytes : p.peakBytes, *row.peakMemoryGib);
-    if (reserved && p.replayed)
-      result.replayedError = errorOf(p.replayedBytes, *row.peakMemoryGib);
+    const double measured = *row.peakMemoryGib * run.memoryUnit;
+    result.measuredBytes = measured;
+    result.memoryError = errorOf(result.predictedBytes, measured);
+    if (run.memory == MemoryKind::Reserved && p.replayed)
+      result.replayedError = errorOf(p.replayedBytes, measured);
   }
   if (result.measuredTokensPerSecond)
     result.speedError =

@@ -21,6 +21,9 @@ struct RowResult {
   StepPrediction prediction;
   double stepSeconds = 0, tokensPerSecondPerDevice = 0;
   bool fits = false;
+  /// Of the kind that the memory column counts.
+  int64_t predictedBytes = 0;
+  std::optional<double> measuredBytes;
   /// The allocator's segments by replay against what was measured, where that
   /// is segments too.
   std::optional<double> replayedError;

@@ -7,6 +7,7 @@
 
 #include "test/unit/MeasuredRows.h"
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <map>
 
@@ -236,7 +237,7 @@ TEST(Recipe, WhatIsNotModelledHasItsReason) {
           {[](RunRow &r) { r.tensorParallel = 8; }, "tensor parallelism (8)"},
           {[](RunRow &r) { r.pipelineParallel = 2; }, "pipeline"},
           {[](RunRow &r) { r.contextParallel = 2; }, "context"},
-          {[](RunRow &r) { r.model = "mixtral-8x7b"; }, "mixture"},
+          {[](RunRow &r) { r.model = "own-moe"; }, "mixture"},
           {[](RunRow &r) { r.gpu = "GB300"; }, "no target file for 'GB300'"},
           {[](RunRow &r) { r.gpus.reset(); }, "number of GPUs"},
           {[](RunRow &r) { r.sequence.reset(); }, "sequence length"},
@@ -248,7 +249,10 @@ TEST(Recipe, WhatIsNotModelledHasItsReason) {
           {[](RunRow &r) { r.layers = 1 << 20; }, "larger than any model"},
           {[](RunRow &r) { r.hidden = 1 << 22; }, "larger than any model"},
           {[](RunRow &r) { r.source = "README (LoRA)"; }, "LoRA"},
-          {[](RunRow &r) { r.framework = "HF Trainer LoRA r16"; }, "LoRA"},
+          {[](RunRow &r) { r.framework = "MaxText(JAX)"; }, "JAX"},
+          {[](RunRow &r) { r.framework = "unsloth trainer"; }, "Unsloth"},
+          {[](RunRow &r) { r.framework = "HF Trainer QLoRA(nf4) r16"; },
+           "FSDP2 cannot shard a quantised base"},
           {[](RunRow &r) { r.attention = "torch"; }, "materialises"},
           {[](RunRow &r) { r.framework = "Megatron-LM(23e00ed)"; }, "Megatron"},
       };
@@ -258,6 +262,68 @@ TEST(Recipe, WhatIsNotModelledHasItsReason) {
     EXPECT_NE(interpret(row).skipped.find(reason), std::string::npos)
         << reason << ": " << interpret(row).skipped;
   }
+}
+
+/// Adapters, quantised bases, kernels and releases by a row's spelling.
+TEST(Recipe, FineTuningSpellings) {
+  RunRow row = plainRow();
+  row.gpus = 1;
+  row.globalBatch.reset();
+  row.sharding = "none";
+  row.precision = "bf16 amp";
+  row.checkpointing = "full";
+  auto of = [&](const char *framework, const char *source) {
+    row.framework = framework;
+    row.source = source;
+    const validate::Run run = interpret(row);
+    EXPECT_EQ(run.skipped, "") << framework;
+    return run;
+  };
+  validate::Run run =
+      of("HF Trainer full", "a blog [transformers 4.48.1 torch 2.4.1]");
+  EXPECT_FALSE(run.adapter || run.quantization);
+  EXPECT_EQ(run.transformersVersion, "4.48.1");
+  EXPECT_EQ(run.torchVersion, "2.4.1");
+  EXPECT_TRUE(run.reentrant) << "TrainingArguments' default before 5";
+  run = of("trl sft LoRA r=32", "a blog [transformers 5.1.0]");
+  ASSERT_TRUE(run.adapter);
+  EXPECT_EQ(run.adapter->rank, 32);
+  EXPECT_TRUE(run.adapter->allLinear);
+  EXPECT_FALSE(run.reentrant);
+  EXPECT_EQ(run.parameters, plan::DType::BF16);
+  run = of("HF Trainer QLoRA(nf4) r16", "fms-acceleration");
+  ASSERT_TRUE(run.quantization);
+  EXPECT_TRUE(run.quantization->values.doubleQuant);
+  EXPECT_FALSE(run.adapter->allLinear) << "attention alone";
+  EXPECT_TRUE(run.autocast);
+  run = of("HF Trainer LoRA r16 foak-fast-kernels", "fms-acceleration");
+  EXPECT_EQ(run.kernels,
+            std::vector<frameworks::KernelSet>{frameworks::KernelSet::Foak});
+  run = of("HF Trainer + Liger full", "a blog");
+  EXPECT_TRUE(run.fusedLoss);
+  EXPECT_EQ(run.kernels,
+            std::vector<frameworks::KernelSet>{frameworks::KernelSet::Liger});
+  run = of("HF Trainer+DeepSpeed Q-LoRA", "QwenLM/Qwen README");
+  EXPECT_EQ(run.quantization->values.format, plan::WeightFormat::Gptq);
+  EXPECT_EQ(run.executor, FrameworkKind::Deepspeed);
+  EXPECT_EQ(run.zeroStage, 2);
+  EXPECT_EQ(run.memory, MemoryKind::Device);
+  row.precision = "bf16(pure)";
+  EXPECT_FALSE(of("HF Trainer full", "a blog").autocast);
+}
+
+TEST(Recipe, ShippedConfigurations) {
+  for (const char *name :
+       {"Qwen-7B", "Qwen3-8B", "bigcode/gpt_bigcode-santacoder", "phi-4",
+        "mistralai/Mixtral-8x7B-Instruct-v0.1", "google/gemma-2-9b-it"})
+    EXPECT_TRUE(shippedConfig(name, {}, 4096)) << name;
+  EXPECT_FALSE(shippedConfig("own", {}, 4096));
+  ModelSizes stated;
+  stated.layers = 2;
+  const std::string config =
+      shippedConfig("santacoder", stated, 8192).value_or("");
+  EXPECT_NE(config.find("\"n_layer\":2"), std::string::npos) << config;
+  EXPECT_NE(config.find("\"n_positions\":8192"), std::string::npos);
 }
 
 TEST(Recipe, RanksAndAccumulation) {
@@ -353,6 +419,30 @@ TEST(Validate, PublishedRunsStayWithinTheirErrors) {
   const ValidationResult one = validateRuns(*rows, shipped, "fms");
   EXPECT_EQ(one.families.size(), 1u);
   EXPECT_EQ(one.rows.size(), 5u);
+}
+
+/// Runs of transformers' Trainer, whose table stays where it is.
+TEST(Validate, FineTuningRunsStayWithinTheirErrors) {
+  const char *shared = std::getenv("ACCEL_SHARED");
+  if (!shared)
+    GTEST_SKIP() << "ACCEL_SHARED names no folder";
+  DiagnosticEngine engine;
+  auto rows = readRuns(
+      std::string(shared) + "/ground_truth/measured_runs_2.csv", engine);
+  ASSERT_TRUE(rows) << renderText(engine);
+  const ValidationResult result = validateRuns(*rows, shipped, "fmsa");
+  SCOPED_TRACE(tableOf(result));
+  EXPECT_EQ(result.all.modelled, 100);
+  EXPECT_EQ(result.all.doNotFit, 0);
+  std::map<std::string, std::vector<double>> errors;
+  for (const RowResult &row : result.rows)
+    if (row.memoryError)
+      errors[row.run.quantization ? "quantised"
+             : row.run.adapter    ? "adapter"
+                                  : "full"]
+          .push_back(*row.memoryError);
+  EXPECT_LT(summarize(errors["adapter"]).mean, 0.02);
+  EXPECT_LT(summarize(errors["full"]).mean, 0.03);
 }
 
 /// torchtitan documents these as out of memory, and their smaller siblings as

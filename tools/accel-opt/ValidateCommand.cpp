@@ -116,6 +116,7 @@ Json rowJson(const RowResult &row) {
   };
   json["target"] =
       row.run.target.empty() ? Json(nullptr) : Json(row.run.target);
+  json["executor"] = toString(row.run.executor);
   json["peak_bytes"] = number(row.prediction.peakBytes);
   json["reserved_bytes"] = number(row.prediction.reservedBytes);
   json["device_bytes"] = number(row.prediction.deviceBytes);
@@ -125,11 +126,8 @@ Json rowJson(const RowResult &row) {
   json["peak_where"] = number(row.prediction.peakWhere);
   json["fits"] = number(row.fits);
   json["measured"] = {
-      {"memory",
-       row.run.memory == MemoryKind::Reserved ? "reserved" : "allocated"},
-      {"memory_bytes", row.row.peakMemoryGib
-                           ? Json(*row.row.peakMemoryGib * gib)
-                           : Json(nullptr)},
+      {"memory", toString(row.run.memory)},
+      {"memory_bytes", optional(row.measuredBytes)},
       {"tokens_per_s_per_device", optional(row.measuredTokensPerSecond)}};
   json["memory_error"] = optional(row.memoryError);
   json["replayed_bytes"] = row.prediction.replayed
@@ -195,16 +193,12 @@ void printText(const ValidationResult &result) {
       skipped[row.skipped].push_back(row.row.id);
       continue;
     }
-    const int64_t bytes = row.run.memory == MemoryKind::Reserved
-                              ? row.prediction.reservedBytes
-                              : row.prediction.peakBytes;
     std::printf(
         "  %-8s %-16s %-15s %10.2f %10s %9s %10.0f %9s%s\n",
         printable(row.row.id, 8).c_str(), printable(row.row.model, 16).c_str(),
-        row.run.target.c_str(), static_cast<double>(bytes) / gib,
-        row.row.peakMemoryGib
-            ? formatted("%.2f", *row.row.peakMemoryGib).c_str()
-            : "",
+        row.run.target.c_str(), static_cast<double>(row.predictedBytes) / gib,
+        row.measuredBytes ? formatted("%.2f", *row.measuredBytes / gib).c_str()
+                          : "",
         percent(row.memoryError).c_str(), row.tokensPerSecondPerDevice,
         percent(row.speedError).c_str(), row.fits ? "" : "  does not fit");
   }

@@ -62,6 +62,9 @@ ImportOptions importOptions(const PlanInputs &inputs,
   if (*script.fusedLoss) {
     import.lossChunks = LossChunks(); // as the kernel cuts it
     import.lossWhy = script.fusedLoss.key;
+    // axolotl names the loss alone.
+    if (script.fusedLoss.key.find("cross_entropy") == std::string::npos)
+      import.kernels.push_back(frameworks::KernelSet::Liger);
   } else if (const int64_t rows = *script.lossChunkRows) {
     const int64_t tokens = import.microBatch * import.sequenceLength;
     import.lossChunks =

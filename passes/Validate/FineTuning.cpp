@@ -1,0 +1,331 @@
+//===- FineTuning.cpp - What a fine-tuning run's libraries do -------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Validate/FineTuning.h"
+
+#include "frontends/Job/QuantizedRefusals.h"
+
+#include <cctype>
+#include <cstdlib>
+
+namespace accel::validate {
+
+using plan::DType;
+
+namespace {
+
+bool has(const std::string &text, const char *part) {
+  return text.find(part) != std::string::npos;
+}
+bool hasAny(const std::string &text, std::initializer_list<const char *> list) {
+  for (const char *part : list)
+    if (has(text, part))
+      return true;
+  return false;
+}
+
+/// What a benchmark's published scripts say that its rows do not.
+struct Scripts {
+  const char *source; // part of the column `source`
+  const char *transformers;
+  int64_t rank;
+  double alpha, dropout;
+  std::vector<std::string> targets;         // empty: all linear layers
+  const char *quantization;                 // of QLoRA, as --quantize spells it
+  DType adapterDtype;                       // PEFT's, of its release
+  bool checkpoints;                         // gradient_checkpointing=True
+  int fullStage, loraStage, quantizedStage; // of ZeRO, on one GPU too; 0: none
+  bool showsDevice; // memory is nvidia-smi's, in 1e9 bytes
+  const char *why;
+};
+
+/// scripts/benchmarks/scenarios.yaml and framework_plugin_bnb.py; Qwen's
+/// finetune/*.sh and finetune.py, with PEFT before 0.12, which makes adapters
+/// in the dtype of their layers.
+const Scripts scripts[] = {
+    {"fms-acceleration",
+     "4.48.1",
+     16,
+     16,
+     0.1,
+     {"q_proj", "k_proj", "v_proj", "o_proj", "c_attn"},
+     "nf4,double_quant",
+     DType::F32,
+     false,
+     0,
+     0,
+     0,
+     false,
+     "LoRA of attention with a dropout of 0.1, as fms-acceleration's "
+     "scenarios.yaml has it"},
+    {"qwenlm/qwen",
+     "4.32.0",
+     64,
+     16,
+     0.05,
+     {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
+      "down_proj"},
+     "gptq,bits=4,group=128",
+     DType::BF16,
+     true,
+     3,
+     2,
+     2,
+     true,
+     "LoRA of rank 64 at every linear layer of the layers and gradient "
+     "checkpointing, ZeRO-3 for full fine-tuning and ZeRO-2 for LoRA on "
+     "several "
+     "GPUs and for Q-LoRA, as Qwen's finetune scripts have it"},
+};
+
+class Reader {
+public:
+  Reader(const RowText &text, Run &run)
+      : text(text), all(text.all()), run(run) {
+    for (const Scripts &known : scripts)
+      if (has(text.source, known.source))
+        published = &known;
+  }
+
+  std::string read() {
+    if (has(text.framework, "maxtext") || has(text.framework, "jax"))
+      return "programs of JAX are not modelled";
+    if (run.source != Source::Transformers)
+      return readOthers();
+    run.trainerScript = hasAny(text.framework, {"trainer", "trl", "sft",
+                                                "axolotl", "factory", "swift"});
+    readReleases();
+    run.mixed = !has(text.precision, "pure");
+    if (!run.mixed)
+      run.autocast = false;
+    // MixedPrecision of Accelerate's plugin, beside autocast.
+    if (run.mixed && run.executor == FrameworkKind::Fsdp1 &&
+        run.compute != DType::F32) {
+      run.reduce = run.compute;
+      run.autocast = true;
+    }
+    if (std::string why = readKernels(); !why.empty())
+      return why;
+    readOptimizer();
+    if (std::string why = readAdapter(); !why.empty())
+      return why;
+    if (std::string why = readPublished(); !why.empty())
+      return why;
+    if (published && published->checkpoints &&
+        run.recompute == Recompute::None && text.checkpointing.empty())
+      run.recompute = Recompute::Layers;
+    // TrainingArguments' default until transformers 5.
+    run.reentrant = run.trainerScript && run.recompute == Recompute::Layers &&
+                    !atLeast(run.transformersVersion, "5.0");
+    return "";
+  }
+
+private:
+  void assume(const std::string &what) { run.assumptions.push_back(what); }
+
+  std::string readOthers() {
+    const std::string named = all + " " + text.model;
+    if (hasAny(named, {"qlora", "q-lora"}))
+      return std::string("QLoRA by ") + toString(run.source) +
+             " is not modelled";
+    if (has(named, "lora"))
+      return std::string("LoRA by ") + toString(run.source) +
+             " is not modelled";
+    if (hasAny(text.source, {"8-bit", "8bit", "pagedadamw"}))
+      return "8-bit optimizer states of other trainers than transformers' are "
+             "not modelled";
+    return "";
+  }
+
+  void readReleases() {
+    auto take = [&](const char *word, std::string &to) {
+      if (std::string found = releaseAfter(text.source, word); !found.empty())
+        to = found;
+    };
+    if (published)
+      run.transformersVersion = published->transformers;
+    take("transformers", run.transformersVersion);
+    take("accelerate", run.accelerateVersion);
+    take("torch", run.torchVersion);
+  }
+
+  /// Kernels that replace transformers' modules.
+  std::string readKernels() {
+    if (hasAny(all, {"unsloth"}))
+      return "Unsloth's models are not modelled";
+    if (has(all, "foak"))
+      run.kernels.push_back(frameworks::KernelSet::Foak);
+    run.fusedLoss = has(all, "liger");
+    if (run.fusedLoss && run.kernels.empty())
+      run.kernels.push_back(frameworks::KernelSet::Liger);
+    return "";
+  }
+
+  void readOptimizer() {
+    const bool eight = hasAny(all, {"8-bit adam", "8bit adam", "adamw_8bit",
+                                    "adamw_bnb_8bit", "adamw8bit", "adam8bit"});
+    run.optimizer = has(all, "adafactor") ? "adafactor"
+                    : has(all, "lion")    ? "lion"
+                    : has(all, "sgd")     ? "sgd"
+                    : eight               ? "adamw_8bit"
+                                          : "";
+    if (eight && has(all, "lion"))
+      run.optimizer = "lion_8bit";
+  }
+
+  std::string readAdapter() {
+    const bool gptq = hasAny(all, {"gptq", "int4"});
+    const bool four =
+        hasAny(all, {"qlora", "q-lora", "nf4", "fp4", "4-bit", "4bit"});
+    const bool eight = hasAny(all, {"int8 lora", "8-bit lora", "8bit lora",
+                                    "lora int8", "lora 8bit"});
+    if (!has(all, "lora") && !four && !gptq)
+      return "";
+    AdapterConfig adapter;
+    adapter.taskType = "CAUSAL_LM";
+    adapter.rank = published ? published->rank : 8;
+    adapter.alpha = published ? published->alpha : 8;
+    adapter.dropout = published ? published->dropout : 0;
+    const int64_t rank = rankIn(text.framework);
+    if (rank > 0)
+      adapter.rank = rank;
+    else if (!published)
+      assume("LoRA of rank 8, PEFT's default");
+    if (published && !published->targets.empty())
+      adapter.target.names = published->targets;
+    else
+      adapter.allLinear = true;
+    if (published)
+      assume(published->why);
+    else
+      assume("LoRA at every linear layer");
+    if (has(text.framework, "(emb)"))
+      adapter.modulesToSave = {"embed_tokens", "lm_head"};
+    run.adapter = std::move(adapter);
+    run.adapterDtype = published ? published->adapterDtype : DType::F32;
+    // The base is loaded in 16 bits; autocast alone computes otherwise.
+    run.parameters = run.compute;
+    run.autocast = run.mixed && castsByAutocast();
+    if (four || gptq || eight)
+      return readQuantization(gptq, eight);
+    return "";
+  }
+
+  /// What shards the run, and what its memory column counts.
+  std::string readPublished() {
+    const bool unstated = has(text.sharding, "not stated");
+    if (!published || published->fullStage == 0)
+      return unstated && run.executor == FrameworkKind::Deepspeed
+                 ? "the ZeRO stage is not stated"
+                 : "";
+    const bool alone = run.mesh.ranks() == 1;
+    if (unstated || alone) {
+      const int stage = run.quantization        ? published->quantizedStage
+                        : run.adapter && !alone ? published->loraStage
+                        : run.adapter           ? 0
+                                                : published->fullStage;
+      run.zeroStage = stage;
+      if (stage == 2)
+        run.reduceBucket = 200'000'000; // ds_config_zero2.json
+      run.executor =
+          stage > 0 ? FrameworkKind::Deepspeed : FrameworkKind::Single;
+      run.autocast = run.executor == FrameworkKind::Single && castsByAutocast();
+    }
+    run.parameters = run.compute;
+    if (published->showsDevice) {
+      run.memory = MemoryKind::Device;
+      run.memoryUnit = 1e9;
+    }
+    return "";
+  }
+
+  bool castsByAutocast() const {
+    return run.compute != DType::F32 &&
+           (run.executor == FrameworkKind::Single ||
+            run.executor == FrameworkKind::Fsdp1 ||
+            run.executor == FrameworkKind::Ddp);
+  }
+
+  std::string readQuantization(bool gptq, bool eight) {
+    std::string format = eight  ? "int8"
+                         : gptq ? "gptq,bits=4,group=128"
+                         : has(text.framework, "(fp4)") ? "fp4"
+                                                        : "nf4";
+    const bool named = has(text.framework, "nf4") ||
+                       has(text.framework, "fp4") || gptq || eight;
+    if (published && (!named || format == "nf4"))
+      format = published->quantization;
+    else if (format == "nf4" && has(all, "double"))
+      format += ",double_quant";
+    // A flat parameter has one dtype.
+    const bool flat = run.executor == FrameworkKind::Fsdp1;
+    if (flat && (format.starts_with("nf4") || format.starts_with("fp4")))
+      format += std::string(",storage=") + plan::toString(run.parameters);
+    // TRL's own preparation, which it leaves to FSDP where the base is sharded.
+    if (has(text.framework, "baseline-peft-bnb") && !flat)
+      format += ",prepared";
+    std::string problem;
+    run.quantization = parseQuantization(format, problem);
+    if (!run.quantization)
+      return "the quantisation '" + format + "': " + problem;
+    if (run.executor == FrameworkKind::Fsdp2)
+      return refusalOfFsdp2(*run.quantization);
+    if (flat && gptq)
+      return "GPTQ's int32 weights cannot be flattened with 16-bit ones by "
+             "FSDP1";
+    return "";
+  }
+
+  /// "r16", "r=16" or "rank 16".
+  static int64_t rankIn(const std::string &text) {
+    for (const char *word : {" r", "rank"})
+      for (size_t at = text.find(word); at != std::string::npos;
+           at = text.find(word, at + 1)) {
+        size_t end = at + std::string(word).size();
+        while (end < text.size() && (text[end] == '=' || text[end] == ' '))
+          ++end;
+        if (end < text.size() &&
+            std::isdigit(static_cast<unsigned char>(text[end])))
+          return std::strtoll(text.c_str() + end, nullptr, 10);
+      }
+    return 0;
+  }
+
+  const RowText &text;
+  const std::string all;
+  Run &run;
+  const Scripts *published = nullptr;
+};
+
+} // namespace
+
+std::string RowText::all() const {
+  return framework + " " + sharding + " " + precision + " " + source;
+}
+
+std::string releaseAfter(const std::string &text, const std::string &word) {
+  for (size_t at = text.find(word); at != std::string::npos;
+       at = text.find(word, at + 1)) {
+    size_t begin = at + word.size();
+    while (begin < text.size() && (text[begin] == ' ' || text[begin] == '='))
+      ++begin;
+    size_t end = begin;
+    while (end < text.size() &&
+           (std::isdigit(static_cast<unsigned char>(text[end])) ||
+            text[end] == '.'))
+      ++end;
+    while (end > begin && text[end - 1] == '.')
+      --end;
+    if (text.substr(begin, end - begin).find('.') != std::string::npos)
+      return text.substr(begin, end - begin);
+  }
+  return "";
+}
+
+std::string readFineTuning(const RowText &text, Run &run) {
+  return Reader(text, run).read();
+}
+
+} // namespace accel::validate
