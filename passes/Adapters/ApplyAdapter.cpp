@@ -316,7 +316,7 @@ private:
         RankedTensorType::get(shape, narrow ? b.getF32Type() : element), init,
         ArrayAttr(), /*frozen=*/false, StringAttr(), /*group=*/0, ArrayAttr());
     op.setAdapterKey(AdaptedTree::key(name));
-    op.setKeepsDtype(true);
+    op.setKeepsDtype(!config.keepsBaseDtype);
     all.push_back(op);
   }
 

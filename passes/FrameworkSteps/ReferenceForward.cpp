@@ -44,26 +44,28 @@ int64_t StepRun::savedBytes(int call) const {
 }
 
 /// The logits, as the loss reads them, and one sample's rows of them; GRPO
-/// divides them by a temperature first.
+/// divides them by a temperature first. Of 16 bits both are there: before the
+/// conversion, or beside the log-probabilities.
 int64_t StepRun::forwardPeak(int call) const {
   if (!takesLogProbabilities(call))
     return layout.variant(call).forwardPeakBytes;
   const int64_t read = lossLogitsBytes();
-  const int64_t converted = read > logitsBytes() ? logitsBytes() : 0;
+  const int64_t narrow = logitsItem() == 2 ? logitsBytes() : 0;
   const int64_t row = read / std::max<int64_t>(model.microBatch, 1);
-  return besideLogits(call) + converted + read +
+  return besideLogits(call) + narrow + read +
          (candidate.preference.scoresFirst ? read : row);
 }
 
 /// What the backward of the loss holds before the logits have their gradient,
-/// beside what was saved. Of log-probabilities that are three tensors of the
-/// logits' size: the gradient of the picked ones, those of the samples' rows,
-/// and these stacked.
+/// beside what was saved: of log-probabilities in fp32 the gradients of the
+/// samples' rows, and these stacked; in 16 bits a row's saved values are gone
+/// when its gradient is there.
 int64_t StepRun::lossPeak(int call) const {
   if (candidate.lossChunks > 1 && layout.kind(call).loss)
     return 0;
-  return takesLogProbabilities(call) ? 3 * lossLogitsBytes()
-                                     : layout.variant(call).lossPeakBytes;
+  if (!takesLogProbabilities(call))
+    return layout.variant(call).lossPeakBytes;
+  return (readsNarrow() ? 1 : 2) * lossLogitsBytes();
 }
 
 /// What is freed on the way counts against the peak, and the loss kept another
@@ -165,16 +167,20 @@ void StepRun::lossForward() {
   const PreferenceStep &preference = candidate.preference;
   engine.at(-1, Place::Part::Reference);
   // The model's output is a variable of the loss; 16 bits were not saved.
-  const bool narrow = preference.logProbabilities && logitsItem() == 2 &&
-                      lossLogitsBytes() == logitsBytes();
+  const bool narrow = preference.logProbabilities && readsNarrow();
   const int64_t outputs = narrow ? logitsBytes() : 0;
   engine.alloc(Holding::Logits, outputs);
   const int64_t reference =
       preference.scoresFirst ? 0 : referenceForward(preference.reference);
   engine.at(-1, Place::Part::Reference);
-  // Metrics copy the logits of one half of the pairs after the other.
-  if (preference.logProbabilities && !preference.scoresFirst)
-    engine.transient(Holding::Logits, lossLogitsBytes() / 2);
+  // DPO's metrics: the entropy reshapes a slice of the logits, which copies it,
+  // and computes 128 rows at a time (entropy_from_logits).
+  if (preference.logProbabilities && !preference.scoresFirst) {
+    const int64_t read = lossLogitsBytes();
+    const int64_t rows = std::max<int64_t>(model.tokens(), 1);
+    engine.transient(Holding::Logits,
+                     read + read / rows * 3 * std::min<int64_t>(rows, 128));
+  }
   engine.free(Holding::Logits, reference);
   engine.free(Holding::Logits, outputs);
 }

@@ -151,6 +151,10 @@ private:
     return plan::itemSize(candidate.dtypes.compute);
   }
   int64_t lossLogitsBytes() const;
+  /// The loss reads logits of 16 bits.
+  bool readsNarrow() const {
+    return logitsItem() == 2 && !candidate.dtypes.outputFloat;
+  }
   int64_t lossPeak(int call) const;
   bool takesLogProbabilities(int call) const {
     return candidate.preference.logProbabilities && layout.kind(call).loss;

@@ -135,8 +135,6 @@ TEST_F(Scripts, formerFsdpTextIsOfVersionTwo) {
 TEST_F(Scripts, whatIsNotModelledIsRefusedByName) {
   for (const char *text :
        {"torch_compile: true\n", "label_smoothing_factor: 0.1\n",
-        "activation_checkpointing: true\n"
-        "activation_checkpointing_kwargs: {offload: true}\n",
         "optim_target_modules: [q_proj]\n"}) {
     DiagnosticEngine one;
     inputs.trainerFiles = {write("args.yaml", text)};

@@ -74,6 +74,15 @@ Json candidateJson(const StepModel &model, const Candidate &c) {
                       {"prefetch_bucket", c.zero.prefetchBucket},
                       {"persistence_threshold", c.zero.persistenceThreshold},
                       {"overlap", c.zero.overlap}};
+  const PreferenceStep &preference = c.preference;
+  if (preference.reference != PreferenceStep::Reference::None)
+    result["reference"] =
+        preference.reference == PreferenceStep::Reference::Second ? "second"
+                                                                  : "itself";
+  if (preference.scoresItself)
+    result["scores_itself"] = true;
+  if (preference.generationBytes > 0)
+    result["generation_bytes"] = preference.generationBytes;
   return result;
 }
 
