@@ -13,6 +13,7 @@ struct StepEvaluator::State {
   State(const StepModel &model, const Target &target) : layout(model, target) {}
   StepLayout layout;
   Engine engine;
+  replay::Problem events; // memory for the next recording
 };
 
 StepEvaluator::StepEvaluator(const StepModel &model, const Target &target)
@@ -160,31 +161,63 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
   return result;
 }
 
+/// Micro-batches between the first and the last are alike.
+static Candidate withFewMicroBatches(Candidate candidate) {
+  candidate.accumulation = std::min<int64_t>(candidate.accumulation, 3);
+  return candidate;
+}
+
+struct StepEvaluator::Recording::Run {
+  Run(StepEvaluator::State &state, const Candidate &whole, RankClass rank)
+      : state(state), candidate(withFewMicroBatches(whole)) {
+    state.layout.prepare(candidate, rank);
+    state.layout.listParts(rank);
+    engine.reset(false);
+    recorder.reuse(std::move(state.events));
+    // DeepSpeed fills its states when it starts.
+    recorder.defersStates = candidate.executor != FrameworkKind::Deepspeed;
+    engine.recorder = &recorder;
+    run = makeRun(state.layout, engine);
+    run->begin();
+  }
+  ~Run() { state.events = recorder.release(); }
+
+  StepEvaluator::State &state;
+  Candidate candidate; // what the layout refers to
+  Engine engine;
+  Recorder recorder;
+  std::unique_ptr<StepRun> run;
+};
+
+StepEvaluator::Recording::Recording(StepEvaluator &evaluator,
+                                    const Candidate &candidate, bool lastRank) {
+  if (candidate.executor != FrameworkKind::AccelRun &&
+      evaluator.state->layout.target.kind == TargetKind::Cuda)
+    run = std::make_unique<Run>(*evaluator.state, candidate,
+                                lastRank ? RankClass::Last : RankClass::First);
+}
+
+StepEvaluator::Recording::~Recording() = default;
+
+bool StepEvaluator::Recording::step() {
+  if (!run)
+    return false;
+  run->run->step();
+  ++made;
+  return run->recorder.broken().empty();
+}
+
+const replay::Problem &StepEvaluator::Recording::problem() const {
+  return run->recorder.problem();
+}
+
 std::optional<replay::Problem> StepEvaluator::record(const Candidate &candidate,
                                                      int steps, bool lastRank) {
-  StepLayout &layout = state->layout;
-  if (candidate.executor == FrameworkKind::AccelRun ||
-      layout.target.kind != TargetKind::Cuda)
-    return std::nullopt;
-  // Micro-batches between the first and the last are alike.
-  Candidate shorter = candidate;
-  shorter.accumulation = std::min<int64_t>(candidate.accumulation, 3);
-  const RankClass rank = lastRank ? RankClass::Last : RankClass::First;
-  layout.prepare(shorter, rank);
-  layout.listParts(rank);
-  Engine engine;
-  engine.reset(false);
-  Recorder recorder;
-  // DeepSpeed fills its states when it starts.
-  recorder.defersStates = candidate.executor != FrameworkKind::Deepspeed;
-  engine.recorder = &recorder;
-  const std::unique_ptr<StepRun> run = makeRun(layout, engine);
-  run->begin();
-  for (int i = 0; i < steps; ++i)
-    run->step();
-  if (!recorder.broken().empty())
-    return std::nullopt;
-  return recorder.problem();
+  Recording recording(*this, candidate, lastRank);
+  while (recording.steps() < steps)
+    if (!recording.step())
+      return std::nullopt;
+  return recording.problem();
 }
 
 } // namespace accel

@@ -51,6 +51,13 @@ public:
   void endStep();
 
   const replay::Problem &problem() const { return result; }
+  /// The memory of one recording serves the next.
+  void reuse(replay::Problem &&old) {
+    result = std::move(old);
+    result.events.clear();
+    result.tensors = 0;
+  }
+  replay::Problem release() { return std::move(result); }
   /// Why the record cannot be replayed: bytes were freed that nobody had
   /// allocated; or "".
   const std::string &broken() const { return wrong; }

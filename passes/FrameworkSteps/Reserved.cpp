@@ -28,31 +28,38 @@ std::optional<ReservedReplay> replayReserved(StepEvaluator &evaluator,
                                              int64_t capacityBytes,
                                              bool lastRank) {
   ReservedReplay result;
-  std::optional<replay::Problem> problem;
-  replay::Result solved;
+  StepEvaluator::Recording recording(evaluator, candidate, lastRank);
   rules.capacityBytes = 0;
+  replay::Replay replay(rules);
+  int most = 0;
   for (int steps : {3, 6}) {
-    problem = evaluator.record(candidate, steps, lastRank);
-    if (!problem)
-      return std::nullopt;
-    solved = replay::solve(*problem, rules);
-    const std::vector<int64_t> &peaks = solved.reservedPeakByStep;
+    most = steps;
+    while (recording.steps() < steps && !replay.settled()) {
+      if (!recording.step())
+        return std::nullopt;
+      replay.play(recording.problem());
+    }
+    const std::vector<int64_t> peaks = replay.result().reservedPeakByStep;
     result.steps = static_cast<int>(
         std::lower_bound(peaks.begin(), peaks.end(), peaks.back()) -
         peaks.begin() + 1);
     if (result.steps < steps)
       break;
   }
-  result.reservedBytes = solved.statistics.reservedPeak;
-  result.allocatedBytes = solved.statistics.allocatedPeak;
+  const replay::Result endless = replay.result();
+  result.reservedBytes = endless.statistics.reservedPeak;
+  result.allocatedBytes = endless.statistics.allocatedPeak;
   if (capacityBytes <= 0 || result.reservedBytes <= capacityBytes)
     return result;
+  while (recording.steps() < most)
+    if (!recording.step())
+      return std::nullopt;
   rules.capacityBytes = capacityBytes;
-  solved = replay::solve(*problem, rules);
-  result.survives = solved.failedEvent < 0;
+  const replay::Result full = replay::solve(recording.problem(), rules);
+  result.survives = full.failedEvent < 0;
   // Full once in the first steps, or in each.
   if (result.survives)
-    result.retries = std::max<int64_t>(solved.retriesOfLastStep, 1);
+    result.retries = std::max<int64_t>(full.retriesOfLastStep, 1);
   return result;
 }
 

@@ -227,6 +227,27 @@ public:
   std::optional<replay::Problem> record(const Candidate &candidate, int steps,
                                         bool lastRank = false);
 
+  /// The same, a step at a time: whoever replays them stops where nothing
+  /// changes any more. One at a time, and nothing is evaluated meanwhile.
+  class Recording {
+  public:
+    Recording(StepEvaluator &evaluator, const Candidate &candidate,
+              bool lastRank);
+    ~Recording();
+    /// One more step. False where it cannot be recorded.
+    bool step();
+    int steps() const { return made; }
+    const replay::Problem &problem() const;
+
+    Recording(const Recording &) = delete;
+    Recording &operator=(const Recording &) = delete;
+
+  private:
+    struct Run;
+    std::unique_ptr<Run> run; // null: nothing can be recorded
+    int made = 0;
+  };
+
   StepEvaluator(const StepEvaluator &) = delete;
   StepEvaluator &operator=(const StepEvaluator &) = delete;
 

@@ -75,12 +75,12 @@ int CachingAllocator::newBlock() {
 
 void CachingAllocator::addIdle(int block) {
   const Block &b = blocks[block];
-  pools[b.pool].idle.insert({{b.bytes, b.address}, block});
+  pools[b.pool].idle.insert({b.bytes, b.address, block});
 }
 
 void CachingAllocator::removeIdle(int block) {
   const Block &b = blocks[block];
-  pools[b.pool].idle.erase({{b.bytes, b.address}, block});
+  pools[b.pool].idle.erase({b.bytes, b.address, block});
 }
 
 /// What a block of a growing segment could become.
@@ -93,23 +93,23 @@ int64_t CachingAllocator::growingSize(int block) const {
 /// The smallest idle block that holds `size`, the lowest of these, or -1. One
 /// that could grow counts as large as it could become.
 int CachingAllocator::findIdle(int64_t size, int pool) {
-  auto &idle = pools[pool].idle;
-  auto it = idle.lower_bound({{size, -1}, -1});
-  if (it == idle.end())
+  IdleBlocks &idle = pools[pool].idle;
+  IdleBlocks::Position at = idle.atLeast(size);
+  if (!idle.has(at))
     return -1;
   if (rules.expandableSegments)
-    for (auto next = std::next(it);
-         next != idle.end() &&
-         growingSize(next->second) < growingSize(it->second);
-         ++next)
-      it = next;
-  const int block = it->second;
+    for (auto next = idle.next(at);
+         idle.has(next) &&
+         growingSize(idle[next].block) < growingSize(idle[at].block);
+         next = idle.next(next))
+      at = next;
+  const int block = idle[at].block;
   const int64_t bytes = blocks[block].bytes, most = rules.maxSplitBytes;
   if (most > 0 && size < most && bytes >= most)
     return -1;
   if (most > 0 && size >= most && bytes >= size + oversizedSlack)
     return -1;
-  idle.erase(it);
+  idle.erase(at);
   return block;
 }
 
@@ -322,8 +322,9 @@ void CachingAllocator::settle(int block) { release(block); }
 void CachingAllocator::returnIdle() {
   for (Pool &pool : pools) {
     std::vector<int> idle;
-    for (const auto &entry : pool.idle)
-      idle.push_back(entry.second);
+    for (auto at = pool.idle.atLeast(0); pool.idle.has(at);
+         at = pool.idle.next(at))
+      idle.push_back(pool.idle[at].block);
     for (int block : idle) {
       if (rules.expandableSegments) {
         returnPages(block);
@@ -346,18 +347,17 @@ void CachingAllocator::returnSegment(int block) {
 bool CachingAllocator::returnOversized(int64_t size, int pool) {
   if (rules.expandableSegments)
     return false;
-  auto &idle = pools[pool].idle;
+  IdleBlocks &idle = pools[pool].idle;
   const int64_t least = std::max(size, rules.maxSplitBytes);
-  auto it = idle.lower_bound({{least, -1}, -1});
-  if (it != idle.end()) {
-    returnSegment(it->second);
+  if (const auto at = idle.atLeast(least); idle.has(at)) {
+    returnSegment(idle[at].block);
     return true;
   }
   int64_t returned = 0;
   while (returned < least && !idle.empty() &&
-         idle.rbegin()->first.first >= rules.maxSplitBytes) {
-    returned += idle.rbegin()->first.first;
-    returnSegment(idle.rbegin()->second);
+         idle.largest().bytes >= rules.maxSplitBytes) {
+    returned += idle.largest().bytes;
+    returnSegment(idle.largest().block);
   }
   return returned >= least;
 }
@@ -395,6 +395,18 @@ int64_t CachingAllocator::reservedBytes(int stream) const {
     if (pool.stream == stream)
       bytes += pool.reserved;
   return bytes;
+}
+
+std::vector<std::vector<IdleBlocks::Entry>>
+CachingAllocator::idleBlocks() const {
+  std::vector<std::vector<IdleBlocks::Entry>> result;
+  for (const Pool &pool : pools) {
+    std::vector<IdleBlocks::Entry> &entries = result.emplace_back();
+    for (auto at = pool.idle.atLeast(0); pool.idle.has(at);
+         at = pool.idle.next(at))
+      entries.push_back(pool.idle[at]);
+  }
+  return result;
 }
 
 int64_t CachingAllocator::reservedPeak(int stream) const {

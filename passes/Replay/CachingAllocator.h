@@ -17,10 +17,11 @@
 #ifndef ACCEL_PASSES_REPLAY_CACHINGALLOCATOR_H
 #define ACCEL_PASSES_REPLAY_CACHINGALLOCATOR_H
 
+#include "passes/Replay/IdleBlocks.h"
+
 #include <cstdint>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace accel::replay {
@@ -72,6 +73,12 @@ public:
   void settle(int block);
 
   const AllocatorStatistics &statistics() const { return stats; }
+  /// Address and bytes of a tensor's block.
+  std::pair<int64_t, int64_t> place(int block) const {
+    return {blocks[block].address, blocks[block].bytes};
+  }
+  /// The idle blocks of each pool, in order.
+  std::vector<std::vector<IdleBlocks::Entry>> idleBlocks() const;
   /// Bytes of the segments of one stream.
   int64_t reservedBytes(int stream) const;
   /// The largest that this was.
@@ -87,7 +94,7 @@ private:
   struct Pool {
     bool small = false;
     int stream = 0;
-    std::set<std::pair<std::pair<int64_t, int64_t>, int>> idle;
+    IdleBlocks idle;
     /// Parts of a growing segment without memory, by address.
     std::set<std::pair<int64_t, int>> unmapped;
     int64_t reserved = 0, peak = 0;

@@ -6,46 +6,77 @@
 #include "passes/Replay/Replay.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace accel::replay {
 
-Result solve(const Problem &problem, const AllocatorRules &rules) {
-  CachingAllocator allocator(rules);
-  Result result;
-  std::vector<int> blockOf(static_cast<size_t>(problem.tensors), -1);
-  int streams = 0;
-  int64_t retriesBefore = 0;
-  for (size_t i = 0; i < problem.events.size(); ++i) {
-    const Event &event = problem.events[i];
+void Replay::play(const Problem &problem) {
+  blockOf.resize(static_cast<size_t>(problem.tensors), -1);
+  for (; played < problem.events.size() && so.failedEvent < 0; ++played) {
+    const Event &event = problem.events[played];
     switch (event.action) {
     case Action::Allocate:
       blockOf[event.tensor] = allocator.allocate(event.bytes, event.stream);
-      streams = std::max(streams, event.stream + 1);
+      tensors = std::max(tensors, event.tensor + 1);
+      if (static_cast<size_t>(event.stream) >= so.reservedByStream.size())
+        so.reservedByStream.resize(static_cast<size_t>(event.stream) + 1, 0);
       if (blockOf[event.tensor] < 0)
-        result.failedEvent = static_cast<int>(i);
+        so.failedEvent = static_cast<int>(played);
       break;
     case Action::Free:
-      allocator.free(blockOf[event.tensor]);
+      allocator.free(std::exchange(blockOf[event.tensor], -1));
       break;
     case Action::Park:
       allocator.park(blockOf[event.tensor]);
       break;
     case Action::Settle:
-      allocator.settle(blockOf[event.tensor]);
+      allocator.settle(std::exchange(blockOf[event.tensor], -1));
       break;
     case Action::StepEnd:
-      result.reservedPeakByStep.push_back(allocator.statistics().reservedPeak);
-      result.retriesOfLastStep = allocator.statistics().retries - retriesBefore;
-      retriesBefore = allocator.statistics().retries;
+      endStep();
       break;
     }
-    if (result.failedEvent >= 0)
-      break;
   }
+}
+
+void Replay::endStep() {
+  const AllocatorStatistics &now = allocator.statistics();
+  so.reservedPeakByStep.push_back(now.reservedPeak);
+  so.retriesOfLastStep = now.retries - retriesBefore;
+  retriesBefore = now.retries;
+  Ends next;
+  next.tensors = tensors;
+  next.segmentsMade = now.segmentsMade;
+  next.segmentsReturned = now.segmentsReturned;
+  for (int t = 0; t < tensors; ++t)
+    if (blockOf[t] >= 0)
+      next.live.emplace_back(t, allocator.place(blockOf[t]));
+  next.idle = allocator.idleBlocks();
+  std::vector<Place> gone, made;
+  for (const auto &[tensor, place] : last.live)
+    if (blockOf[tensor] < 0)
+      gone.push_back(place);
+  for (const auto &[tensor, place] : next.live)
+    if (tensor >= last.tensors)
+      made.push_back(place);
+  steady = gone == made && next.idle == last.idle &&
+           next.segmentsMade == last.segmentsMade &&
+           next.segmentsReturned == last.segmentsReturned;
+  last = std::move(next);
+}
+
+Result Replay::result() const {
+  Result result = so;
   result.statistics = allocator.statistics();
-  for (int stream = 0; stream < streams; ++stream)
-    result.reservedByStream.push_back(allocator.reservedPeak(stream));
+  for (size_t s = 0; s < result.reservedByStream.size(); ++s)
+    result.reservedByStream[s] = allocator.reservedPeak(static_cast<int>(s));
   return result;
+}
+
+Result solve(const Problem &problem, const AllocatorRules &rules) {
+  Replay replay(rules);
+  replay.play(problem);
+  return replay.result();
 }
 
 std::string verify(const Problem &problem) {

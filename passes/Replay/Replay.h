@@ -49,6 +49,40 @@ struct Result {
   int failedEvent = -1;
 };
 
+/// A problem that is played as its steps are recorded.
+class Replay {
+public:
+  explicit Replay(const AllocatorRules &rules) : allocator(rules) {}
+
+  /// Plays the events behind those that were played.
+  void play(const Problem &problem);
+  /// The last step made and returned no segment, left each idle block as it
+  /// was, and put each tensor that it made in place of one that it freed, in
+  /// their order: steps that are alike change nothing any more.
+  bool settled() const { return steady; }
+  Result result() const;
+
+private:
+  using Place = std::pair<int64_t, int64_t>; // address, bytes
+  /// At the end of a step.
+  struct Ends {
+    std::vector<std::pair<int, Place>> live;          // by the tensor's name
+    int tensors = 0;                                  // names below this
+    std::vector<std::vector<IdleBlocks::Entry>> idle; // by pool
+    int64_t segmentsMade = -1, segmentsReturned = 0;
+  };
+  void endStep();
+
+  CachingAllocator allocator;
+  std::vector<int> blockOf; // of each tensor that was not freed
+  size_t played = 0;        // events
+  int64_t retriesBefore = 0;
+  int tensors = 0; // names below this were allocated
+  Ends last;
+  bool steady = false;
+  Result so;
+};
+
 /// Linear in the events but for a logarithm of the idle blocks.
 Result solve(const Problem &problem, const AllocatorRules &rules);
 

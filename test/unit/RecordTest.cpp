@@ -87,4 +87,83 @@ TEST(Record, AFullDevice) {
   EXPECT_EQ(small->reservedBytes, roomy->reservedBytes);
 }
 
+/// The events of each step, where a tensor is called by the order in which the
+/// step made it, or first named it where it is older.
+std::vector<std::vector<std::array<int64_t, 4>>>
+stepsOf(const replay::Problem &problem) {
+  std::vector<std::vector<std::array<int64_t, 4>>> steps(1);
+  std::vector<int64_t> names(static_cast<size_t>(problem.tensors), 0);
+  int64_t made = 0, older = 0;
+  for (const replay::Event &event : problem.events) {
+    if (event.action == replay::Action::StepEnd) {
+      steps.emplace_back();
+      std::fill(names.begin(), names.end(), 0);
+      made = older = 0;
+      continue;
+    }
+    int64_t &name = names[event.tensor];
+    if (event.action == replay::Action::Allocate)
+      name = ++made;
+    else if (name == 0)
+      name = --older;
+    steps.back().push_back(
+        {static_cast<int64_t>(event.action), event.stream, name, event.bytes});
+  }
+  steps.pop_back();
+  return steps;
+}
+
+/// Why a replay may stop where a step changed nothing: the next would not
+/// either.
+TEST(Record, StepsAreAlikeFromTheSecondOn) {
+  std::mt19937 random(5);
+  const Target machine = target();
+  int recorded = 0;
+  for (int i = 0; i < 400; ++i) {
+    const StepModel model = randomModel(random);
+    const Candidate candidate = randomCandidate(model, random);
+    StepEvaluator evaluator(model, machine);
+    const auto problem = evaluator.record(candidate, 4);
+    if (!problem)
+      continue;
+    const auto steps = stepsOf(*problem);
+    ASSERT_EQ(steps.size(), 4u);
+    EXPECT_EQ(steps[1], steps[2]) << toString(candidate.executor) << " " << i;
+    EXPECT_EQ(steps[2], steps[3]) << toString(candidate.executor) << " " << i;
+    ++recorded;
+  }
+  EXPECT_GT(recorded, 300);
+}
+
+/// A replay that stops early says what three steps say, or six where the third
+/// still asks for segments.
+TEST(Record, WhatIsReplayedIsAllThatWouldBe) {
+  std::mt19937 random(7);
+  const Target machine = target();
+  int compared = 0;
+  for (int i = 0; i < 300; ++i) {
+    const StepModel model = randomModel(random);
+    const Candidate candidate = randomCandidate(model, random);
+    StepEvaluator evaluator(model, machine);
+    replay::AllocatorRules rules;
+    rules.expandableSegments = i % 3 == 0;
+    const auto replayed = replayReserved(evaluator, candidate, rules);
+    if (!replayed)
+      continue;
+    for (int steps : {3, 6}) {
+      const auto whole =
+          replay::solve(*evaluator.record(candidate, steps), rules);
+      const auto &peaks = whole.reservedPeakByStep;
+      if (steps == 3 && peaks[2] != peaks[1])
+        continue;
+      EXPECT_EQ(replayed->reservedBytes, whole.statistics.reservedPeak) << i;
+      EXPECT_EQ(replayed->allocatedBytes, whole.statistics.allocatedPeak) << i;
+      EXPECT_EQ(peaks[static_cast<size_t>(replayed->steps) - 1], peaks.back());
+      ++compared;
+      break;
+    }
+  }
+  EXPECT_GT(compared, 200);
+}
+
 } // namespace

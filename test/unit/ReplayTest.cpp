@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 
 using namespace accel::replay;
 
@@ -188,6 +189,88 @@ TEST(Replay, WrongProblemsAreNamed) {
   EXPECT_NE(wrong({{Action::Allocate, -1, 0, 1}}, 1), "");
   EXPECT_NE(wrong({{Action::Allocate, 0, 0, 1}, {Action::Settle, 0, 0, 0}}, 1),
             "");
+}
+
+TEST(Replay, StepByStepIsAllAtOnce) {
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    const Problem whole = randomProblem(seed);
+    Problem part;
+    part.tensors = whole.tensors;
+    Replay replay({});
+    for (const Event &event : whole.events) {
+      part.events.push_back(event);
+      if (event.action == Action::StepEnd)
+        replay.play(part);
+    }
+    const Result a = replay.result(), b = solve(whole, {});
+    EXPECT_EQ(a.statistics, b.statistics);
+    EXPECT_EQ(a.reservedByStream, b.reservedByStream);
+    EXPECT_EQ(a.reservedPeakByStep, b.reservedPeakByStep);
+  }
+}
+
+TEST(Replay, SettledIsWhereEverythingIsWhereItWas) {
+  Problem problem;
+  auto step = [&](std::vector<Event> events) {
+    for (const Event &event : events)
+      problem.events.push_back(event);
+    problem.events.push_back({Action::StepEnd, 0, -1, 0});
+    problem.tensors = 8;
+  };
+  Replay replay({});
+  step({{Action::Allocate, 0, 0, 40 * mebi},
+        {Action::Allocate, 0, 1, 40 * mebi}});
+  replay.play(problem);
+  EXPECT_FALSE(replay.settled());
+  step({{Action::Allocate, 0, 2, 60 * mebi}, {Action::Free, 0, 2, 0}});
+  replay.play(problem);
+  EXPECT_FALSE(replay.settled()); // a new segment
+  step({{Action::Allocate, 0, 3, 60 * mebi}, {Action::Free, 0, 3, 0}});
+  replay.play(problem);
+  EXPECT_TRUE(replay.settled());
+  // As many bytes in as many segments, but two tensors change places.
+  step({{Action::Free, 0, 0, 0},
+        {Action::Free, 0, 1, 0},
+        {Action::Allocate, 0, 4, 40 * mebi},
+        {Action::Allocate, 0, 5, 40 * mebi},
+        {Action::Free, 0, 4, 0},
+        {Action::Allocate, 0, 6, 40 * mebi}});
+  replay.play(problem);
+  EXPECT_FALSE(replay.settled());
+}
+
+/// Against an ordered set, with so many blocks that runs are cut and emptied.
+TEST(Replay, IdleBlocksAreInOrder) {
+  std::mt19937 random(11);
+  IdleBlocks idle;
+  std::set<std::pair<int64_t, int64_t>> expected;
+  for (int i = 0; i < 20000; ++i) {
+    const int64_t bytes = static_cast<int64_t>(random() % 50);
+    const int64_t address = static_cast<int64_t>(random() % 2000);
+    const bool grows = i < 8000 || (i > 14000 && i < 16000);
+    if (expected.count({bytes, address})) {
+      idle.erase(IdleBlocks::Entry{bytes, address, 0});
+      expected.erase({bytes, address});
+    } else if (grows || random() % 3 == 0) {
+      idle.insert({bytes, address, i});
+      expected.insert({bytes, address});
+    } else if (const auto at = idle.atLeast(bytes); idle.has(at)) {
+      const auto known = expected.lower_bound({bytes, -1});
+      ASSERT_EQ(idle[at].bytes, known->first);
+      ASSERT_EQ(idle[at].address, known->second);
+      idle.erase(at);
+      expected.erase(known);
+    } else {
+      ASSERT_EQ(expected.lower_bound({bytes, -1}), expected.end());
+    }
+  }
+  std::vector<std::pair<int64_t, int64_t>> all;
+  for (auto at = idle.atLeast(0); idle.has(at); at = idle.next(at))
+    all.emplace_back(idle[at].bytes, idle[at].address);
+  EXPECT_TRUE(
+      std::equal(all.begin(), all.end(), expected.begin(), expected.end()));
+  EXPECT_GT(all.size(), 200u);
+  EXPECT_EQ(idle.largest().bytes, expected.rbegin()->first);
 }
 
 } // namespace
