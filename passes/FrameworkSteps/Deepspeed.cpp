@@ -226,9 +226,9 @@ protected:
       engine.overhead(layout.hostTime(own * static_cast<double>(item)),
                       Cause::HostIn);
     } else {
-      // The gradients of the partition in fp32.
+      // The gradients of what is updated at a time, in fp32.
       const int64_t gradients =
-          dtypes.masterCopy ? layout.round(partition * 4) : 0;
+          dtypes.masterCopy ? layout.round(updatedAtOnce() * 4) : 0;
       engine.alloc(Holding::Gradients, gradients);
       if (candidate.clipGradients)
         engine.compute(layout.copyTime(12 * own));
@@ -254,14 +254,21 @@ protected:
   }
 
   /// Of the update of one flat tensor, the partition in f32.
+  /// Stage 3 updates groups of parameters one after the other
+  /// (sub_group_size, whose default this is).
+  int64_t updatedAtOnce() const {
+    constexpr int64_t subGroup = 1'000'000'000;
+    return stage() == 3 ? std::min(partition, subGroup) : partition;
+  }
   int64_t temporaryBytes() const {
-    const int64_t bytes = layout.round(partition * 4);
+    const int64_t part = updatedAtOnce();
+    const int64_t bytes = layout.round(part * 4);
     const plan::OptimizerRule &rule = *candidate.update;
     int64_t carried = 0;
     return static_cast<int64_t>(rule.cost(candidate.optimizer).lists *
                                 static_cast<double>(bytes)) +
-           rule.temporaryBytes(candidate.optimizer, {partition}, partition,
-                               bytes, 4, carried);
+           rule.temporaryBytes(candidate.optimizer, {part}, part, bytes, 4,
+                               carried);
   }
 
   void freeGradients() {

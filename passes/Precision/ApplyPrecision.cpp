@@ -86,14 +86,17 @@ static void castFactors(Operation *op, Type compute) {
 }
 
 /// Until transformers 4.48 these computed their loss without its
-/// ForCausalLMLoss, in the dtype of the logits.
+/// ForCausalLMLoss, in the dtype of the logits; before 4.37, which brought
+/// Qwen2, such a model is Qwen's own code, which does the same.
 static bool computesOwnLoss(mlir::ModuleOp module) {
   if (!module || !frameworkOf(module).eager() ||
       atLeast(versionsOf(module).transformers, "4.49"))
     return false;
+  const bool brought = atLeast(versionsOf(module).transformers, "4.37");
   return llvm::any_of(
-      module.getOps<sharding::ModuleOp>(), [](sharding::ModuleOp op) {
-        return llvm::is_contained({"GPT2LMHeadModel", "GPTBigCodeForCausalLM",
+      module.getOps<sharding::ModuleOp>(), [&](sharding::ModuleOp op) {
+        return (!brought && op.getClassName() == "Qwen2ForCausalLM") ||
+               llvm::is_contained({"GPT2LMHeadModel", "GPTBigCodeForCausalLM",
                                    "FalconForCausalLM", "MptForCausalLM",
                                    "OPTForCausalLM", "GPTNeoXForCausalLM"},
                                   op.getClassName());

@@ -97,6 +97,10 @@ public:
     run.trainerScript = hasAny(text.framework, {"trainer", "trl", "sft",
                                                 "axolotl", "factory", "swift"});
     readReleases();
+    // Trainer.compute_loss returns the loss alone. Runs of models that compute
+    // it themselves take a copy of the logits more, so something holds them.
+    if (run.trainerScript)
+      run.holdsLogits = computesOwnLoss();
     run.mixed = !has(text.precision, "pure");
     if (!run.mixed)
       run.autocast = false;
@@ -137,6 +141,16 @@ private:
       return "8-bit optimizer states of other trainers than transformers' are "
              "not modelled";
     return "";
+  }
+
+  bool computesOwnLoss() const {
+    if (atLeast(run.transformersVersion, "4.49"))
+      return false;
+    if (has(run.config, "\"qwen2\""))
+      return !atLeast(run.transformersVersion, "4.37");
+    return hasAny(run.config, {"\"gpt_bigcode\"", "\"falcon\"", "\"mpt\"",
+                               "\"opt\"", "\"gpt_neox\""}) ||
+           run.sizes.family == "gpt2";
   }
 
   void readReleases() {
