@@ -12,6 +12,7 @@
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -124,31 +125,39 @@ void registerPasses() {
       addScheduledPasses);
 }
 
-LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to) {
+/// Runs the pipeline that `add` makes.
+static LogicalResult run(mlir::ModuleOp module, Verification verification,
+                         llvm::function_ref<void(OpPassManager &)> add) {
   PassManager pm(module.getContext());
-  if (from < Phase::Sharded && to >= Phase::Sharded)
-    addShardedPasses(pm);
-  if (from < Phase::Scheduled && to >= Phase::Scheduled)
-    addScheduledPasses(pm);
-  return pm.run(module);
+  const bool each = verification == Verification::AfterEachPass;
+  pm.enableVerifier(each);
+  add(pm);
+  if (failed(pm.run(module)))
+    return failure();
+  return each ? success() : verify(module);
 }
 
-LogicalResult runDecisions(mlir::ModuleOp module) {
-  PassManager pm(module.getContext());
-  addDecidePasses(pm);
-  return pm.run(module);
+LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
+                        Verification verification) {
+  return run(module, verification, [&](OpPassManager &pm) {
+    if (from < Phase::Sharded && to >= Phase::Sharded)
+      addShardedPasses(pm);
+    if (from < Phase::Scheduled && to >= Phase::Scheduled)
+      addScheduledPasses(pm);
+  });
 }
 
-LogicalResult runDifferentiation(mlir::ModuleOp module) {
-  PassManager pm(module.getContext());
-  addDifferentiatePasses(pm);
-  return pm.run(module);
+LogicalResult runDecisions(mlir::ModuleOp module, Verification verification) {
+  return run(module, verification, addDecidePasses);
 }
 
-LogicalResult runSaves(mlir::ModuleOp module) {
-  PassManager pm(module.getContext());
-  addSavePasses(pm);
-  return pm.run(module);
+LogicalResult runDifferentiation(mlir::ModuleOp module,
+                                 Verification verification) {
+  return run(module, verification, addDifferentiatePasses);
+}
+
+LogicalResult runSaves(mlir::ModuleOp module, Verification verification) {
+  return run(module, verification, addSavePasses);
 }
 
 std::string missingForPhase(mlir::ModuleOp module, Phase phase) {

@@ -38,16 +38,29 @@ void registerDialects(mlir::DialectRegistry &registry);
 /// Every pass of the project, for `accel-opt opt`.
 void registerPasses();
 
+/// When MLIR's verifier runs on a module. That what a pass leaves is valid is
+/// held by tests, which look after each; who plans many settings looks at what
+/// comes out of each pipeline, which takes a fifth of the time.
+enum class Verification { AfterEachPass, AtTheEnd };
+
 /// Runs the passes from the end of phase `from` to the end of phase `to`.
 /// Problems go to the context's diagnostic handler.
-mlir::LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to);
+mlir::LogicalResult
+runPhases(mlir::ModuleOp module, Phase from, Phase to,
+          Verification verification = Verification::AfterEachPass);
 
 /// The steps from `model` to `sharded` one by one (the pipelines `to-decided`
 /// and `to-differentiated`, then what accel-run's functions save): step models
 /// are read after the second.
-mlir::LogicalResult runDecisions(mlir::ModuleOp module);
-mlir::LogicalResult runDifferentiation(mlir::ModuleOp module);
-mlir::LogicalResult runSaves(mlir::ModuleOp module);
+mlir::LogicalResult
+runDecisions(mlir::ModuleOp module,
+             Verification verification = Verification::AfterEachPass);
+mlir::LogicalResult
+runDifferentiation(mlir::ModuleOp module,
+                   Verification verification = Verification::AfterEachPass);
+mlir::LogicalResult
+runSaves(mlir::ModuleOp module,
+         Verification verification = Verification::AfterEachPass);
 
 /// What makes a module one of that phase, checked before a phase is entered
 /// with --compile-from: an empty string, or what is missing.

@@ -25,7 +25,7 @@ static bool matches(const Space &space, const StepModel &model) {
 
 CachedEvaluator::Built &CachedEvaluator::built(int split, int precision,
                                                int loss) {
-  auto [it, isNew] = models.try_emplace({split, precision, loss});
+  auto [it, isNew] = shared->models.try_emplace({split, precision, loss});
   if (!isNew)
     return it->second;
   Built &b = it->second;
@@ -88,14 +88,18 @@ StepPrediction CachedEvaluator::predict(const Point &point, bool detail) {
   return b.evaluator->evaluate(candidateOf(b, point), detail);
 }
 
-void CachedEvaluator::replay(const Point &point,
-                             const replay::AllocatorRules &rules,
-                             int64_t contextBytes, int64_t budgetBytes,
-                             StepPrediction &prediction) {
+const StepPrediction &CachedEvaluator::replayed(
+    const Point &point, const replay::AllocatorRules &rules,
+    int64_t contextBytes, int64_t budgetBytes, bool onDevice) {
+  auto [it, isNew] = shared->replayed.try_emplace({point, onDevice});
+  if (!isNew)
+    return it->second;
+  it->second = predict(point, /*detail=*/true);
   Built &b = built(point);
   if (b.model)
-    replayInto(prediction, *b.evaluator, expand(space, *b.model, point), rules,
-               contextBytes, budgetBytes);
+    replayInto(it->second, *b.evaluator, expand(space, *b.model, point), rules,
+               contextBytes, budgetBytes, onDevice);
+  return it->second;
 }
 
 std::vector<int> CachedEvaluator::shareOut(int split, int64_t bytes) {

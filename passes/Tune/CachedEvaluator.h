@@ -26,15 +26,23 @@ class CachedEvaluator {
 public:
   /// All must outlive it.
   CachedEvaluator(const Space &space, const Target &target, ModelSource source)
-      : space(space), target(target), source(std::move(source)) {}
+      : space(space), target(target), source(std::move(source)),
+        shared(std::make_shared<Shared>()) {}
+  /// For the same options of which others are open: shares what was built and
+  /// replayed with `other`.
+  CachedEvaluator(const Space &space, const CachedEvaluator &other)
+      : space(space), target(other.target), source(other.source),
+        shared(other.shared) {}
 
   /// Impossible where the executor refuses the candidate (verifyCandidate).
   Evaluation evaluate(const Point &point);
   StepPrediction predict(const Point &point, bool detail);
-  /// replayInto of the point's candidate.
-  void replay(const Point &point, const replay::AllocatorRules &rules,
-              int64_t contextBytes, int64_t budgetBytes,
-              StepPrediction &prediction);
+  /// The same with replayInto of the point's candidate, made once for a point:
+  /// rules and bytes are the same in all calls.
+  const StepPrediction &replayed(const Point &point,
+                                 const replay::AllocatorRules &rules,
+                                 int64_t contextBytes, int64_t budgetBytes,
+                                 bool onDevice);
   /// Why the executor refuses the point, or "".
   std::string problem(const Point &point);
   /// Saved bytes, and seconds of forward and backward.
@@ -56,11 +64,15 @@ private:
         space.base.executor == FrameworkKind::AccelRun ? point[Knob::Loss] : 0);
   }
   Candidate candidateOf(const Built &b, const Point &point) const;
+  struct Shared {
+    std::map<std::array<int, 3>, Built> models;
+    std::map<std::pair<Point, bool>, StepPrediction> replayed;
+  };
 
   const Space &space;
   const Target &target;
   ModelSource source;
-  std::map<std::array<int, 3>, Built> models;
+  std::shared_ptr<Shared> shared;
 };
 
 } // namespace accel::tune

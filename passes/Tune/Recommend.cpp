@@ -283,6 +283,20 @@ std::optional<Change> solvedCheckpointing(const Space &space,
   return change;
 }
 
+void spreadFront(std::vector<Verdict> &front, const Point *best, size_t most) {
+  const size_t n = front.size();
+  if (n <= most || most < 2)
+    return;
+  std::vector<bool> told(n, false);
+  for (size_t i = 0; i < most; ++i)
+    told[i * (n - 1) / (most - 1)] = true;
+  std::vector<Verdict> rows;
+  for (size_t i = 0; i < n; ++i)
+    if (told[i] || (best && front[i].point == *best))
+      rows.push_back(std::move(front[i]));
+  front = std::move(rows);
+}
+
 void keepFront(std::vector<Verdict> &verdicts) {
   std::stable_sort(verdicts.begin(), verdicts.end(),
                    [](const Verdict &a, const Verdict &b) {

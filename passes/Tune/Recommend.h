@@ -78,6 +78,10 @@ std::optional<Change> solvedCheckpointing(const Space &space,
                                           const Point &from,
                                           int64_t budgetBytes);
 
+/// What is told of a front: both ends, the setting at `best`, and at most
+/// `most` rows that are spread over it.
+void spreadFront(std::vector<Verdict> &front, const Point *best, size_t most);
+
 } // namespace accel::tune
 
 #endif // ACCEL_PASSES_TUNE_RECOMMEND_H

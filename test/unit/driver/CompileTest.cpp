@@ -136,6 +136,74 @@ TEST_F(Compile, ChangesHoldWhatTheySayUnderAccelRun) {
   EXPECT_GT(holdsWhatItSays(options), 2);
 }
 
+/// What a search shows of a setting is what a plan of its lines says.
+TEST_F(Compile, RowsOfASearchHoldWhatTheySay) {
+  for (FrameworkKind executor :
+       {FrameworkKind::Fsdp2, FrameworkKind::AccelRun}) {
+    PlanOptions options = planOf(fsdp2(8));
+    options.executor = executor;
+    options.microBatch = 4;
+    options.tune = TuneScope::All;
+    const CompileResult result = run(options);
+    ASSERT_TRUE(result.valid && result.report.advice) << findings(*engine);
+    const Advice &advice = *result.report.advice;
+    PlanOptions again = options;
+    again.tune.reset();
+    int rows = 0;
+    auto check = [&](const tune::Point &point, int64_t bytes, double seconds) {
+      tune::ConfigEdit edit;
+      std::vector<tune::Knob> notInYaml;
+      edit.yaml = advice.editor->lines(point, notInYaml);
+      if (!notInYaml.empty())
+        return;
+      const CompileResult planned = run(taken(again, edit));
+      ASSERT_TRUE(planned.valid) << findings(*engine);
+      EXPECT_EQ(planned.report.prediction.deviceBytes, bytes);
+      EXPECT_EQ(planned.report.prediction.stepSeconds, seconds);
+      ++rows;
+    };
+    for (const Tuned *tuned : {&*advice.tuned, &*advice.yaml}) {
+      EXPECT_LE(tuned->result.front.size(), 8u);
+      for (const tune::Verdict &row : tuned->result.front)
+        check(row.point, row.evaluation.bytes, row.evaluation.seconds);
+      for (const tune::Decided &decided : tuned->decisions) {
+        if (decided.changed && decided.alone.expression.yaml.size())
+          check(decided.alone.point, decided.alone.evaluation.bytes,
+                decided.alone.evaluation.seconds);
+        if (decided.refused && tuned == &*advice.tuned)
+          check(decided.refused->point, decided.refused->evaluation.bytes,
+                decided.refused->evaluation.seconds);
+      }
+    }
+    EXPECT_GT(rows, 2) << toString(executor);
+  }
+}
+
+/// What is verified at the end of each pipeline is valid after each pass.
+TEST_F(Compile, EachPassLeavesAValidModule) {
+  const std::string offload = fsdp2(8, "  fsdp_offload_params: true\n");
+  const std::string ddp = "distributed_type: MULTI_GPU\n"
+                          "mixed_precision: fp16\n"
+                          "num_processes: 4\n";
+  for (const std::string &text : {fsdp2(8), offload, ddp})
+    for (bool program : {false, true}) {
+      PlanOptions options = planOf(text);
+      if (program)
+        options.executor = FrameworkKind::AccelRun;
+      const CompileResult once = run(options);
+      options.verifyEachPass = true;
+      const CompileResult each = run(options);
+      EXPECT_EQ(once.valid, each.valid) << findings(*engine);
+      if (!once.valid || !each.valid)
+        continue;
+      const std::vector<tune::Change> &a = once.report.advice->changes,
+                                      &b = each.report.advice->changes;
+      ASSERT_EQ(a.size(), b.size());
+      for (size_t i = 0; i < a.size(); ++i)
+        EXPECT_EQ(a[i].evaluation.bytes, b[i].evaluation.bytes) << a[i].text;
+    }
+}
+
 TEST_F(Compile, AdviceChangesTheJsonOfDeepspeedWhereItRules) {
   const std::string json = ACCEL_DRIVER_INPUTS "/zero2.json";
   PlanOptions options = planOf("distributed_type: DEEPSPEED\n"

@@ -284,29 +284,27 @@ private:
       if (!kept->knobs[k].open)
         advice.fixed.push_back({static_cast<tune::Knob>(k), kept->knobs[k]});
     advice.tuned = solve(*kept, evaluator);
-    if (exactly())
-      planner.planAnew(evaluator, *advice.tuned);
+    planner.planAnew(evaluator, *advice.tuned, /*refusals=*/true);
     if (!advice.tuned->result.best && in.options.tune == TuneScope::Open)
-      sayWhatAllFinds();
+      sayWhatAllFinds(evaluator);
     if (in.executor != FrameworkKind::AccelRun && in.target)
       adviseSolved(*kept);
     tune::Space narrow = *kept;
     tune::restrictToYaml(narrow);
-    tune::CachedEvaluator narrowEvaluator(narrow, target, in.source);
+    tune::CachedEvaluator narrowEvaluator(narrow, evaluator);
     advice.yaml = solve(narrow, narrowEvaluator);
-    if (exactly() && !job.isJob) {
-      planner.certifyLines(*advice.yaml);
-      planner.planAnew(narrowEvaluator, *advice.yaml);
-    }
+    if (!job.isJob)
+      planner.certifyLines(narrowEvaluator, *advice.yaml);
+    planner.planAnew(narrowEvaluator, *advice.yaml, /*refusals=*/false);
   }
 
   /// Where nothing fits among the open keys, written ones may be what stands in
   /// the way.
-  void sayWhatAllFinds() const {
+  void sayWhatAllFinds(const tune::CachedEvaluator &open) const {
     auto space = makeSpace(request(true));
     if (!space)
       return;
-    tune::CachedEvaluator evaluator(*space, target, in.source);
+    tune::CachedEvaluator evaluator(*space, open);
     const Tuned all = solve(*space, evaluator);
     engine.note("tune-all", in.options.config,
                 all.result.best
@@ -319,10 +317,6 @@ private:
                 all.result.best ? "pass --tune=all" : "");
   }
 
-  /// The settings of a search for accel-run are judged by the engine that
-  /// issues its program, the chosen one by its program.
-  bool exactly() const { return in.executor != FrameworkKind::AccelRun; }
-
   /// From the best setting, or the smallest if nothing fits.
   void adviseSolved(tune::Space space) {
     if (!tune::openSolved(space))
@@ -334,14 +328,22 @@ private:
         space, evaluator, editor,
         result.best ? result.best->point : result.smallest.point,
         advice.budgetBytes);
+    if (advice.solved) {
+      tune::Evaluation before = result.smallest.evaluation;
+      if (result.best) {
+        before.bytes = advice.tuned->predicted.deviceBytes;
+        before.seconds = advice.tuned->predicted.stepSeconds;
+      }
+      planner.planAnew(evaluator, *advice.solved, before);
+    }
     // Where something fits, it has to be faster to be of use.
     if (advice.solved && result.best &&
         advice.solved->seconds > -result.best->evaluation.seconds * 0.001)
       advice.solved.reset();
   }
 
-  /// The fastest of the front that fits by replay; `budgetBytes` becomes its
-  /// own by the estimate.
+  /// The fastest of the front that is planned to fit; `budgetBytes` becomes
+  /// its own by the estimate.
   void takeFromFront(tune::CachedEvaluator &evaluator, Tuned &tuned,
                      int64_t &budgetBytes) const {
     std::vector<tune::Verdict> front = tuned.result.front;
@@ -352,16 +354,15 @@ private:
     tuned.result.best.reset();
     for (const tune::Verdict &verdict : front)
       if (verdict.evaluation.bytes <= advice.budgetBytes &&
-          planner.fitsByReplay(evaluator, verdict.point, tuned.predicted)) {
+          planner.fitsAsPlanned(evaluator, verdict.point, tuned.predicted)) {
         tuned.result.best = verdict;
         budgetBytes = verdict.evaluation.bytes;
         return;
       }
   }
 
-  /// The search judges by the estimate of segments. Where a replay of its
-  /// answer does not fit, it searches again with so much less, and then takes
-  /// what is on the front.
+  /// The search judges by estimates. Where a plan of its answer does not fit,
+  /// it searches again with so much less, and then takes what is on the front.
   Tuned solve(const tune::Space &space,
               tune::CachedEvaluator &evaluator) const {
     tune::SearchOptions options;
@@ -379,15 +380,20 @@ private:
     };
     Tuned tuned;
     tuned.result = look();
+    // Nothing by the estimates, which err to either side.
+    if (!tuned.result.best && tuned.result.smallest.evaluation.possible &&
+        planner.fitsAsPlanned(evaluator, tuned.result.smallest.point,
+                              tuned.predicted))
+      tuned.result.best = tuned.result.smallest;
     if (!tuned.result.best)
       return tuned;
-    if (!planner.fitsByReplay(evaluator, tuned.result.best->point,
-                              tuned.predicted)) {
+    if (!planner.fitsAsPlanned(evaluator, tuned.result.best->point,
+                               tuned.predicted)) {
       options.budgetBytes -= tuned.predicted.deviceBytes - advice.budgetBytes;
       tuned.result.best = look().best;
       if (!tuned.result.best ||
-          !planner.fitsByReplay(evaluator, tuned.result.best->point,
-                                tuned.predicted))
+          !planner.fitsAsPlanned(evaluator, tuned.result.best->point,
+                                 tuned.predicted))
         takeFromFront(evaluator, tuned, options.budgetBytes);
     }
     if (!tuned.result.best)

@@ -21,22 +21,44 @@ StepPrediction ChangePlanner::trimmed(StepPrediction p) const {
   return p;
 }
 
-bool ChangePlanner::fitsByReplay(tune::CachedEvaluator &evaluator,
-                                 const tune::Point &point,
-                                 StepPrediction &predicted) const {
-  predicted = evaluator.predict(point, true);
-  if (in.target)
-    evaluator.replay(point, in.inputs.allocator, target.contextBytes,
-                     in.budgetBytes.value_or(0), predicted);
-  return predicted.deviceBytes <= advice.budgetBytes;
+std::optional<StepPrediction>
+ChangePlanner::plannedAt(tune::CachedEvaluator &evaluator,
+                         const tune::Point &point, bool onDevice) const {
+  if (in.executor == FrameworkKind::AccelRun) {
+    auto [known, isNew] = programs.try_emplace(point);
+    if (isNew)
+      if (auto p = in.planProgram(advice, point)) {
+        // Not told apart in a program.
+        p->recomputeSeconds = evaluator.predict(point, false).recomputeSeconds;
+        known->second = trimmed(*p);
+      }
+    return known->second;
+  }
+  if (!in.target)
+    return trimmed(evaluator.predict(point, true));
+  return evaluator.replayed(point, in.inputs.allocator, target.contextBytes,
+                            in.budgetBytes.value_or(0),
+                            onDevice && returnsSegments());
+}
+
+bool ChangePlanner::fitsAsPlanned(tune::CachedEvaluator &evaluator,
+                                  const tune::Point &point,
+                                  StepPrediction &predicted) const {
+  auto p = plannedAt(evaluator, point, /*onDevice=*/false);
+  predicted = p ? *p : evaluator.predict(point, true);
+  return p && predicted.deviceBytes <= advice.budgetBytes;
+}
+
+static tune::Evaluation evaluationOf(const StepPrediction &p) {
+  tune::Evaluation j;
+  j.possible = true;
+  j.bytes = p.deviceBytes;
+  j.seconds = p.stepSeconds;
+  return j;
 }
 
 tune::Evaluation ChangePlanner::asConfigured() const {
-  tune::Evaluation j;
-  j.possible = true;
-  j.bytes = advice.configured.deviceBytes;
-  j.seconds = advice.configured.stepSeconds;
-  return j;
+  return evaluationOf(advice.configured);
 }
 
 bool ChangePlanner::fits(const StepPrediction &p) const {
@@ -46,7 +68,7 @@ bool ChangePlanner::fits(const StepPrediction &p) const {
 }
 
 /// What a plan of `change` says; nothing if the configuration is refused. A
-/// change that neither a line nor an option says is evaluated and replayed.
+/// change that neither a line nor an option says is planned as a setting.
 std::optional<StepPrediction>
 ChangePlanner::planned(tune::CachedEvaluator &evaluator,
                        const tune::Change &change) const {
@@ -55,23 +77,22 @@ ChangePlanner::planned(tune::CachedEvaluator &evaluator,
     auto p = in.replan(e.yaml, e.flags);
     return p ? std::optional(trimmed(*p)) : std::nullopt;
   }
-  if (in.executor == FrameworkKind::AccelRun) {
-    auto p = in.planProgram(advice, change.point);
-    return p ? std::optional(trimmed(*p)) : std::nullopt;
-  }
-  StepPrediction p;
-  fitsByReplay(evaluator, change.point, p);
-  return trimmed(p);
+  return plannedAt(evaluator, change.point);
 }
 
-void ChangePlanner::setFigures(tune::Change &change,
-                               const StepPrediction &p) const {
-  change.evaluation.possible = true;
-  change.evaluation.bytes = p.deviceBytes;
-  change.evaluation.seconds = p.stepSeconds;
-  change.bytes = p.deviceBytes - advice.configured.deviceBytes;
-  change.seconds = p.stepSeconds - advice.configured.stepSeconds;
+void ChangePlanner::setFigures(tune::Change &change, const StepPrediction &p,
+                               const tune::Evaluation &before) const {
+  change.evaluation = evaluationOf(p);
+  change.bytes = p.deviceBytes - before.bytes;
+  change.seconds = p.stepSeconds - before.seconds;
   change.fits = fits(p);
+}
+
+void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator,
+                             tune::Change &change,
+                             const tune::Evaluation &before) const {
+  if (auto p = plannedAt(evaluator, change.point))
+    setFigures(change, *p, before);
 }
 
 /// Leaves out changes whose configuration is refused.
@@ -80,7 +101,7 @@ void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator,
   std::vector<tune::Change> kept;
   for (tune::Change &change : changes)
     if (auto p = planned(evaluator, change)) {
-      setFigures(change, *p);
+      setFigures(change, *p, asConfigured());
       kept.push_back(std::move(change));
     }
   changes = std::move(kept);
@@ -160,7 +181,7 @@ bool ChangePlanner::trySets(const std::vector<const tune::Change *> &parts,
   auto p = in.replan(set.expression.yaml, set.expression.flags);
   if (!p || !fits(*p))
     return false;
-  setFigures(set, trimmed(*p));
+  setFigures(set, trimmed(*p), asConfigured());
   advice.changes.insert(advice.changes.begin(), std::move(set));
   if (advice.changes.size() > changesTold)
     advice.changes.pop_back();
@@ -168,35 +189,43 @@ bool ChangePlanner::trySets(const std::vector<const tune::Change *> &parts,
 }
 
 /// Every figure of a search that is shown, as a plan has it.
-void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator,
-                             Tuned &tuned) const {
-  for (tune::Verdict &verdict : tuned.result.front) {
-    StepPrediction p;
-    fitsByReplay(evaluator, verdict.point, p);
-    verdict.evaluation.bytes = p.deviceBytes;
-    verdict.evaluation.seconds = p.stepSeconds;
-  }
-  tune::keepFront(tuned.result.front);
+void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator, Tuned &tuned,
+                             bool refusals) const {
+  auto plan = [&](tune::Verdict &verdict) {
+    auto p = plannedAt(evaluator, verdict.point);
+    if (p)
+      verdict.evaluation = evaluationOf(*p);
+    return p.has_value();
+  };
+  tune::SearchResult &result = tuned.result;
+  if (result.smallest.evaluation.possible)
+    plan(result.smallest);
+  tune::spreadFront(result.front, result.best ? &result.best->point : nullptr,
+                    frontTold);
+  std::erase_if(result.front, [&](tune::Verdict &row) { return !plan(row); });
+  tune::keepFront(result.front);
   for (tune::Decided &decided : tuned.decisions) {
     if (decided.changed)
       if (auto p = planned(evaluator, decided.alone))
-        setFigures(decided.alone, *p);
-    if (decided.refused) {
-      StepPrediction p;
-      fitsByReplay(evaluator, decided.refused->point, p);
-      tune::Change &refused = *decided.refused;
-      refused.evaluation.bytes = p.deviceBytes;
-      refused.evaluation.seconds = p.stepSeconds;
-      refused.bytes = p.deviceBytes - tuned.predicted.deviceBytes;
-      refused.seconds = p.stepSeconds - tuned.predicted.stepSeconds;
-      refused.fits = fits(p);
+        setFigures(decided.alone, *p, asConfigured());
+    if (!decided.refused || !refusals)
+      continue;
+    tune::Change &refused = *decided.refused;
+    auto p = plannedAt(evaluator, refused.point);
+    if (!p) {
+      decided.refused.reset();
+      continue;
     }
+    setFigures(refused, *p, evaluationOf(tuned.predicted));
+    if (!refused.fits)
+      decided.refusedAt = p->peakWhere;
   }
 }
 
 /// The fastest setting of `tuned`'s front whose lines, written to the file,
 /// are planned to fit.
-void ChangePlanner::certifyLines(Tuned &tuned) const {
+void ChangePlanner::certifyLines(tune::CachedEvaluator &evaluator,
+                                 Tuned &tuned) const {
   if (!tuned.result.best)
     return;
   std::vector<tune::Verdict> order = {*tuned.result.best};
@@ -218,6 +247,9 @@ void ChangePlanner::certifyLines(Tuned &tuned) const {
       continue;
     tuned.result.best = verdict;
     tuned.predicted = *p;
+    if (in.executor == FrameworkKind::AccelRun)
+      tuned.predicted.recomputeSeconds =
+          evaluator.predict(verdict.point, false).recomputeSeconds;
     tuned.lines = lines;
     return;
   }

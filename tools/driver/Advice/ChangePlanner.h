@@ -14,11 +14,14 @@
 
 #include "tools/driver/Advice/Advice.h"
 
+#include <map>
+
 namespace accel {
 
 class ChangePlanner {
 public:
   static constexpr size_t changesTold = 6;
+  static constexpr size_t frontTold = 7;
 
   /// All must outlive it. `target`: the machine, or a stand-in for it.
   ChangePlanner(const AdviceInputs &in, Advice &advice, const Target &target)
@@ -28,28 +31,45 @@ public:
   StepPrediction trimmed(StepPrediction p) const;
   /// The configuration itself.
   tune::Evaluation asConfigured() const;
-  /// Predicts a point with its allocator's segments by replay; whether it fits
-  /// the device.
-  bool fitsByReplay(tune::CachedEvaluator &evaluator, const tune::Point &point,
-                    StepPrediction &predicted) const;
+  /// What a plan of a point says: with its allocator's segments by replay, or
+  /// of accel-run's program for it. Whether it fits the device.
+  bool fitsAsPlanned(tune::CachedEvaluator &evaluator, const tune::Point &point,
+                     StepPrediction &predicted) const;
 
   /// Plans each change. Those whose configuration is refused are left out.
   void planAnew(tune::CachedEvaluator &evaluator,
                 std::vector<tune::Change> &changes) const;
-  /// Plans whatever is shown of a search.
-  void planAnew(tune::CachedEvaluator &evaluator, Tuned &tuned) const;
+  /// Plans whatever is shown of a search; what is refused only where that is
+  /// (`refusals`).
+  void planAnew(tune::CachedEvaluator &evaluator, Tuned &tuned,
+                bool refusals) const;
+  /// Plans a change of the setting that `before` is of.
+  void planAnew(tune::CachedEvaluator &evaluator, tune::Change &change,
+                const tune::Evaluation &before) const;
   /// Where no change of `planned` fits alone, puts the first pair or triple
   /// that does before the advice's changes.
   void findSmallestSet(const std::vector<tune::Change> &planned);
   /// Keeps the fastest setting of the front whose lines, written to the file,
   /// are planned to fit.
-  void certifyLines(Tuned &tuned) const;
+  void certifyLines(tune::CachedEvaluator &evaluator, Tuned &tuned) const;
 
 private:
   bool fits(const StepPrediction &p) const;
+  /// Of a setting; none where accel-run has no program for it. `onDevice`: as
+  /// a plan counts what fits if the full device gets idle segments back; a
+  /// search does not choose by that.
+  std::optional<StepPrediction> plannedAt(tune::CachedEvaluator &evaluator,
+                                          const tune::Point &point,
+                                          bool onDevice = true) const;
+  /// replayInto's `onDevice` makes a difference.
+  bool returnsSegments() const {
+    return in.executor == FrameworkKind::Ddp ||
+           in.executor == FrameworkKind::Single;
+  }
   std::optional<StepPrediction> planned(tune::CachedEvaluator &evaluator,
                                         const tune::Change &change) const;
-  void setFigures(tune::Change &change, const StepPrediction &p) const;
+  void setFigures(tune::Change &change, const StepPrediction &p,
+                  const tune::Evaluation &before) const;
   bool mayFit(const std::vector<const tune::Change *> &parts,
               const std::vector<size_t> &chosen) const;
   bool trySets(const std::vector<const tune::Change *> &parts, size_t size,
@@ -58,6 +78,8 @@ private:
   const AdviceInputs &in;
   Advice &advice;
   const Target &target;
+  /// accel-run's, by setting.
+  mutable std::map<tune::Point, std::optional<StepPrediction>> programs;
 };
 
 } // namespace accel

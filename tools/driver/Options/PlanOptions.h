@@ -43,6 +43,9 @@ struct PlanOptions {
   /// Stand for the files of these paths, the configuration or what it names.
   yaml::FileTexts texts;
 
+  /// MLIR's verifier runs after each pass of whatever is planned (tests).
+  bool verifyEachPass = false;
+
   //===--- The model and the machines -------------------------------------===//
   std::string model, adapter, target;
   std::optional<int64_t> nodes;

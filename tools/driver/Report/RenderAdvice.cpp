@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <set>
 
 namespace accel {
 namespace {
@@ -57,8 +56,7 @@ private:
     }
     if (!c.fits)
       row.note += (row.note.empty() ? "" : "; ") +
-                  formatBytes(c.evaluation.bytes - advice.budgetBytes) +
-                  " too much";
+                  tooMuch(c.evaluation.bytes, advice.budgetBytes);
     return row;
   }
 
@@ -243,16 +241,7 @@ private:
     out += "\n  " + padRight("memory against time", 22) +
            padLeft("memory", 10) + padLeft("step", 10) + "   of " +
            searched(t) + "\n";
-    // Both ends, the recommended one, and some between.
-    std::set<size_t> shown;
-    size_t n = t.result.front.size(), most = 7;
-    for (size_t i = 0; i < std::min(n, most); ++i)
-      shown.insert(n <= most ? i : i * (n - 1) / (most - 1));
-    for (size_t i = 0; i < n; ++i)
-      if (t.result.front[i].point == t.result.best->point)
-        shown.insert(i);
-    for (size_t i : shown) {
-      const tune::Verdict &v = t.result.front[i];
+    for (const tune::Verdict &v : t.result.front) {
       std::string mark = v.evaluation.bytes > advice.budgetBytes
                              ? "does not fit"
                          : v.point == t.result.best->point ? "recommended"
@@ -308,8 +297,8 @@ private:
     if (!m.fits) {
       out += "\n  largest micro-batch: none; one sequence takes " +
              formatBytes(m.next.deviceBytes) + ", " +
-             formatBytes(m.next.deviceBytes - advice.budgetBytes) +
-             " too much, at the peak in " + m.next.peakWhere + "\n";
+             tooMuch(m.next.deviceBytes, advice.budgetBytes) +
+             ", at the peak in " + m.next.peakWhere + "\n";
       return;
     }
     out += "\n  largest micro-batch: " + std::to_string(m.fits) +
@@ -321,8 +310,8 @@ private:
     out += "\n";
     if (m.next.deviceBytes)
       out += "    one more takes " + formatBytes(m.next.deviceBytes) + ", " +
-             formatBytes(m.next.deviceBytes - advice.budgetBytes) +
-             " too much, at the peak in " + m.next.peakWhere + "\n";
+             tooMuch(m.next.deviceBytes, advice.budgetBytes) +
+             ", at the peak in " + m.next.peakWhere + "\n";
   }
 
   const PlanReport &report;

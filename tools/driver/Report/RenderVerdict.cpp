@@ -30,7 +30,7 @@ std::string persistentTooMuch(const plan::Plan &plan,
     return "";
   std::string text = "; what a rank keeps between steps alone is " +
                      formatBytes(kept) + ", " +
-                     formatBytes(kept - *report.budgetBytes) + " too much";
+                     tooMuch(kept, *report.budgetBytes);
   int64_t shards = report.advice ? report.advice->candidate.shards().ranks : 1;
   if (shards > 1)
     text += ": sharded over " + std::to_string(shards) +
@@ -43,16 +43,16 @@ std::string persistentTooMuch(const plan::Plan &plan,
 }
 
 /// What is too much, where it does not fit.
-std::string tooMuch(const plan::Plan &plan, const PlanReport &report) {
+std::string whatIsTooMuch(const plan::Plan &plan, const PlanReport &report) {
   const StepPrediction &p = report.prediction;
   std::string text;
   if (report.budgetBytes && p.deviceBytes > *report.budgetBytes)
-    text += "    " + formatBytes(p.deviceBytes - *report.budgetBytes) +
-            " too much" + persistentTooMuch(plan, report) + "\n";
+    text += "    " + tooMuch(p.deviceBytes, *report.budgetBytes) +
+            persistentTooMuch(plan, report) + "\n";
   if (report.hostBytes && p.hostBytes > *report.hostBytes)
     text += "    on the host " + formatBytes(p.hostBytes) + " of " +
             formatBytes(*report.hostBytes) + " per rank, " +
-            formatBytes(p.hostBytes - *report.hostBytes) + " too much\n";
+            tooMuch(p.hostBytes, *report.hostBytes) + "\n";
   return text;
 }
 
@@ -114,7 +114,7 @@ std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
     out += " of " + formatBytes(*report.budgetBytes);
   out += " per rank; peak in " + p.peakWhere + "\n";
   if (report.fits && !*report.fits)
-    out += tooMuch(plan, report);
+    out += whatIsTooMuch(plan, report);
   if (report.smallestRank)
     out += "    the rank with the smallest shards takes " +
            formatBytes(p.deviceBytes - report.smallestRank->deviceBytes) +

@@ -35,12 +35,13 @@ public:
     if (!module)
       return false;
     session.warnOpaque(*module);
-    if (!outputs.dump(*module, Phase::Model) || failed(runDecisions(*module)))
+    if (!outputs.dump(*module, Phase::Model) ||
+        failed(runDecisions(*module, session.verification())))
       return outputs.internal("the decisions");
     plan::Plan configured;
     if (!session.own() && !skeleton(*module, configured))
       return false;
-    if (failed(runDifferentiation(*module)))
+    if (failed(runDifferentiation(*module, session.verification())))
       return outputs.internal("the differentiation");
     if (session.own()) {
       // What accel-run's functions save is decided after the step model, which
@@ -74,13 +75,14 @@ private:
 
   /// From a differentiated module to the phase `sharded`.
   bool save(mlir::ModuleOp module) {
-    return succeeded(runSaves(module)) &&
+    return succeeded(runSaves(module, session.verification())) &&
            outputs.reached(module, Phase::Sharded);
   }
 
   /// From the phase `sharded` to accel-run's plan with its figures.
   bool schedule(mlir::ModuleOp module, plan::Plan &plan) {
-    return succeeded(runPhases(module, Phase::Sharded, Phase::Scheduled)) &&
+    return succeeded(runPhases(module, Phase::Sharded, Phase::Scheduled,
+                               session.verification())) &&
            outputs.reached(module, Phase::Scheduled) &&
            succeeded(buildPredictedPlan(module, session.targetOrNone(),
                                         session.ranksPerNode, plan)) &&
@@ -161,12 +163,12 @@ private:
     ImportOptions import = session.importing;
     choose(advice, advice.tuned->result.best->point, inputs, import);
     Session::Module module = session.import(inputs, import, engine);
-    if (!module || failed(runDecisions(*module)))
+    if (!module || failed(runDecisions(*module, session.verification())))
       return outputs.internal("the decisions of the recommended setting");
     if (!session.own())
       return skeleton(*module, plan);
-    return (succeeded(runDifferentiation(*module)) && save(*module) &&
-            schedule(*module, plan)) ||
+    return (succeeded(runDifferentiation(*module, session.verification())) &&
+            save(*module) && schedule(*module, plan)) ||
            outputs.internal("the recommended setting");
   }
 
@@ -178,8 +180,9 @@ private:
       choose(advice, advice.tuned->result.best->point, inputs, import);
     Session::Module module = session.import(inputs, import, engine);
     plan::Plan plan;
-    if (!module || failed(runDecisions(*module)) ||
-        failed(runDifferentiation(*module)) || failed(runSaves(*module)) ||
+    if (!module || failed(runDecisions(*module, session.verification())) ||
+        failed(runDifferentiation(*module, session.verification())) ||
+        failed(runSaves(*module, session.verification())) ||
         !schedule(*module, plan))
       return outputs.internal("accel-run's program");
     if (advice.tuned)

@@ -44,6 +44,16 @@ std::shared_ptr<const DecidedStep> DecidedSteps::read(mlir::ModuleOp module) {
                          : nullptr;
 }
 
+std::shared_ptr<const DecidedStep>
+DecidedSteps::decide(const PlanInputs &from, const ImportOptions &with,
+                     DiagnosticEngine &problems) {
+  Session::Module module = session.import(from, with, problems);
+  if (!module || failed(runDecisions(*module, session.verification())) ||
+      failed(runDifferentiation(*module, session.verification())))
+    return nullptr;
+  return read(*module);
+}
+
 bool DecidedSteps::keep(mlir::ModuleOp module) {
   auto step = read(module);
   if (!step)
@@ -78,22 +88,22 @@ DecidedSteps::at(int64_t microBatch, int precision, int64_t lossChunks) {
     with.lossWhy = "tried";
     quiet.emplace(session);
   }
-  Session::Module module =
-      session.import(other, with, quiet ? tried : session.engine);
-  if (module && succeeded(runDecisions(*module)) &&
-      succeeded(runDifferentiation(*module)))
-    known->second = read(*module);
+  known->second = decide(other, with, quiet ? tried : session.engine);
   return known->second;
 }
 
 StepPrediction
-DecidedSteps::predict(const StepModel &model, const Candidate &candidate,
-                      const replay::AllocatorRules &rules) const {
-  StepEvaluator evaluator(model, session.machine());
-  StepPrediction p = evaluator.evaluate(candidate, /*detail=*/true);
+DecidedSteps::predict(const std::shared_ptr<const StepModel> &model,
+                      const Candidate &candidate,
+                      const replay::AllocatorRules &rules) {
+  Evaluated &known = evaluators[model.get()];
+  if (!known.model)
+    known = {model, std::make_unique<StepEvaluator>(*model, session.machine())};
+  StepPrediction p = known.evaluator->evaluate(candidate, /*detail=*/true);
   if (session.target)
-    replayInto(p, evaluator, candidate, rules, session.target->contextBytes,
-               session.budgetBytes().value_or(0), /*onDevice=*/true);
+    replayInto(p, *known.evaluator, candidate, rules,
+               session.target->contextBytes, session.budgetBytes().value_or(0),
+               /*onDevice=*/true);
   return p;
 }
 
@@ -104,11 +114,7 @@ DecidedSteps::modelFor(mlir::ModuleOp module, const PlanInputs &from,
   const bool same = from.executor == session.inputs->executor;
   if (auto known = models.find(key); same && known != models.end())
     return known->second;
-  Session::Module whole = session.import(from, with, session.engine);
-  if (!whole || failed(runDecisions(*whole)) ||
-      failed(runDifferentiation(*whole)))
-    return nullptr;
-  auto step = read(*whole);
+  auto step = decide(from, with, session.engine);
   if (!step)
     return nullptr;
   if (same)
@@ -124,9 +130,11 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
     return std::nullopt;
   Session::Module module = session.import(from, with, ignored);
   plan::Plan plan;
-  if (!module || failed(runDecisions(*module)) ||
-      failed(runDifferentiation(*module)) || failed(runSaves(*module)) ||
-      failed(runPhases(*module, Phase::Sharded, Phase::Scheduled)) ||
+  if (!module || failed(runDecisions(*module, session.verification())) ||
+      failed(runDifferentiation(*module, session.verification())) ||
+      failed(runSaves(*module, session.verification())) ||
+      failed(runPhases(*module, Phase::Sharded, Phase::Scheduled,
+                       session.verification())) ||
       failed(buildPredictedPlan(*module, session.targetOrNone(),
                                 with.ranksPerNode, plan)))
     return std::nullopt;
@@ -163,7 +171,7 @@ DecidedSteps::planAgain(const std::vector<tune::YamlLine> &lines,
     return planProgram(*other, with);
   Session::Quiet quiet(session);
   Session::Module module = session.importSignatures(*other, with, ignored);
-  if (!module || failed(runDecisions(*module)))
+  if (!module || failed(runDecisions(*module, session.verification())))
     return std::nullopt;
   auto model = modelFor(*module, *other, with);
   if (!model)
@@ -171,7 +179,7 @@ DecidedSteps::planAgain(const std::vector<tune::YamlLine> &lines,
   auto candidate = decidedCandidate(*module, *model);
   if (failed(candidate) || !verifyCandidate(*model, *candidate).empty())
     return std::nullopt;
-  return predict(*model, *candidate, other->allocator);
+  return predict(model, *candidate, other->allocator);
 }
 
 } // namespace accel

@@ -43,14 +43,19 @@ public:
 
 private:
   std::shared_ptr<const DecidedStep> read(mlir::ModuleOp module);
+  /// The step of these inputs and options; null where it is refused.
+  std::shared_ptr<const DecidedStep> decide(const PlanInputs &from,
+                                            const ImportOptions &with,
+                                            DiagnosticEngine &problems);
   /// The step model of a decided module, shared by all whose functions compute
   /// the same.
   std::shared_ptr<const StepModel> modelFor(mlir::ModuleOp module,
                                             const PlanInputs &from,
                                             const ImportOptions &with);
   /// A step on the target, with the allocator's segments by replay.
-  StepPrediction predict(const StepModel &model, const Candidate &candidate,
-                         const replay::AllocatorRules &rules) const;
+  StepPrediction predict(const std::shared_ptr<const StepModel> &model,
+                         const Candidate &candidate,
+                         const replay::AllocatorRules &rules);
 
   /// What the functions of a decided module compute depends on these; MLIR's
   /// attributes are unique.
@@ -60,6 +65,11 @@ private:
   Session &session;
   SavedSetCache solved;
   std::map<FunctionsKey, std::shared_ptr<const StepModel>> models;
+  struct Evaluated {
+    std::shared_ptr<const StepModel> model;
+    std::unique_ptr<StepEvaluator> evaluator;
+  };
+  std::map<const StepModel *, Evaluated> evaluators;
   std::map<std::array<int64_t, 3>, std::shared_ptr<const DecidedStep>> steps;
 };
 

@@ -68,7 +68,9 @@ std::optional<Tried> compileWith(const Importer &importer,
   options.lossWhy = "tried";
   OwningOpRef<mlir::ModuleOp> module = importer(options);
   plan::Plan plan;
-  if (!module || failed(runPhases(*module, Phase::Model, Phase::Scheduled)) ||
+  if (!module ||
+      failed(runPhases(*module, Phase::Model, Phase::Scheduled,
+                       judge.verification)) ||
       failed(buildPlan(*module, plan)))
     return std::nullopt;
   plan::predictMemory(plan);

@@ -7,6 +7,7 @@
 #define ACCEL_TOOLS_DRIVER_SESSION_LOSSCHUNKS_H
 
 #include "passes/Pipeline/Import.h"
+#include "passes/Pipeline/Phases.h"
 #include "passes/Targets/Target.h"
 
 #include "mlir/IR/OwningOpRef.h"
@@ -22,6 +23,7 @@ struct LossJudge {
   /// Bytes of a device, of which a plan takes its reserved bytes and the
   /// context; none where nothing says.
   std::optional<int64_t> budgetBytes;
+  Verification verification = Verification::AfterEachPass;
 };
 
 /// A module of phase `model` for these options; null after an error.

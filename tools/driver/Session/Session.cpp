@@ -105,7 +105,7 @@ bool Session::chooseLossChunks(const PlanInputs &from, ImportOptions &with,
     return true;
   return accel::chooseLossChunks(
       [&](const ImportOptions &tried) { return import(from, tried, problems); },
-      {machine(), with.ranksPerNode, budgetBytes()}, with);
+      {machine(), with.ranksPerNode, budgetBytes(), verification()}, with);
 }
 
 mlir::ModuleOp Session::model(const PlanInputs &from, const ImportOptions &with,

@@ -13,6 +13,7 @@
 
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "passes/Pipeline/Import.h"
+#include "passes/Pipeline/Phases.h"
 #include "passes/Targets/Target.h"
 #include "tools/driver/Inputs/PlanInputs.h"
 
@@ -87,6 +88,11 @@ public:
   ImportOptions importing;     // of the framework that runs the job
   ImportOptions programImport; // of accel-run's program for it
   int64_t ranksPerNode = 0;    // 0: the target's own
+  /// Of all that is planned; tests ask for more (PlanOptions::verifyEachPass).
+  Verification verification() const {
+    return options.verifyEachPass ? Verification::AfterEachPass
+                                  : Verification::AtTheEnd;
+  }
 
 private:
   using Sizes = std::array<int64_t, 2>; // micro-batch, sequence length

@@ -41,6 +41,10 @@ std::string formatBytes(int64_t bytes) {
   return format("%.0f B", value);
 }
 
+std::string tooMuch(int64_t bytes, int64_t budget) {
+  return formatBytes(bytes - budget) + " too much";
+}
+
 std::string formatSeconds(double seconds) {
   if (seconds >= 1)
     return digits(seconds) + " s";

@@ -17,6 +17,9 @@ std::string formatBytes(int64_t bytes);
 /// "12.3 ms".
 std::string formatSeconds(double seconds);
 
+/// "1.23 GiB too much": what `bytes` are over the budget.
+std::string tooMuch(int64_t bytes, int64_t budget);
+
 /// "-1.2 GiB", "+12.3 ms".
 std::string formatBytesChange(int64_t bytes);
 std::string formatSecondsChange(double seconds);
