@@ -28,6 +28,9 @@ SUFFIX = "_cases.py"
 def pytest_addoption(parser):
     parser.addoption("--build-dir", default=os.path.join(harness.ROOT, "build"),
                      help="where accel-opt and accel-run are built")
+    parser.addoption("--all", action="store_true",
+                     help="also cases that repeat what others hold, for a "
+                     "further model")
 
 
 def pytest_collect_file(file_path, parent):
@@ -39,7 +42,15 @@ def pytest_collect_file(file_path, parent):
 class CaseFile(pytest.Module):
     def collect(self):
         family = self.path.name[:-len(SUFFIX)]
+        # A module's REPEATED holds for one more model what its other cases
+        # hold: left out of the hour that a change has, unless asked for.
+        option = self.config.getoption
+        repeated = set() if option("--all") or option("keyword") else getattr(
+            self.obj, "REPEATED", set())
+        assert repeated <= {name for name, _ in self.obj.CASES}
         for name, function in self.obj.CASES:
+            if name in repeated:
+                continue
             yield Case.from_parent(self, name=f"{family}.{name}",
                                    callobj=recorded(function))
 

@@ -551,7 +551,10 @@ CASES = [
     ("peak-dpo-fsdp2-bf16", preference_case("gqa", 8, 64, "fsdp2", "second",
                                             precision="bfloat16",
                                             within=0.06)),
-    ("peak-dpo-fsdp1", preference_case("wide", 2, 64, "fsdp1", "second")),
+    # Gloo's thread frees a message before or after the next is made: torch's
+    # own peak is 4 % apart from run to run.
+    ("peak-dpo-fsdp1", preference_case("wide", 2, 64, "fsdp1", "second",
+                                       within=0.05)),
     ("saved-eager", saved_case({name: FAMILIES[name] for name in (
         "gqa", "qwen2", "qwen3", "mistral")}, attention="eager")),
     ("peak-ddp-optimizer", ddp_case("wide", 2, 64)),

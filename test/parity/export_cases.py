@@ -454,3 +454,6 @@ CASES = [("llama-open", case("gqa", weights=False, most=9)),
          ("open-sizes", open_sizes),
          ("functional", functional), ("bf16", mixed)]
 CASES += [(name, case(name, most=most)) for name, most in FAMILIES.items()]
+
+REPEATED = {"mistral-window", "qwen2", "qwen3", "gemma", "gemma2", "phi3",
+            "gpt-neox", "opt", "falcon", "mpt", "olmo2", "qwen3-moe", "roberta"}

@@ -225,3 +225,9 @@ CASES = [
     ("exported-folder-loads-mixtral",
      lambda context: exported_folder_loads(context, "mixtral")),
 ]
+
+# Each family's functions are compared one by one in numerics_cases.
+REPEATED = {f"fsdp-2-ranks-{name}" for name in (
+    "llama3-rope", "mistral", "qwen2", "qwen3", "qwen3-moe", "olmo2", "phi3",
+    "gemma", "gemma2", "gpt-bigcode", "gpt-neox", "opt", "falcon",
+    "falcon-alibi", "mpt", "roberta", "vit", "bert-bf16", "t5-bf16")}
