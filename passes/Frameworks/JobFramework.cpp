@@ -87,8 +87,8 @@ frameworks::Kernels kernelsOf(mlir::ModuleOp module) {
   frameworks::Kernels kernels =
       frameworkOf(module).kernels(versionsOf(module), asked("layers"));
   kernels.fp8 = asked("fp8");
-  auto sets = request ? request.getValue().getAs<ArrayAttr>("kernels")
-                      : ArrayAttr();
+  auto sets =
+      request ? request.getValue().getAs<ArrayAttr>("kernels") : ArrayAttr();
   if (sets)
     for (auto name : sets.getAsRange<StringAttr>())
       if (auto set = frameworks::parseKernelSet(name.getValue().str()))

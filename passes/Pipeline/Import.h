@@ -32,8 +32,8 @@ struct ImportOptions {
   /// over transformers' models.
   std::string trainer;
   frameworks::Versions versions;
-  bool compile = false;     // the layers under torch.compile
-  bool fp8 = false;         // matmuls of the layers
+  bool compile = false; // the layers under torch.compile
+  bool fp8 = false;     // matmuls of the layers
   /// Whose kernels replace those of transformers' modules.
   std::vector<frameworks::KernelSet> kernels;
   int64_t ranksPerNode = 0; // 0: the target's own
