@@ -6,6 +6,7 @@
 #ifndef ACCEL_DIALECTS_ATEN_ATEN_H
 #define ACCEL_DIALECTS_ATEN_ATEN_H
 
+#include "dialects/Aten/TypedBuilder.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"

@@ -115,15 +115,34 @@ def Aten_FloatTensor : StaticShapeTensorOf<[F64, F32, F16, BF16]>;
 def Aten_IntTensor : StaticShapeTensorOf<[I64, I32]>;
 def Aten_BoolTensor : StaticShapeTensorOf<[I1]>;
 
+/// `create` with the operation's arguments in their order (TypedBuilder.h).
+def Aten_TypedBuilder : NativeOpTrait<"TypedBuilder"> {
+  let cppNamespace = "::accel::aten";
+}
+
 /// An operation for the ATen call `aten` (see Schema.h for its grammar).
 class Aten_Op<string mnemonic, string aten, string category,
               list<Trait> traits = []>
     : Op<Aten_Dialect, mnemonic,
-         !listconcat([Pure, DeclareOpInterfaceMethods<Aten_OpInterface,
-                                                      ["getSchema", "getCategory"]>],
+         !listconcat([Pure, Aten_TypedBuilder,
+                      DeclareOpInterfaceMethods<Aten_OpInterface,
+                                                ["getSchema", "getCategory"]>],
                      traits)> {
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::llvm::ArrayRef<BuildArgument>":$arguments,
+                             CArg<"::std::optional<::mlir::TypeRange>", "{}">:$results), [{
+    TypedBuilder::build($_state, arguments, results);
+  }]>];
   let extraClassDeclaration = [{
     static ::llvm::StringRef schema() { return "}] # aten # [{"; }
+    static ::llvm::ArrayRef<::llvm::StringRef> argumentNames() {
+      static const ::llvm::StringRef names[] = {}] #
+      !interleave(!foreach(i, !range(!size(arguments)),
+                           "\"" # !getdagname(arguments, i) # "\""), ", ") # [{};
+      return names;
+    }
+    using TypedBuilder::build;
+    using TypedBuilder::create;
   }];
   let extraClassDefinition = [{
     ::llvm::StringRef $cppClass::getSchema() { return schema(); }

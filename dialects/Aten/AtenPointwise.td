@@ -169,15 +169,6 @@ class Aten_WithScalar<string mnemonic, string arguments_, string formula,
   let assemblyFormat = [{
     $self `,` custom<Scalar>($other) attr-dict `:` functional-type(operands, results)
   }];
-  let builders = [
-    OpBuilder<(ins "::mlir::Value":$self, "double":$other), [{
-      build($_builder, $_state, self,
-            ::mlir::cast<::mlir::TypedAttr>($_builder.getF64FloatAttr(other)));
-    }]>,
-    OpBuilder<(ins "::mlir::Value":$self, "int64_t":$other), [{
-      build($_builder, $_state, self,
-            ::mlir::cast<::mlir::TypedAttr>($_builder.getI64IntegerAttr(other)));
-    }]>];
 }
 
 def Aten_AddScalarOp : Aten_WithScalar<"add.Scalar", "(%0, $other, 1)", "x + c">;

@@ -155,8 +155,9 @@ BACKWARD(OpaqueOp) {
       wanted.push_back(i);
       types.push_back(getInputs()[i].getType());
     }
-  auto backward = b.createOp<OpaqueBackwardOp>(types, getCallee(), given,
-                                               getInputs(), getArgs(), wanted);
+  auto backward =
+      OpaqueBackwardOp::createAs(b.getBuilder(), b.getLoc(), types, getCallee(),
+                                 given, getInputs(), getArgs(), wanted);
   for (auto [result, index] : llvm::zip(backward.getOutputs(), wanted))
     operandGrads[index] = result;
   return success();

@@ -264,11 +264,11 @@ private:
     f.enter(module);
     Value weight = f.param(module + ".weight");
     if (d.norm == Decoder::Norm::Layer)
-      return f.op<LayerNormOp>(x.getType(), x, weight, f.find(module + ".bias"),
+      return f.op<LayerNormOp>(x, weight, f.find(module + ".bias"),
                                f.number(d.normEps));
     return f.op<RmsNormOp>(x, weight, f.number(d.normEps),
-                           d.norm != Decoder::Norm::Rms,
-                           d.norm == Decoder::Norm::RmsShifted);
+                           f.unit(d.norm != Decoder::Norm::Rms),
+                           f.unit(d.norm == Decoder::Norm::RmsShifted));
   }
 
   Value residual(FunctionWriter &f, Value x, Value y) {

@@ -117,8 +117,7 @@ private:
   Value norm(FunctionWriter &f, Value x, llvm::StringRef module) {
     f.enter(module);
     Value bias = config.biases ? f.param((module + ".bias").str()) : Value();
-    return f.op<LayerNormOp>(x.getType(), x,
-                             f.param((module + ".weight").str()), bias,
+    return f.op<LayerNormOp>(x, f.param((module + ".weight").str()), bias,
                              f.number(config.layerNormEps));
   }
 

@@ -36,7 +36,7 @@ Value EncoderWriter::linear(Value rows, llvm::StringRef module) {
 
 Value EncoderWriter::norm(Value x, llvm::StringRef module, double eps) {
   enter(module);
-  return op<LayerNormOp>(x.getType(), x, param((module + ".weight").str()),
+  return op<LayerNormOp>(x, param((module + ".weight").str()),
                          param((module + ".bias").str()), number(eps));
 }
 
@@ -77,7 +77,7 @@ Value EncoderWriter::attention(const AttentionShape &s, Value query, Value key,
   Value keys = splitHeads(s, key, s.keys);
   Value mixed = op<ScaledDotProductAttentionOp>(
       splitHeads(s, query, s.rows), keys, values, mask, s.causal,
-      number(s.scale), uint64_t(0), number(0), /*by_parts=*/false,
+      number(s.scale), uint64_t(0), number(0), /*by_parts=*/unit(false),
       number(s.dropped), keyFor(s.dropped));
   if (s.byHeads)
     marked(mixed, byHeadsAttr);

@@ -103,6 +103,10 @@ public:
   /// A key for an operator that drops with probability `p`; -1 for 0.
   uint64_t keyFor(double p) { return p == 0 ? uint64_t(-1) : keys++; }
   llvm::APFloat number(double value) { return llvm::APFloat(value); }
+  /// An attribute that is there or not.
+  mlir::UnitAttr unit(bool there) {
+    return there ? builder.getUnitAttr() : mlir::UnitAttr();
+  }
 
   /// Causal attention of q, k and v, [B, heads, S, head_dim] each; see
   /// aten.scaled_dot_product_attention.
@@ -112,7 +116,7 @@ public:
                         double dropped = 0) {
     return op<aten::ScaledDotProductAttentionOp>(
         q, k, v, mask, /*is_causal=*/true, number(scale), uint64_t(window),
-        number(softcap), byParts, number(dropped), keyFor(dropped));
+        number(softcap), unit(byParts), number(dropped), keyFor(dropped));
   }
 
   /// Mean cross-entropy of `logits` [tokens, vocabulary], computed in fp32

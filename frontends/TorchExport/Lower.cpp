@@ -157,9 +157,9 @@ Operation *Lowering::makeOp(StringRef name, ValueRange operands,
 Value Lowering::detach(Value value) {
   if (!value || !trained.contains(value))
     return value;
-  auto op = aten::OpaqueOp::create(b, b.getUnknownLoc(), value.getType(),
-                                   b.getStringAttr("aten::detach"), value,
-                                   b.getArrayAttr(b.getStringAttr("%0")));
+  auto op = aten::OpaqueOp::createAs(b, b.getUnknownLoc(), value.getType(),
+                                     b.getStringAttr("aten::detach"), value,
+                                     b.getArrayAttr(b.getStringAttr("%0")));
   op->setAttr(stackAttr, b.getI64IntegerAttr(stack));
   return op->getResult(0);
 }

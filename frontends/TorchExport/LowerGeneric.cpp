@@ -281,9 +281,9 @@ std::optional<Lowering::Results> Lowering::lowerOpaque(const Call &call) {
     types.push_back(type);
   if (types.empty())
     return std::nullopt;
-  auto op = aten::OpaqueOp::create(b, b.getUnknownLoc(), types,
-                                   b.getStringAttr(schema.name), operands,
-                                   b.getArrayAttr(args));
+  auto op = aten::OpaqueOp::createAs(b, b.getUnknownLoc(), types,
+                                     b.getStringAttr(schema.name), operands,
+                                     b.getArrayAttr(args));
   op->setAttr(stackAttr, b.getI64IntegerAttr(stack));
   for (Value result : op->getResults())
     if (isFloat(result) &&
