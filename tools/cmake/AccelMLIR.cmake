@@ -42,4 +42,7 @@ function(accel_link_options target)
   target_link_options(${target} PRIVATE -B${LLVM_TOOLS_BINARY_DIR}
                       -fuse-ld=lld -Wl,--gc-sections)
 endfunction()
-set(ACCEL_MLIR_OPTIONS -fno-exceptions -Wno-unused-function)
+# -O1: most of a plan's time is spent in MLIR's archives, and the code generator
+# is most of a build's (docs/benchmarks.md, "Building").
+set(ACCEL_MLIR_OPTIONS -fno-exceptions -Wno-unused-function
+    "$<$<CONFIG:Release>:-O1>")
