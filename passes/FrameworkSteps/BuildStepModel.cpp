@@ -21,6 +21,7 @@
 #include "passes/StepModel/LossFragments.h"
 #include "passes/StepModel/SegmentGraph.h"
 #include "passes/StepModel/TrainerKernels.h"
+#include "runtime/plan/ModulePath.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -489,21 +490,13 @@ private:
   /// Which child of the module at `path` each operation belongs to; false
   /// where none does.
   bool markChildren(func::FuncOp joint, StringRef path, SegmentGraph &graph) {
-    SmallVector<StringRef> parts;
-    path.split(parts, '.');
-    std::string starred;
-    for (StringRef part : parts) {
-      const bool number = !part.empty() && llvm::all_of(part, [](char c) {
-        return c >= '0' && c <= '9';
-      });
-      starred += (number ? "*" : part.str()) + ".";
-    }
+    const std::string prefix = plan::withoutLayerNumbers(path) + ".";
     llvm::StringMap<int> children;
     graph.child.clear();
     for (Operation &op : joint.getBody().front().without_terminator()) {
       const std::string module = aten::modulePath(op.getLoc());
       StringRef rest(module);
-      if (path.empty() || !rest.consume_front(starred)) {
+      if (path.empty() || !rest.consume_front(prefix)) {
         graph.child.push_back(-1);
         continue;
       }

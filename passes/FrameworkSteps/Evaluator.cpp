@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/StepRun.h"
+#include "runtime/plan/ModulePath.h"
 
 #include <map>
 
@@ -40,22 +41,6 @@ std::unique_ptr<StepRun> makeRun(const StepLayout &layout, Engine &engine) {
 }
 
 double seconds(Picoseconds time) { return static_cast<double>(time) * 1e-12; }
-
-/// "model.layers.31": numbers become `*`.
-std::string starred(const std::string &path) {
-  std::string text;
-  for (size_t i = 0; i < path.size();) {
-    size_t dot = path.find('.', i);
-    if (dot == std::string::npos)
-      dot = path.size();
-    const std::string part = path.substr(i, dot - i);
-    const bool number = !part.empty() && part.find_first_not_of("0123456789") ==
-                                             std::string::npos;
-    text += (text.empty() ? "" : ".") + (number ? "*" : part);
-    i = dot + 1;
-  }
-  return text;
-}
 
 const char *toString(Cause cause) {
   switch (cause) {
@@ -108,7 +93,7 @@ void listExposed(const StepModel &model, const Engine &engine,
                  StepPrediction &result) {
   std::map<std::string, Picoseconds> sums;
   for (const auto &[at, time] : engine.exposedAt) {
-    const std::string where = starred(nameOf(model, at.call));
+    const std::string where = plan::withoutLayerNumbers(nameOf(model, at.call));
     sums[std::string(toString(at.cause)) +
          (where.empty() ? "" : " " + where)] += time;
   }

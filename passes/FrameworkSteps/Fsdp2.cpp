@@ -91,7 +91,7 @@ protected:
     engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, filled));
   }
 
-  void releaseParked() {
+  void freeDeferred() {
     if (deferredBytes == 0)
       return;
     engine.free(Holding::Gathered, deferredBytes, Pool::Gather);
@@ -102,7 +102,7 @@ protected:
   void finishGather(int u, bool forward) {
     const UnitSizes &unit = layout.units[u];
     if (forward)
-      releaseParked();
+      freeDeferred();
     engine.wait(engine.pop(), Cause::Gather);
     if (!distributed()) {
       // The shard itself is cast and copied.
@@ -218,7 +218,7 @@ protected:
   }
   void endReference() override {
     if (!runsSecond())
-      return releaseParked();
+      return freeDeferred();
     const int64_t whole = referenceSizes().whole;
     if (distributed())
       engine.free(Holding::Gathered, whole, Pool::Gather);
@@ -237,7 +237,7 @@ protected:
           engine.free(Holding::Gathered, layout.units[u].unsharded);
   }
 
-  void endForward() override { releaseParked(); }
+  void endForward() override { freeDeferred(); }
 
   //===--------------------------------------------------------------------===//
   // Backward

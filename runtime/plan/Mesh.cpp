@@ -5,17 +5,12 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/Mesh.h"
 
+#include "runtime/plan/Saturating.h"
+
 #include <algorithm>
 #include <limits>
 
 namespace accel::plan {
-
-static int64_t saturatingMul(int64_t a, int64_t b) {
-  int64_t result = 0;
-  return __builtin_mul_overflow(a, b, &result)
-             ? std::numeric_limits<int64_t>::max()
-             : result;
-}
 
 AxisRole axisRole(std::string_view axis) {
   if (axis == "dp_replicate")

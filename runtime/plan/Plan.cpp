@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/Plan.h"
 
+#include "runtime/plan/Saturating.h"
+
 #include <cstdlib>
 #include <limits>
 
@@ -12,13 +14,6 @@ namespace accel::plan {
 
 namespace {
 constexpr int64_t maxInt64 = std::numeric_limits<int64_t>::max();
-
-/// Products of sizes saturate: a hostile plan must not wrap around to a small
-/// buffer. `verify` refuses sizes long before this limit.
-int64_t saturatingMul(int64_t a, int64_t b) {
-  int64_t result;
-  return __builtin_mul_overflow(a, b, &result) ? maxInt64 : result;
-}
 
 int64_t product(const std::vector<int64_t> &shape) {
   int64_t n = 1;

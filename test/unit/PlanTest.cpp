@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/plan/ModulePath.h"
 #include "runtime/plan/Sha256.h"
 #include "test/unit/PlanFixture.h"
 
@@ -40,6 +41,14 @@ TEST(Sha256, PiecesGiveTheSame) {
       hash.update(std::string_view(text).substr(i, piece));
     EXPECT_EQ(hash.hexDigest(), sha(text)) << piece;
   }
+}
+
+TEST(ModulePath, LayersOfOneKindHaveOneName) {
+  EXPECT_EQ(withoutLayerNumbers("model.layers.31.mlp"), "model.layers.*.mlp");
+  EXPECT_EQ(withoutLayerNumbers("0.mlp.12"), "*.mlp.*");
+  EXPECT_EQ(withoutLayerNumbers("h1.2b.fc1"), "h1.2b.fc1");
+  EXPECT_EQ(withoutLayerNumbers("a..7."), "a..*.");
+  EXPECT_EQ(withoutLayerNumbers(""), "");
 }
 
 TEST(Plan, DTypesRoundTrip) {

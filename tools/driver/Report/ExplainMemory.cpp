@@ -6,6 +6,7 @@
 #include "tools/driver/Report/ExplainMemory.h"
 
 #include "runtime/plan/LiveBuffers.h"
+#include "runtime/plan/ModulePath.h"
 #include "runtime/plan/Timeline.h"
 #include "tools/driver/Text/Format.h"
 
@@ -68,7 +69,7 @@ std::vector<Group> grouped(const std::vector<plan::LiveBuffer> &holders) {
     std::string name = holder.name;
     if (holder.kind == "value")
       name = name.substr(0, name.find(':'));
-    name = name.empty() ? "(root)" : generalised(name);
+    name = name.empty() ? "(root)" : plan::withoutLayerNumbers(name);
     Group &group = groups[{holder.kind, name}];
     if (!group.count) {
       group = {holder.kind, name, 0, 0, holder.since, holder.since};

@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/plan/ModulePath.h"
 #include "tools/driver/Report/Render.h"
 #include "tools/driver/Text/Format.h"
 
@@ -18,7 +19,9 @@ std::string nameOf(const std::string &unit) {
 
 std::string line(const plan::Plan &plan, const plan::Step &step) {
   std::string unit =
-      step.unit >= 0 ? nameOf(generalised(plan.units[step.unit].name)) : "";
+      step.unit >= 0
+          ? nameOf(plan::withoutLayerNumbers(plan.units[step.unit].name))
+          : "";
   auto sized = [&](const char *what) {
     std::string text = what;
     text.resize(16, ' ');
@@ -44,7 +47,9 @@ std::string line(const plan::Plan &plan, const plan::Step &step) {
     return "";
   case plan::StepKind::Call:
     return "call            " + plan.functions[step.function].name +
-           (step.where.empty() ? "" : " at " + generalised(step.where));
+           (step.where.empty()
+                ? ""
+                : " at " + plan::withoutLayerNumbers(step.where));
   case plan::StepKind::GradNorm:
     return "gradient norm";
   case plan::StepKind::Optimizer:

@@ -7,6 +7,7 @@
 
 #include "passes/Export/BuildPlan.h"
 #include "passes/Simulate/Time.h"
+#include "runtime/plan/ModulePath.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Verify.h"
 #include "tools/driver/Text/Format.h"
@@ -28,7 +29,7 @@ std::string causeOf(const plan::Plan &plan, const plan::Program &program,
       if (step.unit < 0)
         return what + "norms";
       const std::string &name = plan.units[step.unit].name;
-      return what + (name.empty() ? "(root)" : generalised(name));
+      return what + (name.empty() ? "(root)" : plan::withoutLayerNumbers(name));
     }
   return "communication";
 }

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Text/Format.h"
 
-#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -85,23 +84,6 @@ std::string formatCount(double n) {
     if (n >= scale)
       return digits(n / scale) + unit;
   return format("%.0f", n);
-}
-
-std::string generalised(const std::string &path) {
-  std::string result;
-  for (size_t i = 0; i < path.size();) {
-    bool atStart = i == 0 || path[i - 1] == '.';
-    size_t j = i;
-    while (j < path.size() && std::isdigit(static_cast<unsigned char>(path[j])))
-      ++j;
-    if (atStart && j > i && (j == path.size() || path[j] == '.')) {
-      result += '*';
-      i = j;
-    } else {
-      result += path[i++];
-    }
-  }
-  return result;
 }
 
 } // namespace accel

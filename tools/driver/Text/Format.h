@@ -23,8 +23,6 @@ std::string tooMuch(int64_t bytes, int64_t budget);
 /// "-1.2 GiB", "+12.3 ms".
 std::string formatBytesChange(int64_t bytes);
 std::string formatSecondsChange(double seconds);
-/// A module path with `*` for numbers: "model.layers.*.mlp".
-std::string generalised(const std::string &path);
 /// 0.4072 as "40.7 %".
 std::string formatPercent(double share);
 /// "8.03 B", "1.2 M": a count of parameters.
