@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 
 namespace accel::wrap {
@@ -48,9 +49,11 @@ public:
   }
   /// Parameters of the subtree, each once, in order.
   std::vector<int> parametersOf(int module) const {
-    std::set<int> all;
+    std::vector<int> all;
     collect(module, all);
-    return {all.begin(), all.end()};
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
   }
   int64_t numelOf(int module) const {
     int64_t n = 0;
@@ -68,13 +71,14 @@ public:
   std::vector<std::vector<int>> children, own;
 
 private:
-  int parent(const std::string &fqn) const {
-    size_t dot = fqn.rfind('.');
-    auto it = index.find(dot == std::string::npos ? "" : fqn.substr(0, dot));
+  int parent(std::string_view fqn) const {
+    const size_t dot = fqn.rfind('.');
+    auto it = index.find(dot == std::string_view::npos ? std::string_view()
+                                                       : fqn.substr(0, dot));
     return it == index.end() ? 0 : it->second;
   }
-  void collect(int module, std::set<int> &all) const {
-    all.insert(own[module].begin(), own[module].end());
+  void collect(int module, std::vector<int> &all) const {
+    all.insert(all.end(), own[module].begin(), own[module].end());
     for (int child : children[module])
       collect(child, all);
   }
@@ -85,7 +89,7 @@ private:
   }
 
   const Problem &problem;
-  std::unordered_map<std::string, int> index;
+  std::unordered_map<std::string_view, int> index; // names are the problem's
 };
 
 bool isContainer(const std::string &className) {
@@ -127,21 +131,20 @@ private:
   void wrap(const std::vector<int> &modules, std::string why,
             bool keepGathered = false) {
     UnitSet unit;
-    std::set<int> parameters;
     for (int m : modules) {
       unit.modules.push_back(problem.modules[m].fqn);
       for (int p : tree.parametersOf(m))
-        if (!taken[p])
-          parameters.insert(p);
+        if (!taken[p]) {
+          taken[p] = true;
+          unit.parameters.push_back(p);
+        }
     }
-    if (parameters.empty())
+    if (unit.parameters.empty())
       return;
     unit.name = unit.modules.front();
-    unit.parameters.assign(parameters.begin(), parameters.end());
+    std::sort(unit.parameters.begin(), unit.parameters.end());
     unit.keepGathered = keepGathered;
     unit.why = std::move(why);
-    for (int p : unit.parameters)
-      taken[p] = true;
     wrapped.insert(modules.begin(), modules.end());
     solution.units.push_back(std::move(unit));
   }

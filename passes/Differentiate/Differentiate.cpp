@@ -25,6 +25,13 @@ using namespace accel;
 
 namespace {
 
+std::string bits(ArrayRef<bool> flags) {
+  std::string text;
+  for (bool flag : flags)
+    text += flag ? '1' : '0';
+  return text;
+}
+
 /// What the calls of one function may differ in.
 struct Gradients {
   SmallVector<bool> wanted;   // per argument
@@ -32,16 +39,7 @@ struct Gradients {
   SmallVector<bool> carried;  // per argument: others gave it a gradient before
   bool any() const { return llvm::is_contained(wanted, true); }
   std::string key() const {
-    std::string text;
-    for (bool flag : wanted)
-      text += flag ? '1' : '0';
-    text += '>';
-    for (bool flag : tangents)
-      text += flag ? '1' : '0';
-    text += '+';
-    for (bool flag : carried)
-      text += flag ? '1' : '0';
-    return text;
+    return bits(wanted) + '>' + bits(tangents) + '+' + bits(carried);
   }
 };
 
@@ -98,8 +96,10 @@ private:
              << call.getCallee() << "', which is no function with a body";
     Gradients &own = gradients[call];
     own.wanted = activeArguments(call, callee);
-    for (auto [result, is] :
-         llvm::zip(call.getResults(), activeResults(callee, own.wanted)))
+    auto &known = resultsOf[{callee, bits(own.wanted)}];
+    if (known.empty())
+      known = activeResults(callee, own.wanted);
+    for (auto [result, is] : llvm::zip(call.getResults(), known))
       if (is)
         active.insert(result);
     return success();
@@ -110,7 +110,11 @@ private:
     Gradients &own = gradients[call];
     for (Value result : call.getResults())
       own.tangents.push_back(withTangent.contains(result));
-    own.wanted = usefulArguments(callee, own.wanted, own.tangents);
+    auto &known =
+        argumentsOf[{callee, bits(own.wanted) + '>' + bits(own.tangents)}];
+    if (known.empty())
+      known = usefulArguments(callee, own.wanted, own.tangents);
+    own.wanted = known;
     own.carried.assign(own.wanted.size(), false);
     unsigned operand = 0;
     for (BlockArgument arg : callee.getArguments()) {
@@ -158,6 +162,9 @@ private:
   SmallVector<sharding::CallOp> calls;
   DenseSet<Value> active, withTangent; // values of the graph
   DenseMap<Operation *, Gradients> gradients;
+  /// What Activity.h finds, which is the same for each layer.
+  std::map<std::pair<Operation *, std::string>, SmallVector<bool>> resultsOf,
+      argumentsOf;
   llvm::StringMap<std::map<std::string, StringAttr>> variants;
   llvm::StringMap<Operation *> lastVariant; // the op after which one goes
 };

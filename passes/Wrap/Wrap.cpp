@@ -172,15 +172,31 @@ struct WrapPass : accel::impl::WrapPassBase<WrapPass> {
       error.report();
       return signalPassFailure();
     }
+    shard.clear();
+    replicate.clear();
+    all.clear();
+    for (auto axis : mesh.getAxes().getAsRange<sharding::AxisAttr>()) {
+      const plan::AxisRole role = plan::axisRole(axis.getName());
+      if (axis.getSize() == 1 || role == plan::AxisRole::Other)
+        continue;
+      (role == plan::AxisRole::Shard ? shard : replicate)
+          .push_back(axis.getName());
+      all.push_back(axis.getName());
+    }
+    // DDP makes buckets of its own, whatever the units are.
+    whole = frameworkOf(module).castsByAutocast();
     params.clear();
     llvm::append_range(params, module.getOps<sharding::ParamOp>());
+    if (!params.empty())
+      last = params.back();
+    for (auto unit : module.getOps<sharding::UnitOp>())
+      last = unit;
     for (const wrap::UnitSet &set : solution.units)
-      createUnits(module, mesh, request, set);
+      createUnits(request, set);
   }
 
 private:
-  void createUnits(mlir::ModuleOp module, sharding::MeshOp mesh,
-                   sharding::RequestOp request, const wrap::UnitSet &set) {
+  void createUnits(sharding::RequestOp request, const wrap::UnitSet &set) {
     SmallVector<sharding::ParamOp> trainable, frozen;
     for (int p : set.parameters)
       (params[p].getFrozen() ? frozen : trainable).push_back(params[p]);
@@ -189,52 +205,45 @@ private:
       return a.getGroup() < b.getGroup();
     });
     if (!trainable.empty())
-      createUnit(module, mesh, request, set, trainable, set.name);
+      createUnit(request, set, trainable, set.name);
     if (!frozen.empty())
-      createUnit(module, mesh, request, set, frozen,
+      createUnit(request, set, frozen,
                  trainable.empty() ? set.name : set.name + "/frozen");
   }
 
-  void createUnit(mlir::ModuleOp module, sharding::MeshOp mesh,
-                  sharding::RequestOp request, const wrap::UnitSet &set,
+  void createUnit(sharding::RequestOp request, const wrap::UnitSet &set,
                   ArrayRef<sharding::ParamOp> members,
                   const std::string &name) {
-    OpBuilder b(module.getContext());
-    b.setInsertionPointAfter(params.back());
-    for (auto units = module.getOps<sharding::UnitOp>();
-         sharding::UnitOp unit : units)
-      b.setInsertionPointAfter(unit);
-    SmallVector<StringRef> shard, replicate, fqns, modules;
-    for (auto axis : mesh.getAxes().getAsRange<sharding::AxisAttr>()) {
-      const plan::AxisRole role = plan::axisRole(axis.getName());
-      if (axis.getSize() == 1 || role == plan::AxisRole::Other)
-        continue;
-      (role == plan::AxisRole::Shard && !set.ignored ? shard : replicate)
-          .push_back(axis.getName());
-    }
+    OpBuilder b(&getContext());
+    b.setInsertionPointAfter(last);
+    SmallVector<StringRef> fqns, modules;
     for (sharding::ParamOp param : members)
       fqns.push_back(param.getFqn());
     for (const std::string &m : set.modules)
       modules.push_back(m);
     auto because = request.getBecause();
-    // DDP makes buckets of its own, whatever the units are.
-    const bool whole = frameworkOf(module).castsByAutocast();
     auto why = sharding::BecauseAttr::get(
         b.getContext(),
         whole ? "not sharded: every rank holds all parameters" : set.why,
         because.getFile(), because.getLine(), because.getColumn());
     auto unit = sharding::UnitOp::create(
         b, request.getLoc(), b.getStringAttr(name), b.getStrArrayAttr(modules),
-        b.getStrArrayAttr(fqns), b.getStrArrayAttr(shard),
-        b.getStrArrayAttr(replicate),
+        b.getStrArrayAttr(fqns),
+        b.getStrArrayAttr(set.ignored ? ArrayRef<StringRef>()
+                                      : ArrayRef<StringRef>(shard)),
+        b.getStrArrayAttr(set.ignored ? all : replicate),
         sharding::WrapAttr::get(b.getContext(), why),
         set.keepGathered ? b.getUnitAttr() : UnitAttr(),
         sharding::PrecisionAttr(), sharding::ReshardAttr());
     for (sharding::ParamOp param : members)
       param.setUnitAttr(unit.getNameAttr());
+    last = unit;
   }
 
   SmallVector<sharding::ParamOp> params;
+  SmallVector<StringRef> shard, replicate, all; // axes of more than one rank
+  bool whole = false;
+  Operation *last = nullptr; // units follow it
 };
 
 } // namespace
