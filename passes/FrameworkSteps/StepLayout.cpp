@@ -8,10 +8,42 @@
 #include "passes/Cost/OpCost.h"
 
 #include <cmath>
+#include <map>
+#include <tuple>
 
 namespace accel {
 
+UnitSizes &UnitSizes::operator+=(const UnitSizes &other) {
+  numel += other.numel;
+  paddedNumel += other.paddedNumel;
+  trainablePadded += other.trainablePadded;
+  shardStored += other.shardStored;
+  stateBytes += other.stateBytes;
+  masterBytes += other.masterBytes;
+  trainedBytes += other.trainedBytes;
+  cast += other.cast;
+  gatherOutput += other.gatherOutput;
+  unsharded += other.unsharded;
+  gradients += other.gradients;
+  heldGradients += other.heldGradients;
+  reduceInput += other.reduceInput;
+  reduceOutput += other.reduceOutput;
+  shardGradient += other.shardGradient;
+  return *this;
+}
+
 void StepLayout::measureModel() {
+  std::map<std::tuple<std::vector<int64_t>, plan::DType, bool, int64_t, bool>,
+           int>
+      known;
+  for (const StepParameter &p : model.parameters) {
+    auto [at, isNew] = known.try_emplace(
+        {p.shape, p.dtype, p.trainable, p.packedBytes, p.packedIsParameter},
+        static_cast<int>(kinds.size()));
+    if (isNew)
+      kinds.push_back(&p);
+    kindOf.push_back(at->second);
+  }
   lastReader.assign(model.values.size(), -1);
   firstGradient.assign(model.values.size(), -1);
   firstUser.assign(model.parameters.size(), -1);
@@ -149,10 +181,17 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
     unit.shardGradient += padded / ranks * gradient;
 }
 
+void StepLayout::measureKinds(RankClass rankClass) {
+  sizesOfKind.assign(kinds.size(), UnitSizes());
+  for (size_t k = 0; k < kinds.size(); ++k)
+    addParameter(sizesOfKind[k], *kinds[k], rankClass);
+}
+
 void StepLayout::measureUnits(RankClass rankClass) {
+  measureKinds(rankClass);
   units.assign(candidate->numUnits(), UnitSizes());
   for (size_t p = 0; p < model.parameters.size(); ++p)
-    addParameter(units[candidate->unitOf[p]], model.parameters[p], rankClass);
+    units[candidate->unitOf[p]] += sizesOf(static_cast<int>(p));
   // Collectives have one tensor each.
   for (UnitSizes &unit : units)
     for (int64_t UnitSizes::*tensor :
@@ -177,8 +216,7 @@ void StepLayout::measureUnits(RankClass rankClass) {
 void StepLayout::listParts(RankClass rankClass) {
   parts.assign(units.size(), UnitParts());
   for (size_t p = 0; p < model.parameters.size(); ++p) {
-    UnitSizes sizes;
-    addParameter(sizes, model.parameters[p], rankClass);
+    const UnitSizes &sizes = sizesOf(static_cast<int>(p));
     UnitParts &unit = parts[candidate->unitOf[p]];
     unit.stored.push_back(sizes.shardStored);
     unit.unsharded.push_back(sizes.unsharded);
@@ -251,13 +289,8 @@ Picoseconds StepLayout::lossPartsTime(int call) const {
 void StepLayout::measureTimes() {
   times.assign(units.size(), UnitTimes());
   for (size_t u = 0; u < units.size(); ++u) {
-    auto sameSizes = [&](UnitSizes a, const UnitSizes &b) {
-      a.firstCall = b.firstCall;
-      a.lastCall = b.lastCall;
-      return a == b;
-    };
-    times[u] = u > 0 && sameSizes(units[u - 1], units[u]) ? times[u - 1]
-                                                          : timesOf(units[u]);
+    times[u] = u > 0 && units[u - 1].sameSizes(units[u]) ? times[u - 1]
+                                                         : timesOf(units[u]);
   }
   // An eager framework's CPU thread may be slower than its device.
   const double dispatch =
@@ -356,12 +389,9 @@ void StepLayout::findBlocks() {
 bool StepLayout::alike(const Block &a, const Block &b) const {
   if (a.unit < 0 || b.unit < 0 || a.end - a.begin != b.end - b.begin)
     return false;
-  UnitSizes x = units[a.unit];
-  const UnitSizes &y = units[b.unit];
-  x.firstCall = y.firstCall;
-  x.lastCall = y.lastCall;
-  if (!(x == y) || candidate->reshardAfterForward[a.unit] !=
-                       candidate->reshardAfterForward[b.unit])
+  if (!units[a.unit].sameSizes(units[b.unit]) ||
+      candidate->reshardAfterForward[a.unit] !=
+          candidate->reshardAfterForward[b.unit])
     return false;
   for (int i = 0; i < a.end - a.begin; ++i) {
     const int c = a.begin + i, d = b.begin + i;

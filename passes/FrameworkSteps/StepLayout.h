@@ -40,6 +40,22 @@ struct UnitSizes {
   int64_t shardGradient = 0; // cast for the optimizer; 0 where it is the above
   int firstCall = -1, lastCall = -1;
   bool operator==(const UnitSizes &) const = default;
+  /// Equal but for the calls.
+  bool sameSizes(const UnitSizes &other) const {
+    return numel == other.numel && paddedNumel == other.paddedNumel &&
+           trainablePadded == other.trainablePadded &&
+           shardStored == other.shardStored && stateBytes == other.stateBytes &&
+           masterBytes == other.masterBytes &&
+           trainedBytes == other.trainedBytes && cast == other.cast &&
+           gatherOutput == other.gatherOutput && unsharded == other.unsharded &&
+           gradients == other.gradients &&
+           heldGradients == other.heldGradients &&
+           reduceInput == other.reduceInput &&
+           reduceOutput == other.reduceOutput &&
+           shardGradient == other.shardGradient;
+  }
+  /// Bytes and elements; calls stay.
+  UnitSizes &operator+=(const UnitSizes &other);
 };
 
 /// The tensors of a unit, where a run is recorded; they sum to UnitSizes.
@@ -151,8 +167,12 @@ public:
 private:
   void measureModel();
   void measureUnits(RankClass rankClass);
+  void measureKinds(RankClass rankClass);
   void addParameter(UnitSizes &unit, const StepParameter &parameter,
                     RankClass rankClass) const;
+  const UnitSizes &sizesOf(int parameter) const {
+    return sizesOfKind[kindOf[parameter]];
+  }
   /// A parameter as the optimizer sees it on this rank: rows of its own shape,
   /// or one dimension where the framework's shards are flat.
   struct Updated {
@@ -172,6 +192,12 @@ private:
   void findLifetimes();
   void findBlocks();
   bool alike(const Block &a, const Block &b) const;
+
+  /// Parameters that differ only in their names take the same: one of each
+  /// kind, the kind of each, and what the candidate makes of a kind.
+  std::vector<const StepParameter *> kinds;
+  std::vector<int> kindOf;
+  std::vector<UnitSizes> sizesOfKind;
 };
 
 } // namespace accel
