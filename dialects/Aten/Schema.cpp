@@ -9,6 +9,9 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <memory>
+#include <optional>
+
 using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
@@ -220,6 +223,37 @@ static LogicalResult parseResults(Operation *op, StringRef text, Call &call) {
   return success(call.positions.size() == op->getNumResults());
 }
 
+namespace {
+
+/// A schema cut into its parts.
+struct SchemaText {
+  explicit SchemaText(StringRef schema) {
+    auto [before, rest] = schema.split('(');
+    name = before;
+    if (auto arrow = rest.rfind("->"); arrow != StringRef::npos) {
+      results = rest.drop_front(arrow + 2);
+      rest = rest.take_front(arrow).rtrim();
+    }
+    rest.consume_back(")");
+    args = splitArgs(rest);
+  }
+
+  StringRef name;
+  std::optional<StringRef> results;
+  SmallVector<StringRef> args;
+};
+
+/// Schemas are literals of the definitions, so that each is cut once.
+const SchemaText &partsOf(StringRef schema) {
+  thread_local llvm::DenseMap<const char *, std::unique_ptr<SchemaText>> known;
+  std::unique_ptr<SchemaText> &text = known[schema.data()];
+  if (!text)
+    text = std::make_unique<SchemaText>(schema);
+  return *text;
+}
+
+} // namespace
+
 FailureOr<Call> aten::buildCall(Operation *op) {
   Call call;
   call.numResults = op->getNumResults();
@@ -244,15 +278,12 @@ FailureOr<Call> aten::buildCall(Operation *op) {
     return op->emitOpError("stands for no ATen operator; ")
            << (isa<TypeAsOp>(op) ? "the precision pass" : "select-kernels")
            << " replaces it";
-  auto [name, rest] = schema.split('(');
-  call.name = name.str();
-  if (auto arrow = rest.rfind("->"); arrow != StringRef::npos) {
-    if (failed(parseResults(op, rest.drop_front(arrow + 2), call)))
-      return op->emitOpError("has a malformed schema '") << schema << "'";
-    rest = rest.take_front(arrow).rtrim();
-  }
-  rest.consume_back(")");
-  for (StringRef text : splitArgs(rest)) {
+  const SchemaText &parts = partsOf(schema);
+  call.name = parts.name.str();
+  if (parts.results && failed(parseResults(op, *parts.results, call)))
+    return op->emitOpError("has a malformed schema '") << schema << "'";
+  call.args.reserve(parts.args.size());
+  for (StringRef text : parts.args) {
     FailureOr<CallArg> arg = parseArg(op, text);
     if (failed(arg))
       return op->emitOpError("has a malformed schema argument '")

@@ -84,6 +84,7 @@ std::optional<std::vector<plan::Arg>>
 accel::convertArgs(const aten::Call &call,
                    llvm::function_ref<int(Value)> slotOf) {
   std::vector<plan::Arg> args;
+  args.reserve(call.args.size());
   for (const aten::CallArg &given : call.args) {
     switch (given.kind) {
     case aten::CallArg::Kind::None:

@@ -17,6 +17,7 @@ namespace accel {
 struct GradientMode {
   bool accumulate = false; // add to the destination instead of writing it
   plan::DType dtype = plan::DType::F32; // of the destination
+  bool operator==(const GradientMode &) const = default;
 };
 
 /// The operator list of `function`. Results that are bound to parameter

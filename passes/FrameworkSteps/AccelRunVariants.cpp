@@ -307,16 +307,48 @@ private:
 
 } // namespace
 
+const std::vector<SegmentVariant> *
+AccelRunVariantCache::find(func::FuncOp joint, const Setting &setting) const {
+  for (const Entry &entry : entries) {
+    func::FuncOp known = *entry.joint;
+    if (known.getName() == joint.getName() && entry.setting == setting &&
+        OperationEquivalence::isEquivalentTo(known, joint,
+                                             OperationEquivalence::None))
+      return &entry.variants;
+  }
+  return nullptr;
+}
+
+void AccelRunVariantCache::add(func::FuncOp joint, Setting setting,
+                               const std::vector<SegmentVariant> &variants) {
+  entries.push_back(
+      {OwningOpRef<func::FuncOp>(joint.clone()), std::move(setting), variants});
+}
+
 LogicalResult addAccelRunVariants(func::FuncOp joint, aten::Device device,
                                   const Target *target,
                                   ArrayRef<GradientMode> gradients,
                                   ArrayRef<SavedSetPlan> solved,
-                                  SegmentKind &kind) {
+                                  SegmentKind &kind,
+                                  AccelRunVariantCache *cache) {
+  AccelRunVariantCache::Setting setting;
+  if (!solved.empty())
+    cache = nullptr;
+  if (cache) {
+    setting = {device, kind.loss, llvm::to_vector(gradients),
+               kind.inputGradients, kind.sharedInputs};
+    if (const auto *known = cache->find(joint, setting)) {
+      kind.variants = *known;
+      return success();
+    }
+  }
   AccelRunVariantMaker maker(joint, device, target, gradients, kind);
   for (auto mode :
        {CheckpointMode::None, CheckpointMode::Pointwise, CheckpointMode::Full})
     if (failed(maker.addMode(mode)))
       return failure();
+  if (cache)
+    cache->add(joint, std::move(setting), kind.variants);
   if (joint->hasAttr(fusedAttr))
     return success();
   for (const SavedSetPlan &way : solved)

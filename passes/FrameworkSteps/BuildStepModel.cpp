@@ -50,7 +50,7 @@ class StepModelBuilder {
 public:
   StepModelBuilder(mlir::ModuleOp module, const StepModelOptions &options)
       : options(options), framework(frameworkOf(module)),
-        kernels(kernelsOf(module)), module(module) {
+        kernels(kernelsOf(module)), module(module), symbols(module) {
     if (options.target)
       layerTarget = targetOfLayers(*options.target, kernels);
   }
@@ -203,7 +203,7 @@ private:
       call.inputs.push_back(values.lookup(operand));
     for (Value result : op.getResults())
       call.outputs.push_back(addValue(result, index));
-    auto callee = module.lookupSymbol<func::FuncOp>(op.getCallee());
+    auto callee = symbols.lookup<func::FuncOp>(op.getCallee());
     for (unsigned i = 0; i < callee.getNumArguments(); ++i)
       if (auto name =
               callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr)) {
@@ -238,9 +238,9 @@ private:
     auto known = kinds.find(op.getCallee());
     if (known != kinds.end())
       return known->second;
-    auto function = module.lookupSymbol<func::FuncOp>(op.getCallee());
+    auto function = symbols.lookup<func::FuncOp>(op.getCallee());
     auto joint =
-        module.lookupSymbol<func::FuncOp>((op.getCallee() + jointSuffix).str());
+        symbols.lookup<func::FuncOp>((op.getCallee() + jointSuffix).str());
     SegmentKind kind;
     kind.name = op.getCallee().str();
     kind.loss = loss;
@@ -321,12 +321,13 @@ private:
     FailureOr<SegmentGraph> graph = graphOf(op, joint, kind, nullptr);
     if (failed(graph))
       return failure();
-    addModelFlops(module.lookupSymbol<func::FuncOp>(op.getCallee()),
-                  graph->function, kind);
+    addModelFlops(symbols.lookup<func::FuncOp>(op.getCallee()), graph->function,
+                  kind);
     addFlops(*graph, kind);
     if (!eager())
       return addAccelRunVariants(joint, device, options.target,
-                                 gradientModes(op, joint), solved, kind);
+                                 gradientModes(op, joint), solved, kind,
+                                 options.variants);
     for (EagerMode mode :
          {EagerMode::None, EagerMode::Pointwise, EagerMode::Full})
       kind.variants.push_back(measureVariant(*graph, mode, target));
@@ -380,7 +381,7 @@ private:
   void noteParameterGradients(sharding::CallOp op, func::FuncOp joint,
                               SegmentKind &kind) {
     SmallVector<StringRef> names;
-    auto callee = module.lookupSymbol<func::FuncOp>(op.getCallee());
+    auto callee = symbols.lookup<func::FuncOp>(op.getCallee());
     for (unsigned i = 0; i < callee.getNumArguments(); ++i)
       if (auto name =
               callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr))
@@ -545,6 +546,7 @@ private:
   const frameworks::Framework &framework;
   const frameworks::Kernels kernels;
   mlir::ModuleOp module;
+  const SymbolTable symbols; // of what the calls name
   Target layerTarget;
   const Target *target = nullptr; // of the kind that is measured
   StepModel model;

@@ -6,6 +6,7 @@
 #ifndef ACCEL_PASSES_FRAMEWORKSTEPS_BUILDSTEPMODEL_H
 #define ACCEL_PASSES_FRAMEWORKSTEPS_BUILDSTEPMODEL_H
 
+#include "passes/FrameworkSteps/AccelRunVariants.h"
 #include "passes/FrameworkSteps/StepEvaluator.h"
 #include "passes/Recompute/SavedSetCache.h"
 
@@ -19,6 +20,8 @@ struct StepModelOptions {
   /// Where a target is given too: adds the solved ways of each segment to its
   /// variants. Shared by the models that a search compares.
   SavedSetCache *solved = nullptr;
+  /// Shared by the models of one target.
+  AccelRunVariantCache *variants = nullptr;
 };
 
 /// Reduces `module`, whose decisions are taken and whose functions have their

@@ -134,7 +134,7 @@ static LogicalResult run(mlir::ModuleOp module, Verification verification,
   add(pm);
   if (failed(pm.run(module)))
     return failure();
-  return each ? success() : verify(module);
+  return verification == Verification::AtTheEnd ? verify(module) : success();
 }
 
 LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,

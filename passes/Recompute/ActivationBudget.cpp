@@ -64,13 +64,14 @@ private:
 
   LogicalResult share(sharding::RequestOp request, int64_t budget,
                       const CheckpointSetting &setting) {
+    const Target target = setting.target();
     std::vector<BudgetKind> kinds;
     std::vector<const std::vector<ParetoPoint> *> fronts;
     for (auto &[joint, list] : calls) {
       auto extracted = extractJoint(joint, setting.device);
       if (failed(extracted))
         return failure();
-      fronts.push_back(&paretoFront(extracted->graph, setting.target));
+      fronts.push_back(&paretoFront(extracted->graph, target));
       BudgetKind &kind = kinds.emplace_back();
       kind.calls = static_cast<int>(list.size());
       for (const ParetoPoint &point : *fronts.back()) {

@@ -43,18 +43,26 @@ FailureOr<CheckpointSetting> accel::checkpointSetting(mlir::ModuleOp module) {
   auto job = sharding::findOnly<sharding::JobOp>(module);
   bool cuda = job && job.getDevice() == "cuda";
   setting.device = cuda ? aten::Device::Cuda : aten::Device::Cpu;
-  std::string name = cuda ? "h100-sxm-80gb" : "cpu";
   auto request = sharding::findRequest(module, "checkpoint");
-  if (request)
-    if (auto target = request.getValue().getAs<StringAttr>("target"))
-      name = target.str();
+  auto name =
+      request ? request.getValue().getAs<StringAttr>("target") : nullptr;
+  if (!name)
+    return setting;
   DiagnosticEngine engine;
-  auto target = loadTarget(name, engine);
-  if (!target)
+  setting.named = loadTarget(name.str(), engine);
+  if (!setting.named)
     return request.emitOpError("names the target '")
-           << name << "', which cannot be read";
-  setting.target = std::move(*target);
+           << name.getValue() << "', which cannot be read";
   return setting;
+}
+
+Target CheckpointSetting::target() const {
+  if (named)
+    return *named;
+  DiagnosticEngine ignored;
+  return loadTarget(device == aten::Device::Cuda ? "h100-sxm-80gb" : "cpu",
+                    ignored)
+      .value_or(Target());
 }
 
 namespace {
@@ -84,7 +92,7 @@ solveBudget(func::FuncOp joint, const JointGraph &graph,
   if (how.getBytes() < 0)
     return joint.emitOpError("has a checkpoint budget without bytes; "
                              "activation-budget decides them");
-  SavedSetProblem problem(graph, instructionTimes(graph, setting.target));
+  SavedSetProblem problem(graph, instructionTimes(graph, setting.target()));
   problem.capBytes = how.getBytes();
   const SavedSetSolution &solution = solveCached(problem);
   if (!solution.feasible)

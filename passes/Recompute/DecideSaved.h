@@ -24,11 +24,15 @@ llvm::DenseSet<mlir::Operation *> forwardOps(mlir::func::FuncOp joint);
 /// What checkpointing must know of the job.
 struct CheckpointSetting {
   aten::Device device = aten::Device::Cpu;
-  Target target; // for the seconds of what is recomputed
+  std::optional<Target> named; // by the request "checkpoint"
+
+  /// For the seconds of what is recomputed, which only a budget asks for: what
+  /// is named, else h100-sxm-80gb or cpu.
+  Target target() const;
 };
 
 /// The job's device (of the sharding.job) and the target that the request
-/// "checkpoint" names, else h100-sxm-80gb or cpu. Fails with a diagnostic.
+/// "checkpoint" names. Fails with a diagnostic.
 llvm::FailureOr<CheckpointSetting> checkpointSetting(mlir::ModuleOp module);
 
 /// Puts `#aten.save` on each forward operation of `joint`. None keeps all but

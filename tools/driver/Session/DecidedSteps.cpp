@@ -39,6 +39,7 @@ std::shared_ptr<const DecidedStep> DecidedSteps::read(mlir::ModuleOp module) {
   StepModelOptions options;
   options.target = &session.machine();
   options.solved = &solved;
+  options.variants = &variants;
   FailureOr<DecidedStep> step = decidedStep(module, options);
   return succeeded(step) ? std::make_shared<const DecidedStep>(std::move(*step))
                          : nullptr;
@@ -48,8 +49,8 @@ std::shared_ptr<const DecidedStep>
 DecidedSteps::decide(const PlanInputs &from, const ImportOptions &with,
                      DiagnosticEngine &problems) {
   Session::Module module = session.import(from, with, problems);
-  if (!module || failed(runDecisions(*module, session.verification())) ||
-      failed(runDifferentiation(*module, session.verification())))
+  if (!module || failed(runDecisions(*module, session.verificationOfTried())) ||
+      failed(runDifferentiation(*module, session.verificationOfTried())))
     return nullptr;
   return read(*module);
 }
@@ -130,11 +131,11 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
     return std::nullopt;
   Session::Module module = session.import(from, with, ignored);
   plan::Plan plan;
-  if (!module || failed(runDecisions(*module, session.verification())) ||
-      failed(runDifferentiation(*module, session.verification())) ||
-      failed(runSaves(*module, session.verification())) ||
+  if (!module || failed(runDecisions(*module, session.verificationOfTried())) ||
+      failed(runDifferentiation(*module, session.verificationOfTried())) ||
+      failed(runSaves(*module, session.verificationOfTried())) ||
       failed(runPhases(*module, Phase::Sharded, Phase::Scheduled,
-                       session.verification())) ||
+                       session.verificationOfTried())) ||
       failed(buildPredictedPlan(*module, session.targetOrNone(),
                                 with.ranksPerNode, plan)))
     return std::nullopt;
@@ -171,7 +172,7 @@ DecidedSteps::planAgain(const std::vector<tune::YamlLine> &lines,
     return planProgram(*other, with);
   Session::Quiet quiet(session);
   Session::Module module = session.importSignatures(*other, with, ignored);
-  if (!module || failed(runDecisions(*module, session.verification())))
+  if (!module || failed(runDecisions(*module, session.verificationOfTried())))
     return std::nullopt;
   auto model = modelFor(*module, *other, with);
   if (!model)

@@ -11,6 +11,7 @@
 #ifndef ACCEL_TOOLS_DRIVER_SESSION_DECIDEDSTEPS_H
 #define ACCEL_TOOLS_DRIVER_SESSION_DECIDEDSTEPS_H
 
+#include "passes/FrameworkSteps/AccelRunVariants.h"
 #include "passes/Recompute/SavedSetCache.h"
 #include "passes/Tune/ConfigEdits.h"
 #include "tools/driver/Session/Session.h"
@@ -64,6 +65,7 @@ private:
 
   Session &session;
   SavedSetCache solved;
+  AccelRunVariantCache variants;
   std::map<FunctionsKey, std::shared_ptr<const StepModel>> models;
   struct Evaluated {
     std::shared_ptr<const StepModel> model;

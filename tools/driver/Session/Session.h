@@ -93,6 +93,11 @@ public:
     return options.verifyEachPass ? Verification::AfterEachPass
                                   : Verification::AtTheEnd;
   }
+  /// Of settings that are tried.
+  Verification verificationOfTried() const {
+    return options.verifyEachPass ? Verification::AfterEachPass
+                                  : Verification::Never;
+  }
 
 private:
   using Sizes = std::array<int64_t, 2>; // micro-batch, sequence length
