@@ -44,7 +44,7 @@ plan::Decision decision(StringRef what, StringRef where, std::string choice,
 class SkeletonBuilder {
 public:
   SkeletonBuilder(mlir::ModuleOp module, plan::Plan &plan)
-      : module(module), plan(plan) {}
+      : module(module), plan(plan), framework(frameworkOf(module)) {}
 
   LogicalResult run() {
     auto mesh = sharding::findOnly<sharding::MeshOp>(module);
@@ -56,7 +56,9 @@ public:
       plan.axes.push_back({axis.getName().str(), axis.getSize()});
     if (failed(addJob(job)))
       return failure();
-    for (auto param : module.getOps<sharding::ParamOp>())
+    auto params = module.getOps<sharding::ParamOp>();
+    plan.parameters.reserve(std::distance(params.begin(), params.end()));
+    for (auto param : params)
       addParameter(param);
     for (auto buffer : module.getOps<sharding::BufferOp>())
       if (failed(addBuffer(buffer)))
@@ -87,7 +89,7 @@ private:
     auto accumulation = job.getAccumulationAttr();
     auto prefetch = job.getPrefetchAttr();
     auto update = job.getUpdateAttr();
-    const bool gathers = frameworkOf(module).prefetch().has_value();
+    const bool gathers = framework.prefetch().has_value();
     if (!accumulation || (gathers && !prefetch) || !update)
       return job.emitOpError() << "lacks the decision "
                                << (!accumulation ? "accumulation"
@@ -268,7 +270,7 @@ private:
       unit.groupRanges.back().end = unit.padded;
       unit.states = plan::unitStates(plan.job.optimizer, unit.storage);
     }
-    if (!frameworkOf(module).unshards())
+    if (!framework.unshards())
       unit.gather = unit.storage; // every rank uses what it holds
     addDecisions(op, unit);
     plan.units.push_back(std::move(unit));
@@ -290,7 +292,7 @@ private:
             (precision.getAutocast() ? ", autocast" : "") +
             (precision.getMasterCopy() ? ", fp32 master copy" : ""),
         precision.getBecause()));
-    if (frameworkOf(module).unshards())
+    if (framework.unshards())
       plan.decisions.push_back(
           decision("reshard", unit.name,
                    op.getReshardAttr().getAfterForward()
@@ -328,6 +330,7 @@ private:
 
   mlir::ModuleOp module;
   plan::Plan &plan;
+  const frameworks::Framework &framework;
   llvm::StringMap<int> index;
 };
 

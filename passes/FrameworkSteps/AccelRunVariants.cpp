@@ -228,6 +228,12 @@ public:
 
   LogicalResult addMode(CheckpointMode mode) {
     if (joint->hasAttr(fusedAttr)) {
+      if (mode != CheckpointMode::None) {
+        SegmentVariant same = kind.variants.front();
+        same.name = stringifyCheckpointMode(mode).str();
+        kind.variants.push_back(std::move(same));
+        return success();
+      }
       std::string symbol;
       func::FuncOp copy = copyJoint(symbol);
       return addFused(copy, symbol, setting.device, target, gradients,

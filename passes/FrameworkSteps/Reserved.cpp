@@ -67,7 +67,9 @@ void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,
                 const Candidate &candidate, const replay::AllocatorRules &rules,
                 int64_t contextBytes, int64_t budgetBytes, bool onDevice) {
   const int64_t capacity =
-      budgetBytes > 0 ? std::max<int64_t>(budgetBytes - contextBytes, 1) : 0;
+      onDevice && budgetBytes > 0
+          ? std::max<int64_t>(budgetBytes - contextBytes, 1)
+          : 0;
   const auto replayed = replayReserved(evaluator, candidate, rules, capacity);
   if (!replayed)
     return;

@@ -278,8 +278,9 @@ std::optional<ReservedReplay> replayReserved(StepEvaluator &evaluator,
 /// Lets a replay raise the estimate: reservedBytes, deviceBytes.
 /// `budgetBytes` is what the rank may use of the device, with `contextBytes` of
 /// other things; 0: no end. `onDevice`: a job that the replay survives in the
-/// budget, returning idle segments, is counted as taking no more than that.
-/// Changes nothing where there is no replay.
+/// budget, returning idle segments, is counted as taking no more than that, and
+/// how often it returns them is counted. Changes nothing where there is no
+/// replay.
 void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,
                 const Candidate &candidate, const replay::AllocatorRules &rules,
                 int64_t contextBytes, int64_t budgetBytes,

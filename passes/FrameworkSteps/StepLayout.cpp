@@ -183,8 +183,13 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
 
 void StepLayout::measureKinds(RankClass rankClass) {
   sizesOfKind.assign(kinds.size(), UnitSizes());
-  for (size_t k = 0; k < kinds.size(); ++k)
-    addParameter(sizesOfKind[k], *kinds[k], rankClass);
+  freshGradientOfKind.resize(kinds.size());
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    const StepParameter &p = *kinds[k];
+    addParameter(sizesOfKind[k], p, rankClass);
+    freshGradientOfKind[k] =
+        round(p.numel() * plan::itemSize(dtypes().freshGradient(p)));
+  }
 }
 
 void StepLayout::measureUnits(RankClass rankClass) {

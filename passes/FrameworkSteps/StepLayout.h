@@ -133,8 +133,7 @@ public:
   ParameterDtypes dtypes() const { return ParameterDtypes(*candidate); }
   /// The gradient that autograd leaves of a parameter.
   int64_t freshGradientBytes(int parameter) const {
-    const StepParameter &p = model.parameters[parameter];
-    return round(p.numel() * plan::itemSize(dtypes().freshGradient(p)));
+    return freshGradientOfKind[kindOf[parameter]];
   }
 
   int64_t round(int64_t bytes) const {
@@ -198,6 +197,7 @@ private:
   std::vector<const StepParameter *> kinds;
   std::vector<int> kindOf;
   std::vector<UnitSizes> sizesOfKind;
+  std::vector<int64_t> freshGradientOfKind;
 };
 
 } // namespace accel

@@ -65,10 +65,14 @@ void addShardedPasses(OpPassManager &pm) {
 
 /// lower-to-schedule overlaps what the decisions let overlap; activations are
 /// freed last, where they really die.
-void addScheduledPasses(OpPassManager &pm) {
+void addProgramPasses(OpPassManager &pm) {
   pm.addPass(createPartitionPass());
   pm.addPass(createLowerToSchedulePass());
   pm.addPass(createInsertFreesPass());
+}
+
+void addScheduledPasses(OpPassManager &pm) {
+  addProgramPasses(pm);
   pm.addPass(createVerifySchedulePass());
 }
 
@@ -142,8 +146,11 @@ LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
   return run(module, verification, [&](OpPassManager &pm) {
     if (from < Phase::Sharded && to >= Phase::Sharded)
       addShardedPasses(pm);
-    if (from < Phase::Scheduled && to >= Phase::Scheduled)
-      addScheduledPasses(pm);
+    if (from >= Phase::Scheduled || to < Phase::Scheduled)
+      return;
+    addProgramPasses(pm);
+    if (verification != Verification::Never)
+      pm.addPass(createVerifySchedulePass());
   });
 }
 

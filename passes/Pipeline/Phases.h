@@ -38,7 +38,8 @@ void registerDialects(mlir::DialectRegistry &registry);
 /// Every pass of the project, for `accel-opt opt`.
 void registerPasses();
 
-/// When MLIR's verifier runs on a module. That what a pass leaves is valid is
+/// When MLIR's verifier runs on a module, and whether programs are verified
+/// (verify-schedule). That what a pass leaves is valid is
 /// held by tests, which look after each; a plan looks at what comes out of each
 /// pipeline. Settings that are only tried are not looked at, which would take a
 /// seventh of their time: what is chosen of them is compiled once more.

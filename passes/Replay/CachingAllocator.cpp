@@ -74,13 +74,11 @@ int CachingAllocator::newBlock() {
 }
 
 void CachingAllocator::addIdle(int block) {
-  const Block &b = blocks[block];
-  pools[b.pool].idle.insert({b.bytes, b.address, block});
+  pools[blocks[block].pool].idle.insert(entryOf(block));
 }
 
 void CachingAllocator::removeIdle(int block) {
-  const Block &b = blocks[block];
-  pools[b.pool].idle.erase({b.bytes, b.address, block});
+  pools[blocks[block].pool].idle.erase(entryOf(block));
 }
 
 /// What a block of a growing segment could become.
@@ -90,26 +88,37 @@ int64_t CachingAllocator::growingSize(int block) const {
   return b.bytes + (grows ? blocks[b.next].bytes : 0);
 }
 
-/// The smallest idle block that holds `size`, the lowest of these, or -1. One
-/// that could grow counts as large as it could become.
-int CachingAllocator::findIdle(int64_t size, int pool) {
+/// The smallest idle block that holds `size`, the lowest of these. One that
+/// could grow counts as large as it could become.
+bool CachingAllocator::findIdle(int64_t size, int pool,
+                                IdleBlocks::Position &at) {
   IdleBlocks &idle = pools[pool].idle;
-  IdleBlocks::Position at = idle.atLeast(size);
+  at = idle.atLeast(size);
   if (!idle.has(at))
-    return -1;
+    return false;
   if (rules.expandableSegments)
     for (auto next = idle.next(at);
          idle.has(next) &&
          growingSize(idle[next].block) < growingSize(idle[at].block);
          next = idle.next(next))
       at = next;
-  const int block = idle[at].block;
-  const int64_t bytes = blocks[block].bytes, most = rules.maxSplitBytes;
+  const int64_t bytes = idle[at].bytes, most = rules.maxSplitBytes;
   if (most > 0 && size < most && bytes >= most)
+    return false;
+  return most <= 0 || size < most || bytes < size + oversizedSlack;
+}
+
+/// An idle block, of which no more than `size` is taken where it is cut; or -1.
+int CachingAllocator::takeIdle(int64_t size, int pool) {
+  IdleBlocks &idle = pools[pool].idle;
+  IdleBlocks::Position at;
+  if (!findIdle(size, pool, at))
     return -1;
-  if (most > 0 && size >= most && bytes >= size + oversizedSlack)
-    return -1;
-  idle.erase(at);
+  const int block = idle[at].block;
+  if (splits(block, size))
+    idle.replace(at, entryOf(split(block, size)));
+  else
+    idle.erase(at);
   return block;
 }
 
@@ -232,8 +241,8 @@ bool CachingAllocator::splits(int block, int64_t size) const {
          rest > smallBytes;
 }
 
-/// Keeps `size` bytes in `block`; the rest is idle.
-void CachingAllocator::cut(int block, int64_t size) {
+/// Keeps `size` bytes in `block`; returns the block of the rest.
+int CachingAllocator::split(int block, int64_t size) {
   const int rest = newBlock();
   Block &first = blocks[block], &second = blocks[rest];
   second.address = first.address + size;
@@ -245,13 +254,18 @@ void CachingAllocator::cut(int block, int64_t size) {
     blocks[second.next].previous = rest;
   first.next = rest;
   first.bytes = size;
-  addIdle(rest);
+  return rest;
+}
+
+/// Keeps `size` bytes in `block`; the rest is idle.
+void CachingAllocator::cut(int block, int64_t size) {
+  addIdle(split(block, size));
 }
 
 int CachingAllocator::allocate(int64_t bytes, int stream) {
   const int64_t size = roundedSize(bytes, rules);
   const int pool = poolOf(size, stream);
-  int block = findIdle(size, pool);
+  int block = takeIdle(size, pool);
   auto fresh = [&] {
     return rules.expandableSegments ? growSegment(size, pool)
                                     : makeSegment(size, pool);
@@ -275,16 +289,15 @@ int CachingAllocator::allocate(int64_t bytes, int stream) {
   return block;
 }
 
-/// Joins `neighbour` to the idle `block`, if it is idle and has memory.
-void CachingAllocator::merge(int block, int neighbour) {
-  if (neighbour < 0 || blocks[neighbour].used ||
-      blocks[neighbour].mapped != blocks[block].mapped)
-    return;
+/// Whether `neighbour` can become a part of the idle `block`.
+bool CachingAllocator::joins(int block, int neighbour) const {
+  return neighbour >= 0 && !blocks[neighbour].used &&
+         blocks[neighbour].mapped == blocks[block].mapped;
+}
+
+/// Makes `neighbour` a part of `block`; no list of the pool has it any more.
+void CachingAllocator::join(int block, int neighbour) {
   Block &b = blocks[block], &n = blocks[neighbour];
-  if (n.mapped)
-    removeIdle(neighbour);
-  else
-    pools[n.pool].unmapped.erase({n.address, neighbour});
   if (n.address < b.address) {
     b.address = n.address;
     b.previous = n.previous;
@@ -299,11 +312,38 @@ void CachingAllocator::merge(int block, int neighbour) {
   unusedBlocks.push_back(neighbour);
 }
 
+/// Joins `neighbour` to the idle `block`, if it is idle and has memory.
+void CachingAllocator::merge(int block, int neighbour) {
+  if (!joins(block, neighbour))
+    return;
+  Block &n = blocks[neighbour];
+  if (n.mapped)
+    removeIdle(neighbour);
+  else
+    pools[n.pool].unmapped.erase({n.address, neighbour});
+  join(block, neighbour);
+}
+
+/// The block is idle, with the idle ones around it: in the place of the larger
+/// of them, where it is part of one.
 void CachingAllocator::release(int block) {
   blocks[block].used = false;
-  merge(block, blocks[block].previous);
-  merge(block, blocks[block].next);
-  addIdle(block);
+  IdleBlocks &idle = pools[blocks[block].pool].idle;
+  IdleBlocks::Entry larger, smaller;
+  for (int neighbour : {blocks[block].previous, blocks[block].next}) {
+    if (!joins(block, neighbour))
+      continue;
+    smaller = entryOf(neighbour);
+    if (larger < smaller)
+      std::swap(larger, smaller);
+    join(block, neighbour);
+  }
+  if (smaller.block >= 0)
+    idle.erase(smaller);
+  if (larger.block >= 0)
+    idle.replace(idle.find(larger), entryOf(block));
+  else
+    idle.insert(entryOf(block));
 }
 
 void CachingAllocator::free(int block) {

@@ -103,9 +103,13 @@ private:
   int poolOf(int64_t size, int stream);
   int64_t pageBytes(const Pool &pool) const;
   int newBlock();
+  IdleBlocks::Entry entryOf(int block) const {
+    return {blocks[block].bytes, blocks[block].address, block};
+  }
   void addIdle(int block);
   void removeIdle(int block);
-  int findIdle(int64_t size, int pool);
+  bool findIdle(int64_t size, int pool, IdleBlocks::Position &at);
+  int takeIdle(int64_t size, int pool);
   int64_t growingSize(int block) const;
   int makeSegment(int64_t size, int pool);
   int growSegment(int64_t size, int pool);
@@ -113,7 +117,10 @@ private:
   int findGrowing(int64_t size, int pool);
   int mapBlock(int block, int64_t size);
   bool splits(int block, int64_t size) const;
+  int split(int block, int64_t size);
   void cut(int block, int64_t size);
+  bool joins(int block, int neighbour) const;
+  void join(int block, int neighbour);
   void merge(int block, int neighbour);
   void release(int block);
   bool reserve(int64_t bytes, int pool);

@@ -29,8 +29,8 @@ public:
       return bytes == other.bytes && address == other.address;
     }
     bool operator<(const Entry &other) const {
-      return bytes != other.bytes ? bytes < other.bytes
-                                  : address < other.address;
+      return bytes < other.bytes ||
+             (bytes == other.bytes && address < other.address);
     }
   };
   /// Valid until the next insertion or removal.
@@ -59,17 +59,33 @@ public:
   }
 
   /// `entry` is there.
-  void erase(const Entry &entry) {
+  Position find(const Entry &entry) const {
     const size_t r = runOf(entry);
     const std::vector<Entry> &run = runs[r];
     const auto at = std::lower_bound(run.begin(), run.end(), entry);
-    erase(Position{r, static_cast<size_t>(at - run.begin())});
+    return {r, static_cast<size_t>(at - run.begin())};
   }
+  void erase(const Entry &entry) { erase(find(entry)); }
   void erase(Position at) {
     std::vector<Entry> &run = runs[at.run];
     run.erase(run.begin() + at.index);
     if (run.empty())
       runs.erase(runs.begin() + at.run);
+  }
+
+  /// What grows or shrinks mostly keeps its place: the rest of the largest
+  /// block is the largest again.
+  void replace(Position at, const Entry &entry) {
+    std::vector<Entry> &run = runs[at.run];
+    const bool behind = at.index > 0 ? run[at.index - 1] < entry : at.run == 0;
+    const bool before = at.index + 1 < run.size() ? entry < run[at.index + 1]
+                                                  : at.run + 1 == runs.size();
+    if (behind && before) {
+      run[at.index] = entry;
+      return;
+    }
+    erase(at);
+    insert(entry);
   }
 
   /// The first of at least `bytes`; check with `has`.

@@ -257,6 +257,7 @@ private:
   std::map<UnitRole, Value> buffers; // that are allocated
   std::map<UnitRole, std::pair<Value, std::vector<UnitRole>>> flights;
   SmallVector<Attribute> carried;
+  DenseMap<int, Attribute> parameterAttrs;
   std::vector<Value> values, tangents;   // by graph value
   std::vector<SmallVector<Value>> saved; // by call
   std::vector<bool> gradientSeen;        // by parameter
@@ -295,8 +296,12 @@ ResultRange Writer::createCall(const Callee &function, int call,
   llvm::SetVector<UnitRole> read, written;
   SmallVector<Attribute> paramAttrs, gradientAttrs;
   for (const plan::ParamRef &ref : params) {
-    paramAttrs.push_back(ParamAttr::get(context, layout.units[ref.unit].name,
-                                        layout.parameters[ref.parameter].fqn));
+    // A parameter is in one unit, and read by several calls.
+    Attribute &param = parameterAttrs[ref.parameter];
+    if (!param)
+      param = ParamAttr::get(context, layout.units[ref.unit].name,
+                             layout.parameters[ref.parameter].fqn);
+    paramAttrs.push_back(param);
     if (uses.units[ref.unit].gathered)
       read.insert({ref.unit, plan::Role::Gathered});
   }

@@ -7,6 +7,9 @@
 
 #include "passes/Recompute/Pareto.h"
 
+#include <atomic>
+#include <thread>
+
 namespace accel::tune {
 
 /// Whether points of the space mean the same for this model.
@@ -100,6 +103,48 @@ const StepPrediction &CachedEvaluator::replayed(
     replayInto(it->second, *b.evaluator, expand(space, *b.model, point), rules,
                contextBytes, budgetBytes, onDevice);
   return it->second;
+}
+
+void CachedEvaluator::replayAll(const std::vector<Point> &points,
+                                const replay::AllocatorRules &rules,
+                                int64_t contextBytes, int64_t budgetBytes,
+                                bool onDevice) {
+  struct Task {
+    const StepModel *model;
+    Candidate evaluated, replayed;
+    StepPrediction *result;
+  };
+  std::vector<Task> tasks;
+  for (const Point &point : points) {
+    const Built &b = built(point);
+    if (!b.model)
+      continue;
+    // Nodes of a map stay where they are.
+    auto [it, isNew] = shared->replayed.try_emplace({point, onDevice});
+    if (isNew)
+      tasks.push_back({b.model.get(), candidateOf(b, point),
+                       expand(space, *b.model, point), &it->second});
+  }
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    std::map<const StepModel *, std::unique_ptr<StepEvaluator>> evaluators;
+    for (size_t i = next++; i < tasks.size(); i = next++) {
+      Task &task = tasks[i];
+      std::unique_ptr<StepEvaluator> &own = evaluators[task.model];
+      if (!own)
+        own = std::make_unique<StepEvaluator>(*task.model, target);
+      *task.result = own->evaluate(task.evaluated, /*detail=*/true);
+      replayInto(*task.result, *own, task.replayed, rules, contextBytes,
+                 budgetBytes, onDevice);
+    }
+  };
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> others;
+  for (size_t t = 1; t < std::min(cores, tasks.size()); ++t)
+    others.emplace_back(work);
+  work();
+  for (std::thread &other : others)
+    other.join();
 }
 
 std::vector<int> CachedEvaluator::shareOut(int split, int64_t bytes) {

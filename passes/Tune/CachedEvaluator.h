@@ -43,6 +43,11 @@ public:
                                  const replay::AllocatorRules &rules,
                                  int64_t contextBytes, int64_t budgetBytes,
                                  bool onDevice);
+  /// Makes `replayed` of all these points, in threads: each is played by
+  /// itself.
+  void replayAll(const std::vector<Point> &points,
+                 const replay::AllocatorRules &rules, int64_t contextBytes,
+                 int64_t budgetBytes, bool onDevice);
   /// Why the executor refuses the point, or "".
   std::string problem(const Point &point);
   /// Saved bytes, and seconds of forward and backward.

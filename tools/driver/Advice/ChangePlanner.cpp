@@ -202,6 +202,16 @@ void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator, Tuned &tuned,
     plan(result.smallest);
   tune::spreadFront(result.front, result.best ? &result.best->point : nullptr,
                     frontTold);
+  if (in.target && in.executor != FrameworkKind::AccelRun) {
+    std::vector<tune::Point> points;
+    for (const tune::Verdict &row : result.front)
+      points.push_back(row.point);
+    for (const tune::Decided &decided : tuned.decisions)
+      if (decided.refused && refusals)
+        points.push_back(decided.refused->point);
+    evaluator.replayAll(points, in.inputs.allocator, target.contextBytes,
+                        in.budgetBytes.value_or(0), returnsSegments());
+  }
   std::erase_if(result.front, [&](tune::Verdict &row) { return !plan(row); });
   tune::keepFront(result.front);
   for (tune::Decided &decided : tuned.decisions) {
