@@ -30,8 +30,8 @@ MeasuredCallee::profile(ArrayRef<int64_t> consumed) {
   return entry->second;
 }
 
-CalleeMemory::CalleeMemory(Operation *op) : module(cast<ModuleOp>(op)) {
-  auto job = sharding::findOnly<sharding::JobOp>(module);
+CalleeMemory::CalleeMemory(Operation *module) : symbols(module) {
+  auto job = sharding::findOnly<sharding::JobOp>(cast<ModuleOp>(module));
   device =
       job && job.getDevice() != "cpu" ? aten::Device::Cuda : aten::Device::Cpu;
 }
@@ -41,7 +41,7 @@ MeasuredCallee *CalleeMemory::get(CallOp call) {
   std::unique_ptr<MeasuredCallee> &callee = entry->second;
   if (!added && callee)
     return callee.get();
-  auto function = module.lookupSymbol<func::FuncOp>(call.getCallee());
+  auto function = symbols.lookup<func::FuncOp>(call.getCallee());
   if (!function) {
     call.emitOpError("calls '")
         << call.getCallee() << "', which is no function of the module";

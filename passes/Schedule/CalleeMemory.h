@@ -39,6 +39,7 @@ private:
 /// programs preserve.
 class CalleeMemory {
 public:
+  /// Functions of the module are neither added nor erased meanwhile.
   explicit CalleeMemory(mlir::Operation *module);
 
   /// Null after an error was emitted: there is no such function, or it cannot
@@ -46,7 +47,7 @@ public:
   MeasuredCallee *get(CallOp call);
 
 private:
-  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
   aten::Device device;
   llvm::StringMap<std::unique_ptr<MeasuredCallee>> known;
 };

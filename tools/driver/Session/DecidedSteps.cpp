@@ -45,14 +45,34 @@ std::shared_ptr<const DecidedStep> DecidedSteps::read(mlir::ModuleOp module) {
                          : nullptr;
 }
 
-std::shared_ptr<const DecidedStep>
-DecidedSteps::decide(const PlanInputs &from, const ImportOptions &with,
-                     DiagnosticEngine &problems) {
+Session::Module DecidedSteps::differentiated(const PlanInputs &from,
+                                             const ImportOptions &with,
+                                             DiagnosticEngine &problems) {
+  if (with.lossChunks && !kept.empty())
+    if (Session::Module asked = session.importSignatures(from, with, problems))
+      for (Differentiated &known : kept)
+        if (known.module &&
+            OperationEquivalence::isEquivalentTo(
+                *asked, *known.asked, OperationEquivalence::IgnoreLocations))
+          return std::move(known.module);
   Session::Module module = session.import(from, with, problems);
   if (!module || failed(runDecisions(*module, session.verificationOfTried())) ||
       failed(runDifferentiation(*module, session.verificationOfTried())))
+    return {};
+  return module;
+}
+
+std::shared_ptr<const DecidedStep>
+DecidedSteps::decide(const PlanInputs &from, const ImportOptions &with,
+                     DiagnosticEngine &problems) {
+  Session::Module module = differentiated(from, with, problems);
+  if (!module)
     return nullptr;
-  return read(*module);
+  auto step = read(*module);
+  if (step && session.own() && with.lossChunks && !session.options.tune)
+    if (Session::Module asked = session.importSignatures(from, with, problems))
+      kept.push_back({std::move(asked), std::move(module)});
+  return step;
 }
 
 bool DecidedSteps::keep(mlir::ModuleOp module) {
@@ -104,7 +124,8 @@ DecidedSteps::predict(const std::shared_ptr<const StepModel> &model,
   if (session.target)
     replayInto(p, *known.evaluator, candidate, rules,
                session.target->contextBytes, session.budgetBytes().value_or(0),
-               /*onDevice=*/true);
+               /*onDevice=*/candidate.executor == FrameworkKind::Ddp ||
+                   candidate.executor == FrameworkKind::Single);
   return p;
 }
 
@@ -129,11 +150,11 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
   Session::Quiet quiet(session);
   if (!session.chooseLossChunks(from, with, ignored))
     return std::nullopt;
-  Session::Module module = session.import(from, with, ignored);
+  if (with.lossChunks)
+    with.lossWhy = "tried";
+  Session::Module module = differentiated(from, with, ignored);
   plan::Plan plan;
-  if (!module || failed(runDecisions(*module, session.verificationOfTried())) ||
-      failed(runDifferentiation(*module, session.verificationOfTried())) ||
-      failed(runSaves(*module, session.verificationOfTried())) ||
+  if (!module || failed(runSaves(*module, session.verificationOfTried())) ||
       failed(runPhases(*module, Phase::Sharded, Phase::Scheduled,
                        session.verificationOfTried())) ||
       failed(buildPredictedPlan(*module, session.targetOrNone(),

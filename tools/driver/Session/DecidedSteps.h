@@ -44,6 +44,11 @@ public:
 
 private:
   std::shared_ptr<const DecidedStep> read(mlir::ModuleOp module);
+  /// The module of these inputs and options, decided and differentiated; null
+  /// where it is refused. What was kept of the same is handed out, once.
+  Session::Module differentiated(const PlanInputs &from,
+                                 const ImportOptions &with,
+                                 DiagnosticEngine &problems);
   /// The step of these inputs and options; null where it is refused.
   std::shared_ptr<const DecidedStep> decide(const PlanInputs &from,
                                             const ImportOptions &with,
@@ -64,6 +69,12 @@ private:
   static FunctionsKey keyOf(mlir::ModuleOp module, int64_t microBatch);
 
   Session &session;
+  /// A module that was differentiated, by what it was asked for: the same
+  /// loss's chunks are estimated first and then, as a change, lowered.
+  struct Differentiated {
+    Session::Module asked, module;
+  };
+  std::vector<Differentiated> kept;
   SavedSetCache solved;
   AccelRunVariantCache variants;
   std::map<FunctionsKey, std::shared_ptr<const StepModel>> models;
