@@ -40,7 +40,7 @@ endforeach()
 # For executables that link MLIR archives.
 function(accel_link_options target)
   target_link_options(${target} PRIVATE -B${LLVM_TOOLS_BINARY_DIR}
-                      -fuse-ld=lld -Wl,--gc-sections)
+                      -fuse-ld=lld -Wl,--gc-sections -Wl,--as-needed)
 endfunction()
 # -O1: most of a plan's time is spent in MLIR's archives, and the code generator
 # is most of a build's (docs/benchmarks.md, "Building").
