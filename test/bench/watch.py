@@ -85,7 +85,7 @@ def job(command, log, ranks, warm, timeout, environment):
             raise RuntimeError(f"{' '.join(command)}: exit code "
                                f"{process.returncode}\n{f.read()[-3000:]}")
     # The last mark may lack ranks that have ended already.
-    marks = [m for m in marks if m[0] >= warm - 1]
+    marks = [m for m in marks if m[0] >= warm]
     full = max(len(m[1]) for m in marks)
     marks = [m for m in marks if len(m[1]) == full]
     first, last = marks[0], marks[-1]

@@ -330,7 +330,7 @@ def train(job_path, log_path, weights_path, steps, count_memory):
         if log:
             cpu = (after.ru_utime + after.ru_stime - before.ru_utime
                    - before.ru_stime)
-            line = {"step": step, "loss": float(total) / world,
+            line = {"step": step + 1, "loss": float(total) / world,
                     "grad_norm": None if norm is None else float(norm),
                     "lr": lr,
                     "tokens_per_s": world * accumulation * data.batch

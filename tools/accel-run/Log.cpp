@@ -36,28 +36,28 @@ std::string toJsonLine(const StepRecord &record) {
 }
 
 namespace {
-/// The lines of steps before `firstStep` that an earlier run left.
-std::string linesBefore(const std::string &path, int64_t firstStep) {
+/// The lines of the `doneSteps` that an earlier run left.
+std::string linesOf(const std::string &path, int64_t doneSteps) {
   std::ifstream input(path);
   std::string kept, line;
   while (std::getline(input, line)) {
     auto json = nlohmann::json::parse(line, nullptr, false);
     if (json.is_object() && json.contains("step") &&
         json["step"].is_number_integer() &&
-        json["step"].get<int64_t>() < firstStep)
+        json["step"].get<int64_t>() <= doneSteps)
       kept += line + "\n";
   }
   return kept;
 }
 } // namespace
 
-Log::Log(const std::string &path, bool resuming, int64_t firstStep,
+Log::Log(const std::string &path, bool resuming, int64_t doneSteps,
          int64_t lastStep, const char *items)
-    : path(path), terminal(isatty(STDERR_FILENO)), firstStep(firstStep),
+    : path(path), terminal(isatty(STDERR_FILENO)), doneSteps(doneSteps),
       lastStep(lastStep), items(items) {
   if (path.empty())
     return;
-  const std::string kept = resuming ? linesBefore(path, firstStep) : "";
+  const std::string kept = resuming ? linesOf(path, doneSteps) : "";
   file = std::fopen(path.c_str(), "w");
   if (!file)
     throw FileError(path + ": " + std::strerror(errno));
@@ -95,7 +95,7 @@ void Log::write(const StepRecord &record) {
       std::clearerr(file);
     }
   }
-  const int64_t done = record.step + 1;
+  const int64_t done = record.step;
   meanSeconds = meanSeconds == 0 ? record.seconds
                                  : 0.9 * meanSeconds + 0.1 * record.seconds;
   if (terminal) {
@@ -118,8 +118,8 @@ void Log::write(const StepRecord &record) {
     return;
   }
   // In a file: about twenty lines a run.
-  const int64_t every = std::max<int64_t>(1, (lastStep - firstStep) / 20);
-  if (done % every == 0 || done == lastStep || record.step == firstStep) {
+  const int64_t every = std::max<int64_t>(1, (lastStep - doneSteps) / 20);
+  if (done % every == 0 || done == lastStep || done == doneSteps + 1) {
     std::printf("step %lld/%lld  loss %.4f  %.0f %s/s  %.3f s\n",
                 static_cast<long long>(done), static_cast<long long>(lastStep),
                 record.loss, record.tokensPerSecond, items, record.seconds);

@@ -14,7 +14,7 @@
 namespace accel::run {
 
 struct StepRecord {
-  int64_t step = 0;
+  int64_t step = 0; // from 1, as on the terminal and in names of checkpoints
   double loss = 0;
   std::optional<double> gradNorm;
   double lr = 0, tokensPerSecond = 0, seconds = 0;
@@ -29,10 +29,10 @@ std::string toJsonLine(const StepRecord &record);
 /// Rank 0's log file and progress; the other ranks have none.
 class Log {
 public:
-  /// `path` may be empty. When resuming at `firstStep`, the lines of earlier
-  /// steps stay. `items` are what is counted per second: "tokens" or "samples".
+  /// `path` may be empty. When resuming after `doneSteps`, their lines stay.
+  /// `items` are what is counted per second: "tokens" or "samples".
   /// Throws FileError.
-  Log(const std::string &path, bool resuming, int64_t firstStep,
+  Log(const std::string &path, bool resuming, int64_t doneSteps,
       int64_t lastStep, const char *items);
   ~Log();
   void write(const StepRecord &record);
@@ -45,7 +45,7 @@ private:
   bool terminal;
   bool shown = false;
   bool complained = false; // that a line could not be written
-  int64_t firstStep, lastStep;
+  int64_t doneSteps, lastStep;
   const char *items;
   double meanSeconds = 0;
 };

@@ -85,7 +85,7 @@ void Trainer::start() {
 void Trainer::queueStep(int64_t step) {
   InFlight &flight = inFlight.emplace_back();
   StepRecord &record = flight.record;
-  record.step = step;
+  record.step = step + 1;
   Progress::get().setStep(step);
   flight.before = Usage::now();
   flight.begin = now();
