@@ -128,6 +128,44 @@ mlir::TypedAttr Call::scalar(mlir::Builder &b, const Argument &argument) const {
   return {};
 }
 
+llvm::SmallVector<mlir::Value> Call::written() const {
+  llvm::StringRef name = signature->name;
+  bool trains = true, norm = false;
+  for (const SchemaParameter &parameter : signature->parameters)
+    if (parameter.name == "training" || parameter.name == "train" ||
+        parameter.name == "use_input_stats") {
+      trains = flag(parameter.name);
+      norm = !name.contains("_functional");
+    }
+  llvm::SmallVector<mlir::Value> result;
+  for (size_t i = 1; trains && i < size(); ++i) {
+    const SchemaParameter &parameter = signature->parameters[i];
+    const bool statistics = norm && (parameter.name == "running_mean" ||
+                                     parameter.name == "running_var");
+    if (mlir::Value value =
+            parameter.mutated || statistics ? tensor(at(i)) : mlir::Value())
+      result.push_back(value);
+  }
+  return result;
+}
+
+static bool names(const Argument &argument, const std::string &tensor) {
+  return (argument.kind == Argument::Kind::Tensor && argument.text == tensor) ||
+         llvm::any_of(argument.items, [&](const Argument &item) {
+           return names(item, tensor);
+         });
+}
+
+bool torchexport::isRead(const Graph &graph, const std::string &tensor) {
+  return llvm::any_of(graph.outputs,
+                      [&](const Argument &a) { return names(a, tensor); }) ||
+         llvm::any_of(graph.nodes, [&](const Node &node) {
+           return llvm::any_of(node.inputs, [&](const NamedArgument &a) {
+             return names(a.value, tensor);
+           });
+         });
+}
+
 mlir::Type torchexport::elementType(mlir::Builder &b, plan::DType dtype) {
   switch (dtype) {
   case plan::DType::F64:

@@ -59,6 +59,10 @@ public:
   bool isNone(llvm::StringRef name) const {
     return (*this)[name].kind == Argument::Kind::None;
   }
+  /// What the call writes to beside its first argument: tensors that the
+  /// signature marks, and the running statistics of a norm in training, which
+  /// batch_norm and instance_norm do not mark.
+  llvm::SmallVector<mlir::Value> written() const;
   /// i64 or f64, as ATen's Scalar; null for anything else.
   mlir::TypedAttr scalar(mlir::Builder &b, const Argument &argument) const;
 
@@ -70,6 +74,9 @@ private:
   const Values *values = nullptr;
   llvm::SmallVector<const Argument *> arguments;
 };
+
+/// By a node, or as a result of the graph.
+bool isRead(const Graph &graph, const std::string &tensor);
 
 /// The element type of torch's dtype number; null for those without one.
 mlir::Type elementType(mlir::Builder &b, int64_t scalarType);

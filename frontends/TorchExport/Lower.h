@@ -130,6 +130,8 @@ private:
   mlir::LogicalResult fail(const Node &node, std::string message,
                            std::string hint = "", bool unsupported = false);
   mlir::LogicalResult failBuffer(const std::string &fqn);
+  /// Of what `written` is a view of.
+  mlir::LogicalResult failWrite(const Node &node, mlir::Value written);
   bool dependsOnParameters(mlir::Value value);
   mlir::LogicalResult findLoss(const Values &values);
 
