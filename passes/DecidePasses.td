@@ -92,7 +92,8 @@ def ActivationCheckpointingPass : Decide<"activation-checkpointing"> {
     "budget", bytes} (of all layers together; `activation-budget` shares them),
     and {calls = {path = mode, bytes or operations}} for single segments. As in
     Accelerate, `full` and `budget` hold for the layers that the wrap policy
-    names; the other segments keep the framework's default.
+    names; the other segments keep the framework's default. With `every` = N it
+    is each Nth of these layers, from the first on.
   }];
 }
 

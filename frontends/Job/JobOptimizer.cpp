@@ -96,12 +96,13 @@ void JobReader::readOptimizer(JobConfig &job) {
 void JobReader::refuseOptimizer(const Fields &fields, const std::string &name) {
   const std::vector<std::string> names = plan::optimizerNames();
   for (const char *other : {"adam", "adagrad", "rmsprop", "adamax", "radam"})
-    if (name == other)
-      return fields.report(
-          options.accelerate.forPlanning ? Severity::Error : Severity::Note,
-          notSupportedCode, "name",
-          "optimizer '" + name + "' is not supported yet, only " +
-              listed(names) + (names.size() > 1 ? " are" : " is"));
+    if (name == other) {
+      if (options.accelerate.forPlanning)
+        fields.report(Severity::Error, notSupportedCode, "name",
+                      "optimizer '" + name + "' is not supported yet, only " +
+                          listed(names) + (names.size() > 1 ? " are" : " is"));
+      return;
+    }
   const std::string hint = didYouMean(name, names);
   fields.error("invalid-value", "name",
                "'" + printable(name) + "' is not an optimizer",

@@ -57,6 +57,13 @@ struct ScriptNames {
   std::string fusedLoss = "use_liger_kernel";
 };
 
+/// transformers shards the model itself while it loads it (DistributedConfig).
+struct OwnShards {
+  int64_t shards = 1, copies = 1; // ranks of a copy, and copies
+  bool halves = false;            // fsdp_mixed_precision: bf16, reduced in fp32
+  bool operator==(const OwnShards &) const = default;
+};
+
 struct ScriptSettings {
   TrainerKind trainer = TrainerKind::None;
   /// Whose names advice uses: "TrainingArguments", "SFTConfig", "axolotl",
@@ -68,6 +75,7 @@ struct ScriptSettings {
   ScriptNames names;
   /// Its fsdp_config is what Accelerate is given.
   bool shards = false;
+  Setting<std::optional<OwnShards>> ownShards;
 
   Setting<std::string> model; // a folder or a name of the Hub; empty: not given
   Setting<std::optional<int64_t>> microBatch; // sequences on a device
@@ -77,6 +85,9 @@ struct ScriptSettings {
   /// Sequences that the model reads for one of `microBatch`: 2 of a pair.
   int64_t sequencesPerSample = 1;
   Setting<ReferenceModel> reference;
+  /// Log-probabilities of every token of the vocabulary stay, in fp32, and the
+  /// reference is loaded in the dtype of computation (LLaMA-Factory).
+  bool wholeLogProbabilities = false;
   /// Completions are scored by the trained weights before they are trained on.
   bool scoresItself = false;
   /// What generates completions keeps of each device's memory while a step
@@ -87,6 +98,8 @@ struct ScriptSettings {
   Setting<std::optional<double>> learningRate, weightDecay, maxGradNorm;
   /// Every layer is recomputed in the backward by transformers itself.
   Setting<bool> layerCheckpointing;
+  /// Of the layers the first, and each that follows after so many.
+  Setting<int64_t> checkpointedLayers{1, Origin::Default, "", {}, ""};
   /// That is torch.utils.checkpoint's reentrant form.
   Setting<bool> reentrantCheckpointing;
   /// The inputs of recomputed layers wait in host memory.

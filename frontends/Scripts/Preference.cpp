@@ -114,8 +114,12 @@ void SettingsReader::readLoss() {
                     "Liger's preference loss computes head and loss in "
                     "chunks of pairs, which is not modelled yet",
                     "leave it out to plan DPO's own loss");
-    if (!truth("precompute_ref_log_probs"))
-      readReference("beta");
+    const bool factory = recipe.reader() == Reader::LlamaFactory;
+    settings.wholeLogProbabilities = factory;
+    // LLaMA-Factory's use_ref_model.
+    const std::string loss = factory ? text("pref_loss") : "";
+    if (loss != "orpo" && loss != "simpo" && !truth("precompute_ref_log_probs"))
+      readReference(factory ? "pref_loss" : "beta");
     return;
   }
   if (settings.trainer != TrainerKind::Grpo)
@@ -132,17 +136,29 @@ void SettingsReader::readReference(const std::string &name) {
   const Given *rank = given("lora_r"); // of accel-opt's --lora-r
   const bool adapts =
       truth("use_peft") || given("adapter") || (rank && !rank->info);
-  if (!adapts && recipe.reader() == Reader::LlamaFactory)
+  const bool factory = recipe.reader() == Reader::LlamaFactory;
+  const std::string other = factory ? text("ref_model") : "";
+  if (!other.empty() && other != text("model_name_or_path"))
     return refuse("ref_model",
-                  "LLaMA-Factory holds a reference model in a way of its own "
-                  "(prepare_model without wrapping it), which is not modelled "
-                  "yet",
-                  "an adapter trains without a second model; so does TRL's "
-                  "recipe of the same job");
+                  "a reference of another configuration than the trained "
+                  "model's is not modelled yet",
+                  "leave ref_model out: the reference is then the model "
+                  "itself");
+  const bool itself = adapts && other.empty();
+  // create_ref_model and prepare_model(evaluation_mode=True), which neither
+  // shards nor moves it under FSDP.
+  const bool sharded =
+      accelerate.type() == "FSDP" || (given("fsdp") && value("fsdp"));
+  if (factory && !itself && sharded)
+    return refuse(other.empty() ? "stage" : "ref_model",
+                  "under FSDP Accelerate neither shards LLaMA-Factory's "
+                  "reference model nor moves it to the device, which is not "
+                  "modelled",
+                  "train an adapter, or use DeepSpeed");
   set(settings.reference,
-      adapts ? ReferenceModel::Itself : ReferenceModel::Second, name,
-      adapts ? "the model without its adapter" : "a second model",
-      adapts ? "the reference is the model without its adapter: its forward "
+      itself ? ReferenceModel::Itself : ReferenceModel::Second, name,
+      itself ? "the model without its adapter" : "a second model",
+      itself ? "the reference is the model without its adapter: its forward "
                "runs once more"
              : "the reference is a second model of the same weights, frozen");
 }

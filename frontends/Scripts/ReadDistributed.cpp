@@ -9,10 +9,20 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Scripts/ReadSettings.h"
+#include "frontends/Scripts/RemovedArguments.h"
 
 #include <algorithm>
 
 namespace accel::scripts {
+namespace {
+
+/// Of these families the plan names the embedding, each layer, the last norm
+/// and the head.
+constexpr std::string_view typesWithPlan[] = {
+    "llama",       "mistral", "qwen2",     "qwen3", "gemma", "gemma2",
+    "gemma3_text", "mixtral", "qwen3_moe", "phi3",  "olmo2"};
+
+} // namespace
 
 void SettingsReader::readDistributedConfig() {
   const yaml::Node *init = value("model_init_kwargs");
@@ -90,34 +100,93 @@ void SettingsReader::readDistributedConfig() {
              axis.hint);
       refused = true;
     }
-  auto given = [&](const char *name) {
+  auto asked = [&](const char *name) {
     const yaml::Node *node = config->find(name);
     return node && !node->isNull() &&
-           !(node->kind == yaml::Kind::Bool && !node->boolean);
+           !(node->kind == yaml::Kind::Bool && !node->boolean) &&
+           !(node->isMapping() && node->entries.empty());
   };
   constexpr Axis plans[] = {
       {"tp_plan", "derives tp_size from the ranks that are left", ""},
-      {"fsdp_plan", "names units of its own", "leave it out"},
-      {"fsdp_cpu_offload", "keeps shards on the host", "leave it out"}};
+      {"fsdp_plan", "names units of its own", "leave it out"}};
   for (const Axis &plan : plans)
-    if (!refused && given(plan.name)) {
+    if (!refused && asked(plan.name)) {
       refuse("model_init_kwargs",
              std::string("distributed_config: ") + plan.name + " " + plan.what +
                  ", which is not modelled for transformers' own sharding yet",
              plan.hint);
       refused = true;
     }
-  const int64_t shards = of("fsdp_size"), copies = of("dp_replicate_size");
-  if (refused || shards * copies == 1)
-    return;
-  refuse("model_init_kwargs",
-         "distributed_config: transformers itself shards the model over " +
-             std::to_string(shards) + " ranks" +
-             (copies > 1 ? ", " + std::to_string(copies) + " times" : "") +
-             " while it loads it, in units of its own (embedding; each layer; "
-             "norm and head), which is not modelled yet",
-         "fsdp in TrainingArguments, or an accelerate file, shards it by "
-         "Accelerate, which is modelled");
+  const OwnShards shards{of("fsdp_size"), of("dp_replicate_size"),
+                         asked("fsdp_mixed_precision")};
+  if (!refused && shards.shards * shards.copies > 1)
+    readOwnShards(shards, asked("fsdp_cpu_offload"));
+}
+
+/// What Accelerate's FSDP2 does by other keys: units of the embedding, of each
+/// layer, and of the last norm with the head (base_model_fsdp_plan and
+/// _fsdp_plan); no policy of dtypes unless fsdp_mixed_precision; Trainer has
+/// Accelerate prepare autocast alone (prepare_model with evaluation_mode).
+void SettingsReader::readOwnShards(const OwnShards &shards, bool offloads) {
+  const char *name = "model_init_kwargs";
+  auto isOn = [&](const char *argument) {
+    const yaml::Node *node = value(argument);
+    return node && !(node->kind == yaml::Kind::Bool && !node->boolean) &&
+           !(node->isString() && node->text.empty());
+  };
+  const std::string base = accelerate.type();
+  if (base == "FSDP" || base == "DEEPSPEED" || isOn("fsdp") ||
+      isOn("deepspeed"))
+    return refuse(name,
+                  "distributed_config shards the model that FSDP or DeepSpeed "
+                  "of Accelerate is to shard, which is not modelled",
+                  "keep one of them");
+  if (settings.adapter || settings.reference.value != ReferenceModel::None)
+    return refuse(name,
+                  std::string("distributed_config: ") +
+                      (settings.adapter
+                           ? "an adapter stays whole on every rank beside the "
+                             "sharded model"
+                           : "the reference model is sharded like the first") +
+                      ", which is not modelled yet",
+                  "fsdp in TrainingArguments shards it by Accelerate");
+  const std::string type = typeOf(*settings.model);
+  if (!type.empty() &&
+      std::find(std::begin(typesWithPlan), std::end(typesWithPlan), type) ==
+          std::end(typesWithPlan))
+    return refuse(name,
+                  "distributed_config: transformers' plan for " +
+                      printable(type) +
+                      " does not name its embedding, last norm and head, so "
+                      "that they stay in the root's unit, which is not "
+                      "modelled for this family yet",
+                  "fsdp in TrainingArguments shards it by Accelerate");
+  const bool saves = recipe.reader() != Reader::Axolotl &&
+                     isAtLeast(recipe.versions().transformers, "5.23") &&
+                     text("save_strategy") != "no" && !truth("save_only_model");
+  if (saves)
+    error("conflicting-arguments", name,
+          "a model that is sharded by distributed_config cannot be resumed; "
+          "Trainer stops with a ValueError",
+          "write save_only_model: true or save_strategy: 'no'");
+  const Given &place = *given(name);
+  auto put = [&](const char *key, const char *text) {
+    accelerate.set("fsdp_config", key,
+                   nodes.plain(place.file, place.value->range, text));
+  };
+  accelerate.set("", "distributed_type",
+                 nodes.text(place.file, place.value->range, "FSDP"));
+  put("fsdp_version", "2");
+  put("fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
+  put("fsdp_reshard_after_forward", "true");
+  put("fsdp_cpu_ram_efficient_loading", "false");
+  put("fsdp_state_dict_type", "FULL_STATE_DICT");
+  put("fsdp_offload_params", offloads ? "true" : "false");
+  set(settings.ownShards, std::optional(shards), name,
+      std::to_string(shards.shards) + " shards, " +
+          std::to_string(shards.copies) +
+          (shards.copies == 1 ? " copy" : " copies"),
+      "distributed_config: transformers shards the model while it loads it");
 }
 
 } // namespace accel::scripts

@@ -276,13 +276,8 @@ void SettingsReader::readCheckpointing() {
       continue;
     if (const yaml::Node *form = options->find("use_reentrant"))
       reentrant = form->boolean;
-    if (const yaml::Node *layers = options->find("every_n_layers");
-        layers && layers->kind == yaml::Kind::Int && layers->integer != 1)
-      refuse(kwargs,
-             "every_n_layers: " + std::to_string(layers->integer) +
-                 " recomputes some layers only, which is not modelled for "
-                 "transformers' own checkpointing yet",
-             "plan with every layer, or see what --tune finds");
+    if (const yaml::Node *layers = options->find("every_n_layers"))
+      readCheckpointedLayers(kwargs, *layers);
     if (const yaml::Node *offload = options->find("offload");
         offload && offload->boolean)
       // save_on_cpu around torch.utils.checkpoint, as Accelerate's
@@ -294,6 +289,24 @@ void SettingsReader::readCheckpointing() {
   settings.reentrantCheckpointing = {reentrant, Origin::Derived,
                                      settings.layerCheckpointing.key,
                                      settings.layerCheckpointing.at, ""};
+}
+
+/// `layer_index % every_n_layers == 0` (_set_gradient_checkpointing of
+/// transformers 5.23).
+void SettingsReader::readCheckpointedLayers(const char *kwargs,
+                                            const yaml::Node &layers) {
+  if (layers.kind != yaml::Kind::Int || layers.huge || layers.integer == 0)
+    return error("invalid-value", kwargs,
+                 "every_n_layers is " + yaml::shortText(layers) +
+                     ", and layers are counted by it: the script stops",
+                 "write a positive number");
+  const int64_t every = std::abs(layers.integer); // Python's remainder of 0
+  if (every == 1)
+    return;
+  set(settings.checkpointedLayers, every, kwargs,
+      "every_n_layers: " + std::to_string(every),
+      "of " + std::to_string(every) +
+          " layers the first is recomputed, the others keep what they saved");
 }
 
 void SettingsReader::readKernels() {

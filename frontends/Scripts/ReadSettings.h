@@ -66,6 +66,7 @@ private:
   void readPrecision();
   void readOptimizer();
   void readCheckpointing();
+  void readCheckpointedLayers(const char *kwargs, const yaml::Node &layers);
   void readKernels();
   void readDistribution();
   void readAccelerator();
@@ -79,6 +80,7 @@ private:
 
   // ReadDistributed.cpp
   void readDistributedConfig();
+  void readOwnShards(const OwnShards &shards, bool offloads);
 
   // ReadAdapter.cpp
   void readModel();

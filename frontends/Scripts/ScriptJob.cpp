@@ -100,7 +100,8 @@ private:
                           nodes, engine);
     if (!command)
       return false;
-    if ((command->task == "kto" || command->task == "reward" ||
+    if (options.accelerate.forPlanning &&
+        (command->task == "kto" || command->task == "reward" ||
          command->program == Program::Trl) &&
         !readerOfTask(command->task))
       return fail(notSupportedCode, commandLineName,
@@ -363,6 +364,23 @@ private:
 
   //===--- What the job is ------------------------------------------------===//
 
+  template <typename T>
+  void at(const Setting<T> &setting, Severity severity, const char *code,
+          const std::string &message, const std::string &hint) {
+    Diagnostic d;
+    d.severity = severity;
+    d.code = code;
+    d.file = !setting.at.file.empty() ? setting.at.file // else a default
+             : !recipes.empty()       ? recipes.front().first
+                                      : commandLineName;
+    d.line = setting.at.line;
+    d.column = setting.at.column;
+    d.key = setting.key;
+    d.message = message;
+    d.hint = hint;
+    engine.report(std::move(d));
+  }
+
   void apply(ScriptSettings settings, JobConfig &job) {
     const bool zero = job.accelerate.deepspeed.has_value();
     // A JSON of DeepSpeed that says other sizes than the script stops the run.
@@ -417,6 +435,8 @@ private:
     rate(job.optimizer.maxGradNorm, settings.maxGradNorm);
     if (settings.adapter)
       job.adapter = settings.adapter;
+    if (settings.ownShards.value)
+      applyOwnShards(settings.ownShards, job);
     job.loadDtype = settings.loadDtype;
     job.reentrantCheckpointing = settings.reentrantCheckpointing;
     job.transformersTrainer.value = settings.trainer != TrainerKind::None;
@@ -433,6 +453,59 @@ private:
     job.script = std::move(settings);
   }
 
+  /// fully_shard by transformers: its mesh, and dtypes by autocast alone or by
+  /// a policy of its own.
+  void applyOwnShards(const Setting<std::optional<OwnShards>> &setting,
+                      JobConfig &job) {
+    const OwnShards &own = **setting;
+    AccelerateConfig &a = job.accelerate;
+    const int64_t ranks = *a.numProcesses;
+    if (own.shards > ranks || own.copies > ranks ||
+        own.shards * own.copies != ranks) {
+      return at(setting, Severity::Error, "invalid-value",
+                "distributed_config asks for " + std::to_string(own.shards) +
+                    " x " + std::to_string(own.copies) +
+                    " ranks, and the job has " + std::to_string(ranks) +
+                    "; torch stops with a RuntimeError",
+                "fsdp_size x dp_replicate_size is the number of processes");
+    }
+    plan::Mesh mesh = plan::Mesh::dataParallel();
+    mesh.resize("dp_shard", own.shards);
+    mesh.resize("dp_replicate", own.copies);
+    a.mesh = {mesh, Origin::Written, setting.key, setting.at, setting.why};
+    a.restUnits.value = RestUnits::EmbeddingAndTail;
+    PrecisionPolicy policy;
+    if (own.halves) {
+      policy.param = plan::DType::BF16;
+      policy.reduce = plan::DType::F32;
+      policy.castInputs = true;
+    }
+    policy.autocast = *a.mixedPrecision != MixedPrecision::No;
+    policy.lossScaling = *a.mixedPrecision == MixedPrecision::Fp16;
+    if (policy.autocast) // Accelerate's convert_outputs_to_fp32
+      policy.output = plan::DType::F32;
+    if (policy.autocast && !own.halves && options.accelerate.forPlanning)
+      at(setting, Severity::Error, notSupportedCode,
+         "distributed_config: autocast over parameters that are gathered in "
+         "the dtype in which they are loaded is not modelled yet",
+         "write fsdp_mixed_precision: true, or bf16: false");
+    job.precision = {policy, Origin::Derived, setting.key, setting.at,
+                     own.halves ? "fsdp_mixed_precision"
+                                : "distributed_config has no policy of dtypes"};
+    for (EffectiveValue &row : a.effective) {
+      const bool ofMesh = row.key == "mesh";
+      if (!ofMesh && row.key != "precision" && row.key != "other parameters")
+        continue;
+      row.why = "distributed_config";
+      if (ofMesh)
+        row.effective = "dp_replicate " + std::to_string(own.copies) +
+                        ", dp_shard " + std::to_string(own.shards);
+      else if (row.key == "precision")
+        row.effective = own.halves ? "compute bf16, reduce fp32"
+                                   : "compute as stored, reduce as stored";
+    }
+  }
+
   /// What Trainer checks when the plugins are built.
   void checkTogether(const JobConfig &job, const Recipe &recipe) {
     const AccelerateConfig &a = job.accelerate;
@@ -440,20 +513,6 @@ private:
     const bool fsdp =
         *a.strategy == Strategy::Fsdp1 || *a.strategy == Strategy::Fsdp2;
     auto find = [&](const char *name) { return recipe.given().find(name); };
-    auto at = [&](const Setting<bool> &setting, Severity severity,
-                  const char *code, const std::string &message,
-                  const std::string &hint) {
-      Diagnostic d;
-      d.severity = severity;
-      d.code = code;
-      d.file = setting.at.file;
-      d.line = setting.at.line;
-      d.column = setting.at.column;
-      d.key = setting.key;
-      d.message = message;
-      d.hint = hint;
-      engine.report(std::move(d));
-    };
     // axolotl has its own way with FSDP's checkpointing.
     const bool trainers = recipe.reader() != Reader::Axolotl;
     if (fsdp && trainers && script.layerCheckpointing.value &&
@@ -463,7 +522,8 @@ private:
              " and fsdp_activation_checkpointing are both true; Trainer stops "
              "with a ValueError",
          "keep FSDP's");
-    } else if (fsdp && script.layerCheckpointing.value && hasScript()) {
+    } else if (fsdp && script.layerCheckpointing.value && hasScript() &&
+               !script.ownShards.value) {
       at(script.layerCheckpointing, Severity::Warning, "redundant-gather",
          script.layerCheckpointing.key +
              " recomputes inside of FSDP's units, which gathers each once more "

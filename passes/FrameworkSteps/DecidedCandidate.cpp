@@ -98,6 +98,7 @@ private:
     preference.scoresFirst = script.scoresFirst;
     preference.scoresItself = script.scoresItself;
     preference.logProbabilities = script.logProbabilities;
+    preference.whole = script.wholeLogProbabilities;
     preference.generationBytes = script.generationBytes;
   }
 

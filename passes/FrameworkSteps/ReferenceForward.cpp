@@ -11,6 +11,10 @@
 // by its reference, and by the trained weights where those may have moved
 // since.
 //
+// LLaMA-Factory's get_batch_logps takes a log-softmax of all logits in fp32,
+// which stays for the backward; the kernel copies their slice first. The logits
+// themselves live until the loss is returned.
+//
 // How each framework holds a second model is TRL's prepare_fsdp and
 // prepare_deepspeed (trl/models/utils.py), and Accelerate's
 // prepare_model(evaluation_mode=True) otherwise: whole, in the dtype in which
@@ -32,8 +36,8 @@ int64_t StepRun::logitsBytes() const {
 
 /// As the loss reads them: a wrapper converts 16 bits to fp32.
 int64_t StepRun::lossLogitsBytes() const {
-  return candidate.dtypes.outputFloat && logitsItem() == 2 ? 2 * logitsBytes()
-                                                           : logitsBytes();
+  const bool wide = candidate.dtypes.outputFloat || candidate.preference.whole;
+  return wide && logitsItem() == 2 ? 2 * logitsBytes() : logitsBytes();
 }
 
 /// TRL's selective_log_softmax keeps the logits (in 16 bits: log-probabilities
@@ -51,6 +55,8 @@ int64_t StepRun::forwardPeak(int call) const {
     return layout.variant(call).forwardPeakBytes;
   const int64_t read = lossLogitsBytes();
   const int64_t narrow = logitsItem() == 2 ? logitsBytes() : 0;
+  if (candidate.preference.whole)
+    return besideLogits(call) + read + std::max(narrow, 2 * read);
   const int64_t row = read / std::max<int64_t>(model.microBatch, 1);
   return besideLogits(call) + narrow + read +
          (candidate.preference.scoresFirst ? read : row);
@@ -65,7 +71,8 @@ int64_t StepRun::lossPeak(int call) const {
     return 0;
   if (!takesLogProbabilities(call))
     return layout.variant(call).lossPeakBytes;
-  return (readsNarrow() ? 1 : 2) * lossLogitsBytes();
+  const bool narrow = readsNarrow() && !candidate.preference.whole;
+  return (narrow ? 1 : 2) * lossLogitsBytes();
 }
 
 /// What is freed on the way counts against the peak, and the loss kept another
@@ -87,8 +94,9 @@ StepRun::ReferenceSizes StepRun::referenceSizes() const {
   for (const StepParameter &parameter : model.parameters) {
     const int64_t numel = parameter.storedNumel();
     // DeepSpeed's engine converts it; others keep what was loaded.
+    const bool converted = zero || candidate.preference.whole;
     const int64_t item = plan::itemSize(
-        zero && !parameter.quantized() ? compute : parameter.dtype);
+        converted && !parameter.quantized() ? compute : parameter.dtype);
     if (fsdp || (zero && candidate.zeroStage == 3)) {
       sizes.held += layout.round((numel + ranks - 1) / ranks * item);
       if (zero && numel <= candidate.zero.persistenceThreshold)
@@ -132,7 +140,8 @@ void StepRun::referenceCall(int c, int64_t &copies) {
   engine.compute(layout.calls[c].forward);
   // Autocast's cache has copies of what could be trained, so of a second model
   // too, which nobody froze.
-  if (runsSecond() && candidate.dtypes.autocast) {
+  if (runsSecond() && candidate.dtypes.autocast &&
+      !candidate.preference.whole) {
     const int64_t copy = layout.variant(c).parameterCopyBytes;
     engine.alloc(Holding::Activations, copy);
     copies += copy;
@@ -168,14 +177,18 @@ void StepRun::lossForward() {
   engine.at(-1, Place::Part::Reference);
   // The model's output is a variable of the loss; 16 bits were not saved.
   const bool narrow = preference.logProbabilities && readsNarrow();
-  const int64_t outputs = narrow ? logitsBytes() : 0;
+  const int64_t outputs = preference.whole ? lossLogitsBytes()
+                          : narrow         ? logitsBytes()
+                                           : 0;
   engine.alloc(Holding::Logits, outputs);
   const int64_t reference =
       preference.scoresFirst ? 0 : referenceForward(preference.reference);
   engine.at(-1, Place::Part::Reference);
   // DPO's metrics: the entropy reshapes a slice of the logits, which copies it,
   // and computes 128 rows at a time (entropy_from_logits).
-  if (preference.logProbabilities && !preference.scoresFirst) {
+  if (preference.whole) {
+    engine.transient(Holding::Logits, 2 * reference);
+  } else if (preference.logProbabilities && !preference.scoresFirst) {
     const int64_t read = lossLogitsBytes();
     const int64_t rows = std::max<int64_t>(model.tokens(), 1);
     engine.transient(Holding::Logits,
@@ -196,7 +209,9 @@ int64_t StepRun::referenceForward(PreferenceStep::Reference whose) {
   const bool sharded = candidate.executor == FrameworkKind::Fsdp1 ||
                        candidate.executor == FrameworkKind::Fsdp2;
   const int64_t logits = logitsBytes();
-  const int64_t kept = runsSecond() && sharded ? logits : lossLogitsBytes();
+  const bool asComputed =
+      runsSecond() && sharded && !candidate.preference.whole;
+  const int64_t kept = asComputed ? logits : lossLogitsBytes();
   engine.at(-1, Place::Part::Reference);
   beginReference();
   int64_t copies = 0;

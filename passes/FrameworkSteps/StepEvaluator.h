@@ -78,6 +78,9 @@ struct PreferenceStep {
   /// The loss is log-probabilities of the logits, in full (TRL's
   /// selective_log_softmax).
   bool logProbabilities = false;
+  /// Of all logits in fp32, and a second model has the dtype of computation
+  /// (LLaMA-Factory's get_batch_logps and create_ref_model).
+  bool whole = false;
   /// Of each device: what an engine that generates completions keeps.
   int64_t generationBytes = 0;
 };

@@ -49,6 +49,7 @@ ScriptTraits scriptOf(mlir::ModuleOp module) {
   script.scoresFirst = attr.contains("scores_first");
   script.scoresItself = attr.contains("scores_itself");
   script.logProbabilities = attr.contains("log_probabilities");
+  script.wholeLogProbabilities = attr.contains("whole_log_probabilities");
   if (auto bytes = attr.getAs<IntegerAttr>("generation_bytes"))
     script.generationBytes = bytes.getInt();
   return script;
@@ -75,6 +76,7 @@ void setScript(mlir::ModuleOp module, const ScriptTraits &script) {
   if (script.transformers != ScriptTraits().transformers)
     values.push_back(
         b.getNamedAttr("transformers", b.getStringAttr(script.transformers)));
+  flag("whole_log_probabilities", script.wholeLogProbabilities);
   if (job && !values.empty())
     job->setAttr(scriptAttr, b.getDictionaryAttr(values));
 }

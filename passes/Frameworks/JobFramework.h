@@ -30,6 +30,9 @@ struct ScriptTraits {
   bool scoresFirst = false, scoresItself = false;
   /// Its loss is made of log-probabilities.
   bool logProbabilities = false;
+  /// They are made by a log-softmax of all logits, in fp32, and a second model
+  /// has the dtype of computation (LLaMA-Factory).
+  bool wholeLogProbabilities = false;
   /// What generates completions keeps, on each device.
   int64_t generationBytes = 0;
 };

@@ -59,6 +59,7 @@ private:
     traits.scoresItself = script.scoresItself;
     traits.logProbabilities = script.trainer == TrainerKind::Dpo ||
                               script.trainer == TrainerKind::Grpo;
+    traits.wholeLogProbabilities = script.wholeLogProbabilities;
     traits.generationBytes = options.generationBytes;
     return traits;
   }
@@ -188,6 +189,21 @@ private:
     return b.getStringAttr(text);
   }
 
+  /// The script's own checkpointing, of every layer or of some.
+  void requestLayers() {
+    const ScriptSettings &script = job.script;
+    SmallVector<NamedAttribute> value = {
+        b.getNamedAttr("mode", b.getStringAttr("full"))};
+    const auto &every = script.checkpointedLayers;
+    if (*every > 1)
+      value.push_back(b.getNamedAttr("every", b.getI64IntegerAttr(*every)));
+    const auto &written = script.layerCheckpointing;
+    request("checkpoint", value,
+            *every > 1      ? because(every, "every_n_layers")
+            : written.value ? because(written, "checkpointing of layers")
+                            : plain("--gradient-checkpointing"));
+  }
+
   /// The command line goes before the job file, a budget before a mode.
   void requestCheckpoint() {
     if (options.chosen && !options.chosen->checkpoint.empty()) {
@@ -207,9 +223,7 @@ private:
       return request("checkpoint", value, plain(options.chosen->why));
     }
     if (options.gradientCheckpointing)
-      return request("checkpoint",
-                     {b.getNamedAttr("mode", b.getStringAttr("full"))},
-                     plain("--gradient-checkpointing"));
+      return requestLayers();
     // Where a trainer would checkpoint by itself.
     if (const auto &written = accelerate.activationCheckpointing;
         framework.eager() &&

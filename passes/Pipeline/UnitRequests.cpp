@@ -86,6 +86,11 @@ public:
       return;
     if (framework.kind() == FrameworkKind::AccelRun)
       value.push_back(b.getNamedAttr("embedding_inside", b.getUnitAttr()));
+    if (*job.script.ownShards) {
+      value.push_back(
+          b.getNamedAttr("trainer", b.getStringAttr("transformers")));
+      return;
+    }
     const bool inRoot = accelerate.restUnits.value == RestUnits::Root;
     if (inRoot)
       value.push_back(b.getNamedAttr("rest_in_root", b.getUnitAttr()));

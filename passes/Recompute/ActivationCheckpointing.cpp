@@ -61,6 +61,11 @@ struct ActivationCheckpointingPass
                           "'calls'");
       return signalPassFailure();
     }
+    if (auto every = request.getValue().getAs<IntegerAttr>("every");
+        every && every.getInt() < 1) {
+      request.emitOpError("needs 'every', 1 or more");
+      return signalPassFailure();
+    }
     if (*mode == CheckpointMode::Budget && !hasBytes(request)) {
       request.emitOpError("needs 'bytes', 0 or more, for the mode budget");
       return signalPassFailure();
@@ -100,21 +105,23 @@ private:
     llvm::StringMap<StringRef> classOf;
     for (auto op : module.getOps<sharding::ModuleOp>())
       classOf[op.getFqn()] = op.getClassName();
-    bool any = false;
-    for (auto call : graph.getBody().getOps<sharding::CallOp>())
-      if (classes.contains(classOf.lookup(call.getPath()))) {
+    const auto every = request.getValue().getAs<IntegerAttr>("every");
+    const int64_t step = every ? every.getInt() : 1;
+    int64_t layers = 0;
+    auto decide = [&](sharding::CallOp call) {
+      if (layers++ % step == 0)
         call.setCheckpointAttr(how);
-        any = true;
-      }
+    };
+    for (auto call : graph.getBody().getOps<sharding::CallOp>())
+      if (classes.contains(classOf.lookup(call.getPath())))
+        decide(call);
     // Others than accel-run checkpoint what the wrap policy cuts; a policy that
     // names no layer still leaves the model's repeated ones.
-    if (!any && frameworkOf(module).eager())
+    if (!layers && frameworkOf(module).eager())
       for (auto call : graph.getBody().getOps<sharding::CallOp>())
-        if (isRepeated(call)) {
-          call.setCheckpointAttr(how);
-          any = true;
-        }
-    if (!any)
+        if (isRepeated(call))
+          decide(call);
+    if (!layers)
       emitWarning(request.getLoc(),
                   "activation checkpointing is on, but no segment of the "
                   "model is one of the layers that the wrap policy names");

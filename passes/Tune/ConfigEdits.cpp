@@ -233,7 +233,10 @@ ConfigEdit ConfigEditor::expressCheckpoint(const Point &point) const {
   }
   const bool units =
       executor == FrameworkKind::Fsdp1 || executor == FrameworkKind::Fsdp2;
-  if (job.script.trainer != TrainerKind::None && !units && alike &&
+  // What the script does by itself no key of FSDP takes back.
+  const bool scripts = !units || *job.script.ownShards ||
+                       (name == "none" && *job.script.layerCheckpointing);
+  if (job.script.trainer != TrainerKind::None && scripts && alike &&
       (name == "full" || name == "none"))
     return sayCheckpointing(job.script, name == "full");
   if (!units)

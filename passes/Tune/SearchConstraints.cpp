@@ -104,6 +104,11 @@ private:
       closeAll({Knob::Mesh, Knob::Wrap, Knob::Reshard, Knob::ForwardPrefetch,
                 Knob::BackwardPrefetch, Knob::ParameterOffload},
                "parameters are not sharded");
+    if (*job.script.ownShards)
+      closeAll({Knob::Mesh, Knob::Wrap, Knob::Reshard, Knob::ForwardPrefetch,
+                Knob::BackwardPrefetch, Knob::ParameterOffload,
+                Knob::ActivationOffload},
+               "distributed_config decides it");
     if (executor != FrameworkKind::Ddp)
       close(Knob::Bucket, "only ddp has buckets");
     if (executor != FrameworkKind::Deepspeed)

@@ -486,7 +486,11 @@ Candidate expand(const Space &space, const StepModel &model,
                                    : wrap.reshard[u] && !(all && kept == all);
 
   c.variants.resize(model.calls.size(), 0);
+  // As configured it may be each second layer; elsewhere the first ones.
+  const bool asConfigured = point.counts == space.configured.counts;
   for (const LayerGroup &group : space.groups) {
+    if (asConfigured)
+      break;
     size_t next = 0;
     for (size_t v = group.variants.size(); v-- > 0;)
       for (int i = 0; i < point.counts[group.offset + v]; ++i)

@@ -306,9 +306,9 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
 
 
 def preference_case(model, batch, length, executor, reference, adapter=None,
-                    precision=None, within=0.02):
+                    precision=None, within=0.02, whole=False):
     """A step of DPOTrainer: the reference's weights and forward, and a loss of
-    log-probabilities. Small tensors of the loss (rewards, metrics, masks) are
+    log-probabilities; `whole`: as LLaMA-Factory takes them. Small tensors of the loss (rewards, metrics, masks) are
     not counted one by one: `within` is their share of these small models."""
     def compare(context):
         folder = context.path("model")
@@ -318,6 +318,7 @@ def preference_case(model, batch, length, executor, reference, adapter=None,
             import adapter_cases
             adapter_cases.write_adapter(folder, adapter)
         options = ["dpo" + (f"-{reference}" if reference else "")]
+        options += ["whole"] if whole else []
         if executor == "fsdp2":
             want = harness.in_python(
                 preference_step.fsdp2,
@@ -339,7 +340,7 @@ def preference_case(model, batch, length, executor, reference, adapter=None,
             want = harness.in_python(
                 preference_step.single,
                 [({}, (counting_library(context), folder, batch, length,
-                       second, adapter, bool(precision)))],
+                       second, adapter, bool(precision), whole))],
                 context.path("torch.out"), timeout=240)[0]
             config = dict(SINGLE, mixed_precision="bf16" if precision else "no")
         got = dump(context, config, folder, batch, length, executor,
@@ -545,6 +546,15 @@ CASES = [
                                           precision="bfloat16")),
     ("peak-dpo-adapter", preference_case(
         "gqa", 8, 64, "single", "itself",
+        adapter=dict(r=4, target_modules=["q_proj", "v_proj"]))),
+    ("peak-dpo-whole", preference_case("gqa", 8, 64, "single", None,
+                                       whole=True)),
+    ("peak-dpo-whole-second", preference_case("gqa", 8, 64, "single", "second",
+                                              whole=True)),
+    ("peak-dpo-whole-autocast", preference_case(
+        "gqa", 8, 64, "single", "second", precision="bfloat16", whole=True)),
+    ("peak-dpo-whole-adapter", preference_case(
+        "gqa", 8, 64, "single", "itself", whole=True,
         adapter=dict(r=4, target_modules=["q_proj", "v_proj"]))),
     ("peak-dpo-fsdp2", preference_case("wide", 2, 64, "fsdp2", "second")),
     # What the wrapper casts and gathers for the reference is 5 % short here.

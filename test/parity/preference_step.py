@@ -1,5 +1,5 @@
 """The peak of one step of TRL's DPOTrainer on CPUs, as the counting allocator
-and torch's tracker count it. TRL is not needed: selective_log_softmax and the parts of
+and torch's tracker count it, and of LLaMA-Factory's (train/dpo/trainer.py). TRL is not needed: selective_log_softmax and the parts of
 DPOTrainer._compute_loss (trl 1.10, trl/trainer/utils.py and dpo_trainer.py)
 that allocate tensors of the logits' size are written out here, and prepare_fsdp
 of trl/models/utils.py.
@@ -31,7 +31,35 @@ def entropy(logits):
         -(torch.exp(rows) * rows).sum(-1)
 
 
-def loss_of(model, reference, ids, itself, autocast):
+def whole_log_probabilities(run, ids):
+    """get_batch_logps of LLaMA-Factory over concatenated_forward's logits,
+    which its metrics keep."""
+    logits = run().logits.float()
+    picked = logits[:, :-1, :].log_softmax(-1).gather(
+        2, ids[:, 1:].unsqueeze(2)).squeeze(2)
+    return picked.sum(-1), logits
+
+
+def whole_loss_of(model, reference, itself, ids, run):
+    import torch
+
+    def of_reference():
+        with torch.no_grad():
+            if itself:
+                with model.disable_adapter():
+                    return whole_log_probabilities(lambda: run(model), ids)[0]
+            return whole_log_probabilities(lambda: run(reference), ids)[0]
+
+    own, logits = whole_log_probabilities(lambda: run(model), ids)
+    other = of_reference() if reference or itself else torch.zeros(len(ids))
+    chosen, rejected = (own - other).chunk(2)
+    loss = -torch.nn.functional.logsigmoid(0.1 * (chosen - rejected)).mean()
+    for half in logits.chunk(2):
+        half.mean().item()
+    return loss
+
+
+def loss_of(model, reference, ids, itself, autocast, whole=False):
     """A pair's sequences are the first and the second half of `ids`."""
     import torch
 
@@ -43,6 +71,8 @@ def loss_of(model, reference, ids, itself, autocast):
             outputs = type(outputs)(logits=outputs.logits.float())
         return outputs
 
+    if whole:
+        return whole_loss_of(model, reference, itself, ids, run)
     outputs = run(model)
     shifted, labels = outputs.logits[..., :-1, :], ids[..., 1:]
     chosen, rejected = selective_log_softmax(shifted, labels).sum(1).chunk(2)
@@ -64,8 +94,9 @@ def loss_of(model, reference, ids, itself, autocast):
     return loss
 
 
-def one_step(model, reference, optimizer, ids, itself, autocast=False):
-    loss = loss_of(model, reference, ids, itself, autocast)
+def one_step(model, reference, optimizer, ids, itself, autocast=False,
+             whole=False):
+    loss = loss_of(model, reference, ids, itself, autocast, whole)
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
@@ -87,25 +118,31 @@ def optimizer_of(model):
         foreach=True)
 
 
-def count(counter, idle, model, reference, ids, itself=False, autocast=False):
+def count(counter, idle, model, reference, ids, itself=False, autocast=False,
+          whole=False):
     """Bytes of the third step, as counted_step.steps has them."""
     optimizer = optimizer_of(model)
     for _ in range(2):
-        one_step(model, reference, optimizer, ids, itself, autocast)
+        one_step(model, reference, optimizer, ids, itself, autocast, whole)
     held, peak, after = counter.measure(lambda: one_step(
-        model, reference, optimizer, ids, itself, autocast))
+        model, reference, optimizer, ids, itself, autocast, whole))
     return {"held": held - idle, "peak": peak - idle, "after": after - idle}
 
 
 def single(library, folder, batch, length, second, adapter=None,
-           autocast=False):
+           autocast=False, whole=False):
     counter = counted_step.Counter(library)
     import torch
     torch.set_num_threads(1)
     idle = counter.live()
     model, reference = build(folder, second, adapter)
     ids = torch.randint(0, model.config.vocab_size, (batch, length))
-    return count(counter, idle, model, reference, ids, bool(adapter), autocast)
+    if whole and autocast and reference:
+        reference = reference.to(torch.bfloat16)
+    if reference:
+        reference.requires_grad_(not whole)
+    return count(counter, idle, model, reference, ids, bool(adapter), autocast,
+                 whole)
 
 
 def fsdp1(library, folder, batch, length, rank, ranks, port):

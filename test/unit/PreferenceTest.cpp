@@ -31,6 +31,7 @@ Candidate randomPreference(const StepModel &model, std::mt19937 &random) {
   preference.scoresFirst = random() % 2;
   preference.scoresItself = random() % 2;
   preference.logProbabilities = true;
+  preference.whole = random() % 2 && !preference.scoresFirst;
   preference.generationBytes = static_cast<int64_t>(random() % 2) << 20;
   return candidate;
 }

@@ -224,7 +224,7 @@ int main(int argc, char **argv) {
     llvm::errs() << "usage: step-model-dump CONFIG.yaml MODEL MICRO_BATCH "
                     "SEQUENCE DEVICE EXECUTOR [TARGET [OPTIMIZER "
                     "[views|fp16|bf16|parts|eager|dpo|dpo-itself|"
-                    "dpo-second]...]]\n";
+                    "dpo-second|whole]...]]\n";
     return 64;
   }
   DiagnosticEngine engine;
@@ -280,6 +280,7 @@ int main(int argc, char **argv) {
       loaded.job->script.trainer = TrainerKind::Dpo;
       loaded.job->script.reference.value = *reference;
     }
+    loaded.job->script.wholeLogProbabilities |= std::string(argv[i]) == "whole";
   }
   plan::Job training;
   training.optimizer.groups.push_back({});
@@ -313,7 +314,8 @@ int main(int argc, char **argv) {
       candidate.lossChunks = fusedLossChunks(*model);
     else if (std::string(argv[i]) != "trainer" &&
              std::string(argv[i]) != "reentrant" &&
-             std::string(argv[i]) != "eager" && !referenceNamed(argv[i]))
+             std::string(argv[i]) != "eager" &&
+             std::string(argv[i]) != "whole" && !referenceNamed(argv[i]))
       candidate.commHook = argv[i];
   if (std::string problem = verifyCandidate(*model, candidate);
       !problem.empty()) {
