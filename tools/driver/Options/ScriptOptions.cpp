@@ -125,11 +125,18 @@ std::vector<scripts::OwnOption> ScriptOptions::arguments() const {
 
 bool takeConfig(const Arguments &arguments, const ScriptOptions &options,
                 std::string &config, bool &hasConfig, int &exitCode) {
-  hasConfig = !arguments.positional.empty() || !options.describeJob();
+  hasConfig = !arguments.positional.empty();
   if (hasConfig)
     return arguments.one("CONFIG.yaml", config, exitCode);
-  config = options.trainerFiles.empty() ? "<command line>"
-                                        : options.trainerFiles.front();
+  if (!options.describeJob() && !options.processes) {
+    exitCode = arguments.usageError(
+        "expected CONFIG.yaml, --trainer FILE, --num-processes N, or the job's "
+        "command behind --");
+    return false;
+  }
+  config = !options.trainerFiles.empty() ? options.trainerFiles.front()
+           : options.command.empty()     ? "<options>"
+                                         : "<command line>";
   return true;
 }
 
