@@ -210,12 +210,33 @@ private:
     const int64_t item = plan::itemSize(candidate.dtypes.compute);
     const int64_t wide = logits / std::max<int64_t>(item, 1) * 4;
     const int64_t gathered = wide * ranks();
-    add(PhaseKind::Eval, step.persistentBytes + largestUnit + logits + wide,
+    // A loss of preferences runs its reference beside the logits.
+    const PreferenceStep &preference = candidate.preference;
+    const bool compares =
+        preference.logProbabilities &&
+        preference.reference != PreferenceStep::Reference::None;
+    add(PhaseKind::Eval,
+        step.persistentBytes + gatheredInEval(item) + logits + wide +
+            (compares ? wide : 0),
         step.hostBytes, step.hostBytes,
-        "one batch of the step's size whose loss alone is kept; with "
-        "compute_metrics the logits of all ranks stay on the device, " +
+        std::string("one batch of the step's size whose loss alone is kept") +
+            (compares ? ", and the reference's logits beside the model's"
+                      : "") +
+            "; with compute_metrics the logits of all ranks stay on the "
+            "device, " +
             std::to_string(gathered >> 20) +
             " MiB for each batch until eval_accumulation_steps");
+  }
+
+  /// A second model is one unit under FSDP2, whose forward holds the output of
+  /// its collective and the parameters that are copied out of it.
+  int64_t gatheredInEval(int64_t item) const {
+    if (candidate.executor != FrameworkKind::Fsdp2 ||
+        candidate.preference.reference != PreferenceStep::Reference::Second)
+      return largestUnit;
+    const int64_t stored =
+        std::max<int64_t>(1, plan::itemSize(candidate.dtypes.storage));
+    return std::max(largestUnit, 2 * (storedBytes / stored * item));
   }
 
   //===--- Checkpoints ----------------------------------------------------===//
