@@ -223,5 +223,66 @@ def fsdp_configs(context):
     return f"{len(cases)} configurations"
 
 
-CASES = [("tables", current_tables), ("command_lines", command_lines), ("files", files),
+def transformers_units(folders):
+    """For each model: units of transformers' own sharding (apply_fully_sharded_data_parallelism)
+    as lists of parameters, with whether they stay gathered, and what is left to the root."""
+    import torch
+    import transformers
+    from transformers.distributed.configuration_utils import DistributedConfig
+    from transformers.distributed.fsdp import is_norm_and_head_pair
+
+    result = []
+    for folder in folders:
+        config = transformers.AutoConfig.from_pretrained(folder)
+        with torch.device("meta"):
+            model = transformers.AutoModelForCausalLM.from_config(config)
+        plan = model._resolve_parallel_plans(DistributedConfig(fsdp_size=2))[2]
+        kept = [(n, model.get_submodule(n)) for n, style in plan.items()
+                if style == "keep_full_weight"]
+        groups = [[n] for n, style in plan.items() if style != "keep_full_weight"]
+        tail = [n for n, _ in kept]
+        groups += [tail] if is_norm_and_head_pair(kept, model) else [[n] for n in tail]
+        names, units = [n for n, _ in model.named_parameters()], []
+        for group in groups:
+            inside = sorted(n for n in names if any(n.startswith(g + ".") for g in group))
+            units.append((inside, group == tail))
+            names = [n for n in names if n not in inside]
+        result.append((units, names))
+    return result
+
+
+def own_shards(context):
+    """DistributedConfig: units as transformers plans them, and the families of which it leaves
+    parameters to the root refused."""
+    import jobs
+    families = ("gqa", "tied", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "mixtral",
+                "qwen3-moe", "phi3", "olmo2", "gpt2", "gpt-neox", "opt", "falcon", "mpt",
+                "gpt-bigcode")
+    folders = [context.path(name) for name in families]
+    for name, folder in zip(families, folders):
+        jobs.write_config(folder, jobs.MODELS[name])
+    wanted = harness.in_python(transformers_units, [({}, (folders,))], context.path("torch.out"))[0]
+    planned = 0
+    for name, folder, (units, rest) in zip(families, folders, wanted):
+        recipe = jobs.write_job(folder, {
+            "model_name_or_path": folder, "max_length": 16, "save_strategy": "no",
+            "gradient_checkpointing": False, "bf16": False,
+            "model_init_kwargs": {"distributed_config": {"fsdp_size": 2}}}, "own.yaml")
+        command = [context.binary("accel-opt"), "plan", recipe, "--num-processes", "2", "--target",
+                   "h100-sxm-80gb", "--format", "json"]
+        if rest:
+            said = harness.run(command, expect=4)
+            check("does not name its embedding" in said, f"{name}: {said}")
+            continue
+        got = json.loads(harness.run(command))
+        kept = {d["where"]: d["choice"].startswith("kept") for d in got["decisions"]
+                if d["what"] == "reshard"}
+        mine = sorted((sorted(u["parameters"]), kept[u["name"]]) for u in got["units"])
+        check(mine == sorted(units), f"{name}: units {mine}, transformers has {sorted(units)}")
+        planned += 1
+    check(planned == 12, f"{planned} families are planned")
+    return f"{planned} families"
+
+
+CASES = [("own-shards", own_shards), ("tables", current_tables), ("command_lines", command_lines), ("files", files),
          ("fsdp_config", fsdp_configs)]
