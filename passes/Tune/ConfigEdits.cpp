@@ -233,6 +233,10 @@ ConfigEdit ConfigEditor::expressCheckpoint(const Point &point) const {
   }
   const bool units =
       executor == FrameworkKind::Fsdp1 || executor == FrameworkKind::Fsdp2;
+  if (const auto &every = job.script.checkpointedLayers;
+      *every > 1 && alike && name == "full")
+    return {{},
+            job.script.owner + ": " + every.key + "={\"every_n_layers\": 1}"};
   // What the script does by itself no key of FSDP takes back.
   const bool scripts = !units || *job.script.ownShards ||
                        (name == "none" && *job.script.layerCheckpointing);
