@@ -273,8 +273,8 @@ void AccelerateReader::readProcesses() {
     report(Severity::Warning, "process-count", field,
            "num_processes is " + std::to_string(*number) +
                ", but distributed_type NO starts one process",
-           "write distributed_type: MULTI_GPU (or MULTI_CPU, FSDP), or "
-           "num_processes: 1");
+           "write distributed_type: MULTI_GPU (or FSDP, DEEPSPEED, MULTI_CPU), "
+           "or num_processes: 1");
   } else if (total != *number) {
     why = "Accelerate rounds down to " + std::to_string(perMachine) +
           " on each machine";

@@ -10,9 +10,22 @@
 #include "tools/driver/Report/ExplainMemory.h"
 #include "tools/options/Arguments.h"
 
+#include <algorithm>
 #include <cstdio>
 
 using namespace accel;
+
+/// "its decisions are wrap, precision, reshard".
+static std::string kindsOf(const plan::Plan &plan) {
+  std::vector<std::string> kinds;
+  for (const plan::Decision &decision : plan.decisions)
+    if (std::find(kinds.begin(), kinds.end(), decision.what) == kinds.end())
+      kinds.push_back(decision.what);
+  std::string text;
+  for (const std::string &kind : kinds)
+    text += (text.empty() ? "its decisions are " : ", ") + kind;
+  return text;
+}
 
 int accel::explainCommand(int argc, char **argv) {
   ReportFormat output = ReportFormat::Text;
@@ -56,6 +69,8 @@ int accel::explainCommand(int argc, char **argv) {
     std::string hint = didYouMean(what, explainableNames(plan));
     if (what == "limit") // a decision of the search
       hint = "what limits a job is found by `accel-opt plan --tune`";
+    if (hint.empty())
+      hint = kindsOf(plan);
     std::fprintf(stderr,
                  "accel-opt explain: error: the plan has no unit, parameter or "
                  "decision '%s'%s%s\n",
