@@ -130,8 +130,13 @@ private:
       return;
     Value logits = scores.getSelf(), value;
     auto wide = logits.getDefiningOp<aten::ToCopyOp>();
+    // logits[..., :-1, :].contiguous(), here of all rows; the backward makes a
+    // tensor of zeros that it writes the rows' gradient into.
     if (kernels.loss == LossKernel::InPlaceShifted)
-      logits = make<aten::CloneOp>(loss, logits);
+      logits = make<aten::CloneOp>(
+          loss, make<aten::SliceTensorOp>(
+                    loss, logits, uint64_t(0), uint64_t(0),
+                    uint64_t(tensorType(logits).getDimSize(0)), uint64_t(1)));
     else if (wide)
       logits = wide.getSelf();
     if (kernels.loss == LossKernel::Narrow) {

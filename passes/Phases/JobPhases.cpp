@@ -33,10 +33,27 @@ public:
   std::vector<JobPhase> run() {
     start();
     load();
+    // Ranks of a node share the file cache.
+    move(PhaseKind::Load, checkpointBytes,
+         fsdp() && !in.rankZeroLoads ? shardBytes() : loadedBytes);
     steps();
     eval();
     save();
     resume();
+    if (adapted) {
+      const bool gathers = fsdp() && in.saved == SavedState::Full;
+      move(PhaseKind::Save, trainedBytes, gathers ? storedBytes : trainedBytes);
+      move(PhaseKind::Resume, checkpointBytes + trainedBytes, loadedBytes);
+      return std::move(phases);
+    }
+    const bool own =
+        in.saved == SavedState::Sharded || (deepspeed() && !in.gathers16Bit);
+    const int64_t all = storedBytes + stateBytes;
+    const int64_t part = all / shards();
+    for (PhaseKind kind : {PhaseKind::Save, PhaseKind::Resume})
+      move(kind, own ? part * std::max<int64_t>(1, in.ranksPerNode) : all,
+           own ? part : all);
+    move(PhaseKind::Merge, 2 * storedBytes, 0);
     return std::move(phases);
   }
 
@@ -107,6 +124,14 @@ private:
     phase.why = std::move(why);
     phase.serialBytes = serial;
     phases.push_back(std::move(phase));
+  }
+
+  void move(PhaseKind kind, int64_t storage, int64_t copied) {
+    for (JobPhase &phase : phases)
+      if (phase.kind == kind) {
+        phase.storageBytes = storage;
+        phase.copiedBytes = model.device == "cuda" ? copied : 0;
+      }
   }
 
   void start() {
@@ -359,6 +384,15 @@ const char *toString(PhaseKind kind) {
     return "merge";
   }
   return "";
+}
+
+double phaseSeconds(const JobPhase &phase, const PhaseRates &rates) {
+  double seconds =
+      static_cast<double>(phase.storageBytes) / rates.storageBytesPerSecond;
+  if (rates.hostBytesPerSecond > 0)
+    seconds +=
+        static_cast<double>(phase.copiedBytes) / rates.hostBytesPerSecond;
+  return seconds;
 }
 
 std::vector<JobPhase> jobPhases(const StepModel &model,

@@ -38,8 +38,19 @@ struct JobPhase {
   int64_t nodeHostBytes = 0; // of all ranks of the node with rank 0
   /// Bytes that one process copies or writes while the others wait; 0: none.
   int64_t serialBytes = 0;
+  /// Bytes that the ranks of a node read from storage or write to it, each file
+  /// once; bytes between host and device of the rank with most.
+  int64_t storageBytes = 0, copiedBytes = 0;
   std::string why;
 };
+
+/// What moves the bytes of phases outside the step.
+struct PhaseRates {
+  double storageBytesPerSecond = 1e9; // of a node; an assumption
+  double hostBytesPerSecond = 0;      // between host and device; 0: not stated
+};
+/// 0 for what moves nothing.
+double phaseSeconds(const JobPhase &phase, const PhaseRates &rates);
 
 /// How the model is saved.
 enum class SavedState { Full, Sharded, Replicated };
@@ -70,8 +81,6 @@ std::vector<JobPhase> jobPhases(const StepModel &model,
 
 /// torch.distributed's default for NCCL: what a collective may wait for rank 0.
 constexpr double collectiveTimeoutSeconds = 600;
-/// Bytes a second that one process writes to shared storage; an assumption.
-constexpr double storageBytesPerSecond = 1e9;
 
 } // namespace accel
 

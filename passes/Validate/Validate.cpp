@@ -82,6 +82,13 @@ StepPrediction predict(const Run &run, const DecidedStep &step,
   return prediction;
 }
 
+TrainedKind kindOf(const Run &run) {
+  return run.fp8            ? TrainedKind::Fp8
+         : run.quantization ? TrainedKind::Quantised
+         : run.adapter      ? TrainedKind::Adapter
+                            : TrainedKind::Full;
+}
+
 double errorOf(int64_t bytes, double measured) {
   return static_cast<double>(bytes) / measured - 1;
 }
@@ -109,6 +116,7 @@ RowResult predictRow(const RunRow &row, const TargetSource &targets,
   result.run = interpret(row, models);
   result.measuredTokensPerSecond = measuredSpeed(row);
   const Run &run = result.run;
+  result.kind = kindOf(run);
   result.skipped = run.skipped;
   const Target *target = result.skipped.empty() ? targets(run.target) : nullptr;
   if (result.skipped.empty() && !target)

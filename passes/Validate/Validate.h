@@ -6,6 +6,7 @@
 #ifndef ACCEL_PASSES_VALIDATE_VALIDATE_H
 #define ACCEL_PASSES_VALIDATE_VALIDATE_H
 
+#include "passes/Cost/ErrorBars.h"
 #include "passes/FrameworkSteps/StepEvaluator.h"
 #include "passes/Validate/RunDescription.h"
 
@@ -17,6 +18,7 @@ namespace accel::validate {
 struct RowResult {
   RunRow row;
   Run run;
+  TrainedKind kind = TrainedKind::Full;
   std::string skipped; // why it is not predicted, or ""
   StepPrediction prediction;
   double stepSeconds = 0, tokensPerSecondPerDevice = 0;

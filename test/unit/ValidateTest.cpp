@@ -442,7 +442,9 @@ TEST(Validate, FineTuningRunsStayWithinTheirErrors) {
                                   : "full"]
           .push_back(*row.memoryError);
   EXPECT_LT(summarize(errors["adapter"]).mean, 0.02);
-  EXPECT_LT(summarize(errors["full"]).mean, 0.03);
+  EXPECT_LT(summarize(errors["full"]).mean, 0.01);
+  EXPECT_LT(summarize(errors["full"]).most, 0.03);
+  EXPECT_LT(summarize(errors["quantised"]).mean, 0.035);
 }
 
 /// torchtitan documents these as out of memory, and their smaller siblings as

@@ -117,6 +117,8 @@ Json rowJson(const RowResult &row) {
   json["target"] =
       row.run.target.empty() ? Json(nullptr) : Json(row.run.target);
   json["executor"] = toString(row.run.executor);
+  json["kind"] = toString(row.kind);
+  json["tokens"] = row.run.microBatch * row.run.sequenceLength;
   json["peak_bytes"] = number(row.prediction.peakBytes);
   json["reserved_bytes"] = number(row.prediction.reservedBytes);
   json["device_bytes"] = number(row.prediction.deviceBytes);

@@ -8,6 +8,7 @@
 #include "frontends/Diagnostics/Diagnostics.h"
 
 #include <charconv>
+#include <cstdlib>
 
 namespace accel {
 namespace {
@@ -91,6 +92,19 @@ ValueKind<int64_t> countValue(std::string placeholder, int64_t least,
                    ? "expected a positive integer"
                    : "expected an integer of at least " + std::to_string(least);
       }};
+}
+
+ValueKind<double> percentValue() {
+  return {"PERCENT", [](const std::string &word, double &value) {
+            char *end = nullptr;
+            const double percent = std::strtod(word.c_str(), &end);
+            const std::string rest = end;
+            if (end == word.c_str() || (!rest.empty() && rest != "%") ||
+                !(percent >= 50 && percent <= 99.5))
+              return std::string("expected a percentage from 50 to 99.5");
+            value = percent / 100;
+            return std::string();
+          }};
 }
 
 ValueKind<int64_t> bytesValue(std::string example, bool mayBeZero) {

@@ -36,6 +36,9 @@ ValueKind<std::string> textValue(std::string placeholder);
 ValueKind<int64_t> countValue(std::string placeholder = "N", int64_t least = 1,
                               int64_t most = int64_t(1) << 40);
 
+/// A percentage from 50 to 99.5, with or without the sign; the value is 0.5 to
+/// 0.995.
+ValueKind<double> percentValue();
 /// Bytes, as parseBytes reads them. `example` is for the message.
 ValueKind<int64_t> bytesValue(std::string example, bool mayBeZero = false);
 

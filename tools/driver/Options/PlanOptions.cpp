@@ -135,6 +135,9 @@ void addModelOptions(Arguments &a, PlanOptions &o) {
            "per rank, e.g. 70GiB (default: the target's memory)");
   a.option("--node-memory", o.nodeMemoryBytes, bytesValue("1000GiB"),
            "of a node's host, for what loading and saving hold");
+  a.option("--confidence", o.confidence, percentValue(),
+           "with which it has to fit, e.g. 95% (default: the prediction "
+           "alone)");
 }
 
 void addScriptOptions(Arguments &a, PlanOptions &o) {

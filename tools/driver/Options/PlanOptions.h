@@ -51,6 +51,7 @@ struct PlanOptions {
   std::optional<int64_t> nodes;
   std::optional<int64_t> memoryBudgetBytes; // per rank
   std::optional<int64_t> nodeMemoryBytes;   // of a node's host
+  std::optional<double> confidence;         // that "fits" has to have, 0 to 1
 
   //===--- What the script does -------------------------------------------===//
   std::optional<int64_t> sequenceLength; // tokens

@@ -27,6 +27,10 @@ Json figures(const Advice &advice, const StepPrediction &p) {
            numberOrNull(advice.hasTime, p.tokensPerSecondPerDevice)}};
 }
 
+Json rangeJson(const std::optional<std::pair<double, double>> &range) {
+  return range ? Json{range->first, range->second} : Json();
+}
+
 Json yamlLines(const Advice &advice, const std::vector<tune::YamlLine> &lines) {
   Json result = Json::array();
   for (const tune::YamlLine &line : lines)
@@ -165,6 +169,9 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
         {"budget_bytes",
          report.budgetBytes ? Json(*report.budgetBytes) : Json()},
         {"fits", report.fits ? Json(*report.fits) : Json()},
+        {"confidence", report.confidence ? Json(*report.confidence) : Json()},
+        {"device_bytes_90", rangeJson(report.likelyBytes)},
+        {"measured_alike", report.measuredAlike},
         {"peak_program", own ? Json(program.peakProgram) : Json()},
         {"peak_step", own ? Json(program.peakStep) : Json()},
         {"peak_where", p.peakWhere}};
@@ -174,6 +181,7 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
       for (const Exposed &e : p.exposed)
         exposed.push_back({{"cause", e.cause}, {"seconds", e.seconds}});
       root["time"] = {{"step_s", p.stepSeconds},
+                      {"step_s_90", rangeJson(report.likelySeconds)},
                       {"compute_s", p.computeSeconds},
                       {"recompute_s", p.recomputeSeconds},
                       {"optimizer_s", p.optimizerSeconds},

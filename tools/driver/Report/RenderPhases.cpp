@@ -24,11 +24,11 @@ Bound boundOf(int64_t bytes, const std::optional<int64_t> &limit) {
 }
 
 /// Seconds for which the other ranks wait for one that writes.
-double serialSeconds(const JobPhase &phase) {
-  return static_cast<double>(phase.serialBytes) / storageBytesPerSecond;
+double serialSeconds(const JobPhase &phase, const PhaseReport &report) {
+  return phase.serialBytes > 0 ? phaseSeconds(phase, report.rates) : 0;
 }
-bool mayTimeOut(const JobPhase &phase) {
-  return serialSeconds(phase) > collectiveTimeoutSeconds;
+bool mayTimeOut(const JobPhase &phase, const PhaseReport &report) {
+  return serialSeconds(phase, report) > collectiveTimeoutSeconds;
 }
 
 /// A step is judged by the verdict of the whole plan.
@@ -51,10 +51,15 @@ std::string lineOf(const JobPhase &phase, const PhaseReport &report) {
       padLeft(formatBytes(phase.nodeHostBytes), 10) + " of a node" +
       verdict(boundOf(phase.nodeHostBytes, report.nodeBytes)) + "\n";
   line += "                " + phase.why + "\n";
-  if (mayTimeOut(phase))
-    line += "                at 1 GB/s it takes " +
-            formatSeconds(serialSeconds(phase)) +
-            " while the other ranks wait; their collectives time out after " +
+  const double seconds = phaseSeconds(phase, report.rates);
+  if (seconds > 0)
+    line += "                " + formatSeconds(seconds) + " at " +
+            formatGrouped(report.rates.storageBytesPerSecond / 1e9) +
+            " GB/s of storage, which is an assumption\n";
+  if (mayTimeOut(phase, report))
+    line += "                the other ranks wait for " +
+            formatSeconds(serialSeconds(phase, report)) +
+            "; their collectives time out after " +
             formatSeconds(collectiveTimeoutSeconds) +
             " (InitProcessGroupKwargs(timeout=...))\n";
   return line;
@@ -66,7 +71,7 @@ bool isShown(const JobPhase &phase, const PhaseReport &report) {
   const bool device =
       !isStep(phase) &&
       boundOf(phase.deviceBytes, report.deviceBytes) > Bound::Fits;
-  return device || mayTimeOut(phase) ||
+  return device || mayTimeOut(phase, report) ||
          boundOf(phase.nodeHostBytes, report.nodeBytes) > Bound::Fits;
 }
 
@@ -98,6 +103,9 @@ nlohmann::ordered_json phasesJson(const PhaseReport &report) {
          {"host_bytes", phase.hostBytes},
          {"node_host_bytes", phase.nodeHostBytes},
          {"serial_bytes", phase.serialBytes},
+         {"storage_bytes", phase.storageBytes},
+         {"copied_bytes", phase.copiedBytes},
+         {"seconds", phaseSeconds(phase, report.rates)},
          {"device_fits", fits(phase.deviceBytes, report.deviceBytes)},
          {"node_fits", fits(phase.nodeHostBytes, report.nodeBytes)},
          {"why", phase.why}});

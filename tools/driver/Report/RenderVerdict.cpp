@@ -22,6 +22,20 @@ std::string coloured(const std::string &text, Colour colour, bool on) {
          text + "\033[0m";
 }
 
+std::string formatConfidence(double share) {
+  return formatGrouped(std::floor(share * 100)) + " %";
+}
+std::string formatRange(const std::pair<double, double> &bytes) {
+  return formatBytes(static_cast<int64_t>(bytes.first)) + " to " +
+         formatBytes(static_cast<int64_t>(bytes.second));
+}
+/// It fits as predicted, but with less certainty than was asked for.
+bool lacksConfidence(const PlanReport &report) {
+  return report.fits && !*report.fits && report.askedConfidence &&
+         report.confidence && report.budgetBytes &&
+         report.prediction.deviceBytes <= *report.budgetBytes;
+}
+
 /// What is missing where not even the persistent bytes fit.
 std::string persistentTooMuch(const plan::Plan &plan,
                               const PlanReport &report) {
@@ -109,12 +123,24 @@ std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
                         : coloured("DOES NOT FIT", Colour::Red, colour);
   else
     out += "memory";
+  const bool tooUnsure = lacksConfidence(report);
+  if (report.confidence && !tooUnsure)
+    out += ", " + formatConfidence(*report.confidence);
   out += "  " + formatBytes(p.deviceBytes);
   if (report.budgetBytes)
     out += " of " + formatBytes(*report.budgetBytes);
   out += " per rank; peak in " + p.peakWhere + "\n";
-  if (report.fits && !*report.fits)
+  if (report.fits && !*report.fits && !tooUnsure)
     out += whatIsTooMuch(plan, report);
+  if (tooUnsure)
+    out += "    it fits with " + formatConfidence(*report.confidence) +
+           ", and --confidence asks for " +
+           formatConfidence(*report.askedConfidence) + "\n";
+  if (report.likelyBytes)
+    out +=
+        "    90 % of runs take " + formatRange(*report.likelyBytes) +
+        (report.measuredAlike ? "\n"
+                              : "; no such run on this target was measured\n");
   if (report.smallestRank)
     out += "    the rank with the smallest shards takes " +
            formatBytes(p.deviceBytes - report.smallestRank->deviceBytes) +
@@ -126,6 +152,10 @@ std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
            (tokens ? " tokens/s" : " samples/s") + " per rank" +
            (report.mfu ? ", MFU " + formatPercent(*report.mfu) : "") + "; " +
            formatSeconds(p.exposedSeconds) + " wait for communication\n";
+    if (report.likelySeconds)
+      out += "    90 % of runs take " +
+             formatSeconds(report.likelySeconds->first) + " to " +
+             formatSeconds(report.likelySeconds->second) + " a step\n";
   } else {
     out += "  speed  no target given, so no time is predicted (--target)\n";
   }

@@ -120,6 +120,7 @@ private:
     useFrameworkFigures(session, *result.report.advice, result.report);
     if (!session.own())
       reportPhases(session, *result.report.advice, result.report);
+    addErrorBars(session, result.report);
     return !engine.hasErrors();
   }
 

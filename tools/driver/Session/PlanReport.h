@@ -21,7 +21,8 @@ struct PhaseReport {
   std::vector<JobPhase> phases;
   std::optional<int64_t> deviceBytes; // what a rank may hold on its device
   std::optional<int64_t> nodeBytes;   // memory of a node's host
-  bool all = false;                   // show every phase
+  PhaseRates rates;
+  bool all = false; // show every phase
 };
 
 /// What `plan` prints besides the plan itself.
@@ -35,6 +36,12 @@ struct PlanReport {
   std::optional<int64_t> budgetBytes; // per rank
   std::optional<int64_t> hostBytes;   // of the host, where the target says it
   std::optional<bool> fits;
+  /// How sure `fits` is, 0 to 1 (passes/Cost/ErrorBars.h); asked for more:
+  /// what fits with less does not.
+  std::optional<double> confidence, askedConfidence;
+  /// That hold 90 % of runs, in bytes of the device and seconds of a step.
+  std::optional<std::pair<double, double>> likelyBytes, likelySeconds;
+  bool measuredAlike = false; // runs of this framework on this target were
   std::optional<double> mfu; // fraction of the target's peak rate
   /// Of the rank with the smallest shards, where it differs.
   std::optional<StepPrediction> smallestRank;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Session/ReportFigures.h"
 
+#include "passes/Cost/ErrorBars.h"
 #include "passes/Simulate/Time.h"
 #include "tools/driver/Inputs/FrozenParts.h"
 #include "tools/driver/Session/AccelRunPrediction.h"
@@ -83,6 +84,46 @@ void useFrameworkFigures(const Session &session, const Advice &advice,
   }
 }
 
+static ErrorBars::Run measuredAs(const Session &session,
+                                 const PlanReport &report) {
+  ErrorBars::Run run;
+  run.kind = session.inputs->job.quantization ? TrainedKind::Quantised
+             : session.inputs->adapter        ? TrainedKind::Adapter
+                                              : TrainedKind::Full;
+  run.framework = toString(session.inputs->executor);
+  run.target = session.inputs->targetName;
+  if (report.advice)
+    run.tokens = report.advice->model->tokens();
+  return run;
+}
+
+void addErrorBars(const Session &session, PlanReport &r) {
+  constexpr double level = 0.9;
+  const ErrorBars::Run run = measuredAs(session, r);
+  const ErrorBars bytes(ErrorBars::Figure::Bytes, run);
+  const auto predicted = static_cast<double>(r.prediction.deviceBytes);
+  const ErrorBars::Interval around = bytes.interval(level);
+  r.likelyBytes = {around.low * predicted, around.high * predicted};
+  r.measuredAlike = bytes.measured();
+  if (r.hasTime) {
+    const ErrorBars seconds(ErrorBars::Figure::Seconds, run);
+    const ErrorBars::Interval step = seconds.interval(level);
+    r.likelySeconds = {step.low * r.prediction.stepSeconds,
+                       step.high * r.prediction.stepSeconds};
+  }
+  if (!r.fits || !r.budgetBytes || predicted <= 0)
+    return;
+  // A host that is too small is another matter.
+  if (*r.fits != (r.prediction.deviceBytes <= *r.budgetBytes))
+    return;
+  const double below =
+      bytes.below(static_cast<double>(*r.budgetBytes) / predicted);
+  r.confidence = *r.fits ? below : 1 - below;
+  r.askedConfidence = session.options.confidence;
+  if (*r.fits && r.askedConfidence && *r.confidence < *r.askedConfidence)
+    r.fits = false;
+}
+
 /// What the job holds outside its steps.
 void reportPhases(const Session &session, const Advice &advice,
                   PlanReport &shown) {
@@ -110,6 +151,8 @@ void reportPhases(const Session &session, const Advice &advice,
       jobPhases(*advice.model, advice.candidate, advice.configured, in);
   report.deviceBytes = shown.budgetBytes;
   report.all = session.options.showPhases;
+  if (session.target)
+    report.rates.hostBytesPerSecond = session.target->host.bytesPerSecond;
   if (session.options.nodeMemoryBytes)
     report.nodeBytes = session.options.nodeMemoryBytes;
   else if (session.target && session.target->host.memoryBytes > 0)
