@@ -112,6 +112,11 @@ struct ScriptSettings {
   Setting<std::optional<int64_t>> ddpBucketBytes;
   /// Gradients are reduced in every micro-batch.
   Setting<bool> syncEachBatch;
+  /// Outside the steps: sequences on a device in evaluation, where there is any,
+  /// and seconds that a collective may wait.
+  Setting<std::optional<int64_t>> evalBatch;
+  bool evaluates = true;
+  Setting<std::optional<int64_t>> collectiveTimeout;
   Setting<std::optional<plan::DType>> loadDtype;
   /// As --quantize spells it ("nf4,double_quant,storage=bf16"); empty: none.
   Setting<std::string> quantization;

@@ -438,6 +438,15 @@ void SettingsReader::checkEvaluation() {
   if (!hasScript || recipe.reader() == Reader::Axolotl)
     return;
   const std::string eval = text("eval_strategy"), save = text("save_strategy");
+  settings.evaluates = (!eval.empty() && eval != "no") || truth("do_eval") ||
+                       truth("eval_on_start");
+  auto take = [&](Setting<std::optional<int64_t>> &setting, const char *name) {
+    if (const std::optional<int64_t> count = integer(name); count && *count > 0)
+      set(setting, count, name, std::to_string(*count));
+  };
+  if (settings.evaluates)
+    take(settings.evalBatch, "per_device_eval_batch_size");
+  take(settings.collectiveTimeout, "ddp_timeout");
   if (truth("load_best_model_at_end") && save != "best" && eval != save)
     error("conflicting-arguments", "load_best_model_at_end",
           "load_best_model_at_end with eval_strategy " + eval +

@@ -44,6 +44,7 @@ public:
       const bool gathers = fsdp() && in.saved == SavedState::Full;
       move(PhaseKind::Save, trainedBytes, gathers ? storedBytes : trainedBytes);
       move(PhaseKind::Resume, checkpointBytes + trainedBytes, loadedBytes);
+      move(PhaseKind::Merge, checkpointBytes + loadedBytes, 0);
       return std::move(phases);
     }
     const bool own =
@@ -230,7 +231,10 @@ private:
     int64_t logits = 0;
     for (const StepCall &call : model.calls)
       logits += model.kinds[call.kind].logitsBytes;
-    if (logits == 0)
+    const int64_t trained = std::max<int64_t>(1, model.microBatch);
+    const int64_t batch = in.evalBatch.value_or(trained);
+    logits = logits / trained * batch;
+    if (logits == 0 || !in.evaluates)
       return;
     const int64_t item = plan::itemSize(candidate.dtypes.compute);
     const int64_t wide = logits / std::max<int64_t>(item, 1) * 4;
@@ -244,7 +248,10 @@ private:
         step.persistentBytes + gatheredInEval(item) + logits + wide +
             (compares ? wide : 0),
         step.hostBytes, step.hostBytes,
-        std::string("one batch of the step's size whose loss alone is kept") +
+        (in.evalBatch ? "a batch of " + std::to_string(batch) +
+                            " (per_device_eval_batch_size)"
+                      : std::string("one batch of the step's size")) +
+            " whose loss alone is kept" +
             (compares ? ", and the reference's logits beside the model's"
                       : "") +
             "; with compute_metrics the logits of all ranks stay on the "
@@ -318,6 +325,14 @@ private:
           loadedBytes, loadedBytes,
           "the base is loaded as before, and the "
           "adapter's file");
+      // peft's merge_and_unload: layer by layer, B times A beside the weight,
+      // which a quantised layer dequantises first.
+      add(PhaseKind::Merge, 0, loadedBytes + (quantized ? 3 : 2) * largest, 0,
+          quantized ? "merge_and_unload in one process dequantises a weight, "
+                      "adds the adapter's product and quantises it again; "
+                      "merge into a base loaded in 16 bits to keep its digits"
+                    : "merge_and_unload in one process adds the adapter's "
+                      "product to one weight at a time");
       return;
     }
     if (in.saved == SavedState::Sharded) {

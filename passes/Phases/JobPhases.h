@@ -44,8 +44,11 @@ struct JobPhase {
   std::string why;
 };
 
-/// What moves the bytes of phases outside the step.
+/// What moves the bytes of phases outside the step, and how long others wait.
 struct PhaseRates {
+  /// torch.distributed's default for NCCL; transformers' Trainer makes it
+  /// ddp_timeout, 1800 unless told otherwise.
+  double collectiveTimeoutSeconds = 600;
   double storageBytesPerSecond = 1e9; // of a node; an assumption
   double hostBytesPerSecond = 0;      // between host and device; 0: not stated
 };
@@ -66,6 +69,9 @@ struct PhaseInputs {
   /// The model is made under HfDeepSpeedConfig, so that zero.Init partitions
   /// each parameter as it is made (zero3_init_flag).
   bool zeroInit = false;
+  /// Sequences on a device in evaluation; nothing: as many as in a step.
+  std::optional<int64_t> evalBatch;
+  bool evaluates = true;
   /// Checkpoints are saved and the wide state is gathered.
   SavedState saved = SavedState::Full;
   /// stage3_gather_16bit_weights_on_model_save.
@@ -78,9 +84,6 @@ std::vector<JobPhase> jobPhases(const StepModel &model,
                                 const Candidate &candidate,
                                 const StepPrediction &step,
                                 const PhaseInputs &inputs);
-
-/// torch.distributed's default for NCCL: what a collective may wait for rank 0.
-constexpr double collectiveTimeoutSeconds = 600;
 
 } // namespace accel
 

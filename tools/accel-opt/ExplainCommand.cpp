@@ -8,10 +8,12 @@
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Report/Explain.h"
 #include "tools/driver/Report/ExplainMemory.h"
+#include "tools/driver/Report/RenderPhases.h"
 #include "tools/options/Arguments.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 
 using namespace accel;
 
@@ -27,6 +29,32 @@ static std::string kindsOf(const plan::Plan &plan) {
   return text;
 }
 
+/// A program holds one step's buffers; loading, saving and the rest are in the
+/// report of the framework that runs the job.
+static int explainPhases(const std::string &path, ReportFormat output) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    std::fprintf(stderr, "accel-opt explain: error: %s: cannot be read\n",
+                 path.c_str());
+    return exitInvalid;
+  }
+  const auto root = nlohmann::ordered_json::parse(in, nullptr, false);
+  const std::optional<PhaseReport> report = readPhases(root);
+  if (!report || report->phases.empty()) {
+    std::fprintf(stderr,
+                 "accel-opt explain: error: %s: holds no phases of a job; "
+                 "write them with accel-opt plan --format json for the "
+                 "framework that runs the job\n",
+                 path.c_str());
+    return exitInvalid;
+  }
+  if (output == ReportFormat::Json)
+    std::printf("%s\n", root["phases"].dump(2).c_str());
+  else
+    std::fputs(renderPhases(*report).substr(1).c_str(), stdout);
+  return exitOk;
+}
+
 int accel::explainCommand(int argc, char **argv) {
   ReportFormat output = ReportFormat::Text;
   Arguments arguments(
@@ -35,7 +63,8 @@ int accel::explainCommand(int argc, char **argv) {
       "or those of a unit,\na parameter or a kind of decision "
       "(wrap, precision, reshard, ...); or who holds\nmemory at "
       "the 'peak' or at a step ('170', 'last:170'), or the "
-      "'timeline' of all\nsteps.");
+      "'timeline' of all\nsteps; or, of a report by plan --format json, all "
+      "'phases' of the job.");
   arguments.option("--format", output, formatValue(),
                    "text for people, json for programs");
   int exitCode = 0;
@@ -43,6 +72,8 @@ int accel::explainCommand(int argc, char **argv) {
     return exitCode;
   if (arguments.positional.empty() || arguments.positional.size() > 2)
     return arguments.usageError("expected PLAN [WHAT]");
+  if (arguments.positional.size() > 1 && arguments.positional[1] == "phases")
+    return explainPhases(arguments.positional[0], output);
   plan::Plan plan;
   std::string error;
   if (!plan::readPlan(arguments.positional[0], plan, error)) {

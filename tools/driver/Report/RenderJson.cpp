@@ -176,6 +176,7 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
         {"peak_step", own ? Json(program.peakStep) : Json()},
         {"peak_where", p.peakWhere}};
     root["phases"] = phasesJson(report.phases);
+    root["phase_bounds"] = phaseBoundsJson(report.phases);
     if (report.hasTime) {
       Json exposed = Json::array();
       for (const Exposed &e : p.exposed)

@@ -9,7 +9,46 @@
 namespace accel {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr double near = 0.95;
+
+Json orNull(const std::optional<int64_t> &bytes) {
+  return bytes ? Json(*bytes) : Json();
+}
+
+const Json *at(const Json &object, const char *key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found == object.end() ? nullptr : &*found;
+}
+/// False where the key is not there or is no such value.
+bool read(const Json &object, const char *key, int64_t &value) {
+  const Json *found = at(object, key);
+  const bool known = found && found->is_number_integer();
+  value = known ? found->get<int64_t>() : value;
+  return known;
+}
+bool read(const Json &object, const char *key, double &value) {
+  const Json *found = at(object, key);
+  const bool known = found && found->is_number();
+  value = known ? found->get<double>() : value;
+  return known;
+}
+bool read(const Json &object, const char *key, std::string &value) {
+  const Json *found = at(object, key);
+  const bool known = found && found->is_string();
+  value = known ? found->get<std::string>() : value;
+  return known;
+}
+
+std::optional<PhaseKind> phaseNamed(const std::string &name) {
+  for (PhaseKind kind : {PhaseKind::Start, PhaseKind::Load,
+                         PhaseKind::FirstStep, PhaseKind::Step, PhaseKind::Eval,
+                         PhaseKind::Save, PhaseKind::Resume, PhaseKind::Merge})
+    if (name == toString(kind))
+      return kind;
+  return std::nullopt;
+}
 
 enum class Bound { None, Fits, Near, Over };
 
@@ -28,7 +67,7 @@ double serialSeconds(const JobPhase &phase, const PhaseReport &report) {
   return phase.serialBytes > 0 ? phaseSeconds(phase, report.rates) : 0;
 }
 bool mayTimeOut(const JobPhase &phase, const PhaseReport &report) {
-  return serialSeconds(phase, report) > collectiveTimeoutSeconds;
+  return serialSeconds(phase, report) > report.rates.collectiveTimeoutSeconds;
 }
 
 /// A step is judged by the verdict of the whole plan.
@@ -60,8 +99,8 @@ std::string lineOf(const JobPhase &phase, const PhaseReport &report) {
     line += "                the other ranks wait for " +
             formatSeconds(serialSeconds(phase, report)) +
             "; their collectives time out after " +
-            formatSeconds(collectiveTimeoutSeconds) +
-            " (InitProcessGroupKwargs(timeout=...))\n";
+            formatSeconds(report.rates.collectiveTimeoutSeconds) + " (" +
+            report.timeoutArgument + ")\n";
   return line;
 }
 
@@ -90,13 +129,14 @@ std::string renderPhases(const PhaseReport &report) {
          lines;
 }
 
-nlohmann::ordered_json phasesJson(const PhaseReport &report) {
-  auto phases = nlohmann::ordered_json::array();
+Json phasesJson(const PhaseReport &report) {
+  auto phases = Json::array();
   auto fits = [](int64_t bytes, const std::optional<int64_t> &limit) {
-    return limit ? nlohmann::ordered_json(bytes <= *limit)
-                 : nlohmann::ordered_json();
+    return limit ? Json(bytes <= *limit) : Json();
   };
-  for (const JobPhase &phase : report.phases)
+  double starts = 0;
+  for (const JobPhase &phase : report.phases) {
+    const double seconds = phaseSeconds(phase, report.rates);
     phases.push_back(
         {{"phase", toString(phase.kind)},
          {"device_bytes", phase.deviceBytes},
@@ -105,11 +145,63 @@ nlohmann::ordered_json phasesJson(const PhaseReport &report) {
          {"serial_bytes", phase.serialBytes},
          {"storage_bytes", phase.storageBytes},
          {"copied_bytes", phase.copiedBytes},
-         {"seconds", phaseSeconds(phase, report.rates)},
+         {"starts_s", starts},
+         {"seconds", seconds},
          {"device_fits", fits(phase.deviceBytes, report.deviceBytes)},
          {"node_fits", fits(phase.nodeHostBytes, report.nodeBytes)},
          {"why", phase.why}});
+    starts += seconds;
+  }
   return phases;
+}
+
+Json phaseBoundsJson(const PhaseReport &report) {
+  const PhaseRates &rates = report.rates;
+  return {{"device_bytes", orNull(report.deviceBytes)},
+          {"node_host_bytes", orNull(report.nodeBytes)},
+          {"storage_bytes_per_s", rates.storageBytesPerSecond},
+          {"host_bytes_per_s", rates.hostBytesPerSecond},
+          {"collective_timeout_s", rates.collectiveTimeoutSeconds},
+          {"timeout_argument", report.timeoutArgument}};
+}
+
+std::optional<PhaseReport> readPhases(const Json &root) {
+  const Json *bounds = at(root, "phase_bounds"), *phases = at(root, "phases");
+  if (!bounds || !phases || !phases->is_array())
+    return std::nullopt;
+  PhaseReport report;
+  report.all = true;
+  PhaseRates &rates = report.rates;
+  const bool known =
+      read(*bounds, "timeout_argument", report.timeoutArgument) &&
+      read(*bounds, "storage_bytes_per_s", rates.storageBytesPerSecond) &&
+      read(*bounds, "host_bytes_per_s", rates.hostBytesPerSecond) &&
+      read(*bounds, "collective_timeout_s", rates.collectiveTimeoutSeconds);
+  if (!known || rates.storageBytesPerSecond <= 0)
+    return std::nullopt;
+  int64_t bytes = 0;
+  if (read(*bounds, "device_bytes", bytes))
+    report.deviceBytes = bytes;
+  if (read(*bounds, "node_host_bytes", bytes))
+    report.nodeBytes = bytes;
+  for (const Json &from : *phases) {
+    JobPhase phase;
+    std::string name;
+    const bool whole = read(from, "phase", name) &&
+                       read(from, "device_bytes", phase.deviceBytes) &&
+                       read(from, "host_bytes", phase.hostBytes) &&
+                       read(from, "node_host_bytes", phase.nodeHostBytes) &&
+                       read(from, "serial_bytes", phase.serialBytes) &&
+                       read(from, "storage_bytes", phase.storageBytes) &&
+                       read(from, "copied_bytes", phase.copiedBytes) &&
+                       read(from, "why", phase.why);
+    const std::optional<PhaseKind> kind = phaseNamed(name);
+    if (!whole || !kind)
+      return std::nullopt;
+    phase.kind = *kind;
+    report.phases.push_back(std::move(phase));
+  }
+  return report;
 }
 
 } // namespace accel

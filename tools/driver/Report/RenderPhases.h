@@ -19,6 +19,10 @@ namespace accel {
 /// the report says so. "" where there is nothing to say.
 std::string renderPhases(const PhaseReport &report);
 nlohmann::ordered_json phasesJson(const PhaseReport &report);
+nlohmann::ordered_json phaseBoundsJson(const PhaseReport &report);
+/// The phases of what `plan --format json` prints, all of which are shown;
+/// nothing where it is no such report.
+std::optional<PhaseReport> readPhases(const nlohmann::ordered_json &root);
 
 } // namespace accel
 

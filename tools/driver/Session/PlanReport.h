@@ -22,6 +22,7 @@ struct PhaseReport {
   std::optional<int64_t> deviceBytes; // what a rank may hold on its device
   std::optional<int64_t> nodeBytes;   // memory of a node's host
   PhaseRates rates;
+  std::string timeoutArgument = "InitProcessGroupKwargs(timeout=...)";
   bool all = false; // show every phase
 };
 

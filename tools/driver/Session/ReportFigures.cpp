@@ -146,6 +146,9 @@ void reportPhases(const Session &session, const Advice &advice,
       advice.executor == FrameworkKind::Single)
     in.saved = SavedState::Replicated;
   in.transformers = session.importing.versions.transformers;
+  const ScriptSettings &script = inputs.job.script;
+  in.evalBatch = script.evalBatch.value;
+  in.evaluates = script.evaluates;
   PhaseReport &report = shown.phases;
   report.phases =
       jobPhases(*advice.model, advice.candidate, advice.configured, in);
@@ -153,6 +156,11 @@ void reportPhases(const Session &session, const Advice &advice,
   report.all = session.options.showPhases;
   if (session.target)
     report.rates.hostBytesPerSecond = session.target->host.bytesPerSecond;
+  if (script.collectiveTimeout.value) {
+    report.rates.collectiveTimeoutSeconds =
+        static_cast<double>(*script.collectiveTimeout.value);
+    report.timeoutArgument = "ddp_timeout";
+  }
   if (session.options.nodeMemoryBytes)
     report.nodeBytes = session.options.nodeMemoryBytes;
   else if (session.target && session.target->host.memoryBytes > 0)
