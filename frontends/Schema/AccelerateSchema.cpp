@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Schema/Published.h"
 #include "frontends/Schema/Schema.h"
 #include "frontends/Yaml/Yaml.h"
 
@@ -290,7 +291,7 @@ Json accel::schema::accelerateSchema(AccelerateVersion version) {
   Builder builder(version);
   Json result = {
       {"$schema", "https://json-schema.org/draft/2020-12/schema"},
-      {"$id", "urn:accel-opt:accelerate:" + toString(version)},
+      {"$id", addressOf(SchemaKind::Accelerate, version)},
       {"title", "accelerate " + toString(version) + " configuration"},
       {"description", "What `accelerate config` writes and `accelerate launch` "
                       "reads"},

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Schema/Published.h"
 #include "frontends/Schema/Schema.h"
 #include "runtime/plan/Optimizers.h"
 
@@ -269,7 +270,7 @@ Json accel::schema::jobSchema(AccelerateVersion version) {
   for (const auto &[key, value] : local["properties"].items())
     properties[key] = value;
   Json result = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                 {"$id", "urn:accel-opt:job:" + toString(version)},
+                 {"$id", addressOf(SchemaKind::Job, version)},
                  {"title", "accel-opt job"},
                  {"description", "A training job for accel-opt and accel-run"},
                  {"type", "object"},

@@ -191,8 +191,10 @@ std::string planSchema() {
   Schema definitions = {{"dtype", {{"enum", enumNames<DType>()}}}};
   ObjectSchema object(empty, definitions);
   fields(object, empty);
-  Schema schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                   {"title", "accel-opt plan"}};
+  Schema schema = {
+      {"$schema", "https://json-schema.org/draft/2020-12/schema"},
+      {"$id", ACCEL_HOMEPAGE "/raw/main/runtime/plan/plan.schema.json"},
+      {"title", "accel-opt plan"}};
   schema.update(object.close());
   schema["$defs"] = std::move(definitions);
   return printed(schema, 0, 0) + "\n";

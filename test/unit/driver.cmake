@@ -6,6 +6,7 @@ endif()
 if(TARGET AccelDriver)
   accel_unit_test(driver-test ${_driver}/CompileTest.cpp
     ${_driver}/EditFilesTest.cpp ${_driver}/InputsTest.cpp
+    ${_driver}/LintFormatsTest.cpp
     ${_driver}/PlanOptionsTest.cpp MLIR LINK AccelDriver)
   target_compile_definitions(driver-test PRIVATE
     ACCEL_MODELS="${PROJECT_SOURCE_DIR}/test/parity/configs"

@@ -9,9 +9,11 @@
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Emit/LintFix.h"
 #include "tools/driver/Options/ScriptOptions.h"
+#include "tools/driver/Report/LintFormats.h"
 #include "tools/driver/Report/LintTables.h"
 #include "tools/options/Arguments.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <unistd.h>
 
@@ -21,9 +23,9 @@ int accel::lintCommand(int argc, char **argv) {
   LoadOptions options;
   options.accelerate.forPlanning = false;
   LintOptions checks;
-  ReportFormat output = ReportFormat::Text;
+  LintFormat output = LintFormat::Text;
   std::optional<int64_t> maxErrors;
-  Arguments arguments("accel-opt lint", "[CONFIG.yaml]",
+  Arguments arguments("accel-opt lint", "[CONFIG.yaml...]",
                       "Prints what accelerate would reject, ignore or take "
                       "otherwise than meant.");
   arguments.option("--accelerate-version", options.accelerate.version,
@@ -33,8 +35,9 @@ int accel::lintCommand(int argc, char **argv) {
                    "transformers model (config.json) that the file is for");
   arguments.option("--torch-version", checks.torchVersion, textValue("V"),
                    "judge with this version of torch (default 2.15.0)");
-  arguments.option("--format", output, formatValue(),
-                   "text for people, json for programs");
+  arguments.option("--format", output, lintFormatValue(),
+                   "text for people; json for programs; sarif, github, gitlab "
+                   "and junit for code hosts and CI");
   arguments.option("--max-errors", maxErrors, countValue(),
                    "stop listing after N");
   DiagnosticPolicy policy;
@@ -76,13 +79,23 @@ int accel::lintCommand(int argc, char **argv) {
   if (arguments.positional.empty() && !script.describeJob())
     return arguments.usageError("expected one CONFIG.yaml, got 0, and there is "
                                 "no default_config.yaml either");
-  std::string path;
+  std::vector<std::string> paths = arguments.positional;
   bool hasConfig = true;
-  if (!takeConfig(arguments, script, path, hasConfig, exitCode))
-    return exitCode;
-  const bool ofScript =
-      script.given() || (hasConfig && scripts::isRecipeFile(path));
-  if (ofScript && fix)
+  if (paths.size() < 2) {
+    paths.assign(1, "");
+    if (!takeConfig(arguments, script, paths[0], hasConfig, exitCode))
+      return exitCode;
+  } else if (script.given() || effective || emitsEnvironment) {
+    return arguments.usageError("several files are linted alone: --effective, "
+                                "--emit and a script's arguments take one");
+  }
+  const bool tables = output == LintFormat::Text || output == LintFormat::Json;
+  if (!tables && (effective || emitsEnvironment))
+    return arguments.usageError("--effective and --emit print as text or json");
+  auto ofScript = [&](const std::string &path) {
+    return script.given() || (hasConfig && scripts::isRecipeFile(path));
+  };
+  if (fix && std::any_of(paths.begin(), paths.end(), ofScript))
     return arguments.usageError("--fix repairs an accelerate file, which is "
                                 "linted without a script's arguments");
   options.accelerate.torchVersion = checks.torchVersion;
@@ -95,27 +108,44 @@ int accel::lintCommand(int argc, char **argv) {
   checks.accelerateVersion = options.accelerate.version;
   std::string diff;
   yaml::FixResult fixes;
-  if (fix) {
+  const bool forPeople = output == LintFormat::Text;
+  LoadedConfig loaded;
+  for (const std::string &path : paths) {
     DiagnosticEngine reading;
     std::string before;
-    fixes = fixConfig(path, options, checks, policy, before, reading);
-    if (!reading.hasErrors()) {
-      bool colour = output == ReportFormat::Text && wantsColour(STDOUT_FILENO);
-      diff = unifiedDiff(before, fixes.text, path, colour);
-      if (output == ReportFormat::Text && !emitsEnvironment)
-        std::fputs(diff.c_str(), stdout);
-      fixFailed = fix == Fix::Write && !diff.empty() &&
-                  !writeFixed(path, before, fixes.text, engine);
+    if (fix) {
+      yaml::FixResult made =
+          fixConfig(path, options, checks, policy, before, reading);
+      if (!reading.hasErrors()) {
+        const bool colour = forPeople && wantsColour(STDOUT_FILENO);
+        const std::string changes =
+            unifiedDiff(before, made.text, path, colour);
+        if (forPeople && !emitsEnvironment)
+          std::fputs(changes.c_str(), stdout);
+        fixFailed |= fix == Fix::Write && !changes.empty() &&
+                     !writeFixed(path, before, made.text, engine);
+        diff += changes;
+      }
+      fixes.fixed += made.fixed;
+      fixes.refused += made.refused;
+    }
+    loaded = loadJob(path, hasConfig, checks.model, script, options, engine);
+    if (!ofScript(path)) {
+      lintDefaultConfig(path, engine);
+      lintConfig(path, loaded, checks, engine);
+      checkIgnoreComments(path, engine);
     }
   }
-  LoadedConfig loaded =
-      loadJob(path, hasConfig, checks.model, script, options, engine);
-  if (!ofScript) {
-    lintDefaultConfig(path, engine);
-    lintConfig(path, loaded, checks, engine);
-    checkIgnoreComments(path, engine);
+  if (!tables) {
+    std::fputs((output == LintFormat::Sarif    ? renderSarif(engine)
+                : output == LintFormat::Github ? renderGithub(engine)
+                : output == LintFormat::Gitlab ? renderGitlab(engine)
+                                               : renderJunit(engine, paths))
+                   .c_str(),
+               stdout);
+    return static_cast<int>(engine.outcome());
   }
-  if (output == ReportFormat::Json) {
+  if (output == LintFormat::Json) {
     std::string text = "{\"diagnostics\": " + renderJson(engine);
     if (fix)
       text += ",\n\"fixed\": " + std::to_string(fixes.fixed) +
@@ -137,7 +167,10 @@ int accel::lintCommand(int argc, char **argv) {
   if (emitsEnvironment)
     std::fputs(renderEnvironment(launch).c_str(), stdout);
   else if (engine.all().empty())
-    std::printf("%s: nothing to report\n", path.c_str());
+    std::printf("%s: nothing to report\n",
+                paths.size() == 1
+                    ? paths[0].c_str()
+                    : (std::to_string(paths.size()) + " files").c_str());
   if (fix && !fixFailed)
     std::fprintf(findings, "%zu fixed%s%s\n", fixes.fixed,
                  fix == Fix::Write || diff.empty() ? ""

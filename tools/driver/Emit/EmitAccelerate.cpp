@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "frontends/Schema/Published.h"
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Emit/EmitAdvice.h"
 #include "tools/driver/Inputs/EditFiles.h"
@@ -58,7 +59,12 @@ public:
       if (!set({job.accelerate.deepspeed->configFile.key, json, source}))
         return std::nullopt;
     }
-    result[path] = editor.text(source);
+    result[path] = schema::withModeline(
+        editor.text(source),
+        job.isJob && source == job.file ? schema::SchemaKind::Job
+                                        : schema::SchemaKind::Accelerate,
+        parseAccelerateVersion(job.accelerate.version)
+            .value_or(newestAccelerate));
     return result;
   }
 

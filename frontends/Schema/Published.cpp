@@ -1,0 +1,31 @@
+//===- Published.cpp - Where editors find our schemas ---------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Schema/Published.h"
+
+#include <string_view>
+
+using namespace accel;
+using namespace accel::schema;
+
+std::string accel::schema::addressOf(SchemaKind kind,
+                                     AccelerateVersion version) {
+  const char *name = kind == SchemaKind::Job ? "job" : "accelerate";
+  return std::string(ACCEL_HOMEPAGE "/raw/main/docs/schemas/") + name + "-" +
+         toString(version) + ".json";
+}
+
+std::string accel::schema::withModeline(const std::string &text,
+                                        SchemaKind kind,
+                                        AccelerateVersion version) {
+  constexpr std::string_view modeline = "# yaml-language-server: $schema=";
+  constexpr std::string_view mark = "\xef\xbb\xbf"; // a byte order mark
+  if (version != newestAccelerate || text.find(modeline) != std::string::npos)
+    return text;
+  const size_t at = text.starts_with(mark) ? mark.size() : 0;
+  std::string result = text;
+  result.insert(at, std::string(modeline) + addressOf(kind, version) + "\n");
+  return result;
+}
