@@ -220,7 +220,7 @@ bool openSolved(Space &space) {
   return any;
 }
 
-void restrictToYaml(Space &space) {
+void restrictToYaml(Space &space, bool scriptFile) {
   FrameworkKind executor = space.base.executor;
   auto close = [&](Knob knob) {
     if (space.open(knob)) {
@@ -229,18 +229,20 @@ void restrictToYaml(Space &space) {
     }
   };
   space.uniformReshard = space.uniformCheckpoint = true;
-  close(Knob::Split);
+  if (!scriptFile)
+    close(Knob::Split);
   close(Knob::Accumulation);
   close(Knob::Bucket);
   const bool ownJob = executor == FrameworkKind::AccelRun && space.isJob;
-  if (!ownJob)
+  if (!ownJob && !scriptFile)
     close(Knob::Loss);
   if (executor != FrameworkKind::Fsdp1) {
     close(Knob::ForwardPrefetch);
     close(Knob::BackwardPrefetch);
   }
-  if (executor == FrameworkKind::Ddp || executor == FrameworkKind::Single ||
-      executor == FrameworkKind::Deepspeed)
+  if (!scriptFile &&
+      (executor == FrameworkKind::Ddp || executor == FrameworkKind::Single ||
+       executor == FrameworkKind::Deepspeed))
     close(Knob::Checkpoint);
   // Whole layers are recomputed, or nothing; accel-run's own default lies
   // between.

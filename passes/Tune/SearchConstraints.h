@@ -41,7 +41,8 @@ bool openSolved(Space &space);
 
 /// Closes what no YAML can say and makes layers alike, so that every point can
 /// be written to a YAML alone. `splits` stay as configured.
-void restrictToYaml(Space &space);
+/// `scriptFile`: lines of the script's own file are lines of a YAML too.
+void restrictToYaml(Space &space, bool scriptFile = false);
 
 /// Whether the executor wraps half layers, or several at once.
 bool wrapsHalves(FrameworkKind executor);

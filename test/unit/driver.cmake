@@ -5,7 +5,8 @@ if(TARGET AccelOptions)
 endif()
 if(TARGET AccelDriver)
   accel_unit_test(driver-test ${_driver}/CompileTest.cpp
-    ${_driver}/EditFilesTest.cpp ${_driver}/InputsTest.cpp
+    ${_driver}/CompareTest.cpp ${_driver}/EditFilesTest.cpp
+    ${_driver}/InitFilesTest.cpp ${_driver}/InputsTest.cpp
     ${_driver}/LintFormatsTest.cpp
     ${_driver}/PlanOptionsTest.cpp MLIR LINK AccelDriver)
   target_compile_definitions(driver-test PRIVATE

@@ -18,6 +18,8 @@ int optimizersCommand(int argc, char **argv);
 int estimateCommand(int argc, char **argv);
 int schemaCommand(int argc, char **argv);
 int convertCommand(int argc, char **argv); // to-fsdp2
+int diffCommand(int argc, char **argv);
+int initCommand(int argc, char **argv);
 int validateCommand(int argc, char **argv);
 /// mlir-opt over our dialects and passes; `program` is argv[0].
 int optCommand(const char *program, int argc, char **argv);

@@ -290,7 +290,7 @@ private:
     if (in.executor != FrameworkKind::AccelRun && in.target)
       adviseSolved(*kept);
     tune::Space narrow = *kept;
-    tune::restrictToYaml(narrow);
+    tune::restrictToYaml(narrow, in.options.scriptFileIsYaml);
     tune::CachedEvaluator narrowEvaluator(narrow, evaluator);
     advice.yaml = solve(narrow, narrowEvaluator);
     if (!job.isJob)

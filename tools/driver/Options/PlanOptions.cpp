@@ -308,11 +308,15 @@ bool PlanOptions::emitsSetting() const {
   return emits(EmitKind::Accelerate) || emits(EmitKind::Python);
 }
 
-void addPlanOptions(Arguments &arguments, PlanOptions &options) {
+void addJobOptions(Arguments &arguments, PlanOptions &options) {
   addModelOptions(arguments, options);
   addScriptOptions(arguments, options);
   addScriptArguments(arguments, options.script);
   addExecutorOptions(arguments, options);
+}
+
+void addPlanOptions(Arguments &arguments, PlanOptions &options) {
+  addJobOptions(arguments, options);
   addSearchOptions(arguments, options);
   addOutputOptions(arguments, options);
 }

@@ -85,6 +85,8 @@ struct PlanOptions {
   //===--- Search ---------------------------------------------------------===//
   std::optional<TuneScope> tune;
   bool tunePrecision = false, maxBatch = false;
+  /// What a YAML can say includes the arguments of the script's own file.
+  bool scriptFileIsYaml = false;
 
   //===--- Output ---------------------------------------------------------===//
   std::vector<EmitKind> emit;
@@ -100,7 +102,10 @@ struct PlanOptions {
   bool emitsSetting() const;
 };
 
-/// One row an option. `options` must outlive `arguments`.
+/// The rows that describe a job: model, machines, script and executor.
+/// `options` must outlive `arguments`.
+void addJobOptions(Arguments &arguments, PlanOptions &options);
+/// One row an option.
 void addPlanOptions(Arguments &arguments, PlanOptions &options);
 
 /// Reads the command line of `plan`. False where help was printed (`exitCode`

@@ -1,0 +1,50 @@
+//===- InitFilesTest.cpp - The files that init starts from ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Init/InitFiles.h"
+
+#include "frontends/Lint/Lint.h"
+
+#include <gtest/gtest.h>
+
+using namespace accel;
+
+namespace {
+
+TEST(InitFiles, PlainFilesAreClean) {
+  InitOptions options;
+  options.processes = 4;
+  for (FrameworkKind executor :
+       {FrameworkKind::Fsdp2, FrameworkKind::Ddp, FrameworkKind::Single})
+    for (const char *precision : {"bf16", "fp16", "no"}) {
+      options.precision = precision;
+      options.processes = executor == FrameworkKind::Single ? 1 : 4;
+      LoadOptions load;
+      load.accelerate.forPlanning = false;
+      load.accelerate.texts["a.yaml"] = init::accelerateText(executor, options);
+      DiagnosticEngine engine;
+      LoadedConfig loaded = loadConfig("a.yaml", load, engine);
+      lintConfig("a.yaml", loaded, {}, engine);
+      EXPECT_TRUE(engine.all().empty()) << renderText(engine);
+    }
+}
+
+TEST(InitFiles, EveryKeyHasAReasonOnce) {
+  EXPECT_EQ(init::commented("# head\na: 1\nsection:\n  b: 'x:y'\nc: 2\n",
+                            {{"a", "first"}, {"b", "second"}, {"y'", "no"}}),
+            "# head\na: 1  # first\nsection:\n  b: 'x:y'  # second\nc: 2\n");
+}
+
+TEST(InitFiles, FsdpRecomputesByItsOwnKey) {
+  InitOptions options;
+  EXPECT_EQ(init::argumentsText(FrameworkKind::Fsdp2, options, 8)
+                .find("checkpointing"),
+            std::string::npos);
+  EXPECT_NE(init::argumentsText(FrameworkKind::Ddp, options, 8)
+                .find("activation_checkpointing: false\n"),
+            std::string::npos);
+}
+
+} // namespace
