@@ -10,7 +10,7 @@ config.suffixes = [".mlir", ".yaml", ".test"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.accel_build, "test", "lit")
 # Inputs are kept in Inputs/; the others are tests of another kind.
-config.excludes = ["Inputs", "CMakeLists.txt", "unit", "parity", "bench", "dry",
+config.excludes = ["Inputs", "CMakeLists.txt", "unit", "parity", "python", "bench", "dry",
                    "faults", "fuzz"]
 
 config.substitutions.append(("%root", config.accel_root))
