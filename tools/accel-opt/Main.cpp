@@ -53,6 +53,16 @@ void printHelp() {
               "usage\n");
 }
 
+/// For completions and man pages.
+void printHelpJson() {
+  std::printf("{\"program\": \"accel-opt\", \"commands\": [");
+  for (const Command &command : commands)
+    std::printf(
+        "%s\n {\"name\": %s, \"help\": %s}", &command == commands ? "" : ",",
+        jsonString(command.name).c_str(), jsonString(command.help).c_str());
+  std::printf("]}\n");
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -63,6 +73,10 @@ int main(int argc, char **argv) {
   if (!std::strcmp(argv[1], "--help") || !std::strcmp(argv[1], "-h") ||
       !std::strcmp(argv[1], "help")) {
     printHelp();
+    return exitOk;
+  }
+  if (!std::strcmp(argv[1], "--help=json")) {
+    printHelpJson();
     return exitOk;
   }
   if (!std::strcmp(argv[1], "--version")) {

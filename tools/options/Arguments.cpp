@@ -132,8 +132,8 @@ bool Arguments::parse(const std::vector<std::string> &words, int &exitCode) {
       positional.push_back(word);
       continue;
     }
-    if (word == "--help" || word == "-h") {
-      std::fputs(help().c_str(), stdout);
+    if (word == "--help" || word == "-h" || word == "--help=json") {
+      std::fputs((word == "--help=json" ? helpJson() : help()).c_str(), stdout);
       return false;
     }
     const size_t equals = word.find('=');
@@ -217,6 +217,23 @@ std::string Arguments::help() const {
   }
   text += (title.empty() ? "" : "\n") + helpLine("--help", "this text");
   return ending.empty() ? text : text + "\n" + ending + "\n";
+}
+
+std::string Arguments::helpJson() const {
+  constexpr const char *forms[] = {"flag", "value", "optional", "joined"};
+  std::string text = "{\"program\": " + jsonString(program) +
+                     ",\n\"positionals\": " + jsonString(positionals) +
+                     ",\n\"summary\": " + jsonString(summary) +
+                     ",\n\"ending\": " + jsonString(ending) +
+                     ",\n\"options\": [";
+  for (const auto &option : options)
+    text += (option == options.front() ? "\n {" : ",\n {") +
+            ("\"name\": " + jsonString(option->name)) +
+            ", \"placeholder\": " + jsonString(option->placeholder) +
+            ", \"help\": " + jsonString(option->help) +
+            ", \"section\": " + jsonString(option->section) + ", \"form\": \"" +
+            forms[static_cast<int>(option->form)] + "\"}";
+  return text + "]}\n";
 }
 
 int Arguments::usageError(const std::string &message) const {

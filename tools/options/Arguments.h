@@ -138,6 +138,10 @@ public:
   int usageError(const std::string &message) const;
   /// What --help prints.
   std::string help() const;
+  /// What --help=json prints, for completions and man pages: {program,
+  /// positionals, summary, ending, options [{name, placeholder, help, section,
+  /// form}]}.
+  std::string helpJson() const;
 
   const std::vector<std::unique_ptr<Option>> &table() const { return options; }
   std::vector<std::string> positional;
