@@ -194,6 +194,15 @@ void StepLayout::measureKinds(RankClass rankClass) {
 
 void StepLayout::measureUnits(RankClass rankClass) {
   measureKinds(rankClass);
+  // Most candidates of a search differ in something else.
+  const bool same = measured.unitOf == candidate->unitOf &&
+                    measured.rootUnit == candidate->rootUnit &&
+                    measured.rounding == rounding &&
+                    measured.sizesOfKind == sizesOfKind &&
+                    units.size() == static_cast<size_t>(candidate->numUnits());
+  if (same)
+    return;
+  measured = {candidate->unitOf, candidate->rootUnit, rounding, sizesOfKind};
   units.assign(candidate->numUnits(), UnitSizes());
   for (size_t p = 0; p < model.parameters.size(); ++p)
     units[candidate->unitOf[p]] += sizesOf(static_cast<int>(p));

@@ -198,6 +198,13 @@ private:
   std::vector<int> kindOf;
   std::vector<UnitSizes> sizesOfKind;
   std::vector<int64_t> freshGradientOfKind;
+  /// What `units` was made of.
+  struct Measured {
+    std::vector<int> unitOf;
+    int rootUnit = -1;
+    int64_t rounding = 0;
+    std::vector<UnitSizes> sizesOfKind;
+  } measured;
 };
 
 } // namespace accel

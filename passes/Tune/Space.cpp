@@ -280,11 +280,14 @@ std::vector<int> Space::values(Knob knob, const Point &point) const {
       return all ? std::vector<int>{0, all} : std::vector<int>{0};
     return below(all + 1);
   case Knob::Reshard: {
-    std::vector<int> result = {0};
+    std::vector<int> result;
     for (const auto &range : wraps[point[Knob::Wrap]].layers)
       if (range[0] >= 0 && (!uniformReshard || range[0] == 0))
         result.push_back(all - range[0]);
-    std::sort(result.begin(), result.end());
+    result.push_back(0);
+    std::reverse(result.begin(), result.end());
+    if (!std::is_sorted(result.begin(), result.end()))
+      std::sort(result.begin(), result.end());
     result.erase(std::unique(result.begin(), result.end()), result.end());
     return result;
   }
@@ -294,18 +297,33 @@ std::vector<int> Space::values(Knob knob, const Point &point) const {
   return {configured[knob]};
 }
 
+/// Whether `values` has the point's value; without the list where it is long.
+bool Space::allows(Knob knob, const Point &point) const {
+  const int value = point[knob], all = static_cast<int>(layers.size());
+  if (open(knob) && knob == Knob::ActivationOffload && !offloadNeedsFull &&
+      !uniformCheckpoint)
+    return value >= 0 && value <= all;
+  if (open(knob) && knob == Knob::Reshard) {
+    const auto &ranges = wraps[point[Knob::Wrap]].layers;
+    return value == 0 ||
+           std::any_of(ranges.begin(), ranges.end(), [&](const auto &range) {
+             return range[0] >= 0 && (!uniformReshard || range[0] == 0) &&
+                    all - range[0] == value;
+           });
+  }
+  const std::vector<int> allowed = values(knob, point);
+  return std::find(allowed.begin(), allowed.end(), value) != allowed.end();
+}
+
 std::string Space::problem(const Point &point) const {
   for (int k = 0; k < numKnobs; ++k) {
     Knob knob = static_cast<Knob>(k);
     if (knob == Knob::Checkpoint || knob == Knob::Reshard)
       continue;
-    std::vector<int> allowed = values(knob, point);
-    if (std::find(allowed.begin(), allowed.end(), point[knob]) == allowed.end())
+    if (!allows(knob, point))
       return std::string(toString(knob)) + " is out of range";
   }
-  std::vector<int> kept = values(Knob::Reshard, point);
-  if (open(Knob::Reshard) &&
-      std::find(kept.begin(), kept.end(), point[Knob::Reshard]) == kept.end())
+  if (open(Knob::Reshard) && !allows(Knob::Reshard, point))
     return "a unit cannot stay gathered in part";
   if (!open(Knob::Checkpoint) && point.counts != configured.counts)
     return "checkpointing is fixed";

@@ -142,6 +142,7 @@ struct Space {
   /// configured one alone. Not for Checkpoint. Counts of layers are multiples
   /// of what the wrap at `point` gathers together.
   std::vector<int> values(Knob knob, const Point &point) const;
+  bool allows(Knob knob, const Point &point) const;
   /// The counts of each variant of a group at `point`.
   int count(const Point &point, int group, int variant) const {
     return point.counts[groups[group].offset + variant];
