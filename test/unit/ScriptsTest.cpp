@@ -223,6 +223,69 @@ TEST_F(Scripts, preferencePairsAreTwoSequences) {
   EXPECT_EQ(job->data.microBatch.value, 6);
 }
 
+TEST_F(Scripts, factoryHasItsOwnReferenceAndLoss) {
+  const char *pair = "model_name_or_path: m\nstage: dpo\nbf16: true\n";
+  inputs.command = {"llamafactory-cli", "train", ""};
+  inputs.processes = 2;
+  auto settings = [&](const std::string &more) {
+    inputs.command.back() = write("factory.yaml", pair + more);
+    auto job = load();
+    EXPECT_TRUE(job) << codes(engine);
+    return job ? job->script : ScriptSettings();
+  };
+  const ScriptSettings full = settings("finetuning_type: full\n");
+  EXPECT_EQ(*full.reference, ReferenceModel::Second);
+  EXPECT_TRUE(full.wholeLogProbabilities);
+  EXPECT_EQ(*settings("finetuning_type: lora\n").reference,
+            ReferenceModel::Itself);
+  EXPECT_EQ(*settings("finetuning_type: lora\nref_model: m\n").reference,
+            ReferenceModel::Second);
+  for (const char *loss : {"orpo", "simpo"})
+    EXPECT_EQ(*settings("finetuning_type: full\npref_loss: " +
+                        std::string(loss) + "\n")
+                   .reference,
+              ReferenceModel::None);
+  EXPECT_FALSE(engine.hasErrors()) << codes(engine);
+}
+
+TEST_F(Scripts, transformersShardsByItself) {
+  inputs.trainerFiles = {
+      write("own.yaml",
+            "model_name_or_path: m\nmax_length: 64\nsave_only_model: true\n"
+            "model_init_kwargs: {distributed_config: {fsdp_size: 4, "
+            "dp_replicate_size: 2, fsdp_mixed_precision: true}}\n")};
+  inputs.processes = 8;
+  auto job = load();
+  ASSERT_TRUE(job) << codes(engine);
+  EXPECT_FALSE(engine.hasErrors()) << codes(engine);
+  ASSERT_TRUE(job->script.ownShards.value);
+  EXPECT_EQ(job->accelerate.mesh->size("dp_shard"), 4);
+  EXPECT_EQ(job->accelerate.mesh->size("dp_replicate"), 2);
+  EXPECT_EQ(*job->accelerate.strategy, Strategy::Fsdp2);
+  EXPECT_EQ(*job->accelerate.restUnits, RestUnits::EmbeddingAndTail);
+  EXPECT_EQ(job->precision->param, plan::DType::BF16);
+  EXPECT_EQ(job->precision->reduce, plan::DType::F32);
+  EXPECT_EQ(job->precision->output, plan::DType::F32);
+}
+
+TEST_F(Scripts, someLayersAreRecomputed) {
+  inputs.processes = 1;
+  auto every = [&](const std::string &count) {
+    inputs.trainerFiles = {
+        write("t.yaml", "output_dir: o\nactivation_checkpointing: true\n"
+                        "activation_checkpointing_kwargs: {every_n_layers: " +
+                            count + "}\n")};
+    auto job = load();
+    return job ? *job->script.checkpointedLayers : int64_t(-1);
+  };
+  EXPECT_EQ(every("1"), 1);
+  EXPECT_EQ(every("3"), 3);
+  EXPECT_EQ(every("-3"), 3); // Python's remainder is 0 at the same layers
+  EXPECT_FALSE(engine.hasErrors()) << codes(engine);
+  every("0");
+  EXPECT_TRUE(engine.hasErrors());
+}
+
 TEST_F(Scripts, referenceIsASecondModelOrTheFirstWithoutItsAdapter) {
   const char *pair = "model_name_or_path: m\nbeta: 0.1\nloss_type: [sigmoid]\n";
   inputs.command = {"trl", "dpo", "--num_processes", "2", "--config", ""};
