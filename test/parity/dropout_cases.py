@@ -398,7 +398,7 @@ def refused(context):
                             context.path("broken.json"), "--nproc", "2"],
                            expect=1)
         check("draw" in text or "hash" in text, text)
-    jobs.write_config(context.path("bad"), dict(GPT2, attn_pdrop=1.5))
+    jobs.write_spelled_config(context.path("bad"), dict(GPT2, attn_pdrop=1.5))
     text = harness.run([context.binary("accel-opt"), "plan",
                         context.path("job", "job.yaml"), "--model",
                         context.path("bad")], expect=1)

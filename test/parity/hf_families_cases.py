@@ -41,7 +41,7 @@ def compare(context, config, torch, transformers, saved=False):
     if saved:
         transformers.AutoConfig.for_model(**config).save_pretrained(folder)
     else:
-        jobs.write_config(folder, config)
+        jobs.write_spelled_config(folder, config)
     code, got, inits, text = hf_names.dumped(context.binary("hf-dump"), folder)
     check(code == 0, f"exit code {code}: {text}")
     expected = hf_names.described(transformers, torch, folder)

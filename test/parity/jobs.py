@@ -183,6 +183,14 @@ MODELS = {
 
 
 def write_config(folder, config):
+    """config.json as the installed transformers writes it."""
+    import transformers
+
+    transformers.AutoConfig.for_model(**config).save_pretrained(folder)
+
+
+def write_spelled_config(folder, config):
+    """config.json key by key: as other releases spell it, or wrong."""
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
         json.dump(config, f, indent=2)
@@ -211,8 +219,6 @@ def make_model(folder, config, seed=0):
                                                  generator=generator))
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(folder)
-    # Our spelling of config.json, not the one of the installed library.
-    write_config(folder, config)
 
 
 def make_tokens(path, count, vocab, seed=0, dtype="uint16"):
@@ -425,7 +431,6 @@ def make_array_job(folder, name, *, ranks=2, steps=12, length=16, lr=2e-3,
                 parameter.add_(0.1 * torch.randn_like(parameter))
     transformers.utils.logging.disable_progress_bar()
     network.save_pretrained(model)
-    write_config(model, config)
     data = {"arrays": {}, "micro_batch": 2}
     for key, array in make_arrays(config, 7, length).items():
         np.save(os.path.join(folder, key + ".npy"), array)

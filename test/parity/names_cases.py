@@ -4,6 +4,7 @@ configs/ has config.json files as published (values from the model cards), from
 1B to 405B; the odd small ones are made here.
 """
 import os
+import sys
 
 import harness
 import jobs
@@ -105,11 +106,20 @@ def published(name, billions):
 
 def odd(config):
     def case(context):
-        jobs.write_config(context.path("model"), config)
+        jobs.write_spelled_config(context.path("model"), config)
         return f"{compare(context, context.path('model'))} parameters"
     return case
 
 
-CASES = [(name, published(name, billions))
+def fixtures(context):
+    """The model folders of the lit tests are as transformers writes them."""
+    said = harness.run([sys.executable, os.path.join(
+        os.path.dirname(harness.HERE), "fixtures.py"), "--check"], expect=None)
+    check(".json" not in said, said)
+    return "as saved"
+
+
+CASES = [("fixtures", fixtures)]
+CASES += [(name, published(name, billions))
          for name, billions in PUBLISHED.items()]
 CASES += [(name, odd(config)) for name, config in ODD.items()]
