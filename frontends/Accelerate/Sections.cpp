@@ -268,10 +268,11 @@ void AccelerateReader::readDynamo(const Section &dynamo) {
           yaml::shortText(value) + " is not a dynamo backend",
           didYouMean(value.text, known), fixSpelling(field, known));
   else if (!off && options.forPlanning)
-    report(Severity::Note, "torch-compile", field,
-           "torch.compile (" + printable(value.text) +
-               ") is not part of the plan: it is made for operators run one "
-               "by one");
+    notSupported(field,
+                 "what torch.compile (" + printable(value.text) +
+                     ") saves for the backward and fuses is not modelled yet",
+                 "write dynamo_backend: 'no' to plan the model as it runs "
+                 "without it");
 }
 
 /// TorchDynamoPlugin reads the flags in every rank, whether something compiles

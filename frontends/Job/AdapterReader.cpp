@@ -143,7 +143,14 @@ private:
     for (const std::string &key : otherKeys)
       if (const yaml::Node *value = find(key.c_str()))
         if (!saysNothing(*value))
-          unsupported(key.c_str(), "'" + key + "' is not supported yet");
+          unsupported(key.c_str(),
+                      key == "use_dora"
+                          ? "'use_dora' multiplies out the adapter of every "
+                            "layer and takes the norm of its sum with the "
+                            "weight in each forward, which is not modelled "
+                            "yet; leave it out to plan LoRA, which holds and "
+                            "takes less"
+                          : "'" + key + "' is not supported yet");
   }
 
   void checkKind() {

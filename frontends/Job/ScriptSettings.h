@@ -106,14 +106,16 @@ struct ScriptSettings {
   Setting<bool> offloadsCheckpoints;
   /// The loss is computed in chunks by a fused kernel (Liger).
   Setting<bool> fusedLoss;
+  /// Operands of fp32 matmuls are rounded to TF32.
+  Setting<bool> tf32;
   /// Rows of a chunk of the loss that TRL computes by itself; 0: all at once.
   Setting<int64_t> lossChunkRows;
   Setting<std::optional<AttentionKernel>> attention;
   Setting<std::optional<int64_t>> ddpBucketBytes;
   /// Gradients are reduced in every micro-batch.
   Setting<bool> syncEachBatch;
-  /// Outside the steps: sequences on a device in evaluation, where there is any,
-  /// and seconds that a collective may wait.
+  /// Outside the steps: sequences on a device in evaluation, where there is
+  /// any, and seconds that a collective may wait.
   Setting<std::optional<int64_t>> evalBatch;
   bool evaluates = true;
   Setting<std::optional<int64_t>> collectiveTimeout;

@@ -220,11 +220,11 @@ void SettingsReader::readPrecision() {
             ? "mixed_precision of the accelerate file holds"
             : "");
   }
-  if (truth("tf32") && !half && !brain)
-    refuse("tf32",
-           "tf32 rounds the operands of fp32 matmuls, whose speed then is not "
-           "modelled yet",
-           "bf16 is modelled");
+  // torch.backends.cuda.matmul.allow_tf32: products of fp32 take the rate of
+  // TF32 (NVIDIA's datasheets), and no byte changes.
+  if (truth("tf32"))
+    set(settings.tf32, true, "tf32", "true",
+        "fp32 matmuls take the target's rate of TF32");
 }
 
 void SettingsReader::readOptimizer() {

@@ -51,8 +51,10 @@ public:
   StepModelBuilder(mlir::ModuleOp module, const StepModelOptions &options)
       : options(options), framework(frameworkOf(module)),
         kernels(kernelsOf(module)), module(module), symbols(module) {
-    if (options.target)
-      layerTarget = targetOfLayers(*options.target, kernels);
+    if (options.target) {
+      modelTarget = targetOfModel(*options.target, kernels);
+      layerTarget = targetOfLayers(modelTarget, kernels);
+    }
   }
 
   FailureOr<StepModel> run() {
@@ -244,8 +246,9 @@ private:
     SegmentKind kind;
     kind.name = op.getCallee().str();
     kind.loss = loss;
-    target = options.target && isRepeated(op.getPath()) ? &layerTarget
-                                                        : options.target;
+    target = !options.target            ? nullptr
+             : isRepeated(op.getPath()) ? &layerTarget
+                                        : &modelTarget;
     for (Value operand : op.getOperands())
       kind.inputBytes += bytesOf(operand.getType());
     for (Value result : op.getResults())
@@ -546,9 +549,9 @@ private:
   const frameworks::Framework &framework;
   const frameworks::Kernels kernels;
   mlir::ModuleOp module;
-  const SymbolTable symbols; // of what the calls name
-  Target layerTarget;
-  const Target *target = nullptr; // of the kind that is measured
+  const SymbolTable symbols;       // of what the calls name
+  Target modelTarget, layerTarget; // with the rates of the job's kernels
+  const Target *target = nullptr;  // of the kind that is measured
   StepModel model;
   aten::Device device = aten::Device::Cpu;
   int64_t rounding = plan::alignmentBytes;

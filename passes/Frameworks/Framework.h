@@ -110,6 +110,7 @@ struct Kernels {
   bool fusedGate = false; // silu(gate) * up is one kernel
   bool compiled = false;  // the layers are under torch.compile
   bool fp8 = false;       // matmuls of the layers have fp8 operands
+  bool tf32 = false;      // fp32 matmuls round their operands to TF32
 };
 
 /// Kernels that a script puts in place of those of transformers' modules: Liger

@@ -89,6 +89,7 @@ frameworks::Kernels kernelsOf(mlir::ModuleOp module) {
   frameworks::Kernels kernels =
       frameworkOf(module).kernels(versionsOf(module), asked("layers"));
   kernels.fp8 = asked("fp8");
+  kernels.tf32 = asked("tf32");
   auto sets =
       request ? request.getValue().getAs<ArrayAttr>("kernels") : ArrayAttr();
   if (sets)

@@ -95,6 +95,7 @@ private:
     SmallVector<NamedAttribute> value;
     flag(value, "layers", options.compile);
     flag(value, "fp8", options.fp8);
+    flag(value, "tf32", options.tf32);
     SmallVector<StringRef> sets;
     for (frameworks::KernelSet set : options.kernels)
       sets.push_back(frameworks::toString(set));
@@ -104,6 +105,7 @@ private:
       request("compile", value,
               plain(options.compile ? "torch.compile of the layers"
                     : options.fp8   ? "matmuls in fp8"
+                    : options.tf32  ? "fp32 matmuls in TF32"
                                     : "the script replaces the modules' "
                                       "kernels"));
   }

@@ -34,6 +34,7 @@ struct ImportOptions {
   frameworks::Versions versions;
   bool compile = false; // the layers under torch.compile
   bool fp8 = false;     // matmuls of the layers
+  bool tf32 = false;    // matmuls in fp32
   /// Whose kernels replace those of transformers' modules.
   std::vector<frameworks::KernelSet> kernels;
   int64_t ranksPerNode = 0; // 0: the target's own

@@ -13,6 +13,13 @@ using frameworks::Selective;
 using plan::Arg;
 using plan::Instruction;
 
+Target targetOfModel(const Target &target, const frameworks::Kernels &kernels) {
+  Target result = target;
+  if (kernels.tf32 && target.tf32)
+    result.compute[plan::DType::F32] = *target.tf32;
+  return result;
+}
+
 Target targetOfLayers(const Target &target,
                       const frameworks::Kernels &kernels) {
   Target result = target;

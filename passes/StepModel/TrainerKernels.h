@@ -11,6 +11,9 @@
 
 namespace accel {
 
+/// The target with the rates of all of the model's operators: TF32 in place of
+/// fp32 where the kernels say so and the target has it.
+Target targetOfModel(const Target &target, const frameworks::Kernels &kernels);
 /// The target as the layers see it: attention at the rate of their kernels,
 /// matmuls of fp8 operands where the kernels say so and the target has them.
 Target targetOfLayers(const Target &target, const frameworks::Kernels &kernels);

@@ -167,7 +167,7 @@ EXPECTED = {
     "wraps-nothing",     # NO_WRAP
     "offload-no-gain", "nvme-path", "wrap-container", "checkpointing-no-wrap",
     "loading-needs-sync", "mesh-no-shard", "mesh-axes", "mesh-product",
-    "torch-compile", "mpirun-needed", "process-count", "tp-model",
+    "mpirun-needed", "process-count", "tp-model",
     "tp-import", "tp-skipped", "sharded-saving", "deepspeed-accumulation",
     "sequence-split", "unused-section", "mesh-needs-fsdp2", "unknown-key",
 }

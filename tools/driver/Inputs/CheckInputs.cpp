@@ -112,6 +112,7 @@ private:
     refuse(a.offloadParams.value, a.offloadParams, "parameter offload");
     refuse(*script.offloadsCheckpoints, script.offloadsCheckpoints,
            "activation offload");
+    refuse(*script.tf32, script.tf32, "TF32");
     refuse(a.activationCheckpointingOffload.value,
            a.activationCheckpointingOffload, "activation offload");
   }

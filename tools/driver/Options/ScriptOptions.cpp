@@ -69,6 +69,9 @@ void addScriptArguments(Arguments &a, ScriptOptions &o) {
                                 {"flash_attention_3", "flash_attention_3"}}),
       "the model's attention (attn_implementation)");
   a.flag("--compile", o.compiles, "the script compiles the model");
+  a.flag("--tf32", o.tf32,
+         "fp32 matmuls round their operands to TF32 (tf32, or "
+         "torch.backends.cuda.matmul.allow_tf32)");
   a.option("--lora-r", o.loraRank, countValue("N", 1, 65536),
            "train a LoRA of this rank at every linear layer; --adapter takes "
            "any other");
@@ -98,6 +101,8 @@ std::vector<scripts::OwnOption> ScriptOptions::arguments() const {
     result.push_back({"attn_implementation", attention, "--attn=" + attention});
   if (compiles)
     result.push_back({"torch_compile", "true", "--compile"});
+  if (tf32)
+    result.push_back({"tf32", "true", "--tf32"});
   if (offloadsCheckpoints) {
     const char *typed = "--gradient-checkpointing=offload";
     result.push_back({"activation_checkpointing", "true", typed});

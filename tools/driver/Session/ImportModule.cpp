@@ -57,6 +57,7 @@ ImportOptions importOptions(const PlanInputs &inputs,
   if (!import.keepUnsharded && *script.syncEachBatch)
     import.keepUnsharded = false;
   import.activationBudgetBytes = options.activationBudgetBytes;
+  import.tf32 = *script.tf32;
   if (inputs.job.lossChunks.written())
     import.lossChunks = inputs.job.lossChunks.value;
   if (*script.fusedLoss) {

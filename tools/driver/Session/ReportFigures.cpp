@@ -77,7 +77,11 @@ void useFrameworkFigures(const Session &session, const Advice &advice,
     r.fits = false;
   r.smallestRank = advice.smallestRank;
   if (session.target && r.prediction.stepSeconds > 0) {
-    const double peak = session.target->peakFlops(r.compute);
+    const auto &tf32 = session.target->tf32;
+    const bool rounded =
+        session.importing.tf32 && tf32 && r.compute == plan::DType::F32;
+    const double peak =
+        rounded ? tf32->peakFlops : session.target->peakFlops(r.compute);
     r.mfu = peak > 0 ? modelFlopsPerToken(*advice.model) *
                            r.prediction.tokensPerSecondPerDevice / peak
                      : 0;
