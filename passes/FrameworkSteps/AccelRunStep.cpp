@@ -29,7 +29,8 @@ public:
     const UnitTimes &t = layout.times[u];
     const Picoseconds filled =
         engine.run(Lane::CopyIn, t.copyIn / 2, engine.clock(Lane::Compute));
-    engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, filled));
+    engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, filled,
+                                static_cast<double>(flats[u].gathered)));
   }
   void awaitGather(int, int) { engine.wait(engine.pop(), Cause::Gather); }
   void freeGathered(int u, int) {
@@ -46,9 +47,9 @@ public:
     engine.alloc(Holding::Gradients, flats[u].shardGradient);
   }
   void startReduce(int u, bool, int) {
-    engine.event(reduced) =
-        engine.transfer(Lane::Reduce, Wire::Shard, layout.times[u].reduce,
-                        engine.clock(Lane::Compute));
+    engine.event(reduced) = engine.transfer(
+        Lane::Reduce, Wire::Shard, layout.times[u].reduce,
+        engine.clock(Lane::Compute), static_cast<double>(flats[u].gradient));
   }
   void awaitReduce(int u, int) {
     engine.wait(engine.event(reduced), Cause::Reduce);
@@ -60,7 +61,8 @@ public:
   void startAllReduce(int u, int) {
     engine.event(allReduced) =
         engine.transfer(Lane::AllReduce, Wire::Replicate,
-                        layout.times[u].allReduce, engine.clock(Lane::Compute));
+                        layout.times[u].allReduce, engine.clock(Lane::Compute),
+                        static_cast<double>(flats[u].shardGradient));
   }
   void awaitAllReduce(int, int) {
     engine.wait(engine.event(allReduced), Cause::AllReduce);

@@ -166,7 +166,7 @@ protected:
         Lane::AllReduce, Wire::Replicate,
         toPicoseconds(collectiveSeconds(layout.target, Collective::AllReduce,
                                         group, bytes)),
-        engine.clock(Lane::Compute));
+        engine.clock(Lane::Compute), bytes);
     engine.event(0) = std::max(engine.event(0), done + hook);
   }
 

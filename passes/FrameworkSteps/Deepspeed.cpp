@@ -109,7 +109,9 @@ protected:
     if (candidate.offloadParameters)
       after = engine.run(Lane::CopyIn, t.hostIn, engine.clock(Lane::Compute));
     engine.alloc(Holding::Gathered, gatheredBytes(u), Pool::Gather);
-    engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, after));
+    engine.push(
+        engine.transfer(Lane::Gather, Wire::Shard, t.gather, after,
+                        static_cast<double>(layout.units[u].gatherOutput)));
   }
 
   void gather(int u, bool forward) {
@@ -182,7 +184,7 @@ protected:
         Lane::Reduce, Wire::Shard,
         toPicoseconds(collectiveSeconds(
             layout.target, Collective::ReduceScatter, layout.shards, bytes)),
-        engine.clock(Lane::Compute));
+        engine.clock(Lane::Compute), bytes);
     const auto own = bytes / static_cast<double>(ranks());
     if (candidate.offloadOptimizer || candidate.offloadParameters)
       done = engine.run(Lane::HostOut, layout.hostTime(own), done);
@@ -205,7 +207,7 @@ protected:
           engine.transfer(Lane::Reduce, Wire::Shard,
                           toPicoseconds(collectiveSeconds(
                               layout.target, kind, layout.shards, bytes)),
-                          engine.clock(Lane::Compute));
+                          engine.clock(Lane::Compute), bytes);
     }
     engine.wait(engine.event(reduced), Cause::Reduce);
   }
@@ -248,7 +250,7 @@ protected:
                                   toPicoseconds(collectiveSeconds(
                                       layout.target, Collective::AllGather,
                                       layout.shards, bytes)),
-                                  engine.clock(Lane::Compute)),
+                                  engine.clock(Lane::Compute), bytes),
                   Cause::Gather);
     }
   }

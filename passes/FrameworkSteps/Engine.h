@@ -22,6 +22,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace accel {
@@ -63,6 +64,26 @@ struct Place {
   } part = Part::Start;
 };
 
+/// What a step does and holds, one thing after the other, for people to look
+/// at (StepTrace.h).
+struct EngineTrace {
+  struct Slice {
+    Lane lane = Lane::Compute;
+    Picoseconds begin = 0, end = 0;
+    bool collective = false;
+    int64_t bytes = 0;          // of a collective
+    std::optional<Cause> waits; // nothing is computed
+    Place place;
+  };
+  struct Change {
+    Picoseconds at = 0; // of the compute stream
+    Holding holding{};
+    int64_t bytes = 0; // negative: freed
+  };
+  std::vector<Slice> slices;
+  std::vector<Change> changes;
+};
+
 class Engine {
 public:
   /// Forgets everything; `folding` false runs all repetitions.
@@ -80,6 +101,8 @@ public:
     now.level[static_cast<int>(holding)] += bytes;
     now.pool[static_cast<int>(pool)] += bytes;
     now.total += bytes;
+    if (trace)
+      trace->changes.push_back({now.lane[0], holding, bytes});
     note(0, holding, pool);
   }
   void free(Holding holding, int64_t bytes, Pool pool = Pool::Compute) {
@@ -97,12 +120,18 @@ public:
     now.level[static_cast<int>(holding)] -= bytes;
     now.pool[static_cast<int>(pool)] -= bytes;
     now.total -= bytes;
+    if (trace)
+      trace->changes.push_back({now.lane[0], holding, -bytes});
   }
   /// `bytes` more than now are held for a moment.
   void transient(Holding holding, int64_t bytes, Pool pool = Pool::Compute) {
     if (recorder) {
       recorder->allocate(holding, bytes, pool, nullptr);
       recorder->free(holding, bytes, pool);
+    }
+    if (trace && bytes) {
+      trace->changes.push_back({now.lane[0], holding, bytes});
+      trace->changes.push_back({now.lane[0], holding, -bytes});
     }
     note(bytes, holding, pool);
   }
@@ -122,6 +151,7 @@ public:
     return now.lane[static_cast<int>(lane)];
   }
   void compute(Picoseconds duration) {
+    slice(Lane::Compute, now.lane[0], duration);
     now.lane[0] += duration;
     now.computed += duration;
   }
@@ -129,18 +159,24 @@ public:
   Picoseconds run(Lane lane, Picoseconds duration, Picoseconds after) {
     Picoseconds &own = now.lane[static_cast<int>(lane)];
     own = std::max(own, after) + duration;
+    slice(lane, own - duration, duration);
     return own;
   }
-  /// A collective: it waits for its stream, the wire and `after`. The part
-  /// that computation cannot hide is taken from the compute stream.
+  /// A collective of `bytes`: it waits for its stream, the wire and `after`.
+  /// The part that computation cannot hide is taken from the compute stream.
   Picoseconds transfer(Lane lane, Wire wire, Picoseconds duration,
-                       Picoseconds after) {
+                       Picoseconds after, double bytes) {
     Picoseconds &own = now.lane[static_cast<int>(lane)];
     Picoseconds &line = now.wire[static_cast<int>(wire)];
     own = std::max({own, line, after}) + duration;
     line = own;
+    if (trace && duration > 0)
+      trace->slices.push_back({lane, own - duration, own, true,
+                               static_cast<int64_t>(bytes), std::nullopt,
+                               now.place});
     const auto taken =
         static_cast<Picoseconds>(static_cast<double>(duration) * overlapTax);
+    slice(Lane::Compute, now.lane[0], taken, Cause::Overlap);
     now.lane[0] += taken;
     expose(Cause::Overlap, taken);
     return own;
@@ -149,12 +185,14 @@ public:
   void wait(Picoseconds until, Cause cause) {
     if (until <= now.lane[0])
       return;
+    slice(Lane::Compute, now.lane[0], until - now.lane[0], cause);
     expose(cause, until - now.lane[0]);
     now.lane[0] = until;
   }
   /// Work on the compute stream that is not the model's (copies of a
   /// collective, offloading): exposed.
   void overhead(Picoseconds duration, Cause cause) {
+    slice(Lane::Compute, now.lane[0], duration, cause);
     now.lane[0] += duration;
     expose(cause, duration);
   }
@@ -244,6 +282,8 @@ public:
 
   /// Writes down each tensor; null: nobody does.
   Recorder *recorder = nullptr;
+  /// Writes down what is done; null: nobody does.
+  EngineTrace *trace = nullptr;
   /// The part of a collective that computation cannot hide.
   double overlapTax = 0;
   /// Seconds by cause and call are kept too.
@@ -284,6 +324,12 @@ private:
     window.peak.level = now.level;
     window.peak.level[static_cast<int>(holding)] += more;
     window.peak.place = now.place;
+  }
+  void slice(Lane lane, Picoseconds begin, Picoseconds duration,
+             std::optional<Cause> waits = std::nullopt) {
+    if (trace && duration > 0)
+      trace->slices.push_back(
+          {lane, begin, begin + duration, false, 0, waits, now.place});
   }
   void expose(Cause cause, Picoseconds time) {
     now.exposed[static_cast<int>(cause)] += time;

@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/StepRun.h"
+#include "passes/FrameworkSteps/StepTrace.h"
 #include "runtime/plan/ModulePath.h"
+
 
 #include <map>
 
@@ -144,6 +146,53 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
   if (options.detail)
     listExposed(layout.model, engine, result);
   return result;
+}
+
+StepTrace traceStep(const StepModel &model, const Target &target,
+                    const Candidate &candidate) {
+  constexpr const char *lanes[] = {"compute",    "copy in",    "gather",
+                                   "reduce",     "all-reduce", "from the host",
+                                   "to the host"};
+  constexpr const char *collectives[] = {"", "", "all-gather", "reduce-scatter",
+                                         "all-reduce"};
+  StepLayout layout(model, target);
+  layout.prepare(candidate, RankClass::First);
+  Engine engine;
+  EngineTrace seen;
+  engine.reset(false);
+  engine.overlapTax = 1 - target.overlap;
+  engine.trace = &seen;
+  const std::unique_ptr<StepRun> run = makeRun(layout, engine);
+  run->begin();
+  run->step();
+  StepTrace trace;
+  for (const EngineTrace::Slice &slice : seen.slices) {
+    const int lane = static_cast<int>(slice.lane);
+    const std::string where = describe(model, slice.place);
+    TraceSlice out;
+    out.stream = lanes[lane];
+    // What is reduced over the ranks that do not shard is reduced whole.
+    const bool whole = candidate.executor == FrameworkKind::Ddp ||
+                       candidate.executor == FrameworkKind::Single;
+    out.name = slice.waits ? std::string("wait: ") + toString(*slice.waits)
+               : slice.collective
+                   ? std::string(whole && lane == 3 ? "all-reduce"
+                                                    : collectives[lane]) +
+                         " in " + where
+                   : where;
+    out.where = where;
+    out.kind = slice.waits        ? TraceSlice::Kind::Wait
+               : slice.collective ? TraceSlice::Kind::Collective
+               : lane == 0        ? TraceSlice::Kind::Compute
+                                  : TraceSlice::Kind::Copy;
+    out.begin = seconds(slice.begin);
+    out.end = seconds(slice.end);
+    out.bytes = slice.bytes;
+    trace.slices.push_back(std::move(out));
+  }
+  for (const EngineTrace::Change &change : seen.changes)
+    trace.changes.push_back({seconds(change.at), change.holding, change.bytes});
+  return trace;
 }
 
 /// Micro-batches between the first and the last are alike.

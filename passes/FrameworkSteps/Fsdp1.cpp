@@ -175,7 +175,8 @@ protected:
     engine.retainUntilEvent(Pool::Gather, flat.unsharded);
     // The CPU waits until the unit before the last was freed.
     engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather,
-                                std::max(cast, engine.event(freed))));
+                                std::max(cast, engine.event(freed)),
+                                static_cast<double>(flat.unsharded)));
     if (candidate.offloadParameters)
       engine.free(Holding::Buffers, flat.stored, Pool::Gather);
     engine.free(Holding::Buffers, flat.lowPrecision, Pool::Gather);
@@ -316,13 +317,15 @@ protected:
     const UnitTimes &t = layout.times[u];
     engine.alloc(Holding::Gradients, flat.shardReduced, Pool::Reduce);
     Picoseconds done = engine.transfer(Lane::Reduce, Wire::Shard, t.reduce,
-                                       engine.clock(Lane::Compute));
+                                       engine.clock(Lane::Compute),
+                                       static_cast<double>(flat.gradient));
     if (!inPlace(flat)) {
       engine.deferFree(Holding::Gradients, flat.gradient);
       engine.retainUntilEvent(Pool::Compute, flat.gradient);
     }
     if (layout.replicas.ranks > 1)
-      done = engine.transfer(Lane::Reduce, Wire::Replicate, t.allReduce, done);
+      done = engine.transfer(Lane::Reduce, Wire::Replicate, t.allReduce, done,
+                             static_cast<double>(flat.shardReduced));
     if (flat.shardGradient) {
       engine.alloc(Holding::Gradients, flat.shardGradient, Pool::Reduce);
       done = engine.run(Lane::Reduce, t.castGradient, done);

@@ -88,7 +88,8 @@ protected:
     engine.alloc(Holding::Gathered, unit.gatherOutput, Pool::Gather);
     engine.free(Holding::Buffers, unit.cast, Pool::Gather);
     const Picoseconds filled = engine.run(Lane::CopyIn, t.copyIn, after);
-    engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, filled));
+    engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, filled,
+                                static_cast<double>(unit.gatherOutput)));
   }
 
   void freeDeferred() {
@@ -201,7 +202,7 @@ protected:
                           toPicoseconds(collectiveSeconds(
                               layout.target, Collective::AllGather,
                               layout.shards, static_cast<double>(sizes.whole))),
-                          filled);
+                          filled, static_cast<double>(sizes.whole));
     engine.wait(filled, Cause::Gather);
     engine.alloc(Holding::Gathered, sizes.whole);
     engine.overhead(layout.copyTime(2 * static_cast<double>(sizes.whole)),
@@ -307,12 +308,14 @@ protected:
     inFlight = unit.reduceInput;
     engine.alloc(Holding::Gradients, unit.reduceOutput, Pool::Reduce);
     Picoseconds done = engine.transfer(Lane::Reduce, Wire::Shard, t.reduce,
-                                       engine.clock(Lane::Compute));
+                                       engine.clock(Lane::Compute),
+                                       static_cast<double>(unit.reduceInput));
     engine.event(scattered) = done;
     Lane last = Lane::Reduce;
     if (layout.replicas.ranks > 1) {
       last = Lane::AllReduce;
-      done = engine.transfer(last, Wire::Replicate, t.allReduce, done);
+      done = engine.transfer(last, Wire::Replicate, t.allReduce, done,
+                             static_cast<double>(unit.reduceOutput));
     }
     finishReduction(unit, t, last, done);
   }

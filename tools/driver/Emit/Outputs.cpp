@@ -7,6 +7,7 @@
 
 #include "runtime/plan/PlanJson.h"
 #include "tools/driver/Emit/EmitAdvice.h"
+#include "tools/driver/Emit/EmitPerfetto.h"
 #include "tools/driver/Emit/PlanPaths.h"
 
 #include <cerrno>
@@ -33,6 +34,37 @@ bool writeOutput(const std::string &path, const std::string &text,
   return false;
 }
 
+/// The step as configured, which needs a machine with a speed.
+std::optional<yaml::FileTexts> traceText(const std::string &path,
+                                         const PlanOptions &options,
+                                         const CompileResult &result,
+                                         DiagnosticEngine &engine) {
+  const std::optional<Advice> &advice = result.report.advice;
+  const std::string name =
+      options.target.empty() ? result.shown->target : options.target;
+  if (name.empty()) {
+    engine.error("emit-perfetto", options.config,
+                 "a step has no seconds without a device",
+                 "pass --target; accel-opt targets lists them");
+    return std::nullopt;
+  }
+  const std::optional<Target> target = loadTarget(name, engine);
+  if (!target)
+    return std::nullopt;
+  if (!advice || !advice->model) {
+    engine.error("emit-perfetto", options.config,
+                 "there is no model of the step of this configuration");
+    return std::nullopt;
+  }
+  const PlanReport &report = result.report;
+  return yaml::FileTexts{
+      {path, perfettoText(traceStep(*advice->model, *target, advice->candidate),
+                          report.title + ", " + report.strategy + " on " +
+                              std::to_string(result.shown->ranks()) + " x " +
+                              target->name + ": a rank",
+                          report.budgetBytes)}};
+}
+
 /// The texts of one kind of output to the file `path`, by path; nothing if it
 /// cannot be made, which is reported.
 std::optional<yaml::FileTexts> textsOf(EmitKind kind, const std::string &path,
@@ -49,6 +81,8 @@ std::optional<yaml::FileTexts> textsOf(EmitKind kind, const std::string &path,
     return yaml::FileTexts{{path, result.scheduled}};
   case EmitKind::Mlir:
     return yaml::FileTexts{{path, result.sharded}};
+  case EmitKind::Perfetto:
+    return traceText(path, options, result, engine);
   case EmitKind::Accelerate:
   case EmitKind::Python:
     break;

@@ -97,7 +97,9 @@ private:
                std::string("install torch ") + least);
     bool own = inputs.executor == FrameworkKind::AccelRun;
     const bool emitsOwn =
-        (!options.emit.empty() || options.compileTo) && !options.emitsSetting();
+        (options.emits(EmitKind::Plan) || options.emits(EmitKind::Mlir) ||
+         options.emits(EmitKind::Schedule) || options.compileTo) &&
+        !options.emitsSetting();
     const auto &budget = job().activationBudget;
     if (!own && !emitsOwn && options.activationBudgetBytes)
       report(Severity::Error, notSupportedCode, budget.at, "",

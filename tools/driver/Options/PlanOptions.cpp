@@ -28,6 +28,7 @@ constexpr EmitInfo emitKinds[] = {
     {EmitKind::Schedule, "schedule", "scheduled.mlir"},
     {EmitKind::Accelerate, "accelerate", "accelerate.yaml"},
     {EmitKind::Python, "python", "fsdp2_plan.py"},
+    {EmitKind::Perfetto, "perfetto", "trace.json"},
 };
 
 ValueKind<EmitKind> emitValue() {
@@ -281,6 +282,9 @@ std::string conflictIn(const PlanOptions &o, const Arguments &arguments) {
     return "--tune-precision has no effect without --tune";
   if (o.emitsSetting() && o.maxBatch)
     return "--max-batch has no setting to emit";
+  if (o.emits(EmitKind::Perfetto) && (o.tune || o.maxBatch))
+    return "--emit perfetto is the step of the configuration as it is: leave "
+           "out --tune and --max-batch";
   if (o.compileTo && (o.tune || o.maxBatch))
     return "--compile-to stops before anything is judged: leave out --tune and "
            "--max-batch";
