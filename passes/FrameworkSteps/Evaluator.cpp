@@ -7,7 +7,6 @@
 #include "passes/FrameworkSteps/StepTrace.h"
 #include "runtime/plan/ModulePath.h"
 
-
 #include <map>
 
 namespace accel {
