@@ -42,8 +42,11 @@ public:
   const Entry &largest() const { return runs.back().back(); }
 
   void insert(const Entry &entry) {
-    if (runs.empty())
+    if (runs.empty()) {
       runs.emplace_back().reserve(longest);
+      runs.back().push_back(entry);
+      return;
+    }
     size_t r = std::min(runOf(entry), runs.size() - 1);
     if (runs[r].size() == longest) {
       std::vector<Entry> upper;
