@@ -43,7 +43,7 @@ struct PlanReport {
   /// That hold 90 % of runs, in bytes of the device and seconds of a step.
   std::optional<std::pair<double, double>> likelyBytes, likelySeconds;
   bool measuredAlike = false; // runs of this framework on this target were
-  std::optional<double> mfu; // fraction of the target's peak rate
+  std::optional<double> mfu;  // fraction of the target's peak rate
   /// Of the rank with the smallest shards, where it differs.
   std::optional<StepPrediction> smallestRank;
   PhaseReport phases;
