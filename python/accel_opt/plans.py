@@ -41,7 +41,10 @@ class AccelOptError(RuntimeError):
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of one rank; `breakdown` is by purpose and sums to peak_bytes."""
+    """Bytes of one rank; `breakdown` is by purpose and sums to peak_bytes.
+
+    `confidence`: how sure the verdict is, from 0 to 1. `device_bytes_90`: the
+    range that 90 % of runs stay in; both None where that is not known."""
     peak_bytes: int
     reserved_bytes: int
     device_bytes: int
@@ -50,6 +53,8 @@ class Memory:
     breakdown: dict
     budget_bytes: Optional[int]
     fits: Optional[bool]
+    confidence: Optional[float]
+    device_bytes_90: Optional[list]
     peak_where: str
 
 
@@ -61,8 +66,9 @@ class Exposed:
 
 @dataclass(frozen=True)
 class Time:
-    """Seconds of an optimizer step."""
+    """Seconds of an optimizer step, and the range of 90 % of runs."""
     step_s: float
+    step_s_90: Optional[list]
     compute_s: float
     recompute_s: float
     optimizer_s: float
@@ -138,6 +144,8 @@ class Plan:
             over = memory.device_bytes - memory.budget_bytes
             text += f" of {size(memory.budget_bytes)}"
             text += f", {size(over)} too much" if over > 0 else ", fits"
+            if memory.confidence is not None:
+                text += f" ({min(memory.confidence, 0.99):.0%} sure)"
         if self.time:
             text += f"; {seconds(self.time.step_s)} a step"
         return f"{text}; peak in {memory.peak_where}"
@@ -153,9 +161,9 @@ class Plan:
     def from_json(cls, raw):
         return cls(
             memory=_made(Memory, raw["memory"]),
-            time=raw["time"] and Time(
-                **{**{k: v for k, v in raw["time"].items()},
-                   "exposed": [Exposed(**e) for e in raw["time"]["exposed"]]}),
+            time=raw["time"] and _made(Time, {
+                **raw["time"],
+                "exposed": [_made(Exposed, e) for e in raw["time"]["exposed"]]}),
             units=[_made(Unit, u) for u in raw["units"]],
             decisions=[_made(Decision, d) for d in raw["decisions"]],
             recommendations=raw["recommendations"],

@@ -26,6 +26,10 @@ def test_plan_is_typed():
     assert len(plan.units) == 34 and plan.units[1].storage == "f32"
     assert plan.why("reshard")[0].file.endswith("fsdp.yaml")
     assert "fits" in str(plan)
+    low, high = plan.memory.device_bytes_90
+    assert low < plan.memory.device_bytes < high
+    assert 0.5 < plan.memory.confidence < 1 and "% sure" in plan.verdict()
+    assert plan.time.step_s_90[0] < plan.time.step_s < plan.time.step_s_90[1]
 
 
 def test_mappings_and_options():
