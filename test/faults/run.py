@@ -166,7 +166,7 @@ def examine(jobs, case):
     # The log has the steps of the run that was disturbed from its start on.
     got, want = jobs.losses(folder), dict(
         (r[0], r) for r in jobs.losses(whole))
-    if not got or got[-1][0] != STEPS - 1:
+    if not got or got[-1][0] != STEPS:
         if begun != STEPS:
             return f"the log ends with {got[-1:]}"
     for line in got:
