@@ -16,10 +16,6 @@
 
 namespace accel {
 
-/// Splits copies of `joint` for each checkpoint mode, and for each of the
-/// `solved` ways, as `partition` does and measures the exported functions by
-/// plan::profileFunction: exactly what accel-run holds. `gradients`: how each
-/// parameter gradient is left.
 /// Variants of joint functions that several modules have: a change of the
 /// loss's chunks leaves the layers as they are.
 class AccelRunVariantCache {
@@ -48,6 +44,10 @@ private:
   std::vector<Entry> entries;
 };
 
+/// Splits copies of `joint` for each checkpoint mode, and for each of the
+/// `solved` ways, as `partition` does and measures the exported functions by
+/// plan::profileFunction: exactly what accel-run holds. `gradients`: how each
+/// parameter gradient is left.
 /// What modules have in common is measured once for all with the same `cache`
 /// and `target`; solved ways are made for each model by itself.
 mlir::LogicalResult addAccelRunVariants(

@@ -156,7 +156,7 @@ private:
                 formatBytes(c.predicted.deviceBytes);
     engine.error("nothing-fits", "",
                  "no setting fits in " + formatBytes(budget) +
-                     " per rank; the leanest are " + text,
+                     " per rank; the smallest are " + text,
                  "more ranks (--num-processes), shorter sequences (--seq-len), "
                  "an adapter (--adapter) or a leaner --optim");
   }

@@ -30,7 +30,7 @@ struct InitOptions {
 /// An executor that was looked at.
 struct InitChoice {
   std::string strategy;     // "FSDP2"
-  StepPrediction predicted; // of its best setting, or the leanest
+  StepPrediction predicted; // of its best setting, or the smallest
   bool fits = false;
   std::string refused; // why it cannot run the job; empty: it can
 };
