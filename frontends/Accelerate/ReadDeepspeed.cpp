@@ -232,7 +232,7 @@ void AccelerateReader::readDeepspeedFile(const Section &s,
   std::filesystem::path path = found.empty() ? *d.configFile : found;
   if (found.empty() && options.forPlanning)
     error("deepspeed-file-missing", in(s, "deepspeed_config_file"),
-          "there is no file " + printable(*d.configFile) +
+          "there is no file " + printablePath(*d.configFile) +
               ", which says what DeepSpeed does",
           "write its path from here or from the YAML's folder");
   d.configFile.value = path.string();

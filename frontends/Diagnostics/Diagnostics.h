@@ -222,6 +222,10 @@ std::string didYouMean(std::string_view word,
 /// cut to at most `limit` characters.
 std::string printable(std::string_view text, size_t limit = 60);
 
+/// A path or address for use in a message: whole, as it must be found again.
+/// Only what exceeds a path's greatest length (PATH_MAX) is cut.
+std::string printablePath(std::string_view path);
+
 } // namespace accel
 
 #endif // ACCEL_FRONTENDS_DIAGNOSTICS_DIAGNOSTICS_H

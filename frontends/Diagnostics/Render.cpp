@@ -117,7 +117,7 @@ std::string accel::renderText(const DiagnosticEngine &engine,
                               const RenderOptions &options) {
   std::string out;
   for (const Diagnostic &d : engine.sorted()) {
-    std::string place = d.file.empty() ? "accel-opt" : printable(d.file, 4096);
+    std::string place = d.file.empty() ? "accel-opt" : printablePath(d.file);
     if (d.line > 0) {
       place += ":" + std::to_string(d.line);
       if (d.column > 0)

@@ -106,6 +106,10 @@ std::string accel::printable(std::string_view text, size_t limit) {
   return result;
 }
 
+std::string accel::printablePath(std::string_view path) {
+  return printable(path, 4096); // Linux's PATH_MAX
+}
+
 namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }

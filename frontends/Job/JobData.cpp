@@ -37,13 +37,13 @@ void JobReader::checkDataFile(const Fields &fields, const char *key,
   fs::file_status status = fs::status(path, failed);
   if (!fs::exists(status)) {
     fields.error("file-not-found", key,
-                 "no such file: '" + printable(path, 400) + "'",
+                 "no such file: '" + printablePath(path) + "'",
                  "paths are relative to the folder of this file");
     return;
   }
   if (fs::is_directory(status)) {
     fields.error("file-unreadable", key,
-                 "'" + printable(path, 400) + "' is a folder, not a data file");
+                 "'" + printablePath(path) + "' is a folder, not a data file");
     return;
   }
   uintmax_t size = fs::file_size(path, failed);
@@ -52,7 +52,7 @@ void JobReader::checkDataFile(const Fields &fields, const char *key,
   int64_t bytes = static_cast<int64_t>(size);
   if (bytes % itemBytes != 0) {
     fields.error("data-size", key,
-                 "'" + printable(path, 400) + "' has " + std::to_string(bytes) +
+                 "'" + printablePath(path) + "' has " + std::to_string(bytes) +
                      " bytes, which are no whole number of " +
                      std::to_string(itemBytes) + "-byte tokens",
                  "check data.dtype");
@@ -64,7 +64,7 @@ void JobReader::checkDataFile(const Fields &fields, const char *key,
     dataTokens = bytes / itemBytes;
   if (bytes / itemBytes < length + 1)
     fields.error("data-size", key,
-                 "'" + printable(path, 400) + "' has " +
+                 "'" + printablePath(path) + "' has " +
                      std::to_string(bytes / itemBytes) +
                      " tokens; one sample takes sequence_length + 1 = " +
                      std::to_string(length + 1));
@@ -84,7 +84,7 @@ void JobReader::readArrays(const Fields &fields, DataConfig &data) {
     if (!path->ends_with(".npy"))
       arrays->error("invalid-value", name.c_str(),
                     "arrays are .npy files, this is '" +
-                        printable(path.value, 400) + "'");
+                        printablePath(path.value) + "'");
     else
       checkDataFile(*arrays, name.c_str(), path.value, 0, data);
     data.arrays.emplace(name, std::move(path));

@@ -117,7 +117,7 @@ bool JobReader::readAccelerate(AccelerateConfig &config) {
   std::error_code failed;
   if (!std::filesystem::exists(path.value, failed)) {
     top.error("file-not-found", "accelerate",
-              "no such file: '" + printable(path.value, 400) + "'",
+              "no such file: '" + printablePath(path.value) + "'",
               "paths are relative to the folder of this file");
     return false;
   }
@@ -138,7 +138,7 @@ void JobReader::readModel(JobConfig &job) {
   namespace fs = std::filesystem;
   std::error_code failed;
   const std::string &path = job.model.value;
-  std::string name = "'" + printable(path, 400) + "'";
+  std::string name = "'" + printablePath(path) + "'";
   fs::file_status status = fs::status(path, failed);
   if (!fs::exists(status))
     top.error("file-not-found", "model", "no such model: " + name,
@@ -271,7 +271,7 @@ void JobReader::readCheckpoint(JobConfig &job) {
   // The trained model replaces this folder.
   const std::filesystem::path output =
       std::filesystem::path(checkpoint.dir.value) / plan::outputModel;
-  const std::string name = "'" + printable(output.string(), 400) + "'";
+  const std::string name = "'" + printablePath(output.string()) + "'";
   if (job.model.written() && plan::isWithin(job.model.value, output))
     fields->error("checkpoint-folder", "dir",
                   "the trained model would replace the model that training "

@@ -163,7 +163,7 @@ void checkDeepspeedFile(const Subject &subject) {
                             ? Severity::Warning
                             : Severity::Note;
     subject.report(severity, "deepspeed-file-missing", field,
-                   "there is no file " + printable(name) +
+                   "there is no file " + printablePath(name) +
                        " here; where the job starts there must be one",
                    "paths are relative to the folder where `accelerate "
                    "launch` is called");

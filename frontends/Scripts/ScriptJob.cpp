@@ -165,7 +165,7 @@ private:
       std::error_code ignored;
       if (!fs::exists(path, ignored))
         return fail("file-not-found", commandLineName,
-                    "'" + printable(path) + "' is not there",
+                    "'" + printablePath(path) + "' is not there",
                     "the script would read its arguments from it", at);
       const yaml::Node *root = parse(path);
       if (!root)
@@ -199,13 +199,13 @@ private:
       if (!path.empty())
         return fail("wrong-file", commandLineName,
                     "the command names an accelerate file beside " +
-                        printable(path, 200),
+                        printablePath(path),
                     "leave one of them out", command->configRange);
       path = command->configFile;
       std::error_code ignored;
       if (!fs::exists(path, ignored))
         return fail("file-not-found", commandLineName,
-                    "'" + printable(path, 200) + "' is not there",
+                    "'" + printablePath(path) + "' is not there",
                     command->program == Program::Trl
                         ? "trl has profiles of this kind by name; pass the "
                           "file itself"

@@ -91,7 +91,7 @@ std::string baseModelPath(const std::string &path, DiagnosticEngine &engine) {
   d.message = adapter->baseModel.empty()
                   ? "the adapter does not name its base model"
                   : "the adapter's base model '" +
-                        printable(adapter->baseModel) +
+                        printablePath(adapter->baseModel) +
                         "' is no folder with a config.json";
   d.hint = "pass the base model with --model, and this folder with --adapter";
   engine.report(std::move(d));

@@ -152,7 +152,7 @@ private:
     else if (cached)
       report(Severity::Note, "hub-cache", job().model.at, job().model.key,
              "'" + printable(named) +
-                 "' is in the Hub's cache: " + printable(path, 200),
+                 "' is in the Hub's cache: " + printablePath(path),
              "");
     const std::string given = path;
     path = baseModelPath(path, engine);
@@ -168,7 +168,7 @@ private:
       config /= "config.json";
     if (!fs::exists(config, error)) {
       report(Severity::Error, "no-model", job().model.at, "model",
-             "there is no '" + printable(config.string()) + "'",
+             "there is no '" + printablePath(config.string()) + "'",
              huggingface::isHubName(named) && !fs::exists(named, error)
                  ? "the model is a Hugging Face folder with a config.json; " +
                        huggingface::hubHint(named)
@@ -200,7 +200,7 @@ private:
     std::error_code error;
     if (!fs::exists(path, error)) {
       report(Severity::Error, "no-model", job().model.at, "model",
-             "there is no '" + printable(path) + "'",
+             "there is no '" + printablePath(path) + "'",
              "tools/export-model writes one");
       return false;
     }
@@ -219,7 +219,7 @@ private:
       inputs.training.weightFiles = {absolute(path)};
     else if (init.kind == InitConfig::Kind::Pretrained) {
       report(Severity::Error, "no-weights", job().init.at, "init",
-             "'init: pretrained', but '" + printable(path) +
+             "'init: pretrained', but '" + printablePath(path) +
                  "' was exported without values",
              "use 'init: {seed: 0}', or export with --weights");
       return false;
@@ -241,7 +241,7 @@ private:
     if (weights->files.empty()) {
       if (init.kind == InitConfig::Kind::Pretrained) {
         report(Severity::Error, "no-weights", job().init.at, "init",
-               "'init: pretrained', but '" + printable(folder) +
+               "'init: pretrained', but '" + printablePath(folder) +
                    "' holds no safetensors",
                "use 'init: {seed: 0}' to start from random values");
         return false;

@@ -40,7 +40,7 @@ ValueKind<int64_t> lengthsValue() {
   return {"FILE", [](const std::string &path, int64_t &longest) {
             std::string text, error;
             if (!yaml::readWholeFile(path, mostLengthBytes, text, error))
-              return "'" + printable(path) + "' cannot be read: " + error;
+              return "'" + printablePath(path) + "' cannot be read: " + error;
             return readLengths(text, longest)
                        ? std::string()
                        : std::string("expected a file of positive numbers, the "
