@@ -1,8 +1,9 @@
-# accel_library(NAME SOURCES... [LINK targets...] [MLIR]): a static library of
-# this project. MLIR: the sources include MLIR headers (no exceptions, NDEBUG
-# always, as Debian's archives are built; see docs/decisions).
+# accel_library(NAME SOURCES... [LINK targets...] [MLIR] [PCH kind]): a static
+# library of this project. MLIR: the sources include MLIR headers (no exceptions,
+# NDEBUG always, as Debian's archives are built; see docs/decisions). PCH: a
+# precompiled header other than the one that its kind of sources has.
 function(accel_library name)
-  cmake_parse_arguments(A "MLIR" "" "LINK;DEPENDS" ${ARGN})
+  cmake_parse_arguments(A "MLIR" "PCH" "LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${A_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC ${A_LINK})
   if(A_DEPENDS)
@@ -16,13 +17,25 @@ function(accel_library name)
                                                      ${LLVM_INCLUDE_DIRS})
     target_compile_definitions(${name} PUBLIC ${ACCEL_LLVM_DEFINITIONS} NDEBUG)
     target_compile_options(${name} PRIVATE ${ACCEL_MLIR_OPTIONS})
-    accel_use_pch(${name} mlir)
+    set(pch mlir)
   elseif("accel::torch" IN_LIST A_LINK)
-    accel_use_pch(${name} torch)
+    set(pch torch)
   else()
-    accel_use_pch(${name} plain)
+    set(pch plain)
+    if(ACCEL_COLD)
+      target_compile_options(${name} PRIVATE ${ACCEL_COLD_OPTIONS})
+      set(pch cold)
+    endif()
   endif()
+  if(A_PCH)
+    set(pch ${A_PCH})
+  endif()
+  accel_use_pch(${name} ${pch})
 endfunction()
+
+# A folder sets ACCEL_COLD where nothing is called often enough to be worth the
+# code generator's time: what reads a job's files, once.
+set(ACCEL_COLD_OPTIONS "$<$<CONFIG:Release>:-O1>")
 
 # Tests' own sources are not optimised: that is two thirds of their compile time.
 # What they link is.
