@@ -5,10 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Tune/CachedEvaluator.h"
 
+#include "passes/FrameworkSteps/PlannedSteps.h"
 #include "passes/Recompute/Pareto.h"
-
-#include <atomic>
-#include <thread>
 
 namespace accel::tune {
 
@@ -91,60 +89,30 @@ StepPrediction CachedEvaluator::predict(const Point &point, bool detail) {
   return b.evaluator->evaluate(candidateOf(b, point), detail);
 }
 
-const StepPrediction &CachedEvaluator::replayed(
-    const Point &point, const replay::AllocatorRules &rules,
-    int64_t contextBytes, int64_t budgetBytes, bool onDevice) {
-  auto [it, isNew] = shared->replayed.try_emplace({point, onDevice});
-  if (!isNew)
-    return it->second;
-  it->second = predict(point, /*detail=*/true);
-  Built &b = built(point);
-  if (b.model)
-    replayInto(it->second, *b.evaluator, expand(space, *b.model, point), rules,
-               contextBytes, budgetBytes, onDevice);
-  return it->second;
+const StepPrediction &CachedEvaluator::planned(const Point &point,
+                                               const AllocatorOf &allocator) {
+  planAll({point}, allocator);
+  return shared->planned.at({point, allocator.onDevice});
 }
 
-void CachedEvaluator::replayAll(const std::vector<Point> &points,
-                                const replay::AllocatorRules &rules,
-                                int64_t contextBytes, int64_t budgetBytes,
-                                bool onDevice) {
-  struct Task {
-    const StepModel *model;
-    Candidate evaluated, replayed;
-    StepPrediction *result;
-  };
-  std::vector<Task> tasks;
+void CachedEvaluator::planAll(const std::vector<Point> &points,
+                              const AllocatorOf &allocator) {
+  std::vector<PlannedStep> steps;
+  std::vector<StepPrediction *> results;
   for (const Point &point : points) {
-    const Built &b = built(point);
-    if (!b.model)
-      continue;
     // Nodes of a map stay where they are.
-    auto [it, isNew] = shared->replayed.try_emplace({point, onDevice});
-    if (isNew)
-      tasks.push_back({b.model.get(), candidateOf(b, point),
-                       expand(space, *b.model, point), &it->second});
+    auto [it, isNew] = shared->planned.try_emplace({point, allocator.onDevice});
+    const Built &b = built(point);
+    if (!isNew || !b.model)
+      continue;
+    steps.push_back(
+        {b.model, candidateOf(b, point), allocator.rules, allocator.onDevice});
+    results.push_back(&it->second);
   }
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    std::map<const StepModel *, std::unique_ptr<StepEvaluator>> evaluators;
-    for (size_t i = next++; i < tasks.size(); i = next++) {
-      Task &task = tasks[i];
-      std::unique_ptr<StepEvaluator> &own = evaluators[task.model];
-      if (!own)
-        own = std::make_unique<StepEvaluator>(*task.model, target);
-      *task.result = own->evaluate(task.evaluated, /*detail=*/true);
-      replayInto(*task.result, *own, task.replayed, rules, contextBytes,
-                 budgetBytes, onDevice);
-    }
-  };
-  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::thread> others;
-  for (size_t t = 1; t < std::min(cores, tasks.size()); ++t)
-    others.emplace_back(work);
-  work();
-  for (std::thread &other : others)
-    other.join();
+  const std::vector<StepPrediction> predicted = predictSteps(
+      steps, {target, allocator.contextBytes, allocator.budgetBytes});
+  for (size_t i = 0; i < results.size(); ++i)
+    *results[i] = predicted[i];
 }
 
 std::vector<int> CachedEvaluator::shareOut(int split, int64_t bytes) {

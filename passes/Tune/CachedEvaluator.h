@@ -20,6 +20,15 @@ namespace accel::tune {
 using ModelSource = std::function<std::shared_ptr<const DecidedStep>(
     int64_t microBatch, int precision, int64_t lossChunks)>;
 
+/// The allocator of a device, and what it has to share out: as predictSteps
+/// takes them.
+struct AllocatorOf {
+  replay::AllocatorRules rules;
+  int64_t contextBytes = 0;
+  int64_t budgetBytes = 0; // 0: no end
+  bool onDevice = false;
+};
+
 /// Evaluates points of a space by StepEvaluators, one per step model, each
 /// built when it is first needed.
 class CachedEvaluator {
@@ -29,7 +38,7 @@ public:
       : space(space), target(target), source(std::move(source)),
         shared(std::make_shared<Shared>()) {}
   /// For the same options of which others are open: shares what was built and
-  /// replayed with `other`.
+  /// planned with `other`.
   CachedEvaluator(const Space &space, const CachedEvaluator &other)
       : space(space), target(other.target), source(other.source),
         shared(other.shared) {}
@@ -37,17 +46,12 @@ public:
   /// Impossible where the executor refuses the candidate (verifyCandidate).
   Evaluation evaluate(const Point &point);
   StepPrediction predict(const Point &point, bool detail);
-  /// The same with replayInto of the point's candidate, made once for a point:
-  /// rules and bytes are the same in all calls.
-  const StepPrediction &replayed(const Point &point,
-                                 const replay::AllocatorRules &rules,
-                                 int64_t contextBytes, int64_t budgetBytes,
-                                 bool onDevice);
-  /// Makes `replayed` of all these points, in threads: each is played by
-  /// itself.
-  void replayAll(const std::vector<Point> &points,
-                 const replay::AllocatorRules &rules, int64_t contextBytes,
-                 int64_t budgetBytes, bool onDevice);
+  /// What a plan of the point says (predictSteps), made once for a point: rules
+  /// and bytes are the same in all calls.
+  const StepPrediction &planned(const Point &point,
+                                const AllocatorOf &allocator);
+  /// Makes `planned` of all these points, in threads.
+  void planAll(const std::vector<Point> &points, const AllocatorOf &allocator);
   /// Why the executor refuses the point, or "".
   std::string problem(const Point &point);
   /// Saved bytes, and seconds of forward and backward.
@@ -71,7 +75,7 @@ private:
   Candidate candidateOf(const Built &b, const Point &point) const;
   struct Shared {
     std::map<std::array<int, 3>, Built> models;
-    std::map<std::pair<Point, bool>, StepPrediction> replayed;
+    std::map<std::pair<Point, bool>, StepPrediction> planned;
   };
 
   const Space &space;

@@ -75,8 +75,8 @@ struct AdviceInputs {
   /// Of accel-run, what its program takes as configured; null of others.
   const StepPrediction *program = nullptr;
   /// DecidedSteps::planAgain.
-  std::function<std::optional<StepPrediction>(
-      const std::vector<tune::YamlLine> &, const tune::Flags &)>
+  std::function<std::vector<std::optional<StepPrediction>>(
+      const std::vector<tune::ConfigEdit> &)>
       replan;
   /// What accel-run's program of a setting of the advice's space takes.
   std::function<std::optional<StepPrediction>(const Advice &,

@@ -36,9 +36,7 @@ ChangePlanner::plannedAt(tune::CachedEvaluator &evaluator,
   }
   if (!in.target)
     return trimmed(evaluator.predict(point, true));
-  return evaluator.replayed(point, in.inputs.allocator, target.contextBytes,
-                            in.budgetBytes.value_or(0),
-                            onDevice && returnsSegments());
+  return evaluator.planned(point, allocator(onDevice));
 }
 
 bool ChangePlanner::fitsAsPlanned(tune::CachedEvaluator &evaluator,
@@ -67,14 +65,30 @@ bool ChangePlanner::fits(const StepPrediction &p) const {
           p.hostBytes <= target.host.memoryBytes);
 }
 
+/// A line or an option says what is changed.
+static bool saysSo(const tune::ConfigEdit &edit) {
+  return !edit.yaml.empty() || !edit.flags.empty();
+}
+
+std::optional<StepPrediction>
+ChangePlanner::replan(const std::vector<tune::YamlLine> &lines,
+                      const tune::Flags &flags) const {
+  return in.replan({{lines, "", flags}}).front();
+}
+
+tune::AllocatorOf ChangePlanner::allocator(bool onDevice) const {
+  return {in.inputs.allocator, target.contextBytes, in.budgetBytes.value_or(0),
+          onDevice && returnsSegments()};
+}
+
 /// What a plan of `change` says; nothing if the configuration is refused. A
 /// change that neither a line nor an option says is planned as a setting.
 std::optional<StepPrediction>
 ChangePlanner::planned(tune::CachedEvaluator &evaluator,
                        const tune::Change &change) const {
   const tune::ConfigEdit &e = change.expression;
-  if (!e.yaml.empty() || !e.flags.empty()) {
-    auto p = in.replan(e.yaml, e.flags);
+  if (saysSo(e)) {
+    auto p = replan(e.yaml, e.flags);
     return p ? std::optional(trimmed(*p)) : std::nullopt;
   }
   return plannedAt(evaluator, change.point);
@@ -98,12 +112,24 @@ void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator,
 /// Leaves out changes whose configuration is refused.
 void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator,
                              std::vector<tune::Change> &changes) const {
+  std::vector<tune::ConfigEdit> edits;
+  for (const tune::Change &change : changes)
+    if (saysSo(change.expression))
+      edits.push_back(change.expression);
+  const auto replanned = in.replan(edits);
+  auto next = replanned.begin();
   std::vector<tune::Change> kept;
-  for (tune::Change &change : changes)
-    if (auto p = planned(evaluator, change)) {
-      setFigures(change, *p, asConfigured());
-      kept.push_back(std::move(change));
-    }
+  for (tune::Change &change : changes) {
+    std::optional<StepPrediction> p;
+    if (!saysSo(change.expression))
+      p = plannedAt(evaluator, change.point);
+    else if (const auto &found = *next++)
+      p = trimmed(*found);
+    if (!p)
+      continue;
+    setFigures(change, *p, asConfigured());
+    kept.push_back(std::move(change));
+  }
   changes = std::move(kept);
 }
 
@@ -121,7 +147,7 @@ void ChangePlanner::findSmallestSet(const std::vector<tune::Change> &planned) {
         std::any_of(parts.begin(), parts.end(), [&](const tune::Change *p) {
           return p->knob == change.knob;
         });
-    if (!same && change.bytes <= 0 && (!e.yaml.empty() || !e.flags.empty()))
+    if (!same && change.bytes <= 0 && saysSo(e))
       parts.push_back(&change);
   }
   std::stable_sort(parts.begin(), parts.end(),
@@ -178,7 +204,7 @@ bool ChangePlanner::trySets(const std::vector<const tune::Change *> &parts,
           (set.expression.notExpressibleInYaml.empty() ? "" : "; ") +
           part.expression.notExpressibleInYaml;
   }
-  auto p = in.replan(set.expression.yaml, set.expression.flags);
+  auto p = replan(set.expression.yaml, set.expression.flags);
   if (!p || !fits(*p))
     return false;
   setFigures(set, trimmed(*p), asConfigured());
@@ -209,8 +235,7 @@ void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator, Tuned &tuned,
     for (const tune::Decided &decided : tuned.decisions)
       if (decided.refused && refusals)
         points.push_back(decided.refused->point);
-    evaluator.replayAll(points, in.inputs.allocator, target.contextBytes,
-                        in.budgetBytes.value_or(0), returnsSegments());
+    evaluator.planAll(points, allocator(/*onDevice=*/true));
   }
   std::erase_if(result.front, [&](tune::Verdict &row) { return !plan(row); });
   tune::keepFront(result.front);
@@ -252,7 +277,7 @@ void ChangePlanner::certifyLines(tune::CachedEvaluator &evaluator,
     if (!notInYaml.empty())
       continue;
     auto p =
-        lines.empty() ? std::optional(advice.configured) : in.replan(lines, {});
+        lines.empty() ? std::optional(advice.configured) : replan(lines, {});
     if (!p || !fits(*p))
       continue;
     tuned.result.best = verdict;

@@ -66,6 +66,10 @@ private:
     return in.executor == FrameworkKind::Ddp ||
            in.executor == FrameworkKind::Single;
   }
+  /// AdviceInputs::replan of one change.
+  std::optional<StepPrediction> replan(const std::vector<tune::YamlLine> &lines,
+                                       const tune::Flags &flags) const;
+  tune::AllocatorOf allocator(bool onDevice) const;
   std::optional<StepPrediction> planned(tune::CachedEvaluator &evaluator,
                                         const tune::Change &change) const;
   void setFigures(tune::Change &change, const StepPrediction &p,

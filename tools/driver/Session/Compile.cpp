@@ -91,29 +91,29 @@ private:
 
   /// The configuration under its framework, and what would be better.
   bool evaluate() {
-    AdviceInputs in = {
-        *session.inputs,
-        options,
-        session.inputs->executor,
-        session.targetOrNone(),
-        session.machine(),
-        session.ranksPerNode ? session.ranksPerNode : 1,
-        result.report.budgetBytes,
-        session.importing.lossChunks
-            ? session.importing.lossChunks->count.value_or(1)
-            : 1,
-        session.own() ? &result.report.prediction : nullptr,
-        [&](const std::vector<tune::YamlLine> &lines,
-            const tune::Flags &flags) { return steps.planAgain(lines, flags); },
-        [&](const Advice &advice, const tune::Point &point) {
-          PlanInputs inputs = *session.inputs;
-          ImportOptions import = session.importing;
-          choose(advice, point, inputs, import);
-          return steps.planProgram(inputs, import);
-        },
-        [&](int64_t microBatch, int precision, int64_t chunks) {
-          return steps.at(microBatch, precision, chunks);
-        }};
+    AdviceInputs in = {*session.inputs,
+                       options,
+                       session.inputs->executor,
+                       session.targetOrNone(),
+                       session.machine(),
+                       session.ranksPerNode ? session.ranksPerNode : 1,
+                       result.report.budgetBytes,
+                       session.importing.lossChunks
+                           ? session.importing.lossChunks->count.value_or(1)
+                           : 1,
+                       session.own() ? &result.report.prediction : nullptr,
+                       [&](const std::vector<tune::ConfigEdit> &edits) {
+                         return steps.planAgain(edits);
+                       },
+                       [&](const Advice &advice, const tune::Point &point) {
+                         PlanInputs inputs = *session.inputs;
+                         ImportOptions import = session.importing;
+                         choose(advice, point, inputs, import);
+                         return steps.planProgram(inputs, import);
+                       },
+                       [&](int64_t microBatch, int precision, int64_t chunks) {
+                         return steps.at(microBatch, precision, chunks);
+                       }};
     result.report.advice = advise(in, engine);
     if (!result.report.advice)
       return false;

@@ -113,22 +113,6 @@ DecidedSteps::at(int64_t microBatch, int precision, int64_t lossChunks) {
   return known->second;
 }
 
-StepPrediction
-DecidedSteps::predict(const std::shared_ptr<const StepModel> &model,
-                      const Candidate &candidate,
-                      const replay::AllocatorRules &rules) {
-  Evaluated &known = evaluators[model.get()];
-  if (!known.model)
-    known = {model, std::make_unique<StepEvaluator>(*model, session.machine())};
-  StepPrediction p = known.evaluator->evaluate(candidate, /*detail=*/true);
-  if (session.target)
-    replayInto(p, *known.evaluator, candidate, rules,
-               session.target->contextBytes, session.budgetBytes().value_or(0),
-               /*onDevice=*/candidate.executor == FrameworkKind::Ddp ||
-                   candidate.executor == FrameworkKind::Single);
-  return p;
-}
-
 std::shared_ptr<const StepModel>
 DecidedSteps::modelFor(mlir::ModuleOp module, const PlanInputs &from,
                        const ImportOptions &with) {
@@ -163,9 +147,8 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
   return accelRunPrediction(plan, session.targetOrNone(), with.ranksPerNode);
 }
 
-std::optional<StepPrediction>
-DecidedSteps::planAgain(const std::vector<tune::YamlLine> &lines,
-                        const tune::Flags &flags) {
+std::optional<DecidedSteps::Edited>
+DecidedSteps::edited(const tune::ConfigEdit &edit) {
   const PlanInputs &inputs = *session.inputs;
   PlanOptions changed = session.options;
   changed.emit.clear();
@@ -177,10 +160,10 @@ DecidedSteps::planAgain(const std::vector<tune::YamlLine> &lines,
     changed.microBatch = inputs.training.microBatch;
     changed.accumulation = inputs.training.accumulation;
   }
-  if (!setPlanOptions(changed, flags))
+  if (!setPlanOptions(changed, edit.flags))
     return std::nullopt;
   FileEditor editor(changed.texts);
-  if (!editor.set(lines))
+  if (!editor.set(edit.yaml))
     return std::nullopt;
   changed.texts = editor.texts();
   DiagnosticEngine ignored;
@@ -189,19 +172,53 @@ DecidedSteps::planAgain(const std::vector<tune::YamlLine> &lines,
     return std::nullopt;
   const ImportOptions with =
       importOptions(*other, changed, session.targetOrNone());
-  if (other->executor == FrameworkKind::AccelRun)
-    return planProgram(*other, with);
+  return Edited{std::move(*other), with};
+}
+
+std::optional<PlannedStep> DecidedSteps::plannedStep(const Edited &edited) {
+  DiagnosticEngine ignored;
   Session::Quiet quiet(session);
-  Session::Module module = session.importSignatures(*other, with, ignored);
+  Session::Module module =
+      session.importSignatures(edited.inputs, edited.importing, ignored);
   if (!module || failed(runDecisions(*module, session.verificationOfTried())))
     return std::nullopt;
-  auto model = modelFor(*module, *other, with);
+  auto model = modelFor(*module, edited.inputs, edited.importing);
   if (!model)
     return std::nullopt;
   auto candidate = decidedCandidate(*module, *model);
   if (failed(candidate) || !verifyCandidate(*model, *candidate).empty())
     return std::nullopt;
-  return predict(model, *candidate, other->allocator);
+  const bool onDevice = candidate->executor == FrameworkKind::Ddp ||
+                        candidate->executor == FrameworkKind::Single;
+  return PlannedStep{std::move(model), std::move(*candidate),
+                     edited.inputs.allocator, onDevice};
+}
+
+std::vector<std::optional<StepPrediction>>
+DecidedSteps::planAgain(const std::vector<tune::ConfigEdit> &edits) {
+  std::vector<std::optional<StepPrediction>> results(edits.size());
+  std::vector<PlannedStep> tasks;
+  std::vector<size_t> ofEdit;
+  for (size_t i = 0; i < edits.size(); ++i) {
+    const auto other = edited(edits[i]);
+    if (!other)
+      continue;
+    if (other->inputs.executor == FrameworkKind::AccelRun) {
+      results[i] = planProgram(other->inputs, other->importing);
+    } else if (auto task = plannedStep(*other)) {
+      tasks.push_back(std::move(*task));
+      ofEdit.push_back(i);
+    }
+  }
+  DeviceRoom room = {session.machine()};
+  if (session.target)
+    room.contextBytes = session.target->contextBytes;
+  room.budgetBytes = session.budgetBytes().value_or(0);
+  room.replays = session.target.has_value();
+  std::vector<StepPrediction> predicted = predictSteps(tasks, room);
+  for (size_t t = 0; t < tasks.size(); ++t)
+    results[ofEdit[t]] = std::move(predicted[t]);
+  return results;
 }
 
 } // namespace accel

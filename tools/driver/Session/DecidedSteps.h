@@ -12,6 +12,7 @@
 #define ACCEL_TOOLS_DRIVER_SESSION_DECIDEDSTEPS_H
 
 #include "passes/FrameworkSteps/AccelRunVariants.h"
+#include "passes/FrameworkSteps/PlannedSteps.h"
 #include "passes/Recompute/SavedSetCache.h"
 #include "passes/Tune/ConfigEdits.h"
 #include "tools/driver/Session/Session.h"
@@ -33,11 +34,11 @@ public:
   std::shared_ptr<const DecidedStep> at(int64_t microBatch, int precision,
                                         int64_t lossChunks);
 
-  /// What `plan` predicts of the configuration with these lines in its files
-  /// and these options: read and decided anew, on the model that is loaded, and
-  /// replayed, or lowered to accel-run's program. Nothing where it is refused.
-  std::optional<StepPrediction>
-  planAgain(const std::vector<tune::YamlLine> &lines, const tune::Flags &flags);
+  /// What `plan` predicts of the configuration with each of these edits alone:
+  /// read and decided anew, on the model that is loaded, and then predicted in
+  /// threads, or lowered to accel-run's program. Nothing where it is refused.
+  std::vector<std::optional<StepPrediction>>
+  planAgain(const std::vector<tune::ConfigEdit> &edits);
   /// What accel-run's program of these inputs and options takes.
   std::optional<StepPrediction> planProgram(const PlanInputs &from,
                                             ImportOptions with);
@@ -58,10 +59,15 @@ private:
   std::shared_ptr<const StepModel> modelFor(mlir::ModuleOp module,
                                             const PlanInputs &from,
                                             const ImportOptions &with);
-  /// A step on the target, with the allocator's segments by replay.
-  StepPrediction predict(const std::shared_ptr<const StepModel> &model,
-                         const Candidate &candidate,
-                         const replay::AllocatorRules &rules);
+  /// The inputs and options of an edited configuration.
+  struct Edited {
+    PlanInputs inputs;
+    ImportOptions importing;
+  };
+  std::optional<Edited> edited(const tune::ConfigEdit &edit);
+  /// The decided step of an edited configuration, and the model that it reads;
+  /// nothing where it is refused.
+  std::optional<PlannedStep> plannedStep(const Edited &edited);
 
   /// What the functions of a decided module compute depends on these; MLIR's
   /// attributes are unique.
@@ -78,11 +84,6 @@ private:
   SavedSetCache solved;
   AccelRunVariantCache variants;
   std::map<FunctionsKey, std::shared_ptr<const StepModel>> models;
-  struct Evaluated {
-    std::shared_ptr<const StepModel> model;
-    std::unique_ptr<StepEvaluator> evaluator;
-  };
-  std::map<const StepModel *, Evaluated> evaluators;
   std::map<std::array<int64_t, 3>, std::shared_ptr<const DecidedStep>> steps;
 };
 
