@@ -201,6 +201,71 @@ LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 //===----------------------------------------------------------------------===//
+// The text of a spec
+//===----------------------------------------------------------------------===//
+
+/// The names behind `[`, up to and with `]`.
+static ParseResult parseAxes(AsmParser &parser, ArrayAttr &axes) {
+  SmallVector<Attribute> names;
+  if (failed(parser.parseOptionalRSquare())) {
+    auto parseName = [&]() -> ParseResult {
+      std::string name;
+      if (parser.parseString(&name))
+        return failure();
+      names.push_back(parser.getBuilder().getStringAttr(name));
+      return success();
+    };
+    if (parser.parseCommaSeparatedList(parseName) || parser.parseRSquare())
+      return failure();
+  }
+  axes = parser.getBuilder().getArrayAttr(names);
+  return success();
+}
+
+// <["cp"], ["tp"], [] partial ["ep"] because <"why">>. MLIR's lexer has no
+// semicolon, so the keyword alone ends the dimensions.
+Attribute SpecAttr::parse(AsmParser &parser, Type) {
+  SmallVector<ArrayAttr> dims;
+  ArrayAttr partial;
+  BecauseAttr because;
+  if (parser.parseLess())
+    return {};
+  if (succeeded(parser.parseOptionalLSquare())) {
+    if (parseAxes(parser, dims.emplace_back()))
+      return {};
+    while (succeeded(parser.parseOptionalComma()))
+      if (parser.parseLSquare() || parseAxes(parser, dims.emplace_back()))
+        return {};
+  }
+  if (succeeded(parser.parseOptionalKeyword("partial")) &&
+      (parser.parseLSquare() || parseAxes(parser, partial)))
+    return {};
+  if (succeeded(parser.parseOptionalKeyword("because"))) {
+    because = dyn_cast_or_null<BecauseAttr>(BecauseAttr::parse(parser, {}));
+    if (!because)
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  if (partial && partial.empty())
+    partial = {};
+  return parser.getChecked<SpecAttr>(parser.getContext(), dims, partial,
+                                     because);
+}
+
+void SpecAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  llvm::interleaveComma(getDims(), printer);
+  if (getPartial())
+    printer << (getDims().empty() ? "" : " ") << "partial " << getPartial();
+  if (getBecause()) {
+    printer << (getDims().empty() && !getPartial() ? "" : " ") << "because ";
+    getBecause().print(printer);
+  }
+  printer << '>';
+}
+
+//===----------------------------------------------------------------------===//
 // MeshOp, JobOp, ParamOp, UnitOp
 //===----------------------------------------------------------------------===//
 
@@ -251,6 +316,11 @@ LogicalResult ParamOp::verify() {
                             "shape";
   if (getFqn().empty())
     return emitOpError() << "needs a name";
+  if (SpecAttr spec = getSpecAttr())
+    return verifySpec(
+        spec, type,
+        findOnly<MeshOp>(cast<mlir::ModuleOp>((*this)->getParentOp())),
+        [&] { return emitOpError() << "'" << getFqn() << "' "; });
   return success();
 }
 

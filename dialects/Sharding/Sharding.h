@@ -29,6 +29,12 @@ namespace accel::sharding {
 /// the path of the call.
 constexpr llvm::StringLiteral paramArgAttr = "sharding.param";
 
+/// How an argument or result of a segment function is sharded.
+constexpr llvm::StringLiteral specArgAttr = "sharding.spec";
+/// How the results of an operation, and the graph's arguments, are sharded.
+constexpr llvm::StringLiteral specsAttr = "sharding.specs";
+constexpr llvm::StringLiteral argSpecsAttr = "sharding.arg_specs";
+
 /// Attribute of the builtin module until it has a job, whose `anatomy` it
 /// becomes: what a frontend knows of the model's places.
 constexpr llvm::StringLiteral anatomyAttr = "sharding.anatomy";
@@ -44,6 +50,16 @@ template <typename OpT> OpT findOnly(mlir::ModuleOp module) {
 
 /// The request about `what`, or null.
 RequestOp findRequest(mlir::ModuleOp module, llvm::StringRef what);
+
+/// Fails with what is wrong, as `where` says it, unless `spec` fits a value of
+/// `type` on the mesh: its rank, axes that the mesh has, sizes that divide.
+llvm::LogicalResult
+verifySpec(SpecAttr spec, mlir::Type type, MeshOp mesh,
+           llvm::function_ref<mlir::InFlightDiagnostic()> where);
+
+/// The part of a value of `type` that each rank has.
+mlir::RankedTensorType localType(SpecAttr spec, mlir::RankedTensorType type,
+                                 MeshOp mesh);
 
 } // namespace accel::sharding
 

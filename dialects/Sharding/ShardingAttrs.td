@@ -316,4 +316,40 @@ def Sharding_InitAttr : Sharding_Attr<"Init", "init"> {
   let genVerifyDecl = 1;
 }
 
+def Sharding_SpecAttr : Sharding_Attr<"Spec", "spec"> {
+  let summary = "how a value is sharded over the mesh";
+  let description = [{
+    For each dimension the axes that shard it, outermost first; a list that is
+    empty means that each rank has the whole dimension. `partial` names axes
+    over which the value is a sum that is still to be reduced. A value without a
+    spec is replicated. `because` says who asked.
+
+    A spec is the attribute `spec` of a `sharding.param`, `sharding.spec` of an
+    argument or result of a segment function, and an element of the lists
+    `sharding.specs` (of an operation's results) and `sharding.arg_specs` (of the
+    graph's arguments). Its axes are those of the module's mesh, and they divide
+    the dimension.
+
+    ```mlir
+    #sharding.spec<["cp"], ["tp"], [] partial ["ep"]>
+    #sharding.spec<["tp"], [] because <"base_model_tp_plan: colwise">>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::ArrayAttr">:$dims,
+                        OptionalParameter<"::mlir::ArrayAttr">:$partial,
+                        OptionalParameter<"::accel::sharding::BecauseAttr">:$because);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getRank() const { return getDims().size(); }
+    /// The axes of a dimension, outermost first.
+    ::llvm::SmallVector<::llvm::StringRef> axesOf(int64_t dim) const;
+    ::llvm::SmallVector<::llvm::StringRef> partialAxes() const;
+    /// Neither sharded nor partial.
+    bool isReplicated() const;
+    /// The same sharding without its reason.
+    SpecAttr withoutReason() const;
+  }];
+}
+
 #endif // ACCEL_DIALECTS_SHARDING_ATTRS_TD

@@ -30,6 +30,9 @@ def Sharding_Dialect : Dialect {
     line of the YAML caused it, that line.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
 }
 
 class Sharding_Attr<string name, string attrMnemonic, list<Trait> traits = []>

@@ -103,6 +103,8 @@ def Sharding_ParamOp : Sharding_Op<"param", [HasParent<"::mlir::ModuleOp">]> {
     parameters: `base_names` are the FQN and aliases in the model without it,
     `adapter_key` the name in the adapter's weight file. `keeps_dtype` is set
     where the type is the parameter's own, whatever dtype the model is loaded in.
+    `spec` is how the parameter is sharded for computation; what a unit shards
+    further is each rank's part of it.
 
     ```mlir
     sharding.param "model.norm.weight" : tensor<512xf32> init <ones>
@@ -117,7 +119,8 @@ def Sharding_ParamOp : Sharding_Op<"param", [HasParent<"::mlir::ModuleOp">]> {
                        OptionalAttr<StrArrayAttr>:$stored,
                        OptionalAttr<StrArrayAttr>:$base_names,
                        OptionalAttr<StrAttr>:$adapter_key,
-                       UnitAttr:$keeps_dtype);
+                       UnitAttr:$keeps_dtype,
+                       OptionalAttr<Sharding_SpecAttr>:$spec);
   let builders = [OpBuilder<(ins "::llvm::StringRef":$fqn,
       "::mlir::Type":$type, "::accel::sharding::InitAttr":$init,
       "::mlir::ArrayAttr":$aliases, "bool":$frozen,
@@ -125,7 +128,7 @@ def Sharding_ParamOp : Sharding_Op<"param", [HasParent<"::mlir::ModuleOp">]> {
       "::mlir::ArrayAttr":$stored), [{
     build($_builder, $_state, fqn, type, init, aliases, frozen, unit, group,
           stored, ::mlir::ArrayAttr(), ::mlir::StringAttr(),
-          /*keeps_dtype=*/false);
+          /*keeps_dtype=*/false, ::accel::sharding::SpecAttr());
   }]>];
   let assemblyFormat = [{
     $fqn `:` $type `init` $init (`aliases` $aliases^)? (`stored` $stored^)?
