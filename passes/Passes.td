@@ -9,5 +9,6 @@
 include "passes/DecidePasses.td"
 include "passes/ApplyPasses.td"
 include "passes/SchedulePasses.td"
+include "passes/MeshPasses.td"
 
 #endif // ACCEL_PASSES_PASSES_TD

@@ -1,0 +1,125 @@
+//===- ShardingRuleAttention.cpp - Attention on shards ----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Batches and heads are for themselves; G groups of R query heads share a key
+// head, so query heads have the factors G and R, and key heads G. Queries are
+// for themselves where no causal mask counts their positions. Keys must be
+// whole.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Aten/ShardingRuleBuilder.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace accel;
+using namespace accel::aten;
+
+namespace {
+
+/// The factors of one attention, and who has them.
+class Heads {
+public:
+  Heads(Operation *op, Value query, Value key, bool causal, Form form)
+      : b(op), batch(make(shapeOf(query)[0], form)),
+        groups(make(shapeOf(key)[1], form)),
+        perGroup(make(shapeOf(query)[1] / shapeOf(key)[1], form)),
+        sequence(causal ? -1 : make(shapeOf(query)[2], form)),
+        grouped(shapeOf(query)[1] != shapeOf(key)[1]) {}
+
+  /// [B, H, S, ...]
+  void query(TensorFactors &tensor) {
+    tensor.dims[0].push_back(batch);
+    tensor.dims[1] = {groups, perGroup};
+    if (sequence >= 0)
+      tensor.dims[2].push_back(sequence);
+  }
+  /// [B, G, T, D]
+  void key(TensorFactors &tensor) {
+    tensor.dims[0].push_back(batch);
+    tensor.dims[1].push_back(groups);
+  }
+  /// Gradients of keys and values are sums over what reads them.
+  void keyGradient(unsigned result) {
+    key(b.results(result));
+    if (grouped)
+      b.partial(result, perGroup);
+    if (sequence >= 0)
+      b.partial(result, sequence);
+  }
+  /// [B or 1, H or 1, S or 1, T]
+  void mask(unsigned operand, Value value, Value query) {
+    TensorFactors all, &tensor = b.operands(operand);
+    all.dims.resize(4);
+    this->query(all);
+    for (unsigned d = 0; d < 3; ++d)
+      if (shapeOf(value)[d] == shapeOf(query)[d])
+        tensor.dims[d] = all.dims[d];
+  }
+
+  RuleBuilder b;
+
+private:
+  int make(int64_t size, Form form) {
+    return form == Form::None ? b.factor(size) : b.blocked(size, form);
+  }
+  int batch, groups, perGroup, sequence;
+  bool grouped; // several query heads read a key head
+};
+
+template <typename OpT>
+constexpr bool takesMask = requires(OpT op) { op.getMask(); };
+
+template <typename OpT>
+MaybeRule forwardRule(OpT op, bool rowsOfSequence, Form form = Form::None) {
+  Heads heads(op, op.getQuery(), op.getKey(),
+              op.getIsCausal() || !rowsOfSequence, form);
+  heads.query(heads.b.operands(0));
+  heads.key(heads.b.operands(1));
+  heads.key(heads.b.operands(2));
+  if constexpr (takesMask<OpT>)
+    if (op.getMask())
+      heads.mask(3, op.getMask(), op.getQuery());
+  for (unsigned i = 0; i < op->getNumResults(); ++i)
+    heads.query(heads.b.results(i));
+  return heads.b.take();
+}
+
+template <typename OpT> MaybeRule backwardRule(OpT op, bool rowsOfSequence) {
+  Heads heads(op, op.getQuery(), op.getKey(),
+              op.getIsCausal() || !rowsOfSequence, Form::None);
+  for (unsigned i : {0u, 1u, 4u, 5u}) // gradient, query, output, log-sum-exp
+    heads.query(heads.b.operands(i));
+  heads.key(heads.b.operands(2));
+  heads.key(heads.b.operands(3));
+  if constexpr (takesMask<OpT>)
+    if (op.getMask())
+      heads.mask(6, op.getMask(), op.getQuery());
+  heads.query(heads.b.results(0));
+  heads.keyGradient(1);
+  heads.keyGradient(2);
+  return heads.b.take();
+}
+
+} // namespace
+
+MaybeRule aten::attentionRule(Operation *op) {
+  return llvm::TypeSwitch<Operation *, MaybeRule>(op)
+      .Case([](ScaledDotProductAttentionOp op) {
+        return forwardRule(
+            op, true, op.getDropoutP().isZero() ? Form::None : Form::Positions);
+      })
+      .Case<FlashAttentionForCpuOp, FlashAttentionOp>(
+          [](auto op) { return forwardRule(op, true); })
+      .Case<FlashAttentionForCpuBackwardOp, FlashAttentionBackwardOp>(
+          [](auto op) { return backwardRule(op, true); })
+      // The kernel pads its statistics along the sequence.
+      .Case([](EfficientAttentionOp op) { return forwardRule(op, false); })
+      .Case([](EfficientAttentionBackwardOp op) {
+        return backwardRule(op, false);
+      })
+      .Default(MaybeRule());
+}

@@ -1,0 +1,342 @@
+"""Operators that have no kernel of ATen on CPUs, as formulas: attention and
+norms before kernels are selected, kernels of CUDA, fused and random ones."""
+import dataclasses
+import math
+
+import torch
+from dropout_cases import scale_mask
+from operators import Operand
+
+import sharded_forms
+from sharded_calls import plain
+
+
+@dataclasses.dataclass
+class Row:
+    name: str
+    operands: list
+    attrs: dict
+    run: object              # of (tensors, attrs), a list of results
+    form: object = plain
+    mask: object = None      # of (shape, attrs), what dropout multiplies by
+
+
+ROWS = {}
+
+
+def row(*names):
+    def register(function):
+        for name in names:
+            ROWS[name] = lambda d, name=name: function(d, name)
+        return function
+    return register
+
+
+def f32(*shape, low=-1.5, high=1.5):
+    return Operand("f32", shape, low=low, high=high)
+
+
+def drop_mask(shape, attrs):
+    p = attrs.get("p", attrs.get("dropout_p"))
+    key = attrs.get("key", attrs.get("dropout_key"))
+    return scale_mask(tuple(shape), p, seed=7, micro_batch=1, call=2, key=key)
+
+
+#===----------------------------------------------------------------------===#
+# Attention
+#===----------------------------------------------------------------------===#
+
+
+def scores(q, k, attrs, mask):
+    k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)
+    s = q @ k.transpose(2, 3) * attrs["scale"]
+    if attrs.get("softcap"):
+        s = torch.tanh(s / attrs["softcap"]) * attrs["softcap"]
+    rows, columns = s.shape[2:]
+    ahead = torch.arange(columns) - torch.arange(rows).unsqueeze(1)
+    if attrs["is_causal"]:
+        s = s.masked_fill(ahead > 0, -math.inf)
+    if attrs.get("window"):
+        s = s.masked_fill(ahead <= -attrs["window"], -math.inf)
+    return s if mask is None else s + mask
+
+
+def attend(tensors, attrs):
+    q, k, v = tensors[:3]
+    s = scores(q, k, attrs, tensors[3] if len(tensors) > 3 else None)
+    weights = s.softmax(-1)
+    if attrs.get("dropout_p"):
+        dropped = attrs.get("mask_of_part")
+        weights = weights * (drop_mask(weights.shape, attrs)
+                             if dropped is None else dropped)
+    v = v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
+    return weights @ v, s.logsumexp(-1)
+
+
+def attention_operands(d, grouped=True):
+    batch, sequence = d.size(), d.size()
+    groups, per_group = d.pick(1, 2, 3, 4), d.pick(1, 2, 3) if grouped else 1
+    keys, width = sequence if d.random.random() < 0.6 else 6, d.pick(2, 4)
+    q = f32(batch, groups * per_group, sequence, width)
+    return [q, f32(batch, groups, keys, width), f32(batch, groups, keys, width)]
+
+
+@row("scaled_dot_product_attention")
+def attention(d, name):
+    operands = attention_operands(d)
+    q, k = operands[0].shape, operands[1].shape
+    causal = d.pick(True, False)
+    attrs = {"is_causal": causal, "scale": 0.5,
+             "window": d.pick(0, 2, 3) if causal else 0,
+             "softcap": d.pick(0.0, 2.0), "dropout_p": d.pick(0.0, 0.0, 0.25),
+             "dropout_key": 5}
+    if d.random.random() < 0.4:
+        shape = [size if d.random.random() < 0.5 else 1 for size in q[:3]]
+        operands.append(f32(*shape, k[2]))
+    return Row(name, operands, attrs, lambda t, a: [attend(t, a)[0]],
+               sharded_forms.form_of(name), drop_mask)
+
+
+def forward(padded):
+    def run(tensors, attrs):
+        out, sums = attend(tensors, attrs)
+        short = -sums.shape[-1] % 32 if padded else 0
+        return [out, torch.nn.functional.pad(sums, (0, short))]
+    return run
+
+
+def backward(tensors, attrs):
+    grad, q, k, v, out, sums = tensors[:6]
+    mask = tensors[6] if len(tensors) > 6 else None
+    times = q.shape[1] // k.shape[1]
+    wide_k, wide_v = (t.repeat_interleave(times, dim=1) for t in (k, v))
+    s = scores(q, k, attrs, mask)
+    p = (s - sums[..., :q.shape[2], None]).exp()
+    gp = grad @ wide_v.transpose(2, 3)
+    gs = p * (gp - (grad * out).sum(-1, keepdim=True)) * attrs["scale"]
+    each = (gs.transpose(2, 3) @ q, p.transpose(2, 3) @ grad)
+    return [gs @ wide_k] + [
+        g.unflatten(1, (k.shape[1], times)).sum(2) for g in each]
+
+
+CUDA = "_scaled_dot_product_flash_attention"
+CPU = CUDA + "_for_cpu"
+EFFICIENT = "_scaled_dot_product_efficient_attention"
+
+
+@row(CUDA, CPU, EFFICIENT)
+def attention_kernel(d, name):
+    operands = attention_operands(d, grouped=name != EFFICIENT)
+    q, k = operands[0].shape, operands[1].shape
+    if name != CUDA and d.random.random() < 0.4:
+        operands.append(f32(*q[:3], k[2]))
+    attrs = {"is_causal": d.pick(True, False), "scale": 0.5}
+    return Row(name, operands, attrs, forward(name == EFFICIENT))
+
+
+@row(CUDA + "_backward", CPU + "_backward", EFFICIENT + "_backward")
+def attention_backward(d, name):
+    of_efficient = name.startswith(EFFICIENT)
+    operands = attention_operands(d, grouped=not of_efficient)
+    q, k = operands[0].shape, operands[1].shape
+    rows = (q[2] + 31) // 32 * 32 if of_efficient else q[2]
+    operands = [f32(*q), *operands, f32(*q), f32(*q[:2], rows)]
+    if not name.startswith(CUDA + "_b") and d.random.random() < 0.4:
+        operands.append(f32(*q[:3], k[2]))
+    attrs = {"is_causal": d.pick(True, False), "scale": 0.5}
+    return Row(name, operands, attrs, backward)
+
+
+#===----------------------------------------------------------------------===#
+# Kernels that want other operands than operators.TABLE draws
+#===----------------------------------------------------------------------===#
+
+
+@row("_grouped_mm")
+def grouped_mm(d, name):
+    """PyTorch's kernel refuses sizes whose rows are not multiples of 16 bytes;
+    half of the calls are for the gradient of the weights."""
+    groups, k, m, n = d.pick(1, 2, 3), d.pick(4, 6, 8), d.pick(4, 6), d.size()
+    rows = 6
+    of_weights = d.random.random() < 0.5
+    ends = Operand("i32", (groups,), low=0, high=rows + 1)
+
+    def run(tensors, attrs):
+        x, other, ends = tensors
+        ends = ends.sort().values.tolist()
+        starts = [0] + ends[:-1]
+        if other.dim() == 2:
+            return [torch.stack([x[:, a:b] @ other[a:b]
+                                 for a, b in zip(starts, ends)])]
+        out = x.new_zeros(x.shape[0], other.shape[2])
+        for i, (a, b) in enumerate(zip(starts, ends)):
+            out[a:b] = x[a:b] @ other[i]
+        return [out]
+    operands = [f32(m, rows), f32(rows, n), ends] if of_weights else \
+        [f32(rows, k), f32(groups, k, n), ends]
+    return Row(name, operands, {}, run)
+
+
+@row("bitwise_not", "bitwise_and.Tensor", "bitwise_or.Tensor",
+     "bitwise_xor.Tensor")
+def bits(d, name):
+    shape = d.shape(1)
+    operands = [Operand("i64", shape, low=0, high=16)]
+    if name != "bitwise_not":
+        operands.append(Operand("i64", d.broadcast(shape), low=0, high=16))
+    packet, _, overload = name.partition(".")
+    kernel = getattr(getattr(torch.ops.aten, packet), overload or "default")
+    return Row(name, operands, {}, lambda t, a: [kernel(*t)])
+
+
+@row("any.dims", "all.dims")
+def truth(d, name):
+    """Of truth values, as numbers are seldom 0."""
+    shape = d.shape(1)
+    dims, keep = d.dims(len(shape)), d.pick(True, False)
+    kernel = getattr(torch.ops.aten, name.removesuffix(".dims")).dims
+    return Row(name, [Operand("i1", shape)], {"dim": dims, "keepdim": keep},
+               lambda t, a: [kernel(t[0], a["dim"], a["keepdim"])])
+
+
+#===----------------------------------------------------------------------===#
+# Norms
+#===----------------------------------------------------------------------===#
+
+
+@row("rms_norm")
+def rms_norm(d, name):
+    x = f32(*d.shape(1), low=0.2)
+
+    def run(tensors, attrs):
+        x, weight = tensors
+        return [x * (x.square().mean(-1, keepdim=True) +
+                     attrs["eps"]).rsqrt() * weight]
+    return Row(name, [x, f32(x.shape[-1])], {"eps": 1e-5}, run)
+
+
+@row("layer_norm")
+def layer_norm(d, name):
+    x = f32(*d.shape(1))
+    operands = [x, f32(x.shape[-1])] + \
+        ([f32(x.shape[-1])] if d.random.random() < 0.5 else [])
+
+    def run(tensors, attrs):
+        return [torch.nn.functional.layer_norm(
+            tensors[0], tensors[1].shape, *tensors[1:], eps=attrs["eps"])]
+    return Row(name, operands, {"eps": 1e-5}, run)
+
+
+@row("_fused_rms_norm")
+def fused_rms_norm(d, name):
+    x = f32(*d.shape(1), low=0.2)
+
+    def run(tensors, attrs):
+        x, weight = tensors
+        rstd = (x.square().mean(-1, keepdim=True) + attrs["eps"]).rsqrt()
+        return [x * rstd * weight, rstd]
+    return Row(name, [x, f32(x.shape[-1])],
+               {"normalized_shape": [x.shape[-1]], "eps": 1e-5}, run)
+
+
+@row("_fused_rms_norm_backward")
+def fused_rms_norm_backward(d, name):
+    x = f32(*d.shape(1))
+    stats = f32(*x.shape[:-1], 1, low=0.3)
+
+    def run(tensors, attrs):
+        grad, x, rstd, weight = tensors
+        normed, flowing = x * rstd, grad * weight
+        mean = (flowing * normed).mean(-1, keepdim=True)
+        rows = list(range(x.dim() - 1))
+        weights = grad * normed
+        return [rstd * (flowing - normed * mean),
+                weights.sum(rows) if rows else weights]
+    return Row(name, [f32(*x.shape), x, stats, f32(x.shape[-1])],
+               {"normalized_shape": [x.shape[-1]]}, run)
+
+
+#===----------------------------------------------------------------------===#
+# Fused
+#===----------------------------------------------------------------------===#
+
+
+@row("rotary")
+def rotary(d, name):
+    batch, sequence, heads, width = d.size(), d.size(), d.size(), d.pick(2, 4)
+    tables = [f32(sequence, 1, width) for _ in range(2)]
+
+    def run(tensors, attrs):
+        x, cos, sin = tensors
+        a, b = x.chunk(2, -1)
+        turned = torch.cat([-b, a], -1)
+        return [x * cos + turned * (-sin if attrs["inverse"] else sin)]
+    return Row(name, [f32(batch, sequence, heads, width), *tables],
+               {"inverse": d.pick(True, False)}, run)
+
+
+@row("swiglu")
+def swiglu(d, name):
+    shape = d.shape(1)
+    return Row(name, [f32(*shape), f32(*shape)], {},
+               lambda t, a: [torch.nn.functional.silu(t[0]) * t[1]])
+
+
+@row("swiglu_backward")
+def swiglu_backward(d, name):
+    shape = d.shape(1)
+
+    def run(tensors, attrs):
+        grad, gate, up = tensors
+        return [torch.ops.aten.silu_backward(grad * up, gate),
+                grad * torch.nn.functional.silu(gate)]
+    return Row(name, [f32(*shape) for _ in range(3)], {}, run)
+
+
+def targets(rows, classes):
+    return Operand("i64", (rows,), low=0, high=classes)
+
+
+@row("cross_entropy")
+def cross_entropy(d, name):
+    rows, classes = d.size(), d.pick(2, 4, 6)
+
+    def run(tensors, attrs):
+        logits, target = tensors
+        return [torch.nn.functional.cross_entropy(
+            logits, target, ignore_index=attrs["ignore_index"]),
+            logits.logsumexp(1)]
+    # Among several rows the class 1 does not count.
+    return Row(name, [f32(rows, classes), targets(rows, classes)],
+               {"ignore_index": d.pick(-100, 1) if rows > 1 else -100,
+                "in_place": d.pick(True, False)}, run,
+               sharded_forms.form_of(name))
+
+
+@row("cross_entropy_backward", "cross_entropy_in_place_backward")
+def cross_entropy_backward(d, name):
+    rows, classes = d.size(), d.pick(2, 4, 6)
+
+    def run(tensors, attrs):
+        logits, grad, target, sums = tensors
+        counts = target != attrs["ignore_index"]
+        hot = torch.nn.functional.one_hot(target, logits.shape[1])
+        return [((logits - sums[:, None]).exp() - hot) * counts[:, None] *
+                grad / counts.sum()]
+    return Row(name, [f32(rows, classes), f32(), targets(rows, classes),
+                      f32(rows, low=3.0, high=4.0)],
+               {"ignore_index": d.pick(-100, 1) if rows > 1 else -100}, run,
+               sharded_forms.form_of(name))
+
+
+@row("dropout")
+def dropout(d, name):
+    return Row(name, [f32(*d.shape(1))], {"p": 0.25, "key": 3},
+               lambda t, a: [t[0] * drop_mask(t[0].shape, a)],
+               sharded_forms.form_of(name), drop_mask)
+
+
+@row("type_as")
+def type_as(d, name):
+    return Row(name, [f32(*d.shape(1)), Operand("f64", d.shape(1))], {},
+               lambda t, a: [t[0].double()])

@@ -1,0 +1,221 @@
+"""Sharding rules against the operators themselves: random operands, cut in
+random ways that the rule allows, the operator on every part, and what the parts
+combine to against the whole."""
+import collections
+import copy
+import json
+import os
+import random
+
+import harness
+from harness import check
+
+CALLS = 24   # of each operator
+CUTS = 2     # of each call
+MUTANTS = 12  # calls on which a changed rule is tried
+
+# Whole operands: nobody knows what they do, or which numbers were drawn.
+WITHOUT = {"opaque", "opaque_backward", "native_dropout"}
+
+
+def with_sizes(call, attrs):
+    """The call with the attributes of `attrs`, found by ATen's names."""
+    from plan_interpreter import operator
+
+    if attrs == call.attrs:
+        return call
+    call = copy.copy(call)
+    names = [a.name for a in operator(call.aten)._schema.arguments]
+    call.args = list(call.args)
+    for name, value in attrs.items():
+        if value != call.attrs.get(name):
+            call.args[names.index(name)] = value
+    call.attrs = attrs
+    return call
+
+
+def table_row(name, call):
+    """A row of operators.TABLE, run by PyTorch."""
+    import operators_cases
+    import sharded_forms
+    from sharded_calls import Wrong
+    from sharded_rows import Row
+
+    def run(tensors, attrs):
+        if name == "view":
+            return [tensors[0].reshape(attrs["size"])]
+        results = operators_cases.on_torch(with_sizes(call, attrs), tensors)
+        if results is None:
+            raise Wrong("PyTorch refuses the shards")
+        return [r.clone() for r in results]
+    return Row(name, call.operands, call.attrs, run,
+               sharded_forms.form_of(name))
+
+
+def names():
+    import operators_cases
+    from sharded_rows import ROWS
+    return set(operators_cases.table()) | set(ROWS)
+
+
+def drawn():
+    """Rows that PyTorch takes, with their operands and results."""
+    import operators_cases
+    import torch
+    from operators import Draw
+    from sharded_calls import Wrong
+    from sharded_rows import ROWS
+
+    generator = torch.Generator().manual_seed(5)
+    for name in sorted(names()):
+        for i in range(CALLS):
+            draw = Draw(f"sharded {name} {i}", True)
+            row = ROWS[name](draw) if name in ROWS else \
+                table_row(name, operators_cases.table()[name](draw))
+            tensors = [o.tensor(generator) for o in row.operands]
+            try:
+                yield row, tensors, row.run(tensors, row.attrs)
+            except Wrong:
+                continue
+
+
+def rules(context, rows):
+    """The rules of accel-opt for these operations."""
+    from operators import NAMES, generic, tensor_type
+
+    chunks = []
+    for row, tensors, results in rows:
+        arguments = ", ".join(f"%a{i}: {o.type()}"
+                              for i, o in enumerate(row.operands))
+        text = generic(row.name, row, [f"%a{i}" for i in
+                                       range(len(row.operands))],
+                       [tensor_type(NAMES[r.dtype], r.shape) for r in results])
+        chunks.append(f"func.func @f{len(chunks)}({arguments}) {{\n  {text}\n"
+                      "  return\n}\n")
+    path = context.path("calls.mlir")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("".join(chunks))
+    text = harness.run([context.binary("accel-opt"), "opt", path, "-o",
+                        os.devnull, "--pass-pipeline=builtin.module("
+                        "print-sharding-rules)"])
+    printed = json.loads(text)
+    check(len(printed) == len(rows), f"{len(printed)} rules of {len(rows)}")
+    return printed
+
+
+def cuts(rule, draw):
+    """Up to CUTS ways to cut the factors, at least one of them."""
+    from sharded_calls import expressible
+
+    options = [[n for n in range(1, factor["size"] + 1)
+                if factor["size"] % n == 0] if factor["size"] else [1]
+               for factor in rule["factors"]]
+    found = []
+    for _ in range(CUTS * 4):
+        counts = {f: draw.choice(of) if draw.random() < 0.6 else 1
+                  for f, of in enumerate(options)}
+        ranks = 1
+        for count in counts.values():
+            ranks *= count
+        if 1 < ranks <= 24 and counts not in found and \
+                expressible(rule, counts):
+            found.append(counts)
+    return found[:CUTS]
+
+
+def oracle(context):
+    import torch
+    from sharded_calls import Wrong, run_sharded
+
+    torch.set_num_threads(1)
+    rows = list(drawn())
+    printed = rules(context, rows)
+    draw = random.Random(9)
+    tried, kinds = collections.Counter(), collections.defaultdict(set)
+    wrong, missing = {}, set()
+    for (row, tensors, wanted), rule in zip(rows, printed):
+        if "factors" not in rule:
+            missing.add(row.name)
+            continue
+        for counts in cuts(rule, draw):
+            tried[row.name] += 1
+            for f, count in counts.items():
+                if count > 1:
+                    factor = rule["factors"][f]
+                    kinds[row.name].add((factor["kind"], factor["form"]))
+            try:
+                run_sharded(row, rule, counts, tensors, wanted)
+            except (Wrong, RuntimeError, IndexError) as error:
+                wrong.setdefault(row.name, []).append(
+                    f"{[o.type() for o in row.operands]} {row.attrs} cut "
+                    f"{counts} of {rule['factors']}: {error}")
+    check(not wrong, f"{sum(map(len, wrong.values()))} of "
+          f"{sum(tried.values())} differ: "
+          f"{ {n: len(w) for n, w in wrong.items()} }\n" +
+          "\n".join(f"{n}: {w[0]}" for n, w in wrong.items()))
+    check(missing <= WITHOUT, f"without a rule: {sorted(missing)}")
+    few = {n for n in names() - WITHOUT if tried[n] < 5}
+    check(not few, f"fewer than five cuts of {sorted(few)}")
+    forms = sorted({form for of in kinds.values() for kind, form in of
+                    if kind == "blocked"})
+    check(forms == ["counted", "positions", "rows", "statistics"],
+          f"the forms that were tried are {forms}")
+    check(sum(tried.values()) >= 5000, f"{sum(tried.values())} cuts")
+    return (f"{sum(tried.values())} cuts of {len(tried)} operators, blocked "
+            f"ones as {', '.join(forms)}")
+
+
+def covered(context):
+    """No operator of the dialect is left out of the oracle."""
+    import operators_cases
+
+    registered = set(operators_cases.registered(context))
+    check(registered - names() == WITHOUT,
+          f"not tried: {sorted(registered - names() - WITHOUT)}")
+    return f"{len(names())} operators, {len(WITHOUT)} that run whole"
+
+
+def mutated(context):
+    """The oracle finds rules that are wrong: for each way in which a rule can
+    be, and each operator that has it, a changed rule fails on some call."""
+    import torch
+    from sharded_calls import Wrong, expressible, mutations, run_sharded
+
+    torch.set_num_threads(1)
+    rows = list(drawn())
+    printed = rules(context, rows)
+    draw = random.Random(3)
+    found, alive = set(), set()
+    calls = collections.Counter()
+    for (row, tensors, wanted), rule in zip(rows, printed):
+        if "factors" not in rule:
+            continue
+        ways = cuts(rule, draw)
+        for what, changed in mutations(rule):
+            if (row.name, what) in found or \
+                    calls[row.name, what] >= MUTANTS * 8:
+                continue
+            for counts in ways:
+                if not expressible(changed, counts):
+                    continue
+                calls[row.name, what] += 1
+                alive.add((row.name, what))
+                try:
+                    run_sharded(row, changed, counts, tensors, wanted)
+                except (Wrong, RuntimeError, IndexError):
+                    found.add((row.name, what))
+                    break
+    alive -= found
+    missed = {(name, what) for name, what in alive
+              if name not in HIDDEN.get(what, ())}
+    check(not missed, f"rules that are wrong and pass: {sorted(missed)}")
+    counted = collections.Counter(what for _, what in found)
+    return ", ".join(f"{n} {what}" for what, n in sorted(counted.items()))
+
+
+# Where a change of the rule changes nothing: PyTorch asks whether there is a
+# bias, not how large it is.
+HIDDEN = {"sizes dropped": {"convolution_backward"}}
+
+CASES = [("all operators have a rule", covered), ("shards", oracle),
+         ("changed rules fail", mutated)]
