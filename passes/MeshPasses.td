@@ -4,14 +4,31 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which part of which value each rank has: `propagate-sharding` derives it from
-// what is decided.
+// Which part of which value each rank has: `import-tp-plan` decides it of
+// parameters, `propagate-sharding` derives it of all other values.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_MESH_PASSES_TD
 #define ACCEL_PASSES_MESH_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
+
+def ImportTpPlanPass : Pass<"import-tp-plan", "::mlir::ModuleOp"> {
+  let summary = "decide how the model's parameters are sharded over tp";
+  let description = [{
+    Writes the `spec` of each `sharding.param` that the model's family shards:
+    the styles of transformers' `base_model_tp_plan` by parameter name, or, for
+    families that have none, a plan derived in the same way (columns before a
+    pointwise chain, rows behind it, heads whole). A `spec` that is there is the
+    user's and stays. Does nothing where the mesh has no axis of this name, or
+    one of size 1. A dimension that the axis does not divide is an error, with
+    the sizes that would fit.
+  }];
+  let dependentDialects = ["::accel::sharding::ShardingDialect"];
+  let options = [
+    Option<"axis", "axis", "std::string", "\"tp\"", "the mesh axis">
+  ];
+}
 
 def PropagateShardingPass : Pass<"propagate-sharding", "::mlir::ModuleOp"> {
   let summary = "derive how each value is sharded from what is decided";

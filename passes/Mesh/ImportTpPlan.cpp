@@ -1,0 +1,136 @@
+//===- ImportTpPlan.cpp - Parameters under tensor parallelism ---*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Mesh/TpPlans.h"
+#include "passes/Passes.h"
+
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace accel {
+#define GEN_PASS_DEF_IMPORTTPPLANPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
+using namespace mlir;
+using namespace accel;
+using namespace accel::mesh;
+
+namespace {
+
+/// The dimension that `style` shards of a parameter; nullopt where none is. The
+/// weights of Conv1D are [in, out], of all others [.., out, in].
+std::optional<int64_t> shardedDim(TpStyle style, int64_t rank,
+                                  bool inputFirst) {
+  switch (style) {
+  case TpStyle::Colwise:
+  case TpStyle::ColwiseGatherOutput:
+    return rank == 1 ? 0 : inputFirst ? rank - 1 : rank - 2;
+  case TpStyle::Rowwise:
+  case TpStyle::RowwiseSplitInput:
+    // A bias is added once, behind the sum.
+    if (rank == 1)
+      return std::nullopt;
+    return inputFirst ? rank - 2 : rank - 1;
+  case TpStyle::PackedColwise:
+  case TpStyle::ReplicatedWithGradAllreduce:
+  case TpStyle::MoeTpExperts:
+    return std::nullopt;
+  }
+  llvm_unreachable("all styles are listed");
+}
+
+std::string divisors(int64_t size) {
+  std::string list;
+  for (int64_t n = 2; n <= 64; ++n)
+    if (size % n == 0)
+      list += (list.empty() ? "" : ", ") + std::to_string(n);
+  return list.empty() ? "1" : list;
+}
+
+struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    auto mesh = sharding::findOnly<sharding::MeshOp>(module);
+    if (!mesh || mesh.axisSize(axis) == 1)
+      return;
+    told.clear();
+    llvm::StringMap<StringRef> classes;
+    const TpPlan *plan = nullptr;
+    for (auto node : module.getOps<sharding::ModuleOp>()) {
+      classes[node.getFqn()] = node.getClassName();
+      if (!plan)
+        plan = findTpPlan(node.getClassName());
+    }
+    if (!plan) {
+      mesh.emitRemark("no tensor-parallel plan is known for this model: every "
+                      "rank of '")
+          << axis << "' has whole parameters, unless they have a 'spec'";
+      return;
+    }
+    for (auto param : module.getOps<sharding::ParamOp>())
+      if (!param.getSpecAttr() && failed(decide(param, *plan, classes, mesh)))
+        return signalPassFailure();
+  }
+
+  LogicalResult decide(sharding::ParamOp param, const TpPlan &plan,
+                       const llvm::StringMap<StringRef> &classes,
+                       sharding::MeshOp mesh) {
+    // A plan names modules, or parameters that are not in a linear layer.
+    StringRef owner = param.getFqn().rsplit('.').first;
+    const TpEntry *entry = findTpEntry(plan, param.getFqn());
+    if (!entry)
+      entry = findTpEntry(plan, owner);
+    if (!entry)
+      return success();
+    RankedTensorType type = param.getTensorType();
+    const StringRef style = stringifyTpStyle(entry->style);
+    if (entry->style == TpStyle::PackedColwise &&
+        told.insert(entry->pattern).second)
+      param.emitRemark("'")
+          << entry->pattern << "' holds several layers side by side (" << style
+          << "), so consecutive parts of it are no layers' parts: every rank "
+             "has it whole";
+    std::optional<int64_t> dim = shardedDim(entry->style, type.getRank(),
+                                            classes.lookup(owner) == "Conv1D");
+    if (!dim)
+      return success();
+    const int64_t size = type.getDimSize(*dim), ranks = mesh.axisSize(axis);
+    if (size % ranks != 0) {
+      // The head is a vocabulary, which has any size: it can be whole.
+      if (entry->style == TpStyle::ColwiseGatherOutput) {
+        param.emitRemark("'") << param.getFqn() << "' has " << size << " rows, "
+                              << "which " << ranks << " ranks of '" << axis
+                              << "' do not divide: every rank has it whole";
+        return success();
+      }
+      return param.emitOpError("'")
+             << param.getFqn() << "' has " << size << " "
+             << (style.starts_with("row") ? "input" : "output")
+             << " features, which " << ranks << " ranks of '" << axis
+             << "' do not divide (" << style << "); " << divisors(size)
+             << " would fit";
+    }
+    Builder b(&getContext());
+    SmallVector<ArrayAttr> dims(type.getRank(), b.getArrayAttr({}));
+    dims[*dim] = b.getStrArrayAttr(StringRef(axis));
+    param.setSpecAttr(sharding::SpecAttr::get(
+        &getContext(), dims, ArrayAttr(),
+        sharding::BecauseAttr::get(
+            &getContext(),
+            ((plan.published ? "base_model_tp_plan of " : "derived plan of ") +
+             plan.baseClass + ": " + style)
+                .str())));
+    return success();
+  }
+
+  llvm::StringSet<> told; // patterns of which a remark was made
+};
+
+} // namespace

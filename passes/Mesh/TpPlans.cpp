@@ -1,0 +1,251 @@
+//===- TpPlans.cpp - Tensor parallelism of families -------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Published plans are `base_model_tp_plan` of transformers 5.23 and the head of
+// `_tp_plan`; test/parity compares them with the installed release. Families
+// that have none are cut alike: columns before a pointwise chain or a head's
+// attention, rows behind it. Where one layer holds queries, keys and values
+// side by side, consecutive columns are no heads, so it is whole and what
+// follows splits its input.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Mesh/TpPlans.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/ErrorHandling.h"
+
+using namespace accel;
+using namespace accel::mesh;
+using llvm::StringRef;
+
+namespace {
+
+using enum TpStyle;
+
+constexpr TpEntry gated[] = {
+    {"layers.*.self_attn.q_proj", Colwise},
+    {"layers.*.self_attn.k_proj", Colwise},
+    {"layers.*.self_attn.v_proj", Colwise},
+    {"layers.*.self_attn.o_proj", Rowwise},
+    {"layers.*.mlp.gate_proj", Colwise},
+    {"layers.*.mlp.up_proj", Colwise},
+    {"layers.*.mlp.down_proj", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
+constexpr TpEntry gatedWithHeadNorms[] = {
+    {"layers.*.self_attn.q_proj", Colwise},
+    {"layers.*.self_attn.k_proj", Colwise},
+    {"layers.*.self_attn.v_proj", Colwise},
+    {"layers.*.self_attn.q_norm", ReplicatedWithGradAllreduce},
+    {"layers.*.self_attn.k_norm", ReplicatedWithGradAllreduce},
+    {"layers.*.self_attn.o_proj", Rowwise},
+    {"layers.*.mlp.gate_proj", Colwise},
+    {"layers.*.mlp.up_proj", Colwise},
+    {"layers.*.mlp.down_proj", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
+constexpr TpEntry qwen3Moe[] = {
+    {"layers.*.self_attn.q_proj", Colwise},
+    {"layers.*.self_attn.k_proj", Colwise},
+    {"layers.*.self_attn.v_proj", Colwise},
+    {"layers.*.self_attn.q_norm", ReplicatedWithGradAllreduce},
+    {"layers.*.self_attn.k_norm", ReplicatedWithGradAllreduce},
+    {"layers.*.self_attn.o_proj", Rowwise},
+    {"layers.*.mlp.experts.gate_up_proj", PackedColwise},
+    {"layers.*.mlp.experts.down_proj", Rowwise},
+    {"layers.*.mlp.experts", MoeTpExperts},
+    {"layers.*.mlp.gate_proj", Colwise},
+    {"layers.*.mlp.up_proj", Colwise},
+    {"layers.*.mlp.down_proj", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
+constexpr TpEntry mixtral[] = {
+    {"layers.*.self_attn.q_proj", Colwise},
+    {"layers.*.self_attn.k_proj", Colwise},
+    {"layers.*.self_attn.v_proj", Colwise},
+    {"layers.*.self_attn.o_proj", Rowwise},
+    {"layers.*.mlp.experts.gate_up_proj", PackedColwise},
+    {"layers.*.mlp.experts.down_proj", Rowwise},
+    {"layers.*.mlp.experts", MoeTpExperts},
+    {"lm_head", ColwiseGatherOutput},
+};
+
+/// Norms over all heads lie between projections and attention.
+constexpr TpEntry olmo2[] = {
+    {"layers.*.self_attn.q_proj", ColwiseGatherOutput},
+    {"layers.*.self_attn.k_proj", ColwiseGatherOutput},
+    {"layers.*.self_attn.v_proj", ColwiseGatherOutput},
+    {"layers.*.self_attn.o_proj", RowwiseSplitInput},
+    {"layers.*.mlp.gate_proj", Colwise},
+    {"layers.*.mlp.up_proj", Colwise},
+    {"layers.*.mlp.down_proj", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
+constexpr TpEntry phi3[] = {
+    {"layers.*.self_attn.qkv_proj", ColwiseGatherOutput},
+    {"layers.*.self_attn.o_proj", RowwiseSplitInput},
+    {"layers.*.mlp.gate_up_proj", ColwiseGatherOutput},
+    {"layers.*.mlp.down_proj", RowwiseSplitInput},
+    {"lm_head", ColwiseGatherOutput},
+};
+
+constexpr TpEntry gptNeoX[] = {
+    {"layers.*.attention.query_key_value", Colwise},
+    {"layers.*.attention.dense", Rowwise},
+    {"layers.*.mlp.dense_h_to_4h", Colwise},
+    {"layers.*.mlp.dense_4h_to_h", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
+constexpr TpEntry gpt2[] = {
+    {"h.*.attn.c_attn", PackedColwise},
+    {"h.*.attn.c_proj", RowwiseSplitInput},
+    {"h.*.mlp.c_fc", Colwise},
+    {"h.*.mlp.c_proj", Rowwise},
+};
+
+constexpr TpEntry falcon[] = {
+    {"h.*.self_attention.query_key_value", PackedColwise},
+    {"h.*.self_attention.dense", RowwiseSplitInput},
+    {"h.*.mlp.dense_h_to_4h", Colwise},
+    {"h.*.mlp.dense_4h_to_h", Rowwise},
+};
+
+constexpr TpEntry mpt[] = {
+    {"blocks.*.attn.Wqkv", PackedColwise},
+    {"blocks.*.attn.out_proj", RowwiseSplitInput},
+    {"blocks.*.ffn.up_proj", Colwise},
+    {"blocks.*.ffn.down_proj", Rowwise},
+};
+
+/// OPT, and both halves of Whisper.
+constexpr TpEntry projected[] = {
+    {"layers.*.self_attn.q_proj", Colwise},
+    {"layers.*.self_attn.k_proj", Colwise},
+    {"layers.*.self_attn.v_proj", Colwise},
+    {"layers.*.self_attn.out_proj", Rowwise},
+    {"layers.*.encoder_attn.q_proj", Colwise},
+    {"layers.*.encoder_attn.k_proj", Colwise},
+    {"layers.*.encoder_attn.v_proj", Colwise},
+    {"layers.*.encoder_attn.out_proj", Rowwise},
+    {"layers.*.fc1", Colwise},
+    {"layers.*.fc2", Rowwise},
+};
+
+constexpr TpEntry bert[] = {
+    {"encoder.layer.*.attention.self.query", Colwise},
+    {"encoder.layer.*.attention.self.key", Colwise},
+    {"encoder.layer.*.attention.self.value", Colwise},
+    {"encoder.layer.*.attention.output.dense", Rowwise},
+    {"encoder.layer.*.intermediate.dense", Colwise},
+    {"encoder.layer.*.output.dense", Rowwise},
+};
+
+constexpr TpEntry vit[] = {
+    {"layers.*.attention.q_proj", Colwise},
+    {"layers.*.attention.k_proj", Colwise},
+    {"layers.*.attention.v_proj", Colwise},
+    {"layers.*.attention.o_proj", Rowwise},
+    {"layers.*.mlp.fc1", Colwise},
+    {"layers.*.mlp.fc2", Rowwise},
+};
+
+constexpr TpEntry t5[] = {
+    {"block.*.layer.*.SelfAttention.q", Colwise},
+    {"block.*.layer.*.SelfAttention.k", Colwise},
+    {"block.*.layer.*.SelfAttention.v", Colwise},
+    {"block.*.layer.*.SelfAttention.o", Rowwise},
+    {"block.*.layer.*.EncDecAttention.q", Colwise},
+    {"block.*.layer.*.EncDecAttention.k", Colwise},
+    {"block.*.layer.*.EncDecAttention.v", Colwise},
+    {"block.*.layer.*.EncDecAttention.o", Rowwise},
+    {"block.*.layer.*.DenseReluDense.wi", Colwise},
+    {"block.*.layer.*.DenseReluDense.wi_0", Colwise},
+    {"block.*.layer.*.DenseReluDense.wi_1", Colwise},
+    {"block.*.layer.*.DenseReluDense.wo", Rowwise},
+};
+
+constexpr TpPlan plans[] = {
+    {"LlamaModel", gated, true},
+    {"MistralModel", gated, true},
+    {"Qwen2Model", gated, true},
+    {"GemmaModel", gated, true},
+    {"Gemma2Model", gated, true},
+    {"Gemma3TextModel", gatedWithHeadNorms, true},
+    {"Qwen3Model", gatedWithHeadNorms, true},
+    {"Qwen3MoeModel", qwen3Moe, true},
+    {"MixtralModel", mixtral, true},
+    {"Olmo2Model", olmo2, true},
+    {"Phi3Model", phi3, true},
+    {"GPTNeoXModel", gptNeoX, true},
+    {"GPT2Model", gpt2, false},
+    {"GPTBigCodeModel", gpt2, false},
+    {"FalconModel", falcon, false},
+    {"MptModel", mpt, false},
+    {"OPTModel", projected, false},
+    {"WhisperModel", projected, false},
+    {"BertModel", bert, false},
+    {"RobertaModel", bert, false},
+    {"ViTModel", vit, false},
+    {"T5Stack", t5, false},
+};
+
+/// The components of `pattern` are the last ones of `fqn`; a star is one.
+bool fits(StringRef pattern, StringRef fqn) {
+  while (!pattern.empty()) {
+    auto [rest, part] = pattern.contains('.') ? pattern.rsplit('.')
+                                              : std::pair(StringRef(), pattern);
+    auto [left, name] =
+        fqn.contains('.') ? fqn.rsplit('.') : std::pair(StringRef(), fqn);
+    if (name.empty() || (part != "*" && part != name))
+      return false;
+    pattern = rest;
+    fqn = left;
+  }
+  return true;
+}
+
+} // namespace
+
+const TpPlan *mesh::findTpPlan(StringRef baseClass) {
+  for (const TpPlan &plan : plans)
+    if (plan.baseClass == baseClass)
+      return &plan;
+  return nullptr;
+}
+
+const TpEntry *mesh::findTpEntry(const TpPlan &plan, StringRef fqn) {
+  const TpEntry *found = nullptr;
+  for (const TpEntry &entry : plan.entries)
+    if (fits(entry.pattern, fqn) &&
+        (!found || entry.pattern.size() > found->pattern.size()))
+      found = &entry;
+  return found;
+}
+
+StringRef mesh::stringifyTpStyle(TpStyle style) {
+  switch (style) {
+  case Colwise:
+    return "colwise";
+  case ColwiseGatherOutput:
+    return "colwise_gather_output";
+  case Rowwise:
+    return "rowwise";
+  case RowwiseSplitInput:
+    return "rowwise_split_input";
+  case PackedColwise:
+    return "packed_colwise";
+  case ReplicatedWithGradAllreduce:
+    return "replicated_with_grad_allreduce";
+  case MoeTpExperts:
+    return "moe_tp_experts";
+  }
+  llvm_unreachable("all styles are listed");
+}

@@ -1,0 +1,50 @@
+//===- TpPlans.h - Tensor parallelism of families ---------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_MESH_TPPLANS_H
+#define ACCEL_PASSES_MESH_TPPLANS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace accel::mesh {
+
+/// What is sharded of a linear layer; the names are transformers' styles.
+enum class TpStyle {
+  Colwise,             // output features, which stay sharded
+  ColwiseGatherOutput, // output features, which are gathered
+  Rowwise,             // input features
+  RowwiseSplitInput,   // input features of an input that is whole
+  PackedColwise,       // output features of several layers in one
+  ReplicatedWithGradAllreduce,
+  MoeTpExperts, // marks a module, no parameter
+};
+
+struct TpEntry {
+  /// Of a module or parameter: "layers.*.mlp.up_proj", behind any prefix.
+  llvm::StringRef pattern;
+  TpStyle style;
+};
+
+struct TpPlan {
+  /// The class of the base model: "LlamaModel".
+  llvm::StringRef baseClass;
+  llvm::ArrayRef<TpEntry> entries;
+  /// transformers has this plan; else it was derived here.
+  bool published;
+};
+
+/// The plan of the family whose base model is of this class, or null.
+const TpPlan *findTpPlan(llvm::StringRef baseClass);
+
+/// The entry of `plan` for the module or parameter `fqn`, the longest pattern
+/// that fits; or null.
+const TpEntry *findTpEntry(const TpPlan &plan, llvm::StringRef fqn);
+
+llvm::StringRef stringifyTpStyle(TpStyle style);
+
+} // namespace accel::mesh
+
+#endif // ACCEL_PASSES_MESH_TPPLANS_H

@@ -1,0 +1,14 @@
+// Parameters that the ranks do not divide.
+// RUN: accel-opt opt %s --import-tp-plan --split-input-file --verify-diagnostics
+
+sharding.mesh @mesh [#sharding.axis<"tp" = 4>]
+sharding.module "model" class "LlamaModel"
+// expected-error @+1 {{'model.layers.0.self_attn.k_proj.weight' has 6 output features, which 4 ranks of 'tp' do not divide (colwise); 2, 3, 6 would fit}}
+sharding.param "model.layers.0.self_attn.k_proj.weight" : tensor<6x8xf32> init <zeros>
+
+// -----
+
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+sharding.module "encoder" class "T5Stack"
+// expected-error @+1 {{'encoder.block.0.layer.1.DenseReluDense.wo.weight' has 7 input features, which 2 ranks of 'tp' do not divide (rowwise); 7 would fit}}
+sharding.param "encoder.block.0.layer.1.DenseReluDense.wo.weight" : tensor<8x7xf32> init <zeros>

@@ -1,0 +1,72 @@
+// Which parameters a family's plan shards, and why.
+// RUN: accel-opt opt %s --import-tp-plan --split-input-file --verify-diagnostics | FileCheck %s
+
+// CHECK: sharding.param "model.embed_tokens.weight" : tensor<32x8xf32> init <zeros>{{$}}
+// CHECK: sharding.param "model.layers.0.self_attn.q_proj.weight" : tensor<8x8xf32> init <zeros> {spec = #sharding.spec<["tp"], [] because <"base_model_tp_plan of LlamaModel: colwise">>}
+// CHECK: sharding.param "model.layers.0.self_attn.q_proj.bias" : tensor<8xf32> init <zeros> {spec = #sharding.spec<["tp"] because <"base_model_tp_plan of LlamaModel: colwise">>}
+// A bias behind rows is added once, so it is whole.
+// CHECK: sharding.param "model.layers.0.self_attn.o_proj.weight" : tensor<8x8xf32> init <zeros> {spec = #sharding.spec<[], ["tp"] because <"base_model_tp_plan of LlamaModel: rowwise">>}
+// CHECK: sharding.param "model.layers.0.self_attn.o_proj.bias" : tensor<8xf32> init <zeros>{{$}}
+// What is there stays.
+// CHECK: sharding.param "model.layers.0.mlp.gate_proj.weight" : tensor<16x8xf32> init <zeros> {spec = #sharding.spec<[], [] because <"asked" at "job.yaml" : 3 : 5>>}
+// CHECK: sharding.param "model.norm.weight" : tensor<8xf32> init <zeros>{{$}}
+// CHECK: sharding.param "lm_head.weight" : tensor<32x8xf32> init <zeros> {spec = #sharding.spec<["tp"], [] because <"base_model_tp_plan of LlamaModel: colwise_gather_output">>}
+sharding.mesh @mesh [#sharding.axis<"dp_shard" = 2>, #sharding.axis<"tp" = 4>]
+sharding.module "" class "LlamaForCausalLM"
+sharding.module "model" class "LlamaModel"
+sharding.param "model.embed_tokens.weight" : tensor<32x8xf32> init <zeros>
+sharding.param "model.layers.0.self_attn.q_proj.weight" : tensor<8x8xf32> init <zeros>
+sharding.param "model.layers.0.self_attn.q_proj.bias" : tensor<8xf32> init <zeros>
+sharding.param "model.layers.0.self_attn.o_proj.weight" : tensor<8x8xf32> init <zeros>
+sharding.param "model.layers.0.self_attn.o_proj.bias" : tensor<8xf32> init <zeros>
+sharding.param "model.layers.0.mlp.gate_proj.weight" : tensor<16x8xf32> init <zeros> {spec = #sharding.spec<[], [] because <"asked" at "job.yaml" : 3 : 5>>}
+sharding.param "model.norm.weight" : tensor<8xf32> init <zeros>
+sharding.param "lm_head.weight" : tensor<32x8xf32> init <zeros>
+
+// -----
+
+// The weights of Conv1D are [in, out]; a layer of three is whole.
+// CHECK-LABEL: GPT2LMHeadModel
+// CHECK: sharding.param "transformer.h.0.attn.c_attn.weight" : tensor<8x24xf32> init <zeros>{{$}}
+// CHECK: sharding.param "transformer.h.0.attn.c_attn.bias" : tensor<24xf32> init <zeros>
+sharding.param "transformer.h.0.attn.c_proj.weight" : tensor<8x8xf32> init <zeros> {spec = #sharding.spec<["tp"], [] because <"derived plan of GPT2Model: rowwise_split_input">>}
+// CHECK: sharding.param "transformer.h.0.mlp.c_fc.weight" : tensor<8x32xf32> init <zeros> {spec = #sharding.spec<[], ["tp"] because <"derived plan of GPT2Model: colwise">>}
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+sharding.module "" class "GPT2LMHeadModel"
+sharding.module "transformer" class "GPT2Model"
+sharding.module "transformer.h.0.attn.c_attn" class "Conv1D"
+sharding.module "transformer.h.0.attn.c_proj" class "Conv1D"
+sharding.module "transformer.h.0.mlp.c_fc" class "Conv1D"
+// expected-remark @+1 {{'h.*.attn.c_attn' holds several layers side by side (packed_colwise), so consecutive parts of it are no layers' parts: every rank has it whole}}
+sharding.param "transformer.h.0.attn.c_attn.weight" : tensor<8x24xf32> init <zeros>
+sharding.param "transformer.h.0.attn.c_attn.bias" : tensor<24xf32> init <zeros>
+sharding.param "transformer.h.0.attn.c_proj.weight" : tensor<8x8xf32> init <zeros>
+sharding.param "transformer.h.0.mlp.c_fc.weight" : tensor<8x32xf32> init <zeros>
+
+// -----
+
+// A vocabulary of any size.
+// CHECK-LABEL: Qwen2ForCausalLM
+// CHECK: sharding.param "lm_head.weight" : tensor<33x8xf32> init <zeros>{{$}}
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+sharding.module "" class "Qwen2ForCausalLM"
+sharding.module "model" class "Qwen2Model"
+// expected-remark @+1 {{'lm_head.weight' has 33 rows, which 2 ranks of 'tp' do not divide: every rank has it whole}}
+sharding.param "lm_head.weight" : tensor<33x8xf32> init <zeros>
+
+// -----
+
+// One rank has everything.
+// CHECK: sharding.axis<"tp" = 1>
+// CHECK: sharding.param "model.layers.0.mlp.up_proj.weight" : tensor<16x8xf32> init <zeros>{{$}}
+sharding.mesh @mesh [#sharding.axis<"tp" = 1>]
+sharding.module "model" class "LlamaModel"
+sharding.param "model.layers.0.mlp.up_proj.weight" : tensor<16x8xf32> init <zeros>
+
+// -----
+
+// CHECK-LABEL: UnknownModel
+// expected-remark @+1 {{no tensor-parallel plan is known for this model: every rank of 'tp' has whole parameters, unless they have a 'spec'}}
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+sharding.module "model" class "UnknownModel"
+sharding.param "model.layers.0.mlp.up_proj.weight" : tensor<16x8xf32> init <zeros>

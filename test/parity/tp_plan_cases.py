@@ -1,0 +1,161 @@
+"""Tensor-parallel plans against the installed transformers: which parameters of
+a model are sharded over `tp`, and along which dimension."""
+import json
+import re
+
+import harness
+from harness import check
+
+RANKS = 2
+# Of families that transformers has a plan for.
+PUBLISHED = ("llama", "mistral", "qwen2", "gemma", "gemma2", "gemma3_text",
+             "qwen3", "qwen3_moe", "mixtral", "olmo2", "phi3", "gpt_neox")
+# Families without: what is sharded there, by the end of a module's name.
+DERIVED = {
+    "gpt2": ({"c_fc"}, {"c_proj"}),
+    "gpt_bigcode": ({"c_fc"}, {"c_proj"}),
+    "falcon": ({"dense_h_to_4h"}, {"dense", "dense_4h_to_h"}),
+    "mpt": ({"up_proj"}, {"out_proj", "down_proj"}),
+    "opt": ({"q_proj", "k_proj", "v_proj", "fc1"}, {"out_proj", "fc2"}),
+    "whisper": ({"q_proj", "k_proj", "v_proj", "fc1"}, {"out_proj", "fc2"}),
+    "bert": ({"query", "key", "value", "intermediate.dense"},
+             {"output.dense"}),
+    "roberta": ({"query", "key", "value", "intermediate.dense"},
+                {"output.dense"}),
+    "vit": ({"q_proj", "k_proj", "v_proj", "fc1"}, {"o_proj", "fc2"}),
+    "t5": ({"q", "k", "v", "wi"}, {"o", "wo"}),
+}
+SIZES = dict(
+    hidden_size=16, intermediate_size=32, num_hidden_layers=2,
+    num_attention_heads=4, num_key_value_heads=2, head_dim=4, vocab_size=64,
+    n_embd=16, n_layer=2, n_head=4, n_positions=32, n_inner=32, d_model=16,
+    n_heads=4, n_layers=2, d_ff=32, d_kv=4, num_layers=2, num_heads=4,
+    encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+    decoder_attention_heads=4, encoder_ffn_dim=32, decoder_ffn_dim=32,
+    ffn_dim=32, word_embed_proj_dim=16, pad_token_id=0, image_size=32,
+    patch_size=16, moe_intermediate_size=32, num_experts=4,
+    num_local_experts=4, max_position_embeddings=32)
+HEADS = {"whisper": "WhisperForConditionalGeneration",
+         "t5": "T5ForConditionalGeneration", "bert": "BertForMaskedLM",
+         "roberta": "RobertaForMaskedLM",
+         "vit": "ViTForImageClassification"}
+
+
+def models(families):
+    """Each family's model without memory, its embeddings not tied."""
+    import torch
+    import transformers
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    from transformers.models.auto.modeling_auto import \
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
+
+    for family in families:
+        made = CONFIG_MAPPING[family]
+        known = made().to_dict()
+        config = made(**{k: v for k, v in SIZES.items() if k in known})
+        config.tie_word_embeddings = False
+        name = HEADS.get(family) or CAUSAL[family]
+        with torch.device("meta"):
+            model = getattr(transformers, name)(config)
+        yield family, model
+
+
+def sharded(context, family, model):
+    """{parameter: dimension} that import-tp-plan shards, and its remarks."""
+    lines = [f'sharding.mesh @mesh [#sharding.axis<"tp" = {RANKS}>]']
+    lines += [f"sharding.module {json.dumps(name)} class "
+              f'"{type(module).__name__}"'
+              for name, module in model.named_modules()]
+    for name, value in model.named_parameters():
+        shape = "".join(f"{s}x" for s in value.shape)
+        lines.append(f"sharding.param {json.dumps(name)} : "
+                     f"tensor<{shape}f32> init <zeros>")
+    path = context.path(f"{family}.mlir")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("\n".join(lines) + "\n")
+    output = context.path(f"{family}.out.mlir")
+    harness.run([context.binary("accel-opt"), "opt", path,
+                 "--import-tp-plan", "-o", output])
+    with open(output, encoding="utf-8") as f:
+        text = f.read()
+    found = {}
+    for name, dims in re.findall(
+            r'sharding\.param "([^"]+)"[^\n]*spec = #sharding\.spec<'
+            r"((?:\[[^]]*\](?:, )?)+)", text):
+        axes = re.findall(r"\[([^]]*)\]", dims)
+        (found[name],) = [i for i, of in enumerate(axes) if of]
+        check(axes[found[name]] == '"tp"', f"{name}: {dims}")
+    return found
+
+
+def dimension(style, module, parameter):
+    """What transformers shards of a parameter by this style."""
+    rank = parameter.dim()
+    flipped = type(module).__name__ == "Conv1D"
+    if style in ("colwise", "colwise_gather_output"):
+        return 0 if rank == 1 else rank - 1 if flipped else rank - 2
+    if style in ("rowwise", "rowwise_split_input"):
+        return None if rank == 1 else rank - 2 if flipped else rank - 1
+    # Parts of each of the packed layers, which no block of rows is; norms of
+    # heads and experts' modules are not sharded.
+    check(style in ("packed_colwise", "replicated_with_grad_allreduce",
+                    "moe_tp_experts"), f"an unknown style {style}")
+    return None
+
+
+def published(context):
+    count = 0
+    for family, model in models(PUBLISHED):
+        plan = {f"{model.base_model_prefix}.{pattern}": style for pattern, style
+                in model.config.base_model_tp_plan.items()}
+        check(plan, f"{family} has no plan any more")
+        plan.update(type(model)._tp_plan or {})
+        modules, wanted, used = dict(model.named_modules()), {}, set()
+        for name, parameter in model.named_parameters():
+            owner = name.rpartition(".")[0]
+            for of in (name, owner):
+                pattern = re.sub(r"\.\d+(\.|$)", r".*\1", of)
+                if pattern in plan:
+                    used.add(pattern)
+                    dim = dimension(plan[pattern], modules[owner], parameter)
+                    if dim is not None:
+                        wanted[name] = dim
+                    break
+        found = sharded(context, family, model)
+        check(found == wanted, f"{family}: shards differ in "
+              f"{sorted(set(found.items()) ^ set(wanted.items()))}")
+        check(len(used) >= 4, f"{family}: of {plan} only {used} is there")
+        count += len(found)
+    return f"{len(PUBLISHED)} families, {count} sharded parameters"
+
+
+def derived(context):
+    """Columns, then rows; every linear layer between blocks but packed ones."""
+    count = 0
+    for family, model in models(DERIVED):
+        config = type(model.config)
+        check(not getattr(config, "base_model_tp_plan", None),
+              f"transformers has a plan of {family} now: use it")
+        columns, rows = DERIVED[family]
+        found = sharded(context, family, model)
+        seen = set()
+        for name, dim in found.items():
+            owner, _, kind = name.rpartition(".")
+            flipped = type(model.get_submodule(owner)).__name__ == "Conv1D"
+            column = any(("." + owner).endswith("." + end) for end in columns)
+            row = any(("." + owner).endswith("." + end) for end in rows)
+            check(column != row, f"{family}: {name} is sharded")
+            seen.add(next(end for end in columns | rows
+                          if ("." + owner).endswith("." + end)))
+            check(kind == "weight" or column, f"{family}: {name} is sharded")
+            first = kind == "bias" or column != flipped
+            check(dim == (0 if first else 1), f"{family}: {name} along {dim}")
+        check(seen == columns | rows,
+              f"{family}: nothing of {sorted((columns | rows) - seen)}")
+        blocks = {re.sub(r"^(.*?\.\d+)\..*", r"\1", name) for name in found}
+        check(len(blocks) >= 2, f"{family}: only {blocks}")
+        count += len(found)
+    return f"{len(DERIVED)} families, {count} sharded parameters"
+
+
+CASES = [("transformers' plans", published), ("derived plans", derived)]
