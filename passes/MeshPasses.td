@@ -42,6 +42,10 @@ def PropagateShardingPass : Pass<"propagate-sharding", "::mlir::ModuleOp"> {
     a rule has whole operands and results, also with a remark. Calls of one
     function agree on its specs.
 
+    Joint, forward and backward functions follow by their bindings: a gradient is
+    sharded as its value, also where the operands leave it open, and what was
+    saved as it was made. The gradient of a parameter may leave as a sum.
+
     Writes `sharding.spec` on arguments and results of functions and
     `sharding.specs` on operations and calls. What is replicated has none.
   }];

@@ -185,6 +185,12 @@ private:
       for (const DimSharding &dim : operands.back()->dims)
         sharded |= !dim.axes.empty();
     }
+    SmallVector<const ValueSharding *> wanted;
+    for (Value result : op->getResults()) {
+      auto it = wants.find(result);
+      wanted.push_back(it == wants.end() ? nullptr : &it->second);
+      sharded |= wanted.back() != nullptr;
+    }
     SmallVector<ValueSharding, 2> results;
     SmallVector<Conflict> conflicts;
     if (!sharded) {
@@ -192,8 +198,8 @@ private:
         results.push_back(replicated(type));
     } else if (auto rule = aten::shardingRule(op)) {
       results = transfer(
-          *rule, operands, [&](StringRef axis) { return mesh.axisSize(axis); },
-          conflicts);
+          *rule, operands, wanted,
+          [&](StringRef axis) { return mesh.axisSize(axis); }, conflicts);
     } else {
       int64_t bytes = 0;
       for (auto [operand, state] : llvm::zip(op->getOperands(), operands))
@@ -201,7 +207,7 @@ private:
               return !dim.axes.empty();
             }))
           bytes += bytesOf(operand.getType());
-      if (remarks)
+      if (remarks && bytes)
         op->emitRemark(
             "has no sharding rule: each rank gathers whole operands, ")
             << bytes << " bytes, and computes all of it";
@@ -252,8 +258,50 @@ private:
         if (binding)
           bind(argument, binding, inputs, given, outputs, saved);
       }
+      parameters[function] = given;
+      want(function);
     }
     walk(function);
+  }
+
+  /// The parameter that a result is the gradient of, or null.
+  Value parameterOf(func::FuncOp function, unsigned result) {
+    auto binding =
+        function.getResultAttrOfType<aten::BindingAttr>(result, bindingAttr);
+    auto of = parameters.find(function);
+    if (!binding || binding.getKind() != aten::BindingKind::ParamGrad ||
+        of == parameters.end())
+      return {};
+    const size_t index = binding.getIndex();
+    return index < of->second.size() ? of->second[index] : Value();
+  }
+
+  /// Gradients should be sharded as their parameters, and so what is viewed, or
+  /// computed element by element, to make them.
+  void want(func::FuncOp function) {
+    for (auto [i, value] : llvm::enumerate(returned(function)))
+      if (Value parameter = parameterOf(function, i))
+        if (value.getType() == parameter.getType() &&
+            !of(parameter).isReplicated())
+          wants[value] = of(parameter);
+    for (Operation &op :
+         llvm::reverse(function.getBody().front().without_terminator())) {
+      auto aten = dyn_cast<aten::AtenOpInterface>(&op);
+      if (!aten || op.getNumResults() != 1 ||
+          (aten.getCategory() != aten::Category::View &&
+           aten.getCategory() != aten::Category::Pointwise))
+        continue;
+      auto it = wants.find(op.getResult(0));
+      auto rule = it == wants.end() ? std::nullopt : aten::shardingRule(&op);
+      if (!rule)
+        continue;
+      const ValueSharding wanted = it->second;
+      for (auto [i, operand] : llvm::enumerate(op.getOperands()))
+        if (operand.hasOneUse() && operand.getDefiningOp())
+          wants[operand] = wantedOperand(*rule, i, wanted, [&](StringRef axis) {
+            return mesh.axisSize(axis);
+          });
+    }
   }
 
   static SmallVector<Value> returned(func::FuncOp function) {
@@ -337,9 +385,12 @@ private:
       ValueSharding state = of(value);
       auto binding =
           function.getResultAttrOfType<aten::BindingAttr>(i, bindingAttr);
-      // Gradients of parameters are reduced with their unit.
+      // Gradients of parameters are reduced with their unit, whose parts are
+      // the parameters'.
       if (!binding || binding.getKind() != aten::BindingKind::ParamGrad)
         state.partial.clear();
+      if (Value parameter = parameterOf(function, i))
+        asParameter(function, i, state, of(parameter));
       if (state.isReplicated())
         function.removeResultAttr(
             i, StringAttr::get(module.getContext(), sharding::specArgAttr));
@@ -347,6 +398,27 @@ private:
         function.setResultAttr(i, sharding::specArgAttr,
                                toSpec(state, module.getContext()));
     }
+  }
+
+  void asParameter(func::FuncOp function, unsigned result, ValueSharding &state,
+                   const ValueSharding &parameter) {
+    if (state.dims.size() != parameter.dims.size())
+      return;
+    bool same = true;
+    for (auto [to, from] : llvm::zip(state.dims, parameter.dims)) {
+      same &= to.axes == from.axes;
+      to = from;
+    }
+    // An axis that shards the parameter sums nothing any more.
+    llvm::erase_if(state.partial, [&](StringRef axis) {
+      return llvm::any_of(state.dims, [&](const DimSharding &dim) {
+        return llvm::is_contained(dim.axes, axis);
+      });
+    });
+    if (!same)
+      function.emitRemark("result ")
+          << result
+          << ", a parameter's gradient, is resharded as the parameter";
   }
 
   void write(sharding::GraphOp graph) {
@@ -358,7 +430,9 @@ private:
   sharding::MeshOp mesh;
   llvm::StringMap<sharding::ParamOp> params;
   llvm::StringMap<func::FuncOp> functions;
-  DenseMap<Value, ValueSharding> values;
+  DenseMap<Value, ValueSharding> values, wants;
+  /// Of derived functions: the parameters of the function they were made of.
+  DenseMap<func::FuncOp, SmallVector<Value>> parameters;
   DenseSet<func::FuncOp> called;
   bool remarks = false;
 };

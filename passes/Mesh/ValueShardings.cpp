@@ -185,7 +185,8 @@ private:
 
 SmallVector<ValueSharding, 2>
 mesh::transfer(const aten::ShardingRule &rule,
-               ArrayRef<const ValueSharding *> operands, AxisSizes sizes,
+               ArrayRef<const ValueSharding *> operands,
+               ArrayRef<const ValueSharding *> wanted, AxisSizes sizes,
                SmallVectorImpl<Conflict> &conflicts) {
   Factors factors(rule, sizes);
   struct Ask {
@@ -210,9 +211,27 @@ mesh::transfer(const aten::ShardingRule &rule,
       conflicts.push_back({ask.operand,
                            "another operand of higher priority is sharded "
                            "otherwise"});
+  for (auto [i, value] : llvm::enumerate(wanted)) {
+    SmallVector<DimSharding> asked;
+    std::string why;
+    if (value && factors.project(rule.results[i], *value, asked, why))
+      factors.take(asked);
+  }
   factors.keepBlocks();
   SmallVector<ValueSharding, 2> results;
   for (const aten::TensorFactors &tensor : rule.results)
     results.push_back(factors.result(tensor));
   return results;
+}
+
+ValueSharding mesh::wantedOperand(const aten::ShardingRule &rule,
+                                  unsigned operand, const ValueSharding &wanted,
+                                  AxisSizes sizes) {
+  Factors factors(rule, sizes);
+  SmallVector<DimSharding> asked;
+  std::string why;
+  if (factors.project(rule.results[0], wanted, asked, why))
+    factors.take(asked);
+  factors.keepBlocks();
+  return factors.result(rule.operands[operand]);
 }

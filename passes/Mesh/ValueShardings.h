@@ -65,11 +65,18 @@ struct Conflict {
 };
 
 /// The shardings of the results of an operator with `rule` that reads
-/// `operands`.
+/// `operands`. `wanted` (null where nobody says) is what results should be
+/// where the operands leave it open, as whole operands do: each rank reads its
+/// part.
 llvm::SmallVector<ValueSharding, 2>
 transfer(const aten::ShardingRule &rule,
-         llvm::ArrayRef<const ValueSharding *> operands, AxisSizes sizes,
+         llvm::ArrayRef<const ValueSharding *> operands,
+         llvm::ArrayRef<const ValueSharding *> wanted, AxisSizes sizes,
          llvm::SmallVectorImpl<Conflict> &conflicts);
+
+/// What operand `operand` should be so that result 0 is `wanted`.
+ValueSharding wantedOperand(const aten::ShardingRule &rule, unsigned operand,
+                            const ValueSharding &wanted, AxisSizes sizes);
 
 } // namespace accel::mesh
 

@@ -169,3 +169,32 @@ sharding.graph @model(%ids: tensor<6xi64>) {
   %2 = sharding.call @loss(%1) at "" : (tensor<6x16xf32>) -> tensor<f32>
   sharding.return %2 : tensor<f32>
 }
+
+// -----
+
+// The gradient of rows that read a whole input is as the rows are: each rank
+// reads its part of the input. The view and the cast behind the matmul follow.
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+sharding.param "w" : tensor<4x8xf32> init <zeros> {spec = #sharding.spec<[], ["tp"] because <"rowwise_split_input">>}
+func.func private @rows(%x: tensor<6x8xf32>, %w: tensor<4x8xf32> {sharding.param = "w"}) -> tensor<f32> {
+  %0 = aten.t %w : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %1 = aten.mm %x, %0 : (tensor<6x8xf32>, tensor<8x4xf32>) -> tensor<6x4xf32>
+  %2 = aten.sum.dim_IntList %1, [0, 1], false : (tensor<6x4xf32>) -> tensor<f32>
+  return %2 : tensor<f32>
+}
+// CHECK-LABEL: func.func private @rows.backward(
+// CHECK-SAME:  -> (tensor<4x8xf32> {aten.binding = #aten.binding<param_grad 0>, sharding.param = "w", sharding.spec = #sharding.spec<[], ["tp"]>})
+// CHECK:       aten.mm %{{.*}} {sharding.specs = [#sharding.spec<["tp"], []>]} : {{.*}} -> tensor<8x4xbf16>
+// CHECK:       aten.t %{{.*}} {sharding.specs = [#sharding.spec<[], ["tp"]>]}
+// CHECK:       aten._to_copy %{{.*}}, f32 {sharding.specs = [#sharding.spec<[], ["tp"]>]}
+func.func private @rows.backward(%x: tensor<8x6xbf16>, %g: tensor<6x4xbf16>)
+    -> (tensor<4x8xf32> {aten.binding = #aten.binding<param_grad 0>, sharding.param = "w"}) {
+  %0 = aten.mm %x, %g : (tensor<8x6xbf16>, tensor<6x4xbf16>) -> tensor<8x4xbf16>
+  %1 = aten.t %0 : (tensor<8x4xbf16>) -> tensor<4x8xbf16>
+  %2 = aten._to_copy %1, f32 : (tensor<4x8xbf16>) -> tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+}
+sharding.graph @model(%x: tensor<6x8xf32>) {
+  %0 = sharding.call @rows(%x) at "" : (tensor<6x8xf32>) -> tensor<f32>
+  sharding.return %0 : tensor<f32>
+}

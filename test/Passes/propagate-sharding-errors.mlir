@@ -87,3 +87,25 @@ sharding.graph @model(%x: tensor<8xf32>) {
   %2 = sharding.call @loss(%1) at "" : (tensor<8xf32>) -> tensor<f32>
   sharding.return %2 : tensor<f32>
 }
+
+// -----
+
+// Each rank has a part of the gradient of a parameter that is whole.
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+sharding.param "w" : tensor<8xf32> init <zeros>
+func.func private @scale(%x: tensor<8xf32>, %w: tensor<8xf32> {sharding.param = "w"}) -> tensor<f32> {
+  %0 = aten.mul.Tensor %x, %w : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %1 = aten.sum.dim_IntList %0, [0], false : (tensor<8xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+// CHECK-LABEL: @scale.backward
+// CHECK-SAME:  -> (tensor<8xf32> {aten.binding = #aten.binding<param_grad 0>, sharding.param = "w"}) {
+// expected-remark @+1 {{result 0, a parameter's gradient, is resharded as the parameter}}
+func.func private @scale.backward(%x: tensor<8xf32> {aten.binding = #aten.binding<input 0>}) -> (tensor<8xf32> {aten.binding = #aten.binding<param_grad 0>, sharding.param = "w"}) {
+  %0 = aten.neg %x : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+sharding.graph @model(%x: tensor<8xf32>) attributes {sharding.arg_specs = [#sharding.spec<["tp"]>]} {
+  %0 = sharding.call @scale(%x) at "" : (tensor<8xf32>) -> tensor<f32>
+  sharding.return %0 : tensor<f32>
+}
