@@ -25,6 +25,10 @@ HEADS = {"bert": {"num_attention_heads": 4},
 # Gradients of whole parameters of which each rank has made a part: norms over all
 # heads, and packed projections before an input that is split.
 PARTS = {"olmo2": 2, "falcon": 2}
+# Operands, those gradients included, that are gathered: packed projections, whose
+# halves or heads are no blocks; experts in one tensor; norms over all heads.
+RESHARDED = {"mixtral": 2, "olmo2": 2, "phi3": 15, "gpt-bigcode": 1, "gpt2": 3,
+             "falcon": 2, "mpt": 3, "qwen3-moe": 2}
 SPEC = re.compile(r"#sharding\.spec<((?:[^<>]|<[^<>]*>)*)>")
 
 
@@ -110,8 +114,11 @@ def model(name, make, least, parts=0):
             check(f.read() == text, "the second run differs")
         own = remarks.count("gradient, is resharded")
         check(own == parts, f"{own} gradients are resharded:\n{remarks}")
-        return (f"{split} of {matmuls} matmuls, {count} gradients, "
-                f"{remarks.count('is resharded')} operands resharded")
+        gathered = remarks.count("is resharded")
+        check(gathered == RESHARDED.get(name, 0),
+              f"{gathered} operands are resharded:\n{remarks}")
+        return (f"{split} of {matmuls} matmuls, {count} gradients, {gathered} "
+                "operands resharded")
     return case
 
 
