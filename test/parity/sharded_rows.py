@@ -189,6 +189,27 @@ def bits(d, name):
     return Row(name, operands, {}, lambda t, a: [kernel(*t)])
 
 
+@row("view")
+def view(d, name):
+    """Two shapes of one size: merges, splits, and boundaries that cross."""
+    primes = [d.pick(2, 2, 2, 3, 3, 5) for _ in range(d.random.randint(1, 6))]
+
+    def grouped():
+        sizes, order = [], list(primes)
+        if d.random.random() < 0.4:
+            d.random.shuffle(order)
+        for prime in order:
+            if sizes and d.random.random() < 0.5:
+                sizes[-1] *= prime
+            else:
+                sizes.append(prime)
+            if d.random.random() < 0.1:
+                sizes.append(1)
+        return sizes
+    return Row(name, [f32(*grouped())], {"size": grouped()},
+               lambda t, a: [t[0].reshape(a["size"]).clone()])
+
+
 @row("any.dims", "all.dims")
 def truth(d, name):
     """Of truth values, as numbers are seldom 0."""
