@@ -218,6 +218,23 @@ mesh::transfer(const aten::ShardingRule &rule,
       factors.take(asked);
   }
   factors.keepBlocks();
+  for (auto [i, value] : llvm::enumerate(operands)) {
+    if (llvm::any_of(conflicts, [&, i = i](const Conflict &conflict) {
+          return conflict.operand == i;
+        }))
+      continue;
+    const ValueSharding read = factors.result(rule.operands[i]);
+    for (auto [d, dim] : llvm::enumerate(value->dims))
+      if (!dim.axes.empty() && dim.axes != read.dims[d].axes) {
+        conflicts.push_back({static_cast<unsigned>(i),
+                             "dimension " + std::to_string(d) +
+                                 " is sharded over '" + dim.axes.front().str() +
+                                 "', of which a rank's part is no block of "
+                                 "consecutive elements "
+                                 "of another operand or result"});
+        break;
+      }
+  }
   SmallVector<ValueSharding, 2> results;
   for (const aten::TensorFactors &tensor : rule.results)
     results.push_back(factors.result(tensor));

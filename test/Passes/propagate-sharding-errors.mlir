@@ -109,3 +109,26 @@ sharding.graph @model(%x: tensor<8xf32>) attributes {sharding.arg_specs = [#shar
   %0 = sharding.call @scale(%x) at "" : (tensor<8xf32>) -> tensor<f32>
   sharding.return %0 : tensor<f32>
 }
+
+// -----
+
+// Half of each of two sequences is no block of the flattened rows.
+sharding.mesh @mesh [#sharding.axis<"cp" = 2>]
+// CHECK-LABEL: @flattened
+func.func private @flattened(%x: tensor<2x6x8xf32> {sharding.spec = #sharding.spec<[], ["cp"], [] because <"plan">>}) -> tensor<12x8xf32> {
+  // CHECK: aten.view %{{[^{]*}} : (tensor<2x6x8xf32>) -> tensor<12x8xf32>
+  // expected-remark @+1 {{operand 0 is resharded: dimension 1 is sharded over 'cp', of which a rank's part is no block of consecutive elements of another operand or result}}
+  %0 = aten.view %x, [12, 8] : (tensor<2x6x8xf32>) -> tensor<12x8xf32>
+  return %0 : tensor<12x8xf32>
+}
+
+// -----
+
+// Of one sequence it is.
+sharding.mesh @mesh [#sharding.axis<"cp" = 2>]
+// CHECK-LABEL: @one
+func.func private @one(%x: tensor<1x6x8xf32> {sharding.spec = #sharding.spec<[], ["cp"], [] because <"plan">>}) -> tensor<6x8xf32> {
+  // CHECK: aten.view %{{.*}} {sharding.specs = [#sharding.spec<["cp"], []>]}
+  %0 = aten.view %x, [6, 8] : (tensor<1x6x8xf32>) -> tensor<6x8xf32>
+  return %0 : tensor<6x8xf32>
+}

@@ -26,9 +26,11 @@ HEADS = {"bert": {"num_attention_heads": 4},
 # heads, and packed projections before an input that is split.
 PARTS = {"olmo2": 2, "falcon": 2}
 # Operands, those gradients included, that are gathered: packed projections, whose
-# halves or heads are no blocks; experts in one tensor; norms over all heads.
-RESHARDED = {"mixtral": 2, "olmo2": 2, "phi3": 15, "gpt-bigcode": 1, "gpt2": 3,
-             "falcon": 2, "mpt": 3, "qwen3-moe": 2}
+# halves or heads are no blocks; experts in one tensor; norms over all heads; the
+# flattened batch and heads of attention by single matmuls.
+RESHARDED = {"mixtral": 2, "gemma2": 14, "olmo2": 2, "phi3": 15,
+             "gpt-bigcode": 1, "gpt2": 3, "falcon": 2, "mpt": 3,
+             "qwen3-moe": 2, "t5": 28}
 SPEC = re.compile(r"#sharding\.spec<((?:[^<>]|<[^<>]*>)*)>")
 
 
