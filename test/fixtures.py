@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the model folders of the lit tests as the installed transformers'
-save_pretrained writes them.
+"""Writes the model folders of the lit tests and the fuzzer's seeds, one for each
+family, as save_pretrained of the installed transformers and PEFT writes them.
 
   test/fixtures.py           writes them
   test/fixtures.py --check   writes nothing; exit 1 if one is another
@@ -57,6 +57,60 @@ FOLDERS = {
 }
 
 
+SMALL = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+             vocab_size=64)
+GATED = dict(SMALL, intermediate_size=48, num_key_value_heads=2)
+
+# Seed of the fuzzer of models: class, and what is not its default.
+SEEDS = {
+    "bert": ("BertForMaskedLM", dict(SMALL, intermediate_size=48)),
+    "roberta": ("RobertaForMaskedLM", dict(SMALL, intermediate_size=48)),
+    "vit": ("ViTForImageClassification", dict(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        intermediate_size=48, image_size=32, patch_size=8)),
+    "t5": ("T5ForConditionalGeneration", dict(
+        d_model=32, d_ff=48, d_kv=8, num_heads=4, num_layers=2,
+        vocab_size=64)),
+    "whisper": ("WhisperForConditionalGeneration", dict(
+        d_model=32, encoder_layers=2, decoder_layers=2,
+        encoder_attention_heads=4, decoder_attention_heads=4,
+        encoder_ffn_dim=48, decoder_ffn_dim=48, vocab_size=64)),
+    "gpt2": ("GPT2LMHeadModel", dict(n_embd=32, n_layer=2, n_head=4,
+                                     vocab_size=64)),
+    "gpt-neox": ("GPTNeoXForCausalLM", dict(SMALL, intermediate_size=48)),
+    "opt": ("OPTForCausalLM", dict(SMALL, ffn_dim=48,
+                                   word_embed_proj_dim=32)),
+    "mpt": ("MptForCausalLM", dict(d_model=32, n_layers=2, n_heads=4,
+                                   vocab_size=64)),
+    "falcon": ("FalconForCausalLM", SMALL),
+    "falcon-alibi": ("FalconForCausalLM", dict(SMALL, alibi=True)),
+    "llama": ("LlamaForCausalLM", GATED),
+    "mistral": ("MistralForCausalLM", GATED),
+    "mixtral": ("MixtralForCausalLM", GATED),
+    "qwen2": ("Qwen2ForCausalLM", GATED),
+    "qwen3": ("Qwen3ForCausalLM", GATED),
+    "qwen3-moe": ("Qwen3MoeForCausalLM", dict(
+        GATED, moe_intermediate_size=16, num_experts=4)),
+    "gemma2": ("Gemma2ForCausalLM", dict(GATED, head_dim=8)),
+    "gemma3": ("Gemma3ForCausalLM", dict(GATED, head_dim=8)),
+    "olmo2": ("Olmo2ForCausalLM", GATED),
+    "phi3": ("Phi3ForCausalLM", dict(GATED, pad_token_id=0)),
+}
+
+
+def adapter_text():
+    from peft import LoraConfig
+
+    config = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj"],
+                        task_type="CAUSAL_LM")
+    # PEFT writes a set.
+    with tempfile.TemporaryDirectory() as folder:
+        config.save_pretrained(folder)
+        with open(os.path.join(folder, "adapter_config.json"),
+                  encoding="utf-8") as f:
+            return f.read()
+
+
 def text_of(name, values):
     import transformers
 
@@ -71,9 +125,13 @@ def text_of(name, values):
 def differing():
     """Paths that are not as transformers writes them, and their texts."""
     result = {}
-    for folder, (name, values) in FOLDERS.items():
-        path = os.path.join(TEST, folder, "config.json")
-        text = text_of(name, values)
+    seeds = os.path.join(TEST, "fuzz", "corpus", "model")
+    wanted = {os.path.join(TEST, folder, "config.json"): text_of(*of)
+              for folder, of in FOLDERS.items()}
+    wanted |= {os.path.join(seeds, name + ".json"): text_of(*of)
+               for name, of in SEEDS.items()}
+    wanted[os.path.join(seeds, "adapter.json")] = adapter_text()
+    for path, text in wanted.items():
         old = None
         if os.path.exists(path):
             with open(path, encoding="utf-8") as f:
