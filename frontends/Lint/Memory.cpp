@@ -106,7 +106,9 @@ void checkLoading(const Subject &subject) {
 
 /// Accelerator.accumulate() enters no_sync between optimizer steps.
 void noteAccumulation(const Subject &subject) {
-  if (!subject.config->sharded())
+  // Earlier releases reduce every micro-batch under FSDP2 (accumulation-syncs).
+  if (!subject.config->sharded() ||
+      (subject.isFsdp2() && subject.version < AccelerateVersion{1, 11}))
     return;
   const char *hint = "pass GradientAccumulationPlugin(sync_each_batch=True)";
   std::string what =

@@ -100,13 +100,75 @@ bool wrapsExperts(const Subject &s) {
                                         name) != std::end(experts);
                      });
 }
+bool isDeepspeed(const Subject &s) {
+  return s.isType(DistributedType::Deepspeed) && s.config->deepspeed &&
+         !s.config->assumed.deepspeed;
+}
+Field stageKey(const Subject &s) {
+  const Field stage = s.in("deepspeed_config", "zero_stage");
+  return stage ? stage : s.in("deepspeed_config", "deepspeed_config_file");
+}
+Field spSize(const Subject &s) { return meshPlace(s, "sp"); }
+Field regionalKey(const Subject &s) {
+  return s.in("dynamo_config", "dynamo_use_regional_compilation");
+}
+Field checkpointKey(const Subject &s) {
+  return fsdpKey(s, "fsdp_activation_checkpointing");
+}
+
+bool hasTensor(const Subject &s) { return s.config && s.meshSize("tp") > 1; }
+bool hasSequence(const Subject &s) {
+  return isDeepspeed(s) && s.meshSize("sp") > 1;
+}
+bool offloads2(const Subject &s) {
+  return s.isFsdp2() && *s.config->offloadParams;
+}
 bool isQuantized(const Subject &s) {
   return s.tree && s.tree->quantization.starts_with("bitsandb");
 }
+bool loadsQuantized2(const Subject &s) {
+  return s.isFsdp2() && isQuantized(s) && *s.config->cpuRamEfficientLoading;
+}
+bool accumulates2(const Subject &s) {
+  return s.isFsdp2() && s.job && s.job->accumulation.value > 1;
+}
+bool partitionsGradients(const Subject &s) {
+  return isDeepspeed(s) && *s.config->deepspeed->zeroStage >= 2 &&
+         (s.config->deepspeed->gradientAccumulation->value_or(1) > 1 ||
+          (s.job && s.job->accumulation.value > 1));
+}
+bool compilesRegions(const Subject &s) {
+  return s.config && s.config->dynamo.compiles() && *s.config->dynamo.regional;
+}
+bool compilesRegions2(const Subject &s) {
+  return s.isFsdp2() && compilesRegions(s);
+}
+bool checkpoints(const Subject &s) {
+  return s.isFsdp() && *s.config->activationCheckpointing && s.tree &&
+         std::any_of(s.tree->modules.begin(), s.tree->modules.end(),
+                     [](const TreeModule &m) {
+                       return m.className.ends_with("DecoderLayer");
+                     });
+}
+/// A module per expert, as transformers had them before release 5.
+bool gathersExperts(const Subject &s) {
+  return isDeepspeed(s) && *s.config->deepspeed->zeroStage == 3 &&
+         s.config->deepspeed->moeClasses->empty() && s.tree &&
+         std::any_of(s.tree->modules.begin(), s.tree->modules.end(),
+                     [](const TreeModule &m) {
+                       return m.className.ends_with("SparseMoeBlock") ||
+                              m.className.ends_with("Experts");
+                     });
+}
+
 bool quantizedFsdp2(const Subject &s) { return s.isFsdp2() && isQuantized(s); }
 bool quantizedOffload(const Subject &s) {
   return s.isFsdp() && !s.isFsdp2() && isQuantized(s) &&
          *s.config->offloadParams;
+}
+bool shardedState2(const Subject &s) {
+  return s.isFsdp2() && stateKey(s) &&
+         *s.config->stateDictType == StateDictType::Sharded;
 }
 bool shardedState(const Subject &s) {
   return s.tree && s.isFsdp() && s.config->sharded() && stateKey(s) &&
@@ -146,6 +208,17 @@ const PairRule rules[] = {
      "an ImportError",
      "use transformers 5.22, or leave tp_size at 1",
      "accelerate/accelerator.py, _prepare_tp"},
+    {"tp-import",
+     Severity::Warning,
+     {{1, 10}, {1, 13}},
+     {{5, 23}},
+     isReplicatedSplit,
+     tensorSize,
+     "before accelerate 1.13, tensor parallelism alone imports "
+     "ReplicateParallel too, which transformers 5.23 no longer has: every rank "
+     "stops with an ImportError",
+     "use accelerate 1.13, or transformers 5.22",
+     "accelerate PR 3908"},
     {"tp-skipped",
      Severity::Note,
      {{1, 13}},
@@ -189,14 +262,131 @@ const PairRule rules[] = {
      "torch/distributed/fsdp/_fully_shard: ignored_params get no hooks"},
     {"qlora-fsdp2",
      Severity::Warning,
-     {{1, 6}},
+     {{1, 6}, {1, 14}},
      {},
      quantizedFsdp2,
      versionKey,
      "weights of bitsandbytes are not sharded by FSDP2: preparing such a model "
      "stops",
-     "write fsdp_version: 1",
-     "accelerate#3874"},
+     "write fsdp_version: 1, or use accelerate 1.14",
+     "accelerate#3874, PR 3987"},
+    {"qlora-replicated",
+     Severity::Warning,
+     {{1, 14}},
+     {},
+     quantizedFsdp2,
+     versionKey,
+     "weights that bitsandbytes packs in uint8, its default, are left out of "
+     "FSDP2's shards: each rank keeps them whole",
+     "write fsdp_version: 1, with bnb_4bit_quant_storage as the dtype of the "
+     "rest",
+     "accelerate PR 3987, fsdp2_prepare_model"},
+    {"offload-clipping",
+     Severity::Warning,
+     {{1, 6}, {1, 7}},
+     {},
+     offloads2,
+     offloadKey,
+     "accelerate 1.6 starts NCCL alone, and clipping reduces the norm of "
+     "offloaded gradients on the CPU: it stops with \"No backend type "
+     "associated with device type cpu\"",
+     "use accelerate 1.7, or max_grad_norm 0",
+     "accelerate PR 3574, axolotl#3058"},
+    {"loading-by-position",
+     Severity::Warning,
+     {{1, 6}, {1, 14}},
+     {},
+     loadsQuantized2,
+     loadingKey,
+     "before accelerate 1.14, rank 0 walks its weights by position and the "
+     "others by name: scales of a quantised model are entries that the others "
+     "do not have, and all ranks hang",
+     "write fsdp_cpu_ram_efficient_loading: false, or use accelerate 1.14",
+     "accelerate PR 3982"},
+    {"accumulation-syncs",
+     Severity::Note,
+     {{1, 6}, {1, 11}},
+     {},
+     accumulates2,
+     versionKey,
+     "before accelerate 1.11, accumulate() does not turn FSDP2's reduction "
+     "off: every micro-batch reduces its gradients",
+     "use accelerate 1.11",
+     "accelerate PR 3762"},
+    {"zero-no-sync",
+     Severity::Warning,
+     {{0, 11}, {1, 9}},
+     {},
+     partitionsGradients,
+     stageKey,
+     "before accelerate 1.9, accumulate() enters DeepSpeed's no_sync, which "
+     "stage 2 and 3 refuse with an AssertionError (DeepSpeed 0.16 and later)",
+     "use accelerate 1.9, or ZeRO stage 1",
+     "accelerate PR 3656"},
+    {"sp-trainer",
+     Severity::Warning,
+     {{1, 13}},
+     {{4, 57}, {5, 2}},
+     hasSequence,
+     spSize,
+     "accelerate makes no device mesh for DeepSpeed's sequence parallelism "
+     "from "
+     "1.13 on, and Trainer before transformers 5.2 asks for it: it stops with "
+     "\"'NoneType' object is not subscriptable\"",
+     "use transformers 5.2, or accelerate 1.12",
+     "accelerate PR 3914, PR 3916, transformers PR 43799"},
+    {"sharded-resume",
+     Severity::Warning,
+     {{1, 6}, {1, 15}},
+     {},
+     shardedState2,
+     stateKey,
+     "before accelerate 1.15, the optimizer's shards are saved and not loaded "
+     "again under FSDP2: load_state stops with \"Missing key in checkpoint "
+     "state_dict: optimizer.state.0.step\"",
+     "use accelerate 1.15, or FULL_STATE_DICT",
+     "accelerate#3971, PR 4105"},
+    {"tp-optimizer",
+     Severity::Warning,
+     {{1, 10}, {1, 12}},
+     {},
+     hasTensor,
+     tensorSize,
+     "before accelerate 1.12, the optimizer keeps the parameters from before "
+     "they were split: those that the model uses are never updated",
+     "use accelerate 1.12",
+     "accelerate PR 3835"},
+    {"regions-unsharded",
+     Severity::Warning,
+     {{1, 7}, {1, 14}},
+     {},
+     compilesRegions2,
+     regionalKey,
+     "before accelerate 1.14, regional compilation goes around the hooks of "
+     "FSDP2: layers are not gathered one by one",
+     "use accelerate 1.14, or dynamo_use_regional_compilation: false",
+     "accelerate PR 4022"},
+    {"checkpointing-cache",
+     Severity::Warning,
+     {},
+     {{4, 40}, {5, 0}},
+     checkpoints,
+     checkpointKey,
+     "before transformers 5, a layer that FSDP recomputes fills the cache of "
+     "keys and values twice: the backward stops with \"Recomputed values ... "
+     "have different metadata\"",
+     "load the model with use_cache=False",
+     "transformers#34928, #28499"},
+    {"experts-gathered",
+     Severity::Warning,
+     {},
+     {{4, 36}, {5, 0}},
+     gathersExperts,
+     stageKey,
+     "before transformers 5 each expert is a module: ZeRO stage 3 gathers one "
+     "where a rank has a token for it and waits for ranks that have none",
+     "write deepspeed_moe_layer_cls_names with the class of the block",
+     "DeepSpeed PR 4966, LLaMA-Factory#9374"},
     {"qlora-offload",
      Severity::Warning,
      {},
