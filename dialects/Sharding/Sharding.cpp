@@ -135,12 +135,25 @@ LogicalResult DdpAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult ZeroAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t stage, int64_t reduceBucket,
                                int64_t prefetchBucket,
-                               int64_t persistenceThreshold, bool,
-                               BecauseAttr) {
+                               int64_t persistenceThreshold, bool, BecauseAttr,
+                               int64_t subGroup, ZeroPlusAttr) {
   if (stage < 0 || stage > 3)
     return emitError() << "ZeRO has the stages 0 to 3, not " << stage;
   if (reduceBucket < 0 || prefetchBucket < 0 || persistenceThreshold < 0)
     return emitError() << "a ZeRO buffer has a negative size";
+  if (subGroup < 1)
+    return emitError() << "ZeRO updates at least one element at a time, not "
+                       << subGroup;
+  return success();
+}
+
+LogicalResult ZeroPlusAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   int64_t secondary, int64_t shard, bool, bool,
+                                   BecauseAttr) {
+  if (secondary < 0 || shard < 0)
+    return emitError() << "a group of ranks has a negative size";
+  if (secondary > 1 && shard > 0)
+    return emitError() << "ZeRO++ and MiCS exclude each other";
   return success();
 }
 

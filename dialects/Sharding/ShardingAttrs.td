@@ -147,18 +147,52 @@ def Sharding_DdpAttr : Sharding_Attr<"Ddp", "ddp"> {
   let genVerifyDecl = 1;
 }
 
+def Sharding_ZeroPlusAttr : Sharding_Attr<"ZeroPlus", "zero_plus"> {
+  let summary = "ZeRO++ and MiCS: groups within the ranks, quantised wires";
+  let description = [{
+    `secondary`: so many neighbouring ranks hold one more copy of the gathered
+    parameters between the first forward and the update, and gather from it
+    (ZeRO++ hpZ; the axis `zero_hpz` of the mesh). `shard`: so many ranks share
+    one copy of the model and its states (MiCS; the axis `dp_shard`). Both are 0
+    where nothing is asked. `weights`: what is gathered has 8 bits on the wire;
+    `gradients`: what crosses machines has 4.
+
+    ```mlir
+    #sharding.zero_plus<secondary = 8, shard = 0, weights = true, gradients = false, because = <"ZeRO++">>
+    ```
+  }];
+  let parameters = (ins "int64_t":$secondary, "int64_t":$shard,
+                        "bool":$weights, "bool":$gradients,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` `secondary` `=` $secondary `,` `shard` `=` $shard `,`
+        `weights` `=` $weights `,` `gradients` `=` $gradients `,`
+        `because` `=` $because `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 def Sharding_ZeroAttr : Sharding_Attr<"Zero", "zero"> {
   let summary = "DeepSpeed's ZeRO stage and its buffers, in elements";
+  let description = [{
+    `sub_group`: stage 3 updates so many elements at a time; `plus`: ZeRO++ and
+    MiCS, where they are asked for.
+  }];
   let parameters = (ins "int64_t":$stage, "int64_t":$reduceBucket,
                         "int64_t":$prefetchBucket,
                         "int64_t":$persistenceThreshold,
                         "bool":$overlapCommunication,
-                        "::accel::sharding::BecauseAttr":$because);
+                        "::accel::sharding::BecauseAttr":$because,
+                        DefaultValuedParameter<"int64_t",
+                            "1000000000">:$subGroup,
+                        OptionalParameter<
+                            "::accel::sharding::ZeroPlusAttr">:$plus);
   let assemblyFormat = [{
     `<` `stage` `=` $stage `,` `reduce_bucket` `=` $reduceBucket `,`
         `prefetch_bucket` `=` $prefetchBucket `,`
         `persistence_threshold` `=` $persistenceThreshold `,`
-        `overlap` `=` $overlapCommunication `,` `because` `=` $because `>`
+        `overlap` `=` $overlapCommunication (`sub_group` $subGroup^)?
+        (`plus` $plus^)? `,` `because` `=` $because `>`
   }];
   let genVerifyDecl = 1;
 }

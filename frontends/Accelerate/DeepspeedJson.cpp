@@ -80,8 +80,11 @@ private:
       silent.push_back(path);
       return;
     case DeepspeedMeaning::Removed:
-      if (!version.empty() && isBefore(version, known->until))
-        return refuse(*known, known->before, value, path);
+      if (!version.empty() && isEarlierRelease(version, known->until)) {
+        if (*known->before)
+          refuse(*known, known->before, value, path);
+        return;
+      }
       // Lint does not know the release, plan takes the newest.
       reportInJson(
           engine, file,
@@ -108,25 +111,6 @@ private:
       reportInJson(engine, file, Severity::Error, notSupportedCode, value, path,
                    "'" + path + "' " + does + ", which is not counted yet",
                    offHint(key));
-  }
-
-  /// Number by number: 0.9 is before 0.19.
-  static bool isBefore(std::string_view a, std::string_view b) {
-    while (!a.empty() || !b.empty()) {
-      auto next = [](std::string_view &text) {
-        int number = 0;
-        auto [end, bad] =
-            std::from_chars(text.data(), text.data() + text.size(), number);
-        text.remove_prefix(static_cast<size_t>(end - text.data()));
-        text.remove_prefix(std::min(text.find('.'), text.size()));
-        text.remove_prefix(std::min<size_t>(1, text.size()));
-        return bad == std::errc() ? number : 0;
-      };
-      const int first = next(a), second = next(b);
-      if (first != second)
-        return first < second;
-    }
-    return false;
   }
 
   static bool isOff(const DeepspeedKey &key, const yaml::Node &value) {
@@ -216,6 +200,33 @@ void accel::reportInJson(DiagnosticEngine &engine, const std::string &file,
   if (node.isScalar())
     d.setRange({d.line, d.column, node.range.end.line, node.range.end.column});
   engine.report(std::move(d));
+}
+
+bool accel::isEarlierRelease(std::string_view a, std::string_view b) {
+  while (!a.empty() || !b.empty()) {
+    auto next = [](std::string_view &text) {
+      int number = 0;
+      auto [end, bad] =
+          std::from_chars(text.data(), text.data() + text.size(), number);
+      text.remove_prefix(static_cast<size_t>(end - text.data()));
+      text.remove_prefix(std::min(text.find('.'), text.size()));
+      text.remove_prefix(std::min<size_t>(1, text.size()));
+      return bad == std::errc() ? number : 0;
+    };
+    const int first = next(a), second = next(b);
+    if (first != second)
+      return first < second;
+  }
+  return false;
+}
+
+const yaml::Node &accel::deepspeedRoot(const yaml::Node &file,
+                                       std::string &prefix) {
+  const yaml::Node *inner = file.isMapping() ? file.find("deepspeed") : nullptr;
+  if (!inner || !inner->isMapping())
+    return file;
+  prefix = "deepspeed.";
+  return *inner;
 }
 
 std::string accel::findDeepspeedFile(const std::string &name,

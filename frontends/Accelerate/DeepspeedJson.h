@@ -26,6 +26,18 @@ void checkDeepspeedJson(const std::string &file, const yaml::Node &root,
 
 /// Puts what Accelerate and the Trainer put for "auto" of a model with this
 /// hidden size: buckets and thresholds in elements.
+/// The configuration in a file that deepspeed_config_file names: the file
+/// itself, or the object "deepspeed" of TrainingArguments, with `prefix` then
+/// "deepspeed.".
+const yaml::Node &deepspeedRoot(const yaml::Node &file, std::string &prefix);
+
+/// What DeepSpeed says of ZeRO++ and MiCS over so many ranks (0: not known).
+void checkRankGroups(const DeepspeedSettings &settings, int64_t ranks,
+                     const std::string &version, DiagnosticEngine &engine);
+
+/// `a` is an earlier release than `b`, number by number: 0.9 is before 0.19.
+bool isEarlierRelease(std::string_view a, std::string_view b);
+
 void resolveAuto(DeepspeedSettings &settings, int64_t hiddenSize);
 
 /// Reports a value of the file at its place.

@@ -44,7 +44,7 @@ struct DeepspeedKey {
   /// Accelerate stops with a ValueError.
   bool fillsAuto = false;
   /// Removed: the first release without it, and what those before do, as a
-  /// clause.
+  /// clause; empty where that is counted.
   const char *until = "", *before = "";
 };
 

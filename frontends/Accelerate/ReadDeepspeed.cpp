@@ -58,8 +58,9 @@ std::optional<OffloadDevice> parseDevice(const std::string &text) {
 /// One value of a JSON file by its dotted path.
 class JsonFile {
 public:
-  JsonFile(const yaml::Node &root, std::string file)
-      : root(root), file(std::move(file)) {}
+  /// `prefix` of keys leads from the file's root to `root`.
+  JsonFile(const yaml::Node &root, std::string file, std::string prefix)
+      : root(root), file(std::move(file)), prefix(std::move(prefix)) {}
 
   const yaml::Node *find(std::string_view path) const {
     const yaml::Node *node = &root;
@@ -77,8 +78,9 @@ public:
   template <typename T, typename Parse>
   void read(Setting<T> &setting, const char *path, T byDefault,
             Parse parse) const {
+    const std::string key = prefix + path;
     setting = {
-        byDefault, Origin::Default, path, {file, 1, 1}, "DeepSpeed's default"};
+        byDefault, Origin::Default, key, {file, 1, 1}, "DeepSpeed's default"};
     const yaml::Node *node = find(path);
     if (!node || !node->isScalar() || node->isNull())
       return;
@@ -88,14 +90,19 @@ public:
     yaml::Mark at = node->range.begin;
     setting = {*value,
                Origin::Written,
-               path,
+               key,
                {file, at.line, at.column},
-               "from the JSON file"};
+               prefix.empty() ? "from the JSON file" : "from the arguments"};
+  }
+
+  /// Of a setting's key.
+  const yaml::Node *findKey(std::string_view key) const {
+    return find(key.substr(prefix.size()));
   }
 
 private:
   const yaml::Node &root;
-  std::string file;
+  std::string file, prefix;
 };
 
 } // namespace
@@ -247,10 +254,14 @@ void AccelerateReader::readDeepspeedFile(const Section &s,
     return node;
   }();
   d.fileRead = document && document->root() && document->root()->isMapping();
-  const yaml::Node &root = d.fileRead ? *document->root() : nothing;
-  JsonFile json(root, path.string());
-  if (d.fileRead && options.forPlanning)
-    checkDeepspeedJson(path.string(), root, /*forPlanning=*/true,
+  std::string prefix;
+  const yaml::Node &root =
+      d.fileRead ? deepspeedRoot(*document->root(), prefix) : nothing;
+  d.inArguments = !prefix.empty();
+  JsonFile json(root, path.string(), prefix);
+  // Lint reads a file of its own accord, and no arguments of scripts.
+  if (d.fileRead && (options.forPlanning || d.inArguments))
+    checkDeepspeedJson(path.string(), root, options.forPlanning,
                        options.deepspeedVersion, engine);
 
   auto flag = [](const std::string &t) { return stringToBool(t); };
@@ -284,7 +295,7 @@ void AccelerateReader::readDeepspeedFile(const Section &s,
       yaml::Mark at = node->range.begin;
       setting = {follows,
                  Origin::Derived,
-                 key,
+                 prefix + key,
                  {path.string(), at.line, at.column},
                  "\"auto\" follows mixed_precision"};
     } else if (!node && follows) {
@@ -313,11 +324,21 @@ void AccelerateReader::readDeepspeedFile(const Section &s,
             Count(1'000'000'000), parseCount);
   json.read(d.maxReuseDistance, "zero_optimization.stage3_max_reuse_distance",
             Count(1'000'000'000), parseCount);
+  json.read(d.subGroup, "zero_optimization.sub_group_size",
+            int64_t(1'000'000'000), parseInteger);
+  json.read(d.secondaryRanks, "zero_optimization.zero_hpz_partition_size",
+            int64_t(1), parseInteger);
+  json.read(d.micsRanks, "zero_optimization.mics_shard_size", int64_t(-1),
+            parseInteger);
+  json.read(d.quantizedWeights, "zero_optimization.zero_quantized_weights",
+            false, flag);
+  json.read(d.quantizedGradients, "zero_optimization.zero_quantized_gradients",
+            false, flag);
 
   auto row = [&](const auto &setting, const std::string &shown) {
     EffectiveValue v;
     v.key = path.filename().string() + ":" + setting.key;
-    if (const yaml::Node *node = json.find(setting.key))
+    if (const yaml::Node *node = json.findKey(setting.key))
       v.asked = yaml::shortText(*node);
     v.effective = shown;
     v.why = setting.why;
@@ -341,4 +362,10 @@ void AccelerateReader::readDeepspeedFile(const Section &s,
   row(d.reduceBucket, showCount(*d.reduceBucket));
   row(d.prefetchBucket, showCount(*d.prefetchBucket));
   row(d.persistenceThreshold, showCount(*d.persistenceThreshold));
+  row(d.subGroup, showInteger(*d.subGroup));
+  row(d.secondaryRanks, showInteger(*d.secondaryRanks));
+  if (d.micsRanks.written())
+    row(d.micsRanks, showInteger(*d.micsRanks));
+  row(d.quantizedWeights, showBool(*d.quantizedWeights));
+  row(d.quantizedGradients, showBool(*d.quantizedGradients));
 }

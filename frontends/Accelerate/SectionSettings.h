@@ -29,6 +29,8 @@ struct DeepspeedSettings {
   Setting<std::string> configFile; // resolved; empty: none
   /// The named file was found and is JSON.
   bool fileRead = false;
+  /// It is the object "deepspeed" of a script's arguments in that file.
+  bool inArguments = false;
   Setting<int64_t> zeroStage;
   Setting<OffloadDevice> offloadOptimizer, offloadParameters;
   Setting<std::string> optimizerNvmePath, parametersNvmePath;
@@ -44,6 +46,11 @@ struct DeepspeedSettings {
   /// Elements, not bytes; empty: "auto".
   Setting<std::optional<int64_t>> reduceBucket, gatherBucket, prefetchBucket,
       persistenceThreshold, maxLiveParameters, maxReuseDistance;
+  Setting<int64_t> subGroup; // elements that stage 3 updates at a time
+  /// ZeRO++ and MiCS: ranks that hold a second copy of gathered parameters (0
+  /// or 1: none), and ranks that share one copy of all (0 or less: all).
+  Setting<int64_t> secondaryRanks, micsRanks;
+  Setting<bool> quantizedWeights, quantizedGradients;
   Setting<std::string> hostfile, exclusionFilter, inclusionFilter, launcher;
   Setting<std::vector<std::string>> moeClasses;
 };

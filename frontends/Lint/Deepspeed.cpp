@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/Lint/Subject.h"
 
 #include <algorithm>
@@ -33,6 +34,12 @@ public:
       checkMoe();
       return;
     }
+    if (subject.config->deepspeed)
+      checkRankGroups(*subject.config->deepspeed,
+                      subject.config->assumed.numProcesses
+                          ? 0
+                          : *subject.config->numProcesses,
+                      subject.deepspeed, subject.engine);
     Field file = key("deepspeed_config_file");
     if (file && !file.isNull() && file.text() != "none")
       checkConflict();

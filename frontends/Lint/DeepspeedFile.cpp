@@ -180,7 +180,8 @@ void checkDeepspeedFile(const Subject &subject) {
                          "write {\"zero_optimization\": {\"stage\": 2}}");
     return;
   }
-  DeepspeedFile(subject, found, *root).run();
+  std::string prefix;
+  DeepspeedFile(subject, found, deepspeedRoot(*root, prefix)).run();
 }
 
 } // namespace accel::lint

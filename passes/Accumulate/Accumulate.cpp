@@ -37,7 +37,7 @@ struct AccumulatePass : accel::impl::AccumulatePassBase<AccumulatePass> {
       steps = asked.getInt();
     }
     const frameworks::Framework &framework = frameworkOf(getOperation());
-    auto mode = framework.accumulation();
+    auto mode = framework.accumulation(versionsOf(getOperation()));
     bool keep = mode.value == frameworks::AccumulationMode::KeepUnsharded;
     auto why = sharding::BecauseAttr::get(
         &getContext(),

@@ -144,7 +144,7 @@ private:
               (ddp.getGradientAsBucketView() ? ", gradients are views" : "") +
               (ddp.getHook().empty() ? "" : ", hook " + ddp.getHook().str()),
           ddp.getBecause()));
-    if (auto zero = job.getZeroAttr())
+    if (auto zero = job.getZeroAttr()) {
       plan.decisions.push_back(decision(
           "zero", "job",
           "stage " + std::to_string(zero.getStage()) + ", reduce bucket " +
@@ -153,8 +153,31 @@ private:
               ", persistence threshold " +
               std::to_string(zero.getPersistenceThreshold()) +
               (zero.getOverlapCommunication() ? ", communication overlapped"
-                                              : ""),
+                                              : "") +
+              (zero.getSubGroup() != 1'000'000'000
+                   ? ", updates of " + std::to_string(zero.getSubGroup())
+                   : ""),
           zero.getBecause()));
+      if (auto plus = zero.getPlus())
+        plan.decisions.push_back(
+            decision("zero_plus", "job", textOf(plus), plus.getBecause()));
+    }
+  }
+
+  static std::string textOf(sharding::ZeroPlusAttr plus) {
+    std::string text;
+    auto add = [&](bool set, const std::string &what) {
+      if (set)
+        text += (text.empty() ? "" : ", ") + what;
+    };
+    add(plus.getSecondary() > 1, "a second copy of the parameters over " +
+                                     std::to_string(plus.getSecondary()) +
+                                     " ranks");
+    add(plus.getShard() > 0,
+        "one copy of all over " + std::to_string(plus.getShard()) + " ranks");
+    add(plus.getWeights(), "parameters gathered in 8 bits");
+    add(plus.getGradients(), "gradients between machines in 4 bits");
+    return text.empty() ? "none" : text;
   }
 
   static plan::Initializer initializer(sharding::InitAttr attr) {

@@ -234,6 +234,12 @@ private:
       candidate.zero.prefetchBucket = zero.getPrefetchBucket();
       candidate.zero.persistenceThreshold = zero.getPersistenceThreshold();
       candidate.zero.overlap = zero.getOverlapCommunication();
+      candidate.zero.subGroup = zero.getSubGroup();
+      if (auto plus = zero.getPlus()) {
+        candidate.zero.secondaryRanks = plus.getSecondary();
+        candidate.zero.quantizedWeights = plus.getWeights();
+        candidate.zero.quantizedGradients = plus.getGradients();
+      }
     }
   }
 

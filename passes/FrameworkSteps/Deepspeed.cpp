@@ -9,9 +9,11 @@
 // partitioned_param_coordinator.py, zero/config.py): a 16-bit model with fp32
 // copies in the optimizer's partitions; gradients leave through buckets; stage
 // 3 gathers each module's parameters when it runs, holds some ahead and never
-// releases small parameters (ZeroBuffers).
+// releases small parameters (ZeroBuffers). MiCS is a mesh of copies; what
+// ZeRO++ adds is in DeepspeedPlus.h.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/DeepspeedPlus.h"
 #include "passes/FrameworkSteps/StepRun.h"
 
 namespace accel {
@@ -39,7 +41,10 @@ protected:
     const StepDtypes &dtypes = candidate.dtypes;
     const int64_t item = plan::itemSize(dtypes.compute);
     sizes.assign(layout.units.size(), Sizes());
-    int64_t trainable = 0;
+    plus = DeepspeedPlus(layout, candidate);
+    hasSecondary = false;
+    largestGroup = 0;
+    int64_t trainable = 0, group = 0;
     for (size_t p = 0; p < model.parameters.size(); ++p) {
       const StepParameter &parameter = model.parameters[p];
       Sizes &s = sizes[candidate.unitOf[p]];
@@ -51,9 +56,17 @@ protected:
       s.shard += (numel + ranks() - 1) / ranks() * held;
       if (numel <= candidate.zero.persistenceThreshold)
         s.persists += layout.round(numel * held);
+      else
+        plus.addGathered(candidate.unitOf[p], parameter, held);
       if (parameter.trainable) {
         s.gradients += layout.round(numel * item);
         trainable += numel;
+        plus.addGradient(candidate.unitOf[p], parameter);
+        // A group is closed by the parameter that fills it.
+        group += (numel + ranks() - 1) / ranks();
+        largestGroup = std::max(largestGroup, group);
+        if (group >= candidate.zero.subGroup)
+          group = 0;
       }
     }
     for (const Sizes &s : sizes)
@@ -62,6 +75,8 @@ protected:
                      s.persists + (candidate.offloadParameters ? 0 : s.shard));
       else
         engine.alloc(Holding::Parameters, s.full);
+    if (gathers())
+      holdSecondary(plus.frozenSecondary());
     partition = stage() == 0 ? trainable : (trainable + ranks() - 1) / ranks();
     int64_t states = 0;
     stateBytes = 0;
@@ -103,15 +118,32 @@ protected:
     return sizes[u].full - sizes[u].persists;
   }
 
+  /// Until the first trained forward of a step has left second copies.
+  bool gathersFromAll() const { return !hasSecondary; }
+  void holdSecondary(int64_t bytes) {
+    if (candidate.offloadParameters)
+      hostBytes += bytes;
+    else if (bytes)
+      engine.alloc(Holding::Parameters, bytes);
+  }
+
   void start(int u) {
     const UnitTimes &t = layout.times[u];
     Picoseconds after = 0;
     if (candidate.offloadParameters)
       after = engine.run(Lane::CopyIn, t.hostIn, engine.clock(Lane::Compute));
-    engine.alloc(Holding::Gathered, gatheredBytes(u), Pool::Gather);
-    engine.push(
-        engine.transfer(Lane::Gather, Wire::Shard, t.gather, after,
-                        static_cast<double>(layout.units[u].gatherOutput)));
+    engine.alloc(Holding::Gathered,
+                 plus.quantizesWeights() ? plus.wireBytes(u) : gatheredBytes(u),
+                 Pool::Gather);
+    const double bytes =
+        plus.quantizesWeights()
+            ? static_cast<double>(plus.wireBytes(u))
+            : static_cast<double>(layout.units[u].gatherOutput);
+    engine.push(engine.transfer(
+        Lane::Gather, Wire::Shard,
+        plus.changesGather() ? plus.gatherTime(u, gathersFromAll(), bytes)
+                             : t.gather,
+        after, bytes));
   }
 
   void gather(int u, bool forward) {
@@ -120,6 +152,13 @@ protected:
     if (!engine.hasPending())
       start(u);
     engine.wait(engine.pop(), Cause::Gather);
+    if (plus.quantizesWeights()) {
+      engine.alloc(Holding::Gathered, gatheredBytes(u), Pool::Gather);
+      engine.free(Holding::Gathered, plus.wireBytes(u), Pool::Gather);
+      engine.overhead(layout.copyTime(static_cast<double>(plus.wireBytes(u)) +
+                                      static_cast<double>(gatheredBytes(u))),
+                      Cause::Gather);
+    }
     // The next modules, up to the prefetch bucket: a whole unit where it fits,
     // else its first parameters, which start its gather.
     const int next = position[u] + (forward ? 1 : -1);
@@ -150,9 +189,16 @@ protected:
   }
   void afterForward(const Block &block) override {
     for (int c = block.begin; c < block.end; ++c)
-      for (int u : layout.closes[c])
+      for (int u : layout.closes[c]) {
         release(u);
+        if (gathers() && gathersFromAll() && trainedForward())
+          holdSecondary(plus.secondary(u));
+      }
   }
+  bool trainedForward() const {
+    return running == PreferenceStep::Reference::None && plus.hasSecondary();
+  }
+  void endForward() override { hasSecondary |= trainedForward(); }
   void beforeBackward(const Block &block) override {
     for (int c = block.end - 1; c >= block.begin; --c)
       for (size_t i = layout.closes[c].size(); i-- > 0;)
@@ -183,9 +229,25 @@ protected:
     Picoseconds done = engine.transfer(
         Lane::Reduce, Wire::Shard,
         toPicoseconds(collectiveSeconds(
-            layout.target, Collective::ReduceScatter, layout.shards, bytes)),
-        engine.clock(Lane::Compute), bytes);
+            layout.target, Collective::ReduceScatter, layout.shards,
+            bytes - plus.quantizedGradients(u))),
+        engine.clock(Lane::Compute), bytes - plus.quantizedGradients(u));
+    if (plus.quantizedGradients(u) > 0) {
+      engine.transient(Holding::Buffers, plus.quantizedBuffers(u),
+                       Pool::Reduce);
+      engine.overhead(layout.copyTime(1.5 * plus.quantizedGradients(u)),
+                      Cause::Reduce);
+      done = engine.transfer(Lane::Reduce, Wire::Shard, plus.exchangeTime(u),
+                             done, plus.quantizedGradients(u) / 4);
+    }
     const auto own = bytes / static_cast<double>(ranks());
+    // MiCS: the copies of this shard are averaged.
+    if (stage() == 3 && layout.replicas.ranks > 1 && microBatch.last)
+      done = engine.transfer(
+          Lane::Reduce, Wire::Replicate,
+          toPicoseconds(collectiveSeconds(layout.target, Collective::AllReduce,
+                                          layout.replicas, own)),
+          done, own);
     if (candidate.offloadOptimizer || candidate.offloadParameters)
       done = engine.run(Lane::HostOut, layout.hostTime(own), done);
     else if (stage() == 2 && microBatch.first)
@@ -242,6 +304,7 @@ protected:
       engine.free(Holding::Gradients, gradients);
     }
     freeGradients();
+    dropSecondary();
     if (ranks() > 1 && (stage() == 1 || stage() == 2)) {
       double bytes = 0;
       for (const Sizes &s : sizes)
@@ -255,12 +318,21 @@ protected:
     }
   }
 
+  /// The update made second copies stale (invalidate_secondary_tensor).
+  void dropSecondary() {
+    if (!hasSecondary)
+      return;
+    for (size_t u = 0; u < sizes.size(); ++u)
+      if (!candidate.offloadParameters)
+        engine.free(Holding::Parameters, plus.secondary(static_cast<int>(u)));
+    hasSecondary = false;
+  }
+
   /// Of the update of one flat tensor, the partition in f32.
   /// Stage 3 updates groups of parameters one after the other
-  /// (sub_group_size, whose default this is).
+  /// (_create_fp16_sub_groups).
   int64_t updatedAtOnce() const {
-    constexpr int64_t subGroup = 1'000'000'000;
-    return stage() == 3 ? std::min(partition, subGroup) : partition;
+    return stage() == 3 ? std::min(partition, largestGroup) : partition;
   }
   int64_t temporaryBytes() const {
     const int64_t part = updatedAtOnce();
@@ -289,7 +361,10 @@ protected:
 
   std::vector<Sizes> sizes; // by unit
   std::vector<int> position;
+  DeepspeedPlus plus;
+  bool hasSecondary = false;
   int64_t partition = 0, bucket = 0;
+  int64_t largestGroup = 0; // of sub_group_size, elements of this rank
   int64_t stateBytes = 0; // of the optimizer, without the allocator's rounding
 };
 

@@ -99,8 +99,11 @@ StepRun::ReferenceSizes StepRun::referenceSizes() const {
         converted && !parameter.quantized() ? compute : parameter.dtype);
     if (fsdp || (zero && candidate.zeroStage == 3)) {
       sizes.held += layout.round((numel + ranks - 1) / ranks * item);
+      const int64_t group = candidate.zero.secondaryRanks;
       if (zero && numel <= candidate.zero.persistenceThreshold)
         sizes.held += layout.round(numel * item);
+      else if (zero && group > 1) // of ZeRO++, never stale
+        sizes.held += layout.round((numel + group - 1) / group * item);
     } else {
       sizes.held += layout.round(numel * item);
     }

@@ -62,6 +62,11 @@ struct ZeroBuffers {
   int64_t persistenceThreshold = 100'000; // stage3_param_persistence_threshold
   /// overlap_comm: stages 1 and 2 have two buckets. Stage 3 has one.
   bool overlap = false;
+  int64_t subGroup = 1'000'000'000; // sub_group_size
+  /// ZeRO++: zero_hpz_partition_size (the mesh's axis zero_hpz),
+  int64_t secondaryRanks = 0;
+  /// zero_quantized_weights, zero_quantized_gradients.
+  bool quantizedWeights = false, quantizedGradients = false;
 };
 
 /// What a trainer of preferences computes beside the model that it trains

@@ -74,8 +74,9 @@ std::string verifyAbility(const StepModel &model, const Candidate &c) {
   if (replicates && c.offloadParameters)
     return std::string(toString(c.executor)) +
            " cannot keep parameters on the host";
-  if (c.executor == FrameworkKind::Deepspeed && c.replicas().ranks > 1)
-    return "deepspeed shards over all ranks";
+  if (c.executor == FrameworkKind::Deepspeed && c.replicas().ranks > 1 &&
+      c.zeroStage < 3) // MiCS
+    return "deepspeed shards over all ranks below ZeRO stage 3";
   if (c.executor == FrameworkKind::Deepspeed && c.offloadParameters &&
       c.zeroStage < 3)
     return "deepspeed keeps parameters on the host with ZeRO stage 3 alone";

@@ -31,7 +31,7 @@ public:
     return Choice<PrefetchDepth>{
         {}, "the next unit is gathered while this one computes"};
   }
-  Choice<AccumulationMode> accumulation() const override {
+  Choice<AccumulationMode> accumulation(const Versions &) const override {
     return {AccumulationMode::ReduceEach,
             "reducing every micro-batch keeps gradients sharded"};
   }

@@ -12,7 +12,8 @@ namespace {
 class Replicated : public Framework {
 public:
   bool castsByAutocast() const override { return true; }
-  plan::Mesh meshOf(const plan::Mesh &asked) const override {
+  plan::Mesh meshOf(const plan::Mesh &asked,
+                    const RankGroups &) const override {
     return asked.onto("dp_replicate");
   }
   Precision precision(const PrecisionAsked &asked, plan::DType storage,
@@ -38,7 +39,7 @@ public:
 class Single final : public Replicated {
 public:
   FrameworkKind kind() const override { return FrameworkKind::Single; }
-  Choice<AccumulationMode> accumulation() const override {
+  Choice<AccumulationMode> accumulation(const Versions &) const override {
     return {AccumulationMode::KeepUnsharded,
             "one process: gradients add up where they are"};
   }

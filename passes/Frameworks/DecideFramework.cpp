@@ -25,7 +25,8 @@ constexpr int64_t ddpBucketBytes = 25 << 20, ddpFirstBucketBytes = 1 << 20;
 /// DeepSpeed's zero_optimization (runtime/zero/config.py), in elements.
 constexpr int64_t zeroReduceBucket = 500'000'000,
                   zeroPrefetchBucket = 50'000'000,
-                  zeroPersistenceThreshold = 100'000;
+                  zeroPersistenceThreshold = 100'000,
+                  zeroSubGroup = 1'000'000'000;
 
 struct DecideFrameworkPass
     : accel::impl::DecideFrameworkPassBase<DecideFrameworkPass> {
@@ -44,7 +45,7 @@ struct DecideFrameworkPass
     if (framework.kind() == FrameworkKind::Ddp)
       decideBuckets(job);
     if (framework.kind() == FrameworkKind::Deepspeed)
-      decideZero(job);
+      decideZero(job, framework);
   }
 
 private:
@@ -111,15 +112,41 @@ private:
                 "torch's bucket_cap_mb, and a first bucket of 1 MiB")));
   }
 
-  void decideZero(sharding::JobOp job) {
+  void decideZero(sharding::JobOp job, const frameworks::Framework &framework) {
     auto [request, value] = asked("zero");
+    const int64_t stage = number(value, "stage", 2);
     job.setZeroAttr(sharding::ZeroAttr::get(
-        &getContext(), number(value, "stage", 2),
-        number(value, "reduce_bucket", zeroReduceBucket),
+        &getContext(), stage, number(value, "reduce_bucket", zeroReduceBucket),
         number(value, "prefetch_bucket", zeroPrefetchBucket),
         number(value, "persistence_threshold", zeroPersistenceThreshold),
         flag(value, "overlap"),
-        because(request, "DeepSpeed's zero_optimization")));
+        because(request, "DeepSpeed's zero_optimization"),
+        number(value, "sub_group", zeroSubGroup),
+        decideZeroPlus(job, framework, stage)));
+  }
+
+  /// Null where nobody asks for ZeRO++ or MiCS.
+  sharding::ZeroPlusAttr decideZeroPlus(sharding::JobOp job,
+                                        const frameworks::Framework &framework,
+                                        int64_t stage) {
+    auto [request, value] = asked("zero_plus");
+    auto mesh = sharding::findOnly<sharding::MeshOp>(getOperation());
+    if (!request || !mesh)
+      return {};
+    plan::Mesh ranks;
+    for (auto axis : mesh.getAxes().getAsRange<sharding::AxisAttr>())
+      ranks.resize(axis.getName().str(), axis.getSize());
+    const auto chosen = framework.zeroPlus(
+        {{number(value, "secondary", 0), number(value, "shard", 0)},
+         flag(value, "weights"),
+         flag(value, "gradients")},
+        stage, ranks, std::max<int64_t>(job.getRanksPerNode().value_or(1), 1));
+    const frameworks::ZeroPlus &plus = chosen.value;
+    return sharding::ZeroPlusAttr::get(
+        &getContext(), plus.groups.secondary, plus.groups.shard,
+        plus.quantizedWeights, plus.quantizedGradients,
+        *chosen.why ? sharding::BecauseAttr::get(&getContext(), chosen.why)
+                    : request.getBecause());
   }
 };
 

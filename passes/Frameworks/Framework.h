@@ -65,6 +65,19 @@ struct PrefetchDepth {
   int64_t forward = 1, backward = 1;
 };
 
+/// Ranks that a configuration groups within a mesh: those that hold a second
+/// copy of gathered parameters (ZeRO++ hpZ), and those that share one copy of
+/// the model (MiCS). 0 or 1: none.
+struct RankGroups {
+  int64_t secondary = 0, shard = 0;
+};
+
+/// ZeRO++ and MiCS; see sharding.zero_plus.
+struct ZeroPlus {
+  RankGroups groups;
+  bool quantizedWeights = false, quantizedGradients = false;
+};
+
 /// A choice with its reason, for people.
 template <typename T> struct Choice {
   T value;
@@ -171,8 +184,19 @@ public:
   /// Checkpoints around each child of a layer instead of the layer.
   virtual bool checkpointsChildren(const Versions &) const { return false; }
 
-  /// The mesh that it makes of the one that the file asks for.
-  virtual plan::Mesh meshOf(const plan::Mesh &asked) const { return asked; }
+  /// The mesh that it makes of the one that the file asks for, with the groups
+  /// as axes.
+  virtual plan::Mesh meshOf(const plan::Mesh &asked, const RankGroups &) const {
+    return asked;
+  }
+  /// What becomes of ZeRO++ and MiCS in that stage, over a mesh; `why` is empty
+  /// where all that was asked is done.
+  virtual Choice<ZeroPlus> zeroPlus(const ZeroPlus &, int64_t stage,
+                                    const plan::Mesh &,
+                                    int64_t ranksPerNode) const {
+    (void)stage, (void)ranksPerNode;
+    return {{}, "ZeRO++ and MiCS are DeepSpeed's"};
+  }
   /// `storage`: the dtype as loaded, upcast where the file says so.
   virtual Precision precision(const PrecisionAsked &asked, plan::DType storage,
                               const Versions &versions) const = 0;
@@ -180,7 +204,7 @@ public:
   virtual std::optional<Choice<PrefetchDepth>> prefetch() const {
     return std::nullopt;
   }
-  virtual Choice<AccumulationMode> accumulation() const {
+  virtual Choice<AccumulationMode> accumulation(const Versions &) const {
     return {AccumulationMode::KeepUnsharded,
             "Accelerate's accumulate() enters no_sync() but for the last "
             "micro-batch"};
@@ -236,8 +260,14 @@ public:
   bool unshards() const override { return over.unshards(); }
   bool unitsByModule() const override { return over.unitsByModule(); }
   bool castsByAutocast() const override { return over.castsByAutocast(); }
-  plan::Mesh meshOf(const plan::Mesh &asked) const override {
-    return over.meshOf(asked);
+  plan::Mesh meshOf(const plan::Mesh &asked,
+                    const RankGroups &groups) const override {
+    return over.meshOf(asked, groups);
+  }
+  Choice<ZeroPlus> zeroPlus(const ZeroPlus &asked, int64_t stage,
+                            const plan::Mesh &mesh,
+                            int64_t ranksPerNode) const override {
+    return over.zeroPlus(asked, stage, mesh, ranksPerNode);
   }
   Precision precision(const PrecisionAsked &asked, plan::DType storage,
                       const Versions &versions) const override {
@@ -246,7 +276,7 @@ public:
   std::optional<Choice<PrefetchDepth>> prefetch() const override {
     return over.prefetch();
   }
-  Choice<AccumulationMode> accumulation() const override {
+  Choice<AccumulationMode> accumulation(const Versions &) const override {
     return {AccumulationMode::ReduceEach,
             "its training loop reduces every micro-batch"};
   }

@@ -32,6 +32,14 @@ public:
     return Choice<PrefetchDepth>{
         {}, "FSDP2 gathers the next unit while this one computes"};
   }
+  /// FSDP2's modules have no no_sync, which accumulate() looks for before 1.11.
+  Choice<AccumulationMode>
+  accumulation(const Versions &versions) const override {
+    if (!atLeast(versions.accelerate, "1.11"))
+      return {AccumulationMode::ReduceEach,
+              "accelerate before 1.11 reduces every micro-batch under FSDP2"};
+    return Framework::accumulation(versions);
+  }
   /// Until 1.7 and from 1.15 on around each layer.
   bool checkpointsChildren(const Versions &versions) const override {
     return atLeast(versions.accelerate, "1.8") &&

@@ -113,6 +113,9 @@ private:
       number(value, "prefetch_bucket", zero.prefetchBucket.value);
       number(value, "persistence_threshold", zero.persistenceThreshold.value);
       flag(value, "overlap", *zero.overlapCommunication);
+      if (zero.subGroup.written())
+        number(value, "sub_group", *zero.subGroup);
+      requestZeroPlus(zero);
     }
     if (options.chosen && options.chosen->zeroStage) {
       value[0] = b.getNamedAttr(
@@ -120,6 +123,29 @@ private:
       return request("zero", value, plain(options.chosen->why));
     }
     request("zero", value, because(zero.zeroStage, "zero_stage"));
+  }
+
+  /// ZeRO++ and MiCS; their groups of ranks are axes of the mesh.
+  void requestZeroPlus(const DeepspeedSettings &zero) {
+    SmallVector<NamedAttribute> value;
+    sharding::BecauseAttr why;
+    auto ask = [&](bool set, const auto &setting) {
+      if (set && !why)
+        why = because(setting, "");
+    };
+    const bool grouped = *zero.secondaryRanks > 1, mics = *zero.micsRanks > 0;
+    if (grouped)
+      number(value, "secondary", *zero.secondaryRanks);
+    if (mics)
+      number(value, "shard", *zero.micsRanks);
+    flag(value, "weights", *zero.quantizedWeights);
+    flag(value, "gradients", *zero.quantizedGradients);
+    ask(grouped, zero.secondaryRanks);
+    ask(mics, zero.micsRanks);
+    ask(*zero.quantizedWeights, zero.quantizedWeights);
+    ask(*zero.quantizedGradients, zero.quantizedGradients);
+    if (why)
+      request("zero_plus", value, why);
   }
 };
 

@@ -112,9 +112,15 @@ private:
 
   void addMesh() {
     SmallVector<Attribute> axes;
+    frameworks::RankGroups groups;
+    const auto &zero = accelerate.deepspeed;
+    const bool staged = options.chosen && options.chosen->zeroStage;
+    if (zero && (staged ? *options.chosen->zeroStage : *zero->zeroStage) == 3)
+      groups = {*zero->secondaryRanks, *zero->micsRanks};
     const plan::Mesh mesh = framework.meshOf(
         options.chosen && options.chosen->mesh ? *options.chosen->mesh
-                                               : *accelerate.mesh);
+                                               : *accelerate.mesh,
+        groups);
     for (const plan::Axis &axis : mesh.axes)
       axes.push_back(
           sharding::AxisAttr::get(b.getContext(), axis.name, axis.size));

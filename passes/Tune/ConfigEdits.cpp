@@ -48,7 +48,9 @@ ConfigEdit ConfigEditor::deepspeed(const std::string &yamlKey,
                                    const std::string &value) const {
   const auto &settings = accelerate.deepspeed;
   if (settings && !settings->configFile->empty())
-    return {{{jsonKey, value, *settings->configFile}}, ""};
+    return {{{(settings->inArguments ? "deepspeed." : "") + jsonKey, value,
+              *settings->configFile}},
+            ""};
   return {{{inSection("deepspeed_config", yamlKey), value}}, ""};
 }
 

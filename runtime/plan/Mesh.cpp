@@ -15,7 +15,9 @@ namespace accel::plan {
 AxisRole axisRole(std::string_view axis) {
   if (axis == "dp_replicate")
     return AxisRole::Replicate;
-  return axis == "dp_shard" || axis == "cp" ? AxisRole::Shard : AxisRole::Other;
+  return axis == "dp_shard" || axis == "cp" || axis == secondaryAxis
+             ? AxisRole::Shard
+             : AxisRole::Other;
 }
 
 Mesh Mesh::dataParallel() { return {{{"dp_replicate", 1}, {"dp_shard", 1}}}; }

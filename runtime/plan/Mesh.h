@@ -22,8 +22,12 @@ enum class AxisRole {
   Other      // inside of functions or between stages (tp, pp)
 };
 /// dp_replicate replicates; dp_shard and cp shard, as FSDP units are sharded
-/// over the product of both (Accelerate's dp_shard_cp).
+/// over the product of both (Accelerate's dp_shard_cp), and so does zero_hpz.
 AxisRole axisRole(std::string_view axis);
+
+/// Of ranks that shard with all others and hold a second copy among themselves
+/// (ZeRO++ hpZ).
+inline constexpr const char *secondaryAxis = "zero_hpz";
 
 /// Axes of one mesh, by their position in Mesh::axes.
 class AxisSet {

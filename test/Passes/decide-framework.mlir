@@ -1,6 +1,7 @@
 // RUN: sed 's/FRAMEWORK/ddp/' %s | accel-opt opt --decide-framework --accumulate --optimizer-in-backward --prefetch | FileCheck %s --check-prefix=DDP
 // RUN: sed 's/FRAMEWORK/deepspeed/' %s | accel-opt opt --decide-framework --accumulate --optimizer-in-backward --prefetch | FileCheck %s --check-prefix=ZERO
 // RUN: sed 's/FRAMEWORK/fsdp2/' %s | accel-opt opt --decide-framework --accumulate --optimizer-in-backward --prefetch | FileCheck %s --check-prefix=FSDP2
+// RUN: sed 's/FRAMEWORK/fsdp2/; s/accelerate "1.15.0"/accelerate "1.10.0"/' %s | accel-opt opt --accumulate | FileCheck %s --check-prefix=EACH
 // RUN: sed 's/FRAMEWORK/torchtitan/' %s | accel-opt opt --decide-framework --accumulate --optimizer-in-backward --prefetch | FileCheck %s --check-prefix=TITAN
 // RUN: sed 's,FRAMEWORK,torchtitan/horovod,' %s | not accel-opt opt --decide-framework 2>&1 | FileCheck %s --check-prefix=OVER
 // RUN: sed 's/FRAMEWORK/accel-run/' %s | accel-opt opt --decide-framework --accumulate --optimizer-in-backward --prefetch | FileCheck %s --check-prefix=OWN
@@ -21,6 +22,8 @@
 
 // FSDP2: accumulation = #sharding.accumulation<4, keep_unsharded,
 // FSDP2-SAME: prefetch = #sharding.prefetch<forward = 1, backward = 1, because = <"default: FSDP2 gathers the next unit while this one computes">>
+
+// EACH: accumulation = #sharding.accumulation<4, reduce_each, because = <"default: accelerate before 1.11 reduces every micro-batch under FSDP2">>
 
 // TITAN: accumulation = #sharding.accumulation<4, reduce_each, because = <"default: its training loop reduces every micro-batch">>
 // TITAN-SAME: optimizer_step = #sharding.optimizer_step<fused, clip = true, because = <"default: torchtitan's optimizer.implementation is fused">>

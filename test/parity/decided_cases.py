@@ -88,7 +88,14 @@ def differences(result):
         z = modelled["zero"]
         same("zero", one("zero"), f"stage {z['stage']}, reduce bucket {z['reduce_bucket']}, prefetch bucket "
              f"{z['prefetch_bucket']}, persistence threshold {z['persistence_threshold']}"
-             + (", communication overlapped" if z["overlap"] else ""))
+             + (", communication overlapped" if z["overlap"] else "")
+             + (f", updates of {z['sub_group']}" if z["sub_group"] != 1_000_000_000 else ""))
+        plus = [part for part, there in [
+            (f"a second copy of the parameters over {z['secondary']} ranks", z["secondary"] > 1),
+            ("parameters gathered in 8 bits", z["quantized_weights"]),
+            ("gradients between machines in 4 bits", z["quantized_gradients"])] if there]
+        same("zero_plus", [p for p in (one("zero_plus") or "none").split(", ") if not p.startswith("one copy")],
+             plus or ["none"])
     return found
 
 

@@ -437,6 +437,38 @@ TEST(Executors, DeepspeedBuckets) {
   EXPECT_EQ(persistent(0, elements, true), persistent(0, 0, false));
 }
 
+/// Each rank's part of a second copy is there from the first forward to the
+/// update; with 8-bit gathers the values on the wire are beside what they
+/// become.
+TEST(Executors, DeepspeedSecondCopy) {
+  const StepModel model = uniformModel(4, {1024, 1024}, 0);
+  Settings settings;
+  settings.executor = FrameworkKind::Deepspeed;
+  settings.zeroStage = 3;
+  settings.param = plan::DType::BF16;
+  settings.zero.reduceBucket = settings.zero.persistenceThreshold = 0;
+  settings.mesh.resize("dp_shard", 8);
+  const Target machine = target();
+  StepEvaluator evaluator(model, machine);
+  auto predict = [&] {
+    const Candidate candidate = configuredCandidate(model, settings);
+    EXPECT_EQ(verifyCandidate(model, candidate), "");
+    return evaluator.evaluate(candidate);
+  };
+  const StepPrediction plain = predict();
+  settings.mesh.resize("dp_shard", 2);
+  settings.mesh.resize(plan::secondaryAxis, 4);
+  EXPECT_EQ(predict().peakBytes, plain.peakBytes) << "the axis alone";
+  settings.zero.secondaryRanks = 4;
+  const StepPrediction second = predict();
+  EXPECT_EQ(second.persistentBytes, plain.persistentBytes);
+  EXPECT_EQ(second.peakBytes - plain.peakBytes, (4 << 20) / 4 * 2);
+  settings.zeroStage = 2;
+  const StepPrediction two = predict();
+  settings.zero.secondaryRanks = 0;
+  EXPECT_EQ(predict().peakBytes, two.peakBytes) << "stage 3 alone has one";
+}
+
 TEST(Executors, OffloadMovesBytesToTheHost) {
   const StepModel model = uniformModel(6, {1024, 1024}, 0);
   Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);

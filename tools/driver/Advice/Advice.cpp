@@ -164,7 +164,7 @@ private:
       for (int64_t shard : {ranks, base.ranksPerNode})
         if (shard > 1 && shard != own && ranks % shard == 0)
           space.meshes.push_back(mesh.sharded(shard));
-    } else if (own > 1) {
+    } else if (own > 1 && in.executor != FrameworkKind::Deepspeed) {
       space.meshes = tune::meshesOf(mesh, base.ranksPerNode);
     }
     space.splits = tune::splitsOf({training.microBatch, training.accumulation},

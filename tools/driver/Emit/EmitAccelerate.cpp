@@ -93,7 +93,7 @@ private:
 
   std::string deepspeedFile() const {
     const auto &settings = job.accelerate.deepspeed;
-    return settings ? *settings->configFile : "";
+    return settings && !settings->inArguments ? *settings->configFile : "";
   }
 
   const Advice &advice;

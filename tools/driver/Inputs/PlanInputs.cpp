@@ -328,7 +328,11 @@ private:
   /// sequence that a rank of its sequence parallelism computes.
   void followDeepspeed() {
     AccelerateConfig &accelerate = inputs.job.accelerate;
-    if (!accelerate.deepspeed || !inputs.model.config())
+    if (!accelerate.deepspeed)
+      return;
+    checkRankGroups(*accelerate.deepspeed, accelerate.mesh->ranks(),
+                    options.script.versions.deepspeed, engine);
+    if (!inputs.model.config())
       return;
     resolveAuto(*accelerate.deepspeed,
                 huggingface::hiddenSize(*inputs.model.config()));

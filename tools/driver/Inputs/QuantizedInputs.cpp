@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Inputs/QuantizedInputs.h"
 
+#include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/Job/QuantizedRefusals.h"
 
 namespace accel {
@@ -39,6 +40,14 @@ public:
           inputs.job.isJob ? "plan an accelerate YAML for what the libraries do"
                            : "leave --executor out");
     case FrameworkKind::Fsdp2:
+      if (!isEarlierRelease(inputs.job.accelerate.version, "1.14") &&
+          keepsWhole())
+        return refuse(notSupportedCode,
+                      name() +
+                          " weights that are packed in bytes are left out of "
+                          "FSDP2's shards, and each rank keeps them whole, "
+                          "which is not counted",
+                      "use fsdp_version: 1 with a 16-bit storage dtype");
       return refuse("quantized-base", refusalOfFsdp2(config),
                     "use fsdp_version: 1 with a 16-bit storage dtype");
     case FrameworkKind::Fsdp1:
@@ -53,6 +62,14 @@ public:
 
 private:
   std::string name() const { return format.name; }
+
+  /// fsdp2_prepare_model of accelerate/utils/fsdp_utils.py, from 1.14 on: bytes
+  /// of bitsandbytes' 4-bit parameters.
+  bool keepsWhole() const {
+    return (values.format == plan::WeightFormat::Nf4 ||
+            values.format == plan::WeightFormat::Fp4) &&
+           values.storageDtype() == plan::DType::U8;
+  }
 
   /// A flat parameter has one dtype, a floating-point one.
   bool checkFlat() {

@@ -73,7 +73,11 @@ Json candidateJson(const StepModel &model, const Candidate &c) {
                       {"reduce_bucket", c.zero.reduceBucket},
                       {"prefetch_bucket", c.zero.prefetchBucket},
                       {"persistence_threshold", c.zero.persistenceThreshold},
-                      {"overlap", c.zero.overlap}};
+                      {"overlap", c.zero.overlap},
+                      {"sub_group", c.zero.subGroup},
+                      {"secondary", c.zero.secondaryRanks},
+                      {"quantized_weights", c.zero.quantizedWeights},
+                      {"quantized_gradients", c.zero.quantizedGradients}};
   const PreferenceStep &preference = c.preference;
   if (preference.reference != PreferenceStep::Reference::None)
     result["reference"] =
