@@ -86,10 +86,12 @@ std::optional<AdapterConfig> parseAdapterConfig(const std::string &text,
                                                 const std::string &path,
                                                 DiagnosticEngine &engine);
 /// The same for a mapping of a job.yaml, at the key `path`. `strict`: unknown
-/// keys are errors.
+/// keys are errors. Without `forPlanning` nothing is said of what PEFT does and
+/// a plan does not count.
 std::optional<AdapterConfig> readAdapter(const std::string &file,
                                          const yaml::Node &node,
                                          const std::string &path, bool strict,
+                                         bool forPlanning,
                                          DiagnosticEngine &engine);
 
 /// The adapter_config.json that PEFT loads, with `baseModel` as its base.

@@ -61,8 +61,10 @@ bool saysNothing(const yaml::Node &node) {
 class Reader {
 public:
   Reader(const std::string &file, const yaml::Node &node,
-         const std::string &path, bool strict, DiagnosticEngine &engine)
-      : node(node), fields(file, node, path, engine), strict(strict) {
+         const std::string &path, bool strict, bool forPlanning,
+         DiagnosticEngine &engine)
+      : node(node), fields(file, node, path, engine), strict(strict),
+        forPlanning(forPlanning) {
     config.file = file;
     config.places[""] = {file, node.range.begin.line, node.range.begin.column};
     for (const yaml::Entry &entry : node.entries)
@@ -96,7 +98,8 @@ private:
   }
   void unsupported(const char *key, const std::string &message,
                    const std::string &hint = "") {
-    fields.error(notSupportedCode, key, message, hint);
+    if (forPlanning)
+      fields.error(notSupportedCode, key, message, hint);
     failed = true;
   }
   std::string named(const char *key) const { return fields.keyPath(key); }
@@ -119,10 +122,9 @@ private:
                                       "task_type",
                                       "peft_type",
                                       "base_model_name_or_path"};
-    if (!strict) { // what PEFT writes
+    known.insert(known.end(), otherKeys.begin(), otherKeys.end());
+    if (!strict) // what PEFT writes
       known.insert(known.end(), silentKeys.begin(), silentKeys.end());
-      known.insert(known.end(), otherKeys.begin(), otherKeys.end());
-    }
     for (const yaml::Entry &entry : node.entries) {
       const yaml::Node &key = *entry.key;
       std::string name = key.isString() ? key.text : "";
@@ -394,7 +396,7 @@ private:
 
   const yaml::Node &node;
   Fields fields;
-  bool strict, failed = false;
+  bool strict, forPlanning, failed = false;
   AdapterConfig config;
 };
 
@@ -403,9 +405,9 @@ private:
 std::optional<AdapterConfig> accel::readAdapter(const std::string &file,
                                                 const yaml::Node &node,
                                                 const std::string &path,
-                                                bool strict,
+                                                bool strict, bool forPlanning,
                                                 DiagnosticEngine &engine) {
-  return Reader(file, node, path, strict, engine).run();
+  return Reader(file, node, path, strict, forPlanning, engine).run();
 }
 
 std::optional<AdapterConfig>
@@ -421,7 +423,8 @@ accel::parseAdapterConfig(const std::string &text, const std::string &path,
                  "object of keys and values");
     return std::nullopt;
   }
-  return readAdapter(path, *document->root(), "", /*strict=*/false, engine);
+  return readAdapter(path, *document->root(), "", /*strict=*/false,
+                     /*forPlanning=*/true, engine);
 }
 
 std::optional<AdapterConfig>

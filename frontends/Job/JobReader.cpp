@@ -180,7 +180,8 @@ void JobReader::readAdapter(JobConfig &job) {
     return;
   if (entry->value->isMapping()) {
     job.adapter = accel::readAdapter(file, *entry->value, "adapter",
-                                     /*strict=*/true, engine);
+                                     /*strict=*/true,
+                                     options.accelerate.forPlanning, engine);
     return;
   }
   top.pathTo("adapter", job.adapterPath);

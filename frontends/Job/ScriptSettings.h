@@ -104,6 +104,8 @@ struct ScriptSettings {
   Setting<bool> reentrantCheckpointing;
   /// The inputs of recomputed layers wait in host memory.
   Setting<bool> offloadsCheckpoints;
+  /// The loader's batch is dealt to the ranks (accelerator_config).
+  Setting<bool> splitsBatches;
   /// The loss is computed in chunks by a fused kernel (Liger).
   Setting<bool> fusedLoss;
   /// Operands of fp32 matmuls are rounded to TF32.

@@ -62,15 +62,7 @@ void SettingsReader::translateAxolotl() {
            "modelled yet",
            "write torch_compile: false to plan without it");
 
-  if (const Given *layers = given("gradient_checkpointing");
-      layers && layers->value->isString()) {
-    const std::string &mode = layers->value->text;
-    refuse("gradient_checkpointing",
-           "gradient_checkpointing: " + printable(mode) +
-               " moves the inputs of layers to the host, which is not "
-               "modelled for transformers' own checkpointing yet",
-           "gradient_checkpointing: true is modelled");
-  }
+  translateAxolotlOffloading();
   translateAxolotlAttention();
   translateAxolotlAdapter();
 
@@ -146,6 +138,42 @@ void SettingsReader::translateAxolotl() {
   if (!given("fsdp") || off || given("fsdp")->value->isNull())
     stand("fsdp", nodes.boolean(config->file, config->key, true), *config);
   stand("fsdp_config", copy, *config);
+}
+
+/// core/trainers/mixins/activation_checkpointing.py: around layers that are
+/// recomputed, their inputs are what is moved; with an adapter "true" and
+/// "legacy" move all saved tensors and recompute nothing. `offload` of
+/// gradient_checkpointing is the former spelling.
+void SettingsReader::translateAxolotlOffloading() {
+  const Given *layers = given("gradient_checkpointing"),
+              *moves = given("activation_offloading");
+  std::string mode;
+  if (moves && moves->value->isScalar() && !moves->value->isNull())
+    mode = moves->value->kind == yaml::Kind::Bool
+               ? (moves->value->boolean ? "true" : "")
+               : moves->value->text;
+  const bool former = layers && layers->value->isString();
+  if (former) {
+    mode = layers->value->text == "offload" ? "true" : "disk";
+    stand("gradient_checkpointing",
+          nodes.boolean(layers->file, layers->value->range, true), *layers);
+  }
+  if (mode.empty())
+    return;
+  const char *place =
+      former ? "gradient_checkpointing" : "activation_offloading";
+  if (mode == "disk")
+    return refuse(place, "activations on a disk are not modelled",
+                  "activation_offloading: hidden_states keeps them in host "
+                  "memory");
+  if (mode != "hidden_states" && given("adapter") &&
+      !given("adapter")->value->isNull())
+    return refuse(place,
+                  "with an adapter it moves every saved tensor and recomputes "
+                  "nothing, which is not modelled",
+                  "activation_offloading: hidden_states is modelled");
+  set(settings.offloadsCheckpoints, true, place, mode,
+      "the inputs of recomputed layers wait in host memory");
 }
 
 void SettingsReader::translateAxolotlAttention() {

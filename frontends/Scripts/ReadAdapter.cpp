@@ -142,8 +142,8 @@ void SettingsReader::readAdapter() {
       list->items.push_back(nodes.text(place.file, place.value->range, name));
     nodes.set(*config, "target_modules", list);
   }
-  settings.adapter =
-      accel::readAdapter(place.file, *config, "", /*strict=*/false, engine);
+  settings.adapter = accel::readAdapter(
+      place.file, *config, "", /*strict=*/false, recipe.planning(), engine);
   if (settings.adapter)
     row(rank ? "lora_r" : "use_peft",
         "rank " + std::to_string(settings.adapter->rank), "");

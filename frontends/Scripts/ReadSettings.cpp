@@ -389,11 +389,19 @@ void SettingsReader::readAccelerator() {
     return node && node->kind == yaml::Kind::Bool && node->boolean;
   };
   if (on(config, "split_batches"))
-    refuse("accelerator_config",
-           "split_batches: true divides per_device_train_batch_size among "
-           "ranks, which is not read yet",
-           "write the size that each rank gets, without split_batches");
+    set(settings.splitsBatches, true, "accelerator_config", "true",
+        "split_batches divides per_device_train_batch_size among ranks");
   const yaml::Node *accumulation = config->find("gradient_accumulation_kwargs");
+  const yaml::Node *steps = accumulation && accumulation->isMapping()
+                                ? accumulation->find("num_steps")
+                                : nullptr;
+  if (steps && !steps->isNull() &&
+      integer("gradient_accumulation_steps").value_or(1) > 1)
+    error("conflicting-arguments", "accelerator_config",
+          "num_steps of gradient_accumulation_kwargs and "
+          "gradient_accumulation_steps say the same; Trainer stops with a "
+          "ValueError",
+          "keep gradient_accumulation_steps");
   if (accumulation && accumulation->isMapping() &&
       on(accumulation, "sync_each_batch"))
     set(settings.syncEachBatch, true, "accelerator_config", "true",
@@ -424,12 +432,14 @@ void SettingsReader::readDistribution() {
     return;
   accelerate.set("", "distributed_type",
                  nodes.text(zero->file, zero->value->range, "DEEPSPEED"));
-  if (zero->value->isMapping())
-    return refuse("deepspeed",
-                  "a DeepSpeed configuration inside of the arguments is not "
-                  "read yet",
-                  "write it to a JSON file and name that");
   accelerate.remove("deepspeed_config");
+  if (zero->value->isMapping()) {
+    // Its reader finds the object in the file of arguments
+    // (deepspeedRoot in Accelerate/DeepspeedJson.h).
+    accelerate.set("deepspeed_config", "deepspeed_config_file",
+                   nodes.text(zero->file, zero->value->range, zero->file));
+    return row("deepspeed", "the object in this file", "");
+  }
   accelerate.set("deepspeed_config", "deepspeed_config_file", zero->value);
   row("deepspeed", zero->value->text, "");
 }

@@ -98,6 +98,7 @@ private:
   // transformers and TRL.
   void checkAxolotl(); // AxolotlRules.cpp
   void translateAxolotl();
+  void translateAxolotlOffloading();
   void translateAxolotlAttention();
   void translateAxolotlAdapter();
   void translateLlamaFactory();

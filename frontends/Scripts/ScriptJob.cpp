@@ -381,6 +381,20 @@ private:
     engine.report(std::move(d));
   }
 
+  /// BatchSamplerShard with split_batches (accelerate/data_loader.py).
+  void splitBatch(ScriptSettings &settings, int64_t ranks) {
+    Setting<std::optional<int64_t>> &batch = settings.microBatch;
+    if (**batch % ranks != 0)
+      return at(settings.splitsBatches, Severity::Error, "invalid-value",
+                batch.key + " is " + std::to_string(**batch) +
+                    ", which split_batches cannot deal to " +
+                    std::to_string(ranks) +
+                    " ranks; Accelerate stops with a ValueError",
+                "choose a multiple of " + std::to_string(ranks));
+    *batch.value /= ranks;
+    batch.why = "split_batches deals it to the ranks";
+  }
+
   void apply(ScriptSettings settings, JobConfig &job) {
     const bool zero = job.accelerate.deepspeed.has_value();
     // A JSON of DeepSpeed that says other sizes than the script stops the run.
@@ -413,6 +427,8 @@ private:
                ? *job.accelerate.deepspeed->gradientAccumulation
                : std::optional<int64_t>());
     }
+    if (settings.splitsBatches.value && settings.microBatch.value)
+      splitBatch(settings, *job.accelerate.numProcesses);
     if (settings.microBatch.value) {
       job.data.microBatch = settings.microBatch;
       *job.data.microBatch.value *= settings.sequencesPerSample;

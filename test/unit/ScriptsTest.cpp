@@ -332,6 +332,7 @@ TEST_F(Scripts, axolotlStopsWhereItsValidatorsDo) {
       "fsdp_version: 2\nfsdp_config: {transformer_layer_cls_to_wrap: L}\n";
   const std::string fsdp1 =
       "fsdp_config: {transformer_layer_cls_to_wrap: L, offload_params: true}\n";
+  const std::string recomputed = "gradient_checkpointing: true\n";
   for (const std::string &wrong : {
            std::string("batch_size: 8\n"),
            std::string("load_in_4bit: true\n"),
@@ -350,6 +351,16 @@ TEST_F(Scripts, axolotlStopsWhereItsValidatorsDo) {
            std::string("context_parallel_size: 2\n"),
            std::string("deepcompile: true\n"),
            std::string("attn_implementation: sdpa\nflash_attention: true\n"),
+           std::string("lr_groups: [{name: a}]\nloraplus_lr_ratio: 2\n"),
+           std::string("lora_mlp_kernel: true\ntrust_remote_code: true\n"),
+           std::string("peft_layers_pattern: [layers]\n"),
+           recomputed + "activation_offloading: legacy\n"
+                        "selective_checkpointing: true\n",
+           recomputed + "activation_offloading: hidden_states\n"
+                        "gradient_checkpointing_kwargs: {use_reentrant: true}\n"
+                        "unfrozen_parameters: [lm_head]\n",
+           std::string("scaling_softmax: true\nattn_implementation: sdpa\n"),
+           std::string("rl: ebft\n"),
        })
     EXPECT_TRUE(stops(wrong)) << wrong;
   for (const std::string &right : {
@@ -360,6 +371,9 @@ TEST_F(Scripts, axolotlStopsWhereItsValidatorsDo) {
            std::string("liger_fused_linear_cross_entropy: true\n"),
            std::string("context_parallel_size: 1\n"),
            fsdp1 + "optimizer: adamw_torch\n",
+           std::string("trust_remote_code: true\n"),
+           recomputed + "activation_offloading: hidden_states\n",
+           recomputed + "activation_offloading: true\n",
        })
     EXPECT_FALSE(stops(right)) << right;
 }
