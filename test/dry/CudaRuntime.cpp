@@ -405,10 +405,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   gpu().order.forgetEvent(reinterpret_cast<uintptr_t>(event));
   return cudaSuccess;
 }
-/// Everything is done as soon as it is asked for, and the host then knows.
+/// Everything is done as soon as it is asked for, and the thread that asks then
+/// knows. NCCL's watchdog asks too, and what it knows orders no work.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   Lock lock(gpu().mutex);
-  gpu().synchronizeEvent(event);
+  if (threadQueues)
+    gpu().synchronizeEvent(event);
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {

@@ -17,6 +17,7 @@
 namespace accel::dry {
 
 thread_local int currentDevice = 0;
+thread_local bool threadQueues = false;
 
 DryGpu &DryGpu::get() {
   // Never destroyed: libraries queue work until the process ends.
@@ -55,6 +56,7 @@ cudaStream_t DryGpu::makeStream(int priority) {
 }
 
 Actor DryGpu::enqueue(cudaStream_t stream, const char *what) {
+  threadQueues = true;
   const Actor on = actor(stream);
   order.enqueue(on);
   count(what);
@@ -86,8 +88,13 @@ void DryGpu::trace(Queued item) {
   // stepCounts has one entry a step that has begun.
   if (!wanted || stepCounts.size() != std::strtoul(wanted, nullptr, 10) + 1)
     return;
-  if (!places.empty())
-    item.place = places.back().substr(0, places.back().find(' '));
+  // ProcessGroupNCCL opens scopes of its own inside the runtime's.
+  const auto own =
+      std::find_if(places.rbegin(), places.rend(), [](const std::string &text) {
+        return !std::string_view(text).starts_with("nccl:");
+      });
+  if (own != places.rend())
+    item.place = own->substr(0, own->find(' '));
   traced.push_back(std::move(item));
 }
 

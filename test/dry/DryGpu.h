@@ -131,8 +131,9 @@ private:
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-/// The calling thread's current device.
+/// The calling thread's current device, and whether it has queued work.
 extern thread_local int currentDevice;
+extern thread_local bool threadQueues;
 
 // Accesses.cpp: the operator that is being called.
 /// Reads and writes of the operator are accesses of the launch.

@@ -103,12 +103,16 @@ int main(int argc, char **argv) {
     dry::TraceItem item{kinds.at(each["kind"]), each["stream"], each["event"],
                         each["place"]};
     auto place = places.find(item.place);
-    if (place == places.end())
+    if (place == places.end()) {
+      if (item.kind == dry::TraceItem::Collective)
+        return fail("a collective of '" + item.place +
+                    "', which is no instruction of the plan");
       item.place.clear();
-    else if (computes < 0 &&
-             place->second.first->steps[place->second.second].kind ==
-                 plan::StepKind::Call)
+    } else if (computes < 0 &&
+               place->second.first->steps[place->second.second].kind ==
+                   plan::StepKind::Call) {
       computes = item.stream;
+    }
     trace.push_back(std::move(item));
   }
   if (computes < 0)
