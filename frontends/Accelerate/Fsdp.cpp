@@ -395,10 +395,5 @@ void AccelerateReader::readIgnoredModules() {
                                "supported yet");
   if (Regex::compile(text))
     return;
-  if (text.find("(?") != std::string::npos)
-    notSupported(field, "regex \"" + printable(text) +
-                            "\" uses Python's extensions, which are not "
-                            "supported yet");
-  else
-    error("invalid-regex", field, "\"" + printable(text) + "\" is not a regex");
+  error("invalid-regex", field, "\"" + printable(text) + "\" is not a regex");
 }

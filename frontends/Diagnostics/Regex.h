@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// std::regex behind two functions. It is all templates, and every file that
-// includes it compiles them anew, for seconds.
+// PCRE2 behind a few functions: the grammar of Python's re, look-around and
+// named groups among it, with a bound on what a match may take. Expressions
+// come from files of users, and one such as '(.*)*x' would never be done.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_FRONTENDS_DIAGNOSTICS_REGEX_H
@@ -17,7 +18,6 @@
 
 namespace accel {
 
-/// A regular expression in ECMAScript's grammar.
 class Regex {
 public:
   /// Matches nothing.
@@ -33,6 +33,13 @@ public:
   bool isIn(const std::string &text) const;
   /// What the last group of the first match in `text` holds.
   std::optional<std::string> lastGroupIn(const std::string &text) const;
+
+  /// Whether a match was given up at its bound. It and all later ones count as
+  /// no match, so that whoever asked must report it.
+  bool gaveUp() const;
+  /// What to write instead.
+  static constexpr const char *slowHint =
+      "a group that repeats is repeated, as in '(.*)*': leave one of both out";
 
 private:
   struct Compiled;

@@ -28,8 +28,36 @@ static const Regex &compiled(const std::string &expression) {
 }
 
 /// Python's re.match(rf"(.*\.)?({key})$", fqn).
+static std::string patternOf(const std::string &key) {
+  return "(.*\\.)?(" + key + ")";
+}
 static bool matchesPattern(const std::string &key, const std::string &fqn) {
-  return compiled("(.*\\.)?(" + key + ")").matches(fqn);
+  return compiled(patternOf(key)).matches(fqn);
+}
+static std::string insidePattern(const std::string &name) {
+  return "^(|.*\\.)" + name + "($|\\.)";
+}
+static std::string layerPattern(const std::string &pattern) {
+  return "^(?:|.*?\\.)(?:" + pattern + ")\\.(\\d+)\\.";
+}
+
+std::optional<std::string> AdapterConfig::slowExpression() const {
+  std::vector<std::pair<std::string, std::string>> used; // written, matched
+  for (const ModuleNames *names : {&target, &exclude})
+    if (names->regex)
+      used.emplace_back(*names->regex, *names->regex);
+  for (const auto &[key, value] : rankPattern)
+    used.emplace_back(key, patternOf(key));
+  for (const auto &[key, value] : alphaPattern)
+    used.emplace_back(key, patternOf(key));
+  for (const std::string &name : modulesToSave)
+    used.emplace_back(name, insidePattern(name));
+  for (const std::string &pattern : layersPattern)
+    used.emplace_back(pattern, layerPattern(pattern));
+  for (const auto &[written, matched] : used)
+    if (compiled(matched).gaveUp())
+      return written;
+  return std::nullopt;
 }
 
 bool ModuleNames::matches(const std::string &fqn) const {
@@ -67,7 +95,7 @@ static std::optional<int64_t>
 layerOf(const std::string &fqn, const std::vector<std::string> &patterns) {
   std::vector<std::string> expressions;
   for (const std::string &pattern : patterns)
-    expressions.push_back("^(?:|.*?\\.)(?:" + pattern + ")\\.(\\d+)\\.");
+    expressions.push_back(layerPattern(pattern));
   if (patterns.empty())
     expressions.push_back("^.*?\\.[^.]*\\.(\\d+)\\.");
   for (const std::string &expression : expressions)
@@ -84,7 +112,7 @@ bool AdapterConfig::targets(const std::string &fqn, bool linear,
   if (exclude.matches(fqn))
     return false;
   for (const std::string &name : modulesToSave)
-    if (compiled("^(|.*\\.)" + name + "($|\\.)").isIn(fqn))
+    if (compiled(insidePattern(name)).isIn(fqn))
       return false;
   if (allLinear)
     return linear && !outputEmbedding;

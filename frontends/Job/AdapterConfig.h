@@ -70,6 +70,9 @@ struct AdapterConfig {
   /// Whether the module gets a LoRA; `linear` and `outputEmbedding` are for
   /// all-linear.
   bool targets(const std::string &fqn, bool linear, bool outputEmbedding) const;
+  /// After modules were asked for: an expression of which a match was given up,
+  /// as it takes too many steps.
+  std::optional<std::string> slowExpression() const;
   /// Whether a copy of the module is trained whole: PEFT matches the ends of
   /// names here, so "norm" means "input_layernorm" too.
   bool saves(const std::string &fqn) const;

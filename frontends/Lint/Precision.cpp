@@ -78,6 +78,18 @@ void checkFrozen(const Subject &subject) {
       bool trains = regex->isIn(parameter.fqn);
       (trains ? trained : frozen) += parameter.numel();
     }
+    if (regex->gaveUp()) {
+      const Location &at = subject.job->trainable.at;
+      Diagnostic d;
+      d.code = "invalid-regex";
+      d.file = at.file;
+      d.line = at.line;
+      d.column = at.column;
+      d.key = "trainable";
+      d.message = "the regex takes too many steps to match names of parameters";
+      d.hint = Regex::slowHint;
+      return subject.engine.report(std::move(d));
+    }
     if (!trained || !frozen)
       continue;
     std::string counts = unitName(name) + " holds " + countText(trained) +

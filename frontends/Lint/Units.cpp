@@ -469,6 +469,12 @@ static void checkIgnored(const Subject &subject) {
   for (const TreeModule &module : subject.tree->modules)
     if (regex->matches(module.fqn))
       return;
+  if (regex->gaveUp())
+    return subject.report(Severity::Error, "invalid-regex",
+                          subject.in("fsdp_config", "fsdp_ignored_modules"),
+                          "the regex takes too many steps to match names of "
+                          "modules",
+                          Regex::slowHint);
   // A part of the names is a frequent mistake.
   std::string example;
   for (const TreeModule &module : subject.tree->modules)

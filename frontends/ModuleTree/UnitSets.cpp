@@ -168,6 +168,12 @@ private:
                                         "': replicated on every rank");
         ignoredMatched = true;
       }
+    if (regex->gaveUp()) {
+      fail("fsdp_ignored_modules '" + problem.ignoredModules +
+               "' takes too many steps to match names of modules",
+           Regex::slowHint);
+      return false;
+    }
     for (size_t u = first; u < solution.units.size(); ++u)
       solution.units[u].ignored = true;
     if (!ignoredMatched) {

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Adapters/AdaptedTree.h"
 
+#include "frontends/Diagnostics/Regex.h"
+
 #include <algorithm>
 
 using namespace accel;
@@ -72,6 +74,12 @@ void AdaptedTree::decide(const ShapeOf &shapeOf,
       continue;
     if (!addLora(module, shapeOf))
       return;
+  }
+  if (const auto slow = config.slowExpression()) {
+    error("target_modules", "invalid-regex",
+          "'" + *slow + "' takes too many steps to match names of modules",
+          Regex::slowHint);
+    return;
   }
   if (loras.empty()) {
     std::string names;

@@ -5,20 +5,24 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Pipeline/ParamRules.h"
 
-#include <regex>
+#include "frontends/Diagnostics/Regex.h"
 
 bool accel::matchAll(const std::string &regex, bool whole,
                      const std::vector<std::string> &names,
                      std::vector<bool> &matches, std::string &error) {
   matches.assign(names.size(), false);
-  try {
-    std::regex compiled(regex);
-    for (size_t i = 0; i < names.size(); ++i)
-      matches[i] = whole ? std::regex_match(names[i], compiled)
-                         : std::regex_search(names[i], compiled);
-  } catch (const std::regex_error &e) {
-    error = "'" + regex + "' is no regular expression: " + e.what();
+  const std::optional<Regex> compiled = Regex::compile(regex, &error);
+  if (!compiled) {
+    error = "'" + regex + "' is no regular expression: " + error;
     return false;
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    matches[i] = whole ? compiled->matches(names[i]) : compiled->isIn(names[i]);
+    if (compiled->gaveUp()) {
+      error = "'" + regex + "' takes too many steps to match '" + names[i] +
+              "': " + Regex::slowHint;
+      return false;
+    }
   }
   return true;
 }

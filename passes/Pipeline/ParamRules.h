@@ -12,7 +12,8 @@
 namespace accel {
 
 /// Which of `names` the regular expression matches: `whole`, or anywhere.
-/// On a malformed expression returns false and says why in `error`.
+/// On a malformed expression, or one that takes too many steps, returns false
+/// and says why in `error`.
 bool matchAll(const std::string &regex, bool whole,
               const std::vector<std::string> &names, std::vector<bool> &matches,
               std::string &error);

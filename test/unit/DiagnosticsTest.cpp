@@ -288,4 +288,31 @@ TEST(Regex, MatchesWholeTextsAndParts) {
   EXPECT_FALSE(error.empty());
 }
 
+TEST(Regex, ReadsWhatPythonReads) {
+  const auto regex =
+      Regex::compile("^(?!.*(?:lm_head|vision)).*(?P<leaf>_proj)$");
+  ASSERT_TRUE(regex);
+  EXPECT_TRUE(regex->matches("model.layers.0.mlp.up_proj"));
+  EXPECT_FALSE(regex->matches("vision.layers.0.mlp.up_proj"));
+  EXPECT_EQ(regex->lastGroupIn("model.up_proj"), "_proj");
+}
+
+TEST(Regex, GivesUpWhatWouldTakeForever) {
+  const std::string name = "model.layers.10.self_attn.rotary_emb.inv_freq";
+  for (const char *slow : {"^(.*)*[!?]$", "^(.+)+[!?]$",
+                           "^(.|[a-z._0-9])*[!?]$", "^(.*.*)*[!?]$"}) {
+    const auto regex = Regex::compile(slow);
+    ASSERT_TRUE(regex) << slow;
+    EXPECT_FALSE(regex->gaveUp());
+    EXPECT_FALSE(regex->isIn(name));
+    EXPECT_TRUE(regex->gaveUp()) << slow;
+    EXPECT_FALSE(regex->matches("!")) << "nothing is matched from then on";
+  }
+  const auto quick = Regex::compile("(.*\\.)?(q_proj|v_proj)");
+  ASSERT_TRUE(quick);
+  for (int i = 0; i < 10000; ++i)
+    EXPECT_FALSE(quick->matches(name));
+  EXPECT_FALSE(quick->gaveUp());
+}
+
 } // namespace

@@ -2,7 +2,7 @@
 if(TARGET AccelJob)
   set(_here ${CMAKE_CURRENT_LIST_DIR})
   accel_unit_test(diagnostics-test ${_here}/DiagnosticsTest.cpp
-    LINK AccelDiagnostics)
+    LINK AccelDiagnostics AccelRegex)
   accel_unit_test(yaml-test ${_here}/YamlTest.cpp LINK AccelYaml)
   accel_unit_test(accelerate-test ${_here}/AccelerateTest.cpp
     ${_here}/KeyTableTest.cpp
