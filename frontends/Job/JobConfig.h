@@ -131,6 +131,10 @@ struct JobConfig {
   Setting<bool> reentrantCheckpointing;
   /// What dropout draws by, with the micro-batch, the call and the operator.
   Setting<int64_t> dropoutSeed{0, Origin::Default, "dropout_seed", {}, ""};
+  /// Of accel-run: at a step that is not finite, stop or skip; kernels that
+  /// give the same bits each time.
+  Setting<std::string> onNan{"stop", Origin::Default, "on_nan", {}, ""};
+  Setting<bool> deterministic{false, Origin::Default, "deterministic", {}, ""};
   DataConfig data;
   EvalConfig eval;
   Setting<int64_t> accumulation{

@@ -36,6 +36,8 @@ const std::vector<std::string> &jobKeys() {
                                                 "activation_checkpointing",
                                                 "activation_budget",
                                                 "dropout_seed",
+                                                "on_nan",
+                                                "deterministic",
                                                 "loss_chunks"};
   return keys;
 }
@@ -328,6 +330,8 @@ void JobReader::readPrecision(JobConfig &job) {
 
 void JobReader::readCheckpointing(JobConfig &job) {
   top.integer("dropout_seed", job.dropoutSeed, 0, most);
+  top.choice("on_nan", job.onNan, {"stop", "skip"});
+  top.flag("deterministic", job.deterministic);
   const yaml::Entry *chunks = top.find("loss_chunks");
   Setting<std::optional<int64_t>> count;
   if (chunks && chunks->value->isString() && chunks->value->text == "auto")

@@ -216,7 +216,8 @@ private:
       candidate.clipGradients = step.getClip();
     } else {
       // accel-run: its job says so.
-      candidate.clipGradients = training.optimizer.maxGradNorm > 0;
+      candidate.clipGradients =
+          training.optimizer.maxGradNorm > 0 || training.onNan == "skip";
     }
     if (auto offload = job.getOffloadAttr()) {
       candidate.offloadParameters = offload.getParameters();

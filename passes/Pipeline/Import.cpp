@@ -299,15 +299,17 @@ private:
     request("accumulation", value, why);
     if (framework.updatesAtEnd())
       return;
-    bool late = training.optimizer.maxGradNorm > 0 || training.lossScaling;
+    const bool late = training.needsGradNorm();
     request("update", {b.getNamedAttr("at_end", b.getBoolAttr(late))},
             training.optimizer.maxGradNorm > 0
                 ? because(job.optimizer.maxGradNorm,
                           "the global gradient norm needs all gradients")
             : training.lossScaling
                 ? plain("fp16: an overflow anywhere skips the whole step")
-                : plain("nothing needs all gradients at once, so a unit's "
-                        "gradients are freed as soon as it is updated"));
+            : late ? because(job.onNan, "a gradient that is not finite skips "
+                                        "the whole step")
+                   : plain("nothing needs all gradients at once, so a unit's "
+                           "gradients are freed as soon as it is updated"));
   }
 
   /// `trainable` freezes what it does not match; the first optimizer group

@@ -99,7 +99,7 @@ private:
         accumulation.getMode() == sharding::AccumulationMode::KeepUnsharded;
     issue.updateInline =
         job.getUpdateAttr().getMode() == sharding::UpdateMode::Inline;
-    issue.clip = layout.job.optimizer.maxGradNorm > 0 || layout.job.lossScaling;
+    issue.clip = layout.job.needsGradNorm();
     return options;
   }
 

@@ -29,6 +29,7 @@ struct TrainState {
   int64_t microBatch = 0;    // micro-batches of the run done, by all ranks
   double optimizerSteps = 0; // without skipped ones
   LossScaler::State scaler;
+  std::string device; // of the plan: "cpu" or "cuda"
 };
 
 /// Writes a checkpoint below `dir`, then removes the run's oldest but `keep`

@@ -90,6 +90,7 @@ void writeState(const std::string &folder, const plan::Plan &plan,
       {"optimizer_steps", state.optimizerSteps},
       {"scaler",
        {{"scale", state.scaler.scale}, {"good_steps", state.scaler.goodSteps}}},
+      {"device", plan.device},
       {"ranks", plan.ranks()}};
   json["files"] = ordered_json::array();
   for (const ShardFile &file : files)
@@ -144,6 +145,7 @@ TrainState readState(const std::string &folder, const plan::Plan &plan,
     const ordered_json &scaler = json.at("scaler");
     state.scaler.scale = read.number(scaler, "scale", 1e-300, 1e300);
     state.scaler.goodSteps = read.count(scaler, "good_steps", 0);
+    state.device = json.value("device", plan.device);
     files = readFiles(read);
     return state;
   } catch (const nlohmann::json::exception &error) {

@@ -116,7 +116,8 @@ void Executor::skipNotFinite(bool skips) {
       if (step.kind == plan::StepKind::GradNorm)
         return;
   throw PlanError("--on-nan skip needs the norm of the gradients before the "
-                  "update: plan with optimizer.max_grad_norm");
+                  "update: plan with on_nan: skip in job.yaml, or with "
+                  "optimizer.max_grad_norm");
 }
 
 /// torch.nn.utils.clip_grad_norm_, after GradScaler.unscale_.

@@ -74,6 +74,11 @@ struct InputLimit {
 };
 
 struct Job {
+  /// Whether the update waits for the norm of all gradients: to clip them, or
+  /// to leave out a step whose gradients are not finite.
+  bool needsGradNorm() const {
+    return optimizer.maxGradNorm > 0 || lossScaling || onNan == "skip";
+  }
   /// Tokens of a micro-batch on one rank; samples where there are no tokens.
   int64_t itemsPerMicroBatch() const {
     return microBatch * (sequenceLength > 0 ? sequenceLength : 1);
@@ -89,6 +94,9 @@ struct Job {
   int64_t randomSeed = 0; // of what random operators draw
   std::string precision = "no"; // no, bf16, fp16
   bool lossScaling = false;     // fp16
+  /// At a step whose loss or gradients are not finite: stop, or skip it.
+  std::string onNan = "stop";
+  bool deterministic = false; // kernels that give the same bits each time
   int64_t microBatch = 1, accumulation = 1;
   int64_t sequenceLength = 0; // tokens of a sample; 0: samples have no tokens
   int64_t vocab = 0;

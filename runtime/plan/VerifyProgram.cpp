@@ -459,8 +459,7 @@ void ProgramVerifier::optimizer(const Step &step) {
   }
   if (unit.updated)
     complain("unit " + name + " is updated twice in one step");
-  if (!state.normKnown &&
-      (plan.job.optimizer.maxGradNorm > 0 || plan.job.lossScaling))
+  if (!state.normKnown && plan.job.needsGradNorm())
     complain("unit " + name + " is updated before the gradient norm is known");
   gradientsReady(step.unit, step.stream, "it updates from");
   unit.updated = true;

@@ -156,6 +156,9 @@ def in_order(reports):
               f"rank {rank} makes contexts on devices {report['contexts']}")
         check(not report["counts"].get("on the default stream"),
               f"rank {rank} works on the default stream")
+        check(not any(step.get("communicators") for step in report["steps"]),
+              f"rank {rank} connects a communicator within a step, when torch's "
+              "allocator may have left no memory for it")
     # Of one communicator, without the streams' names.
     for communicator in ("communicator 0:", "communicator 1:"):
         first, *others = [[line.split(" on ")[0]
@@ -250,6 +253,37 @@ def examine_mutant(tools, name):
     raise Wrong("nothing is wrong with it")
 
 
+def examine_move(tools, _):
+    """A checkpoint of CPUs goes on on GPUs; dropout then draws otherwise, and
+    accel-run says so."""
+    worst = None
+    for extra in ("none", "dropout"):
+        case = {"family": "gqa", "precision": "fp32", "mesh": "two",
+                "accumulation": 1, "recompute": "none", "extra": extra}
+        folder = os.path.join(tools.work, "move-" + extra)
+        cpu, gpu, ranks = cases.write(folder, case)
+        for job in ("cpu", "gpu"):
+            tools.plan(cpu if job == "cpu" else gpu,
+                       os.path.join(folder, job + ".json"))
+        out = os.path.join(folder, "out")
+        want = tools.run(os.path.join(folder, "cpu.json"), ranks,
+                         os.path.join(folder, "cpu.jsonl"))
+        tools.run(os.path.join(folder, "cpu.json"), ranks,
+                  os.path.join(folder, "half.jsonl"), "--steps", "2", "--out",
+                  out)
+        got, reports = tools.run_dry(
+            os.path.join(folder, "gpu.json"), ranks, folder, "--out", out,
+            "--resume", os.path.join(out, "step-00000002"))
+        in_order(reports)
+        with open(os.path.join(folder, "text"), encoding="utf-8") as f:
+            text = f.read()
+        said = "dropout draws other numbers on 'cuda'" in text
+        check(said == (extra == "dropout"), text)
+        if extra == "none":
+            worst = same_values(got, want[2:], cases.TOLERANCE["fp32"])
+    return f"losses within {worst:.1e}"
+
+
 def read_table():
     if not os.path.exists(TABLE):
         return {}
@@ -282,6 +316,7 @@ def main():
     table = read_table()
     listed = list(cases.everything() if args.all else cases.chosen())
     listed += [("mutant-" + m, examine_mutant, m) for m in MUTANTS]
+    listed.append(("move", examine_move, None))
 
     def name(case):
         return case[0] if isinstance(case, tuple) else cases.name(case)

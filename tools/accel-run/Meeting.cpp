@@ -54,7 +54,8 @@ Facts factsOf(const Input &input, const Options &options) {
     facts["--resume"] = options.resume;
   if (!options.out.empty())
     facts["--out"] = options.out;
-  facts["--on-nan"] = toString(options.onNan);
+  if (options.onNan)
+    facts["--on-nan"] = toString(*options.onNan);
   if (options.debugNan)
     facts["--debug-nan"] = "given";
   if (options.deterministic)

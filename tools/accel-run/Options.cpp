@@ -51,15 +51,15 @@ bool parseOptions(const std::vector<std::string> &words, Options &options,
   arguments.option(
       "--on-nan", options.onNan,
       choiceValue<OnNan>({{"stop", OnNan::Stop}, {"skip", OnNan::Skip}}),
-      "at a step whose loss or gradients are not finite: stop (default), or "
-      "leave the step out of the training");
+      "at a step whose loss or gradients are not finite: stop, or leave the "
+      "step out of the training (default: the plan's on_nan)");
   arguments.flag("--debug-nan", options.debugNan,
                  "name the operator that gave the first number that is not "
                  "finite; each operator is waited for");
   arguments.flag("--deterministic", options.deterministic,
                  "kernels that give the same bits each time (on a GPU some of "
                  "the fastest do not); an operator without such a kernel ends "
-                 "the job");
+                 "the job (default: the plan's deterministic)");
   arguments.option("--log", options.log, textValue("FILE"),
                    "one JSON object a step; truncated unless resuming");
   arguments.option("--profile", options.profile, textValue("FILE"),

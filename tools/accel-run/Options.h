@@ -25,11 +25,12 @@ struct Options {
   std::optional<int64_t> nproc; // unset: a launcher, or alone
   std::optional<int64_t> steps; // unset: the plan's
   std::string resume;           // "", "auto" or a path
-  OnNan onNan = OnNan::Stop;
+  std::optional<OnNan> onNan;   // unset: the plan's
   std::string log, profile, summary, out, calibrate;
   int64_t shardLimitBytes = 5'000'000'000;
-  bool debugNan = false;      // search the operator
-  bool deterministic = false; // kernels whose results do not vary
+  bool debugNan = false; // search the operator
+  /// Kernels whose results do not vary, whatever the plan says.
+  bool deterministic = false;
 };
 
 /// Reads argv[1...]. False where help or the version was printed (`exitCode`

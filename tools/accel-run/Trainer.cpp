@@ -54,6 +54,17 @@ void Trainer::start() {
     TrainState state = loadCheckpoint(executor, from);
     firstStep = state.step;
     firstMicroBatch = state.microBatch;
+    const auto &functions = input.plan.functions;
+    if (groups.rank() == 0 && state.device != input.plan.device &&
+        std::any_of(functions.begin(), functions.end(),
+                    [](const plan::Function &f) { return f.draws(); }))
+      std::fprintf(
+          stderr,
+          "accel-run: warning: the checkpoint is of a run on '%s', and "
+          "dropout draws other numbers on '%s': from step %lld on "
+          "other elements are dropped than there\n",
+          state.device.c_str(), input.plan.device.c_str(),
+          static_cast<long long>(firstStep + 1));
   } else if (!input.weightFiles.empty()) {
     std::vector<std::string> warnings;
     const std::vector<bool> absent =
@@ -64,7 +75,8 @@ void Trainer::start() {
   } else {
     initialize(executor, job.seed);
   }
-  executor.skipNotFinite(options.onNan == OnNan::Skip);
+  executor.skipNotFinite(options.onNan ? *options.onNan == OnNan::Skip
+                                       : job.onNan == "skip");
   executor.searchNotFinite(options.debugNan);
   lastStep = options.steps.value_or(job.schedule.steps);
   if (groups.rank() == 0) {

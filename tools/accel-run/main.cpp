@@ -70,7 +70,7 @@ int runRank(const Input &input, const Options &options,
   if (!std::getenv("OMP_NUM_THREADS"))
     at::set_num_threads(std::max<int>(1, std::thread::hardware_concurrency() /
                                              environment.localSize));
-  if (options.deterministic)
+  if (options.deterministic || input.plan.job.deterministic)
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   std::string error;
   auto device = makeDevice(input.plan.device, environment.localRank, error);

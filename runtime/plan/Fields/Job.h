@@ -16,6 +16,7 @@ inline constexpr const char *precisionNames[] = {"no", "bf16", "fp16"};
 inline constexpr const char *dataKinds[] = {"", "tokens", "text", "npy",
                                             "arrays"};
 inline constexpr const char *decayNames[] = {"constant", "linear", "cosine"};
+inline constexpr const char *onNanChoices[] = {"stop", "skip"};
 inline constexpr const char *stateDictKinds[] = {"sharded", "full"};
 
 template <typename V> void fields(V &v, Of<V, OptimizerGroup> &group) {
@@ -123,6 +124,12 @@ template <typename V> void fields(V &v, Of<V, Job> &job) {
              {.doc = "What random operators draw by"});
   v("precision", job.precision, {.names = precisionNames, .what = "precision"});
   v.optional("loss_scaling", job.lossScaling);
+  v.optional("on_nan", job.onNan, std::string("stop"),
+             {.doc = "At a step whose loss or gradients are not finite",
+              .names = onNanChoices,
+              .what = "choice"});
+  v.optional("deterministic", job.deterministic,
+             {.doc = "Kernels that give the same bits each time"});
   v("micro_batch", job.microBatch,
     {.doc = "Samples on one rank", .low = 1, .high = maxInt});
   v("sequence_length", job.sequenceLength,

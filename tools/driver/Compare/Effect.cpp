@@ -217,6 +217,9 @@ void addNumerics(Gathered &into, bool ofA, const plan::Plan &plan) {
       job.schedule.decay + ", " +
           number(static_cast<double>(job.schedule.warmupSteps)) +
           " steps of warm-up");
+  say("at a step that is not finite", job.onNan);
+  if (job.deterministic)
+    say("kernels", "deterministic");
   say("seed", number(static_cast<double>(job.seed)) + ", " +
                   number(static_cast<double>(job.randomSeed)));
 }

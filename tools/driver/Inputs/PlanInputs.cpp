@@ -159,6 +159,8 @@ private:
     if (path.empty())
       return false;
     inputs.training.randomSeed = job().dropoutSeed.value;
+    inputs.training.onNan = job().onNan.value;
+    inputs.training.deterministic = job().deterministic.value;
     std::error_code error;
     if (fs::path(path).extension() == ".pt2")
       return readExported(path) &&
