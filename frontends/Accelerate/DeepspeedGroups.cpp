@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Accelerate/AccelerateConfig.h"
 #include "frontends/Accelerate/DeepspeedJson.h"
 
 using namespace accel;
@@ -121,4 +122,17 @@ void accel::checkRankGroups(const DeepspeedSettings &settings, int64_t ranks,
                             const std::string &version,
                             DiagnosticEngine &engine) {
   Groups(settings, ranks, engine).check(version);
+}
+
+void accel::lintDeepspeed(const DeepspeedSettings &settings, int64_t ranks,
+                          const AccelerateOptions &options,
+                          DiagnosticEngine &engine) {
+  checkRankGroups(settings, ranks, options.deepspeedVersion, engine);
+  DiagnosticEngine quiet; // an inner object is judged where it is read
+  auto json = settings.fileRead && !settings.inArguments
+                  ? yaml::parseFile(*settings.configFile, options.texts, quiet)
+                  : nullptr;
+  if (json)
+    checkDeepspeedJson(*settings.configFile, *json->root(),
+                       /*forPlanning=*/false, options.deepspeedVersion, engine);
 }

@@ -12,6 +12,8 @@
 
 namespace accel {
 
+struct AccelerateOptions;
+
 /// Where `accelerate launch` would find the JSON file `name` of the YAML
 /// `yaml`: in the working folder, else beside the YAML; empty: nowhere.
 std::string findDeepspeedFile(const std::string &name, const std::string &yaml);
@@ -34,6 +36,11 @@ const yaml::Node &deepspeedRoot(const yaml::Node &file, std::string &prefix);
 /// What DeepSpeed says of ZeRO++ and MiCS over so many ranks (0: not known).
 void checkRankGroups(const DeepspeedSettings &settings, int64_t ranks,
                      const std::string &version, DiagnosticEngine &engine);
+
+/// Both for lint, of the file that a script's arguments name; a plan looks
+/// where it reads them.
+void lintDeepspeed(const DeepspeedSettings &settings, int64_t ranks,
+                   const AccelerateOptions &options, DiagnosticEngine &engine);
 
 /// `a` is an earlier release than `b`, number by number: 0.9 is before 0.19.
 bool isEarlierRelease(std::string_view a, std::string_view b);

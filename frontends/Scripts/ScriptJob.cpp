@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Scripts/ScriptJob.h"
 
+#include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/HuggingFace/HubCache.h"
 #include "frontends/Scripts/Command.h"
 #include "frontends/Scripts/ReadSettings.h"
@@ -547,6 +548,8 @@ private:
          "write activation_checkpointing: true in fsdp_config, or "
          "fsdp_activation_checkpointing in the accelerate file, instead");
     }
+    if (find("deepspeed") && a.deepspeed && !options.accelerate.forPlanning)
+      lintDeepspeed(*a.deepspeed, *a.numProcesses, options.accelerate, engine);
     const Given *search = find("auto_find_batch_size");
     if (search && search->value->boolean && a.deepspeed &&
         *a.deepspeed->zeroStage == 3)
