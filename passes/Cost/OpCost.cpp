@@ -236,6 +236,20 @@ double memorySeconds(const Target &target, double bytes, OpKind kind) {
 
 double opSeconds(const Function &function, const Instruction &instruction,
                  const Target &target, const CostOptions &options) {
+/// torch's _grouped_mm has a kernel for all groups in bf16 alone. In other
+/// dtypes the host waits until `offs` is computed and copied to it, and queues
+/// one matmul after the other while the device has nothing else to do.
+static double groupByGroupSeconds(const Target &target, DType dtype,
+                                  MatmulShape shape,
+                                  const CostOptions &options) {
+  const double groups = static_cast<double>(shape.batch);
+  shape.batch = 1;
+  return target.host.latencySeconds +
+         groups * std::max(target.dispatchSeconds,
+                           target.launchSeconds +
+                               productSeconds(target, dtype, shape, options));
+}
+
   const OpKind kind = opKind(instruction);
   if (kind == OpKind::View)
     return 0;
@@ -251,6 +265,9 @@ double opSeconds(const Function &function, const Instruction &instruction,
             ? productSeconds(target, dtype, *shape, options)
             : instruction.flops / (rate.peakFlops * rate.matmulEfficiency);
   } else if (kind == OpKind::Attention) {
+    if (shape && dtype != DType::BF16 && target.kind == TargetKind::Cuda &&
+        baseName(instruction.op) == "_grouped_mm")
+      return groupByGroupSeconds(target, dtype, *shape, options);
     const ComputeRate &rate = target.rate(dtype);
     const auto shape = attentionShape(function, instruction);
     compute =

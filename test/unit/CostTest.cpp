@@ -139,6 +139,28 @@ TEST(Cost, ShapesComeFromOperands) {
   EXPECT_FALSE(matmulShape(function, function.instructions[3]));
 }
 
+TEST(Cost, GroupsOfOtherDtypesWaitForTheHost) {
+  const int64_t groups = 8;
+  auto secondsOf = [&](DType dtype, const Target &target) {
+    test::FunctionBuilder f("f");
+    int x = f.input(dtype, {512, 256}), w = f.input(dtype, {groups, 256, 128});
+    int ends = f.input(DType::I32, {groups});
+    f.make("aten::_grouped_mm", {x, w, ends}, dtype, {512, 128},
+           2.0 * 512 * 256 * 128);
+    const Function function = f.finish({});
+    return opSeconds(function, function.instructions[0], target);
+  };
+  const Target h200 = loaded("h200");
+  // As many matmuls as groups, and each is queued by itself.
+  for (DType dtype : {DType::F32, DType::F16})
+    EXPECT_GE(secondsOf(dtype, h200),
+              h200.host.latencySeconds + groups * h200.dispatchSeconds);
+  EXPECT_LT(secondsOf(DType::BF16, h200), h200.host.latencySeconds);
+  Target cpu = h200;
+  cpu.kind = TargetKind::Cpu;
+  EXPECT_LT(secondsOf(DType::F32, cpu), secondsOf(DType::F32, h200));
+}
+
 TEST(Cost, CompiledOperatorsAreFused) {
   test::FunctionBuilder f("f");
   const std::vector<int64_t> shape = {1024, 1024};
