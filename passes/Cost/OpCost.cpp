@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Cost/OpCost.h"
 
+#include "runtime/plan/InstructionKey.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -234,8 +236,6 @@ double memorySeconds(const Target &target, double bytes, OpKind kind) {
   return target.launchSeconds + (bytes + target.memoryHalfBytes) / bandwidth;
 }
 
-double opSeconds(const Function &function, const Instruction &instruction,
-                 const Target &target, const CostOptions &options) {
 /// torch's _grouped_mm has a kernel for all groups in bf16 alone. In other
 /// dtypes the host waits until `offs` is computed and copied to it, and queues
 /// one matmul after the other while the device has nothing else to do.
@@ -250,14 +250,24 @@ static double groupByGroupSeconds(const Target &target, DType dtype,
                                productSeconds(target, dtype, shape, options));
 }
 
+double opSeconds(const Function &function, const Instruction &instruction,
+                 const Target &target, const CostOptions &options) {
   const OpKind kind = opKind(instruction);
   if (kind == OpKind::View)
     return 0;
+  if (!target.measured.empty())
+    if (const auto at =
+            target.measured.find(instructionKey(function, instruction));
+        at != target.measured.end())
+      return at->second;
   const DType dtype = computeType(function, instruction);
   double compute = 0;
   if (kind == OpKind::Matmul) {
     const ComputeRate &rate = computeRate(target, dtype, options);
     const auto shape = matmulShape(function, instruction);
+    if (shape && dtype != DType::BF16 && target.kind == TargetKind::Cuda &&
+        baseName(instruction.op) == "_grouped_mm")
+      return groupByGroupSeconds(target, dtype, *shape, options);
     // Operands that contradict the work say nothing about its shape.
     compute =
         shape && std::abs(shape->flops() - instruction.flops) <=
@@ -265,9 +275,6 @@ static double groupByGroupSeconds(const Target &target, DType dtype,
             ? productSeconds(target, dtype, *shape, options)
             : instruction.flops / (rate.peakFlops * rate.matmulEfficiency);
   } else if (kind == OpKind::Attention) {
-    if (shape && dtype != DType::BF16 && target.kind == TargetKind::Cuda &&
-        baseName(instruction.op) == "_grouped_mm")
-      return groupByGroupSeconds(target, dtype, *shape, options);
     const ComputeRate &rate = target.rate(dtype);
     const auto shape = attentionShape(function, instruction);
     compute =

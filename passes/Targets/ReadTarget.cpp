@@ -54,6 +54,7 @@ private:
                ComputeRate &rate);
   void link(const yaml::Node &parent, const char *key, Link &link);
   void host(const yaml::Node &parent);
+  void measured(const yaml::Node &parent);
   /// Keys of `node` that are figures themselves; the source is the node's.
   double inner(const yaml::Node &node, const std::string &path, const char *key,
                double least, double most, double absent = 0);
@@ -304,13 +305,32 @@ void Reader::host(const yaml::Node &parent) {
   }
 }
 
+void Reader::measured(const yaml::Node &parent) {
+  const yaml::Node *node = parent.find("measured");
+  if (!node || !mapping(node, "measured", {"operators"}, {"source"}))
+    return;
+  const yaml::Node *operators = node->find("operators");
+  const std::string path = "measured.operators";
+  if (!operators->isMapping())
+    return error(operators, "invalid-value", path,
+                 "'" + path +
+                     "' must map operators to seconds, as accel-run "
+                     "--fit writes them");
+  for (const yaml::Entry &entry : operators->entries)
+    target.measured[entry.key->text] =
+        number(*entry.value, join(path, entry.key->text), 0, 1e6);
+  const yaml::Node *source = node->find("source");
+  target.figures.push_back({path, std::to_string(target.measured.size()),
+                            source ? text(source, "measured.source") : ""});
+}
+
 std::optional<Target> Reader::read() {
   const yaml::Node *root = document.root();
   if (!mapping(root, "",
                {"name", "description", "kind", "ranks_per_node", "memory",
                 "compute", "launch_seconds", "links", "overlap",
                 "reduce_scatter"},
-               {"dispatch_seconds", "host"}))
+               {"dispatch_seconds", "host", "measured"}))
     return std::nullopt;
   target.name = text(root->find("name"), "name");
   target.description = text(root->find("description"), "description");
@@ -351,6 +371,7 @@ std::optional<Target> Reader::read() {
     link(*node, "inter_node", target.betweenNodes);
   }
   host(*root);
+  measured(*root);
   if (const yaml::Node *value = figure(*root, "overlap", "overlap"))
     target.overlap = number(*value, "overlap.value", 0, 1);
   if (const yaml::Node *value =

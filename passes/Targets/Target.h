@@ -111,7 +111,10 @@ struct Target {
   /// from the cores or multiprocessors that compute.
   double overlap = 1;
   std::string reduceScatter = "direct"; // or "all_to_all" (Step::algorithm)
-  std::vector<TargetFigure> figures;    // in a fixed order
+  /// Seconds of operators by plan::instructionKey, that accel-run --fit has
+  /// measured; the rates above are for all others.
+  std::map<std::string, double> measured;
+  std::vector<TargetFigure> figures; // in a fixed order
 
   /// The rates of `dtype`; of f32 where the file has none for it.
   const ComputeRate &rate(plan::DType dtype) const;

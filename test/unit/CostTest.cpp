@@ -139,6 +139,23 @@ TEST(Cost, ShapesComeFromOperands) {
   EXPECT_FALSE(matmulShape(function, function.instructions[3]));
 }
 
+TEST(Cost, MeasuredSecondsGoBeforeRates) {
+  test::FunctionBuilder f("f");
+  int x = f.input(DType::F32, {64, 32}), w = f.input(DType::F32, {32, 16});
+  f.make("aten::mm", {x, w}, DType::F32, {64, 16}, 2 * 64 * 32 * 16);
+  f.make("aten::mm", {x, w}, DType::BF16, {64, 16}, 2 * 64 * 32 * 16);
+  int y = f.input(DType::F32, {32, 8});
+  f.make("aten::mm", {x, y}, DType::F32, {64, 8}, 2 * 64 * 32 * 8);
+  const Function function = f.finish({});
+  Target target = loaded("cpu");
+  const double other = opSeconds(function, function.instructions[2], target);
+  target.measured["aten::mm f32x64x32 f32x32x16"] = 0.25;
+  EXPECT_EQ(opSeconds(function, function.instructions[0], target), 0.25);
+  EXPECT_EQ(opSeconds(function, function.instructions[1], target), 0.25)
+      << "results are not part of the key";
+  EXPECT_EQ(opSeconds(function, function.instructions[2], target), other);
+}
+
 TEST(Cost, GroupsOfOtherDtypesWaitForTheHost) {
   const int64_t groups = 8;
   auto secondsOf = [&](DType dtype, const Target &target) {

@@ -6,8 +6,8 @@
 #include "tools/accel-run/Calibrate.h"
 
 #include "runtime/execute/FunctionRunner.h"
+#include "runtime/plan/InstructionKey.h"
 #include "runtime/tensors/Tensors.h"
-#include "tools/accel-run/Summary.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
@@ -35,35 +35,6 @@ struct Sample {
   int64_t calls = 0;                 // in an optimizer step
 };
 
-std::string typeText(const plan::Function &function, int slot) {
-  if (slot < 0)
-    return "none";
-  std::string text = plan::toString(function.slots[slot].dtype);
-  for (int64_t size : function.slots[slot].shape)
-    text += "x" + std::to_string(size);
-  return text;
-}
-
-/// What makes two instructions the same: the operator and its arguments.
-std::string keyOf(const plan::Function &function,
-                  const plan::Instruction &instruction) {
-  std::string key = instruction.op;
-  for (const plan::Arg &arg : instruction.args) {
-    key += " " + std::to_string(static_cast<int>(arg.kind)) + ":";
-    if (arg.kind == plan::Arg::Kind::Tensor)
-      key += typeText(function, arg.slot);
-    else
-      key += std::to_string(arg.intValue) + "," +
-             std::to_string(arg.floatValue) + "," + arg.text + "," +
-             plan::toString(arg.dtype);
-    for (int64_t each : arg.ints)
-      key += "," + (arg.kind == plan::Arg::Kind::Tensors
-                        ? typeText(function, static_cast<int>(each))
-                        : std::to_string(each));
-  }
-  return key;
-}
-
 bool isView(const plan::Function &function,
             const plan::Instruction &instruction) {
   return !instruction.results.empty() &&
@@ -85,7 +56,7 @@ std::map<std::string, Sample> samplesOf(const plan::Plan &plan) {
         if (isView(function, instruction))
           continue;
         auto [at, isNew] =
-            samples.emplace(keyOf(function, instruction),
+            samples.emplace(plan::instructionKey(function, instruction),
                             Sample{step.function, static_cast<int>(i), 0});
         at->second.calls += repeat;
       }
@@ -159,8 +130,9 @@ at::Tensor randomTensor(const plan::Function &function, int slot,
   return at::randint(std::min<int64_t>(limit, 127), type.shape, options);
 }
 
-/// Median seconds of `run`, after a few runs that do not count. `together`: as
-/// often on every rank.
+/// Seconds of `run`, after a few runs that do not count: those of the fastest
+/// eighth, as what else the machine does makes a run longer and never shorter.
+/// `together`: as often on every rank.
 template <typename Run>
 double timed(Device &device, Run &&run, bool together = false) {
   for (int i = 0; i < warm; ++i)
@@ -179,22 +151,24 @@ double timed(Device &device, Run &&run, bool together = false) {
     seconds.push_back(times[0][0].end - times[0][0].begin);
     sum += seconds.back();
   }
-  return median(seconds);
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 8];
 }
 
-ordered_json timeInstruction(const plan::Plan &plan, const Sample &sample,
-                             Device &device) {
+ordered_json timeInstruction(const plan::Plan &plan, const std::string &key,
+                             const Sample &sample, Device &device) {
   const plan::Function part =
       alone(plan.functions[sample.function], sample.instruction);
   const plan::Instruction &last = part.instructions.back();
   ordered_json result = {{"op", last.op},
+                         {"key", key},
                          {"where", last.where},
                          {"function", sample.function},
                          {"instruction", sample.instruction},
                          {"calls", sample.calls}};
   ordered_json types = ordered_json::array();
   for (int slot : tensorsOf(last))
-    types.push_back(typeText(part, slot));
+    types.push_back(plan::typeText(part, slot));
   result["tensors"] = std::move(types);
   try {
     if (last.kind == plan::Instruction::Kind::Opaque || part.draws())
@@ -271,7 +245,7 @@ std::string calibrate(const plan::Plan &plan, Device &device, Groups &groups) {
   groups.barrier();
   ordered_json instructions = ordered_json::array();
   for (const auto &[key, sample] : samplesOf(plan))
-    instructions.push_back(timeInstruction(plan, sample, device));
+    instructions.push_back(timeInstruction(plan, key, sample, device));
   groups.barrier();
   return ordered_json{{"format", 1},
                       {"device", plan.device},
@@ -280,6 +254,15 @@ std::string calibrate(const plan::Plan &plan, Device &device, Groups &groups) {
                       {"collectives", std::move(collectives)}}
              .dump(1) +
          "\n";
+}
+
+std::map<std::string, double> measuredOperators(const std::string &figures) {
+  std::map<std::string, double> seconds;
+  const auto json = ordered_json::parse(figures);
+  for (const auto &each : json.at("instructions"))
+    if (!each["seconds"].is_null())
+      seconds[each["key"].get<std::string>()] = each["seconds"].get<double>();
+  return seconds;
 }
 
 } // namespace accel::run

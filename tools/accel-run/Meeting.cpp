@@ -60,8 +60,8 @@ Facts factsOf(const Input &input, const Options &options) {
     facts["--debug-nan"] = "given";
   if (options.deterministic)
     facts["--deterministic"] = "given";
-  if (!options.calibrate.empty())
-    facts["--calibrate"] = "given";
+  if (options.calibrates())
+    facts["--calibrate or --fit"] = "given";
   facts["--max-shard-size"] = std::to_string(options.shardLimitBytes);
   const auto json = nlohmann::json::parse(plan::toJson(input.plan));
   for (const auto &[section, value] : json.items()) {

@@ -70,6 +70,9 @@ bool parseOptions(const std::vector<std::string> &words, Options &options,
   arguments.option("--calibrate", options.calibrate, textValue("FILE"),
                    "do not train: time each distinct operator and collective "
                    "of the plan on this machine, as JSON");
+  arguments.option("--fit", options.fit, textValue("TARGET.yaml"),
+                   "the same, into the file of a target: plans for it then "
+                   "take the measured seconds");
   arguments.option("--max-shard-size", options.shardLimitBytes,
                    bytesValue("5GB"),
                    "split model.safetensors above these bytes (default 5GB)");

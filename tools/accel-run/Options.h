@@ -26,7 +26,8 @@ struct Options {
   std::optional<int64_t> steps; // unset: the plan's
   std::string resume;           // "", "auto" or a path
   std::optional<OnNan> onNan;   // unset: the plan's
-  std::string log, profile, summary, out, calibrate;
+  std::string log, profile, summary, out, calibrate, fit;
+  bool calibrates() const { return !calibrate.empty() || !fit.empty(); }
   int64_t shardLimitBytes = 5'000'000'000;
   bool debugNan = false; // search the operator
   /// Kernels whose results do not vary, whatever the plan says.

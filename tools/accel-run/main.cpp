@@ -8,19 +8,24 @@
 #include "runtime/collectives/Watchdog.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-run/Calibrate.h"
+#include "tools/accel-run/FitTarget.h"
 #include "tools/accel-run/Meeting.h"
 #include "tools/accel-run/Trainer.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Logging.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <malloc.h>
+#include <sstream>
 #include <thread>
 #include <unistd.h>
 
@@ -54,13 +59,44 @@ int startRanks(const Options &options,
   return runLocally(program.string(), passed, static_cast<int>(*options.nproc));
 }
 
+/// Throws FileError.
+void fitTarget(const std::string &path, const plan::Plan &plan,
+               const std::string &figures) {
+  std::ifstream file(path);
+  if (!file)
+    throw FileError(path + ": cannot be opened");
+  std::stringstream target;
+  target << file.rdbuf();
+  const auto measured = measuredOperators(figures);
+  char day[16] = "";
+  const std::time_t now = std::time(nullptr);
+  std::strftime(day, sizeof day, "%F", std::gmtime(&now));
+  std::string error;
+  const std::string text = withMeasured(
+      target.str(), measured,
+      "accel-run --fit, " + std::string(day) + ", torch " TORCH_VERSION ", " +
+          std::to_string(plan.ranks()) + " ranks of " +
+          std::to_string(at::get_num_threads()) + " threads",
+      error);
+  if (text.empty())
+    throw FileError(path + ": " + error);
+  if (!accel::plan::writeFileAtomically(path, text, error))
+    throw FileError(error);
+  std::printf("%zu operators are measured in %s\n", measured.size(),
+              path.c_str());
+}
+
 int calibrateRank(const Input &input, const Options &options, Device &device,
                   Groups &groups) {
   const std::string text = calibrate(input.plan, device, groups);
+  if (groups.rank() != 0)
+    return 0;
   std::string error;
-  if (groups.rank() == 0 &&
+  if (!options.calibrate.empty() &&
       !accel::plan::writeFileAtomically(options.calibrate, text, error))
     throw FileError(error);
+  if (!options.fit.empty())
+    fitTarget(options.fit, input.plan, text);
   return 0;
 }
 
@@ -77,7 +113,7 @@ int runRank(const Input &input, const Options &options,
   if (!device)
     return complain(environment.rank, error, exitInvalid);
   FolderLock lock; // rank 0's
-  if (environment.worldSize == 1 && !options.calibrate.empty()) {
+  if (environment.worldSize == 1 && options.calibrates()) {
     Groups groups(input.plan);
     return calibrateRank(input, options, *device, groups);
   }
@@ -95,9 +131,9 @@ int runRank(const Input &input, const Options &options,
   try {
     const Start start = meet(input, options, environment, rendezvous, lock);
     Groups groups(input.plan, environment, rendezvous);
-    code = options.calibrate.empty()
-               ? Trainer(input, options, start, *device, groups).run()
-               : calibrateRank(input, options, *device, groups);
+    code = options.calibrates()
+               ? calibrateRank(input, options, *device, groups)
+               : Trainer(input, options, start, *device, groups).run();
     groups.barrier();
     watchdog.finish();
     return code;

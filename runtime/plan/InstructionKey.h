@@ -1,0 +1,31 @@
+//===- InstructionKey.h - What makes two instructions the same --*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Operator, dtypes and shapes of its tensors, and its other arguments, as one
+// line. accel-run measures an instruction once for each key, and targets hold
+// what was measured by it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_PLAN_INSTRUCTIONKEY_H
+#define ACCEL_RUNTIME_PLAN_INSTRUCTIONKEY_H
+
+#include "runtime/plan/Functions.h"
+
+#include <string>
+
+namespace accel::plan {
+
+/// "f32x64x32"; "none" for the slot -1.
+std::string typeText(const Function &function, int slot);
+
+/// "aten::mm f32x64x32 f32x32x16": as in the file, without names of slots.
+/// Printable ASCII without quotes and backslashes.
+std::string instructionKey(const Function &function,
+                           const Instruction &instruction);
+
+} // namespace accel::plan
+
+#endif // ACCEL_RUNTIME_PLAN_INSTRUCTIONKEY_H
