@@ -1,4 +1,5 @@
-"""python -m accel_opt ARGUMENTS: the program accel-opt itself."""
+"""python -m accel_opt ARGUMENTS: the program accel-opt itself; build-run is
+done here, for it needs the Python whose torch accel-run links."""
 import os
 import sys
 
@@ -6,6 +7,9 @@ from accel_opt.program import AccelOptNotFound, find_program
 
 
 def main():
+    if sys.argv[1:2] == ["build-run"]:
+        from accel_opt import build_run
+        return build_run.main(sys.argv[2:])
     try:
         program = find_program()
     except AccelOptNotFound as error:

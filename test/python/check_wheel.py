@@ -43,6 +43,12 @@ def main():
             for library in libraries:
                 assert library in SYSTEM or library in names, \
                     f"{name} needs {library}, which is not in the wheel"
+        for path in ("CMakeLists.txt", "docs/diagnostics.md",
+                     "runtime/plan/data/operators.txt",
+                     "tools/accel-run/main.cpp"):
+            assert os.path.exists(os.path.join(
+                folder, "accel_opt", "run-sources", path)), \
+                f"accel-run's {path} is not in the wheel"
         venv.create(os.path.join(folder, "bare"), with_pip=True)
         scripts = os.path.join(folder, "bare", "bin")
         subprocess.run([os.path.join(scripts, "pip"), "install", "-q",
