@@ -29,7 +29,8 @@ public:
       auto aten = dyn_cast<aten::AtenOpInterface>(&op);
       if (!aten)
         continue;
-      if (auto grouped = dyn_cast<aten::GroupedMmOp>(op))
+      auto grouped = dyn_cast<aten::GroupedMmOp>(op);
+      if (grouped && !isQuantized(grouped.getMat2()))
         castToWeight(grouped);
       else if (isLow(aten) && widensResult(&op, full)) {
         castOperands(&op, full, low);
@@ -84,15 +85,22 @@ private:
   bool widensResult(Operation *op, Type full) {
     bool wide = false, quantized = false;
     for (Value operand : op->getOperands()) {
-      if (auto transposed = operand.getDefiningOp<aten::TOp>())
-        operand = transposed.getSelf();
-      auto arg = dyn_cast<BlockArgument>(operand);
-      if (arg && function.getArgAttr(arg.getArgNumber(), quantizedAttr))
+      if (isQuantized(operand))
         quantized = true;
       else
         wide |= hasElement(operand, full);
     }
     return wide && quantized;
+  }
+  /// A quantised weight, or its transpose. Experts that are quantised are such
+  /// layers too, one for each, and compute as they do.
+  bool isQuantized(Value value) {
+    if (auto transposed = value.getDefiningOp<aten::TOp>())
+      value = transposed.getSelf();
+    else if (auto swapped = value.getDefiningOp<aten::TransposeIntOp>())
+      value = swapped.getSelf();
+    auto arg = dyn_cast<BlockArgument>(value);
+    return arg && function.getArgAttr(arg.getArgNumber(), quantizedAttr);
   }
   void returnWide(Operation *op, Type full) {
     OpBuilder b(op->getContext());
@@ -107,7 +115,8 @@ private:
     return tensor && tensor.getElementType() == type;
   }
 
-  /// Autocast leaves _grouped_mm alone; transformers casts its input.
+  /// Autocast leaves _grouped_mm of wide weights alone; transformers casts its
+  /// input.
   void castToWeight(aten::GroupedMmOp op) {
     Type weight =
         cast<RankedTensorType>(op.getMat2().getType()).getElementType();
