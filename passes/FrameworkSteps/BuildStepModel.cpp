@@ -46,6 +46,12 @@ int64_t numelOf(ArrayRef<int64_t> shape) {
   return n;
 }
 
+/// transformers loads GPTQ by GPTQModel since 4.49 (PR 35012), which compiles
+/// what makes the copy; by AutoGPTQ before, which runs it by operators.
+bool kernelUnpacksGptq(mlir::ModuleOp module) {
+  return atLeast(versionsOf(module).transformers, "4.49");
+}
+
 class StepModelBuilder {
 public:
   StepModelBuilder(mlir::ModuleOp module, const StepModelOptions &options)
@@ -163,7 +169,9 @@ private:
       if (held != quantized.end())
         dequantize(graph, graph.function.params[i],
                    plan::describe(held->second.format).product,
-                   held->second.weight);
+                   held->second.weight,
+                   held->second.format == plan::WeightFormat::Gptq &&
+                       !kernelUnpacksGptq(module));
     }
   }
 

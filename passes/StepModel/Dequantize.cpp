@@ -5,18 +5,29 @@
 //===----------------------------------------------------------------------===//
 #include "passes/StepModel/Dequantize.h"
 
+#include <algorithm>
+
 namespace accel {
 namespace {
 
 using plan::Arg;
 using plan::Instruction;
 
+/// What AutoGPTQ's PyTorch path moves for an element beside the packed weight
+/// and the copy (auto_gptq/nn_modules/qlinear/qlinear_cuda_old.py, forward):
+/// shifted integers of 4 bytes are written and read, integers of 1 byte
+/// written, masked (read and written), read for their zero points, and the
+/// difference written and read.
+constexpr int64_t shiftedBytes = 4, narrowBytes = 1;
+constexpr int64_t unpackingBytes = 2 * shiftedBytes + 6 * narrowBytes;
+
 class Dequantizer {
 public:
   Dequantizer(SegmentGraph &graph, int parameter,
-              const plan::QuantizedWeight &weight)
+              const plan::QuantizedWeight &weight, bool byOperators)
       : graph(graph), function(graph.function),
-        root(function.slots[parameter].base), weight(weight) {}
+        root(function.slots[parameter].base), weight(weight),
+        byOperators(byOperators) {}
 
   void run(plan::QuantizedMatmul product) {
     dropCasts();
@@ -118,6 +129,14 @@ private:
     instr.results = {copy};
     instr.where = function.instructions[at].where;
     instr.movedBytes = copyTraffic();
+    if (byOperators) {
+      const int64_t numel = weight.copyBytes / 2;
+      instr.movedBytes += static_cast<double>(unpackingBytes * numel);
+      // The shifted and the narrow integers live side by side, before the copy.
+      instr.workspaceBytes = std::max<int64_t>(
+          0, rounded(shiftedBytes * numel) + rounded(narrowBytes * numel) -
+                 rounded(weight.copyBytes));
+    }
     // What read the parameter itself reads the copy.
     for (Instruction &other : function.instructions)
       for (Arg &arg : other.args)
@@ -139,14 +158,15 @@ private:
   plan::Function &function;
   int root;
   const plan::QuantizedWeight &weight;
+  bool byOperators;
 };
 
 } // namespace
 
 void dequantize(SegmentGraph &graph, int parameter,
                 plan::QuantizedMatmul product,
-                const plan::QuantizedWeight &weight) {
-  Dequantizer(graph, parameter, weight).run(product);
+                const plan::QuantizedWeight &weight, bool byOperators) {
+  Dequantizer(graph, parameter, weight, byOperators).run(product);
 }
 
 } // namespace accel

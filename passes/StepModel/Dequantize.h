@@ -14,10 +14,12 @@ namespace accel {
 /// Gives the matmuls that read the parameter in slot `parameter` what its
 /// format needs: a copy of the weight in 16 bits while each runs, or one that
 /// autograd saves, and the bytes moved to make it; of some formats the backward
-/// reads the matmul's input. The instructions and their marks stay in step.
+/// reads the matmul's input. `byOperators`: torch's operators unpack the saved
+/// copy one after the other, where a kernel else does it at once. The
+/// instructions and their marks stay in step.
 void dequantize(SegmentGraph &graph, int parameter,
                 plan::QuantizedMatmul product,
-                const plan::QuantizedWeight &weight);
+                const plan::QuantizedWeight &weight, bool byOperators = false);
 
 } // namespace accel
 
