@@ -191,7 +191,7 @@ private:
                named[&storage - storages.data()];
       });
       variant.forwardSeconds += seconds(position);
-      variant.forwardOps += !graph.view[i];
+      ++(graph.view[i] ? variant.forwardViews : variant.forwardOps);
     }
     freeNamed();
   }
@@ -271,7 +271,7 @@ private:
         notePeak(level, 0, instr.workspaceBytes);
         variant.recomputeSeconds += seconds(i);
         variant.backwardSeconds += seconds(i);
-        variant.backwardOps += !graph.view[i];
+        ++(graph.view[i] ? variant.backwardViews : variant.backwardOps);
       }
       freeAfterForward(i, level.bytes, [&](const Storage &storage) {
         return storage.saved() || kept[storage.producer] ||
@@ -381,7 +381,7 @@ private:
       else
         notePeak(level, added, instr.workspaceBytes);
       variant.backwardSeconds += seconds(i);
-      variant.backwardOps += !graph.view[i];
+      ++(graph.view[i] ? variant.backwardViews : variant.backwardOps);
       collectFrees(i, alias, pending, level);
       if (k + 1 < order.size() && graph.node[order[k + 1]] == graph.node[i])
         continue;

@@ -105,8 +105,10 @@ struct SegmentVariant {
   /// of the whole model ends.
   int64_t parameterCopyBytes = 0;
   bool savesParameterCopies = false;
-  /// Operators launched, for eager executors' launch overhead.
+  /// Operators launched, and views, which launch nothing, for eager executors'
+  /// overhead on the CPU.
   int forwardOps = 0, backwardOps = 0;
+  int forwardViews = 0, backwardViews = 0;
   StorageTrace trace;
 };
 

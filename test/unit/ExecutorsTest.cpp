@@ -469,6 +469,29 @@ TEST(Executors, DeepspeedSecondCopy) {
   EXPECT_EQ(predict().peakBytes, two.peakBytes) << "stage 3 alone has one";
 }
 
+/// Where the CPU is slower than the device, its operators count, and views half
+/// of one: nothing is launched for them.
+TEST(Executors, ViewsTakeTheCpuHalfOfAnOperator) {
+  StepModel model = uniformModel(6, {64, 64}, 0);
+  Candidate candidate = uniformCandidate(model, FrameworkKind::Ddp);
+  Target machine = target();
+  machine.dispatchSeconds = 1e-2;
+  auto seconds = [&](int views) {
+    for (SegmentKind &kind : model.kinds)
+      for (SegmentVariant &variant : kind.variants) {
+        variant.forwardViews = views;
+        variant.backwardViews = 2 * views;
+      }
+    return StepEvaluator(model, machine).evaluate(candidate).computeSeconds;
+  };
+  const double without = seconds(0);
+  EXPECT_GE(without, 6 * 30 * 1e-2);
+  EXPECT_NEAR(seconds(8) - without, 6 * (8 + 16) * 0.5 * 1e-2, 1e-9);
+  // Views alone do not make a device wait that is the slower one.
+  machine.dispatchSeconds = 1e-12;
+  EXPECT_EQ(seconds(8), seconds(0));
+}
+
 TEST(Executors, OffloadMovesBytesToTheHost) {
   const StepModel model = uniformModel(6, {1024, 1024}, 0);
   Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
