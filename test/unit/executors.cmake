@@ -12,7 +12,8 @@ if(TARGET AccelBuildStepModel)
 endif()
 if(TARGET AccelFrameworkSteps)
   accel_unit_test(executors-test ${_here}/ExecutorsTest.cpp
-    ${_here}/GoldenUnitsTest.cpp ${_here}/PlannedStepsTest.cpp
+    ${_here}/DeepspeedStepTest.cpp ${_here}/GoldenUnitsTest.cpp
+    ${_here}/PlannedStepsTest.cpp
     ${_here}/PreferenceTest.cpp
     ${_here}/RecordTest.cpp
     ${_here}/StepModels.cpp LINK AccelFrameworkSteps)

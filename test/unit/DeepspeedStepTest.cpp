@@ -1,0 +1,135 @@
+//===- DeepspeedStepTest.cpp - DeepSpeed's steps --------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "test/unit/StepModels.h"
+
+#include "gtest/gtest.h"
+
+using namespace accel;
+using namespace accel::stepmodels;
+
+namespace {
+
+Target target() {
+  DiagnosticEngine engine;
+  auto loaded = loadTarget("h100-sxm-80gb", engine);
+  EXPECT_TRUE(loaded);
+  return *loaded;
+}
+
+/// What DeepSpeed's documentation prints for t5-3b (2851 million parameters, 32
+/// million in the largest layer) on 8 GPUs: memory.rst, the table of
+/// estimate_zero2_ and estimate_zero3_model_states_mem_needs_all_cold, in
+/// GiB with two decimals. Its formulas leave out a rank's partition of 16-bit
+/// gradients, 2 bytes a parameter, beside their copy in fp32.
+TEST(Executors, DeepspeedsOwnEstimates) {
+  StepModel model = uniformModel(89, {32, 1000000}, 0);
+  model.parameters.push_back(
+      {"rest.weight", {24, 125000}, plan::DType::F32, true});
+  model.units.front().parameters.push_back(89);
+  constexpr double gib = 1 << 30, parameters = 2851e6, ranks = 8;
+  const double partition = 2 * parameters / ranks / gib;
+  Settings settings;
+  settings.executor = FrameworkKind::Deepspeed;
+  settings.mesh.resize("dp_shard", 8);
+  settings.ranksPerNode = 8;
+  settings.param = plan::DType::BF16;
+  settings.optimizer = OptimizerKernel::Fused;
+  // One bucket is one of the largest layer; nothing is gathered ahead.
+  settings.zero.prefetchBucket = settings.zero.persistenceThreshold = 0;
+  const Target machine = target();
+  StepEvaluator evaluator(model, machine);
+  auto predict = [&](int stage, int64_t bucket, bool optimizer, bool offload) {
+    settings.zeroStage = stage;
+    settings.zero.reduceBucket = bucket;
+    settings.offloadOptimizer = optimizer;
+    settings.offloadParameters = offload;
+    const Candidate candidate = configuredCandidate(model, settings);
+    EXPECT_EQ(verifyCandidate(model, candidate), "");
+    return evaluator.evaluate(candidate);
+  };
+  constexpr double printed = 0.005;
+  // Stage 2: 4 P + 16 P / N; two of the four are the gradients, here a bucket
+  // that all of them fit in. With offload, the parameters alone.
+  StepPrediction p = predict(2, 2851000000, false, false);
+  EXPECT_NEAR(p.peakBytes / gib - partition, 15.93, printed);
+  p = predict(2, 0, true, false);
+  EXPECT_NEAR(p.persistentBytes / gib, 5.31, printed);
+  // Times 1.5, for the node: 16 P. The table has max(4 N, 16) P, for models
+  // that each rank has in fp32 at first.
+  EXPECT_NEAR(1.5 * p.hostBytes * ranks / gib * 2, 127.45, 0.01);
+  // Stage 3: 18 P / N and the largest layer's parameters and gradients, which
+  // are not there at the update.
+  p = predict(3, 0, false, false);
+  EXPECT_EQ(p.peakWhere, "optimizer update");
+  EXPECT_NEAR(p.peakBytes / gib - partition + 4 * 32e6 / gib, 6.09, printed);
+  // Here the largest unit has the last three million too.
+  constexpr double rest = 2 * 3e6 / gib;
+  p = predict(3, 0, true, false);
+  EXPECT_NEAR(p.peakBytes / gib - rest, 0.78, printed);
+  EXPECT_NEAR(1.5 * p.hostBytes * ranks / gib, 63.72, printed);
+  p = predict(3, 0, true, true);
+  EXPECT_NEAR(p.peakBytes / gib - rest, 0.12, printed);
+  EXPECT_NEAR(1.5 * p.hostBytes * ranks / gib, 71.69, printed);
+}
+
+/// The buckets of stages 1 and 2 are doubled where communication overlaps; the
+/// one of stage 3 is not. They are as large as the option says.
+TEST(Executors, DeepspeedBuckets) {
+  const StepModel model = uniformModel(3, {1024, 1024}, 0);
+  Settings settings;
+  settings.executor = FrameworkKind::Deepspeed;
+  settings.mesh.resize("dp_shard", 4);
+  settings.param = plan::DType::BF16;
+  const Target machine = target();
+  auto persistent = [&](int stage, int64_t bucket, bool overlap) {
+    settings.zeroStage = stage;
+    settings.zero.reduceBucket = bucket;
+    settings.zero.overlap = overlap;
+    return persistentOf(model, machine, settings);
+  };
+  constexpr int64_t elements = 1 << 28;
+  for (int stage : {1, 2, 3}) {
+    const int64_t without = persistent(stage, 0, false);
+    EXPECT_EQ(persistent(stage, elements, false) - without, 2 * elements);
+    EXPECT_EQ(persistent(stage, elements, true) - without,
+              (stage == 3 ? 2 : 4) * elements);
+  }
+  EXPECT_EQ(persistent(0, elements, true), persistent(0, 0, false));
+}
+
+/// Each rank's part of a second copy is there from the first forward to the
+/// update; with 8-bit gathers the values on the wire are beside what they
+/// become.
+TEST(Executors, DeepspeedSecondCopy) {
+  const StepModel model = uniformModel(4, {1024, 1024}, 0);
+  Settings settings;
+  settings.executor = FrameworkKind::Deepspeed;
+  settings.zeroStage = 3;
+  settings.param = plan::DType::BF16;
+  settings.zero.reduceBucket = settings.zero.persistenceThreshold = 0;
+  settings.mesh.resize("dp_shard", 8);
+  const Target machine = target();
+  StepEvaluator evaluator(model, machine);
+  auto predict = [&] {
+    const Candidate candidate = configuredCandidate(model, settings);
+    EXPECT_EQ(verifyCandidate(model, candidate), "");
+    return evaluator.evaluate(candidate);
+  };
+  const StepPrediction plain = predict();
+  settings.mesh.resize("dp_shard", 2);
+  settings.mesh.resize(plan::secondaryAxis, 4);
+  EXPECT_EQ(predict().peakBytes, plain.peakBytes) << "the axis alone";
+  settings.zero.secondaryRanks = 4;
+  const StepPrediction second = predict();
+  EXPECT_EQ(second.persistentBytes, plain.persistentBytes);
+  EXPECT_EQ(second.peakBytes - plain.peakBytes, (4 << 20) / 4 * 2);
+  settings.zeroStage = 2;
+  const StepPrediction two = predict();
+  settings.zero.secondaryRanks = 0;
+  EXPECT_EQ(predict().peakBytes, two.peakBytes) << "stage 3 alone has one";
+}
+
+} // namespace
