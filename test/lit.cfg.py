@@ -1,6 +1,7 @@
 # lit configuration: one test per .mlir, .yaml or .test file that has RUN lines,
 # run with the binaries of the build folder and LLVM's FileCheck and not.
 import os
+import shutil
 
 import lit.formats
 
@@ -32,3 +33,8 @@ if os.access(os.path.join(config.accel_build, "bin", "accel-run"), os.X_OK):
     config.available_features.add("accel-run")
 if config.accel_python:
     config.available_features.add("python")
+if os.path.exists(config.accel_charts):
+    config.available_features.add("charts")
+# Opens the page of --report where there is one (Debian: chromium).
+if chromium := shutil.which("chromium"):
+    config.environment["ACCEL_CHROMIUM"] = chromium

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Emit/Outputs.h"
+#include "tools/driver/Html/Html.h"
 #include "tools/driver/Options/PlanOptions.h"
 #include "tools/driver/Report/Render.h"
 #include "tools/driver/Session/Compile.h"
@@ -31,7 +32,8 @@ public:
                     engine.outcome() == Outcome::NotSupported ? exitNotSupported
                     : engine.hasErrors()                      ? exitInvalid
                                                               : exitInternal);
-    if (!writeOutputs(options, result, engine))
+    if (!writeOutputs(options, result, engine) ||
+        (!options.htmlReport.empty() && !writeReport(options, result, engine)))
       return finish(nullptr, result.report, exitInvalid);
     bool fits = result.report.fits.value_or(true);
     if (const auto &advice = result.report.advice) {

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Emit/EmitPerfetto.h"
 
+#include "tools/driver/Emit/MemoryLevels.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -84,39 +86,13 @@ private:
                       {"args", args}});
   }
 
-  /// The level of each purpose. Of changes at the same time the one with the
-  /// highest sum stands first, so that no peak is lost, and then the last.
   void memory(const StepTrace &trace, std::optional<int64_t> budget) {
-    std::array<int64_t, numHoldings> now{};
-    auto levels = [](const std::array<int64_t, numHoldings> &of) {
+    for (const MemoryLevel &level : memoryLevels(trace)) {
       Json args = Json::object();
       for (int h = 0; h < numHoldings; ++h)
-        args[toString(static_cast<Holding>(h))] = of[h];
-      return args;
-    };
-    auto sum = [](const std::array<int64_t, numHoldings> &of) {
-      int64_t total = 0;
-      for (int64_t bytes : of)
-        total += bytes;
-      return total;
-    };
-    for (size_t i = 0; i < trace.changes.size();) {
-      const double at = trace.changes[i].at;
-      std::array<int64_t, numHoldings> highest = now;
-      bool first = true;
-      for (; i < trace.changes.size() && trace.changes[i].at == at; ++i) {
-        now[static_cast<int>(trace.changes[i].holding)] +=
-            trace.changes[i].bytes;
-        if (first || sum(now) > sum(highest))
-          highest = now;
-        first = false;
-      }
-      counter(at, levels(highest), "memory");
-      counter(at, {{"bytes", sum(highest)}}, "memory, all");
-      if (highest != now) {
-        counter(at, levels(now), "memory");
-        counter(at, {{"bytes", sum(now)}}, "memory, all");
-      }
+        args[toString(static_cast<Holding>(h))] = level.bytes[h];
+      counter(level.at, args, "memory");
+      counter(level.at, {{"bytes", level.sum()}}, "memory, all");
     }
     if (budget)
       counter(0, {{"bytes", *budget}}, "budget");

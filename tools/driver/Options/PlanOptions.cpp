@@ -247,6 +247,8 @@ void addOutputOptions(Arguments &a, PlanOptions &o) {
          "print every phase of the job: load, first step, eval, save, resume");
   a.flag("--schedule", o.showSchedule,
          "print the instructions of accel-run's programs");
+  a.option("--report", o.htmlReport, textValue("FILE.html"),
+           "write the plan as a page with charts, which needs no network");
   a.option("--remarks", o.remarks, textValue("FILE|-"),
            "write decisions as MLIR remarks: YAML to a file, text to stderr "
            "for -");
@@ -263,6 +265,8 @@ std::string conflictIn(const PlanOptions &o, const Arguments &arguments) {
   if (o.compileTo && !o.emit.empty())
     return "--compile-to stops before there is anything to --emit; its MLIR "
            "goes to -o";
+  if (o.compileTo && !o.htmlReport.empty())
+    return "--compile-to stops before there is anything to --report";
   if (!o.emit.empty() && o.output.empty())
     return "--emit needs -o PATH";
   if (o.compileFrom)

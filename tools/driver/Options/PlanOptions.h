@@ -91,6 +91,7 @@ struct PlanOptions {
   //===--- Output ---------------------------------------------------------===//
   std::vector<EmitKind> emit;
   std::string output;
+  std::string htmlReport; // file
   std::string remarks; // file, or "-"
   std::string dumpPhases;
   std::optional<Phase> compileTo, compileFrom;

@@ -1,0 +1,155 @@
+//===- Html.cpp - A plan as a page to look at -----------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Html/Html.h"
+
+#include "passes/Targets/Target.h"
+#include "runtime/plan/PlanJson.h"
+#include "tools/driver/Emit/MemoryLevels.h"
+#include "tools/driver/Report/Render.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#ifdef ACCEL_CHART
+// The files as they are, between two symbols.
+#define ACCEL_EMBED(NAME, PATH)                                                \
+  asm(".pushsection .rodata\n" #NAME "Begin:\n.incbin \"" PATH "\"\n" #NAME    \
+      "End:\n.popsection\n");                                                  \
+  extern "C" const char NAME##Begin[], NAME##End[];
+
+ACCEL_EMBED(accelHtmlStyle, ACCEL_HTML "/report.css")
+ACCEL_EMBED(accelHtmlReport, ACCEL_HTML "/report.js")
+ACCEL_EMBED(accelHtmlCharts, ACCEL_HTML "/charts.js")
+ACCEL_EMBED(accelHtmlLibrary, ACCEL_CHART)
+ACCEL_EMBED(accelHtmlLicense, ACCEL_CHART_LICENSE)
+#define ACCEL_TEXT(NAME)                                                       \
+  std::string(NAME##Begin, static_cast<size_t>(NAME##End - NAME##Begin))
+#endif
+
+namespace accel {
+#ifdef ACCEL_CHART
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json stepJson(const StepTrace &trace) {
+  Json owners = Json::array();
+  for (int h = 0; h < numHoldings; ++h)
+    owners.push_back(toString(static_cast<Holding>(h)));
+  // Streams in the order in which they first work.
+  std::vector<std::string> names;
+  Json slices = Json::array();
+  double end = 0;
+  for (const TraceSlice &slice : trace.slices) {
+    auto at = std::find(names.begin(), names.end(), slice.stream);
+    if (at == names.end())
+      at = names.insert(at, slice.stream);
+    slices.push_back({at - names.begin(), static_cast<int>(slice.kind),
+                      slice.begin, slice.end, slice.name, slice.where,
+                      slice.bytes});
+    end = std::max(end, slice.end);
+  }
+  Json levels = Json::array();
+  for (const MemoryLevel &level : memoryLevels(trace)) {
+    Json row = {level.at};
+    for (int64_t bytes : level.bytes)
+      row.push_back(bytes);
+    levels.push_back(row);
+  }
+  return {{"seconds", end},
+          {"owners", owners},
+          {"streams", names},
+          {"slices", slices},
+          {"levels", levels}};
+}
+
+/// JSON in which nothing ends a script.
+std::string scriptText(const Json &json) {
+  std::string text;
+  for (char c : json.dump(-1, ' ', false, Json::error_handler_t::replace))
+    if (c == '<')
+      text += "\\u003c";
+    else
+      text += c;
+  return text;
+}
+
+std::string escaped(const std::string &text) {
+  std::string out;
+  for (char c : text)
+    out += c == '<'   ? "&lt;"
+           : c == '>' ? "&gt;"
+           : c == '&' ? "&amp;"
+                      : std::string(1, c);
+  return out;
+}
+
+std::string page(const Json &data) {
+  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
+         "<meta charset=\"utf-8\">\n"
+         "<meta name=\"viewport\" content=\"width=device-width, "
+         "initial-scale=1\">\n"
+         "<meta name=\"color-scheme\" content=\"light dark\">\n"
+         // The browser itself holds the page to needing no network.
+         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
+         "'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
+         "<title>accel-opt</title>\n<style>\n" +
+         ACCEL_TEXT(accelHtmlStyle) +
+         "</style>\n</head>\n<body>\n<header><h1></h1></header>\n"
+         "<main></main>\n<footer><details><summary>Made by accel-opt with "
+         "Chart.js</summary><pre tabindex=\"0\">" +
+         escaped(ACCEL_TEXT(accelHtmlLicense)) +
+         "</pre></details></footer>\n<script type=\"application/json\" "
+         "id=\"data\">" +
+         scriptText(data) + "</script>\n<script>\n" +
+         ACCEL_TEXT(accelHtmlLibrary) + "\n</script>\n<script>\n" +
+         ACCEL_TEXT(accelHtmlReport) + "</script>\n<script>\n" +
+         ACCEL_TEXT(accelHtmlCharts) + "</script>\n</body>\n</html>\n";
+}
+
+} // namespace
+
+bool writeReport(const PlanOptions &options, const CompileResult &result,
+                 DiagnosticEngine &engine) {
+  const PlanReport &report = result.report;
+  const plan::Plan &shown = *result.shown;
+  const std::string target =
+      options.target.empty() ? shown.target : options.target;
+  Json data;
+  data["title"] = report.title + ", " + report.strategy + " on " +
+                  std::to_string(shown.ranks()) + " x " +
+                  (target.empty() ? "any device" : target);
+  data["plan"] = Json::parse(renderPlanJson(&shown, report, engine));
+  data["step"] = nullptr;
+  if (report.hasTime && report.advice && report.advice->model &&
+      !target.empty()) {
+    const std::optional<Target> machine = loadTarget(target, engine);
+    if (!machine)
+      return false;
+    data["step"] = stepJson(
+        traceStep(*report.advice->model, *machine, report.advice->candidate));
+  }
+  std::string error;
+  if (plan::writeFileAtomically(options.htmlReport, page(data), error))
+    return true;
+  engine.error("write-failed", options.htmlReport, error);
+  return false;
+}
+
+#else
+
+bool writeReport(const PlanOptions &options, const CompileResult &,
+                 DiagnosticEngine &engine) {
+  engine.error("no-charts", options.config,
+               "this accel-opt was built without the charts of --report",
+               "install libjs-chart.js (tools/setup does), run cmake again and "
+               "build");
+  return false;
+}
+
+#endif
+} // namespace accel

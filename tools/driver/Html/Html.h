@@ -1,0 +1,22 @@
+//===- Html.h - A plan as a page to look at ---------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_HTML_HTML_H
+#define ACCEL_TOOLS_DRIVER_HTML_HTML_H
+
+#include "tools/driver/Options/PlanOptions.h"
+#include "tools/driver/Session/Compile.h"
+
+namespace accel {
+
+/// Writes `options.htmlReport`: one file that needs nothing else. It shows the
+/// object of `--format json` and, where a target is given, the step that was
+/// played for it. False where that cannot be, which is reported.
+bool writeReport(const PlanOptions &options, const CompileResult &result,
+                 DiagnosticEngine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_HTML_HTML_H

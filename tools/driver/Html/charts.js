@@ -1,0 +1,211 @@
+'use strict';
+// The step, the front of a search, phases, units and decisions.
+const owners = step ? step.owners : Object.keys(plan.memory.breakdown);
+const palette = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00',
+                 '#56b4e9', '#8c6bb1', '#b8a000', '#7f7f7f', '#a65628',
+                 '#4daf4a', '#e377c2'];
+const kinds = [['compute', '#0072b2'], ['copy', '#8c6bb1'],
+               ['collective', '#009e73'], ['exposed wait', '#d55e00']];
+const timeAxis = () => ({
+  type: 'linear', min: 0, max: step.seconds * 1e3,
+  title: {display: true, text: 'milliseconds from the start of the step'},
+  ticks: {maxRotation: 0, callback: v => Number(v.toFixed(2))},
+});
+const byteAxis = text => ({beginAtZero: true, stacked: true,
+  title: {display: true, text}, ticks: {callback: bytes}});
+
+function sliceAt(ms) {
+  const found = step.slices.find(s => step.streams[s[0]] === 'compute' &&
+      s[1] !== 3 && s[2] * 1e3 <= ms && ms < s[3] * 1e3);
+  return found ? found[4] : 'between operators';
+}
+
+function showMemory() {
+  const m = plan.memory;
+  const s = section('Memory over the step');
+  if (!step) {
+    s.append(element('p', {}, 'At the peak; over time with --target.'),
+        table(['held for', '#bytes'], Object.entries(m.breakdown)
+            .filter(([, n]) => n).map(([name, n]) => [name, bytes(n)])));
+    return;
+  }
+  const end = step.seconds * 1e3;
+  const level = (label, y, colour) => ({
+    label, data: [{x: 0, y}, {x: end, y}], borderColor: colour, borderWidth: 2,
+    borderDash: [6, 4], pointRadius: 0, fill: false, stack: label,
+  });
+  const sums = step.levels.map(l => l.slice(1).reduce((a, b) => a + b, 0));
+  const top = sums.indexOf(Math.max(...sums));
+  chart(s, `Memory by owner over the step; the peak of tensors is ${
+      bytes(sums[top])} at ${seconds(step.levels[top][0])}`, false, colour => ({
+    type: 'line',
+    data: {datasets: owners.map((owner, i) => ({
+      label: owner, stack: 'tensors', fill: true, pointRadius: 0,
+      stepped: true, borderWidth: 1, borderColor: palette[i % palette.length],
+      backgroundColor: palette[i % palette.length] + 'c0',
+      data: step.levels.map(l => ({x: l[0] * 1e3, y: l[i + 1]})),
+    })).filter(d => d.data.some(p => p.y))
+        .concat(m.budget_bytes === null ? []
+            : [level('budget', m.budget_bytes, colour('--bad'))])
+        .concat([level('device, with idle segments and context',
+                       m.device_bytes, colour('--soft'))])},
+    options: {
+      parsing: false, normalized: true,
+      interaction: {mode: 'nearest', axis: 'x', intersect: false},
+      scales: {x: timeAxis(), y: byteAxis('bytes of a rank')},
+      plugins: {legend: {position: 'bottom', labels: {boxWidth: 12}},
+        tooltip: {
+          filter: item => item.raw.y > 0 && item.dataset.stack === 'tensors',
+          callbacks: {
+            title: items => items.length ? `${items[0].raw.x.toFixed(2)} ms, ${
+                sliceAt(items[0].raw.x)}` : '',
+            label: item => `${item.dataset.label}: ${bytes(item.raw.y)}`,
+            footer: items => 'together: ' +
+                bytes(items.reduce((sum, i) => sum + i.raw.y, 0)),
+          }}},
+    },
+  }));
+  s.append(element('details', {}, element('summary', {},
+      `What is held at the peak, ${m.peak_where}`),
+      table(['held for', '#bytes'], Object.entries(m.breakdown)
+          .filter(([, n]) => n).map(([name, n]) => [name, bytes(n)])
+          .concat([['device, with idle segments and context',
+                    bytes(m.device_bytes)]]))));
+}
+
+function showStreams() {
+  if (!step) return;
+  const s = section('Streams');
+  chart(s, `Streams of a rank: ${step.streams.join(', ')}; ${
+      seconds(plan.time.exposed_comm_s)} of waits are exposed`, true, () => ({
+    type: 'bar',
+    data: {labels: step.streams, datasets: kinds.map(([label, colour], kind) => ({
+      label, backgroundColor: colour, grouped: false, barPercentage: 0.9,
+      categoryPercentage: 0.9,
+      data: step.slices.filter(x => x[1] === kind).map(x => ({
+        x: [x[2] * 1e3, x[3] * 1e3], y: step.streams[x[0]], slice: x}))}))
+        .filter(d => d.data.length)},
+    options: {
+      indexAxis: 'y', scales: {x: timeAxis(), y: {stacked: false}},
+      plugins: {legend: {position: 'bottom', labels: {boxWidth: 12}},
+        tooltip: {callbacks: {
+          title: items => items[0].raw.slice[4],
+          label: ({raw: {slice}}) => seconds(slice[3] - slice[2]) +
+              (slice[6] ? `, ${bytes(slice[6])}` : ''),
+          afterLabel: ({raw: {slice}}) => slice[5]}}},
+    },
+  }));
+  const from = element('input', {type: 'range', min: 0, max: 990, value: 0});
+  const width = element('input', {type: 'range', min: 10, max: 1000,
+                                  value: 1000});
+  const zoom = () => {
+    const end = step.seconds * 1e3, min = from.value / 1000 * end;
+    for (const {chart: c} of charts)
+      if (c.canvas.dataset.front === undefined) {
+        c.options.scales.x.min = min;
+        c.options.scales.x.max = Math.min(end, min + width.value / 1000 * end);
+        c.update();
+      }
+  };
+  for (const input of [from, width]) input.addEventListener('input', zoom);
+  s.append(element('div', {class: 'window'},
+      element('label', {}, 'Show from', from),
+      element('label', {}, 'as much as', width)));
+  if (plan.time.exposed.length)
+    s.append(element('details', {}, element('summary', {}, 'Exposed waits'),
+        table(['cause', '#seconds'],
+            plan.time.exposed.map(e => [e.cause, seconds(e.seconds)]))));
+}
+
+function showFront() {
+  const front = plan.tune?.front;
+  if (!front?.length) return;
+  const s = section('Memory against time');
+  chart(s, `The front of the search, ${front.length} settings`, true,
+      colour => ({
+    type: 'scatter',
+    data: {datasets: [[true, 'fits', '#009e73'], [false, 'does not fit',
+        colour('--bad')]].map(([fits, label, c]) => ({label,
+      pointRadius: 5, backgroundColor: c,
+      data: front.filter(p => p.fits === fits).map(p => ({
+        x: p.step_s * 1e3, y: p.device_bytes, change: p.change}))}))
+        .filter(d => d.data.length)},
+    options: {scales: {
+      x: {title: {display: true, text: 'milliseconds a step'}},
+      y: {title: {display: true, text: 'bytes of a rank'},
+          ticks: {callback: bytes}}},
+      plugins: {tooltip: {callbacks: {label: ({raw}) =>
+        [raw.change, `${bytes(raw.y)}, ${seconds(raw.x / 1e3)}`]}}}},
+  }));
+  charts.at(-1).canvas.dataset.front = '';
+  s.append(element('details', {}, element('summary', {}, 'As a table'),
+      table(['setting', '#memory', '#step', 'fits'], front.map(p => [p.change,
+        bytes(p.device_bytes), seconds(p.step_s), p.fits ? 'yes' : 'no']))));
+}
+
+function showUnits() {
+  if (!plan.units.length) return;
+  const root = {children: new Map(), shard: 0, gathered: 0, units: []};
+  for (const unit of plan.units) {
+    let node = root;
+    for (const part of unit.name.split('.')) {
+      if (!node.children.has(part))
+        node.children.set(part,
+            {children: new Map(), shard: 0, gathered: 0, units: []});
+      node = node.children.get(part);
+      node.shard += unit.shard_bytes;
+      node.gathered += unit.gathered_bytes;
+    }
+    node.units.push(unit);
+  }
+  const draw = (name, node, depth) => {
+    const line = `${name}: ${bytes(node.shard)} a rank` +
+        (node.gathered ? `, ${bytes(node.gathered)} gathered` : '');
+    const inside = [...node.children].map(([n, c]) => draw(n, c, depth + 1));
+    for (const unit of node.units)
+      inside.push(element('ul', {}, ...unit.parameters.map(
+          p => element('li', {class: 'soft'}, p))));
+    const open = depth < 1 ? {open: ''} : {};
+    return element('details', open, element('summary', {}, line), ...inside);
+  };
+  section('Units', ...[...root.children].map(([n, c]) => draw(n, c, 0)));
+}
+
+function showPhases() {
+  if (!plan.phases?.length) return;
+  section('Phases of the job', table(
+      ['phase', '#device', '#host of the node', '#seconds', 'why'],
+      plan.phases.map(p => [p.phase + (p.device_fits === false
+          ? ' (does not fit)' : ''), bytes(p.device_bytes),
+          bytes(p.node_host_bytes), seconds(p.seconds), p.why])));
+}
+
+function showDecisions() {
+  const groups = new Map();
+  for (const d of plan.decisions) {
+    const at = d.file ? `${d.file}:${d.line}` : '';
+    const key = JSON.stringify([d.what, d.choice, d.why, at]);
+    groups.set(key, [...groups.get(key) ?? [], d.where]);
+  }
+  if (!groups.size) return;
+  section('Decisions', table(['what', 'choice', 'why', 'written at', 'where'],
+      [...groups].map(([key, where]) => [...JSON.parse(key),
+        where.length > 2
+            ? `${where[0]} to ${where.at(-1)}, ${where.length} places`
+            : where.join(', ')])));
+}
+
+function showDiagnostics() {
+  if (!plan.diagnostics.length) return;
+  section('Notes', table(['', 'at', 'message', 'fix'],
+      plan.diagnostics.map(d => [d.severity, `${d.file}:${d.line}`, d.message,
+                                 d.hint ?? ''])));
+}
+
+for (const show of [showVerdict, showChanges, showMemory, showStreams,
+                    showFront, showUnits, showPhases, showDecisions,
+                    showDiagnostics])
+  show();
+drawCharts();
+dark.addEventListener('change', drawCharts);
+addEventListener('beforeprint', () => charts.forEach(c => c.chart.resize()));
