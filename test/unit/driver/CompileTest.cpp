@@ -242,10 +242,18 @@ TEST(Steps, AChangeThatIsRefusedHasNoFigures) {
   Session session(options, engine);
   ASSERT_TRUE(session.load()) << findings(engine);
   DecidedSteps steps(session);
-  EXPECT_TRUE(steps.planAgain({}, {}));
-  EXPECT_FALSE(steps.planAgain({{"distributed_type", "NONE", "c.yaml"}}, {}));
-  EXPECT_FALSE(steps.planAgain({{"a", "b", "elsewhere.yaml"}}, {}));
-  EXPECT_FALSE(steps.planAgain({}, {{"--micro-batch", "none"}}));
+  const std::vector<tune::ConfigEdit> edits = {
+      {},
+      {{{"distributed_type", "NONE", "c.yaml"}}, ""},
+      {{{"a", "b", "elsewhere.yaml"}}, ""},
+      {{}, "", {{"--micro-batch", "none"}}},
+      {}};
+  const auto planned = steps.planAgain(edits);
+  ASSERT_EQ(planned.size(), edits.size());
+  ASSERT_TRUE(planned.front() && planned.back());
+  EXPECT_EQ(planned.front()->deviceBytes, planned.back()->deviceBytes);
+  for (size_t i = 1; i + 1 < edits.size(); ++i)
+    EXPECT_FALSE(planned[i]) << i;
   // What was tried leaves no trace.
   EXPECT_FALSE(engine.hasErrors()) << findings(engine);
 }
