@@ -151,9 +151,25 @@ bool checkpoints(const Subject &s) {
                      });
 }
 /// A module per expert, as transformers had them before release 5.
+/// deepspeed/runtime/zero/leaf_module_config.py of 0.18: blocks that it gathers
+/// as one without being told.
+bool hasLeavesByDefault(const Subject &s) {
+  const auto release = parseAccelerateVersion(s.deepspeed);
+  if (release && *release < AccelerateVersion{0, 18})
+    return false;
+  constexpr const char *blocks[] = {"MixtralSparseMoeBlock",
+                                    "Qwen2MoeSparseMoeBlock",
+                                    "Qwen3MoeSparseMoeBlock"};
+  return std::any_of(s.tree->modules.begin(), s.tree->modules.end(),
+                     [&](const TreeModule &m) {
+                       return std::find(std::begin(blocks), std::end(blocks),
+                                        m.className) != std::end(blocks);
+                     });
+}
 bool gathersExperts(const Subject &s) {
   return isDeepspeed(s) && *s.config->deepspeed->zeroStage == 3 &&
          s.config->deepspeed->moeClasses->empty() && s.tree &&
+         !hasLeavesByDefault(s) &&
          std::any_of(s.tree->modules.begin(), s.tree->modules.end(),
                      [](const TreeModule &m) {
                        return m.className.ends_with("SparseMoeBlock") ||
@@ -326,14 +342,13 @@ const PairRule rules[] = {
     {"sp-trainer",
      Severity::Warning,
      {{1, 13}},
-     {{4, 57}, {5, 2}},
+     {{5, 0}, {5, 4}},
      hasSequence,
      spSize,
      "accelerate makes no device mesh for DeepSpeed's sequence parallelism "
-     "from "
-     "1.13 on, and Trainer before transformers 5.2 asks for it: it stops with "
-     "\"'NoneType' object is not subscriptable\"",
-     "use transformers 5.2, or accelerate 1.12",
+     "from 1.13 on, and Trainer before transformers 5.4 asks for it: it stops "
+     "with \"'NoneType' object is not subscriptable\"",
+     "use transformers 5.4, or accelerate 1.12",
      "accelerate PR 3914, PR 3916, transformers PR 43799"},
     {"sharded-resume",
      Severity::Warning,
@@ -386,7 +401,7 @@ const PairRule rules[] = {
      "before transformers 5 each expert is a module: ZeRO stage 3 gathers one "
      "where a rank has a token for it and waits for ranks that have none",
      "write deepspeed_moe_layer_cls_names with the class of the block",
-     "DeepSpeed PR 4966, LLaMA-Factory#9374"},
+     "DeepSpeed PR 4966, PR 7604, LLaMA-Factory#9628"},
     {"qlora-offload",
      Severity::Warning,
      {},
