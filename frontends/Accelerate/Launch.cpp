@@ -216,7 +216,8 @@ void AccelerateReader::readProcesses() {
     }
     error("missing-key", field,
           "num_processes is missing; `accelerate launch` asks for it",
-          "add `num_processes: N`, the total over all machines");
+          "add `num_processes: N`, the total over all machines, or give "
+          "--num-processes N");
     unrecoverable = true;
     return;
   }
