@@ -6,6 +6,9 @@
 
 #include "frontends/Job/JobReader.h"
 
+#include "runtime/plan/NpyHeader.h"
+
+#include <algorithm>
 #include <filesystem>
 
 using namespace accel;
@@ -46,8 +49,12 @@ void JobReader::checkDataFile(const Fields &fields, const char *key,
                  "'" + printablePath(path) + "' is a folder, not a data file");
     return;
   }
+  if (itemBytes == 0) {
+    countNpy(fields, key, path, data);
+    return;
+  }
   uintmax_t size = fs::file_size(path, failed);
-  if (failed || itemBytes == 0)
+  if (failed)
     return;
   int64_t bytes = static_cast<int64_t>(size);
   if (bytes % itemBytes != 0) {
@@ -68,6 +75,19 @@ void JobReader::checkDataFile(const Fields &fields, const char *key,
                      std::to_string(bytes / itemBytes) +
                      " tokens; one sample takes sequence_length + 1 = " +
                      std::to_string(length + 1));
+}
+
+void JobReader::countNpy(const Fields &fields, const char *key,
+                         const std::string &path, const DataConfig &data) {
+  std::string why; // accel-run says it, and reads the elements
+  const auto header = plan::readNpyHeader(path, why);
+  if (!header || header->shape.empty() ||
+      !fields.keyPath(key).starts_with("data."))
+    return;
+  if (data.kind.value == DataKind::Npy)
+    dataTokens = header->count;
+  else
+    dataRows = std::min(dataRows.value_or(most), header->shape[0]);
 }
 
 void JobReader::readArrays(const Fields &fields, DataConfig &data) {
@@ -164,10 +184,12 @@ void JobReader::readData(JobConfig &job) {
 
 void JobReader::checkSamples(const JobConfig &job) {
   const DataConfig &data = job.data;
-  if (!dataTokens || !data.sequenceLength->has_value() ||
-      !data.microBatch->has_value())
+  const bool counted =
+      dataRows || (dataTokens && data.sequenceLength->has_value());
+  if (!counted || !data.microBatch->has_value())
     return;
-  const int64_t samples = (*dataTokens - 1) / **data.sequenceLength;
+  const int64_t samples =
+      dataRows ? *dataRows : (*dataTokens - 1) / **data.sequenceLength;
   const plan::Mesh &mesh = *job.accelerate.mesh;
   int64_t step = 0;
   if (samples < 1 ||
@@ -176,12 +198,14 @@ void JobReader::checkSamples(const JobConfig &job) {
           step, mesh.size("dp_shard") * mesh.size("dp_replicate"), &step) ||
       samples >= step)
     return;
-  top.mapping("data")->report(Severity::Warning, "few-samples", "micro_batch",
-                              "the data has " + std::to_string(samples) +
-                                  " sample" + (samples == 1 ? "" : "s") +
-                                  " and a step takes " + std::to_string(step) +
-                                  ": samples are repeated within a step",
-                              "shorten sequence_length, or give more data");
+  top.mapping("data")->report(
+      Severity::Warning, "few-samples", "micro_batch",
+      "the data has " + std::to_string(samples) + " sample" +
+          (samples == 1 ? "" : "s") + " and a step takes " +
+          std::to_string(step) + ": samples are repeated within a step",
+      dataRows ? "give more data, or a smaller micro_batch"
+               : "shorten sequence_length, or give more "
+                 "data");
 }
 
 void JobReader::readEval(JobConfig &job) {

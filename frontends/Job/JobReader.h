@@ -54,6 +54,8 @@ private:
 
   /// Tokens of the training data's file, where its size tells.
   std::optional<int64_t> dataTokens;
+  /// Samples of the training data's arrays: rows of the shortest.
+  std::optional<int64_t> dataRows;
 
   // JobData.cpp
   void readData(JobConfig &job);
@@ -66,6 +68,9 @@ private:
   void checkDataFile(const Fields &fields, const char *key,
                      const std::string &path, int64_t itemBytes,
                      const DataConfig &data);
+  /// Counts the samples of a .npy file by its header.
+  void countNpy(const Fields &fields, const char *key, const std::string &path,
+                const DataConfig &data);
 };
 
 } // namespace accel
