@@ -64,17 +64,20 @@ GATED = dict(SMALL, intermediate_size=48, num_key_value_heads=2)
 # Seed of the fuzzer of models: class, and what is not its default.
 SEEDS = {
     "bert": ("BertForMaskedLM", dict(SMALL, intermediate_size=48)),
-    "roberta": ("RobertaForMaskedLM", dict(SMALL, intermediate_size=48)),
+    "roberta": ("RobertaForSequenceClassification",
+                dict(SMALL, intermediate_size=48, num_labels=3)),
     "vit": ("ViTForImageClassification", dict(
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-        intermediate_size=48, image_size=32, patch_size=8)),
+        intermediate_size=48, image_size=32, patch_size=8, num_labels=3)),
     "t5": ("T5ForConditionalGeneration", dict(
         d_model=32, d_ff=48, d_kv=8, num_heads=4, num_layers=2,
-        vocab_size=64)),
+        vocab_size=64, decoder_start_token_id=0)),
     "whisper": ("WhisperForConditionalGeneration", dict(
         d_model=32, encoder_layers=2, decoder_layers=2,
         encoder_attention_heads=4, decoder_attention_heads=4,
-        encoder_ffn_dim=48, decoder_ffn_dim=48, vocab_size=64)),
+        encoder_ffn_dim=48, decoder_ffn_dim=48, vocab_size=64,
+        pad_token_id=0, bos_token_id=1, eos_token_id=2,
+        decoder_start_token_id=3, begin_suppress_tokens=None)),
     "gpt2": ("GPT2LMHeadModel", dict(n_embd=32, n_layer=2, n_head=4,
                                      vocab_size=64)),
     "gpt-neox": ("GPTNeoXForCausalLM", dict(SMALL, intermediate_size=48)),
@@ -90,7 +93,8 @@ SEEDS = {
     "qwen2": ("Qwen2ForCausalLM", GATED),
     "qwen3": ("Qwen3ForCausalLM", GATED),
     "qwen3-moe": ("Qwen3MoeForCausalLM", dict(
-        GATED, moe_intermediate_size=16, num_experts=4)),
+        GATED, moe_intermediate_size=16, num_experts=4,
+        num_experts_per_tok=2)),
     "gemma2": ("Gemma2ForCausalLM", dict(GATED, head_dim=8)),
     "gemma3": ("Gemma3ForCausalLM", dict(GATED, head_dim=8)),
     "olmo2": ("Olmo2ForCausalLM", GATED),
