@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/Commands.h"
+#include "tools/driver/Emit/LintFiles.h"
 #include "tools/driver/Report/RenderLint.h"
-#include "tools/driver/Session/LintFiles.h"
 #include "tools/options/Arguments.h"
 
 #include <algorithm>

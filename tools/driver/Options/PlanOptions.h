@@ -92,7 +92,7 @@ struct PlanOptions {
   std::vector<EmitKind> emit;
   std::string output;
   std::string htmlReport; // file
-  std::string remarks; // file, or "-"
+  std::string remarks;    // file, or "-"
   std::string dumpPhases;
   std::optional<Phase> compileTo, compileFrom;
   ReportFormat format = ReportFormat::Text;

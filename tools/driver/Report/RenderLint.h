@@ -6,8 +6,8 @@
 #ifndef ACCEL_TOOLS_DRIVER_REPORT_RENDERLINT_H
 #define ACCEL_TOOLS_DRIVER_REPORT_RENDERLINT_H
 
+#include "tools/driver/Emit/LintFiles.h"
 #include "tools/driver/Report/LintFormats.h"
-#include "tools/driver/Session/LintFiles.h"
 
 namespace accel {
 

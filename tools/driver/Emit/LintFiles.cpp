@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "tools/driver/Session/LintFiles.h"
+#include "tools/driver/Emit/LintFiles.h"
 
 #include "tools/driver/Emit/LintFix.h"
 

@@ -3,8 +3,8 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef ACCEL_TOOLS_DRIVER_SESSION_LINTFILES_H
-#define ACCEL_TOOLS_DRIVER_SESSION_LINTFILES_H
+#ifndef ACCEL_TOOLS_DRIVER_EMIT_LINTFILES_H
+#define ACCEL_TOOLS_DRIVER_EMIT_LINTFILES_H
 
 #include "frontends/Job/JobConfig.h"
 #include "frontends/Lint/Lint.h"
@@ -46,4 +46,4 @@ LintResult lintFiles(const LintJob &job, DiagnosticEngine &engine);
 
 } // namespace accel
 
-#endif // ACCEL_TOOLS_DRIVER_SESSION_LINTFILES_H
+#endif // ACCEL_TOOLS_DRIVER_EMIT_LINTFILES_H
