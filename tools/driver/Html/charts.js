@@ -11,8 +11,15 @@ const timeAxis = () => ({
   title: {display: true, text: 'milliseconds from the start of the step'},
   ticks: {maxRotation: 0, callback: v => Number(v.toFixed(2))},
 });
-const byteAxis = text => ({beginAtZero: true, stacked: true,
-  title: {display: true, text}, ticks: {callback: bytes}});
+// Steps that are round in binary units: at most eight up to `most` bytes.
+function byteStep(most) {
+  let step = 1;
+  while (most / step > 8) step *= 2;
+  return step;
+}
+const byteAxis = (text, most) => ({beginAtZero: true, stacked: true,
+  title: {display: true, text},
+  ticks: {callback: bytes, stepSize: byteStep(most)}});
 
 function sliceAt(ms) {
   const found = step.slices.find(s => step.streams[s[0]] === 'compute' &&
@@ -52,7 +59,8 @@ function showMemory() {
     options: {
       parsing: false, normalized: true,
       interaction: {mode: 'nearest', axis: 'x', intersect: false},
-      scales: {x: timeAxis(), y: byteAxis('bytes of a rank')},
+      scales: {x: timeAxis(), y: byteAxis('bytes of a rank',
+          Math.max(m.device_bytes, m.budget_bytes ?? 0))},
       plugins: {legend: {position: 'bottom', labels: {boxWidth: 12}},
         tooltip: {
           filter: item => item.raw.y > 0 && item.dataset.stack === 'tensors',
@@ -133,7 +141,8 @@ function showFront() {
     options: {scales: {
       x: {title: {display: true, text: 'milliseconds a step'}},
       y: {title: {display: true, text: 'bytes of a rank'},
-          ticks: {callback: bytes}}},
+          ticks: {callback: bytes, stepSize: byteStep(
+              Math.max(...front.map(p => p.device_bytes)))}}},
       plugins: {tooltip: {callbacks: {label: ({raw}) =>
         [raw.change, `${bytes(raw.y)}, ${seconds(raw.x / 1e3)}`]}}}},
   }));
@@ -177,7 +186,7 @@ function showPhases() {
       ['phase', '#device', '#host of the node', '#seconds', 'why'],
       plan.phases.map(p => [p.phase + (p.device_fits === false
           ? ' (does not fit)' : ''), bytes(p.device_bytes),
-          bytes(p.node_host_bytes), seconds(p.seconds), p.why])));
+          bytes(p.node_host_bytes), p.seconds ? seconds(p.seconds) : '', p.why])));
 }
 
 function showDecisions() {

@@ -122,6 +122,16 @@ function showVerdict() {
   main.append(element('p', {class: 'soft'}, `Peak in ${m.peak_where}.`));
 }
 
+// Lines of the file; else what says it elsewhere, and what says it to `plan`.
+function howOf(change) {
+  if (change.yaml?.length)
+    return copyable(yamlText(change.yaml));
+  if (change.otherwise)
+    return change.otherwise;
+  return change.flags.length
+      ? copyable(change.flags.map(flag => flag.join(' ')).join(' ')) : '';
+}
+
 function showChanges() {
   const best = plan.tune?.best;
   if (best?.yaml?.length) {
@@ -132,6 +142,9 @@ function showChanges() {
   }
   if (!plan.recommendations.length) return;
   section(best ? 'What it changes' : 'What would help',
+      best ? element('p', {class: 'soft'}, 'The figures above and the charts ' +
+          'below are of the job as it is configured; decisions are of the ' +
+          'setting that the search chose.') : '',
       table(['change', '#memory', '#step', 'fits', 'how'],
           plan.recommendations.map(r => [
             r.change,
@@ -139,8 +152,6 @@ function showChanges() {
             r.step_s === null ? ''
                 : `${seconds(r.step_s)} (${signed(seconds, r.time)})`,
             r.fits ? 'yes' : 'no',
-            r.yaml?.length ? copyable(yamlText(r.yaml))
-                : r.flags.length ? copyable(r.flags.join(' '))
-                : r.otherwise ?? '',
+            howOf(r),
           ])));
 }
