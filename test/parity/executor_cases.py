@@ -460,8 +460,12 @@ def fsdp1_case(model, batch, length, strategy, precision=None,
     def compare(context):
         folder = context.path("model")
         jobs.write_config(folder, jobs.MODELS[model])
-        want = counted(context, counted_step.fsdp1, folder, batch, length,
-                       strategy, prefetch, precision, checkpoint)
+        runs = []  # Gloo's threads may let go late: two that agree, or the least
+        while len(runs) < 3 and len(set(runs)) == len(runs):
+            want = counted(context, counted_step.fsdp1, folder, batch, length,
+                           strategy, prefetch, precision, checkpoint)
+            runs.append(want["peak"])
+        want["peak"] = min(runs)
         config = fsdp(2, checkpoint, True, "bf16" if precision else "no")
         del config["fsdp_config"]["fsdp_reshard_after_forward"]
         config["fsdp_config"].update(
