@@ -44,9 +44,9 @@ public:
 private:
   /// Both spellings are one setting to transformers.
   void experts() {
-    const bool local = json.has("num_local_experts");
-    if (local && json.has("num_experts") &&
-        *json.find("num_local_experts") != *json.find("num_experts")) {
+    const bool local = json.find("num_local_experts");
+    if (local && json.find("num_experts") &&
+        json.integer("num_local_experts") != json.integer("num_experts")) {
       json.error("num_experts", "'num_experts' and 'num_local_experts' are one "
                                 "setting and differ");
       return;

@@ -61,6 +61,12 @@ TEST(MixtureConfig, Mixtral) {
   EXPECT_EQ(c.mixture.sparseLayers(), 2);
   EXPECT_FALSE(c.mixture.auxiliary);
   EXPECT_TRUE(c.windows.empty());
+  // null is absent, in either spelling.
+  EXPECT_EQ(readGood(mixtral({{"num_experts", nullptr}})).mixture.experts, 5);
+  EXPECT_EQ(
+      readGood(mixtral({{"num_local_experts", nullptr}, {"num_experts", 7}}))
+          .mixture.experts,
+      7);
   EXPECT_EQ(c.rope.theta, 1e6);
   EXPECT_EQ(c.rmsNormEps, 1e-5);
   c = readGood(
