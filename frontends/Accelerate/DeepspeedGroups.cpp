@@ -12,6 +12,7 @@
 
 #include "frontends/Accelerate/AccelerateConfig.h"
 #include "frontends/Accelerate/DeepspeedJson.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
 
 using namespace accel;
 
@@ -57,16 +58,7 @@ private:
   template <typename T>
   void report(Severity severity, const char *code, const Setting<T> &setting,
               const std::string &message, const std::string &hint) {
-    Diagnostic d;
-    d.severity = severity;
-    d.code = code;
-    d.file = setting.at.file;
-    d.line = setting.at.line;
-    d.column = setting.at.column;
-    d.key = setting.key;
-    d.message = message;
-    d.hint = hint;
-    engine.report(std::move(d));
+    engine.report(diagnosticAt(setting, severity, code, message, hint));
   }
   template <typename T> void ignored(const Setting<T> &setting) {
     report(Severity::Warning, "zero-groups-no-gain", setting,

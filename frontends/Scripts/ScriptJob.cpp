@@ -6,6 +6,7 @@
 #include "frontends/Scripts/ScriptJob.h"
 
 #include "frontends/Accelerate/DeepspeedJson.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/HuggingFace/HubCache.h"
 #include "frontends/Scripts/Command.h"
 #include "frontends/Scripts/ReadSettings.h"
@@ -368,17 +369,9 @@ private:
   template <typename T>
   void at(const Setting<T> &setting, Severity severity, const char *code,
           const std::string &message, const std::string &hint) {
-    Diagnostic d;
-    d.severity = severity;
-    d.code = code;
-    d.file = !setting.at.file.empty() ? setting.at.file // else a default
-             : !recipes.empty()       ? recipes.front().first
-                                      : commandLineName;
-    d.line = setting.at.line;
-    d.column = setting.at.column;
-    d.key = setting.key;
-    d.message = message;
-    d.hint = hint;
+    Diagnostic d = diagnosticAt(setting, severity, code, message, hint);
+    if (d.file.empty()) // a default
+      d.file = recipes.empty() ? commandLineName : recipes.front().first;
     engine.report(std::move(d));
   }
 
@@ -404,19 +397,13 @@ private:
       if (!mine.value)
         return;
       if (zero && current && *current != *mine.value &&
-          !job.accelerate.deepspeed->configFile.value.empty()) {
-        Diagnostic d;
-        d.code = "deepspeed-mismatch";
-        d.file = theirs.at.file;
-        d.line = theirs.at.line;
-        d.column = theirs.at.column;
-        d.key = theirs.key;
-        d.message = theirs.key + " is " + std::to_string(*current) + ", and " +
-                    mine.key + " " + std::to_string(*mine.value) +
-                    "; Trainer stops with a ValueError";
-        d.hint = "write \"auto\" in the JSON file";
-        engine.report(std::move(d));
-      }
+          !job.accelerate.deepspeed->configFile.value.empty())
+        engine.report(diagnosticAt(
+            theirs, Severity::Error, "deepspeed-mismatch",
+            theirs.key + " is " + std::to_string(*current) + ", and " +
+                mine.key + " " + std::to_string(*mine.value) +
+                "; Trainer stops with a ValueError",
+            "write \"auto\" in the JSON file"));
     };
     if (zero) {
       size(settings.microBatch, job.data.microBatch,

@@ -6,6 +6,7 @@
 #include "passes/Pipeline/Import.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Pipeline/JobAttr.h"
 #include "passes/Pipeline/ParamRules.h"
@@ -379,16 +380,10 @@ private:
 
   template <typename T>
   LogicalResult report(const Setting<T> &setting, std::string message) {
-    Diagnostic diagnostic;
-    diagnostic.code = "invalid-regex";
-    diagnostic.file = setting.at.file;
-    diagnostic.line = setting.at.line;
-    diagnostic.column = setting.at.column;
-    diagnostic.key = setting.key;
-    diagnostic.message = std::move(message);
-    diagnostic.hint = "parameters are named like 'model.layers.0.mlp.up_proj."
-                      "weight'";
-    engine.report(std::move(diagnostic));
+    engine.report(diagnosticAt(setting, Severity::Error, "invalid-regex",
+                               std::move(message),
+                               "parameters are named like "
+                               "'model.layers.0.mlp.up_proj.weight'"));
     return failure();
   }
 

@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/QuantizedInputs.h"
 
 #include "frontends/Accelerate/DeepspeedJson.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/Job/QuantizedRefusals.h"
 
 namespace accel {
@@ -105,15 +106,10 @@ private:
   }
 
   bool refuse(const char *code, std::string message, std::string hint) {
-    Diagnostic d;
-    d.severity = Severity::Error;
-    d.code = code;
-    d.file = config.at.file.empty() ? options.config : config.at.file;
-    d.line = config.at.line;
-    d.column = config.at.column;
-    d.key = config.key;
-    d.message = std::move(message);
-    d.hint = std::move(hint);
+    Diagnostic d = diagnosticAt(config, Severity::Error, code,
+                                std::move(message), std::move(hint));
+    if (d.file.empty())
+      d.file = options.config;
     engine.report(std::move(d));
     return false;
   }
