@@ -171,8 +171,7 @@ StepTrace traceStep(const StepModel &model, const Target &target,
     TraceSlice out;
     out.stream = lanes[lane];
     // What is reduced over the ranks that do not shard is reduced whole.
-    const bool whole = candidate.executor == FrameworkKind::Ddp ||
-                       candidate.executor == FrameworkKind::Single;
+    const bool whole = neverShards(candidate.executor);
     out.name = slice.waits ? std::string("wait: ") + toString(*slice.waits)
                : slice.collective
                    ? std::string(whole && lane == 3 ? "all-reduce"

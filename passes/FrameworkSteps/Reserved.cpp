@@ -84,8 +84,7 @@ void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,
   // not count on it. Where units are gathered on a stream of their own, blocks
   // wait for events of the other streams before they can be returned.
   constexpr double margin = 0.98; // of the device, for tensors
-  const bool oneStream = candidate.executor == FrameworkKind::Single ||
-                         candidate.executor == FrameworkKind::Ddp;
+  const bool oneStream = neverShards(candidate.executor);
   if (onDevice && oneStream && capacity > 0 && replayed->survives &&
       static_cast<double>(prediction.peakBytes) <=
           margin * static_cast<double>(capacity))

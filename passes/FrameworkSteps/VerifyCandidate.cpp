@@ -65,8 +65,7 @@ std::string verifyRanges(const Candidate &c) {
 
 /// What an executor cannot do.
 std::string verifyAbility(const StepModel &model, const Candidate &c) {
-  const bool replicates =
-      c.executor == FrameworkKind::Ddp || c.executor == FrameworkKind::Single;
+  const bool replicates = neverShards(c.executor);
   if (replicates && c.shards().ranks > 1)
     return std::string(toString(c.executor)) + " does not shard parameters";
   if (c.executor == FrameworkKind::Single && c.replicas().ranks > 1)

@@ -28,6 +28,11 @@ enum class FrameworkKind { AccelRun, Fsdp2, Fsdp1, Ddp, Deepspeed, Single };
 /// "accel-run", "fsdp2", ...: as --executor spells it.
 const char *toString(FrameworkKind kind);
 std::optional<FrameworkKind> parseExecutor(const std::string &text);
+/// Each rank holds whole parameters, gradients and optimizer states: torch's
+/// DistributedDataParallel, or one process.
+inline bool neverShards(FrameworkKind kind) {
+  return kind == FrameworkKind::Ddp || kind == FrameworkKind::Single;
+}
 
 /// `version` is at least `other`, number by number ("2.15" > "2.9").
 bool atLeast(const std::string &version, const std::string &other);

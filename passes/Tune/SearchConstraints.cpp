@@ -241,8 +241,7 @@ void restrictToYaml(Space &space, bool scriptFile) {
     close(Knob::BackwardPrefetch);
   }
   if (!scriptFile &&
-      (executor == FrameworkKind::Ddp || executor == FrameworkKind::Single ||
-       executor == FrameworkKind::Deepspeed))
+      (neverShards(executor) || executor == FrameworkKind::Deepspeed))
     close(Knob::Checkpoint);
   // Whole layers are recomputed, or nothing; accel-run's own default lies
   // between.

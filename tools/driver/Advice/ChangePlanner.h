@@ -62,10 +62,7 @@ private:
                                           const tune::Point &point,
                                           bool onDevice = true) const;
   /// replayInto's `onDevice` makes a difference.
-  bool returnsSegments() const {
-    return in.executor == FrameworkKind::Ddp ||
-           in.executor == FrameworkKind::Single;
-  }
+  bool returnsSegments() const { return neverShards(in.executor); }
   /// AdviceInputs::replan of one change.
   std::optional<StepPrediction> replan(const std::vector<tune::YamlLine> &lines,
                                        const tune::Flags &flags) const;

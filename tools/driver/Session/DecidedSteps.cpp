@@ -188,8 +188,7 @@ std::optional<PlannedStep> DecidedSteps::plannedStep(const Edited &edited) {
   auto candidate = decidedCandidate(*module, *model);
   if (failed(candidate) || !verifyCandidate(*model, *candidate).empty())
     return std::nullopt;
-  const bool onDevice = candidate->executor == FrameworkKind::Ddp ||
-                        candidate->executor == FrameworkKind::Single;
+  const bool onDevice = neverShards(candidate->executor);
   return PlannedStep{std::move(model), std::move(*candidate),
                      edited.inputs.allocator, onDevice};
 }

@@ -146,8 +146,7 @@ void reportPhases(const Session &session, const Advice &advice,
   in.saved = accelerate.stateDictType.value == StateDictType::Full
                  ? SavedState::Full
                  : SavedState::Sharded;
-  if (advice.executor == FrameworkKind::Ddp ||
-      advice.executor == FrameworkKind::Single)
+  if (neverShards(advice.executor))
     in.saved = SavedState::Replicated;
   in.transformers = session.importing.versions.transformers;
   const ScriptSettings &script = inputs.job.script;
