@@ -12,13 +12,6 @@ using namespace accel::stepmodels;
 
 namespace {
 
-Target target() {
-  DiagnosticEngine engine;
-  auto loaded = loadTarget("h100-sxm-80gb", engine);
-  EXPECT_TRUE(loaded);
-  return *loaded;
-}
-
 /// What DeepSpeed's documentation prints for t5-3b (2851 million parameters, 32
 /// million in the largest layer) on 8 GPUs: memory.rst, the table of
 /// estimate_zero2_ and estimate_zero3_model_states_mem_needs_all_cold, in
@@ -39,7 +32,7 @@ TEST(Executors, DeepspeedsOwnEstimates) {
   settings.optimizer = OptimizerKernel::Fused;
   // One bucket is one of the largest layer; nothing is gathered ahead.
   settings.zero.prefetchBucket = settings.zero.persistenceThreshold = 0;
-  const Target machine = target();
+  const Target machine = h100();
   StepEvaluator evaluator(model, machine);
   auto predict = [&](int stage, int64_t bucket, bool optimizer, bool offload) {
     settings.zeroStage = stage;
@@ -83,7 +76,7 @@ TEST(Executors, DeepspeedBuckets) {
   settings.executor = FrameworkKind::Deepspeed;
   settings.mesh.resize("dp_shard", 4);
   settings.param = plan::DType::BF16;
-  const Target machine = target();
+  const Target machine = h100();
   auto persistent = [&](int stage, int64_t bucket, bool overlap) {
     settings.zeroStage = stage;
     settings.zero.reduceBucket = bucket;
@@ -111,7 +104,7 @@ TEST(Executors, DeepspeedSecondCopy) {
   settings.param = plan::DType::BF16;
   settings.zero.reduceBucket = settings.zero.persistenceThreshold = 0;
   settings.mesh.resize("dp_shard", 8);
-  const Target machine = target();
+  const Target machine = h100();
   StepEvaluator evaluator(model, machine);
   auto predict = [&] {
     const Candidate candidate = configuredCandidate(model, settings);

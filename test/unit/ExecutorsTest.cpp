@@ -16,13 +16,6 @@ using namespace accel::stepmodels;
 
 namespace {
 
-Target target() {
-  DiagnosticEngine engine;
-  auto loaded = loadTarget("h100-sxm-80gb", engine);
-  EXPECT_TRUE(loaded);
-  return *loaded;
-}
-
 void expectSame(const StepPrediction &a, const StepPrediction &b) {
   EXPECT_EQ(a.peakBytes, b.peakBytes);
   EXPECT_EQ(a.atPeak, b.atPeak);
@@ -43,7 +36,7 @@ TEST(Executors, FoldedIsExpanded) {
   std::mt19937 random(1);
   for (int i = 0; i < 600; ++i) {
     const StepModel model = randomModel(random);
-    const Target machine = target();
+    const Target machine = h100();
     StepEvaluator evaluator(model, machine);
     const Candidate candidate = randomCandidate(model, random);
     ASSERT_EQ(verifyCandidate(model, candidate), "");
@@ -65,7 +58,7 @@ TEST(Executors, BytesBalance) {
   std::mt19937 random(2);
   for (int i = 0; i < 600; ++i) {
     const StepModel model = randomModel(random);
-    const Target machine = target();
+    const Target machine = h100();
     const Candidate candidate = randomCandidate(model, random);
     const StepPrediction p = StepEvaluator(model, machine).evaluate(candidate);
     EXPECT_EQ(p.endBytes, p.persistentBytes)
@@ -92,7 +85,7 @@ TEST(Executors, Fsdp2TransientsOfALayer) {
   candidate.mesh.resize("dp_shard", 8);
   candidate.dtypes.compute = plan::DType::BF16;
   candidate.optimizer = OptimizerKernel::Fused;
-  const Target machine = target();
+  const Target machine = h100();
   const StepPrediction p = StepEvaluator(model, machine).evaluate(candidate);
   const int64_t shards = layers * numel / 8 * 4;
   EXPECT_EQ(p.persistentBytes, 3 * shards);
@@ -114,7 +107,7 @@ TEST(Executors, UnevenShards) {
   StepModel model = uniformModel(2, {5, 128}, 0);
   Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 4);
-  const Target machine = target();
+  const Target machine = h100();
   StepEvaluator evaluator(model, machine);
   EvaluateOptions last;
   last.lastRank = true;
@@ -129,7 +122,7 @@ TEST(Executors, UnevenShards) {
 TEST(Executors, StepDtypes) {
   const StepModel model = uniformModel(3, {1024, 1024}, 0);
   const int64_t numel = 3 << 20;
-  const Target machine = target();
+  const Target machine = h100();
   Settings settings;
   settings.loaded = plan::DType::BF16;
   EXPECT_EQ(persistentOf(model, machine, settings), 6 * numel);
@@ -167,7 +160,7 @@ TEST(Executors, DdpGradientsAndBuckets) {
   Candidate candidate = uniformCandidate(model, FrameworkKind::Ddp);
   candidate.mesh.resize("dp_replicate", 8);
   candidate.optimizer = OptimizerKernel::Fused;
-  const Target machine = target();
+  const Target machine = h100();
   StepEvaluator evaluator(model, machine);
   const StepPrediction copies = evaluator.evaluate(candidate);
   EXPECT_EQ(copies.persistentBytes, 4 * parameters);
@@ -203,7 +196,7 @@ TEST(Executors, AccumulationWithoutSynchronization) {
   Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 8);
   candidate.accumulation = 4;
-  const Target machine = target();
+  const Target machine = h100();
   StepEvaluator evaluator(model, machine);
   const StepPrediction each = evaluator.evaluate(candidate);
   candidate.reduceEachMicroBatch = false;
@@ -216,7 +209,7 @@ TEST(Executors, AccumulationWithoutSynchronization) {
 /// difference, once for each layer.
 TEST(Executors, ExposedGathersAddUp) {
   StepModel model = uniformModel(40, {8192, 8192}, 0);
-  Target machine = target();
+  Target machine = h100();
   machine.overlap = 1;
   Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 64);
@@ -243,7 +236,7 @@ TEST(Executors, ExposedSecondsOfManyMicroBatches) {
   Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 64);
   candidate.accumulation = 50;
-  const Target machine = target();
+  const Target machine = h100();
   StepEvaluator evaluator(model, machine);
   EvaluateOptions expanded;
   expanded.expanded = true;
@@ -272,7 +265,7 @@ TEST(Executors, LogitsAndLoss) {
   model.calls.back().kind = 1;
   Candidate candidate = uniformCandidate(model, FrameworkKind::Single);
   candidate.dtypes.compute = plan::DType::BF16;
-  const Target machine = target();
+  const Target machine = h100();
   StepEvaluator evaluator(model, machine);
   const StepPrediction plain = evaluator.evaluate(candidate);
   EXPECT_EQ(plain.endBytes, plain.persistentBytes);
@@ -305,7 +298,7 @@ TEST(Executors, PartsOfTheLossCostTraffic) {
   model.sequenceLength = 0; // images
   EXPECT_EQ(fusedLossChunks(model), 1);
   Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
-  Target machine = target();
+  Target machine = h100();
   auto seconds = [&](int64_t chunks) {
     candidate.lossChunks = chunks;
     return StepEvaluator(model, machine).evaluate(candidate).stepSeconds;
@@ -324,7 +317,7 @@ TEST(Executors, PartsOfTheLossCostTraffic) {
 /// What the host updates is waited for; the device's own time is the rest.
 TEST(Executors, UpdateOnTheHostIsExposed) {
   const StepModel model = uniformModel(8, {1024, 1024}, 0);
-  const Target machine = target();
+  const Target machine = h100();
   StepEvaluator evaluator(model, machine);
   for (FrameworkKind kind :
        {FrameworkKind::Fsdp2, FrameworkKind::Fsdp1, FrameworkKind::Deepspeed}) {
@@ -361,7 +354,7 @@ TEST(Executors, UpdateOnTheHostIsExposed) {
 TEST(Executors, ViewsTakeTheCpuHalfOfAnOperator) {
   StepModel model = uniformModel(6, {64, 64}, 0);
   Candidate candidate = uniformCandidate(model, FrameworkKind::Ddp);
-  Target machine = target();
+  Target machine = h100();
   machine.dispatchSeconds = 1e-2;
   auto seconds = [&](int views) {
     for (SegmentKind &kind : model.kinds)
@@ -383,7 +376,7 @@ TEST(Executors, OffloadMovesBytesToTheHost) {
   const StepModel model = uniformModel(6, {1024, 1024}, 0);
   Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);
   candidate.mesh.resize("dp_shard", 4);
-  const Target machine = target();
+  const Target machine = h100();
   StepEvaluator evaluator(model, machine);
   const StepPrediction device = evaluator.evaluate(candidate);
   candidate.offloadParameters = true;
@@ -436,7 +429,7 @@ double exposedOfIlpModel(double bytesPerSecond, bool headIsUnit) {
   candidate.reshardAfterForward.back() = false; // the root's rule
   if (headIsUnit)
     candidate.reshardAfterForward[4] = false;
-  Target machine = target();
+  Target machine = h100();
   machine.overlap = 1;
   machine.memoryBytesPerSecond = 1e18; // copies are not part of that model
   machine.memoryHalfBytes = machine.launchSeconds = 0;
@@ -493,7 +486,7 @@ TEST(Executors, NamesRoundTrip) {
 
 /// Extreme sizes neither overflow into negative seconds nor hang.
 TEST(Executors, ExtremesEnd) {
-  const Target machine = target();
+  const Target machine = h100();
   for (const StepModel &model :
        {uniformModel(0, {1, 1}, 0), uniformModel(1, {1, 1}, 0)}) {
     Candidate candidate = uniformCandidate(model, FrameworkKind::Fsdp2);

@@ -16,9 +16,7 @@ namespace {
 /// Predictions in threads are those of each step alone, in the same order.
 TEST(PlannedSteps, AsEachAlone) {
   std::mt19937 random(11);
-  DiagnosticEngine engine;
-  const auto machine = loadTarget("h100-sxm-80gb", engine);
-  ASSERT_TRUE(machine);
+  const Target machine = h100();
   std::vector<std::shared_ptr<const StepModel>> models;
   for (int i = 0; i < 6; ++i)
     models.push_back(std::make_shared<StepModel>(randomModel(random)));
@@ -29,11 +27,11 @@ TEST(PlannedSteps, AsEachAlone) {
   }
   const int64_t context = 700 << 20, budget = int64_t(80) << 30;
   for (bool replays : {false, true}) {
-    const auto all = predictSteps(steps, {*machine, context, budget, replays});
+    const auto all = predictSteps(steps, {machine, context, budget, replays});
     ASSERT_EQ(all.size(), steps.size());
     int replayed = 0;
     for (size_t i = 0; i < steps.size(); ++i) {
-      StepEvaluator evaluator(*steps[i].model, *machine);
+      StepEvaluator evaluator(*steps[i].model, machine);
       StepPrediction alone = evaluator.evaluate(steps[i].candidate, true);
       if (replays)
         replayInto(alone, evaluator, steps[i].candidate, {}, context, budget,
@@ -47,7 +45,7 @@ TEST(PlannedSteps, AsEachAlone) {
     }
     EXPECT_EQ(replayed > 0, replays);
   }
-  EXPECT_TRUE(predictSteps({}, {*machine}).empty());
+  EXPECT_TRUE(predictSteps({}, {machine}).empty());
 }
 
 } // namespace

@@ -15,13 +15,6 @@ namespace {
 
 using Reference = PreferenceStep::Reference;
 
-Target target() {
-  DiagnosticEngine engine;
-  auto loaded = loadTarget("h100-sxm-80gb", engine);
-  EXPECT_TRUE(loaded);
-  return *loaded;
-}
-
 Candidate randomPreference(const StepModel &model, std::mt19937 &random) {
   Candidate candidate = randomCandidate(model, random);
   while (candidate.executor == FrameworkKind::AccelRun)
@@ -54,7 +47,7 @@ int64_t bytesAtPeak(const replay::Problem &problem) {
 /// recorded tensor by tensor.
 TEST(Preference, FoldedIsExpandedAndRecorded) {
   std::mt19937 random(5);
-  const Target machine = target();
+  const Target machine = h100();
   for (int i = 0; i < 400; ++i) {
     const StepModel model = randomModel(random);
     const Candidate candidate = randomPreference(model, random);
@@ -84,7 +77,7 @@ TEST(Preference, SecondModelIsHeldAsItsFrameworkHoldsIt) {
   constexpr int64_t layers = 6, rows = 256, columns = 512;
   const StepModel model = uniformModel(layers, {rows, columns}, 1 << 20);
   const int64_t whole = layers * rows * columns * 4;
-  const Target machine = target();
+  const Target machine = h100();
   auto more = [&](FrameworkKind executor, Reference reference, bool peak) {
     Candidate candidate = uniformCandidate(model, executor);
     if (executor != FrameworkKind::Single && executor != FrameworkKind::Ddp)
@@ -121,7 +114,7 @@ TEST(Preference, LogProbabilitiesHoldTheirGradients) {
   model.calls.back().kind = 1;
   Candidate candidate = uniformCandidate(model, FrameworkKind::Single);
   candidate.preference.logProbabilities = true;
-  const Target machine = target();
+  const Target machine = h100();
   StepEvaluator evaluator(model, machine);
   auto peak = [&] { return evaluator.evaluate(candidate).peakBytes; };
   const int64_t plain = peak(); // saved, and two of them

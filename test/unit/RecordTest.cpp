@@ -13,13 +13,6 @@ using namespace accel::stepmodels;
 
 namespace {
 
-Target target() {
-  DiagnosticEngine engine;
-  auto loaded = loadTarget("h100-sxm-80gb", engine);
-  EXPECT_TRUE(loaded);
-  return *loaded;
-}
-
 /// As they are asked for: some of DeepSpeed's sums are not of whole blocks.
 int64_t bytesAtPeak(const replay::Problem &problem) {
   std::vector<int64_t> bytes(static_cast<size_t>(problem.tensors), 0);
@@ -38,7 +31,7 @@ int64_t bytesAtPeak(const replay::Problem &problem) {
 /// What is recorded tensor by tensor is what is counted in sums.
 TEST(Record, RecordedTensorsAreThePeak) {
   std::mt19937 random(3);
-  const Target machine = target();
+  const Target machine = h100();
   int recorded = 0;
   for (int i = 0; i < 400; ++i) {
     const StepModel model = randomModel(random);
@@ -68,7 +61,7 @@ TEST(Record, RecordedTensorsAreThePeak) {
 /// back in every step.
 TEST(Record, AFullDevice) {
   const StepModel model = uniformModel(12, {4096, 4096}, 64 << 20);
-  const Target machine = target();
+  const Target machine = h100();
   StepEvaluator evaluator(model, machine);
   Candidate candidate = uniformCandidate(model, FrameworkKind::Ddp);
   const auto roomy = replayReserved(evaluator, candidate, {});
@@ -117,7 +110,7 @@ stepsOf(const replay::Problem &problem) {
 /// either.
 TEST(Record, StepsAreAlikeFromTheSecondOn) {
   std::mt19937 random(5);
-  const Target machine = target();
+  const Target machine = h100();
   int recorded = 0;
   for (int i = 0; i < 400; ++i) {
     const StepModel model = randomModel(random);
@@ -139,7 +132,7 @@ TEST(Record, StepsAreAlikeFromTheSecondOn) {
 /// still asks for segments.
 TEST(Record, WhatIsReplayedIsAllThatWouldBe) {
   std::mt19937 random(7);
-  const Target machine = target();
+  const Target machine = h100();
   int compared = 0;
   for (int i = 0; i < 300; ++i) {
     const StepModel model = randomModel(random);

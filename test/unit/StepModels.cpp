@@ -332,4 +332,9 @@ Candidate randomCandidate(const StepModel &model, std::mt19937 &random) {
   return candidate;
 }
 
+Target h100() {
+  DiagnosticEngine engine;
+  return loadTarget("h100-sxm-80gb", engine).value();
+}
+
 } // namespace accel::stepmodels

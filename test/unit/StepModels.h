@@ -51,6 +51,9 @@ int64_t batchBytes(const StepModel &model);
 int64_t persistentOf(const StepModel &model, const Target &target,
                      const Settings &settings);
 
+/// The accelerator h100-sxm-80gb.
+Target h100();
+
 /// An embedding, layers and a head with a loss, of random sizes and variants.
 StepModel randomModel(std::mt19937 &random);
 /// Any executor with settings that it accepts.
