@@ -39,6 +39,9 @@ constexpr llvm::StringLiteral argSpecsAttr = "sharding.arg_specs";
 /// becomes: what a frontend knows of the model's places.
 constexpr llvm::StringLiteral anatomyAttr = "sharding.anatomy";
 
+/// DeepSpeed's sub_group_size, in elements (runtime/zero/config.py).
+constexpr int64_t defaultZeroSubGroup = 1'000'000'000;
+
 /// FQN of the parameter `name` under the module `path`.
 std::string joinFqn(llvm::StringRef path, llvm::StringRef name);
 

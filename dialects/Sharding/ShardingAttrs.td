@@ -184,7 +184,7 @@ def Sharding_ZeroAttr : Sharding_Attr<"Zero", "zero"> {
                         "bool":$overlapCommunication,
                         "::accel::sharding::BecauseAttr":$because,
                         DefaultValuedParameter<"int64_t",
-                            "1000000000">:$subGroup,
+                            "defaultZeroSubGroup">:$subGroup,
                         OptionalParameter<
                             "::accel::sharding::ZeroPlusAttr">:$plus);
   let assemblyFormat = [{

@@ -154,7 +154,7 @@ private:
               std::to_string(zero.getPersistenceThreshold()) +
               (zero.getOverlapCommunication() ? ", communication overlapped"
                                               : "") +
-              (zero.getSubGroup() != 1'000'000'000
+              (zero.getSubGroup() != sharding::defaultZeroSubGroup
                    ? ", updates of " + std::to_string(zero.getSubGroup())
                    : ""),
           zero.getBecause()));

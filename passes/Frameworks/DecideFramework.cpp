@@ -25,8 +25,7 @@ constexpr int64_t ddpBucketBytes = 25 << 20, ddpFirstBucketBytes = 1 << 20;
 /// DeepSpeed's zero_optimization (runtime/zero/config.py), in elements.
 constexpr int64_t zeroReduceBucket = 500'000'000,
                   zeroPrefetchBucket = 50'000'000,
-                  zeroPersistenceThreshold = 100'000,
-                  zeroSubGroup = 1'000'000'000;
+                  zeroPersistenceThreshold = 100'000;
 
 struct DecideFrameworkPass
     : accel::impl::DecideFrameworkPassBase<DecideFrameworkPass> {
@@ -121,7 +120,7 @@ private:
         number(value, "persistence_threshold", zeroPersistenceThreshold),
         flag(value, "overlap"),
         because(request, "DeepSpeed's zero_optimization"),
-        number(value, "sub_group", zeroSubGroup),
+        number(value, "sub_group", sharding::defaultZeroSubGroup),
         decideZeroPlus(job, framework, stage)));
   }
 
