@@ -124,7 +124,7 @@ def Aten_TypedBuilder : NativeOpTrait<"TypedBuilder"> {
 class Aten_Op<string mnemonic, string aten, string category,
               list<Trait> traits = []>
     : Op<Aten_Dialect, mnemonic,
-         !listconcat([Pure, Aten_TypedBuilder,
+         !listconcat([NoMemoryEffect, Aten_TypedBuilder,
                       DeclareOpInterfaceMethods<Aten_OpInterface,
                                                 ["getSchema", "getCategory"]>],
                      traits)> {

@@ -238,7 +238,7 @@ private:
   void eraseUnused() {
     for (Operation &op :
          llvm::make_early_inc_range(llvm::reverse(joint.getBody().front())))
-      if (op.use_empty() && isPure(&op) &&
+      if (op.use_empty() && isMemoryEffectFree(&op) &&
           !op.hasTrait<OpTrait::IsTerminator>())
         op.erase();
   }
