@@ -3,7 +3,9 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Aten/OpaqueCalls.h"
 #include "dialects/Aten/Rules.h"
+#include "dialects/Aten/Schema.h"
 
 using namespace mlir;
 using namespace accel;
@@ -161,4 +163,19 @@ BACKWARD(OpaqueOp) {
   for (auto [result, index] : llvm::zip(backward.getOutputs(), wanted))
     operandGrads[index] = result;
   return success();
+}
+
+std::vector<OpaqueCallee> aten::opaqueCallees(Operation *root) {
+  llvm::MapVector<StringRef, OpaqueCallee> found;
+  root->walk([&](OpaqueOp op) {
+    OpaqueCallee &callee = found[op.getCallee()];
+    if (!callee.calls++) {
+      callee.name = op.getCallee().str();
+      callee.firstPath = modulePath(op.getLoc());
+    }
+  });
+  std::vector<OpaqueCallee> callees;
+  for (auto &[name, callee] : found)
+    callees.push_back(std::move(callee));
+  return callees;
 }

@@ -6,7 +6,7 @@
 #ifndef ACCEL_PASSES_EXPORT_EXPORTFUNCTION_H
 #define ACCEL_PASSES_EXPORT_EXPORTFUNCTION_H
 
-#include "dialects/Aten/Aten.h"
+#include "dialects/Aten/AtenBase.h"
 #include "runtime/plan/Plan.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

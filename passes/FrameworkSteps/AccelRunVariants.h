@@ -6,7 +6,7 @@
 #ifndef ACCEL_PASSES_FRAMEWORKSTEPS_ACCELRUNVARIANTS_H
 #define ACCEL_PASSES_FRAMEWORKSTEPS_ACCELRUNVARIANTS_H
 
-#include "dialects/Aten/Aten.h"
+#include "dialects/Aten/AtenBase.h"
 #include "passes/Export/ExportFunction.h"
 #include "passes/Recompute/SavedSetCache.h"
 #include "passes/StepModel/StepModel.h"

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Session/Session.h"
 
-#include "dialects/Aten/Aten.h"
-#include "dialects/Aten/Schema.h"
+#include "dialects/Aten/OpaqueCalls.h"
 #include "passes/Pipeline/Phases.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
 #include "tools/driver/Inputs/FrozenParts.h"
@@ -151,21 +150,17 @@ Session::Module Session::importSignatures(const PlanInputs &from,
 }
 
 void Session::warnOpaque(mlir::ModuleOp module) {
-  llvm::MapVector<StringRef, SmallVector<aten::OpaqueOp>> found;
-  module.walk([&](aten::OpaqueOp op) { found[op.getCallee()].push_back(op); });
-  for (auto &[callee, ops] : found) {
-    std::string where = aten::modulePath(ops.front().getLoc());
+  for (const aten::OpaqueCallee &callee : aten::opaqueCallees(module))
     engine.warning(
         "opaque-operator", options.config,
-        "'" + callee.str() + "' is not modelled" +
-            (where.empty() ? "" : " (in " + where + ")") + ", " +
-            std::to_string(ops.size()) +
-            (ops.size() == 1 ? " operation" : " operations") +
+        "'" + callee.name + "' is not modelled" +
+            (callee.firstPath.empty() ? "" : " (in " + callee.firstPath + ")") +
+            ", " + std::to_string(callee.calls) +
+            (callee.calls == 1 ? " operation" : " operations") +
             ": LibTorch runs and differentiates it; its memory is bounded "
             "from above, its time is that of its bytes",
         "the plan is valid; predictions are rougher the more of them there "
         "are");
-  }
 }
 
 LogicalResult Session::report(mlir::Diagnostic &d) {
