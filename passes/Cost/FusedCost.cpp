@@ -30,6 +30,12 @@ public:
   }
 
   FunctionCost cost(const Target &target, const CostOptions &options);
+  std::vector<int> kernels() {
+    std::vector<int> result(group.size());
+    for (size_t i = 0; i < group.size(); ++i)
+      result[i] = find(static_cast<int>(i));
+    return result;
+  }
 
 private:
   static bool isFusible(OpKind kind) {
@@ -190,6 +196,10 @@ FunctionCost Fusion::cost(const Target &target, const CostOptions &options) {
 FunctionCost fusedCost(const Function &function, const Target &target,
                        const CostOptions &options) {
   return Fusion(function).cost(target, options);
+}
+
+std::vector<int> fusedKernels(const Function &function) {
+  return Fusion(function).kernels();
 }
 
 } // namespace accel

@@ -107,6 +107,10 @@ FunctionCost eagerCost(const plan::Function &function, const Target &target,
 /// or attention lies between; values inside a kernel touch no memory.
 FunctionCost fusedCost(const plan::Function &function, const Target &target,
                        const CostOptions &options = {});
+/// By instruction: the kernel that it is in, as the number of one of its
+/// instructions. Matmuls and attention are kernels of their own; a view is in
+/// none and has its own number.
+std::vector<int> fusedKernels(const plan::Function &function);
 
 } // namespace accel
 

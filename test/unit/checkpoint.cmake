@@ -17,3 +17,7 @@ if(TARGET AccelSavedSet)
   target_link_libraries(ac-solve PRIVATE AccelSavedSet AccelTargets)
   add_dependencies(unit-tests ac-solve)
 endif()
+if(TARGET AccelStepModel)
+  accel_unit_test(compiled-cut-test ${_here}/CompiledCutTest.cpp
+    LINK AccelStepModel)
+endif()

@@ -1,3 +1,4 @@
+include_guard(GLOBAL)
 # accel::cbc: COIN-OR's branch and cut from Debian's archives. Everything is
 # linked statically, LAPACK and Fortran's runtime too: as shared libraries they
 # would add 1 ms to every start of accel-opt, whether it solves or not.
