@@ -103,6 +103,30 @@ def Sharding_OffloadAttr : Sharding_Attr<"Offload", "offload"> {
   }];
 }
 
+def Sharding_CompileRegions : I32EnumAttr<"CompileRegions",
+    "what torch.compile compiles as one graph", [
+      I32EnumAttrCase<"Layers", 0, "layers">,
+      I32EnumAttrCase<"Model", 1, "model">]> {
+  let cppNamespace = "::accel::sharding";
+}
+
+def Sharding_CompileAttr : Sharding_Attr<"Compile", "compile"> {
+  let summary = "which functions torch.compile compiles with Inductor";
+  let description = [{
+    `layers`: each repeated layer by itself, all else runs operator by operator.
+    `model`: every function of the model. What a compiled function saves for its
+    backward follows from the rules of torch's min-cut partitioner
+    (passes/StepModel/CompiledCut.h).
+
+    ```mlir
+    #sharding.compile<layers, because = <"dynamo_use_regional_compilation: true">>
+    ```
+  }];
+  let parameters = (ins EnumParameter<Sharding_CompileRegions>:$regions,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = "`<` $regions `,` `because` `=` $because `>`";
+}
+
 def Sharding_OptimizerKernel : I32EnumAttr<"OptimizerKernel",
     "how an optimizer's update is launched", [
       I32EnumAttrCase<"Fused", 0, "fused">,

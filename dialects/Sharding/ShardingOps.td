@@ -54,6 +54,7 @@ def Sharding_JobOp : Sharding_Op<"job", [HasParent<"::mlir::ModuleOp">]> {
                        OptionalAttr<Sharding_OptimizerStepAttr>:$optimizer_step,
                        OptionalAttr<Sharding_DdpAttr>:$ddp,
                        OptionalAttr<Sharding_ZeroAttr>:$zero,
+                       OptionalAttr<Sharding_CompileAttr>:$compile,
                        OptionalAttr<I64Attr>:$ranks_per_node,
                        UnitAttr:$hold_outputs);
   let assemblyFormat = [{

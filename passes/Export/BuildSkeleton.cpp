@@ -136,6 +136,10 @@ private:
                        ", inputs of recomputed layers on the " +
                        onOff(offload.getLayerInputs()),
                    offload.getBecause()));
+    if (auto compile = job.getCompileAttr())
+      plan.decisions.push_back(decision(
+          "compile", "job", stringifyCompileRegions(compile.getRegions()).str(),
+          compile.getBecause()));
     if (auto ddp = job.getDdpAttr())
       plan.decisions.push_back(decision(
           "buckets", "job",

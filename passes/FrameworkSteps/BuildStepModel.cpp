@@ -12,11 +12,13 @@
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
 #include "passes/FrameworkSteps/AccelRunVariants.h"
+#include "passes/FrameworkSteps/SegmentMarks.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Quantize/MarkQuantized.h"
 #include "passes/Recompute/DecideSaved.h"
 #include "passes/Recompute/ExtractJoint.h"
 #include "passes/Simulate/Time.h"
+#include "passes/StepModel/CompiledVariant.h"
 #include "passes/StepModel/Dequantize.h"
 #include "passes/StepModel/LossFragments.h"
 #include "passes/StepModel/SegmentGraph.h"
@@ -68,6 +70,7 @@ public:
     if (!job)
       return module.emitError("a step model needs a sharding.job");
     model.device = job.getDevice().str();
+    compile = job.getCompileAttr();
     device = model.device == "cpu" ? aten::Device::Cpu : aten::Device::Cuda;
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
     if (!graph)
@@ -287,6 +290,7 @@ private:
     markInstructions(function, {}, graph);
     addParameterTraits(op, graph);
     SegmentVariant variant = measureVariant(graph, EagerMode::None, target);
+    runEagerly(variant);
     addFlops(graph, kind);
     kind.variants.push_back(std::move(variant));
     return success();
@@ -342,6 +346,8 @@ private:
     for (EagerMode mode :
          {EagerMode::None, EagerMode::Pointwise, EagerMode::Full})
       kind.variants.push_back(measureVariant(*graph, mode, target));
+    if (failed(compileVariants(op, joint, kind)))
+      return failure();
     if (kernels.lossOutside && kind.loss)
       kind.lossFragmentBytes = lossFragments(*graph);
     if (kernels.selective == frameworks::Selective::AllButAttention) {
@@ -356,6 +362,41 @@ private:
       if (failed(addSolvedEagerly(op, joint, way, kind)))
         return failure();
     return success();
+  }
+
+  bool isCompiled(StringRef path) const {
+    return compile &&
+           (compile.getRegions() == sharding::CompileRegions::Model ||
+            isRepeated(path));
+  }
+
+  /// What torch.compile makes of the variants that it compiles; the others run
+  /// operator by operator beside it.
+  LogicalResult compileVariants(sharding::CallOp op, func::FuncOp joint,
+                                SegmentKind &kind) {
+    if (!isCompiled(op.getPath())) {
+      for (SegmentVariant &variant : kind.variants)
+        runEagerly(variant);
+      return success();
+    }
+    FailureOr<SegmentGraph> graph =
+        graphOf(op, joint, kind, nullptr, /*autograd=*/false);
+    if (failed(graph))
+      return failure();
+    kind.variants.front() = measureCompiled(*graph, EagerMode::None, target);
+    kind.variants.back() = measureCompiled(*graph, EagerMode::Full, target);
+    return success();
+  }
+
+  /// Of a job that compiles other segments: seconds with the launches.
+  void runEagerly(SegmentVariant &v) const {
+    if (!compile || !target)
+      return;
+    const double launch = target->dispatchSeconds;
+    v.compiledForwardSeconds =
+        std::max(v.forwardSeconds, launch * v.forwardOps);
+    v.compiledBackwardSeconds =
+        std::max(v.backwardSeconds, launch * v.backwardOps);
   }
 
   /// What selective checkpointing holds and takes that keeps what was solved.
@@ -421,10 +462,12 @@ private:
 
   /// The joint as an operator list whose parameter gradients are results like
   /// any other: autograd makes tensors of them. What selective checkpointing
-  /// keeps is that of `way`, or of the mode "pointwise".
+  /// keeps is that of `way`, or of the mode "pointwise". `autograd`: with the
+  /// temporaries of autograd's own formulas.
   FailureOr<SegmentGraph> graphOf(sharding::CallOp op, func::FuncOp joint,
                                   const SegmentKind &kind,
-                                  const SavedSetPlan *way) {
+                                  const SavedSetPlan *way,
+                                  bool autograd = true) {
     SegmentGraph graph;
     graph.rounding = rounding;
     graph.loss = kind.loss;
@@ -471,53 +514,13 @@ private:
     if (way)
       graph.pointwiseKeeps = way->saved;
     addParameterTraits(op, graph);
-    toAutogradForm(graph);
+    if (autograd)
+      toAutogradForm(graph);
     if (!way && kernels.selective != frameworks::Selective::None)
       markSelective(graph, kernels.selective);
     if (kernels.lossOutside && kind.loss)
       holdLogits(graph);
     return graph;
-  }
-
-  /// One instruction stands for each operation: no gradient has a destination.
-  void markInstructions(func::FuncOp function,
-                        const DenseSet<Operation *> &forward,
-                        SegmentGraph &graph) {
-    int unnumbered = -1;
-    for (Operation &op : function.getBody().front().without_terminator()) {
-      auto aten = cast<aten::AtenOpInterface>(op);
-      graph.forward.push_back(forward.empty() || forward.contains(&op));
-      graph.view.push_back(aten.getCategory() == aten::Category::View);
-      int node = unnumbered--;
-      if (auto fused = dyn_cast<FusedLoc>(op.getLoc()))
-        if (auto number = dyn_cast_if_present<IntegerAttr>(fused.getMetadata()))
-          node = static_cast<int>(number.getInt());
-      graph.node.push_back(node);
-      auto save = op.getAttrOfType<aten::SaveAttr>(aten::saveAttr);
-      graph.pointwiseKeeps.push_back(save &&
-                                     save.getKind() == aten::SaveKind::Keep);
-    }
-  }
-
-  /// Which child of the module at `path` each operation belongs to; false
-  /// where none does.
-  bool markChildren(func::FuncOp joint, StringRef path, SegmentGraph &graph) {
-    const std::string prefix = plan::withoutLayerNumbers(path) + ".";
-    llvm::StringMap<int> children;
-    graph.child.clear();
-    for (Operation &op : joint.getBody().front().without_terminator()) {
-      const std::string module = aten::modulePath(op.getLoc());
-      StringRef rest(module);
-      if (path.empty() || !rest.consume_front(prefix)) {
-        graph.child.push_back(-1);
-        continue;
-      }
-      const StringRef name = rest.split('.').first;
-      graph.child.push_back(
-          children.try_emplace(name, static_cast<int>(children.size()))
-              .first->second);
-    }
-    return !children.empty();
   }
 
   /// `exported` is the callee, or its joint function.
@@ -560,6 +563,7 @@ private:
   const SymbolTable symbols;       // of what the calls name
   Target modelTarget, layerTarget; // with the rates of the job's kernels
   const Target *target = nullptr;  // of the kind that is measured
+  sharding::CompileAttr compile;   // null: torch.compile is not used
   StepModel model;
   aten::Device device = aten::Device::Cpu;
   int64_t rounding = plan::alignmentBytes;

@@ -74,7 +74,7 @@ public:
     candidate.holdsOutputs = job.getHoldOutputs();
     readScript();
     const frameworks::Kernels kernels = kernelsOf(module);
-    candidate.compiled = kernels.compiled;
+    candidate.compiled = kernels.compiled || job.getCompileAttr();
     candidate.lossOutside = kernels.lossOutside;
     const frameworks::Versions versions = versionsOf(module);
     candidate.torchVersion = versions.torch;

@@ -41,6 +41,7 @@ struct DecideFrameworkPass
       return;
     decideOffload(job);
     decideOptimizerStep(job, framework);
+    decideCompile(job);
     if (framework.kind() == FrameworkKind::Ddp)
       decideBuckets(job);
     if (framework.kind() == FrameworkKind::Deepspeed)
@@ -98,6 +99,17 @@ private:
     job.setOptimizerStepAttr(sharding::OptimizerStepAttr::get(
         &getContext(), chosen, flag(value, "clip"), why,
         state ? state.getValue() : Type()));
+  }
+
+  /// Nothing is compiled that nobody asked for.
+  void decideCompile(sharding::JobOp job) {
+    auto [request, value] = asked("compile");
+    auto named = value.getAs<StringAttr>("regions");
+    auto regions = sharding::symbolizeCompileRegions(named ? named.getValue()
+                                                           : StringRef());
+    if (regions)
+      job.setCompileAttr(sharding::CompileAttr::get(&getContext(), *regions,
+                                                    request.getBecause()));
   }
 
   void decideBuckets(sharding::JobOp job) {

@@ -102,13 +102,19 @@ private:
       sets.push_back(frameworks::toString(set));
     if (!sets.empty())
       value.push_back(b.getNamedAttr("kernels", b.getStrArrayAttr(sets)));
+    if (options.compiledWhole)
+      value.push_back(b.getNamedAttr(
+          "regions",
+          b.getStringAttr(options.compiledWhole->value ? "model" : "layers")));
     if (!value.empty())
       request("compile", value,
-              plain(options.compile ? "torch.compile of the layers"
-                    : options.fp8   ? "matmuls in fp8"
-                    : options.tf32  ? "fp32 matmuls in TF32"
-                                    : "the script replaces the modules' "
-                                      "kernels"));
+              options.compiledWhole
+                  ? because(*options.compiledWhole, "torch.compile")
+                  : plain(options.compile ? "torch.compile of the layers"
+                          : options.fp8   ? "matmuls in fp8"
+                          : options.tf32  ? "fp32 matmuls in TF32"
+                                          : "the script replaces the modules' "
+                                            "kernels"));
   }
 
   void addMesh() {
@@ -147,7 +153,7 @@ private:
                                            options.versions.torch,
                                            options.versions.accelerate),
         sharding::OffloadAttr(), sharding::OptimizerStepAttr(),
-        sharding::DdpAttr(), sharding::ZeroAttr(),
+        sharding::DdpAttr(), sharding::ZeroAttr(), sharding::CompileAttr(),
         options.ranksPerNode > 0 ? b.getI64IntegerAttr(options.ranksPerNode)
                                  : IntegerAttr(),
         options.holdOutputs ? b.getUnitAttr() : UnitAttr());

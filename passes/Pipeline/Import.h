@@ -32,7 +32,10 @@ struct ImportOptions {
   /// over transformers' models.
   std::string trainer;
   frameworks::Versions versions;
-  bool compile = false; // the layers under torch.compile
+  bool compile = false; // a trainer's layers are under torch.compile
+  /// torch.compile with Inductor: of the whole model (true), or of each layer
+  /// by itself; who asks for it.
+  std::optional<Setting<bool>> compiledWhole;
   bool fp8 = false;     // matmuls of the layers
   bool tf32 = false;    // matmuls in fp32
   /// Whose kernels replace those of transformers' modules.

@@ -281,6 +281,10 @@ int main(int argc, char **argv) {
       loaded.job->script.reference.value = *reference;
     }
     loaded.job->script.wholeLogProbabilities |= std::string(argv[i]) == "whole";
+    if (std::string(argv[i]) == "compiled" ||
+        std::string(argv[i]) == "compiled-layers")
+      import.compiledWhole =
+          Setting<bool>{.value = std::string(argv[i]) == "compiled"};
   }
   plan::Job training;
   training.optimizer.groups.push_back({});
@@ -315,7 +319,9 @@ int main(int argc, char **argv) {
     else if (std::string(argv[i]) != "trainer" &&
              std::string(argv[i]) != "reentrant" &&
              std::string(argv[i]) != "eager" &&
-             std::string(argv[i]) != "whole" && !referenceNamed(argv[i]))
+             std::string(argv[i]) != "whole" &&
+             std::string(argv[i]).rfind("compiled", 0) != 0 &&
+             !referenceNamed(argv[i]))
       candidate.commHook = argv[i];
   if (std::string problem = verifyCandidate(*model, candidate);
       !problem.empty()) {
