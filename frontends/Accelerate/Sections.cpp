@@ -267,12 +267,17 @@ void AccelerateReader::readDynamo(const Section &dynamo) {
     error("invalid-value", field,
           yaml::shortText(value) + " is not a dynamo backend",
           didYouMean(value.text, known), fixSpelling(field, known));
-  else if (!off && options.forPlanning)
+  else if (!off && options.forPlanning && !equalsUpper(value.text, "INDUCTOR"))
     notSupported(field,
                  "what torch.compile (" + printable(value.text) +
                      ") saves for the backward and fuses is not modelled yet",
-                 "write dynamo_backend: 'no' to plan the model as it runs "
-                 "without it");
+                 "write INDUCTOR, or dynamo_backend: 'no' to plan the model as "
+                 "it runs without it");
+  else if (Field mode = in(dynamo, "dynamo_mode");
+           !off && options.forPlanning && mode && !top("dynamo_backend") &&
+           usesCudaGraphs(yaml::pythonText(mode.value())))
+    notSupported(mode, cudaGraphsRefused,
+                 "write default or max-autotune-no-cudagraphs");
 }
 
 /// TorchDynamoPlugin reads the flags in every rank, whether something compiles

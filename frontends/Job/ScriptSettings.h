@@ -108,6 +108,8 @@ struct ScriptSettings {
   Setting<bool> splitsBatches;
   /// The loss is computed in chunks by a fused kernel (Liger).
   Setting<bool> fusedLoss;
+  /// torch.compile with Inductor.
+  Setting<bool> compiled;
   /// Operands of fp32 matmuls are rounded to TF32.
   Setting<bool> tf32;
   /// Rows of a chunk of the loss that TRL computes by itself; 0: all at once.

@@ -58,9 +58,9 @@ void SettingsReader::translateAxolotl() {
     stand("tf32", nodes.boolean(tf32->file, tf32->value->range, false), *tf32);
   if (const Given *compile = given("torch_compile"); says(compile, "auto"))
     refuse("torch_compile",
-           "what torch.compile saves for the backward and fuses is not "
-           "modelled yet",
-           "write torch_compile: false to plan without it");
+           "auto compiles or not by the torch that is installed, which is not "
+           "known here",
+           "write torch_compile: true or false");
 
   translateAxolotlOffloading();
   translateAxolotlAttention();

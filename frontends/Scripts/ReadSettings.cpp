@@ -309,15 +309,31 @@ void SettingsReader::readCheckpointedLayers(const char *kwargs,
           " layers the first is recomputed, the others keep what they saved");
 }
 
+/// transformers sets Accelerate's dynamo plugin (training_args.py): a backend
+/// or a mode alone asks for it too.
+void SettingsReader::readCompile() {
+  const std::string backend = text("torch_compile_backend"),
+                    mode = text("torch_compile_mode");
+  if (!truth("torch_compile") && backend.empty() && mode.empty())
+    return;
+  const char *key = given("torch_compile")           ? "torch_compile"
+                    : given("torch_compile_backend") ? "torch_compile_backend"
+                                                     : "torch_compile_mode";
+  if (!backend.empty() && backend != "inductor")
+    return refuse("torch_compile_backend",
+                  "what torch.compile (" + backend +
+                      ") saves for the backward and fuses is not modelled yet",
+                  "write inductor, or leave it out to plan the model as it "
+                  "runs without it");
+  if (usesCudaGraphs(mode))
+    return refuse("torch_compile_mode", cudaGraphsRefused,
+                  "write default or max-autotune-no-cudagraphs");
+  set(settings.compiled, true, key, "true",
+      "Inductor: the backward is given what torch's min-cut partitioner saves");
+}
+
 void SettingsReader::readKernels() {
-  if (truth("torch_compile") || !text("torch_compile_backend").empty() ||
-      !text("torch_compile_mode").empty())
-    refuse(given("torch_compile")           ? "torch_compile"
-           : given("torch_compile_backend") ? "torch_compile_backend"
-                                            : "torch_compile_mode",
-           "what torch.compile saves for the backward and fuses is not "
-           "modelled yet",
-           "leave it out to plan the model as it runs without it");
+  readCompile();
   if (truth("use_liger_kernel")) {
     const yaml::Node *config = value("liger_kernel_config");
     bool fused = true;

@@ -67,6 +67,7 @@ private:
   void readOptimizer();
   void readCheckpointing();
   void readCheckpointedLayers(const char *kwargs, const yaml::Node &layers);
+  void readCompile();
   void readKernels();
   void readDistribution();
   void readAccelerator();

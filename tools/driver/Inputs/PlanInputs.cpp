@@ -15,6 +15,7 @@
 #include "tools/driver/Inputs/AdapterInputs.h"
 #include "tools/driver/Inputs/ArrayInputs.h"
 #include "tools/driver/Inputs/CheckInputs.h"
+#include "tools/driver/Inputs/CompileInputs.h"
 #include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Inputs/OpenSizes.h"
 #include "tools/driver/Inputs/OptimizerInputs.h"
@@ -82,6 +83,7 @@ public:
     checkArrays(inputs, options, engine);
     chooseTarget();
     checkInputs(inputs, options, engine);
+    checkCompiled(inputs, engine);
     readAllocator();
     fillTraining();
     if (options.tunePrecision)

@@ -10,6 +10,7 @@
 #include "frontends/TorchExport/BuildProgram.h"
 #include "passes/Adapters/ApplyAdapter.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
+#include "tools/driver/Inputs/CompileInputs.h"
 
 #include <map>
 
@@ -58,6 +59,7 @@ ImportOptions importOptions(const PlanInputs &inputs,
     import.keepUnsharded = false;
   import.activationBudgetBytes = options.activationBudgetBytes;
   import.tf32 = *script.tf32;
+  import.compiledWhole = compiledWhole(inputs);
   if (inputs.job.lossChunks.written())
     import.lossChunks = inputs.job.lossChunks.value;
   if (*script.fusedLoss) {
