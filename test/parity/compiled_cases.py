@@ -32,6 +32,35 @@ def measured(context, models, dtypes, **settings):
     return zip(cases, folders, found, strict=True)
 
 
+def adapted_case(cases):
+    """Of PEFT's models: the first layer's input has no gradient, and fp32
+    adapters of a 16-bit base cast what goes in and out of them."""
+    def compare(context):
+        import adapter_cases
+
+        folders = []
+        for i, (name, dtype, options) in enumerate(cases):
+            folders.append(context.path(f"adapted-{i}"))
+            jobs.write_config(folders[-1], dict(jobs.MODELS[name], dtype=dtype))
+            adapter_cases.write_adapter(folders[-1], options)
+        found = harness.in_python(
+            compiled_saves.measure_each,
+            [({}, ([(folder, BATCH, LENGTH, dtype)
+                    for folder, (_, dtype, _) in zip(folders, cases)],))],
+            context.path("torch.out"), timeout=600)[0]
+        for case, folder, want in zip(cases, folders, found, strict=True):
+            check(not isinstance(want, str), f"{case}: {want}")
+            got = dump(context, SINGLE, folder, BATCH, LENGTH, "single",
+                       options=["compiled-layers"])
+            layers = [none_of(kind_of(got, c["path"]))
+                      for c in got["calls"] if c["layer"]]
+            # Layers that are alike are compiled once.
+            mine = {(v["saved"], v["saved_input"]) for v in layers}
+            check(mine == set(want), f"{case}: {mine}, torch {want}")
+        return f"{len(cases)} adapters exact"
+    return compare
+
+
 def layers_case(models, dtypes=("float32", "bfloat16"), autocast=False,
                 checkpointed=False):
     """What a compiled layer saves, its inputs aside and with them."""
@@ -87,6 +116,13 @@ CASES = [
         ("float32",), autocast=True)),
     ("compiled-checkpoint", layers_case(
         {name: LAYERS[name] for name in ("gqa", "gpt2")}, checkpointed=True)),
+    ("compiled-adapters", adapted_case([
+        ("gqa", "float32", dict(r=4, target_modules=["q_proj", "v_proj"])),
+        ("gqa", "float32", dict(r=4, lora_dropout=0.1,
+                                target_modules=["q_proj", "o_proj"])),
+        ("gqa", "bfloat16", dict(r=4, target_modules="all-linear")),
+        ("gqa", "bfloat16", dict(r=4, lora_dropout=0.1,
+                                 target_modules=["q_proj", "o_proj"]))])),
     ("compiled-whole", whole_case(
         {name: LAYERS[name] for name in ("gqa", "gpt2", "qwen3")})),
 ]

@@ -5,7 +5,7 @@ by operator. Its decompositions and its passes over the joint graph run as ever.
 """
 import os
 
-from saved_tensors import aligned, layers_of
+from saved_tensors import aligned, layers_of, model_of
 
 
 def tensors(node):
@@ -69,12 +69,9 @@ def measure(folder, batch, length, dtype, whole=False, autocast=False,
             checkpointed=False):
     """[(own, received)] of each compiled graph, in the order of the forward."""
     import torch
-    import tracked_step
 
     torch._dynamo.reset()
-    torch.manual_seed(0)
-    model = tracked_step.build(folder).to(getattr(torch, dtype)).train()
-    model.config.use_cache = False
+    model = model_of(folder, dtype)
     if checkpointed:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     shapes = {tuple(p.shape) for p in model.parameters()}
