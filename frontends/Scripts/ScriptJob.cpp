@@ -488,14 +488,11 @@ private:
     policy.lossScaling = *a.mixedPrecision == MixedPrecision::Fp16;
     if (policy.autocast) // Accelerate's convert_outputs_to_fp32
       policy.output = plan::DType::F32;
-    if (policy.autocast && !own.halves && options.accelerate.forPlanning)
-      at(setting, Severity::Error, notSupportedCode,
-         "distributed_config: autocast over parameters that are gathered in "
-         "the dtype in which they are loaded is not modelled yet",
-         "write fsdp_mixed_precision: true, or bf16: false");
     job.precision = {policy, Origin::Derived, setting.key, setting.at,
                      own.halves ? "fsdp_mixed_precision"
-                                : "distributed_config has no policy of dtypes"};
+                                : "distributed_config has no policy of dtypes: "
+                                  "shards are gathered and gradients reduced "
+                                  "in their own dtype"};
     for (EffectiveValue &row : a.effective) {
       const bool ofMesh = row.key == "mesh";
       if (!ofMesh && row.key != "precision" && row.key != "other parameters")
@@ -505,8 +502,12 @@ private:
         row.effective = "dp_replicate " + std::to_string(own.copies) +
                         ", dp_shard " + std::to_string(own.shards);
       else if (row.key == "precision")
-        row.effective = own.halves ? "compute bf16, reduce fp32"
-                                   : "compute as stored, reduce as stored";
+        row.effective =
+            own.halves ? std::string("compute bf16, reduce fp32")
+            : policy.autocast
+                ? std::string("autocast in ") + toString(*a.mixedPrecision) +
+                      ", gather as stored, reduce as stored"
+                : std::string("compute as stored, reduce as stored");
     }
   }
 

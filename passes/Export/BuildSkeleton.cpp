@@ -297,8 +297,8 @@ private:
       unit.groupRanges.back().end = unit.padded;
       unit.states = plan::unitStates(plan.job.optimizer, unit.storage);
     }
-    if (!framework.unshards())
-      unit.gather = unit.storage; // every rank uses what it holds
+    if (!framework.unshards() || castsByAutocast(module))
+      unit.gather = unit.storage; // what it holds is used as it is
     addDecisions(op, unit);
     plan.units.push_back(std::move(unit));
     return success();

@@ -170,6 +170,7 @@ private:
         stepDtypesOf(precisionOf(own && base ? base : trained), upcastFrozen);
     candidate.dtypes.storesAsLoaded = asLoaded;
     candidate.dtypes.computesAsStored = own;
+    candidate.dtypes.gathersAsStored = scriptOf(module).autocastAlone;
   }
 
   void readCalls(sharding::JobOp job, sharding::GraphOp graph) {

@@ -20,7 +20,8 @@ class ParameterDtypes {
 public:
   explicit ParameterDtypes(const Candidate &candidate)
       : dtypes(candidate.dtypes),
-        viewsFlat(candidate.executor == FrameworkKind::Fsdp1) {}
+        castsParameters(candidate.executor == FrameworkKind::Fsdp1 ||
+                        candidate.executor == FrameworkKind::Fsdp2) {}
 
   /// As it is kept between steps.
   plan::DType storage(const StepParameter &p) const {
@@ -30,14 +31,16 @@ public:
   }
   /// As it is gathered. A packed tensor is gathered as it is.
   plan::DType compute(const StepParameter &p) const {
-    return p.quantized() || dtypes.computesAsStored ? storage(p)
-                                                    : dtypes.compute;
+    return p.quantized() || dtypes.computesAsStored || dtypes.gathersAsStored
+               ? storage(p)
+               : dtypes.compute;
   }
   /// In which autograd leaves the gradient: that of the tensor that is computed
-  /// with, which under autocast is the parameter itself. FSDP1's is a view of
-  /// the flat parameter, which is cast under autocast as well.
+  /// with, which under autocast is the parameter itself. FSDP1's view of the
+  /// flat parameter and FSDP2's gathered parameter have the policy's dtype
+  /// under autocast as well.
   plan::DType freshGradient(const StepParameter &p) const {
-    return dtypes.autocast && !viewsFlat ? storage(p) : compute(p);
+    return dtypes.autocast && !castsParameters ? storage(p) : compute(p);
   }
   /// On the wire.
   plan::DType reduce(const StepParameter &p) const {
@@ -61,7 +64,7 @@ private:
   }
 
   const StepDtypes &dtypes;
-  bool viewsFlat;
+  bool castsParameters;
 };
 
 } // namespace accel

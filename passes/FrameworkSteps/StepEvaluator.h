@@ -42,6 +42,9 @@ struct StepDtypes {
   /// Each parameter is computed with in the dtype that it is stored in: no
   /// policy and no conversion of the model.
   bool computesAsStored = false;
+  /// Each parameter is gathered in the dtype that it is stored in, and autocast
+  /// makes the copies that are computed with.
+  bool gathersAsStored = false;
   bool upcastFrozen = false; // frozen parameters are stored as the others
   bool autocast = false;     // torch.autocast instead of cast parameters
   bool outputFloat = false;  // logits are converted to fp32 by a wrapper

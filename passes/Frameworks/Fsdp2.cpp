@@ -19,13 +19,21 @@ public:
                       const Versions &versions) const override {
     Precision p;
     p.storage = p.gradient = p.state = storage;
+    p.autocast = asked.autocast;
+    // transformers' own sharding: shards are gathered, and gradients reduced,
+    // in the dtype of the shards.
+    if (asked.autocast && !asked.param) {
+      p.compute = asked.mixed.value_or(storage);
+      p.reduce = asked.reduce.value_or(storage);
+      p.output = asked.output.value_or(storage);
+      return p;
+    }
     p.compute = asked.param.value_or(storage);
     // From torch 2.15 a policy without reduce_dtype reduces in the gradient
     // dtype of the parameter, which is the original one.
     p.reduce = asked.reduce.value_or(
         atLeast(versions.torch, "2.15") ? p.storage : p.compute);
     p.output = asked.output.value_or(p.compute);
-    p.autocast = asked.autocast;
     return p;
   }
   std::optional<Choice<PrefetchDepth>> prefetch() const override {

@@ -43,6 +43,7 @@ ScriptTraits scriptOf(mlir::ModuleOp module) {
     return script;
   if (auto version = attr.getAs<StringAttr>("transformers"))
     script.transformers = version.getValue().str();
+  script.autocastAlone = attr.contains("autocast_alone");
   script.reentrant = attr.contains("reentrant");
   if (auto reference = attr.getAs<StringAttr>("reference"))
     script.reference = reference.getValue().str();
@@ -63,6 +64,7 @@ void setScript(mlir::ModuleOp module, const ScriptTraits &script) {
     if (set)
       values.push_back(b.getNamedAttr(name, b.getUnitAttr()));
   };
+  flag("autocast_alone", script.autocastAlone);
   if (script.generationBytes)
     values.push_back(b.getNamedAttr(
         "generation_bytes", b.getI64IntegerAttr(script.generationBytes)));
@@ -79,6 +81,11 @@ void setScript(mlir::ModuleOp module, const ScriptTraits &script) {
   flag("whole_log_probabilities", script.wholeLogProbabilities);
   if (job && !values.empty())
     job->setAttr(scriptAttr, b.getDictionaryAttr(values));
+}
+
+bool castsByAutocast(mlir::ModuleOp module) {
+  return frameworkOf(module).castsByAutocast() ||
+         scriptOf(module).autocastAlone;
 }
 
 frameworks::Kernels kernelsOf(mlir::ModuleOp module) {

@@ -35,12 +35,20 @@ struct ScriptTraits {
   bool wholeLogProbabilities = false;
   /// What generates completions keeps, on each device.
   int64_t generationBytes = 0;
+  /// Autocast is all that casts: the framework that shards has no policy of
+  /// dtypes (transformers' own sharding without fsdp_mixed_precision).
+  bool autocastAlone = false;
 };
 /// On a sharding.job: a dictionary of the above, where they are not the
 /// defaults.
 constexpr llvm::StringLiteral scriptAttr = "sharding.script";
 ScriptTraits scriptOf(mlir::ModuleOp module);
 void setScript(mlir::ModuleOp module, const ScriptTraits &script);
+
+/// Modules are handed parameters in the dtype in which these are stored, and
+/// torch.autocast casts the operands of matmuls: DDP and a single process, and
+/// shards without a policy of dtypes.
+bool castsByAutocast(mlir::ModuleOp module);
 
 /// How its models compute, with what the request "compile" asks for.
 frameworks::Kernels kernelsOf(mlir::ModuleOp module);

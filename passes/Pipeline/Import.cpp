@@ -62,6 +62,10 @@ private:
                               script.trainer == TrainerKind::Grpo;
     traits.wholeLogProbabilities = script.wholeLogProbabilities;
     traits.generationBytes = options.generationBytes;
+    const PrecisionPolicy &policy = job.precision.value;
+    traits.autocastAlone = *script.ownShards && policy.autocast &&
+                           !policy.param &&
+                           framework.kind() == FrameworkKind::Fsdp2;
     return traits;
   }
 

@@ -40,9 +40,8 @@ private:
   /// Null where nothing is cast.
   static Type autocastType(mlir::ModuleOp module) {
     // FSDP1 casts parameters, and Accelerate enters autocast beside it.
-    const frameworks::Framework &framework = frameworkOf(module);
-    if (!framework.castsByAutocast() &&
-        framework.kind() != FrameworkKind::Fsdp1)
+    if (!castsByAutocast(module) &&
+        frameworkOf(module).kind() != FrameworkKind::Fsdp1)
       return {};
     for (auto unit : module.getOps<sharding::UnitOp>())
       if (auto precision = unit.getPrecisionAttr();

@@ -316,7 +316,7 @@ public:
   explicit ComputeTypes(mlir::ModuleOp module) {
     llvm::StringMap<Type> units;
     // Under autocast parameters are used as they are stored.
-    const bool stored = frameworkOf(module).castsByAutocast();
+    const bool stored = castsByAutocast(module);
     for (auto unit : module.getOps<sharding::UnitOp>())
       if (sharding::PrecisionAttr precision = unit.getPrecisionAttr()) {
         Type type = stored ? precision.getStorage() : precision.getCompute();

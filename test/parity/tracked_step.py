@@ -148,7 +148,6 @@ def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce,
     without the norm; its totals are not used."""
     import torch
     import torch.distributed as dist
-    from torch.distributed._tools.mem_tracker import MemTracker
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
@@ -176,15 +175,61 @@ def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce,
     tail = [model.lm_head] if adapter else [model.model.norm, model.lm_head]
     fully_shard(tail, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
     fully_shard(whole, mesh=mesh, mp_policy=policy)
-    optimizer = torch.optim.AdamW(
-        [p for p in whole.parameters() if p.requires_grad], lr=1e-3,
-        foreach=True)
-    ids = torch.randint(0, model.config.vocab_size, (batch, length))
-    one_step(whole, optimizer, ids)
-    tracker = MemTracker()
-    tracker.track_external(whole, optimizer, ids)
-    with hooks_of_frozen(), tracker:
-        one_step(whole, optimizer, ids)
-    held = peak_of(tracker)
+    held = tracked(whole, model.config.vocab_size, batch, length)
     dist.destroy_process_group()
     return held
+
+
+def tracked(model, vocab, batch, length):
+    import torch
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    optimizer = torch.optim.AdamW(
+        [p for p in model.parameters() if p.requires_grad], lr=1e-3,
+        foreach=True)
+    ids = torch.randint(0, vocab, (batch, length))
+    one_step(model, optimizer, ids)
+    tracker = MemTracker()
+    tracker.track_external(model, optimizer, ids)
+    with hooks_of_frozen(), tracker:
+        one_step(model, optimizer, ids)
+    return peak_of(tracker)
+
+
+def own_shards(folder, batch, length, ranks, policy):
+    """MemTracker's peak of a step of rank 0 of a model that transformers shards
+    (DistributedConfig), with the forward as Accelerate's prepare_model leaves it
+    under bf16; `policy`: with fsdp_mixed_precision. Also the dtypes of gathered
+    parameters and of sharded gradients."""
+    import types
+
+    import torch
+    import torch.distributed as dist
+    from accelerate.utils import convert_outputs_to_fp32
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    from transformers.distributed.configuration_utils import DistributedConfig
+    from transformers.distributed.fsdp import (
+        apply_fully_sharded_data_parallelism)
+
+    dist.init_process_group("fake", rank=0, world_size=ranks,
+                            store=FakeStore())
+    mesh = torch.distributed.init_device_mesh("cpu", (ranks,))
+    model = build(folder)
+    config = DistributedConfig(fsdp_size=ranks, fsdp_mixed_precision=policy)
+    model.config.distributed_config = config
+    apply_fully_sharded_data_parallelism(
+        model, types.SimpleNamespace(get_mesh=lambda _: mesh),
+        model._resolve_parallel_plans(config)[2], {})
+    forward = torch.autocast("cpu", dtype=torch.bfloat16)(
+        model.forward.__func__)
+    model.forward = types.MethodType(convert_outputs_to_fp32(forward), model)
+    layer, dtypes = model.model.layers[0].mlp, set()
+    hook = layer.register_forward_pre_hook(lambda module, _: dtypes.update(
+        str(p.dtype) for p in module.parameters()))
+    model(input_ids=torch.zeros(1, 2, dtype=torch.long)).logits.sum().backward()
+    hook.remove()
+    dtypes |= {f"gradient {p.grad.dtype}" for p in layer.parameters()}
+    model.zero_grad()
+    held = tracked(model, model.config.vocab_size, batch, length)
+    dist.destroy_process_group()
+    return held, sorted(dtypes)
