@@ -109,7 +109,10 @@ std::string takeCheckpointing(const std::string &rest, PlanOptions &o) {
 ValueKind<plan::DType> loadDtypeValue() {
   return choiceValue<plan::DType>({{"f32", plan::DType::F32},
                                    {"bf16", plan::DType::BF16},
-                                   {"f16", plan::DType::F16}});
+                                   {"f16", plan::DType::F16},
+                                   {"float32", plan::DType::F32},
+                                   {"bfloat16", plan::DType::BF16},
+                                   {"float16", plan::DType::F16}});
 }
 
 void addModelOptions(Arguments &a, PlanOptions &o) {
