@@ -400,6 +400,19 @@ void SettingsReader::readAccelerator() {
   const yaml::Node *config = value("accelerator_config");
   if (!config || !config->isMapping())
     return;
+  const std::vector<std::string> names = {"split_batches",
+                                          "dispatch_batches",
+                                          "even_batches",
+                                          "use_seedable_sampler",
+                                          "non_blocking",
+                                          "use_configured_state",
+                                          "gradient_accumulation_kwargs"};
+  for (const yaml::Entry &entry : config->entries)
+    if (std::find(names.begin(), names.end(), entry.key->text) == names.end())
+      error("invalid-value", "accelerator_config",
+            "AcceleratorConfig has no '" + printable(entry.key->text) +
+                "'; TrainingArguments stops with a TypeError",
+            didYouMean(entry.key->text, names));
   auto on = [&](const yaml::Node *map, const char *key) {
     const yaml::Node *node = map ? map->find(key) : nullptr;
     return node && node->kind == yaml::Kind::Bool && node->boolean;
