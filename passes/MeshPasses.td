@@ -19,7 +19,9 @@ def ImportTpPlanPass : Pass<"import-tp-plan", "::mlir::ModuleOp"> {
     Writes the `spec` of each `sharding.param` that the model's family shards:
     the styles of transformers' `base_model_tp_plan` by parameter name, or, for
     families that have none, a plan derived in the same way (columns before a
-    pointwise chain, rows behind it, heads whole). A `spec` that is there is the
+    pointwise chain, rows behind it, heads whole). Of layers of one size side by
+    side in one weight each is sharded (`[3, "tp"]`); where their sizes differ,
+    the weight is whole. A `spec` that is there is the
     user's and stays. Does nothing where the mesh has no axis of this name, or
     one of size 1. A dimension that the axis does not divide is an error, with
     the sizes that would fit.

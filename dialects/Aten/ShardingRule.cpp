@@ -17,6 +17,8 @@ llvm::StringRef aten::stringifyFactorKind(FactorKind kind) {
     return "reduction";
   case FactorKind::Blocked:
     return "blocked";
+  case FactorKind::Whole:
+    return "whole";
   }
   llvm_unreachable("all kinds are listed");
 }
@@ -73,6 +75,34 @@ ShardingRule aten::alongRule(Operation *op, ArrayRef<int64_t> whole) {
     b.operand(i, factors);
   for (unsigned i = 0; i < op->getNumResults(); ++i)
     b.result(i, factors);
+  return b.take();
+}
+
+ShardingRule aten::piecewiseRule(Operation *op, unsigned dim, int64_t piece) {
+  RuleBuilder b(op);
+  SmallVector<int> factors;
+  for (auto [d, size] : llvm::enumerate(shapeOf(op->getOperand(0))))
+    factors.push_back(d == dim ? -1 : b.factor(size));
+  llvm::SmallDenseMap<int64_t, int> around; // by how many pieces
+  SmallVector<std::pair<TensorFactors *, int64_t>> tensors;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+    b.operand(i, factors);
+    tensors.push_back({&b.operands(i), shapeOf(op->getOperand(i))[dim]});
+  }
+  for (unsigned i = 0; i < op->getNumResults(); ++i) {
+    b.result(i, factors);
+    tensors.push_back({&b.results(i), shapeOf(op->getResult(i))[dim]});
+  }
+  for (auto [tensor, size] : tensors)
+    if (const int64_t pieces = size / piece; pieces != 1) {
+      auto [it, isNew] = around.try_emplace(pieces, 0);
+      if (isNew)
+        it->second = b.wholeFactor(pieces);
+      tensor->dims[dim].push_back(it->second);
+    }
+  const int inner = b.factor(piece);
+  for (auto [tensor, size] : tensors)
+    tensor->dims[dim].push_back(inner);
   return b.take();
 }
 

@@ -28,6 +28,7 @@ enum class FactorKind {
   Parallel,  // shards compute for themselves
   Reduction, // some results are partial: what ranks have is combined
   Blocked,   // shards compute if the operator takes the factor's `Form`
+  Whole,     // every rank needs all of it, as of pieces around an inner factor
 };
 
 /// How the parts of a result that is partial over a factor are combined.
@@ -61,10 +62,13 @@ struct TensorFactors {
 };
 
 /// An attribute that holds the shape of a result, or with `dim` one size of it.
+/// With `factor`, it counts elements across whole pieces of that factor, of
+/// which a rank has its part of each.
 struct SizeAttribute {
   llvm::StringRef name;
   unsigned result = 0;
   int dim = -1;
+  int factor = -1;
 };
 
 struct ShardingRule {

@@ -102,8 +102,14 @@ public:
   }
   RuleBuilder &sizes(llvm::StringRef attribute, int dim = -1,
                      unsigned result = 0) {
-    rule.sizes.push_back({attribute, result, dim});
+    rule.sizes.push_back({attribute, result, dim, -1});
     return *this;
+  }
+  /// Of which every rank needs all.
+  int wholeFactor(int64_t size) {
+    const int made = factor(size);
+    rule.factors[made].kind = FactorKind::Whole;
+    return made;
   }
   RuleBuilder &block(int factor, Form form) {
     rule.factors[factor].kind = FactorKind::Blocked;
@@ -124,8 +130,17 @@ private:
   ShardingRule rule;
 };
 
+/// Between a dimension of `size` and its elements [start, end).
+ShardingRule slicedRule(mlir::Operation *op, int64_t dim, int64_t size,
+                        int64_t start, int64_t end, int64_t step);
+
 /// Operands that broadcast to the shape of the results, element by element.
 ShardingRule pointwiseRule(mlir::Operation *op);
+
+/// Operands and results have the same shape but for the dimension `dim`, which
+/// is made of pieces of `piece` elements that stay whole or are each cut alike:
+/// the last factor.
+ShardingRule piecewiseRule(mlir::Operation *op, unsigned dim, int64_t piece);
 
 /// Each operand and result has the shape of the first, but for the dimensions
 /// `whole`, which every rank needs and whose sizes may differ.

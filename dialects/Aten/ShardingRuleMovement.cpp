@@ -12,9 +12,38 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
+
+ShardingRule aten::slicedRule(Operation *op, int64_t dim, int64_t size,
+                              int64_t start, int64_t end, int64_t step) {
+  // The slice of each shard is the shard of the slice where both ends lie
+  // between pieces.
+  const int64_t piece = std::gcd(std::gcd(start, end), size);
+  if (step != 1 || start == end || piece < 2)
+    return alongRule(op, dim);
+  ShardingRule rule = piecewiseRule(op, dim, piece);
+  const int inner = rule.factors.size() - 1;
+  rule.sizes.push_back({"start", 0, -1, inner});
+  rule.sizes.push_back({"end", 0, -1, inner});
+  return rule;
+}
+
+/// Parts of a dimension one after another: what divides all of them is a piece.
+static ShardingRule joinedRule(Operation *op, int64_t dim) {
+  int64_t piece = 0;
+  for (Value value : op->getOperands())
+    piece = std::gcd(piece, shapeOf(value)[dim]);
+  for (Value value : op->getResults())
+    piece = std::gcd(piece, shapeOf(value)[dim]);
+  for (Value value : op->getOperands())
+    if (shapeOf(value)[dim] == 0)
+      piece = 0;
+  return piece < 2 ? alongRule(op, dim) : piecewiseRule(op, dim, piece);
+}
 
 /// Dimensions that `pad`, last dimension first, leaves alone.
 static MaybeRule padRule(ConstantPadNdOp op) {
@@ -27,14 +56,13 @@ static MaybeRule padRule(ConstantPadNdOp op) {
   return alongRule(op, padded);
 }
 
-/// The gradient fills the dimension `dim` of a larger tensor; with `removed` it
-/// has lost that dimension.
-static MaybeRule aroundRule(Operation *op, unsigned dim, bool removed) {
+/// The gradient, which has lost the dimension `dim`, fills a place of it.
+static MaybeRule aroundRule(Operation *op, unsigned dim) {
   RuleBuilder b(op);
   for (auto [d, size] : llvm::enumerate(shapeOf(op->getResult(0))))
     if (d != dim) {
       const int factor = b.factor(size);
-      b.result(0, d, factor).operand(0, d - (removed && d > dim), factor);
+      b.result(0, d, factor).operand(0, d - (d > dim), factor);
     }
   return b.sizes("input_sizes").take();
 }
@@ -65,15 +93,16 @@ static MaybeRule placedRule(Operation *op, unsigned dim, bool removed) {
 
 MaybeRule aten::movementRule(Operation *op) {
   return llvm::TypeSwitch<Operation *, MaybeRule>(op)
-      .Case<CatOp, GluOp, GluBackwardOp>([](auto op) {
-        return alongRule(op, static_cast<int64_t>(op.getDim()));
-      })
+      .Case<CatOp, GluOp, GluBackwardOp>(
+          [](auto op) { return joinedRule(op, op.getDim()); })
       .Case([](SliceBackwardOp op) {
-        return aroundRule(op, op.getDim(), /*removed=*/false);
+        ShardingRule rule =
+            slicedRule(op, op.getDim(), shapeOf(op.getResult())[op.getDim()],
+                       op.getStart(), op.getEnd(), op.getStep());
+        rule.sizes.push_back({"input_sizes"});
+        return rule;
       })
-      .Case([](SelectBackwardOp op) {
-        return aroundRule(op, op.getDim(), /*removed=*/true);
-      })
+      .Case([](SelectBackwardOp op) { return aroundRule(op, op.getDim()); })
       .Case([](ConstantPadNdOp op) { return padRule(op); })
       .Case([](FlipOp op) { return alongRule(op, op.getDims()); })
       .Case([](RollOp op) {

@@ -105,7 +105,8 @@ MaybeRule aten::viewRule(Operation *op) {
       .Case([](SliceTensorOp op) {
         const int64_t dim = op.getDim();
         if (shapeOf(op.getSelf())[dim] != shapeOf(op.getResult())[dim])
-          return alongRule(op, dim);
+          return slicedRule(op, dim, shapeOf(op.getSelf())[dim], op.getStart(),
+                            op.getEnd(), op.getStep());
         RuleBuilder b(op); // all of the dimension
         SmallVector<int> factors = b.factorsOf(shapeOf(op.getSelf()));
         return b.operand(0, factors)

@@ -217,11 +217,17 @@ LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // The text of a spec
 //===----------------------------------------------------------------------===//
 
-/// The names behind `[`, up to and with `]`.
+/// The names behind `[`, up to and with `]`, and numbers of pieces.
 static ParseResult parseAxes(AsmParser &parser, ArrayAttr &axes) {
   SmallVector<Attribute> names;
   if (failed(parser.parseOptionalRSquare())) {
     auto parseName = [&]() -> ParseResult {
+      int64_t pieces = 0;
+      OptionalParseResult number = parser.parseOptionalInteger(pieces);
+      if (number.has_value()) {
+        names.push_back(parser.getBuilder().getI64IntegerAttr(pieces));
+        return *number;
+      }
       std::string name;
       if (parser.parseString(&name))
         return failure();
@@ -268,7 +274,16 @@ Attribute SpecAttr::parse(AsmParser &parser, Type) {
 
 void SpecAttr::print(AsmPrinter &printer) const {
   printer << '<';
-  llvm::interleaveComma(getDims(), printer);
+  llvm::interleaveComma(getDims(), printer, [&](ArrayAttr axes) {
+    printer << '[';
+    llvm::interleaveComma(axes, printer, [&](Attribute axis) {
+      if (auto pieces = dyn_cast<IntegerAttr>(axis))
+        printer << pieces.getInt();
+      else
+        printer << axis;
+    });
+    printer << ']';
+  });
   if (getPartial())
     printer << (getDims().empty() ? "" : " ") << "partial " << getPartial();
   if (getBecause()) {

@@ -382,6 +382,11 @@ def Sharding_SpecAttr : Sharding_Attr<"Spec", "spec"> {
     over which the value is a sum that is still to be reduced. A value without a
     spec is replicated. `because` says who asked.
 
+    A number before an axis cuts what the axes before it leave into so many
+    pieces, of each of which a rank has its part: `[3, "tp"]` is how the output
+    features of three layers in one weight are sharded, and the merged rows of
+    three sequences that are sharded each. Shards of it interleave.
+
     A spec is the attribute `spec` of a `sharding.param`, `sharding.spec` of an
     argument or result of a segment function, and an element of the lists
     `sharding.specs` (of an operation's results) and `sharding.arg_specs` (of the
@@ -391,6 +396,7 @@ def Sharding_SpecAttr : Sharding_Attr<"Spec", "spec"> {
     ```mlir
     #sharding.spec<["cp"], ["tp"], [] partial ["ep"]>
     #sharding.spec<["tp"], [] because <"base_model_tp_plan: colwise">>
+    #sharding.spec<[3, "tp"], []>
     ```
   }];
   let parameters = (ins ArrayRefParameter<"::mlir::ArrayAttr">:$dims,

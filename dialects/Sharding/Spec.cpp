@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Spec.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringSet.h"
@@ -19,8 +19,18 @@ LogicalResult SpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<ArrayAttr> dims, ArrayAttr partial,
                                BecauseAttr) {
   llvm::StringSet<> seen;
-  auto check = [&](ArrayAttr axes) -> LogicalResult {
-    for (Attribute axis : axes) {
+  auto check = [&](ArrayAttr axes, bool takesPieces) -> LogicalResult {
+    for (auto [i, axis] : llvm::enumerate(axes)) {
+      if (auto pieces = dyn_cast<IntegerAttr>(axis); pieces && takesPieces) {
+        if (pieces.getInt() < 2)
+          return emitError() << "a spec cuts a dimension in " << pieces.getInt()
+                             << " pieces, expected at least 2";
+        if (i + 1 == axes.size() || !isa<StringAttr>(axes[i + 1]))
+          return emitError() << "the number of pieces " << pieces.getInt()
+                             << " is not followed by the axis that shards "
+                                "each of them";
+        continue;
+      }
       auto name = dyn_cast<StringAttr>(axis);
       if (!name || name.empty())
         return emitError() << "an axis of a spec is " << axis
@@ -32,17 +42,45 @@ LogicalResult SpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return success();
   };
   for (ArrayAttr axes : dims)
-    if (failed(check(axes)))
+    if (failed(check(axes, /*takesPieces=*/true)))
       return failure();
-  return partial ? check(partial) : success();
+  return partial ? check(partial, /*takesPieces=*/false) : success();
 }
 
 static SmallVector<StringRef> namesOf(ArrayAttr axes) {
   SmallVector<StringRef> names;
   if (axes)
-    for (auto name : axes.getAsRange<StringAttr>())
-      names.push_back(name.getValue());
+    for (Attribute axis : axes)
+      if (auto name = dyn_cast<StringAttr>(axis))
+        names.push_back(name.getValue());
   return names;
+}
+
+SmallVector<ShardedBy, 1> accel::sharding::shardedBy(SpecAttr spec,
+                                                     int64_t dim) {
+  SmallVector<ShardedBy, 1> parts;
+  int64_t pieces = 1;
+  for (Attribute axis : spec.getDims()[dim]) {
+    if (auto number = dyn_cast<IntegerAttr>(axis)) {
+      pieces = number.getInt();
+      continue;
+    }
+    parts.push_back({cast<StringAttr>(axis).getValue(), pieces});
+    pieces = 1;
+  }
+  return parts;
+}
+
+ArrayAttr accel::sharding::dimOf(MLIRContext *context,
+                                 ArrayRef<ShardedBy> parts) {
+  Builder b(context);
+  SmallVector<Attribute> list;
+  for (const ShardedBy &part : parts) {
+    if (part.pieces != 1)
+      list.push_back(b.getI64IntegerAttr(part.pieces));
+    list.push_back(b.getStringAttr(part.axis));
+  }
+  return b.getArrayAttr(list);
 }
 
 SmallVector<StringRef> SpecAttr::axesOf(int64_t dim) const {
@@ -106,7 +144,14 @@ accel::sharding::verifySpec(SpecAttr spec, Type type, MeshOp mesh,
       return failure();
     if (axes.empty())
       continue;
+    int64_t pieces = 1;
+    for (const ShardedBy &part : shardedBy(spec, dim))
+      pieces *= part.pieces;
     const int64_t shards = shardsOf(spec, dim, mesh);
+    if (pieces > 1 && tensor.getDimSize(dim) % (pieces * shards) != 0)
+      return where() << "has dimension " << dim << " of size "
+                     << tensor.getDimSize(dim) << ", which " << pieces
+                     << " pieces in " << shards << " shards do not divide";
     if (tensor.getDimSize(dim) % shards != 0)
       return where() << "has dimension " << dim << " of size "
                      << tensor.getDimSize(dim) << ", which " << shards

@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Spec.h"
 #include "passes/Mesh/TpPlans.h"
 #include "passes/Passes.h"
 
@@ -29,6 +29,7 @@ std::optional<int64_t> shardedDim(TpStyle style, int64_t rank,
   switch (style) {
   case TpStyle::Colwise:
   case TpStyle::ColwiseGatherOutput:
+  case TpStyle::PackedColwise:
     return rank == 1 ? 0 : inputFirst ? rank - 1 : rank - 2;
   case TpStyle::Rowwise:
   case TpStyle::RowwiseSplitInput:
@@ -36,7 +37,6 @@ std::optional<int64_t> shardedDim(TpStyle style, int64_t rank,
     if (rank == 1)
       return std::nullopt;
     return inputFirst ? rank - 2 : rank - 1;
-  case TpStyle::PackedColwise:
   case TpStyle::ReplicatedWithGradAllreduce:
   case TpStyle::MoeTpExperts:
     return std::nullopt;
@@ -91,17 +91,26 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
       return success();
     RankedTensorType type = param.getTensorType();
     const StringRef style = stringifyTpStyle(entry->style);
-    if (entry->style == TpStyle::PackedColwise &&
-        told.insert(entry->pattern).second)
-      param.emitRemark("'")
-          << entry->pattern << "' holds several layers side by side (" << style
-          << "), so consecutive parts of it are no layers' parts: every rank "
-             "has it whole";
+    const bool packed = entry->style == TpStyle::PackedColwise;
+    if (packed && !entry->layers) {
+      if (told.insert(entry->pattern).second)
+        param.emitRemark("'")
+            << entry->pattern << "' holds layers of different sizes side by "
+            << "side (" << style << "): every rank has it whole";
+      return success();
+    }
     std::optional<int64_t> dim = shardedDim(entry->style, type.getRank(),
                                             classes.lookup(owner) == "Conv1D");
     if (!dim)
       return success();
-    const int64_t size = type.getDimSize(*dim), ranks = mesh.axisSize(axis);
+    const int64_t layers = packed ? entry->layers : 1;
+    if (type.getDimSize(*dim) % layers != 0)
+      return param.emitOpError("'")
+             << param.getFqn() << "' has " << type.getDimSize(*dim)
+             << " output features, which are no " << layers
+             << " layers of one size (" << style << ")";
+    const int64_t size = type.getDimSize(*dim) / layers,
+                  ranks = mesh.axisSize(axis);
     if (size % ranks != 0) {
       // The head is a vocabulary, which has any size: it can be whole.
       if (entry->style == TpStyle::ColwiseGatherOutput) {
@@ -111,15 +120,16 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
         return success();
       }
       return param.emitOpError("'")
-             << param.getFqn() << "' has " << size << " "
-             << (style.starts_with("row") ? "input" : "output")
+             << param.getFqn() << "' has "
+             << (packed ? std::to_string(layers) + " layers of " : "") << size
+             << " " << (style.starts_with("row") ? "input" : "output")
              << " features, which " << ranks << " ranks of '" << axis
              << "' do not divide (" << style << "); " << divisors(size)
              << " would fit";
     }
     Builder b(&getContext());
     SmallVector<ArrayAttr> dims(type.getRank(), b.getArrayAttr({}));
-    dims[*dim] = b.getStrArrayAttr(StringRef(axis));
+    dims[*dim] = sharding::dimOf(&getContext(), {{axis, layers}});
     param.setSpecAttr(sharding::SpecAttr::get(
         &getContext(), dims, ArrayAttr(),
         sharding::BecauseAttr::get(

@@ -49,8 +49,10 @@ static llvm::json::Object describe(const aten::ShardingRule &rule) {
   for (unsigned operand : rule.once)
     once.push_back(operand);
   for (const aten::SizeAttribute &size : rule.sizes)
-    sizes.push_back(llvm::json::Object{
-        {"name", size.name}, {"result", size.result}, {"dim", size.dim}});
+    sizes.push_back(llvm::json::Object{{"name", size.name},
+                                       {"result", size.result},
+                                       {"dim", size.dim},
+                                       {"factor", size.factor}});
   return llvm::json::Object{{"factors", std::move(factors)},
                             {"operands", tensors(rule.operands)},
                             {"results", tensors(rule.results)},

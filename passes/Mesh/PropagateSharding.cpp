@@ -411,9 +411,8 @@ private:
     }
     // An axis that shards the parameter sums nothing any more.
     llvm::erase_if(state.partial, [&](StringRef axis) {
-      return llvm::any_of(state.dims, [&](const DimSharding &dim) {
-        return llvm::is_contained(dim.axes, axis);
-      });
+      return llvm::any_of(
+          state.dims, [&](const DimSharding &dim) { return dim.uses(axis); });
     });
     if (!same)
       function.emitRemark("result ")

@@ -8,8 +8,8 @@
 // `_tp_plan`; test/parity compares them with the installed release. Families
 // that have none are cut alike: columns before a pointwise chain or a head's
 // attention, rows behind it. Where one layer holds queries, keys and values
-// side by side, consecutive columns are no heads, so it is whole and what
-// follows splits its input.
+// side by side, each of them is cut. Where these have different sizes, the
+// layer is whole and what follows splits its input.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Mesh/TpPlans.h"
@@ -56,7 +56,7 @@ constexpr TpEntry qwen3Moe[] = {
     {"layers.*.self_attn.q_norm", ReplicatedWithGradAllreduce},
     {"layers.*.self_attn.k_norm", ReplicatedWithGradAllreduce},
     {"layers.*.self_attn.o_proj", Rowwise},
-    {"layers.*.mlp.experts.gate_up_proj", PackedColwise},
+    {"layers.*.mlp.experts.gate_up_proj", PackedColwise, 2},
     {"layers.*.mlp.experts.down_proj", Rowwise},
     {"layers.*.mlp.experts", MoeTpExperts},
     {"layers.*.mlp.gate_proj", Colwise},
@@ -70,7 +70,7 @@ constexpr TpEntry mixtral[] = {
     {"layers.*.self_attn.k_proj", Colwise},
     {"layers.*.self_attn.v_proj", Colwise},
     {"layers.*.self_attn.o_proj", Rowwise},
-    {"layers.*.mlp.experts.gate_up_proj", PackedColwise},
+    {"layers.*.mlp.experts.gate_up_proj", PackedColwise, 2},
     {"layers.*.mlp.experts.down_proj", Rowwise},
     {"layers.*.mlp.experts", MoeTpExperts},
     {"lm_head", ColwiseGatherOutput},
@@ -105,6 +105,14 @@ constexpr TpEntry gptNeoX[] = {
 };
 
 constexpr TpEntry gpt2[] = {
+    {"h.*.attn.c_attn", PackedColwise, 3},
+    {"h.*.attn.c_proj", Rowwise},
+    {"h.*.mlp.c_fc", Colwise},
+    {"h.*.mlp.c_proj", Rowwise},
+};
+
+/// All queries' heads, then one of keys and one of values.
+constexpr TpEntry gptBigCode[] = {
     {"h.*.attn.c_attn", PackedColwise},
     {"h.*.attn.c_proj", RowwiseSplitInput},
     {"h.*.mlp.c_fc", Colwise},
@@ -119,8 +127,8 @@ constexpr TpEntry falcon[] = {
 };
 
 constexpr TpEntry mpt[] = {
-    {"blocks.*.attn.Wqkv", PackedColwise},
-    {"blocks.*.attn.out_proj", RowwiseSplitInput},
+    {"blocks.*.attn.Wqkv", PackedColwise, 3},
+    {"blocks.*.attn.out_proj", Rowwise},
     {"blocks.*.ffn.up_proj", Colwise},
     {"blocks.*.ffn.down_proj", Rowwise},
 };
@@ -186,7 +194,7 @@ constexpr TpPlan plans[] = {
     {"Phi3Model", phi3, true},
     {"GPTNeoXModel", gptNeoX, true},
     {"GPT2Model", gpt2, false},
-    {"GPTBigCodeModel", gpt2, false},
+    {"GPTBigCodeModel", gptBigCode, false},
     {"FalconModel", falcon, false},
     {"MptModel", mpt, false},
     {"OPTModel", projected, false},

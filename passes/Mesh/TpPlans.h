@@ -17,7 +17,7 @@ enum class TpStyle {
   ColwiseGatherOutput, // output features, which are gathered
   Rowwise,             // input features
   RowwiseSplitInput,   // input features of an input that is whole
-  PackedColwise,       // output features of several layers in one
+  PackedColwise,       // output features of each of several layers in one
   ReplicatedWithGradAllreduce,
   MoeTpExperts, // marks a module, no parameter
 };
@@ -26,6 +26,9 @@ struct TpEntry {
   /// Of a module or parameter: "layers.*.mlp.up_proj", behind any prefix.
   llvm::StringRef pattern;
   TpStyle style;
+  /// Of a packed style: layers of one size that lie side by side; 0 where their
+  /// sizes differ.
+  int64_t layers = 0;
 };
 
 struct TpPlan {

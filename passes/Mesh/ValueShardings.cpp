@@ -10,6 +10,7 @@
 using namespace mlir;
 using namespace accel;
 using namespace accel::mesh;
+using accel::sharding::ShardedBy;
 
 bool ValueSharding::isReplicated() const {
   return partial.empty() && llvm::all_of(dims, [](const DimSharding &dim) {
@@ -32,7 +33,7 @@ ValueSharding mesh::fromSpec(sharding::SpecAttr spec, int64_t bytes) {
                              bytes};
   for (int64_t dim = 0; dim < spec.getRank(); ++dim) {
     // Also what was decided to be whole stays so.
-    made.dims.push_back({Axes(spec.axesOf(dim)), priority});
+    made.dims.push_back({sharding::shardedBy(spec, dim), priority});
   }
   made.partial = Axes(spec.partialAxes());
   return made;
@@ -44,7 +45,7 @@ sharding::SpecAttr mesh::toSpec(const ValueSharding &value,
   auto names = [&](const Axes &axes) { return b.getStrArrayAttr(axes); };
   SmallVector<ArrayAttr> dims;
   for (const DimSharding &dim : value.dims)
-    dims.push_back(names(dim.axes));
+    dims.push_back(sharding::dimOf(context, dim.axes));
   return sharding::SpecAttr::get(
       context, dims, value.partial.empty() ? ArrayAttr() : names(value.partial),
       sharding::BecauseAttr());
@@ -61,8 +62,8 @@ bool mesh::join(ValueSharding &into, const ValueSharding &other) {
     bool elsewhere = false;
     for (size_t j = 0; j < into.dims.size(); ++j)
       if (j != i)
-        for (StringRef axis : from.axes)
-          elsewhere |= llvm::is_contained(into.dims[j].axes, axis);
+        for (const ShardedBy &by : from.axes)
+          elsewhere |= into.dims[j].uses(by.axis);
     if (elsewhere)
       continue;
     changed |= to.axes != from.axes || to.priority != from.priority;
@@ -85,23 +86,19 @@ public:
                llvm::SmallVectorImpl<DimSharding> &asked, std::string &why) {
     asked.assign(rule.factors.size(), {});
     for (size_t d = 0; d < tensor.dims.size(); ++d) {
-      llvm::ArrayRef<StringRef> axes = value.dims[d].axes;
+      Parts parts = value.dims[d].axes;
+      llvm::MutableArrayRef<ShardedBy> left(parts);
       for (int factor : tensor.dims[d]) {
-        int64_t left = rule.factors[factor].size;
-        while (!axes.empty() && left % sizes(axes.front()) == 0 &&
-               sizes(axes.front()) <= left) {
-          left /= sizes(axes.front());
-          asked[factor].axes.push_back(axes.front());
-          asked[factor].priority = value.dims[d].priority;
-          axes = axes.drop_front();
-        }
-        if (left != 1)
-          break; // an inner factor is cut behind the last element of this one
+        if (left.empty())
+          break;
+        if (!cut(factor, left, asked[factor]))
+          break;
+        asked[factor].priority = value.dims[d].priority;
       }
-      if (axes.empty())
+      if (left.empty())
         continue;
       why = "dimension " + std::to_string(d) + " is sharded over '" +
-            axes.front().str() + "'";
+            left.front().axis.str() + "'";
       why += tensor.dims[d].empty() ? ", but the operator needs all of it"
                                     : ", which does not divide a part that "
                                       "the operator can be cut into";
@@ -119,8 +116,8 @@ public:
         continue;
       bool free = chosen[f].axes.empty();
       for (size_t g = 0; g < chosen.size() && free; ++g)
-        for (StringRef axis : asked[f].axes)
-          free &= !llvm::is_contained(chosen[g].axes, axis);
+        for (const ShardedBy &by : asked[f].axes)
+          free &= !chosen[g].uses(by.axis);
       if (free)
         chosen[f] = asked[f];
       all &= free;
@@ -128,25 +125,20 @@ public:
     return all;
   }
 
-  /// Leaves whole what no block of consecutive elements of some tensor is.
-  void keepBlocks() {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (ArrayRef<aten::TensorFactors> list :
-           {ArrayRef(rule.operands), ArrayRef(rule.results)})
-        for (const aten::TensorFactors &tensor : list)
-          for (const auto &dim : tensor.dims)
-            changed |= dropInner(dim);
-    }
-  }
-
   ValueSharding result(const aten::TensorFactors &tensor) const {
     ValueSharding made;
     for (const auto &dim : tensor.dims) {
       DimSharding &to = made.dims.emplace_back();
+      int64_t pieces = 1; // that lie outside of what comes next
       for (int factor : dim) {
         const DimSharding &from = chosen[factor];
-        to.axes.append(from.axes);
+        int64_t left = rule.factors[factor].size;
+        for (const ShardedBy &by : from.axes) {
+          to.axes.push_back({by.axis, pieces * by.pieces});
+          pieces = 1;
+          left /= by.pieces * sizes(by.axis);
+        }
+        pieces *= left;
         if (!from.axes.empty())
           to.priority = std::max(to.priority,
                                  Priority{Priority::Flow, from.priority.bytes});
@@ -156,24 +148,46 @@ public:
     for (int factor : tensor.partial)
       if (rule.factors[factor].combine == aten::Combine::Sum ||
           rule.factors[factor].combine == aten::Combine::Mean)
-        made.partial.append(chosen[factor].axes);
+        for (const ShardedBy &by : chosen[factor].axes)
+          made.partial.push_back(by.axis);
     return made;
   }
 
 private:
-  bool dropInner(llvm::ArrayRef<int> dim) {
-    bool whole = true;
-    for (int factor : dim) {
-      if (!whole && !chosen[factor].axes.empty()) {
-        chosen[factor] = {};
+  /// Takes from `left` the axes that cut one factor. False where an axis or a
+  /// number of pieces crosses the factor's inner end.
+  bool cut(int factor, llvm::MutableArrayRef<ShardedBy> &left,
+           DimSharding &asked) {
+    int64_t size = rule.factors[factor].size;
+    while (!left.empty() && size > 1) {
+      ShardedBy &by = left.front();
+      if (by.pieces >= size) { // all of this factor lies outside
+        if (by.pieces % size != 0 || countsPositions(factor))
+          return false;
+        by.pieces /= size;
         return true;
       }
-      int64_t shards = 1;
-      for (StringRef axis : chosen[factor].axes)
-        shards *= sizes(axis);
-      whole &= shards == rule.factors[factor].size;
+      const int64_t shards = sizes(by.axis);
+      if (size % (by.pieces * shards) != 0 || !takes(factor, by))
+        return false;
+      size /= by.pieces * shards;
+      asked.axes.push_back(by);
+      left = left.drop_front();
     }
-    return false;
+    return true;
+  }
+
+  bool countsPositions(int factor) const {
+    const aten::Form form = rule.factors[factor].form;
+    return form == aten::Form::Rows || form == aten::Form::Positions ||
+           form == aten::Form::Statistics; // of classes, which are counted too
+  }
+
+  /// Where an operator counts positions, a rank has consecutive ones.
+  bool takes(int factor, const ShardedBy &by) const {
+    if (rule.factors[factor].kind == aten::FactorKind::Whole)
+      return false;
+    return by.pieces == 1 || !countsPositions(factor);
   }
 
   const aten::ShardingRule &rule;
@@ -217,24 +231,6 @@ mesh::transfer(const aten::ShardingRule &rule,
     if (value && factors.project(rule.results[i], *value, asked, why))
       factors.take(asked);
   }
-  factors.keepBlocks();
-  for (auto [i, value] : llvm::enumerate(operands)) {
-    if (llvm::any_of(conflicts, [&, i = i](const Conflict &conflict) {
-          return conflict.operand == i;
-        }))
-      continue;
-    const ValueSharding read = factors.result(rule.operands[i]);
-    for (auto [d, dim] : llvm::enumerate(value->dims))
-      if (!dim.axes.empty() && dim.axes != read.dims[d].axes) {
-        conflicts.push_back({static_cast<unsigned>(i),
-                             "dimension " + std::to_string(d) +
-                                 " is sharded over '" + dim.axes.front().str() +
-                                 "', of which a rank's part is no block of "
-                                 "consecutive elements "
-                                 "of another operand or result"});
-        break;
-      }
-  }
   SmallVector<ValueSharding, 2> results;
   for (const aten::TensorFactors &tensor : rule.results)
     results.push_back(factors.result(tensor));
@@ -249,6 +245,5 @@ ValueSharding mesh::wantedOperand(const aten::ShardingRule &rule,
   std::string why;
   if (factors.project(rule.results[0], wanted, asked, why))
     factors.take(asked);
-  factors.keepBlocks();
   return factors.result(rule.operands[operand]);
 }

@@ -11,7 +11,7 @@
 #define ACCEL_PASSES_MESH_VALUESHARDINGS_H
 
 #include "dialects/Aten/ShardingRule.h"
-#include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Spec.h"
 
 #include <string>
 
@@ -27,10 +27,16 @@ struct Priority {
 };
 
 using Axes = llvm::SmallVector<llvm::StringRef, 1>;
+using Parts = llvm::SmallVector<sharding::ShardedBy, 1>;
 
 struct DimSharding {
-  Axes axes; // outermost first
+  Parts axes; // outermost first
   Priority priority;
+
+  bool uses(llvm::StringRef axis) const {
+    return llvm::any_of(
+        axes, [&](const sharding::ShardedBy &by) { return by.axis == axis; });
+  }
 };
 
 struct ValueSharding {

@@ -25,11 +25,11 @@ sharding.param "lm_head.weight" : tensor<32x8xf32> init <zeros>
 
 // -----
 
-// The weights of Conv1D are [in, out]; a layer of three is whole.
+// The weights of Conv1D are [in, out]; of three layers in one each is cut.
 // CHECK-LABEL: GPT2LMHeadModel
-// CHECK: sharding.param "transformer.h.0.attn.c_attn.weight" : tensor<8x24xf32> init <zeros>{{$}}
-// CHECK: sharding.param "transformer.h.0.attn.c_attn.bias" : tensor<24xf32> init <zeros>
-sharding.param "transformer.h.0.attn.c_proj.weight" : tensor<8x8xf32> init <zeros> {spec = #sharding.spec<["tp"], [] because <"derived plan of GPT2Model: rowwise_split_input">>}
+// CHECK: sharding.param "transformer.h.0.attn.c_attn.weight" : tensor<8x24xf32> init <zeros> {spec = #sharding.spec<[], [3, "tp"] because <"derived plan of GPT2Model: packed_colwise">>}
+// CHECK: sharding.param "transformer.h.0.attn.c_attn.bias" : tensor<24xf32> init <zeros> {spec = #sharding.spec<[3, "tp"] because <"derived plan of GPT2Model: packed_colwise">>}
+// CHECK: sharding.param "transformer.h.0.attn.c_proj.weight" : tensor<8x8xf32> init <zeros> {spec = #sharding.spec<["tp"], [] because <"derived plan of GPT2Model: rowwise">>}
 // CHECK: sharding.param "transformer.h.0.mlp.c_fc.weight" : tensor<8x32xf32> init <zeros> {spec = #sharding.spec<[], ["tp"] because <"derived plan of GPT2Model: colwise">>}
 sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
 sharding.module "" class "GPT2LMHeadModel"
@@ -37,11 +37,30 @@ sharding.module "transformer" class "GPT2Model"
 sharding.module "transformer.h.0.attn.c_attn" class "Conv1D"
 sharding.module "transformer.h.0.attn.c_proj" class "Conv1D"
 sharding.module "transformer.h.0.mlp.c_fc" class "Conv1D"
-// expected-remark @+1 {{'h.*.attn.c_attn' holds several layers side by side (packed_colwise), so consecutive parts of it are no layers' parts: every rank has it whole}}
 sharding.param "transformer.h.0.attn.c_attn.weight" : tensor<8x24xf32> init <zeros>
 sharding.param "transformer.h.0.attn.c_attn.bias" : tensor<24xf32> init <zeros>
 sharding.param "transformer.h.0.attn.c_proj.weight" : tensor<8x8xf32> init <zeros>
 sharding.param "transformer.h.0.mlp.c_fc.weight" : tensor<8x32xf32> init <zeros>
+
+// -----
+
+// Layers of different sizes in one are whole; experts' halves are cut each.
+// CHECK-LABEL: GPTBigCodeModel
+// CHECK: sharding.param "h.0.attn.c_attn.weight" : tensor<12x8xf32> init <zeros>{{$}}
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+sharding.module "" class "GPTBigCodeModel"
+// expected-remark @+1 {{'h.*.attn.c_attn' holds layers of different sizes side by side (packed_colwise): every rank has it whole}}
+sharding.param "h.0.attn.c_attn.weight" : tensor<12x8xf32> init <zeros>
+
+// -----
+
+// CHECK-LABEL: Qwen3MoeModel
+// CHECK: sharding.param "layers.0.mlp.experts.gate_up_proj" : tensor<4x12x8xf32> init <zeros> {spec = #sharding.spec<[], [2, "tp"], [] because <"base_model_tp_plan of Qwen3MoeModel: packed_colwise">>}
+// CHECK: sharding.param "layers.0.mlp.experts.down_proj" : tensor<4x8x6xf32> init <zeros> {spec = #sharding.spec<[], [], ["tp"] because <"base_model_tp_plan of Qwen3MoeModel: rowwise">>}
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+sharding.module "" class "Qwen3MoeModel"
+sharding.param "layers.0.mlp.experts.gate_up_proj" : tensor<4x12x8xf32> init <zeros>
+sharding.param "layers.0.mlp.experts.down_proj" : tensor<4x8x6xf32> init <zeros>
 
 // -----
 

@@ -112,23 +112,37 @@ sharding.graph @model(%x: tensor<8xf32>) attributes {sharding.arg_specs = [#shar
 
 // -----
 
-// Half of each of two sequences is no block of the flattened rows.
-sharding.mesh @mesh [#sharding.axis<"cp" = 2>]
-// CHECK-LABEL: @flattened
-func.func private @flattened(%x: tensor<2x6x8xf32> {sharding.spec = #sharding.spec<[], ["cp"], [] because <"plan">>}) -> tensor<12x8xf32> {
-  // CHECK: aten.view %{{[^{]*}} : (tensor<2x6x8xf32>) -> tensor<12x8xf32>
-  // expected-remark @+1 {{operand 0 is resharded: dimension 1 is sharded over 'cp', of which a rank's part is no block of consecutive elements of another operand or result}}
-  %0 = aten.view %x, [12, 8] : (tensor<2x6x8xf32>) -> tensor<12x8xf32>
-  return %0 : tensor<12x8xf32>
+// Flattened rows, of which three are no part of a sequence.
+sharding.mesh @mesh [#sharding.axis<"cp" = 4>]
+// CHECK-LABEL: @crossing
+func.func private @crossing(%x: tensor<12x8xf32> {sharding.spec = #sharding.spec<["cp"], [] because <"plan">>}) -> tensor<2x6x8xf32> {
+  // CHECK: aten.view %{{[^{]*}} : (tensor<12x8xf32>) -> tensor<2x6x8xf32>
+  // expected-remark @+1 {{operand 0 is resharded: dimension 0 is sharded over 'cp', which does not divide a part that the operator can be cut into}}
+  %0 = aten.view %x, [2, 6, 8] : (tensor<12x8xf32>) -> tensor<2x6x8xf32>
+  return %0 : tensor<2x6x8xf32>
 }
 
 // -----
 
-// Of one sequence it is.
-sharding.mesh @mesh [#sharding.axis<"cp" = 2>]
-// CHECK-LABEL: @one
-func.func private @one(%x: tensor<1x6x8xf32> {sharding.spec = #sharding.spec<[], ["cp"], [] because <"plan">>}) -> tensor<6x8xf32> {
-  // CHECK: aten.view %{{.*}} {sharding.specs = [#sharding.spec<["cp"], []>]}
-  %0 = aten.view %x, [6, 8] : (tensor<1x6x8xf32>) -> tensor<6x8xf32>
-  return %0 : tensor<6x8xf32>
+// A slice that begins inside of a piece.
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+// CHECK-LABEL: @inside
+func.func private @inside(%x: tensor<4x24xf32> {sharding.spec = #sharding.spec<[], [3, "tp"] because <"plan">>}) -> tensor<4x8xf32> {
+  // CHECK: aten.slice.Tensor %{{[^{]*}} : (tensor<4x24xf32>) -> tensor<4x8xf32>
+  // expected-remark @+1 {{operand 0 is resharded: dimension 1 is sharded over 'tp', which does not divide a part that the operator can be cut into}}
+  %0 = aten.slice.Tensor %x, 1[4 : 12 : 1] : (tensor<4x24xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
 }
+
+// -----
+
+// Rows of a table in pieces have no first row to count from.
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+// CHECK-LABEL: @rows
+func.func private @rows(%w: tensor<8x4xf32> {sharding.spec = #sharding.spec<[2, "tp"], [] because <"plan">>}, %i: tensor<6xi64>) -> tensor<6x4xf32> {
+  // CHECK: aten.embedding %{{[^{]*}} : (
+  // expected-remark @+1 {{operand 0 is resharded: dimension 0 is sharded over 'tp', which does not divide a part that the operator can be cut into}}
+  %0 = aten.embedding %w, %i : (tensor<8x4xf32>, tensor<6xi64>) -> tensor<6x4xf32>
+  return %0 : tensor<6x4xf32>
+}
+

@@ -26,10 +26,12 @@ def shards_of(tensor, rule, counts):
 
 
 def expressible(rule, counts):
-    """Contiguous blocks: an inner factor is cut where those outside of it are
-    cut into single elements."""
+    """Where positions are counted, parts are contiguous: an inner factor is cut
+    where those outside of it are cut into single elements."""
     for tensor in rule["operands"] + rule["results"]:
         for factors in tensor["dims"]:
+            if not any(counted(rule["factors"][f]) for f in factors):
+                continue
             whole = True
             for factor in factors:
                 count = counts.get(factor, 1)
@@ -39,31 +41,55 @@ def expressible(rule, counts):
     return True
 
 
-class Rank:
-    """A rank's coordinate in each sharded factor, and its blocks."""
+def counted(factor):
+    """Whether the operator counts from the first element of a part."""
+    return factor["form"] in ("rows", "positions", "statistics")
 
-    def __init__(self, rule, counts, at):
+
+class Rank:
+    """A rank's coordinate in each sharded factor, and its parts. A factor may
+    be cut in pieces, of each of which a rank has its part."""
+
+    def __init__(self, rule, counts, at, pieces):
         self.rule, self.counts, self.at = rule, counts, at
+        self.pieces = pieces
+
+    def indices(self, tensor, dim, size):
+        """Of the elements that the rank has of a dimension."""
+        index = torch.zeros(1, dtype=torch.int64)
+        rest = size
+        for factor in tensor["dims"][dim]:
+            extent = self.rule["factors"][factor]["size"]
+            count = self.counts.get(factor, 1)
+            own = torch.arange(extent)
+            if count > 1:
+                own = own.view(self.pieces.get(factor, 1), count, -1)[
+                    :, self.at[factor]].flatten()
+            index = (index[:, None] * extent + own).flatten()
+            if extent and rest % extent:
+                raise Wrong(f"a factor of {extent} in dimension {dim}, {size}")
+            rest //= max(extent, 1)
+        return (index[:, None] * rest + torch.arange(rest)).flatten()
 
     def block(self, tensor, dim, size):
-        """(first element, elements) of a dimension of `size`."""
-        index, shards = 0, 1
-        for factor in tensor["dims"][dim]:
-            count = self.counts.get(factor, 1)
-            index = index * count + self.at.get(factor, 0)
-            shards *= count
-        if size % shards:
-            raise Wrong(f"{shards} shards of dimension {dim}, {size}")
-        return index * (size // shards), size // shards
+        """(first element, elements) of a dimension of which the rank has
+        consecutive elements."""
+        own = self.indices(tensor, dim, size)
+        if own.numel() and own[-1] - own[0] + 1 != own.numel():
+            raise Wrong(f"dimension {dim} is no block")
+        return (int(own[0]) if own.numel() else 0), own.numel()
 
     def blocks(self, tensor, shape):
-        if len(tensor["dims"]) != len(shape):
-            raise Wrong(f"{tensor} for a tensor of shape {list(shape)}")
         return [self.block(tensor, d, s) for d, s in enumerate(shape)]
 
+    def parts(self, tensor, shape):
+        if len(tensor["dims"]) != len(shape):
+            raise Wrong(f"{tensor} for a tensor of shape {list(shape)}")
+        return [self.indices(tensor, d, s) for d, s in enumerate(shape)]
+
     def local(self, tensor, value):
-        for d, (start, length) in enumerate(self.blocks(tensor, value.shape)):
-            value = value.narrow(d, start, length)
+        for d, own in enumerate(self.parts(tensor, value.shape)):
+            value = value.index_select(d, own)
         return value.clone()
 
     def first(self):
@@ -123,10 +149,11 @@ def assemble(rule, number, shape, ranks, locals_):
         for how in {rule["factors"][f]["combine"] for f in partial} or {"sum"}:
             value = combined(values, how)
         rank = members[0][0]
-        blocks = rank.blocks(tensor, shape)
-        if list(value.shape) != [length for _, length in blocks]:
+        parts = rank.parts(tensor, shape)
+        own = [part.numel() for part in parts]
+        if list(value.shape) != own:
             raise Wrong(f"result {number} is {list(value.shape)} on a rank, "
-                        f"its part of {list(shape)} has {blocks}")
+                        f"its part of {list(shape)} has {own}")
         place = tuple((f, c) for f, c in of if f in kept)
         if place in seen and not close(value, seen[place]):
             raise Wrong(f"result {number} differs between ranks that have "
@@ -134,10 +161,10 @@ def assemble(rule, number, shape, ranks, locals_):
         seen[place] = value
         if whole is None:
             whole = torch.empty(shape, dtype=value.dtype)
-        view = whole
-        for d, (start, length) in enumerate(blocks):
-            view = view.narrow(d, start, length)
-        view.copy_(value)
+        if parts:
+            whole[torch.meshgrid(*parts, indexing="ij")] = value
+        else:
+            whole.copy_(value)
     return whole
 
 
@@ -152,11 +179,11 @@ def close(a, b, tolerance=3e-5):
     return torch.allclose(a, b, rtol=0, atol=tolerance * scale, equal_nan=True)
 
 
-def run_sharded(row, rule, counts, tensors, wanted):
+def run_sharded(row, rule, counts, tensors, wanted, pieces):
     """Fails unless `row` on the shards of `tensors` gives the shards of
     `wanted`, the results of the whole operator."""
     factors = sorted(f for f, count in counts.items() if count > 1)
-    ranks = [Rank(rule, counts, dict(zip(factors, at)))
+    ranks = [Rank(rule, counts, dict(zip(factors, at)), pieces)
              for at in itertools.product(*(range(counts[f]) for f in factors))]
     if len(rule["operands"]) != len(tensors) or \
             len(rule["results"]) != len(wanted):
@@ -174,7 +201,10 @@ def run_sharded(row, rule, counts, tensors, wanted):
             result = size["result"]
             if attrs.get(size["name"]) is None:
                 continue
-            shape = [length for _, length in rank.blocks(
+            if size["factor"] >= 0:
+                attrs[size["name"]] //= counts.get(size["factor"], 1)
+                continue
+            shape = [part.numel() for part in rank.parts(
                 rule["results"][result], wanted[result].shape)]
             attrs[size["name"]] = shape if size["dim"] < 0 else \
                 shape[size["dim"]]
@@ -204,6 +234,12 @@ def mutations(rule):
             made = copy.deepcopy(rule)
             made["results"][i]["partial"] = []
             yield "partial dropped", made
+        for d, factors in enumerate(result["dims"]):
+            sizes = {rule["factors"][f]["size"] for f in factors}
+            if len(sizes - {0, 1}) > 1:
+                made = copy.deepcopy(rule)
+                made["results"][i]["dims"][d].reverse()
+                yield "factors reversed", made
         for a, b in itertools.combinations(range(len(result["dims"])), 2):
             if result["dims"][a] != result["dims"][b]:
                 made = copy.deepcopy(rule)

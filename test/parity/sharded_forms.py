@@ -122,8 +122,10 @@ def attention_positions(row, rank, parts, attrs, whole):
 
 
 def triangle(row, rank, parts, attrs, whole):
-    (rows, _), (columns, _) = rank.blocks(rank.rule["operands"][0],
-                                          whole[0].shape)[-2:]
+    last = whole[0].dim()
+    rows, columns = (rank.block(rank.rule["operands"][0], d,
+                                whole[0].shape[d])[0]
+                     for d in (last - 2, last - 1))
     return row.run(parts, dict(attrs, diagonal=attrs["diagonal"] +
                                rows - columns))
     yield

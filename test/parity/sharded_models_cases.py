@@ -22,15 +22,13 @@ HEADS = {"bert": {"num_attention_heads": 4},
          "vit": {"num_attention_heads": 4}, "t5": {"num_heads": 4},
          "whisper": {"encoder_attention_heads": 4,
                      "decoder_attention_heads": 4}}
-# Gradients of whole parameters of which each rank has made a part: norms over all
-# heads, and packed projections before an input that is split.
-PARTS = {"olmo2": 2, "falcon": 2}
-# Operands, those gradients included, that are gathered: packed projections, whose
-# halves or heads are no blocks; experts in one tensor; norms over all heads; the
-# flattened batch and heads of attention by single matmuls.
-RESHARDED = {"mixtral": 2, "gemma2": 14, "olmo2": 2, "phi3": 15,
-             "gpt-bigcode": 1, "gpt2": 3, "falcon": 2, "mpt": 3,
-             "qwen3-moe": 2, "t5": 28}
+# Gradients of whole parameters of which each rank has made a part (norms over all
+# heads, packed projections before an input that is split), and of parameters that
+# are cut across the layers in them.
+PARTS = {"olmo2": 2, "falcon": 2, "phi3": 2}
+# Operands, those gradients included, that are gathered: projections that hold
+# layers of different sizes, or whose plan gathers them; norms over all heads.
+RESHARDED = {"olmo2": 2, "phi3": 15, "gpt-bigcode": 1, "falcon": 2}
 SPEC = re.compile(r"#sharding\.spec<((?:[^<>]|<[^<>]*>)*)>")
 
 
@@ -126,9 +124,9 @@ def model(name, make, least, parts=0):
 
 def decoder(name):
     config = {**jobs.MODELS[name], **CHANGED.get(name, {})}
-    # Attention of packed projections is whole; a mixture has grouped matmuls.
-    whole = name in ("gpt2", "gpt-bigcode", "falcon", "mpt", "mixtral",
-                     "qwen3-moe")
+    # Attention of layers of different sizes in one is whole; of a mixture most
+    # matmuls are grouped, and the routers' are whole.
+    whole = name in ("gpt-bigcode", "falcon", "mixtral")
     least = 0.4 if whole else 0.6 if name == "opt" else 0.7
     return name, model(name, lambda folder: jobs.make_job(folder, config),
                        least, PARTS.get(name, 0))

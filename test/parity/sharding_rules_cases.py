@@ -102,11 +102,13 @@ def rules(context, rows):
 
 
 def cuts(rule, draw):
-    """Up to CUTS ways to cut the factors, at least one of them."""
-    from sharded_calls import expressible
+    """Up to CUTS ways to cut the factors, at least one of them: (shards of
+    each, pieces of those that are cut in several)."""
+    from sharded_calls import counted, expressible
 
     options = [[n for n in range(1, factor["size"] + 1)
-                if factor["size"] % n == 0] if factor["size"] else [1]
+                if factor["size"] % n == 0]
+               if factor["size"] and factor["kind"] != "whole" else [1]
                for factor in rule["factors"]]
     found = []
     for _ in range(CUTS * 4):
@@ -115,9 +117,17 @@ def cuts(rule, draw):
         ranks = 1
         for count in counts.values():
             ranks *= count
-        if 1 < ranks <= 24 and counts not in found and \
-                expressible(rule, counts):
-            found.append(counts)
+        if not 1 < ranks <= 24 or not expressible(rule, counts) or \
+                any(counts == before for before, _ in found):
+            continue
+        pieces = {}
+        for f, count in counts.items():
+            left = rule["factors"][f]["size"] // count if count > 1 else 1
+            if left > 1 and not counted(rule["factors"][f]) and \
+                    draw.random() < 0.5:
+                pieces[f] = draw.choice([n for n in range(2, left + 1)
+                                         if left % n == 0])
+        found.append((counts, pieces))
     return found[:CUTS]
 
 
@@ -129,24 +139,27 @@ def oracle(context):
     rows = list(drawn())
     printed = rules(context, rows)
     draw = random.Random(9)
-    tried, kinds = collections.Counter(), collections.defaultdict(set)
+    tried, strided = collections.Counter(), collections.Counter()
+    kinds = collections.defaultdict(set)
     wrong, missing = {}, set()
     for (row, tensors, wanted), rule in zip(rows, printed):
         if "factors" not in rule:
             missing.add(row.name)
             continue
-        for counts in cuts(rule, draw):
+        for counts, pieces in cuts(rule, draw):
             tried[row.name] += 1
+            strided[row.name] += bool(pieces)
             for f, count in counts.items():
                 if count > 1:
                     factor = rule["factors"][f]
                     kinds[row.name].add((factor["kind"], factor["form"]))
             try:
-                run_sharded(row, rule, counts, tensors, wanted)
+                run_sharded(row, rule, counts, tensors, wanted, pieces)
             except (Wrong, RuntimeError, IndexError) as error:
                 wrong.setdefault(row.name, []).append(
                     f"{[o.type() for o in row.operands]} {row.attrs} cut "
-                    f"{counts} of {rule['factors']}: {error}")
+                    f"{counts} in pieces {pieces} of {rule['factors']}: "
+                    f"{error}")
     check(not wrong, f"{sum(map(len, wrong.values()))} of "
           f"{sum(tried.values())} differ: "
           f"{ {n: len(w) for n, w in wrong.items()} }\n" +
@@ -159,8 +172,10 @@ def oracle(context):
     check(forms == ["counted", "positions", "rows", "statistics"],
           f"the forms that were tried are {forms}")
     check(sum(tried.values()) >= 5000, f"{sum(tried.values())} cuts")
-    return (f"{sum(tried.values())} cuts of {len(tried)} operators, blocked "
-            f"ones as {', '.join(forms)}")
+    pieces = sum(strided.values())
+    check(pieces >= 1000, f"{pieces} cuts in pieces")
+    return (f"{sum(tried.values())} cuts of {len(tried)} operators, {pieces} in "
+            f"pieces, blocked ones as {', '.join(forms)}")
 
 
 def covered(context):
@@ -193,13 +208,13 @@ def mutated(context):
             if (row.name, what) in found or \
                     calls[row.name, what] >= MUTANTS * 8:
                 continue
-            for counts in ways:
+            for counts, pieces in ways:
                 if not expressible(changed, counts):
                     continue
                 calls[row.name, what] += 1
                 alive.add((row.name, what))
                 try:
-                    run_sharded(row, changed, counts, tensors, wanted)
+                    run_sharded(row, changed, counts, tensors, wanted, pieces)
                 except (Wrong, RuntimeError, IndexError):
                     found.add((row.name, what))
                     break

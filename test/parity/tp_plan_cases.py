@@ -12,10 +12,10 @@ PUBLISHED = ("llama", "mistral", "qwen2", "gemma", "gemma2", "gemma3_text",
              "qwen3", "qwen3_moe", "mixtral", "olmo2", "phi3", "gpt_neox")
 # Families without: what is sharded there, by the end of a module's name.
 DERIVED = {
-    "gpt2": ({"c_fc"}, {"c_proj"}),
+    "gpt2": ({"c_attn", "c_fc"}, {"c_proj"}),
     "gpt_bigcode": ({"c_fc"}, {"c_proj"}),
     "falcon": ({"dense_h_to_4h"}, {"dense", "dense_4h_to_h"}),
-    "mpt": ({"up_proj"}, {"out_proj", "down_proj"}),
+    "mpt": ({"Wqkv", "up_proj"}, {"out_proj", "down_proj"}),
     "opt": ({"q_proj", "k_proj", "v_proj", "fc1"}, {"out_proj", "fc2"}),
     "whisper": ({"q_proj", "k_proj", "v_proj", "fc1"}, {"out_proj", "fc2"}),
     "bert": ({"query", "key", "value", "intermediate.dense"},
@@ -61,7 +61,7 @@ def models(families):
 
 
 def sharded(context, family, model):
-    """{parameter: dimension} that import-tp-plan shards, and its remarks."""
+    """{parameter: (dimension, layers in it)} that import-tp-plan shards."""
     lines = [f'sharding.mesh @mesh [#sharding.axis<"tp" = {RANKS}>]']
     lines += [f"sharding.module {json.dumps(name)} class "
               f'"{type(module).__name__}"'
@@ -83,23 +83,28 @@ def sharded(context, family, model):
             r'sharding\.param "([^"]+)"[^\n]*spec = #sharding\.spec<'
             r"((?:\[[^]]*\](?:, )?)+)", text):
         axes = re.findall(r"\[([^]]*)\]", dims)
-        (found[name],) = [i for i, of in enumerate(axes) if of]
-        check(axes[found[name]] == '"tp"', f"{name}: {dims}")
+        ((dim, of),) = [(i, of) for i, of in enumerate(axes) if of]
+        layers, _, axis = of.rpartition(", ")
+        check(axis == '"tp"', f"{name}: {dims}")
+        found[name] = dim, int(layers or 1)
     return found
 
 
 def dimension(style, module, parameter):
-    """What transformers shards of a parameter by this style."""
+    """What transformers shards of a parameter by this style: (dimension, layers
+    of which each is sharded)."""
     rank = parameter.dim()
     flipped = type(module).__name__ == "Conv1D"
     if style in ("colwise", "colwise_gather_output"):
-        return 0 if rank == 1 else rank - 1 if flipped else rank - 2
+        return 0 if rank == 1 else rank - 1 if flipped else rank - 2, 1
+    if style == "packed_colwise":  # gate and up projections of experts
+        return rank - 2, 2
     if style in ("rowwise", "rowwise_split_input"):
-        return None if rank == 1 else rank - 2 if flipped else rank - 1
-    # Parts of each of the packed layers, which no block of rows is; norms of
-    # heads and experts' modules are not sharded.
-    check(style in ("packed_colwise", "replicated_with_grad_allreduce",
-                    "moe_tp_experts"), f"an unknown style {style}")
+        return None if rank == 1 else \
+            (rank - 2 if flipped else rank - 1, 1)
+    # Norms of heads and experts' modules are not sharded.
+    check(style in ("replicated_with_grad_allreduce", "moe_tp_experts"),
+          f"an unknown style {style}")
     return None
 
 
@@ -130,7 +135,8 @@ def published(context):
 
 
 def derived(context):
-    """Columns, then rows; every linear layer between blocks but packed ones."""
+    """Columns, then rows; every linear layer between blocks but those that hold
+    layers of different sizes."""
     count = 0
     for family, model in models(DERIVED):
         config = type(model.config)
@@ -139,7 +145,7 @@ def derived(context):
         columns, rows = DERIVED[family]
         found = sharded(context, family, model)
         seen = set()
-        for name, dim in found.items():
+        for name, (dim, layers) in found.items():
             owner, _, kind = name.rpartition(".")
             flipped = type(model.get_submodule(owner)).__name__ == "Conv1D"
             column = any(("." + owner).endswith("." + end) for end in columns)
@@ -150,6 +156,9 @@ def derived(context):
             check(kind == "weight" or column, f"{family}: {name} is sharded")
             first = kind == "bias" or column != flipped
             check(dim == (0 if first else 1), f"{family}: {name} along {dim}")
+            packed = owner.endswith(("c_attn", "Wqkv"))
+            check(layers == (3 if packed else 1), f"{family}: {name} is "
+                  f"{layers} layers")
         check(seen == columns | rows,
               f"{family}: nothing of {sorted((columns | rows) - seen)}")
         blocks = {re.sub(r"^(.*?\.\d+)\..*", r"\1", name) for name in found}

@@ -117,3 +117,29 @@ func.func private @F(%x: tensor<6xf32>) attributes {sharding.arg_specs = []} {
 sharding.graph @model(%x: tensor<f32>) attributes {sharding.arg_specs = []} {
   sharding.return %x : tensor<f32>
 }
+
+// -----
+
+// expected-error @+1 {{a spec cuts a dimension in 1 pieces, expected at least 2}}
+"test.op"() {d = #sharding.spec<[1, "tp"]>} : () -> ()
+
+// -----
+
+// expected-error @+1 {{the number of pieces 3 is not followed by the axis that shards each of them}}
+"test.op"() {d = #sharding.spec<["tp", 3]>} : () -> ()
+
+// -----
+
+// expected-error @+1 {{the number of pieces 3 is not followed by the axis that shards each of them}}
+"test.op"() {d = #sharding.spec<[3, 2, "tp"]>} : () -> ()
+
+// -----
+
+// expected-error @+1 {{an axis of a spec is 2 : i64, expected a name}}
+"test.op"() {d = #sharding.spec<[] partial [2, "tp"]>} : () -> ()
+
+// -----
+
+sharding.mesh @mesh [#sharding.axis<"tp" = 4>]
+// expected-error @+1 {{'sharding.param' op 'w' has dimension 0 of size 16, which 3 pieces in 4 shards do not divide}}
+sharding.param "w" : tensor<16x8xf32> init <zeros> {spec = #sharding.spec<[3, "tp"], []>}

@@ -8,6 +8,12 @@ sharding.param "w" : tensor<16x8xf32> init <zeros> {spec = #sharding.spec<["tp"]
 // CHECK: sharding.param "both" : tensor<16x8xf32> init <zeros> {spec = #sharding.spec<["cp", "tp"], [] because <"asked" at "job.yaml" : 3 : 5>>}
 sharding.param "both" : tensor<16x8xf32> init <zeros> {spec = #sharding.spec<["cp", "tp"], [] because <"asked" at "job.yaml" : 3 : 5>>}
 
+// Each of three layers in one; half of each of two sequences' parts.
+// CHECK: sharding.param "packed" : tensor<24x8xf32> init <zeros> {spec = #sharding.spec<[3, "tp"], []>}
+sharding.param "packed" : tensor<24x8xf32> init <zeros> {spec = #sharding.spec<[3, "tp"], []>}
+// CHECK: sharding.param "pieces" : tensor<48x8xf32> init <zeros> {spec = #sharding.spec<["cp", 2, "tp"], []>}
+sharding.param "pieces" : tensor<48x8xf32> init <zeros> {spec = #sharding.spec<["cp", 2, "tp"], []>}
+
 // An empty list of partial axes says nothing.
 // CHECK: func.func private @F(%{{.*}}: tensor<8x16xf32> {sharding.spec = #sharding.spec<["cp"], []>},
 // CHECK-SAME: %{{.*}}: tensor<16x8xf32> {sharding.param = "w", sharding.spec = #sharding.spec<["tp"], []>})

@@ -1,0 +1,33 @@
+//===- Spec.h - Parts of a sharded dimension --------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_DIALECTS_SHARDING_SPEC_H
+#define ACCEL_DIALECTS_SHARDING_SPEC_H
+
+#include "dialects/Sharding/Sharding.h"
+
+namespace accel::sharding {
+
+/// One axis of a sharded dimension. What the axes before it left to a rank is
+/// `pieces` pieces, of each of which a rank has its part; with one piece a rank
+/// has consecutive elements.
+struct ShardedBy {
+  llvm::StringRef axis;
+  int64_t pieces = 1;
+
+  bool operator==(const ShardedBy &) const = default;
+};
+
+/// Of dimension `dim`, outermost first.
+llvm::SmallVector<ShardedBy, 1> shardedBy(SpecAttr spec, int64_t dim);
+
+/// The list of a dimension as SpecAttr holds it: names, and before a name the
+/// number of its pieces where there are several.
+mlir::ArrayAttr dimOf(mlir::MLIRContext *context,
+                      llvm::ArrayRef<ShardedBy> parts);
+
+} // namespace accel::sharding
+
+#endif // ACCEL_DIALECTS_SHARDING_SPEC_H
