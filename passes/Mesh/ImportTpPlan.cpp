@@ -22,6 +22,10 @@ using namespace accel::mesh;
 
 namespace {
 
+/// The axis of the mesh that experts are sharded over, one expert's parameters
+/// on one rank of it.
+constexpr llvm::StringLiteral expertAxis = "ep";
+
 /// The dimension that `style` shards of a parameter; nullopt where none is. The
 /// weights of Conv1D are [in, out], of all others [.., out, in].
 std::optional<int64_t> shardedDim(TpStyle style, int64_t rank,
@@ -37,11 +41,27 @@ std::optional<int64_t> shardedDim(TpStyle style, int64_t rank,
     if (rank == 1)
       return std::nullopt;
     return inputFirst ? rank - 2 : rank - 1;
+  case TpStyle::GroupedGemm:
+    return 0;
   case TpStyle::ReplicatedWithGradAllreduce:
   case TpStyle::MoeTpExperts:
+  case TpStyle::EpDispatchExperts:
     return std::nullopt;
   }
   llvm_unreachable("all styles are listed");
+}
+
+/// What lies along the dimension that a style shards.
+StringRef counted(TpStyle style) {
+  switch (style) {
+  case TpStyle::GroupedGemm:
+    return "experts";
+  case TpStyle::Rowwise:
+  case TpStyle::RowwiseSplitInput:
+    return "input features";
+  default:
+    return "output features";
+  }
 }
 
 std::string divisors(int64_t size) {
@@ -58,7 +78,7 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto mesh = sharding::findOnly<sharding::MeshOp>(module);
-    if (!mesh || mesh.axisSize(axis) == 1)
+    if (!mesh || (mesh.axisSize(axis) == 1 && mesh.axisSize(expertAxis) == 1))
       return;
     told.clear();
     llvm::StringMap<StringRef> classes;
@@ -71,7 +91,9 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
     if (!plan) {
       mesh.emitRemark("no tensor-parallel plan is known for this model: every "
                       "rank of '")
-          << axis << "' has whole parameters, unless they have a 'spec'";
+          << (mesh.axisSize(axis) == 1 ? StringRef(expertAxis)
+                                       : StringRef(axis))
+          << "' has whole parameters, unless they have a 'spec'";
       return;
     }
     for (auto param : module.getOps<sharding::ParamOp>())
@@ -84,10 +106,18 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
                        sharding::MeshOp mesh) {
     // A plan names modules, or parameters that are not in a linear layer.
     StringRef owner = param.getFqn().rsplit('.').first;
-    const TpEntry *entry = findTpEntry(plan, param.getFqn());
-    if (!entry)
-      entry = findTpEntry(plan, owner);
-    if (!entry)
+    StringRef over = expertAxis, from = "base_model_ep_plan of ";
+    const TpEntry *entry = mesh.axisSize(over) == 1
+                               ? nullptr
+                               : findTpEntry(plan.experts, param.getFqn());
+    if (!entry) {
+      over = axis;
+      from = "base_model_tp_plan of ";
+      entry = findTpEntry(plan.entries, param.getFqn());
+      if (!entry)
+        entry = findTpEntry(plan.entries, owner);
+    }
+    if (!entry || mesh.axisSize(over) == 1)
       return success();
     RankedTensorType type = param.getTensorType();
     const StringRef style = stringifyTpStyle(entry->style);
@@ -110,31 +140,30 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
              << " output features, which are no " << layers
              << " layers of one size (" << style << ")";
     const int64_t size = type.getDimSize(*dim) / layers,
-                  ranks = mesh.axisSize(axis);
+                  ranks = mesh.axisSize(over);
     if (size % ranks != 0) {
       // The head is a vocabulary, which has any size: it can be whole.
       if (entry->style == TpStyle::ColwiseGatherOutput) {
         param.emitRemark("'") << param.getFqn() << "' has " << size << " rows, "
-                              << "which " << ranks << " ranks of '" << axis
+                              << "which " << ranks << " ranks of '" << over
                               << "' do not divide: every rank has it whole";
         return success();
       }
       return param.emitOpError("'")
              << param.getFqn() << "' has "
              << (packed ? std::to_string(layers) + " layers of " : "") << size
-             << " " << (style.starts_with("row") ? "input" : "output")
-             << " features, which " << ranks << " ranks of '" << axis
-             << "' do not divide (" << style << "); " << divisors(size)
-             << " would fit";
+             << " " << counted(entry->style) << ", which " << ranks
+             << " ranks of '" << over << "' do not divide (" << style << "); "
+             << divisors(size) << " would fit";
     }
     Builder b(&getContext());
     SmallVector<ArrayAttr> dims(type.getRank(), b.getArrayAttr({}));
-    dims[*dim] = sharding::dimOf(&getContext(), {{axis, layers}});
+    dims[*dim] = sharding::dimOf(&getContext(), {{over, layers}});
     param.setSpecAttr(sharding::SpecAttr::get(
         &getContext(), dims, ArrayAttr(),
         sharding::BecauseAttr::get(
             &getContext(),
-            ((plan.published ? "base_model_tp_plan of " : "derived plan of ") +
+            ((plan.published ? from : StringRef("derived plan of ")) +
              plan.baseClass + ": " + style)
                 .str())));
     return success();

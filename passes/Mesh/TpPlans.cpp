@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Published plans are `base_model_tp_plan` of transformers 5.23 and the head of
-// `_tp_plan`; test/parity compares them with the installed release. Families
-// that have none are cut alike: columns before a pointwise chain or a head's
-// attention, rows behind it. Where one layer holds queries, keys and values
-// side by side, each of them is cut. Where these have different sizes, the
-// layer is whole and what follows splits its input.
+// Published plans are `base_model_tp_plan` and `base_model_ep_plan` of
+// transformers 5.23 and the head of `_tp_plan`; test/parity compares them with
+// the installed release. Families that have none are cut alike: columns before
+// a pointwise chain or a head's attention, rows behind it. Where one layer
+// holds queries, keys and values side by side, each of them is cut. Where these
+// have different sizes, the layer is whole and what follows splits its input.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Mesh/TpPlans.h"
@@ -180,29 +180,36 @@ constexpr TpEntry t5[] = {
     {"block.*.layer.*.DenseReluDense.wo", Rowwise},
 };
 
+/// `base_model_ep_plan` of the mixtures.
+constexpr TpEntry dispatched[] = {
+    {"layers.*.mlp.experts.gate_up_proj", GroupedGemm},
+    {"layers.*.mlp.experts.down_proj", GroupedGemm},
+    {"layers.*.mlp.experts", EpDispatchExperts},
+};
+
 constexpr TpPlan plans[] = {
-    {"LlamaModel", gated, true},
-    {"MistralModel", gated, true},
-    {"Qwen2Model", gated, true},
-    {"GemmaModel", gated, true},
-    {"Gemma2Model", gated, true},
-    {"Gemma3TextModel", gatedWithHeadNorms, true},
-    {"Qwen3Model", gatedWithHeadNorms, true},
-    {"Qwen3MoeModel", qwen3Moe, true},
-    {"MixtralModel", mixtral, true},
-    {"Olmo2Model", olmo2, true},
-    {"Phi3Model", phi3, true},
-    {"GPTNeoXModel", gptNeoX, true},
-    {"GPT2Model", gpt2, false},
-    {"GPTBigCodeModel", gptBigCode, false},
-    {"FalconModel", falcon, false},
-    {"MptModel", mpt, false},
-    {"OPTModel", projected, false},
-    {"WhisperModel", projected, false},
-    {"BertModel", bert, false},
-    {"RobertaModel", bert, false},
-    {"ViTModel", vit, false},
-    {"T5Stack", t5, false},
+    {"LlamaModel", gated, {}, true},
+    {"MistralModel", gated, {}, true},
+    {"Qwen2Model", gated, {}, true},
+    {"GemmaModel", gated, {}, true},
+    {"Gemma2Model", gated, {}, true},
+    {"Gemma3TextModel", gatedWithHeadNorms, {}, true},
+    {"Qwen3Model", gatedWithHeadNorms, {}, true},
+    {"Qwen3MoeModel", qwen3Moe, dispatched, true},
+    {"MixtralModel", mixtral, dispatched, true},
+    {"Olmo2Model", olmo2, {}, true},
+    {"Phi3Model", phi3, {}, true},
+    {"GPTNeoXModel", gptNeoX, {}, true},
+    {"GPT2Model", gpt2, {}, false},
+    {"GPTBigCodeModel", gptBigCode, {}, false},
+    {"FalconModel", falcon, {}, false},
+    {"MptModel", mpt, {}, false},
+    {"OPTModel", projected, {}, false},
+    {"WhisperModel", projected, {}, false},
+    {"BertModel", bert, {}, false},
+    {"RobertaModel", bert, {}, false},
+    {"ViTModel", vit, {}, false},
+    {"T5Stack", t5, {}, false},
 };
 
 /// The components of `pattern` are the last ones of `fqn`; a star is one.
@@ -229,9 +236,10 @@ const TpPlan *mesh::findTpPlan(StringRef baseClass) {
   return nullptr;
 }
 
-const TpEntry *mesh::findTpEntry(const TpPlan &plan, StringRef fqn) {
+const TpEntry *mesh::findTpEntry(llvm::ArrayRef<TpEntry> entries,
+                                 StringRef fqn) {
   const TpEntry *found = nullptr;
-  for (const TpEntry &entry : plan.entries)
+  for (const TpEntry &entry : entries)
     if (fits(entry.pattern, fqn) &&
         (!found || entry.pattern.size() > found->pattern.size()))
       found = &entry;
@@ -254,6 +262,10 @@ StringRef mesh::stringifyTpStyle(TpStyle style) {
     return "replicated_with_grad_allreduce";
   case MoeTpExperts:
     return "moe_tp_experts";
+  case GroupedGemm:
+    return "grouped_gemm";
+  case EpDispatchExperts:
+    return "ep_dispatch_experts";
   }
   llvm_unreachable("all styles are listed");
 }

@@ -19,7 +19,9 @@ enum class TpStyle {
   RowwiseSplitInput,   // input features of an input that is whole
   PackedColwise,       // output features of each of several layers in one
   ReplicatedWithGradAllreduce,
-  MoeTpExperts, // marks a module, no parameter
+  MoeTpExperts,      // marks a module, no parameter
+  GroupedGemm,       // experts, of which each rank has its own
+  EpDispatchExperts, // marks a module, no parameter
 };
 
 struct TpEntry {
@@ -35,6 +37,8 @@ struct TpPlan {
   /// The class of the base model: "LlamaModel".
   llvm::StringRef baseClass;
   llvm::ArrayRef<TpEntry> entries;
+  /// What takes the place of those where experts are sharded over ranks.
+  llvm::ArrayRef<TpEntry> experts;
   /// transformers has this plan; else it was derived here.
   bool published;
 };
@@ -42,9 +46,10 @@ struct TpPlan {
 /// The plan of the family whose base model is of this class, or null.
 const TpPlan *findTpPlan(llvm::StringRef baseClass);
 
-/// The entry of `plan` for the module or parameter `fqn`, the longest pattern
-/// that fits; or null.
-const TpEntry *findTpEntry(const TpPlan &plan, llvm::StringRef fqn);
+/// The entry for the module or parameter `fqn`, the longest pattern that fits;
+/// or null.
+const TpEntry *findTpEntry(llvm::ArrayRef<TpEntry> entries,
+                           llvm::StringRef fqn);
 
 llvm::StringRef stringifyTpStyle(TpStyle style);
 

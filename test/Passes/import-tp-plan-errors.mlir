@@ -26,3 +26,10 @@ sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
 sharding.module "" class "GPT2Model"
 // expected-error @+1 {{'h.0.attn.c_attn.bias' has 16 output features, which are no 3 layers of one size (packed_colwise)}}
 sharding.param "h.0.attn.c_attn.bias" : tensor<16xf32> init <zeros>
+
+// -----
+
+sharding.mesh @mesh [#sharding.axis<"ep" = 4>]
+sharding.module "" class "Qwen3MoeModel"
+// expected-error @+1 {{'layers.0.mlp.experts.down_proj' has 6 experts, which 4 ranks of 'ep' do not divide (grouped_gemm); 2, 3, 6 would fit}}
+sharding.param "layers.0.mlp.experts.down_proj" : tensor<6x8x6xf32> init <zeros>

@@ -64,6 +64,30 @@ sharding.param "layers.0.mlp.experts.down_proj" : tensor<4x8x6xf32> init <zeros>
 
 // -----
 
+// Whole experts over ep, and everything else over tp.
+// CHECK: sharding.axis<"ep" = 4>
+// CHECK: sharding.param "layers.0.self_attn.q_proj.weight" : tensor<8x8xf32> init <zeros> {spec = #sharding.spec<["tp"], [] because <"base_model_tp_plan of MixtralModel: colwise">>}
+// CHECK: sharding.param "layers.0.mlp.experts.gate_up_proj" : tensor<4x12x8xf32> init <zeros> {spec = #sharding.spec<["ep"], [], [] because <"base_model_ep_plan of MixtralModel: grouped_gemm">>}
+// CHECK: sharding.param "layers.0.mlp.experts.down_proj" : tensor<4x8x6xf32> init <zeros> {spec = #sharding.spec<["ep"], [], [] because <"base_model_ep_plan of MixtralModel: grouped_gemm">>}
+sharding.mesh @mesh [#sharding.axis<"ep" = 4>, #sharding.axis<"tp" = 2>]
+sharding.module "" class "MixtralModel"
+sharding.param "layers.0.self_attn.q_proj.weight" : tensor<8x8xf32> init <zeros>
+sharding.param "layers.0.mlp.experts.gate_up_proj" : tensor<4x12x8xf32> init <zeros>
+sharding.param "layers.0.mlp.experts.down_proj" : tensor<4x8x6xf32> init <zeros>
+
+// -----
+
+// Without tp, experts alone.
+// CHECK-LABEL: sharding.mesh @mesh [#sharding.axis<"ep" = 2>]
+// CHECK: sharding.param "layers.0.self_attn.q_proj.weight" : tensor<8x8xf32> init <zeros>{{$}}
+// CHECK: sharding.param "layers.0.mlp.experts.down_proj" : tensor<4x8x6xf32> init <zeros> {spec = #sharding.spec<["ep"], [], []
+sharding.mesh @mesh [#sharding.axis<"ep" = 2>]
+sharding.module "" class "MixtralModel"
+sharding.param "layers.0.self_attn.q_proj.weight" : tensor<8x8xf32> init <zeros>
+sharding.param "layers.0.mlp.experts.down_proj" : tensor<4x8x6xf32> init <zeros>
+
+// -----
+
 // A vocabulary of any size.
 // CHECK-LABEL: Qwen2ForCausalLM
 // CHECK: sharding.param "lm_head.weight" : tensor<33x8xf32> init <zeros>{{$}}

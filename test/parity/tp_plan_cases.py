@@ -60,9 +60,9 @@ def models(families):
         yield family, model
 
 
-def sharded(context, family, model):
+def sharded(context, family, model, axis="tp"):
     """{parameter: (dimension, layers in it)} that import-tp-plan shards."""
-    lines = [f'sharding.mesh @mesh [#sharding.axis<"tp" = {RANKS}>]']
+    lines = [f'sharding.mesh @mesh [#sharding.axis<"{axis}" = {RANKS}>]']
     lines += [f"sharding.module {json.dumps(name)} class "
               f'"{type(module).__name__}"'
               for name, module in model.named_modules()]
@@ -70,10 +70,10 @@ def sharded(context, family, model):
         shape = "".join(f"{s}x" for s in value.shape)
         lines.append(f"sharding.param {json.dumps(name)} : "
                      f"tensor<{shape}f32> init <zeros>")
-    path = context.path(f"{family}.mlir")
+    path = context.path(f"{family}-{axis}.mlir")
     with open(path, "w", encoding="utf-8") as f:
         f.write("\n".join(lines) + "\n")
-    output = context.path(f"{family}.out.mlir")
+    output = context.path(f"{family}-{axis}.out.mlir")
     harness.run([context.binary("accel-opt"), "opt", path,
                  "--import-tp-plan", "-o", output])
     with open(output, encoding="utf-8") as f:
@@ -84,8 +84,8 @@ def sharded(context, family, model):
             r"((?:\[[^]]*\](?:, )?)+)", text):
         axes = re.findall(r"\[([^]]*)\]", dims)
         ((dim, of),) = [(i, of) for i, of in enumerate(axes) if of]
-        layers, _, axis = of.rpartition(", ")
-        check(axis == '"tp"', f"{name}: {dims}")
+        layers, _, over = of.rpartition(", ")
+        check(over == f'"{axis}"', f"{name}: {dims}")
         found[name] = dim, int(layers or 1)
     return found
 
@@ -167,4 +167,25 @@ def derived(context):
     return f"{len(DERIVED)} families, {count} sharded parameters"
 
 
-CASES = [("transformers' plans", published), ("derived plans", derived)]
+def experts(context):
+    """Of the families whose plan names experts: all of them over `ep`, and
+    nothing else."""
+    count, mixtures = 0, 0
+    for family, model in models(PUBLISHED):
+        plan = {f"{model.base_model_prefix}.{pattern}": style for pattern, style
+                in (model.config.base_model_ep_plan or {}).items()}
+        check(set(plan.values()) <= {"grouped_gemm", "ep_dispatch_experts"},
+              f"{family}: an unknown style in {plan}")
+        wanted = {name: (0, 1) for name, _ in model.named_parameters()
+                  if plan.get(re.sub(r"\.\d+(\.|$)", r".*\1", name)) ==
+                  "grouped_gemm"}
+        found = sharded(context, family, model, "ep")
+        check(found == wanted, f"{family}: {found}, transformers {wanted}")
+        count += len(found)
+        mixtures += bool(plan)
+    check(mixtures >= 2 and count >= 8, f"{count} of {mixtures} mixtures")
+    return f"{mixtures} mixtures, {count} sharded parameters"
+
+
+CASES = [("transformers' plans", published), ("derived plans", derived),
+         ("transformers' experts", experts)]
