@@ -382,8 +382,8 @@ def Sharding_SpecAttr : Sharding_Attr<"Spec", "spec"> {
     over which the value is a sum that is still to be reduced. A value without a
     spec is replicated. `because` says who asked.
 
-    A number before an axis cuts what the axes before it leave into so many
-    pieces, of each of which a rank has its part: `[3, "tp"]` is how the output
+    A number before an axis cuts each block that the axes before it leave into so
+    many pieces, of each of which a rank has its part: `[3, "tp"]` is how the output
     features of three layers in one weight are sharded, and the merged rows of
     three sequences that are sharded each. Shards of it interleave.
 

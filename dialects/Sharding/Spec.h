@@ -10,9 +10,9 @@
 
 namespace accel::sharding {
 
-/// One axis of a sharded dimension. What the axes before it left to a rank is
-/// `pieces` pieces, of each of which a rank has its part; with one piece a rank
-/// has consecutive elements.
+/// One axis of a sharded dimension. Each block that the axes before it left to
+/// a rank is `pieces` pieces, of each of which a rank has its part; with one
+/// piece everywhere a rank has consecutive elements.
 struct ShardedBy {
   llvm::StringRef axis;
   int64_t pieces = 1;

@@ -22,9 +22,9 @@ HEADS = {"bert": {"num_attention_heads": 4},
          "vit": {"num_attention_heads": 4}, "t5": {"num_heads": 4},
          "whisper": {"encoder_attention_heads": 4,
                      "decoder_attention_heads": 4}}
-# Gradients of whole parameters of which each rank has made a part (norms over all
-# heads, packed projections before an input that is split), and of parameters that
-# are cut across the layers in them.
+# Gradients of whole parameters of which each rank has made a part (norms over
+# all heads, packed projections before an input that is split), and of
+# parameters that are cut across the layers in them.
 PARTS = {"olmo2": 2, "falcon": 2, "phi3": 2}
 # Operands, those gradients included, that are gathered: projections that hold
 # layers of different sizes, or whose plan gathers them; norms over all heads.

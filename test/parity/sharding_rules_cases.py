@@ -174,8 +174,8 @@ def oracle(context):
     check(sum(tried.values()) >= 5000, f"{sum(tried.values())} cuts")
     pieces = sum(strided.values())
     check(pieces >= 1000, f"{pieces} cuts in pieces")
-    return (f"{sum(tried.values())} cuts of {len(tried)} operators, {pieces} in "
-            f"pieces, blocked ones as {', '.join(forms)}")
+    return (f"{sum(tried.values())} cuts of {len(tried)} operators, {pieces} "
+            f"in pieces, blocked ones as {', '.join(forms)}")
 
 
 def covered(context):
