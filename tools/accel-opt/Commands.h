@@ -19,6 +19,7 @@ int estimateCommand(int argc, char **argv);
 int schemaCommand(int argc, char **argv);
 int convertCommand(int argc, char **argv); // to-fsdp2
 int diffCommand(int argc, char **argv);
+int checkpointCommand(int argc, char **argv);
 int initCommand(int argc, char **argv);
 int validateCommand(int argc, char **argv);
 /// mlir-opt over our dialects and passes; `program` is argv[0].

@@ -36,6 +36,8 @@ const Command commands[] = {
     {"estimate-memory", estimateCommand,
      "accelerate's estimate for a model folder, and what it leaves out"},
     {"schema", schemaCommand, "JSON Schema of accelerate files, for editors"},
+    {"checkpoint", checkpointCommand,
+     "what a checkpoint folder holds, without loading it"},
     {"validate", validateCommand,
      "predict a table of measured runs and print the errors"},
 };

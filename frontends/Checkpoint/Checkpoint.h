@@ -1,0 +1,78 @@
+//===- Checkpoint.h - What a checkpoint folder is ---------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Says what a folder holds from names, headers and metadata alone: no tensor is
+// read and no pickle is run.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_CHECKPOINT_CHECKPOINT_H
+#define ACCEL_FRONTENDS_CHECKPOINT_CHECKPOINT_H
+
+#include "frontends/Diagnostics/Diagnostics.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace accel::checkpoint {
+
+struct Tensor {
+  std::string name;
+  std::string dtype; // as torch spells it: "float32"
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+  int64_t shards = 1;
+};
+
+/// One file or folder of the checkpoint.
+struct Part {
+  std::string path;   // inside of the checkpoint; "." is the whole
+  std::string format; // "torch-dcp", "safetensors", "torch-save", "other"
+  std::string meaning;
+  int64_t bytes = 0; // on the disk
+  std::vector<Tensor> tensors;
+  int64_t objects = 0; // values that are no tensors
+  int64_t files = 1;
+};
+
+struct Checkpoint {
+  std::string folder;
+  std::string format; // "torch-dcp", "accelerate", "accel-run", ...
+  std::string meaning;
+  std::optional<int64_t> step;
+  std::string run;
+  std::vector<Part> parts;
+};
+
+/// Reports damaged files and returns nothing where there is one, or where the
+/// folder is no checkpoint that accel-opt knows.
+std::optional<Checkpoint> readCheckpoint(const std::string &folder,
+                                         DiagnosticEngine &diagnostics);
+
+/// A folder of torch.distributed.checkpoint: its .metadata, each shard's place
+/// checked against the files. Shards must cover their tensor.
+bool readDcp(const std::string &folder, Part &part,
+             DiagnosticEngine &diagnostics);
+/// The same for the bytes of a .metadata; files are not looked at.
+bool parseDcpMetadata(std::string_view bytes, const std::string &path,
+                      const std::string &folder, bool lookAtFiles, Part &part,
+                      DiagnosticEngine &diagnostics);
+
+/// A file of torch.save: tensors in nested dictionaries and lists.
+bool readTorchSave(const std::string &path, Part &part,
+                   DiagnosticEngine &diagnostics);
+/// The same for the bytes of its data.pkl.
+bool parseTorchSave(std::string_view bytes, const std::string &path, Part &part,
+                    DiagnosticEngine &diagnostics);
+
+/// Bytes of an element of torch's dtype ("float32"), 0 for an unknown one.
+int64_t elementBytes(std::string_view dtype);
+
+} // namespace accel::checkpoint
+
+#endif // ACCEL_FRONTENDS_CHECKPOINT_CHECKPOINT_H

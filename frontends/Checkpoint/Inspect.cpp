@@ -1,0 +1,309 @@
+//===- Inspect.cpp - What a checkpoint folder is --------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/Checkpoint.h"
+#include "frontends/HuggingFace/Safetensors.h"
+#include "frontends/Yaml/Yaml.h"
+#include "runtime/plan/JsonParse.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace accel::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t maxStateBytes = uint64_t(256) << 20;
+
+/// safetensors' names of dtypes, and torch's.
+constexpr std::pair<std::string_view, std::string_view> storedTypes[] = {
+    {"F64", "float64"},        {"F32", "float32"},
+    {"F16", "float16"},        {"BF16", "bfloat16"},
+    {"I64", "int64"},          {"I32", "int32"},
+    {"I16", "int16"},          {"I8", "int8"},
+    {"U8", "uint8"},           {"BOOL", "bool"},
+    {"U16", "uint16"},         {"U32", "uint32"},
+    {"U64", "uint64"},         {"F8_E4M3", "float8_e4m3fn"},
+    {"F8_E5M2", "float8_e5m2"}};
+
+/// What a file is by its name, where that is all that is read of it.
+struct KnownName {
+  std::string_view begin, end, meaning;
+};
+constexpr KnownName knownNames[] = {
+    {"random_states_", ".pkl", "random states of a rank (Accelerate)"},
+    {"rng_state", ".pth", "random states of a rank (Trainer)"},
+    {"scheduler", ".bin", "learning-rate schedule (Accelerate)"},
+    {"scheduler", ".pt", "learning-rate schedule (Trainer)"},
+    {"sampler", ".bin", "position of a sampler (Accelerate)"},
+    {"dl_state_dict", ".bin", "position of a data loader (Accelerate)"},
+    {"custom_checkpoint_", ".pkl", "an object of the script (Accelerate)"},
+    {"scaler", ".pt", "loss scaler"},
+    {"mp_rank_", "_model_states.pt", "weights of a DeepSpeed rank"},
+    {"zero_pp_rank_", "_model_states.pt", "weights of a ZeRO 3 rank"},
+    {"zero_pp_rank_", "_optim_states.pt", "optimizer states of a ZeRO rank"},
+    {"bf16_zero_pp_rank_", "_optim_states.pt",
+     "optimizer states of a ZeRO rank"},
+    {"latest", "", "DeepSpeed's newest tag"}};
+
+std::string_view meaningOf(std::string_view name) {
+  for (const KnownName &known : knownNames)
+    if (name.starts_with(known.begin) && name.ends_with(known.end) &&
+        (!known.end.empty() || name == known.begin))
+      return known.meaning;
+  return {};
+}
+
+/// Token files end in .bin too; torch's begin like a zip, or a pickle's
+/// protocol before torch 1.6.
+bool isTorchSave(const fs::path &path) {
+  std::ifstream file(path, std::ios::binary);
+  const int first = file.get(), second = file.get();
+  return (first == 'P' && second == 'K') || (first == 0x80 && second == 2);
+}
+
+class Inspector {
+public:
+  Inspector(const std::string &folder, DiagnosticEngine &diagnostics)
+      : root(folder), diagnostics(diagnostics) {}
+
+  std::optional<Checkpoint> run() {
+    std::error_code failed;
+    if (!fs::is_directory(root, failed)) {
+      diagnostics.error("file-not-found", root.string(),
+                        "no folder; a checkpoint is a folder");
+      return std::nullopt;
+    }
+    result.folder = root.string();
+    if (!look(root, 0) || !readStates())
+      return std::nullopt;
+    std::sort(result.parts.begin(), result.parts.end(),
+              [](const Part &a, const Part &b) { return a.path < b.path; });
+    if (!recognise()) {
+      diagnostics.error(
+          "unknown-checkpoint", root.string(),
+          "holds nothing that accel-opt knows as a checkpoint",
+          "expected a .metadata (torch DCP), *.safetensors, *.bin of "
+          "torch.save, a state.json of accel-run, or a folder of "
+          "Accelerator.save_state or DeepSpeed");
+      return std::nullopt;
+    }
+    return std::move(result);
+  }
+
+private:
+  std::string inside(const fs::path &path) const {
+    const std::string name = path.lexically_relative(root).string();
+    return name.empty() ? "." : name;
+  }
+
+  /// Folders stand at most two deep: a save_state's, then a DeepSpeed tag's.
+  bool look(const fs::path &folder, int depth) {
+    std::error_code failed;
+    std::set<fs::path> paths; // in the order of names
+    for (fs::directory_iterator it(folder, failed), end; !failed && it != end;
+         it.increment(failed))
+      paths.insert(it->path());
+    if (failed) {
+      diagnostics.error("invalid-checkpoint", folder.string(),
+                        failed.message());
+      return false;
+    }
+    bool good = true;
+    const bool dcp = paths.count(folder / ".metadata") != 0;
+    if (dcp) {
+      Part part;
+      part.path = inside(folder);
+      part.meaning = "sharded by torch.distributed.checkpoint";
+      good &= readDcp(folder.string(), part, diagnostics);
+      result.parts.push_back(std::move(part));
+    }
+    for (const fs::path &path : paths)
+      if (fs::is_directory(path, failed))
+        good &= depth >= 2 || look(path, depth + 1);
+      else if (fs::is_regular_file(path, failed))
+        good &= take(path);
+    return good;
+  }
+
+  bool take(const fs::path &path) {
+    const std::string name = path.filename().string();
+    std::error_code failed;
+    Part part;
+    part.path = inside(path);
+    const uintmax_t size = fs::file_size(path, failed);
+    part.bytes = failed ? 0 : int64_t(size);
+    names.insert(name);
+    part.meaning = meaningOf(name);
+    if (!part.meaning.empty()) {
+      part.format = "by-name";
+    } else if (name.ends_with(".safetensors")) {
+      if (!takeSafetensors(path, part))
+        return false;
+    } else if (name.ends_with(".bin") && name != "training_args.bin" &&
+               isTorchSave(path)) {
+      part.meaning = "torch.save";
+      if (!readTorchSave(path.string(), part, diagnostics))
+        return false;
+    } else {
+      return true;
+    }
+    result.parts.push_back(std::move(part));
+    return true;
+  }
+
+  bool takeSafetensors(const fs::path &path, Part &part) {
+    auto file = huggingface::readSafetensorsHeader(path.string(), diagnostics);
+    if (!file)
+      return false;
+    part.format = "safetensors";
+    part.meaning = "safetensors";
+    for (const huggingface::StoredTensor &stored : file->tensors) {
+      Tensor tensor;
+      tensor.name = stored.name;
+      tensor.dtype = stored.dtype;
+      for (const auto &[ours, torch] : storedTypes)
+        if (ours == stored.dtype)
+          tensor.dtype = torch;
+      tensor.shape = stored.shape;
+      tensor.bytes = int64_t(stored.end - stored.begin);
+      part.tensors.push_back(std::move(tensor));
+    }
+    return true;
+  }
+
+  bool readJson(const char *name, nlohmann::json &json) {
+    const std::string path = (root / name).string();
+    std::string text, error;
+    if (!yaml::readWholeFile(path, maxStateBytes, text, error)) {
+      diagnostics.error("invalid-checkpoint", path, error);
+      return false;
+    }
+    try {
+      json = plan::parseJson(text);
+    } catch (const plan::JsonSyntaxError &problem) {
+      diagnostics.error("invalid-checkpoint", path,
+                        "is not valid JSON: " + problem.message);
+      return false;
+    }
+    return true;
+  }
+
+  bool exists(const char *name) const {
+    std::error_code failed;
+    return fs::is_regular_file(root / name, failed);
+  }
+
+  /// state.json is accel-run's, trainer_state.json transformers'.
+  bool readStates() {
+    for (auto [name, key] : {std::pair{"state.json", "step"},
+                             {"trainer_state.json", "global_step"}}) {
+      if (!exists(name))
+        continue;
+      nlohmann::json json;
+      if (!readJson(name, json))
+        return false;
+      if (!json.is_object())
+        continue;
+      if (auto step = json.find(key);
+          step != json.end() && step->is_number_integer())
+        result.step = step->get<int64_t>();
+      if (auto run = json.find("run"); run != json.end() && run->is_string())
+        result.run = run->get<std::string>();
+      if (name == std::string_view("state.json") && json.contains("files"))
+        return ours = true, checkFiles(json["files"]);
+    }
+    return true;
+  }
+
+  /// The files that accel-run's state.json names, by their sizes; resuming
+  /// checks their hashes too.
+  bool checkFiles(const nlohmann::json &files) {
+    bool good = true;
+    for (const nlohmann::json &file : files) {
+      if (!file.is_object() || !file.contains("name") ||
+          !file["name"].is_string() || !file.contains("bytes") ||
+          !file["bytes"].is_number_integer())
+        continue;
+      const fs::path path = root / file["name"].get<std::string>();
+      std::error_code failed;
+      const uintmax_t size = fs::file_size(path, failed);
+      if (!failed && int64_t(size) == file["bytes"].get<int64_t>())
+        continue;
+      diagnostics.error("invalid-checkpoint", path.string(),
+                        failed ? "state.json names it: " + failed.message()
+                               : "has " + std::to_string(size) +
+                                     " bytes, and state.json names " +
+                                     file["bytes"].dump(),
+                        "copy the file again");
+      good = false;
+    }
+    return good;
+  }
+
+  bool hasName(std::string_view begin, std::string_view end) const {
+    return std::any_of(names.begin(), names.end(), [&](const std::string &n) {
+      return n.starts_with(begin) && n.ends_with(end);
+    });
+  }
+  bool hasPart(std::string_view path, std::string_view format) const {
+    return std::any_of(
+        result.parts.begin(), result.parts.end(), [&](const Part &part) {
+          return part.path.starts_with(path) && part.format == format;
+        });
+  }
+  bool as(const char *format, const char *meaning) {
+    result.format = format;
+    result.meaning = meaning;
+    return true;
+  }
+
+  bool recognise() {
+    if (ours)
+      return as("accel-run", "a checkpoint of accel-run");
+    const bool state = hasName("random_states_", ".pkl");
+    if (hasName("", "_optim_states.pt") || hasName("mp_rank_", ".pt"))
+      return state ? as("accelerate", "Accelerate's save_state of DeepSpeed")
+                   : as("deepspeed", "a checkpoint of DeepSpeed");
+    if (hasPart("pytorch_model_fsdp_", "torch-dcp") ||
+        hasPart("optimizer_", "torch-dcp"))
+      return as("accelerate",
+                "Accelerate's FSDP checkpoint, SHARDED_STATE_DICT");
+    if (names.count("pytorch_model_fsdp.bin"))
+      return as("accelerate", "Accelerate's FSDP checkpoint, FULL_STATE_DICT");
+    if (state)
+      return as("accelerate", "Accelerate's save_state");
+    if (hasPart(".", "torch-dcp"))
+      return as("torch-dcp", "a checkpoint of torch.distributed.checkpoint");
+    if (exists("trainer_state.json"))
+      return as("trainer", "a checkpoint of transformers' Trainer");
+    if (hasPart("", "safetensors") && exists("config.json"))
+      return as("huggingface", "a Hugging Face model folder");
+    if (hasPart("", "safetensors"))
+      return as("safetensors", "weights as safetensors");
+    if (hasPart("", "torch-save"))
+      return as("torch-save", "tensors of torch.save");
+    return false;
+  }
+
+  fs::path root;
+  DiagnosticEngine &diagnostics;
+  Checkpoint result;
+  std::set<std::string> names; // of all files
+  bool ours = false;
+};
+
+} // namespace
+
+std::optional<Checkpoint> readCheckpoint(const std::string &folder,
+                                         DiagnosticEngine &diagnostics) {
+  return Inspector(folder, diagnostics).run();
+}
+
+} // namespace accel::checkpoint

@@ -1,0 +1,151 @@
+//===- TorchSave.cpp - Files of torch.save --------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/Checkpoint.h"
+#include "frontends/Checkpoint/TorchNames.h"
+#include "frontends/TorchExport/Archive.h"
+
+#include <set>
+
+namespace accel::checkpoint {
+
+namespace {
+
+constexpr int64_t maxPickleBytes = int64_t(1) << 30;
+/// state_dicts of optimizers nest three deep.
+constexpr int maxDepth = 16;
+
+bool allows(std::string_view name) {
+  static const std::set<std::string_view> known = {
+      "torch._utils _rebuild_tensor_v2",
+      "torch._utils _rebuild_tensor_v3",
+      "torch._utils _rebuild_parameter",
+      "torch.storage UntypedStorage",
+      "torch Size",
+      "torch device",
+      "collections OrderedDict",
+      "collections defaultdict"};
+  return known.count(name) || isTorchDtype(name) ||
+         !dtypeOfStorage(name).empty();
+}
+
+class SaveReader {
+public:
+  SaveReader(const Pickle &pickle, const std::string &path, Part &part,
+             DiagnosticEngine &diagnostics)
+      : pickle(pickle), path(path), part(part), diagnostics(diagnostics) {}
+
+  /// Values may be shared, even in cycles: depth and visits are bounded.
+  bool visit(ValueId id, const std::string &name, int depth) {
+    if (depth > maxDepth || ++visits > 4 * pickle.size())
+      return fail("its dictionaries nest deeper or share more than a state "
+                  "dict's do");
+    const std::string_view type = pickle.typeOf(id);
+    if (type == "torch._utils _rebuild_parameter") {
+      const std::vector<ValueId> &arguments = argumentsOf(id);
+      return arguments.empty() ? fail("a parameter holds no tensor")
+                               : visit(arguments[0], name, depth + 1);
+    }
+    if (type.starts_with("torch._utils _rebuild_tensor"))
+      return takeTensor(id, name);
+    const auto entries = pickle.entries(id);
+    for (size_t i = 0; i + 1 < entries.size(); i += 2)
+      if (!visit(entries[i + 1], join(name, entries[i]), depth + 1))
+        return false;
+    const PickleValue &value = pickle.at(id);
+    const bool isList =
+        value.kind == Pickle::Kind::List || value.kind == Pickle::Kind::Tuple;
+    for (size_t i = 0; isList && i < value.items.size(); ++i)
+      if (!visit(value.items[i], name + "." + std::to_string(i), depth + 1))
+        return false;
+    part.objects += !isList && entries.empty();
+    return true;
+  }
+
+private:
+  bool fail(const std::string &message) {
+    diagnostics.error("invalid-checkpoint", path, message,
+                      "save the checkpoint again");
+    return false;
+  }
+  const std::vector<ValueId> &argumentsOf(ValueId call) const {
+    return pickle.at(pickle.at(call).items[1]).items;
+  }
+  std::string join(const std::string &name, ValueId key) const {
+    std::string word;
+    if (auto text = pickle.text(key))
+      word = *text;
+    else if (auto number = pickle.integer(key))
+      word = std::to_string(*number);
+    return name.empty() ? word : name + "." + word;
+  }
+
+  bool takeTensor(ValueId id, const std::string &name) {
+    const std::vector<ValueId> &arguments = argumentsOf(id);
+    const std::string what = "tensor '" + printable(name) + "' ";
+    if (arguments.size() < 4 ||
+        !pickle.is(arguments[0], Pickle::Kind::Persistent) ||
+        !pickle.is(arguments[2], Pickle::Kind::Tuple))
+      return fail(what + "has no storage or shape");
+    const PickleValue &storage = pickle.at(pickle.at(arguments[0]).items[0]);
+    if (storage.items.size() < 5)
+      return fail(what + "has no storage");
+    Tensor tensor;
+    tensor.name = name;
+    tensor.dtype = dtypeOfStorage(pickle.at(storage.items[1]).text);
+    // Storages without a type leave the dtype to the tensor.
+    for (size_t i = 4; i < arguments.size() && tensor.dtype.empty(); ++i)
+      if (isTorchDtype(pickle.at(arguments[i]).text))
+        tensor.dtype = pickle.at(arguments[i]).text.substr(6);
+    if (tensor.dtype.empty())
+      return fail(what + "has no dtype");
+    tensor.bytes = elementBytes(tensor.dtype);
+    for (ValueId item : pickle.at(arguments[2]).items) {
+      auto size = pickle.integer(item);
+      if (!size || *size < 0 ||
+          __builtin_mul_overflow(tensor.bytes, *size, &tensor.bytes))
+        return fail(what + "has no shape");
+      tensor.shape.push_back(*size);
+    }
+    part.tensors.push_back(std::move(tensor));
+    return true;
+  }
+
+  const Pickle &pickle;
+  const std::string &path;
+  Part &part;
+  DiagnosticEngine &diagnostics;
+  size_t visits = 0;
+};
+
+} // namespace
+
+bool parseTorchSave(std::string_view bytes, const std::string &path, Part &part,
+                    DiagnosticEngine &diagnostics) {
+  Pickle::Problem problem;
+  auto pickle = Pickle::parse(bytes, allows, problem);
+  if (!pickle)
+    return reportPickle(problem, path, diagnostics);
+  part.format = "torch-save";
+  return SaveReader(*pickle, path, part, diagnostics)
+      .visit(pickle->root(), "", 0);
+}
+
+bool readTorchSave(const std::string &path, Part &part,
+                   DiagnosticEngine &diagnostics) {
+  std::string error;
+  std::optional<std::string> bytes;
+  if (auto archive = torchexport::Archive::open(path, error))
+    bytes = archive->read("data.pkl", maxPickleBytes, error);
+  if (!bytes) {
+    diagnostics.error("invalid-checkpoint", path, error,
+                      "torch.save has written a zip with a data.pkl since "
+                      "torch 1.6; save it again with a newer torch");
+    return false;
+  }
+  return parseTorchSave(*bytes, path, part, diagnostics);
+}
+
+} // namespace accel::checkpoint

@@ -1,0 +1,46 @@
+//===- CheckpointFuzzer.cpp - Any bytes as a checkpoint's pickle ----------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The same bytes as .metadata and as data.pkl. Beside crashes it looks for
+// refusals that say nothing, and for tensors whose bytes are not those of their
+// shape.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/Checkpoint.h"
+
+#include <cstdlib>
+
+using namespace accel;
+using namespace accel::checkpoint;
+
+static void check(bool read, const Part &part, const DiagnosticEngine &engine) {
+  if (read == engine.hasErrors())
+    std::abort();
+  for (const Diagnostic &d : engine.all())
+    if (d.message.empty() || d.message.size() > 4000)
+      std::abort();
+  for (const Tensor &tensor : part.tensors) {
+    int64_t bytes = elementBytes(tensor.dtype);
+    for (int64_t size : tensor.shape)
+      bytes *= size;
+    if (tensor.dtype.empty() || bytes != tensor.bytes || bytes < 0)
+      std::abort();
+  }
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char *>(data), size);
+  {
+    DiagnosticEngine engine;
+    Part part;
+    check(parseDcpMetadata(bytes, ".metadata", ".", false, part, engine), part,
+          engine);
+  }
+  DiagnosticEngine engine;
+  Part part;
+  check(parseTorchSave(bytes, "a.bin", part, engine), part, engine);
+  return 0;
+}

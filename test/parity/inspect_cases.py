@@ -1,0 +1,108 @@
+"""`accel-opt checkpoint inspect` against torch: what it says of a checkpoint is
+what torch's own reader finds in it, and damage is named."""
+import glob
+import json
+import os
+import sys
+
+import harness
+from harness import check
+
+
+def inspect(context, folder, expect=0):
+    return json.loads(harness.run(
+        [context.binary("accel-opt"), "checkpoint", "inspect", folder,
+         "--format", "json"], expect=expect))
+
+
+def described(tensors):
+    return {t["name"]: (t["dtype"], t["shape"], t["bytes"], t["shards"])
+            for t in tensors}
+
+
+def distributed(context):
+    from torch.distributed.checkpoint import FileSystemReader
+    from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+    folder = context.path("dcp")
+    harness.run([sys.executable, "-m", "torch.distributed.run", "--standalone",
+                 "--nproc-per-node", "2",
+                 os.path.join(harness.HERE, "checkpoint_writer.py"), folder])
+    found = inspect(context, folder)["checkpoint"]
+    check(found["format"] == "torch-dcp", found["format"])
+    part, = found["parts"]
+    entries = FileSystemReader(folder).read_metadata().state_dict_metadata
+    want = {name: (str(e.properties.dtype).removeprefix("torch."),
+                   list(e.size), e.size.numel() * e.properties.dtype.itemsize,
+                   len(e.chunks))
+            for name, e in entries.items()
+            if isinstance(e, TensorStorageMetadata)}
+    check(described(part["tensors"]) == want, f"{part['tensors']}\n{want}")
+    check(part["objects"] == len(entries) - len(want), part["objects"])
+    check(any(t[3] == 2 for t in want.values()), "nothing is sharded")
+    # A shard file that is cut, then one that is gone.
+    shards = sorted(glob.glob(os.path.join(folder, "*.distcp")))
+    os.truncate(shards[0], 100)
+    os.remove(shards[1])
+    damaged = inspect(context, folder, expect=1)
+    messages = [d["message"] for d in damaged["diagnostics"]]
+    check(damaged["checkpoint"] is None and len(messages) == 2
+          and "is cut: it has 100 bytes" in messages[0]
+          and "are missing" in messages[1], messages)
+    return f"{len(want)} tensors, {part['objects']} other values"
+
+
+def saved(context):
+    """Files of torch.save, tensors in nested dictionaries."""
+    import torch
+    model = torch.nn.Sequential(torch.nn.Linear(5, 7),
+                                torch.nn.Linear(7, 3, dtype=torch.bfloat16))
+    optimizer = torch.optim.AdamW(model.parameters())
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    os.makedirs(context.path("saved"))
+    torch.save(model.state_dict(), context.path("saved", "model.bin"))
+    torch.save(optimizer.state_dict(), context.path("saved", "optimizer.bin"))
+    torch.save({"p": torch.nn.Parameter(torch.ones(2)),
+                "q": torch.zeros(3, dtype=torch.float8_e4m3fn)},
+               context.path("saved", "other.bin"))
+    parts = {p["path"]: described(p["tensors"])
+             for p in inspect(context, context.path("saved"))
+             ["checkpoint"]["parts"]}
+
+    def row(t):
+        return (str(t.dtype).removeprefix("torch."), list(t.shape), t.nbytes, 1)
+
+    want = {name: row(t) for name, t in model.state_dict().items()}
+    check(parts["model.bin"] == want, f"{parts['model.bin']}\n{want}")
+    want = {f"state.{i}.{name}": row(t)
+            for i, state in optimizer.state_dict()["state"].items()
+            for name, t in state.items()}
+    check(parts["optimizer.bin"] == want, f"{parts['optimizer.bin']}\n{want}")
+    check(parts["other.bin"] == {"p": ("float32", [2], 8, 1),
+                                 "q": ("float8_e4m3fn", [3], 3, 1)},
+          parts["other.bin"])
+    return f"{sum(map(len, parts.values()))} tensors"
+
+
+def attack(context):
+    """A pickle that would create a file is named, and creates none."""
+    import torch
+    os.makedirs(context.path("attack"))
+    made = context.path("made")
+
+    class Attack:
+        def __reduce__(self):
+            return os.mkdir, (made,)
+
+    torch.save({"weight": Attack()}, context.path("attack", "model.bin"))
+    answer = inspect(context, context.path("attack"), expect=1)
+    finding, = answer["diagnostics"]
+    check(finding["code"] == "foreign-pickle" and "mkdir" in finding["message"],
+          finding)
+    check(not os.path.exists(made), "the pickle ran")
+    return finding["message"]
+
+
+CASES = [("inspect-dcp", distributed), ("inspect-torch-save", saved),
+         ("inspect-attack", attack)]

@@ -1,0 +1,3 @@
+# Checkpoint folders, read without LibTorch.
+accel_unit_test(checkpoint-folder-test ${CMAKE_CURRENT_LIST_DIR}/PickleTest.cpp
+  LINK AccelCheckpointFolder)

@@ -1,0 +1,98 @@
+//===- RenderCheckpoint.cpp - What inspect prints -------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Checkpoint/RenderCheckpoint.h"
+#include "tools/driver/Text/Format.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace accel {
+
+using namespace checkpoint;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::string counted(int64_t n, const std::string &one) {
+  return std::to_string(n) + " " + one + (n == 1 ? "" : "s");
+}
+
+std::string shapeText(const Tensor &tensor) {
+  std::string text = "[";
+  for (size_t i = 0; i < tensor.shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(tensor.shape[i]);
+  return text + "]";
+}
+
+std::string contentText(const Part &part) {
+  std::string text;
+  if (!part.tensors.empty())
+    text = counted(int64_t(part.tensors.size()), "tensor");
+  if (part.objects)
+    text += (text.empty() ? "" : ", ") + counted(part.objects, "other value");
+  if (part.files != 1)
+    text += (text.empty() ? "" : ", ") + counted(part.files, "file");
+  return text.empty() ? "" : ", " + text;
+}
+
+} // namespace
+
+std::string renderCheckpoint(const Checkpoint &read, bool tensors) {
+  std::string text = printablePath(read.folder) + ": " + read.meaning + "\n";
+  if (read.step)
+    text += "  step  " + std::to_string(*read.step) + "\n";
+  if (!read.run.empty())
+    text += "  run   " + printable(read.run) + "\n";
+  size_t width = 4;
+  for (const Part &part : read.parts)
+    width = std::max(width, printablePath(part.path).size());
+  for (const Part &part : read.parts) {
+    text += "  " + padRight(printablePath(part.path), width) + "  " +
+            padLeft(formatBytes(part.bytes), 8) + "  " + part.meaning +
+            contentText(part) + "\n";
+    for (const Tensor &tensor : part.tensors)
+      if (tensors)
+        text += "    " + printable(tensor.name, 200) + "  " + tensor.dtype +
+                " " + shapeText(tensor) + "  " + formatBytes(tensor.bytes) +
+                ", " + counted(tensor.shards, "shard") + "\n";
+  }
+  return text;
+}
+
+std::string checkpointJson(const std::optional<Checkpoint> &read,
+                           const DiagnosticEngine &engine) {
+  Json json = nullptr;
+  if (read) {
+    json = {{"folder", read->folder},
+            {"format", read->format},
+            {"meaning", read->meaning},
+            {"step", read->step ? Json(*read->step) : Json(nullptr)},
+            {"run", read->run.empty() ? Json(nullptr) : Json(read->run)},
+            {"parts", Json::array()}};
+    for (const Part &part : read->parts) {
+      Json tensors = Json::array();
+      for (const Tensor &tensor : part.tensors)
+        tensors.push_back({{"name", tensor.name},
+                           {"dtype", tensor.dtype},
+                           {"shape", tensor.shape},
+                           {"bytes", tensor.bytes},
+                           {"shards", tensor.shards}});
+      json["parts"].push_back({{"path", part.path},
+                               {"format", part.format},
+                               {"meaning", part.meaning},
+                               {"bytes", part.bytes},
+                               {"files", part.files},
+                               {"objects", part.objects},
+                               {"tensors", std::move(tensors)}});
+    }
+  }
+  return "{\"checkpoint\": " +
+         json.dump(1, ' ', false, Json::error_handler_t::replace) +
+         ",\n\"diagnostics\": " + renderJson(engine) + "}\n";
+}
+
+} // namespace accel
