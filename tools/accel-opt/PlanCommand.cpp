@@ -6,6 +6,7 @@
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Emit/Outputs.h"
 #include "tools/driver/Html/Html.h"
+#include "tools/driver/Options/FirstLine.h"
 #include "tools/driver/Options/PlanOptions.h"
 #include "tools/driver/Report/Render.h"
 #include "tools/driver/Session/Compile.h"
@@ -26,6 +27,13 @@ public:
     int exitCode = exitOk;
     if (!parsePlanOptions(argc, argv, options, exitCode))
       return exitCode;
+    if (options.hasConfig && !options.compileFrom) {
+      const FirstLine first = readFirstLine(options.config, engine);
+      if (options.model.empty())
+        options.model = first.model;
+      if (options.target.empty())
+        options.target = first.target;
+    }
     CompileResult result = compile(options, engine);
     if (!result.valid)
       return finish(nullptr, result.report,

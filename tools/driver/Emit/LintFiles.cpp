@@ -6,6 +6,7 @@
 #include "tools/driver/Emit/LintFiles.h"
 
 #include "tools/driver/Emit/LintFix.h"
+#include "tools/driver/Options/FirstLine.h"
 
 namespace accel {
 
@@ -35,12 +36,21 @@ LintResult lintFiles(const LintJob &job, DiagnosticEngine &engine) {
   for (const std::string &path : job.paths) {
     if (job.fix)
       repair(job, path, result, engine);
-    result.loaded = loadJob(path, job.hasConfig, job.checks.model, job.script,
+    LintOptions checks = job.checks;
+    if (job.hasConfig) {
+      const auto text = job.options.accelerate.texts.find(path);
+      const FirstLine first = text == job.options.accelerate.texts.end()
+                                  ? readFirstLine(path, engine)
+                                  : readFirstLine(path, text->second, engine);
+      if (checks.model.empty())
+        checks.model = first.model;
+    }
+    result.loaded = loadJob(path, job.hasConfig, checks.model, job.script,
                             job.options, engine);
     if (isOfScript(job, path))
       continue;
     lintDefaultConfig(path, engine);
-    lintConfig(path, result.loaded, job.checks, engine);
+    lintConfig(path, result.loaded, checks, engine);
     checkIgnoreComments(path, engine);
   }
   return result;
