@@ -21,6 +21,7 @@ int convertCommand(int argc, char **argv); // to-fsdp2
 int diffCommand(int argc, char **argv);
 int checkpointCommand(int argc, char **argv);
 int initCommand(int argc, char **argv);
+int lspCommand(int argc, char **argv);
 int validateCommand(int argc, char **argv);
 /// mlir-opt over our dialects and passes; `program` is argv[0].
 int optCommand(const char *program, int argc, char **argv);

@@ -29,6 +29,7 @@ const Command commands[] = {
     {"diff", diffCommand, "two jobs by what they come to"},
     {"init", initCommand,
      "accelerate YAML and TrainingArguments for a model and a target"},
+    {"lsp", lspCommand, "a language server of configurations, for editors"},
     {"targets", targetsCommand, "the devices that plans can be made for"},
     {"optimizers", optimizersCommand, "what each optimizer holds"},
     {"to-fsdp2", convertCommand,

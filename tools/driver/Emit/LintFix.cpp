@@ -12,13 +12,20 @@ yaml::FixResult
 accel::fixConfig(const std::string &path, const LoadOptions &options,
                  const LintOptions &checks, const DiagnosticPolicy &policy,
                  std::string &before, DiagnosticEngine &engine) {
-  yaml::FixResult result;
   std::string error;
   if (!yaml::readWholeFile(path, yaml::Limits().bytes, before, error)) {
     // Says so with the right code.
     yaml::parseFile(path, engine);
-    return result;
+    return {};
   }
+  return fixText(path, before, options, checks, policy);
+}
+
+yaml::FixResult accel::fixText(const std::string &path,
+                               const std::string &before,
+                               const LoadOptions &options,
+                               const LintOptions &checks,
+                               const DiagnosticPolicy &policy) {
   return yaml::makeFixes(
       path, before, [&](const std::string &changed, DiagnosticEngine &round) {
         round.setPolicy(policy);

@@ -20,6 +20,11 @@ yaml::FixResult fixConfig(const std::string &path, const LoadOptions &options,
                           const DiagnosticPolicy &policy, std::string &before,
                           DiagnosticEngine &engine);
 
+/// The same of a text that stands for the file.
+yaml::FixResult fixText(const std::string &path, const std::string &before,
+                        const LoadOptions &options, const LintOptions &checks,
+                        const DiagnosticPolicy &policy);
+
 /// Replaces the file by `after` (temporary name, fsync, rename; its permissions
 /// stay), unless it no longer holds `before`. False (reported, write-failed)
 /// if that cannot be done; the file is then as it was.
