@@ -104,5 +104,41 @@ def attack(context):
     return finding["message"]
 
 
-CASES = [("inspect-dcp", distributed), ("inspect-torch-save", saved),
+def layouts(context):
+    """Folders are told apart by their files; token files are none of them."""
+    import torch
+    from safetensors.torch import save_file
+
+    def found(name, *files):
+        os.makedirs(context.path(name))
+        for file in files:
+            path = context.path(name, file)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if file.endswith(".safetensors"):
+                save_file({"w": torch.ones(2)}, path)
+            elif file.endswith(".json"):
+                with open(path, "w", encoding="utf-8") as f:
+                    json.dump({"global_step": 30}, f)
+            elif file.endswith("tokens.bin"):
+                with open(path, "wb") as f:
+                    f.write(bytes(64))
+            else:
+                torch.save({"w": torch.ones(2)}, path)
+        return inspect(context, context.path(name))["checkpoint"]
+
+    for want, *files in (
+            ("accelerate", "model.safetensors", "random_states_0.pkl"),
+            ("accelerate", "pytorch_model_fsdp.bin", "random_states_0.pkl"),
+            ("deepspeed", "global_step5/mp_rank_00_model_states.pt"),
+            ("trainer", "model.safetensors", "trainer_state.json"),
+            ("huggingface", "model.safetensors", "config.json"),
+            ("safetensors", "a.safetensors", "tokens.bin")):
+        answer = found(want + str(len(os.listdir(context.work))), *files)
+        check(answer["format"] == want, f"{files}: {answer['format']}")
+        check(answer["step"] == (30 if want == "trainer" else None), answer)
+        check("tokens.bin" not in [p["path"] for p in answer["parts"]], answer)
+    return "six layouts"
+
+
+CASES = [("inspect-layouts", layouts), ("inspect-dcp", distributed), ("inspect-torch-save", saved),
          ("inspect-attack", attack)]
