@@ -8,6 +8,7 @@
 #include "runtime/plan/PlanJson.h"
 #include "tools/driver/Emit/EmitAdvice.h"
 #include "tools/driver/Emit/EmitPerfetto.h"
+#include "tools/driver/Emit/EmitSnapshot.h"
 #include "tools/driver/Emit/PlanPaths.h"
 
 #include <cerrno>
@@ -24,7 +25,7 @@ bool writeOutput(const std::string &path, const std::string &text,
   if (path != "-") {
     if (plan::writeFileAtomically(path, text, error))
       return true;
-  } else if (std::fputs(text.c_str(), stdout) != EOF &&
+  } else if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
              std::fflush(stdout) == 0) {
     return true;
   } else {
@@ -35,7 +36,7 @@ bool writeOutput(const std::string &path, const std::string &text,
 }
 
 /// The step as configured, which needs a machine with a speed.
-std::optional<yaml::FileTexts> traceText(const std::string &path,
+std::optional<yaml::FileTexts> traceText(EmitKind kind, const std::string &path,
                                          const PlanOptions &options,
                                          const CompileResult &result,
                                          DiagnosticEngine &engine) {
@@ -57,8 +58,11 @@ std::optional<yaml::FileTexts> traceText(const std::string &path,
     return std::nullopt;
   }
   const PlanReport &report = result.report;
+  const StepTrace trace = traceStep(*advice->model, *target, advice->candidate);
+  if (kind == EmitKind::MemorySnapshot)
+    return yaml::FileTexts{{path, snapshotPickle(trace)}};
   return yaml::FileTexts{
-      {path, perfettoText(traceStep(*advice->model, *target, advice->candidate),
+      {path, perfettoText(trace,
                           report.title + ", " + report.strategy + " on " +
                               std::to_string(result.shown->ranks()) + " x " +
                               target->name + ": a rank",
@@ -82,7 +86,8 @@ std::optional<yaml::FileTexts> textsOf(EmitKind kind, const std::string &path,
   case EmitKind::Mlir:
     return yaml::FileTexts{{path, result.sharded}};
   case EmitKind::Perfetto:
-    return traceText(path, options, result, engine);
+  case EmitKind::MemorySnapshot:
+    return traceText(kind, path, options, result, engine);
   case EmitKind::Accelerate:
   case EmitKind::Python:
     break;

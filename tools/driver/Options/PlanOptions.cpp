@@ -29,6 +29,7 @@ constexpr EmitInfo emitKinds[] = {
     {EmitKind::Accelerate, "accelerate", "accelerate.yaml"},
     {EmitKind::Python, "python", "fsdp2_plan.py"},
     {EmitKind::Perfetto, "perfetto", "trace.json"},
+    {EmitKind::MemorySnapshot, "memory-snapshot", "memory.pickle"},
 };
 
 ValueKind<EmitKind> emitValue() {
@@ -289,9 +290,11 @@ std::string conflictIn(const PlanOptions &o, const Arguments &arguments) {
     return "--tune-precision has no effect without --tune";
   if (o.emitsSetting() && o.maxBatch)
     return "--max-batch has no setting to emit";
-  if (o.emits(EmitKind::Perfetto) && (o.tune || o.maxBatch))
-    return "--emit perfetto is the step of the configuration as it is: leave "
-           "out --tune and --max-batch";
+  for (EmitKind kind : {EmitKind::Perfetto, EmitKind::MemorySnapshot})
+    if (o.emits(kind) && (o.tune || o.maxBatch))
+      return std::string("--emit ") + toString(kind) +
+             " is the step of the configuration as it is: leave out --tune and "
+             "--max-batch";
   if (o.compileTo && (o.tune || o.maxBatch))
     return "--compile-to stops before anything is judged: leave out --tune and "
            "--max-batch";

@@ -27,7 +27,15 @@ class Arguments;
 enum class Phase;
 
 /// What `--emit` writes.
-enum class EmitKind { Plan, Mlir, Schedule, Accelerate, Python, Perfetto };
+enum class EmitKind {
+  Plan,
+  Mlir,
+  Schedule,
+  Accelerate,
+  Python,
+  Perfetto,
+  MemorySnapshot
+};
 /// The name for --emit, and of the file where several are written to a folder.
 const char *toString(EmitKind kind);
 const char *fileName(EmitKind kind);
