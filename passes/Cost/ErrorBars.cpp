@@ -44,6 +44,8 @@ const char *toString(TrainedKind kind) {
     return "quantised";
   case TrainedKind::Fp8:
     return "fp8";
+  case TrainedKind::Compiled:
+    return "compiled";
   }
   return "";
 }

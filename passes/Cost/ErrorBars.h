@@ -18,8 +18,9 @@
 
 namespace accel {
 
-/// What is trained, as far as published runs tell kinds apart.
-enum class TrainedKind { Full, Adapter, Quantised, Fp8 };
+/// What is trained, as far as published runs tell kinds apart. Compiled: by
+/// torch.compile, of which no published run of transformers says the bytes.
+enum class TrainedKind { Full, Adapter, Quantised, Fp8, Compiled };
 const char *toString(TrainedKind kind); // "full"
 
 class ErrorBars {

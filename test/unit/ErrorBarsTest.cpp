@@ -49,7 +49,8 @@ TEST_P(ErrorBarsOf, AreWiderWhereNothingWasMeasured) {
   const std::tuple<TrainedKind, const char *, const char *> unmeasured[] = {
       {full, "fsdp1", "own.yaml"},
       {full, "accel-run", "a100-80gb"},
-      {TrainedKind::Fp8, "fsdp2", "h100-sxm-80gb"}};
+      {TrainedKind::Fp8, "fsdp2", "h100-sxm-80gb"},
+      {TrainedKind::Compiled, "fsdp2", "h100-sxm-80gb"}};
   for (auto [kind, framework, target] : unmeasured) {
     const ErrorBars other(GetParam(), {kind, framework, target, 4096});
     EXPECT_FALSE(other.measured());

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Inputs/CompileInputs.h"
 
+#include "frontends/Accelerate/SettingDiagnostic.h"
+
 namespace accel {
 
 std::optional<Setting<bool>> compiledWhole(const PlanInputs &inputs) {
@@ -62,19 +64,12 @@ void checkCompiled(const PlanInputs &inputs, DiagnosticEngine &engine) {
   const std::string why = asked ? whyNot(inputs) : "";
   if (why.empty())
     return;
-  Diagnostic d;
-  d.severity = Severity::Error;
-  d.code = notSupportedCode;
-  d.file = asked->at.file;
-  d.line = asked->at.line;
-  d.column = asked->at.column;
-  d.key = asked->key;
-  d.message = why + " is not modelled yet";
-  d.hint = *inputs.job.script.compiled
-               ? "leave it out to plan the model as it runs without it"
-               : "write dynamo_backend: 'no' to plan the model as it runs "
-                 "without it";
-  engine.report(std::move(d));
+  engine.report(diagnosticAt(
+      *asked, Severity::Error, notSupportedCode, why + " is not modelled yet",
+      *inputs.job.script.compiled
+          ? "leave it out to plan the model as it runs without it"
+          : "write dynamo_backend: 'no' to plan the model as it runs without "
+            "it"));
 }
 
 } // namespace accel

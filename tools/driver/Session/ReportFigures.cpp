@@ -91,9 +91,10 @@ void useFrameworkFigures(const Session &session, const Advice &advice,
 static ErrorBars::Run measuredAs(const Session &session,
                                  const PlanReport &report) {
   ErrorBars::Run run;
-  run.kind = session.inputs->job.quantization ? TrainedKind::Quantised
-             : session.inputs->adapter        ? TrainedKind::Adapter
-                                              : TrainedKind::Full;
+  run.kind = session.importing.compiledWhole    ? TrainedKind::Compiled
+             : session.inputs->job.quantization ? TrainedKind::Quantised
+             : session.inputs->adapter          ? TrainedKind::Adapter
+                                                : TrainedKind::Full;
   run.framework = toString(session.inputs->executor);
   run.target = session.inputs->targetName;
   if (report.advice)
