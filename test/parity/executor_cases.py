@@ -305,40 +305,6 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
     return compare
 
 
-def own_shards_case(ranks, policy):
-    """A step of a model that transformers shards itself, under autocast;
-    `policy`: beside fsdp_mixed_precision."""
-    def compare(context):
-        model, batch, length = "wide", 2, 64
-        folder = context.path("model")
-        jobs.write_config(folder, jobs.MODELS[model])
-        want, dtypes = harness.in_python(
-            tracked_step.own_shards,
-            [({}, (folder, batch, length, ranks, policy))],
-            context.path("torch.out"), timeout=400)[0]
-        gathered = "torch.bfloat16" if policy else "torch.float32"
-        check(dtypes == ["gradient torch.float32", gathered],
-              f"torch has {dtypes}")
-        recipe = jobs.write_job(context.path(), {
-            "model_name_or_path": folder, "max_length": length, "bf16": True,
-            "per_device_train_batch_size": batch, "save_strategy": "no",
-            "gradient_checkpointing": False, "model_init_kwargs": {
-                "distributed_config": {"fsdp_size": ranks,
-                                       "fsdp_mixed_precision": policy}}},
-            "own.yaml")
-        memory = json.loads(harness.run(
-            [context.binary("accel-opt"), "plan", recipe, "--num-processes",
-             str(ranks), "--target", "cpu", "--format", "json"]))["memory"]
-        got = {"prediction": {"peak": memory["peak_bytes"],
-                              "where": memory["peak_where"]}}
-        # Of fp32 parameters under autocast, a layer's backward is counted one
-        # 16-bit hidden state too high.
-        hidden = batch * length * jobs.MODELS[model]["hidden_size"] * 2
-        return near(got, want["Total"], model, batch, length,
-                    0 if policy else hidden)
-    return compare
-
-
 def preference_case(model, batch, length, executor, reference, adapter=None,
                     precision=None, within=0.02, whole=False):
     """A step of DPOTrainer: the reference's weights and forward, and a loss of
@@ -624,8 +590,6 @@ CASES = [
     ("peak-fsdp1-adapter-reentrant", fsdp1_adapter_case(
         "wide", 16, 64, True,
         dict(r=8, target_modules=["q_proj", "v_proj"]))),
-    ("peak-own-shards", own_shards_case(4, False)),
-    ("peak-own-shards-policy", own_shards_case(4, True)),
     ("peak-fsdp2-uneven", fsdp2_case("gqa", 1, 16, 3, False)),
     ("peak-fsdp2-adapter", fsdp2_case(
         "wide", 2, 64, 4, False,

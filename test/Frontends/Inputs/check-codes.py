@@ -19,8 +19,9 @@ CALLS = [
 # In the frontends a literal with a hyphen is nothing but a code.
 LITERAL = re.compile(HYPHENED)
 NAMES = {"accel-opt", "accel-run", "accelerate-launch", "all-linear",
-         "flash-attn", "flash-attn3", "llamafactory-cli",
-         "max-autotune-no-cudagraphs"}
+         "by-name", "flash-attn", "flash-attn3", "llamafactory-cli",
+         "max-autotune", "max-autotune-no-cudagraphs", "reduce-overhead",
+         "torch-dcp", "torch-save"}
 # Tables of other people's words.
 DATA = {"KeyData.cpp", "Differences.cpp"}
 
