@@ -29,10 +29,28 @@ struct Tensor {
   int64_t shards = 1;
 };
 
+/// How a file or folder holds its tensors. ByName: it is known by its name and
+/// was not read.
+enum class PartFormat { ByName, Safetensors, TorchDcp, TorchSave };
+const char *toString(PartFormat format); // "by-name"
+
+/// Whose a folder is.
+enum class FolderFormat {
+  AccelRun,
+  Accelerate,
+  Deepspeed,
+  HuggingFace,
+  Safetensors,
+  TorchDcp,
+  TorchSave,
+  Trainer
+};
+const char *toString(FolderFormat format); // "accel-run"
+
 /// One file or folder of the checkpoint.
 struct Part {
-  std::string path;   // inside of the checkpoint; "." is the whole
-  std::string format; // "torch-dcp", "safetensors", "torch-save", "other"
+  std::string path; // inside of the checkpoint; "." is the whole
+  PartFormat format = PartFormat::ByName;
   std::string meaning;
   int64_t bytes = 0; // on the disk
   std::vector<Tensor> tensors;
@@ -42,7 +60,7 @@ struct Part {
 
 struct Checkpoint {
   std::string folder;
-  std::string format; // "torch-dcp", "accelerate", "accel-run", ...
+  FolderFormat format = FolderFormat::TorchSave;
   std::string meaning;
   std::optional<int64_t> step;
   std::string run;

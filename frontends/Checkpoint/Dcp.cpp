@@ -203,7 +203,7 @@ bool parseDcpMetadata(std::string_view bytes, const std::string &path,
   MetadataReader reader(*pickle, path, diagnostics);
   if (!reader.run(part))
     return false;
-  part.format = "torch-dcp";
+  part.format = PartFormat::TorchDcp;
   part.files = int64_t(reader.ends.size());
   bool whole = true;
   for (const auto &[name, end] : reader.ends) {

@@ -142,7 +142,7 @@ private:
     names.insert(name);
     part.meaning = meaningOf(name);
     if (!part.meaning.empty()) {
-      part.format = "by-name";
+      part.format = PartFormat::ByName;
     } else if (name.ends_with(".safetensors")) {
       if (!takeSafetensors(path, part))
         return false;
@@ -162,7 +162,7 @@ private:
     auto file = huggingface::readSafetensorsHeader(path.string(), diagnostics);
     if (!file)
       return false;
-    part.format = "safetensors";
+    part.format = PartFormat::Safetensors;
     part.meaning = "safetensors";
     for (const huggingface::StoredTensor &stored : file->tensors) {
       Tensor tensor;
@@ -252,13 +252,13 @@ private:
       return n.starts_with(begin) && n.ends_with(end);
     });
   }
-  bool hasPart(std::string_view path, std::string_view format) const {
+  bool hasPart(std::string_view path, PartFormat format) const {
     return std::any_of(
         result.parts.begin(), result.parts.end(), [&](const Part &part) {
           return part.path.starts_with(path) && part.format == format;
         });
   }
-  bool as(const char *format, const char *meaning) {
+  bool as(FolderFormat format, const char *meaning) {
     result.format = format;
     result.meaning = meaning;
     return true;
@@ -266,29 +266,32 @@ private:
 
   bool recognise() {
     if (ours)
-      return as("accel-run", "a checkpoint of accel-run");
+      return as(FolderFormat::AccelRun, "a checkpoint of accel-run");
     const bool state = hasName("random_states_", ".pkl");
     if (hasName("", "_optim_states.pt") || hasName("mp_rank_", ".pt"))
-      return state ? as("accelerate", "Accelerate's save_state of DeepSpeed")
-                   : as("deepspeed", "a checkpoint of DeepSpeed");
-    if (hasPart("pytorch_model_fsdp_", "torch-dcp") ||
-        hasPart("optimizer_", "torch-dcp"))
-      return as("accelerate",
+      return state ? as(FolderFormat::Accelerate,
+                        "Accelerate's save_state of DeepSpeed")
+                   : as(FolderFormat::Deepspeed, "a checkpoint of DeepSpeed");
+    if (hasPart("pytorch_model_fsdp_", PartFormat::TorchDcp) ||
+        hasPart("optimizer_", PartFormat::TorchDcp))
+      return as(FolderFormat::Accelerate,
                 "Accelerate's FSDP checkpoint, SHARDED_STATE_DICT");
     if (names.count("pytorch_model_fsdp.bin"))
-      return as("accelerate", "Accelerate's FSDP checkpoint, FULL_STATE_DICT");
+      return as(FolderFormat::Accelerate,
+                "Accelerate's FSDP checkpoint, FULL_STATE_DICT");
     if (state)
-      return as("accelerate", "Accelerate's save_state");
-    if (hasPart(".", "torch-dcp"))
-      return as("torch-dcp", "a checkpoint of torch.distributed.checkpoint");
+      return as(FolderFormat::Accelerate, "Accelerate's save_state");
+    if (hasPart(".", PartFormat::TorchDcp))
+      return as(FolderFormat::TorchDcp,
+                "a checkpoint of torch.distributed.checkpoint");
     if (exists("trainer_state.json"))
-      return as("trainer", "a checkpoint of transformers' Trainer");
-    if (hasPart("", "safetensors") && exists("config.json"))
-      return as("huggingface", "a Hugging Face model folder");
-    if (hasPart("", "safetensors"))
-      return as("safetensors", "weights as safetensors");
-    if (hasPart("", "torch-save"))
-      return as("torch-save", "tensors of torch.save");
+      return as(FolderFormat::Trainer, "a checkpoint of transformers' Trainer");
+    if (hasPart("", PartFormat::Safetensors) && exists("config.json"))
+      return as(FolderFormat::HuggingFace, "a Hugging Face model folder");
+    if (hasPart("", PartFormat::Safetensors))
+      return as(FolderFormat::Safetensors, "weights as safetensors");
+    if (hasPart("", PartFormat::TorchSave))
+      return as(FolderFormat::TorchSave, "tensors of torch.save");
     return false;
   }
 
@@ -300,6 +303,42 @@ private:
 };
 
 } // namespace
+
+const char *toString(PartFormat format) {
+  switch (format) {
+  case PartFormat::ByName:
+    return "by-name";
+  case PartFormat::Safetensors:
+    return "safetensors";
+  case PartFormat::TorchDcp:
+    return "torch-dcp";
+  case PartFormat::TorchSave:
+    return "torch-save";
+  }
+  return "";
+}
+
+const char *toString(FolderFormat format) {
+  switch (format) {
+  case FolderFormat::AccelRun:
+    return "accel-run";
+  case FolderFormat::Accelerate:
+    return "accelerate";
+  case FolderFormat::Deepspeed:
+    return "deepspeed";
+  case FolderFormat::HuggingFace:
+    return "huggingface";
+  case FolderFormat::Safetensors:
+    return "safetensors";
+  case FolderFormat::TorchDcp:
+    return "torch-dcp";
+  case FolderFormat::TorchSave:
+    return "torch-save";
+  case FolderFormat::Trainer:
+    return "trainer";
+  }
+  return "";
+}
 
 std::optional<Checkpoint> readCheckpoint(const std::string &folder,
                                          DiagnosticEngine &diagnostics) {

@@ -128,7 +128,7 @@ bool parseTorchSave(std::string_view bytes, const std::string &path, Part &part,
   auto pickle = Pickle::parse(bytes, allows, problem);
   if (!pickle)
     return reportPickle(problem, path, diagnostics);
-  part.format = "torch-save";
+  part.format = PartFormat::TorchSave;
   return SaveReader(*pickle, path, part, diagnostics)
       .visit(pickle->root(), "", 0);
 }

@@ -68,7 +68,7 @@ std::string checkpointJson(const std::optional<Checkpoint> &read,
   Json json = nullptr;
   if (read) {
     json = {{"folder", read->folder},
-            {"format", read->format},
+            {"format", toString(read->format)},
             {"meaning", read->meaning},
             {"step", read->step ? Json(*read->step) : Json(nullptr)},
             {"run", read->run.empty() ? Json(nullptr) : Json(read->run)},
@@ -82,7 +82,7 @@ std::string checkpointJson(const std::optional<Checkpoint> &read,
                            {"bytes", tensor.bytes},
                            {"shards", tensor.shards}});
       json["parts"].push_back({{"path", part.path},
-                               {"format", part.format},
+                               {"format", toString(part.format)},
                                {"meaning", part.meaning},
                                {"bytes", part.bytes},
                                {"files", part.files},
