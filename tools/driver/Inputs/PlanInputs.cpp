@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/PlanInputs.h"
 
 #include "frontends/Accelerate/DeepspeedJson.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/HuggingFace/HubCache.h"
 #include "frontends/HuggingFace/Positions.h"
 #include "frontends/HuggingFace/Quantized.h"
@@ -328,6 +329,18 @@ private:
     t.vocab = inputs.model.vocabSize();
   }
 
+  /// A disk has no bytes and no seconds of its own in the predictions.
+  void warnOfDisks(const DeepspeedSettings &zero) {
+    for (const auto *device : {&zero.offloadOptimizer, &zero.offloadParameters})
+      if (**device == OffloadDevice::Nvme)
+        engine.report(diagnosticAt(
+            *device, Severity::Warning, "nvme-offload",
+            "what is offloaded to NVMe is counted in the host's memory: the "
+            "host holds less, the device what is said, and the time of reading "
+            "and writing the disk is not in the step's",
+            "measure the disk before relying on seconds or host memory"));
+  }
+
   /// What "auto" of DeepSpeed's file is for this model, and the part of each
   /// sequence that a rank of its sequence parallelism computes.
   void followDeepspeed() {
@@ -336,6 +349,7 @@ private:
       return;
     checkRankGroups(*accelerate.deepspeed, accelerate.mesh->ranks(),
                     options.script.versions.deepspeed, engine);
+    warnOfDisks(*accelerate.deepspeed);
     if (!inputs.model.config())
       return;
     resolveAuto(*accelerate.deepspeed,
