@@ -5,7 +5,7 @@ by operator. Its decompositions and its passes over the joint graph run as ever.
 """
 import os
 
-from saved_tensors import aligned, layers_of, model_of
+from saved_tensors import aligned, each_of, layers_of, model_of
 
 
 def tensors(node):
@@ -93,14 +93,6 @@ def measure(folder, batch, length, dtype, whole=False, autocast=False,
 def measure_each(cases):
     """`measure` of each case's arguments, in one process; a failure's text
     where it failed."""
-    import traceback
-
     os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"
     os.environ["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "0"
-    found = []
-    for case in cases:
-        try:
-            found.append(measure(*case))
-        except Exception:  # one model must not hide the others
-            found.append(traceback.format_exc())
-    return found
+    return each_of(measure, cases)

@@ -188,7 +188,7 @@ def measure(folder, batch, length, dtype="float32", arrays=None,
             "gradients": sum(t[2] or 0 for t in tensors.values())}
 
 
-def measure_each(cases):
+def each_of(measure, cases):
     """`measure` of each case's arguments, in one process; a failure's text
     where it failed."""
     import traceback
@@ -200,3 +200,7 @@ def measure_each(cases):
         except Exception:  # one model must not hide the others
             found.append(traceback.format_exc())
     return found
+
+
+def measure_each(cases):
+    return each_of(measure, cases)

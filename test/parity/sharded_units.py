@@ -1,7 +1,7 @@
 """What FSDP2 itself allocates for each unit, and FSDPMemTracker's account."""
 import contextlib
 
-from saved_tensors import aligned, model_of
+from saved_tensors import aligned, each_of, model_of
 
 
 def names_of(model):
@@ -142,12 +142,4 @@ def measure(folder, units, ranks, rank, low, batch, length):
 
 def measure_each(cases):
     """`measure` of each case's arguments; a failure's text where it failed."""
-    import traceback
-
-    found = []
-    for case in cases:
-        try:
-            found.append(measure(*case))
-        except Exception:  # one model must not hide the others
-            found.append(traceback.format_exc())
-    return found
+    return each_of(measure, cases)
