@@ -29,10 +29,29 @@ struct DeviceRoom {
   bool replays = true;
 };
 
-/// Evaluates and replays each step (StepEvaluator::evaluate with its lists,
-/// replayInto), in as many threads as there are cores. The predictions are in
-/// the order of `steps` and do not depend on the number of threads: each step
-/// is predicted by itself.
+/// Steps that are predicted in threads from the moment they are started
+/// (StepEvaluator::evaluate with its lists, replayInto), while the caller goes
+/// on to decide others. A prediction does not depend on the number of threads:
+/// each step is predicted by itself.
+class StepPredictions {
+public:
+  /// `room.target` must outlive it.
+  explicit StepPredictions(const DeviceRoom &room);
+  /// Waits for what was begun; steps that no thread has taken are left out.
+  ~StepPredictions();
+  StepPredictions(StepPredictions &&) noexcept;
+
+  void start(PlannedStep step);
+  /// Of each step, in the order in which they were started. The caller's thread
+  /// predicts too.
+  std::vector<StepPrediction> take();
+
+private:
+  class Queue;
+  std::unique_ptr<Queue> queue;
+};
+
+/// The predictions of `steps`, in their order.
 std::vector<StepPrediction> predictSteps(const std::vector<PlannedStep> &steps,
                                          const DeviceRoom &room);
 

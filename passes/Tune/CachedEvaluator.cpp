@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Tune/CachedEvaluator.h"
 
-#include "passes/FrameworkSteps/PlannedSteps.h"
 #include "passes/Recompute/Pareto.h"
 
 namespace accel::tune {
@@ -95,24 +94,33 @@ const StepPrediction &CachedEvaluator::planned(const Point &point,
   return shared->planned.at({point, allocator.onDevice});
 }
 
-void CachedEvaluator::planAll(const std::vector<Point> &points,
-                              const AllocatorOf &allocator) {
-  std::vector<PlannedStep> steps;
-  std::vector<StepPrediction *> results;
+CachedEvaluator::Planning
+CachedEvaluator::startPlanning(const std::vector<Point> &points,
+                               const AllocatorOf &allocator) {
+  Planning planning{
+      StepPredictions({target, allocator.contextBytes, allocator.budgetBytes})};
   for (const Point &point : points) {
     // Nodes of a map stay where they are.
     auto [it, isNew] = shared->planned.try_emplace({point, allocator.onDevice});
     const Built &b = built(point);
     if (!isNew || !b.model)
       continue;
-    steps.push_back(
+    planning.predictions.start(
         {b.model, candidateOf(b, point), allocator.rules, allocator.onDevice});
-    results.push_back(&it->second);
+    planning.results.push_back(&it->second);
   }
-  const std::vector<StepPrediction> predicted = predictSteps(
-      steps, {target, allocator.contextBytes, allocator.budgetBytes});
+  return planning;
+}
+
+void CachedEvaluator::Planning::finish() {
+  std::vector<StepPrediction> predicted = predictions.take();
   for (size_t i = 0; i < results.size(); ++i)
-    *results[i] = predicted[i];
+    *results[i] = std::move(predicted[i]);
+}
+
+void CachedEvaluator::planAll(const std::vector<Point> &points,
+                              const AllocatorOf &allocator) {
+  startPlanning(points, allocator).finish();
 }
 
 std::vector<int> CachedEvaluator::shareOut(int split, int64_t bytes) {

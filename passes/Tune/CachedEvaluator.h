@@ -6,6 +6,7 @@
 #ifndef ACCEL_PASSES_TUNE_CACHEDEVALUATOR_H
 #define ACCEL_PASSES_TUNE_CACHEDEVALUATOR_H
 
+#include "passes/FrameworkSteps/PlannedSteps.h"
 #include "passes/Tune/Search.h"
 
 #include <functional>
@@ -50,7 +51,22 @@ public:
   /// and bytes are the same in all calls.
   const StepPrediction &planned(const Point &point,
                                 const AllocatorOf &allocator);
-  /// Makes `planned` of all these points, in threads.
+  /// Points that are planned in threads; `finish`, once and before any of them
+  /// is asked for, waits for them. The evaluator must outlive it.
+  class Planning {
+  public:
+    void finish();
+
+  private:
+    friend class CachedEvaluator;
+    explicit Planning(StepPredictions predictions)
+        : predictions(std::move(predictions)) {}
+    StepPredictions predictions;
+    std::vector<StepPrediction *> results;
+  };
+  [[nodiscard]] Planning startPlanning(const std::vector<Point> &points,
+                                       const AllocatorOf &allocator);
+  /// Makes `planned` of all these points.
   void planAll(const std::vector<Point> &points, const AllocatorOf &allocator);
   /// Why the executor refuses the point, or "".
   std::string problem(const Point &point);

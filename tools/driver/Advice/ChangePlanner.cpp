@@ -113,10 +113,19 @@ void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator,
 void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator,
                              std::vector<tune::Change> &changes) const {
   std::vector<tune::ConfigEdit> edits;
+  std::vector<tune::Point> settings;
   for (const tune::Change &change : changes)
     if (saysSo(change.expression))
       edits.push_back(change.expression);
+    else
+      settings.push_back(change.point);
+  std::optional<tune::CachedEvaluator::Planning> planning;
+  if (plansSettings())
+    planning.emplace(
+        evaluator.startPlanning(settings, allocator(/*onDevice=*/true)));
   const auto replanned = in.replan(edits);
+  if (planning)
+    planning->finish();
   auto next = replanned.begin();
   std::vector<tune::Change> kept;
   for (tune::Change &change : changes) {
@@ -228,7 +237,7 @@ void ChangePlanner::planAnew(tune::CachedEvaluator &evaluator, Tuned &tuned,
     plan(result.smallest);
   tune::spreadFront(result.front, result.best ? &result.best->point : nullptr,
                     frontTold);
-  if (in.target && in.executor != FrameworkKind::AccelRun) {
+  if (plansSettings()) {
     std::vector<tune::Point> points;
     for (const tune::Verdict &row : result.front)
       points.push_back(row.point);

@@ -61,6 +61,11 @@ private:
   std::optional<StepPrediction> plannedAt(tune::CachedEvaluator &evaluator,
                                           const tune::Point &point,
                                           bool onDevice = true) const;
+  /// A setting is planned by the evaluator: not as a program of accel-run, and
+  /// not on a stand-in for a machine.
+  bool plansSettings() const {
+    return in.target && in.executor != FrameworkKind::AccelRun;
+  }
   /// replayInto's `onDevice` makes a difference.
   bool returnsSegments() const { return neverShards(in.executor); }
   /// AdviceInputs::replan of one change.

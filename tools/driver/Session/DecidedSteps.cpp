@@ -195,8 +195,13 @@ std::optional<PlannedStep> DecidedSteps::plannedStep(const Edited &edited) {
 
 std::vector<std::optional<StepPrediction>>
 DecidedSteps::planAgain(const std::vector<tune::ConfigEdit> &edits) {
+  DeviceRoom room = {session.machine()};
+  if (session.target)
+    room.contextBytes = session.target->contextBytes;
+  room.budgetBytes = session.budgetBytes().value_or(0);
+  room.replays = session.target.has_value();
+  StepPredictions predictions(room);
   std::vector<std::optional<StepPrediction>> results(edits.size());
-  std::vector<PlannedStep> tasks;
   std::vector<size_t> ofEdit;
   for (size_t i = 0; i < edits.size(); ++i) {
     const auto other = edited(edits[i]);
@@ -204,19 +209,15 @@ DecidedSteps::planAgain(const std::vector<tune::ConfigEdit> &edits) {
       continue;
     if (other->inputs.executor == FrameworkKind::AccelRun) {
       results[i] = planProgram(other->inputs, other->importing);
-    } else if (auto task = plannedStep(*other)) {
-      tasks.push_back(std::move(*task));
+    } else if (auto step = plannedStep(*other)) {
+      // It is predicted while the next change is decided.
+      predictions.start(std::move(*step));
       ofEdit.push_back(i);
     }
   }
-  DeviceRoom room = {session.machine()};
-  if (session.target)
-    room.contextBytes = session.target->contextBytes;
-  room.budgetBytes = session.budgetBytes().value_or(0);
-  room.replays = session.target.has_value();
-  std::vector<StepPrediction> predicted = predictSteps(tasks, room);
-  for (size_t t = 0; t < tasks.size(); ++t)
-    results[ofEdit[t]] = std::move(predicted[t]);
+  std::vector<StepPrediction> predicted = predictions.take();
+  for (size_t p = 0; p < predicted.size(); ++p)
+    results[ofEdit[p]] = std::move(predicted[p]);
   return results;
 }
 
