@@ -39,16 +39,24 @@ private:
     engine.report(std::move(d));
   }
 
+  /// How to plan what accelerate itself would do with the file.
+  std::string withoutAccelRun() const {
+    if (job().isJob)
+      return "";
+    return options.executor
+               ? "leave --executor out to plan what accelerate itself would do"
+               : "-o takes a program of accel-run: leave it out to plan what "
+                 "accelerate itself would do (the report of --format json goes "
+                 "to standard output)";
+  }
+
   void refuseUnsupported() {
     const AccelerateConfig &a = job().accelerate;
     auto refuse = [&](bool condition, const auto &setting,
                       const std::string &what) {
       if (condition)
         report(Severity::Error, notSupportedCode, setting.at, setting.key,
-               what + " is not supported by accel-run yet",
-               job().isJob ? ""
-                           : "leave --executor out to plan what accelerate "
-                             "itself would do");
+               what + " is not supported by accel-run yet", withoutAccelRun());
     };
     if (options.emits(EmitKind::Accelerate) &&
         job().script.trainer != TrainerKind::None &&
