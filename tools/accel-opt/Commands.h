@@ -20,6 +20,7 @@ int schemaCommand(int argc, char **argv);
 int convertCommand(int argc, char **argv); // to-fsdp2
 int diffCommand(int argc, char **argv);
 int checkpointCommand(int argc, char **argv);
+int pipelineCommand(int argc, char **argv);
 int initCommand(int argc, char **argv);
 int lspCommand(int argc, char **argv);
 int validateCommand(int argc, char **argv);

@@ -39,6 +39,8 @@ const Command commands[] = {
     {"schema", schemaCommand, "JSON Schema of accelerate files, for editors"},
     {"checkpoint", checkpointCommand,
      "what a checkpoint folder holds, without loading it"},
+    {"pipeline", pipelineCommand,
+     "a pipeline schedule: who computes what when, bubbles, bytes"},
     {"validate", validateCommand,
      "predict a table of measured runs and print the errors"},
 };
