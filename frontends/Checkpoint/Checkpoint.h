@@ -21,12 +21,31 @@
 
 namespace accel::checkpoint {
 
+/// A box of a tensor, row by row, and the bytes that hold it.
+struct Piece {
+  std::string file;   // absolute, or from the working directory
+  int64_t begin = 0;  // in the file
+  int64_t length = 0; // 0: to the file's end
+  /// The bytes are an entry of the zip that torch.save wrote there: found in
+  /// its pickle, where this is empty.
+  bool zip = false;
+  std::string entry;
+  int64_t entryBegin = 0;
+  bool contiguous = true;
+  /// Something that is not known was done to the bytes (compression).
+  bool transformed = false;
+  std::vector<int64_t> offsets, sizes;
+};
+
 struct Tensor {
   std::string name;
+  /// The keys of the dictionaries that it lies in, the outermost first.
+  std::vector<std::string> path;
   std::string dtype; // as torch spells it: "float32"
   std::vector<int64_t> shape;
   int64_t bytes = 0;
   int64_t shards = 1;
+  std::vector<Piece> pieces; // cover it
 };
 
 /// How a file or folder holds its tensors. ByName: it is known by its name and
@@ -87,6 +106,11 @@ bool readTorchSave(const std::string &path, Part &part,
 /// The same for the bytes of its data.pkl.
 bool parseTorchSave(std::string_view bytes, const std::string &path, Part &part,
                     DiagnosticEngine &diagnostics);
+
+/// torch's name of a safetensors dtype ("F32" is "float32"), and the reverse;
+/// "" where there is none.
+std::string_view torchDtypeOf(std::string_view stored);
+std::string_view storedDtypeOf(std::string_view torch);
 
 /// Bytes of an element of torch's dtype ("float32"), 0 for an unknown one.
 int64_t elementBytes(std::string_view dtype);

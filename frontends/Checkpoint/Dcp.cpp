@@ -62,7 +62,8 @@ public:
       else if (!takeTensor(std::string(*name), entries[i + 1], part))
         return false;
     }
-    return takeStorage(*storage);
+    takePaths(part);
+    return takeStorage(*storage, part);
   }
 
   /// End of the furthest shard in each file.
@@ -150,6 +151,11 @@ private:
         if (offsets[i] > tensor.shape[i] ||
             sizes[i] > tensor.shape[i] - offsets[i])
           return fail("a shard of '" + printable(name) + "' leaves it");
+      Piece piece;
+      piece.zip = true;
+      piece.offsets = offsets;
+      piece.sizes = sizes;
+      tensor.pieces.push_back(std::move(piece));
       if (!multiply(sizes, volume) ||
           __builtin_add_overflow(stored, volume, &stored))
         return fail("the shards of '" + printable(name) + "' overlap");
@@ -163,7 +169,52 @@ private:
     return true;
   }
 
-  bool takeStorage(ValueId id) {
+  /// The planner keeps the keys of the dictionaries that it flattened.
+  void takePaths(Part &part) {
+    std::map<std::string_view, std::vector<std::string>> paths;
+    if (auto planner = pickle.field(pickle.root(), "planner_data")) {
+      const auto entries = pickle.entries(*planner);
+      for (size_t i = 0; i + 1 < entries.size(); i += 2) {
+        auto name = pickle.text(entries[i]);
+        std::vector<std::string> keys;
+        for (ValueId key : pickle.at(entries[i + 1]).items)
+          if (auto text = pickle.text(key))
+            keys.emplace_back(*text);
+          else if (auto number = pickle.integer(key))
+            keys.push_back(std::to_string(*number));
+        if (name)
+          paths[*name] = std::move(keys);
+      }
+    }
+    for (Tensor &tensor : part.tensors) {
+      auto found = paths.find(tensor.name);
+      tensor.path = found != paths.end() && !found->second.empty()
+                        ? found->second
+                        : std::vector<std::string>{tensor.name};
+    }
+  }
+
+  /// The shard that an entry of storage_data is of.
+  Piece *pieceOf(ValueId index, Part &part) {
+    auto name = pickle.field(index, "fqn");
+    std::vector<int64_t> offsets;
+    if (!name || !pickle.text(*name))
+      return nullptr;
+    takeSizes(pickle.field(index, "offset"), offsets); // none: the whole
+    if (byName.empty())
+      for (size_t i = 0; i < part.tensors.size(); ++i)
+        byName[part.tensors[i].name] = i;
+    auto found = byName.find(*pickle.text(*name));
+    if (found == byName.end())
+      return nullptr;
+    std::vector<Piece> &pieces = part.tensors[found->second].pieces;
+    for (Piece &piece : pieces)
+      if (piece.offsets == offsets || (offsets.empty() && pieces.size() == 1))
+        return &piece;
+    return nullptr;
+  }
+
+  bool takeStorage(ValueId id, Part &part) {
     const auto entries = pickle.entries(id);
     for (size_t i = 1; i < entries.size(); i += 2) {
       auto file = pickle.field(entries[i], "relative_path");
@@ -182,6 +233,14 @@ private:
         return fail("a place in '" + printable(name) + "' is no place");
       int64_t &last = ends[name];
       last = std::max(last, end);
+      if (Piece *piece = pieceOf(entries[i - 1], part)) {
+        piece->file = name; // beside the .metadata
+        piece->begin = *pickle.integer(*offset);
+        piece->length = *pickle.integer(*length);
+        auto transforms = pickle.field(entries[i], "transform_descriptors");
+        piece->transformed =
+            transforms && !pickle.at(*transforms).items.empty();
+      }
     }
     return true;
   }
@@ -189,6 +248,7 @@ private:
   const Pickle &pickle;
   const std::string &path;
   DiagnosticEngine &diagnostics;
+  std::map<std::string, size_t, std::less<>> byName; // tensors of the part
 };
 
 } // namespace
@@ -205,6 +265,9 @@ bool parseDcpMetadata(std::string_view bytes, const std::string &path,
     return false;
   part.format = PartFormat::TorchDcp;
   part.files = int64_t(reader.ends.size());
+  for (Tensor &tensor : part.tensors)
+    for (Piece &piece : tensor.pieces)
+      piece.file = (fs::path(folder) / piece.file).string();
   bool whole = true;
   for (const auto &[name, end] : reader.ends) {
     if (!lookAtFiles)

@@ -21,17 +21,6 @@ namespace {
 
 constexpr uint64_t maxStateBytes = uint64_t(256) << 20;
 
-/// safetensors' names of dtypes, and torch's.
-constexpr std::pair<std::string_view, std::string_view> storedTypes[] = {
-    {"F64", "float64"},        {"F32", "float32"},
-    {"F16", "float16"},        {"BF16", "bfloat16"},
-    {"I64", "int64"},          {"I32", "int32"},
-    {"I16", "int16"},          {"I8", "int8"},
-    {"U8", "uint8"},           {"BOOL", "bool"},
-    {"U16", "uint16"},         {"U32", "uint32"},
-    {"U64", "uint64"},         {"F8_E4M3", "float8_e4m3fn"},
-    {"F8_E5M2", "float8_e5m2"}};
-
 /// What a file is by its name, where that is all that is read of it.
 struct KnownName {
   std::string_view begin, end, meaning;
@@ -168,11 +157,18 @@ private:
       Tensor tensor;
       tensor.name = stored.name;
       tensor.dtype = stored.dtype;
-      for (const auto &[ours, torch] : storedTypes)
-        if (ours == stored.dtype)
-          tensor.dtype = torch;
+      if (auto known = torchDtypeOf(stored.dtype); !known.empty())
+        tensor.dtype = known;
       tensor.shape = stored.shape;
       tensor.bytes = int64_t(stored.end - stored.begin);
+      tensor.path = {stored.name};
+      Piece piece;
+      piece.file = path.string();
+      piece.begin = int64_t(stored.begin);
+      piece.length = tensor.bytes;
+      piece.offsets.assign(stored.shape.size(), 0);
+      piece.sizes = stored.shape;
+      tensor.pieces.push_back(std::move(piece));
       part.tensors.push_back(std::move(tensor));
     }
     return true;

@@ -34,6 +34,17 @@ constexpr Dtype dtypes[] = {{"float64", "DoubleStorage", 8},
                             {"uint32", "", 4},
                             {"uint64", "", 8}};
 constexpr std::string_view module = "torch ";
+
+/// safetensors' names of dtypes, and torch's.
+constexpr std::pair<std::string_view, std::string_view> storedTypes[] = {
+    {"F64", "float64"},        {"F32", "float32"},
+    {"F16", "float16"},        {"BF16", "bfloat16"},
+    {"I64", "int64"},          {"I32", "int32"},
+    {"I16", "int16"},          {"I8", "int8"},
+    {"U8", "uint8"},           {"BOOL", "bool"},
+    {"U16", "uint16"},         {"U32", "uint32"},
+    {"U64", "uint64"},         {"F8_E4M3", "float8_e4m3fn"},
+    {"F8_E5M2", "float8_e5m2"}};
 } // namespace
 
 int64_t elementBytes(std::string_view dtype) {
@@ -41,6 +52,20 @@ int64_t elementBytes(std::string_view dtype) {
     if (known.name == dtype)
       return known.bytes;
   return 0;
+}
+
+std::string_view torchDtypeOf(std::string_view stored) {
+  for (const auto &[ours, torch] : storedTypes)
+    if (ours == stored)
+      return torch;
+  return {};
+}
+
+std::string_view storedDtypeOf(std::string_view torch) {
+  for (const auto &[ours, known] : storedTypes)
+    if (known == torch)
+      return ours;
+  return {};
 }
 
 bool isTorchDtype(std::string_view global) {

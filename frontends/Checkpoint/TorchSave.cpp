@@ -51,9 +51,12 @@ public:
     if (type.starts_with("torch._utils _rebuild_tensor"))
       return takeTensor(id, name);
     const auto entries = pickle.entries(id);
-    for (size_t i = 0; i + 1 < entries.size(); i += 2)
+    for (size_t i = 0; i + 1 < entries.size(); i += 2) {
+      keys.push_back(join("", entries[i]));
       if (!visit(entries[i + 1], join(name, entries[i]), depth + 1))
         return false;
+      keys.pop_back();
+    }
     const PickleValue &value = pickle.at(id);
     const bool isList =
         value.kind == Pickle::Kind::List || value.kind == Pickle::Kind::Tuple;
@@ -109,7 +112,40 @@ private:
         return fail(what + "has no shape");
       tensor.shape.push_back(*size);
     }
+    if (!takePlace(arguments, storage, tensor))
+      return fail(what + "has no place in its storage");
     part.tensors.push_back(std::move(tensor));
+    return true;
+  }
+
+  /// Where in the zip the tensor lies: data/KEY, from its offset on.
+  bool takePlace(const std::vector<ValueId> &arguments,
+                 const PickleValue &storage, Tensor &tensor) {
+    Piece piece;
+    piece.file = path;
+    piece.zip = true;
+    auto key = pickle.text(storage.items[2]);
+    auto offset = pickle.integer(arguments[1]);
+    const PickleValue &strides = pickle.at(arguments[3]);
+    if (!key || !offset || *offset < 0 || strides.kind != Pickle::Kind::Tuple ||
+        strides.items.size() != tensor.shape.size() ||
+        __builtin_mul_overflow(*offset, elementBytes(tensor.dtype),
+                               &piece.entryBegin))
+      return false;
+    piece.entry = "data/" + std::string(*key);
+    int64_t expected = 1;
+    for (size_t i = tensor.shape.size(); i-- > 0;) {
+      auto stride = pickle.integer(strides.items[i]);
+      if (!stride)
+        return false;
+      piece.contiguous &= *stride == expected || tensor.shape[i] <= 1;
+      expected *= tensor.shape[i];
+    }
+    piece.contiguous |= tensor.bytes == 0;
+    piece.offsets.assign(tensor.shape.size(), 0);
+    piece.sizes = tensor.shape;
+    tensor.pieces.push_back(std::move(piece));
+    tensor.path = keys;
     return true;
   }
 
@@ -118,6 +154,7 @@ private:
   Part &part;
   DiagnosticEngine &diagnostics;
   size_t visits = 0;
+  std::vector<std::string> keys; // of the dictionaries around the value
 };
 
 } // namespace

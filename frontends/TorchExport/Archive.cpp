@@ -7,6 +7,7 @@
 
 #include "frontends/Diagnostics/Diagnostics.h"
 
+#include <algorithm>
 #include <zip.h>
 
 namespace accel::torchexport {
@@ -50,6 +51,30 @@ std::optional<Archive> Archive::open(const std::string &path,
     error = "no zip archive that can be read: " + messageOf(code);
     return std::nullopt;
   }
+  if (!archive.list(error))
+    return std::nullopt;
+  return archive;
+}
+
+std::optional<Archive> Archive::openRange(const std::string &path,
+                                          int64_t begin, int64_t bytes,
+                                          std::string &error) {
+  Archive archive;
+  zip_error_t code;
+  zip_error_init(&code);
+  zip_source_t *source = zip_source_file_create(
+      path.c_str(), static_cast<zip_uint64_t>(begin), bytes, &code);
+  if (source)
+    archive.zip->handle = zip_open_from_source(source, ZIP_RDONLY, &code);
+  if (!archive.zip->handle) {
+    error = std::string("no zip archive that can be read: ") +
+            zip_error_strerror(&code);
+    if (source)
+      zip_source_free(source);
+    zip_error_fini(&code);
+    return std::nullopt;
+  }
+  zip_error_fini(&code);
   if (!archive.list(error))
     return std::nullopt;
   return archive;
@@ -171,6 +196,48 @@ std::optional<std::string> Archive::read(const std::string &name, int64_t limit,
     return fail(done < bytes.size() ? "is cut or damaged: " + why
                                     : "is damaged: " + why);
   return bytes;
+}
+
+bool Archive::stream(const std::string &name, int64_t begin, int64_t bytes,
+                     const std::function<bool(std::string_view)> &sink,
+                     std::string &error) {
+  const auto found = table.find(name);
+  auto fail = [&](const std::string &message) {
+    error = "'" + printable(name) + "' " + message;
+    return false;
+  };
+  if (found == table.end() || !zip->handle)
+    return fail("is missing");
+  const Entry &entry = found->second;
+  // A compressed entry could unpack without end.
+  if (!entry.stored)
+    return fail("is compressed, as no file of torch is");
+  if (begin < 0 || bytes < 0 || begin > entry.bytes ||
+      bytes > entry.bytes - begin)
+    return fail("has " + std::to_string(entry.bytes) +
+                " bytes, and more are asked of it");
+  zip_file_t *file = zip_fopen_index(zip->handle, entry.index, 0);
+  if (!file)
+    return fail(std::string("cannot be opened: ") + zip_strerror(zip->handle));
+  std::string buffer(size_t(std::min<int64_t>(entry.bytes, 4 << 20)) + 1, 0);
+  int64_t at = 0;
+  bool good = true, wanted = true;
+  while (good && wanted && at < begin + bytes) {
+    const int64_t most =
+        at < begin
+            ? std::min<int64_t>(begin - at, int64_t(buffer.size()))
+            : std::min<int64_t>(begin + bytes - at, int64_t(buffer.size()));
+    const zip_int64_t got = zip_fread(file, buffer.data(), size_t(most));
+    good = got > 0;
+    if (good && at >= begin)
+      wanted = sink(std::string_view(buffer.data(), size_t(got)));
+    at += good ? got : 0;
+  }
+  if (good && wanted && at == entry.bytes)
+    good = zip_fread(file, buffer.data(), 1) == 0; // verifies the checksum
+  const std::string why = zip_file_strerror(file);
+  zip_fclose(file);
+  return good || fail("is cut or damaged: " + why);
 }
 
 } // namespace accel::torchexport

@@ -13,6 +13,7 @@
 #define ACCEL_FRONTENDS_TORCHEXPORT_ARCHIVE_H
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +33,10 @@ public:
   /// Opens a file. Says in `error` why it cannot be read.
   static std::optional<Archive> open(const std::string &path,
                                      std::string &error);
+  /// A zip that is the `bytes` bytes from `begin` on of a file.
+  static std::optional<Archive> openRange(const std::string &path,
+                                          int64_t begin, int64_t bytes,
+                                          std::string &error);
   /// The same for bytes in memory, which must outlive the archive.
   static std::optional<Archive> openMemory(std::string_view bytes,
                                            std::string &error);
@@ -49,6 +54,13 @@ public:
   /// `error` what is wrong: missing, too large, compressed beyond belief, cut.
   std::optional<std::string> read(const std::string &name, int64_t limit,
                                   std::string &error);
+
+  /// Gives `bytes` bytes of an entry, from `begin` on, to `sink` in pieces of
+  /// at most 4 MiB, until it returns false. The checksum is verified where the
+  /// entry is read to its end. False, with `error`, where that fails.
+  bool stream(const std::string &name, int64_t begin, int64_t bytes,
+              const std::function<bool(std::string_view)> &sink,
+              std::string &error);
 
 private:
   struct Zip;

@@ -95,4 +95,33 @@ std::string checkpointJson(const std::optional<Checkpoint> &read,
          ",\n\"diagnostics\": " + renderJson(engine) + "}\n";
 }
 
+std::string renderMerge(const Merged &merged, const std::string &output) {
+  std::string text = printablePath(output) + ": " +
+                     counted(merged.tensors, "tensor") + ", " +
+                     formatBytes(merged.bytes) + " in " +
+                     counted(int64_t(merged.parts.size()), "file") + "\n";
+  if (merged.leftOut)
+    text += "  left out: " + counted(merged.leftOut, "tensor") +
+            " that are no weights (states of an optimizer)\n";
+  return text;
+}
+
+std::string mergeJson(const std::optional<Merged> &merged,
+                      const std::string &output,
+                      const DiagnosticEngine &engine) {
+  Json json = nullptr;
+  if (merged) {
+    json = {{"folder", output},
+            {"tensors", merged->tensors},
+            {"bytes", merged->bytes},
+            {"left_out", merged->leftOut},
+            {"parts", Json::array()}};
+    for (const MergedPart &part : merged->parts)
+      json["parts"].push_back({{"file", part.name}, {"bytes", part.bytes}});
+  }
+  return "{\"merged\": " +
+         json.dump(1, ' ', false, Json::error_handler_t::replace) +
+         ",\n\"diagnostics\": " + renderJson(engine) + "}\n";
+}
+
 } // namespace accel

@@ -6,7 +6,7 @@
 #ifndef ACCEL_TOOLS_DRIVER_CHECKPOINT_RENDERCHECKPOINT_H
 #define ACCEL_TOOLS_DRIVER_CHECKPOINT_RENDERCHECKPOINT_H
 
-#include "frontends/Checkpoint/Checkpoint.h"
+#include "frontends/Checkpoint/Merge.h"
 
 namespace accel {
 
@@ -16,6 +16,15 @@ std::string renderCheckpoint(const checkpoint::Checkpoint &read, bool tensors);
 /// One object with every tensor, and the diagnostics.
 std::string checkpointJson(const std::optional<checkpoint::Checkpoint> &read,
                            const DiagnosticEngine &engine);
+
+/// What was merged into `output`.
+std::string renderMerge(const checkpoint::Merged &merged,
+                        const std::string &output);
+/// {merged: {folder, tensors, bytes, left_out, parts [{file, bytes}]} or null,
+/// diagnostics}.
+std::string mergeJson(const std::optional<checkpoint::Merged> &merged,
+                      const std::string &output,
+                      const DiagnosticEngine &engine);
 
 } // namespace accel
 

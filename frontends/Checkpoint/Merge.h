@@ -1,0 +1,58 @@
+//===- Merge.h - A checkpoint as one model folder ---------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Writes the weights of a checkpoint as transformers keeps them: safetensors
+// in parts, with an index. Bytes go through one buffer of 4 MiB, so that host
+// memory does not grow with the model.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_CHECKPOINT_MERGE_H
+#define ACCEL_FRONTENDS_CHECKPOINT_MERGE_H
+
+#include "frontends/Checkpoint/Checkpoint.h"
+
+#include <functional>
+
+namespace accel::checkpoint {
+
+/// A tensor of the model and where in its part it begins.
+struct MergedTensor {
+  std::string name;
+  const Tensor *source = nullptr;
+  int64_t begin = 0; // behind the part's header
+};
+
+/// One file that is written.
+struct MergedPart {
+  std::string name; // "model-00001-of-00002.safetensors"
+  std::vector<MergedTensor> tensors;
+  int64_t bytes = 0; // of tensors
+};
+
+struct Merged {
+  std::vector<MergedPart> parts;
+  int64_t tensors = 0, bytes = 0;
+  /// Tensors that are no weights: states of an optimizer.
+  int64_t leftOut = 0;
+};
+
+/// The weights of `read` in the order of their names, in parts of at most
+/// `partBytes` (one larger tensor has a part of its own). Reports and returns
+/// nothing where there are none, two of one name, or bytes that are not known
+/// to be read.
+std::optional<Merged> planMerge(const Checkpoint &read, int64_t partBytes,
+                                DiagnosticEngine &diagnostics);
+
+/// Writes `merged` to the folder `output`, which does not exist or is empty:
+/// under another name first, so that it is whole once it is there. `done` hears
+/// of the bytes written so far.
+bool writeMerged(const Merged &merged, const std::string &output,
+                 const std::function<void(int64_t)> &done,
+                 DiagnosticEngine &diagnostics);
+
+} // namespace accel::checkpoint
+
+#endif // ACCEL_FRONTENDS_CHECKPOINT_MERGE_H

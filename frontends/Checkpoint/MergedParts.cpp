@@ -1,0 +1,170 @@
+//===- MergedParts.cpp - Which weights go into which part -----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/Merge.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+namespace accel::checkpoint {
+
+namespace {
+
+/// Keys under which training scripts put an optimizer beside the model.
+bool isOptimizerKey(const std::string &key) {
+  return key == "optim" || key == "optimizer" || key == "optimizers" ||
+         key == "optimizer_states" || key == "optimizer_state_dict";
+}
+
+class Planner {
+public:
+  Planner(const Checkpoint &read, int64_t partBytes,
+          DiagnosticEngine &diagnostics)
+      : read(read), partBytes(partBytes), diagnostics(diagnostics) {}
+
+  std::optional<Merged> run() {
+    if (!knows())
+      return std::nullopt;
+    for (const Part &part : read.parts)
+      if (!take(part))
+        return std::nullopt;
+    if (weights.empty()) {
+      diagnostics.error("no-weights", read.folder,
+                        "the checkpoint holds no weights of a model",
+                        "accel-opt checkpoint inspect says what it holds");
+      return std::nullopt;
+    }
+    split();
+    return std::move(merged);
+  }
+
+private:
+  bool refuse(const std::string &message, const std::string &hint) {
+    diagnostics.error("not-supported", read.folder, message, hint);
+    return false;
+  }
+
+  bool knows() {
+    if (read.format == FolderFormat::AccelRun)
+      return refuse("shards of accel-run are flat units that their plan "
+                    "describes",
+                    "accel-run writes the trained model beside its "
+                    "checkpoints, in the folder 'model'");
+    const bool zero =
+        std::any_of(read.parts.begin(), read.parts.end(), [](const Part &part) {
+          return part.format == PartFormat::ByName &&
+                 part.meaning.find("DeepSpeed") != std::string::npos;
+        });
+    if (read.format == FolderFormat::Deepspeed || zero)
+      return refuse("ZeRO's partitions are known by their names only",
+                    "DeepSpeed puts zero_to_fp32.py beside them, which merges "
+                    "them");
+    return true;
+  }
+
+  /// Parts that are the optimizer's by their name.
+  static bool isWeights(const Part &part) {
+    const std::string name =
+        std::filesystem::path(part.path).filename().string();
+    return part.format != PartFormat::ByName &&
+           !name.starts_with("optimizer") && !name.starts_with("scheduler");
+  }
+
+  bool take(const Part &part) {
+    if (!isWeights(part)) {
+      merged.leftOut += int64_t(part.tensors.size());
+      return true;
+    }
+    // {"model": {...}, "optim": {...}}, as Accelerate and torch's examples
+    // save.
+    const bool nested = std::any_of(
+        part.tensors.begin(), part.tensors.end(), [](const Tensor &tensor) {
+          return tensor.path.size() > 1 && tensor.path[0] == "model";
+        });
+    for (const Tensor &tensor : part.tensors) {
+      const bool optimizer =
+          tensor.path.size() > 1 && isOptimizerKey(tensor.path[0]);
+      if (optimizer || (nested && tensor.path[0] != "model")) {
+        ++merged.leftOut;
+        continue;
+      }
+      std::string name;
+      for (size_t i = nested ? 1 : 0; i < tensor.path.size(); ++i)
+        name += (name.empty() ? "" : ".") + tensor.path[i];
+      if (!check(part, tensor, name))
+        return false;
+    }
+    return true;
+  }
+
+  bool check(const Part &part, const Tensor &tensor, const std::string &name) {
+    const std::string what = "'" + printable(name) + "' ";
+    if (storedDtypeOf(tensor.dtype).empty())
+      return refuse(what + "is " + tensor.dtype +
+                        ", which safetensors cannot hold",
+                    "convert it in torch");
+    for (const Piece &piece : tensor.pieces) {
+      if (piece.file.empty())
+        return refuse("a shard of " + what + "has no place in a file",
+                      "save the checkpoint again");
+      if (piece.transformed)
+        return refuse("the shards of " + what +
+                          "are compressed or otherwise transformed",
+                      "save without stream transforms");
+      if (!piece.contiguous)
+        return refuse(what + "is stored with strides, not row by row",
+                      "save tensor.contiguous()");
+    }
+    auto [at, isNew] = weights.try_emplace(name, &tensor);
+    if (isNew)
+      from[name] = part.path;
+    else
+      return refuse(what + "is in " + printablePath(from[name]) + " and in " +
+                        printablePath(part.path),
+                    "merge the folder of one model: DIR/" +
+                        printablePath(part.path));
+    return true;
+  }
+
+  void split() {
+    for (const auto &[name, tensor] : weights) {
+      if (merged.parts.empty() ||
+          (merged.parts.back().bytes > 0 &&
+           tensor->bytes > partBytes - merged.parts.back().bytes))
+        merged.parts.emplace_back();
+      MergedPart &part = merged.parts.back();
+      part.tensors.push_back({name, tensor, part.bytes});
+      part.bytes += tensor->bytes;
+      merged.bytes += tensor->bytes;
+      ++merged.tensors;
+    }
+    const size_t n = merged.parts.size();
+    auto five = [](size_t number) {
+      const std::string text = std::to_string(number);
+      return std::string(text.size() < 5 ? 5 - text.size() : 0, '0') + text;
+    };
+    for (size_t i = 0; i < n; ++i)
+      merged.parts[i].name =
+          n == 1 ? "model.safetensors"
+                 : "model-" + five(i + 1) + "-of-" + five(n) + ".safetensors";
+  }
+
+  const Checkpoint &read;
+  int64_t partBytes;
+  DiagnosticEngine &diagnostics;
+  std::map<std::string, const Tensor *> weights;
+  std::map<std::string, std::string> from; // the part of a weight
+  Merged merged;
+};
+
+} // namespace
+
+std::optional<Merged> planMerge(const Checkpoint &read, int64_t partBytes,
+                                DiagnosticEngine &diagnostics) {
+  return Planner(read, partBytes, diagnostics).run();
+}
+
+} // namespace accel::checkpoint

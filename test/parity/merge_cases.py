@@ -1,0 +1,170 @@
+"""`accel-opt checkpoint merge` against torch's and Accelerate's own readers:
+equal tensors, bounded host memory, and nothing half-written."""
+import json
+import os
+import shutil
+import sys
+
+import harness
+from harness import check
+
+
+def merge(context, folder, output, *options, expect=0):
+    return json.loads(harness.run(
+        [context.binary("accel-opt"), "checkpoint", "merge", folder, "-o", output,
+         "--format", "json", *options], expect=expect))
+
+
+def loaded(folder):
+    from safetensors.torch import load_file
+    tensors = {}
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".safetensors"):
+            tensors.update(load_file(os.path.join(folder, name)))
+    return tensors
+
+
+def equal(found, want):
+    import torch
+    check(set(found) == set(want), f"{sorted(found)}\n{sorted(want)}")
+    for name, tensor in want.items():
+        check(found[name].dtype == tensor.dtype
+              and torch.equal(found[name], tensor), name)
+
+
+def written(context, name, *options):
+    folder = context.path(name)
+    harness.run([sys.executable, "-m", "torch.distributed.run", "--standalone",
+                 "--nproc-per-node", "2",
+                 os.path.join(harness.HERE, "checkpoint_writer.py"), folder,
+                 *options])
+    return folder
+
+
+def distributed(context):
+    """FSDP2's shards, as Accelerate's SHARDED_STATE_DICT nests them."""
+    from accelerate.utils import merge_fsdp_weights
+    folder = written(context, "alone", "model")
+    merge_fsdp_weights(folder, context.path("theirs"))
+    theirs = loaded(context.path("theirs"))
+    merge(context, folder, context.path("weights"))
+    equal(loaded(context.path("weights")), theirs)
+    # Beside an optimizer and a number, which Accelerate's cannot take apart.
+    folder = written(context, "dcp")
+    answer = merge(context, folder, context.path("ours"))["merged"]
+    equal(loaded(context.path("ours")), theirs)
+    check(answer["tensors"] == len(theirs) and answer["left_out"] > 0, answer)
+    # In parts, with transformers' index.
+    merge(context, folder, context.path("parts"), "--max-shard-size", "100")
+    equal(loaded(context.path("parts")), theirs)
+    with open(context.path("parts", "model.safetensors.index.json")) as f:
+        index = json.load(f)
+    check(set(index["weight_map"]) == set(theirs)
+          and index["metadata"]["total_size"] == answer["bytes"], index)
+    check(len(set(index["weight_map"].values())) > 1, "one part")
+    # An output that is there stays as it is.
+    again = merge(context, folder, context.path("ours"), expect=1)
+    check(again["diagnostics"][0]["code"] == "output-exists", again)
+    return f"{len(theirs)} tensors as merge_fsdp_weights has them"
+
+
+def columns(context):
+    """Shards along other dimensions, a scalar, an empty tensor."""
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict_loader import \
+        _load_state_dict_from_keys
+    folder = written(context, "columns", "columns")
+    merge(context, folder, context.path("merged"))
+    want = _load_state_dict_from_keys(
+        storage_reader=dcp.FileSystemReader(folder))
+    equal(loaded(context.path("merged")), want)
+    return f"{len(want)} tensors"
+
+
+def damage(context):
+    """A bit that has changed, and a disk that is full: nothing is left."""
+    folder = written(context, "dcp")
+    shard = sorted(n for n in os.listdir(folder) if n.endswith(".distcp"))[0]
+    path = os.path.join(folder, shard)
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    # torch pads with an extra field "FB" of this length before the bytes.
+    at = data.index(b"FB", data.index(b"data/0"))
+    at += 4 + int.from_bytes(data[at + 2:at + 4], "little")
+    data[at] ^= 1
+    with open(path, "wb") as f:
+        f.write(data)
+    answer = merge(context, folder, context.path("out"), expect=1)
+    finding = answer["diagnostics"][0]
+    check(answer["merged"] is None and finding["code"] == "invalid-checkpoint"
+          and "damaged" in finding["message"], finding)
+    left = [n for n in os.listdir(context.work) if n.startswith("out")]
+    check(not left, left)
+    return finding["message"]
+
+
+def others(context):
+    """torch.save, safetensors in parts, tied weights, and what is refused."""
+    import torch
+    from safetensors.torch import save_file
+    os.makedirs(context.path("bin"))
+    w = torch.randn(8, 3)
+    big = torch.randn(6, 4)
+    tensors = {"model.w": w, "head.weight": w, "part": big[2:4],
+               "half": torch.randn(5).to(torch.bfloat16)}
+    torch.save(tensors, context.path("bin", "pytorch_model.bin"))
+    merge(context, context.path("bin"), context.path("from-bin"))
+    equal(loaded(context.path("from-bin")), tensors)
+    merge(context, context.path("from-bin"), context.path("again"),
+          "--max-shard-size", "64")
+    equal(loaded(context.path("again")), tensors)
+
+    def refused(name, code, *words):
+        answer = merge(context, context.path(name), context.path("no"),
+                       expect=4 if code == "not-supported" else 1)
+        finding = answer["diagnostics"][0]
+        check(finding["code"] == code and all(w in finding["message"] for w in words),
+              finding)
+        check(not os.path.exists(context.path("no")), "something was written")
+
+    os.makedirs(context.path("strided"))
+    torch.save({"t": torch.randn(3, 4).t()},
+               context.path("strided", "pytorch_model.bin"))
+    refused("strided", "not-supported", "'t'", "strides")
+    os.makedirs(context.path("twice"))
+    for name in ("model.safetensors", "model_1.safetensors"):
+        save_file({"w": torch.ones(2)}, context.path("twice", name))
+    refused("twice", "not-supported", "'w'", "model_1.safetensors")
+    os.makedirs(context.path("zero", "global_step5"))
+    torch.save({"module": {}}, context.path("zero", "global_step5",
+                                            "mp_rank_00_model_states.pt"))
+    refused("zero", "not-supported", "ZeRO")
+    os.makedirs(context.path("states"))
+    torch.save({"state": {}}, context.path("states", "optimizer.bin"))
+    refused("states", "no-weights")
+    return f"{len(tensors)} tensors"
+
+
+def memory(context):
+    """Host memory does not grow with the model."""
+    import torch
+    os.makedirs(context.path("large"))
+    torch.save({f"w{i}": torch.ones(25_000_000) for i in range(4)},
+               context.path("large", "pytorch_model.bin"))
+    # A child's maximum starts from its parent's: a small one in between.
+    peak = int(harness.run(
+        [sys.executable, "-S", "-c",
+         "import resource, subprocess, sys; "
+         "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
+         context.binary("accel-opt"), "checkpoint", "merge",
+         context.path("large"), "-o", context.path("merged")]))
+    check(peak < 80_000, f"{peak} kB for 400 MB")
+    for name in ("large", "merged"):
+        shutil.rmtree(context.path(name))
+    return f"{peak / 1024:.0f} MiB of host memory for 381 MiB"
+
+
+CASES = [("merge-dcp", distributed), ("merge-columns", columns),
+         ("merge-damage", damage), ("merge-others", others),
+         ("merge-memory", memory)]
