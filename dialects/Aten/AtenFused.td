@@ -58,6 +58,58 @@ def Aten_SwigluBackwardOp
   }];
 }
 
+def Aten_DoraNormOp
+    : Aten_Op<"dora_norm", "fused::dora_norm(%0, %1, %2, $scale)", "Reduction",
+              [InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost,
+               Aten_OwnWorkspace]> {
+  let summary = "norm of each row of weight + scale * up * down";
+  let description = [{
+    What PEFT's DoRA computes in each forward (get_lora_weight and
+    get_weight_norm): `down` [rank, in] and `up` [out, rank] are multiplied out
+    by way of an identity matrix [in, in], in their dtype, and the sum with the
+    `weight` ([out, in], or [in, out] where `transposed`) has its norms taken.
+    Autograd is told that the norms are constant.
+
+    `frame` is what the variables of the layer's forward hold until it returns:
+    the product, the identity and the narrow product that its graph saves, and
+    the weight in the dtype of `down` where that is another one. `sum` is the sum
+    where autograd keeps it, else empty: a transposed weight that is not copied
+    becomes a parameter of its own, so that the norm has a graph, which its
+    detached result keeps alive.
+
+    ```mlir
+    %norm, %frame, %sum = aten.dora_norm %w, %down, %up {scale = 2.0 : f64, transposed = false} : (tensor<8x4xbf16>, tensor<2x4xf32>, tensor<8x2xf32>) -> (tensor<8xf32>, tensor<88xf32>, tensor<0xf32>)
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$weight, Aten_FloatTensor:$down,
+                       Aten_FloatTensor:$up, F64Attr:$scale,
+                       BoolAttr:$transposed);
+  let results = (outs Aten_FloatTensor:$result, Aten_FloatTensor:$frame,
+                      Aten_FloatTensor:$sum);
+  let assemblyFormat = [{
+    $weight `,` $down `,` $up attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Aten_HoldOp
+    : Aten_Op<"hold", "fused::hold(%0, %1, $saved)", "View",
+              [InferTypeOpAdaptor, Aten_Derivative]> {
+  let summary = "a value, until which another one is held";
+  let description = [{
+    The result is `self`. A variable of the module's forward holds `held` so
+    long; autograd holds it until the backward of `self` where it is `saved`.
+
+    ```mlir
+    %0 = aten.hold %x, %product, false : (tensor<4xf32>, tensor<8xf32>) -> tensor<4xf32>
+    ```
+  }];
+  let arguments = (ins Aten_Tensor:$self, Aten_Tensor:$held, BoolAttr:$saved);
+  let results = (outs Aten_Tensor:$result);
+  let assemblyFormat = [{
+    $self `,` $held `,` $saved attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 def Aten_CrossEntropyOp
     : Aten_Op<"cross_entropy",
               "fused::cross_entropy(%0, %1, $ignore_index, $in_place)",

@@ -64,6 +64,88 @@ INFER(SwigluBackwardOp) {
 }
 
 //===----------------------------------------------------------------------===//
+// DoRA
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Of a DoRA layer's adapter.
+struct DoraShape {
+  int64_t rank, in, out;
+  int64_t product() const { return in * out; }
+};
+
+DoraShape doraShape(Value down, Value up) {
+  return {shapeOf(down)[0], shapeOf(down)[1], shapeOf(up)[0]};
+}
+
+bool copiesWeight(Value weight, Value down) {
+  return tensorType(weight).getElementType() !=
+         tensorType(down).getElementType();
+}
+
+} // namespace
+
+INFER(DoraNormOp) {
+  ArrayRef<int64_t> weight = shapeOf(adaptor.getWeight()),
+                    down = shapeOf(adaptor.getDown()),
+                    up = shapeOf(adaptor.getUp());
+  const bool turned = adaptor.getTransposed();
+  if (weight.size() != 2 || down.size() != 2 || up.size() != 2 ||
+      down[0] != up[1] || weight[turned ? 0 : 1] != down[1] ||
+      weight[turned ? 1 : 0] != up[0])
+    return emitOptionalError(loc, "matrices ", adaptor.getDown().getType(),
+                             " and ", adaptor.getUp().getType(),
+                             " do not multiply to the weight's ",
+                             adaptor.getWeight().getType());
+  const DoraShape shape = doraShape(adaptor.getDown(), adaptor.getUp());
+  const bool copies = copiesWeight(adaptor.getWeight(), adaptor.getDown());
+  Type element = tensorType(adaptor.getDown()).getElementType();
+  auto add = [&](ArrayRef<int64_t> sizes) {
+    results.push_back(RankedTensorType::get(sizes, element));
+  };
+  add({shape.out});
+  add({shape.in * (shape.in + shape.rank) + (1 + copies) * shape.product()});
+  if (turned && !copies)
+    add({shape.out, shape.in});
+  else
+    add({0});
+  return success();
+}
+
+BACKWARD(DoraNormOp) { return success(); }
+
+Cost DoraNormOp::getCost() {
+  const DoraShape shape = doraShape(getDown(), getUp());
+  const double rank = shape.rank, in = shape.in, out = shape.out,
+               each = tensorType(getDown()).getElementTypeBitWidth() / 8.0;
+  // The identity is written and read; the product is written and read by the
+  // scaling and the sum, each of which writes a matrix, and the norm reads one.
+  return {2 * rank * in * (in + out) + 4 * in * out,
+          each * (2 * in * in + 2 * rank * in + 6 * in * out) + 2.0 * in * out};
+}
+
+int64_t DoraNormOp::getWorkspaceBytes(Device) {
+  // The scaled product and the sum.
+  const int64_t matrices = getSum().getType().getNumElements() > 0 ? 1 : 2;
+  return matrices * doraShape(getDown(), getUp()).product() *
+         tensorType(getDown()).getElementTypeBitWidth() / 8;
+}
+
+INFER(HoldOp) {
+  results.push_back(adaptor.getSelf().getType());
+  return success();
+}
+
+BACKWARD(HoldOp) {
+  if (needed[0])
+    operandGrads[0] = getSaved()
+                          ? Value(b.create<HoldOp>(grads[0], getHeld(), false))
+                          : grads[0];
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Cross-entropy
 //===----------------------------------------------------------------------===//
 

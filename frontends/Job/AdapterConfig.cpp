@@ -194,6 +194,7 @@ std::string accel::adapterConfigText(const AdapterConfig &config,
                 config.allLinear ? Json("all-linear") : names(config.target)},
                {"task_type", config.taskType.empty() ? Json(nullptr)
                                                      : Json(config.taskType)},
+               {"use_dora", config.magnitude},
                {"use_rslora", config.rankStabilized}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

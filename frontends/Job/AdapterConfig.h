@@ -47,6 +47,7 @@ struct AdapterConfig {
   Bias bias = Bias::None;
   Init init = Init::Kaiming;
   bool rankStabilized = false; // alpha / sqrt(r) instead of alpha / r
+  bool magnitude = false;      // use_dora
   bool fanInFanOut = false;
   std::vector<std::string> modulesToSave;
   std::optional<std::vector<int64_t>> layers; // layers_to_transform

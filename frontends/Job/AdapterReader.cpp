@@ -39,7 +39,6 @@ const std::vector<std::string> otherKeys = {"alora_invocation_tokens",
                                             "target_parameters",
                                             "trainable_token_indices",
                                             "use_bdlora",
-                                            "use_dora",
                                             "use_qalora",
                                             "velora_config"};
 
@@ -112,6 +111,7 @@ private:
                                       "exclude_modules",
                                       "bias",
                                       "use_rslora",
+                                      "use_dora",
                                       "modules_to_save",
                                       "init_lora_weights",
                                       "layers_to_transform",
@@ -145,14 +145,7 @@ private:
     for (const std::string &key : otherKeys)
       if (const yaml::Node *value = find(key.c_str()))
         if (!saysNothing(*value))
-          unsupported(key.c_str(),
-                      key == "use_dora"
-                          ? "'use_dora' multiplies out the adapter of every "
-                            "layer and takes the norm of its sum with the "
-                            "weight in each forward, which is not modelled "
-                            "yet; leave it out to plan LoRA, which holds and "
-                            "takes less"
-                          : "'" + key + "' is not supported yet");
+          unsupported(key.c_str(), "'" + key + "' is not supported yet");
   }
 
   void checkKind() {
@@ -228,6 +221,7 @@ private:
                                 " must be at least 0 and below 1, this is " +
                                 yaml::shortText(*value));
     flag("use_rslora", config.rankStabilized);
+    flag("use_dora", config.magnitude);
     flag("fan_in_fan_out", config.fanInFanOut);
     if (std::optional<std::string> bias = text("bias")) {
       if (*bias == "all")

@@ -143,6 +143,7 @@ bool AdaptedTree::addLora(const Module &module, const ShapeOf &shapeOf) {
   lora.rank = config.rankOf(module.fqn);
   lora.scale = config.scaleOf(module.fqn);
   lora.dropout = config.dropout;
+  lora.magnitude = config.magnitude;
   loras[module.fqn] = lora;
   return true;
 }
@@ -195,6 +196,9 @@ std::string AdaptedTree::key(const std::string &adapted) {
       result.erase(at, part.size());
       break;
     }
+  // PEFT saves the vector under the name of its dictionary.
+  if (result.ends_with(".lora_magnitude_vector.weight"))
+    result.resize(result.size() - std::string(".weight").size());
   return result;
 }
 
@@ -240,6 +244,8 @@ std::vector<AdaptedTree::Module> AdaptedTree::adaptedModules() const {
     add(at + ".lora_embedding_A", "ParameterDict");
     add(at + ".lora_embedding_B", "ParameterDict");
     add(at + ".lora_magnitude_vector", "ModuleDict");
+    if (config.magnitude)
+      add(at + ".lora_magnitude_vector.default", "DoraLinearLayer");
   }
   return result;
 }

@@ -37,6 +37,7 @@ public:
     double scale = 1;
     double dropout = 0; // of its input
     bool transposed = false;
+    bool magnitude = false; // DoRA
   };
   /// Shape of the parameter of that name; null if there is none.
   using ShapeOf =

@@ -301,6 +301,11 @@ private:
         weight, all);
     add(layer + ".lora_B.default.weight", {lora.out, lora.rank},
         random ? kaiming(lora.rank) : zeros, weight, all);
+    // The norms of the weight's rows, which only a framework that loads the
+    // weight can take.
+    if (lora.magnitude)
+      add(layer + ".lora_magnitude_vector.default.weight", {lora.out}, zeros,
+          weight, all);
   }
 
   /// PEFT keeps adapters of 16-bit models in fp32 (from 0.12 on).

@@ -6,6 +6,7 @@
 #include "passes/Adapters/RewriteFunction.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Fused.h"
 #include "dialects/Aten/Random.h"
 #include "dialects/Sharding/Sharding.h"
 
@@ -18,7 +19,7 @@ std::string ArgumentEdit::key() const {
   std::string text = name + ";";
   if (lora)
     text += owner + ";" + std::to_string(lora->rank) + ";" +
-            std::to_string(lora->scale) + ";";
+            std::to_string(lora->scale) + (lora->magnitude ? ";m;" : ";");
   return text;
 }
 
@@ -72,9 +73,10 @@ Value rowsOf(Operation *op, Value weight) {
   return {};
 }
 
-/// Where the arguments of an adapter's two matrices stand.
+/// The arguments of an adapter.
 struct Pair {
-  BlockArgument down, up; // A [rank, in], B [out, rank]
+  BlockArgument down, up;  // A [rank, in], B [out, rank]
+  BlockArgument magnitude; // [out] of DoRA, else null
 };
 
 class Rewriter {
@@ -148,8 +150,11 @@ private:
     pair.down = addArgument(at, edit, "lora_A", {lora.rank, lora.in}, element);
     pair.up =
         addArgument(at + 1, edit, "lora_B", {lora.out, lora.rank}, element);
+    if (lora.magnitude)
+      pair.magnitude = addArgument(at + 2, edit, "lora_magnitude_vector",
+                                   {lora.out}, element);
     for (auto &[product, rows] : products)
-      addProduct(product, rows, pair, lora);
+      addProduct(product, rows, weight, pair, lora);
     return success();
   }
 
@@ -163,8 +168,8 @@ private:
   /// result + lora_B(lora_A(dropout(x))) * scaling, as
   /// peft.tuners.lora.layer.Linear: x in the dtype of lora_A, and the sum in
   /// that of the base's matmul.
-  void addProduct(Operation *product, Value rows, const Pair &pair,
-                  const AdaptedTree::Lora &lora) {
+  void addProduct(Operation *product, Value rows, Value weight,
+                  const Pair &pair, const AdaptedTree::Lora &lora) {
     mlir::Location layer = product->getLoc();
     product->setLoc(below(layer, "base_layer"));
     b.setInsertionPointAfter(product);
@@ -180,12 +185,58 @@ private:
                                   llvm::APFloat(lora.dropout), nextKey());
     Value narrow = linear(rows, pair.down, "lora_A.default");
     Value wide = linear(narrow, pair.up, "lora_B.default");
-    Value scaled = aten::MulScalarOp::create(b, layer, wide, lora.scale);
-    Value base = product->getResult(0);
-    auto sum = aten::AddTensorOp::create(b, layer, base, scaled);
+    Value base = product->getResult(0), added;
+    SmallPtrSet<Operation *, 4> own;
+    if (lora.magnitude)
+      added = decomposed(product, rows, wide, weight, pair, lora, own);
+    else
+      added = aten::MulScalarOp::create(b, layer, wide, lora.scale);
+    auto sum = aten::AddTensorOp::create(b, layer, base, added);
     auto result = aten::TypeAsOp::create(b, layer, sum, base);
-    SmallPtrSet<Operation *, 2> own = {sum, result};
+    own.insert(sum);
+    own.insert(result);
     base.replaceAllUsesExcept(result.getResult(), own);
+  }
+
+  /// (m / |W + BA| - 1) * W x + (m / |W + BA|) * B A x * scaling, as
+  /// peft.tuners.lora.dora.DoraLinearLayer. W x is that of the layer without
+  /// its bias; where the adapter's input has dropout it is computed once more,
+  /// with the weight in the dtype of that input. `own` gets what reads the
+  /// layer's result.
+  Value decomposed(Operation *product, Value rows, Value wide, Value weight,
+                   const Pair &pair, const AdaptedTree::Lora &lora,
+                   SmallPtrSetImpl<Operation *> &own) {
+    mlir::Location loc =
+        below(product->getLoc(), "lora_magnitude_vector.default");
+    auto norm =
+        aten::DoraNormOp::create(b, loc, weight, pair.down, pair.up,
+                                 llvm::APFloat(lora.scale), lora.transposed);
+    Value factor =
+        aten::DivTensorOp::create(b, loc, pair.magnitude, norm.getResult());
+    if (lora.transposed)
+      factor = aten::HoldOp::create(b, loc, factor, norm.getSum(),
+                                    /*saved=*/true);
+    factor = aten::UnsqueezeOp::create(b, loc, factor, 0);
+    Value base = product->getResult(0);
+    if (lora.dropout > 0) {
+      Value matrix = aten::TypeAsOp::create(b, loc, weight, rows);
+      if (!lora.transposed)
+        matrix = aten::TOp::create(b, loc, matrix);
+      base = aten::MmOp::create(b, loc, rows, matrix);
+    } else if (isa<aten::AddmmOp>(product)) {
+      auto plain =
+          aten::SubTensorOp::create(b, loc, base, product->getOperand(0));
+      own.insert(plain);
+      base = plain;
+    }
+    Value less = aten::SubScalarOp::create(b, loc, factor, 1);
+    auto first = aten::MulTensorOp::create(b, loc, less, base);
+    own.insert(first);
+    Value second = aten::MulTensorOp::create(b, loc, factor, wide);
+    second = aten::MulScalarOp::create(b, loc, second, lora.scale);
+    Value result = aten::AddTensorOp::create(b, loc, first, second);
+    return aten::HoldOp::create(b, loc, result, norm.getFrame(),
+                                /*saved=*/false);
   }
 
   /// A key that no random operator of the function draws by.

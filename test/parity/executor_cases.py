@@ -143,13 +143,13 @@ ADAPTED = {  # model, LoraConfig
 }
 
 
-def adapted_case(dtype, autocast=False):
-    """As saved_case, of PEFT's models."""
+def adapted_case(dtype, autocast=False, adapted=None):
+    """As saved_case, of PEFT's models: `adapted`, else ADAPTED."""
     def compare(context):
         import adapter_cases
 
         cases, folders = [], []
-        for name, (model, options) in ADAPTED.items():
+        for name, (model, options) in (adapted or ADAPTED).items():
             folder = context.path(name)
             jobs.write_config(folder, dict(jobs.MODELS[model], dtype=dtype))
             adapter_cases.write_adapter(folder, options)

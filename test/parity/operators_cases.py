@@ -29,7 +29,8 @@ CUDA_ONLY = {"_fused_rms_norm", "_fused_rms_norm_backward",
 # Random: dropout_cases tests what they draw.
 RANDOM = {"dropout", "native_dropout"}
 # Kernels of libraries, which accel-run never launches; lit tests have them.
-FUSED = {"rotary", "swiglu", "swiglu_backward", "cross_entropy",
+FUSED = {"rotary", "swiglu", "swiglu_backward", "dora_norm", "hold",
+         "cross_entropy",
          "cross_entropy_backward", "cross_entropy_in_place_backward"}
 ELSEWHERE = ABSTRACT | CUDA_ONLY | RANDOM | FUSED
 # No gradient flows: these answer questions, count, or make tensors of nothing.

@@ -175,9 +175,33 @@ def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce,
     tail = [model.lm_head] if adapter else [model.model.norm, model.lm_head]
     fully_shard(tail, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
     fully_shard(whole, mesh=mesh, mp_policy=policy)
-    held = tracked(whole, model.config.vocab_size, batch, length)
+    with without_cycles() if adapter else contextlib.nullcontext():
+        held = tracked(whole, model.config.vocab_size, batch, length)
     dist.destroy_process_group()
     return held
+
+
+@contextlib.contextmanager
+def without_cycles():
+    """MemTracker's hooks tie tensors of a graph that has no backward (DoRA's
+    norm is detached) into cycles, which wait for Python's collector; PEFT's own
+    code makes none. Each count collects them first."""
+    import gc
+
+    from torch.distributed._tools.mem_tracker import MemTracker
+    counts = MemTracker._update_peak_stats
+
+    def collected(*arguments):
+        gc.collect()
+        return counts(*arguments)
+    MemTracker._update_peak_stats = collected
+    gc.collect()
+    gc.freeze()  # what exists already need not be looked at each time
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        MemTracker._update_peak_stats = counts
 
 
 def tracked(model, vocab, batch, length):

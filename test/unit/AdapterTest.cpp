@@ -105,7 +105,7 @@ TEST_F(Adapter, WritesWhatItReads) {
   auto config = parse(
       "\"target_modules\": [\"q\"], \"r\": 3, \"lora_alpha\": 1.5,\n"
       "\"bias\": \"lora_only\", \"init_lora_weights\": \"gaussian\",\n"
-      "\"lora_dropout\": 0.25,\n"
+      "\"lora_dropout\": 0.25, \"use_dora\": true,\n"
       "\"rank_pattern\": {\"b\": 2, \"a\": 1}, \"task_type\": \"SEQ_CLS\",\n"
       "\"modules_to_save\": [\"score\"], \"inference_mode\": false");
   ASSERT_TRUE(config) << findings();
@@ -153,8 +153,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "invalid-value 2 layers_pattern"},
         Refusal{"\"target_modules\": [\"q\"],\n\"rank_pattern\": {\"q\": -1}",
                 "invalid-value 3 rank_pattern"},
-        Refusal{"\"target_modules\": [\"q\"],\n\"use_dora\": true",
-                "not-supported 3 use_dora"},
+        Refusal{"\"target_modules\": [\"q\"],\n\"use_dora\": 1",
+                "invalid-value 3 use_dora"},
         Refusal{"\"target_modules\": [\"q\"],\n\"lora_dropout\": 1.0",
                 "invalid-value 3 lora_dropout"},
         Refusal{"\"target_modules\": [\"q\"],\n"

@@ -93,3 +93,12 @@ func.func @opaque_list(%x: tensor<4xf32>) {
   %0 = aten.opaque "aten::sum.dim_IntList"(%x) ["%0", [1, 2]] : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @turned(%w: tensor<4x8xf32>, %a: tensor<2x4xf32>, %b: tensor<8x2xf32>) {
+  // expected-error @+2 {{matrices 'tensor<2x4xf32>' and 'tensor<8x2xf32>' do not multiply to the weight's 'tensor<4x8xf32>'}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %0:3 = aten.dora_norm %w, %a, %b {scale = 2.0 : f64, transposed = false} : (tensor<4x8xf32>, tensor<2x4xf32>, tensor<8x2xf32>) -> (tensor<8xf32>, tensor<56xf32>, tensor<8x4xf32>)
+  return
+}

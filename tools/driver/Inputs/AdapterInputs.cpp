@@ -140,6 +140,48 @@ bool readAdapterInputs(const PlanOptions &options, const std::string &given,
   return true;
 }
 
+bool checkMagnitude(const PlanInputs &inputs, const PlanOptions &options,
+                    DiagnosticEngine &engine) {
+  if (!inputs.adapter || !inputs.adapter->magnitude)
+    return true;
+  auto refuse = [&](std::string message, std::string hint) {
+    const Location at = inputs.adapter->place("use_dora");
+    Diagnostic d;
+    d.code = notSupportedCode;
+    d.file = at.file;
+    d.line = at.line;
+    d.column = at.column;
+    d.key = "use_dora";
+    d.message = std::move(message);
+    d.hint = std::move(hint);
+    engine.report(std::move(d));
+    return false;
+  };
+  bool program = inputs.executor == FrameworkKind::AccelRun;
+  for (EmitKind kind : {EmitKind::Plan, EmitKind::Schedule, EmitKind::Mlir})
+    program |= options.emits(kind);
+  if (program)
+    return refuse("accel-run does not train DoRA, whose magnitudes begin as "
+                  "the norms of the base's weights",
+                  "plan an accelerate YAML for what PEFT does, or leave "
+                  "use_dora out");
+  if (!inputs.job.quantization)
+    return true;
+  const plan::WeightFormat format = inputs.job.quantization->values.format;
+  if (format != plan::WeightFormat::Nf4 && format != plan::WeightFormat::Fp4 &&
+      format != plan::WeightFormat::Int8)
+    return refuse(std::string("DoRA over ") + plan::describe(format).name +
+                      " weights is not counted: of quantised bases PEFT's "
+                      "DoRA knows those of bitsandbytes",
+                  "use nf4, fp4 or int8, or leave use_dora out");
+  if (inputs.adapter->dropout > 0)
+    return refuse("DoRA with lora_dropout over a quantised base is not "
+                  "counted: it computes each layer twice, and autograd keeps "
+                  "the second dequantised copy of every weight",
+                  "set lora_dropout to 0");
+  return true;
+}
+
 bool checkAdapterWeights(mlir::ModuleOp module, const PlanInputs &inputs,
                          DiagnosticEngine &engine) {
   if (inputs.adapterWeights.empty())

@@ -24,6 +24,11 @@ std::string baseModelPath(const std::string &path, DiagnosticEngine &engine);
 bool readAdapterInputs(const PlanOptions &options, const std::string &given,
                        PlanInputs &inputs, DiagnosticEngine &engine);
 
+/// Reports a DoRA that the job cannot train, or that is not counted: false
+/// then.
+bool checkMagnitude(const PlanInputs &inputs, const PlanOptions &options,
+                    DiagnosticEngine &engine);
+
 /// The adapter's weights are those of `module`, in name and shape; a plan that
 /// starts from them loads them.
 bool checkAdapterWeights(mlir::ModuleOp module, const PlanInputs &inputs,

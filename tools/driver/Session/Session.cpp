@@ -71,6 +71,7 @@ bool Session::asksForProgram() const {
 bool Session::load() {
   inputs = readPlanInputs(options, engine);
   if (!inputs || !checkQuantization(*inputs, options, engine) ||
+      !checkMagnitude(*inputs, options, engine) ||
       !checkAdapterDtypes(*inputs, engine) || !loadTarget(inputs->targetName))
     return false;
   // A process alone makes no communicators.
