@@ -122,6 +122,7 @@ Json adapter() {
        {"bias",
         choice("Biases that are trained", {"none", "all", "lora_only"})},
        {"use_rslora", flag("Scale by the root of the rank")},
+       {"use_dora", flag("Train magnitude and direction apart (DoRA)")},
        {"modules_to_save", names("Ends of names of modules trained whole")},
        {"init_lora_weights",
         {{"description", "First values"},
