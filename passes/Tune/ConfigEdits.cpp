@@ -222,6 +222,25 @@ ConfigEdit ConfigEditor::expressCheckpoint(const Point &point) const {
   std::string name = uniformVariant(point);
   bool alike =
       std::find(uniform.begin(), uniform.end(), point.counts) != uniform.end();
+  ConfigEdit e = expressCheckpointing(name, alike);
+  if (!given.layerCheckpointing || name == "full")
+    return e;
+  // The option goes before every file, so that a line alone changes nothing.
+  const std::string without = "accel-opt plan without --gradient-checkpointing";
+  const Flags off = {{"--gradient-checkpointing", "off"}};
+  if (name == "none" && !accelerate.activationCheckpointing.value)
+    return {{}, without, off};
+  if (!e.yaml.empty()) {
+    e.notExpressibleInYaml = without;
+    e.flags = off;
+  }
+  return e;
+}
+
+/// The lines for the variant `name` of all layers, or of some where `alike` is
+/// false, as if no option said anything.
+ConfigEdit ConfigEditor::expressCheckpointing(const std::string &name,
+                                              bool alike) const {
   if (executor == FrameworkKind::AccelRun) {
     if (!alike || isSolved(name))
       return python();

@@ -45,6 +45,7 @@ struct LayerClasses {
 struct GivenOptions {
   bool split = false; // micro-batch or accumulation
   bool lossChunks = false;
+  bool layerCheckpointing = false; // --gradient-checkpointing
 };
 
 class ConfigEditor {
@@ -71,6 +72,7 @@ public:
                               std::vector<Knob> &notInYaml) const;
 
 private:
+  ConfigEdit expressCheckpointing(const std::string &name, bool alike) const;
   ConfigEdit expressKnob(Knob knob, const Point &point) const;
   std::string describeCheckpoint(const Point &point) const;
   /// The variant of all layers, or "".

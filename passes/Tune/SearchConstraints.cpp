@@ -220,7 +220,7 @@ bool openSolved(Space &space) {
   return any;
 }
 
-void restrictToYaml(Space &space, bool scriptFile) {
+void restrictToYaml(Space &space, bool scriptFile, bool checkpointingGiven) {
   FrameworkKind executor = space.base.executor;
   auto close = [&](Knob knob) {
     if (space.open(knob)) {
@@ -240,8 +240,9 @@ void restrictToYaml(Space &space, bool scriptFile) {
     close(Knob::ForwardPrefetch);
     close(Knob::BackwardPrefetch);
   }
-  if (!scriptFile &&
-      (neverShards(executor) || executor == FrameworkKind::Deepspeed))
+  if (checkpointingGiven ||
+      (!scriptFile &&
+       (neverShards(executor) || executor == FrameworkKind::Deepspeed)))
     close(Knob::Checkpoint);
   // Whole layers are recomputed, or nothing; accel-run's own default lies
   // between.

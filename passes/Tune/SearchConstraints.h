@@ -42,7 +42,9 @@ bool openSolved(Space &space);
 /// Closes what no YAML can say and makes layers alike, so that every point can
 /// be written to a YAML alone. `splits` stay as configured.
 /// `scriptFile`: lines of the script's own file are lines of a YAML too.
-void restrictToYaml(Space &space, bool scriptFile = false);
+/// `checkpointingGiven`: the command line says what is recomputed, and goes
+/// before every line.
+void restrictToYaml(Space &space, bool scriptFile, bool checkpointingGiven);
 
 /// Whether the executor wraps half layers, or several at once.
 bool wrapsHalves(FrameworkKind executor);

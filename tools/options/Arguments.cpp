@@ -195,7 +195,8 @@ std::string Arguments::set(const std::string &name, const std::string &value) {
   if (!option)
     return unknown(name);
   option->given = true;
-  return option->take(value);
+  const bool joined = option->form == Form::Joined && !value.empty();
+  return option->take((joined ? "=" : "") + value);
 }
 
 bool Arguments::given(const std::string &name) const {

@@ -163,7 +163,9 @@ TEST_F(CommandLine, AChangeIsTakenByItsFlags) {
   EXPECT_EQ(options.microBatch, 4);
   EXPECT_EQ(options.accumulation, 2);
   EXPECT_TRUE(options.lossChunks->isAuto());
-  EXPECT_TRUE(options.gradientCheckpointing);
+  EXPECT_EQ(options.gradientCheckpointing, true);
+  EXPECT_TRUE(setPlanOptions(options, {{"--gradient-checkpointing", "off"}}));
+  EXPECT_EQ(options.gradientCheckpointing, false);
   EXPECT_EQ(options.ddp->commHook, "bf16");
   EXPECT_EQ(options.ddp->bucketBytes, 50 << 20);
   EXPECT_FALSE(setPlanOptions(options, {{"--no-such-option", "1"}}));

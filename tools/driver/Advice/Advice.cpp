@@ -237,7 +237,7 @@ private:
   tune::GivenOptions given() const {
     const PlanOptions &o = in.options;
     return {o.microBatch || o.accumulation || o.globalBatch,
-            o.lossChunks.has_value()};
+            o.lossChunks.has_value(), o.gradientCheckpointing.value_or(false)};
   }
 
   void recommend() {
@@ -290,7 +290,8 @@ private:
     if (in.executor != FrameworkKind::AccelRun && in.target)
       adviseSolved(*kept);
     tune::Space narrow = *kept;
-    tune::restrictToYaml(narrow, in.options.scriptFileIsYaml);
+    tune::restrictToYaml(narrow, in.options.scriptFileIsYaml,
+                         given().layerCheckpointing);
     tune::CachedEvaluator narrowEvaluator(narrow, evaluator);
     advice.yaml = solve(narrow, narrowEvaluator);
     if (!job.isJob)

@@ -101,9 +101,12 @@ std::string takeCheckpointing(const std::string &rest, PlanOptions &o) {
     o.script.offloadsCheckpoints = true;
     return "";
   }
-  if (!rest.empty() && rest != "=non-reentrant")
-    return "expected nothing, =non-reentrant or =offload behind it";
-  o.gradientCheckpointing = true;
+  const bool off = rest == "=off";
+  if (!off && !rest.empty() && rest != "=non-reentrant")
+    return "expected nothing, =non-reentrant, =offload or =off behind it";
+  o.gradientCheckpointing = !off;
+  if (off)
+    o.script.offloadsCheckpoints = false;
   return "";
 }
 
@@ -178,10 +181,11 @@ void addScriptOptions(Arguments &a, PlanOptions &o) {
            "Kernel's fused loss (others)")
       .saidByModule();
   a.joined(
-       "--gradient-checkpointing", "[=non-reentrant|offload]",
+       "--gradient-checkpointing", "[=non-reentrant|offload|off]",
        [&o](const std::string &rest) { return takeCheckpointing(rest, o); },
        "the script recomputes every layer (gradient_checkpointing=True), "
-       "perhaps with its inputs on the host")
+       "perhaps with its inputs on the host; off: it does not, whatever is "
+       "written")
       .saidByModule();
   a.flag("--reentrant", o.reentrant, "with use_reentrant=True").saidByModule();
   a.flag("--trainer-script", o.trainerScript,

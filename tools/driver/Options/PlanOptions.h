@@ -72,7 +72,8 @@ struct PlanOptions {
   const plan::TransformersOptimizer *optim = nullptr;
   std::optional<DdpKwargs> ddp;
   std::optional<LossChunks> lossChunks;
-  bool gradientCheckpointing = false, holdOutputs = false;
+  bool holdOutputs = false;
+  std::optional<bool> gradientCheckpointing; // of every layer
   ScriptOptions script;
   bool reentrant = false;     // gradient checkpointing with use_reentrant=True
   bool trainerScript = false; // transformers' Trainer, or one of TRL's

@@ -50,7 +50,7 @@ ImportOptions importOptions(const PlanInputs &inputs,
         *script.generationShare.value *
         static_cast<double>(target->memoryBytes.value_or(0)));
   import.gradientCheckpointing =
-      options.gradientCheckpointing || *script.layerCheckpointing;
+      options.gradientCheckpointing.value_or(*script.layerCheckpointing);
   import.ddp = options.ddp.value_or(DdpKwargs());
   if (!import.ddp.bucketBytes)
     import.ddp.bucketBytes = *script.ddpBucketBytes;
