@@ -78,7 +78,7 @@ std::optional<plan::DType> planDType(Type type) {
 
 namespace {
 
-using plan::StepKind;
+using plan::ProgramInstructionKind;
 
 /// What a unit's buffer is known as.
 struct UnitRole {
@@ -96,15 +96,15 @@ private:
   int unit(Operation *op, StringRef name);
   int parameter(Operation *op, int unit, StringRef fqn);
   int addValue(Value value, StringRef name, int alias);
-  plan::Step &add(Operation *op, StepKind kind);
+  plan::ProgramInstruction &add(Operation *op, ProgramInstructionKind kind);
   std::vector<std::string> strings(ArrayAttr list) {
     std::vector<std::string> result;
     for (auto text : list.getAsValueRange<StringAttr>())
       result.push_back(text.str());
     return result;
   }
-  void start(Operation *op, StepKind kind, StringRef unitName, Value inflight,
-             ArrayRef<plan::Role> roles);
+  void start(Operation *op, ProgramInstructionKind kind, StringRef unitName,
+             Value inflight, ArrayRef<plan::Role> roles);
   void convert(Operation *op);
   void call(CallOp op);
   void free(FreeOp op);
@@ -116,7 +116,7 @@ private:
   plan::Program program;
   DenseMap<Value, int> values;
   DenseMap<Value, UnitRole> buffers;
-  DenseMap<Value, int> flights; // step of the start
+  DenseMap<Value, int> flights; // instruction of the start
   DenseMap<Value, SmallVector<plan::Role>> flightRoles;
   bool failed = false;
 };
@@ -170,67 +170,69 @@ int Exporter::addValue(Value value, StringRef name, int alias) {
   return values[value] = program.values.size() - 1;
 }
 
-plan::Step &Exporter::add(Operation *at, StepKind kind) {
-  plan::Step &step = program.steps.emplace_back();
-  step.kind = kind;
+plan::ProgramInstruction &Exporter::add(Operation *at,
+                                        ProgramInstructionKind kind) {
+  plan::ProgramInstruction &instruction = program.instructions.emplace_back();
+  instruction.kind = kind;
   if (auto named = dyn_cast<NameLoc>(at->getLoc()))
-    step.where = named.getName().str();
+    instruction.where = named.getName().str();
   if (auto stream = at->getAttrOfType<StreamAttr>("stream"))
-    step.stream = static_cast<plan::Stream>(stream.getValue());
-  return step;
+    instruction.stream = static_cast<plan::Stream>(stream.getValue());
+  return instruction;
 }
 
-void Exporter::start(Operation *at, StepKind kind, StringRef unitName,
-                     Value inflight, ArrayRef<plan::Role> roles) {
-  plan::Step &step = add(at, kind);
-  step.unit = unit(at, unitName);
-  step.role = roles[0];
-  step.axes = strings(at->getAttrOfType<ArrayAttr>("axes"));
-  step.timepoint = flights.size();
-  flights[inflight] = program.steps.size() - 1;
+void Exporter::start(Operation *at, ProgramInstructionKind kind,
+                     StringRef unitName, Value inflight,
+                     ArrayRef<plan::Role> roles) {
+  plan::ProgramInstruction &instruction = add(at, kind);
+  instruction.unit = unit(at, unitName);
+  instruction.role = roles[0];
+  instruction.axes = strings(at->getAttrOfType<ArrayAttr>("axes"));
+  instruction.timepoint = flights.size();
+  flights[inflight] = program.instructions.size() - 1;
   flightRoles[inflight].assign(roles.begin(), roles.end());
 }
 
 void Exporter::free(FreeOp op) {
-  plan::Step &step = add(op, StepKind::Free);
+  plan::ProgramInstruction &instruction = add(op, ProgramInstructionKind::Free);
   for (Value value : op.getBuffers()) {
     if (auto found = values.find(value); found != values.end()) {
-      step.values.push_back(found->second);
+      instruction.values.push_back(found->second);
     } else {
       UnitRole at = buffers.lookup(value);
-      step.unit = at.unit;
-      step.role = at.role;
+      instruction.unit = at.unit;
+      instruction.role = at.role;
     }
   }
 }
 
 void Exporter::call(CallOp op) {
-  plan::Step &step = add(op, StepKind::Call);
+  plan::ProgramInstruction &instruction = add(op, ProgramInstructionKind::Call);
   if (functionIndex) {
-    step.function = functionIndex(op.getCallee());
+    instruction.function = functionIndex(op.getCallee());
   } else if (auto found = functions.find(op.getCallee());
              found != functions.end()) {
-    step.function = found->second;
+    instruction.function = found->second;
   }
-  if (step.function < 0) {
+  if (instruction.function < 0) {
     op.emitOpError("calls '")
         << op.getCallee() << "', which is no function of the plan";
     failed = true;
   }
   if (std::optional<uint64_t> draw = op.getDraw())
-    step.draw = static_cast<int>(*draw);
+    instruction.draw = static_cast<int>(*draw);
   for (Value value : op.getInputs())
-    step.inputs.push_back(values.lookup(value));
-  step.consumed.resize(step.inputs.size());
+    instruction.inputs.push_back(values.lookup(value));
+  instruction.consumed.resize(instruction.inputs.size());
   for (int64_t position : op.getConsumes())
-    step.consumed[position] = true;
+    instruction.consumed[position] = true;
   for (auto ref : op.getParams().getAsRange<ParamAttr>()) {
     int index = unit(op, ref.getUnit());
-    step.params.push_back({index, parameter(op, index, ref.getFqn())});
+    instruction.params.push_back({index, parameter(op, index, ref.getFqn())});
   }
   for (auto ref : op.getGradients().getAsRange<GradientAttr>()) {
     int index = unit(op, ref.getUnit());
-    step.gradients.push_back(
+    instruction.gradients.push_back(
         {index, parameter(op, index, ref.getFqn()), ref.getAccumulate()});
   }
   // Owners first: a result may share the storage of a later one.
@@ -239,12 +241,12 @@ void Exporter::call(CallOp op) {
   for (auto [i, alias] : llvm::enumerate(op.getAliases())) {
     if (alias < 0)
       continue;
-    const int64_t numInputs = step.inputs.size();
+    const int64_t numInputs = instruction.inputs.size();
     if (alias >= numInputs) {
       aliases[i] = first + alias - numInputs;
       continue;
     }
-    int root = step.inputs[alias];
+    int root = instruction.inputs[alias];
     aliases[i] =
         program.values[root].alias < 0 ? root : program.values[root].alias;
   }
@@ -255,7 +257,7 @@ void Exporter::call(CallOp op) {
   const size_t total = outputs.size() + op.getDrops().size();
   size_t next = 0;
   for (size_t i = 0; i < total; ++i)
-    step.outputs.push_back(
+    instruction.outputs.push_back(
         llvm::is_contained(op.getDrops(), static_cast<int64_t>(i))
             ? -1
             : outputs[next++]);
@@ -264,57 +266,64 @@ void Exporter::call(CallOp op) {
 void Exporter::convert(Operation *at) {
   TypeSwitch<Operation *>(at)
       .Case([&](AllocOp op) {
-        plan::Step &step = add(op, StepKind::Alloc);
-        step.unit = unit(op, op.getUnit());
-        step.role = static_cast<plan::Role>(op.getRole());
-        buffers[op.getBuffer()] = {step.unit, step.role};
+        plan::ProgramInstruction &instruction =
+            add(op, ProgramInstructionKind::Alloc);
+        instruction.unit = unit(op, op.getUnit());
+        instruction.role = static_cast<plan::Role>(op.getRole());
+        buffers[op.getBuffer()] = {instruction.unit, instruction.role};
       })
       .Case([&](FreeOp op) { free(op); })
       .Case([&](AllGatherStartOp op) {
-        start(op, StepKind::AllGather, op.getUnit(), op.getInflight(),
-              plan::Role::Gathered);
+        start(op, ProgramInstructionKind::AllGather, op.getUnit(),
+              op.getInflight(), plan::Role::Gathered);
       })
       .Case([&](ReduceScatterStartOp op) {
-        start(op, StepKind::ReduceScatter, op.getUnit(), op.getInflight(),
+        start(op, ProgramInstructionKind::ReduceScatter, op.getUnit(),
+              op.getInflight(),
               {plan::Role::Gradient, plan::Role::ShardGradient,
                plan::Role::Receive});
-        program.steps.back().algorithm = op.getAlgorithm().str();
-        program.steps.back().accumulate = op.getAccumulate();
+        program.instructions.back().algorithm = op.getAlgorithm().str();
+        program.instructions.back().accumulate = op.getAccumulate();
       })
       .Case([&](AllReduceStartOp op) {
-        start(op, StepKind::AllReduce, op.getUnit(), op.getInflight(),
-              plan::Role::ShardGradient);
+        start(op, ProgramInstructionKind::AllReduce, op.getUnit(),
+              op.getInflight(), plan::Role::ShardGradient);
       })
       .Case([&](AwaitOp op) {
-        plan::Step &step = add(op, StepKind::Await);
+        plan::ProgramInstruction &instruction =
+            add(op, ProgramInstructionKind::Await);
         auto found = flights.find(op.getInflight());
         if (found == flights.end()) {
           op.emitOpError("awaits what no operation of this program started");
           failed = true;
           return;
         }
-        const plan::Step &start = program.steps[found->second];
-        step.unit = start.unit;
-        step.role = start.role;
-        step.timepoint = start.timepoint;
+        const plan::ProgramInstruction &start =
+            program.instructions[found->second];
+        instruction.unit = start.unit;
+        instruction.role = start.role;
+        instruction.timepoint = start.timepoint;
         for (auto [i, buffer] : llvm::enumerate(op.getBuffers()))
-          buffers[buffer] = {step.unit, flightRoles[op.getInflight()][i]};
+          buffers[buffer] = {instruction.unit,
+                             flightRoles[op.getInflight()][i]};
       })
       .Case([&](CallOp op) { call(op); })
       .Case([&](GradNormOp op) {
-        add(op, StepKind::GradNorm).role = plan::Role::ShardGradient;
+        add(op, ProgramInstructionKind::GradNorm).role =
+            plan::Role::ShardGradient;
       })
       .Case([&](OptimizerStepOp op) {
-        plan::Step &step = add(op, StepKind::Optimizer);
-        step.unit = unit(op, op.getUnit());
-        step.role = plan::Role::ShardGradient;
+        plan::ProgramInstruction &instruction =
+            add(op, ProgramInstructionKind::Optimizer);
+        instruction.unit = unit(op, op.getUnit());
+        instruction.role = plan::Role::ShardGradient;
       })
       .Case([&](ReturnOp op) {
         if (op.getLoss())
           program.loss = values.lookup(op.getLoss());
       })
       .Default([&](Operation *other) {
-        other->emitOpError("is no step of a program");
+        other->emitOpError("is no instruction of a program");
         failed = true;
       });
 }
@@ -322,7 +331,7 @@ void Exporter::convert(Operation *at) {
 FailureOr<plan::Program> Exporter::run() {
   program.name = op.getSymName().str();
   program.peakBytes = op.getPeakBytes();
-  program.peakStep = static_cast<int64_t>(op.getPeakStep());
+  program.peakInstruction = static_cast<int64_t>(op.getPeakInstruction());
   Block &body = op.getBody().front();
   const size_t numInputs = op.getInputs().size();
   for (BlockArgument argument : body.getArguments()) {

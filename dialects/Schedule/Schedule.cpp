@@ -151,7 +151,7 @@ ParseResult ProgramOp::parse(OpAsmParser &parser, OperationState &result) {
                       builder.getI64IntegerAttr(persistent));
   result.addAttribute(getPeakBytesAttrName(result.name),
                       builder.getI64IntegerAttr(peak));
-  result.addAttribute(getPeakStepAttrName(result.name),
+  result.addAttribute(getPeakInstructionAttrName(result.name),
                       builder.getI64IntegerAttr(at));
   Region *body = result.addRegion();
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
@@ -192,11 +192,12 @@ void ProgramOp::print(OpAsmPrinter &printer) {
   // The getters are unsigned; the step may be -1.
   printer << "    persistent " << static_cast<int64_t>(getPersistentBytes())
           << " peak " << static_cast<int64_t>(getPeakBytes()) << " at "
-          << static_cast<int64_t>(getPeakStep());
+          << static_cast<int64_t>(getPeakInstruction());
   printer.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(), {getSymNameAttrName(), getInputsAttrName(),
-                            getCarriedAttrName(), getPersistentBytesAttrName(),
-                            getPeakBytesAttrName(), getPeakStepAttrName()});
+      (*this)->getAttrs(),
+      {getSymNameAttrName(), getInputsAttrName(), getCarriedAttrName(),
+       getPersistentBytesAttrName(), getPeakBytesAttrName(),
+       getPeakInstructionAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
                       /*printBlockTerminators=*/true);

@@ -20,7 +20,7 @@ def Schedule_ProgramOp
     (`input_ids`, `labels`, `loss_seed`), and then the buffers that earlier
     programs of the step left, named by `carried`. `persistent` are the bytes
     of shards and optimizer states, `peak` is the most that own buffers take
-    (with the persistent ones, without operator workspaces) and `at` the step
+    (with the persistent ones, without operator workspaces) and `at` the instruction
     with the highest total.
 
     ```mlir
@@ -35,7 +35,7 @@ def Schedule_ProgramOp
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$inputs,
                        TypedArrayAttrBase<Schedule_CarriedAttr, "carried buffers">:$carried,
                        I64Attr:$persistent_bytes, I64Attr:$peak_bytes,
-                       I64Attr:$peak_step);
+                       I64Attr:$peak_instruction);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

@@ -86,9 +86,9 @@ LogicalResult ProgramOp::verify() {
   if (persistent < 0 || peak < persistent)
     return emitOpError("has a peak of ")
            << peak << " bytes, below its persistent " << persistent;
-  const int64_t step = getPeakStep();
+  const int64_t step = getPeakInstruction();
   if (step < -1)
-    return emitOpError("has its peak at the impossible step ") << step;
+    return emitOpError("has its peak at the impossible instruction ") << step;
   return success();
 }
 

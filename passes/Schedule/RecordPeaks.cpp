@@ -36,7 +36,7 @@ public:
     }
     Builder builder(program.getContext());
     program.setPeakBytesAttr(builder.getI64IntegerAttr(ownPeak));
-    program.setPeakStepAttr(builder.getI64IntegerAttr(peakStep));
+    program.setPeakInstructionAttr(builder.getI64IntegerAttr(peakInstruction));
     return success();
   }
 
@@ -46,7 +46,7 @@ private:
     if (total <= totalPeak)
       return;
     totalPeak = total;
-    peakStep = step;
+    peakInstruction = step;
   }
 
   /// Returns whether the storage of `root` is new.
@@ -133,7 +133,7 @@ private:
   CalleeMemory *callees;
   DenseMap<Value, Value> rootOf;
   DenseMap<Value, int> handles; // values that hold a storage, by root
-  int64_t live = 0, ownPeak = 0, totalPeak = 0, peakStep = -1;
+  int64_t live = 0, ownPeak = 0, totalPeak = 0, peakInstruction = -1;
 };
 
 } // namespace

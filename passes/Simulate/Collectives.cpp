@@ -11,15 +11,15 @@ namespace accel {
 using namespace plan;
 
 double collectiveSeconds(const Plan &plan, const Target &target,
-                         int64_t ranksPerNode, StepKind kind,
+                         int64_t ranksPerNode, ProgramInstructionKind kind,
                          const std::vector<std::string> &axes, double bytes) {
   const Mesh mesh{plan.axes};
   const AxisGroup group = mesh.group(
       mesh.set(axes), ranksPerNode > 0 ? ranksPerNode : target.ranksPerNode);
   Collective collective = Collective::AllGather;
-  if (kind == StepKind::ReduceScatter)
+  if (kind == ProgramInstructionKind::ReduceScatter)
     collective = Collective::ReduceScatter;
-  else if (kind == StepKind::AllReduce)
+  else if (kind == ProgramInstructionKind::AllReduce)
     collective = Collective::AllReduce;
   return collectiveSeconds(target, collective, group, bytes);
 }

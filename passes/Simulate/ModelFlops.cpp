@@ -112,13 +112,16 @@ double modelFlopsPerToken(const Plan &plan) {
   double attention = 0, microBatches = 0;
   for (const auto &[index, repeat] : plan.step) {
     microBatches += static_cast<double>(repeat);
-    for (const Step &step : plan.programs[index].steps) {
-      if (step.kind != StepKind::Call)
+    for (const ProgramInstruction &instruction :
+         plan.programs[index].instructions) {
+      if (instruction.kind != ProgramInstructionKind::Call)
         continue;
-      attention += static_cast<double>(repeat) * attentionOf[step.function];
-      const std::vector<double> &used = multipliedIn[step.function];
-      for (size_t i = 0; i < step.params.size() && i < used.size(); ++i) {
-        double &part = multiplied[step.params[i].parameter];
+      attention +=
+          static_cast<double>(repeat) * attentionOf[instruction.function];
+      const std::vector<double> &used = multipliedIn[instruction.function];
+      for (size_t i = 0; i < instruction.params.size() && i < used.size();
+           ++i) {
+        double &part = multiplied[instruction.params[i].parameter];
         part = std::max(part, used[i]);
       }
     }

@@ -31,7 +31,7 @@ double TimeModel::memorySeconds(double bytes) const {
   return accel::memorySeconds(target, bytes);
 }
 
-double TimeModel::wireSeconds(StepKind kind,
+double TimeModel::wireSeconds(ProgramInstructionKind kind,
                               const std::vector<std::string> &axes,
                               double bytes) const {
   return collectiveSeconds(plan, target, ranksPerNode, kind, axes, bytes);
@@ -48,11 +48,12 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
   UnitTimes times;
   // The shard is copied, or cast, into its place in the gathered buffer.
   times.fill = memorySeconds(storage + gathered / ranks);
-  times.gather = wireSeconds(StepKind::AllGather, unit.shardAxes, gathered);
-  times.scatter =
-      wireSeconds(StepKind::ReduceScatter, unit.shardAxes, gradient);
-  times.allReduce =
-      wireSeconds(StepKind::AllReduce, unit.replicateAxes, storage);
+  times.gather =
+      wireSeconds(ProgramInstructionKind::AllGather, unit.shardAxes, gathered);
+  times.scatter = wireSeconds(ProgramInstructionKind::ReduceScatter,
+                              unit.shardAxes, gradient);
+  times.allReduce = wireSeconds(ProgramInstructionKind::AllReduce,
+                                unit.replicateAxes, storage);
   // What is left of a reduction: slices are added, or one is cast or added.
   times.addSlices = memorySeconds(gradient + storage);
   times.addPiece = memorySeconds(gradient / ranks + storage);
@@ -78,8 +79,8 @@ double TimeModel::gradNormSeconds() const {
         static_cast<double>(roleBytes(plan, unit, Role::ShardGradient));
     seconds += memorySeconds(bytes) + memorySeconds(2 * bytes);
     if (groups.insert(unit.shardAxes).second)
-      seconds +=
-          wireSeconds(StepKind::AllReduce, unit.shardAxes, alignmentBytes);
+      seconds += wireSeconds(ProgramInstructionKind::AllReduce, unit.shardAxes,
+                             alignmentBytes);
   }
   return seconds;
 }
@@ -90,12 +91,12 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
     double finish = 0; // what the await itself computes
   };
   int timepoints = 0;
-  for (const Step &step : program.steps)
-    timepoints = std::max(timepoints, step.timepoint + 1);
+  for (const ProgramInstruction &instruction : program.instructions)
+    timepoints = std::max(timepoints, instruction.timepoint + 1);
   std::vector<Flight> flights(timepoints);
   ProgramTime result;
   if (withEvents)
-    result.events.reserve(program.steps.size());
+    result.events.reserve(program.instructions.size());
   std::array<double, 3> clock{}; // by stream: when it is free
   double &compute = clock[static_cast<int>(Stream::Compute)];
   double wire = 0;
@@ -103,35 +104,35 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
     compute += seconds;
     result.computeSeconds += seconds;
   };
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    const Step &step = program.steps[i];
-    double &own = clock[static_cast<int>(step.stream)];
-    TimelineEvent event{static_cast<int>(i), step.stream, own, own, 0};
-    switch (step.kind) {
-    case StepKind::Alloc:
-    case StepKind::Free:
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const ProgramInstruction &instruction = program.instructions[i];
+    double &own = clock[static_cast<int>(instruction.stream)];
+    TimelineEvent event{static_cast<int>(i), instruction.stream, own, own, 0};
+    switch (instruction.kind) {
+    case ProgramInstructionKind::Alloc:
+    case ProgramInstructionKind::Free:
       break;
-    case StepKind::Call:
-      work(functions[step.function]);
+    case ProgramInstructionKind::Call:
+      work(functions[instruction.function]);
       break;
-    case StepKind::Optimizer:
-      work(units[step.unit].update);
+    case ProgramInstructionKind::Optimizer:
+      work(units[instruction.unit].update);
       break;
-    case StepKind::GradNorm:
+    case ProgramInstructionKind::GradNorm:
       work(gradNorm);
       break;
-    case StepKind::AllGather:
-    case StepKind::ReduceScatter:
-    case StepKind::AllReduce: {
-      const UnitTimes &times = units[step.unit];
+    case ProgramInstructionKind::AllGather:
+    case ProgramInstructionKind::ReduceScatter:
+    case ProgramInstructionKind::AllReduce: {
+      const UnitTimes &times = units[instruction.unit];
       Flight flight;
       double transfer = 0, before = 0;
-      if (step.kind == StepKind::AllGather) {
+      if (instruction.kind == ProgramInstructionKind::AllGather) {
         transfer = times.gather;
         before = times.fill;
-      } else if (step.kind == StepKind::ReduceScatter) {
+      } else if (instruction.kind == ProgramInstructionKind::ReduceScatter) {
         transfer = times.scatter;
-        flight.finish = finishSeconds(step);
+        flight.finish = finishSeconds(instruction);
       } else {
         transfer = times.allReduce;
       }
@@ -154,15 +155,15 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       }
       own = std::max(own, flight.end);
       event.end = flight.end;
-      flights[step.timepoint] = flight;
+      flights[instruction.timepoint] = flight;
       break;
     }
-    case StepKind::Await: {
-      const Flight &flight = flights[step.timepoint];
+    case ProgramInstructionKind::Await: {
+      const Flight &flight = flights[instruction.timepoint];
       event.waited = std::max(0.0, flight.end - own);
       own += event.waited;
       event.begin = own;
-      if (step.stream == Stream::Compute) {
+      if (instruction.stream == Stream::Compute) {
         result.exposedSeconds += event.waited;
         work(flight.finish);
       } else {
@@ -183,16 +184,17 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
 /// As accel-run finishes a reduce-scatter: an all-to-all's slices are summed;
 /// NCCL's result is the sum already, and only added or cast where it is not in
 /// its place.
-double TimeModel::finishSeconds(const Step &step) const {
-  const Unit &unit = plan.units[step.unit];
-  const UnitTimes &times = units[step.unit];
-  const bool communicates = plan.groupSize(step.axes) > 1;
+double TimeModel::finishSeconds(const ProgramInstruction &instruction) const {
+  const Unit &unit = plan.units[instruction.unit];
+  const UnitTimes &times = units[instruction.unit];
+  const bool communicates = plan.groupSize(instruction.axes) > 1;
   double seconds = 0;
-  if (communicates && step.algorithm == "all_to_all")
+  if (communicates && instruction.algorithm == "all_to_all")
     seconds = times.addSlices;
-  else if (!communicates || step.accumulate || unit.reduce != unit.storage)
+  else if (!communicates || instruction.accumulate ||
+           unit.reduce != unit.storage)
     seconds = times.addPiece;
-  return step.accumulate ? seconds + times.addBefore : seconds;
+  return instruction.accumulate ? seconds + times.addBefore : seconds;
 }
 
 ProgramTime simulateTime(const Plan &plan, const Program &program,

@@ -18,32 +18,34 @@
 
 namespace accel {
 
-/// When a step of a program runs, in seconds from the program's start.
+/// When an instruction of a program runs, in seconds from the program's start.
 struct TimelineEvent {
-  int step = -1; // Program::steps
+  int instruction = -1; // Program::instructions
   plan::Stream stream = plan::Stream::Compute;
   double begin = 0, end = 0; // a collective's end: its data is there
   double waited = 0;         // of an await: for the collective, before `begin`
 };
 
-/// One program from an idle machine to the end of its last step.
+/// One program from an idle machine to the end of its last instruction.
 struct ProgramTime {
   double seconds = 0;
   double computeSeconds = 0;         // the compute stream works
   double exposedSeconds = 0;         // the rest: communication is waited for
-  std::vector<TimelineEvent> events; // by step, on request
+  std::vector<TimelineEvent> events; // by instruction, on request
 };
 
 /// Seconds of one collective of `bytes` (the whole buffer, of all ranks) over
 /// mesh axes, alone on the wire. `kind` is AllGather, ReduceScatter or
 /// AllReduce; `ranksPerNode` 0 is the target's own.
 double collectiveSeconds(const plan::Plan &plan, const Target &target,
-                         int64_t ranksPerNode, plan::StepKind kind,
+                         int64_t ranksPerNode,
+                         plan::ProgramInstructionKind kind,
                          const std::vector<std::string> &axes, double bytes);
 
 /// Costs of all functions and units of a plan, computed once; any number of
-/// programs over them can then be simulated, each in time linear in its steps.
-/// Plan and target must outlive the model; steps must be in range (verify).
+/// programs over them can then be simulated, each in time linear in its
+/// instructions. Plan and target must outlive the model; instructions must be
+/// in range (verify).
 class TimeModel {
 public:
   TimeModel(const plan::Plan &plan, const Target &target,
@@ -59,10 +61,10 @@ private:
   };
   UnitTimes unitTimes(const plan::Unit &unit) const;
   double memorySeconds(double bytes) const;
-  double wireSeconds(plan::StepKind kind, const std::vector<std::string> &axes,
-                     double bytes) const;
+  double wireSeconds(plan::ProgramInstructionKind kind,
+                     const std::vector<std::string> &axes, double bytes) const;
   double gradNormSeconds() const;
-  double finishSeconds(const plan::Step &step) const;
+  double finishSeconds(const plan::ProgramInstruction &instruction) const;
 
   const plan::Plan &plan;
   const Target &target;
@@ -80,7 +82,8 @@ ProgramTime simulateTime(const plan::Plan &plan, const plan::Program &program,
 
 /// The optimizer step, program by program: fills `plan.predicted`'s
 /// stepSeconds, computeSeconds, exposedCommSeconds, tokensPerSecond (of all
-/// ranks) and hasTime. Linear in the number of steps and instructions.
+/// ranks) and hasTime. Linear in the number of instructions of programs and
+/// functions.
 void predictTime(plan::Plan &plan, const Target &target,
                  int64_t ranksPerNode = 0);
 

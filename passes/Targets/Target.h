@@ -110,7 +110,8 @@ struct Target {
   /// The part of a collective that computation can hide; the rest is taken
   /// from the cores or multiprocessors that compute.
   double overlap = 1;
-  std::string reduceScatter = "direct"; // or "all_to_all" (Step::algorithm)
+  std::string reduceScatter =
+      "direct"; // or "all_to_all" (ProgramInstruction::algorithm)
   /// Seconds of operators by plan::instructionKey, that accel-run --fit has
   /// measured; the rates above are for all others.
   std::map<std::string, double> measured;

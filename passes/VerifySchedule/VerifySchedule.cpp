@@ -95,7 +95,7 @@ private:
   llvm::DenseSet<std::pair<Attribute, int>> present; // unit and role
   llvm::MapVector<Value, Activation> activations;
   DenseMap<Value, int> handles; // live activations on a root
-  int64_t live = 0, ownPeak = 0, totalPeak = 0, peakStep = -1;
+  int64_t live = 0, ownPeak = 0, totalPeak = 0, peakInstruction = -1;
   bool failed = false;
 };
 
@@ -290,7 +290,7 @@ void ProgramChecker::call(CallOp op) {
   const int64_t total = live + op.getPeak();
   if (total > totalPeak) {
     totalPeak = total;
-    peakStep = std::distance(op->getBlock()->begin(), op->getIterator());
+    peakInstruction = std::distance(op->getBlock()->begin(), op->getIterator());
   }
   // Outputs first: a view of an input keeps its storage.
   for (int64_t position : op.getConsumes())
@@ -401,11 +401,13 @@ void ProgramChecker::visit(Operation *at) {
             Role::ShardGradient);
       })
       .Case([&](ReturnOp op) { finish(op); })
-      .Default([&](Operation *op) { error(op) << "is no step of a program"; });
+      .Default([&](Operation *op) {
+        error(op) << "is no instruction of a program";
+      });
   ownPeak = std::max(ownPeak, live);
   if (live > totalPeak) {
     totalPeak = live;
-    peakStep = std::distance(at->getBlock()->begin(), at->getIterator());
+    peakInstruction = std::distance(at->getBlock()->begin(), at->getIterator());
   }
 }
 
@@ -432,11 +434,12 @@ LogicalResult ProgramChecker::run() {
   if (failed)
     return failure();
   if (ownPeak != static_cast<int64_t>(program.getPeakBytes()) ||
-      peakStep != static_cast<int64_t>(program.getPeakStep()))
+      peakInstruction != static_cast<int64_t>(program.getPeakInstruction()))
     return program.emitOpError("records a peak of ")
-           << program.getPeakBytes() << " bytes at step "
-           << static_cast<int64_t>(program.getPeakStep())
-           << ", its timeline has " << ownPeak << " at step " << peakStep;
+           << program.getPeakBytes() << " bytes at instruction "
+           << static_cast<int64_t>(program.getPeakInstruction())
+           << ", its timeline has " << ownPeak << " at instruction "
+           << peakInstruction;
   return success();
 }
 

@@ -129,13 +129,13 @@ public:
     marks.back().record(c10::cuda::getCurrentCUDAStream(index).unwrap());
     return static_cast<int>(marks.size()) - 1;
   }
-  void resolve(StepTimes &times) override {
+  void resolve(InstructionTimes &times) override {
     synchronize();
     auto seconds = [&](int mark) {
       return mark < 0 ? 0.0 : marks.front().elapsedTime(marks[mark]) / 1000;
     };
     for (auto &run : times)
-      for (StepTime &time : run) {
+      for (InstructionTime &time : run) {
         time.begin = seconds(time.beginMark);
         time.end = seconds(time.endMark);
         time.streamBegin = seconds(time.streamBeginMark);

@@ -35,9 +35,9 @@ struct CpuDevice final : Device {
                         .count());
     return static_cast<int>(marks.size()) - 1;
   }
-  void resolve(StepTimes &times) override {
+  void resolve(InstructionTimes &times) override {
     for (auto &run : times)
-      for (StepTime &time : run) {
+      for (InstructionTime &time : run) {
         time.begin = marks[time.beginMark] - marks.front();
         time.end = marks[time.endMark] - marks.front();
       }

@@ -14,7 +14,7 @@
 #define ACCEL_RUNTIME_EXECUTE_DEVICE_H
 
 #include "runtime/execute/Allocator.h"
-#include "runtime/execute/StepTime.h"
+#include "runtime/execute/InstructionTime.h"
 #include "runtime/plan/Plan.h"
 
 #include <c10/core/Allocator.h>
@@ -56,7 +56,7 @@ public:
   virtual int mark() = 0;
   /// Fills in the seconds between the marks of `times`, once the device has
   /// passed them, and forgets all marks.
-  virtual void resolve(StepTimes &times) = 0;
+  virtual void resolve(InstructionTimes &times) = 0;
 };
 
 /// `kind` is a plan's device, "cpu" or "cuda"; local rank i takes device i.

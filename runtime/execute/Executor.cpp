@@ -112,8 +112,8 @@ void Executor::skipNotFinite(bool skips) {
   if (!skips)
     return;
   for (const plan::Program &program : job.programs)
-    for (const plan::Step &step : program.steps)
-      if (step.kind == plan::StepKind::GradNorm)
+    for (const plan::ProgramInstruction &instruction : program.instructions)
+      if (instruction.kind == plan::ProgramInstructionKind::GradNorm)
         return;
   throw PlanError("--on-nan skip needs the norm of the gradients before the "
                   "update: plan with on_nan: skip in job.yaml, or with "
@@ -212,7 +212,7 @@ at::Tensor Executor::onDevice(const std::string &name,
 }
 
 at::Tensor Executor::runProgram(ProgramRunner &program, const MakeInput &input,
-                                std::vector<StepTime> *times) {
+                                std::vector<InstructionTime> *times) {
   std::vector<at::Tensor> inputs;
   for (int value : program.program().inputs) {
     const plan::Value &description = program.program().values[value];
@@ -237,7 +237,7 @@ at::Tensor Executor::runProgram(ProgramRunner &program, const MakeInput &input,
 void Executor::queue(
     const std::function<at::Tensor(int64_t, const std::string &)> &input,
     const std::vector<double> &learningRates, int64_t microBatch,
-    StepTimes *times) {
+    InstructionTimes *times) {
   RECORD_USER_SCOPE("accel-run step");
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
@@ -271,7 +271,7 @@ void Executor::queueSlots(
   int64_t slot = 0;
   for (const auto &[index, repeat] : job.step)
     for (int64_t i = 0; i < repeat; ++i, ++slot) {
-      std::vector<StepTime> *into = nullptr;
+      std::vector<InstructionTime> *into = nullptr;
       if (step.times)
         into = &step.times->emplace_back();
       drawn = {static_cast<uint64_t>(job.job.randomSeed),

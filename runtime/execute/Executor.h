@@ -57,7 +57,7 @@ public:
   StepResult
   step(const std::function<at::Tensor(int64_t, const std::string &)> &input,
        const std::vector<double> &learningRates, int64_t microBatch = 0,
-       StepTimes *times = nullptr) {
+       InstructionTimes *times = nullptr) {
     queue(input, learningRates, microBatch, times);
     return finish();
   }
@@ -66,7 +66,7 @@ public:
   void
   queue(const std::function<at::Tensor(int64_t, const std::string &)> &input,
         const std::vector<double> &learningRates, int64_t microBatch = 0,
-        StepTimes *times = nullptr);
+        InstructionTimes *times = nullptr);
   /// Waits for the oldest step that is queued.
   StepResult finish();
   size_t queued() const { return steps.size(); }
@@ -102,14 +102,14 @@ private:
   struct Queued {
     StepResult result; // as far as the host knows it
     std::optional<LateNumbers> late;
-    StepTimes *times = nullptr;
+    InstructionTimes *times = nullptr;
   };
   /// The programs of the last queued step.
   void queueSlots(
       const std::function<at::Tensor(int64_t, const std::string &)> &input,
       int64_t microBatch);
   at::Tensor runProgram(ProgramRunner &program, const MakeInput &input,
-                        std::vector<StepTime> *times);
+                        std::vector<InstructionTime> *times);
   /// What a program's input of this name is made of, on the device.
   at::Tensor onDevice(const std::string &name, const plan::Value &description,
                       const MakeInput &input);

@@ -34,7 +34,7 @@ namespace accel::run {
 struct Draw {
   uint64_t seed = 0;
   int64_t microBatch = 0; // number in the run, over all ranks and slots
-  int64_t call = 0;       // plan::Step::draw
+  int64_t call = 0;       // plan::ProgramInstruction::draw
   /// The list that an operator with `key` takes: Philox's key, and the upper
   /// half of its counter.
   std::vector<int64_t> list(int64_t key) const;

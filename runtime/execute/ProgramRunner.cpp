@@ -15,30 +15,30 @@
 
 namespace accel::run {
 
+using plan::ProgramInstructionKind;
 using plan::Role;
-using plan::StepKind;
 
 ProgramRunner::ProgramRunner(Executor &executor, const plan::Program &program)
     : executor(executor), source(program), values(program.values.size()) {
   int timepoints = 0;
-  for (const plan::Step &step : program.steps)
-    timepoints = std::max(timepoints, step.timepoint + 1);
+  for (const plan::ProgramInstruction &instruction : program.instructions)
+    timepoints = std::max(timepoints, instruction.timepoint + 1);
   inFlight.resize(timepoints);
-  steps.reserve(program.steps.size());
-  for (const plan::Step &step : program.steps)
-    steps.push_back(compile(step));
+  instructions.reserve(program.instructions.size());
+  for (const plan::ProgramInstruction &instruction : program.instructions)
+    instructions.push_back(compile(instruction));
 }
 
 /// What no call of the program writes before it is read: alignment gaps, the
 /// tail, and parameters without a gradient.
 std::vector<std::pair<int64_t, int64_t>>
-ProgramRunner::gapsOf(const plan::Step &alloc) const {
+ProgramRunner::gapsOf(const plan::ProgramInstruction &alloc) const {
   const plan::Unit &unit = executor.plan().units[alloc.unit];
   if (alloc.role != executor.unit(alloc.unit).gradientRole())
     return {};
   std::vector<std::pair<int64_t, int64_t>> written;
-  for (const plan::Step &step : source.steps)
-    for (const plan::GradRef &gradient : step.gradients)
+  for (const plan::ProgramInstruction &instruction : source.instructions)
+    for (const plan::GradRef &gradient : instruction.gradients)
       if (gradient.unit == alloc.unit && !gradient.accumulate) {
         const plan::Parameter &p =
             executor.plan().parameters[gradient.parameter];
@@ -57,45 +57,48 @@ ProgramRunner::gapsOf(const plan::Step &alloc) const {
   return gaps;
 }
 
-ProgramRunner::Compiled ProgramRunner::compile(const plan::Step &step) {
+ProgramRunner::Compiled
+ProgramRunner::compile(const plan::ProgramInstruction &instruction) {
   Compiled result;
-  result.kind = step.kind;
-  result.stream = step.stream;
-  result.role = step.role;
-  result.timepoint = step.timepoint;
-  result.accumulate = step.accumulate;
-  result.step = &step;
+  result.kind = instruction.kind;
+  result.stream = instruction.stream;
+  result.role = instruction.role;
+  result.timepoint = instruction.timepoint;
+  result.accumulate = instruction.accumulate;
+  result.source = &instruction;
   result.label = source.name + "/" +
-                 std::to_string(&step - source.steps.data()) + " " +
-                 plan::toString(step.kind);
-  if (step.unit >= 0)
-    result.label += " " + executor.plan().units[step.unit].name;
-  else if (!step.where.empty())
-    result.label += " " + step.where;
-  if (step.unit >= 0)
-    result.unit = &executor.unit(step.unit);
-  switch (step.kind) {
-  case StepKind::Alloc:
-    result.zeros = gapsOf(step);
+                 std::to_string(&instruction - source.instructions.data()) +
+                 " " + plan::toString(instruction.kind);
+  if (instruction.unit >= 0)
+    result.label += " " + executor.plan().units[instruction.unit].name;
+  else if (!instruction.where.empty())
+    result.label += " " + instruction.where;
+  if (instruction.unit >= 0)
+    result.unit = &executor.unit(instruction.unit);
+  switch (instruction.kind) {
+  case ProgramInstructionKind::Alloc:
+    result.zeros = gapsOf(instruction);
     break;
-  case StepKind::ReduceScatter:
-    if (step.algorithm != "direct" && step.algorithm != "all_to_all")
+  case ProgramInstructionKind::ReduceScatter:
+    if (instruction.algorithm != "direct" &&
+        instruction.algorithm != "all_to_all")
       throw PlanError("program '" + source.name +
-                      "': unknown reduce-scatter algorithm '" + step.algorithm +
-                      "'");
-    result.allToAll = step.algorithm == "all_to_all";
+                      "': unknown reduce-scatter algorithm '" +
+                      instruction.algorithm + "'");
+    result.allToAll = instruction.algorithm == "all_to_all";
     [[fallthrough]];
-  case StepKind::AllGather:
-  case StepKind::AllReduce:
+  case ProgramInstructionKind::AllGather:
+  case ProgramInstructionKind::AllReduce:
     result.group = executor.groups().over(
-        step.axes, step.stream == plan::Stream::Gather ? "gather" : "reduce");
+        instruction.axes,
+        instruction.stream == plan::Stream::Gather ? "gather" : "reduce");
     break;
-  case StepKind::Call: {
-    result.function = &executor.function(step.function);
-    for (const plan::ParamRef &ref : step.params)
+  case ProgramInstructionKind::Call: {
+    result.function = &executor.function(instruction.function);
+    for (const plan::ParamRef &ref : instruction.params)
       result.params.push_back(
           executor.unit(ref.unit).parameterView(ref.parameter));
-    for (const plan::GradRef &ref : step.gradients)
+    for (const plan::GradRef &ref : instruction.gradients)
       result.gradients.push_back(
           executor.unit(ref.unit).gradientView(ref.parameter));
     break;
@@ -106,9 +109,9 @@ ProgramRunner::Compiled ProgramRunner::compile(const plan::Step &step) {
   return result;
 }
 
-void ProgramRunner::call(const Compiled &step) {
-  FunctionRunner &function = *step.function;
-  const plan::Step &source = *step.step;
+void ProgramRunner::call(const Compiled &instruction) {
+  FunctionRunner &function = *instruction.function;
+  const plan::ProgramInstruction &source = *instruction.source;
   for (size_t i = 0; i < source.inputs.size(); ++i)
     function.input(i) = values[source.inputs[i]];
   for (size_t i = 0; i < source.inputs.size(); ++i)
@@ -118,141 +121,142 @@ void ProgramRunner::call(const Compiled &step) {
   draw.call = source.draw;
   std::string *notFinite = executor.notFinite();
   const bool known = !notFinite || !notFinite->empty();
-  function.run(step.params, step.gradients, executor.ownPeak(), draw,
-               notFinite);
+  function.run(instruction.params, instruction.gradients, executor.ownPeak(),
+               draw, notFinite);
   if (!known && !notFinite->empty())
-    *notFinite = step.label + ": " + *notFinite;
+    *notFinite = instruction.label + ": " + *notFinite;
   for (size_t i = 0; i < source.outputs.size(); ++i)
     if (source.outputs[i] >= 0)
       values[source.outputs[i]] = function.output(i);
   function.clear();
 }
 
-void ProgramRunner::allGather(const Compiled &step) {
-  at::Tensor &piece = step.unit->ownPiece(Role::Gathered);
-  piece.copy_(step.unit->shard());
-  if (step.group)
-    inFlight[step.timepoint].pending =
-        step.group->allGather(step.unit->buffer(Role::Gathered).flat, piece);
+void ProgramRunner::allGather(const Compiled &instruction) {
+  at::Tensor &piece = instruction.unit->ownPiece(Role::Gathered);
+  piece.copy_(instruction.unit->shard());
+  if (instruction.group)
+    inFlight[instruction.timepoint].pending = instruction.group->allGather(
+        instruction.unit->buffer(Role::Gathered).flat, piece);
 }
 
-void ProgramRunner::reduceScatter(const Compiled &step) {
-  if (!step.group)
+void ProgramRunner::reduceScatter(const Compiled &instruction) {
+  if (!instruction.group)
     return; // finishReduce casts or adds
-  at::Tensor &gradient = step.unit->buffer(Role::Gradient).flat;
-  if (step.allToAll) {
-    inFlight[step.timepoint].pending =
-        step.group->allToAll(step.unit->buffer(Role::Receive).flat, gradient);
+  at::Tensor &gradient = instruction.unit->buffer(Role::Gradient).flat;
+  if (instruction.allToAll) {
+    inFlight[instruction.timepoint].pending = instruction.group->allToAll(
+        instruction.unit->buffer(Role::Receive).flat, gradient);
     return;
   }
   // Straight into the shard gradient where that is the sum itself, else in
   // place, into this rank's piece.
-  at::Tensor &target = step.unit->buffer(Role::ShardGradient).flat;
+  at::Tensor &target = instruction.unit->buffer(Role::ShardGradient).flat;
   const bool straight =
-      !step.accumulate && target.scalar_type() == gradient.scalar_type();
-  inFlight[step.timepoint].pending = step.group->reduceScatter(
-      straight ? target : step.unit->ownPiece(Role::Gradient), gradient);
+      !instruction.accumulate && target.scalar_type() == gradient.scalar_type();
+  inFlight[instruction.timepoint].pending = instruction.group->reduceScatter(
+      straight ? target : instruction.unit->ownPiece(Role::Gradient), gradient);
 }
 
 /// What is left of a reduction when the data is here.
-void ProgramRunner::finishReduce(const Compiled &step) {
-  const at::Tensor &target = step.unit->buffer(Role::ShardGradient).flat;
-  if (step.group && step.allToAll) {
+void ProgramRunner::finishReduce(const Compiled &instruction) {
+  const at::Tensor &target = instruction.unit->buffer(Role::ShardGradient).flat;
+  if (instruction.group && instruction.allToAll) {
     // By rank; this rank's own piece was not sent anywhere.
-    const at::Tensor &received = step.unit->buffer(Role::Receive).flat;
+    const at::Tensor &received = instruction.unit->buffer(Role::Receive).flat;
     const int64_t length = target.numel();
     std::vector<at::Tensor> slices;
-    for (int from = 0; from < step.group->size(); ++from)
+    for (int from = 0; from < instruction.group->size(); ++from)
       slices.push_back(
-          from == step.group->rank()
-              ? step.unit->ownPiece(Role::Gradient)
+          from == instruction.group->rank()
+              ? instruction.unit->ownPiece(Role::Gradient)
               : received.narrow(
-                    0, (from - (from > step.group->rank())) * length, length));
-    sumSlices(target, slices, step.accumulate);
+                    0, (from - (from > instruction.group->rank())) * length,
+                    length));
+    sumSlices(target, slices, instruction.accumulate);
     return;
   }
-  const at::Tensor &piece = step.unit->ownPiece(Role::Gradient);
-  const bool straight = step.group && !step.accumulate &&
+  const at::Tensor &piece = instruction.unit->ownPiece(Role::Gradient);
+  const bool straight = instruction.group && !instruction.accumulate &&
                         target.scalar_type() == piece.scalar_type();
   if (!straight)
-    sumSlices(target, piece, step.accumulate);
+    sumSlices(target, piece, instruction.accumulate);
 }
 
 void ProgramRunner::await(int timepoint) {
   InFlight &flight = inFlight[timepoint];
   flight.pending.wait();
   executor.device().await(timepoint);
-  if (flight.start->kind == StepKind::ReduceScatter)
+  if (flight.start->kind == ProgramInstructionKind::ReduceScatter)
     finishReduce(*flight.start);
   flight.start = nullptr;
 }
 
-void ProgramRunner::execute(const Compiled &step) {
-  Progress::get().enter(step.label.c_str());
+void ProgramRunner::execute(const Compiled &instruction) {
+  Progress::get().enter(instruction.label.c_str());
   // Free unless a profiler listens.
-  RECORD_USER_SCOPE(step.label.c_str());
-  switch (step.kind) {
-  case StepKind::Alloc: {
-    FlatBuffer &buffer = step.unit->buffer(step.role);
+  RECORD_USER_SCOPE(instruction.label.c_str());
+  switch (instruction.kind) {
+  case ProgramInstructionKind::Alloc: {
+    FlatBuffer &buffer = instruction.unit->buffer(instruction.role);
     buffer.allocate();
     executor.ownPeak().sample(executor.device());
-    for (auto [begin, end] : step.zeros)
+    for (auto [begin, end] : instruction.zeros)
       buffer.zero(begin, end);
     return;
   }
-  case StepKind::Free:
-    if (step.unit)
-      step.unit->buffer(step.role).free();
-    for (int value : step.step->values)
+  case ProgramInstructionKind::Free:
+    if (instruction.unit)
+      instruction.unit->buffer(instruction.role).free();
+    for (int value : instruction.source->values)
       values[value].reset();
     return;
-  case StepKind::AllGather:
-  case StepKind::ReduceScatter:
-  case StepKind::AllReduce: {
+  case ProgramInstructionKind::AllGather:
+  case ProgramInstructionKind::ReduceScatter:
+  case ProgramInstructionKind::AllReduce: {
     Allocator::Foreign libraries;
-    inFlight[step.timepoint].start = &step;
+    inFlight[instruction.timepoint].start = &instruction;
     Device &device = executor.device();
-    device.enter(step.stream);
+    device.enter(instruction.stream);
     if (timing)
       timing->streamBeginMark = device.mark();
-    if (step.kind == StepKind::AllGather)
-      allGather(step);
-    else if (step.kind == StepKind::ReduceScatter)
-      reduceScatter(step);
-    else if (step.group)
-      inFlight[step.timepoint].pending =
-          step.group->allReduce(step.unit->buffer(Role::ShardGradient).flat);
+    if (instruction.kind == ProgramInstructionKind::AllGather)
+      allGather(instruction);
+    else if (instruction.kind == ProgramInstructionKind::ReduceScatter)
+      reduceScatter(instruction);
+    else if (instruction.group)
+      inFlight[instruction.timepoint].pending = instruction.group->allReduce(
+          instruction.unit->buffer(Role::ShardGradient).flat);
     if (timing)
       timing->streamEndMark = device.mark();
-    device.leave(step.timepoint);
+    device.leave(instruction.timepoint);
     return;
   }
-  case StepKind::Await:
-    return await(step.timepoint);
-  case StepKind::Call:
-    return call(step);
-  case StepKind::GradNorm:
+  case ProgramInstructionKind::Await:
+    return await(instruction.timepoint);
+  case ProgramInstructionKind::Call:
+    return call(instruction);
+  case ProgramInstructionKind::GradNorm:
     return executor.clipGradients();
-  case StepKind::Optimizer:
-    return executor.update(step.step->unit);
+  case ProgramInstructionKind::Optimizer:
+    return executor.update(instruction.source->unit);
   }
 }
 
 at::Tensor ProgramRunner::run(std::vector<at::Tensor> inputs,
-                              std::vector<StepTime> *times) {
+                              std::vector<InstructionTime> *times) {
   for (size_t i = 0; i < inputs.size(); ++i)
     values[source.inputs[i]] = std::move(inputs[i]);
   executor.ownPeak().sample(executor.device());
-  for (size_t i = 0; i < steps.size(); ++i) {
+  for (size_t i = 0; i < instructions.size(); ++i) {
     if (!times) {
-      execute(steps[i]);
+      execute(instructions[i]);
       continue;
     }
-    StepTime time;
+    InstructionTime time;
     timing = &time;
-    time.step = static_cast<int>(i);
+    time.instruction = static_cast<int>(i);
     time.beginMark = executor.device().mark();
-    execute(steps[i]);
+    execute(instructions[i]);
     time.endMark = executor.device().mark();
     time.bytes = executor.device().ownBytes();
     timing = nullptr;

@@ -8,7 +8,7 @@
 
 #include "runtime/collectives/Backend.h"
 #include "runtime/execute/FunctionRunner.h"
-#include "runtime/execute/StepTime.h"
+#include "runtime/execute/InstructionTime.h"
 #include "runtime/execute/UnitStorage.h"
 #include "runtime/plan/Plan.h"
 
@@ -31,13 +31,13 @@ public:
   /// Returns the loss, whose storage ends with the tensor; undefined if the
   /// program has none.
   at::Tensor run(std::vector<at::Tensor> inputs,
-                 std::vector<StepTime> *times = nullptr);
+                 std::vector<InstructionTime> *times = nullptr);
 
   const plan::Program &program() const { return source; }
 
 private:
   struct Compiled {
-    plan::StepKind kind;
+    plan::ProgramInstructionKind kind;
     plan::Stream stream;
     UnitStorage *unit = nullptr;
     plan::Role role;
@@ -47,7 +47,7 @@ private:
     Communicator *group = nullptr;
     std::vector<std::pair<int64_t, int64_t>> zeros; // Alloc: element ranges
     FunctionRunner *function = nullptr;
-    const plan::Step *step = nullptr;
+    const plan::ProgramInstruction *source = nullptr;
     std::vector<at::Tensor> params, gradients;
     std::string label; // how profilers see it: "train/12 all_gather layers.1"
   };
@@ -56,21 +56,23 @@ private:
     const Compiled *start = nullptr;
   };
 
-  Compiled compile(const plan::Step &step);
-  std::vector<std::pair<int64_t, int64_t>> gapsOf(const plan::Step &step) const;
-  void execute(const Compiled &step);
-  void call(const Compiled &step);
-  void allGather(const Compiled &step);
-  void reduceScatter(const Compiled &step);
-  void finishReduce(const Compiled &step);
+  Compiled compile(const plan::ProgramInstruction &instruction);
+  std::vector<std::pair<int64_t, int64_t>>
+  gapsOf(const plan::ProgramInstruction &instruction) const;
+  void execute(const Compiled &instruction);
+  void call(const Compiled &instruction);
+  void allGather(const Compiled &instruction);
+  void reduceScatter(const Compiled &instruction);
+  void finishReduce(const Compiled &instruction);
   void await(int timepoint);
 
   Executor &executor;
   const plan::Program &source;
-  std::vector<Compiled> steps;
+  std::vector<Compiled> instructions;
   std::vector<at::Tensor> values;
   std::vector<InFlight> inFlight; // by timepoint
-  StepTime *timing = nullptr;     // of the step that runs, where it is timed
+  InstructionTime *timing =
+      nullptr; // of the instruction that runs, where it is timed
 };
 
 } // namespace accel::run

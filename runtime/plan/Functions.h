@@ -44,7 +44,8 @@ struct Arg {
     Wrapped, // Python scalar in a Tensor slot: a 0-d wrapped number (floating)
     Text,    // a string of the schema: gelu's approximate
     Key,     // intValue: what a random operator draws by, mixed with the job's
-             // seed, the micro-batch and the call (Step::draw) where it runs
+         // seed, the micro-batch and the call (ProgramInstruction::draw) where
+         // it runs
   } kind = Kind::None;
   int slot = -1;
   int64_t intValue = 0; // Int, Key, Bool (0/1)

@@ -1,4 +1,4 @@
-//===- LiveBuffers.cpp - Who holds memory at a step -----------------------===//
+//===- LiveBuffers.cpp - Who holds memory at an instruction ---------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -43,16 +43,17 @@ public:
     }
   }
 
-  /// Own storages that are there while `instruction` runs.
-  std::vector<LiveBuffer> own(int instruction, int step) const {
+  /// Own storages that are there while instruction `inner` of the function
+  /// runs, called by instruction `instruction` of the program.
+  std::vector<LiveBuffer> own(int inner, int instruction) const {
     std::vector<LiveBuffer> result;
     for (size_t slot = 0; slot < made.size(); ++slot)
-      if (made[slot] >= 0 && made[slot] <= instruction &&
-          gone[slot] >= instruction && function.slotBytes(slot) > 0) {
+      if (made[slot] >= 0 && made[slot] <= inner && gone[slot] >= inner &&
+          function.slotBytes(slot) > 0) {
         const Instruction &op = function.instructions[made[slot]];
         result.push_back({"temporary",
                           op.op + (op.where.empty() ? "" : " of " + op.where),
-                          function.slotBytes(slot), step});
+                          function.slotBytes(slot), instruction});
       }
     return result;
   }
@@ -78,13 +79,13 @@ class Walker {
 public:
   explicit Walker(const Plan &plan) : plan(plan) {}
 
-  std::vector<LiveBuffer> at(int target, int step) {
+  std::vector<LiveBuffer> at(int target, int instruction) {
     if (target != plan.eval)
       for (const auto &[index, repeat] : plan.step) {
         if (index == target)
           break;
         begin(index);
-        for (size_t s = 0; s < program->steps.size(); ++s)
+        for (size_t s = 0; s < program->instructions.size(); ++s)
           apply(static_cast<int>(s));
         for (auto &[key, since] : buffers)
           since = -1;
@@ -95,15 +96,16 @@ public:
       if (holder.kind != "value")
         startBytes += holder.bytes;
     const ProgramTimeline timeline = simulate(plan, *program, startBytes);
-    for (int s = 0; s < step; ++s)
+    for (int s = 0; s < instruction; ++s)
       apply(s);
-    const Step &here = program->steps[step];
-    if (here.kind == StepKind::Alloc)
-      apply(step);
+    const ProgramInstruction &here = program->instructions[instruction];
+    if (here.kind == ProgramInstructionKind::Alloc)
+      apply(instruction);
     std::vector<LiveBuffer> result = held();
-    if (here.kind == StepKind::Call &&
-        timeline.steps[step].peakInstruction >= 0)
-      addCall(here, step, timeline.steps[step].peakInstruction, result);
+    if (here.kind == ProgramInstructionKind::Call &&
+        timeline.instructions[instruction].peakInstruction >= 0)
+      addCall(here, instruction,
+              timeline.instructions[instruction].peakInstruction, result);
     return result;
   }
 
@@ -121,12 +123,12 @@ private:
     const int alias = program->values[value].alias;
     return alias < 0 ? value : alias;
   }
-  void define(int value, int step) {
+  void define(int value, int instruction) {
     if (value < 0 || live[value])
       return;
     live[value] = true;
     if (handles[rootOf(value)]++ == 0)
-      since[rootOf(value)] = step;
+      since[rootOf(value)] = instruction;
   }
   void drop(int value) {
     if (live[value])
@@ -135,22 +137,22 @@ private:
   }
 
   void apply(int s) {
-    const Step &step = program->steps[s];
-    switch (step.kind) {
-    case StepKind::Alloc:
-      buffers.try_emplace({step.unit, step.role}, s);
+    const ProgramInstruction &instruction = program->instructions[s];
+    switch (instruction.kind) {
+    case ProgramInstructionKind::Alloc:
+      buffers.try_emplace({instruction.unit, instruction.role}, s);
       break;
-    case StepKind::Free:
-      if (step.unit >= 0)
-        buffers.erase({step.unit, step.role});
-      for (int value : step.values)
+    case ProgramInstructionKind::Free:
+      if (instruction.unit >= 0)
+        buffers.erase({instruction.unit, instruction.role});
+      for (int value : instruction.values)
         drop(value);
       break;
-    case StepKind::Call:
-      for (size_t i = 0; i < step.inputs.size(); ++i)
-        if (i < step.consumed.size() && step.consumed[i])
-          drop(step.inputs[i]);
-      for (int value : step.outputs)
+    case ProgramInstructionKind::Call:
+      for (size_t i = 0; i < instruction.inputs.size(); ++i)
+        if (i < instruction.consumed.size() && instruction.consumed[i])
+          drop(instruction.inputs[i]);
+      for (int value : instruction.outputs)
         define(value, s);
       break;
     default:
@@ -181,49 +183,51 @@ private:
     return result;
   }
 
-  void addCall(const Step &step, int s, int instruction,
+  void addCall(const ProgramInstruction &instruction, int s, int inner,
                std::vector<LiveBuffer> &result) {
-    const Function &function = plan.functions[step.function];
+    const Function &function = plan.functions[instruction.function];
     const CallStorages storages(function);
     // Values that only this call holds leave it one by one.
     std::map<int, int> lastRead; // root -> instruction
     std::vector<int> handlesLeft = handles;
-    for (size_t i = 0; i < step.inputs.size(); ++i)
-      if (i < step.consumed.size() && step.consumed[i] && live[step.inputs[i]])
-        --handlesLeft[rootOf(step.inputs[i])];
-    for (int value : step.outputs)
+    for (size_t i = 0; i < instruction.inputs.size(); ++i)
+      if (i < instruction.consumed.size() && instruction.consumed[i] &&
+          live[instruction.inputs[i]])
+        --handlesLeft[rootOf(instruction.inputs[i])];
+    for (int value : instruction.outputs)
       if (value >= 0 && rootOf(value) != value)
         ++handlesLeft[rootOf(value)];
-    for (size_t i = 0; i < step.inputs.size(); ++i) {
-      const int root = rootOf(step.inputs[i]);
+    for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+      const int root = rootOf(instruction.inputs[i]);
       int &last = lastRead.try_emplace(root, -1).first->second;
       last = std::max(last, storages.inputGone(i));
     }
     for (const auto &[root, last] : lastRead)
-      if (handlesLeft[root] <= 0 && last < instruction)
+      if (handlesLeft[root] <= 0 && last < inner)
         std::erase_if(result, [&](const LiveBuffer &holder) {
           return holder.kind == "value" &&
                  holder.name == program->values[root].name &&
                  holder.since == since[root];
         });
-    for (LiveBuffer &holder : storages.own(instruction, s))
+    for (LiveBuffer &holder : storages.own(inner, s))
       result.push_back(std::move(holder));
-    const Instruction &op = function.instructions[instruction];
+    const Instruction &op = function.instructions[inner];
     if (op.workspaceBytes)
       result.push_back({"workspace", op.op, op.workspaceBytes, s});
   }
 
   const Plan &plan;
   const Program *program = nullptr;
-  std::map<std::pair<int, Role>, int> buffers; // step that made it
+  std::map<std::pair<int, Role>, int> buffers; // instruction that made it
   std::vector<int> handles, since;
   std::vector<bool> live;
 };
 
 } // namespace
 
-std::vector<LiveBuffer> liveBuffersAt(const Plan &plan, int program, int step) {
-  return Walker(plan).at(program, step);
+std::vector<LiveBuffer> liveBuffersAt(const Plan &plan, int program,
+                                      int instruction) {
+  return Walker(plan).at(program, instruction);
 }
 
 } // namespace accel::plan

@@ -1,13 +1,13 @@
-//===- LiveBuffers.h - Who holds memory at a step ---------------*- C++ -*-===//
+//===- LiveBuffers.h - Who holds memory at an instruction -------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
 //
-// Timeline.h says how many bytes are live at each step of a program; this says
-// whose they are, storage by storage: shards and states, buffers of units,
-// values of the program, and what a call's operators made. Their bytes sum to
-// the timeline's.
+// Timeline.h says how many bytes are live at each instruction of a program;
+// this says whose they are, storage by storage: shards and states, buffers of
+// units, values of the program, and what a call's operators made. Their bytes
+// sum to the timeline's.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_PLAN_LIVEBUFFERS_H
@@ -25,13 +25,15 @@ struct LiveBuffer {
   std::string kind;
   std::string name; // unit, value, or operator and module
   int64_t bytes = 0;
-  int since = -1; // step of the program that made it; -1: before it began
+  int since = -1; // instruction that made it; -1: before it began
   bool operator==(const LiveBuffer &) const = default;
 };
 
-/// What is held during `step` of `Plan::programs[program]`, at its highest
-/// moment: for a call that is the instruction of its peak. `step` is in range.
-std::vector<LiveBuffer> liveBuffersAt(const Plan &plan, int program, int step);
+/// What is held during `instruction` of `Plan::programs[program]`, at its
+/// highest moment: for a call the moment of its function's peak. `instruction`
+/// is in range.
+std::vector<LiveBuffer> liveBuffersAt(const Plan &plan, int program,
+                                      int instruction);
 
 } // namespace accel::plan
 

@@ -150,49 +150,49 @@ const char *toString(Stream stream) {
   std::abort();
 }
 
-const char *toString(StepKind kind) {
+const char *toString(ProgramInstructionKind kind) {
   switch (kind) {
-  case StepKind::Alloc:
+  case ProgramInstructionKind::Alloc:
     return "alloc";
-  case StepKind::Free:
+  case ProgramInstructionKind::Free:
     return "free";
-  case StepKind::AllGather:
+  case ProgramInstructionKind::AllGather:
     return "all_gather";
-  case StepKind::ReduceScatter:
+  case ProgramInstructionKind::ReduceScatter:
     return "reduce_scatter";
-  case StepKind::AllReduce:
+  case ProgramInstructionKind::AllReduce:
     return "all_reduce";
-  case StepKind::Await:
+  case ProgramInstructionKind::Await:
     return "await";
-  case StepKind::Call:
+  case ProgramInstructionKind::Call:
     return "call";
-  case StepKind::GradNorm:
+  case ProgramInstructionKind::GradNorm:
     return "grad_norm";
-  case StepKind::Optimizer:
+  case ProgramInstructionKind::Optimizer:
     return "optimizer";
   }
   std::abort();
 }
 
-Stream defaultStream(StepKind kind) {
+Stream defaultStream(ProgramInstructionKind kind) {
   switch (kind) {
-  case StepKind::AllGather:
+  case ProgramInstructionKind::AllGather:
     return Stream::Gather;
-  case StepKind::ReduceScatter:
-  case StepKind::AllReduce:
+  case ProgramInstructionKind::ReduceScatter:
+  case ProgramInstructionKind::AllReduce:
     return Stream::Reduce;
   default:
     return Stream::Compute;
   }
 }
 
-Role defaultRole(StepKind kind) {
+Role defaultRole(ProgramInstructionKind kind) {
   switch (kind) {
-  case StepKind::ReduceScatter:
+  case ProgramInstructionKind::ReduceScatter:
     return Role::Gradient;
-  case StepKind::AllReduce:
-  case StepKind::GradNorm:
-  case StepKind::Optimizer:
+  case ProgramInstructionKind::AllReduce:
+  case ProgramInstructionKind::GradNorm:
+  case ProgramInstructionKind::Optimizer:
     return Role::ShardGradient;
   default:
     return Role::Gathered;

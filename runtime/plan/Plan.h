@@ -33,7 +33,7 @@ namespace accel::plan {
 
 /// All that accel-run is told.
 struct Plan {
-  static constexpr int formatVersion = 1;
+  static constexpr int formatVersion = 2;
   std::string generator;
   Job job;
   std::string target; // name of the target file

@@ -41,7 +41,7 @@ struct Predicted {
   int64_t reservedBytes = 0, deviceBytes = 0;
   Breakdown breakdown;
   std::string peakProgram;
-  int peakStep = -1;
+  int peakInstruction = -1;
   std::string peakWhere;
   double stepSeconds = 0, computeSeconds = 0, exposedCommSeconds = 0;
   double tokensPerSecond = 0;

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A program is one kind of micro-batch: steps on three streams, over values
-// (activations) and the buffers of units. All ranks run the same programs.
+// A program is one kind of micro-batch: instructions on three streams, over
+// values (activations) and the buffers of units. All ranks run the same
+// programs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_PLAN_PROGRAMS_H
@@ -25,8 +26,8 @@ enum class Role {
   Receive,       // what the other ranks' all-to-all pieces arrive in:
                  // padded - padded / ranks elements of Unit::reduce
   ShardGradient, // padded / ranks elements of Unit::storage; the optimizer
-                 // reads it. Lives from the first reduction of a step to the
-                 // update, across micro-batches.
+                 // reads it. Lives from the first reduction of an instruction
+                 // to the update, across micro-batches.
 };
 const char *toString(Role role);
 
@@ -34,7 +35,7 @@ enum class Stream { Compute, Gather, Reduce };
 const char *toString(Stream stream);
 
 /// An activation, passed between calls. Its storage is freed by a call that
-/// consumes it or by a Free step.
+/// consumes it or by a Free instruction.
 struct Value {
   std::string name;
   DType dtype = DType::F32;
@@ -63,7 +64,7 @@ struct GradRef {
   bool operator==(const GradRef &) const = default;
 };
 
-enum class StepKind {
+enum class ProgramInstructionKind {
   Alloc,         // unit, role; a Gradient's alignment gaps are zeroed
   Free,          // unit, role; or values
   AllGather,     // unit: shard -> Gathered (cast), over Unit::shardAxes
@@ -74,18 +75,19 @@ enum class StepKind {
   GradNorm,      // all units: total norm -> clip coefficient, found_inf
   Optimizer,     // unit: update its shard from its ShardGradient
 };
-const char *toString(StepKind kind);
-/// Where a step of this kind runs unless it says otherwise: gathers on Gather,
-/// reductions on Reduce, all else on Compute.
-Stream defaultStream(StepKind kind);
-/// The buffer that a step of this kind is about unless it says otherwise: what
-/// a collective moves, what norm and update read, else Gathered.
-Role defaultRole(StepKind kind);
+const char *toString(ProgramInstructionKind kind);
+/// Where an instruction of this kind runs unless it says otherwise: gathers on
+/// Gather, reductions on Reduce, all else on Compute.
+Stream defaultStream(ProgramInstructionKind kind);
+/// The buffer that an instruction of this kind is about unless it says
+/// otherwise: what a collective moves, what norm and update read, else
+/// Gathered.
+Role defaultRole(ProgramInstructionKind kind);
 
-/// Starts of collectives give a timepoint that exactly one Await takes. Steps
+/// Starts of collectives give a timepoint that exactly one Await takes. Those
 /// of one stream run in order; others only wait where they await.
-struct Step {
-  StepKind kind = StepKind::Call;
+struct ProgramInstruction {
+  ProgramInstructionKind kind = ProgramInstructionKind::Call;
   Stream stream = Stream::Compute;
   int unit = -1;
   Role role = Role::Gathered;    // Await: of the start that it awaits
@@ -104,7 +106,7 @@ struct Step {
   int draw = -1;
   std::vector<int> values; // Free
   std::string where;       // module path, or what it is for
-  bool operator==(const Step &) const = default;
+  bool operator==(const ProgramInstruction &) const = default;
 };
 
 /// One kind of micro-batch. `inputs` are the values that the runtime binds
@@ -117,9 +119,9 @@ struct Program {
   std::vector<Value> values;
   std::vector<int> inputs;
   int loss = -1; // value, 0-d f32: mean over the micro-batch
-  std::vector<Step> steps;
+  std::vector<ProgramInstruction> instructions;
   int64_t peakBytes = 0; // predicted, own buffers without workspaces
-  int peakStep = -1;
+  int peakInstruction = -1;
   bool operator==(const Program &) const = default;
 };
 

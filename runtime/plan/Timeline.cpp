@@ -1,4 +1,4 @@
-//===- Timeline.cpp - Bytes live after each step --------------------------===//
+//===- Timeline.cpp - Bytes live after each instruction -------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -171,9 +171,10 @@ private:
   }
   void define(int value);
   void drop(int value);
-  CallEffect call(const Step &step);
-  void addFunctionAt(Breakdown &breakdown, const Step &step,
-                     const CallEffect &effect, int instruction) const;
+  CallEffect call(const ProgramInstruction &instruction);
+  void addFunctionAt(Breakdown &breakdown,
+                     const ProgramInstruction &instruction,
+                     const CallEffect &effect, int inner) const;
   const Liveness &livenessOf(int function);
 
   const Plan &plan;
@@ -220,24 +221,25 @@ void Simulator::drop(int value) {
     category(root) -= program.values[root].bytes;
 }
 
-Simulator::CallEffect Simulator::call(const Step &step) {
-  const Function &function = plan.functions[step.function];
-  const Liveness &liveness = livenessOf(step.function);
+Simulator::CallEffect Simulator::call(const ProgramInstruction &instruction) {
+  const Function &function = plan.functions[instruction.function];
+  const Liveness &liveness = livenessOf(instruction.function);
   CallEffect effect;
   effect.consumed.assign(function.inputs.size(), 0);
 
   // A storage leaves with the call if no value is left on it: it is charged to
   // the input that keeps it longest inside the function.
   std::vector<int> leaving;
-  for (size_t i = 0; i < step.inputs.size(); ++i)
-    if (i < step.consumed.size() && step.consumed[i] && live[step.inputs[i]]) {
-      live[step.inputs[i]] = false;
-      int root = rootOf(step.inputs[i]);
+  for (size_t i = 0; i < instruction.inputs.size(); ++i)
+    if (i < instruction.consumed.size() && instruction.consumed[i] &&
+        live[instruction.inputs[i]]) {
+      live[instruction.inputs[i]] = false;
+      int root = rootOf(instruction.inputs[i]);
       if (--handles[root] == 0)
         leaving.push_back(root);
     }
   std::vector<int> newRoots;
-  for (int value : step.outputs)
+  for (int value : instruction.outputs)
     if (value >= 0 && !live[value]) {
       live[value] = true;
       int root = rootOf(value);
@@ -248,14 +250,14 @@ Simulator::CallEffect Simulator::call(const Step &step) {
     if (handles[root] > 0)
       continue;
     int last = -1;
-    for (size_t i = 0; i < step.inputs.size(); ++i)
-      if (rootOf(step.inputs[i]) == root &&
+    for (size_t i = 0; i < instruction.inputs.size(); ++i)
+      if (rootOf(instruction.inputs[i]) == root &&
           (last < 0 || liveness.inputDeath[i] > liveness.inputDeath[last]))
         last = i;
     effect.consumed[last] = program.values[root].bytes;
   }
 
-  std::vector<Cached> &known = cache[step.function];
+  std::vector<Cached> &known = cache[instruction.function];
   auto hit = std::find_if(known.begin(), known.end(), [&](const Cached &c) {
     return c.consumed == effect.consumed;
   });
@@ -276,14 +278,15 @@ Simulator::CallEffect Simulator::call(const Step &step) {
 
 /// Adds what a call holds at one of its instructions to what the program held
 /// before the call.
-void Simulator::addFunctionAt(Breakdown &breakdown, const Step &step,
-                              const CallEffect &effect, int instruction) const {
-  const Function &function = plan.functions[step.function];
-  const Liveness &liveness = *functions[step.function];
+void Simulator::addFunctionAt(Breakdown &breakdown,
+                              const ProgramInstruction &instruction,
+                              const CallEffect &effect, int inner) const {
+  const Function &function = plan.functions[instruction.function];
+  const Liveness &liveness = *functions[instruction.function];
   for (size_t i = 0; i < effect.consumed.size(); ++i) {
-    if (effect.consumed[i] == 0 || liveness.inputDeath[i] >= instruction)
+    if (effect.consumed[i] == 0 || liveness.inputDeath[i] >= inner)
       continue;
-    int root = rootOf(step.inputs[i]);
+    int root = rootOf(instruction.inputs[i]);
     int64_t &from = isInput[root] ? breakdown.buffers
                     : isLogits(plan.job, program.values[root].shape)
                         ? breakdown.logits
@@ -292,13 +295,13 @@ void Simulator::addFunctionAt(Breakdown &breakdown, const Step &step,
   }
   std::vector<int> count(function.slots.size());
   std::vector<bool> owned(function.slots.size());
-  for (int i = 0; i <= instruction; ++i) {
+  for (int i = 0; i <= inner; ++i) {
     for (int slot : function.instructions[i].results)
       if (slot >= 0) {
         count[baseOf(function, slot)]++;
         owned[slot] = owned[slot] || baseOf(function, slot) == slot;
       }
-    if (i < instruction)
+    if (i < inner)
       for (int slot : function.instructions[i].frees)
         count[baseOf(function, slot)]--;
   }
@@ -307,36 +310,37 @@ void Simulator::addFunctionAt(Breakdown &breakdown, const Step &step,
       (isLogits(plan.job, function.slots[slot].shape)
            ? breakdown.logits
            : breakdown.activations) += function.slotBytes(slot);
-  breakdown.buffers += function.instructions[instruction].workspaceBytes;
+  breakdown.buffers += function.instructions[inner].workspaceBytes;
 }
 
 ProgramTimeline Simulator::run() {
   ProgramTimeline timeline;
-  timeline.steps.reserve(program.steps.size());
+  timeline.instructions.reserve(program.instructions.size());
   timeline.peakBytes = timeline.peakTotalBytes = total(now);
   timeline.breakdown = now;
   CallEffect atPeak;
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    const Step &step = program.steps[i];
-    StepMemory memory;
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const ProgramInstruction &instruction = program.instructions[i];
+    InstructionMemory memory;
     const int64_t before = total(now);
     memory.peakBytes = memory.peakTotalBytes = before;
     const Breakdown start = now;
     CallEffect effect;
-    switch (step.kind) {
-    case StepKind::Alloc:
-      category(step.role) += roleBytes(plan, plan.units[step.unit], step.role);
+    switch (instruction.kind) {
+    case ProgramInstructionKind::Alloc:
+      category(instruction.role) +=
+          roleBytes(plan, plan.units[instruction.unit], instruction.role);
       memory.peakBytes = memory.peakTotalBytes = total(now);
       break;
-    case StepKind::Free:
-      if (step.unit >= 0)
-        category(step.role) -=
-            roleBytes(plan, plan.units[step.unit], step.role);
-      for (int value : step.values)
+    case ProgramInstructionKind::Free:
+      if (instruction.unit >= 0)
+        category(instruction.role) -=
+            roleBytes(plan, plan.units[instruction.unit], instruction.role);
+      for (int value : instruction.values)
         drop(value);
       break;
-    case StepKind::Call:
-      effect = call(step);
+    case ProgramInstructionKind::Call:
+      effect = call(instruction);
       memory.peakBytes = before + effect.profile.peakBytes;
       memory.peakTotalBytes = before + effect.profile.peakTotalBytes;
       memory.peakInstruction = effect.profile.peakInstruction;
@@ -348,18 +352,21 @@ ProgramTimeline Simulator::run() {
     timeline.peakBytes = std::max(timeline.peakBytes, memory.peakBytes);
     if (memory.peakTotalBytes > timeline.peakTotalBytes) {
       timeline.peakTotalBytes = memory.peakTotalBytes;
-      timeline.peakStep = i;
-      timeline.breakdown = step.kind == StepKind::Call ? start : now;
+      timeline.peakInstruction = i;
+      timeline.breakdown =
+          instruction.kind == ProgramInstructionKind::Call ? start : now;
       atPeak = std::move(effect);
     }
-    timeline.steps.push_back(memory);
+    timeline.instructions.push_back(memory);
   }
   timeline.endBytes = total(now);
-  if (timeline.peakStep >= 0) {
-    int instruction = timeline.steps[timeline.peakStep].peakInstruction;
+  if (timeline.peakInstruction >= 0) {
+    int instruction =
+        timeline.instructions[timeline.peakInstruction].peakInstruction;
     if (instruction >= 0)
-      addFunctionAt(timeline.breakdown, program.steps[timeline.peakStep],
-                    atPeak, instruction);
+      addFunctionAt(timeline.breakdown,
+                    program.instructions[timeline.peakInstruction], atPeak,
+                    instruction);
   }
   return timeline;
 }
@@ -400,23 +407,24 @@ std::string bindPath(const std::string &pattern, const std::string &path) {
          pattern.substr(star + 1);
 }
 
-std::string placeOf(const Plan &plan, const Program &program, int step,
-                    int instruction) {
-  if (step < 0)
+std::string placeOf(const Plan &plan, const Program &program, int instruction,
+                    int inner) {
+  if (instruction < 0)
     return "the start of " + program.name;
-  const Step &at = program.steps[step];
+  const ProgramInstruction &at = program.instructions[instruction];
   std::string where = at.where;
   if (where.empty() && at.unit >= 0)
     where = plan.units[at.unit].name;
-  if (at.kind != StepKind::Call)
+  if (at.kind != ProgramInstructionKind::Call)
     return std::string(toString(at.kind)) +
-           (at.kind == StepKind::Alloc ? std::string(" ") + toString(at.role)
-                                       : std::string()) +
+           (at.kind == ProgramInstructionKind::Alloc
+                ? std::string(" ") + toString(at.role)
+                : std::string()) +
            (where.empty() ? "" : " of " + where);
   const Function &function = plan.functions[at.function];
-  if (instruction < 0)
+  if (inner < 0)
     return function.name + (where.empty() ? "" : " at " + where);
-  const Instruction &op = function.instructions[instruction];
+  const Instruction &op = function.instructions[inner];
   std::string bound = bindPath(op.where, where);
   return op.op + (bound.empty() ? "" : " of " + bound) + " in " + function.name;
 }
@@ -449,10 +457,10 @@ void predictMemory(Plan &plan) {
   predicted.breakdown = persists;
   predicted.peakProgram.clear();
   predicted.peakWhere.clear();
-  predicted.peakStep = -1;
+  predicted.peakInstruction = -1;
   for (Program &program : plan.programs) {
     program.peakBytes = 0;
-    program.peakStep = -1;
+    program.peakInstruction = -1;
   }
   std::vector<int64_t> totals(plan.programs.size(), -1);
 
@@ -465,19 +473,20 @@ void predictMemory(Plan &plan) {
         std::max(predicted.ownPeakBytes, timeline.peakBytes);
     if (timeline.peakTotalBytes > totals[index]) {
       totals[index] = timeline.peakTotalBytes;
-      program.peakStep = timeline.peakStep;
+      program.peakInstruction = timeline.peakInstruction;
     }
     if (timeline.peakTotalBytes > predicted.peakBytes ||
         predicted.peakProgram.empty()) {
       predicted.peakBytes = timeline.peakTotalBytes;
       predicted.breakdown = timeline.breakdown;
       predicted.peakProgram = program.name;
-      predicted.peakStep = timeline.peakStep;
+      predicted.peakInstruction = timeline.peakInstruction;
       predicted.peakWhere =
-          placeOf(plan, program, timeline.peakStep,
-                  timeline.peakStep < 0
+          placeOf(plan, program, timeline.peakInstruction,
+                  timeline.peakInstruction < 0
                       ? -1
-                      : timeline.steps[timeline.peakStep].peakInstruction);
+                      : timeline.instructions[timeline.peakInstruction]
+                            .peakInstruction);
     }
     return simulator.carried();
   };

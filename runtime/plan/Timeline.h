@@ -1,11 +1,11 @@
-//===- Timeline.h - Bytes live after each step ------------------*- C++ -*-===//
+//===- Timeline.h - Bytes live after each instruction -----------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
 //
 // The byte-exact memory model of accel-run: what a rank's own buffers hold at
-// each step of a program and at each instruction of a call. Storages are
+// each instruction of a program and at each of a called function. Storages are
 // counted in aligned bytes from the instruction that makes them to the one
 // that frees their last slot. Operator workspaces are kept apart.
 //
@@ -33,20 +33,20 @@ FunctionProfile profileFunction(const Function &function,
 std::vector<int> inputDeaths(const Function &function);
 
 /// Who holds memory at a point.
-struct StepMemory {
-  int64_t liveBytes = 0;      // after the step
+struct InstructionMemory {
+  int64_t liveBytes = 0;      // after the instruction
   int64_t peakBytes = 0;      // during it, own buffers
   int64_t peakTotalBytes = 0; // during it, with workspaces
   int peakInstruction = -1;   // inside a call
 };
 
 struct ProgramTimeline {
-  std::vector<StepMemory> steps;
-  int peakStep = -1;          // of peakTotalBytes
+  std::vector<InstructionMemory> instructions;
+  int peakInstruction = -1;   // of peakTotalBytes
   int64_t peakBytes = 0;      // own buffers
   int64_t peakTotalBytes = 0; // with workspaces
-  int64_t endBytes = 0;       // after the last step
-  Breakdown breakdown;        // at peakStep; sums to peakTotalBytes
+  int64_t endBytes = 0;       // after the last instruction
+  Breakdown breakdown;        // at peakInstruction; sums to peakTotalBytes
 };
 
 /// Bytes that live between steps: shards and optimizer states.

@@ -185,30 +185,35 @@ void IndexVerifier::program(const Program &program) {
     inRange(at, "value", value, program.values);
   if (program.loss != -1)
     inRange(at, "value", program.loss, program.values);
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    const Step &step = program.steps[i];
-    const std::string place =
-        at + ", step " + std::to_string(i) + " (" + toString(step.kind) + ")";
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const ProgramInstruction &instruction = program.instructions[i];
+    const std::string place = at + ", instruction " + std::to_string(i) + " (" +
+                              toString(instruction.kind) + ")";
     bool needsUnit =
-        step.kind == StepKind::Alloc || step.kind == StepKind::AllGather ||
-        step.kind == StepKind::ReduceScatter ||
-        step.kind == StepKind::AllReduce || step.kind == StepKind::Optimizer ||
-        (step.kind == StepKind::Free && step.values.empty());
-    if (needsUnit || step.unit != -1)
-      inRange(place, "unit", step.unit, plan.units);
-    if (step.kind == StepKind::Call || step.function != -1)
-      inRange(place, "function", step.function, plan.functions);
-    for (const std::vector<int> *list : {&step.inputs, &step.values})
+        instruction.kind == ProgramInstructionKind::Alloc ||
+        instruction.kind == ProgramInstructionKind::AllGather ||
+        instruction.kind == ProgramInstructionKind::ReduceScatter ||
+        instruction.kind == ProgramInstructionKind::AllReduce ||
+        instruction.kind == ProgramInstructionKind::Optimizer ||
+        (instruction.kind == ProgramInstructionKind::Free &&
+         instruction.values.empty());
+    if (needsUnit || instruction.unit != -1)
+      inRange(place, "unit", instruction.unit, plan.units);
+    if (instruction.kind == ProgramInstructionKind::Call ||
+        instruction.function != -1)
+      inRange(place, "function", instruction.function, plan.functions);
+    for (const std::vector<int> *list :
+         {&instruction.inputs, &instruction.values})
       for (int value : *list)
         inRange(place, "value", value, program.values);
-    for (int value : step.outputs)
+    for (int value : instruction.outputs)
       if (value != -1)
         inRange(place, "value", value, program.values);
-    for (const ParamRef &ref : step.params) {
+    for (const ParamRef &ref : instruction.params) {
       inRange(place, "unit", ref.unit, plan.units);
       inRange(place, "parameter", ref.parameter, plan.parameters);
     }
-    for (const GradRef &ref : step.gradients) {
+    for (const GradRef &ref : instruction.gradients) {
       inRange(place, "unit", ref.unit, plan.units);
       inRange(place, "parameter", ref.parameter, plan.parameters);
     }
@@ -280,15 +285,16 @@ void verifyPredicted(const Plan &plan, Problems &problems) {
   compare("predicted", "peak", p.peakBytes, q.peakBytes);
   compare("predicted", "peak of own buffers", p.ownPeakBytes, q.ownPeakBytes);
   compare("predicted", "persistent size", p.persistentBytes, q.persistentBytes);
-  compare("predicted", "peak step", p.peakStep, q.peakStep);
+  compare("predicted", "peak instruction", p.peakInstruction,
+          q.peakInstruction);
   if (!(p.breakdown == q.breakdown))
     problems.add("predicted", "the breakdown is not the timeline's");
   for (size_t i = 0; i < plan.programs.size(); ++i) {
     const std::string at = "program " + quoted(plan.programs[i].name);
     compare(at, "peak", plan.programs[i].peakBytes,
             again.programs[i].peakBytes);
-    compare(at, "peak step", plan.programs[i].peakStep,
-            again.programs[i].peakStep);
+    compare(at, "peak instruction", plan.programs[i].peakInstruction,
+            again.programs[i].peakInstruction);
   }
 }
 

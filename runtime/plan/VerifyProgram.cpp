@@ -29,7 +29,7 @@ private:
   struct Flight {
     int unit;
     std::vector<Role> roles;
-    int step;
+    int instruction;
     bool awaited = false;
   };
 
@@ -46,16 +46,16 @@ private:
     return alias < 0 ? value : alias;
   }
 
-  void step(const Step &step, int index);
-  void alloc(const Step &step);
-  void free(const Step &step);
-  void start(const Step &step, int index);
-  void await(const Step &step);
-  void call(const Step &step);
-  void draw(const Step &step, const Function &function);
-  void outputs(const Step &step, const Function &function);
-  void gradNorm(const Step &step);
-  void optimizer(const Step &step);
+  void instruction(const ProgramInstruction &instruction, int index);
+  void alloc(const ProgramInstruction &instruction);
+  void free(const ProgramInstruction &instruction);
+  void start(const ProgramInstruction &instruction, int index);
+  void await(const ProgramInstruction &instruction);
+  void call(const ProgramInstruction &instruction);
+  void draw(const ProgramInstruction &instruction, const Function &function);
+  void outputs(const ProgramInstruction &instruction, const Function &function);
+  void gradNorm(const ProgramInstruction &instruction);
+  void optimizer(const ProgramInstruction &instruction);
   void finish();
 
   /// True if the buffer can be used on `stream`; complains otherwise.
@@ -121,85 +121,90 @@ void ProgramVerifier::clearWritten(int unit) {
     state.written[p] = false;
 }
 
-void ProgramVerifier::alloc(const Step &step) {
-  UnitState &unit = state.units[step.unit];
-  const Unit &layout = plan.units[step.unit];
-  if (unit[step.role].live)
-    complain("it allocates " + bufferName(step.unit, step.role) + " twice");
-  if (step.role == Role::Gathered && readsShard(plan, layout))
+void ProgramVerifier::alloc(const ProgramInstruction &instruction) {
+  UnitState &unit = state.units[instruction.unit];
+  const Unit &layout = plan.units[instruction.unit];
+  if (unit[instruction.role].live)
+    complain("it allocates " + bufferName(instruction.unit, instruction.role) +
+             " twice");
+  if (instruction.role == Role::Gathered && readsShard(plan, layout))
     complain("unit " + quoted(layout.name) +
              " needs no gathered buffer: its shard holds everything");
-  if (step.role == Role::Gradient && writesShardGradient(plan, layout))
+  if (instruction.role == Role::Gradient && writesShardGradient(plan, layout))
     complain("unit " + quoted(layout.name) +
              " needs no gradient buffer: gradients go to the shard's");
-  unit[step.role] = BufferState{true, false, step.stream};
-  if (step.role == Role::Gathered)
+  unit[instruction.role] = BufferState{true, false, instruction.stream};
+  if (instruction.role == Role::Gathered)
     unit.gathered = unit.stale = false;
-  if (step.role == Role::ShardGradient)
+  if (instruction.role == Role::ShardGradient)
     unit.reduced = unit.allReduced = false;
-  if (step.role == (writesShardGradient(plan, layout) ? Role::ShardGradient
-                                                      : Role::Gradient))
-    clearWritten(step.unit);
+  if (instruction.role == (writesShardGradient(plan, layout)
+                               ? Role::ShardGradient
+                               : Role::Gradient))
+    clearWritten(instruction.unit);
 }
 
-void ProgramVerifier::free(const Step &step) {
-  for (int value : step.values) {
+void ProgramVerifier::free(const ProgramInstruction &instruction) {
+  for (int value : instruction.values) {
     useValue(value, "it frees");
     live[value] = false;
   }
-  if (step.unit < 0)
+  if (instruction.unit < 0)
     return;
-  UnitState &unit = state.units[step.unit];
-  const Unit &layout = plan.units[step.unit];
-  if (!unit[step.role].live)
-    complain("it frees " + bufferName(step.unit, step.role) +
+  UnitState &unit = state.units[instruction.unit];
+  const Unit &layout = plan.units[instruction.unit];
+  if (!unit[instruction.role].live)
+    complain("it frees " + bufferName(instruction.unit, instruction.role) +
              ", which is not allocated");
   else
-    usable(step.unit, step.role, step.stream, "it frees");
+    usable(instruction.unit, instruction.role, instruction.stream, "it frees");
   const bool direct = writesShardGradient(plan, layout);
   bool pending = false;
   for (int p : layout.parameters)
     pending |= state.written[p];
-  if (step.role == Role::Gradient && pending)
+  if (instruction.role == Role::Gradient && pending)
     complain("it frees the gradients of unit " + quoted(layout.name) +
              " before they are reduced");
-  if (step.role == Role::ShardGradient && !unit.updated &&
+  if (instruction.role == Role::ShardGradient && !unit.updated &&
       (direct ? pending : unit.reduced))
     complain("it frees the gradients of unit " + quoted(layout.name) +
              " before its update");
-  unit[step.role] = BufferState{};
-  if (step.role == Role::Gathered)
+  unit[instruction.role] = BufferState{};
+  if (instruction.role == Role::Gathered)
     unit.gathered = unit.stale = false;
-  if (step.role == Role::ShardGradient) {
+  if (instruction.role == Role::ShardGradient) {
     unit.reduced = unit.allReduced = false;
     if (direct)
-      clearWritten(step.unit);
+      clearWritten(instruction.unit);
   }
 }
 
-void ProgramVerifier::start(const Step &step, int index) {
-  UnitState &unit = state.units[step.unit];
-  const Unit &layout = plan.units[step.unit];
-  Flight flight{step.unit, {}, index};
-  const std::vector<std::string> &axes = step.kind == StepKind::AllReduce
-                                             ? layout.replicateAxes
-                                             : layout.shardAxes;
-  if (step.axes != axes)
+void ProgramVerifier::start(const ProgramInstruction &instruction, int index) {
+  UnitState &unit = state.units[instruction.unit];
+  const Unit &layout = plan.units[instruction.unit];
+  Flight flight{instruction.unit, {}, index};
+  const std::vector<std::string> &axes =
+      instruction.kind == ProgramInstructionKind::AllReduce
+          ? layout.replicateAxes
+          : layout.shardAxes;
+  if (instruction.axes != axes)
     complain("its mesh axes are not those of unit " + quoted(layout.name));
-  switch (step.kind) {
-  case StepKind::AllGather:
+  switch (instruction.kind) {
+  case ProgramInstructionKind::AllGather:
     if (readsShard(plan, layout)) {
       complain("unit " + quoted(layout.name) + " has nothing to gather");
       return;
     }
-    usable(step.unit, Role::Gathered, step.stream, "it gathers into");
+    usable(instruction.unit, Role::Gathered, instruction.stream,
+           "it gathers into");
     unit.gathered = true;
     unit.stale = false;
     flight.roles = {Role::Gathered};
     break;
-  case StepKind::ReduceScatter: {
-    if (step.algorithm != "direct" && step.algorithm != "all_to_all")
-      complain("unknown algorithm " + quoted(step.algorithm));
+  case ProgramInstructionKind::ReduceScatter: {
+    if (instruction.algorithm != "direct" &&
+        instruction.algorithm != "all_to_all")
+      complain("unknown algorithm " + quoted(instruction.algorithm));
     if (writesShardGradient(plan, layout)) {
       complain("unit " + quoted(layout.name) +
                " has nothing to reduce over "
@@ -207,63 +212,66 @@ void ProgramVerifier::start(const Step &step, int index) {
       return;
     }
     flight.roles = {Role::Gradient, Role::ShardGradient};
-    if (step.algorithm == "all_to_all" && plan.shardRanks(layout) > 1)
+    if (instruction.algorithm == "all_to_all" && plan.shardRanks(layout) > 1)
       flight.roles.push_back(Role::Receive);
     for (Role role : flight.roles)
-      usable(step.unit, role, step.stream, "it reduces with");
-    allWritten(step.unit, "it reduces");
+      usable(instruction.unit, role, instruction.stream, "it reduces with");
+    allWritten(instruction.unit, "it reduces");
     if (unit.allReduced)
       complain("it adds to the gradients of unit " + quoted(layout.name) +
                " after they were all-reduced");
-    else if (step.accumulate && !unit.reduced)
+    else if (instruction.accumulate && !unit.reduced)
       complain("it accumulates into " +
-               bufferName(step.unit, Role::ShardGradient) +
+               bufferName(instruction.unit, Role::ShardGradient) +
                ", which holds nothing yet");
-    else if (!step.accumulate && unit.reduced)
-      complain("it overwrites " + bufferName(step.unit, Role::ShardGradient) +
+    else if (!instruction.accumulate && unit.reduced)
+      complain("it overwrites " +
+               bufferName(instruction.unit, Role::ShardGradient) +
                ", which holds an earlier reduction");
     unit.reduced = true;
-    clearWritten(step.unit);
+    clearWritten(instruction.unit);
     break;
   }
   default: // AllReduce
     if (writesShardGradient(plan, layout))
-      allWritten(step.unit, "it reduces");
+      allWritten(instruction.unit, "it reduces");
     else if (!unit.reduced)
-      complain("it all-reduces " + bufferName(step.unit, Role::ShardGradient) +
+      complain("it all-reduces " +
+               bufferName(instruction.unit, Role::ShardGradient) +
                ", which holds no gradients yet");
     if (unit.allReduced)
       complain("it all-reduces the gradients of unit " + quoted(layout.name) +
                " twice");
-    usable(step.unit, Role::ShardGradient, step.stream, "it reduces");
+    usable(instruction.unit, Role::ShardGradient, instruction.stream,
+           "it reduces");
     unit.allReduced = true;
     flight.roles = {Role::ShardGradient};
     break;
   }
   for (Role role : flight.roles)
     unit[role].inFlight = true;
-  if (step.timepoint < 0)
+  if (instruction.timepoint < 0)
     complain("it starts a collective without a timepoint");
-  else if (!flights.emplace(step.timepoint, flight).second)
-    complain("timepoint " + std::to_string(step.timepoint) +
+  else if (!flights.emplace(instruction.timepoint, flight).second)
+    complain("timepoint " + std::to_string(instruction.timepoint) +
              " is started twice");
 }
 
-void ProgramVerifier::await(const Step &step) {
-  auto found = flights.find(step.timepoint);
+void ProgramVerifier::await(const ProgramInstruction &instruction) {
+  auto found = flights.find(instruction.timepoint);
   if (found == flights.end()) {
-    complain("it awaits timepoint " + std::to_string(step.timepoint) +
+    complain("it awaits timepoint " + std::to_string(instruction.timepoint) +
              ", which nothing started");
     return;
   }
   Flight &flight = found->second;
   if (flight.awaited)
-    complain("timepoint " + std::to_string(step.timepoint) +
+    complain("timepoint " + std::to_string(instruction.timepoint) +
              " is awaited twice");
   flight.awaited = true;
   for (Role role : flight.roles) {
     state.units[flight.unit][role].inFlight = false;
-    state.units[flight.unit][role].seenBy = step.stream;
+    state.units[flight.unit][role].seenBy = instruction.stream;
   }
 }
 
@@ -282,8 +290,8 @@ void ProgramVerifier::checkType(const std::string &what, DType dtype,
              text(expectedType, expectedShape));
 }
 
-void ProgramVerifier::call(const Step &step) {
-  const Function &function = plan.functions[step.function];
+void ProgramVerifier::call(const ProgramInstruction &instruction) {
+  const Function &function = plan.functions[instruction.function];
   auto count = [&](const char *what, size_t given, size_t expected) {
     if (given == expected)
       return true;
@@ -291,28 +299,29 @@ void ProgramVerifier::call(const Step &step) {
              ", not " + std::to_string(given));
     return false;
   };
-  if (!count("inputs", step.inputs.size(), function.inputs.size()) ||
-      !count("marks of consumed inputs", step.consumed.size(),
-             step.inputs.size()) ||
-      !count("parameters", step.params.size(), function.params.size()) ||
-      !count("gradients", step.gradients.size(), function.gradients.size()) ||
-      !count("outputs", step.outputs.size(), function.outputs.size()))
+  if (!count("inputs", instruction.inputs.size(), function.inputs.size()) ||
+      !count("marks of consumed inputs", instruction.consumed.size(),
+             instruction.inputs.size()) ||
+      !count("parameters", instruction.params.size(), function.params.size()) ||
+      !count("gradients", instruction.gradients.size(),
+             function.gradients.size()) ||
+      !count("outputs", instruction.outputs.size(), function.outputs.size()))
     return;
-  for (size_t i = 0; i < step.inputs.size(); ++i) {
-    const Value &value = program.values[step.inputs[i]];
+  for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+    const Value &value = program.values[instruction.inputs[i]];
     const Slot &slot = function.slots[function.inputs[i]];
-    useValue(step.inputs[i], "it reads");
-    checkType(valueName(step.inputs[i]), value.dtype, value.shape, slot.dtype,
-              slot.shape);
+    useValue(instruction.inputs[i], "it reads");
+    checkType(valueName(instruction.inputs[i]), value.dtype, value.shape,
+              slot.dtype, slot.shape);
     for (size_t j = 0; j < i; ++j)
-      if (step.inputs[i] == step.inputs[j] &&
-          step.consumed[i] != step.consumed[j])
-        complain(valueName(step.inputs[i]) +
+      if (instruction.inputs[i] == instruction.inputs[j] &&
+          instruction.consumed[i] != instruction.consumed[j])
+        complain(valueName(instruction.inputs[i]) +
                  " is passed twice, but given up only once");
   }
-  draw(step, function);
-  for (size_t i = 0; i < step.params.size(); ++i) {
-    const ParamRef &ref = step.params[i];
+  draw(instruction, function);
+  for (size_t i = 0; i < instruction.params.size(); ++i) {
+    const ParamRef &ref = instruction.params[i];
     const Parameter &parameter = plan.parameters[ref.parameter];
     const Unit &unit = plan.units[ref.unit];
     const Slot &slot = function.slots[function.params[i]];
@@ -321,7 +330,7 @@ void ProgramVerifier::call(const Step &step) {
     checkType(quoted(parameter.fqn), unit.gather, parameter.shape, slot.dtype,
               slot.shape);
     if (readsShard(plan, unit) ||
-        !usable(ref.unit, Role::Gathered, step.stream, "it reads"))
+        !usable(ref.unit, Role::Gathered, instruction.stream, "it reads"))
       continue;
     if (!state.units[ref.unit].gathered)
       complain("it reads " + bufferName(ref.unit, Role::Gathered) +
@@ -330,8 +339,8 @@ void ProgramVerifier::call(const Step &step) {
       complain("it reads " + bufferName(ref.unit, Role::Gathered) +
                ", which holds the parameters of before the update");
   }
-  for (size_t i = 0; i < step.gradients.size(); ++i) {
-    const GradRef &ref = step.gradients[i];
+  for (size_t i = 0; i < instruction.gradients.size(); ++i) {
+    const GradRef &ref = instruction.gradients[i];
     const Parameter &parameter = plan.parameters[ref.parameter];
     const Unit &unit = plan.units[ref.unit];
     const Slot &slot = function.slots[function.gradients[i]];
@@ -342,8 +351,8 @@ void ProgramVerifier::call(const Step &step) {
     if (!parameter.trainable)
       complain("it writes the gradient of the frozen " + quoted(parameter.fqn));
     const bool direct = writesShardGradient(plan, unit);
-    usable(ref.unit, direct ? Role::ShardGradient : Role::Gradient, step.stream,
-           "it writes");
+    usable(ref.unit, direct ? Role::ShardGradient : Role::Gradient,
+           instruction.stream, "it writes");
     if (direct && state.units[ref.unit].allReduced)
       complain("it writes the gradient of " + quoted(parameter.fqn) +
                " after it was all-reduced");
@@ -354,41 +363,44 @@ void ProgramVerifier::call(const Step &step) {
       complain("it overwrites the gradient of " + quoted(parameter.fqn));
     state.written[ref.parameter] = true;
   }
-  for (size_t i = 0; i < step.inputs.size(); ++i)
-    if (step.consumed[i])
-      live[step.inputs[i]] = false;
-  outputs(step, function);
+  for (size_t i = 0; i < instruction.inputs.size(); ++i)
+    if (instruction.consumed[i])
+      live[instruction.inputs[i]] = false;
+  outputs(instruction, function);
 }
 
 /// A function draws in training alone, and two calls never the same numbers
 /// but for a backward, which repeats its forward's.
-void ProgramVerifier::draw(const Step &step, const Function &function) {
-  if (function.draws() != (step.draw >= 0))
-    return void(complain(step.draw < 0
+void ProgramVerifier::draw(const ProgramInstruction &instruction,
+                           const Function &function) {
+  if (function.draws() != (instruction.draw >= 0))
+    return void(complain(instruction.draw < 0
                              ? "its function draws random numbers, and "
                                "nothing says by which draw"
                              : "it has a draw, but its function draws "
                                "no random numbers"));
-  if (step.draw < 0)
+  if (instruction.draw < 0)
     return;
   if (plan.eval >= 0 && &plan.programs[plan.eval] == &program)
     complain("evaluation draws random numbers");
-  auto [at, isNew] = draws.emplace(step.draw, std::pair(step.where, 0));
-  if (at->second.first != step.where)
-    complain("its draw " + std::to_string(step.draw) + " is that of " +
+  auto [at, isNew] =
+      draws.emplace(instruction.draw, std::pair(instruction.where, 0));
+  if (at->second.first != instruction.where)
+    complain("its draw " + std::to_string(instruction.draw) + " is that of " +
              accel::plan::quoted(at->second.first));
   else if (++at->second.second > 2)
     complain("a forward and its backward had the draw " +
-             std::to_string(step.draw) + " before it");
+             std::to_string(instruction.draw) + " before it");
 }
 
 /// Values must share storage exactly as the function's output slots do.
-void ProgramVerifier::outputs(const Step &step, const Function &function) {
+void ProgramVerifier::outputs(const ProgramInstruction &instruction,
+                              const Function &function) {
   std::map<int, int> owners; // storage slot -> value
-  for (size_t i = 0; i < step.outputs.size(); ++i) {
-    if (step.outputs[i] < 0)
+  for (size_t i = 0; i < instruction.outputs.size(); ++i) {
+    if (instruction.outputs[i] < 0)
       continue;
-    const int index = step.outputs[i];
+    const int index = instruction.outputs[i];
     const Value &value = program.values[index];
     const Slot &slot = function.slots[function.outputs[i]];
     checkType(valueName(index), value.dtype, value.shape, slot.dtype,
@@ -400,7 +412,7 @@ void ProgramVerifier::outputs(const Step &step, const Function &function) {
     auto input =
         std::find(function.inputs.begin(), function.inputs.end(), slot.base);
     if (input != function.inputs.end()) {
-      int root = rootOf(step.inputs[input - function.inputs.begin()]);
+      int root = rootOf(instruction.inputs[input - function.inputs.begin()]);
       if (value.alias != root)
         complain(valueName(index) + " is a view of " + valueName(root) +
                  " but not its alias");
@@ -441,19 +453,19 @@ bool ProgramVerifier::gradientsReady(int index, Stream stream,
   return true;
 }
 
-void ProgramVerifier::gradNorm(const Step &step) {
+void ProgramVerifier::gradNorm(const ProgramInstruction &instruction) {
   if (state.normKnown)
     complain("the gradient norm is computed twice in one step");
   for (size_t i = 0; i < plan.units.size(); ++i)
     if (plan.units[i].trainable)
-      gradientsReady(i, step.stream, "it takes the norm of");
+      gradientsReady(i, instruction.stream, "it takes the norm of");
   state.normKnown = true;
 }
 
-void ProgramVerifier::optimizer(const Step &step) {
-  UnitState &unit = state.units[step.unit];
-  const std::string name = quoted(plan.units[step.unit].name);
-  if (!plan.units[step.unit].trainable) {
+void ProgramVerifier::optimizer(const ProgramInstruction &instruction) {
+  UnitState &unit = state.units[instruction.unit];
+  const std::string name = quoted(plan.units[instruction.unit].name);
+  if (!plan.units[instruction.unit].trainable) {
     complain("it updates the frozen unit " + name);
     return;
   }
@@ -461,35 +473,36 @@ void ProgramVerifier::optimizer(const Step &step) {
     complain("unit " + name + " is updated twice in one step");
   if (!state.normKnown && plan.job.needsGradNorm())
     complain("unit " + name + " is updated before the gradient norm is known");
-  gradientsReady(step.unit, step.stream, "it updates from");
+  gradientsReady(instruction.unit, instruction.stream, "it updates from");
   unit.updated = true;
   unit.stale = unit.gathered;
 }
 
-void ProgramVerifier::step(const Step &step, int index) {
-  place =
-      "program " + quoted(program.name) + ", step " + std::to_string(index) +
-      " (" + toString(step.kind) +
-      (step.kind == StepKind::Call ? " " + plan.functions[step.function].name
-                                   : std::string()) +
-      ")";
-  switch (step.kind) {
-  case StepKind::Alloc:
-    return alloc(step);
-  case StepKind::Free:
-    return free(step);
-  case StepKind::AllGather:
-  case StepKind::ReduceScatter:
-  case StepKind::AllReduce:
-    return start(step, index);
-  case StepKind::Await:
-    return await(step);
-  case StepKind::Call:
-    return call(step);
-  case StepKind::GradNorm:
-    return gradNorm(step);
-  case StepKind::Optimizer:
-    return optimizer(step);
+void ProgramVerifier::instruction(const ProgramInstruction &instruction,
+                                  int index) {
+  place = "program " + quoted(program.name) + ", instruction " +
+          std::to_string(index) + " (" + toString(instruction.kind) +
+          (instruction.kind == ProgramInstructionKind::Call
+               ? " " + plan.functions[instruction.function].name
+               : std::string()) +
+          ")";
+  switch (instruction.kind) {
+  case ProgramInstructionKind::Alloc:
+    return alloc(instruction);
+  case ProgramInstructionKind::Free:
+    return free(instruction);
+  case ProgramInstructionKind::AllGather:
+  case ProgramInstructionKind::ReduceScatter:
+  case ProgramInstructionKind::AllReduce:
+    return start(instruction, index);
+  case ProgramInstructionKind::Await:
+    return await(instruction);
+  case ProgramInstructionKind::Call:
+    return call(instruction);
+  case ProgramInstructionKind::GradNorm:
+    return gradNorm(instruction);
+  case ProgramInstructionKind::Optimizer:
+    return optimizer(instruction);
   }
 }
 
@@ -497,8 +510,9 @@ void ProgramVerifier::finish() {
   place = "program " + quoted(program.name);
   for (const auto &[timepoint, flight] : flights)
     if (!flight.awaited)
-      complain("timepoint " + std::to_string(timepoint) + ", started by step " +
-               std::to_string(flight.step) + ", is never awaited");
+      complain("timepoint " + std::to_string(timepoint) +
+               ", started by instruction " +
+               std::to_string(flight.instruction) + ", is never awaited");
   std::vector<bool> stays(live.size());
   for (int value : program.inputs)
     stays[value] = true;
@@ -527,8 +541,8 @@ void ProgramVerifier::run() {
                " has no storage of its own");
     live[value] = defined[value] = true;
   }
-  for (size_t i = 0; i < program.steps.size(); ++i)
-    step(program.steps[i], i);
+  for (size_t i = 0; i < program.instructions.size(); ++i)
+    instruction(program.instructions[i], i);
   finish();
 }
 

@@ -64,10 +64,11 @@ void verifyPrograms(const Plan &plan, Problems &problems) {
   if (plan.eval >= 0) {
     state = clean;
     const Program &eval = plan.programs[plan.eval];
-    for (const Step &step : eval.steps)
-      if (step.kind == StepKind::ReduceScatter ||
-          step.kind == StepKind::AllReduce ||
-          step.kind == StepKind::Optimizer || !step.gradients.empty())
+    for (const ProgramInstruction &instruction : eval.instructions)
+      if (instruction.kind == ProgramInstructionKind::ReduceScatter ||
+          instruction.kind == ProgramInstructionKind::AllReduce ||
+          instruction.kind == ProgramInstructionKind::Optimizer ||
+          !instruction.gradients.empty())
         problems.add("program " + quoted(eval.name),
                      "an evaluation has no gradients");
     verifyProgram(plan, eval, state, problems);

@@ -192,7 +192,7 @@ schedule.program @q persistent 0 peak 512 at 0 {
 
 // -----
 
-// expected-error @+1 {{records a peak of 320 bytes at step 0, its timeline has 256 at step 0}}
+// expected-error @+1 {{records a peak of 320 bytes at instruction 0, its timeline has 256 at instruction 0}}
 schedule.program @p persistent 0 peak 320 at 0 {
   %g = schedule.alloc gathered of "u" : !schedule.buffer<256>
   schedule.free %g : !schedule.buffer<256>
@@ -201,7 +201,7 @@ schedule.program @p persistent 0 peak 320 at 0 {
 // -----
 
 // Workspaces decide where the peak is, not how high own buffers go.
-// expected-error @+1 {{records a peak of 256 bytes at step 0, its timeline has 256 at step 2}}
+// expected-error @+1 {{records a peak of 256 bytes at instruction 0, its timeline has 256 at instruction 2}}
 schedule.program @p persistent 0 peak 256 at 0 {
   %g = schedule.alloc gathered of "u" : !schedule.buffer<256>
   schedule.free %g : !schedule.buffer<256>

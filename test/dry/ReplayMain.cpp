@@ -22,44 +22,47 @@ using namespace accel;
 
 namespace {
 
-/// What the time model says of one step of a program, on its own.
+/// What the time model says of one instruction of a program, on its own.
 dry::PlaceSeconds secondsOf(const plan::Plan &plan, const TimeModel &model,
                             const Target &target, const plan::Program &program,
                             int index) {
-  const plan::Step &step = program.steps[index];
-  auto alone = [&](std::vector<plan::Step> steps) {
+  const plan::ProgramInstruction &instruction = program.instructions[index];
+  auto alone = [&](std::vector<plan::ProgramInstruction> those) {
     plan::Program part = program;
-    part.steps = std::move(steps);
+    part.instructions = std::move(those);
     return model.simulate(part).seconds;
   };
   dry::PlaceSeconds result;
-  switch (step.kind) {
-  case plan::StepKind::AllGather:
-  case plan::StepKind::ReduceScatter:
-  case plan::StepKind::AllReduce: {
-    const plan::Unit &unit = plan.units[step.unit];
-    const bool gathers = step.kind == plan::StepKind::AllGather;
-    const plan::DType dtype = gathers ? unit.gather
-                              : step.kind == plan::StepKind::ReduceScatter
-                                  ? unit.reduce
-                                  : unit.storage;
-    const int64_t numel = step.kind == plan::StepKind::AllReduce
-                              ? plan::shardNumel(plan, unit)
-                              : unit.padded;
+  switch (instruction.kind) {
+  case plan::ProgramInstructionKind::AllGather:
+  case plan::ProgramInstructionKind::ReduceScatter:
+  case plan::ProgramInstructionKind::AllReduce: {
+    const plan::Unit &unit = plan.units[instruction.unit];
+    const bool gathers =
+        instruction.kind == plan::ProgramInstructionKind::AllGather;
+    const plan::DType dtype =
+        gathers ? unit.gather
+        : instruction.kind == plan::ProgramInstructionKind::ReduceScatter
+            ? unit.reduce
+            : unit.storage;
+    const int64_t numel =
+        instruction.kind == plan::ProgramInstructionKind::AllReduce
+            ? plan::shardNumel(plan, unit)
+            : unit.padded;
     result.transfer =
-        collectiveSeconds(plan, target, 0, step.kind, step.axes,
+        collectiveSeconds(plan, target, 0, instruction.kind, instruction.axes,
                           static_cast<double>(numel * plan::itemSize(dtype)));
-    result.before = alone({step}) - result.transfer;
+    result.before = alone({instruction}) - result.transfer;
     return result;
   }
-  case plan::StepKind::Await:
-    for (const plan::Step &start : program.steps)
-      if (start.timepoint == step.timepoint &&
-          start.kind != plan::StepKind::Await)
-        result.compute = alone({start, step}) - alone({start});
+  case plan::ProgramInstructionKind::Await:
+    for (const plan::ProgramInstruction &start : program.instructions)
+      if (start.timepoint == instruction.timepoint &&
+          start.kind != plan::ProgramInstructionKind::Await)
+        result.compute = alone({start, instruction}) - alone({start});
     return result;
   default:
-    result.compute = alone({step});
+    result.compute = alone({instruction});
     return result;
   }
 }
@@ -94,7 +97,7 @@ int main(int argc, char **argv) {
       {"host-wait", dry::TraceItem::HostWait}};
   std::map<std::string, std::pair<const plan::Program *, int>> places;
   for (const plan::Program &program : plan.programs)
-    for (size_t i = 0; i < program.steps.size(); ++i)
+    for (size_t i = 0; i < program.instructions.size(); ++i)
       places[program.name + "/" + std::to_string(i)] = {&program,
                                                         static_cast<int>(i)};
   std::vector<dry::TraceItem> trace;
@@ -109,8 +112,8 @@ int main(int argc, char **argv) {
                     "', which is no instruction of the plan");
       item.place.clear();
     } else if (computes < 0 &&
-               place->second.first->steps[place->second.second].kind ==
-                   plan::StepKind::Call) {
+               place->second.first->instructions[place->second.second].kind ==
+                   plan::ProgramInstructionKind::Call) {
       computes = item.stream;
     }
     trace.push_back(std::move(item));

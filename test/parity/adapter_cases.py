@@ -332,7 +332,7 @@ def frozen(context):
           f"the head has {products(plan)[1]} products, "
           f"{products(whole)[1]} where it is trained")
     for program in plan["programs"]:
-        for step in program["steps"]:
+        for step in program["instructions"]:
             if "educe" in step.get("kind", "") or \
                     step.get("kind") == "optimizer":
                 check(step["unit"] not in ("model.embed_tokens",

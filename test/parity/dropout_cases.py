@@ -35,7 +35,7 @@ def losses(log):
 
 def draws(plan, program):
     """Calls of a program that draw, as (path, number)."""
-    steps = next(p for p in plan["programs"] if p["name"] == program)["steps"]
+    steps = next(p for p in plan["programs"] if p["name"] == program)["instructions"]
     return [(s.get("where"), s["draw"]) for s in steps if "draw" in s]
 
 
@@ -164,7 +164,7 @@ def drawn_in_order(plan):
     program = next(p for p in plan["programs"]
                    if p["name"] in ("first", "train"))
     order = []
-    for step in program["steps"]:
+    for step in program["instructions"]:
         if "draw" not in step or ".forward" not in step["function"]:
             continue
         for instruction in functions[step["function"]]["instructions"]:
@@ -386,7 +386,7 @@ def refused(context):
     plan = harness.plan(context, context.path("job", "job.yaml"), path)
     for change in ("lost", "shared"):
         broken = json.loads(json.dumps(plan))
-        calls = [s for p in broken["programs"] for s in p["steps"]
+        calls = [s for p in broken["programs"] for s in p["instructions"]
                  if "draw" in s]
         if change == "lost":
             del calls[0]["draw"]

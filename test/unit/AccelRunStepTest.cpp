@@ -179,7 +179,7 @@ TEST_P(AccelRunStep, PeakIsTheTimelines) {
   plan::predictMemory(plan);
   for (size_t p = 0; p < recorded.size(); ++p) {
     EXPECT_EQ(recorded[p].peakBytes, plan.programs[p].peakBytes);
-    EXPECT_EQ(recorded[p].peakStep, plan.programs[p].peakStep);
+    EXPECT_EQ(recorded[p].peakInstruction, plan.programs[p].peakInstruction);
   }
   EXPECT_EQ(got.persistentBytes, plan.predicted.persistentBytes);
   // A loss in pieces is made by the backward; the model holds it from the end

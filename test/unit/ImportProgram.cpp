@@ -16,7 +16,7 @@ namespace accel::schedule {
 
 namespace {
 
-using plan::StepKind;
+using plan::ProgramInstructionKind;
 using UnitRole = std::pair<int, plan::Role>;
 
 Role toRole(plan::Role role) { return static_cast<Role>(role); }
@@ -45,12 +45,16 @@ private:
   };
 
   InFlightDiagnostic error() {
-    return emitError(loc) << "program '" << program.name << "', step " << index
-                          << " (" << plan::toString(step().kind) << "): ";
+    return emitError(loc) << "program '" << program.name << "', instruction "
+                          << index << " (" << plan::toString(instruction().kind)
+                          << "): ";
   }
-  const plan::Step &step() const { return program.steps[index]; }
+  const plan::ProgramInstruction &instruction() const {
+    return program.instructions[index];
+  }
   StreamAttr stream() {
-    return StreamAttr::get(builder.getContext(), toStream(step().stream));
+    return StreamAttr::get(builder.getContext(),
+                           toStream(instruction().stream));
   }
   StringAttr unitName(int unit) {
     return builder.getStringAttr(plan.units[unit].name);
@@ -103,7 +107,7 @@ private:
 Value Importer::use(UnitRole at) {
   auto found = buffers.find(at);
   if (found == buffers.end()) {
-    // An earlier program of the step left it.
+    // An earlier program of the instruction left it.
     carried.push_back(CarriedAttr::get(
         builder.getContext(), plan.units[at.first].name, toRole(at.second)));
     Value argument = body->addArgument(bufferType(at), loc);
@@ -135,11 +139,11 @@ InflightType Importer::inflightType(ArrayRef<UnitRole> roles) {
 void Importer::start(Value inflight, std::vector<UnitRole> roles) {
   for (UnitRole at : roles)
     buffers[at].state = State::InFlight;
-  flights[step().timepoint] = {inflight, std::move(roles)};
+  flights[instruction().timepoint] = {inflight, std::move(roles)};
 }
 
 LogicalResult Importer::alloc() {
-  UnitRole at = {step().unit, step().role};
+  UnitRole at = {instruction().unit, instruction().role};
   auto found = buffers.find(at);
   if (found != buffers.end() && found->second.state != State::Freed)
     return error() << "the buffer is allocated already";
@@ -153,14 +157,14 @@ LogicalResult Importer::alloc() {
 
 LogicalResult Importer::free() {
   SmallVector<Value> freed;
-  if (step().unit >= 0) {
-    if (!step().values.empty())
+  if (instruction().unit >= 0) {
+    if (!instruction().values.empty())
       return error() << "frees a unit's buffer together with values";
-    UnitRole at = {step().unit, step().role};
+    UnitRole at = {instruction().unit, instruction().role};
     freed.push_back(use(at));
     buffers[at].state = State::Freed;
   }
-  for (int value : step().values)
+  for (int value : instruction().values)
     freed.push_back(useValue(value));
   if (llvm::is_contained(freed, Value()))
     return failure();
@@ -169,20 +173,20 @@ LogicalResult Importer::free() {
 }
 
 LogicalResult Importer::collective() {
-  const int unit = step().unit;
-  ArrayAttr axes = builder.getStrArrayAttr(
-      SmallVector<StringRef>(step().axes.begin(), step().axes.end()));
+  const int unit = instruction().unit;
+  ArrayAttr axes = builder.getStrArrayAttr(SmallVector<StringRef>(
+      instruction().axes.begin(), instruction().axes.end()));
   std::vector<UnitRole> roles;
-  switch (step().kind) {
-  case StepKind::AllGather:
+  switch (instruction().kind) {
+  case ProgramInstructionKind::AllGather:
     roles = {{unit, plan::Role::Gathered}};
     break;
-  case StepKind::AllReduce:
+  case ProgramInstructionKind::AllReduce:
     roles = {{unit, plan::Role::ShardGradient}};
     break;
   default:
     roles = {{unit, plan::Role::Gradient}, {unit, plan::Role::ShardGradient}};
-    if (step().algorithm == "all_to_all" &&
+    if (instruction().algorithm == "all_to_all" &&
         plan.shardRanks(plan.units[unit]) > 1)
       roles.push_back({unit, plan::Role::Receive});
   }
@@ -194,26 +198,26 @@ LogicalResult Importer::collective() {
   }
   InflightType type = inflightType(roles);
   Value inflight;
-  if (step().kind == StepKind::AllGather)
+  if (instruction().kind == ProgramInstructionKind::AllGather)
     inflight = AllGatherStartOp::create(builder, loc, type, unitName(unit),
                                         used[0], axes, stream());
-  else if (step().kind == StepKind::AllReduce)
+  else if (instruction().kind == ProgramInstructionKind::AllReduce)
     inflight = AllReduceStartOp::create(builder, loc, type, unitName(unit),
                                         used[0], axes, stream());
   else
     inflight = ReduceScatterStartOp::create(
         builder, loc, type, unitName(unit), used[0], used[1],
         used.size() > 2 ? used[2] : Value(),
-        step().accumulate ? builder.getUnitAttr() : UnitAttr(), axes,
-        builder.getStringAttr(step().algorithm), stream());
+        instruction().accumulate ? builder.getUnitAttr() : UnitAttr(), axes,
+        builder.getStringAttr(instruction().algorithm), stream());
   start(inflight, std::move(roles));
   return success();
 }
 
 LogicalResult Importer::await() {
-  auto found = flights.find(step().timepoint);
+  auto found = flights.find(instruction().timepoint);
   if (found == flights.end())
-    return error() << "awaits timepoint " << step().timepoint
+    return error() << "awaits timepoint " << instruction().timepoint
                    << ", which nothing started or which is awaited already";
   Flight flight = std::move(found->second);
   flights.erase(found);
@@ -227,7 +231,7 @@ LogicalResult Importer::await() {
 }
 
 LogicalResult Importer::call() {
-  const plan::Step &s = step();
+  const plan::ProgramInstruction &s = instruction();
   MLIRContext *context = builder.getContext();
   SmallVector<Value> inputs, reads, writes;
   for (int value : s.inputs)
@@ -293,10 +297,11 @@ LogicalResult Importer::call() {
   }
   if (!shares)
     aliases.clear();
-  const int64_t before = index == 0 ? timeline.steps[index].peakBytes
-                                    : timeline.steps[index - 1].liveBytes;
-  const plan::StepMemory &memory = timeline.steps[index];
-  // At the first step nothing tells what was live before but the start.
+  const int64_t before = index == 0
+                             ? timeline.instructions[index].peakBytes
+                             : timeline.instructions[index - 1].liveBytes;
+  const plan::InstructionMemory &memory = timeline.instructions[index];
+  // At the first instruction nothing tells what was live before but the start.
   int64_t entry = before;
   if (index == 0) {
     entry = plan::persistentBytes(plan);
@@ -331,30 +336,31 @@ LogicalResult Importer::gradNorm() {
 }
 
 LogicalResult Importer::optimizer() {
-  Value shard = use({step().unit, plan::Role::ShardGradient});
+  Value shard = use({instruction().unit, plan::Role::ShardGradient});
   if (!shard)
     return failure();
-  OptimizerStepOp::create(builder, loc, unitName(step().unit), shard, stream());
+  OptimizerStepOp::create(builder, loc, unitName(instruction().unit), shard,
+                          stream());
   return success();
 }
 
 LogicalResult Importer::convert() {
-  switch (step().kind) {
-  case StepKind::Alloc:
+  switch (instruction().kind) {
+  case ProgramInstructionKind::Alloc:
     return alloc();
-  case StepKind::Free:
+  case ProgramInstructionKind::Free:
     return free();
-  case StepKind::AllGather:
-  case StepKind::ReduceScatter:
-  case StepKind::AllReduce:
+  case ProgramInstructionKind::AllGather:
+  case ProgramInstructionKind::ReduceScatter:
+  case ProgramInstructionKind::AllReduce:
     return collective();
-  case StepKind::Await:
+  case ProgramInstructionKind::Await:
     return await();
-  case StepKind::Call:
+  case ProgramInstructionKind::Call:
     return call();
-  case StepKind::GradNorm:
+  case ProgramInstructionKind::GradNorm:
     return gradNorm();
-  case StepKind::Optimizer:
+  case ProgramInstructionKind::Optimizer:
     return optimizer();
   }
   llvm_unreachable("all kinds are handled");
@@ -384,14 +390,14 @@ ProgramOp Importer::run() {
       builder.getI64IntegerAttr(plan::persistentBytes(plan)),
       builder.getI64IntegerAttr(
           std::max(program.peakBytes, plan::persistentBytes(plan))),
-      builder.getI64IntegerAttr(program.peakStep));
+      builder.getI64IntegerAttr(program.peakInstruction));
   body = builder.createBlock(&op.getBody());
   for (int value : program.inputs)
     values[value] = body->addArgument(
         valueType(value),
         NameLoc::get(builder.getStringAttr(program.values[value].name)));
-  for (index = 0; index < program.steps.size(); ++index) {
-    const std::string &where = step().where;
+  for (index = 0; index < program.instructions.size(); ++index) {
+    const std::string &where = instruction().where;
     loc = where.empty() ? Location(builder.getUnknownLoc())
                         : Location(NameLoc::get(builder.getStringAttr(where)));
     if (failed(convert())) {
@@ -425,39 +431,41 @@ plan::Program canonical(const plan::Program &program) {
   };
   for (int value : program.inputs)
     define(value);
-  for (const plan::Step &step : program.steps)
-    for (int value : step.outputs)
+  for (const plan::ProgramInstruction &instruction : program.instructions)
+    for (int value : instruction.outputs)
       define(value);
   for (plan::Value &value : result.values)
     renumber(value.alias);
   for (int &value : result.inputs)
     renumber(value);
   renumber(result.loss);
-  std::map<int, const plan::Step *> starts; // by old timepoint
+  std::map<int, const plan::ProgramInstruction *> starts; // by old timepoint
   std::map<int, int> timepoints;
-  for (plan::Step &step : result.steps) {
-    for (std::vector<int> *list : {&step.inputs, &step.outputs, &step.values})
+  for (plan::ProgramInstruction &instruction : result.instructions) {
+    for (std::vector<int> *list :
+         {&instruction.inputs, &instruction.outputs, &instruction.values})
       for (int &value : *list)
         renumber(value);
-    switch (step.kind) {
-    case StepKind::AllGather:
-    case StepKind::ReduceScatter:
-    case StepKind::AllReduce:
-      step.role = plan::defaultRole(step.kind);
-      starts[step.timepoint] = &step;
-      timepoints.emplace(step.timepoint, timepoints.size());
-      step.timepoint = timepoints[step.timepoint];
+    switch (instruction.kind) {
+    case ProgramInstructionKind::AllGather:
+    case ProgramInstructionKind::ReduceScatter:
+    case ProgramInstructionKind::AllReduce:
+      instruction.role = plan::defaultRole(instruction.kind);
+      starts[instruction.timepoint] = &instruction;
+      timepoints.emplace(instruction.timepoint, timepoints.size());
+      instruction.timepoint = timepoints[instruction.timepoint];
       break;
-    case StepKind::Await:
-      if (auto start = starts.find(step.timepoint); start != starts.end()) {
-        step.unit = start->second->unit;
-        step.role = start->second->role;
-        step.timepoint = timepoints[step.timepoint];
+    case ProgramInstructionKind::Await:
+      if (auto start = starts.find(instruction.timepoint);
+          start != starts.end()) {
+        instruction.unit = start->second->unit;
+        instruction.role = start->second->role;
+        instruction.timepoint = timepoints[instruction.timepoint];
       }
       break;
-    case StepKind::GradNorm:
-    case StepKind::Optimizer:
-      step.role = plan::defaultRole(step.kind);
+    case ProgramInstructionKind::GradNorm:
+    case ProgramInstructionKind::Optimizer:
+      instruction.role = plan::defaultRole(instruction.kind);
       break;
     default:
       break;

@@ -319,43 +319,44 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
     p.values.push_back(v);
     return int(p.values.size()) - 1;
   };
-  auto add = [&](StepKind kind, int unit = -1,
-                 std::optional<Role> role = {}) -> Step & {
-    Step &step = p.steps.emplace_back();
-    step.kind = kind;
-    step.stream = defaultStream(kind);
-    step.unit = unit;
-    step.role = role.value_or(defaultRole(kind));
+  auto add = [&](ProgramInstructionKind kind, int unit = -1,
+                 std::optional<Role> role = {}) -> ProgramInstruction & {
+    ProgramInstruction &instruction = p.instructions.emplace_back();
+    instruction.kind = kind;
+    instruction.stream = defaultStream(kind);
+    instruction.unit = unit;
+    instruction.role = role.value_or(defaultRole(kind));
     if (unit >= 0)
-      step.where = plan.units[unit].name;
-    return step;
+      instruction.where = plan.units[unit].name;
+    return instruction;
   };
   auto awaitLast = [&](int unit, Role role) {
-    add(StepKind::Await, unit, role).timepoint = timepoint - 1;
+    add(ProgramInstructionKind::Await, unit, role).timepoint = timepoint - 1;
   };
   auto gather = [&](int unit) {
-    add(StepKind::Alloc, unit);
-    Step &start = add(StepKind::AllGather, unit);
+    add(ProgramInstructionKind::Alloc, unit);
+    ProgramInstruction &start = add(ProgramInstructionKind::AllGather, unit);
     start.axes = plan.units[unit].shardAxes;
     start.timepoint = timepoint++;
     awaitLast(unit, Role::Gathered);
   };
   auto reduce = [&](int unit) {
     if (first)
-      add(StepKind::Alloc, unit, Role::ShardGradient);
+      add(ProgramInstructionKind::Alloc, unit, Role::ShardGradient);
     if (s.allToAll)
-      add(StepKind::Alloc, unit, Role::Receive);
-    Step &start = add(StepKind::ReduceScatter, unit);
+      add(ProgramInstructionKind::Alloc, unit, Role::Receive);
+    ProgramInstruction &start =
+        add(ProgramInstructionKind::ReduceScatter, unit);
     start.axes = plan.units[unit].shardAxes;
     start.algorithm = s.allToAll ? "all_to_all" : "direct";
     start.accumulate = !first;
     start.timepoint = timepoint++;
     awaitLast(unit, Role::Gradient);
     if (s.allToAll)
-      add(StepKind::Free, unit, Role::Receive);
-    add(StepKind::Free, unit, Role::Gradient);
+      add(ProgramInstructionKind::Free, unit, Role::Receive);
+    add(ProgramInstructionKind::Free, unit, Role::Gradient);
     if (last && s.replicas > 1) {
-      Step &all = add(StepKind::AllReduce, unit);
+      ProgramInstruction &all = add(ProgramInstructionKind::AllReduce, unit);
       all.axes = plan.units[unit].replicateAxes;
       all.timepoint = timepoint++;
       awaitLast(unit, Role::ShardGradient);
@@ -365,17 +366,17 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
                   std::vector<bool> consumed, std::vector<int> outputs,
                   int unit, std::vector<int> params,
                   std::vector<int> gradients) {
-    Step &step = add(StepKind::Call);
-    step.function = function;
-    step.inputs = std::move(inputs);
-    step.consumed = std::move(consumed);
-    step.outputs = std::move(outputs);
+    ProgramInstruction &instruction = add(ProgramInstructionKind::Call);
+    instruction.function = function;
+    instruction.inputs = std::move(inputs);
+    instruction.consumed = std::move(consumed);
+    instruction.outputs = std::move(outputs);
     for (int index : params)
-      step.params.push_back({unit, plan.units[unit].parameters[index]});
+      instruction.params.push_back({unit, plan.units[unit].parameters[index]});
     for (int index : gradients)
-      step.gradients.push_back(
+      instruction.gradients.push_back(
           {unit, plan.units[unit].parameters[index], false});
-    step.where = unit == 0 ? "model" : plan.units[unit].name;
+    instruction.where = unit == 0 ? "model" : plan.units[unit].name;
   };
   const DType a = s.gather;
   const int64_t t = s.tokens, h = s.hidden, f = s.feedForward, k = s.keyValue;
@@ -416,30 +417,30 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
     } else {
       call(2, {x}, {true}, {y}, i + 1, all, {});
     }
-    add(StepKind::Free, i + 1, Role::Gathered);
+    add(ProgramInstructionKind::Free, i + 1, Role::Gathered);
     x = y;
   }
   p.loss = value("loss", DType::F32, {});
   if (!train) {
     call(3, {x, labels}, {true, true}, {p.loss}, 0, {2, 1}, {});
-    add(StepKind::Free, 0, Role::Gathered);
+    add(ProgramInstructionKind::Free, 0, Role::Gathered);
     return p;
   }
-  add(StepKind::Alloc, 0, Role::Gradient);
+  add(ProgramInstructionKind::Alloc, 0, Role::Gradient);
   int grad = value("head.grad", a, {t, h});
   call(4, {x, labels, seed}, {true, true, true}, {p.loss, grad}, 0, {2, 1},
        {2, 1});
-  add(StepKind::Free, 0, Role::Gathered);
+  add(ProgramInstructionKind::Free, 0, Role::Gathered);
   for (int64_t i = s.layers - 1; i >= 0; --i) {
     gather(i + 1);
-    add(StepKind::Alloc, i + 1, Role::Gradient);
+    add(ProgramInstructionKind::Alloc, i + 1, Role::Gradient);
     int next = value(plan.units[i + 1].name + ".grad", a, {t, h});
     std::vector<int> inputs = saved[i];
     inputs.push_back(grad);
     call(5, inputs, std::vector<bool>(inputs.size(), true), {next}, i + 1, all,
          all);
     grad = next;
-    add(StepKind::Free, i + 1, Role::Gathered);
+    add(ProgramInstructionKind::Free, i + 1, Role::Gathered);
     reduce(i + 1);
   }
   call(6, {ids, grad}, {true, true}, {}, 0, {}, {0});
@@ -447,10 +448,10 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
   if (!last)
     return p;
   if (s.clip)
-    add(StepKind::GradNorm);
+    add(ProgramInstructionKind::GradNorm);
   for (int64_t unit = 0; unit <= s.layers; ++unit) {
-    add(StepKind::Optimizer, unit);
-    add(StepKind::Free, unit, Role::ShardGradient);
+    add(ProgramInstructionKind::Optimizer, unit);
+    add(ProgramInstructionKind::Free, unit, Role::ShardGradient);
   }
   return p;
 }

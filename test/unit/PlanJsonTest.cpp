@@ -184,8 +184,8 @@ TEST(PlanJson, EditsByHandAreRefused) {
 
 TEST(PlanJson, OtherVersionsAreRefused) {
   std::string text =
-      replaced(toJson(test::makePlan()), "\"format\": 1", "\"format\": 2");
-  EXPECT_NE(errorOf(text).find("format: version 2 is not readable here"),
+      replaced(toJson(test::makePlan()), "\"format\": 2", "\"format\": 1");
+  EXPECT_NE(errorOf(text).find("format: version 1 is not readable here"),
             std::string::npos);
 }
 
@@ -200,8 +200,8 @@ const Edit edits[] = {
     {"InstructionKind", "{\"kind\":\"aten\"", "{\"kind\":\"kernel\"",
      "functions[0].instructions[0].kind: unknown kind of instruction "
      "'kernel'"},
-    {"StepKind", "{\"kind\":\"alloc\"", "{\"kind\":\"malloc\"",
-     "programs[0].steps[0].kind: unknown kind of step 'malloc'"},
+    {"ProgramInstructionKind", "{\"kind\":\"alloc\"", "{\"kind\":\"malloc\"",
+     "programs[0].instructions[0].kind: unknown kind of instruction 'malloc'"},
     {"NegativeSize", "\"shape\":[256,64]", "\"shape\":[-256,64]",
      "parameters[0].shape[0]: -256 is less than 0"},
     {"HugeSize", "\"shape\":[256,64]", "\"shape\":[99999999999999999999,64]",

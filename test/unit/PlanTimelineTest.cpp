@@ -79,24 +79,24 @@ TEST(Timeline, AliasesShareOneStorage) {
               {"yv", DType::F32, {2, 64}, 0, 1},
               {"xv", DType::F32, {8, 8}, 0, 0}};
   p.inputs = {0};
-  Step call;
+  ProgramInstruction call;
   call.function = 0;
   call.inputs = {0};
   call.consumed = {true};
   call.outputs = {1, 2, 3};
-  Step freeY, freeViews;
-  freeY.kind = freeViews.kind = StepKind::Free;
+  ProgramInstruction freeY, freeViews;
+  freeY.kind = freeViews.kind = ProgramInstructionKind::Free;
   freeY.values = {1};
   freeViews.values = {2, 3};
-  p.steps = {call, freeY, freeViews};
+  p.instructions = {call, freeY, freeViews};
   plan.programs = {p};
   plan.eval = 0;
   predictMemory(plan);
   EXPECT_EQ(verify(plan), std::vector<std::string>{});
   ProgramTimeline timeline = simulate(plan, p, 0);
-  EXPECT_EQ(timeline.steps[0].liveBytes, 256 + 512);
-  EXPECT_EQ(timeline.steps[1].liveBytes, 256 + 512) << "yv holds it";
-  EXPECT_EQ(timeline.steps[2].liveBytes, 0);
+  EXPECT_EQ(timeline.instructions[0].liveBytes, 256 + 512);
+  EXPECT_EQ(timeline.instructions[1].liveBytes, 256 + 512) << "yv holds it";
+  EXPECT_EQ(timeline.instructions[2].liveBytes, 0);
   EXPECT_EQ(timeline.peakBytes, 256 + 512);
 }
 
@@ -111,12 +111,12 @@ TEST(Timeline, DroppedOutputsLeaveAtTheReturn) {
   p.name = "p";
   p.values = {{"x", DType::F32, {64}, 256}, {"b", DType::F32, {16}, 64}};
   p.inputs = {0};
-  Step call;
+  ProgramInstruction call;
   call.function = 0;
   call.inputs = {0};
   call.consumed = {false};
   call.outputs = {-1, 1};
-  p.steps = {call};
+  p.instructions = {call};
   plan.programs = {p};
   ProgramTimeline timeline = simulate(plan, p, 0);
   EXPECT_EQ(timeline.peakBytes, 256 + 512 + 64);
@@ -136,12 +136,12 @@ TEST(Timeline, ValuePassedTwice) {
   p.name = "p";
   p.values = {{"x", DType::F32, {64}, 256}, {"c", DType::F32, {64}, 256}};
   p.inputs = {0};
-  Step call;
+  ProgramInstruction call;
   call.function = 0;
   call.inputs = {0, 0};
   call.consumed = {true, true};
   call.outputs = {1};
-  p.steps = {call};
+  p.instructions = {call};
   ProgramTimeline timeline = simulate(plan, p, 0);
   // x + a + b at the second instruction; then x and a go.
   EXPECT_EQ(timeline.peakBytes, 3 * 256);
@@ -167,7 +167,7 @@ TEST_P(TimelineOfPlan, BreakdownSumsToThePeak) {
 TEST_P(TimelineOfPlan, EveryProgramIsCarriedOn) {
   Plan plan = test::makePlan(GetParam());
   EXPECT_EQ(verify(plan), std::vector<std::string>{});
-  // A step leaves the inputs it did not consume and the loss, no more.
+  // An instruction leaves the inputs it did not consume and the loss, no more.
   int64_t start = persistentBytes(plan), grads = 0;
   for (const Unit &unit : plan.units)
     grads += roleBytes(plan, unit, Role::ShardGradient);
@@ -178,15 +178,15 @@ TEST_P(TimelineOfPlan, EveryProgramIsCarriedOn) {
     EXPECT_EQ(timeline.endBytes - 64,
               start + (i + 1 < plan.step.size() ? grads : 0));
     EXPECT_EQ(timeline.peakBytes, program.peakBytes);
-    for (const StepMemory &step : timeline.steps) {
-      EXPECT_LE(step.liveBytes, step.peakBytes);
-      EXPECT_LE(step.peakBytes, step.peakTotalBytes);
-      EXPECT_LE(step.peakTotalBytes, timeline.peakTotalBytes);
+    for (const InstructionMemory &instruction : timeline.instructions) {
+      EXPECT_LE(instruction.liveBytes, instruction.peakBytes);
+      EXPECT_LE(instruction.peakBytes, instruction.peakTotalBytes);
+      EXPECT_LE(instruction.peakTotalBytes, timeline.peakTotalBytes);
     }
   }
 }
 
-/// Whoever is listed at a step holds what the timeline counts there.
+/// Whoever is listed at an instruction holds what the timeline counts there.
 TEST_P(TimelineOfPlan, LiveBuffersSumToTheTimeline) {
   Plan plan = test::makePlan(GetParam());
   int64_t start = persistentBytes(plan), grads = 0;
@@ -197,7 +197,7 @@ TEST_P(TimelineOfPlan, LiveBuffersSumToTheTimeline) {
     const int index = plan.step[i].first;
     const Program &program = plan.programs[index];
     ProgramTimeline timeline = simulate(plan, program, start + (i ? grads : 0));
-    for (size_t s = 0; s < program.steps.size(); ++s) {
+    for (size_t s = 0; s < program.instructions.size(); ++s) {
       int64_t bytes = 0;
       for (const LiveBuffer &holder : liveBuffersAt(plan, index, s)) {
         EXPECT_GT(holder.bytes, 0) << holder.kind << " " << holder.name;
@@ -205,8 +205,8 @@ TEST_P(TimelineOfPlan, LiveBuffersSumToTheTimeline) {
         carried |= holder.kind == "shard_gradient" && holder.since < 0;
         bytes += holder.bytes;
       }
-      EXPECT_EQ(bytes, timeline.steps[s].peakTotalBytes)
-          << program.name << " step " << s;
+      EXPECT_EQ(bytes, timeline.instructions[s].peakTotalBytes)
+          << program.name << " instruction " << s;
     }
   }
   EXPECT_EQ(carried, plan.step.size() > 1);

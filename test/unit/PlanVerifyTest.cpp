@@ -23,42 +23,44 @@ struct Case {
   test::Size size = {};
 };
 
-Step &find(Plan &plan, StepKind kind, int unit = -1,
-           std::optional<Role> role = {}, const char *program = "train") {
+ProgramInstruction &find(Plan &plan, ProgramInstructionKind kind, int unit = -1,
+                         std::optional<Role> role = {},
+                         const char *program = "train") {
   for (Program &p : plan.programs)
     if (p.name == program)
-      for (Step &step : p.steps)
-        if (step.kind == kind && (unit < 0 || step.unit == unit) &&
-            (!role || step.role == *role))
-          return step;
+      for (ProgramInstruction &instruction : p.instructions)
+        if (instruction.kind == kind &&
+            (unit < 0 || instruction.unit == unit) &&
+            (!role || instruction.role == *role))
+          return instruction;
   throw std::runtime_error("no such step");
 }
 
-void erase(Plan &plan, Step &step) {
+void erase(Plan &plan, ProgramInstruction &instruction) {
   for (Program &p : plan.programs)
-    for (size_t i = 0; i < p.steps.size(); ++i)
-      if (&p.steps[i] == &step) {
-        p.steps.erase(p.steps.begin() + i);
+    for (size_t i = 0; i < p.instructions.size(); ++i)
+      if (&p.instructions[i] == &instruction) {
+        p.instructions.erase(p.instructions.begin() + i);
         return;
       }
 }
 
-void repeat(Plan &plan, Step &step) {
+void repeat(Plan &plan, ProgramInstruction &instruction) {
   for (Program &p : plan.programs)
-    for (size_t i = 0; i < p.steps.size(); ++i)
-      if (&p.steps[i] == &step) {
-        Step copy = step;
-        p.steps.insert(p.steps.begin() + i, copy);
+    for (size_t i = 0; i < p.instructions.size(); ++i)
+      if (&p.instructions[i] == &instruction) {
+        ProgramInstruction copy = instruction;
+        p.instructions.insert(p.instructions.begin() + i, copy);
         return;
       }
 }
 
-Step &callOf(Plan &plan, const std::string &function) {
+ProgramInstruction &callOf(Plan &plan, const std::string &function) {
   for (Program &p : plan.programs)
-    for (Step &step : p.steps)
-      if (step.kind == StepKind::Call &&
-          plan.functions[step.function].name == function)
-        return step;
+    for (ProgramInstruction &instruction : p.instructions)
+      if (instruction.kind == ProgramInstructionKind::Call &&
+          plan.functions[instruction.function].name == function)
+        return instruction;
   throw std::runtime_error("no such call");
 }
 
@@ -157,54 +159,76 @@ const Case cases[] = {
     {"NegativeWorkspace", "workspace is out of range",
      [](Plan &p) { p.functions[0].instructions[0].workspaceBytes = -1; }},
     {"GatherTwice", "while a collective on it is in flight",
-     [](Plan &p) { repeat(p, find(p, StepKind::AllGather)); }},
+     [](Plan &p) { repeat(p, find(p, ProgramInstructionKind::AllGather)); }},
     {"NeverAwaited", "is never awaited",
-     [](Plan &p) { erase(p, find(p, StepKind::Await)); }},
+     [](Plan &p) { erase(p, find(p, ProgramInstructionKind::Await)); }},
     {"AwaitedTwice", "is awaited twice",
-     [](Plan &p) { repeat(p, find(p, StepKind::Await)); }},
+     [](Plan &p) { repeat(p, find(p, ProgramInstructionKind::Await)); }},
     {"AwaitsNothing", "which nothing started",
-     [](Plan &p) { find(p, StepKind::Await).timepoint = 999; }},
+     [](Plan &p) { find(p, ProgramInstructionKind::Await).timepoint = 999; }},
     {"NoTimepoint", "without a timepoint",
-     [](Plan &p) { find(p, StepKind::AllGather).timepoint = -1; }},
+     [](Plan &p) {
+       find(p, ProgramInstructionKind::AllGather).timepoint = -1;
+     }},
     {"WrongStreamAwaits", "it was awaited on stream gather",
-     [](Plan &p) { find(p, StepKind::Await).stream = Stream::Gather; }},
+     [](Plan &p) {
+       find(p, ProgramInstructionKind::Await).stream = Stream::Gather;
+     }},
     {"WrongAxes", "its mesh axes are not those",
-     [](Plan &p) { find(p, StepKind::AllGather).axes = {"dp_replicate"}; }},
+     [](Plan &p) {
+       find(p, ProgramInstructionKind::AllGather).axes = {"dp_replicate"};
+     }},
     {"UseAfterFreeOfUnit", "which is not allocated",
      [](Plan &p) {
-       Step &step = find(p, StepKind::Alloc, 1, Role::Gathered);
-       step.kind = StepKind::Free;
+       ProgramInstruction &instruction =
+           find(p, ProgramInstructionKind::Alloc, 1, Role::Gathered);
+       instruction.kind = ProgramInstructionKind::Free;
      }},
     {"DoubleFreeOfUnit", "which is not allocated",
-     [](Plan &p) { repeat(p, find(p, StepKind::Free, 1, Role::Gathered)); }},
+     [](Plan &p) {
+       repeat(p, find(p, ProgramInstructionKind::Free, 1, Role::Gathered));
+     }},
     {"DoubleAlloc", "twice",
-     [](Plan &p) { repeat(p, find(p, StepKind::Alloc, 1, Role::Gathered)); }},
+     [](Plan &p) {
+       repeat(p, find(p, ProgramInstructionKind::Alloc, 1, Role::Gathered));
+     }},
     {"NeverGathered", "which nothing was gathered into",
      [](Plan &p) {
-       Step &start = find(p, StepKind::AllGather, 1);
+       ProgramInstruction &start =
+           find(p, ProgramInstructionKind::AllGather, 1);
        int timepoint = start.timepoint;
        erase(p, start);
-       for (Step &step : p.programs[0].steps)
-         if (step.kind == StepKind::Await && step.timepoint == timepoint) {
-           erase(p, step);
+       for (ProgramInstruction &instruction : p.programs[0].instructions)
+         if (instruction.kind == ProgramInstructionKind::Await &&
+             instruction.timepoint == timepoint) {
+           erase(p, instruction);
            break;
          }
      }},
     {"LeftAllocated", "is still allocated at the end",
-     [](Plan &p) { erase(p, find(p, StepKind::Free, 0, Role::Gathered)); }},
+     [](Plan &p) {
+       erase(p, find(p, ProgramInstructionKind::Free, 0, Role::Gathered));
+     }},
     {"NoReceiveBuffer", "the receive buffer of unit",
-     [](Plan &p) { erase(p, find(p, StepKind::Alloc, 1, Role::Receive)); }},
+     [](Plan &p) {
+       erase(p, find(p, ProgramInstructionKind::Alloc, 1, Role::Receive));
+     }},
     {"BadAlgorithm", "unknown algorithm",
-     [](Plan &p) { find(p, StepKind::ReduceScatter).algorithm = "ring"; }},
+     [](Plan &p) {
+       find(p, ProgramInstructionKind::ReduceScatter).algorithm = "ring";
+     }},
     {"GradientNotWritten", "is not written",
      [](Plan &p) { erase(p, callOf(p, "Embedding.backward")); }},
     {"GradientOverwritten", "it overwrites the gradient of",
      [](Plan &p) { repeat(p, callOf(p, "Embedding.backward")); }},
     {"AccumulatesIntoNothing", "which holds nothing yet",
-     [](Plan &p) { find(p, StepKind::ReduceScatter).accumulate = true; }},
+     [](Plan &p) {
+       find(p, ProgramInstructionKind::ReduceScatter).accumulate = true;
+     }},
     {"OverwritesAReduction", "which holds an earlier reduction",
      [](Plan &p) {
-       find(p, StepKind::ReduceScatter, 1, {}, "middle").accumulate = false;
+       find(p, ProgramInstructionKind::ReduceScatter, 1, {}, "middle")
+           .accumulate = false;
      },
      accumulated()},
     {"AccumulatesAGradientOfNothing", "accumulates into the gradient of",
@@ -212,21 +236,23 @@ const Case cases[] = {
        callOf(p, "Embedding.backward").gradients[0].accumulate = true;
      }},
     {"NoUpdate", "is never updated",
-     [](Plan &p) { erase(p, find(p, StepKind::Optimizer, 1)); }},
+     [](Plan &p) { erase(p, find(p, ProgramInstructionKind::Optimizer, 1)); }},
     {"FreedBeforeUpdate", "before its update",
-     [](Plan &p) { erase(p, find(p, StepKind::Optimizer, 1)); }},
+     [](Plan &p) { erase(p, find(p, ProgramInstructionKind::Optimizer, 1)); }},
     {"UpdatedTwice", "is updated twice",
-     [](Plan &p) { repeat(p, find(p, StepKind::Optimizer, 1)); }},
+     [](Plan &p) { repeat(p, find(p, ProgramInstructionKind::Optimizer, 1)); }},
     {"UpdatedBeforeTheNorm", "before the gradient norm is known",
-     [](Plan &p) { erase(p, find(p, StepKind::GradNorm)); }},
+     [](Plan &p) { erase(p, find(p, ProgramInstructionKind::GradNorm)); }},
     {"ReplicasDiffer", "before they are all-reduced over its replicas",
      [](Plan &p) {
-       Step &start = find(p, StepKind::AllReduce, 1);
+       ProgramInstruction &start =
+           find(p, ProgramInstructionKind::AllReduce, 1);
        int timepoint = start.timepoint;
        erase(p, start);
-       for (Step &step : p.programs[0].steps)
-         if (step.kind == StepKind::Await && step.timepoint == timepoint) {
-           erase(p, step);
+       for (ProgramInstruction &instruction : p.programs[0].instructions)
+         if (instruction.kind == ProgramInstructionKind::Await &&
+             instruction.timepoint == timepoint) {
+           erase(p, instruction);
            break;
          }
      },
@@ -247,8 +273,8 @@ const Case cases[] = {
      [](Plan &p) { callOf(p, "DecoderLayer.backward").consumed[2] = false; }},
     {"ValueTwice", "is made twice",
      [](Plan &p) {
-       Step &step = callOf(p, "DecoderLayer.forward");
-       step.outputs[2] = step.outputs[3];
+       ProgramInstruction &instruction = callOf(p, "DecoderLayer.forward");
+       instruction.outputs[2] = instruction.outputs[3];
      }},
     {"ValueBytes", "the function makes",
      [](Plan &p) { p.programs[0].values[3].bytes += 64; }},

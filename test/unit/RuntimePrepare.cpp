@@ -30,7 +30,7 @@ struct NoDevice final : accel::run::Device {
   int64_t reservedPeak() const override { return 0; }
   void discount(int64_t) override {}
   int mark() override { return 0; }
-  void resolve(accel::run::StepTimes &) override {}
+  void resolve(accel::run::InstructionTimes &) override {}
   std::string kind;
 };
 

@@ -167,22 +167,29 @@ public:
       : plan(plan), options(options) {}
   Program program;
 
-  Step &add(StepKind kind, int unit = -1, Role role = Role::Gathered) {
-    Step step;
-    step.kind = kind;
-    step.unit = unit;
-    step.role = role;
-    program.steps.push_back(step);
-    return program.steps.back();
+  ProgramInstruction &add(ProgramInstructionKind kind, int unit = -1,
+                          Role role = Role::Gathered) {
+    ProgramInstruction instruction;
+    instruction.kind = kind;
+    instruction.unit = unit;
+    instruction.role = role;
+    program.instructions.push_back(instruction);
+    return program.instructions.back();
   }
-  int start(StepKind kind, int unit, const std::vector<std::string> &axes) {
-    Step &step = add(kind, unit);
-    step.stream = kind == StepKind::AllGather ? Stream::Gather : Stream::Reduce;
-    step.axes = axes;
-    step.algorithm = kind == StepKind::ReduceScatter ? options.algorithm : "";
-    return step.timepoint = timepoints++;
+  int start(ProgramInstructionKind kind, int unit,
+            const std::vector<std::string> &axes) {
+    ProgramInstruction &instruction = add(kind, unit);
+    instruction.stream = kind == ProgramInstructionKind::AllGather
+                             ? Stream::Gather
+                             : Stream::Reduce;
+    instruction.axes = axes;
+    instruction.algorithm =
+        kind == ProgramInstructionKind::ReduceScatter ? options.algorithm : "";
+    return instruction.timepoint = timepoints++;
   }
-  void await(int timepoint) { add(StepKind::Await).timepoint = timepoint; }
+  void await(int timepoint) {
+    add(ProgramInstructionKind::Await).timepoint = timepoint;
+  }
   int value(const char *name, DType dtype, std::vector<int64_t> shape) {
     Value v{name, dtype, shape, 0, -1};
     v.bytes = itemSize(dtype);
@@ -216,18 +223,18 @@ Program makeProgram(const Plan &plan, const TinyOptions &o, const char *name,
   std::vector<int> awaited;
   if (gathers)
     for (int unit : {0, 1}) {
-      b.add(StepKind::Alloc, unit, Role::Gathered);
-      awaited.push_back(
-          b.start(StepKind::AllGather, unit, plan.units[unit].shardAxes));
+      b.add(ProgramInstructionKind::Alloc, unit, Role::Gathered);
+      awaited.push_back(b.start(ProgramInstructionKind::AllGather, unit,
+                                plan.units[unit].shardAxes));
     }
   for (int timepoint : awaited)
     b.await(timepoint);
   if (train)
     for (int unit : {0, 1})
       if (!straight || first)
-        b.add(StepKind::Alloc, unit,
+        b.add(ProgramInstructionKind::Alloc, unit,
               straight ? Role::ShardGradient : Role::Gradient);
-  Step &call = b.add(StepKind::Call);
+  ProgramInstruction &call = b.add(ProgramInstructionKind::Call);
   call.function = function;
   call.inputs = train ? std::vector<int>{ids, labels, seed}
                       : std::vector<int>{ids, labels};
@@ -240,40 +247,40 @@ Program makeProgram(const Plan &plan, const TinyOptions &o, const char *name,
   call.outputs = {loss};
   if (gathers)
     for (int unit : {0, 1})
-      b.add(StepKind::Free, unit, Role::Gathered);
+      b.add(ProgramInstructionKind::Free, unit, Role::Gathered);
   if (!train)
     return b.program;
   const bool allToAll = std::string(o.algorithm) == "all_to_all" && o.shard > 1;
   for (int unit : {1, 0}) {
     if (!straight) {
       if (allToAll)
-        b.add(StepKind::Alloc, unit, Role::Receive);
+        b.add(ProgramInstructionKind::Alloc, unit, Role::Receive);
       if (first)
-        b.add(StepKind::Alloc, unit, Role::ShardGradient);
-      const int timepoint =
-          b.start(StepKind::ReduceScatter, unit, plan.units[unit].shardAxes);
-      b.program.steps.back().accumulate = !first;
+        b.add(ProgramInstructionKind::Alloc, unit, Role::ShardGradient);
+      const int timepoint = b.start(ProgramInstructionKind::ReduceScatter, unit,
+                                    plan.units[unit].shardAxes);
+      b.program.instructions.back().accumulate = !first;
       b.await(timepoint);
-      b.add(StepKind::Free, unit, Role::Gradient);
+      b.add(ProgramInstructionKind::Free, unit, Role::Gradient);
       if (allToAll)
-        b.add(StepKind::Free, unit, Role::Receive);
+        b.add(ProgramInstructionKind::Free, unit, Role::Receive);
     }
     if (!last)
       continue;
     if (o.replicate > 1)
-      b.await(
-          b.start(StepKind::AllReduce, unit, plan.units[unit].replicateAxes));
+      b.await(b.start(ProgramInstructionKind::AllReduce, unit,
+                      plan.units[unit].replicateAxes));
     if (o.inlineUpdate) {
-      b.add(StepKind::Optimizer, unit);
-      b.add(StepKind::Free, unit, Role::ShardGradient);
+      b.add(ProgramInstructionKind::Optimizer, unit);
+      b.add(ProgramInstructionKind::Free, unit, Role::ShardGradient);
     }
   }
   if (last && !o.inlineUpdate) {
     if (o.maxGradNorm > 0 || o.lossScaling)
-      b.add(StepKind::GradNorm);
+      b.add(ProgramInstructionKind::GradNorm);
     for (int unit : {0, 1}) {
-      b.add(StepKind::Optimizer, unit);
-      b.add(StepKind::Free, unit, Role::ShardGradient);
+      b.add(ProgramInstructionKind::Optimizer, unit);
+      b.add(ProgramInstructionKind::Free, unit, Role::ShardGradient);
     }
   }
   return b.program;
@@ -316,8 +323,8 @@ Plan tinyPlan(const TinyOptions &o) {
     unit.states = {{"exp_avg", DType::F32}, {"exp_avg_sq", DType::F32}};
     unit.parameters = {p.unit};
     unit.numel = p.numel();
-    const int64_t step = 64 * o.shard;
-    unit.padded = (unit.numel + step - 1) / step * step;
+    const int64_t instruction = 64 * o.shard;
+    unit.padded = (unit.numel + instruction - 1) / instruction * instruction;
     unit.groupRanges = {{0, 0, unit.padded}};
     plan.units.push_back(unit);
   }

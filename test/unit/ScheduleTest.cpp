@@ -63,13 +63,15 @@ protected:
 void expectSameTimeline(const Plan &plan, const Program &a, const Program &b) {
   ProgramTimeline before = simulate(plan, a, persistentBytes(plan));
   ProgramTimeline after = simulate(plan, b, persistentBytes(plan));
-  ASSERT_EQ(before.steps.size(), after.steps.size());
-  for (size_t i = 0; i < before.steps.size(); ++i) {
-    EXPECT_EQ(before.steps[i].liveBytes, after.steps[i].liveBytes) << i;
-    EXPECT_EQ(before.steps[i].peakTotalBytes, after.steps[i].peakTotalBytes)
+  ASSERT_EQ(before.instructions.size(), after.instructions.size());
+  for (size_t i = 0; i < before.instructions.size(); ++i) {
+    EXPECT_EQ(before.instructions[i].liveBytes, after.instructions[i].liveBytes)
+        << i;
+    EXPECT_EQ(before.instructions[i].peakTotalBytes,
+              after.instructions[i].peakTotalBytes)
         << i;
   }
-  EXPECT_EQ(before.peakStep, after.peakStep);
+  EXPECT_EQ(before.peakInstruction, after.peakInstruction);
   EXPECT_EQ(before.breakdown, after.breakdown);
 }
 
@@ -105,12 +107,13 @@ TEST_F(Schedule, NumberingIsNoPartOfTheProgram) {
   for (int &value : shuffled.inputs)
     value = moved(value);
   shuffled.loss = moved(shuffled.loss);
-  for (Step &step : shuffled.steps) {
-    for (std::vector<int> *list : {&step.inputs, &step.outputs, &step.values})
+  for (ProgramInstruction &instruction : shuffled.instructions) {
+    for (std::vector<int> *list :
+         {&instruction.inputs, &instruction.outputs, &instruction.values})
       for (int &value : *list)
         value = moved(value);
-    if (step.timepoint >= 0)
-      step.timepoint = 1000 - 7 * step.timepoint;
+    if (instruction.timepoint >= 0)
+      instruction.timepoint = 1000 - 7 * instruction.timepoint;
   }
   EXPECT_FALSE(shuffled == program);
   EXPECT_TRUE(schedule::canonical(shuffled) == program);
@@ -136,16 +139,16 @@ TEST_F(Schedule, AliasesAndDroppedResults) {
               {"y", DType::F32, {128}, 512},
               {"yv", DType::F32, {2, 64}, 0, 2}};
   p.inputs = {0};
-  Step call;
+  ProgramInstruction call;
   call.function = 0;
   call.inputs = {0};
   call.consumed = {true};
   call.outputs = {1, 2, -1, 3};
   call.where = "model";
-  Step free;
-  free.kind = StepKind::Free;
+  ProgramInstruction free;
+  free.kind = ProgramInstructionKind::Free;
   free.values = {1, 2, 3};
-  p.steps = {call, free};
+  p.instructions = {call, free};
   plan.programs = {p};
   plan.eval = 0;
   predictMemory(plan);
@@ -160,10 +163,10 @@ TEST_F(Schedule, BuffersInFlightCannotBeImported) {
   Plan plan = test::makePlan();
   Program &program = plan.programs[0];
   // The call in front of the await of its unit.
-  for (size_t i = 0; i + 1 < program.steps.size(); ++i)
-    if (program.steps[i].kind == StepKind::Await &&
-        program.steps[i + 1].kind == StepKind::Call) {
-      std::swap(program.steps[i], program.steps[i + 1]);
+  for (size_t i = 0; i + 1 < program.instructions.size(); ++i)
+    if (program.instructions[i].kind == ProgramInstructionKind::Await &&
+        program.instructions[i + 1].kind == ProgramInstructionKind::Call) {
+      std::swap(program.instructions[i], program.instructions[i + 1]);
       break;
     }
   EXPECT_FALSE(schedule::importProgram(*module, plan, program));
@@ -175,9 +178,10 @@ TEST_F(Schedule, BuffersInFlightCannotBeImported) {
 TEST_F(Schedule, FreedBuffersCannotBeImported) {
   Plan plan = test::makePlan();
   Program &program = plan.programs[0];
-  for (size_t i = 0; i < program.steps.size(); ++i)
-    if (program.steps[i].kind == StepKind::Free) {
-      program.steps.insert(program.steps.begin() + i, program.steps[i]);
+  for (size_t i = 0; i < program.instructions.size(); ++i)
+    if (program.instructions[i].kind == ProgramInstructionKind::Free) {
+      program.instructions.insert(program.instructions.begin() + i,
+                                  program.instructions[i]);
       break;
     }
   EXPECT_FALSE(schedule::importProgram(*module, plan, program));

@@ -57,7 +57,9 @@ TEST(Time, CollectivesByPlacement) {
   plan.axes = {{"dp_replicate", 2}, {"dp_shard", 8}};
   Target target = simpleTarget();
   auto seconds = [&](std::vector<std::string> axes,
-                     StepKind kind = StepKind::AllGather, int64_t node = 0) {
+                     ProgramInstructionKind kind =
+                         ProgramInstructionKind::AllGather,
+                     int64_t node = 0) {
     return collectiveSeconds(plan, target, node, kind, axes, 8e6);
   };
   EXPECT_EQ(seconds({}), 0);
@@ -65,9 +67,10 @@ TEST(Time, CollectivesByPlacement) {
   EXPECT_DOUBLE_EQ(seconds({"dp_shard"}),
                    2e-4 + 7.0 / 8 * 8e6 / 4e7 + 6 * 1e-3 + 1e-2);
   // The two halves of an all-reduce start once.
-  EXPECT_DOUBLE_EQ(seconds({"dp_shard"}, StepKind::AllReduce) - 2e-4,
+  EXPECT_DOUBLE_EQ(seconds({"dp_shard"}, ProgramInstructionKind::AllReduce) -
+                       2e-4,
                    2 * (seconds({"dp_shard"}) - 2e-4));
-  EXPECT_DOUBLE_EQ(seconds({"dp_shard"}, StepKind::ReduceScatter),
+  EXPECT_DOUBLE_EQ(seconds({"dp_shard"}, ProgramInstructionKind::ReduceScatter),
                    seconds({"dp_shard"}));
   // Replicas are 8 apart, each on a node of its own.
   EXPECT_DOUBLE_EQ(seconds({"dp_replicate"}), 2e-4 + 0.5 * 8e6 / 1e7 + 1e-2);
@@ -75,14 +78,15 @@ TEST(Time, CollectivesByPlacement) {
   EXPECT_DOUBLE_EQ(seconds({"dp_replicate", "dp_shard"}),
                    2e-4 + 15.0 / 16 * 8e6 / 4e7 + 12 * 1e-3 + 3 * 1e-2);
   // The job's own nodes are larger.
-  EXPECT_DOUBLE_EQ(seconds({"dp_shard"}, StepKind::AllGather, 8),
+  EXPECT_DOUBLE_EQ(seconds({"dp_shard"}, ProgramInstructionKind::AllGather, 8),
                    1e-4 + 7.0 / 8 * 8e6 / 1e8 + 7 * 1e-3);
-  EXPECT_DOUBLE_EQ(seconds({"dp_replicate"}, StepKind::AllGather, 16),
-                   1e-4 + 0.5 * 8e6 / 1e8 + 1e-3);
+  EXPECT_DOUBLE_EQ(
+      seconds({"dp_replicate"}, ProgramInstructionKind::AllGather, 16),
+      1e-4 + 0.5 * 8e6 / 1e8 + 1e-3);
 }
 
-/// Builds a program step by step over the units of a plan of two ranks and one
-/// function that takes 10 ms.
+/// Builds a program instruction by instruction over the units of a plan of two
+/// ranks and one function that takes 10 ms.
 struct Steps {
   explicit Steps(bool allToAll = false) {
     test::Size size;
@@ -102,28 +106,31 @@ struct Steps {
     plan.step = {{0, 1}};
     plan.eval = -1;
   }
-  Step &add(StepKind kind, int unit = -1) {
-    Step &step = plan.programs[0].steps.emplace_back();
-    step.kind = kind;
-    step.stream = defaultStream(kind);
-    step.unit = unit;
-    return step;
+  ProgramInstruction &add(ProgramInstructionKind kind, int unit = -1) {
+    ProgramInstruction &instruction =
+        plan.programs[0].instructions.emplace_back();
+    instruction.kind = kind;
+    instruction.stream = defaultStream(kind);
+    instruction.unit = unit;
+    return instruction;
   }
-  void start(StepKind kind, int unit, int timepoint) {
-    Step &step = add(kind, unit);
-    step.axes = {"dp_shard"};
-    step.timepoint = timepoint;
-    step.algorithm = "direct";
+  void start(ProgramInstructionKind kind, int unit, int timepoint) {
+    ProgramInstruction &instruction = add(kind, unit);
+    instruction.axes = {"dp_shard"};
+    instruction.timepoint = timepoint;
+    instruction.algorithm = "direct";
   }
-  void await(int timepoint) { add(StepKind::Await).timepoint = timepoint; }
-  void call() { add(StepKind::Call).function = 0; }
+  void await(int timepoint) {
+    add(ProgramInstructionKind::Await).timepoint = timepoint;
+  }
+  void call() { add(ProgramInstructionKind::Call).function = 0; }
   ProgramTime run(const Target &target) {
     return simulateTime(plan, plan.programs[0], target, 0, true);
   }
   double bytes(Role role) { return roleBytes(plan, plan.units[1], role); }
   double gather(const Target &target) {
-    return collectiveSeconds(plan, target, 0, StepKind::AllGather, {"dp_shard"},
-                             bytes(Role::Gathered));
+    return collectiveSeconds(plan, target, 0, ProgramInstructionKind::AllGather,
+                             {"dp_shard"}, bytes(Role::Gathered));
   }
   /// The shard's copy: half of the buffer read, half written.
   double fill() { return bytes(Role::Gathered) / 1e9; }
@@ -133,7 +140,7 @@ struct Steps {
 TEST(Time, ComputationHidesCommunication) {
   for (bool prefetched : {false, true}) {
     Steps steps;
-    steps.start(StepKind::AllGather, 1, 0);
+    steps.start(ProgramInstructionKind::AllGather, 1, 0);
     if (prefetched)
       steps.call();
     steps.await(0);
@@ -158,7 +165,7 @@ TEST(Time, ComputationHidesCommunication) {
 
 TEST(Time, WhatCannotBeHiddenIsTakenFromTheComputation) {
   Steps steps;
-  steps.start(StepKind::AllGather, 1, 0);
+  steps.start(ProgramInstructionKind::AllGather, 1, 0);
   steps.call();
   steps.await(0);
   Target target = simpleTarget();
@@ -171,8 +178,8 @@ TEST(Time, WhatCannotBeHiddenIsTakenFromTheComputation) {
 
 TEST(Time, GatherAndReduceShareTheWire) {
   Steps steps;
-  steps.start(StepKind::AllGather, 1, 0);
-  steps.start(StepKind::ReduceScatter, 1, 1);
+  steps.start(ProgramInstructionKind::AllGather, 1, 0);
+  steps.start(ProgramInstructionKind::ReduceScatter, 1, 1);
   steps.await(0);
   steps.await(1);
   Target target = simpleTarget();
@@ -192,7 +199,7 @@ TEST(Time, GatherAndReduceShareTheWire) {
 TEST(Time, AStartWaitsForWhatWasComputedBefore) {
   Steps steps;
   steps.call();
-  steps.start(StepKind::AllGather, 1, 0);
+  steps.start(ProgramInstructionKind::AllGather, 1, 0);
   steps.await(0);
   Target target = simpleTarget();
   ProgramTime time = steps.run(target);
@@ -204,9 +211,9 @@ TEST(Time, ReductionsAreFinishedByTheAwait) {
   Target target = simpleTarget();
   auto computed = [&](const char *algorithm, bool accumulate) {
     Steps steps;
-    steps.start(StepKind::ReduceScatter, 1, 0);
-    steps.plan.programs[0].steps[0].algorithm = algorithm;
-    steps.plan.programs[0].steps[0].accumulate = accumulate;
+    steps.start(ProgramInstructionKind::ReduceScatter, 1, 0);
+    steps.plan.programs[0].instructions[0].algorithm = algorithm;
+    steps.plan.programs[0].instructions[0].accumulate = accumulate;
     steps.await(0);
     return steps.run(target).computeSeconds /
            (steps.bytes(Role::Gradient) / 1e9);
@@ -221,24 +228,25 @@ TEST(Time, ReductionsAreFinishedByTheAwait) {
 TEST(Time, OptimizerAndNormMoveBytes) {
   Target target = simpleTarget();
   Steps update;
-  update.add(StepKind::Optimizer, 1);
+  update.add(ProgramInstructionKind::Optimizer, 1);
   // Reads parameter, gradient, two states; writes all but the gradient.
   EXPECT_DOUBLE_EQ(update.run(target).seconds,
                    7 * update.bytes(Role::ShardGradient) / 1e9);
   Steps norm;
-  norm.add(StepKind::GradNorm);
+  norm.add(ProgramInstructionKind::GradNorm);
   double bytes = 0;
   for (const Unit &unit : norm.plan.units)
     bytes += roleBytes(norm.plan, unit, Role::ShardGradient);
   EXPECT_DOUBLE_EQ(norm.run(target).seconds,
-                   3 * bytes / 1e9 + collectiveSeconds(norm.plan, target, 0,
-                                                       StepKind::AllReduce,
-                                                       {"dp_shard"}, 64));
+                   3 * bytes / 1e9 +
+                       collectiveSeconds(norm.plan, target, 0,
+                                         ProgramInstructionKind::AllReduce,
+                                         {"dp_shard"}, 64));
 }
 
 TEST(Time, AStepIsItsProgramsTimesTheirRepeats) {
   Steps steps;
-  steps.start(StepKind::AllGather, 1, 0);
+  steps.start(ProgramInstructionKind::AllGather, 1, 0);
   steps.await(0);
   steps.call();
   steps.plan.step = {{0, 3}};
@@ -263,7 +271,7 @@ TEST(Time, StepsOfAStreamFollowEachOther) {
     Plan plan = test::makePlan(size);
     const Program &program = plan.programs[0];
     ProgramTime time = simulateTime(plan, program, simpleTarget(), 0, true);
-    ASSERT_EQ(time.events.size(), program.steps.size());
+    ASSERT_EQ(time.events.size(), program.instructions.size());
     double last[3] = {};
     for (const TimelineEvent &event : time.events) {
       double &before = last[int(event.stream)];
@@ -307,10 +315,10 @@ Plan attentionPlan(bool recomputed) {
          DType::BF16, {1, 2, 16, 8}, 1);
   plan.functions = {f.finish({})};
   Program program;
-  Step call;
+  ProgramInstruction call;
   call.function = 0;
   call.params = {{0, 0}, {0, 1}, {0, 2}};
-  program.steps = {call};
+  program.instructions = {call};
   plan.programs = {program};
   plan.step = {{0, 2}};
   return plan;
@@ -336,7 +344,7 @@ TEST(Time, LargePlansTakeLessThanAMillisecond) {
   DiagnosticEngine engine;
   const Target target = *loadTarget("h100-sxm-80gb", engine);
   const Program &program = plan.programs[plan.step.back().first];
-  ASSERT_GT(program.steps.size(), 1000u);
+  ASSERT_GT(program.instructions.size(), 1000u);
   double best = 1;
   for (int i = 0; i < 20; ++i) {
     auto begin = std::chrono::steady_clock::now();

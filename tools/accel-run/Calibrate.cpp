@@ -47,17 +47,18 @@ bool isView(const plan::Function &function,
 std::map<std::string, Sample> samplesOf(const plan::Plan &plan) {
   std::map<std::string, Sample> samples;
   for (const auto &[index, repeat] : plan.step)
-    for (const plan::Step &step : plan.programs[index].steps) {
-      if (step.kind != plan::StepKind::Call)
+    for (const plan::ProgramInstruction &call :
+         plan.programs[index].instructions) {
+      if (call.kind != plan::ProgramInstructionKind::Call)
         continue;
-      const plan::Function &function = plan.functions[step.function];
+      const plan::Function &function = plan.functions[call.function];
       for (size_t i = 0; i < function.instructions.size(); ++i) {
         const plan::Instruction &instruction = function.instructions[i];
         if (isView(function, instruction))
           continue;
         auto [at, isNew] =
             samples.emplace(plan::instructionKey(function, instruction),
-                            Sample{step.function, static_cast<int>(i), 0});
+                            Sample{call.function, static_cast<int>(i), 0});
         at->second.calls += repeat;
       }
     }
@@ -137,12 +138,12 @@ template <typename Run>
 double timed(Device &device, Run &&run, bool together = false) {
   for (int i = 0; i < warm; ++i)
     run();
-  StepTimes times(1);
+  InstructionTimes times(1);
   std::vector<double> seconds;
   double sum = 0;
   for (int i = 0; i < most && (together || i < fewest || sum < enoughSeconds);
        ++i) {
-    StepTime time;
+    InstructionTime time;
     time.beginMark = device.mark();
     run();
     time.endMark = device.mark();
@@ -199,17 +200,20 @@ ordered_json timeCollectives(const plan::Plan &plan, Device &device,
   ordered_json result = ordered_json::array();
   std::set<std::string> known;
   for (const auto &[index, repeat] : plan.step)
-    for (const plan::Step &step : plan.programs[index].steps) {
-      const bool gathers = step.kind == plan::StepKind::AllGather;
-      if (!gathers && step.kind != plan::StepKind::ReduceScatter)
+    for (const plan::ProgramInstruction &instruction :
+         plan.programs[index].instructions) {
+      const bool gathers =
+          instruction.kind == plan::ProgramInstructionKind::AllGather;
+      if (!gathers &&
+          instruction.kind != plan::ProgramInstructionKind::ReduceScatter)
         continue;
       Communicator *group =
-          groups.over(step.axes, gathers ? "gather" : "reduce");
-      const plan::Unit &unit = plan.units[step.unit];
+          groups.over(instruction.axes, gathers ? "gather" : "reduce");
+      const plan::Unit &unit = plan.units[instruction.unit];
       const plan::DType dtype = gathers ? unit.gather : unit.reduce;
       const int64_t bytes = unit.padded * plan::itemSize(dtype);
-      const std::string key = std::string(plan::toString(step.kind)) +
-                              groups.mesh().groupName(step.axes) +
+      const std::string key = std::string(plan::toString(instruction.kind)) +
+                              groups.mesh().groupName(instruction.axes) +
                               std::to_string(bytes);
       if (!group || !known.insert(key).second)
         continue;
@@ -220,7 +224,7 @@ ordered_json timeCollectives(const plan::Plan &plan, Device &device,
       const int64_t length = unit.padded / group->size();
       at::Tensor piece = whole.narrow(0, group->rank() * length, length);
       at::Tensor received = at::empty({unit.padded - length}, options);
-      const bool exchanges = step.algorithm == "all_to_all";
+      const bool exchanges = instruction.algorithm == "all_to_all";
       groups.barrier();
       const double seconds = timed(
           device,
@@ -233,8 +237,8 @@ ordered_json timeCollectives(const plan::Plan &plan, Device &device,
               group->reduceScatter(piece, whole).wait();
           },
           /*together=*/true);
-      result.push_back({{"kind", plan::toString(step.kind)},
-                        {"axes", step.axes},
+      result.push_back({{"kind", plan::toString(instruction.kind)},
+                        {"axes", instruction.axes},
                         {"bytes", bytes},
                         {"ranks", group->size()},
                         {"seconds", seconds}});

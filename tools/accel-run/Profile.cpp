@@ -17,16 +17,18 @@ using nlohmann::ordered_json;
 
 namespace {
 
-std::string labelOf(const plan::Plan &plan, const plan::Step &step) {
-  std::string label = plan::toString(step.kind);
-  if (step.kind == plan::StepKind::Call)
-    label = plan.functions[step.function].name;
-  else if (step.unit >= 0 && (step.kind == plan::StepKind::Alloc ||
-                              step.kind == plan::StepKind::Free))
-    label += std::string(" ") + plan::toString(step.role);
-  const std::string &place = step.where.empty() && step.unit >= 0
-                                 ? plan.units[step.unit].name
-                                 : step.where;
+std::string labelOf(const plan::Plan &plan,
+                    const plan::ProgramInstruction &instruction) {
+  std::string label = plan::toString(instruction.kind);
+  if (instruction.kind == plan::ProgramInstructionKind::Call)
+    label = plan.functions[instruction.function].name;
+  else if (instruction.unit >= 0 &&
+           (instruction.kind == plan::ProgramInstructionKind::Alloc ||
+            instruction.kind == plan::ProgramInstructionKind::Free))
+    label += std::string(" ") + plan::toString(instruction.role);
+  const std::string &place = instruction.where.empty() && instruction.unit >= 0
+                                 ? plan.units[instruction.unit].name
+                                 : instruction.where;
   return place.empty() ? label : label + " " + place;
 }
 
@@ -69,7 +71,7 @@ private:
 
 } // namespace
 
-std::string toTrace(const plan::Plan &plan, const StepTimes &times) {
+std::string toTrace(const plan::Plan &plan, const InstructionTimes &times) {
   Trace trace;
   trace.name(0, "predicted step");
   const bool streams = plan.device != "cpu"; // timed on their own
@@ -79,7 +81,7 @@ std::string toTrace(const plan::Plan &plan, const StepTimes &times) {
   trace.name(3, std::string("measured: reduce") + span);
   double origin = -1, last = 0;
   for (const auto &run : times)
-    for (const StepTime &time : run) {
+    for (const InstructionTime &time : run) {
       if (origin < 0)
         origin = time.begin;
       last = time.end - origin;
@@ -99,18 +101,21 @@ std::string toTrace(const plan::Plan &plan, const StepTimes &times) {
           plan::simulate(plan, program, startBytes);
       startBytes = timeline.endBytes;
       std::map<int, std::pair<int, double>> started;
-      for (const StepTime &time : times[run]) {
-        const plan::Step &step = program.steps[time.step];
-        const plan::StepMemory &memory = timeline.steps[time.step];
+      for (const InstructionTime &time : times[run]) {
+        const plan::ProgramInstruction &instruction =
+            program.instructions[time.instruction];
+        const plan::InstructionMemory &memory =
+            timeline.instructions[time.instruction];
         const double begin = time.begin - origin, end = time.end - origin;
         ordered_json arguments = {
-            {"step", time.step},
+            {"instruction", time.instruction},
             {"measured_own_bytes", time.bytes},
             {"predicted_own_bytes", memory.liveBytes},
             {"predicted_peak_bytes", memory.peakTotalBytes}};
-        if (step.kind == plan::StepKind::Call) {
+        if (instruction.kind == plan::ProgramInstructionKind::Call) {
           double flops = 0, moved = 0;
-          for (const auto &op : plan.functions[step.function].instructions) {
+          for (const auto &op :
+               plan.functions[instruction.function].instructions) {
             flops += op.flops;
             moved += op.movedBytes;
           }
@@ -118,24 +123,26 @@ std::string toTrace(const plan::Plan &plan, const StepTimes &times) {
           arguments["predicted_moved_bytes"] = moved;
           arguments["measured_flops_per_s"] = flops / (end - begin);
         }
-        trace.slice(1, labelOf(plan, step), begin, end, std::move(arguments));
+        trace.slice(1, labelOf(plan, instruction), begin, end,
+                    std::move(arguments));
         trace.counter("own bytes, measured", end, time.bytes);
         trace.counter("own bytes, predicted", end, memory.liveBytes);
-        auto track = [](const plan::Step &of) {
+        auto track = [](const plan::ProgramInstruction &of) {
           return of.stream == plan::Stream::Gather ? 2 : 3;
         };
         if (streams) {
-          if (step.timepoint >= 0 && step.kind != plan::StepKind::Await)
-            trace.slice(track(step), labelOf(plan, step),
+          if (instruction.timepoint >= 0 &&
+              instruction.kind != plan::ProgramInstructionKind::Await)
+            trace.slice(track(instruction), labelOf(plan, instruction),
                         time.streamBegin - origin, time.streamEnd - origin,
-                        {{"step", time.step}});
-        } else if (step.kind == plan::StepKind::Await) {
-          auto [start, at] = started[step.timepoint];
-          const plan::Step &first = program.steps[start];
+                        {{"instruction", time.instruction}});
+        } else if (instruction.kind == plan::ProgramInstructionKind::Await) {
+          auto [start, at] = started[instruction.timepoint];
+          const plan::ProgramInstruction &first = program.instructions[start];
           trace.slice(track(first), labelOf(plan, first), at, end,
-                      {{"step", start}});
-        } else if (step.timepoint >= 0) {
-          started[step.timepoint] = {time.step, begin};
+                      {{"instruction", start}});
+        } else if (instruction.timepoint >= 0) {
+          started[instruction.timepoint] = {time.instruction, begin};
         }
       }
     }

@@ -6,7 +6,7 @@
 #ifndef ACCEL_TOOLS_ACCEL_RUN_PROFILE_H
 #define ACCEL_TOOLS_ACCEL_RUN_PROFILE_H
 
-#include "runtime/execute/StepTime.h"
+#include "runtime/execute/InstructionTime.h"
 #include "runtime/plan/Plan.h"
 
 #include <string>
@@ -22,7 +22,7 @@ namespace accel::run {
 /// call's arguments hold its floating-point operations, predicted bytes and the
 /// rate it reached. `times` has one list for each program run, in the plan's
 /// order.
-std::string toTrace(const plan::Plan &plan, const StepTimes &times);
+std::string toTrace(const plan::Plan &plan, const InstructionTimes &times);
 
 } // namespace accel::run
 

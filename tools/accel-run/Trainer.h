@@ -71,7 +71,7 @@ private:
   int stopSignal = 0; // that a rank was sent; known to all
   Measured measured;
   std::vector<double> stepSeconds, stepCpu, stepFaults, stepTokens;
-  StepTimes profile;
+  InstructionTimes profile;
   std::deque<InFlight> inFlight; // oldest first
   double lastEnd = 0;            // when the step before was finished
   Usage lastUsage;               // by then

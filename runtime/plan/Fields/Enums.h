@@ -27,9 +27,10 @@ template <> struct EnumOf<Instruction::Kind> {
   static constexpr const char *what = "kind of instruction";
   static constexpr Instruction::Kind last = Instruction::Kind::Opaque;
 };
-template <> struct EnumOf<StepKind> {
-  static constexpr const char *what = "kind of step";
-  static constexpr StepKind last = StepKind::Optimizer;
+template <> struct EnumOf<ProgramInstructionKind> {
+  static constexpr const char *what = "kind of instruction";
+  static constexpr ProgramInstructionKind last =
+      ProgramInstructionKind::Optimizer;
 };
 template <> struct EnumOf<Role> {
   static constexpr const char *what = "role";

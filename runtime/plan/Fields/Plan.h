@@ -41,7 +41,7 @@ template <typename V> void fields(V &v, Of<V, Predicted> &predicted) {
            {.doc = "With the context of the device"});
     memory("breakdown", predicted.breakdown, {.line = 4});
     memory("peak_program", predicted.peakProgram);
-    memory("peak_step", predicted.peakStep, {.low = -1});
+    memory("peak_instruction", predicted.peakInstruction, {.low = -1});
     memory("peak_where", predicted.peakWhere);
   });
   v.nullable("time", {.line = 2}, predicted.hasTime, [&](auto &time) {

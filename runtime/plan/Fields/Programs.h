@@ -24,47 +24,52 @@ template <typename V> void fields(V &v, Of<V, Value> &value) {
               .high = maxSize});
 }
 
-template <typename V> void fields(V &v, Of<V, Step> &step) {
-  v.about("step", "What a rank does next");
-  v("kind", step.kind);
-  v.optional("function", Reference{Named::Function, step.function}, -1,
+template <typename V>
+void fields(V &v, Of<V, ProgramInstruction> &instruction) {
+  v.about("program_instruction", "What a rank does next");
+  v("kind", instruction.kind);
+  v.optional("function", Reference{Named::Function, instruction.function}, -1,
              {.doc = "Name of the function that is called"});
-  v.optional("unit", Reference{Named::Unit, step.unit}, -1,
+  v.optional("unit", Reference{Named::Unit, instruction.unit}, -1,
              {.doc = "Name of the unit whose buffer, parameters or gradients "
                      "this is about"});
-  v.optional("role", step.role, defaultRole(step.kind),
+  v.optional("role", instruction.role, defaultRole(instruction.kind),
              {.doc = "Default: what a collective moves, what norm and update "
                      "read, else gathered",
-              .stated = step.unit >= 0 && (step.kind == StepKind::Alloc ||
-                                           step.kind == StepKind::Free)});
-  v.optional("stream", step.stream, defaultStream(step.kind),
+              .stated = instruction.unit >= 0 &&
+                        (instruction.kind == ProgramInstructionKind::Alloc ||
+                         instruction.kind == ProgramInstructionKind::Free)});
+  v.optional("stream", instruction.stream, defaultStream(instruction.kind),
              {.doc = "Default: gathers on gather, reductions on reduce, all "
                      "else on compute"});
-  v.optional("timepoint", step.timepoint, -1,
+  v.optional("timepoint", instruction.timepoint, -1,
              {.doc = "Given by the start of a collective, taken by its await"});
-  v.optional("accumulate", step.accumulate,
+  v.optional("accumulate", instruction.accumulate,
              {.doc = "A reduce_scatter that adds to what is there"});
-  v.optional("axes", step.axes, {.doc = "The group, as mesh axes"});
-  v.optional("algorithm", step.algorithm,
+  v.optional("axes", instruction.axes, {.doc = "The group, as mesh axes"});
+  v.optional("algorithm", instruction.algorithm,
              {.doc = "Of a reduce_scatter",
               .names = algorithmNames,
               .what = "algorithm"});
-  v.optional("inputs", step.inputs, {.doc = "Values"});
-  v.optional("consumed", Consumed{step.consumed, step.inputs.size()},
+  v.optional("inputs", instruction.inputs, {.doc = "Values"});
+  v.optional("consumed",
+             Consumed{instruction.consumed, instruction.inputs.size()},
              {.doc = "Positions in inputs that are given up to the function"});
-  v.optional("params", step.params,
+  v.optional("params", instruction.params,
              {.doc = "Parameters by the function's params, neighbours of one "
                      "unit together"});
-  v.optional("gradients", step.gradients,
+  v.optional("gradients", instruction.gradients,
              {.doc = "Where gradients go, by the function's gradients"});
-  v.optional("outputs", step.outputs,
+  v.optional("outputs", instruction.outputs,
              {.doc = "Values; -1 is dropped", .low = -1});
-  v.optional("draw", step.draw, -1,
+  v.optional("draw", instruction.draw, -1,
              {.doc = "Of a function with keys: the number of the call in the "
                      "forward, the same for its backward"});
-  v.optional("values", step.values, {.doc = "Values that a free step drops"});
-  v.optional("where", step.where,
-             step.unit >= 0 ? v.plan().units[step.unit].name : std::string(),
+  v.optional("values", instruction.values,
+             {.doc = "Values that a free instruction drops"});
+  v.optional("where", instruction.where,
+             instruction.unit >= 0 ? v.plan().units[instruction.unit].name
+                                   : std::string(),
              {.doc = "Module path, or what it is for; default: the unit's "
                      "name"});
 }
@@ -77,9 +82,9 @@ template <typename V> void fields(V &v, Of<V, Program> &program) {
   v.optional("loss", program.loss, -1, {.doc = "Value"});
   v("peak_bytes", program.peakBytes,
     {.doc = "Predicted: own buffers without workspaces"});
-  v("peak_step", program.peakStep, {.low = -1});
+  v("peak_instruction", program.peakInstruction, {.low = -1});
   v("values", program.values, {.line = 4, .rows = true});
-  v("steps", program.steps, {.line = 4, .rows = true});
+  v("instructions", program.instructions, {.line = 4, .rows = true});
 }
 
 } // namespace accel::plan

@@ -48,7 +48,7 @@ schedule.program @p persistent 128 peak 64 at -1 {
 
 // -----
 
-// expected-error @+1 {{has its peak at the impossible step -2}}
+// expected-error @+1 {{has its peak at the impossible instruction -2}}
 schedule.program @p persistent 0 peak 0 at -2 {
 }
 

@@ -79,20 +79,21 @@ private:
       if (d.where == u.name)
         decision(d);
     for (const plan::Program &program : plan.programs)
-      steps(program, index);
+      instructions(program, index);
   }
 
-  void steps(const plan::Program &program, int unit) {
+  void instructions(const plan::Program &program, int unit) {
     text += "  in '" + program.name + "':";
-    for (size_t s = 0; s < program.steps.size(); ++s) {
-      const plan::Step &step = program.steps[s];
-      if (step.unit == unit && step.kind != plan::StepKind::Await)
-        text += " " + std::string(plan::toString(step.kind)) +
-                (step.kind == plan::StepKind::Alloc ||
-                         step.kind == plan::StepKind::Free
-                     ? std::string(" ") + plan::toString(step.role)
+    for (size_t s = 0; s < program.instructions.size(); ++s) {
+      const plan::ProgramInstruction &instruction = program.instructions[s];
+      if (instruction.unit == unit &&
+          instruction.kind != plan::ProgramInstructionKind::Await)
+        text += " " + std::string(plan::toString(instruction.kind)) +
+                (instruction.kind == plan::ProgramInstructionKind::Alloc ||
+                         instruction.kind == plan::ProgramInstructionKind::Free
+                     ? std::string(" ") + plan::toString(instruction.role)
                      : std::string()) +
-                " (step " + std::to_string(s) + ")";
+                " (instruction " + std::to_string(s) + ")";
     }
     text += "\n";
   }

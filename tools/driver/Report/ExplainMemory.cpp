@@ -1,4 +1,4 @@
-//===- ExplainMemory.cpp - A plan's memory, step by step ------------------===//
+//===- ExplainMemory.cpp - Memory by instruction --------------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -29,21 +29,23 @@ int programNamed(const plan::Plan &plan, const std::string &name) {
   return -1;
 }
 
-/// What a step does, in a few words.
-std::string describe(const plan::Plan &plan, const plan::Step &step) {
-  std::string text = toString(step.kind);
-  if (step.kind == plan::StepKind::Call)
-    return "call " + plan.functions[step.function].name +
-           (step.where.empty() ? "" : " at " + step.where);
-  if (step.kind == plan::StepKind::Alloc ||
-      (step.kind == plan::StepKind::Free && step.unit >= 0))
-    text += std::string(" ") + plan::toString(step.role);
-  if (step.unit >= 0)
-    text += " of " + (plan.units[step.unit].name.empty()
+/// What an instruction does, in a few words.
+std::string describe(const plan::Plan &plan,
+                     const plan::ProgramInstruction &instruction) {
+  std::string text = toString(instruction.kind);
+  if (instruction.kind == plan::ProgramInstructionKind::Call)
+    return "call " + plan.functions[instruction.function].name +
+           (instruction.where.empty() ? "" : " at " + instruction.where);
+  if (instruction.kind == plan::ProgramInstructionKind::Alloc ||
+      (instruction.kind == plan::ProgramInstructionKind::Free &&
+       instruction.unit >= 0))
+    text += std::string(" ") + plan::toString(instruction.role);
+  if (instruction.unit >= 0)
+    text += " of " + (plan.units[instruction.unit].name.empty()
                           ? std::string("(root)")
-                          : plan.units[step.unit].name);
-  else if (!step.values.empty())
-    text += " " + std::to_string(step.values.size()) + " values";
+                          : plan.units[instruction.unit].name);
+  else if (!instruction.values.empty())
+    text += " " + std::to_string(instruction.values.size()) + " values";
   return text;
 }
 
@@ -60,7 +62,7 @@ int64_t startBytes(const plan::Plan &plan, int program) {
 struct Group {
   std::string kind, name;
   int64_t bytes = 0, count = 0;
-  int first = 0, last = 0; // steps that made them
+  int first = 0, last = 0; // instructions that made them
 };
 
 std::vector<Group> grouped(const std::vector<plan::LiveBuffer> &holders) {
@@ -92,31 +94,33 @@ std::string madeAt(const Group &group) {
   if (group.last < 0)
     return "before the step";
   std::string text = group.first == group.last
-                         ? "step " + std::to_string(group.last)
-                         : "steps " + std::to_string(group.first) + " to " +
-                               std::to_string(group.last);
+                         ? "instruction " + std::to_string(group.last)
+                         : "instructions " + std::to_string(group.first) +
+                               " to " + std::to_string(group.last);
   return text;
 }
 
-ExplainedMemory explainStep(const plan::Plan &plan, int program, int step) {
+ExplainedMemory explainInstruction(const plan::Plan &plan, int program,
+                                   int instruction) {
   const plan::Program &p = plan.programs[program];
   const plan::ProgramTimeline timeline =
       plan::simulate(plan, p, startBytes(plan, program));
-  const plan::StepMemory &memory = timeline.steps[step];
+  const plan::InstructionMemory &memory = timeline.instructions[instruction];
   const std::vector<plan::LiveBuffer> holders =
-      plan::liveBuffersAt(plan, program, step);
-  const plan::Step &here = p.steps[step];
+      plan::liveBuffersAt(plan, program, instruction);
+  const plan::ProgramInstruction &here = p.instructions[instruction];
   ExplainedMemory result;
   std::string &out = result.text;
-  out = "step " + std::to_string(step) + " of '" + p.name +
+  out = "instruction " + std::to_string(instruction) + " of '" + p.name +
         "': " + describe(plan, here) + "\n";
   std::string op;
   if (memory.peakInstruction >= 0) {
     const plan::Instruction &at =
         plan.functions[here.function].instructions[memory.peakInstruction];
     op = at.op + (at.where.empty() ? "" : " of " + at.where);
-    out += "  highest in its instruction " +
-           std::to_string(memory.peakInstruction) + ", " + op + "\n";
+    out += "  highest in instruction " +
+           std::to_string(memory.peakInstruction) + " of its function, " + op +
+           "\n";
   }
   out += "  " + formatBytes(memory.peakTotalBytes) + " at its highest, " +
          formatBytes(memory.liveBytes) + " after it\n\n  " +
@@ -141,7 +145,7 @@ ExplainedMemory explainStep(const plan::Plan &plan, int program, int step) {
                     {"bytes", holder.bytes},
                     {"since", holder.since < 0 ? Json() : Json(holder.since)}});
   result.json = {{"program", p.name},
-                 {"step", step},
+                 {"instruction", instruction},
                  {"what", describe(plan, here)},
                  {"operator", op.empty() ? Json() : Json(op)},
                  {"peak_bytes", memory.peakTotalBytes},
@@ -156,19 +160,20 @@ ExplainedMemory explainTimeline(const plan::Plan &plan) {
   for (size_t i = 0; i < plan.programs.size(); ++i) {
     const plan::Program &p = plan.programs[i];
     const int64_t start =
-        p.steps.empty() ? 0 : startBytes(plan, static_cast<int>(i));
+        p.instructions.empty() ? 0 : startBytes(plan, static_cast<int>(i));
     const plan::ProgramTimeline timeline = plan::simulate(plan, p, start);
-    result.text += "program '" + p.name + "'\n  " + padRight("step", 62) +
-                   padLeft("highest", 12) + padLeft("after", 12) + "\n";
-    for (size_t s = 0; s < p.steps.size(); ++s) {
-      const plan::StepMemory &m = timeline.steps[s];
-      const std::string what = describe(plan, p.steps[s]);
+    result.text += "program '" + p.name + "'\n  " +
+                   padRight("instruction", 62) + padLeft("highest", 12) +
+                   padLeft("after", 12) + "\n";
+    for (size_t s = 0; s < p.instructions.size(); ++s) {
+      const plan::InstructionMemory &m = timeline.instructions[s];
+      const std::string what = describe(plan, p.instructions[s]);
       result.text += "  " +
                      padRight(padLeft(std::to_string(s), 5) + "  " + what, 62) +
                      padLeft(formatBytes(m.peakTotalBytes), 12) +
                      padLeft(formatBytes(m.liveBytes), 12) + "\n";
       result.json.push_back({{"program", p.name},
-                             {"step", s},
+                             {"instruction", s},
                              {"what", what},
                              {"peak_bytes", m.peakTotalBytes},
                              {"live_bytes", m.liveBytes}});
@@ -186,33 +191,35 @@ std::optional<ExplainedMemory> explainMemory(const plan::Plan &plan,
     return explainTimeline(plan);
   std::string name = plan.predicted.peakProgram, number = what;
   if (what == "peak") {
-    number = std::to_string(plan.predicted.peakStep);
+    number = std::to_string(plan.predicted.peakInstruction);
   } else if (const size_t colon = what.find(':'); colon != std::string::npos) {
     name = what.substr(0, colon);
     number = what.substr(colon + 1);
     if (programNamed(plan, name) < 0)
       return std::nullopt;
   }
-  int step = 0;
-  auto [end, error] =
-      std::from_chars(number.data(), number.data() + number.size(), step);
+  int instruction = 0;
+  auto [end, error] = std::from_chars(
+      number.data(), number.data() + number.size(), instruction);
   if (end != number.data() + number.size() || number.empty() ||
       error == std::errc::invalid_argument)
     return std::nullopt;
   const int program = programNamed(plan, name);
-  if (program < 0 || plan.programs[program].steps.empty()) {
+  if (program < 0 || plan.programs[program].instructions.empty()) {
     problem = "the plan predicts no memory";
     return std::nullopt;
   }
-  if (what == "peak" && step < 0) // what is there before the program is all
-    step = 0;
-  const size_t steps = plan.programs[program].steps.size();
-  if (error != std::errc() || step < 0 || static_cast<size_t>(step) >= steps) {
-    problem = "the program '" + name + "' has steps 0 to " +
-              std::to_string(steps - 1) + ", not " + number;
+  if (what == "peak" &&
+      instruction < 0) // what is there before the program is all
+    instruction = 0;
+  const size_t count = plan.programs[program].instructions.size();
+  if (error != std::errc() || instruction < 0 ||
+      static_cast<size_t>(instruction) >= count) {
+    problem = "the program '" + name + "' has instructions 0 to " +
+              std::to_string(count - 1) + ", not " + number;
     return std::nullopt;
   }
-  return explainStep(plan, program, step);
+  return explainInstruction(plan, program, instruction);
 }
 
 } // namespace accel

@@ -173,7 +173,7 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
         {"device_bytes_90", rangeJson(report.likelyBytes)},
         {"measured_alike", report.measuredAlike},
         {"peak_program", own ? Json(program.peakProgram) : Json()},
-        {"peak_step", own ? Json(program.peakStep) : Json()},
+        {"peak_instruction", own ? Json(program.peakInstruction) : Json()},
         {"peak_where", p.peakWhere}};
     root["phases"] = phasesJson(report.phases);
     root["phase_bounds"] = phaseBoundsJson(report.phases);

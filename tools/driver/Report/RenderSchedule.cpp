@@ -17,42 +17,43 @@ std::string nameOf(const std::string &unit) {
   return unit.empty() ? "(root)" : unit;
 }
 
-std::string line(const plan::Plan &plan, const plan::Step &step) {
+std::string line(const plan::Plan &plan,
+                 const plan::ProgramInstruction &instruction) {
   std::string unit =
-      step.unit >= 0
-          ? nameOf(plan::withoutLayerNumbers(plan.units[step.unit].name))
+      instruction.unit >= 0
+          ? nameOf(plan::withoutLayerNumbers(plan.units[instruction.unit].name))
           : "";
   auto sized = [&](const char *what) {
     std::string text = what;
     text.resize(16, ' ');
-    text +=
-        unit + "  " +
-        formatBytes(plan::roleBytes(plan, plan.units[step.unit], step.role));
+    text += unit + "  " +
+            formatBytes(plan::roleBytes(plan, plan.units[instruction.unit],
+                                        instruction.role));
     return text;
   };
-  switch (step.kind) {
-  case plan::StepKind::AllGather:
-    return sized(step.axes.empty() ? "cast" : "gather");
-  case plan::StepKind::ReduceScatter:
+  switch (instruction.kind) {
+  case plan::ProgramInstructionKind::AllGather:
+    return sized(instruction.axes.empty() ? "cast" : "gather");
+  case plan::ProgramInstructionKind::ReduceScatter:
     return sized("reduce_scatter");
-  case plan::StepKind::AllReduce:
+  case plan::ProgramInstructionKind::AllReduce:
     return sized("all_reduce");
-  case plan::StepKind::Await:
+  case plan::ProgramInstructionKind::Await:
     return "await           " + unit;
-  case plan::StepKind::Free:
-    return step.values.empty()
-               ? "free            " + unit + "  " + plan::toString(step.role)
-               : "";
-  case plan::StepKind::Alloc:
+  case plan::ProgramInstructionKind::Free:
+    return instruction.values.empty() ? "free            " + unit + "  " +
+                                            plan::toString(instruction.role)
+                                      : "";
+  case plan::ProgramInstructionKind::Alloc:
     return "";
-  case plan::StepKind::Call:
-    return "call            " + plan.functions[step.function].name +
-           (step.where.empty()
+  case plan::ProgramInstructionKind::Call:
+    return "call            " + plan.functions[instruction.function].name +
+           (instruction.where.empty()
                 ? ""
-                : " at " + plan::withoutLayerNumbers(step.where));
-  case plan::StepKind::GradNorm:
+                : " at " + plan::withoutLayerNumbers(instruction.where));
+  case plan::ProgramInstructionKind::GradNorm:
     return "gradient norm";
-  case plan::StepKind::Optimizer:
+  case plan::ProgramInstructionKind::Optimizer:
     return "update          " + unit;
   }
   return "";
@@ -76,8 +77,8 @@ size_t repeats(const std::vector<std::string> &lines, size_t begin,
 std::string renderSchedule(const plan::Plan &plan,
                            const plan::Program &program) {
   std::vector<std::string> lines;
-  for (const plan::Step &step : program.steps)
-    if (std::string text = line(plan, step); !text.empty())
+  for (const plan::ProgramInstruction &instruction : program.instructions)
+    if (std::string text = line(plan, instruction); !text.empty())
       lines.push_back(std::move(text));
   constexpr size_t maxPeriod = 16;
   std::string result;

@@ -18,17 +18,19 @@
 namespace accel {
 namespace {
 
-/// What the collective that a step awaits does.
+/// What the collective that an instruction awaits does.
 std::string causeOf(const plan::Plan &plan, const plan::Program &program,
-                    const plan::Step &await) {
-  for (const plan::Step &step : program.steps)
-    if (step.timepoint == await.timepoint &&
-        step.kind != plan::StepKind::Await) {
+                    const plan::ProgramInstruction &await) {
+  for (const plan::ProgramInstruction &instruction : program.instructions)
+    if (instruction.timepoint == await.timepoint &&
+        instruction.kind != plan::ProgramInstructionKind::Await) {
       std::string what =
-          step.kind == plan::StepKind::AllGather ? "gather " : "reduce ";
-      if (step.unit < 0)
+          instruction.kind == plan::ProgramInstructionKind::AllGather
+              ? "gather "
+              : "reduce ";
+      if (instruction.unit < 0)
         return what + "norms";
-      const std::string &name = plan.units[step.unit].name;
+      const std::string &name = plan.units[instruction.unit].name;
       return what + (name.empty() ? "(root)" : plan::withoutLayerNumbers(name));
     }
   return "communication";
@@ -73,9 +75,9 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
   p.atPeak = {b.parameters, b.gradients, b.optimizer, b.activations,
               b.logits,     b.gathered,  b.buffers};
   p.peakWhere = (own.peakWhere.empty() ? "the root" : own.peakWhere) + " (" +
-                "instruction " + std::to_string(own.peakStep) + " of @" +
+                "instruction " + std::to_string(own.peakInstruction) + " of @" +
                 own.peakProgram + ")";
-  p.peakAction = own.peakStep;
+  p.peakAction = own.peakInstruction;
   if (!own.hasTime || !target)
     return p;
   p.stepSeconds = own.stepSeconds;
@@ -89,12 +91,13 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
     const plan::Program &program = plan.programs[index];
     ProgramTime time = model.simulate(program, true);
     for (const TimelineEvent &event : time.events) {
-      const plan::Step &step = program.steps[event.step];
+      const plan::ProgramInstruction &instruction =
+          program.instructions[event.instruction];
       double times = static_cast<double>(repeat);
-      if (step.kind == plan::StepKind::Optimizer)
+      if (instruction.kind == plan::ProgramInstructionKind::Optimizer)
         p.optimizerSeconds += (event.end - event.begin) * times;
       if (event.waited > 0)
-        waited[causeOf(plan, program, step)] += event.waited * times;
+        waited[causeOf(plan, program, instruction)] += event.waited * times;
     }
   }
   for (auto &[cause, seconds] : waited)

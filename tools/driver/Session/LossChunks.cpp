@@ -29,16 +29,18 @@ struct Tried {
 };
 
 /// The loss's own call takes the gradient of the loss, or gives the loss.
-bool isLoss(const plan::Program &program, const plan::Step &step) {
-  if (step.kind != plan::StepKind::Call)
+bool isLoss(const plan::Program &program,
+            const plan::ProgramInstruction &instruction) {
+  if (instruction.kind != plan::ProgramInstructionKind::Call)
     return false;
   auto has = [](const std::vector<int> &list, int value) {
     return std::find(list.begin(), list.end(), value) != list.end();
   };
   for (int input : program.inputs)
-    if (program.values[input].name == "loss_seed" && has(step.inputs, input))
+    if (program.values[input].name == "loss_seed" &&
+        has(instruction.inputs, input))
       return true;
-  return program.loss >= 0 && has(step.outputs, program.loss);
+  return program.loss >= 0 && has(instruction.outputs, program.loss);
 }
 
 /// Seconds of a step in which the loss's matmuls move memory. The time model
@@ -49,11 +51,11 @@ double matmulTraffic(const plan::Plan &plan, const Target &machine) {
   double bytes = 0;
   for (const auto &[index, repeat] : plan.step) {
     const plan::Program &program = plan.programs[index];
-    for (const plan::Step &step : program.steps) {
-      if (!isLoss(program, step))
+    for (const plan::ProgramInstruction &instruction : program.instructions) {
+      if (!isLoss(program, instruction))
         continue;
       for (const plan::Instruction &one :
-           plan.functions[step.function].instructions)
+           plan.functions[instruction.function].instructions)
         if (one.op.starts_with("aten::mm") || one.op.starts_with("aten::addmm"))
           bytes += one.movedBytes * static_cast<double>(repeat);
     }
@@ -87,8 +89,9 @@ std::optional<Tried> compileWith(const Importer &importer,
                  *judge.budgetBytes;
   for (const plan::Program &program : plan.programs)
     if (program.name == plan.predicted.peakProgram &&
-        plan.predicted.peakStep >= 0)
-      tried.inLoss = isLoss(program, program.steps[plan.predicted.peakStep]);
+        plan.predicted.peakInstruction >= 0)
+      tried.inLoss =
+          isLoss(program, program.instructions[plan.predicted.peakInstruction]);
   return tried;
 }
 
