@@ -7,6 +7,7 @@
 #define ACCEL_DIALECTS_SHARDING_OPS_TD
 
 include "dialects/Sharding/ShardingAttrs.td"
+include "dialects/Sharding/CollectiveOps.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 

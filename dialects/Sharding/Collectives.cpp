@@ -1,0 +1,134 @@
+//===- Collectives.cpp - What ranks exchange --------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/Sharding/Sharding.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace accel::sharding;
+
+/// Fails unless the module has a mesh with these axes, each named once.
+/// `ranks` becomes the product of their sizes.
+static LogicalResult verifyAxes(Operation *op, ArrayRef<StringRef> axes,
+                                int64_t &ranks) {
+  auto module = op->getParentOfType<mlir::ModuleOp>();
+  MeshOp mesh = module ? findOnly<MeshOp>(module) : MeshOp();
+  if (!mesh)
+    return op->emitOpError() << "is over '" << (axes.empty() ? "" : axes[0])
+                             << "', but the module has no mesh";
+  if (axes.empty())
+    return op->emitOpError() << "is over no axis";
+  llvm::StringSet<> seen;
+  ranks = 1;
+  for (StringRef name : axes) {
+    if (!seen.insert(name).second)
+      return op->emitOpError() << "is over '" << name << "' twice";
+    AxisAttr found;
+    for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
+      if (axis.getName() == name)
+        found = axis;
+    if (!found)
+      return op->emitOpError()
+             << "is over '" << name << "', which is no axis of the mesh";
+    ranks *= found.getSize();
+  }
+  return success();
+}
+
+static LogicalResult verifyAxes(Operation *op, ArrayAttr axes) {
+  int64_t ranks = 1;
+  return verifyAxes(
+      op, llvm::to_vector(axes.getAsValueRange<StringAttr, StringRef>()),
+      ranks);
+}
+
+static LogicalResult verifyDim(Operation *op, StringRef what, int64_t dim,
+                               RankedTensorType type) {
+  if (dim < 0 || dim >= type.getRank())
+    return op->emitOpError()
+           << what << " " << dim << " is no dimension of " << type;
+  return success();
+}
+
+/// `part` is `whole` with each of `dims` divided by its number of ranks.
+static LogicalResult verifyTypes(Operation *op, RankedTensorType given,
+                                 RankedTensorType expected,
+                                 RankedTensorType made) {
+  if (made != expected)
+    return op->emitOpError()
+           << "makes " << made << " of " << given << ", expected " << expected;
+  return success();
+}
+
+static RankedTensorType scaled(RankedTensorType type, int64_t dim,
+                               int64_t times, int64_t parts) {
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] = shape[dim] * times / parts;
+  return type.clone(shape);
+}
+
+/// Of an operation that makes the whole of a dimension, or a part of it.
+template <typename OpT> static LogicalResult verifyDimOp(OpT op, bool gathers) {
+  auto from = cast<RankedTensorType>(op.getValue().getType());
+  auto to = cast<RankedTensorType>(op.getResult().getType());
+  const auto dim = static_cast<int64_t>(op.getDim()),
+             pieces = static_cast<int64_t>(op.getPieces());
+  int64_t ranks = 1;
+  if (failed(verifyAxes(op, {op.getAxis()}, ranks)) ||
+      failed(verifyDim(op, "dim", dim, from)))
+    return failure();
+  if (pieces < 1)
+    return op.emitOpError() << "has " << pieces << " pieces, expected at least "
+                            << "1";
+  const int64_t parts = gathers ? pieces : pieces * ranks;
+  if (from.getDimSize(dim) % parts != 0)
+    return op.emitOpError()
+           << "has dimension " << dim << " of size " << from.getDimSize(dim)
+           << ", which " << parts << " parts do not divide";
+  return verifyTypes(
+      op, from,
+      gathers ? scaled(from, dim, ranks, 1) : scaled(from, dim, 1, ranks), to);
+}
+
+LogicalResult AllGatherOp::verify() { return verifyDimOp(*this, true); }
+LogicalResult ReduceScatterOp::verify() { return verifyDimOp(*this, false); }
+LogicalResult SliceOp::verify() { return verifyDimOp(*this, false); }
+LogicalResult AllReduceOp::verify() { return verifyAxes(*this, getAxes()); }
+LogicalResult FirstRankOp::verify() { return verifyAxes(*this, getAxes()); }
+
+LogicalResult AllToAllOp::verify() {
+  auto from = cast<RankedTensorType>(getValue().getType());
+  const auto split = static_cast<int64_t>(getSplit()),
+             concat = static_cast<int64_t>(getConcat());
+  int64_t ranks = 1;
+  if (failed(verifyAxes(*this, {getAxis()}, ranks)) ||
+      failed(verifyDim(*this, "split", split, from)) ||
+      failed(verifyDim(*this, "concat", concat, from)))
+    return failure();
+  if (split == concat)
+    return emitOpError() << "splits and concatenates dimension " << split;
+  if (from.getDimSize(split) % ranks != 0)
+    return emitOpError() << "has dimension " << split << " of size "
+                         << from.getDimSize(split) << ", which " << ranks
+                         << " parts do not divide";
+  return verifyTypes(*this, from,
+                     scaled(scaled(from, split, 1, ranks), concat, ranks, 1),
+                     cast<RankedTensorType>(getResult().getType()));
+}
+
+LogicalResult CoordinateOp::verify() {
+  auto type = cast<RankedTensorType>(getResult().getType());
+  int64_t ranks = 1;
+  if (failed(verifyAxes(*this, {getAxis()}, ranks)))
+    return failure();
+  if (type.getRank() != 0 || !type.getElementType().isInteger(64))
+    return emitOpError() << "makes " << type << ", expected tensor<i64>";
+  if (static_cast<int64_t>(getStep()) < 1)
+    return emitOpError() << "counts in steps of "
+                         << static_cast<int64_t>(getStep())
+                         << ", expected at least 1";
+  return success();
+}

@@ -1,0 +1,206 @@
+//===- OwnPart.cpp - Operators that count or combine along shards ---------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Mesh/OwnPart.h"
+
+#include "dialects/Aten/Aten.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace accel;
+
+using Values = SmallVector<Value, 2>;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+bool mesh::hasOwnPart(Operation *op, aten::Form form) {
+  auto isI64 = [](Value value) {
+    return typeOf(value).getElementType().isInteger(64);
+  };
+  auto isF32 = [](Value value) {
+    return typeOf(value).getElementType().isF32();
+  };
+  return llvm::TypeSwitch<Operation *, bool>(op)
+      .Case<aten::EmbeddingOp, aten::EmbeddingDenseBackwardOp>([&](auto look) {
+        return form == aten::Form::Rows && isI64(look.getIndices());
+      })
+      .Case<aten::NllLossForwardOp, aten::NllLossBackwardOp>([&](auto loss) {
+        return form == aten::Form::Rows && isI64(loss.getTarget()) &&
+               isF32(loss.getSelf());
+      })
+      .Case([&](aten::LogSoftmaxOp softmax) {
+        return form == aten::Form::Statistics && isF32(softmax.getSelf());
+      })
+      .Case([&](aten::LogSoftmaxBackwardDataOp softmax) {
+        return form == aten::Form::Statistics && isF32(softmax.getOutput()) &&
+               isF32(softmax.getResult());
+      })
+      .Default(false);
+}
+
+namespace {
+
+/// Writes one operation anew in front of it.
+class OwnPart {
+public:
+  OwnPart(Operation *op, sharding::MeshOp mesh, ArrayRef<StringRef> axes)
+      : b(op), loc(op->getLoc()), mesh(mesh), axes(axes) {}
+
+  Values rewrite(aten::EmbeddingOp look) {
+    const Place place = within(look.getIndices(), rowsOf(look.getWeight()));
+    look.getIndicesMutable().assign(place.own);
+    look.setPaddingIdx(-1); // of its gradient alone
+    b.setInsertionPointAfter(look);
+    Value made = withoutOthers(look.getResult(), place.others);
+    look.getResult().replaceAllUsesExcept(made, made.getDefiningOp());
+    return {made};
+  }
+
+  Values rewrite(aten::EmbeddingDenseBackwardOp look) {
+    Place place = within(look.getIndices(), rowsOf(look.getResult()));
+    if (const auto padding = static_cast<int64_t>(look.getPaddingIdx());
+        padding >= 0) {
+      Value padded = aten::EqScalarOp::create(b, loc, look.getIndices(),
+                                              b.getI64IntegerAttr(padding));
+      place.others = aten::LogicalOrOp::create(b, loc, place.others, padded);
+    }
+    look.getGradOutputMutable().assign(
+        withoutOthers(look.getGradOutput(), place.others));
+    look.getIndicesMutable().assign(place.own);
+    look.setPaddingIdx(-1);
+    return {look.getResult()};
+  }
+
+  /// The target's logit is on one rank, which alone adds it; the weight is
+  /// counted from all targets.
+  Values rewrite(aten::NllLossForwardOp loss) {
+    constexpr int64_t none = 0, mean = 1, sum = 2;
+    const auto ignored = static_cast<int64_t>(loss.getIgnoreIndex());
+    const auto reduction = static_cast<int64_t>(loss.getReduction());
+    Value targets = ownTargets(loss.getSelf(), loss.getTarget(), ignored);
+    auto own =
+        aten::NllLossForwardOp::create(b, loc, loss.getSelf(), targets, ignored,
+                                       reduction == none ? none : sum);
+    Value counts = aten::NeScalarOp::create(b, loc, loss.getTarget(),
+                                            b.getI64IntegerAttr(ignored));
+    Value numbers =
+        aten::ToCopyOp::create(b, loc, counts, Type(b.getF32Type()));
+    Value weight =
+        aten::SumDimOp::create(b, loc, numbers, ArrayRef<int64_t>{0}, false);
+    Value output = own.getOutput();
+    if (reduction == mean)
+      output = aten::DivTensorOp::create(b, loc, output, weight);
+    return replace(loss, {output, weight});
+  }
+
+  Values rewrite(aten::NllLossBackwardOp loss) {
+    loss.getTargetMutable().assign(
+        ownTargets(loss.getSelf(), loss.getTarget(),
+                   static_cast<int64_t>(loss.getIgnoreIndex())));
+    return {loss.getResult()};
+  }
+
+  /// x - max - log(sum(exp(x - max))), the largest and the sum over all ranks.
+  Values rewrite(aten::LogSoftmaxOp softmax) {
+    const SmallVector<int64_t> dims = {static_cast<int64_t>(softmax.getDim())};
+    Value largest =
+        allReduce(aten::AmaxOp::create(b, loc, softmax.getSelf(), dims, true),
+                  sharding::ReduceKind::Max);
+    Value shifted =
+        aten::SubTensorOp::create(b, loc, softmax.getSelf(), largest);
+    Value exponentials = aten::ExpOp::create(b, loc, shifted);
+    Value total =
+        allReduce(aten::SumDimOp::create(b, loc, exponentials, dims, true),
+                  sharding::ReduceKind::Sum);
+    Value logarithm = aten::LogOp::create(b, loc, total);
+    Value made = aten::SubTensorOp::create(b, loc, shifted, logarithm);
+    return replace(softmax, {made});
+  }
+
+  /// gradient - exp(output) * sum(gradient), the sum over all ranks.
+  Values rewrite(aten::LogSoftmaxBackwardDataOp softmax) {
+    const SmallVector<int64_t> dims = {static_cast<int64_t>(softmax.getDim())};
+    Value total = allReduce(
+        aten::SumDimOp::create(b, loc, softmax.getGradOutput(), dims, true),
+        sharding::ReduceKind::Sum);
+    Value shares = aten::ExpOp::create(b, loc, softmax.getOutput());
+    Value part = aten::MulTensorOp::create(b, loc, shares, total);
+    Value made =
+        aten::SubTensorOp::create(b, loc, softmax.getGradOutput(), part);
+    return replace(softmax, {made});
+  }
+
+private:
+  /// Indices counted from the part's first row, moved into the part where they
+  /// lie outside, and which of them do.
+  struct Place {
+    Value own, others;
+  };
+
+  static int64_t rowsOf(Value table) { return typeOf(table).getDimSize(0); }
+
+  Place within(Value indices, int64_t rows) {
+    Value own = indices;
+    int64_t step = rows;
+    for (StringRef axis : llvm::reverse(axes)) {
+      Value first = sharding::CoordinateOp::create(
+          b, loc, RankedTensorType::get({}, b.getI64Type()), axis, step);
+      own = aten::SubTensorOp::create(b, loc, own, first);
+      step *= mesh.axisSize(axis);
+    }
+    Value inside = aten::ClampOp::create(b, loc, own, b.getI64IntegerAttr(0),
+                                         b.getI64IntegerAttr(rows - 1));
+    return {inside, aten::NeTensorOp::create(b, loc, own, inside)};
+  }
+
+  /// Zeros behind the indices that are others'.
+  Value withoutOthers(Value of, Value others) {
+    Value mask =
+        aten::UnsqueezeOp::create(b, loc, others, typeOf(others).getRank());
+    return aten::MaskedFillScalarOp::create(b, loc, of, mask,
+                                            b.getF64FloatAttr(0));
+  }
+
+  /// Classes counted from the part's first one; those of others are ignored.
+  Value ownTargets(Value classes, Value targets, int64_t ignored) {
+    const Place place = within(targets, typeOf(classes).getDimSize(1));
+    return aten::MaskedFillScalarOp::create(b, loc, place.own, place.others,
+                                            b.getI64IntegerAttr(ignored));
+  }
+
+  Value allReduce(Value value, sharding::ReduceKind kind) {
+    return sharding::AllReduceOp::create(b, loc, value.getType(), value,
+                                         b.getStrArrayAttr(axes), kind);
+  }
+
+  Values replace(Operation *op, Values made) {
+    op->replaceAllUsesWith(made);
+    op->erase();
+    return made;
+  }
+
+  OpBuilder b;
+  Location loc;
+  sharding::MeshOp mesh;
+  ArrayRef<StringRef> axes;
+};
+
+} // namespace
+
+Values mesh::useOwnPart(Operation *op, sharding::MeshOp mesh,
+                        ArrayRef<StringRef> axes) {
+  OwnPart part(op, mesh, axes);
+  return llvm::TypeSwitch<Operation *, Values>(op)
+      .Case<aten::EmbeddingOp, aten::EmbeddingDenseBackwardOp,
+            aten::NllLossForwardOp, aten::NllLossBackwardOp, aten::LogSoftmaxOp,
+            aten::LogSoftmaxBackwardDataOp>(
+          [&](auto known) { return part.rewrite(known); })
+      .Default([](Operation *) -> Values {
+        llvm_unreachable("hasOwnPart names the same operations");
+      });
+}

@@ -1,0 +1,35 @@
+//===- OwnPart.h - Operators that count or combine along shards -*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Operators that count rows or combine statistics along a sharded dimension,
+// written with those that do not. Of a table whose rows are sharded (a
+// vocabulary-parallel embedding) a rank looks up what lies in its part and has
+// zeros for the rest; of a cross-entropy over sharded classes it has its part
+// of the logits, and the ranks exchange the largest, the sum of exponentials
+// and the target's logit.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_MESH_OWNPART_H
+#define ACCEL_PASSES_MESH_OWNPART_H
+
+#include "dialects/Aten/ShardingRule.h"
+#include "dialects/Sharding/Sharding.h"
+
+namespace accel::mesh {
+
+/// Whether `useOwnPart` writes what `op` does about a factor of that form.
+bool hasOwnPart(mlir::Operation *op, aten::Form form);
+
+/// Rewrites `op`, whose types are of one rank and of which `axes`, outermost
+/// first, shard the factor that `hasOwnPart` is about. Returns what stands for
+/// its results; `op` may be gone.
+llvm::SmallVector<mlir::Value, 2>
+useOwnPart(mlir::Operation *op, sharding::MeshOp mesh,
+           llvm::ArrayRef<llvm::StringRef> axes);
+
+} // namespace accel::mesh
+
+#endif // ACCEL_PASSES_MESH_OWNPART_H

@@ -1,0 +1,78 @@
+// RUN: accel-opt opt %s --fold-collectives | FileCheck %s
+
+sharding.mesh @mesh [#sharding.axis<"cp" = 2>, #sharding.axis<"tp" = 4>]
+
+// A part of a sum is scattered; what other axes sum stays a sum, of the part.
+// CHECK-LABEL: @scatter
+// CHECK-NEXT:  %[[S:.*]] = sharding.reduce_scatter %{{.*}} dim 0 over "tp"
+// CHECK-NEXT:  %[[R:.*]] = sharding.all_reduce %[[S]] over ["cp"] : tensor<2x16xf32>
+// CHECK-NEXT:  return %[[R]]
+func.func private @scatter(%x: tensor<8x16xf32>) -> tensor<2x16xf32> {
+  %0 = sharding.all_reduce %x over ["cp", "tp"] : tensor<8x16xf32>
+  %1 = sharding.slice %0 dim 0 over "tp" : (tensor<8x16xf32>) -> tensor<2x16xf32>
+  return %1 : tensor<2x16xf32>
+}
+
+// Where the sum is read whole too, it is made once.
+// CHECK-LABEL: @shared
+// CHECK:       sharding.all_reduce
+// CHECK-NEXT:  sharding.slice
+// CHECK-NOT:   sharding.reduce_scatter
+func.func private @shared(%x: tensor<8x16xf32>) -> (tensor<2x16xf32>, tensor<8x16xf32>) {
+  %0 = sharding.all_reduce %x over ["tp"] : tensor<8x16xf32>
+  %1 = sharding.slice %0 dim 0 over "tp" : (tensor<8x16xf32>) -> tensor<2x16xf32>
+  return %1, %0 : tensor<2x16xf32>, tensor<8x16xf32>
+}
+
+// CHECK-LABEL: @cancel
+// CHECK-SAME:  (%[[X:.*]]: tensor<8x16xf32>, %[[Y:.*]]: tensor<8x16xf32>)
+// CHECK-NEXT:  return %[[X]], %[[Y]]
+func.func private @cancel(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
+  %0 = sharding.all_gather %x dim 1 over "tp" pieces 2 : (tensor<8x16xf32>) -> tensor<8x64xf32>
+  %1 = sharding.slice %0 dim 1 over "tp" pieces 2 : (tensor<8x64xf32>) -> tensor<8x16xf32>
+  %2 = sharding.slice %y dim 0 over "tp" : (tensor<8x16xf32>) -> tensor<2x16xf32>
+  %3 = sharding.all_gather %2 dim 0 over "tp" : (tensor<2x16xf32>) -> tensor<8x16xf32>
+  return %1, %3 : tensor<8x16xf32>, tensor<8x16xf32>
+}
+
+// Other pieces, or another axis, are another part.
+// CHECK-LABEL: @differ
+// CHECK:       sharding.all_gather
+// CHECK-NEXT:  sharding.slice
+// CHECK-NEXT:  sharding.slice
+func.func private @differ(%x: tensor<8x16xf32>) -> tensor<4x16xf32> {
+  %0 = sharding.all_gather %x dim 1 over "tp" pieces 2 : (tensor<8x16xf32>) -> tensor<8x64xf32>
+  %1 = sharding.slice %0 dim 1 over "tp" : (tensor<8x64xf32>) -> tensor<8x16xf32>
+  %2 = sharding.slice %1 dim 0 over "cp" : (tensor<8x16xf32>) -> tensor<4x16xf32>
+  return %2 : tensor<4x16xf32>
+}
+
+// CHECK-LABEL: @exchange
+// CHECK-NEXT:  sharding.all_to_all %{{.*}} split 0 concat 1 over "tp" : (tensor<8x16xf32>) -> tensor<2x64xf32>
+// CHECK-NEXT:  return
+func.func private @exchange(%x: tensor<8x16xf32>) -> tensor<2x64xf32> {
+  %0 = sharding.all_gather %x dim 1 over "tp" : (tensor<8x16xf32>) -> tensor<8x64xf32>
+  %1 = sharding.slice %0 dim 0 over "tp" : (tensor<8x64xf32>) -> tensor<2x64xf32>
+  return %1 : tensor<2x64xf32>
+}
+
+// CHECK-LABEL: @twice
+// CHECK:       %[[G:.*]] = sharding.all_gather
+// CHECK-NOT:   sharding.all_gather
+// CHECK:       aten.add.Tensor %[[G]], %[[G]]
+func.func private @twice(%x: tensor<8x16xf32>) -> tensor<8x64xf32> {
+  %0 = sharding.all_gather %x dim 1 over "tp" : (tensor<8x16xf32>) -> tensor<8x64xf32>
+  %1 = sharding.all_gather %x dim 1 over "tp" : (tensor<8x16xf32>) -> tensor<8x64xf32>
+  %2 = aten.add.Tensor %0, %1 : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+  return %2 : tensor<8x64xf32>
+}
+
+// A slice of the largest is not scattered.
+// CHECK-LABEL: @largest
+// CHECK-NEXT:  sharding.all_reduce max
+// CHECK-NEXT:  sharding.slice
+func.func private @largest(%x: tensor<8x16xf32>) -> tensor<2x16xf32> {
+  %0 = sharding.all_reduce max %x over ["tp"] : tensor<8x16xf32>
+  %1 = sharding.slice %0 dim 0 over "tp" : (tensor<8x16xf32>) -> tensor<2x16xf32>
+  return %1 : tensor<2x16xf32>
+}
