@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Which part of which value each rank has: `import-tp-plan` decides it of
-// parameters, `propagate-sharding` derives it of all other values.
+// parameters, `propagate-sharding` derives it of all other values, and
+// `fold-collectives` leaves out exchanges that cancel.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_MESH_PASSES_TD
@@ -51,6 +52,16 @@ def PropagateShardingPass : Pass<"propagate-sharding", "::mlir::ModuleOp"> {
 
     Writes `sharding.spec` on arguments and results of functions and
     `sharding.specs` on operations and calls. What is replicated has none.
+  }];
+  let dependentDialects = ["::accel::sharding::ShardingDialect"];
+}
+
+def FoldCollectivesPass : Pass<"fold-collectives", "::mlir::ModuleOp"> {
+  let summary = "leave out collectives that cancel or that repeat";
+  let description = [{
+    A slice of a sum over the ranks is a reduce-scatter, a slice of a gather is
+    what was gathered (along another dimension: an all-to-all), a gather of a
+    slice is what was sliced. Equal collectives of one value are one.
   }];
   let dependentDialects = ["::accel::sharding::ShardingDialect"];
 }
