@@ -259,6 +259,7 @@ private:
           bind(argument, binding, inputs, given, outputs, saved);
       }
       parameters[function] = given;
+      inputsOf[function] = inputs;
       want(function);
     }
     walk(function);
@@ -391,6 +392,8 @@ private:
         state.partial.clear();
       if (Value parameter = parameterOf(function, i))
         asParameter(function, i, state, of(parameter));
+      if (binding && binding.getKind() == aten::BindingKind::InputGrad)
+        asInput(function, i, binding.getIndex(), state);
       if (state.isReplicated())
         function.removeResultAttr(
             i, StringAttr::get(module.getContext(), sharding::specArgAttr));
@@ -398,6 +401,25 @@ private:
         function.setResultAttr(i, sharding::specArgAttr,
                                toSpec(state, module.getContext()));
     }
+  }
+
+  /// Whoever made the input reads the gradient as the value was.
+  void asInput(func::FuncOp function, unsigned result, size_t index,
+               ValueSharding &state) {
+    auto inputs = inputsOf.find(function);
+    if (inputs == inputsOf.end() || index >= inputs->second.size())
+      return;
+    const ValueSharding &input = of(inputs->second[index]);
+    if (state.dims.size() != input.dims.size())
+      return;
+    bool same = true;
+    for (auto [to, from] : llvm::zip(state.dims, input.dims)) {
+      same &= to.axes == from.axes;
+      to = from;
+    }
+    if (!same)
+      function.emitRemark("result ")
+          << result << ", an input's gradient, is resharded as the input";
   }
 
   void asParameter(func::FuncOp function, unsigned result, ValueSharding &state,
@@ -430,8 +452,9 @@ private:
   llvm::StringMap<sharding::ParamOp> params;
   llvm::StringMap<func::FuncOp> functions;
   DenseMap<Value, ValueSharding> values, wants;
-  /// Of derived functions: the parameters of the function they were made of.
-  DenseMap<func::FuncOp, SmallVector<Value>> parameters;
+  /// Of derived functions: the parameters, and other arguments, of the function
+  /// they were made of.
+  DenseMap<func::FuncOp, SmallVector<Value>> parameters, inputsOf;
   DenseSet<func::FuncOp> called;
   bool remarks = false;
 };

@@ -26,6 +26,8 @@ HEADS = {"bert": {"num_attention_heads": 4},
 # all heads, packed projections before an input that is split), and of
 # parameters that are cut across the layers in them.
 PARTS = {"olmo2": 2, "falcon": 2, "phi3": 2}
+# The position bias is read whole by the heads of each rank.
+INPUTS = {"t5": 4}
 # Operands, those gradients included, that are gathered: projections that hold
 # layers of different sizes, or whose plan gathers them; norms over all heads.
 RESHARDED = {"olmo2": 2, "phi3": 15, "gpt-bigcode": 1, "falcon": 2}
@@ -112,9 +114,12 @@ def model(name, make, least, parts=0):
                      "--propagate-sharding", "-o", again])
         with open(again, encoding="utf-8") as f:
             check(f.read() == text, "the second run differs")
-        own = remarks.count("gradient, is resharded")
+        own = remarks.count("parameter's gradient, is resharded")
         check(own == parts, f"{own} gradients are resharded:\n{remarks}")
-        gathered = remarks.count("is resharded")
+        inputs = remarks.count("an input's gradient, is resharded")
+        check(inputs == INPUTS.get(name, 0),
+              f"{inputs} gradients of inputs are resharded:\n{remarks}")
+        gathered = remarks.count("is resharded") - inputs
         check(gathered == RESHARDED.get(name, 0),
               f"{gathered} operands are resharded:\n{remarks}")
         return (f"{split} of {matmuls} matmuls, {count} gradients, {gathered} "
