@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Which part of which value each rank has: `import-tp-plan` decides it of
-// parameters, `propagate-sharding` derives it of all other values, and
-// `fold-collectives` leaves out exchanges that cancel.
+// parameters, `propagate-sharding` derives it of all other values,
+// `partition-sharding` makes functions of one rank's parts, and
+// `fold-collectives` leaves out what cancels.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_MESH_PASSES_TD
@@ -54,6 +55,33 @@ def PropagateShardingPass : Pass<"propagate-sharding", "::mlir::ModuleOp"> {
     `sharding.specs` on operations and calls. What is replicated has none.
   }];
   let dependentDialects = ["::accel::sharding::ShardingDialect"];
+}
+
+def PartitionShardingPass : Pass<"partition-sharding", "::mlir::ModuleOp"> {
+  let summary = "make functions of one rank's parts, with explicit collectives";
+  let description = [{
+    What `propagate-sharding` wrote becomes types and operations: arguments,
+    results and values of functions, and of the graph, have the shapes of a
+    rank's part, attributes that hold sizes are the part's, and what a rank lacks
+    is exchanged (`sharding.all_reduce`, `all_gather`, `reduce_scatter`,
+    `all_to_all`, `slice`). A sum is reduced where it is made; the gradient of
+    a parameter may leave its function as a sum. Operands that one rank alone
+    adds go through `sharding.first_rank`. Tables whose rows are sharded are read
+    by masked look-ups. Specs of values are gone afterwards; those of
+    parameters stay, whose types are whole.
+
+    What an operator would have to combine inside (statistics over sharded
+    classes, the largest of a sharded dimension) or count (positions) is
+    gathered before it, with a remark. An operator without a rule has whole
+    operands.
+
+    ```mlir
+    %1 = aten.mm %x, %w : (tensor<8x32xf32>, tensor<32x64xf32>) -> tensor<8x64xf32>
+    %2 = sharding.all_reduce %1 over ["tp"] : tensor<8x64xf32>
+    ```
+  }];
+  let dependentDialects = ["::accel::sharding::ShardingDialect",
+                           "::accel::aten::AtenDialect"];
 }
 
 def FoldCollectivesPass : Pass<"fold-collectives", "::mlir::ModuleOp"> {

@@ -48,6 +48,13 @@ plan::Arg accel::typeArg(plan::DType dtype) {
   return arg;
 }
 
+plan::Arg accel::textArg(llvm::StringRef text) {
+  plan::Arg arg;
+  arg.kind = plan::Arg::Kind::Text;
+  arg.text = text.str();
+  return arg;
+}
+
 static std::optional<plan::Arg> convertConstant(Attribute attr) {
   return llvm::TypeSwitch<Attribute, std::optional<plan::Arg>>(attr)
       .Case([](BoolAttr b) { return boolArg(b.getValue()); })

@@ -16,6 +16,7 @@ plan::Arg intArg(int64_t value);
 plan::Arg boolArg(bool value);
 plan::Arg intsArg(llvm::ArrayRef<int64_t> values);
 plan::Arg typeArg(plan::DType dtype);
+plan::Arg textArg(llvm::StringRef text);
 
 /// The arguments of `call`, with `slotOf` its tensors' slots; nullopt where a
 /// constant has no counterpart in a plan.

@@ -12,6 +12,8 @@
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/CallArgs.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 using namespace accel;
 
@@ -163,7 +165,7 @@ private:
       return success();
     auto aten = dyn_cast<aten::AtenOpInterface>(op);
     if (!aten)
-      return op->emitOpError("is no aten operation and cannot be in a plan");
+      return addExchange(op);
     if (auto view = dyn_cast<aten::ViewOp>(op))
       if (!layout.viewStrides(view.getSelf(), view.getSize()))
         return view.emitOpError("cannot view ")
@@ -212,6 +214,55 @@ private:
       int base = isView ? slots.lookup(op->getOperand(0)) : -1;
       instruction.results[position] = addSlot(value, base);
     }
+    return success();
+  }
+
+  /// What ranks exchange, or where a rank stands: the tensor, then numbers,
+  /// then the axes by name.
+  LogicalResult addExchange(Operation *op) {
+    std::vector<plan::Arg> args;
+    for (Value operand : op->getOperands())
+      args.push_back(tensorArg(slots.lookup(operand)));
+    auto add = [&](ArrayRef<int64_t> numbers, ArrayRef<StringRef> axes) {
+      for (int64_t number : numbers)
+        args.push_back(intArg(number));
+      for (StringRef axis : axes)
+        args.push_back(textArg(axis));
+      return true;
+    };
+    auto namesOf = [](ArrayAttr axes) {
+      return llvm::to_vector(axes.getAsValueRange<StringAttr>());
+    };
+    const bool known =
+        llvm::TypeSwitch<Operation *, bool>(op)
+            .Case<sharding::AllGatherOp, sharding::ReduceScatterOp,
+                  sharding::SliceOp>([&](auto part) {
+              return add({static_cast<int64_t>(part.getDim()),
+                          static_cast<int64_t>(part.getPieces())},
+                         {part.getAxis()});
+            })
+            .Case([&](sharding::AllReduceOp sum) {
+              return add({static_cast<int64_t>(sum.getKind())},
+                         namesOf(sum.getAxes()));
+            })
+            .Case([&](sharding::FirstRankOp once) {
+              return add({}, namesOf(once.getAxes()));
+            })
+            .Case([&](sharding::AllToAllOp exchange) {
+              return add({static_cast<int64_t>(exchange.getSplit()),
+                          static_cast<int64_t>(exchange.getConcat())},
+                         {exchange.getAxis()});
+            })
+            .Case([&](sharding::CoordinateOp place) {
+              return add({static_cast<int64_t>(place.getStep())},
+                         {place.getAxis()});
+            })
+            .Default(false);
+    if (!known)
+      return op->emitOpError("is no aten operation and cannot be in a plan");
+    const std::string name = "sharding::" + op->getName().stripDialect().str();
+    addInstruction(name, std::move(args), aten::modulePath(op->getLoc()))
+        .results = {addSlot(op->getResult(0))};
     return success();
   }
 

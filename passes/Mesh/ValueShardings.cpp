@@ -125,6 +125,13 @@ public:
     return all;
   }
 
+  SmallVector<Parts> taken() const {
+    SmallVector<Parts> axes;
+    for (const DimSharding &factor : chosen)
+      axes.push_back(factor.axes);
+    return axes;
+  }
+
   ValueSharding result(const aten::TensorFactors &tensor) const {
     ValueSharding made;
     for (const auto &dim : tensor.dims) {
@@ -235,6 +242,60 @@ mesh::transfer(const aten::ShardingRule &rule,
   for (const aten::TensorFactors &tensor : rule.results)
     results.push_back(factors.result(tensor));
   return results;
+}
+
+/// Whether what an operand asks of `factor` agrees with the results: one of
+/// them is a sum over those axes, or none of them shows the factor.
+static bool resultsAllow(const aten::ShardingRule &rule,
+                         ArrayRef<const ValueSharding *> results, int factor,
+                         const DimSharding &asked) {
+  for (auto [i, tensor] : llvm::enumerate(rule.results)) {
+    if (llvm::any_of(tensor.dims, [&](const auto &dim) {
+          return llvm::is_contained(dim, factor);
+        }))
+      return false;
+    if (llvm::is_contained(tensor.partial, factor) &&
+        !llvm::all_of(asked.axes, [&](const ShardedBy &by) {
+          return llvm::is_contained(results[i]->partial, by.axis);
+        }))
+      return false;
+  }
+  return true;
+}
+
+LocalForm mesh::localForm(const aten::ShardingRule &rule,
+                          ArrayRef<const ValueSharding *> operands,
+                          ArrayRef<const ValueSharding *> results,
+                          AxisSizes sizes,
+                          function_ref<bool(const aten::Factor &)> canCut) {
+  Factors factors(rule, sizes);
+  SmallVector<DimSharding> asked;
+  std::string why;
+  auto dropWhole = [&] {
+    for (auto [factor, of] : llvm::zip(rule.factors, asked))
+      if (!canCut(factor))
+        of.axes.clear();
+  };
+  for (auto [tensor, decided] : llvm::zip(rule.results, results)) {
+    factors.project(tensor, *decided, asked, why);
+    dropWhole();
+    factors.take(asked);
+  }
+  for (auto [tensor, value] : llvm::zip(rule.operands, operands)) {
+    factors.project(tensor, *value, asked, why);
+    dropWhole();
+    for (auto [f, of] : llvm::enumerate(asked))
+      if (!resultsAllow(rule, results, f, of))
+        of.axes.clear();
+    factors.take(asked);
+  }
+  LocalForm form;
+  for (const aten::TensorFactors &tensor : rule.operands)
+    form.operands.push_back(factors.result(tensor));
+  for (const aten::TensorFactors &tensor : rule.results)
+    form.results.push_back(factors.result(tensor));
+  form.factors = factors.taken();
+  return form;
 }
 
 ValueSharding mesh::wantedOperand(const aten::ShardingRule &rule,

@@ -80,6 +80,25 @@ transfer(const aten::ShardingRule &rule,
          llvm::ArrayRef<const ValueSharding *> wanted, AxisSizes sizes,
          llvm::SmallVectorImpl<Conflict> &conflicts);
 
+/// How an operator is computed by ranks that each have a part: the shardings
+/// that its operands must have, and those that its results then have.
+struct LocalForm {
+  llvm::SmallVector<ValueSharding, 4> operands;
+  llvm::SmallVector<ValueSharding, 2> results;
+  /// The axes that cut each factor of the rule.
+  llvm::SmallVector<Parts> factors;
+};
+
+/// The form in which results are as near to `results`, which were decided, as
+/// the rule and `canCut` allow. What no result shows (a contracted dimension)
+/// is cut as `operands` are: where a result is decided to be a sum, or where
+/// the rule combines inside.
+LocalForm localForm(const aten::ShardingRule &rule,
+                    llvm::ArrayRef<const ValueSharding *> operands,
+                    llvm::ArrayRef<const ValueSharding *> results,
+                    AxisSizes sizes,
+                    llvm::function_ref<bool(const aten::Factor &)> canCut);
+
 /// What operand `operand` should be so that result 0 is `wanted`.
 ValueSharding wantedOperand(const aten::ShardingRule &rule, unsigned operand,
                             const ValueSharding &wanted, AxisSizes sizes);

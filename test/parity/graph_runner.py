@@ -24,16 +24,21 @@ def optimise(context, path, passes, *more):
                         *more])
 
 
+def printed_json(output):
+    """What was printed behind remarks."""
+    return json.loads(output[re.search(r"^\{", output, re.M).start():])
+
+
 class Graph:
-    def __init__(self, context, text, mode="pointwise"):
+    def __init__(self, context, text, mode="pointwise", passes=None):
         path = context.path("model.mlir")
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
-        passes = PASSES % mode
+        passes = passes or PASSES % mode
         printed = optimise(context, path, passes)
         self.read(printed)
         self.functions, self.accumulating = (
-            {f["name"]: f for f in json.loads(optimise(
+            {f["name"]: f for f in printed_json(optimise(
                 context, path,
                 f"{passes},print-functions{{accumulate={flag} gradients=f32}}",
                 "-o", os.devnull))["functions"]}
@@ -72,8 +77,6 @@ class Run:
         self.gradients, self.tangents = {}, {}
 
     def train(self, inputs):
-        import torch
-
         graph = self.graph
         values = {name: inputs[name] for name in graph.inputs}
         frames = []
@@ -90,7 +93,7 @@ class Run:
             if trained:
                 frames.append((name, path, operands, given, names,
                                returned[:count], returned[count:]))
-        self.tangents[graph.loss] = torch.ones(())
+        self.tangents[graph.loss] = self.like(values[graph.loss], 1.0)
         for frame in reversed(frames):
             self.backward(*frame)
         return values[graph.loss], self.gradients
@@ -99,21 +102,24 @@ class Run:
         return f"{path}.{name}" if path else name
 
     def call(self, function, path, inputs):
-        import torch
-
         parameters = {name: self.parameters[self.fqn(path, name)]
                       for _, name in function["params"]}
         gradients = {}
         for _, name in function["gradients"]:
             full = self.fqn(path, name)
-            self.gradients.setdefault(full, torch.full_like(
-                self.parameters[full], float("nan")))
+            self.gradients.setdefault(
+                full, self.like(self.parameters[full], float("nan")))
             gradients[name] = self.gradients[full]
+        return self.execute(function, inputs, parameters, gradients)
+
+    def execute(self, function, inputs, parameters, gradients):
         return execute(function, inputs, parameters, gradients)[0]
 
-    def backward(self, name, path, operands, inputs, results, outputs, saved):
+    def like(self, tensor, value):
         import torch
+        return torch.full_like(tensor, value)
 
+    def backward(self, name, path, operands, inputs, results, outputs, saved):
         name += ".backward"
         function = self.graph.functions[name]
         full = [self.fqn(path, n) for _, n in function["gradients"]]
@@ -121,7 +127,7 @@ class Run:
             function = self.graph.accumulating[name]
             for n in full:
                 self.gradients.setdefault(
-                    n, torch.zeros_like(self.parameters[n]))
+                    n, self.like(self.parameters[n], 0.0))
         bound = {"input": lambda i: inputs[i], "output": lambda i: outputs[i],
                  "saved": lambda i: saved[i],
                  "tangent": lambda i: self.tangents[results[i]],

@@ -85,39 +85,60 @@ def call(op, args):
     return op(*args[:len(args) - len(keywords)], **keywords)
 
 
-def execute(function, inputs, parameters, gradients):
-    """Runs `function`; parameters and gradients are tensors by relative name,
-    and gradients are written in place. Returns (outputs, peak bytes)."""
-    frame = Frame(function)
-    for slot, tensor in zip(function["inputs"], inputs, strict=True):
-        frame.put(slot, tensor)
-    for slot, name in function["params"]:
-        frame.put(slot, parameters[name])
-    for slot, name in function["gradients"]:
-        frame.put(slot, gradients[name])
-    owned, peak = set(), 0
-    for number, instruction in enumerate(function["instructions"]):
-        args = [frame.decode(arg) for arg in instruction["args"]]
-        with torch.no_grad():
-            results = call(operator(instruction["op"]), args)
-        del args
-        if not isinstance(results, (tuple, list)):
-            results = [results]
+class Call:
+    """A function that runs: its frame, and the bytes of what it made."""
+
+    def __init__(self, function, inputs, parameters, gradients):
+        self.function, self.frame = function, Frame(function)
+        self.owned, self.peak = set(), 0
+        for slot, tensor in zip(function["inputs"], inputs, strict=True):
+            self.frame.put(slot, tensor)
+        for slot, name in function["params"]:
+            self.frame.put(slot, parameters[name])
+        for slot, name in function["gradients"]:
+            self.frame.put(slot, gradients[name])
+
+    def arguments(self, instruction):
+        return [self.frame.decode(arg) for arg in instruction["args"]]
+
+    def finish(self, number, results):
+        """What instruction `number` made, and what is freed behind it."""
+        frame = self.frame
+        instruction = self.function["instructions"][number]
+        where = f"{self.function['name']}[{number}]"
         for slot, tensor in zip(instruction.get("results", []), results):
             if slot < 0:
                 continue
             frame.put(slot, tensor)
             base = frame.base(slot)
             if base == slot:
-                owned.add(slot)
+                self.owned.add(slot)
             elif base in frame.tensors and (
                     tensor.untyped_storage().data_ptr() !=
                     frame.tensors[base].untyped_storage().data_ptr()):
-                raise PlanError(f"{function['name']}[{number}]: slot {slot} is "
-                                f"no view of slot {base}")
-        peak = max(peak, frame.live_bytes(owned))
+                raise PlanError(f"{where}: slot {slot} is no view of slot "
+                                f"{base}")
+        self.peak = max(self.peak, frame.live_bytes(self.owned))
         for slot in instruction.get("frees", []):
             if frame.tensors.pop(slot, None) is None:
-                raise PlanError(f"{function['name']}[{number}]: slot {slot} is "
-                                "freed twice")
-    return [frame.get(slot) for slot in function["outputs"]], peak
+                raise PlanError(f"{where}: slot {slot} is freed twice")
+
+    def run(self, number):
+        instruction = self.function["instructions"][number]
+        with torch.no_grad():
+            results = call(operator(instruction["op"]),
+                           self.arguments(instruction))
+        self.finish(number, results if isinstance(results, (tuple, list))
+                    else [results])
+
+    def outputs(self):
+        return [self.frame.get(slot) for slot in self.function["outputs"]]
+
+
+def execute(function, inputs, parameters, gradients):
+    """Runs `function`; parameters and gradients are tensors by relative name,
+    and gradients are written in place. Returns (outputs, peak bytes)."""
+    running = Call(function, inputs, parameters, gradients)
+    for number in range(len(function["instructions"])):
+        running.run(number)
+    return running.outputs(), running.peak
