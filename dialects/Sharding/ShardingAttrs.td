@@ -127,6 +127,36 @@ def Sharding_CompileAttr : Sharding_Attr<"Compile", "compile"> {
   let assemblyFormat = "`<` $regions `,` `because` `=` $because `>`";
 }
 
+def Sharding_Fp8Recipe : I32EnumAttr<"Fp8Recipe",
+    "how the operands of linear layers are scaled to fp8", [
+      I32EnumAttrCase<"Tensorwise", 0, "tensorwise">,
+      I32EnumAttrCase<"Rowwise", 1, "rowwise">,
+      I32EnumAttrCase<"RowwiseGradWeight", 2, "rowwise_with_gw_hp">,
+      I32EnumAttrCase<"Delayed", 3, "te">]> {
+  let cppNamespace = "::accel::sharding";
+}
+
+def Sharding_Fp8Attr : Sharding_Attr<"Fp8", "fp8"> {
+  let summary = "linear layers whose matmuls have fp8 operands";
+  let description = [{
+    The first three recipes are torchao's (torchao/float8/config.py), `te` is
+    TransformerEngine's DelayedScaling with `amax_history` steps. `gathers`:
+    FSDP2 gathers the weights in fp8 and scales them by precomputed factors.
+    The parameters that are converted have the attribute `sharding.fp8`.
+
+    ```mlir
+    #sharding.fp8<tensorwise, gathers = true, amax_history = 0, because = <"fp8_backend: AO">>
+    ```
+  }];
+  let parameters = (ins EnumParameter<Sharding_Fp8Recipe>:$recipe,
+                        "bool":$gathers, "int64_t":$amaxHistory,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` $recipe `,` `gathers` `=` $gathers `,` `amax_history` `=` $amaxHistory
+        `,` `because` `=` $because `>`
+  }];
+}
+
 def Sharding_OptimizerKernel : I32EnumAttr<"OptimizerKernel",
     "how an optimizer's update is launched", [
       I32EnumAttrCase<"Fused", 0, "fused">,

@@ -56,6 +56,7 @@ def Sharding_JobOp : Sharding_Op<"job", [HasParent<"::mlir::ModuleOp">]> {
                        OptionalAttr<Sharding_DdpAttr>:$ddp,
                        OptionalAttr<Sharding_ZeroAttr>:$zero,
                        OptionalAttr<Sharding_CompileAttr>:$compile,
+                       OptionalAttr<Sharding_Fp8Attr>:$fp8,
                        OptionalAttr<I64Attr>:$ranks_per_node,
                        UnitAttr:$hold_outputs);
   let assemblyFormat = [{
@@ -70,7 +71,7 @@ def Sharding_RequestOp
   let summary = "what the configuration asks a pass to decide";
   let description = [{
     One per subject (`wrap`, `precision`, `reshard`, `checkpoint`, `loss`, `prefetch`,
-    `accumulation`, `update`, `offload`, `optimizer`, `ddp`, `zero`). The pass that decides the subject reads `value`
+    `accumulation`, `update`, `offload`, `optimizer`, `ddp`, `zero`, `compile`, `fp8`). The pass that decides the subject reads `value`
     and copies `because` into its decisions.
 
     ```mlir

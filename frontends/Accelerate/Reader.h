@@ -218,6 +218,7 @@ private:
   Section topAsSection(const char *table) const;
   void readMegatron(const Section &megatron);
   void readFp8Values(const Section &fp8);
+  void showFp8Layers();
   void readDynamoValues(const Section &dynamo);
   void readTpu();
   void readSagemaker();

@@ -158,6 +158,8 @@ void AccelerateReader::readOtherSections() {
   else
     unusedKeys(fp8, eight ? "launch hands it on since accelerate 1.4"
                           : "mixed_precision is not fp8");
+  if (eight)
+    showFp8Layers();
   bool simple =
       type == DistributedType::No || type == DistributedType::MultiCpu;
   if (simple && mpirun.present()) {
@@ -177,6 +179,22 @@ void AccelerateReader::readOtherSections() {
   }
   if (type == DistributedType::Tp && before(1, 7))
     integer(config.tensorParallel, tp, "tp_size");
+}
+
+/// What fp8 makes of the linear layers; the rest is in bf16.
+void AccelerateReader::showFp8Layers() {
+  const std::string backend = config.fp8 ? config.fp8->backend.value : "";
+  if (backend == "MSAMP")
+    return;
+  const bool engine = backend == "TE";
+  remember({nullptr, "linear layers"},
+           engine ? "delayed scaling by TransformerEngine"
+                  : "tensorwise scales by torchao",
+           engine ? "every one whose sizes are multiples of 16; the rest "
+                    "computes in bf16"
+                  : "but the first and the last, whose sizes are multiples of "
+                    "16; the rest computes in bf16",
+           Origin::Derived);
 }
 
 void AccelerateReader::readFp8(const Section &fp8) {

@@ -193,23 +193,6 @@ static std::string whyNotPlanned(DistributedType type) {
   }
 }
 
-/// What the backend of mixed_precision fp8 keeps that no prediction has.
-static std::string whyNoFp8(const std::string &backend) {
-  const std::string start = "mixed_precision fp8 ";
-  if (equalsUpper(backend, "AO"))
-    return start + "by torchao casts the operands of every linear layer but "
-                   "the first and the last in three matmuls, which is not "
-                   "modelled yet";
-  if (equalsUpper(backend, "TE"))
-    return start + "by TransformerEngine keeps 8-bit copies of weights and "
-                   "inputs for the backward, which is not modelled yet";
-  if (equalsUpper(backend, "MSAMP"))
-    return start + "by MS-AMP keeps gradients and optimizer states in 8 bits, "
-                   "which is not modelled";
-  return start + "takes the first backend that is installed, and none is "
-                 "modelled yet";
-}
-
 /// Everything that is valid for Accelerate and that accel-opt cannot plan yet,
 /// in one place (mesh axes are named where they are read).
 void AccelerateReader::checkSupport() {
@@ -233,13 +216,13 @@ void AccelerateReader::checkSupport() {
       !(planned && type == DistributedType::Deepspeed))
     notSupported(top("distributed_type"), whyNotPlanned(type),
                  "planned are NO, MULTI_CPU, MULTI_GPU, FSDP and DEEPSPEED");
-  if (*config.mixedPrecision == MixedPrecision::Fp8) {
-    const Field backend = in(section("fp8_config"), "fp8_backend");
+  const Field backend = in(section("fp8_config"), "fp8_backend");
+  if (*config.mixedPrecision == MixedPrecision::Fp8 && backend &&
+      equalsUpper(yaml::pythonText(backend.value()), "MSAMP"))
     notSupported(top("mixed_precision"),
-                 whyNoFp8(backend ? yaml::pythonText(backend.value()) : ""),
-                 "write mixed_precision: bf16, in which the other operators "
-                 "of fp8 compute too");
-  }
+                 "mixed_precision fp8 by MS-AMP keeps gradients and optimizer "
+                 "states in 8 bits, which is not modelled",
+                 "write backend: AO or TE");
   if (*config.offloadParams && !planned)
     notSupported(in(fsdp, "fsdp_offload_params"),
                  "fsdp_offload_params is not supported yet: plans keep "

@@ -15,6 +15,7 @@
 
 #include "frontends/Accelerate/Setting.h"
 #include "frontends/Job/AdapterConfig.h"
+#include "frontends/Job/Fp8Training.h"
 #include "runtime/plan/Plan.h"
 
 #include <optional>
@@ -112,6 +113,8 @@ struct ScriptSettings {
   Setting<bool> compiled;
   /// Operands of fp32 matmuls are rounded to TF32.
   Setting<bool> tf32;
+  /// The script's own recipe of linear layers in fp8.
+  Setting<std::optional<Fp8Recipe>> fp8;
   /// Rows of a chunk of the loss that TRL computes by itself; 0: all at once.
   Setting<int64_t> lossChunkRows;
   Setting<std::optional<AttentionKernel>> attention;

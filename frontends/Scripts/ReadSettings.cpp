@@ -225,6 +225,12 @@ void SettingsReader::readPrecision() {
   if (truth("tf32"))
     set(settings.tf32, true, "tf32", "true",
         "fp32 matmuls take the target's rate of TF32");
+  // No key of TrainingArguments: the command's own --fp8, which takes only the
+  // names of recipes.
+  const std::string fp8 = text("fp8");
+  if (const auto recipe = parseFp8Recipe(fp8))
+    set(settings.fp8, std::optional(*recipe), "fp8", fp8,
+        "linear layers compute in fp8");
 }
 
 void SettingsReader::readOptimizer() {

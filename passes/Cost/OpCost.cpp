@@ -260,10 +260,15 @@ double opSeconds(const Function &function, const Instruction &instruction,
             target.measured.find(instructionKey(function, instruction));
         at != target.measured.end())
       return at->second;
-  const DType dtype = computeType(function, instruction);
+  DType dtype = computeType(function, instruction);
   double compute = 0;
   if (kind == OpKind::Matmul) {
-    const ComputeRate &rate = computeRate(target, dtype, options);
+    CostOptions own = options;
+    if (baseName(instruction.op) == "_scaled_mm") { // of fp8 operands
+      own.fp8 = true;
+      dtype = DType::BF16;
+    }
+    const ComputeRate &rate = computeRate(target, dtype, own);
     const auto shape = matmulShape(function, instruction);
     if (shape && dtype != DType::BF16 && target.kind == TargetKind::Cuda &&
         baseName(instruction.op) == "_grouped_mm")
@@ -272,7 +277,7 @@ double opSeconds(const Function &function, const Instruction &instruction,
     compute =
         shape && std::abs(shape->flops() - instruction.flops) <=
                      0.1 * instruction.flops
-            ? productSeconds(target, dtype, *shape, options)
+            ? productSeconds(target, dtype, *shape, own)
             : instruction.flops / (rate.peakFlops * rate.matmulEfficiency);
   } else if (kind == OpKind::Attention) {
     const ComputeRate &rate = target.rate(dtype);

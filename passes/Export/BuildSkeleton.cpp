@@ -6,6 +6,7 @@
 #include "passes/Export/BuildSkeleton.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/Fp8Layers.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Loss/LossHead.h"
 #include "passes/Pipeline/JobAttr.h"
@@ -121,6 +122,17 @@ private:
 
   static std::string onOff(bool b) { return b ? "host" : "device"; }
 
+  std::string fp8Text(sharding::Fp8Attr fp8) {
+    const bool delayed = fp8.getRecipe() == sharding::Fp8Recipe::Delayed;
+    const auto [converted, all] = countFp8Layers(module);
+    return (delayed
+                ? std::string("delayed scaling by TransformerEngine")
+                : stringifyFp8Recipe(fp8.getRecipe()).str() + " by torchao") +
+           ", " + std::to_string(converted) + " of " + std::to_string(all) +
+           " linear layers" +
+           (fp8.getGathers() ? ", weights gathered in fp8" : "");
+  }
+
   void addFrameworkDecisions(sharding::JobOp job) {
     if (auto step = job.getOptimizerStepAttr())
       plan.decisions.push_back(
@@ -140,6 +152,9 @@ private:
       plan.decisions.push_back(decision(
           "compile", "job", stringifyCompileRegions(compile.getRegions()).str(),
           compile.getBecause()));
+    if (auto fp8 = job.getFp8Attr())
+      plan.decisions.push_back(
+          decision("fp8", "job", fp8Text(fp8), fp8.getBecause()));
     if (auto ddp = job.getDdpAttr())
       plan.decisions.push_back(decision(
           "buckets", "job",

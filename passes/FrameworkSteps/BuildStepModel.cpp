@@ -12,6 +12,7 @@
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
 #include "passes/FrameworkSteps/AccelRunVariants.h"
+#include "passes/FrameworkSteps/Fp8Segments.h"
 #include "passes/FrameworkSteps/SegmentMarks.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Quantize/MarkQuantized.h"
@@ -79,6 +80,7 @@ public:
     model.sequenceLength = job.getSequenceLength();
     rounding =
         device == aten::Device::Cpu || !eager() ? plan::alignmentBytes : 512;
+    fp8.read(job.getFp8Attr(), framework.kind(), rounding);
     addParameters();
     for (BlockArgument arg : graph.getBody().getArguments())
       addValue(arg, -1);
@@ -112,6 +114,7 @@ private:
                             .value_or(plan::DType::F32);
       parameter.trainable = !op.getFrozen();
       addQuantized(op, parameter);
+      fp8.addParameter(op, index, parameter);
       parameterOf[op.getFqn()] = index;
       if (ArrayAttr aliases = op.getAliasesAttr())
         for (auto alias : aliases.getAsRange<StringAttr>())
@@ -178,6 +181,14 @@ private:
     }
   }
 
+  void convertLayers(sharding::CallOp call, SegmentGraph &graph,
+                     bool compiled) {
+    std::vector<int> indices;
+    for (const std::string &name : graph.function.paramNames)
+      indices.push_back(parameterOf.lookup(call.bindParam(name)));
+    fp8.convert(indices, graph, compiled, target, model);
+  }
+
   /// accel-run keeps the frozen part of a unit as one of its own; torch gathers
   /// both in one collective, and FSDP1 flattens them into one parameter.
   bool joinFrozen(sharding::UnitOp op) {
@@ -205,11 +216,7 @@ private:
   }
 
   LogicalResult addCall(sharding::CallOp op, bool loss) {
-    FailureOr<int> kind = kindOf(op, loss);
-    if (failed(kind))
-      return failure();
     StepCall call;
-    call.kind = *kind;
     call.path = op.getPath().str();
     const int index = static_cast<int>(model.calls.size());
     for (Value operand : op.getOperands())
@@ -229,6 +236,10 @@ private:
         if (loss)
           noteHead(it->second);
       }
+    FailureOr<int> kind = kindOf(op, loss, call.parameters);
+    if (failed(kind))
+      return failure();
+    call.kind = *kind;
     call.layer = isRepeated(call.path) && !call.parameters.empty();
     model.calls.push_back(std::move(call));
     return success();
@@ -247,11 +258,12 @@ private:
       model.vocab = std::max(model.vocab, p.shape[0]);
   }
 
-  FailureOr<int> kindOf(sharding::CallOp op, bool loss) {
-    auto known = kinds.find(op.getCallee());
-    if (known != kinds.end())
-      return known->second;
+  FailureOr<int> kindOf(sharding::CallOp op, bool loss,
+                        ArrayRef<int> parameters) {
     auto function = symbols.lookup<func::FuncOp>(op.getCallee());
+    const std::string key = op.getCallee().str() + fp8.key(parameters);
+    if (auto known = kinds.find(key); known != kinds.end())
+      return known->second;
     auto joint =
         symbols.lookup<func::FuncOp>((op.getCallee() + jointSuffix).str());
     SegmentKind kind;
@@ -270,7 +282,7 @@ private:
       return failure();
     const int index = static_cast<int>(model.kinds.size());
     model.kinds.push_back(std::move(kind));
-    kinds[op.getCallee()] = index;
+    kinds[key] = index;
     return index;
   }
 
@@ -289,9 +301,10 @@ private:
     graph.function = std::move(*exported);
     markInstructions(function, {}, graph);
     addParameterTraits(op, graph);
+    addFlops(graph, kind);
+    convertLayers(op, graph, /*compiled=*/false);
     SegmentVariant variant = measureVariant(graph, EagerMode::None, target);
     runEagerly(variant);
-    addFlops(graph, kind);
     kind.variants.push_back(std::move(variant));
     return success();
   }
@@ -339,6 +352,7 @@ private:
     addModelFlops(symbols.lookup<func::FuncOp>(op.getCallee()), graph->function,
                   kind);
     addFlops(*graph, kind);
+    convertLayers(op, *graph, /*compiled=*/false);
     if (!eager())
       return addAccelRunVariants(joint, device, options.target,
                                  gradientModes(op, joint), solved, kind,
@@ -383,6 +397,7 @@ private:
         graphOf(op, joint, kind, nullptr, /*autograd=*/false);
     if (failed(graph))
       return failure();
+    convertLayers(op, *graph, /*compiled=*/true);
     kind.variants.front() = measureCompiled(*graph, EagerMode::None, target);
     kind.variants.back() = measureCompiled(*graph, EagerMode::Full, target);
     return success();
@@ -405,6 +420,7 @@ private:
     FailureOr<SegmentGraph> graph = graphOf(op, joint, kind, &way);
     if (failed(graph))
       return failure();
+    convertLayers(op, *graph, /*compiled=*/false);
     SegmentVariant variant =
         measureVariant(*graph, EagerMode::Pointwise, target);
     variant.name = way.name;
@@ -569,6 +585,7 @@ private:
   int64_t rounding = plan::alignmentBytes;
   llvm::StringMap<int> parameterOf, kinds;
   DenseMap<int, QuantizedParam> quantized; // by parameter
+  Fp8Segments fp8;
   DenseMap<Value, int> values;
   DenseMap<int, plan::DType> gradientType; // by parameter
 };

@@ -31,16 +31,14 @@ public:
   }
   /// As it is gathered. A packed tensor is gathered as it is.
   plan::DType compute(const StepParameter &p) const {
-    return p.quantized() || dtypes.computesAsStored || dtypes.gathersAsStored
-               ? storage(p)
-               : dtypes.compute;
+    return p.gathersFp8 ? plan::DType::U8 : used(p);
   }
   /// In which autograd leaves the gradient: that of the tensor that is computed
   /// with, which under autocast is the parameter itself. FSDP1's view of the
   /// flat parameter and FSDP2's gathered parameter have the policy's dtype
   /// under autocast as well.
   plan::DType freshGradient(const StepParameter &p) const {
-    return dtypes.autocast && !castsParameters ? storage(p) : compute(p);
+    return dtypes.autocast && !castsParameters ? storage(p) : used(p);
   }
   /// On the wire.
   plan::DType reduce(const StepParameter &p) const {
@@ -58,6 +56,12 @@ public:
   }
 
 private:
+  /// That autograd sees: a weight in fp8 says that it is of the policy's dtype.
+  plan::DType used(const StepParameter &p) const {
+    return p.quantized() || dtypes.computesAsStored || dtypes.gathersAsStored
+               ? storage(p)
+               : dtypes.compute;
+  }
   /// The parameter's, where the dtypes's is that of what is stored.
   plan::DType own(const StepParameter &p, plan::DType of) const {
     return dtypes.storesAsLoaded && of == dtypes.storage ? storage(p) : of;

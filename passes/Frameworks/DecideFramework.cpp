@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/Fp8Layers.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "runtime/plan/Optimizers.h"
 
@@ -42,6 +43,7 @@ struct DecideFrameworkPass
     decideOffload(job);
     decideOptimizerStep(job, framework);
     decideCompile(job);
+    decideFp8(job, framework);
     if (framework.kind() == FrameworkKind::Ddp)
       decideBuckets(job);
     if (framework.kind() == FrameworkKind::Deepspeed)
@@ -110,6 +112,24 @@ private:
     if (regions)
       job.setCompileAttr(sharding::CompileAttr::get(&getContext(), *regions,
                                                     request.getBecause()));
+  }
+
+  void decideFp8(sharding::JobOp job, const frameworks::Framework &framework) {
+    auto [request, value] = asked("fp8");
+    auto named = value.getAs<StringAttr>("recipe");
+    auto recipe =
+        sharding::symbolizeFp8Recipe(named ? named.getValue() : StringRef());
+    if (!recipe)
+      return;
+    const bool delayed = *recipe == sharding::Fp8Recipe::Delayed;
+    // torchao asserts that what is gathered in fp8 has one scale.
+    const bool gathers = flag(value, "gathers") && framework.gathersFp8() &&
+                         *recipe == sharding::Fp8Recipe::Tensorwise;
+    job.setFp8Attr(sharding::Fp8Attr::get(
+        &getContext(), *recipe, gathers,
+        delayed ? number(value, "amax_history", 1024) : 0,
+        request.getBecause()));
+    markFp8Layers(getOperation(), delayed);
   }
 
   void decideBuckets(sharding::JobOp job) {

@@ -168,6 +168,9 @@ public:
   virtual bool eager() const { return true; }
   /// Shards parameters and gathers (unshards) them for use.
   virtual bool unshards() const { return false; }
+  /// Gathers a weight that scales itself to fp8 in one byte an element
+  /// (fsdp_pre_all_gather of torchao/float8/fsdp_utils.py).
+  virtual bool gathersFp8() const { return false; }
   /// The parameters that each module is the first to use are a unit, whatever a
   /// wrap policy says.
   virtual bool unitsByModule() const { return false; }
@@ -263,6 +266,7 @@ public:
   FrameworkKind kind() const override { return over.kind(); }
   std::string name() const override;
   bool unshards() const override { return over.unshards(); }
+  bool gathersFp8() const override { return over.gathersFp8(); }
   bool unitsByModule() const override { return over.unitsByModule(); }
   bool castsByAutocast() const override { return over.castsByAutocast(); }
   plan::Mesh meshOf(const plan::Mesh &asked,

@@ -14,6 +14,7 @@ class Fsdp2 final : public Framework {
 public:
   FrameworkKind kind() const override { return FrameworkKind::Fsdp2; }
   bool unshards() const override { return true; }
+  bool gathersFp8() const override { return true; }
 
   Precision precision(const PrecisionAsked &asked, plan::DType storage,
                       const Versions &versions) const override {

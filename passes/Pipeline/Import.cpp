@@ -42,6 +42,7 @@ public:
     requestPrefetch();
     requestAccumulation();
     requestCompile();
+    requestFp8();
     if (framework.kind() != FrameworkKind::AccelRun)
       requestFramework(*this);
     return success();
@@ -121,6 +122,17 @@ private:
                                             "kernels"));
   }
 
+  void requestFp8() {
+    if (!options.fp8Training)
+      return;
+    const Fp8Training &asked = options.fp8Training->value;
+    SmallVector<NamedAttribute> value = {
+        b.getNamedAttr("recipe", b.getStringAttr(toString(asked.recipe))),
+        b.getNamedAttr("amax_history", b.getI64IntegerAttr(asked.amaxHistory))};
+    flag(value, "gathers", asked.gathers);
+    request("fp8", value, because(*options.fp8Training, ""));
+  }
+
   void addMesh() {
     SmallVector<Attribute> axes;
     frameworks::RankGroups groups;
@@ -158,6 +170,7 @@ private:
                                            options.versions.accelerate),
         sharding::OffloadAttr(), sharding::OptimizerStepAttr(),
         sharding::DdpAttr(), sharding::ZeroAttr(), sharding::CompileAttr(),
+        sharding::Fp8Attr(),
         options.ranksPerNode > 0 ? b.getI64IntegerAttr(options.ranksPerNode)
                                  : IntegerAttr(),
         options.holdOutputs ? b.getUnitAttr() : UnitAttr());

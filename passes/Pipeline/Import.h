@@ -36,8 +36,10 @@ struct ImportOptions {
   /// torch.compile with Inductor: of the whole model (true), or of each layer
   /// by itself; who asks for it.
   std::optional<Setting<bool>> compiledWhole;
-  bool fp8 = false;  // matmuls of the layers
+  bool fp8 = false;  // matmuls of a trainer's layers
   bool tf32 = false; // matmuls in fp32
+  /// Linear layers that a library converts to fp8, and who asks for it.
+  std::optional<Setting<Fp8Training>> fp8Training;
   /// Whose kernels replace those of transformers' modules.
   std::vector<frameworks::KernelSet> kernels;
   int64_t ranksPerNode = 0; // 0: the target's own

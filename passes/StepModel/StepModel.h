@@ -151,6 +151,8 @@ struct StepParameter {
   /// buffer and no parameter.
   int64_t replicatedBytes = 0;
   bool packedIsParameter = true;
+  /// FSDP2 gathers it in one byte an element (sharding.fp8).
+  bool gathersFp8 = false;
   bool quantized() const { return packedBytes > 0; }
   /// Elements of the tensor that wrappers shard.
   int64_t storedNumel() const {
@@ -164,6 +166,14 @@ struct StepParameter {
       n *= d;
     return n;
   }
+};
+
+/// A linear layer of a function, and its matmuls in a step of one micro-batch:
+/// in 16 bits, and with operands in fp8 with all that makes those.
+struct Fp8Seconds {
+  std::string name; // "self_attn.q_proj"
+  int64_t rows = 0, in = 0, out = 0;
+  double wide = 0, narrow = 0;
 };
 
 /// One call of a segment, in the order of the forward.
@@ -201,6 +211,7 @@ struct StepModel {
   std::vector<StepParameter> parameters;
   /// As the configuration wraps them. The search regroups calls of layers.
   std::vector<StepUnit> units;
+  std::vector<Fp8Seconds> fp8; // of each function once
   int64_t microBatch = 1, sequenceLength = 0, vocab = 0;
   /// Tokens of one micro-batch on one rank; samples where there are no tokens.
   int64_t tokens() const {

@@ -152,13 +152,32 @@ def adapted(model, folder, checkpointed=False):
         model, peft.LoraConfig.from_pretrained(folder)).train()
 
 
+def to_float8(model, recipe):
+    """As Accelerate's _prepare_ao, with products that CPUs can emulate."""
+    import dataclasses
+
+    from accelerate.utils import convert_model_to_fp8_ao
+    from torchao.float8 import Float8LinearConfig
+
+    config = Float8LinearConfig.from_recipe_name(recipe)
+    convert_model_to_fp8_ao(model, config=dataclasses.replace(config,
+                                                              emulate=True))
+
+
+def float8_layers(model):
+    return [name for name, module in model.named_modules()
+            if type(module).__name__ == "Float8Linear"]
+
+
 def measure(folder, batch, length, dtype="float32", arrays=None,
-            autocast=False, attention=None):
+            autocast=False, attention=None, float8=None):
     """{part: (own bytes, bytes of saved inputs)}, and what the whole model
     saves and has. `arrays` are the inputs by name, else tokens."""
     import torch
 
     model = model_of(folder, dtype, attention)
+    if float8:
+        to_float8(model, float8)
     recorder = Recorder(model)
     if arrays:
         inputs = {name: torch.from_numpy(array)
@@ -184,7 +203,7 @@ def measure(folder, batch, length, dtype="float32", arrays=None,
                       None if p.grad is None else aligned(p.grad.nbytes))
                for name, p in model.named_parameters()}
     return {"parts": parts, "layers": names, "total": total,
-            "tensors": tensors,
+            "tensors": tensors, "float8": float8_layers(model),
             "gradients": sum(t[2] or 0 for t in tensors.values())}
 
 

@@ -7,8 +7,8 @@
 // step-model-dump CONFIG.yaml MODEL MICRO_BATCH SEQUENCE DEVICE EXECUTOR
 // [TARGET [foreach|fused|for-loop [views|fp16|bf16]...]]: what
 // passes/FrameworkSteps makes of them, for test/parity. SEQUENCE is N[:TARGET
-// LENGTH][+INPUT]... The last are DDP's: gradients as views of buckets, and
-// communication hooks.
+// LENGTH][+INPUT]... "fp8:RECIPE" converts linear layers. The last are DDP's:
+// gradients as views of buckets, and communication hooks.
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildModel.h"
@@ -33,6 +33,12 @@ using namespace accel;
 namespace json = llvm::json;
 
 namespace {
+
+/// Of an argument "fp8:tensorwise".
+std::optional<Fp8Recipe> fp8Named(const std::string &argument) {
+  return argument.rfind("fp8:", 0) == 0 ? parseFp8Recipe(argument.substr(4))
+                                        : std::nullopt;
+}
 
 template <typename T> json::Array list(const std::vector<T> &values) {
   json::Array result;
@@ -107,9 +113,14 @@ json::Object dump(const StepModel &model) {
                                  {"parameters", std::move(names)},
                                  {"reshard", unit.reshardAfterForward}});
   }
-  return json::Object{{"kinds", std::move(kinds)}, {"calls", std::move(calls)},
-                      {"units", std::move(units)}, {"saved", savedInAll(model)},
-                      {"tokens", model.tokens()},  {"vocab", model.vocab}};
+  json::Array converted; // linear layers of each function in fp8
+  for (const Fp8Seconds &layer : model.fp8)
+    converted.push_back(layer.name);
+  return json::Object{
+      {"fp8", std::move(converted)}, {"kinds", std::move(kinds)},
+      {"calls", std::move(calls)},   {"units", std::move(units)},
+      {"saved", savedInAll(model)},  {"tokens", model.tokens()},
+      {"vocab", model.vocab}};
 }
 
 /// Bytes of each unit on the first and the last rank.
@@ -281,6 +292,8 @@ int main(int argc, char **argv) {
       loaded.job->script.reference.value = *reference;
     }
     loaded.job->script.wholeLogProbabilities |= std::string(argv[i]) == "whole";
+    if (const auto recipe = fp8Named(argv[i]))
+      import.fp8Training = Setting<Fp8Training>{.value = {.recipe = *recipe}};
     if (std::string(argv[i]) == "compiled" ||
         std::string(argv[i]) == "compiled-layers")
       import.compiledWhole =
@@ -321,7 +334,7 @@ int main(int argc, char **argv) {
              std::string(argv[i]) != "eager" &&
              std::string(argv[i]) != "whole" &&
              std::string(argv[i]).rfind("compiled", 0) != 0 &&
-             !referenceNamed(argv[i]))
+             !fp8Named(argv[i]) && !referenceNamed(argv[i]))
       candidate.commHook = argv[i];
   if (std::string problem = verifyCandidate(*model, candidate);
       !problem.empty()) {

@@ -92,8 +92,6 @@ private:
              script.attention.key,
              "a .pt2 computes attention as it was exported",
              "export the model with attn_implementation='eager'");
-    refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
-           "fp8");
     for (auto [executor, least] : {std::pair{FrameworkKind::Fsdp2, "2.6"},
                                    std::pair{FrameworkKind::Fsdp1, "2.1"}})
       if (inputs.executor == executor && options.torchVersion &&
@@ -123,6 +121,9 @@ private:
     refuse(*script.offloadsCheckpoints, script.offloadsCheckpoints,
            "activation offload");
     refuse(*script.tf32, script.tf32, "TF32");
+    refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
+           "fp8");
+    refuse(script.fp8->has_value(), script.fp8, "fp8");
     refuse(a.activationCheckpointingOffload.value,
            a.activationCheckpointingOffload, "activation offload");
   }

@@ -18,6 +18,7 @@
 #include "tools/driver/Inputs/CheckInputs.h"
 #include "tools/driver/Inputs/CompileInputs.h"
 #include "tools/driver/Inputs/EditFiles.h"
+#include "tools/driver/Inputs/Fp8Inputs.h"
 #include "tools/driver/Inputs/OpenSizes.h"
 #include "tools/driver/Inputs/OptimizerInputs.h"
 
@@ -85,6 +86,7 @@ public:
     chooseTarget();
     checkInputs(inputs, options, engine);
     checkCompiled(inputs, engine);
+    checkFp8(inputs, engine);
     readAllocator();
     fillTraining();
     if (options.tunePrecision)

@@ -72,6 +72,14 @@ void addScriptArguments(Arguments &a, ScriptOptions &o) {
   a.flag("--tf32", o.tf32,
          "fp32 matmuls round their operands to TF32 (tf32, or "
          "torch.backends.cuda.matmul.allow_tf32)");
+  a.option(
+      "--fp8", o.fp8,
+      choiceValue<std::string>({{"tensorwise", "tensorwise"},
+                                {"rowwise", "rowwise"},
+                                {"rowwise_with_gw_hp", "rowwise_with_gw_hp"},
+                                {"te", "te"}}),
+      "linear layers compute in fp8 by torchao's recipe of that name "
+      "(AORecipeKwargs), or by TransformerEngine");
   a.option("--lora-r", o.loraRank, countValue("N", 1, 65536),
            "train a LoRA of this rank at every linear layer; --adapter takes "
            "any other");
@@ -103,6 +111,8 @@ std::vector<scripts::OwnOption> ScriptOptions::arguments() const {
     result.push_back({"torch_compile", "true", "--compile"});
   if (tf32)
     result.push_back({"tf32", "true", "--tf32"});
+  if (!fp8.empty())
+    result.push_back({"fp8", fp8, "--fp8=" + fp8});
   if (offloadsCheckpoints) {
     const char *typed = "--gradient-checkpointing=offload";
     result.push_back({"activation_checkpointing", "true", typed});

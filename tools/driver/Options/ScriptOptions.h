@@ -24,6 +24,7 @@ struct ScriptOptions {
   bool liger = false, compiles = false, packs = false, tf32 = false;
   bool offloadsCheckpoints = false; // --gradient-checkpointing=offload
   std::string attention;            // empty: the model's own
+  std::string fp8;                  // a recipe; empty: none
   std::optional<int64_t> loraRank;
   std::optional<int64_t> generationBytes; // --generation-memory
   /// The longest sample of the file of --lengths, in tokens.

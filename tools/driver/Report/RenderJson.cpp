@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Report/Render.h"
+#include "tools/driver/Report/RenderFp8.h"
 #include "tools/driver/Report/RenderPhases.h"
 #include "tools/driver/Report/SettingJson.h"
 
@@ -192,6 +193,8 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
                                            static_cast<double>(plan->ranks())},
                       {"tokens_per_s_per_device", p.tokensPerSecondPerDevice},
                       {"mfu", report.mfu ? Json(*report.mfu) : Json()}};
+      if (report.advice && !report.advice->model->fp8.empty())
+        root["time"]["fp8"] = fp8Json(*report.advice->model);
     } else {
       root["time"] = nullptr;
     }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Report/Render.h"
+#include "tools/driver/Report/RenderFp8.h"
 #include "tools/driver/Text/Format.h"
 
 #include <algorithm>
@@ -156,6 +157,9 @@ std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
       out += "    90 % of runs take " +
              formatSeconds(report.likelySeconds->first) + " to " +
              formatSeconds(report.likelySeconds->second) + " a step\n";
+    if (report.advice)
+      out +=
+          renderFp8(*report.advice->model, report.advice->candidate.compiled);
   } else {
     out += "  speed  no target given, so no time is predicted (--target)\n";
   }

@@ -11,6 +11,7 @@
 #include "passes/Adapters/ApplyAdapter.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
 #include "tools/driver/Inputs/CompileInputs.h"
+#include "tools/driver/Inputs/Fp8Inputs.h"
 
 #include <map>
 
@@ -60,6 +61,7 @@ ImportOptions importOptions(const PlanInputs &inputs,
   import.activationBudgetBytes = options.activationBudgetBytes;
   import.tf32 = *script.tf32;
   import.compiledWhole = compiledWhole(inputs);
+  import.fp8Training = fp8Training(inputs);
   if (inputs.job.lossChunks.written())
     import.lossChunks = inputs.job.lossChunks.value;
   if (*script.fusedLoss) {

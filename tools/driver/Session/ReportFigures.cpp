@@ -91,7 +91,8 @@ void useFrameworkFigures(const Session &session, const Advice &advice,
 static ErrorBars::Run measuredAs(const Session &session,
                                  const PlanReport &report) {
   ErrorBars::Run run;
-  run.kind = session.importing.compiledWhole    ? TrainedKind::Compiled
+  run.kind = session.importing.fp8Training      ? TrainedKind::Fp8
+             : session.importing.compiledWhole  ? TrainedKind::Compiled
              : session.inputs->job.quantization ? TrainedKind::Quantised
              : session.inputs->adapter          ? TrainedKind::Adapter
                                                 : TrainedKind::Full;

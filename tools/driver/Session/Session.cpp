@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Session/Session.h"
+#include "tools/driver/Inputs/Fp8Inputs.h"
 
 #include "dialects/Aten/OpaqueCalls.h"
 #include "passes/Pipeline/Phases.h"
@@ -73,6 +74,8 @@ bool Session::load() {
   if (!inputs || !checkQuantization(*inputs, options, engine) ||
       !checkMagnitude(*inputs, options, engine) ||
       !checkAdapterDtypes(*inputs, engine) || !loadTarget(inputs->targetName))
+    return false;
+  if (target && !checkFp8Target(*inputs, *target, engine))
     return false;
   // A process alone makes no communicators.
   if (target && inputs->executor == FrameworkKind::Single)
