@@ -18,6 +18,7 @@ UnitSizes &UnitSizes::operator+=(const UnitSizes &other) {
   paddedNumel += other.paddedNumel;
   trainablePadded += other.trainablePadded;
   shardStored += other.shardStored;
+  trainedStored += other.trainedStored;
   stateBytes += other.stateBytes;
   masterBytes += other.masterBytes;
   trainedBytes += other.trainedBytes;
@@ -155,7 +156,8 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
   const int64_t compute = plan::itemSize(dtype.compute(parameter));
   unit.numel += numel;
   unit.paddedNumel += padded;
-  unit.shardStored += round(chunk * rest * plan::itemSize(storage));
+  const int64_t stored = round(chunk * rest * plan::itemSize(storage));
+  unit.shardStored += stored;
   unit.unsharded += round(padded * compute);
   if (ranks > 1)
     unit.gatherOutput += padded * compute;
@@ -164,6 +166,7 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
   if (!parameter.trainable)
     return;
   unit.trainablePadded += padded;
+  unit.trainedStored += stored;
   const Updated own = updated(parameter, rankClass);
   for (const plan::StateRule &state : candidate->update->states)
     unit.stateBytes += stateBytes(state, own, dtype.state(parameter));

@@ -27,6 +27,7 @@ struct UnitSizes {
   int64_t paddedNumel = 0; // of all ranks together, chunks padded
   int64_t trainablePadded = 0;
   int64_t shardStored = 0;   // parameters as kept, each a tensor
+  int64_t trainedStored = 0; // those of them that the optimizer updates
   int64_t stateBytes = 0;    // of the optimizer, all states
   int64_t masterBytes = 0;   // fp32 copies
   int64_t trainedBytes = 0;  // gradients of the shard, each a tensor
@@ -44,8 +45,9 @@ struct UnitSizes {
   bool sameSizes(const UnitSizes &other) const {
     return numel == other.numel && paddedNumel == other.paddedNumel &&
            trainablePadded == other.trainablePadded &&
-           shardStored == other.shardStored && stateBytes == other.stateBytes &&
-           masterBytes == other.masterBytes &&
+           shardStored == other.shardStored &&
+           trainedStored == other.trainedStored &&
+           stateBytes == other.stateBytes && masterBytes == other.masterBytes &&
            trainedBytes == other.trainedBytes && cast == other.cast &&
            gatherOutput == other.gatherOutput && unsharded == other.unsharded &&
            gradients == other.gradients &&

@@ -288,7 +288,7 @@ void StepRun::runOptimizer(bool onHost) {
   for (const UnitSizes &unit : layout.units) {
     if (unit.trainablePadded == 0)
       continue;
-    parameters += static_cast<double>(unit.shardStored);
+    parameters += static_cast<double>(unit.trainedStored);
     gradients += static_cast<double>(unit.shardGradient ? unit.shardGradient
                                                         : unit.reduceOutput);
     states += unit.stateBytes;
