@@ -108,6 +108,8 @@ private:
         quantizedAttr,
         b.getDictionaryAttr(
             {b.getNamedAttr("copy", b.getI64IntegerAttr(weight.copyBytes)),
+             b.getNamedAttr("expanded",
+                            b.getI64IntegerAttr(weight.expandedScaleBytes)),
              b.getNamedAttr("format", b.getStringAttr(format.name)),
              b.getNamedAttr("packed", b.getI64IntegerAttr(weight.packedBytes)),
              b.getNamedAttr("scales", b.getDenseI64ArrayAttr(weight.scales)),
@@ -146,6 +148,7 @@ std::optional<QuantizedParam> quantizedParam(sharding::ParamOp param) {
   result.storage = plan::parseDType(text("storage")).value_or(format->storage);
   result.weight.packedBytes = number("packed");
   result.weight.copyBytes = number("copy");
+  result.weight.expandedScaleBytes = number("expanded");
   if (auto scales = attr.getAs<DenseI64ArrayAttr>("scales"))
     result.weight.scales.assign(scales.asArrayRef().begin(),
                                 scales.asArrayRef().end());

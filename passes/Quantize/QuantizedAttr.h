@@ -10,9 +10,9 @@
 
 namespace accel {
 
-/// On a sharding.param: {format, packed, scales, copy, storage}; bytes as in
-/// plan::QuantizedWeight. On an argument of a function: some call binds it to
-/// such a parameter.
+/// On a sharding.param: {format, packed, scales, expanded, copy, storage};
+/// bytes as in plan::QuantizedWeight. On an argument of a function: some call
+/// binds it to such a parameter.
 constexpr llvm::StringLiteral quantizedAttr = "sharding.quantized";
 
 } // namespace accel

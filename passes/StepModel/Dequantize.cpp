@@ -33,21 +33,57 @@ public:
     dropCasts();
     if (product == plan::QuantizedMatmul::SavesCopy)
       return saveCopy();
-    for (Instruction &instr : function.instructions)
-      if (isProduct(instr)) {
-        instr.workspaceBytes += rounded(weight.copyBytes);
-        instr.movedBytes += copyTraffic();
-      }
     if (product == plan::QuantizedMatmul::DequantizesSavesInput)
       saveInputs();
+    for (size_t i = 0; i < function.instructions.size(); ++i) {
+      Instruction &instr = function.instructions[i];
+      if (!isProduct(instr))
+        continue;
+      instr.workspaceBytes += rounded(weight.copyBytes);
+      insert(i++, kernelBefore(instr));
+    }
   }
 
 private:
   int64_t rounded(int64_t bytes) const {
     return (bytes + graph.rounding - 1) / graph.rounding * graph.rounding;
   }
+  /// Nested scales are expanded, their mean is added in place, and the kernel
+  /// reads the result.
   double copyTraffic() const {
-    return static_cast<double>(weight.packedBytes + weight.copyBytes);
+    const int64_t scales = weight.expandedScaleBytes > 0
+                               ? weight.expandedScaleBytes * 17 / 4
+                           : weight.scales.empty() ? 0
+                                                   : weight.scales.front();
+    return static_cast<double>(weight.packedBytes + weight.copyBytes + scales);
+  }
+
+  /// The kernel that makes the copy, which no matmul hides: it runs before
+  /// `product`, whose workspace the copy is.
+  Instruction kernelBefore(const Instruction &product) const {
+    Instruction instr;
+    instr.op = "accel::dequantize";
+    Arg packed;
+    packed.kind = Arg::Kind::Tensor;
+    packed.slot = root;
+    instr.args = {packed};
+    instr.where = product.where;
+    instr.movedBytes = copyTraffic();
+    return instr;
+  }
+
+  void insert(size_t at, const Instruction &instr) {
+    const auto position = static_cast<std::ptrdiff_t>(at);
+    const int node = graph.node[at];
+    const bool forward = graph.forward[at];
+    function.instructions.insert(function.instructions.begin() + position,
+                                 instr);
+    graph.forward.insert(graph.forward.begin() + position, forward);
+    graph.view.insert(graph.view.begin() + position, false);
+    graph.node.insert(graph.node.begin() + position, node);
+    graph.pointwiseKeeps.insert(graph.pointwiseKeeps.begin() + position, false);
+    if (!graph.child.empty())
+      graph.child.insert(graph.child.begin() + position, graph.child[at]);
   }
 
   bool reads(const Instruction &instr) const {
@@ -142,16 +178,7 @@ private:
       for (Arg &arg : other.args)
         if (arg.kind == Arg::Kind::Tensor && arg.slot == root)
           arg.slot = copy;
-    const int node = graph.node[at];
-    const auto position = static_cast<std::ptrdiff_t>(at);
-    function.instructions.insert(function.instructions.begin() + position,
-                                 instr);
-    graph.forward.insert(graph.forward.begin() + position, true);
-    graph.view.insert(graph.view.begin() + position, false);
-    graph.node.insert(graph.node.begin() + position, node);
-    graph.pointwiseKeeps.insert(graph.pointwiseKeeps.begin() + position, false);
-    if (!graph.child.empty())
-      graph.child.insert(graph.child.begin() + position, graph.child[at]);
+    insert(at, instr);
   }
 
   SegmentGraph &graph;

@@ -95,6 +95,8 @@ QuantizedWeight quantizedWeight(const Quantization &q, int64_t out, int64_t in,
   case WeightFormat::Nf4:
   case WeightFormat::Fp4:
     scales = blockScales(q, numel);
+    if (q.doubleQuant)
+      weight.expandedScaleBytes = 4 * scales.front();
     break;
   case WeightFormat::Int8:
     scales = {out * 4}; // SCB

@@ -81,6 +81,8 @@ struct QuantizedWeight {
   std::vector<int64_t> scales;
   /// The weight in 16 bits, as a matmul makes it.
   int64_t copyBytes = 0;
+  /// Scales in fp32 that a matmul makes of scales that are quantised too.
+  int64_t expandedScaleBytes = 0;
 };
 /// `experts`: matrices of that shape in one tensor, each quantised by itself.
 QuantizedWeight quantizedWeight(const Quantization &quantization, int64_t out,
