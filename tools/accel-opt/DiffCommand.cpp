@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Compare/Effect.h"
+#include "tools/driver/Html/Html.h"
 #include "tools/options/Arguments.h"
 
 #include <algorithm>
@@ -25,6 +26,9 @@ int accel::diffCommand(int argc, char **argv) {
   arguments.section("output");
   arguments.option("--format", options.format, formatValue(),
                    "text for people, json for programs");
+  arguments.option("--report", options.htmlReport, textValue("FILE.html"),
+                   "write the comparison as a page with charts that needs no "
+                   "network");
   int exitCode = exitOk;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
@@ -37,7 +41,8 @@ int accel::diffCommand(int argc, char **argv) {
   const bool planned[] = {isPlanFile(first), isPlanFile(second)};
   const bool json = options.format == ReportFormat::Json;
   for (const auto &option : arguments.table())
-    if (planned[0] && planned[1] && option->given && option->name != "--format")
+    if (planned[0] && planned[1] && option->given &&
+        option->name != "--format" && option->name != "--report")
       return arguments.usageError(option->name + " has no effect on plans, "
                                                  "which are compared as they "
                                                  "were made");
@@ -52,6 +57,9 @@ int accel::diffCommand(int argc, char **argv) {
   Comparison comparison;
   if (both)
     comparison = compare(*a, *b);
+  const bool written =
+      !both || options.htmlReport.empty() ||
+      writeDiffReport(options.htmlReport, *a, *b, comparison, engine);
   if (json) {
     std::fputs(renderComparisonJson(a ? &*a : nullptr, b ? &*b : nullptr,
                                     comparison, engine)
@@ -68,5 +76,7 @@ int accel::diffCommand(int argc, char **argv) {
     return engine.outcome() == Outcome::NotSupported ? exitNotSupported
            : engine.hasErrors()                      ? exitInvalid
                                                      : exitInternal;
+  if (!written)
+    return exitInvalid;
   return b->fits.value_or(true) ? exitOk : exitDoesNotFit;
 }

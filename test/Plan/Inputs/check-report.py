@@ -1,6 +1,6 @@
-"""Holds the page of --report against the plan of the same job.
+"""Holds the page of --report against the JSON of the same command.
 
-  check-report.py PAGE accel-opt plan ...    without --report and --format
+  check-report.py PAGE accel-opt plan|diff ...    without --report and --format
 
 With ACCEL_CHROMIUM the page is opened too, on a network that refuses it: its
 scripts must run without a message and fill what a reader looks at.
@@ -16,7 +16,7 @@ import tempfile
 page, *command = sys.argv[1:]
 subprocess.run([*command, "--report", page], stdout=subprocess.DEVNULL,
                check=False)
-plan = json.loads(subprocess.run([*command, "--format", "json"], check=False,
+shown = json.loads(subprocess.run([*command, "--format", "json"], check=False,
                                  stdout=subprocess.PIPE).stdout)
 with open(page, encoding="utf-8") as f:
     text = f.read()
@@ -50,15 +50,28 @@ assert "default-src 'none'" in text
 assert "Permission is hereby granted" in text  # the library's license
 assert len(text) < 800_000, len(text)
 data = json.loads(parts.scripts[0])
-del plan["planning_s"], data["plan"]["planning_s"]
-assert data["plan"] == plan
-step = data["step"]
-if plan["time"]:
-    levels = [sum(level[1:]) for level in step["levels"]]
-    assert max(levels) == plan["memory"]["peak_bytes"]
-    assert abs(step["seconds"] - plan["time"]["step_s"]) < 1e-9
+if "diff" in data:
+    kind = "diff"
+    assert data["diff"] == shown
+    expected = ["Memory per rank", "Decisions", "Numerics"]
+    expected += ["Time of a step"] if shown["time"] else []
+    absent, charts = [], 1 + bool(shown["time"])
 else:
-    assert step is None
+    del shown["planning_s"], data["plan"]["planning_s"]
+    assert data["plan"] == shown
+    step = data["step"]
+    if shown["time"]:
+        levels = [sum(level[1:]) for level in step["levels"]]
+        assert max(levels) == shown["memory"]["peak_bytes"]
+        assert abs(step["seconds"] - shown["time"]["step_s"]) < 1e-9
+    else:
+        assert step is None
+    tuned = bool(shown.get("tune"))
+    kind = "tune" if tuned else "step" if step else "bytes"
+    expected, absent = ["Memory over the step", "Units", "Decisions"], []
+    (expected if step else absent).append("Streams")
+    (expected if tuned else absent).append("Memory against time")
+    charts = 2 * bool(step) + tuned
 
 chromium = os.environ.get("ACCEL_CHROMIUM")
 if chromium:
@@ -73,11 +86,9 @@ if chromium:
                 check=True, capture_output=True, text=True, timeout=120)
         assert "CONSOLE" not in run.stderr, run.stderr
         headings = re.findall("<h2>(.*?)</h2>", run.stdout)
-        for expected in ("Memory over the step", "Units", "Decisions"):
-            assert expected in headings, headings
-        assert ("Streams" in headings) == bool(step)
-        assert ("Memory against time" in headings) == bool(plan.get("tune"))
-        charts = re.findall("<canvas[^>]*>", run.stdout)
-        assert len(charts) == 2 * bool(step) + bool(plan.get("tune"))
-        assert all("display: block" in c and "aria-label" in c for c in charts)
-print("tune" if plan.get("tune") else "step" if step else "bytes")
+        assert set(expected) <= set(headings), headings
+        assert not set(absent) & set(headings), headings
+        drawn = re.findall("<canvas[^>]*>", run.stdout)
+        assert len(drawn) == charts, drawn
+        assert all("display: block" in c and "aria-label" in c for c in drawn)
+print(kind)

@@ -22,8 +22,10 @@
   extern "C" const char NAME##Begin[], NAME##End[];
 
 ACCEL_EMBED(accelHtmlStyle, ACCEL_HTML "/report.css")
+ACCEL_EMBED(accelHtmlPage, ACCEL_HTML "/page.js")
 ACCEL_EMBED(accelHtmlReport, ACCEL_HTML "/report.js")
 ACCEL_EMBED(accelHtmlCharts, ACCEL_HTML "/charts.js")
+ACCEL_EMBED(accelHtmlDiff, ACCEL_HTML "/diff.js")
 ACCEL_EMBED(accelHtmlLibrary, ACCEL_CHART)
 ACCEL_EMBED(accelHtmlLicense, ACCEL_CHART_LICENSE)
 #define ACCEL_TEXT(NAME)                                                       \
@@ -88,7 +90,8 @@ std::string escaped(const std::string &text) {
   return out;
 }
 
-std::string page(const Json &data) {
+/// The page of `data`, which `scripts` fill with the parts of page.js.
+std::string page(const Json &data, const std::string &scripts) {
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
          "<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, "
@@ -107,8 +110,17 @@ std::string page(const Json &data) {
          "id=\"data\">" +
          scriptText(data) + "</script>\n<script>\n" +
          ACCEL_TEXT(accelHtmlLibrary) + "\n</script>\n<script>\n" +
-         ACCEL_TEXT(accelHtmlReport) + "</script>\n<script>\n" +
-         ACCEL_TEXT(accelHtmlCharts) + "</script>\n</body>\n</html>\n";
+         ACCEL_TEXT(accelHtmlPage) + "</script>\n<script>\n" + scripts +
+         "</script>\n</body>\n</html>\n";
+}
+
+bool writePage(const std::string &path, const std::string &text,
+               DiagnosticEngine &engine) {
+  std::string error;
+  if (plan::writeFileAtomically(path, text, error))
+    return true;
+  engine.error("write-failed", path, error);
+  return false;
 }
 
 } // namespace
@@ -133,22 +145,39 @@ bool writeReport(const PlanOptions &options, const CompileResult &result,
     data["step"] = stepJson(
         traceStep(*report.advice->model, *machine, report.advice->candidate));
   }
-  std::string error;
-  if (plan::writeFileAtomically(options.htmlReport, page(data), error))
-    return true;
-  engine.error("write-failed", options.htmlReport, error);
-  return false;
+  return writePage(
+      options.htmlReport,
+      page(data, ACCEL_TEXT(accelHtmlReport) + ACCEL_TEXT(accelHtmlCharts)),
+      engine);
+}
+
+bool writeDiffReport(const std::string &path, const Effect &a, const Effect &b,
+                     const Comparison &comparison, DiagnosticEngine &engine) {
+  Json data;
+  data["title"] = a.name + " beside " + b.name;
+  data["diff"] = Json::parse(renderComparisonJson(&a, &b, comparison, engine));
+  return writePage(path, page(data, ACCEL_TEXT(accelHtmlDiff)), engine);
 }
 
 #else
 
-bool writeReport(const PlanOptions &options, const CompileResult &,
-                 DiagnosticEngine &engine) {
-  engine.error("no-charts", options.config,
+/// Reports at `path` that there is nothing to draw with.
+static bool withoutCharts(const std::string &path, DiagnosticEngine &engine) {
+  engine.error("no-charts", path,
                "this accel-opt was built without the charts of --report",
                "install libjs-chart.js (tools/setup does), run cmake again and "
                "build");
   return false;
+}
+
+bool writeReport(const PlanOptions &options, const CompileResult &,
+                 DiagnosticEngine &engine) {
+  return withoutCharts(options.config, engine);
+}
+
+bool writeDiffReport(const std::string &path, const Effect &, const Effect &,
+                     const Comparison &, DiagnosticEngine &engine) {
+  return withoutCharts(path, engine);
 }
 
 #endif

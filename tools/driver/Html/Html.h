@@ -6,6 +6,7 @@
 #ifndef ACCEL_TOOLS_DRIVER_HTML_HTML_H
 #define ACCEL_TOOLS_DRIVER_HTML_HTML_H
 
+#include "tools/driver/Compare/Effect.h"
 #include "tools/driver/Options/PlanOptions.h"
 #include "tools/driver/Session/Compile.h"
 
@@ -16,6 +17,11 @@ namespace accel {
 /// played for it. False where that cannot be, which is reported.
 bool writeReport(const PlanOptions &options, const CompileResult &result,
                  DiagnosticEngine &engine);
+
+/// Writes to `path` the same kind of page of two jobs by effect: the object of
+/// `diff --format json`.
+bool writeDiffReport(const std::string &path, const Effect &a, const Effect &b,
+                     const Comparison &comparison, DiagnosticEngine &engine);
 
 } // namespace accel
 

@@ -11,12 +11,6 @@ const timeAxis = () => ({
   title: {display: true, text: 'milliseconds from the start of the step'},
   ticks: {maxRotation: 0, callback: v => Number(v.toFixed(2))},
 });
-// Steps that are round in binary units: at most eight up to `most` bytes.
-function byteStep(most) {
-  let step = 1;
-  while (most / step > 8) step *= 2;
-  return step;
-}
 const byteAxis = (text, most) => ({beginAtZero: true, stacked: true,
   title: {display: true, text},
   ticks: {callback: bytes, stepSize: byteStep(most)}});
