@@ -4,12 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/Merge.h"
+#include "frontends/Checkpoint/ConvertedFloats.h"
 #include "frontends/TorchExport/Archive.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -64,17 +66,19 @@ private:
   int fd;
 };
 
-/// Puts a box that comes row by row into its places in a tensor. `write` gets
-/// bytes and where in the tensor they belong.
+/// Puts a box that comes row by row into its places in a tensor with elements
+/// of `element` bytes. `write` gets bytes and where in the tensor they belong.
 class BoxWriter {
 public:
   using Write = std::function<bool(std::string_view, int64_t)>;
 
-  BoxWriter(const Tensor &tensor, const Piece &piece, Write write)
-      : tensor(tensor), piece(piece), write(std::move(write)) {
+  BoxWriter(const Tensor &tensor, int64_t element, const Piece &piece,
+            Write write)
+      : tensor(tensor), element(element), piece(piece),
+        write(std::move(write)) {
     // The innermost dimensions that are whole make one run of bytes with the
     // part of the dimension before them.
-    runBytes = elementBytes(tensor.dtype);
+    runBytes = element;
     outer = tensor.shape.size();
     while (outer > 0) {
       --outer;
@@ -101,7 +105,7 @@ public:
 private:
   /// First byte of a run in the tensor.
   int64_t placeOf(int64_t run) const {
-    int64_t stride = elementBytes(tensor.dtype), place = 0;
+    int64_t stride = element, place = 0;
     for (size_t i = tensor.shape.size(); i-- > 0;) {
       int64_t index = piece.offsets[i];
       if (i < outer) {
@@ -115,6 +119,7 @@ private:
   }
 
   const Tensor &tensor;
+  int64_t element;
   const Piece &piece;
   Write write;
   int64_t runBytes = 0;
@@ -198,10 +203,9 @@ private:
     Json header = {{"__metadata__", {{"format", "pt"}}}};
     for (const MergedTensor &tensor : part.tensors)
       header[tensor.name] = {
-          {"dtype", storedDtypeOf(tensor.source->dtype)},
+          {"dtype", storedDtypeOf(tensor.dtype)},
           {"shape", tensor.source->shape},
-          {"data_offsets",
-           {tensor.begin, tensor.begin + tensor.source->bytes}}};
+          {"data_offsets", {tensor.begin, tensor.begin + tensor.bytes}}};
     std::string text = header.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');
     std::string bytes(8, '\0');
@@ -220,30 +224,52 @@ private:
       for (const Piece &piece : tensor.source->pieces) {
         const int64_t at = int64_t(header.size()) + tensor.begin;
         bool wrote = true;
-        BoxWriter box(*tensor.source, piece,
+        BoxWriter box(*tensor.source, elementBytes(tensor.dtype), piece,
                       [&](std::string_view bytes, int64_t inside) {
                         wrote = file.write(bytes, at + inside);
                         written += int64_t(bytes.size());
                         done(written);
                         return wrote;
                       });
-        const bool good = copy(tensor, piece, box);
+        FloatConverter converter(tensor.source->dtype, tensor.dtype);
+        const Take take = [&](std::string_view bytes) {
+          return tensor.dtype == tensor.source->dtype
+                     ? box.take(bytes)
+                     : converter.take(bytes, [&](std::string_view converted) {
+                         return box.take(converted);
+                       });
+        };
+        const bool good = copy(tensor, piece, take);
         if (!wrote)
           return failedToWrite(path);
+        if (converter.overflow())
+          return fail("not-supported", piece.file,
+                      "'" + printable(tensor.name) + "' holds " +
+                          shortest(*converter.overflow()) +
+                          ", which is beyond " + tensor.dtype,
+                      "choose another --dtype");
         if (!good)
           return false;
       }
     return file.sync() || failedToWrite(path);
   }
 
-  bool copy(const MergedTensor &tensor, const Piece &piece, BoxWriter &box) {
+  using Take = std::function<bool(std::string_view)>;
+
+  static std::string shortest(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g", value);
+    return text;
+  }
+
+  bool copy(const MergedTensor &tensor, const Piece &piece, const Take &take) {
     int64_t bytes = elementBytes(tensor.source->dtype);
     for (int64_t size : piece.sizes)
       bytes *= size;
     if (bytes == 0)
       return true;
-    return piece.zip ? copyFromZip(tensor, piece, bytes, box)
-                     : copyFromFile(tensor, piece, bytes, box);
+    return piece.zip ? copyFromZip(tensor, piece, bytes, take)
+                     : copyFromFile(tensor, piece, bytes, take);
   }
 
   bool damaged(const MergedTensor &tensor, const Piece &piece,
@@ -254,7 +280,7 @@ private:
   }
 
   bool copyFromFile(const MergedTensor &tensor, const Piece &piece,
-                    int64_t bytes, BoxWriter &box) {
+                    int64_t bytes, const Take &take) {
     File file(piece.file, O_RDONLY);
     if (!file.good())
       return damaged(tensor, piece, std::strerror(errno));
@@ -266,7 +292,7 @@ private:
       if (n <= 0)
         return damaged(tensor, piece,
                        n < 0 ? std::strerror(errno) : "the file is cut");
-      if (!box.take({buffer.data(), size_t(n)}))
+      if (!take({buffer.data(), size_t(n)}))
         return false;
       at += n;
     }
@@ -274,7 +300,7 @@ private:
   }
 
   bool copyFromZip(const MergedTensor &tensor, const Piece &piece,
-                   int64_t bytes, BoxWriter &box) {
+                   int64_t bytes, const Take &take) {
     std::string error;
     if (!open(piece, error))
       return damaged(tensor, piece, error);
@@ -285,8 +311,7 @@ private:
     bool wanted = true;
     if (!archive->stream(
             entry, begin, bytes,
-            [&](std::string_view read) { return wanted = box.take(read); },
-            error))
+            [&](std::string_view read) { return wanted = take(read); }, error))
       return damaged(tensor, piece, error);
     return wanted;
   }

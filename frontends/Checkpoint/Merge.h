@@ -22,6 +22,8 @@ namespace accel::checkpoint {
 struct MergedTensor {
   std::string name;
   const Tensor *source = nullptr;
+  std::string dtype; // that is written: "float32"
+  int64_t bytes = 0; // of it
   int64_t begin = 0; // behind the part's header
 };
 
@@ -39,11 +41,19 @@ struct Merged {
   int64_t leftOut = 0;
 };
 
+struct MergeOptions {
+  int64_t partBytes = int64_t(5) * 1000 * 1000 * 1000;
+  /// "float32", "float16" or "bfloat16": what tensors of these three and of
+  /// float64 become; "": each stays as it is.
+  std::string dtype;
+};
+
 /// The weights of `read` in the order of their names, in parts of at most
 /// `partBytes` (one larger tensor has a part of its own). Reports and returns
 /// nothing where there are none, two of one name, or bytes that are not known
 /// to be read.
-std::optional<Merged> planMerge(const Checkpoint &read, int64_t partBytes,
+std::optional<Merged> planMerge(const Checkpoint &read,
+                                const MergeOptions &options,
                                 DiagnosticEngine &diagnostics);
 
 /// Writes `merged` to the folder `output`, which does not exist or is empty:

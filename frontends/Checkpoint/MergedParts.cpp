@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/ConvertedFloats.h"
 #include "frontends/Checkpoint/Merge.h"
 
 #include <algorithm>
@@ -21,9 +22,9 @@ bool isOptimizerKey(const std::string &key) {
 
 class Planner {
 public:
-  Planner(const Checkpoint &read, int64_t partBytes,
+  Planner(const Checkpoint &read, const MergeOptions &options,
           DiagnosticEngine &diagnostics)
-      : read(read), partBytes(partBytes), diagnostics(diagnostics) {}
+      : read(read), options(options), diagnostics(diagnostics) {}
 
   std::optional<Merged> run() {
     if (!knows())
@@ -131,14 +132,19 @@ private:
 
   void split() {
     for (const auto &[name, tensor] : weights) {
+      const bool converted =
+          !options.dtype.empty() && isConvertedFloat(tensor->dtype);
+      const std::string &dtype = converted ? options.dtype : tensor->dtype;
+      const int64_t bytes =
+          tensor->bytes / elementBytes(tensor->dtype) * elementBytes(dtype);
       if (merged.parts.empty() ||
           (merged.parts.back().bytes > 0 &&
-           tensor->bytes > partBytes - merged.parts.back().bytes))
+           bytes > options.partBytes - merged.parts.back().bytes))
         merged.parts.emplace_back();
       MergedPart &part = merged.parts.back();
-      part.tensors.push_back({name, tensor, part.bytes});
-      part.bytes += tensor->bytes;
-      merged.bytes += tensor->bytes;
+      part.tensors.push_back({name, tensor, dtype, bytes, part.bytes});
+      part.bytes += bytes;
+      merged.bytes += bytes;
       ++merged.tensors;
     }
     const size_t n = merged.parts.size();
@@ -153,7 +159,7 @@ private:
   }
 
   const Checkpoint &read;
-  int64_t partBytes;
+  const MergeOptions &options;
   DiagnosticEngine &diagnostics;
   std::map<std::string, const Tensor *> weights;
   std::map<std::string, std::string> from; // the part of a weight
@@ -162,9 +168,10 @@ private:
 
 } // namespace
 
-std::optional<Merged> planMerge(const Checkpoint &read, int64_t partBytes,
+std::optional<Merged> planMerge(const Checkpoint &read,
+                                const MergeOptions &options,
                                 DiagnosticEngine &diagnostics) {
-  return Planner(read, partBytes, diagnostics).run();
+  return Planner(read, options, diagnostics).run();
 }
 
 } // namespace accel::checkpoint

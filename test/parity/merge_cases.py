@@ -145,6 +145,63 @@ def others(context):
     return f"{len(tensors)} tensors"
 
 
+def dtypes(context):
+    """--dtype rounds as Tensor.to does: each pattern of 16 bits, and of 32 those
+    around every tie; shards cut along both dimensions."""
+    import torch
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict_loader import \
+        _load_state_dict_from_keys
+    torch.manual_seed(0)
+    patterns = torch.arange(-2**15, 2**15, dtype=torch.int32).to(torch.int16)
+    ties = (patterns.to(torch.int32)[:, None] * 2**16
+            + torch.tensor([0, 1, 0x0fff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001]))
+    finite = {"bf16": patterns.view(torch.bfloat16), "fp16": patterns.view(torch.float16),
+              "ties": ties.to(torch.int32).view(torch.float32).flatten(),
+              "random": torch.randn(4097),
+              "wide": torch.randn(1001, dtype=torch.float64) * 1e-6}
+    kinds = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+    os.makedirs(context.path("floats"))
+    compared = 0
+    for option, dtype in kinds.items():
+        kept = {}
+        for name, tensor in finite.items():
+            # A finite value without a finite counterpart is refused, below.
+            good = tensor.isinf() | ~tensor.to(dtype).isinf()
+            kept[name] = tensor[good & ~tensor.isnan()].contiguous()
+        kept["ids"] = torch.arange(5)
+        kept["nan"] = torch.tensor([float("nan"), 1.0])
+        torch.save(kept, context.path("floats", "pytorch_model.bin"))
+        answer = merge(context, context.path("floats"), context.path(option),
+                       "--dtype", option)["merged"]
+        found = loaded(context.path(option))
+        check(found.pop("nan").isnan().tolist() == [True, False], "nan")
+        want = {name: t if name == "ids" else t.to(dtype)
+                for name, t in kept.items() if name != "nan"}
+        equal(found, want)
+        compared += sum(t.numel() for t in want.values())
+        check(answer["bytes"] == 2 * dtype.itemsize
+              + sum(t.nbytes for t in want.values()), answer)
+
+    folder = written(context, "columns", "columns")
+    merge(context, folder, context.path("merged"), "--dtype", "bf16")
+    equal(loaded(context.path("merged")),
+          {name: t.to(torch.bfloat16) if t.is_floating_point() else t
+           for name, t in _load_state_dict_from_keys(
+               storage_reader=dcp.FileSystemReader(folder)).items()})
+
+    torch.save({"w": torch.tensor([1.0, 70000.0])},
+               context.path("floats", "pytorch_model.bin"))
+    answer = merge(context, context.path("floats"), context.path("over"),
+                   "--dtype", "fp16", expect=4)
+    finding = answer["diagnostics"][0]
+    check(answer["merged"] is None and finding["code"] == "not-supported"
+          and "'w' holds 70000" in finding["message"], finding)
+    left = [n for n in os.listdir(context.work) if n.startswith("over")]
+    check(not left, left)
+    return f"{compared} values as Tensor.to rounds them"
+
+
 def memory(context):
     """Host memory does not grow with the model."""
     import torch
@@ -167,4 +224,4 @@ def memory(context):
 
 CASES = [("merge-dcp", distributed), ("merge-columns", columns),
          ("merge-damage", damage), ("merge-others", others),
-         ("merge-memory", memory)]
+         ("merge-dtype", dtypes), ("merge-memory", memory)]

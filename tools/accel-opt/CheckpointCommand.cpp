@@ -66,12 +66,12 @@ private:
 };
 
 int merge(const std::string &folder, const std::string &output,
-          int64_t partBytes, ReportFormat format) {
+          const checkpoint::MergeOptions &options, ReportFormat format) {
   DiagnosticEngine engine;
   std::optional<checkpoint::Merged> merged;
   const auto read = checkpoint::readCheckpoint(folder, engine);
   if (read)
-    merged = checkpoint::planMerge(*read, partBytes, engine);
+    merged = checkpoint::planMerge(*read, options, engine);
   if (merged) {
     MergeProgress progress(std::max<int64_t>(1, merged->bytes));
     if (!checkpoint::writeMerged(*merged, output, std::ref(progress), engine))
@@ -93,7 +93,7 @@ int accel::checkpointCommand(int argc, char **argv) {
   ReportFormat format = ReportFormat::Text;
   bool tensors = false;
   std::string output;
-  int64_t partBytes = int64_t(5) * 1000 * 1000 * 1000;
+  checkpoint::MergeOptions options;
   Arguments arguments(
       "accel-opt checkpoint", "inspect|merge DIR",
       "inspect says what a checkpoint folder holds: torch's distributed\n"
@@ -104,8 +104,14 @@ int accel::checkpointCommand(int argc, char **argv) {
   arguments.flag("--tensors", tensors, "inspect: list each tensor");
   arguments.option("-o", output, textValue("DIR"),
                    "merge: the folder to write, which is not there yet");
-  arguments.option("--max-shard-size", partBytes, bytesValue("5GB"),
+  arguments.option("--max-shard-size", options.partBytes, bytesValue("5GB"),
                    "merge: bytes of a part at most (default 5GB)");
+  arguments.option(
+      "--dtype", options.dtype,
+      choiceValue<std::string>(
+          {{"bf16", "bfloat16"}, {"fp16", "float16"}, {"fp32", "float32"}}),
+      "merge: what floating-point weights become (default: each "
+      "as it is)");
   arguments.option("--format", format, formatValue(),
                    "text for people, json (with each tensor) for programs");
   int exitCode = 0;
@@ -115,7 +121,7 @@ int accel::checkpointCommand(int argc, char **argv) {
   if (words.size() != 2 || (words[0] != "inspect" && words[0] != "merge"))
     return arguments.usageError("expected 'inspect DIR' or 'merge DIR -o DIR'");
   if (words[0] == "inspect") {
-    for (const char *name : {"-o", "--max-shard-size"})
+    for (const char *name : {"-o", "--max-shard-size", "--dtype"})
       if (arguments.given(name))
         return arguments.usageError(std::string(name) + " is of merge");
     return inspect(words[1], format, tensors);
@@ -124,5 +130,5 @@ int accel::checkpointCommand(int argc, char **argv) {
     return arguments.usageError("--tensors is of inspect");
   if (output.empty())
     return arguments.usageError("merge needs -o DIR");
-  return merge(words[1], output, partBytes, format);
+  return merge(words[1], output, options, format);
 }
