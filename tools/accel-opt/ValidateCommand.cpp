@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/Validate.h"
 #include "tools/accel-opt/Commands.h"
+#include "tools/driver/Html/Html.h"
 #include "tools/driver/Inputs/ValidationFolders.h"
 #include "tools/driver/Report/Render.h"
 #include "tools/driver/Report/RenderValidation.h"
@@ -18,7 +19,7 @@ using namespace accel::validate;
 
 int accel::validateCommand(int argc, char **argv) {
   ReportFormat format = ReportFormat::Text;
-  std::string family, folder, modelFolder, file;
+  std::string family, folder, modelFolder, file, page;
   Arguments arguments("accel-opt validate", "RUNS.csv",
                       "Predicts each run of a table of measured ones, and "
                       "prints the errors by family.");
@@ -31,6 +32,9 @@ int accel::validateCommand(int argc, char **argv) {
   arguments.option("--models", modelFolder, textValue("DIR"),
                    "config.json of models by name: DIR/NAME/config.json or "
                    "DIR/NAME.json come before the sizes of well-known models");
+  arguments.option("--report", page, textValue("FILE.html"),
+                   "write the errors as a page with charts that needs no "
+                   "network");
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
@@ -47,6 +51,8 @@ int accel::validateCommand(int argc, char **argv) {
     if (!family.empty() && result.rows.empty())
       engine.warning("no-rows", file,
                      "no row is of the family '" + printable(family) + "'");
+    if (!page.empty())
+      writeValidationReport(page, file, result, engine); // reports what fails
   }
   if (format == ReportFormat::Json) {
     std::fputs(renderValidationJson(result, engine).c_str(), stdout);

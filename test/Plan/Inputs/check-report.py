@@ -1,6 +1,7 @@
 """Holds the page of --report against the JSON of the same command.
 
-  check-report.py PAGE accel-opt plan|diff ...    without --report and --format
+  check-report.py PAGE accel-opt plan|diff|validate ...    without --report
+                                              and --format
 
 With ACCEL_CHROMIUM the page is opened too, on a network that refuses it: its
 scripts must run without a message and fill what a reader looks at.
@@ -50,7 +51,17 @@ assert "default-src 'none'" in text
 assert "Permission is hereby granted" in text  # the library's license
 assert len(text) < 800_000, len(text)
 data = json.loads(parts.scripts[0])
-if "diff" in data:
+if "validation" in data:
+    kind = "validate"
+    assert data["validation"] == shown
+    expected = ["Errors by family", "Runs"]
+    absent, charts = [], 0
+    for name, error in (("Memory", "memory_error"),
+                        ("Tokens a second of a rank", "tokens_per_s_error")):
+        measured = any(row[error] is not None for row in shown["rows"])
+        (expected if measured else absent).append(name)
+        charts += measured
+elif "diff" in data:
     kind = "diff"
     assert data["diff"] == shown
     expected = ["Memory per rank", "Decisions", "Numerics"]

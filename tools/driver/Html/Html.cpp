@@ -9,6 +9,7 @@
 #include "runtime/plan/PlanJson.h"
 #include "tools/driver/Emit/MemoryLevels.h"
 #include "tools/driver/Report/Render.h"
+#include "tools/driver/Report/RenderValidation.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -26,6 +27,7 @@ ACCEL_EMBED(accelHtmlPage, ACCEL_HTML "/page.js")
 ACCEL_EMBED(accelHtmlReport, ACCEL_HTML "/report.js")
 ACCEL_EMBED(accelHtmlCharts, ACCEL_HTML "/charts.js")
 ACCEL_EMBED(accelHtmlDiff, ACCEL_HTML "/diff.js")
+ACCEL_EMBED(accelHtmlValidate, ACCEL_HTML "/validate.js")
 ACCEL_EMBED(accelHtmlLibrary, ACCEL_CHART)
 ACCEL_EMBED(accelHtmlLicense, ACCEL_CHART_LICENSE)
 #define ACCEL_TEXT(NAME)                                                       \
@@ -159,6 +161,15 @@ bool writeDiffReport(const std::string &path, const Effect &a, const Effect &b,
   return writePage(path, page(data, ACCEL_TEXT(accelHtmlDiff)), engine);
 }
 
+bool writeValidationReport(const std::string &path, const std::string &runs,
+                           const validate::ValidationResult &result,
+                           DiagnosticEngine &engine) {
+  Json data;
+  data["title"] = runs + ": predicted beside measured";
+  data["validation"] = Json::parse(renderValidationJson(result, engine));
+  return writePage(path, page(data, ACCEL_TEXT(accelHtmlValidate)), engine);
+}
+
 #else
 
 /// Reports at `path` that there is nothing to draw with.
@@ -177,6 +188,12 @@ bool writeReport(const PlanOptions &options, const CompileResult &,
 
 bool writeDiffReport(const std::string &path, const Effect &, const Effect &,
                      const Comparison &, DiagnosticEngine &engine) {
+  return withoutCharts(path, engine);
+}
+
+bool writeValidationReport(const std::string &path, const std::string &,
+                           const validate::ValidationResult &,
+                           DiagnosticEngine &engine) {
   return withoutCharts(path, engine);
 }
 

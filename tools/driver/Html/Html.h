@@ -6,6 +6,7 @@
 #ifndef ACCEL_TOOLS_DRIVER_HTML_HTML_H
 #define ACCEL_TOOLS_DRIVER_HTML_HTML_H
 
+#include "passes/Validate/Validate.h"
 #include "tools/driver/Compare/Effect.h"
 #include "tools/driver/Options/PlanOptions.h"
 #include "tools/driver/Session/Compile.h"
@@ -22,6 +23,12 @@ bool writeReport(const PlanOptions &options, const CompileResult &result,
 /// `diff --format json`.
 bool writeDiffReport(const std::string &path, const Effect &a, const Effect &b,
                      const Comparison &comparison, DiagnosticEngine &engine);
+
+/// The same of the runs of the file `runs`, predicted beside measured: the
+/// object of `validate --format json`.
+bool writeValidationReport(const std::string &path, const std::string &runs,
+                           const validate::ValidationResult &result,
+                           DiagnosticEngine &engine);
 
 } // namespace accel
 
