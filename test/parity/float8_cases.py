@@ -21,8 +21,6 @@ def folder_of(context, name):
 
 def torchao_case(recipe):
     def compare(context):
-        import pytest
-        pytest.importorskip("torchao")
         folders = [(name, folder_of(context, name)) for name in MODELS]
         cases = [(folder, BATCH, LENGTH, DTYPE, None, False, None, recipe)
                  for _, folder in folders]
