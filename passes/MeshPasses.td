@@ -53,8 +53,17 @@ def PropagateShardingPass : Pass<"propagate-sharding", "::mlir::ModuleOp"> {
 
     Writes `sharding.spec` on arguments and results of functions and
     `sharding.specs` on operations and calls. What is replicated has none.
+
+    With `sequence-axis`, activations [batch, tokens, features] are sharded over
+    that axis by their tokens between calls (sequence parallelism), where it
+    divides the sequence: norms, dropout and what is added work on a rank's
+    tokens, and the sum of a row-wise layer is scattered instead of reduced.
   }];
   let dependentDialects = ["::accel::sharding::ShardingDialect"];
+  let options = [
+    Option<"sequenceAxis", "sequence-axis", "std::string", "\"\"",
+           "the mesh axis that shards sequences between calls">
+  ];
 }
 
 def PartitionShardingPass : Pass<"partition-sharding", "::mlir::ModuleOp"> {
@@ -89,9 +98,12 @@ def FoldCollectivesPass : Pass<"fold-collectives", "::mlir::ModuleOp"> {
   let description = [{
     A slice of a sum over the ranks is a reduce-scatter, a slice of a gather is
     what was gathered (along another dimension: an all-to-all), a gather of a
-    slice is what was sliced. Equal collectives of one value are one.
+    slice is what was sliced. Equal collectives of one value are one, and so
+    are two sums that are added. A slice moves before the view of a sum that it
+    slices.
   }];
-  let dependentDialects = ["::accel::sharding::ShardingDialect"];
+  let dependentDialects = ["::accel::sharding::ShardingDialect",
+                           "::accel::aten::AtenDialect"];
 }
 
 def PrintShardingRulesPass

@@ -3,11 +3,14 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Aten/Aten.h"
 #include "dialects/Sharding/Sharding.h"
 
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#include <numeric>
 
 namespace accel {
 #define GEN_PASS_DEF_FOLDCOLLECTIVESPASS
@@ -19,6 +22,11 @@ using namespace accel;
 using namespace accel::sharding;
 
 namespace {
+
+int64_t product(ArrayRef<int64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t(1),
+                         std::multiplies<>());
+}
 
 template <typename A, typename B> bool sameParts(A a, B b) {
   return a.getDim() == b.getDim() && a.getAxis() == b.getAxis() &&
@@ -51,6 +59,29 @@ struct ScatterSum : OpRewritePattern<SliceOp> {
   }
 };
 
+/// all_reduce(x) + all_reduce(y) = all_reduce(x + y): the gradient of what
+/// several column-wise layers read is one exchange.
+struct SumOfSums : OpRewritePattern<aten::AddTensorOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(aten::AddTensorOp add,
+                                PatternRewriter &rewriter) const override {
+    AllReduceOp sums[2];
+    for (auto [sum, operand] : llvm::zip(sums, add->getOperands())) {
+      sum = operand.getDefiningOp<AllReduceOp>();
+      if (!sum || !sum->hasOneUse() || sum.getKind() != ReduceKind::Sum ||
+          sum.getType() != add.getType())
+        return failure();
+    }
+    if (sums[0].getAxes() != sums[1].getAxes())
+      return failure();
+    Value parts = aten::AddTensorOp::create(
+        rewriter, add.getLoc(), sums[0].getValue(), sums[1].getValue());
+    rewriter.replaceOpWithNewOp<AllReduceOp>(
+        add, add.getType(), parts, sums[0].getAxes(), ReduceKind::Sum);
+    return success();
+  }
+};
+
 /// slice(all_gather(x)) = x, or an all_to_all where another dimension is
 /// sliced and nobody else reads the whole.
 struct SliceGathered : OpRewritePattern<SliceOp> {
@@ -70,6 +101,51 @@ struct SliceGathered : OpRewritePattern<SliceOp> {
     rewriter.replaceOpWithNewOp<AllToAllOp>(slice, slice.getType(),
                                             whole.getValue(), slice.getDim(),
                                             whole.getDim(), slice.getAxis());
+    return success();
+  }
+};
+
+/// The dimension of a view's operand in which dimension `dim` of its result
+/// lies, and the elements of it that lie outside; nullopt where the view cuts
+/// across.
+std::optional<std::pair<int64_t, int64_t>> placeInOperand(aten::ViewOp view,
+                                                          int64_t dim) {
+  ArrayRef<int64_t> from =
+      cast<RankedTensorType>(view.getSelf().getType()).getShape();
+  ArrayRef<int64_t> to = cast<RankedTensorType>(view.getType()).getShape();
+  const int64_t before = product(to.take_front(dim)), within = before * to[dim];
+  int64_t outside = 1;
+  for (auto [d, size] : llvm::enumerate(from)) {
+    if (before % outside == 0 && (outside * size) % within == 0 &&
+        outside * size >= within)
+      return std::pair(static_cast<int64_t>(d), before / outside);
+    outside *= size;
+  }
+  return std::nullopt;
+}
+
+/// slice(view(x)) = view(slice(x)), so that a slice meets the sum behind it.
+struct SliceBelowView : OpRewritePattern<SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SliceOp slice,
+                                PatternRewriter &rewriter) const override {
+    auto view = slice.getValue().getDefiningOp<aten::ViewOp>();
+    if (!view || !view->hasOneUse() ||
+        !view.getSelf().getDefiningOp<AllReduceOp>())
+      return failure();
+    auto place = placeInOperand(view, static_cast<int64_t>(slice.getDim()));
+    if (!place)
+      return failure();
+    const auto [dim, outer] = *place;
+    auto type = cast<RankedTensorType>(view.getSelf().getType());
+    auto result = cast<RankedTensorType>(slice.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] = shape[dim] * result.getNumElements() / type.getNumElements();
+    Value part = SliceOp::create(
+        rewriter, slice.getLoc(), type.clone(shape), view.getSelf(), dim,
+        slice.getAxis(), outer * static_cast<int64_t>(slice.getPieces()));
+    rewriter.replaceOp(slice, aten::ViewOp::create(rewriter, view.getLoc(),
+                                                   part, result.getShape()));
     return success();
   }
 };
@@ -113,7 +189,9 @@ struct FoldCollectivesPass
     IRRewriter rewriter(&getContext());
     getOperation().walk([&](Block *block) { mergeEqual(*block, rewriter); });
     RewritePatternSet patterns(&getContext());
-    patterns.add<ScatterSum, SliceGathered, GatherSlice>(&getContext());
+    patterns
+        .add<ScatterSum, SumOfSums, SliceGathered, SliceBelowView, GatherSlice>(
+            &getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

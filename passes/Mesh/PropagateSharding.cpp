@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
 #include "passes/Mesh/ValueShardings.h"
+#include "passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -30,8 +31,11 @@ int64_t bytesOf(Type type) {
 
 class Propagation {
 public:
-  Propagation(mlir::ModuleOp module, sharding::MeshOp mesh)
-      : module(module), mesh(mesh) {
+  Propagation(mlir::ModuleOp module, sharding::MeshOp mesh,
+              StringRef sequenceAxis)
+      : module(module), mesh(mesh), sequenceAxis(sequenceAxis) {
+    if (auto job = sharding::findOnly<sharding::JobOp>(module))
+      sequenceLength = static_cast<int64_t>(job.getSequenceLength());
     for (auto param : module.getOps<sharding::ParamOp>()) {
       params[param.getFqn()] = param;
       if (ArrayAttr aliases = param.getAliasesAttr())
@@ -158,9 +162,33 @@ private:
          llvm::zip(call.getResults(), terminator->getOperands())) {
       ValueSharding state = of(returned);
       state.partial.clear();
+      shardSequence(result, state);
+      handedOver[callee].resize(call.getNumResults());
+      handedOver[callee][result.getResultNumber()] = state;
       of(result) = std::move(state);
     }
     return changed;
+  }
+
+  /// Sequence parallelism: between calls each rank has its tokens of an
+  /// activation, so that norms and what is added work on those alone.
+  void shardSequence(Value value, ValueSharding &state) {
+    auto type = cast<RankedTensorType>(value.getType());
+    constexpr unsigned tokens = 1; // of [batch, tokens, features]
+    if (sequenceAxis.empty() || type.getRank() != 3 ||
+        !isa<FloatType>(type.getElementType()) || !state.isReplicated() ||
+        type.getDimSize(tokens) != sequenceLength ||
+        sequenceLength % mesh.axisSize(sequenceAxis) != 0)
+      return;
+    state.dims[tokens] = {{{sequenceAxis, 1}}, {Priority::Flow, 0}};
+  }
+
+  /// What the results of a function are to its callers.
+  const ValueSharding *handed(func::FuncOp function, size_t result) const {
+    auto known = handedOver.find(function);
+    return known != handedOver.end() && result < known->second.size()
+               ? &known->second[result]
+               : nullptr;
   }
 
   //===--------------------------------------------------------------------===//
@@ -252,11 +280,20 @@ private:
                   i, bindingAttr);
               binding && binding.getKind() == aten::BindingKind::Saved)
             saved.push_back(value);
+      origins[function] = of;
       for (BlockArgument argument : function.getArguments()) {
         auto binding = function.getArgAttrOfType<aten::BindingAttr>(
             argument.getArgNumber(), bindingAttr);
-        if (binding)
-          bind(argument, binding, inputs, given, outputs, saved);
+        if (!binding)
+          continue;
+        bind(argument, binding, inputs, given, outputs, saved);
+        const bool ofOutput = binding.getKind() == aten::BindingKind::Output ||
+                              binding.getKind() == aten::BindingKind::Tangent;
+        if (const ValueSharding *state =
+                ofOutput ? handed(of, binding.getIndex()) : nullptr;
+            state &&
+            outputs[binding.getIndex()].getType() == argument.getType())
+          this->of(argument) = *state;
       }
       parameters[function] = given;
       inputsOf[function] = inputs;
@@ -394,6 +431,8 @@ private:
         asParameter(function, i, state, of(parameter));
       if (binding && binding.getKind() == aten::BindingKind::InputGrad)
         asInput(function, i, binding.getIndex(), state);
+      if (const ValueSharding *given = handedResult(function, i, binding))
+        state.dims = given->dims;
       if (state.isReplicated())
         function.removeResultAttr(
             i, StringAttr::get(module.getContext(), sharding::specArgAttr));
@@ -401,6 +440,17 @@ private:
         function.setResultAttr(i, sharding::specArgAttr,
                                toSpec(state, module.getContext()));
     }
+  }
+
+  const ValueSharding *handedResult(func::FuncOp function, size_t result,
+                                    aten::BindingAttr binding) const {
+    if (called.contains(function))
+      return handed(function, result);
+    auto origin = origins.find(function);
+    return binding && binding.getKind() == aten::BindingKind::Output &&
+                   origin != origins.end()
+               ? handed(origin->second, binding.getIndex())
+               : nullptr;
   }
 
   /// Whoever made the input reads the gradient as the value was.
@@ -455,16 +505,23 @@ private:
   /// Of derived functions: the parameters, and other arguments, of the function
   /// they were made of.
   DenseMap<func::FuncOp, SmallVector<Value>> parameters, inputsOf;
+  /// Of derived functions: the one that they were derived from.
+  DenseMap<func::FuncOp, func::FuncOp> origins;
+  DenseMap<func::FuncOp, std::vector<ValueSharding>> handedOver;
   DenseSet<func::FuncOp> called;
+  StringRef sequenceAxis; // empty: sequences are whole between calls
+  int64_t sequenceLength = 0;
   bool remarks = false;
 };
 
 struct PropagateShardingPass
     : accel::impl::PropagateShardingPassBase<PropagateShardingPass> {
+  using Base::Base;
+
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     if (auto mesh = sharding::findOnly<sharding::MeshOp>(module))
-      if (failed(Propagation(module, mesh).run()))
+      if (failed(Propagation(module, mesh, sequenceAxis).run()))
         signalPassFailure();
   }
 };

@@ -76,3 +76,38 @@ func.func private @largest(%x: tensor<8x16xf32>) -> tensor<2x16xf32> {
   %1 = sharding.slice %0 dim 0 over "tp" : (tensor<8x16xf32>) -> tensor<2x16xf32>
   return %1 : tensor<2x16xf32>
 }
+
+// The slice of a sum behind a view: tokens of a batch of 2 are rows in 2 pieces.
+// CHECK-LABEL: @tokens
+// CHECK-NEXT:  %[[S:.*]] = sharding.reduce_scatter %{{.*}} dim 0 over "tp" pieces 2 : (tensor<16x6xf32>) -> tensor<4x6xf32>
+// CHECK-NEXT:  %[[V:.*]] = aten.view %[[S]], [2, 2, 6]
+// CHECK-NEXT:  return %[[V]]
+func.func private @tokens(%x: tensor<16x6xf32>) -> tensor<2x2x6xf32> {
+  %0 = sharding.all_reduce %x over ["tp"] : tensor<16x6xf32>
+  %1 = aten.view %0, [2, 8, 6] : (tensor<16x6xf32>) -> tensor<2x8x6xf32>
+  %2 = sharding.slice %1 dim 1 over "tp" : (tensor<2x8x6xf32>) -> tensor<2x2x6xf32>
+  return %2 : tensor<2x2x6xf32>
+}
+
+// Merged rows are cut by their outer part: pieces across the view stay.
+// CHECK-LABEL: @across
+// CHECK-NEXT:  sharding.all_reduce
+// CHECK-NEXT:  aten.view
+// CHECK-NEXT:  sharding.slice
+func.func private @across(%x: tensor<4x4x6xf32>) -> tensor<4x6xf32> {
+  %0 = sharding.all_reduce %x over ["tp"] : tensor<4x4x6xf32>
+  %1 = aten.view %0, [16, 6] : (tensor<4x4x6xf32>) -> tensor<16x6xf32>
+  %2 = sharding.slice %1 dim 0 over "tp" : (tensor<16x6xf32>) -> tensor<4x6xf32>
+  return %2 : tensor<4x6xf32>
+}
+
+// CHECK-LABEL: @sums
+// CHECK:       %[[A:.*]] = aten.add.Tensor %{{.*}}, %{{.*}} : (tensor<8x16xf32>
+// CHECK-NEXT:  sharding.all_reduce %[[A]] over ["tp"]
+// CHECK-NEXT:  return
+func.func private @sums(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %0 = sharding.all_reduce %x over ["tp"] : tensor<8x16xf32>
+  %1 = sharding.all_reduce %y over ["tp"] : tensor<8x16xf32>
+  %2 = aten.add.Tensor %0, %1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %2 : tensor<8x16xf32>
+}

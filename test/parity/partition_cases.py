@@ -9,7 +9,9 @@ from sharded_models_cases import CHANGED, DECODERS, HEADS, SPEC
 
 WHOLE = "partition"
 SHARDED = WHOLE + ",import-tp-plan,propagate-sharding,partition-sharding"
-FOLDED = SHARDED + ",fold-collectives"
+SEQUENCE = SHARDED.replace("propagate-sharding",
+                           "propagate-sharding{sequence-axis=tp}")
+FOLD = ",fold-collectives"
 LEAST = 2e-6  # of what is compared, beside its largest element
 VALUE = re.compile(r'sharding\.param "([^"]+)" : tensor<([^>]*)>([^\n]*)')
 COLLECTIVE = re.compile(r"sharding\.(all_reduce|all_gather|reduce_scatter|"
@@ -139,7 +141,8 @@ def sums_of(printed, calls):
             for name, axes in by_function.get(function, {}).items()}
 
 
-def run(context, name, ranks, change=None, config=None, edit=str):
+def run(context, name, ranks, change=None, config=None, edit=str,
+        sharded=SHARDED):
     """(worst difference, where, collectives) of a model on `ranks`."""
     from graph_runner import Graph, Run, optimise
     from sharded_execution import Mesh, ShardedRun
@@ -148,21 +151,21 @@ def run(context, name, ranks, change=None, config=None, edit=str):
     mesh = Mesh(tp=ranks)
     whole = Graph(context, text, passes=WHOLE)
     path = context.path("model.mlir")
-    specs = optimise(context, path, SHARDED.rsplit(",", 1)[0])
+    specs = optimise(context, path, sharded.rsplit(",", 1)[0])
     parameters = Parameters(specs, mesh)
     inputs = inputs_of(text)
     expected = Run(whole, parameters.whole).train(inputs)
-    sharded = Graph(context, text, passes=FOLDED)
-    printed = optimise(context, path, FOLDED)
+    parts = Graph(context, text, passes=sharded + FOLD)
+    printed = optimise(context, path, sharded + FOLD)
     body = printed[printed.index("sharding.graph"):]
     check(not COLLECTIVE.search(body[:body.index("sharding.return")]),
           "values are exchanged between calls")
     if change:
-        change(sharded)
-    found = ShardedRun(mesh, sharded, parameters.sharded).train(
+        change(parts)
+    found = ShardedRun(mesh, parts, parameters.sharded).train(
         {n: [v] * ranks for n, v in inputs.items()})
     worst, where = compare(mesh, parameters, expected, found,
-                           sums_of(specs, sharded.calls))
+                           sums_of(specs, parts.calls))
     return worst, where, COLLECTIVE.findall(printed)
 
 
@@ -230,6 +233,17 @@ def vocabulary(name, parameter, **sizes):
     return f"{name}-own-rows", case
 
 
+def sequence(name, ranks, **sizes):
+    """Sequence parallelism: sums of layers are scattered by tokens."""
+    def case(context):
+        worst, where, collectives = run(
+            context, name, ranks, config={**config_of(name), **sizes},
+            sharded=SEQUENCE)
+        check(collectives.count("reduce_scatter") >= 3, collectives)
+        return described(worst, where, collectives)
+    return "-".join([f"{name}-tp{ranks}-sequence", *sizes]), case
+
+
 def sized(name, ranks, **sizes):
     """A model with other sizes: what four ranks divide, a vocabulary that two
     do."""
@@ -253,4 +267,7 @@ CASES = [model(name, 2) for name in DECODERS
         vocabulary("gqa", "model.embed_tokens.weight"),
         vocabulary("tied", "model.embed_tokens.weight", pad_token_id=5),
         vocabulary("gpt2", "transformer.wte.weight"),
+        sequence("gqa", 2), sequence("gqa", 2, vocab_size=256),
+        sequence("gpt2", 2), sequence("qwen3", 4, num_attention_heads=8,
+                                      num_key_value_heads=4, vocab_size=256),
         ("mutants", mutants)]
