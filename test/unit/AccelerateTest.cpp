@@ -330,6 +330,10 @@ TEST(Accelerate, WhatCannotBePlannedYet) {
   EXPECT_EQ(read(megatron, false).findings(true), "");
   EXPECT_EQ(fsdp("fsdp_version: 2\n" + wrap, "mixed_precision: fp8\n")
                 .engine->outcome(),
+            Outcome::Ok);
+  EXPECT_EQ(read("distributed_type: MULTI_GPU\nnum_processes: 2\n"
+                 "mixed_precision: fp8\nfp8_config: {backend: MSAMP}\n")
+                .engine->outcome(),
             Outcome::NotSupported);
 }
 

@@ -12,4 +12,7 @@ if(TARGET AccelDriver)
   target_compile_definitions(driver-test PRIVATE
     ACCEL_MODELS="${PROJECT_SOURCE_DIR}/test/parity/configs"
     ACCEL_DRIVER_INPUTS="${_driver}/Inputs")
+  # Html.cpp without the definitions that name the charts.
+  accel_unit_test(without-charts-test ${_driver}/WithoutChartsTest.cpp
+    ${PROJECT_SOURCE_DIR}/tools/driver/Html/Html.cpp MLIR LINK AccelDriver)
 endif()
