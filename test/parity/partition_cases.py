@@ -17,6 +17,8 @@ VALUE = re.compile(r'sharding\.param "([^"]+)" : tensor<([^>]*)>([^\n]*)')
 COLLECTIVE = re.compile(r"sharding\.(all_reduce|all_gather|reduce_scatter|"
                         r"all_to_all|slice|first_rank|coordinate) ")
 VOCABULARY = 64
+# A grouped matmul takes rows of whole 16 bytes.
+EXPERTS = {"moe_intermediate_size": 32, "num_experts": 4}
 
 
 def config_of(name):
@@ -25,8 +27,8 @@ def config_of(name):
     return {**jobs.MODELS[name], **CHANGED.get(name, {})}
 
 
-def module(context, name, ranks, config):
-    """The module of a job with every decision, over `ranks` of tp."""
+def module(context, name, mesh, config):
+    """The module of a job with every decision, over the axes of `mesh` too."""
     folder = context.path(name)
     if name in jobs.ENCODERS:
         jobs.make_array_job(folder, name, model_config=config)
@@ -38,9 +40,11 @@ def module(context, name, ranks, config):
                  "-o", path])
     with open(path, encoding="utf-8") as f:
         text = f.read()
-    mesh = '#sharding.axis<"dp_shard" = 2>'
-    check(text.count(mesh) == 1, f"{name}: no mesh of two ranks")
-    return text.replace(mesh, f'{mesh}, #sharding.axis<"tp" = {ranks}>')
+    shard = '#sharding.axis<"dp_shard" = 2>'
+    check(text.count(shard) == 1, f"{name}: no mesh of two ranks")
+    return text.replace(shard, ", ".join([shard] + [
+        f'#sharding.axis<"{axis}" = {size}>'
+        for axis, size in mesh.sizes.items()]))
 
 
 def dims_of(spec, rank):
@@ -141,14 +145,14 @@ def sums_of(printed, calls):
             for name, axes in by_function.get(function, {}).items()}
 
 
-def run(context, name, ranks, change=None, config=None, edit=str,
-        sharded=SHARDED):
-    """(worst difference, where, collectives) of a model on `ranks`."""
+def run(context, name, change=None, config=None, edit=str, sharded=SHARDED,
+        **axes):
+    """(worst difference, where, collectives) of a model on a mesh of `axes`."""
     from graph_runner import Graph, Run, optimise
     from sharded_execution import Mesh, ShardedRun
 
-    text = edit(module(context, name, ranks, config or config_of(name)))
-    mesh = Mesh(tp=ranks)
+    mesh = Mesh(**axes)
+    text = edit(module(context, name, mesh, config or config_of(name)))
     whole = Graph(context, text, passes=WHOLE)
     path = context.path("model.mlir")
     specs = optimise(context, path, sharded.rsplit(",", 1)[0])
@@ -163,7 +167,7 @@ def run(context, name, ranks, change=None, config=None, edit=str,
     if change:
         change(parts)
     found = ShardedRun(mesh, parts, parameters.sharded).train(
-        {n: [v] * ranks for n, v in inputs.items()})
+        {n: [v] * len(mesh.places) for n, v in inputs.items()})
     worst, where = compare(mesh, parameters, expected, found,
                            sums_of(specs, parts.calls))
     return worst, where, COLLECTIVE.findall(printed)
@@ -171,7 +175,7 @@ def run(context, name, ranks, change=None, config=None, edit=str,
 
 def model(name, ranks):
     def case(context):
-        return described(*run(context, name, ranks))
+        return described(*run(context, name, tp=ranks))
     return f"{name}-tp{ranks}", case
 
 
@@ -202,7 +206,7 @@ def mutants(context):
                             instruction["args"] = [instruction["args"][0],
                                                    None]
                         left[0] -= 1
-        worst, _, _ = run(context, "gpt2", 2, leave_out)
+        worst, _, _ = run(context, "gpt2", leave_out, tp=2)
         if left[0] >= 0:
             break
         tried += 1
@@ -224,8 +228,8 @@ def vocabulary(name, parameter, **sizes):
 
     def case(context):
         worst, where, collectives = run(
-            context, name, 2, config={**config_of(name), "vocab_size": 256,
-                                      **sizes}, edit=shard)
+            context, name, tp=2, edit=shard,
+            config={**config_of(name), "vocab_size": 256, **sizes})
         check(collectives.count("coordinate") >= 2,
               "no table is read by its own rows")
         check("all_gather" not in collectives, "logits are gathered")
@@ -237,7 +241,7 @@ def sequence(name, ranks, **sizes):
     """Sequence parallelism: sums of layers are scattered by tokens."""
     def case(context):
         worst, where, collectives = run(
-            context, name, ranks, config={**config_of(name), **sizes},
+            context, name, tp=ranks, config={**config_of(name), **sizes},
             sharded=SEQUENCE)
         check(collectives.count("reduce_scatter") >= 3, collectives)
         return described(worst, where, collectives)
@@ -248,15 +252,26 @@ def sized(name, ranks, **sizes):
     """A model with other sizes: what four ranks divide, a vocabulary that two
     do."""
     def case(context):
-        return described(*run(context, name, ranks,
+        return described(*run(context, name, tp=ranks,
                               config={**config_of(name), **sizes}))
     return f"{name}-tp{ranks}-{'-'.join(sizes)}", case
+
+
+def experts(name, **axes):
+    """Experts are sharded over ep; a grouped matmul reads all of them, so that
+    they are gathered."""
+    def case(context):
+        worst, where, collectives = run(
+            context, name, config={**config_of(name), **EXPERTS}, **axes)
+        check(worst < LEAST * 10, f"{where} differs by {worst:.1e}")
+        check("all_gather" in collectives, "experts are whole")
+        return f"{worst:.0e} ({where})"
+    return "-".join([name] + [f"{a}{n}" for a, n in axes.items()]), case
 
 
 CASES = [model(name, 2) for name in DECODERS 
          if name not in ("mixtral", "qwen3-moe")] + \
     [model(name, 2) for name in sorted(HEADS)] + [
-        # A grouped matmul takes rows of whole 16 bytes.
         sized("qwen3-moe", 2, moe_intermediate_size=32),
         sized("mixtral", 2, intermediate_size=64),
         sized("gqa", 2, vocab_size=256), sized("tied", 2, vocab_size=256),
@@ -270,4 +285,5 @@ CASES = [model(name, 2) for name in DECODERS
         sequence("gqa", 2), sequence("gqa", 2, vocab_size=256),
         sequence("gpt2", 2), sequence("qwen3", 4, num_attention_heads=8,
                                       num_key_value_heads=4, vocab_size=256),
+        experts("qwen3-moe", ep=2), experts("qwen3-moe", tp=2, ep=2),
         ("mutants", mutants)]
