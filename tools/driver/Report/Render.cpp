@@ -159,6 +159,9 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
                     std::to_string(plan.ranks()) + " x " +
                     (plan.target.empty() ? plan.device : plan.target) + " | " +
                     toString(report.compute);
+  if (report.advice && report.advice->model &&
+      !report.advice->model->fp8.empty())
+    out += " with linear layers in fp8";
   if (report.reduce != report.compute)
     out += std::string(", reduced in ") + toString(report.reduce);
   const bool tokens = plan.job.sequenceLength > 0;
