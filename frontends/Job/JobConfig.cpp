@@ -78,8 +78,10 @@ plan::Optimizer OptimizerConfig::resolved() const {
 /// micro-batch and accumulation it derives the one that is not given.
 static void takeBatches(const AccelerateConfig &accelerate, JobConfig &job) {
   const DeepspeedSettings &zero = *accelerate.deepspeed;
-  const int64_t ranks = std::max<int64_t>(
-      *accelerate.numProcesses / *accelerate.sequenceParallel, 1);
+  const int64_t ranks = std::max<int64_t>(*accelerate.numProcesses /
+                                              *accelerate.sequenceParallel /
+                                              accelerate.mesh->ranksPerSample(),
+                                          1);
   const auto &steps = zero.gradientAccumulation, &micro = zero.microBatch,
              &whole = zero.trainBatch;
   if (steps.written() && *steps && **steps >= 1)

@@ -18,10 +18,17 @@
 
 namespace accel {
 
-enum class Collective { AllGather, ReduceScatter, AllReduce, Broadcast };
+enum class Collective {
+  AllGather,
+  ReduceScatter,
+  AllReduce,
+  Broadcast,
+  AllToAll
+};
 
-/// Seconds of one collective of `bytes` (the whole buffer, of all ranks) alone
-/// on the wire; 0 for one rank.
+/// Seconds of one collective of `bytes` (the whole buffer, of all ranks; of an
+/// AllToAll one rank's, of which it sends all but its own part) alone on the
+/// wire; 0 for one rank.
 double collectiveSeconds(const Target &target, Collective kind,
                          const plan::AxisGroup &group, double bytes);
 

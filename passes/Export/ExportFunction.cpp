@@ -261,8 +261,13 @@ private:
     if (!known)
       return op->emitOpError("is no aten operation and cannot be in a plan");
     const std::string name = "sharding::" + op->getName().stripDialect().str();
-    addInstruction(name, std::move(args), aten::modulePath(op->getLoc()))
-        .results = {addSlot(op->getResult(0))};
+    plan::Instruction &instruction =
+        addInstruction(name, std::move(args), aten::modulePath(op->getLoc()));
+    instruction.results = {addSlot(op->getResult(0))};
+    // Copies of what the rank has; a collective's seconds are ExchangeCost.h's.
+    if (isa<sharding::SliceOp, sharding::FirstRankOp>(op))
+      instruction.movedBytes =
+          2.0 * aten::tensorBytes(op->getResult(0).getType());
     return success();
   }
 

@@ -13,6 +13,7 @@
 #include "passes/Export/ExportFunction.h"
 #include "passes/FrameworkSteps/AccelRunVariants.h"
 #include "passes/FrameworkSteps/Fp8Segments.h"
+#include "passes/FrameworkSteps/SegmentGradients.h"
 #include "passes/FrameworkSteps/SegmentMarks.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Quantize/MarkQuantized.h"
@@ -34,13 +35,6 @@ using namespace mlir;
 
 namespace accel {
 namespace {
-
-aten::BindingAttr argBinding(func::FuncOp function, unsigned i) {
-  return function.getArgAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
-}
-aten::BindingAttr resultBinding(func::FuncOp function, unsigned i) {
-  return function.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
-}
 
 int64_t numelOf(ArrayRef<int64_t> shape) {
   int64_t n = 1;
@@ -80,6 +74,8 @@ public:
     model.sequenceLength = job.getSequenceLength();
     rounding =
         device == aten::Device::Cpu || !eager() ? plan::alignmentBytes : 512;
+    ranksPerNode = std::max<int64_t>(job.getRanksPerNode().value_or(1), 1);
+    addMesh();
     fp8.read(job.getFp8Attr(), framework.kind(), rounding);
     addParameters();
     for (BlockArgument arg : graph.getBody().getArguments())
@@ -104,12 +100,30 @@ private:
     return (bytes + rounding - 1) / rounding * rounding;
   }
 
+  void addMesh() {
+    auto op = sharding::findOnly<sharding::MeshOp>(module);
+    if (!op)
+      return;
+    for (auto axis : op.getAxes().getAsRange<sharding::AxisAttr>())
+      mesh.resize(axis.getName().str(), axis.getSize());
+    model.ranksPerSample = mesh.ranksPerSample();
+  }
+
+  /// One rank's part of it, where partition-sharding made functions of those.
+  RankedTensorType ownType(sharding::ParamOp op) const {
+    auto spec = op.getSpecAttr();
+    return spec ? sharding::localType(
+                      spec, op.getTensorType(),
+                      sharding::findOnly<sharding::MeshOp>(module))
+                : op.getTensorType();
+  }
+
   void addParameters() {
     for (auto op : module.getOps<sharding::ParamOp>()) {
       const int index = static_cast<int>(model.parameters.size());
       StepParameter parameter;
       parameter.fqn = op.getFqn().str();
-      parameter.shape = op.getTensorType().getShape().vec();
+      parameter.shape = ownType(op).getShape().vec();
       parameter.dtype = toDType(op.getTensorType().getElementType())
                             .value_or(plan::DType::F32);
       parameter.trainable = !op.getFrozen();
@@ -286,6 +300,14 @@ private:
     return index;
   }
 
+  SegmentGraph emptyGraph() const {
+    SegmentGraph graph;
+    graph.rounding = rounding;
+    graph.mesh = mesh;
+    graph.ranksPerNode = ranksPerNode;
+    return graph;
+  }
+
   /// A segment of which nothing is trained.
   LogicalResult measureForward(sharding::CallOp op, func::FuncOp function,
                                SegmentKind &kind) {
@@ -293,8 +315,7 @@ private:
     if (failed(exported))
       return failure();
     addModelFlops(function, *exported, kind);
-    SegmentGraph graph;
-    graph.rounding = rounding;
+    SegmentGraph graph = emptyGraph();
     graph.inputs = static_cast<int>(exported->inputs.size());
     graph.outputs = static_cast<int>(exported->outputs.size());
     graph.inputHasGradient.assign(graph.inputs, false);
@@ -337,7 +358,8 @@ private:
     }
     noteLogits(joint, kind);
     noteInputGradients(op, joint, kind);
-    noteParameterGradients(op, joint, kind);
+    noteParameterGradients(symbols.lookup<func::FuncOp>(op.getCallee()), joint,
+                           kind);
     ArrayRef<SavedSetPlan> solved;
     if (options.solved && options.target && !op.getPath().empty()) {
       auto extracted = extractJoint(joint, device);
@@ -432,38 +454,6 @@ private:
     return success();
   }
 
-  void noteInputGradients(sharding::CallOp op, func::FuncOp joint,
-                          SegmentKind &kind) {
-    for (unsigned i = 0; i < joint.getNumResults(); ++i)
-      if (auto b = resultBinding(joint, i);
-          b.getKind() == aten::BindingKind::InputGrad) {
-        const int input = static_cast<int>(b.getIndex());
-        kind.inputGradients.push_back(input);
-        if (!op.getOperand(input).hasOneUse())
-          kind.sharedInputs.push_back(input);
-      }
-  }
-
-  /// Gradients by the parameters of the call, which are in the order of the
-  /// function's arguments.
-  void noteParameterGradients(sharding::CallOp op, func::FuncOp joint,
-                              SegmentKind &kind) {
-    SmallVector<StringRef> names;
-    auto callee = symbols.lookup<func::FuncOp>(op.getCallee());
-    for (unsigned i = 0; i < callee.getNumArguments(); ++i)
-      if (auto name =
-              callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr))
-        names.push_back(name.getValue());
-    for (unsigned i = 0; i < joint.getNumResults(); ++i) {
-      if (resultBinding(joint, i).getKind() != aten::BindingKind::ParamGrad)
-        continue;
-      auto name =
-          joint.getResultAttrOfType<StringAttr>(i, sharding::paramArgAttr);
-      auto at = llvm::find(names, name.getValue());
-      kind.gradientOf.push_back(static_cast<int>(at - names.begin()));
-    }
-  }
-
   /// The first matrix that is as wide as a parameter has rows, in the dtype of
   /// the matmul.
   void noteLogits(func::FuncOp joint, SegmentKind &kind) {
@@ -484,8 +474,7 @@ private:
                                   const SegmentKind &kind,
                                   const SavedSetPlan *way,
                                   bool autograd = true) {
-    SegmentGraph graph;
-    graph.rounding = rounding;
+    SegmentGraph graph = emptyGraph();
     graph.loss = kind.loss;
     graph.shiftsLogits =
         eager() && !atLeast(versionsOf(module).transformers, "4.49");
@@ -582,7 +571,8 @@ private:
   sharding::CompileAttr compile;   // null: torch.compile is not used
   StepModel model;
   aten::Device device = aten::Device::Cpu;
-  int64_t rounding = plan::alignmentBytes;
+  int64_t rounding = plan::alignmentBytes, ranksPerNode = 1;
+  plan::Mesh mesh;
   llvm::StringMap<int> parameterOf, kinds;
   DenseMap<int, QuantizedParam> quantized; // by parameter
   Fp8Segments fp8;

@@ -141,7 +141,7 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
   if (result.stepSeconds > 0)
     result.tokensPerSecondPerDevice =
         static_cast<double>(layout.model.tokens() * candidate.accumulation) /
-        result.stepSeconds;
+        static_cast<double>(layout.model.ranksPerSample) / result.stepSeconds;
   if (options.detail)
     listExposed(layout.model, engine, result);
   return result;

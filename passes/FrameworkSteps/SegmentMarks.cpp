@@ -19,9 +19,9 @@ void accel::markInstructions(func::FuncOp function,
                              SegmentGraph &graph) {
   int unnumbered = -1;
   for (Operation &op : function.getBody().front().without_terminator()) {
-    auto aten = cast<aten::AtenOpInterface>(op);
+    auto aten = dyn_cast<aten::AtenOpInterface>(op); // else an exchange
     graph.forward.push_back(forward.empty() || forward.contains(&op));
-    graph.view.push_back(aten.getCategory() == aten::Category::View);
+    graph.view.push_back(aten && aten.getCategory() == aten::Category::View);
     int node = unnumbered--;
     if (auto fused = dyn_cast<FusedLoc>(op.getLoc()))
       if (auto number = dyn_cast_if_present<IntegerAttr>(fused.getMetadata()))

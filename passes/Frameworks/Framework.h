@@ -168,6 +168,9 @@ public:
   virtual bool eager() const { return true; }
   /// Shards parameters and gathers (unshards) them for use.
   virtual bool unshards() const { return false; }
+  /// Under tensor parallelism, activations between layers are sharded by tokens
+  /// (sequence parallelism).
+  virtual bool shardsSequence() const { return false; }
   /// Gathers a weight that scales itself to fp8 in one byte an element
   /// (fsdp_pre_all_gather of torchao/float8/fsdp_utils.py).
   virtual bool gathersFp8() const { return false; }

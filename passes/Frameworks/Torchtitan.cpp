@@ -48,6 +48,10 @@ public:
     return k;
   }
 
+  /// parallelize_llama's apply_tp: SequenceParallel for norms, and
+  /// PrepareModuleInput between layers.
+  bool shardsSequence() const override { return true; }
+
   /// parallelize_llama's apply_fsdp. Until mid-2025 the root held the embedding
   /// and the head, and the last block was not resharded.
   std::optional<LayerUnits>

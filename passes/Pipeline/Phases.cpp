@@ -10,6 +10,7 @@
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Passes.h"
+#include "runtime/plan/Mesh.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
@@ -49,6 +50,34 @@ void addDifferentiatePasses(OpPassManager &pm) {
   pm.addPass(createSelectKernelsPass());
   pm.addPass(createApplyLossChunksPass());
   pm.addPass(createDifferentiatePass());
+}
+
+/// Makes functions of one rank's parts, for axes inside of functions (tp).
+void addPartitionPasses(OpPassManager &pm, StringRef sequenceAxis) {
+  pm.addPass(createImportTpPlanPass());
+  PropagateShardingPassOptions options;
+  options.sequenceAxis = sequenceAxis.str();
+  pm.addPass(createPropagateShardingPass(options));
+  pm.addPass(createPartitionShardingPass());
+  pm.addPass(createFoldCollectivesPass());
+}
+
+struct PartitionPipelineOptions
+    : PassPipelineOptions<PartitionPipelineOptions> {
+  Option<std::string> sequenceAxis{
+      *this, "sequence-axis",
+      llvm::cl::desc("the mesh axis that shards sequences between layers")};
+};
+
+/// An axis that is inside of functions has more than one rank.
+bool hasInnerAxis(mlir::ModuleOp module) {
+  auto mesh = sharding::findOnly<sharding::MeshOp>(module);
+  return mesh && llvm::any_of(mesh.getAxes().getAsRange<sharding::AxisAttr>(),
+                              [](sharding::AxisAttr axis) {
+                                return axis.getSize() > 1 &&
+                                       plan::axisRole(axis.getName().str()) ==
+                                           plan::AxisRole::Other;
+                              });
 }
 
 /// What accel-run's functions save for their backward.
@@ -121,6 +150,13 @@ void registerPasses() {
       "to-differentiated",
       "from decided: dtypes, kernels and derivatives of every function",
       addDifferentiatePasses);
+  PassPipelineRegistration<PartitionPipelineOptions>(
+      "to-partitioned",
+      "from differentiated: functions of one rank's parts, where the mesh has "
+      "an axis inside of functions (tp)",
+      [](OpPassManager &pm, const PartitionPipelineOptions &options) {
+        addPartitionPasses(pm, options.sequenceAxis);
+      });
   PassPipelineRegistration<>("to-sharded",
                              "phase 'sharded': every decision is taken",
                              addShardedPasses);
@@ -160,7 +196,11 @@ LogicalResult runDecisions(mlir::ModuleOp module, Verification verification) {
 
 LogicalResult runDifferentiation(mlir::ModuleOp module,
                                  Verification verification) {
-  return run(module, verification, addDifferentiatePasses);
+  return run(module, verification, [&](OpPassManager &pm) {
+    addDifferentiatePasses(pm);
+    if (hasInnerAxis(module))
+      addPartitionPasses(pm, frameworkOf(module).shardsSequence() ? "tp" : "");
+  });
 }
 
 LogicalResult runSaves(mlir::ModuleOp module, Verification verification) {

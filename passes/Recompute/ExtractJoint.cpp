@@ -8,6 +8,7 @@
 #include "dialects/Aten/Schema.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Export/BuildSkeleton.h"
+#include "passes/Export/CallArgs.h"
 #include "passes/Recompute/DecideSaved.h"
 
 using namespace mlir;
@@ -123,7 +124,7 @@ private:
   LogicalResult addOperation(Operation *op, bool forward) {
     auto aten = dyn_cast<aten::AtenOpInterface>(op);
     if (!aten)
-      return op->emitOpError("is no aten operation");
+      return addExchange(op, forward);
     plan::Instruction instruction;
     StringRef name = aten.getSchema().split('(').first;
     if (auto opaque = dyn_cast<aten::OpaqueOp>(op))
@@ -150,6 +151,26 @@ private:
     int base = mark.isView() ? slots.lookup(op->getOperand(0)) : -1;
     for (Value value : op->getResults())
       instruction.results.push_back(addSlot(value, base));
+    result.graph.function.instructions.push_back(std::move(instruction));
+    result.graph.marks.push_back(mark);
+    result.ops.push_back(op);
+    return success();
+  }
+
+  /// What ranks exchange is kept: a recomputation would exchange it again.
+  LogicalResult addExchange(Operation *op, bool forward) {
+    if (!isa<sharding::ShardingDialect>(op->getDialect()))
+      return op->emitOpError("is no aten operation");
+    plan::Instruction instruction;
+    instruction.op = "sharding::" + op->getName().stripDialect().str();
+    for (Value operand : op->getOperands())
+      instruction.args.push_back(tensorArg(slots.lookup(operand)));
+    instruction.where = aten::modulePath(op->getLoc());
+    for (Value value : op->getResults())
+      instruction.results.push_back(addSlot(value));
+    JointMark mark;
+    mark.category = JointCategory::Opaque;
+    mark.forward = mark.mayRecompute = forward;
     result.graph.function.instructions.push_back(std::move(instruction));
     result.graph.marks.push_back(mark);
     result.ops.push_back(op);

@@ -7,6 +7,7 @@
 #include "passes/StepModel/SegmentOrder.h"
 #include "passes/StepModel/SegmentStorages.h"
 
+#include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
 
 #include <algorithm>
@@ -157,7 +158,14 @@ private:
   }
 
   double seconds(int i) const {
-    return target ? opSeconds(function, function.instructions[i], *target) : 0;
+    return target ? opSeconds(function, function.instructions[i], *target) +
+                        exchanged(i)
+                  : 0;
+  }
+  /// Whoever reads what was exchanged waits for it.
+  double exchanged(int i) const {
+    return exchangeSeconds(function, function.instructions[i], graph.mesh,
+                           graph.ranksPerNode, *target);
   }
 
   /// Allocates what instruction `i` makes; returns the bytes.
@@ -308,13 +316,18 @@ private:
     for (size_t i = 0; i < function.instructions.size(); ++i) {
       const bool again = mode != EagerMode::None && graph.forward[i] &&
                          !kept[i] && static_cast<int>(i) <= lastSaved;
-      if (graph.forward[i])
+      const double wait = exchanged(static_cast<int>(i));
+      if (graph.forward[i]) {
         forward.instructions.push_back(function.instructions[i]);
-      if (!graph.forward[i] || again)
+        variant.compiledForwardSeconds += wait;
+      }
+      if (!graph.forward[i] || again) {
         backward.instructions.push_back(function.instructions[i]);
+        variant.compiledBackwardSeconds += wait;
+      }
     }
-    variant.compiledForwardSeconds = fusedCost(forward, *target).seconds;
-    variant.compiledBackwardSeconds = fusedCost(backward, *target).seconds;
+    variant.compiledForwardSeconds += fusedCost(forward, *target).seconds;
+    variant.compiledBackwardSeconds += fusedCost(backward, *target).seconds;
   }
 
   void notePeak(const Level &level, int64_t added, int64_t workspace) {

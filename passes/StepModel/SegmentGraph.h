@@ -17,6 +17,7 @@
 
 #include "passes/StepModel/StepModel.h"
 #include "passes/Targets/Target.h"
+#include "runtime/plan/Mesh.h"
 
 namespace accel {
 
@@ -49,6 +50,10 @@ struct SegmentGraph {
   /// keep its copy (aten/src/ATen/autocast_mode.cpp, cached_cast). Empty: all
   /// are trained.
   std::vector<bool> frozenParameters;
+  /// Of exchanges inside of the function (sharding::all_reduce, ...): the axes
+  /// that they name, and neighbouring ranks on one node.
+  plan::Mesh mesh;
+  int64_t ranksPerNode = 1;
   /// Allocations are rounded up to this (512 under CUDA, 64 on CPUs).
   int64_t rounding = plan::alignmentBytes;
 };

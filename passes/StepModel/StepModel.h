@@ -213,6 +213,9 @@ struct StepModel {
   std::vector<StepUnit> units;
   std::vector<Fp8Seconds> fp8; // of each function once
   int64_t microBatch = 1, sequenceLength = 0, vocab = 0;
+  /// Ranks that compute one micro-batch together: functions and parameters are
+  /// one rank's parts.
+  int64_t ranksPerSample = 1;
   /// Tokens of one micro-batch on one rank; samples where there are no tokens.
   int64_t tokens() const {
     return microBatch * (sequenceLength > 0 ? sequenceLength : 1);

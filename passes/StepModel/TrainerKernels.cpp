@@ -49,6 +49,7 @@ void markSelective(SegmentGraph &graph, Selective selective) {
       continue;
     const OpKind kind = opKind(list[i]);
     graph.pointwiseKeeps[i] = kind == OpKind::Attention ||
+                              list[i].op == "sharding::reduce_scatter" ||
                               (kind == OpKind::Matmul && matmuls++ % 2 == 0);
   }
 }

@@ -67,6 +67,9 @@ struct Mesh {
   void resize(const std::string &axis, int64_t size);
   /// Product of the sizes of the axes with a role; saturates.
   int64_t ranks(AxisRole role) const { return ranks(set(role)); }
+  /// Ranks that read the same samples, each computing a part: the product of
+  /// the axes inside of functions or between stages; saturates.
+  int64_t ranksPerSample() const { return ranks(AxisRole::Other); }
   /// As many ranks, of which `shard` share one copy: dp_shard of that size, and
   /// the rest on dp_replicate.
   Mesh sharded(int64_t shard) const;

@@ -19,6 +19,7 @@
 #include "tools/driver/Inputs/CompileInputs.h"
 #include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Inputs/Fp8Inputs.h"
+#include "tools/driver/Inputs/MeshInputs.h"
 #include "tools/driver/Inputs/OpenSizes.h"
 #include "tools/driver/Inputs/OptimizerInputs.h"
 
@@ -87,6 +88,7 @@ public:
     checkInputs(inputs, options, engine);
     checkCompiled(inputs, engine);
     checkFp8(inputs, engine);
+    checkTensorParallel(inputs, engine);
     readAllocator();
     fillTraining();
     if (options.tunePrecision)

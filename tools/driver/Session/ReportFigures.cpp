@@ -31,6 +31,8 @@ std::string strategyName(const AccelerateConfig &config) {
   if (config.mesh->size("dp_replicate") > 1)
     name += " (" + std::to_string(config.mesh->size("dp_replicate")) + " x " +
             std::to_string(config.mesh->size("dp_shard")) + ")";
+  if (const int64_t tp = config.mesh->size("tp"); tp > 1)
+    name += " with tp " + std::to_string(tp);
   return name;
 }
 

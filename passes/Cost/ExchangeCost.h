@@ -1,0 +1,26 @@
+//===- ExchangeCost.h - Seconds of an exchange in a function ----*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_COST_EXCHANGECOST_H
+#define ACCEL_PASSES_COST_EXCHANGECOST_H
+
+#include "passes/Targets/Target.h"
+#include "runtime/plan/Mesh.h"
+
+namespace accel {
+
+/// Seconds that ranks take for an instruction of a function that exchanges
+/// parts of a value over axes of the mesh ("sharding::all_reduce",
+/// "all_gather", "reduce_scatter", "all_to_all"; dialects/Sharding's
+/// CollectiveOps.td), alone on the wire; 0 for every other instruction. What
+/// such an instruction copies by itself is in its movedBytes.
+double exchangeSeconds(const plan::Function &function,
+                       const plan::Instruction &instruction,
+                       const plan::Mesh &mesh, int64_t ranksPerNode,
+                       const Target &target);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_COST_EXCHANGECOST_H

@@ -1,0 +1,40 @@
+//===- MeshInputs.cpp - Jobs with axes inside of functions ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Inputs/MeshInputs.h"
+
+#include "frontends/Accelerate/SettingDiagnostic.h"
+
+namespace accel {
+
+static std::string whyNot(const PlanInputs &inputs) {
+  if (inputs.executor == FrameworkKind::AccelRun)
+    return "tensor parallelism is not executed by accel-run yet";
+  if (inputs.executor != FrameworkKind::Fsdp2)
+    return std::string("tensor parallelism under ") +
+           toString(inputs.executor) + " is not planned";
+  if (inputs.job.quantization)
+    return "tensor parallelism of quantised weights is not planned";
+  if (inputs.adapter)
+    return "tensor parallelism of a model with an adapter is not planned";
+  if (!inputs.model.config())
+    return "tensor parallelism of a .pt2 is not planned: no plan says how its "
+           "parameters are sharded";
+  return "";
+}
+
+void checkTensorParallel(const PlanInputs &inputs, DiagnosticEngine &engine) {
+  const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
+  if (mesh->size("tp") <= 1)
+    return;
+  if (const std::string why = whyNot(inputs); !why.empty())
+    engine.report(diagnosticAt(
+        mesh, Severity::Error, notSupportedCode, why,
+        inputs.executor == FrameworkKind::AccelRun
+            ? "plan it for FSDP2 (--executor fsdp2), or leave tp_size at 1"
+            : "leave tp_size at 1"));
+}
+
+} // namespace accel

@@ -1,0 +1,19 @@
+//===- MeshInputs.h - Jobs with axes inside of functions --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_INPUTS_MESHINPUTS_H
+#define ACCEL_TOOLS_DRIVER_INPUTS_MESHINPUTS_H
+
+#include "tools/driver/Inputs/PlanInputs.h"
+
+namespace accel {
+
+/// Refuses what is not planned of tensor parallelism, by name. Sizes that do
+/// not divide a parameter are import-tp-plan's errors.
+void checkTensorParallel(const PlanInputs &inputs, DiagnosticEngine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_INPUTS_MESHINPUTS_H
