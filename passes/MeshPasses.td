@@ -31,7 +31,11 @@ def ImportTpPlanPass : Pass<"import-tp-plan", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::accel::sharding::ShardingDialect"];
   let options = [
-    Option<"axis", "axis", "std::string", "\"tp\"", "the mesh axis">
+    Option<"axis", "axis", "std::string", "\"tp\"", "the mesh axis">,
+    Option<"asTransformers", "as-transformers", "bool", "false",
+           "whole on every rank is what it is in transformers: logits "
+           "(colwise_gather_output), and the gradient of a table while it is "
+           "made; else both stay sharded, and so does the loss">
   ];
 }
 

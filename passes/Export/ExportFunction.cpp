@@ -268,7 +268,22 @@ private:
     if (isa<sharding::SliceOp, sharding::FirstRankOp>(op))
       instruction.movedBytes =
           2.0 * aten::tensorBytes(op->getResult(0).getType());
+    instruction.workspaceBytes = exchangeWorkspace(op);
     return success();
+  }
+
+  /// Collectives lay ranks' parts one behind the other: along another dimension
+  /// than the first, the buffer is a copy of what is exchanged
+  /// (torch/distributed/_functional_collectives.py).
+  static int64_t exchangeWorkspace(Operation *op) {
+    Value buffer;
+    if (auto gather = dyn_cast<sharding::AllGatherOp>(op))
+      buffer = gather.getDim() ? gather.getResult() : Value();
+    else if (auto scatter = dyn_cast<sharding::ReduceScatterOp>(op))
+      buffer = scatter.getDim() ? scatter.getValue() : Value();
+    else if (auto exchange = dyn_cast<sharding::AllToAllOp>(op))
+      buffer = exchange.getValue();
+    return buffer ? plan::alignedBytes(aten::tensorBytes(buffer.getType())) : 0;
   }
 
   void addCost(plan::Instruction &instruction, aten::AtenOpInterface aten) {

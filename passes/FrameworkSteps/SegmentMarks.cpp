@@ -22,8 +22,8 @@ void accel::markInstructions(func::FuncOp function,
     auto aten = dyn_cast<aten::AtenOpInterface>(op); // else an exchange
     graph.forward.push_back(forward.empty() || forward.contains(&op));
     graph.view.push_back(aten && aten.getCategory() == aten::Category::View);
-    int node = unnumbered--;
-    if (auto fused = dyn_cast<FusedLoc>(op.getLoc()))
+    int node = unnumbered--; // an exchange is a node of its own
+    if (auto fused = aten ? dyn_cast<FusedLoc>(op.getLoc()) : FusedLoc())
       if (auto number = dyn_cast_if_present<IntegerAttr>(fused.getMetadata()))
         node = static_cast<int>(number.getInt());
     graph.node.push_back(node);

@@ -42,6 +42,7 @@ std::optional<int64_t> shardedDim(TpStyle style, int64_t rank,
       return std::nullopt;
     return inputFirst ? rank - 2 : rank - 1;
   case TpStyle::GroupedGemm:
+  case TpStyle::EmbeddingRowwise:
     return 0;
   case TpStyle::ReplicatedWithGradAllreduce:
   case TpStyle::MoeTpExperts:
@@ -81,6 +82,7 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
     if (!mesh || (mesh.axisSize(axis) == 1 && mesh.axisSize(expertAxis) == 1))
       return;
     told.clear();
+    gathered.clear();
     llvm::StringMap<StringRef> classes;
     const TpPlan *plan = nullptr;
     for (auto node : module.getOps<sharding::ModuleOp>()) {
@@ -99,6 +101,60 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
     for (auto param : module.getOps<sharding::ParamOp>())
       if (!param.getSpecAttr() && failed(decide(param, *plan, classes, mesh)))
         return signalPassFailure();
+    if (asTransformers)
+      decideOperations(module);
+  }
+
+  /// What transformers' styles compute whole on every rank: the output of a
+  /// `colwise_gather_output` layer, and the gradient of a table, for which
+  /// DTensor has no sharded form.
+  void decideOperations(mlir::ModuleOp module) {
+    auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    if (!graph)
+      return;
+    for (auto call : graph.getBody().getOps<sharding::CallOp>())
+      for (const llvm::StringRef suffix : {"", ".joint"}) {
+        auto function = module.lookupSymbol<func::FuncOp>(
+            (call.getCallee() + suffix).str());
+        for (unsigned i = 0; function && i < function.getNumArguments(); ++i)
+          if (auto name = function.getArgAttrOfType<StringAttr>(
+                  i, sharding::paramArgAttr);
+              name && gathered.contains(call.bindParam(name.getValue())))
+            gatherReaders(function.getArgument(i));
+        if (function)
+          for (auto table : function.getOps<aten::EmbeddingDenseBackwardOp>())
+            decideWhole(table, TpStyle::EmbeddingRowwise);
+      }
+  }
+
+  /// Whoever reads a product of `value`, itself or a view of it, works on the
+  /// whole: the product is made in parts and gathered behind the matmul.
+  void gatherReaders(Value value) {
+    for (Operation *reader : value.getUsers()) {
+      auto aten = dyn_cast<aten::AtenOpInterface>(reader);
+      if (!aten)
+        continue;
+      if (aten.getCategory() == aten::Category::View)
+        gatherReaders(reader->getResult(0));
+      if (aten.getCategory() == aten::Category::Matmul)
+        for (Operation *user : reader->getResult(0).getUsers())
+          if (isa<aten::AtenOpInterface>(user))
+            decideWhole(user, TpStyle::ColwiseGatherOutput);
+    }
+  }
+
+  void decideWhole(Operation *op, TpStyle style) {
+    Builder b(&getContext());
+    SmallVector<Attribute> specs;
+    for (Type type : op->getResultTypes())
+      specs.push_back(sharding::SpecAttr::get(
+          &getContext(),
+          SmallVector<ArrayAttr>(cast<RankedTensorType>(type).getRank(),
+                                 b.getArrayAttr({})),
+          ArrayAttr(),
+          sharding::BecauseAttr::get(&getContext(),
+                                     stringifyTpStyle(style).str())));
+    op->setAttr(sharding::specsAttr, b.getArrayAttr(specs));
   }
 
   LogicalResult decide(sharding::ParamOp param, const TpPlan &plan,
@@ -142,8 +198,9 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
     const int64_t size = type.getDimSize(*dim) / layers,
                   ranks = mesh.axisSize(over);
     if (size % ranks != 0) {
-      // The head is a vocabulary, which has any size: it can be whole.
-      if (entry->style == TpStyle::ColwiseGatherOutput) {
+      // A vocabulary has any size: it can be whole.
+      if (entry->style == TpStyle::ColwiseGatherOutput ||
+          entry->style == TpStyle::EmbeddingRowwise) {
         param.emitRemark("'") << param.getFqn() << "' has " << size << " rows, "
                               << "which " << ranks << " ranks of '" << over
                               << "' do not divide: every rank has it whole";
@@ -155,6 +212,12 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
              << " " << counted(entry->style) << ", which " << ranks
              << " ranks of '" << over << "' do not divide (" << style << "); "
              << divisors(size) << " would fit";
+    }
+    if (entry->style == TpStyle::ColwiseGatherOutput) {
+      gathered.insert(param.getFqn());
+      if (ArrayAttr aliases = param.getAliasesAttr())
+        for (auto alias : aliases.getAsRange<StringAttr>())
+          gathered.insert(alias.getValue());
     }
     Builder b(&getContext());
     SmallVector<ArrayAttr> dims(type.getRank(), b.getArrayAttr({}));
@@ -169,7 +232,8 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
     return success();
   }
 
-  llvm::StringSet<> told; // patterns of which a remark was made
+  llvm::StringSet<> gathered; // parameters whose layer's output is gathered
+  llvm::StringSet<> told;     // patterns of which a remark was made
 };
 
 } // namespace

@@ -25,7 +25,10 @@ namespace {
 
 using enum TpStyle;
 
+/// transformers adds the table of tokens to each plan whose model has one
+/// (DistributedMixin.init_parallel_plans, 5.23).
 constexpr TpEntry gated[] = {
+    {"embed_tokens", EmbeddingRowwise},
     {"layers.*.self_attn.q_proj", Colwise},
     {"layers.*.self_attn.k_proj", Colwise},
     {"layers.*.self_attn.v_proj", Colwise},
@@ -37,6 +40,7 @@ constexpr TpEntry gated[] = {
 };
 
 constexpr TpEntry gatedWithHeadNorms[] = {
+    {"embed_tokens", EmbeddingRowwise},
     {"layers.*.self_attn.q_proj", Colwise},
     {"layers.*.self_attn.k_proj", Colwise},
     {"layers.*.self_attn.v_proj", Colwise},
@@ -50,6 +54,7 @@ constexpr TpEntry gatedWithHeadNorms[] = {
 };
 
 constexpr TpEntry qwen3Moe[] = {
+    {"embed_tokens", EmbeddingRowwise},
     {"layers.*.self_attn.q_proj", Colwise},
     {"layers.*.self_attn.k_proj", Colwise},
     {"layers.*.self_attn.v_proj", Colwise},
@@ -66,6 +71,7 @@ constexpr TpEntry qwen3Moe[] = {
 };
 
 constexpr TpEntry mixtral[] = {
+    {"embed_tokens", EmbeddingRowwise},
     {"layers.*.self_attn.q_proj", Colwise},
     {"layers.*.self_attn.k_proj", Colwise},
     {"layers.*.self_attn.v_proj", Colwise},
@@ -78,6 +84,7 @@ constexpr TpEntry mixtral[] = {
 
 /// Norms over all heads lie between projections and attention.
 constexpr TpEntry olmo2[] = {
+    {"embed_tokens", EmbeddingRowwise},
     {"layers.*.self_attn.q_proj", ColwiseGatherOutput},
     {"layers.*.self_attn.k_proj", ColwiseGatherOutput},
     {"layers.*.self_attn.v_proj", ColwiseGatherOutput},
@@ -89,6 +96,7 @@ constexpr TpEntry olmo2[] = {
 };
 
 constexpr TpEntry phi3[] = {
+    {"embed_tokens", EmbeddingRowwise},
     {"layers.*.self_attn.qkv_proj", ColwiseGatherOutput},
     {"layers.*.self_attn.o_proj", RowwiseSplitInput},
     {"layers.*.mlp.gate_up_proj", ColwiseGatherOutput},
@@ -256,6 +264,8 @@ StringRef mesh::stringifyTpStyle(TpStyle style) {
     return "rowwise";
   case RowwiseSplitInput:
     return "rowwise_split_input";
+  case EmbeddingRowwise:
+    return "embedding_rowwise";
   case PackedColwise:
     return "packed_colwise";
   case ReplicatedWithGradAllreduce:

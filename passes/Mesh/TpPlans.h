@@ -17,6 +17,7 @@ enum class TpStyle {
   ColwiseGatherOutput, // output features, which are gathered
   Rowwise,             // input features
   RowwiseSplitInput,   // input features of an input that is whole
+  EmbeddingRowwise,    // rows of a table: the vocabulary
   PackedColwise,       // output features of each of several layers in one
   ReplicatedWithGradAllreduce,
   MoeTpExperts,      // marks a module, no parameter

@@ -53,8 +53,11 @@ void addDifferentiatePasses(OpPassManager &pm) {
 }
 
 /// Makes functions of one rank's parts, for axes inside of functions (tp).
-void addPartitionPasses(OpPassManager &pm, StringRef sequenceAxis) {
-  pm.addPass(createImportTpPlanPass());
+void addPartitionPasses(OpPassManager &pm, bool asTransformers,
+                        StringRef sequenceAxis) {
+  ImportTpPlanPassOptions plan;
+  plan.asTransformers = asTransformers;
+  pm.addPass(createImportTpPlanPass(plan));
   PropagateShardingPassOptions options;
   options.sequenceAxis = sequenceAxis.str();
   pm.addPass(createPropagateShardingPass(options));
@@ -67,6 +70,9 @@ struct PartitionPipelineOptions
   Option<std::string> sequenceAxis{
       *this, "sequence-axis",
       llvm::cl::desc("the mesh axis that shards sequences between layers")};
+  Option<bool> asTransformers{
+      *this, "as-transformers",
+      llvm::cl::desc("logits are gathered, as transformers does it")};
 };
 
 /// An axis that is inside of functions has more than one rank.
@@ -155,7 +161,7 @@ void registerPasses() {
       "from differentiated: functions of one rank's parts, where the mesh has "
       "an axis inside of functions (tp)",
       [](OpPassManager &pm, const PartitionPipelineOptions &options) {
-        addPartitionPasses(pm, options.sequenceAxis);
+        addPartitionPasses(pm, options.asTransformers, options.sequenceAxis);
       });
   PassPipelineRegistration<>("to-sharded",
                              "phase 'sharded': every decision is taken",
@@ -198,8 +204,11 @@ LogicalResult runDifferentiation(mlir::ModuleOp module,
                                  Verification verification) {
   return run(module, verification, [&](OpPassManager &pm) {
     addDifferentiatePasses(pm);
-    if (hasInnerAxis(module))
-      addPartitionPasses(pm, frameworkOf(module).shardsSequence() ? "tp" : "");
+    if (!hasInnerAxis(module))
+      return;
+    // torchtitan computes the loss of sharded logits too (loss_parallel).
+    const bool sequence = frameworkOf(module).shardsSequence();
+    addPartitionPasses(pm, /*asTransformers=*/!sequence, sequence ? "tp" : "");
   });
 }
 

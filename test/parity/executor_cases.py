@@ -285,7 +285,7 @@ def fsdp(ranks, checkpoint, reshard=True, precision="no"):
 
 
 def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
-               precision=None, adapter=None):
+               precision=None, adapter=None, tp=1):
     def compare(context):
         folder = context.path("model")
         jobs.write_config(folder, jobs.MODELS[model])
@@ -295,12 +295,15 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
         want = harness.in_python(
             tracked_step.fsdp2,
             [({}, (folder, batch, length, ranks, checkpoint, reshard,
-                   precision, precision, adapter))],
+                   precision, precision, adapter, tp))],
             context.path("torch.out"), timeout=400)[0]
-        got = dump(context,
-                   fsdp(ranks, checkpoint, reshard,
-                        "bf16" if precision else "no"),
-                   folder, batch, length, "fsdp2")
+        config = fsdp(ranks, checkpoint, reshard,
+                      "bf16" if precision else "no")
+        if tp > 1:
+            config["parallelism_config"] = {
+                "parallelism_config_dp_shard_size": ranks // tp,
+                "parallelism_config_tp_size": tp}
+        got = dump(context, config, folder, batch, length, "fsdp2")
         return near(got, want["Total"], model, batch, length)
     return compare
 
@@ -591,6 +594,12 @@ CASES = [
         "wide", 16, 64, True,
         dict(r=8, target_modules=["q_proj", "v_proj"]))),
     ("peak-fsdp2-uneven", fsdp2_case("gqa", 1, 16, 3, False)),
+    ("peak-tp", fsdp2_case("even", 2, 64, 8, False, tp=2)),
+    ("peak-tp-four", fsdp2_case("even", 2, 64, 8, False, tp=4)),
+    ("peak-tp-loss", fsdp2_case("even", 16, 128, 4, False, tp=2)),
+    ("peak-tp-checkpoint", fsdp2_case("even", 16, 64, 8, True, tp=2)),
+    ("peak-tp-bf16", fsdp2_case("even", 2, 64, 8, False, True, "bfloat16",
+                                tp=2)),
     ("peak-fsdp2-adapter", fsdp2_case(
         "wide", 2, 64, 4, False,
         adapter=dict(r=8, target_modules=["q_proj", "v_proj"]))),

@@ -148,6 +148,8 @@ MODELS = {
     "gqa": LLAMA,
     "wide": variant(hidden_size=512, intermediate_size=1376, vocab_size=4099,
                     num_attention_heads=8, num_key_value_heads=4),
+    "even": variant(hidden_size=512, intermediate_size=1376, vocab_size=4096,
+                    num_attention_heads=8, num_key_value_heads=4),
     "tied": variant(tie_word_embeddings=True),
     "mha-bias": variant(num_key_value_heads=4, attention_bias=True,
                         mlp_bias=True),

@@ -99,6 +99,8 @@ def dimension(style, module, parameter):
         return 0 if rank == 1 else rank - 1 if flipped else rank - 2, 1
     if style == "packed_colwise":  # gate and up projections of experts
         return rank - 2, 2
+    if style == "embedding_rowwise":
+        return 0, 1
     if style in ("rowwise", "rowwise_split_input"):
         return None if rank == 1 else \
             (rank - 2 if flipped else rank - 1, 1)
@@ -111,10 +113,9 @@ def dimension(style, module, parameter):
 def published(context):
     count = 0
     for family, model in models(PUBLISHED):
-        plan = {f"{model.base_model_prefix}.{pattern}": style for pattern, style
-                in model.config.base_model_tp_plan.items()}
-        check(plan, f"{family} has no plan any more")
-        plan.update(type(model)._tp_plan or {})
+        check(model.config.base_model_tp_plan,
+              f"{family} has no plan any more")
+        plan = model.tp_plan
         modules, wanted, used = dict(model.named_modules()), {}, set()
         for name, parameter in model.named_parameters():
             owner = name.rpartition(".")[0]

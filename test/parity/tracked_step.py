@@ -106,7 +106,8 @@ def hooks_of_frozen():
 
 def peak_of(tracker):
     snapshot = tracker.get_tracker_snapshot("peak")
-    (device, held), = snapshot.items()
+    # Those of DTensor's styles on the meta device have no bytes.
+    held, = (held for device, held in snapshot.items() if device.type != "meta")
     named = {getattr(k, "value", k): v for k, v in held.items()}
     return named
 
@@ -139,8 +140,19 @@ def single(folder, batch, length, checkpoint, kernel, autocast=False,
     return peak_of(tracker)
 
 
+def tensor_parallel(model, mesh):
+    """As transformers' DistributedMixin.maybe_distribute_model does it."""
+    from transformers.distributed.configuration_utils import DistributedConfig
+    from transformers.distributed.tensor_parallel import (
+        apply_tensor_parallelism)
+    config = DistributedConfig(tp_size=mesh["tp"].size(),
+                               fsdp_size=mesh["dp"].size())
+    plan = model._resolve_parallel_plans(config)[0]
+    return apply_tensor_parallelism(model, mesh["tp"], plan)
+
+
 def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce,
-          adapter=None):
+          adapter=None, tp=1):
     """MemTracker's peak of a step of rank 0, with the units that Accelerate
     makes. A step before it fills the caches of DTensor's sharding propagation,
     whose fake tensors of global shape would be counted. FSDPMemTracker hooks
@@ -155,6 +167,11 @@ def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce,
                             store=FakeStore())
     mesh = torch.distributed.init_device_mesh("cpu", (ranks,))
     model = whole = build(folder)
+    if tp > 1:
+        mesh = torch.distributed.init_device_mesh(
+            "cpu", (ranks // tp, tp), mesh_dim_names=("dp", "tp"))
+        tensor_parallel(model, mesh)
+        mesh = mesh["dp"]
     if adapter:
         import peft
         whole = peft.get_peft_model(model, peft.LoraConfig(**adapter))
