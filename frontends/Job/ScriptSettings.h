@@ -61,6 +61,7 @@ struct ScriptNames {
 /// transformers shards the model itself while it loads it (DistributedConfig).
 struct OwnShards {
   int64_t shards = 1, copies = 1; // ranks of a copy, and copies
+  int64_t tensor = 1;             // ranks that split each layer
   bool halves = false;            // fsdp_mixed_precision: bf16, reduced in fp32
   bool operator==(const OwnShards &) const = default;
 };

@@ -80,19 +80,34 @@ void SettingsReader::readDistributedConfig() {
                  "fsdp_size and pp_size do not go together yet; transformers "
                  "stops with a ValueError",
                  "keep one of them");
+  auto asked = [&](const char *name) {
+    const yaml::Node *node = config->find(name);
+    return node && !node->isNull() &&
+           !(node->kind == yaml::Kind::Bool && !node->boolean) &&
+           !(node->isMapping() && node->entries.empty());
+  };
+  // The family's plan over tp_size ranks, which is what tp_size alone means.
+  auto isDefault = [&](std::string_view name) {
+    const yaml::Node *plan = config->find("tp_plan");
+    return name == "tp_plan" && of("tp_size") > 1 && plan->isString() &&
+           plan->text == "auto";
+  };
   struct Axis {
     const char *name, *what, *hint;
   };
   constexpr Axis axes[] = {
-      {"tp_size", "splits layers over ranks (tensor parallelism)",
-       "fsdp in TrainingArguments shards them instead"},
+      {"tp_size",
+       "splits layers over ranks (tensor parallelism) without fsdp_size",
+       "write fsdp_size 2 or more beside it"},
       {"pp_size", "gives layers to ranks in turn (pipeline parallelism)",
        "fsdp in TrainingArguments shards them instead"},
       {"ep_size", "gives experts to ranks (expert parallelism)",
        "fsdp in TrainingArguments shards them instead"}};
   bool refused = false;
   for (const Axis &axis : axes)
-    if (of(axis.name) > 1) {
+    if (of(axis.name) > 1 &&
+        // Beside shards it is an axis of the mesh.
+        (axis.name != std::string_view("tp_size") || of("fsdp_size") == 1)) {
       refuse("model_init_kwargs",
              std::string("distributed_config: ") + axis.name + " " +
                  std::to_string(of(axis.name)) + " " + axis.what +
@@ -100,17 +115,13 @@ void SettingsReader::readDistributedConfig() {
              axis.hint);
       refused = true;
     }
-  auto asked = [&](const char *name) {
-    const yaml::Node *node = config->find(name);
-    return node && !node->isNull() &&
-           !(node->kind == yaml::Kind::Bool && !node->boolean) &&
-           !(node->isMapping() && node->entries.empty());
-  };
   constexpr Axis plans[] = {
-      {"tp_plan", "derives tp_size from the ranks that are left", ""},
+      {"tp_plan",
+       "splits layers by rules of its own, or over the ranks that are left",
+       "write tp_size alone"},
       {"fsdp_plan", "names units of its own", "leave it out"}};
   for (const Axis &plan : plans)
-    if (!refused && asked(plan.name)) {
+    if (!refused && asked(plan.name) && !isDefault(plan.name)) {
       refuse("model_init_kwargs",
              std::string("distributed_config: ") + plan.name + " " + plan.what +
                  ", which is not modelled for transformers' own sharding yet",
@@ -118,7 +129,7 @@ void SettingsReader::readDistributedConfig() {
       refused = true;
     }
   const OwnShards shards{of("fsdp_size"), of("dp_replicate_size"),
-                         asked("fsdp_mixed_precision")};
+                         of("tp_size"), asked("fsdp_mixed_precision")};
   if (!refused && shards.shards * shards.copies > 1)
     readOwnShards(shards, asked("fsdp_cpu_offload"));
 }
@@ -185,7 +196,8 @@ void SettingsReader::readOwnShards(const OwnShards &shards, bool offloads) {
   set(settings.ownShards, std::optional(shards), name,
       std::to_string(shards.shards) + " shards, " +
           std::to_string(shards.copies) +
-          (shards.copies == 1 ? " copy" : " copies"),
+          (shards.copies == 1 ? " copy" : " copies") +
+          (shards.tensor > 1 ? ", tp " + std::to_string(shards.tensor) : ""),
       "distributed_config: transformers shards the model while it loads it");
 }
 

@@ -464,18 +464,23 @@ private:
     const OwnShards &own = **setting;
     AccelerateConfig &a = job.accelerate;
     const int64_t ranks = *a.numProcesses;
-    if (own.shards > ranks || own.copies > ranks ||
-        own.shards * own.copies != ranks) {
-      return at(setting, Severity::Error, "invalid-value",
-                "distributed_config asks for " + std::to_string(own.shards) +
-                    " x " + std::to_string(own.copies) +
-                    " ranks, and the job has " + std::to_string(ranks) +
-                    "; torch stops with a RuntimeError",
-                "fsdp_size x dp_replicate_size is the number of processes");
-    }
     plan::Mesh mesh = plan::Mesh::dataParallel();
     mesh.resize("dp_shard", own.shards);
     mesh.resize("dp_replicate", own.copies);
+    if (own.tensor > 1)
+      mesh.resize("tp", own.tensor);
+    if (mesh.ranks() != ranks) {
+      const bool splits = own.tensor > 1;
+      return at(setting, Severity::Error, "invalid-value",
+                "distributed_config asks for " + std::to_string(own.shards) +
+                    " x " + std::to_string(own.copies) +
+                    (splits ? " x " + std::to_string(own.tensor) : "") +
+                    " ranks, and the job has " + std::to_string(ranks) +
+                    "; torch stops with a RuntimeError",
+                std::string("fsdp_size x dp_replicate_size ") +
+                    (splits ? "x tp_size " : "") +
+                    "is the number of processes");
+    }
     a.mesh = {mesh, Origin::Written, setting.key, setting.at, setting.why};
     a.restUnits.value = RestUnits::EmbeddingAndTail;
     PrecisionPolicy policy;

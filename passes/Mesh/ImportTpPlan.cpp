@@ -73,6 +73,44 @@ std::string divisors(int64_t size) {
   return list.empty() ? "1" : list;
 }
 
+/// A parameter of an adapter, or of a layer that has one.
+struct AdapterName {
+  std::string layer; // the module that the plan names
+  enum Part { Base, LoraA, LoraB, Other } part = Base;
+};
+
+AdapterName adapterName(StringRef owner) {
+  AdapterName name;
+  for (auto [infix, part] : {std::pair(".lora_A.", AdapterName::LoraA),
+                             {".lora_B.", AdapterName::LoraB},
+                             {".lora_", AdapterName::Other}})
+    if (size_t at = owner.find(infix); at != StringRef::npos) {
+      name.part = part;
+      owner = owner.take_front(at);
+      break;
+    }
+  owner.consume_back(".base_layer");
+  name.layer = owner.str();
+  return name;
+}
+
+/// Whether an adapter's matrix is sharded as its layer is: the one that makes
+/// what a column-wise layer makes, and the one that reads what a row-wise layer
+/// reads (peft/tuners/lora/model.py, add_lora_tp_hooks_dtensor, 0.21).
+bool isAdapterSharded(AdapterName::Part part, TpStyle style) {
+  switch (part) {
+  case AdapterName::Base:
+    return true;
+  case AdapterName::LoraA:
+    return style == TpStyle::Rowwise;
+  case AdapterName::LoraB:
+    return style == TpStyle::Colwise;
+  case AdapterName::Other:
+    return false;
+  }
+  llvm_unreachable("all parts are listed");
+}
+
 struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
   using Base::Base;
 
@@ -162,6 +200,7 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
                        sharding::MeshOp mesh) {
     // A plan names modules, or parameters that are not in a linear layer.
     StringRef owner = param.getFqn().rsplit('.').first;
+    const AdapterName layer = adapterName(owner);
     StringRef over = expertAxis, from = "base_model_ep_plan of ";
     const TpEntry *entry = mesh.axisSize(over) == 1
                                ? nullptr
@@ -171,9 +210,10 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
       from = "base_model_tp_plan of ";
       entry = findTpEntry(plan.entries, param.getFqn());
       if (!entry)
-        entry = findTpEntry(plan.entries, owner);
+        entry = findTpEntry(plan.entries, layer.layer);
     }
-    if (!entry || mesh.axisSize(over) == 1)
+    if (!entry || mesh.axisSize(over) == 1 ||
+        !isAdapterSharded(layer.part, entry->style))
       return success();
     RankedTensorType type = param.getTensorType();
     const StringRef style = stringifyTpStyle(entry->style);
@@ -213,12 +253,7 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
              << " ranks of '" << over << "' do not divide (" << style << "); "
              << divisors(size) << " would fit";
     }
-    if (entry->style == TpStyle::ColwiseGatherOutput) {
-      gathered.insert(param.getFqn());
-      if (ArrayAttr aliases = param.getAliasesAttr())
-        for (auto alias : aliases.getAsRange<StringAttr>())
-          gathered.insert(alias.getValue());
-    }
+    noteGathered(param, plan);
     Builder b(&getContext());
     SmallVector<ArrayAttr> dims(type.getRank(), b.getArrayAttr({}));
     dims[*dim] = sharding::dimOf(&getContext(), {{over, layers}});
@@ -230,6 +265,20 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
              plan.baseClass + ": " + style)
                 .str())));
     return success();
+  }
+
+  /// A tied head's parameter has the name of the table too.
+  void noteGathered(sharding::ParamOp param, const TpPlan &plan) {
+    SmallVector<StringRef> names = {param.getFqn()};
+    if (ArrayAttr aliases = param.getAliasesAttr())
+      llvm::append_range(names, aliases.getAsValueRange<StringAttr>());
+    auto isGathered = [&](StringRef name) {
+      const TpEntry *entry =
+          findTpEntry(plan.entries, adapterName(name.rsplit('.').first).layer);
+      return entry && entry->style == TpStyle::ColwiseGatherOutput;
+    };
+    if (llvm::any_of(names, isGathered))
+      gathered.insert_range(names);
   }
 
   llvm::StringSet<> gathered; // parameters whose layer's output is gathered

@@ -184,7 +184,17 @@ private:
         skip(std::string(name) + " parallelism (" + std::to_string(*size) +
              ") is not modelled");
     };
-    parallel(row.tensorParallel, "tensor");
+    const int64_t tensor = std::max<int64_t>(row.tensorParallel.value_or(1), 1);
+    if (run.source != Source::Torchtitan)
+      parallel(row.tensorParallel, "tensor");
+    else if (row.gpus.value_or(tensor) % tensor)
+      skip("tensor parallelism (" + std::to_string(tensor) +
+           ") does not divide the GPUs");
+    else if (has(sharding, "asynctp") || has(lower(row.precision), "asynctp"))
+      skip("asynchronous tensor parallelism (matmuls cut into pieces that are "
+           "exchanged while the next is computed) is not modelled");
+    else if (tensor > 1 && has(lower(row.precision), "fp8"))
+      skip("fp8 of matmuls that are split over ranks is not modelled");
     parallel(row.pipelineParallel, "pipeline");
     parallel(row.contextParallel, "context");
     if (has(sharding, "ep=") && numberAfter(sharding, "ep=") > 1)
@@ -193,9 +203,12 @@ private:
       readMegatron();
 
     Run &s = run;
-    const int64_t gpus = row.gpus.value_or(1);
+    const int64_t ranks = row.gpus.value_or(1);
+    const int64_t gpus = std::max<int64_t>(ranks / tensor, 1); // of samples
     s.mesh.resize("dp_shard", gpus);
-    s.ranksPerNode = std::min<int64_t>(gpus, 8);
+    if (tensor > 1)
+      s.mesh.resize("tp", tensor);
+    s.ranksPerNode = std::min<int64_t>(ranks, 8);
     if (run.source == Source::KempnerForge && gpus > 4) {
       s.ranksPerNode = 4;
       assume("nodes of 4 GPUs, as the Kempner cluster has");

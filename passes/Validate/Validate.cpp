@@ -142,7 +142,7 @@ RowResult predictRow(const RunRow &row, const TargetSource &targets,
     result.tokensPerSecondPerDevice =
         static_cast<double>(step->model->tokens() *
                             step->candidate.accumulation) /
-        result.stepSeconds;
+        static_cast<double>(step->model->ranksPerSample) / result.stepSeconds;
   result.fits = !target->memoryBytes ||
                 p.peakBytes + target->contextBytes <= *target->memoryBytes;
   result.predictedBytes = countedBytes(p, run.memory);

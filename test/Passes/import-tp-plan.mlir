@@ -1,7 +1,7 @@
 // Which parameters a family's plan shards, and why.
 // RUN: accel-opt opt %s --import-tp-plan --split-input-file --verify-diagnostics | FileCheck %s
 
-// CHECK: sharding.param "model.embed_tokens.weight" : tensor<32x8xf32> init <zeros>{{$}}
+// CHECK: sharding.param "model.embed_tokens.weight" : tensor<32x8xf32> init <zeros> {spec = #sharding.spec<["tp"], [] because <"base_model_tp_plan of LlamaModel: embedding_rowwise">>}
 // CHECK: sharding.param "model.layers.0.self_attn.q_proj.weight" : tensor<8x8xf32> init <zeros> {spec = #sharding.spec<["tp"], [] because <"base_model_tp_plan of LlamaModel: colwise">>}
 // CHECK: sharding.param "model.layers.0.self_attn.q_proj.bias" : tensor<8xf32> init <zeros> {spec = #sharding.spec<["tp"] because <"base_model_tp_plan of LlamaModel: colwise">>}
 // A bias behind rows is added once, so it is whole.
@@ -113,3 +113,22 @@ sharding.param "model.layers.0.mlp.up_proj.weight" : tensor<16x8xf32> init <zero
 sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
 sharding.module "model" class "UnknownModel"
 sharding.param "model.layers.0.mlp.up_proj.weight" : tensor<16x8xf32> init <zeros>
+
+// -----
+
+// PEFT's matrices: B makes what a column-wise layer makes, A reads what a
+// row-wise layer reads; the others are whole.
+// CHECK-LABEL: PeftModel
+// CHECK: sharding.param "base_model.model.model.layers.0.self_attn.q_proj.base_layer.weight" : tensor<8x8xf32> init <zeros> frozen {spec = #sharding.spec<["tp"], [] because <"base_model_tp_plan of LlamaModel: colwise">>}
+// CHECK: q_proj.lora_A.default.weight" : tensor<2x8xf32> init <zeros>{{$}}
+// CHECK: q_proj.lora_B.default.weight" : tensor<8x2xf32> init <zeros> {spec = #sharding.spec<["tp"], [] because <"base_model_tp_plan of LlamaModel: colwise">>}
+// CHECK: o_proj.lora_A.default.weight" : tensor<2x8xf32> init <zeros> {spec = #sharding.spec<[], ["tp"] because <"base_model_tp_plan of LlamaModel: rowwise">>}
+// CHECK: o_proj.lora_B.default.weight" : tensor<8x2xf32> init <zeros>{{$}}
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+sharding.module "" class "PeftModel"
+sharding.module "base_model.model.model" class "LlamaModel"
+sharding.param "base_model.model.model.layers.0.self_attn.q_proj.base_layer.weight" : tensor<8x8xf32> init <zeros> frozen
+sharding.param "base_model.model.model.layers.0.self_attn.q_proj.lora_A.default.weight" : tensor<2x8xf32> init <zeros>
+sharding.param "base_model.model.model.layers.0.self_attn.q_proj.lora_B.default.weight" : tensor<8x2xf32> init <zeros>
+sharding.param "base_model.model.model.layers.0.self_attn.o_proj.lora_A.default.weight" : tensor<2x8xf32> init <zeros>
+sharding.param "base_model.model.model.layers.0.self_attn.o_proj.lora_B.default.weight" : tensor<8x2xf32> init <zeros>

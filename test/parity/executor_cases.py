@@ -598,6 +598,9 @@ CASES = [
     ("peak-tp-four", fsdp2_case("even", 2, 64, 8, False, tp=4)),
     ("peak-tp-loss", fsdp2_case("even", 16, 128, 4, False, tp=2)),
     ("peak-tp-checkpoint", fsdp2_case("even", 16, 64, 8, True, tp=2)),
+    ("peak-tp-adapter", fsdp2_case(
+        "even", 16, 64, 4, False, tp=2,
+        adapter=dict(r=8, target_modules=["q_proj", "v_proj", "up_proj"]))),
     ("peak-tp-bf16", fsdp2_case("even", 2, 64, 8, False, True, "bfloat16",
                                 tp=2)),
     ("peak-fsdp2-adapter", fsdp2_case(

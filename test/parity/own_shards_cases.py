@@ -8,16 +8,16 @@ from executor_cases import near
 from harness import check
 
 
-def own_shards_case(ranks, policy):
+def own_shards_case(ranks, policy, tp=1):
     """A step of a model that transformers shards itself, under autocast;
     `policy`: beside fsdp_mixed_precision."""
     def compare(context):
-        model, batch, length = "wide", 2, 64
+        model, batch, length = "even" if tp > 1 else "wide", 2, 64
         folder = context.path("model")
         jobs.write_config(folder, jobs.MODELS[model])
         want, dtypes = harness.in_python(
             tracked_step.own_shards,
-            [({}, (folder, batch, length, ranks, policy))],
+            [({}, (folder, batch, length, ranks, policy, tp))],
             context.path("torch.out"), timeout=400)[0]
         gathered = "torch.bfloat16" if policy else "torch.float32"
         check(dtypes == ["gradient torch.float32", gathered],
@@ -26,7 +26,7 @@ def own_shards_case(ranks, policy):
             "model_name_or_path": folder, "max_length": length, "bf16": True,
             "per_device_train_batch_size": batch, "save_strategy": "no",
             "gradient_checkpointing": False, "model_init_kwargs": {
-                "distributed_config": {"fsdp_size": ranks,
+                "distributed_config": {"fsdp_size": ranks // tp, "tp_size": tp,
                                        "fsdp_mixed_precision": policy}}},
             "own.yaml")
         memory = json.loads(harness.run(
@@ -45,4 +45,5 @@ def own_shards_case(ranks, policy):
 CASES = [
     ("without-policy", own_shards_case(4, False)),
     ("policy", own_shards_case(4, True)),
+    ("tensor-parallel", own_shards_case(8, True, tp=2)),
 ]

@@ -148,6 +148,8 @@ def tensor_parallel(model, mesh):
     config = DistributedConfig(tp_size=mesh["tp"].size(),
                                fsdp_size=mesh["dp"].size())
     plan = model._resolve_parallel_plans(config)[0]
+    # Where PEFT looks for them.
+    model.config.distributed_config, model._device_mesh = config, mesh
     return apply_tensor_parallelism(model, mesh["tp"], plan)
 
 
@@ -237,11 +239,12 @@ def tracked(model, vocab, batch, length):
     return peak_of(tracker)
 
 
-def own_shards(folder, batch, length, ranks, policy):
+def own_shards(folder, batch, length, ranks, policy, tp=1):
     """MemTracker's peak of a step of rank 0 of a model that transformers shards
-    (DistributedConfig), with the forward as Accelerate's prepare_model leaves it
-    under bf16; `policy`: with fsdp_mixed_precision. Also the dtypes of gathered
-    parameters and of sharded gradients."""
+    (DistributedConfig), over `tp` ranks by layers too, with the forward as
+    Accelerate's prepare_model leaves it under bf16; `policy`: with
+    fsdp_mixed_precision. Also the dtypes of gathered parameters and of sharded
+    gradients."""
     import types
 
     import torch
@@ -254,9 +257,14 @@ def own_shards(folder, batch, length, ranks, policy):
 
     dist.init_process_group("fake", rank=0, world_size=ranks,
                             store=FakeStore())
-    mesh = torch.distributed.init_device_mesh("cpu", (ranks,))
+    mesh = torch.distributed.init_device_mesh(
+        "cpu", (ranks // tp, tp), mesh_dim_names=("dp", "tp"))
     model = build(folder)
-    config = DistributedConfig(fsdp_size=ranks, fsdp_mixed_precision=policy)
+    if tp > 1:
+        tensor_parallel(model, mesh)
+    mesh = mesh["dp"]
+    config = DistributedConfig(fsdp_size=ranks // tp, tp_size=tp,
+                               fsdp_mixed_precision=policy)
     model.config.distributed_config = config
     apply_fully_sharded_data_parallelism(
         model, types.SimpleNamespace(get_mesh=lambda _: mesh),

@@ -237,7 +237,11 @@ TEST(Accelerate, MeshProducts) {
                 .findings()
                 .find("e quoted-number 6"),
             std::string::npos);
-  EXPECT_EQ(mesh(sizes(1, 4) + ", parallelism_config_tp_size: 2").findings(),
+  const Result split = mesh(sizes(1, 4) + ", parallelism_config_tp_size: 2");
+  EXPECT_EQ(split.findings(), "");
+  EXPECT_EQ(split.config->mesh->size("dp_shard"), 4);
+  EXPECT_EQ(split.config->mesh->size("tp"), 2);
+  EXPECT_EQ(mesh(sizes(1, 4) + ", parallelism_config_cp_size: 2").findings(),
             "e not-supported 6");
 }
 

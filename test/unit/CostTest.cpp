@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Cost/CollectiveCost.h"
+#include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
 #include "test/unit/PlanFixture.h"
 
@@ -207,6 +208,43 @@ TEST(Cost, CompiledOperatorsAreFused) {
   // the addition, which the matmul keeps apart.
   EXPECT_EQ(fused.launches, 3);
   EXPECT_NEAR(fused.seconds, (3 + 3) * bytes / 1e9 + 2e-5 + product, 1e-9);
+}
+
+TEST(Cost, ExchangesAreCollectivesOverTheirAxes) {
+  const Target target = loaded("h100-sxm-80gb");
+  Mesh mesh = Mesh::dataParallel();
+  mesh.resize("dp_shard", 4);
+  mesh.resize("tp", 8);
+  Function function;
+  function.slots.resize(2);
+  function.slots[0] = {DType::BF16, {1024, 512}, 0};
+  function.slots[1] = {DType::BF16, {1024, 4096}, 1};
+  auto seconds = [&](const char *op, int operand, int result,
+                     const char *axis = "tp") {
+    Instruction exchange;
+    exchange.op = op;
+    exchange.args.resize(2);
+    exchange.args[0].kind = Arg::Kind::Tensor;
+    exchange.args[0].slot = operand;
+    exchange.args[1].kind = Arg::Kind::Text;
+    exchange.args[1].text = axis;
+    exchange.results = {result};
+    return exchangeSeconds(function, exchange, mesh, 8, target);
+  };
+  const AxisGroup node{8, 8}, across{4, 1};
+  const double whole = 2.0 * 1024 * 4096;
+  EXPECT_EQ(seconds("sharding::all_gather", 0, 1),
+            collectiveSeconds(target, Collective::AllGather, node, whole));
+  EXPECT_EQ(seconds("sharding::reduce_scatter", 1, 0),
+            collectiveSeconds(target, Collective::ReduceScatter, node, whole));
+  EXPECT_EQ(seconds("sharding::all_reduce", 1, 1),
+            collectiveSeconds(target, Collective::AllReduce, node, whole));
+  EXPECT_EQ(seconds("sharding::all_reduce", 1, 1, "dp_shard"),
+            collectiveSeconds(target, Collective::AllReduce, across, whole));
+  EXPECT_EQ(seconds("sharding::slice", 1, 0), 0);
+  EXPECT_EQ(seconds("aten::mm", 1, 0), 0);
+  EXPECT_EQ(mesh.ranksPerSample(), 8);
+  EXPECT_EQ(mesh.sharded(2).ranksPerSample(), 8);
 }
 
 TEST(Cost, CollectivesTakeTheFastestWay) {

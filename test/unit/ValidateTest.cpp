@@ -234,7 +234,22 @@ TEST(Recipe, CheckpointingSpellings) {
 TEST(Recipe, WhatIsNotModelledHasItsReason) {
   const std::vector<std::pair<std::function<void(RunRow &)>, std::string>>
       cases = {
-          {[](RunRow &r) { r.tensorParallel = 8; }, "tensor parallelism (8)"},
+          {[](RunRow &r) { r.tensorParallel = 3; }, "does not divide"},
+          {[](RunRow &r) {
+             r.tensorParallel = 8;
+             r.sharding = "FSDP2=1+asyncTP";
+           },
+           "asynchronous tensor parallelism"},
+          {[](RunRow &r) {
+             r.tensorParallel = 8;
+             r.precision = "fp8";
+           },
+           "fp8 of matmuls that are split"},
+          {[](RunRow &r) {
+             r.tensorParallel = 8;
+             r.framework = "Megatron-LM";
+           },
+           "tensor parallelism (8)"},
           {[](RunRow &r) { r.pipelineParallel = 2; }, "pipeline"},
           {[](RunRow &r) { r.contextParallel = 2; }, "context"},
           {[](RunRow &r) { r.model = "own-moe"; }, "mixture"},
@@ -402,7 +417,7 @@ TEST(Validate, PublishedRunsStayWithinTheirErrors) {
   EXPECT_TRUE(engine.all().empty()) << renderText(engine);
   const ValidationResult result = validateRuns(*rows, shipped);
   SCOPED_TRACE(tableOf(result));
-  EXPECT_GE(result.all.modelled, 126);
+  EXPECT_GE(result.all.modelled, 127);
   EXPECT_EQ(result.all.doNotFit, 0);
   EXPECT_GE(result.all.memory.count, 6);
   EXPECT_LT(result.all.memory.mean, 0.009);

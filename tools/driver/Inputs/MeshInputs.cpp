@@ -17,8 +17,8 @@ static std::string whyNot(const PlanInputs &inputs) {
            toString(inputs.executor) + " is not planned";
   if (inputs.job.quantization)
     return "tensor parallelism of quantised weights is not planned";
-  if (inputs.adapter)
-    return "tensor parallelism of a model with an adapter is not planned";
+  if (inputs.adapter && inputs.adapter->magnitude)
+    return "tensor parallelism of DoRA's layers is not planned";
   if (!inputs.model.config())
     return "tensor parallelism of a .pt2 is not planned: no plan says how its "
            "parameters are sharded";
