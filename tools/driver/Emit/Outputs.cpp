@@ -7,6 +7,7 @@
 
 #include "runtime/plan/PlanJson.h"
 #include "tools/driver/Emit/EmitAdvice.h"
+#include "tools/driver/Emit/EmitDot.h"
 #include "tools/driver/Emit/EmitPerfetto.h"
 #include "tools/driver/Emit/EmitSnapshot.h"
 #include "tools/driver/Emit/PlanPaths.h"
@@ -83,6 +84,8 @@ std::optional<yaml::FileTexts> textsOf(EmitKind kind, const std::string &path,
   }
   case EmitKind::Schedule:
     return yaml::FileTexts{{path, result.scheduled}};
+  case EmitKind::Dot:
+    return yaml::FileTexts{{path, dotText(*result.program)}};
   case EmitKind::Mlir:
     return yaml::FileTexts{{path, result.sharded}};
   case EmitKind::Perfetto:

@@ -157,10 +157,8 @@ bool checkMagnitude(const PlanInputs &inputs, const PlanOptions &options,
     engine.report(std::move(d));
     return false;
   };
-  bool program = inputs.executor == FrameworkKind::AccelRun;
-  for (EmitKind kind : {EmitKind::Plan, EmitKind::Schedule, EmitKind::Mlir})
-    program |= options.emits(kind);
-  if (program)
+  if (inputs.executor == FrameworkKind::AccelRun || options.emitsProgram() ||
+      options.emits(EmitKind::Mlir))
     return refuse("accel-run does not train DoRA, whose magnitudes begin as "
                   "the norms of the base's weights",
                   "plan an accelerate YAML for what PEFT does, or leave "

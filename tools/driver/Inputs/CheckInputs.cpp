@@ -103,8 +103,8 @@ private:
                std::string("install torch ") + least);
     bool own = inputs.executor == FrameworkKind::AccelRun;
     const bool emitsOwn =
-        (options.emits(EmitKind::Plan) || options.emits(EmitKind::Mlir) ||
-         options.emits(EmitKind::Schedule) || options.compileTo) &&
+        (options.emitsProgram() || options.emits(EmitKind::Mlir) ||
+         options.compileTo) &&
         !options.emitsSetting();
     const auto &budget = job().activationBudget;
     if (!own && !emitsOwn && options.activationBudgetBytes)

@@ -9,8 +9,8 @@
 
 namespace accel {
 
-static std::string whyNot(const PlanInputs &inputs) {
-  if (inputs.executor == FrameworkKind::AccelRun)
+static std::string whyNot(const PlanInputs &inputs, bool ownProgram) {
+  if (ownProgram)
     return "tensor parallelism is not executed by accel-run yet";
   if (inputs.executor != FrameworkKind::Fsdp2)
     return std::string("tensor parallelism under ") +
@@ -25,15 +25,18 @@ static std::string whyNot(const PlanInputs &inputs) {
   return "";
 }
 
-void checkTensorParallel(const PlanInputs &inputs, DiagnosticEngine &engine) {
+void checkTensorParallel(const PlanInputs &inputs, const PlanOptions &options,
+                         DiagnosticEngine &engine) {
   const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
   if (mesh->size("tp") <= 1)
     return;
-  if (const std::string why = whyNot(inputs); !why.empty())
+  const bool own =
+      inputs.executor == FrameworkKind::AccelRun || options.emitsProgram();
+  if (const std::string why = whyNot(inputs, own); !why.empty())
     engine.report(diagnosticAt(
         mesh, Severity::Error, notSupportedCode, why,
-        inputs.executor == FrameworkKind::AccelRun
-            ? "plan it for FSDP2 (--executor fsdp2), or leave tp_size at 1"
+        own ? "plan it for FSDP2 (--executor fsdp2) without accel-run's "
+              "program, or leave tp_size at 1"
             : "leave tp_size at 1"));
 }
 

@@ -12,7 +12,8 @@ namespace accel {
 
 /// Refuses what is not planned of tensor parallelism, by name. Sizes that do
 /// not divide a parameter are import-tp-plan's errors.
-void checkTensorParallel(const PlanInputs &inputs, DiagnosticEngine &engine);
+void checkTensorParallel(const PlanInputs &inputs, const PlanOptions &options,
+                         DiagnosticEngine &engine);
 
 } // namespace accel
 

@@ -94,7 +94,8 @@ private:
   }
 
   bool checkEmitted() {
-    for (EmitKind kind : {EmitKind::Plan, EmitKind::Schedule, EmitKind::Mlir})
+    for (EmitKind kind :
+         {EmitKind::Plan, EmitKind::Schedule, EmitKind::Mlir, EmitKind::Dot})
       if (options.emits(kind))
         return refuse(notSupportedCode,
                       std::string("--emit ") + toString(kind) +

@@ -30,6 +30,7 @@ constexpr EmitInfo emitKinds[] = {
     {EmitKind::Python, "python", "fsdp2_plan.py"},
     {EmitKind::Perfetto, "perfetto", "trace.json"},
     {EmitKind::MemorySnapshot, "memory-snapshot", "memory.pickle"},
+    {EmitKind::Dot, "dot", "schedule.dot"},
 };
 
 ValueKind<EmitKind> emitValue() {
@@ -320,6 +321,11 @@ const char *fileName(EmitKind kind) {
 
 bool PlanOptions::emits(EmitKind kind) const {
   return std::find(emit.begin(), emit.end(), kind) != emit.end();
+}
+
+bool PlanOptions::emitsProgram() const {
+  return emits(EmitKind::Plan) || emits(EmitKind::Schedule) ||
+         emits(EmitKind::Dot) || compileTo == Phase::Scheduled;
 }
 
 bool PlanOptions::emitsSetting() const {

@@ -34,7 +34,8 @@ enum class EmitKind {
   Accelerate,
   Python,
   Perfetto,
-  MemorySnapshot
+  MemorySnapshot,
+  Dot
 };
 /// The name for --emit, and of the file where several are written to a folder.
 const char *toString(EmitKind kind);
@@ -108,6 +109,8 @@ struct PlanOptions {
   bool showUnits = false, showSchedule = false, showPhases = false; // in text
 
   bool emits(EmitKind kind) const;
+  /// accel-run's program is to be written, in whatever form.
+  bool emitsProgram() const;
   /// A file with a better setting is asked for.
   bool emitsSetting() const;
 };

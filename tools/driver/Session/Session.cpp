@@ -64,10 +64,7 @@ std::optional<int64_t> Session::budgetBytes() const {
   return target->memoryBytes;
 }
 
-bool Session::asksForProgram() const {
-  return options.emits(EmitKind::Plan) || options.emits(EmitKind::Schedule) ||
-         options.compileTo == Phase::Scheduled;
-}
+bool Session::asksForProgram() const { return options.emitsProgram(); }
 
 bool Session::load() {
   inputs = readPlanInputs(options, engine);
