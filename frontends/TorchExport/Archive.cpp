@@ -6,9 +6,12 @@
 #include "frontends/TorchExport/Archive.h"
 
 #include "frontends/Diagnostics/Diagnostics.h"
+#include "frontends/TorchExport/ZipBytes.h"
 
 #include <algorithm>
-#include <zip.h>
+#include <minizip/unzip.h>
+#include <vector>
+#include <zlib.h>
 
 namespace accel::torchexport {
 
@@ -16,24 +19,94 @@ namespace {
 /// torch writes a few entries per parameter, uncompressed. A zip of more
 /// entries, or with a large one that shrinks more than this, is no such file:
 /// JSON packs 10 to 50 times smaller.
-constexpr zip_int64_t maxEntries = 4'000'000;
+constexpr ZPOS64_T maxEntries = 4'000'000;
 constexpr int64_t maxRatio = 200;
 constexpr int64_t largeBytes = int64_t(1) << 20;
+/// A name in a zip has at most 65535 bytes.
+constexpr size_t nameBytes = size_t(1) << 16;
+/// A flag of an entry: it is encrypted.
+constexpr uLong encrypted = 1;
 
+/// What minizip's and zlib's codes mean.
 std::string messageOf(int code) {
-  zip_error_t error;
-  zip_error_init_with_code(&error, code);
-  std::string text = zip_error_strerror(&error);
-  zip_error_fini(&error);
-  return text;
+  switch (code) {
+  case UNZ_ERRNO:
+    return "Read error";
+  case UNZ_CRCERROR:
+    return "CRC error";
+  case UNZ_BADZIPFILE:
+    return "Zip archive inconsistent";
+  case Z_MEM_ERROR:
+    return "Malloc failure";
+  case Z_DATA_ERROR:
+  case Z_STREAM_ERROR:
+  case Z_NEED_DICT:
+    return "Compressed data invalid";
+  case UNZ_OK:
+    return "Unexpected end of file";
+  default:
+    return "Error " + std::to_string(code) + " of minizip";
+  }
 }
+
+/// An entry that is being read.
+class Reader {
+public:
+  /// Opens the entry; `why` says why not, empty where it is open.
+  Reader(unzFile zip, const unz64_file_pos &where) : zip(zip) {
+    int code = unzGoToFilePos64(zip, &where);
+    if (code == UNZ_OK)
+      code = unzGetCurrentFileInfo64(zip, &info, nullptr, 0, nullptr, 0,
+                                     nullptr, 0);
+    if (code != UNZ_OK)
+      why = messageOf(code);
+    else if (info.flag & encrypted)
+      why = "it is encrypted";
+    else if (info.compression_method != 0 &&
+             info.compression_method != Z_DEFLATED)
+      why = "Compression method " + std::to_string(info.compression_method) +
+            " not supported";
+    else if (code = unzOpenCurrentFile(zip); code != UNZ_OK)
+      why = messageOf(code);
+  }
+  ~Reader() { unzCloseCurrentFile(zip); }
+  Reader(const Reader &) = delete;
+  Reader &operator=(const Reader &) = delete;
+
+  /// The number of bytes copied: 0 at the end; negative, with `why`, if they
+  /// cannot be read.
+  int64_t read(char *into, int64_t bytes) {
+    const int got =
+        unzReadCurrentFile(zip, into, unsigned(std::min(bytes, maxRead)));
+    if (got < 0)
+      why = messageOf(got);
+    return got;
+  }
+  /// Whether the bytes, all of which were read, are those of the checksum; if
+  /// not, with `why`.
+  bool verify() {
+    const int code = unzCloseCurrentFile(zip);
+    if (code != UNZ_OK)
+      why = messageOf(code);
+    return code == UNZ_OK;
+  }
+
+  unz_file_info64 info = {};
+  std::string why;
+
+private:
+  static constexpr int64_t maxRead = int64_t(1) << 30;
+  unzFile zip;
+};
 } // namespace
 
 struct Archive::Zip {
-  zip_t *handle = nullptr;
+  std::unique_ptr<ZipBytes> bytes;
+  unzFile handle = nullptr;
+  std::vector<unz64_file_pos> places; // by Entry::index
   ~Zip() {
     if (handle)
-      zip_discard(handle);
+      unzClose(handle);
   }
 };
 
@@ -42,65 +115,42 @@ Archive::Archive(Archive &&) = default;
 Archive &Archive::operator=(Archive &&) = default;
 Archive::~Archive() = default;
 
-std::optional<Archive> Archive::open(const std::string &path,
-                                     std::string &error) {
+std::optional<Archive> Archive::openBytes(std::unique_ptr<ZipBytes> bytes,
+                                          std::string &error) {
+  const std::string prefix = "no zip archive that can be read: ";
+  if (!bytes) {
+    error = prefix + error;
+    return std::nullopt;
+  }
   Archive archive;
-  int code = 0;
-  archive.zip->handle = zip_open(path.c_str(), ZIP_RDONLY, &code);
+  archive.zip->bytes = std::move(bytes);
+  zlib_filefunc64_def functions = archive.zip->bytes->functions();
+  archive.zip->handle = unzOpen2_64(nullptr, &functions);
   if (!archive.zip->handle) {
-    error = "no zip archive that can be read: " + messageOf(code);
+    error = prefix + "Not a zip archive";
     return std::nullopt;
   }
   if (!archive.list(error))
     return std::nullopt;
   return archive;
+}
+
+std::optional<Archive> Archive::open(const std::string &path,
+                                     std::string &error) {
+  return openRange(path, 0, -1, error);
 }
 
 std::optional<Archive> Archive::openRange(const std::string &path,
                                           int64_t begin, int64_t bytes,
                                           std::string &error) {
-  Archive archive;
-  zip_error_t code;
-  zip_error_init(&code);
-  zip_source_t *source = zip_source_file_create(
-      path.c_str(), static_cast<zip_uint64_t>(begin), bytes, &code);
-  if (source)
-    archive.zip->handle = zip_open_from_source(source, ZIP_RDONLY, &code);
-  if (!archive.zip->handle) {
-    error = std::string("no zip archive that can be read: ") +
-            zip_error_strerror(&code);
-    if (source)
-      zip_source_free(source);
-    zip_error_fini(&code);
-    return std::nullopt;
-  }
-  zip_error_fini(&code);
-  if (!archive.list(error))
-    return std::nullopt;
-  return archive;
+  return openBytes(ZipBytes::ofFile(path, begin, bytes, error), error);
 }
 
 std::optional<Archive> Archive::openMemory(std::string_view bytes,
                                            std::string &error) {
-  Archive archive;
-  zip_error_t code;
-  zip_error_init(&code);
-  zip_source_t *source =
-      zip_source_buffer_create(bytes.data(), bytes.size(), 0, &code);
-  if (source)
-    archive.zip->handle = zip_open_from_source(source, ZIP_RDONLY, &code);
-  if (!archive.zip->handle) {
-    error = std::string("no zip archive that can be read: ") +
-            zip_error_strerror(&code);
-    if (source)
-      zip_source_free(source);
-    zip_error_fini(&code);
-    return std::nullopt;
-  }
-  zip_error_fini(&code);
-  if (!archive.list(error))
-    return std::nullopt;
-  return archive;
+  if (bytes.empty())
+    return Archive();
+  return openBytes(ZipBytes::ofMemory(bytes), error);
 }
 
 Archive Archive::ofEntries(std::map<std::string, std::string> entries) {
@@ -112,21 +162,27 @@ Archive Archive::ofEntries(std::map<std::string, std::string> entries) {
 }
 
 bool Archive::list(std::string &error) {
-  const zip_int64_t count = zip_get_num_entries(zip->handle, 0);
-  if (count > maxEntries) {
-    error = "the zip has " + std::to_string(count) + " entries, more than " +
-            std::to_string(maxEntries);
+  unz_global_info64 all = {};
+  unzGetGlobalInfo64(zip->handle, &all);
+  if (all.number_entry > maxEntries) {
+    error = "the zip has " + std::to_string(all.number_entry) +
+            " entries, more than " + std::to_string(maxEntries);
     return false;
   }
-  for (zip_int64_t i = 0; i < count; ++i) {
-    zip_stat_t stat;
-    zip_stat_init(&stat);
-    if (zip_stat_index(zip->handle, zip_uint64_t(i), 0, &stat) != 0 ||
-        !(stat.valid & ZIP_STAT_NAME) || !(stat.valid & ZIP_STAT_SIZE)) {
+  std::vector<char> text(nameBytes + 1);
+  for (ZPOS64_T i = 0; i < all.number_entry; ++i) {
+    unz_file_info64 info = {};
+    unz64_file_pos place = {};
+    if ((i == 0 ? unzGoToFirstFile(zip->handle)
+                : unzGoToNextFile(zip->handle)) != UNZ_OK ||
+        unzGetCurrentFileInfo64(zip->handle, &info, text.data(), nameBytes,
+                                nullptr, 0, nullptr, 0) != UNZ_OK ||
+        unzGetFilePos64(zip->handle, &place) != UNZ_OK) {
       error = "entry " + std::to_string(i) + " of the zip is damaged";
       return false;
     }
-    std::string name = stat.name;
+    zip->places.push_back(place);
+    std::string name = text.data();
     const size_t slash = name.find('/');
     if (slash == std::string::npos || slash == 0 || slash + 1 == name.size())
       continue;
@@ -136,13 +192,12 @@ bool Archive::list(std::string &error) {
       continue;
     Entry entry;
     entry.index = uint64_t(i);
-    if (stat.size > uint64_t(INT64_MAX)) {
+    if (info.uncompressed_size > uint64_t(INT64_MAX)) {
       error = "entry '" + printable(name) + "' of the zip is damaged";
       return false;
     }
-    entry.bytes = int64_t(stat.size);
-    entry.stored =
-        (stat.valid & ZIP_STAT_COMP_METHOD) && stat.comp_method == ZIP_CM_STORE;
+    entry.bytes = int64_t(info.uncompressed_size);
+    entry.stored = info.compression_method == 0;
     if (!table.emplace(name.substr(slash + 1), entry).second) {
       error = "the zip has two entries '" + printable(name) + "'";
       return false;
@@ -168,33 +223,25 @@ std::optional<std::string> Archive::read(const std::string &name, int64_t limit,
                 std::to_string(limit) + " are read");
   if (!zip->handle)
     return given.at(name);
-  zip_stat_t stat;
-  zip_stat_init(&stat);
-  if (zip_stat_index(zip->handle, entry.index, 0, &stat) == 0 &&
-      (stat.valid & ZIP_STAT_COMP_SIZE) && entry.bytes > largeBytes &&
-      uint64_t(entry.bytes / maxRatio) > stat.comp_size)
-    return fail("unpacks from " + std::to_string(stat.comp_size) + " to " +
+  Reader reader(zip->handle, zip->places[entry.index]);
+  if (!reader.why.empty())
+    return fail("cannot be opened: " + reader.why);
+  const ZPOS64_T packed = reader.info.compressed_size;
+  if (entry.bytes > largeBytes && uint64_t(entry.bytes / maxRatio) > packed)
+    return fail("unpacks from " + std::to_string(packed) + " to " +
                 std::to_string(entry.bytes) +
                 " bytes, as no file of torch does");
-  zip_file_t *file = zip_fopen_index(zip->handle, entry.index, 0);
-  if (!file)
-    return fail(std::string("cannot be opened: ") + zip_strerror(zip->handle));
   std::string bytes(size_t(entry.bytes), '\0');
-  size_t done = 0;
-  while (done < bytes.size()) {
-    zip_int64_t got = zip_fread(file, bytes.data() + done, bytes.size() - done);
+  int64_t done = 0;
+  while (done < entry.bytes) {
+    const int64_t got = reader.read(bytes.data() + done, entry.bytes - done);
     if (got <= 0)
-      break;
-    done += size_t(got);
+      return fail("is cut or damaged: " +
+                  (reader.why.empty() ? messageOf(UNZ_OK) : reader.why));
+    done += got;
   }
-  // One more byte: reaching the end verifies the checksum.
-  char more = 0;
-  const bool ended = done == bytes.size() && zip_fread(file, &more, 1) == 0;
-  std::string why = zip_file_strerror(file);
-  zip_fclose(file);
-  if (!ended)
-    return fail(done < bytes.size() ? "is cut or damaged: " + why
-                                    : "is damaged: " + why);
+  if (!reader.verify())
+    return fail("is damaged: " + reader.why);
   return bytes;
 }
 
@@ -216,9 +263,9 @@ bool Archive::stream(const std::string &name, int64_t begin, int64_t bytes,
       bytes > entry.bytes - begin)
     return fail("has " + std::to_string(entry.bytes) +
                 " bytes, and more are asked of it");
-  zip_file_t *file = zip_fopen_index(zip->handle, entry.index, 0);
-  if (!file)
-    return fail(std::string("cannot be opened: ") + zip_strerror(zip->handle));
+  Reader reader(zip->handle, zip->places[entry.index]);
+  if (!reader.why.empty())
+    return fail("cannot be opened: " + reader.why);
   std::string buffer(size_t(std::min<int64_t>(entry.bytes, 4 << 20)) + 1, 0);
   int64_t at = 0;
   bool good = true, wanted = true;
@@ -227,17 +274,16 @@ bool Archive::stream(const std::string &name, int64_t begin, int64_t bytes,
         at < begin
             ? std::min<int64_t>(begin - at, int64_t(buffer.size()))
             : std::min<int64_t>(begin + bytes - at, int64_t(buffer.size()));
-    const zip_int64_t got = zip_fread(file, buffer.data(), size_t(most));
+    const int64_t got = reader.read(buffer.data(), most);
     good = got > 0;
     if (good && at >= begin)
       wanted = sink(std::string_view(buffer.data(), size_t(got)));
     at += good ? got : 0;
   }
   if (good && wanted && at == entry.bytes)
-    good = zip_fread(file, buffer.data(), 1) == 0; // verifies the checksum
-  const std::string why = zip_file_strerror(file);
-  zip_fclose(file);
-  return good || fail("is cut or damaged: " + why);
+    good = reader.verify();
+  return good || fail("is cut or damaged: " +
+                      (reader.why.empty() ? messageOf(UNZ_OK) : reader.why));
 }
 
 } // namespace accel::torchexport

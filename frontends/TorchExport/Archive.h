@@ -22,6 +22,8 @@
 
 namespace accel::torchexport {
 
+class ZipBytes;
+
 class Archive {
 public:
   struct Entry {
@@ -65,6 +67,8 @@ public:
 private:
   struct Zip;
   Archive();
+  static std::optional<Archive> openBytes(std::unique_ptr<ZipBytes> bytes,
+                                          std::string &error);
   bool list(std::string &error);
   std::unique_ptr<Zip> zip;
   std::string folder;

@@ -1,4 +1,5 @@
 accel_unit_test(torch-export-test ${CMAKE_CURRENT_LIST_DIR}/TorchExportTest.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/TorchExportArchiveTest.cpp
   ${CMAKE_CURRENT_LIST_DIR}/TorchExportBadInputTest.cpp
   LINK AccelTorchExportProgram)
 target_compile_definitions(torch-export-test PRIVATE
