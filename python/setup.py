@@ -12,7 +12,8 @@ class WithProgram(Distribution):
 
 class Wheel(bdist_wheel):
     def get_tag(self):
-        # The program asks for nothing of the interpreter.
+        # The program asks for nothing of the interpreter; tools/package names
+        # the platform, which the program's links decide.
         return "py3", "none", super().get_tag()[2]
 
 

@@ -33,6 +33,8 @@ if os.access(os.path.join(config.accel_build, "bin", "accel-run"), os.X_OK):
     config.available_features.add("accel-run")
 if config.accel_python:
     config.available_features.add("python")
+if config.accel_static == "ON":
+    config.available_features.add("static")
 if os.path.exists(config.accel_charts):
     config.available_features.add("charts")
 # Opens the page of --report where there is one (Debian: chromium).

@@ -3,7 +3,7 @@ done here, for it needs the Python whose torch accel-run links."""
 import os
 import sys
 
-from accel_opt.program import AccelOptNotFound, find_program
+from accel_opt.program import AccelOptNotFound, cannot_start, find_program
 
 
 def main():
@@ -12,9 +12,12 @@ def main():
         return build_run.main(sys.argv[2:])
     try:
         program = find_program()
+        try:
+            os.execv(program, ["accel-opt", *sys.argv[1:]])
+        except OSError as error:
+            raise cannot_start(program, error) from error
     except AccelOptNotFound as error:
         sys.exit(f"accel_opt: error: {error}")
-    os.execv(program, ["accel-opt", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Where accel-opt is, and how it is started."""
+import errno
 import os
+import platform
 import shutil
 import subprocess
 
 
 class AccelOptNotFound(RuntimeError):
-    """There is no accel-opt to start."""
+    """There is no accel-opt to start, or none that this machine can start."""
 
 
 def find_program():
@@ -28,12 +30,28 @@ def find_program():
         "ACCEL_OPT to the one in build/bin")
 
 
+def cannot_start(program, error):
+    """What an OSError of starting the program means, and what to do."""
+    if error.errno == errno.ENOEXEC:
+        return AccelOptNotFound(
+            f"'{program}' is not for this machine ({platform.system()} "
+            f"{platform.machine()}): the wheel is for Linux x86_64; build "
+            "accel-opt from its sources here and name it in ACCEL_OPT")
+    return AccelOptNotFound(
+        f"'{program}' cannot be started: {error.strerror}; install the wheel "
+        "where programs may run, or name another accel-opt in ACCEL_OPT")
+
+
 def run(arguments):
     """(exit code, standard output, standard error) of accel-opt."""
     environment = dict(os.environ, NO_COLOR="1")
-    done = subprocess.run([find_program(), *arguments], env=environment,
-                          stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, encoding="utf-8", errors="replace")
+    program = find_program()
+    try:
+        done = subprocess.run([program, *arguments], env=environment,
+                              stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise cannot_start(program, error) from error
     return done.returncode, done.stdout, done.stderr
 
 

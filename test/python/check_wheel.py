@@ -1,68 +1,134 @@
 """Holds a wheel of tools/package against its tag, and runs it in a bare virtual
-environment: no torch, no MLIR, no accel-opt on PATH.
+environment: no torch, no MLIR, no accel-opt on PATH. The program alone also
+runs in a folder that is all the files there are.
 
-  check_wheel.py dist/accel_opt-*.whl
+  check_wheel.py dist/accel_opt-*.whl [AUDITWHEEL]
+
+AUDITWHEEL is that program; build/package/tools/bin/auditwheel if left out.
 """
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import venv
 import zipfile
 
-SYSTEM = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0",
-          "libdl.so.2", "librt.so.1", "libz.so.1", "libgcc_s.so.1"}
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MAX_BYTES = 30 * 10**6
+TAG = "manylinux_2_28_x86_64"
 
 
-def needed(path):
-    out = subprocess.run(["readelf", "-dV", path], check=True,
-                         capture_output=True, text=True).stdout
-    versions = [tuple(map(int, v.split(".")))
-                for v in re.findall(r"GLIBC_(\d+\.\d+)", out)]
-    return re.findall(r"NEEDED.*\[(.*)\]", out), max(versions, default=(0, 0))
+def said(*command, **keywords):
+    return subprocess.run(command, check=True, capture_output=True, text=True,
+                          **keywords).stdout
+
+
+def version(tag):
+    match = re.fullmatch(r"manylinux_(\d+)_(\d+)_x86_64", tag)
+    assert match, f"{tag} is no tag of manylinux"
+    return tuple(map(int, match.groups()))
+
+
+def check_tag(wheel, auditwheel):
+    """The file's name, the metadata and auditwheel agree."""
+    name = os.path.basename(wheel)
+    assert re.fullmatch(rf"accel_opt-[\d.]+-py3-none-{TAG}\.whl", name), name
+    with zipfile.ZipFile(wheel) as z:
+        metadata, = (n for n in z.namelist() if n.endswith(".dist-info/WHEEL"))
+        text = z.read(metadata).decode()
+    assert re.findall(r"^Tag: (.*)$", text, re.M) == [f"py3-none-{TAG}"], text
+    shown = json.loads(said(auditwheel, "show", "--json", wheel))
+    assert version(shown["overall_tag"]) <= version(TAG), shown
+    assert not shown["versioned_symbols"] and not shown["external_libs"], shown
+    assert not shown["unsupported_isa"], shown
+
+
+def check_program(path):
+    """It asks for no library, no loader and no version of a symbol."""
+    assert os.path.getsize(path) < MAX_BYTES, "over 30 MB"
+    assert ".debug_info" not in said("readelf", "-SW", path), "not stripped"
+    dynamic = said("readelf", "-dW", path)
+    assert "NEEDED" not in dynamic, dynamic
+    assert "PIE" in dynamic, "its addresses are not random"
+    assert "INTERP" not in said("readelf", "-lW", path)
+    versions = said("readelf", "-VW", path)
+    assert "No version information found" in versions, versions
+    symbols = [line for line in said("readelf", "--dyn-syms", "-W", path)
+               .splitlines() if re.match(r"\s+[1-9]\d*:", line)]
+    assert not symbols, symbols
+
+
+def check_alone(program, folder):
+    """It plans where there is no other file, if this user may change its root."""
+    shutil.copy(program, os.path.join(folder, "accel-opt"))
+    example = os.path.join(ROOT, "docs", "examples", "llama-8b")
+    for name in ("fsdp.yaml", "config.json"):
+        shutil.copy(os.path.join(example, name), folder)
+    enter = ["unshare", "-r", "chroot", folder]
+    if subprocess.run([*enter, "/accel-opt", "--version"],
+                      capture_output=True).returncode == 125:
+        return "unshare -r chroot is not allowed here"
+    text = said("env", "-i", shutil.which("unshare"), "-r",
+                shutil.which("chroot"), folder, "/accel-opt", "plan",
+                "/fsdp.yaml", "--model", "/", "--target", "h100-sxm-80gb")
+    assert "FITS" in text, text
+    return "runs with no other file"
+
+
+def check_installed(wheel, folder):
+    venv.create(os.path.join(folder, "bare"), with_pip=True)
+    scripts = os.path.join(folder, "bare", "bin")
+    pip = os.path.join(scripts, "pip")
+    said(pip, "install", "-q", "--no-index", wheel)
+    env = {"PATH": scripts + ":/usr/bin:/bin", "HOME": folder}
+    config = os.path.join(folder, "a.yaml")
+    with open(config, "w", encoding="utf-8") as f:
+        f.write("distributed_type: MULTI_GPU\nnum_processes: 2\n")
+    for command in (["accel-opt", "lint", config],
+                    ["python", "-m", "accel_opt", "--version"],
+                    ["python", "-c", "import accel_opt; assert "
+                     f"accel_opt.lint({config!r}) == []"]):
+        subprocess.run(command, check=True, env=env, cwd=folder)
+    # What is missing is said in one sentence with the fix.
+    done = subprocess.run(["python", "-m", "accel_opt", "build-run"], env=env,
+                          cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and \
+        "has no torch; pip install torch" in done.stderr, done.stderr
+    # pip refuses it on another platform.
+    other = os.path.join(folder, os.path.basename(wheel).replace(
+        "x86_64", "aarch64"))
+    shutil.copy(wheel, other)
+    done = subprocess.run([pip, "install", "--no-index", "--force-reinstall",
+                           other], env=env, capture_output=True, text=True)
+    assert done.returncode and "is not a supported wheel on this platform" \
+        in done.stderr, done.stderr
 
 
 def main():
-    wheel, = sys.argv[1:]
-    tag = re.search(r"-py3-none-.*manylinux_(\d+)_(\d+)_x86_64", wheel)
-    assert tag, f"the tag of {wheel} is none of manylinux"
-    assert os.path.getsize(wheel) < 30 << 20, "over 30 MB"
-    allowed = tuple(map(int, tag.groups()))
+    wheel, *rest = sys.argv[1:]
+    auditwheel = rest[0] if rest else os.path.join(
+        ROOT, "build", "package", "tools", "bin", "auditwheel")
+    check_tag(wheel, auditwheel)
     with tempfile.TemporaryDirectory() as folder:
         with zipfile.ZipFile(wheel) as z:
-            z.extractall(folder)
-        names = {os.path.basename(os.path.join(d, f)): os.path.join(d, f)
-                 for d, _, files in os.walk(folder) for f in files}
-        for name, path in names.items():
-            with open(path, "rb") as f:
-                if f.read(4) != b"\x7fELF":
-                    continue
-            libraries, glibc = needed(path)
-            assert glibc <= allowed, f"{name} needs GLIBC {glibc}"
-            for library in libraries:
-                assert library in SYSTEM or library in names, \
-                    f"{name} needs {library}, which is not in the wheel"
+            z.extractall(os.path.join(folder, "wheel"))
+        package = os.path.join(folder, "wheel", "accel_opt")
+        program = os.path.join(package, "bin", "accel-opt")
+        check_program(program)
+        os.chmod(program, 0o755)
         for path in ("CMakeLists.txt", "docs/diagnostics.md",
                      "runtime/plan/data/operators.txt",
                      "tools/accel-run/main.cpp"):
-            assert os.path.exists(os.path.join(
-                folder, "accel_opt", "run-sources", path)), \
+            assert os.path.exists(os.path.join(package, "run-sources", path)), \
                 f"accel-run's {path} is not in the wheel"
-        venv.create(os.path.join(folder, "bare"), with_pip=True)
-        scripts = os.path.join(folder, "bare", "bin")
-        subprocess.run([os.path.join(scripts, "pip"), "install", "-q",
-                        "--no-index", wheel], check=True)
-        env = {"PATH": scripts + ":/usr/bin:/bin", "HOME": folder}
-        config = os.path.join(folder, "a.yaml")
-        with open(config, "w", encoding="utf-8") as f:
-            f.write("distributed_type: MULTI_GPU\nnum_processes: 2\n")
-        for command in (["accel-opt", "lint", config],
-                        ["python", "-m", "accel_opt", "--version"],
-                        ["python", "-c", "import accel_opt; assert "
-                         f"accel_opt.lint({config!r}) == []"]):
-            subprocess.run(command, check=True, env=env, cwd=folder)
-    print(f"{os.path.basename(wheel)}: as tagged, and runs")
+        alone = os.path.join(folder, "alone")
+        os.mkdir(alone)
+        how = check_alone(program, alone)
+        check_installed(wheel, folder)
+    print(f"{os.path.basename(wheel)}: as tagged, installs, {how}")
 
 
 if __name__ == "__main__":

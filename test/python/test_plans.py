@@ -93,6 +93,23 @@ def test_what_is_wrong_is_one_sentence(monkeypatch, tmp_path):
         accel_opt.lint(FSDP)
 
 
+def test_another_machines_program_is_told(monkeypatch, tmp_path):
+    other = tmp_path / "accel-opt"
+    # An ELF header of a big-endian machine that this kernel does not run.
+    other.write_bytes(b"\x7fELF\x02\x02\x01" + bytes(9) + b"\x00\x02\x00\x16"
+                      + bytes(44))
+    other.chmod(0o755)
+    monkeypatch.setenv("ACCEL_OPT", str(other))
+    with pytest.raises(accel_opt.AccelOptNotFound,
+                       match="not for this machine .* Linux x86_64; build"):
+        accel_opt.lint(FSDP)
+    done = subprocess.run([sys.executable, "-m", "accel_opt", "--version"],
+                          capture_output=True, text=True)
+    line, = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert line.startswith(f"accel_opt: error: '{other}' is not for this machine")
+
+
 def test_without_torch():
     """Planning imports neither torch nor transformers."""
     subprocess.run([sys.executable, "-c", "import accel_opt, sys; "
