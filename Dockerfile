@@ -1,5 +1,5 @@
 # accel-opt in an image of its own: built on Debian 12, installed as the Debian
-# package of tools/package, whose dependencies apt resolves.
+# package of tools/package, which depends on no other.
 #
 #   docker build -t accel-opt .
 #   docker run --rm -v "$PWD:/work" accel-opt plan fsdp.yaml --model ./llama-8b --target h100-sxm-80gb

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include <cerrno>
+#include <cstdint>
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pwd.h>
