@@ -6,9 +6,11 @@
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-opt/Commands.h"
+#include "tools/driver/Html/Html.h"
 #include "tools/driver/Report/Explain.h"
 #include "tools/driver/Report/ExplainMemory.h"
 #include "tools/driver/Report/RenderPhases.h"
+#include "tools/driver/Report/RunLog.h"
 #include "tools/options/Arguments.h"
 
 #include <algorithm>
@@ -55,8 +57,36 @@ static int explainPhases(const std::string &path, ReportFormat output) {
   return exitOk;
 }
 
+/// Predicted beside measured, the page, or both.
+static int explainRun(const plan::Plan &plan, const std::string &logPath,
+                      const std::string &reportPath, ReportFormat output) {
+  std::optional<RunLog> log;
+  std::string error;
+  if (!logPath.empty()) {
+    log = readRunLog(logPath, error);
+    if (!log) {
+      std::fprintf(stderr, "accel-opt explain: error: %s\n",
+                   printable(error, 4000).c_str());
+      return exitInvalid;
+    }
+  }
+  if (!reportPath.empty()) {
+    DiagnosticEngine engine;
+    if (!writeExplainReport(reportPath, plan, log ? &*log : nullptr, engine)) {
+      std::fputs(renderText(engine).c_str(), stderr);
+      return exitInvalid;
+    }
+  }
+  if (log && output == ReportFormat::Json)
+    std::printf("%s\n", runJson(plan, *log).dump(2).c_str());
+  else if (log)
+    std::fputs(renderRun(plan, *log).c_str(), stdout);
+  return exitOk;
+}
+
 int accel::explainCommand(int argc, char **argv) {
   ReportFormat output = ReportFormat::Text;
+  std::string log, report;
   Arguments arguments(
       "accel-opt explain", "PLAN [WHAT]",
       "Prints the recorded reasons of a plan: all of the job, "
@@ -68,11 +98,21 @@ int accel::explainCommand(int argc, char **argv) {
       "'phases' of the job.");
   arguments.option("--format", output, formatValue(),
                    "text for people, json for programs");
+  arguments.option("--log", log, textValue("FILE"),
+                   "what accel-run --log wrote: predicted beside measured");
+  arguments.option("--report", report, textValue("FILE.html"),
+                   "write the reasons, memory by instruction and the log as a "
+                   "page to look at");
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
   if (arguments.positional.empty() || arguments.positional.size() > 2)
     return arguments.usageError("expected PLAN [WHAT]");
+  const bool whole = !log.empty() || !report.empty();
+  if (whole && arguments.positional.size() > 1)
+    return arguments.usageError(
+        "--log and --report are of the whole plan: leave out '" +
+        arguments.positional[1] + "'");
   if (arguments.positional.size() > 1 && arguments.positional[1] == "phases")
     return explainPhases(arguments.positional[0], output);
   plan::Plan plan;
@@ -81,6 +121,8 @@ int accel::explainCommand(int argc, char **argv) {
     std::fprintf(stderr, "accel-opt explain: error: %s\n", error.c_str());
     return exitInvalid;
   }
+  if (whole)
+    return explainRun(plan, log, report, output);
   std::string what =
       arguments.positional.size() > 1 ? arguments.positional[1] : "job";
   std::string problem;

@@ -1,7 +1,7 @@
 """Holds the page of --report against the JSON of the same command.
 
-  check-report.py PAGE accel-opt plan|diff|validate ...    without --report
-                                              and --format
+  check-report.py PAGE accel-opt plan|diff|validate|explain ...
+                                              without --report and --format
 
 With ACCEL_CHROMIUM the page is opened too, on a network that refuses it: its
 scripts must run without a message and fill what a reader looks at.
@@ -67,6 +67,20 @@ elif "diff" in data:
     expected = ["Memory per rank", "Decisions", "Numerics"]
     expected += ["Time of a step"] if shown["time"] else []
     absent, charts = [], 1 + bool(shown["time"])
+elif "timeline" in data:
+    kind = "explain"
+    expected, absent = ["Held at the peak", "Decisions"], []
+    expected += [f"Memory by instruction, program {name}" for name in
+                 {t["program"] for t in data["timeline"]}]
+    charts = len(expected) - 2
+    if data["run"]:
+        assert data["run"] == shown
+        expected += ["Predicted beside measured", "Loss", "Seconds of a step"]
+        charts += 2
+    else:
+        absent += ["Loss", "Predicted beside measured"]
+        assert [d["choice"] for d in data["decisions"] if d["where"] == "job"] \
+            == [d["choice"] for d in shown]
 else:
     del shown["planning_s"], data["plan"]["planning_s"]
     assert data["plan"] == shown

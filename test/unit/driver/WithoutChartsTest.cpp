@@ -47,6 +47,11 @@ TEST(WithoutCharts, EachReportSaysWhatIsMissing) {
                                         validate::ValidationResult(), engine),
                   path, engine);
   }
+  {
+    DiagnosticEngine engine;
+    expectRefused(writeExplainReport(path, plan::Plan(), nullptr, engine), path,
+                  engine);
+  }
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include "passes/Targets/Target.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/driver/Emit/MemoryLevels.h"
+#include "tools/driver/Report/ExplainMemory.h"
 #include "tools/driver/Report/Render.h"
 #include "tools/driver/Report/RenderValidation.h"
 
@@ -28,6 +29,7 @@ ACCEL_EMBED(accelHtmlReport, ACCEL_HTML "/report.js")
 ACCEL_EMBED(accelHtmlCharts, ACCEL_HTML "/charts.js")
 ACCEL_EMBED(accelHtmlDiff, ACCEL_HTML "/diff.js")
 ACCEL_EMBED(accelHtmlValidate, ACCEL_HTML "/validate.js")
+ACCEL_EMBED(accelHtmlExplain, ACCEL_HTML "/explain.js")
 ACCEL_EMBED(accelHtmlLibrary, ACCEL_CHART)
 ACCEL_EMBED(accelHtmlLicense, ACCEL_CHART_LICENSE)
 #define ACCEL_TEXT(NAME)                                                       \
@@ -170,6 +172,32 @@ bool writeValidationReport(const std::string &path, const std::string &runs,
   return writePage(path, page(data, ACCEL_TEXT(accelHtmlValidate)), engine);
 }
 
+bool writeExplainReport(const std::string &path, const plan::Plan &plan,
+                        const RunLog *log, DiagnosticEngine &engine) {
+  Json data;
+  data["title"] = plan.job.modelName + " on " + std::to_string(plan.ranks()) +
+                  " x " + (plan.target.empty() ? plan.device : plan.target);
+  std::string problem; // none of the words is a place of the plan
+  auto memory = [&](const char *what) {
+    const auto explained = explainMemory(plan, what, problem);
+    return explained ? explained->json : Json();
+  };
+  data["timeline"] = memory("timeline");
+  data["peak"] = memory("peak");
+  data["device_bytes"] = plan.predicted.deviceBytes;
+  Json decisions = Json::array();
+  for (const plan::Decision &d : plan.decisions)
+    decisions.push_back({{"what", d.what},
+                         {"where", d.where},
+                         {"choice", d.choice},
+                         {"why", d.why},
+                         {"file", d.file},
+                         {"line", d.line}});
+  data["decisions"] = decisions;
+  data["run"] = log ? runJson(plan, *log) : Json();
+  return writePage(path, page(data, ACCEL_TEXT(accelHtmlExplain)), engine);
+}
+
 #else
 
 /// Reports at `path` that there is nothing to draw with.
@@ -194,6 +222,11 @@ bool writeDiffReport(const std::string &path, const Effect &, const Effect &,
 bool writeValidationReport(const std::string &path, const std::string &,
                            const validate::ValidationResult &,
                            DiagnosticEngine &engine) {
+  return withoutCharts(path, engine);
+}
+
+bool writeExplainReport(const std::string &path, const plan::Plan &,
+                        const RunLog *, DiagnosticEngine &engine) {
   return withoutCharts(path, engine);
 }
 

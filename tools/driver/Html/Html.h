@@ -9,6 +9,7 @@
 #include "passes/Validate/Validate.h"
 #include "tools/driver/Compare/Effect.h"
 #include "tools/driver/Options/PlanOptions.h"
+#include "tools/driver/Report/RunLog.h"
 #include "tools/driver/Session/Compile.h"
 
 namespace accel {
@@ -29,6 +30,12 @@ bool writeDiffReport(const std::string &path, const Effect &a, const Effect &b,
 bool writeValidationReport(const std::string &path, const std::string &runs,
                            const validate::ValidationResult &result,
                            DiagnosticEngine &engine);
+
+/// The same of a plan: why it is as it is, memory by instruction and who holds
+/// it at the peak, and, where a run's log is given, predicted beside measured:
+/// the objects of `explain PLAN --format json`, `timeline`, `peak` and `--log`.
+bool writeExplainReport(const std::string &path, const plan::Plan &plan,
+                        const RunLog *log, DiagnosticEngine &engine);
 
 } // namespace accel
 
