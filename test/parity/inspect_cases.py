@@ -140,5 +140,42 @@ def layouts(context):
     return "six layouts"
 
 
-CASES = [("inspect-layouts", layouts), ("inspect-dcp", distributed), ("inspect-torch-save", saved),
+def recorded(context):
+    """A trace that torch.profiler wrote of steps on CPUs, beside the prediction:
+    bytes as its allocator counts them."""
+    import jobs
+    folder, trace = context.path("model"), context.path("trace.json")
+    jobs.write_config(folder, jobs.MODELS["gqa"])
+    harness.in_python(_profile, [({}, (folder, trace, 16, 256))],
+                      context.path("torch.out"), timeout=240)
+    config = jobs.write_job(context.path(), {
+        "distributed_type": "NO", "num_processes": 1, "use_cpu": True,
+        "mixed_precision": "no"}, "one.yaml")
+    figures = json.loads(harness.run(
+        [context.binary("accel-opt"), "compare", config, trace, "--model",
+         folder, "--seq-len", "256", "--micro-batch", "16", "--target", "cpu",
+         "--format", "json"]))["figures"]
+    peak, step = figures["peak_bytes"], figures["step_s"]
+    apart = peak["predicted"] / peak["measured"] - 1
+    check(abs(apart) < 0.05, peak)
+    check(0 < step["measured"] < 60 and step["predicted"] > 0, step)
+    return f"{peak['measured']:.0f} bytes, {apart:+.1%}"
+
+
+def _profile(folder, path, batch, length):
+    import torch
+    import tracked_step
+    model = tracked_step.build(folder)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)
+    ids = torch.randint(0, model.config.vocab_size, (batch, length))
+    with torch.profiler.profile(
+            profile_memory=True,
+            schedule=torch.profiler.schedule(wait=0, warmup=1, active=3),
+            on_trace_ready=lambda p: p.export_chrome_trace(path)) as profiler:
+        for _ in range(4):
+            tracked_step.one_step(model, optimizer, ids)
+            profiler.step()
+
+
+CASES = [("trace-beside-plan", recorded), ("inspect-layouts", layouts), ("inspect-dcp", distributed), ("inspect-torch-save", saved),
          ("inspect-attack", attack)]

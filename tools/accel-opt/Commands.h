@@ -18,6 +18,7 @@ int optimizersCommand(int argc, char **argv);
 int estimateCommand(int argc, char **argv);
 int schemaCommand(int argc, char **argv);
 int convertCommand(int argc, char **argv); // to-fsdp2
+int compareCommand(int argc, char **argv);
 int diffCommand(int argc, char **argv);
 int checkpointCommand(int argc, char **argv);
 int pipelineCommand(int argc, char **argv);

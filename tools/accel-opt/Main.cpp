@@ -26,6 +26,8 @@ const Command commands[] = {
     {"lint", lintCommand, "every diagnostic of a configuration, no plan"},
     {"explain", explainCommand,
      "why a plan is as it is: a unit, a parameter, a decision"},
+    {"compare", compareCommand,
+     "a prediction beside a memory snapshot or a trace of torch"},
     {"diff", diffCommand, "two jobs by what they come to"},
     {"init", initCommand,
      "accelerate YAML and TrainingArguments for a model and a target"},
