@@ -21,11 +21,14 @@ std::string textOf(const Json &event, const char *key) {
                                                     : std::string();
 }
 
+/// What no counter exceeds is no number.
 std::optional<double> numberOf(const Json &event, const char *key) {
+  constexpr double most = 1e18;
   const auto found = event.find(key);
-  return found != event.end() && found->is_number()
-             ? std::optional(found->get<double>())
-             : std::nullopt;
+  if (found == event.end() || !found->is_number())
+    return std::nullopt;
+  const auto number = found->get<double>();
+  return number >= 0 && number <= most ? std::optional(number) : std::nullopt;
 }
 
 /// Most of a "[memory]" event's counters, of the device with most events.
