@@ -300,9 +300,7 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
         config = fsdp(ranks, checkpoint, reshard,
                       "bf16" if precision else "no")
         if tp > 1:
-            config["parallelism_config"] = {
-                "parallelism_config_dp_shard_size": ranks // tp,
-                "parallelism_config_tp_size": tp}
+            config["parallelism_config"] = jobs.mesh_of(ranks // tp, tp)
         got = dump(context, config, folder, batch, length, "fsdp2")
         return near(got, want["Total"], model, batch, length)
     return compare
@@ -594,15 +592,6 @@ CASES = [
         "wide", 16, 64, True,
         dict(r=8, target_modules=["q_proj", "v_proj"]))),
     ("peak-fsdp2-uneven", fsdp2_case("gqa", 1, 16, 3, False)),
-    ("peak-tp", fsdp2_case("even", 2, 64, 8, False, tp=2)),
-    ("peak-tp-four", fsdp2_case("even", 2, 64, 8, False, tp=4)),
-    ("peak-tp-loss", fsdp2_case("even", 16, 128, 4, False, tp=2)),
-    ("peak-tp-checkpoint", fsdp2_case("even", 16, 64, 8, True, tp=2)),
-    ("peak-tp-adapter", fsdp2_case(
-        "even", 16, 64, 4, False, tp=2,
-        adapter=dict(r=8, target_modules=["q_proj", "v_proj", "up_proj"]))),
-    ("peak-tp-bf16", fsdp2_case("even", 2, 64, 8, False, True, "bfloat16",
-                                tp=2)),
     ("peak-fsdp2-adapter", fsdp2_case(
         "wide", 2, 64, 4, False,
         adapter=dict(r=8, target_modules=["q_proj", "v_proj"]))),

@@ -184,6 +184,12 @@ MODELS = {
 }
 
 
+def mesh_of(shards, tp):
+    """A parallelism_config of both axes."""
+    return {"parallelism_config_dp_shard_size": shards,
+            "parallelism_config_tp_size": tp}
+
+
 def write_config(folder, config):
     """config.json as the installed transformers writes it."""
     import transformers
