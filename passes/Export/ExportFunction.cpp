@@ -164,8 +164,12 @@ private:
     if (skipped.contains(op))
       return success();
     auto aten = dyn_cast<aten::AtenOpInterface>(op);
-    if (!aten)
-      return addExchange(op);
+    if (!aten) {
+      if (failed(addExchange(op)))
+        return failure();
+      copyGradients(op);
+      return success();
+    }
     if (auto view = dyn_cast<aten::ViewOp>(op))
       if (!layout.viewStrides(view.getSelf(), view.getSize()))
         return view.emitOpError("cannot view ")
@@ -181,11 +185,16 @@ private:
     }
     if (failed(addCall(aten)))
       return failure();
+    copyGradients(op);
+    return success();
+  }
+
+  /// What `op` made goes where it is a gradient.
+  void copyGradients(Operation *op) {
     for (auto [value, destination] : destinations)
       if (value.getDefiningOp() == op)
         copyInto(destination, slots.lookup(value),
                  aten::modulePath(op->getLoc()));
-    return success();
   }
 
   LogicalResult addCall(aten::AtenOpInterface aten) {

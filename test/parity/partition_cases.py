@@ -283,6 +283,7 @@ CASES = [model(name, 2) for name in DECODERS
         vocabulary("tied", "model.embed_tokens.weight", pad_token_id=5),
         vocabulary("gpt2", "transformer.wte.weight"),
         sequence("gqa", 2), sequence("gqa", 2, vocab_size=256),
+        sequence("gqa", 2, vocab_size=256, tie_word_embeddings=True),
         sequence("gpt2", 2), sequence("qwen3", 4, num_attention_heads=8,
                                       num_key_value_heads=4, vocab_size=256),
         experts("qwen3-moe", ep=2), experts("qwen3-moe", tp=2, ep=2),
