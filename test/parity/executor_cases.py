@@ -249,7 +249,7 @@ def near(got, total, model, batch, length, more=0):
     and a copy of transformers'; each tensor is rounded up to 64 bytes; rotary
     frequencies are a buffer of theirs, the step counts are the optimizer's."""
     labels = 2 * saved_tensors.aligned(batch * length * 8)
-    tensors = 64 * 16 * jobs.MODELS[model]["num_hidden_layers"]
+    tensors = 64 * 16 * jobs.PEAKED[model]["num_hidden_layers"]
     difference = got["prediction"]["peak"] - total
     check(abs(difference) <= labels + tensors + more,
           f"predicted {got['prediction']['peak']} bytes at "
@@ -288,7 +288,7 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
                precision=None, adapter=None, tp=1):
     def compare(context):
         folder = context.path("model")
-        jobs.write_config(folder, jobs.MODELS[model])
+        jobs.write_config(folder, jobs.PEAKED[model])
         if adapter:  # step-model-dump takes it from there
             import adapter_cases
             adapter_cases.write_adapter(folder, adapter)

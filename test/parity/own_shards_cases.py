@@ -14,7 +14,7 @@ def own_shards_case(ranks, policy, tp=1):
     def compare(context):
         model, batch, length = "even" if tp > 1 else "wide", 2, 64
         folder = context.path("model")
-        jobs.write_config(folder, jobs.MODELS[model])
+        jobs.write_config(folder, jobs.PEAKED[model])
         want, dtypes = harness.in_python(
             tracked_step.own_shards,
             [({}, (folder, batch, length, ranks, policy, tp))],
@@ -36,7 +36,7 @@ def own_shards_case(ranks, policy, tp=1):
                               "where": memory["peak_where"]}}
         # Of fp32 parameters under autocast, a layer's backward is counted one
         # 16-bit hidden state too high.
-        hidden = batch * length * jobs.MODELS[model]["hidden_size"] * 2
+        hidden = batch * length * jobs.PEAKED[model]["hidden_size"] * 2
         return near(got, want["Total"], model, batch, length,
                     0 if policy else hidden)
     return compare
