@@ -35,7 +35,8 @@ def ImportTpPlanPass : Pass<"import-tp-plan", "::mlir::ModuleOp"> {
     Option<"asTransformers", "as-transformers", "bool", "false",
            "whole on every rank is what it is in transformers: logits "
            "(colwise_gather_output), and the gradient of a table while it is "
-           "made; else both stay sharded, and so does the loss">
+           "made; else both stay sharded, and so does the loss. A family "
+           "without a plan in transformers is an error">
   ];
 }
 

@@ -136,6 +136,11 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
           << "' has whole parameters, unless they have a 'spec'";
       return;
     }
+    if (asTransformers && !plan->published) {
+      emitError(mesh.getLoc(), "transformers has no tensor-parallel plan for ")
+          << plan->baseClass << ", so that nothing splits the model";
+      return signalPassFailure();
+    }
     for (auto param : module.getOps<sharding::ParamOp>())
       if (!param.getSpecAttr() && failed(decide(param, *plan, classes, mesh)))
         return signalPassFailure();
@@ -231,7 +236,7 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
       return success();
     const int64_t layers = packed ? entry->layers : 1;
     if (type.getDimSize(*dim) % layers != 0)
-      return param.emitOpError("'")
+      return emitError(param.getLoc(), "'")
              << param.getFqn() << "' has " << type.getDimSize(*dim)
              << " output features, which are no " << layers
              << " layers of one size (" << style << ")";
@@ -246,7 +251,7 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
                               << "' do not divide: every rank has it whole";
         return success();
       }
-      return param.emitOpError("'")
+      return emitError(param.getLoc(), "'")
              << param.getFqn() << "' has "
              << (packed ? std::to_string(layers) + " layers of " : "") << size
              << " " << counted(entry->style) << ", which " << ranks

@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/MeshInputs.h"
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
+#include "frontends/ModuleTree/ModuleTree.h"
 
 namespace accel {
 
@@ -25,6 +26,31 @@ static std::string whyNot(const PlanInputs &inputs, bool ownProgram) {
   return "";
 }
 
+/// Heads are dealt out whole, as lint says too; that the family has a plan is
+/// import-tp-plan's to say.
+static void checkModel(const Setting<plan::Mesh> &mesh, const std::string &path,
+                       DiagnosticEngine &engine) {
+  DiagnosticEngine quiet; // the model was read already
+  const std::optional<ModuleTree> tree = readModuleTree(path, {}, quiet);
+  if (!tree)
+    return;
+  const int64_t ranks = mesh->size("tp");
+  auto divide = [&](int64_t heads, const char *what) {
+    if (heads % ranks == 0)
+      return true;
+    engine.report(diagnosticAt(mesh, Severity::Error, "head-count",
+                               std::to_string(heads) + what +
+                                   tree->architecture +
+                                   " cannot be divided among tp_size " +
+                                   std::to_string(ranks) + " ranks",
+                               "write a divisor of " + std::to_string(heads)));
+    return false;
+  };
+  if (divide(tree->sizes.heads, " attention heads of ") &&
+      tree->sizes.keyValueHeads)
+    divide(tree->sizes.keyValueHeads, " key-value heads of ");
+}
+
 void checkTensorParallel(const PlanInputs &inputs, const PlanOptions &options,
                          DiagnosticEngine &engine) {
   const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
@@ -38,6 +64,9 @@ void checkTensorParallel(const PlanInputs &inputs, const PlanOptions &options,
         own ? "plan it for FSDP2 (--executor fsdp2) without accel-run's "
               "program, or leave tp_size at 1"
             : "leave tp_size at 1"));
+  else if (inputs.trainer.empty())
+    checkModel(mesh, options.model.empty() ? *inputs.job.model : options.model,
+               engine);
 }
 
 } // namespace accel
