@@ -8,31 +8,22 @@
 #include "passes/Cost/CollectiveCost.h"
 
 #include <optional>
-#include <string_view>
 
 namespace accel {
 
 namespace {
 
-struct Exchange {
-  Collective kind;
-  bool ofResult; // the buffer of all ranks is the result, else the operand
-};
-
-std::optional<Exchange> exchangeOf(std::string_view op) {
-  constexpr std::string_view dialect = "sharding::";
-  if (!op.starts_with(dialect))
-    return std::nullopt;
-  op.remove_prefix(dialect.size());
-  if (op == "all_reduce")
-    return Exchange{Collective::AllReduce, true};
-  if (op == "all_gather")
-    return Exchange{Collective::AllGather, true};
-  if (op == "reduce_scatter")
-    return Exchange{Collective::ReduceScatter, false};
-  if (op == "all_to_all")
-    return Exchange{Collective::AllToAll, true};
-  return std::nullopt; // slice, first_rank, coordinate: no other rank
+Collective collectiveOf(plan::ExchangeKind kind) {
+  switch (kind) {
+  case plan::ExchangeKind::AllGather:
+    return Collective::AllGather;
+  case plan::ExchangeKind::ReduceScatter:
+    return Collective::ReduceScatter;
+  case plan::ExchangeKind::AllToAll:
+    return Collective::AllToAll;
+  default:
+    return Collective::AllReduce;
+  }
 }
 
 double bytesOf(const plan::Slot &slot) {
@@ -45,21 +36,29 @@ double bytesOf(const plan::Slot &slot) {
 } // namespace
 
 double exchangeSeconds(const plan::Function &function,
+                       const plan::Exchange &exchange, const plan::Mesh &mesh,
+                       int64_t ranksPerNode, const Target &target) {
+  if (!exchange.communicates())
+    return 0;
+  // The buffer of all ranks.
+  const int buffer = exchange.kind == plan::ExchangeKind::ReduceScatter
+                         ? exchange.value
+                         : exchange.result;
+  return collectiveSeconds(target, collectiveOf(exchange.kind),
+                           mesh.group(mesh.set(exchange.axes), ranksPerNode),
+                           bytesOf(function.slots[buffer]));
+}
+
+double exchangeSeconds(const plan::Function &function,
                        const plan::Instruction &instruction,
                        const plan::Mesh &mesh, int64_t ranksPerNode,
                        const Target &target) {
-  const std::optional<Exchange> exchange = exchangeOf(instruction.op);
-  if (!exchange)
+  if (!plan::isExchange(instruction))
     return 0;
-  std::vector<std::string> axes;
-  for (const plan::Arg &arg : instruction.args)
-    if (arg.kind == plan::Arg::Kind::Text)
-      axes.push_back(arg.text);
-  const int buffer = exchange->ofResult ? instruction.results.front()
-                                        : instruction.args.front().slot;
-  return collectiveSeconds(target, exchange->kind,
-                           mesh.group(mesh.set(axes), ranksPerNode),
-                           bytesOf(function.slots[buffer]));
+  const std::optional<plan::Exchange> exchange = plan::exchangeOf(instruction);
+  return exchange
+             ? exchangeSeconds(function, *exchange, mesh, ranksPerNode, target)
+             : 0;
 }
 
 } // namespace accel

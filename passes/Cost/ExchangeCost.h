@@ -7,6 +7,7 @@
 #define ACCEL_PASSES_COST_EXCHANGECOST_H
 
 #include "passes/Targets/Target.h"
+#include "runtime/plan/Exchanges.h"
 #include "runtime/plan/Mesh.h"
 
 namespace accel {
@@ -20,6 +21,11 @@ double exchangeSeconds(const plan::Function &function,
                        const plan::Instruction &instruction,
                        const plan::Mesh &mesh, int64_t ranksPerNode,
                        const Target &target);
+
+/// The same of an exchange of `function`.
+double exchangeSeconds(const plan::Function &function,
+                       const plan::Exchange &exchange, const plan::Mesh &mesh,
+                       int64_t ranksPerNode, const Target &target);
 
 } // namespace accel
 

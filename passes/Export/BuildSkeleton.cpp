@@ -6,6 +6,7 @@
 #include "passes/Export/BuildSkeleton.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Spec.h"
 #include "passes/Frameworks/Fp8Layers.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Loss/LossHead.h"
@@ -246,6 +247,10 @@ private:
       parameter.baseNames = strings(*names);
     parameter.adapterKey = op.getAdapterKey().value_or("").str();
     parameter.shape = op.getTensorType().getShape().vec();
+    if (auto spec = op.getSpecAttr())
+      for (int64_t dim = 0; dim < spec.getRank(); ++dim)
+        for (sharding::ShardedBy by : sharding::shardedBy(spec, dim))
+          parameter.split.push_back({by.axis.str(), dim, by.pieces});
     parameter.trainable = !op.getFrozen();
     parameter.group = static_cast<int>(op.getGroup());
     parameter.init = initializer(op.getInit());
@@ -295,8 +300,9 @@ private:
       parameter.dtype = unit.storage;
       unit.trainable |= parameter.trainable;
       unit.parameters.push_back(it->second);
-      unit.numel += parameter.numel();
-      int64_t end = offset + parameter.numel();
+      const int64_t numel = plan::ownNumel(plan, parameter);
+      unit.numel += numel;
+      int64_t end = offset + numel;
       offset = (end + align - 1) / align * align;
       if (!parameter.trainable)
         continue;

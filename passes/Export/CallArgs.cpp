@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Export/CallArgs.h"
 
+#include "dialects/Sharding/Sharding.h"
 #include "passes/Export/BuildSkeleton.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
@@ -122,5 +123,50 @@ accel::convertArgs(const aten::Call &call,
     }
     }
   }
+  return args;
+}
+
+std::optional<std::vector<plan::Arg>>
+accel::exchangeArgs(Operation *op, llvm::function_ref<int(Value)> slotOf) {
+  std::vector<plan::Arg> args;
+  for (Value operand : op->getOperands())
+    args.push_back(tensorArg(slotOf(operand)));
+  auto add = [&](ArrayRef<int64_t> numbers, ArrayRef<StringRef> axes) {
+    for (int64_t number : numbers)
+      args.push_back(intArg(number));
+    for (StringRef axis : axes)
+      args.push_back(textArg(axis));
+    return true;
+  };
+  auto namesOf = [](ArrayAttr axes) {
+    return llvm::to_vector(axes.getAsValueRange<StringAttr>());
+  };
+  const bool known =
+      llvm::TypeSwitch<Operation *, bool>(op)
+          .Case<sharding::AllGatherOp, sharding::ReduceScatterOp,
+                sharding::SliceOp>([&](auto part) {
+            return add({static_cast<int64_t>(part.getDim()),
+                        static_cast<int64_t>(part.getPieces())},
+                       {part.getAxis()});
+          })
+          .Case([&](sharding::AllReduceOp sum) {
+            return add({static_cast<int64_t>(sum.getKind())},
+                       namesOf(sum.getAxes()));
+          })
+          .Case([&](sharding::FirstRankOp once) {
+            return add({}, namesOf(once.getAxes()));
+          })
+          .Case([&](sharding::AllToAllOp exchange) {
+            return add({static_cast<int64_t>(exchange.getSplit()),
+                        static_cast<int64_t>(exchange.getConcat())},
+                       {exchange.getAxis()});
+          })
+          .Case([&](sharding::CoordinateOp place) {
+            return add({static_cast<int64_t>(place.getStep())},
+                       {place.getAxis()});
+          })
+          .Default(false);
+  if (!known)
+    return std::nullopt;
   return args;
 }

@@ -24,6 +24,11 @@ std::optional<std::vector<plan::Arg>>
 convertArgs(const aten::Call &call,
             llvm::function_ref<int(mlir::Value)> slotOf);
 
+/// The arguments of `op`, an operation of the sharding dialect that ranks
+/// exchange something by (runtime/plan/Exchanges.h); nullopt for any other.
+std::optional<std::vector<plan::Arg>>
+exchangeArgs(mlir::Operation *op, llvm::function_ref<int(mlir::Value)> slotOf);
+
 } // namespace accel
 
 #endif // ACCEL_PASSES_EXPORT_CALLARGS_H

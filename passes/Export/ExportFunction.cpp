@@ -226,52 +226,14 @@ private:
     return success();
   }
 
-  /// What ranks exchange, or where a rank stands: the tensor, then numbers,
-  /// then the axes by name.
+  /// What ranks exchange, or where a rank stands.
   LogicalResult addExchange(Operation *op) {
-    std::vector<plan::Arg> args;
-    for (Value operand : op->getOperands())
-      args.push_back(tensorArg(slots.lookup(operand)));
-    auto add = [&](ArrayRef<int64_t> numbers, ArrayRef<StringRef> axes) {
-      for (int64_t number : numbers)
-        args.push_back(intArg(number));
-      for (StringRef axis : axes)
-        args.push_back(textArg(axis));
-      return true;
-    };
-    auto namesOf = [](ArrayAttr axes) {
-      return llvm::to_vector(axes.getAsValueRange<StringAttr>());
-    };
-    const bool known =
-        llvm::TypeSwitch<Operation *, bool>(op)
-            .Case<sharding::AllGatherOp, sharding::ReduceScatterOp,
-                  sharding::SliceOp>([&](auto part) {
-              return add({static_cast<int64_t>(part.getDim()),
-                          static_cast<int64_t>(part.getPieces())},
-                         {part.getAxis()});
-            })
-            .Case([&](sharding::AllReduceOp sum) {
-              return add({static_cast<int64_t>(sum.getKind())},
-                         namesOf(sum.getAxes()));
-            })
-            .Case([&](sharding::FirstRankOp once) {
-              return add({}, namesOf(once.getAxes()));
-            })
-            .Case([&](sharding::AllToAllOp exchange) {
-              return add({static_cast<int64_t>(exchange.getSplit()),
-                          static_cast<int64_t>(exchange.getConcat())},
-                         {exchange.getAxis()});
-            })
-            .Case([&](sharding::CoordinateOp place) {
-              return add({static_cast<int64_t>(place.getStep())},
-                         {place.getAxis()});
-            })
-            .Default(false);
-    if (!known)
+    auto args = exchangeArgs(op, [&](Value v) { return slots.lookup(v); });
+    if (!args)
       return op->emitOpError("is no aten operation and cannot be in a plan");
     const std::string name = "sharding::" + op->getName().stripDialect().str();
     plan::Instruction &instruction =
-        addInstruction(name, std::move(args), aten::modulePath(op->getLoc()));
+        addInstruction(name, std::move(*args), aten::modulePath(op->getLoc()));
     instruction.results = {addSlot(op->getResult(0))};
     // Copies of what the rank has; a collective's seconds are ExchangeCost.h's.
     if (isa<sharding::SliceOp, sharding::FirstRankOp>(op))

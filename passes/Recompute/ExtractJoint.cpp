@@ -65,6 +65,10 @@ public:
   FailureOr<ExtractedJoint> run() {
     plan::Function &function = result.graph.function;
     function.name = joint.getName().str();
+    if (auto mesh = sharding::findOnly<sharding::MeshOp>(
+            joint->getParentOfType<mlir::ModuleOp>()))
+      for (auto axis : mesh.getAxes().getAsRange<sharding::AxisAttr>())
+        result.graph.mesh.resize(axis.getName().str(), axis.getSize());
     addArguments();
     DenseSet<Operation *> forward = forwardOps(joint);
     for (Operation &op : joint.getBody().front().without_terminator())
@@ -157,18 +161,23 @@ private:
     return success();
   }
 
-  /// What ranks exchange is kept: a recomputation would exchange it again.
+  /// A recomputation of what ranks exchange exchanges it again, which its
+  /// seconds say.
   LogicalResult addExchange(Operation *op, bool forward) {
-    if (!isa<sharding::ShardingDialect>(op->getDialect()))
+    auto args = exchangeArgs(op, [&](Value v) { return slots.lookup(v); });
+    if (!args)
       return op->emitOpError("is no aten operation");
     plan::Instruction instruction;
     instruction.op = "sharding::" + op->getName().stripDialect().str();
-    for (Value operand : op->getOperands())
-      instruction.args.push_back(tensorArg(slots.lookup(operand)));
+    instruction.args = std::move(*args);
     instruction.where = aten::modulePath(op->getLoc());
     for (Value value : op->getResults())
       instruction.results.push_back(addSlot(value));
     JointMark mark;
+    mark.exchange = plan::exchangeOf(instruction);
+    llvm::erase_if(instruction.args, [](const plan::Arg &arg) {
+      return arg.kind != plan::Arg::Kind::Tensor;
+    });
     mark.category = JointCategory::Opaque;
     mark.forward = mark.mayRecompute = forward;
     result.graph.function.instructions.push_back(std::move(instruction));

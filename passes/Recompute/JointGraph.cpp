@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Recompute/JointGraph.h"
 
+#include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
 #include "passes/Recompute/JointOrder.h"
 
@@ -179,8 +180,13 @@ SplitBytes measureSplit(const JointGraph &graph, const JointSplit &split) {
 std::vector<double> instructionTimes(const JointGraph &graph,
                                      const Target &target) {
   std::vector<double> seconds;
-  for (const plan::Instruction &instruction : graph.function.instructions)
-    seconds.push_back(opSeconds(graph.function, instruction, target));
+  for (size_t i = 0; i < graph.function.instructions.size(); ++i) {
+    double &own = seconds.emplace_back(
+        opSeconds(graph.function, graph.function.instructions[i], target));
+    if (const auto &exchange = graph.marks[i].exchange)
+      own += exchangeSeconds(graph.function, *exchange, graph.mesh,
+                             target.ranksPerNode, target);
+  }
   return seconds;
 }
 

@@ -20,8 +20,11 @@
 
 #include "passes/StepModel/StepModel.h"
 #include "passes/Targets/Target.h"
+#include "runtime/plan/Exchanges.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/Plan.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +54,8 @@ struct JointMark {
   bool isNorm = false;
   /// The runtime can write the result straight into a given place.
   bool intoPlace = false;
+  /// What ranks exchange by it, where it is no operator.
+  std::optional<plan::Exchange> exchange;
   bool isView() const { return category == JointCategory::View; }
 };
 
@@ -71,6 +76,7 @@ struct JointGraph {
   std::vector<JointMark> marks; // by Function::instructions
   std::vector<int> tangents;    // slots: gradients of the outputs
   std::vector<JointGradient> gradients;
+  plan::Mesh mesh; // of what ranks exchange inside of it
 };
 
 /// By instruction: a forward operation whose results are kept. Ignored for

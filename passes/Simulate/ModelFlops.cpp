@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Simulate/Time.h"
+#include "runtime/plan/Mesh.h"
 
 #include <algorithm>
 #include <string_view>
@@ -129,9 +130,12 @@ double modelFlopsPerToken(const Plan &plan) {
   double flops = 0;
   for (size_t i = 0; i < plan.parameters.size(); ++i)
     flops += multiplied[i] * (plan.parameters[i].trainable ? 6.0 : 4.0) *
-             static_cast<double>(plan.parameters[i].numel());
+             static_cast<double>(ownNumel(plan, plan.parameters[i]));
   const double tokens = microBatches * perBatch;
-  return tokens > 0 ? flops + attention / tokens : 0;
+  // Ranks that share a sample compute a part of its tokens' FLOPs each.
+  return tokens > 0 ? static_cast<double>(Mesh{plan.axes}.ranksPerSample()) *
+                          (flops + attention / tokens)
+                    : 0;
 }
 
 double modelFlopsUtilisation(const Plan &plan, const Target &target) {

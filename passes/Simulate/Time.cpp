@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Simulate/Time.h"
 
+#include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
 
 #include <algorithm>
@@ -20,8 +21,15 @@ TimeModel::TimeModel(const Plan &plan, const Target &target,
                      int64_t ranksPerNode)
     : plan(plan), target(target), ranksPerNode(ranksPerNode),
       optimizer(plan.job.optimizer) {
-  for (const Function &function : plan.functions)
+  const Mesh mesh{plan.axes};
+  for (const Function &function : plan.functions) {
     functions.push_back(eagerCost(function, target).seconds);
+    double &exchange = exchanges.emplace_back(0);
+    for (const Instruction &instruction : function.instructions)
+      exchange += accel::exchangeSeconds(
+          function, instruction, mesh,
+          ranksPerNode > 0 ? ranksPerNode : target.ranksPerNode, target);
+  }
   for (const Unit &unit : plan.units)
     units.push_back(unitTimes(unit));
   gradNorm = gradNormSeconds();
@@ -114,6 +122,9 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       break;
     case ProgramInstructionKind::Call:
       work(functions[instruction.function]);
+      // The next operator reads what was exchanged, and waits.
+      compute += exchanges[instruction.function];
+      result.exposedSeconds += exchanges[instruction.function];
       break;
     case ProgramInstructionKind::Optimizer:
       work(units[instruction.unit].update);
@@ -220,7 +231,8 @@ void predictTime(Plan &plan, const Target &target, int64_t ranksPerNode) {
   predicted.hasTime = predicted.stepSeconds > 0;
   if (predicted.hasTime)
     predicted.tokensPerSecond =
-        static_cast<double>(plan.ranks() * plan.job.itemsPerMicroBatch()) *
+        static_cast<double>(plan.ranks() / Mesh{plan.axes}.ranksPerSample() *
+                            plan.job.itemsPerMicroBatch()) *
         microBatches / predicted.stepSeconds;
 }
 

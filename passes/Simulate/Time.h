@@ -53,6 +53,8 @@ public:
   ProgramTime simulate(const plan::Program &program,
                        bool withEvents = false) const;
   double functionSeconds(int function) const { return functions[function]; }
+  /// What ranks exchange within it, in seconds beside those.
+  double exchangeSeconds(int function) const { return exchanges[function]; }
 
 private:
   struct UnitTimes {
@@ -71,6 +73,7 @@ private:
   int64_t ranksPerNode;
   plan::OptimizerRule optimizer;
   std::vector<double> functions; // by Plan::functions
+  std::vector<double> exchanges; // by Plan::functions
   std::vector<UnitTimes> units;  // by Plan::units
   double gradNorm = 0;
 };

@@ -161,7 +161,8 @@ void initialize(Executor &executor, int64_t seed,
   for (size_t u = 0; u < plan.units.size(); ++u) {
     UnitStorage &unit = executor.unit(u);
     for (const Piece &piece :
-         piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd())) {
+         piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd(),
+                  executor.groups().mesh())) {
       if (only && !(*only)[piece.parameter])
         continue;
       const plan::Parameter &p = plan.parameters[piece.parameter];

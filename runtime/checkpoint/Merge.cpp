@@ -219,9 +219,11 @@ void writeModelFolder(Executor &executor, const std::string &folder,
         UnitStorage &unit = executor.unit(u);
         if (!writesUnit(plan, unit.unit(), groups.mesh()))
           continue;
-        for (const Piece &piece :
-             piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd()))
-          writePiece(file, output, tensors, piece, unit.shard());
+        for (const Piece &piece : piecesOf(plan, unit.unit(), unit.shardBegin(),
+                                           unit.shardEnd(), groups.mesh()))
+          if (writesParameter(plan, plan.parameters[piece.parameter],
+                              groups.mesh()))
+            writePiece(file, output, tensors, piece, unit.shard());
       }
       file.sync();
     }

@@ -17,20 +17,26 @@ namespace accel::run {
 
 class Mesh;
 
-/// Elements [begin, end) of a parameter stand at `offset` of a flat shard.
+/// Elements [begin, end) of a parameter, counted in its global shape, stand at
+/// `offset` of a flat shard. Of a parameter that is split over an axis a rank
+/// has many such runs: rows of each of its columns' parts.
 struct Piece {
   int parameter = -1;
   int64_t begin = 0, end = 0;
   int64_t offset = 0;
 };
-/// What elements [from, to) of the unit's flat buffer hold, by offset, which
-/// counts from `from`.
+/// What elements [from, to) of the unit's flat buffer hold on the rank at
+/// `mesh`, by offset, which counts from `from`.
 std::vector<Piece> piecesOf(const plan::Plan &plan, const plan::Unit &unit,
-                            int64_t from, int64_t to);
+                            int64_t from, int64_t to, const Mesh &mesh);
 
-/// Exactly one rank of those with the same shard writes it.
+/// Exactly one rank of those with the same shard writes a unit, and of a unit's
+/// parameters those that no other rank of the axes inside of functions (tp)
+/// writes.
 bool writesUnit(const plan::Plan &plan, const plan::Unit &unit,
                 const Mesh &mesh);
+bool writesParameter(const plan::Plan &plan, const plan::Parameter &parameter,
+                     const Mesh &mesh);
 
 /// Copies elements [begin, begin + count) of `flat` to `file` as `dtype`, and
 /// back; a few MiB at a time, in memory that the allocator does not count.

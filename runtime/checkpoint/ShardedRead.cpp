@@ -21,11 +21,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr int64_t maxElements = int64_t(1) << 45;
+constexpr int64_t maxRuns = int64_t(1) << 24;
+
 /// The elements [begin, end) of one parameter in one file.
 struct StoredPiece {
   size_t file = 0;
   std::string prefix;
-  std::vector<int64_t> shape;
   int64_t begin = 0, end = 0, offset = 0;
 };
 
@@ -41,7 +43,11 @@ private:
   std::string folder;
   std::vector<std::unique_ptr<File>> files;
   std::vector<std::map<std::string, StoredTensor>> tensors; // by file
-  std::map<std::string, std::vector<StoredPiece>> pieces;   // by FQN
+  struct Stored {
+    std::vector<int64_t> shape;
+    std::vector<StoredPiece> pieces; // by begin
+  };
+  std::map<std::string, Stored> parameters; // by FQN
 };
 
 Checkpoint::Checkpoint(const std::string &folder, const TrainState &state,
@@ -68,36 +74,63 @@ Checkpoint::Checkpoint(const std::string &folder, const TrainState &state,
           StoredPiece piece;
           piece.file = files.size() - 1;
           piece.prefix = unit.at("prefix").get<std::string>();
-          piece.shape = entry.at("shape").get<std::vector<int64_t>>();
           piece.begin = entry.at("begin").get<int64_t>();
           piece.end = entry.at("end").get<int64_t>();
           piece.offset = entry.at("offset").get<int64_t>();
-          pieces[entry.at("fqn").get<std::string>()].push_back(piece);
+          const int64_t runs = entry.value("runs", int64_t(1));
+          const int64_t stride = entry.value("stride", int64_t(0));
+          Stored &stored = parameters[entry.at("fqn").get<std::string>()];
+          const auto shape = entry.at("shape").get<std::vector<int64_t>>();
+          if (stored.pieces.empty())
+            stored.shape = shape;
+          // Bounds of what a file can have, so that no sum overflows.
+          if (piece.begin < 0 || piece.end < piece.begin || piece.offset < 0 ||
+              runs < 1 || runs > maxRuns || stride < 0 ||
+              std::max({piece.end, piece.offset, stride}) > maxElements ||
+              shape != stored.shape)
+            throw FileError(path + ": its layout is not one that was written");
+          for (int64_t run = 0; run < runs; ++run) {
+            stored.pieces.push_back(piece);
+            piece.offset += piece.end - piece.begin;
+            piece.begin += stride;
+            piece.end += stride;
+          }
         }
       }
     } catch (const nlohmann::json::exception &error) {
       throw FileError(path + ": its layout cannot be read: " + error.what());
     }
   }
+  for (auto &[fqn, stored] : parameters)
+    std::sort(stored.pieces.begin(), stored.pieces.end(),
+              [](const StoredPiece &a, const StoredPiece &b) {
+                return a.begin < b.begin;
+              });
 }
 
 void Checkpoint::read(const plan::Parameter &parameter, const Piece &piece,
                       const std::string &kind, const at::Tensor &flat) const {
-  auto found = pieces.find(parameter.fqn);
-  if (found == pieces.end())
+  auto found = parameters.find(parameter.fqn);
+  if (found == parameters.end())
     throw FileError(folder + ": has no parameter '" + parameter.fqn + "'");
+  if (found->second.shape != parameter.shape)
+    throw FileError(folder + ": parameter '" + parameter.fqn +
+                    "' has another shape than the plan's");
+  // Pieces that were written do not overlap.
+  const std::vector<StoredPiece> &pieces = found->second.pieces;
+  auto first = std::partition_point(
+      pieces.begin(), pieces.end(),
+      [&](const StoredPiece &stored) { return stored.end <= piece.begin; });
   int64_t read = 0;
-  for (const StoredPiece &stored : found->second) {
-    if (stored.shape != parameter.shape)
-      throw FileError(folder + ": parameter '" + parameter.fqn +
-                      "' has another shape than the plan's");
+  for (auto at = first; at != pieces.end() && at->begin < piece.end; ++at) {
+    const StoredPiece &stored = *at;
     const int64_t begin = std::max(piece.begin, stored.begin);
     const int64_t end = std::min(piece.end, stored.end);
     if (begin >= end)
       continue;
     auto tensor = tensors[stored.file].find(stored.prefix + kind);
     const int64_t from = stored.offset + begin - stored.begin;
-    if (tensor == tensors[stored.file].end() || stored.offset < 0 ||
+    if (tensor == tensors[stored.file].end() ||
         from + end - begin > tensor->second.numel())
       throw FileError(files[stored.file]->path() + ": has no '" + kind +
                       "' of '" + parameter.fqn + "'");
@@ -142,7 +175,8 @@ TrainState loadCheckpoint(Executor &executor, const std::string &folder) {
   for (size_t u = 0; u < plan.units.size(); ++u) {
     UnitStorage &unit = executor.unit(u);
     for (const Piece &piece :
-         piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd())) {
+         piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd(),
+                  executor.groups().mesh())) {
       const plan::Parameter &p = plan.parameters[piece.parameter];
       checkpoint.read(p, piece, "param", unit.shard());
       for (int i = 0; i < unit.numStates(); ++i)

@@ -25,6 +25,53 @@ namespace {
 
 constexpr const char *partial = ".partial";
 
+/// Where this rank's file has which elements of a unit. Of a parameter that is
+/// split over an axis a rank has many runs of one length, equally far apart:
+/// one entry says all of them.
+ordered_json layoutOf(const plan::Plan &plan, const UnitStorage &unit,
+                      const Groups &groups) {
+  struct Entry {
+    Piece first;
+    int64_t runs = 1, stride = 0;
+  };
+  std::vector<Entry> entries;
+  for (const Piece &piece : piecesOf(plan, unit.unit(), unit.shardBegin(),
+                                     unit.shardEnd(), groups.mesh())) {
+    if (!writesParameter(plan, plan.parameters[piece.parameter], groups.mesh()))
+      continue;
+    if (!entries.empty()) {
+      Entry &last = entries.back();
+      const int64_t length = last.first.end - last.first.begin;
+      const int64_t stride =
+          piece.begin - last.first.begin - (last.runs - 1) * last.stride;
+      if (last.first.parameter == piece.parameter &&
+          piece.end - piece.begin == length &&
+          piece.offset == last.first.offset + last.runs * length &&
+          stride > 0 && (last.runs == 1 || stride == last.stride)) {
+        last.stride = stride;
+        ++last.runs;
+        continue;
+      }
+    }
+    entries.push_back({piece});
+  }
+  ordered_json pieces = ordered_json::array();
+  for (const Entry &entry : entries) {
+    const plan::Parameter &p = plan.parameters[entry.first.parameter];
+    ordered_json json = {{"fqn", p.fqn},
+                         {"shape", p.shape},
+                         {"begin", entry.first.begin},
+                         {"end", entry.first.end},
+                         {"offset", entry.first.offset}};
+    if (entry.runs > 1) {
+      json["runs"] = entry.runs;
+      json["stride"] = entry.stride;
+    }
+    pieces.push_back(std::move(json));
+  }
+  return pieces;
+}
+
 /// This rank's file: tensor "<unit>.param" and one for each state. A rank that
 /// has nothing to write gets an empty name.
 ShardFile writeShards(Executor &executor, const std::string &folder,
@@ -54,17 +101,8 @@ ShardFile writeShards(Executor &executor, const std::string &folder,
       items.push_back({unit.state(i), header.tensors.size()});
       header.tensors.push_back({prefix + state.name, state.dtype, {numel}, 0});
     }
-    ordered_json pieces = ordered_json::array();
-    for (const Piece &piece :
-         piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd())) {
-      const plan::Parameter &p = plan.parameters[piece.parameter];
-      pieces.push_back({{"fqn", p.fqn},
-                        {"shape", p.shape},
-                        {"begin", piece.begin},
-                        {"end", piece.end},
-                        {"offset", piece.offset}});
-    }
-    layout.push_back({{"prefix", prefix}, {"pieces", std::move(pieces)}});
+    layout.push_back({{"prefix", prefix},
+                      {"pieces", layoutOf(plan, unit, executor.groups())}});
   }
   if (items.empty())
     return {};

@@ -7,6 +7,7 @@
 
 #include "runtime/checkpoint/Pieces.h"
 #include "runtime/checkpoint/Pt2.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/Sha256.h"
 #include "runtime/tensors/Tensors.h"
 
@@ -236,6 +237,15 @@ std::vector<bool> loadWeights(Executor &executor,
   if (world && !flags.empty())
     world->broadcast(all, 0).wait();
   const std::vector<bool> absent(flags.begin(), flags.end());
+  // Ranks that differ along axes inside of functions (tp) hold other parts: one
+  // rank of each such place stands for it.
+  std::vector<std::string> inside;
+  for (const plan::Axis &axis : plan.axes)
+    if (plan::axisRole(axis.name) == plan::AxisRole::Other)
+      inside.push_back(axis.name);
+  const int own = groups.mesh().position(inside);
+  const std::vector<int> holders =
+      world ? Mesh(plan, 0).members(inside) : std::vector<int>{groups.rank()};
   std::vector<char> memory;
   for (size_t u = 0; u < plan.units.size(); ++u) {
     UnitStorage &unit = executor.unit(u);
@@ -248,21 +258,25 @@ std::vector<bool> loadWeights(Executor &executor,
       const int64_t to = std::min(from + chunkElements, last);
       at::Tensor chunk = at::from_blob(memory.data(), {to - from},
                                        at::TensorOptions(scalarType(dtype)));
-      if (source) {
-        chunk.zero_();
-        for (const Piece &piece : piecesOf(plan, unit.unit(), from, to))
-          if (source->has(piece.parameter))
-            source->read(piece.parameter, piece.begin, piece.end - piece.begin,
-                         chunk, piece.offset);
+      for (int holder : holders) {
+        const Mesh place(plan, world ? holder : groups.rank());
+        if (source) {
+          chunk.zero_();
+          for (const Piece &piece :
+               piecesOf(plan, unit.unit(), from, to, place))
+            if (source->has(piece.parameter))
+              source->read(piece.parameter, piece.begin,
+                           piece.end - piece.begin, chunk, piece.offset);
+        }
+        if (world)
+          world->broadcast(chunk, 0).wait();
+        const int64_t begin = std::max(from, unit.shardBegin());
+        const int64_t end = std::min(to, unit.shardEnd());
+        if (begin < end && place.position(inside) == own)
+          unit.shard()
+              .narrow(0, begin - unit.shardBegin(), end - begin)
+              .copy_(chunk.narrow(0, begin - from, end - begin));
       }
-      if (world)
-        world->broadcast(chunk, 0).wait();
-      const int64_t begin = std::max(from, unit.shardBegin());
-      const int64_t end = std::min(to, unit.shardEnd());
-      if (begin < end)
-        unit.shard()
-            .narrow(0, begin - unit.shardBegin(), end - begin)
-            .copy_(chunk.narrow(0, begin - from, end - begin));
     }
   }
   return absent;

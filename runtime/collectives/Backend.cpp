@@ -150,6 +150,27 @@ Pending Communicator::allToAll(at::Tensor &output, at::Tensor &input) {
       });
 }
 
+Pending Communicator::exchangeParts(at::Tensor &output, at::Tensor &input) {
+  if (way == Way::Staged)
+    return staged(output, input, &Communicator::exchangeParts);
+  if (way == Way::Host) {
+    const int64_t piece = input.numel() / size();
+    auto at = [&](at::Tensor &tensor, int rank) {
+      return tensor.narrow(0, rank * piece, piece);
+    };
+    at(output, rank()).copy_(at(input, rank()));
+    return exchange(
+        "all-to-all", [&](int to) { return at(input, to); },
+        [&](int from) { return at(output, from); });
+  }
+  c10d::AllToAllOptions options;
+  options.asyncOp = false;
+  std::vector<int64_t> equal; // parts
+  return started("all-to-all", [&] {
+    return backend->alltoall_base(output, input, equal, equal, options);
+  });
+}
+
 Pending Communicator::reduceScatter(at::Tensor &output, at::Tensor &input) {
   if (way == Way::Staged)
     return staged(output, input, &Communicator::reduceScatter);

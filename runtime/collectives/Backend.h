@@ -67,6 +67,8 @@ public:
   /// Piece i of `input` goes to rank i; `output` receives the pieces of the
   /// other ranks in their order, without one of this rank's own.
   Pending allToAll(at::Tensor &output, at::Tensor &input);
+  /// The same with all pieces, those of this rank too.
+  Pending exchangeParts(at::Tensor &output, at::Tensor &input);
   /// `output` may be this rank's piece of `input`.
   Pending reduceScatter(at::Tensor &output, at::Tensor &input);
   /// Sums, or maxima.

@@ -31,6 +31,10 @@ public:
   std::vector<int> members(const std::vector<std::string> &axes) const;
   /// Names this rank's group over `axes`: other coordinates are part of it.
   std::string groupName(const std::vector<std::string> &axes) const;
+  /// How many ranks differ from this one only along `axes`.
+  int64_t size(const std::vector<std::string> &axes) const {
+    return plan.groupSize(axes);
+  }
   /// Data-parallel index and size: dp_replicate x dp_shard.
   int dataIndex() const { return position(dataAxes()); }
   int64_t dataSize() const { return plan.groupSize(dataAxes()); }

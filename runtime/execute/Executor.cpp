@@ -51,31 +51,19 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
                     "' is predicted only, accel-run does not execute it");
   device.discount(device.ownBytes() - before);
   for (const plan::Function &function : plan.functions)
-    functions.push_back(std::make_unique<FunctionRunner>(function, device));
+    functions.push_back(
+        std::make_unique<FunctionRunner>(function, device, groups));
   for (const plan::Program &program : plan.programs)
     programs.push_back(std::make_unique<ProgramRunner>(*this, program));
 
   before = device.ownBytes();
-  // The norm's sums are reduced over the axes that shard a unit, one sum for
-  // each such set of axes.
-  std::map<std::string, int> sets;
+  addSquareSets();
   auto onDevice = [&](double value) {
     at::Tensor scalar = hostScalar(value, c10::ScalarType::Double);
     return device.device().is_cpu() ? scalar : scalar.to(device.device());
   };
-  for (const plan::Unit &unit : plan.units) {
-    if (!unit.trainable) {
-      squareSet.push_back(-1);
-      continue;
-    }
-    auto [at, isNew] =
-        sets.emplace(mesh.groupName(unit.shardAxes), sets.size());
-    squareSet.push_back(at->second);
-    if (!isNew)
-      continue;
+  for (size_t set = 0; set < squareGroups.size(); ++set)
     squareSums.push_back(onDevice(0));
-    squareGroups.push_back(groups.over(unit.shardAxes, "reduce"));
-  }
   coefficient = onDevice(1);
   seed = onDevice(1);
   if (!device.device().is_cpu()) {
@@ -94,13 +82,49 @@ bool Executor::stepsOnDevice() const {
          (optimizer->isSteered() || !(lossScaler.enabled() || skipsNotFinite));
 }
 
+/// The norm's sums are reduced over the axes that shard a unit or split a
+/// parameter, one sum for each such set of axes: what ranks of an axis hold
+/// alike is counted once.
+void Executor::addSquareSets() {
+  std::map<std::string, int> sets;
+  for (size_t i = 0; i < job.units.size(); ++i) {
+    const plan::Unit &unit = job.units[i];
+    std::vector<Squares> &ranges = squares.emplace_back();
+    if (!unit.trainable)
+      continue;
+    const int64_t from = units[i]->shardBegin(), to = units[i]->shardEnd();
+    for (int parameter : unit.parameters) {
+      std::vector<std::string> axes = unit.shardAxes;
+      for (const plan::AxisSplit &split : job.parameters[parameter].split)
+        axes.push_back(split.axis);
+      auto [at, isNew] =
+          sets.emplace(communicators.mesh().groupName(axes), sets.size());
+      if (isNew)
+        squareGroups.push_back(communicators.over(axes, "reduce"));
+      // Gaps between parameters are zero.
+      const int64_t begin = job.parameters[parameter].offset;
+      if (!ranges.empty())
+        ranges.back().end = std::clamp(begin, from, to) - from;
+      if (ranges.empty() || ranges.back().set != at->second)
+        ranges.push_back(
+            {ranges.empty() ? 0 : std::clamp(begin, from, to) - from, to - from,
+             at->second});
+    }
+    if (!ranges.empty())
+      ranges.back().end = to - from;
+  }
+}
+
 void Executor::sumSquares() {
   for (at::Tensor &sum : squareSums)
     sum.zero_();
   for (size_t i = 0; i < units.size(); ++i)
-    if (squareSet[i] >= 0)
-      addSquares(units[i]->buffer(plan::Role::ShardGradient).flat,
-                 squareSums[squareSet[i]]);
+    for (const Squares &range : squares[i])
+      if (range.begin < range.end)
+        addSquares(units[i]
+                       ->buffer(plan::Role::ShardGradient)
+                       .flat.narrow(0, range.begin, range.end - range.begin),
+                   squareSums[range.set]);
   for (size_t set = 0; set < squareSums.size(); ++set)
     if (squareGroups[set])
       squareGroups[set]->allReduce(squareSums[set]).wait();
@@ -150,7 +174,7 @@ void Executor::clipOnHost() {
   }
   coefficient.fill_(factor);
   for (size_t i = 0; i < units.size(); ++i)
-    if (squareSet[i] >= 0)
+    if (!squares[i].empty())
       scaleBy(units[i]->buffer(plan::Role::ShardGradient).flat, coefficient);
 }
 
@@ -170,7 +194,7 @@ void Executor::clipOnDevice() {
     return;
   }
   for (size_t i = 0; i < units.size(); ++i)
-    if (squareSet[i] >= 0)
+    if (!squares[i].empty())
       units[i]
           ->buffer(plan::Role::ShardGradient)
           .flat.div_(deviceScaler.divisor());

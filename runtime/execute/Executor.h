@@ -113,6 +113,7 @@ private:
   /// What a program's input of this name is made of, on the device.
   at::Tensor onDevice(const std::string &name, const plan::Value &description,
                       const MakeInput &input);
+  void addSquareSets();
   void sumSquares();
   void clipOnHost();
   void clipOnDevice();
@@ -141,9 +142,14 @@ private:
   DeviceScaler deviceScaler;
   at::Tensor numbers; // f64: loss, norm, 1 where the step is left out
   at::Tensor seed;    // 0-d f64: the gradient that a loss starts with
-  std::vector<at::Tensor> squareSums; // by set of shard axes
+  std::vector<at::Tensor> squareSums; // by set of axes that shard or split
   std::vector<Communicator *> squareGroups;
-  std::vector<int> squareSet; // of each unit; -1: not trained
+  /// Elements of a unit's shard gradient whose squares go into one sum.
+  struct Squares {
+    int64_t begin = 0, end = 0;
+    int set = -1;
+  };
+  std::vector<std::vector<Squares>> squares; // by unit; empty: not trained
 };
 
 } // namespace accel::run

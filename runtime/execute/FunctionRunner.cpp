@@ -42,13 +42,19 @@ bool mayBeUndefined(const c10::Argument &formal) {
 
 } // namespace
 
-FunctionRunner::FunctionRunner(const plan::Function &function, Device &device)
+FunctionRunner::FunctionRunner(const plan::Function &function, Device &device,
+                               Groups &groups)
     : function(function), device(device), slots(function.slots.size()) {
   registerOperators();
   calls.reserve(function.instructions.size());
   for (size_t i = 0; i < function.instructions.size(); ++i) {
     try {
-      calls.push_back(prepare(function.instructions[i]));
+      const plan::Instruction &instruction = function.instructions[i];
+      calls.push_back(plan::isExchange(instruction)
+                          ? prepareExchange(instruction, groups)
+                          : prepare(instruction));
+    } catch (const CollectiveError &) {
+      throw; // of another rank
     } catch (const std::exception &error) {
       throw PlanError("function '" + function.name + "', instruction " +
                       std::to_string(i) + " (" + function.instructions[i].op +
@@ -166,7 +172,8 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
             instruction.frees,
             0,
             isOpaque,
-            std::move(backward)};
+            std::move(backward),
+            nullptr};
   const c10::FunctionSchema &schema = handle->schema();
   if (std::string problem = isOpaque ? opaqueProblem(schema) : "";
       !problem.empty())
@@ -204,6 +211,23 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
     throw PlanError("has " + std::to_string(call.numReturns) +
                     " results, and the plan takes " +
                     std::to_string(call.results.size()));
+  return call;
+}
+
+FunctionRunner::Call
+FunctionRunner::prepareExchange(const plan::Instruction &instruction,
+                                Groups &groups) const {
+  std::optional<plan::Exchange> exchange = plan::exchangeOf(instruction);
+  if (!exchange)
+    throw PlanError("its arguments are not those of the exchange");
+  const bool inPlace =
+      exchange->value >= 0 && function.slots[exchange->result].base ==
+                                  function.slots[exchange->value].base;
+  Call call;
+  call.results = instruction.results;
+  call.frees = instruction.frees;
+  call.exchange = std::make_shared<ExchangeCall>(std::move(*exchange), inPlace,
+                                                 groups, device.device());
   return call;
 }
 
@@ -246,6 +270,8 @@ void FunctionRunner::run(const std::vector<at::Tensor> &params,
     }
     try {
       callOne(call);
+    } catch (const CollectiveError &) {
+      throw; // of another rank
     } catch (const std::exception &error) {
       fail(index, error);
     }
@@ -288,17 +314,22 @@ std::string FunctionRunner::problemOf(size_t index) const {
 }
 
 void FunctionRunner::callOne(Call &call) {
+  if (call.exchange) {
+    const int slot = call.exchange->slot();
+    stack.push_back(call.exchange->run(slot < 0 ? at::Tensor() : slots[slot]));
+    return;
+  }
   if (!call.isOpaque)
-    return call.op.callBoxed(stack);
+    return call.op->callBoxed(stack);
   if (call.backward) {
     std::vector<at::Tensor> gradients;
     for (int slot : call.backward->gradients)
       gradients.push_back(slots[slot]);
     std::vector<at::Tensor> results =
-        callBackward(call.op, stack, call.backward->wanted, gradients);
+        callBackward(*call.op, stack, call.backward->wanted, gradients);
     stack.assign(results.begin(), results.end());
   } else {
-    callOpaque(call.op, stack);
+    callOpaque(*call.op, stack);
   }
   // Nobody has derived what these operators return: what the plan counted on
   // is checked.

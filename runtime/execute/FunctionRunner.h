@@ -13,6 +13,7 @@
 #define ACCEL_RUNTIME_EXECUTE_FUNCTIONRUNNER_H
 
 #include "runtime/execute/Device.h"
+#include "runtime/execute/ExchangeCall.h"
 #include "runtime/execute/OpaqueCall.h"
 #include "runtime/execute/Operators.h"
 #include "runtime/plan/Plan.h"
@@ -21,6 +22,8 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/core/stack.h>
 
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -45,8 +48,10 @@ struct OwnPeak {
 
 class FunctionRunner {
 public:
-  /// Throws PlanError, naming the instruction.
-  FunctionRunner(const plan::Function &function, Device &device);
+  /// Throws PlanError, naming the instruction, or CollectiveError. Where the
+  /// function exchanges something, all ranks must make it in the same order.
+  FunctionRunner(const plan::Function &function, Device &device,
+                 Groups &groups);
 
   /// Slots to fill before `run`, by position in the function's lists.
   at::Tensor &input(int i) { return slots[function.inputs[i]]; }
@@ -73,18 +78,21 @@ private:
     bool optional;
   };
   struct Call {
-    c10::OperatorHandle op;
+    std::optional<c10::OperatorHandle> op;
     std::vector<c10::IValue> arguments; // constants; tensors are filled in
     std::vector<Fill> fills;
     std::vector<FillList> lists;
     std::vector<std::pair<int, int64_t>> keys; // argument, key
     std::vector<int> results;
     std::vector<int> frees;
-    int numReturns;
-    bool isOpaque;
+    int numReturns = 0;
+    bool isOpaque = false;
     std::optional<OpaqueBackward> backward; // of an opaque operator
+    std::shared_ptr<ExchangeCall> exchange; // instead of an operator
   };
   Call prepare(const plan::Instruction &instruction) const;
+  Call prepareExchange(const plan::Instruction &instruction,
+                       Groups &groups) const;
   c10::IValue constant(const plan::Arg &arg, const c10::Argument &formal) const;
   /// Arguments are on the stack; results are after it.
   void callOne(Call &call);

@@ -42,7 +42,8 @@ ProgramRunner::gapsOf(const plan::ProgramInstruction &alloc) const {
       if (gradient.unit == alloc.unit && !gradient.accumulate) {
         const plan::Parameter &p =
             executor.plan().parameters[gradient.parameter];
-        written.emplace_back(p.offset, p.offset + p.numel());
+        written.emplace_back(p.offset,
+                             p.offset + plan::ownNumel(executor.plan(), p));
       }
   std::sort(written.begin(), written.end());
   std::vector<std::pair<int64_t, int64_t>> gaps;

@@ -80,12 +80,13 @@ at::Tensor UnitStorage::parameterView(int parameter) const {
   const FlatBuffer &from = plan::readsShard(plan, unit())
                                ? shardBuffer
                                : roles[static_cast<int>(plan::Role::Gathered)];
-  return from.view(p.offset, p.shape);
+  return from.view(p.offset, plan::ownShape(plan, p));
 }
 
 at::Tensor UnitStorage::gradientView(int parameter) const {
   const plan::Parameter &p = plan.parameters[parameter];
-  return roles[static_cast<int>(gradientRole())].view(p.offset, p.shape);
+  return roles[static_cast<int>(gradientRole())].view(p.offset,
+                                                      plan::ownShape(plan, p));
 }
 
 } // namespace accel::run

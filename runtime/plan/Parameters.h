@@ -39,6 +39,16 @@ struct Initializer {
   bool operator==(const Initializer &) const = default;
 };
 
+/// A dimension that the ranks of an axis inside of functions (tp) share. The
+/// dimension is `pieces` equal pieces, of each of which a rank has its part:
+/// the merged query, key and value rows of one weight are three.
+struct AxisSplit {
+  std::string axis;
+  int64_t dim = 0;
+  int64_t pieces = 1;
+  bool operator==(const AxisSplit &) const = default;
+};
+
 /// A trained or frozen tensor of the model.
 struct Parameter {
   std::string fqn;                  // as named_parameters() spells it
@@ -52,13 +62,16 @@ struct Parameter {
   /// of one.
   std::string adapterKey;
   std::vector<int64_t> shape; // global
-  DType dtype = DType::F32;   // in which the checkpoint is written
+  /// What functions and the unit's flat buffer hold of it on one rank: all of
+  /// it, but of these dimensions a part. A dimension is split once.
+  std::vector<AxisSplit> split;
+  DType dtype = DType::F32; // in which the checkpoint is written
   bool trainable = true;
   int group = 0;      // optimizer group (Optimizer::groups)
   int unit = -1;      // units
   int64_t offset = 0; // elements, in the unit's flat buffer
   Initializer init;
-  int64_t numel() const;
+  int64_t numel() const; // of the global shape
   bool operator==(const Parameter &) const = default;
 };
 

@@ -224,6 +224,17 @@ int64_t Plan::shardRanks(const Unit &unit) const {
   return groupSize(unit.shardAxes);
 }
 
+std::vector<int64_t> ownShape(const Plan &plan, const Parameter &parameter) {
+  std::vector<int64_t> shape = parameter.shape;
+  for (const AxisSplit &split : parameter.split)
+    shape[split.dim] /= plan.axisSize(split.axis);
+  return shape;
+}
+
+int64_t ownNumel(const Plan &plan, const Parameter &parameter) {
+  return product(ownShape(plan, parameter));
+}
+
 int64_t shardNumel(const Plan &plan, const Unit &unit) {
   return unit.padded / plan.shardRanks(unit);
 }

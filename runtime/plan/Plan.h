@@ -59,6 +59,10 @@ struct Plan {
   bool operator==(const Plan &) const = default;
 };
 
+/// The shape that functions see of a parameter on one rank.
+std::vector<int64_t> ownShape(const Plan &plan, const Parameter &parameter);
+/// Elements of it.
+int64_t ownNumel(const Plan &plan, const Parameter &parameter);
 /// Elements that one rank keeps of `unit`.
 int64_t shardNumel(const Plan &plan, const Unit &unit);
 /// Bytes of a unit's buffer of this role, on one rank.

@@ -45,7 +45,7 @@ struct Unit {
   bool trainable = true;
   std::vector<State> states;
   std::vector<int> parameters; // by offset
-  int64_t numel = 0;           // sum of the parameters' elements
+  int64_t numel = 0;           // sum of the parameters' elements on a rank
   int64_t padded = 0;          // with alignment gaps, a multiple of 64 * ranks
   /// Optimizer groups in the flat buffer: elements [begin, end) of group.
   struct GroupRange {

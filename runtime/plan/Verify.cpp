@@ -5,10 +5,13 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/Verify.h"
 
+#include "runtime/plan/Exchanges.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/Operators.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/VerifyParts.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -40,6 +43,28 @@ private:
     problems.add(place, std::string("there is no ") + what + " " +
                             std::to_string(index));
     return false;
+  }
+  void checkSplit(const std::string &place, const Parameter &parameter) {
+    std::set<int64_t> dims;
+    std::set<std::string> axes;
+    for (const AxisSplit &split : parameter.split) {
+      const std::string axis = "the axis " + quoted(split.axis);
+      if (std::none_of(plan.axes.begin(), plan.axes.end(),
+                       [&](const Axis &a) { return a.name == split.axis; }))
+        problems.add(place, "the mesh has no axis " + quoted(split.axis));
+      else if (axisRole(split.axis) != AxisRole::Other)
+        problems.add(place, axis + " splits no parameter inside of functions");
+      else if (!axes.insert(split.axis).second ||
+               !dims.insert(split.dim).second)
+        problems.add(place, "a dimension or an axis is split twice");
+      else if (split.dim < 0 || split.pieces < 1 ||
+               split.dim >= static_cast<int64_t>(parameter.shape.size()) ||
+               parameter.shape[split.dim] % split.pieces ||
+               parameter.shape[split.dim] / split.pieces %
+                   plan.axisSize(split.axis))
+        problems.add(place, "dimension " + std::to_string(split.dim) +
+                                " cannot be divided over " + axis);
+    }
   }
   void checkInitializer(const std::string &place, const Parameter &parameter) {
     using Kind = Initializer::Kind;
@@ -127,8 +152,9 @@ void IndexVerifier::function(const Function &function) {
     const Instruction &instruction = function.instructions[i];
     const std::string place =
         at + ", instruction " + std::to_string(i) + " (" + instruction.op + ")";
-    if (std::string problem = operatorProblem(instruction); !problem.empty())
-      problems.add(place, problem);
+    if (!isExchange(instruction))
+      if (std::string problem = operatorProblem(instruction); !problem.empty())
+        problems.add(place, problem);
     for (const Arg &arg : instruction.args) {
       if (arg.kind == Arg::Kind::Tensor)
         inRange(place, "slot", arg.slot, function.slots);
@@ -154,6 +180,10 @@ void IndexVerifier::function(const Function &function) {
       problems.add(place, "its cost is out of range");
     if (instruction.op.find("::") == std::string::npos)
       problems.add(place, "the operator's name has no namespace");
+    if (problems.empty() && isExchange(instruction))
+      if (std::string problem = exchangeProblem(plan, function, instruction);
+          !problem.empty())
+        problems.add(place, problem);
   }
 }
 
@@ -244,6 +274,7 @@ void IndexVerifier::run() {
     size(at, parameter.shape, DType::F64);
     if (parameter.offset < 0 || parameter.offset > maxTensorBytes)
       problems.add(at, "its offset is out of range");
+    checkSplit(at, parameter);
     checkInitializer(at, parameter);
   }
   for (const Unit &unit : plan.units) {

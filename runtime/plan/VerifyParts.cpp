@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/VerifyParts.h"
 
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/Optimizers.h"
 
 namespace accel::plan {
@@ -37,7 +38,7 @@ void verifyGroups(const Plan &plan, const Unit &unit, Problems &problems) {
   }
   for (int index : unit.parameters) {
     const Parameter &p = plan.parameters[index];
-    const int64_t end = p.offset + p.numel();
+    const int64_t end = p.offset + ownNumel(plan, p);
     bool covered = false;
     for (const Unit::GroupRange &range : unit.groupRanges) {
       if (range.end <= p.offset || end <= range.begin)
@@ -48,7 +49,7 @@ void verifyGroups(const Plan &plan, const Unit &unit, Problems &problems) {
       covered |=
           range.group == p.group && range.begin <= p.offset && end <= range.end;
     }
-    if (p.trainable && !covered && p.numel() > 0)
+    if (p.trainable && !covered && ownNumel(plan, p) > 0)
       problems.add(at, quoted(p.fqn) +
                            " is in no range of its optimizer group " +
                            std::to_string(p.group));
@@ -74,7 +75,9 @@ void verifyUnit(const Plan &plan, int index, Problems &problems) {
     if (shards && replicates)
       problems.add(at, "it is both sharded and replicated over " +
                            quoted(axis.name));
-    if (!shards && !replicates && axis.size > 1)
+    // The ranks of an axis inside of functions compute the same gradients.
+    if (!shards && !replicates && axis.size > 1 &&
+        axisRole(axis.name) != AxisRole::Other)
       problems.add(at, "it is neither sharded nor replicated over " +
                            quoted(axis.name) +
                            ", so its gradients would differ between ranks");
@@ -116,8 +119,8 @@ void verifyUnit(const Plan &plan, int index, Problems &problems) {
     if (parameter.offset < end)
       problems.add(at,
                    quoted(parameter.fqn) + " overlaps the parameter before it");
-    end = parameter.offset + parameter.numel();
-    numel += parameter.numel();
+    end = parameter.offset + ownNumel(plan, parameter);
+    numel += ownNumel(plan, parameter);
     trains |= parameter.trainable;
   }
   if (end > unit.padded)

@@ -327,8 +327,8 @@ void ProgramVerifier::call(const ProgramInstruction &instruction) {
     const Slot &slot = function.slots[function.params[i]];
     if (parameter.unit != ref.unit)
       complain(quoted(parameter.fqn) + " is not in unit " + quoted(unit.name));
-    checkType(quoted(parameter.fqn), unit.gather, parameter.shape, slot.dtype,
-              slot.shape);
+    checkType(quoted(parameter.fqn), unit.gather, ownShape(plan, parameter),
+              slot.dtype, slot.shape);
     if (readsShard(plan, unit) ||
         !usable(ref.unit, Role::Gathered, instruction.stream, "it reads"))
       continue;
@@ -347,7 +347,7 @@ void ProgramVerifier::call(const ProgramInstruction &instruction) {
     if (parameter.unit != ref.unit)
       complain(quoted(parameter.fqn) + " is not in unit " + quoted(unit.name));
     checkType("the gradient of " + quoted(parameter.fqn), unit.reduce,
-              parameter.shape, slot.dtype, slot.shape);
+              ownShape(plan, parameter), slot.dtype, slot.shape);
     if (!parameter.trainable)
       complain("it writes the gradient of the frozen " + quoted(parameter.fqn));
     const bool direct = writesShardGradient(plan, unit);

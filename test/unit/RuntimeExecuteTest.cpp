@@ -285,9 +285,10 @@ TEST(RuntimeExecute, UnknownOperatorsAndArgumentsAreNamed) {
   plan::Plan plan = tinyPlan(with(1));
   std::string error;
   auto device = run::makeDevice("cpu", 0, error);
+  run::Groups alone(plan);
   auto message = [&](const plan::Function &function) -> std::string {
     try {
-      run::FunctionRunner runner(function, *device);
+      run::FunctionRunner runner(function, *device, alone);
     } catch (const run::PlanError &failure) {
       return failure.what();
     }
@@ -335,8 +336,9 @@ TEST(RuntimeCheckpoint, AnotherNumberOfRanksReadsTheSameBits) {
            {unit.shard(), unit.state(0), unit.state(1)}) {
         double sum = 0;
         if (run::writesUnit(plan, unit.unit(), groups.mesh()))
-          for (const run::Piece &piece : run::piecesOf(
-                   plan, unit.unit(), unit.shardBegin(), unit.shardEnd()))
+          for (const run::Piece &piece :
+               run::piecesOf(plan, unit.unit(), unit.shardBegin(),
+                             unit.shardEnd(), groups.mesh()))
             for (int64_t i = piece.begin; i < piece.end; ++i)
               sum += std::ldexp(
                   std::abs(flat[piece.offset + i - piece.begin].item<float>()),
@@ -400,7 +402,8 @@ TEST(RuntimeCheckpoint, InitialValuesDoNotDependOnTheNumberOfRanks) {
       run::UnitStorage &unit = executor.unit(1);
       std::vector<double> values;
       for (const run::Piece &piece :
-           run::piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd()))
+           run::piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd(),
+                         groups.mesh()))
         for (int64_t i = 0; i < piece.end - piece.begin; ++i)
           values.push_back(unit.shard()[piece.offset + i].item<float>());
       return values;

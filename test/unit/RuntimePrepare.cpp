@@ -48,10 +48,15 @@ int main(int argc, char **argv) {
       continue;
     }
     NoDevice device(plan.device);
+    plan::Plan alone; // nobody to exchange with
+    alone.axes = plan.axes;
+    for (plan::Axis &axis : alone.axes)
+      axis.size = 1;
+    run::Groups groups(alone);
     std::set<std::string> operators;
     try {
       for (const plan::Function &function : plan.functions) {
-        run::FunctionRunner runner(function, device);
+        run::FunctionRunner runner(function, device, groups);
         for (const plan::Instruction &instruction : function.instructions)
           operators.insert(instruction.op);
       }

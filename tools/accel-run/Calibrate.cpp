@@ -157,7 +157,8 @@ double timed(Device &device, Run &&run, bool together = false) {
 }
 
 ordered_json timeInstruction(const plan::Plan &plan, const std::string &key,
-                             const Sample &sample, Device &device) {
+                             const Sample &sample, Device &device,
+                             Groups &groups) {
   const plan::Function part =
       alone(plan.functions[sample.function], sample.instruction);
   const plan::Instruction &last = part.instructions.back();
@@ -174,9 +175,10 @@ ordered_json timeInstruction(const plan::Plan &plan, const std::string &key,
   // Where views do not fit, the inputs lie as attention leaves them: by heads.
   for (const bool byHeads : {false, true})
     try {
-      if (last.kind == plan::Instruction::Kind::Opaque || part.draws())
+      if (last.kind == plan::Instruction::Kind::Opaque || part.draws() ||
+          plan::isExchange(last))
         throw PlanError("cannot run alone");
-      FunctionRunner runner(part, device);
+      FunctionRunner runner(part, device, groups);
       for (size_t i = 0; i < part.inputs.size(); ++i) {
         at::Tensor input = randomTensor(part, part.inputs[i], device.device());
         if (byHeads && input.dim() == 4)
@@ -257,7 +259,7 @@ std::string calibrate(const plan::Plan &plan, Device &device, Groups &groups) {
   groups.barrier();
   ordered_json instructions = ordered_json::array();
   for (const auto &[key, sample] : samplesOf(plan))
-    instructions.push_back(timeInstruction(plan, key, sample, device));
+    instructions.push_back(timeInstruction(plan, key, sample, device, groups));
   groups.barrier();
   return ordered_json{{"format", 1},
                       {"device", plan.device},

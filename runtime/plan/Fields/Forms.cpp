@@ -367,10 +367,14 @@ Schema schemaOf(const Unit::GroupRange &, const Rule &) {
 }
 
 namespace {
-const char *placementOn(const std::vector<std::string> &shardAxes,
+const char *placementOn(const Parameter &parameter, const Unit &unit,
                         const Axis &axis) {
-  return std::find(shardAxes.begin(), shardAxes.end(), axis.name) !=
-                 shardAxes.end()
+  if (std::any_of(
+          parameter.split.begin(), parameter.split.end(),
+          [&](const AxisSplit &split) { return split.axis == axis.name; }))
+    return "split";
+  return std::find(unit.shardAxes.begin(), unit.shardAxes.end(), axis.name) !=
+                 unit.shardAxes.end()
              ? "shard"
              : "replicate";
 }
@@ -382,7 +386,7 @@ void writeForm(PlanText &out, const Placements &placements) {
   out.raw("{");
   for (const Axis &axis : out.plan.axes)
     out.field(first, axis.name,
-              std::string_view(placementOn(unit.shardAxes, axis)));
+              std::string_view(placementOn(placements.parameter, unit, axis)));
   out.raw("}");
 }
 void readForm(const PlanNames &names, const JsonNode &node,
@@ -391,7 +395,7 @@ void readForm(const PlanNames &names, const JsonNode &node,
   JsonFields axes(node);
   for (const Axis &axis : names.plan.axes) {
     JsonNode placement = axes[axis.name.c_str()];
-    const char *expected = placementOn(unit.shardAxes, axis);
+    const char *expected = placementOn(placements.parameter, unit, axis);
     if (placement.string() != expected)
       placement.fail("'" + placement.string() + "' does not fit its unit ('" +
                      expected + "')");
@@ -399,8 +403,9 @@ void readForm(const PlanNames &names, const JsonNode &node,
   axes.close();
 }
 Schema schemaOf(const Placements &, const Rule &) {
-  return {{"type", "object"},
-          {"additionalProperties", {{"enum", {"shard", "replicate"}}}}};
+  return {
+      {"type", "object"},
+      {"additionalProperties", {{"enum", {"shard", "replicate", "split"}}}}};
 }
 
 void writeForm(PlanText &out, const SameDType &same) {

@@ -17,6 +17,17 @@ template <typename V> void fields(V &v, Of<V, Axis> &axis) {
   v("size", axis.size, {.low = 1, .high = maxInt});
 }
 
+template <typename V> void fields(V &v, Of<V, AxisSplit> &split) {
+  v.about("axis_split", "A dimension that the ranks of an axis share");
+  v("axis", split.axis);
+  v("dim", split.dim, {.high = maxInt});
+  v.optional("pieces", split.pieces, int64_t(1),
+             {.doc = "Equal pieces of the dimension, of each of which a rank "
+                     "has its part",
+              .low = 1,
+              .high = maxInt});
+}
+
 template <typename V> void fields(V &v, Of<V, Parameter> &parameter) {
   v.about("parameter", "A tensor of the model, trained or frozen");
   v("fqn", parameter.fqn, {.doc = "As named_parameters() spells it"});
@@ -36,6 +47,9 @@ template <typename V> void fields(V &v, Of<V, Parameter> &parameter) {
   v.optional("adapter_key", parameter.adapterKey,
              {.doc = "Name in the adapter's weight file; default: not in it"});
   v("shape", parameter.shape, {.doc = "Global", .high = maxSize});
+  v.optional("split", parameter.split,
+             {.doc = "Of these dimensions functions and the unit's buffer have "
+                     "one rank's part; default: none"});
   v.check("stored", [&] {
     return storedParts(parameter.fqn, parameter.stored, parameter.shape)
                ? ""

@@ -1,0 +1,183 @@
+//===- ExchangeCall.cpp - Runs what ranks exchange in a function ----------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/execute/ExchangeCall.h"
+
+#include "runtime/execute/Allocator.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <utility>
+
+namespace accel::run {
+
+namespace {
+
+/// A dimension between those before and behind it, which are merged: it is
+/// `pieces` pieces of `ranks` parts.
+struct Split {
+  int64_t before = 1, pieces, ranks, part, behind = 1;
+
+  Split(c10::IntArrayRef whole, int64_t dim, int64_t pieces, int64_t ranks)
+      : pieces(pieces), ranks(ranks), part(whole[dim] / pieces / ranks) {
+    for (int64_t i = 0; i < static_cast<int64_t>(whole.size()); ++i)
+      (i < dim ? before : behind) *= i == dim ? 1 : whole[i];
+  }
+  /// Rank after rank is how the whole lies in memory.
+  bool isBuffer() const { return before * pieces == 1; }
+  std::vector<int64_t> whole() const {
+    return {before, pieces, ranks, part, behind};
+  }
+  /// As collectives have it: rank after rank.
+  std::vector<int64_t> buffer() const {
+    return {ranks, before, pieces, part, behind};
+  }
+};
+
+/// The elements of `tensor`, without its memory: a communication thread that
+/// still holds the tensor after the exchange keeps no bytes alive.
+at::Tensor borrowed(const at::Tensor &tensor) {
+  return at::from_blob(tensor.mutable_data_ptr(), {tensor.numel()},
+                       tensor.options());
+}
+
+std::vector<int64_t> with(c10::IntArrayRef shape, int64_t dim, int64_t size) {
+  std::vector<int64_t> result = shape.vec();
+  result[dim] = size;
+  return result;
+}
+
+} // namespace
+
+ExchangeCall::ExchangeCall(plan::Exchange exchange, bool inPlace,
+                           Groups &groups, c10::Device device)
+    : exchange(std::move(exchange)), inPlace(inPlace),
+      group(this->exchange.communicates()
+                ? groups.over(this->exchange.axes, "function")
+                : nullptr),
+      position(groups.mesh().position(this->exchange.axes)), ranks(1),
+      device(device) {
+  ranks = groups.mesh().size(this->exchange.axes);
+}
+
+at::Tensor ExchangeCall::run(const at::Tensor &value) {
+  using Kind = plan::ExchangeKind;
+  switch (exchange.kind) {
+  case Kind::AllReduce:
+    return allReduce(value);
+  case Kind::AllGather:
+    return allGather(value);
+  case Kind::ReduceScatter:
+    return reduceScatter(value);
+  case Kind::AllToAll:
+    return allToAll(value);
+  case Kind::Slice:
+    return slice(value);
+  case Kind::FirstRank:
+    return position == 0 ? value.clone(at::MemoryFormat::Contiguous)
+                         : at::zeros_like(value, value.options(),
+                                          at::MemoryFormat::Contiguous);
+  case Kind::Coordinate:
+    return at::full({}, position * exchange.step,
+                    at::TensorOptions(at::ScalarType::Long).device(device));
+  }
+  return {};
+}
+
+at::Tensor ExchangeCall::allReduce(const at::Tensor &value) {
+  at::Tensor result =
+      inPlace ? value : value.clone(at::MemoryFormat::Contiguous);
+  if (!group)
+    return result;
+  Allocator::Foreign libraries;
+  at::Tensor flat = borrowed(result);
+  group->allReduce(flat, exchange.max).wait();
+  return result;
+}
+
+at::Tensor ExchangeCall::allGather(const at::Tensor &value) {
+  at::Tensor result = at::empty(
+      with(value.sizes(), exchange.dim, value.size(exchange.dim) * ranks),
+      value.options());
+  const Split split(result.sizes(), exchange.dim, exchange.pieces, ranks);
+  const at::Tensor own = value.contiguous();
+  const at::Tensor buffer =
+      split.isBuffer() ? result : at::empty({result.numel()}, value.options());
+  if (group) {
+    Allocator::Foreign libraries;
+    at::Tensor to = borrowed(buffer), from = borrowed(own);
+    group->allGather(to, from).wait();
+  } else {
+    buffer.view(-1).copy_(own.view(-1));
+  }
+  if (!split.isBuffer())
+    result.view(split.whole())
+        .copy_(buffer.view(split.buffer()).permute({1, 2, 0, 3, 4}));
+  return result;
+}
+
+at::Tensor ExchangeCall::reduceScatter(const at::Tensor &value) {
+  const Split split(value.sizes(), exchange.dim, exchange.pieces, ranks);
+  at::Tensor result = at::empty(
+      with(value.sizes(), exchange.dim, value.size(exchange.dim) / ranks),
+      value.options());
+  at::Tensor buffer;
+  if (split.isBuffer()) {
+    buffer = value.contiguous();
+  } else {
+    buffer = at::empty({value.numel()}, value.options());
+    buffer.view(split.buffer())
+        .copy_(value.contiguous().view(split.whole()).permute({2, 0, 1, 3, 4}));
+  }
+  if (group) {
+    Allocator::Foreign libraries;
+    at::Tensor to = borrowed(result), from = borrowed(buffer);
+    group->reduceScatter(to, from).wait();
+  } else {
+    result.view(-1).copy_(buffer.view(-1));
+  }
+  return result;
+}
+
+at::Tensor ExchangeCall::allToAll(const at::Tensor &value) {
+  // Part i of dimension `dim` goes to rank i; what comes from rank i is part i
+  // of dimension `concat`.
+  const Split from(value.sizes(), exchange.dim, 1, ranks);
+  std::vector<int64_t> part =
+      with(value.sizes(), exchange.dim, value.size(exchange.dim) / ranks);
+  at::Tensor sent = at::empty({value.numel()}, value.options());
+  sent.view(from.buffer())
+      .copy_(value.contiguous().view(from.whole()).permute({2, 0, 1, 3, 4}));
+  at::Tensor received = at::empty({value.numel()}, value.options());
+  if (group) {
+    Allocator::Foreign libraries;
+    at::Tensor to = borrowed(received), from = borrowed(sent);
+    group->exchangeParts(to, from).wait();
+  } else {
+    received.copy_(sent);
+  }
+  at::Tensor result =
+      at::empty(with(part, exchange.concat, part[exchange.concat] * ranks),
+                value.options());
+  const Split to(result.sizes(), exchange.concat, 1, ranks);
+  result.view(to.whole())
+      .copy_(received.view(to.buffer()).permute({1, 2, 0, 3, 4}));
+  return result;
+}
+
+at::Tensor ExchangeCall::slice(const at::Tensor &value) const {
+  const Split split(value.sizes(), exchange.dim, exchange.pieces, ranks);
+  at::Tensor result = at::empty(
+      with(value.sizes(), exchange.dim, value.size(exchange.dim) / ranks),
+      value.options());
+  result.view({split.before, split.pieces, split.part, split.behind})
+      .copy_(value.contiguous().view(split.whole()).select(2, position));
+  return result;
+}
+
+} // namespace accel::run

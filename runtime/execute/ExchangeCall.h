@@ -1,0 +1,48 @@
+//===- ExchangeCall.h - Runs what ranks exchange in a function --*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_EXECUTE_EXCHANGECALL_H
+#define ACCEL_RUNTIME_EXECUTE_EXCHANGECALL_H
+
+#include "runtime/collectives/Groups.h"
+#include "runtime/plan/Exchanges.h"
+
+#include <ATen/core/Tensor.h>
+
+namespace accel::run {
+
+/// An exchange of one function on one rank, on the stream of the computation:
+/// it is over when `run` returns (Gloo), or later work of the stream waits for
+/// it (NCCL).
+class ExchangeCall {
+public:
+  /// Connects the group: all ranks must make their exchanges in the same order.
+  /// `inPlace`: the result is the value's memory. Throws CollectiveError.
+  ExchangeCall(plan::Exchange exchange, bool inPlace, Groups &groups,
+               c10::Device device);
+
+  /// Of a value of the shape that the plan says; undefined for a coordinate.
+  at::Tensor run(const at::Tensor &value);
+
+  int slot() const { return exchange.value; }
+
+private:
+  at::Tensor allReduce(const at::Tensor &value);
+  at::Tensor allGather(const at::Tensor &value);
+  at::Tensor reduceScatter(const at::Tensor &value);
+  at::Tensor allToAll(const at::Tensor &value);
+  at::Tensor slice(const at::Tensor &value) const;
+
+  plan::Exchange exchange;
+  bool inPlace;
+  Communicator *group; // null: no other rank, or none is asked
+  int position;        // among the ranks of the axes
+  int64_t ranks;
+  c10::Device device;
+};
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_EXECUTE_EXCHANGECALL_H

@@ -1,0 +1,74 @@
+//===- Exchanges.h - What ranks exchange in a function ----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Instructions of a function that are no operators of ATen: collectives over
+// mesh axes inside of functions (tp), and what depends on where a rank stands.
+// They are the operations of the compiler's sharding dialect
+// (dialects/Sharding/CollectiveOps.td), by name: "sharding::all_reduce". Their
+// arguments are the tensor, then numbers, then the axes as text.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_PLAN_EXCHANGES_H
+#define ACCEL_RUNTIME_PLAN_EXCHANGES_H
+
+#include "runtime/plan/Plan.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace accel::plan {
+
+enum class ExchangeKind {
+  AllReduce,     // of all ranks' values the sum, or the largest
+  AllGather,     // the whole of a dimension from the ranks' parts
+  ReduceScatter, // a rank's part of the sum
+  AllToAll,      // parts of one dimension for parts of another
+  Slice,         // a rank's part of a dimension that it has whole
+  FirstRank,     // the value on the first rank, zeros on the others
+  Coordinate     // 0-d: where the rank stands, in steps
+};
+const char *toString(ExchangeKind kind);
+
+struct Exchange {
+  ExchangeKind kind = ExchangeKind::AllReduce;
+  /// Of AllGather, ReduceScatter and Slice: the dimension, which is `pieces`
+  /// pieces, of each of which a rank has its part. Of AllToAll: the dimension
+  /// that is whole before and shared after it.
+  int64_t dim = 0;
+  int64_t pieces = 1;
+  int64_t concat = 0; // AllToAll: shared before and whole after it
+  int64_t step = 1;   // Coordinate
+  bool max = false;   // AllReduce
+  int value = -1;     // slot; none of Coordinate
+  int result = -1;    // slot
+  std::vector<std::string> axes;
+
+  /// Ranks send something to each other.
+  bool communicates() const {
+    return kind == ExchangeKind::AllReduce || kind == ExchangeKind::AllGather ||
+           kind == ExchangeKind::ReduceScatter ||
+           kind == ExchangeKind::AllToAll;
+  }
+};
+
+/// The instruction is one of these, by its name.
+bool isExchange(const Instruction &instruction);
+
+/// What the instruction exchanges; nothing where it has not the arguments of
+/// its kind.
+std::optional<Exchange> exchangeOf(const Instruction &instruction);
+
+/// Why `instruction`, which is an exchange, cannot be run: unknown kind,
+/// arguments, axes that the mesh lacks, shapes that do not fit. Empty if it
+/// can. Slots are in range.
+std::string exchangeProblem(const Plan &plan, const Function &function,
+                            const Instruction &instruction);
+
+} // namespace accel::plan
+
+#endif // ACCEL_RUNTIME_PLAN_EXCHANGES_H

@@ -1,0 +1,131 @@
+//===- ExchangesTest.cpp - Exchanges of a plan's functions ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/plan/Exchanges.h"
+
+#include <gtest/gtest.h>
+
+using namespace accel::plan;
+
+namespace {
+
+Arg number(int64_t value) {
+  Arg arg;
+  arg.kind = Arg::Kind::Int;
+  arg.intValue = value;
+  return arg;
+}
+
+Arg axis(const char *name) {
+  Arg arg;
+  arg.kind = Arg::Kind::Text;
+  arg.text = name;
+  return arg;
+}
+
+Arg tensor(int slot) {
+  Arg arg;
+  arg.kind = Arg::Kind::Tensor;
+  arg.slot = slot;
+  return arg;
+}
+
+/// A function with a value [2, 6, 4] in slot 0 and a result in slot 1.
+struct Fixture {
+  Plan plan;
+  Function function;
+  Instruction instruction;
+
+  Fixture(const char *op, std::vector<int64_t> result, std::vector<Arg> args)
+      : plan() {
+    plan.axes = {{"dp_shard", 4}, {"tp", 2}};
+    function.slots = {{DType::F32, {2, 6, 4}, 0},
+                      {DType::F32, std::move(result), 1}};
+    instruction.op = op;
+    instruction.args = std::move(args);
+    instruction.results = {1};
+  }
+  std::string problem() const {
+    return exchangeProblem(plan, function, instruction);
+  }
+};
+
+TEST(Exchanges, KnowsEachKindByItsArguments) {
+  const Fixture gather("sharding::all_gather", {2, 12, 4},
+                       {tensor(0), number(1), number(3), axis("tp")});
+  EXPECT_EQ(gather.problem(), "");
+  const auto exchange = exchangeOf(gather.instruction);
+  ASSERT_TRUE(exchange);
+  EXPECT_EQ(exchange->kind, ExchangeKind::AllGather);
+  EXPECT_EQ(exchange->dim, 1);
+  EXPECT_EQ(exchange->pieces, 3);
+  EXPECT_EQ(exchange->axes, std::vector<std::string>{"tp"});
+  EXPECT_TRUE(exchange->communicates());
+
+  EXPECT_EQ(Fixture("sharding::all_reduce", {2, 6, 4},
+                    {tensor(0), number(1), axis("tp")})
+                .problem(),
+            "");
+  EXPECT_EQ(Fixture("sharding::reduce_scatter", {2, 3, 4},
+                    {tensor(0), number(1), number(1), axis("tp")})
+                .problem(),
+            "");
+  EXPECT_EQ(Fixture("sharding::all_to_all", {2, 12, 2},
+                    {tensor(0), number(2), number(1), axis("tp")})
+                .problem(),
+            "");
+  EXPECT_EQ(Fixture("sharding::slice", {1, 6, 4},
+                    {tensor(0), number(0), number(1), axis("tp")})
+                .problem(),
+            "");
+  EXPECT_EQ(Fixture("sharding::first_rank", {2, 6, 4}, {tensor(0), axis("tp")})
+                .problem(),
+            "");
+  Fixture place("sharding::coordinate", {}, {number(16), axis("tp")});
+  place.function.slots[1].dtype = DType::I64;
+  EXPECT_EQ(place.problem(), "");
+  EXPECT_FALSE(exchangeOf(place.instruction)->communicates());
+}
+
+TEST(Exchanges, NamesWhatIsWrong) {
+  auto problem = [](const char *op, std::vector<int64_t> result,
+                    std::vector<Arg> args) {
+    return Fixture(op, std::move(result), std::move(args)).problem();
+  };
+  EXPECT_EQ(problem("sharding::permute", {2, 6, 4}, {tensor(0), axis("tp")}),
+            "there is no such exchange");
+  EXPECT_EQ(problem("sharding::all_reduce", {2, 6, 4}, {tensor(0), axis("tp")}),
+            "its arguments are not those of the exchange");
+  EXPECT_EQ(problem("sharding::all_reduce", {2, 6, 4},
+                    {tensor(0), number(2), axis("tp")}),
+            "its arguments are not those of the exchange");
+  EXPECT_EQ(problem("sharding::all_gather", {2, 12, 4},
+                    {tensor(0), number(1), number(1), axis("tp"), axis("tp")}),
+            "its arguments are not those of the exchange");
+  EXPECT_EQ(problem("sharding::all_reduce", {2, 6, 4},
+                    {tensor(0), number(0), axis("ep")}),
+            "the mesh has no axis 'ep'");
+  EXPECT_EQ(problem("sharding::all_reduce", {2, 6, 4},
+                    {tensor(0), number(0), axis("dp_shard")}),
+            "the ranks of 'dp_shard' compute different samples");
+  EXPECT_EQ(problem("sharding::all_reduce", {2, 6, 4},
+                    {tensor(0), number(0), axis("tp"), axis("tp")}),
+            "the axis 'tp' is named twice");
+  EXPECT_EQ(problem("sharding::all_reduce", {2, 6, 8},
+                    {tensor(0), number(0), axis("tp")}),
+            "it gives [2, 6, 4], and slot 1 is [2, 6, 8]");
+  EXPECT_EQ(problem("sharding::reduce_scatter", {2, 3, 4},
+                    {tensor(0), number(1), number(2), axis("tp")}),
+            "a tensor [2, 6, 4] cannot be exchanged so among 2 ranks");
+  EXPECT_EQ(problem("sharding::all_gather", {2, 6, 4},
+                    {tensor(0), number(7), number(1), axis("tp")}),
+            "a tensor [2, 6, 4] cannot be exchanged so among 2 ranks");
+  Fixture cast("sharding::all_reduce", {2, 6, 4},
+               {tensor(0), number(0), axis("tp")});
+  cast.function.slots[1].dtype = DType::BF16;
+  EXPECT_EQ(cast.problem(), "it gives f32, and slot 1 is bf16");
+}
+
+} // namespace

@@ -1,0 +1,158 @@
+//===- RuntimeExchangeTest.cpp - Exchanges on ranks that run --------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/execute/ExchangeCall.h"
+#include "test/unit/RuntimeRanks.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+using namespace accel;
+using namespace accel::test;
+using plan::ExchangeKind;
+
+namespace {
+
+/// Two groups of three ranks; a rank's place on "tp" varies fastest.
+plan::Plan mesh() {
+  plan::Plan plan;
+  plan.device = "cpu";
+  plan.axes = {{"dp_shard", 2}, {"tp", 3}};
+  return plan;
+}
+
+/// What rank `place` of a group has.
+at::Tensor valueOf(int place, int64_t group, at::ScalarType dtype) {
+  return (at::arange(2 * 6 * 3, at::kFloat).reshape({2, 6, 3}) + 100.0 * place +
+          1000.0 * static_cast<double>(group))
+      .to(dtype);
+}
+
+struct Case {
+  const char *name;
+  plan::Exchange exchange;
+  /// The result of rank `place`, from all ranks' values.
+  at::Tensor (*expected)(const std::vector<at::Tensor> &values, int place);
+};
+
+plan::Exchange make(ExchangeKind kind, int64_t dim = 0, int64_t pieces = 1,
+                    int64_t concat = 0) {
+  plan::Exchange exchange;
+  exchange.kind = kind;
+  exchange.dim = dim;
+  exchange.pieces = pieces;
+  exchange.concat = concat;
+  exchange.axes = {"tp"};
+  return exchange;
+}
+
+plan::Exchange largest() {
+  plan::Exchange exchange = make(ExchangeKind::AllReduce);
+  exchange.max = true;
+  return exchange;
+}
+
+at::Tensor sumOf(const std::vector<at::Tensor> &values) {
+  return values[0] + values[1] + values[2];
+}
+
+const Case cases[] = {
+    {"sum", make(ExchangeKind::AllReduce),
+     [](const std::vector<at::Tensor> &v, int) { return sumOf(v); }},
+    {"largest", largest(),
+     [](const std::vector<at::Tensor> &v, int) { return v[2]; }},
+    {"gather of rows", make(ExchangeKind::AllGather, 0),
+     [](const std::vector<at::Tensor> &v, int) { return at::cat(v, 0); }},
+    {"gather of columns", make(ExchangeKind::AllGather, 1),
+     [](const std::vector<at::Tensor> &v, int) { return at::cat(v, 1); }},
+    {"gather of two pieces", make(ExchangeKind::AllGather, 1, 2),
+     [](const std::vector<at::Tensor> &v, int) {
+       std::vector<at::Tensor> parts;
+       for (int64_t piece : {0, 1})
+         for (const at::Tensor &value : v)
+           parts.push_back(value.narrow(1, piece * 3, 3));
+       return at::cat(parts, 1);
+     }},
+    {"scatter of columns", make(ExchangeKind::ReduceScatter, 1),
+     [](const std::vector<at::Tensor> &v, int place) {
+       return sumOf(v).narrow(1, place * 2, 2);
+     }},
+    {"scatter of the last dimension", make(ExchangeKind::ReduceScatter, 2),
+     [](const std::vector<at::Tensor> &v, int place) {
+       return sumOf(v).narrow(2, place, 1);
+     }},
+    {"slice of two pieces", make(ExchangeKind::Slice, 1, 2),
+     [](const std::vector<at::Tensor> &v, int place) {
+       return at::cat(
+           {v[place].narrow(1, place, 1), v[place].narrow(1, 3 + place, 1)}, 1);
+     }},
+    {"columns for rows", make(ExchangeKind::AllToAll, 1, 1, 0),
+     [](const std::vector<at::Tensor> &v, int place) {
+       std::vector<at::Tensor> parts;
+       for (const at::Tensor &value : v)
+         parts.push_back(value.narrow(1, place * 2, 2));
+       return at::cat(parts, 0);
+     }},
+    {"first rank", make(ExchangeKind::FirstRank),
+     [](const std::vector<at::Tensor> &v, int place) {
+       return place == 0 ? v[0] : at::zeros_like(v[0]);
+     }},
+};
+
+TEST(RuntimeExchange, GivesWhatOneProcessComputes) {
+  const plan::Plan plan = mesh();
+  const auto wrong = onRanks(plan, [&](run::Groups &groups) {
+    std::vector<double> differences;
+    const int place = groups.mesh().position({"tp"});
+    const int64_t group = groups.mesh().position({"dp_shard"});
+    for (at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+      for (const Case &test : cases) {
+        std::vector<at::Tensor> values;
+        for (int other = 0; other < 3; ++other)
+          values.push_back(valueOf(other, group, dtype));
+        // As an operator may leave it: not contiguous.
+        at::Tensor own =
+            values[place].transpose(0, 2).contiguous().transpose(0, 2);
+        run::ExchangeCall call(test.exchange, false, groups, at::kCPU);
+        const at::Tensor got = call.run(own);
+        const at::Tensor want = test.expected(values, place);
+        // Sums of three numbers below 10,000: exact in 32 bits.
+        const double scale = dtype == at::kFloat ? 0 : 0.02 * 9000;
+        differences.push_back(
+            got.sizes() == want.sizes() && got.is_contiguous() &&
+                    got.scalar_type() == dtype &&
+                    (got - want).abs().max().item<double>() <= scale
+                ? 0
+                : 1);
+      }
+    return differences;
+  });
+  for (size_t rank = 0; rank < wrong.size(); ++rank)
+    for (size_t i = 0; i < wrong[rank].size(); ++i)
+      EXPECT_EQ(wrong[rank][i], 0)
+          << cases[i % std::size(cases)].name << " on rank " << rank;
+}
+
+TEST(RuntimeExchange, ReducesInPlaceAndCountsItsPlace) {
+  const plan::Plan plan = mesh();
+  const auto right = onRanks(plan, [&](run::Groups &groups) {
+    at::Tensor value = at::full({4}, 2.0);
+    run::ExchangeCall sum(make(ExchangeKind::AllReduce), true, groups,
+                          at::kCPU);
+    const at::Tensor result = sum.run(value);
+    plan::Exchange place = make(ExchangeKind::Coordinate);
+    place.step = 16;
+    run::ExchangeCall coordinate(place, false, groups, at::kCPU);
+    return std::vector<double>{
+        result.data_ptr() == value.data_ptr() ? 1.0 : 0.0,
+        value[3].item<double>(), coordinate.run(at::Tensor()).item<double>()};
+  });
+  for (size_t rank = 0; rank < right.size(); ++rank)
+    EXPECT_EQ(right[rank],
+              (std::vector<double>{1, 6, 16.0 * static_cast<double>(rank % 3)}))
+        << rank;
+}
+
+} // namespace
