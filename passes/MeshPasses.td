@@ -54,7 +54,8 @@ def PropagateShardingPass : Pass<"propagate-sharding", "::mlir::ModuleOp"> {
 
     Joint, forward and backward functions follow by their bindings: a gradient is
     sharded as its value, also where the operands leave it open, and what was
-    saved as it was made. The gradient of a parameter may leave as a sum.
+    saved as it was made. The gradient of a parameter may leave as a sum, which
+    whoever reduces gradients adds up, unless `whole-gradients` is on.
 
     Writes `sharding.spec` on arguments and results of functions and
     `sharding.specs` on operations and calls. What is replicated has none.
@@ -67,7 +68,9 @@ def PropagateShardingPass : Pass<"propagate-sharding", "::mlir::ModuleOp"> {
   let dependentDialects = ["::accel::sharding::ShardingDialect"];
   let options = [
     Option<"sequenceAxis", "sequence-axis", "std::string", "\"\"",
-           "the mesh axis that shards sequences between calls">
+           "the mesh axis that shards sequences between calls">,
+    Option<"wholeGradients", "whole-gradients", "bool", "false",
+           "sum gradients of parameters in the function that makes them">
   ];
 }
 

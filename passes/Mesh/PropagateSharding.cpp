@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Random.h"
 #include "passes/Mesh/ValueShardings.h"
 #include "passes/Passes.h"
 
@@ -32,8 +33,9 @@ int64_t bytesOf(Type type) {
 class Propagation {
 public:
   Propagation(mlir::ModuleOp module, sharding::MeshOp mesh,
-              StringRef sequenceAxis)
-      : module(module), mesh(mesh), sequenceAxis(sequenceAxis) {
+              StringRef sequenceAxis, bool wholeGradients)
+      : module(module), mesh(mesh), sequenceAxis(sequenceAxis),
+        wholeGradients(wholeGradients) {
     if (auto job = sharding::findOnly<sharding::JobOp>(module))
       sequenceLength = static_cast<int64_t>(job.getSequenceLength());
     for (auto param : module.getOps<sharding::ParamOp>()) {
@@ -261,6 +263,12 @@ private:
   // Joint, forward and backward functions
   //===--------------------------------------------------------------------===//
 
+  /// `function` is `of` without what it draws, argument by argument.
+  static bool isEvalOf(func::FuncOp of, func::FuncOp function) {
+    auto eval = of->getAttrOfType<FlatSymbolRefAttr>(aten::evalAttr);
+    return eval && eval.getValue() == function.getName();
+  }
+
   /// Arguments stand for values of the function that this one was derived from,
   /// and for what its forward saved. A gradient is sharded as its value.
   void derive(func::FuncOp function) {
@@ -281,6 +289,10 @@ private:
               binding && binding.getKind() == aten::BindingKind::Saved)
             saved.push_back(value);
       origins[function] = of;
+      if (isEvalOf(of, function))
+        for (auto [argument, original] :
+             llvm::zip(function.getArguments(), of.getArguments()))
+          this->of(argument) = this->of(original);
       for (BlockArgument argument : function.getArguments()) {
         auto binding = function.getArgAttrOfType<aten::BindingAttr>(
             argument.getArgNumber(), bindingAttr);
@@ -425,7 +437,8 @@ private:
           function.getResultAttrOfType<aten::BindingAttr>(i, bindingAttr);
       // Gradients of parameters are reduced with their unit, whose parts are
       // the parameters'.
-      if (!binding || binding.getKind() != aten::BindingKind::ParamGrad)
+      if (wholeGradients || !binding ||
+          binding.getKind() != aten::BindingKind::ParamGrad)
         state.partial.clear();
       if (Value parameter = parameterOf(function, i))
         asParameter(function, i, state, of(parameter));
@@ -447,6 +460,8 @@ private:
     if (called.contains(function))
       return handed(function, result);
     auto origin = origins.find(function);
+    if (origin != origins.end() && isEvalOf(origin->second, function))
+      return handed(origin->second, result);
     return binding && binding.getKind() == aten::BindingKind::Output &&
                    origin != origins.end()
                ? handed(origin->second, binding.getIndex())
@@ -510,6 +525,7 @@ private:
   DenseMap<func::FuncOp, std::vector<ValueSharding>> handedOver;
   DenseSet<func::FuncOp> called;
   StringRef sequenceAxis; // empty: sequences are whole between calls
+  bool wholeGradients;
   int64_t sequenceLength = 0;
   bool remarks = false;
 };
@@ -521,7 +537,7 @@ struct PropagateShardingPass
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     if (auto mesh = sharding::findOnly<sharding::MeshOp>(module))
-      if (failed(Propagation(module, mesh, sequenceAxis).run()))
+      if (failed(Propagation(module, mesh, sequenceAxis, wholeGradients).run()))
         signalPassFailure();
   }
 };

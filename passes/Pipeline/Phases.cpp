@@ -54,12 +54,13 @@ void addDifferentiatePasses(OpPassManager &pm) {
 
 /// Makes functions of one rank's parts, for axes inside of functions (tp).
 void addPartitionPasses(OpPassManager &pm, bool asTransformers,
-                        StringRef sequenceAxis) {
+                        StringRef sequenceAxis, bool wholeGradients) {
   ImportTpPlanPassOptions plan;
   plan.asTransformers = asTransformers;
   pm.addPass(createImportTpPlanPass(plan));
   PropagateShardingPassOptions options;
   options.sequenceAxis = sequenceAxis.str();
+  options.wholeGradients = wholeGradients;
   pm.addPass(createPropagateShardingPass(options));
   pm.addPass(createPartitionShardingPass());
   pm.addPass(createFoldCollectivesPass());
@@ -73,6 +74,9 @@ struct PartitionPipelineOptions
   Option<bool> asTransformers{
       *this, "as-transformers",
       llvm::cl::desc("logits are gathered, as transformers does it")};
+  Option<bool> wholeGradients{
+      *this, "whole-gradients",
+      llvm::cl::desc("gradients are summed in functions, as in accel-run's")};
 };
 
 /// An axis that is inside of functions has more than one rank.
@@ -96,6 +100,18 @@ void addShardedPasses(OpPassManager &pm) {
   addDecidePasses(pm);
   addDifferentiatePasses(pm);
   addSavePasses(pm);
+}
+
+/// As `module`'s executor shards it, where it has an axis to shard over.
+void addPartitionPassesFor(mlir::ModuleOp module, OpPassManager &pm) {
+  if (!hasInnerAxis(module))
+    return;
+  const frameworks::Framework &framework = frameworkOf(module);
+  // torchtitan and accel-run compute the loss of sharded logits.
+  const bool sequence = framework.shardsSequence();
+  addPartitionPasses(pm, /*asTransformers=*/framework.eager() && !sequence,
+                     sequence ? "tp" : "",
+                     /*wholeGradients=*/!framework.eager());
 }
 
 /// lower-to-schedule overlaps what the decisions let overlap; activations are
@@ -161,7 +177,8 @@ void registerPasses() {
       "from differentiated: functions of one rank's parts, where the mesh has "
       "an axis inside of functions (tp)",
       [](OpPassManager &pm, const PartitionPipelineOptions &options) {
-        addPartitionPasses(pm, options.asTransformers, options.sequenceAxis);
+        addPartitionPasses(pm, options.asTransformers, options.sequenceAxis,
+                           options.wholeGradients);
       });
   PassPipelineRegistration<>("to-sharded",
                              "phase 'sharded': every decision is taken",
@@ -186,8 +203,12 @@ static LogicalResult run(mlir::ModuleOp module, Verification verification,
 LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
                         Verification verification) {
   return run(module, verification, [&](OpPassManager &pm) {
-    if (from < Phase::Sharded && to >= Phase::Sharded)
-      addShardedPasses(pm);
+    if (from < Phase::Sharded && to >= Phase::Sharded) {
+      addDecidePasses(pm);
+      addDifferentiatePasses(pm);
+      addPartitionPassesFor(module, pm);
+      addSavePasses(pm);
+    }
     if (from >= Phase::Scheduled || to < Phase::Scheduled)
       return;
     addProgramPasses(pm);
@@ -204,11 +225,7 @@ LogicalResult runDifferentiation(mlir::ModuleOp module,
                                  Verification verification) {
   return run(module, verification, [&](OpPassManager &pm) {
     addDifferentiatePasses(pm);
-    if (!hasInnerAxis(module))
-      return;
-    // torchtitan computes the loss of sharded logits too (loss_parallel).
-    const bool sequence = frameworkOf(module).shardsSequence();
-    addPartitionPasses(pm, /*asTransformers=*/!sequence, sequence ? "tp" : "");
+    addPartitionPassesFor(module, pm);
   });
 }
 

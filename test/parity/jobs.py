@@ -185,7 +185,27 @@ MODELS = {
 # What tensor parallelism divides, beside those whose peaks are compared.
 PEAKED = {**MODELS, "even": variant(
     hidden_size=512, intermediate_size=1376, vocab_size=4096,
-    num_attention_heads=8, num_key_value_heads=4)}
+    num_attention_heads=8, num_key_value_heads=4),
+    "halves": variant(intermediate_size=112, vocab_size=256,
+                      num_attention_heads=4, num_key_value_heads=2),
+    "halves-tied": variant(intermediate_size=112, vocab_size=256,
+                           num_attention_heads=4, num_key_value_heads=2,
+                           tie_word_embeddings=True),
+    "halves-bias": variant(intermediate_size=112, vocab_size=256,
+                           num_attention_heads=4, num_key_value_heads=4,
+                           attention_bias=True, mlp_bias=True),
+    # A norm of each head: its gradient is a sum over the ranks' heads.
+    "halves-qwen3": variant(architectures=["Qwen3ForCausalLM"],
+                            model_type="qwen3", mlp_bias=ABSENT, head_dim=32,
+                            num_attention_heads=4, num_key_value_heads=2,
+                            intermediate_size=112, vocab_size=256,
+                            use_sliding_window=False),
+    "halves-dropout": variant(intermediate_size=112, vocab_size=256,
+                              num_attention_heads=4, num_key_value_heads=2,
+                              attention_dropout=0.1),
+    "halves-phi3": {**FAMILIES["phi3"], "intermediate_size": 112,
+                    "vocab_size": 256, "num_attention_heads": 4,
+                    "num_key_value_heads": 2}}
 
 
 def mesh_of(shards, tp):
@@ -247,7 +267,7 @@ def make_tokens(path, count, vocab, seed=0, dtype="uint16"):
 
 def accelerate_config(kind, ranks, layer_class, *, precision="no",
                       replicate=1, activation_checkpointing=False,
-                      reshard=True):
+                      reshard=True, tp=1):
     """What `accelerate config` writes for this kind of job."""
     config = {
         "compute_environment": "LOCAL_MACHINE",
@@ -272,11 +292,11 @@ def accelerate_config(kind, ranks, layer_class, *, precision="no",
         "fsdp_offload_params": False,
         "fsdp_state_dict_type": "SHARDED_STATE_DICT",
     }
+    if replicate > 1 or tp > 1:
+        config["parallelism_config"] = mesh_of(ranks // replicate // tp, tp)
     if replicate > 1:
-        config["parallelism_config"] = {
-            "parallelism_config_dp_replicate_size": replicate,
-            "parallelism_config_dp_shard_size": ranks // replicate,
-        }
+        config["parallelism_config"][
+            "parallelism_config_dp_replicate_size"] = replicate
     return config
 
 
@@ -285,7 +305,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
              precision=None, activation_checkpointing="pointwise",
              max_grad_norm=None, groups=None, schedule=None, lr=1e-3,
              tokens=None, checkpoint_every=0, reshard=True, weights_seed=0,
-             evaluation=None, optimizer=None):
+             evaluation=None, optimizer=None, tp=1):
     """Writes model, tokens and job.yaml under `folder`; returns the job dict.
 
     `precision` is None for fp32 or {param, reduce, output}.
@@ -312,7 +332,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
         "accelerate": accelerate_config(
             kind, ranks, LAYER_CLASS[model_config["model_type"]],
             precision=mixed, replicate=replicate,
-            activation_checkpointing=full, reshard=reshard),
+            activation_checkpointing=full, reshard=reshard, tp=tp),
         "model": "model",
         "init": "pretrained",
         "data": {"tokens": "train.bin", "dtype": "uint16",

@@ -26,13 +26,15 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32,
     if model in jobs.ENCODERS:
         job = jobs.make_array_job(context.path(), model, **options)
     else:
-        job = jobs.make_job(context.path(), jobs.MODELS[model], **options)
+        job = jobs.make_job(context.path(), jobs.PEAKED[model], **options)
     ranks = job["accelerate"]["num_processes"]
+    tp = options.get("tp", 1)
     plan_path = context.path("plan.json")
     plan = harness.plan(context, context.path("job.yaml"), plan_path)
     got = harness.execute(context, plan_path, ranks, context.path("run.jsonl"),
                           "--summary", context.path("summary.json"))
-    want = harness.reference(context.path("job.yaml"), ranks,
+    # Ranks of tp compute one sample: PyTorch does it with fewer ranks.
+    want = harness.reference(reference_job(context, job, tp), ranks // tp,
                              context.path("reference.jsonl"),
                              context.path("reference.safetensors"))
     first = want[0]["loss"]
@@ -55,6 +57,19 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32,
     memory = harness.compare_memory(plan, context.path("summary.json"),
                                     ONEDNN_SCRATCH if "precision" in job else 0)
     return f"{text}, {memory}"
+
+
+def reference_job(context, job, tp):
+    """The same job by data-parallel ranks alone."""
+    if tp == 1:
+        return context.path("job.yaml")
+    config = dict(job["accelerate"])
+    config["num_processes"] //= tp
+    mesh = dict(config["parallelism_config"])
+    del mesh["parallelism_config_tp_size"]
+    config["parallelism_config"] = mesh
+    return jobs.write_job(context.path(), {**job, "accelerate": config},
+                          "reference.yaml")
 
 
 def expected_weights(context, arrays):

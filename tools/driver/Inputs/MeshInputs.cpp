@@ -10,10 +10,9 @@
 
 namespace accel {
 
-static std::string whyNot(const PlanInputs &inputs, bool ownProgram) {
-  if (ownProgram)
-    return "tensor parallelism is not executed by accel-run yet";
-  if (inputs.executor != FrameworkKind::Fsdp2)
+/// `own`: accel-run executes it, or its program is asked for.
+static std::string whyNot(const PlanInputs &inputs, bool own) {
+  if (!own && inputs.executor != FrameworkKind::Fsdp2)
     return std::string("tensor parallelism under ") +
            toString(inputs.executor) + " is not planned";
   if (inputs.job.quantization)
@@ -59,11 +58,8 @@ void checkTensorParallel(const PlanInputs &inputs, const PlanOptions &options,
   const bool own =
       inputs.executor == FrameworkKind::AccelRun || options.emitsProgram();
   if (const std::string why = whyNot(inputs, own); !why.empty())
-    engine.report(diagnosticAt(
-        mesh, Severity::Error, notSupportedCode, why,
-        own ? "plan it for FSDP2 (--executor fsdp2) without accel-run's "
-              "program, or leave tp_size at 1"
-            : "leave tp_size at 1"));
+    engine.report(diagnosticAt(mesh, Severity::Error, notSupportedCode, why,
+                               "leave tp_size at 1"));
   else if (inputs.trainer.empty())
     checkModel(mesh, options.model.empty() ? *inputs.job.model : options.model,
                engine);
