@@ -8,6 +8,7 @@ scripts must run without a message and fill what a reader looks at.
 """
 import html.parser
 import json
+import math
 import os
 import re
 import subprocess
@@ -95,6 +96,8 @@ else:
     kind = "tune" if tuned else "step" if step else "bytes"
     expected, absent = ["Memory over the step", "Units", "Decisions"], []
     (expected if step else absent).append("Streams")
+    ranks = math.prod(axis["size"] for axis in shown["mesh"]["axes"])
+    (expected if ranks > 1 else absent).append("Mesh")
     (expected if tuned else absent).append("Memory against time")
     charts = 2 * bool(step) + tuned
 

@@ -26,6 +26,7 @@
 ACCEL_EMBED(accelHtmlStyle, ACCEL_HTML "/report.css")
 ACCEL_EMBED(accelHtmlPage, ACCEL_HTML "/page.js")
 ACCEL_EMBED(accelHtmlReport, ACCEL_HTML "/report.js")
+ACCEL_EMBED(accelHtmlMesh, ACCEL_HTML "/mesh.js")
 ACCEL_EMBED(accelHtmlCharts, ACCEL_HTML "/charts.js")
 ACCEL_EMBED(accelHtmlDiff, ACCEL_HTML "/diff.js")
 ACCEL_EMBED(accelHtmlValidate, ACCEL_HTML "/validate.js")
@@ -108,7 +109,7 @@ std::string page(const Json &data, const std::string &scripts) {
          ACCEL_TEXT(accelHtmlStyle) +
          "</style>\n</head>\n<body>\n<header><h1></h1></header>\n"
          "<main></main>\n<footer><details><summary>Made by accel-opt with "
-         "Chart.js</summary><pre tabindex=\"0\">" +
+         "Chart.js</summary><pre id=\"license\">" +
          escaped(ACCEL_TEXT(accelHtmlLicense)) +
          "</pre></details></footer>\n<script type=\"application/json\" "
          "id=\"data\">" +
@@ -149,10 +150,11 @@ bool writeReport(const PlanOptions &options, const CompileResult &result,
     data["step"] = stepJson(
         traceStep(*report.advice->model, *machine, report.advice->candidate));
   }
-  return writePage(
-      options.htmlReport,
-      page(data, ACCEL_TEXT(accelHtmlReport) + ACCEL_TEXT(accelHtmlCharts)),
-      engine);
+  return writePage(options.htmlReport,
+                   page(data, ACCEL_TEXT(accelHtmlReport) +
+                                  ACCEL_TEXT(accelHtmlMesh) +
+                                  ACCEL_TEXT(accelHtmlCharts)),
+                   engine);
 }
 
 bool writeDiffReport(const std::string &path, const Effect &a, const Effect &b,

@@ -1,9 +1,6 @@
 'use strict';
 // The step, the front of a search, phases, units and decisions.
 const owners = step ? step.owners : Object.keys(plan.memory.breakdown);
-const palette = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00',
-                 '#56b4e9', '#8c6bb1', '#b8a000', '#7f7f7f', '#a65628',
-                 '#4daf4a', '#e377c2'];
 const kinds = [['compute', '#0072b2'], ['copy', '#8c6bb1'],
                ['collective', '#009e73'], ['exposed wait', '#d55e00']];
 const timeAxis = () => ({
@@ -37,16 +34,17 @@ function showMemory() {
   });
   const sums = step.levels.map(l => l.slice(1).reduce((a, b) => a + b, 0));
   const top = sums.indexOf(Math.max(...sums));
+  const near = m.budget_bytes !== null && m.budget_bytes <= 3 * m.device_bytes;
   chart(s, `Memory by owner over the step; the peak of tensors is ${
       bytes(sums[top])} at ${seconds(step.levels[top][0])}`, false, colour => ({
     type: 'line',
     data: {datasets: owners.map((owner, i) => ({
       label: owner, stack: 'tensors', fill: true, pointRadius: 0,
       stepped: true, borderWidth: 1, borderColor: palette[i % palette.length],
-      backgroundColor: palette[i % palette.length] + 'c0',
+      backgroundColor: palette[i % palette.length],
       data: step.levels.map(l => ({x: l[0] * 1e3, y: l[i + 1]})),
     })).filter(d => d.data.some(p => p.y))
-        .concat(m.budget_bytes === null ? []
+        .concat(!near ? []
             : [level('budget', m.budget_bytes, colour('--bad'))])
         .concat([level('device, with idle segments and context',
                        m.device_bytes, colour('--soft'))])},
@@ -54,10 +52,13 @@ function showMemory() {
       parsing: false, normalized: true,
       interaction: {mode: 'nearest', axis: 'x', intersect: false},
       scales: {x: timeAxis(), y: byteAxis('bytes of a rank',
-          Math.max(m.device_bytes, m.budget_bytes ?? 0))},
+          Math.max(m.device_bytes, near ? m.budget_bytes : 0))},
       plugins: {legend: {position: 'bottom', labels: {boxWidth: 12}},
         tooltip: {
-          filter: item => item.raw.y > 0 && item.dataset.stack === 'tensors',
+          // Of what happens at one time, the last.
+          filter: (item, i, all) => item.raw.y > 0 &&
+              item.dataset.stack === 'tensors' && !all.slice(i + 1).some(
+                  other => other.datasetIndex === item.datasetIndex),
           callbacks: {
             title: items => items.length ? `${items[0].raw.x.toFixed(2)} ms, ${
                 sliceAt(items[0].raw.x)}` : '',
@@ -67,6 +68,9 @@ function showMemory() {
           }}},
     },
   }));
+  if (m.budget_bytes !== null && !near)
+    s.append(element('p', {class: 'soft'},
+        `The budget, ${bytes(m.budget_bytes)}, is far above what is drawn.`));
   s.append(element('details', {}, element('summary', {},
       `What is held at the peak, ${m.peak_where}`),
       table(['held for', '#bytes'], Object.entries(m.breakdown)
@@ -206,7 +210,7 @@ function showDiagnostics() {
 }
 
 for (const show of [showVerdict, showChanges, showMemory, showStreams,
-                    showFront, showUnits, showPhases, showDecisions,
+                    showFront, showMesh, showUnits, showPhases, showDecisions,
                     showDiagnostics])
   show();
 drawCharts();

@@ -34,7 +34,7 @@ function showFigures(heading, rows, show, whole, ticks) {
     type: 'bar',
     data: {labels: parts.map(r => r.what), datasets: [
       {label: 'A', data: parts.map(r => r.a), backgroundColor: '#0072b2'},
-      {label: 'B', data: parts.map(r => r.b), backgroundColor: '#e69f00'}]},
+      {label: 'B', data: parts.map(r => r.b), backgroundColor: '#d55e00'}]},
     options: {indexAxis: 'y', scales: {x: {ticks: {color: colour('--ink'),
           ...ticks(Math.max(...parts.map(r => Math.max(r.a, r.b))))}},
         y: {ticks: {autoSkip: false}}},

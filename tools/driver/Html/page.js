@@ -3,6 +3,11 @@
 const data = JSON.parse(document.getElementById('data').textContent);
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const charts = [];
+// Each stands out from a light and from a dark page (3:1), and from its
+// neighbours for those who see fewer colours.
+const palette = ['#0072b2', '#d55e00', '#009e73', '#c56a9d', '#a87800',
+                 '#3a93c9', '#8c6bb1', '#857a00', '#7f7f7f', '#a65628',
+                 '#3f9b3c', '#cf5bad'];
 
 function element(name, attributes = {}, ...children) {
   const e = document.createElement(name);
@@ -22,8 +27,8 @@ function bytes(n) {
 function seconds(s) {
   const a = Math.abs(s);
   const short = n => Math.abs(n) >= 1000 ? n.toFixed(0) : n.toPrecision(3);
-  return a >= 1 ? `${short(s)} s` : a >= 1e-3 ? `${short(s * 1e3)} ms`
-                                              : `${short(s * 1e6)} µs`;
+  return !a ? '0 s' : a >= 1 ? `${short(s)} s`
+      : a >= 1e-3 ? `${short(s * 1e3)} ms` : `${short(s * 1e6)} µs`;
 }
 const signed = (show, n) => (n > 0 ? '+' : '') + show(n);
 const main = document.querySelector('main');
@@ -34,25 +39,88 @@ function section(heading, ...children) {
   main.append(s);
   return s;
 }
+// What is wider than its place is scrolled by keys too, and has a name then.
+const wide = new ResizeObserver(entries => {
+  for (const {target} of entries) {
+    const scrolls = target.scrollWidth > target.clientWidth;
+    if (!scrolls) {
+      for (const name of ['tabindex', 'role', 'aria-label'])
+        target.removeAttribute(name);
+      continue;
+    }
+    const near = target.closest('details')?.querySelector('summary') ??
+        target.closest('section')?.querySelector('h2') ??
+        document.querySelector('h1');
+    target.tabIndex = 0;
+    target.setAttribute('role', 'region');
+    target.setAttribute('aria-label', near.textContent);
+  }
+});
+function scrollable(e) {
+  wide.observe(e);
+  return e;
+}
+scrollable(document.getElementById('license'));
 function table(head, rows) {
   const cells = (row, name) => row.map((cell, i) => element(
       name, head[i].startsWith('#') ? {class: 'n'} : {}, cell ?? ''));
-  return element('div', {class: 'scroll', tabindex: '0', role: 'region',
-                         'aria-label': 'table'},
-      element('table', {},
+  return scrollable(element('div', {class: 'scroll'}, element('table', {},
           element('thead', {}, element('tr', {}, ...cells(
               head, 'th').map((th, i) => {
                 th.textContent = head[i].replace('#', '');
                 return th;
               }))),
           element('tbody', {}, ...rows.map(
-              row => element('tr', {}, ...cells(row, 'td'))))));
+              row => element('tr', {}, ...cells(row, 'td')))))));
 }
 function chart(into, label, low, make) {
-  const canvas = element('canvas', {role: 'img', 'aria-label': label});
+  const canvas = element('canvas', {role: 'img', tabindex: '0', 'aria-label':
+      `${label}. Arrow keys read it, digits hide and show what is drawn.`});
+  const read = element('figcaption', {'aria-live': 'polite'});
   into.append(element('figure', {}, element(
-      'div', {class: low ? 'chart low' : 'chart'}, canvas)));
-  charts.push({canvas, make, chart: null});
+      'div', {class: low ? 'chart low' : 'chart'}, canvas), read));
+  const c = {canvas, make, chart: null, point: -1};
+  canvas.addEventListener('keydown', event => readByKeys(c, read, event));
+  canvas.addEventListener('blur', () => {
+    read.textContent = '';
+    canvas.dispatchEvent(new MouseEvent('mouseout'));
+  });
+  charts.push(c);
+}
+// What a pointer does: the next point and its words, or a series more or less.
+function readByKeys(c, read, event) {
+  const series = Number(event.key) - 1;
+  if (series >= 0 && series < c.chart.data.datasets.length) {
+    c.chart.setDatasetVisibility(series, !c.chart.isDatasetVisible(series));
+    c.chart.update();
+    read.textContent = `${c.chart.data.datasets[series].label}: ${
+        c.chart.isDatasetVisible(series) ? 'shown' : 'hidden'}`;
+    return;
+  }
+  const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1};
+  if (!(event.key in step) && event.key !== 'Home' && event.key !== 'End')
+    return;
+  event.preventDefault();
+  const byX = c.chart.options.interaction.axis === 'x';
+  const area = c.chart.chartArea;
+  const points = c.chart.getSortedVisibleDatasetMetas()
+      .flatMap(meta => meta.data).map(e => e.getCenterPoint())
+      .filter(p => p.x >= area.left - 1 && p.x <= area.right + 1)
+      .sort((a, b) => a.x - b.x || a.y - b.y)
+      .filter((p, i, all) => !i || p.x !== all[i - 1].x ||
+                             !byX && p.y !== all[i - 1].y);
+  if (!points.length) return;
+  c.point = event.key === 'Home' ? 0 : event.key === 'End' ? points.length - 1
+      : Math.max(0, Math.min(points.length - 1, c.point + step[event.key]));
+  const at = c.canvas.getBoundingClientRect(), p = points[c.point];
+  c.canvas.dispatchEvent(new MouseEvent('mousemove', {
+    clientX: at.left + p.x, clientY: at.top + p.y}));
+  requestAnimationFrame(() => { // Chart.js looks at a pointer once a frame
+    const said = c.chart.tooltip;
+    read.textContent = [...said.title ?? [], ...(said.body ?? []).flatMap(
+        b => [...b.before, ...b.lines, ...b.after]), ...said.footer ?? []]
+        .join('; ');
+  });
 }
 function drawCharts() {
   const colour = name =>
@@ -90,11 +158,11 @@ function copyable(text) {
       await navigator.clipboard.writeText(text);
       button.textContent = 'Copied';
     } catch {
-      getSelection().selectAllChildren(button.previousSibling);
+      getSelection().selectAllChildren(button.previousElementSibling);
       button.textContent = 'Selected: press Ctrl+C';
     }
   });
-  return element('div', {}, element('pre', {tabindex: '0'}, text), button);
+  return element('div', {}, scrollable(element('pre', {}, text)), button);
 }
 // Steps that are round in binary units: at most eight up to `most` bytes.
 function byteStep(most) {

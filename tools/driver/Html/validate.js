@@ -3,8 +3,6 @@
 const {validation} = data;
 const {all, families, rows} = validation;
 const percent = x => `${(x * 100).toFixed(1)} %`;
-const colours = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00',
-                 '#56b4e9', '#8c6bb1', '#b8a000', '#7f7f7f', '#a65628'];
 const shapes = ['circle', 'triangle', 'rect', 'rectRot', 'star'];
 
 function showSummary() {
@@ -35,8 +33,8 @@ function showScatter(heading, error, measured, show, ticks) {
     data: {datasets: [
       ...[...new Set(points.map(p => p.family))].map((label, i) => ({label,
         pointRadius: 5, pointStyle: shapes[i % shapes.length],
-        borderColor: colours[i % colours.length],
-        backgroundColor: colours[i % colours.length],
+        borderColor: palette[i % palette.length],
+        backgroundColor: palette[i % palette.length],
         data: points.filter(p => p.family === label)})),
       {label: 'as measured', type: 'line', pointRadius: 0, borderWidth: 1,
        borderColor: colour('--soft'), pointStyle: 'line',

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
+#include "tools/driver/Report/MeshJson.h"
 #include "tools/driver/Report/Render.h"
 #include "tools/driver/Report/RenderFp8.h"
 #include "tools/driver/Report/RenderPhases.h"
@@ -203,6 +204,7 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
       Json names = Json::array();
       for (int i : unit.parameters)
         names.push_back(plan->parameters[i].fqn);
+      const PartOfUnit part = partOf(*plan, unit, report.splits);
       units.push_back(
           {{"name", unit.name},
            {"parameters", names},
@@ -213,13 +215,14 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
            {"storage", toString(unit.storage)},
            {"gather", toString(unit.gather)},
            {"reduce", toString(unit.reduce)},
-           {"shard_bytes",
-            plan::shardNumel(*plan, unit) * plan::itemSize(unit.storage)},
-           {"gathered_bytes",
-            plan::readsShard(*plan, unit)
-                ? int64_t(0)
-                : plan::roleBytes(*plan, unit, plan::Role::Gathered)}});
+           {"shard_bytes", part.of(plan::shardNumel(*plan, unit)) *
+                               plan::itemSize(unit.storage)},
+           {"gathered_bytes", plan::readsShard(*plan, unit)
+                                  ? int64_t(0)
+                                  : part.of(plan::roleBytes(
+                                        *plan, unit, plan::Role::Gathered))}});
     }
+    root["mesh"] = meshJson(*plan, report);
     root["units"] = units;
     Json decisions = Json::array();
     for (const plan::Decision &d : plan->decisions)
@@ -235,6 +238,7 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
   } else {
     root["memory"] = nullptr;
     root["time"] = nullptr;
+    root["mesh"] = nullptr;
     root["units"] = Json::array();
     root["decisions"] = Json::array();
   }

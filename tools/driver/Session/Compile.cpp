@@ -43,6 +43,7 @@ public:
       return false;
     if (failed(runDifferentiation(*module, session.verification())))
       return outputs.internal("the differentiation");
+    describeSplits(*module, result.report);
     if (session.own()) {
       // What accel-run's functions save is decided after the step model, which
       // has all the ways.

@@ -26,6 +26,17 @@ struct PhaseReport {
   bool all = false; // show every phase
 };
 
+/// A parameter of which the ranks of one axis of the mesh hold a part each, as
+/// tensor parallelism deals it out.
+struct SplitParameter {
+  std::string fqn;
+  std::string axis;
+  int64_t dim = 0;    // of the parameter
+  int64_t size = 0;   // elements along it, of all ranks
+  int64_t pieces = 1; // of layers side by side: of each, a rank has its part
+  std::string why;
+};
+
 /// What `plan` prints besides the plan itself.
 struct PlanReport {
   std::string title;                                // model name
@@ -47,6 +58,8 @@ struct PlanReport {
   /// Of the rank with the smallest shards, where it differs.
   std::optional<StepPrediction> smallestRank;
   PhaseReport phases;
+  int64_t ranksPerNode = 0; // 0: not known
+  std::vector<SplitParameter> splits;
   double planningSeconds = 0;
   std::string mlir;             // of the phase that --compile-to stopped at
   std::optional<Advice> advice; // not of a compiled module

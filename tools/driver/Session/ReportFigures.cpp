@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Session/ReportFigures.h"
 
+#include "dialects/Sharding/Spec.h"
 #include "passes/Cost/ErrorBars.h"
 #include "passes/Simulate/Time.h"
 #include "tools/driver/Inputs/FrozenParts.h"
@@ -43,6 +44,22 @@ void describeInputs(const Session &session, PlanReport &report) {
     report.strategy += " by " + session.inputs->trainer;
   report.executor = session.inputs->executor;
   report.budgetBytes = session.budgetBytes();
+  report.ranksPerNode = session.ranksPerNode;
+}
+
+void describeSplits(mlir::ModuleOp module, PlanReport &report) {
+  for (auto param : module.getOps<sharding::ParamOp>()) {
+    const sharding::SpecAttr spec = param.getSpecAttr();
+    if (!spec)
+      continue;
+    const mlir::RankedTensorType type = param.getTensorType();
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      for (const sharding::ShardedBy &part : sharding::shardedBy(spec, dim))
+        report.splits.push_back(
+            {param.getFqn().str(), part.axis.str(), dim, type.getDimSize(dim),
+             part.pieces,
+             spec.getBecause() ? spec.getBecause().getWhy().str() : ""});
+  }
 }
 
 void useProgramFigures(const Session &session, const plan::Plan &plan,

@@ -16,6 +16,8 @@ std::string strategyName(const AccelerateConfig &config);
 
 /// What the inputs alone say.
 void describeInputs(const Session &session, PlanReport &report);
+/// The parameters that axes of the mesh split, of a differentiated module.
+void describeSplits(mlir::ModuleOp module, PlanReport &report);
 /// Figures of accel-run's program, and whether it fits.
 void useProgramFigures(const Session &session, const plan::Plan &plan,
                        PlanReport &report);

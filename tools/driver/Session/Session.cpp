@@ -186,8 +186,15 @@ LogicalResult Session::report(mlir::Diagnostic &d) {
     diagnostic.line = static_cast<int>(position.getLine());
     diagnostic.column = static_cast<int>(position.getColumn());
   }
-  for (mlir::Diagnostic &note : d.getNotes())
-    diagnostic.hint += (diagnostic.hint.empty() ? "" : "; ") + note.str();
+  for (mlir::Diagnostic &note : d.getNotes()) {
+    std::string text = note.str();
+    // Of a function MLIR prints all; its name is enough where all is well.
+    if (diagnostic.severity != Severity::Error &&
+        llvm::StringRef(text).starts_with("see current operation"))
+      text = "in " +
+             llvm::StringRef(text).split('@').second.split('(').first.str();
+    diagnostic.hint += (diagnostic.hint.empty() ? "" : "; ") + text;
+  }
   engine.report(std::move(diagnostic));
   return success();
 }
