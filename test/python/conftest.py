@@ -10,6 +10,8 @@ sys.path.insert(0, os.path.join(ROOT, "python"))
 
 def pytest_addoption(parser):
     parser.addoption("--build-dir", default=os.path.join(ROOT, "build"))
+    parser.addoption("--update-goldens", action="store_true",
+                     help="write the pictures that test_reports.py compares with")
 
 
 @pytest.fixture(scope="session", autouse=True)
