@@ -20,6 +20,29 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 MAX_BYTES = 30 * 10**6
 TAG = "manylinux_2_28_x86_64"
 
+# What accel-opt is linked of, or has in it: by the archive or package that the
+# list of THIRD-PARTY-LICENSES names, and words of its own license.
+LICENSES = {
+    "llvm-22-dev": "LLVM Exceptions to the Apache 2.0 License",
+    "libmlir-22-dev": "LLVM Exceptions to the Apache 2.0 License",
+    "libCbc.a": "Eclipse Public License", "libCgl.a": "Eclipse Public License",
+    "libClp.a": "Eclipse Public License",
+    "libCoinUtils.a": "Eclipse Public License",
+    "libOsi.a": "Eclipse Public License", "libblas.a": "University of Tennessee",
+    "liblapack.a": "University of Tennessee",
+    "libbz2.a": "Julian R Seward", "libjemalloc_pic.a": "Jason Evans",
+    "libminizip.a": "Gilles Vollant", "libz.a": "Jean-loup Gailly",
+    "libpcre2-8.a": "University of Cambridge", "libyaml.a": "Kirill Simonov",
+    "libgfortran.a": "Runtime Library Exception",
+    "libquadmath.a": "Lesser General Public",
+    "libstdc++.a": "Runtime Library Exception",
+    "libgcc.a": "Runtime Library Exception",
+    "libc.a": "Lesser General Public",
+    "liblemon-dev": "Boost Software License",
+    "nlohmann-json3-dev": "Niels Lohmann",
+    "libjs-chart.js": "Chart.js Contributors",
+}
+
 
 def said(*command, **keywords):
     return subprocess.run(command, check=True, capture_output=True, text=True,
@@ -44,6 +67,38 @@ def check_tag(wheel, auditwheel):
     assert version(shown["overall_tag"]) <= version(TAG), shown
     assert not shown["versioned_symbols"] and not shown["external_libs"], shown
     assert not shown["unsupported_isa"], shown
+
+
+def check_licenses(wheel):
+    """Each library that is in the program is named, with its license."""
+    with zipfile.ZipFile(wheel) as z:
+        texts = {os.path.basename(n): z.read(n).decode() for n in z.namelist()
+                 if ".dist-info/licenses/" in n}
+    assert sorted(texts) == ["LICENSE", "THIRD-PARTY-LICENSES"], sorted(texts)
+    listed, *blocks = re.split(r"\n={79}\n", texts["THIRD-PARTY-LICENSES"])
+    owner = {}  # of an archive or package, the package
+    for line in re.findall(r"^- (.*)$", listed, re.M):
+        package, *files = re.findall(r"[\w.+-]+", line)
+        owner.update(dict.fromkeys([package, *files], package))
+    text_of = {package: text for names, text in zip(blocks[::2], blocks[1::2])
+               for package in names.split(", ")}
+    for name, license_words in LICENSES.items():
+        assert name in owner, f"{name} is in accel-opt, and not in the licenses"
+        assert license_words in text_of[owner[name]], \
+            f"the license of {name} has no {license_words!r}"
+    # Nothing that the build links is left out.
+    ninja = os.path.join(ROOT, "build", "build.ninja")
+    if os.path.exists(ninja):
+        with open(ninja, encoding="utf-8") as f:
+            statement = re.search(r"^build bin/accel-opt: [^\n]*(\n  .*)*",
+                                  f.read(), re.M)[0]
+        archives = {os.path.basename(a) for a in
+                    re.findall(r"/usr/lib/[^ ]*\.a\b", statement)
+                    if not re.search("LLVM|MLIR", a)}
+        unused = {a for a in archives if a not in owner}
+        # The linker takes nothing of it.
+        assert unused <= {"libzstd.a"}, unused
+    return len(LICENSES)
 
 
 def check_program(path):
@@ -112,6 +167,7 @@ def main():
     auditwheel = rest[0] if rest else os.path.join(
         ROOT, "build", "package", "tools", "bin", "auditwheel")
     check_tag(wheel, auditwheel)
+    licenses = check_licenses(wheel)
     with tempfile.TemporaryDirectory() as folder:
         with zipfile.ZipFile(wheel) as z:
             z.extractall(os.path.join(folder, "wheel"))
@@ -128,7 +184,8 @@ def main():
         os.mkdir(alone)
         how = check_alone(program, alone)
         check_installed(wheel, folder)
-    print(f"{os.path.basename(wheel)}: as tagged, installs, {how}")
+    print(f"{os.path.basename(wheel)}: as tagged, {licenses} licenses, installs, "
+          f"{how}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ install(TARGETS accel-opt RUNTIME DESTINATION bin COMPONENT accel-opt)
 install(DIRECTORY ${ACCEL_SHARE}/ DESTINATION share COMPONENT accel-opt OPTIONAL)
 install(FILES LICENSE DESTINATION share/doc/accel-opt RENAME copyright
         COMPONENT accel-opt)
+install(FILES ${PROJECT_BINARY_DIR}/package/THIRD-PARTY-LICENSES
+        DESTINATION share/doc/accel-opt COMPONENT accel-opt OPTIONAL)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME accel-opt)
