@@ -80,6 +80,15 @@ class Time:
 
 
 @dataclass(frozen=True)
+class Mesh:
+    """The ranks: `axes` are {name, size}, outermost first; `splits` are the
+    parameters of which the ranks of an axis hold a part each."""
+    axes: list
+    ranks_per_node: Optional[int]
+    splits: list = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Unit:
     name: str
     numel: int
@@ -113,6 +122,7 @@ class Plan:
     """What `accel-opt plan` says of a job; `raw` is all of its JSON."""
     memory: Memory
     time: Optional[Time]
+    mesh: Optional[Mesh]
     units: list
     decisions: list
     recommendations: list
@@ -164,6 +174,7 @@ class Plan:
             time=raw["time"] and _made(Time, {
                 **raw["time"],
                 "exposed": [_made(Exposed, e) for e in raw["time"]["exposed"]]}),
+            mesh=raw["mesh"] and _made(Mesh, raw["mesh"]),
             units=[_made(Unit, u) for u in raw["units"]],
             decisions=[_made(Decision, d) for d in raw["decisions"]],
             recommendations=raw["recommendations"],

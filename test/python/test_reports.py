@@ -69,7 +69,7 @@ def test_picture_of_a_mutant(browser, pages, name):
     golden = Picture.read(golden_path(name, "light"))
     with browser.page(pages[name], WIDTH) as page:
         charts = page.run("charts.length")
-    assert charts
+    assert charts or name == "lint"
     seen = sum(is_chart for *_, is_chart in golden.areas)
     for i in range(seen):
         for script in (f"charts[{i}].canvas.style.visibility = 'hidden'",
@@ -83,7 +83,8 @@ def test_picture_of_a_mutant(browser, pages, name):
     for font in ("DejaVu Serif", "Liberation Sans", "DejaVu Sans Mono"):
         other, _ = look(browser, pages[name], script=(
             f"document.body.style.fontFamily = {font!r};"
-            f"Chart.defaults.font.family = {font!r}; drawCharts()"))
+            f"if (charts.length) {{ Chart.defaults.font.family = {font!r}; "
+            "drawCharts(); }"))
         assert not differences(golden, other), font
 
 
@@ -199,6 +200,9 @@ def test_keys_reach_everything(browser, pages, name):
         assert page.run("[...document.querySelectorAll('canvas, button, input, "
                         "summary')].every(e => e.tabIndex >= 0 || "
                         "e.classList.contains('rank'))")
+        closed = page.run("document.querySelectorAll('details:not([open])')"
+                          ".length")
+        assert closed or name == "lint"
         order, opened = [], 0
         for _ in range(1000):
             page.press("Tab")
@@ -215,7 +219,7 @@ def test_keys_reach_everything(browser, pages, name):
                 page.press("Enter")
                 opened += 1
             order.append(page.run(FOCUSED)["index"])
-        assert opened  # the license at least
+        assert opened == closed
         assert order == list(range(page.run(REACHABLE + ".length"))), order
         assert not page.messages()
 

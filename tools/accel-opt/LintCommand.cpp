@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Emit/LintFiles.h"
+#include "tools/driver/Html/Html.h"
 #include "tools/driver/Report/RenderLint.h"
 #include "tools/options/Arguments.h"
 
@@ -17,7 +18,7 @@ using namespace accel;
 /// `emitsEnvironment`: --emit env.
 static void addOptions(Arguments &arguments, LintJob &job, LintReport &report,
                        std::optional<int64_t> &maxErrors,
-                       bool &emitsEnvironment) {
+                       bool &emitsEnvironment, std::string &page) {
   arguments.option("--accelerate-version", job.options.accelerate.version,
                    textValue("V"),
                    "judge as this version of accelerate (default 1.15.0)");
@@ -47,6 +48,9 @@ static void addOptions(Arguments &arguments, LintJob &job, LintReport &report,
                    choiceValue<bool>({{"env", true}}),
                    "print the environment that accelerate launch would set "
                    "(findings go to stderr)");
+  arguments.option("--report", page, textValue("FILE.html"),
+                   "write the findings beside their lines, and what each key "
+                   "does, as a page that needs no network");
   addScriptArguments(arguments, job.script);
 }
 
@@ -98,10 +102,11 @@ int accel::lintCommand(int argc, char **argv) {
   LintReport report;
   std::optional<int64_t> maxErrors;
   bool emitsEnvironment = false;
+  std::string page;
   Arguments arguments("accel-opt lint", "[CONFIG.yaml...]",
                       "Prints what accelerate would reject, ignore or take "
                       "otherwise than meant.");
-  addOptions(arguments, job, report, maxErrors, emitsEnvironment);
+  addOptions(arguments, job, report, maxErrors, emitsEnvironment, page);
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
@@ -118,6 +123,8 @@ int accel::lintCommand(int argc, char **argv) {
   engine.setMaxErrors(static_cast<size_t>(maxErrors.value_or(0)));
   engine.setPolicy(job.policy);
   const LintResult result = lintFiles(job, engine);
+  if (!page.empty())
+    writeLintReport(page, job, result, engine); // reports what fails
   const LintText text = renderLint(job, result, report, engine);
   std::fputs(text.out.c_str(), stdout);
   std::fflush(stdout);

@@ -1,7 +1,8 @@
 """Holds the page of --report against the JSON of the same command.
 
-  check-report.py PAGE accel-opt plan|diff|validate|explain ...
-                                              without --report and --format
+  check-report.py PAGE accel-opt plan|diff|validate|explain|lint ...
+
+The command is without --report and --format.
 
 With ACCEL_CHROMIUM the page is opened too, on a network that refuses it: its
 scripts must run without a message and fill what a reader looks at.
@@ -49,10 +50,20 @@ parts.feed(text)
 assert not parts.links, parts.links
 assert not re.search(r"@import|url\(", text)
 assert "default-src 'none'" in text
-assert "Permission is hereby granted" in text  # the library's license
+if "lint" != command[1]:
+    assert "Permission is hereby granted" in text  # the library's license
 assert len(text) < 800_000, len(text)
 data = json.loads(parts.scripts[0])
-if "validation" in data:
+if "lint" in data:
+    kind = "lint"
+    assert data["lint"] == shown and len(text) < 60_000
+    files = {d["file"] for d in shown["diagnostics"]}
+    expected = [f"Findings in {file}" for file in files]
+    expected += ["What each key does"] if shown.get("effective") else []
+    expected += ["Repairs"] if shown.get("diff") else []
+    assert set(data["sources"]) == files
+    absent, charts = [], 0
+elif "validation" in data:
     kind = "validate"
     assert data["validation"] == shown
     expected = ["Errors by family", "Runs"]

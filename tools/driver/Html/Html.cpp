@@ -10,9 +10,13 @@
 #include "tools/driver/Emit/MemoryLevels.h"
 #include "tools/driver/Report/ExplainMemory.h"
 #include "tools/driver/Report/Render.h"
+#include "tools/driver/Report/RenderLint.h"
 #include "tools/driver/Report/RenderValidation.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -31,6 +35,7 @@ ACCEL_EMBED(accelHtmlCharts, ACCEL_HTML "/charts.js")
 ACCEL_EMBED(accelHtmlDiff, ACCEL_HTML "/diff.js")
 ACCEL_EMBED(accelHtmlValidate, ACCEL_HTML "/validate.js")
 ACCEL_EMBED(accelHtmlExplain, ACCEL_HTML "/explain.js")
+ACCEL_EMBED(accelHtmlLint, ACCEL_HTML "/lint.js")
 ACCEL_EMBED(accelHtmlLibrary, ACCEL_CHART)
 ACCEL_EMBED(accelHtmlLicense, ACCEL_CHART_LICENSE)
 #define ACCEL_TEXT(NAME)                                                       \
@@ -95,8 +100,21 @@ std::string escaped(const std::string &text) {
   return out;
 }
 
+/// The library of charts with its license, where a page has any.
+enum class Charts { None, Some };
+
 /// The page of `data`, which `scripts` fill with the parts of page.js.
-std::string page(const Json &data, const std::string &scripts) {
+std::string page(const Json &data, const std::string &scripts,
+                 Charts charts = Charts::Some) {
+  const std::string made =
+      charts == Charts::None
+          ? "Made by accel-opt"
+          : "<details><summary>Made by accel-opt with Chart.js</summary><pre>" +
+                escaped(ACCEL_TEXT(accelHtmlLicense)) + "</pre></details>";
+  const std::string library =
+      charts == Charts::None
+          ? ""
+          : "<script>\n" + ACCEL_TEXT(accelHtmlLibrary) + "\n</script>\n";
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
          "<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, "
@@ -108,15 +126,23 @@ std::string page(const Json &data, const std::string &scripts) {
          "<title>accel-opt</title>\n<style>\n" +
          ACCEL_TEXT(accelHtmlStyle) +
          "</style>\n</head>\n<body>\n<header><h1></h1></header>\n"
-         "<main></main>\n<footer><details><summary>Made by accel-opt with "
-         "Chart.js</summary><pre id=\"license\">" +
-         escaped(ACCEL_TEXT(accelHtmlLicense)) +
-         "</pre></details></footer>\n<script type=\"application/json\" "
-         "id=\"data\">" +
-         scriptText(data) + "</script>\n<script>\n" +
-         ACCEL_TEXT(accelHtmlLibrary) + "\n</script>\n<script>\n" +
+         "<main></main>\n<footer>" +
+         made + "</footer>\n<script type=\"application/json\" id=\"data\">" +
+         scriptText(data) + "</script>\n" + library + "<script>\n" +
          ACCEL_TEXT(accelHtmlPage) + "</script>\n<script>\n" + scripts +
          "</script>\n</body>\n</html>\n";
+}
+
+/// Of a file to quote lines of; empty where it cannot be read or is no text for
+/// people.
+std::string textOf(const std::string &path) {
+  constexpr std::streamoff most = 1 << 20;
+  std::error_code problem;
+  if (!std::filesystem::is_regular_file(path, problem) ||
+      std::filesystem::file_size(path, problem) > most || problem)
+    return "";
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 bool writePage(const std::string &path, const std::string &text,
@@ -200,6 +226,30 @@ bool writeExplainReport(const std::string &path, const plan::Plan &plan,
   return writePage(path, page(data, ACCEL_TEXT(accelHtmlExplain)), engine);
 }
 
+bool writeLintReport(const std::string &path, const LintJob &job,
+                     const LintResult &result, DiagnosticEngine &engine) {
+  LintReport report;
+  report.format = LintFormat::Json;
+  report.effective = job.paths.size() == 1;
+  Json data;
+  data["title"] =
+      job.paths.size() == 1
+          ? job.paths[0].empty() ? "A script's arguments" : job.paths[0]
+          : std::to_string(job.paths.size()) + " files";
+  data["lint"] = Json::parse(renderLint(job, result, report, engine).out);
+  Json sources = Json::object();
+  for (const auto &diagnostic : data["lint"]["diagnostics"])
+    if (const std::string file = diagnostic["file"]; !sources.contains(file))
+      sources[file] = textOf(file);
+  // Lines are those that were read, not the repaired ones.
+  for (const Repair &repair : result.repairs)
+    if (sources.contains(repair.path))
+      sources[repair.path] = repair.before;
+  data["sources"] = sources;
+  return writePage(path, page(data, ACCEL_TEXT(accelHtmlLint), Charts::None),
+                   engine);
+}
+
 #else
 
 /// Reports at `path` that there is nothing to draw with.
@@ -224,6 +274,11 @@ bool writeDiffReport(const std::string &path, const Effect &, const Effect &,
 bool writeValidationReport(const std::string &path, const std::string &,
                            const validate::ValidationResult &,
                            DiagnosticEngine &engine) {
+  return withoutCharts(path, engine);
+}
+
+bool writeLintReport(const std::string &path, const LintJob &,
+                     const LintResult &, DiagnosticEngine &engine) {
   return withoutCharts(path, engine);
 }
 

@@ -8,6 +8,7 @@
 
 #include "passes/Validate/Validate.h"
 #include "tools/driver/Compare/Effect.h"
+#include "tools/driver/Emit/LintFiles.h"
 #include "tools/driver/Options/PlanOptions.h"
 #include "tools/driver/Report/RunLog.h"
 #include "tools/driver/Session/Compile.h"
@@ -36,6 +37,12 @@ bool writeValidationReport(const std::string &path, const std::string &runs,
 /// the objects of `explain PLAN --format json`, `timeline`, `peak` and `--log`.
 bool writeExplainReport(const std::string &path, const plan::Plan &plan,
                         const RunLog *log, DiagnosticEngine &engine);
+
+/// The same of what lint found, beside the lines that it is about, and of what
+/// each key of a single file does: the object of `lint --effective --format
+/// json`.
+bool writeLintReport(const std::string &path, const LintJob &job,
+                     const LintResult &result, DiagnosticEngine &engine);
 
 } // namespace accel
 

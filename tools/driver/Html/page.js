@@ -60,10 +60,17 @@ function scrollable(e) {
   wide.observe(e);
   return e;
 }
-scrollable(document.getElementById('license'));
+document.querySelectorAll('footer pre').forEach(scrollable);
+// Long names of keys and modules, which may part behind a dot or a line.
+function breakable(cell) {
+  if (typeof cell !== 'string' || !/\S{17}/.test(cell)) return [cell];
+  return cell.split(/(?<=[._/])(?=[\w*])/).flatMap(
+      (part, i) => i ? [element('wbr'), part] : [part]);
+}
 function table(head, rows) {
   const cells = (row, name) => row.map((cell, i) => element(
-      name, head[i].startsWith('#') ? {class: 'n'} : {}, cell ?? ''));
+      name, head[i].startsWith('#') ? {class: 'n'} : {},
+      ...breakable(cell ?? '')));
   return scrollable(element('div', {class: 'scroll'}, element('table', {},
           element('thead', {}, element('tr', {}, ...cells(
               head, 'th').map((th, i) => {
