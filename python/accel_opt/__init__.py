@@ -12,13 +12,14 @@ Everything is done by the program accel-opt, which is started for each call:
 this package has no extension module and needs neither torch nor transformers.
 """
 from accel_opt.plans import (AccelOptError, Decision, Diagnostic, Exposed,
-                             Memory, Plan, Time, Unit, lint, plan)
+                             Memory, Mesh, Plan, Time, Unit, lint,
+                             plan)
 from accel_opt.program import AccelOptNotFound, find_program
 
 __version__ = "0.1.0"
 __all__ = ["AccelOptError", "AccelOptNotFound", "Decision", "Diagnostic",
-           "DoesNotFit", "Exposed", "Memory", "Plan", "PlanCallback", "Time",
-           "Unit", "find_program", "lint", "plan"]
+           "DoesNotFit", "Exposed", "Memory", "Mesh", "Plan", "PlanCallback",
+           "Time", "Unit", "find_program", "lint", "plan"]
 
 
 def __getattr__(name):

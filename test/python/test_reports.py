@@ -312,3 +312,22 @@ def test_phone(browser, pages, name):
     with browser.page(pages[name], 390) as page:
         assert page.run("document.documentElement.scrollWidth") <= 390
         assert not page.messages()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_paper(browser, pages, name):
+    """Everything is there, as wide as the paper; nothing of it is cut."""
+    with browser.page(pages[name], 700) as page:
+        page.call("Emulation.setEmulatedMedia", media="print")
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        page.frame()
+        cut = page.run("""
+            [...document.querySelectorAll('main details:not([open])'),
+             ...[...document.querySelectorAll('main *')].filter(e =>
+                 e.getBoundingClientRect().right > innerWidth)].map(
+                     e => e.outerHTML.slice(0, 80))""")
+        assert not cut
+        closed = page.run("dispatchEvent(new Event('afterprint')); "
+                          "document.querySelectorAll('main details:not([open])')"
+                          ".length")
+        assert bool(closed) == (name not in ("lint", "validate", "diff"))

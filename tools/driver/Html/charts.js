@@ -215,4 +215,3 @@ for (const show of [showVerdict, showChanges, showMemory, showStreams,
   show();
 drawCharts();
 dark.addEventListener('change', drawCharts);
-addEventListener('beforeprint', () => charts.forEach(c => c.chart.resize()));

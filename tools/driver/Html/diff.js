@@ -88,4 +88,3 @@ showChoices('Numerics', diff.numerics, 'The same values, up to rounding.');
 showDiagnostics();
 drawCharts();
 dark.addEventListener('change', drawCharts);
-addEventListener('beforeprint', () => charts.forEach(c => c.chart.resize()));

@@ -116,4 +116,3 @@ function showDecisions() {
 for (const show of [showRun, showPeak, showTimeline, showDecisions]) show();
 drawCharts();
 dark.addEventListener('change', drawCharts);
-addEventListener('beforeprint', () => charts.forEach(c => c.chart.resize()));

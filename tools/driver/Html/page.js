@@ -32,6 +32,16 @@ function seconds(s) {
 }
 const signed = (show, n) => (n > 0 ? '+' : '') + show(n);
 const main = document.querySelector('main');
+// Paper has no way to open what is closed.
+let openedForPaper = [];
+addEventListener('beforeprint', () => {
+  openedForPaper = [...main.querySelectorAll('details:not([open])')];
+  for (const d of openedForPaper) d.open = true;
+  charts.forEach(c => c.chart.resize());
+});
+addEventListener('afterprint', () => {
+  for (const d of openedForPaper) d.open = false;
+});
 document.title = data.title;
 document.querySelector('h1').textContent = data.title;
 function section(heading, ...children) {

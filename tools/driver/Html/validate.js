@@ -90,4 +90,3 @@ showRuns();
 showDiagnostics();
 drawCharts();
 dark.addEventListener('change', drawCharts);
-addEventListener('beforeprint', () => charts.forEach(c => c.chart.resize()));
