@@ -52,6 +52,11 @@ TEST(WithoutCharts, EachReportSaysWhatIsMissing) {
     expectRefused(writeExplainReport(path, plan::Plan(), nullptr, engine), path,
                   engine);
   }
+  {
+    DiagnosticEngine engine;
+    expectRefused(writeLintReport(path, LintJob(), LintResult(), engine), path,
+                  engine);
+  }
 }
 
 } // namespace
