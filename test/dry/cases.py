@@ -20,13 +20,13 @@ import jobs  # noqa: E402
 
 STEPS = 4
 LENGTH = 32
-# name -> (ranks, replicas, kind)
-MESHES = {"one": (1, 1, "single"), "two": (2, 1, "fsdp"),
-          "four": (4, 1, "fsdp"), "hybrid": (4, 2, "fsdp"),
-          "ddp": (2, 1, "ddp")}
+# name -> (ranks, replicas, kind, tp)
+MESHES = {"one": (1, 1, "single", 1), "two": (2, 1, "fsdp", 1),
+          "four": (4, 1, "fsdp", 1), "hybrid": (4, 2, "fsdp", 1),
+          "ddp": (2, 1, "ddp", 1), "tensor": (4, 1, "fsdp", 2)}
 OPTIONS = {
     "precision": ["fp32", "bf16", "fp16", "bf16-fp32"],
-    "mesh": list(MESHES),
+    "mesh": ["one", "two", "four", "hybrid", "ddp"],
     "accumulation": [1, 2],
     "recompute": ["pointwise", "none", "full"],
     "extra": ["none", "clip", "chunks", "lora", "dropout", "sgd", "lion"],
@@ -78,8 +78,23 @@ def everything():
                 yield case
 
 
+# Models that two ranks divide.
+SPLIT = [
+    {"family": family, "precision": precision, "mesh": "tensor",
+     "accumulation": accumulation, "recompute": recompute, "extra": extra}
+    for family, precision, accumulation, recompute, extra in [
+        ("halves", "fp32", 2, "pointwise", "clip"),
+        ("halves-tied", "bf16-fp32", 1, "full", "none"),
+        ("halves-phi3", "fp32", 1, "none", "lion"),
+        ("halves-dropout", "bf16", 1, "pointwise", "none")]]
+
+
 def chosen():
     """Each family at least once, and every pair of options, in few cases."""
+    return pairwise() + SPLIT
+
+
+def pairwise():
     draw = random.Random(14)
     missing = set()
     for values in itertools.product(*OPTIONS.values()):
@@ -106,10 +121,10 @@ def chosen():
 
 def write(folder, case):
     """The jobs of a case for CPUs and for GPUs; both paths, and the ranks."""
-    ranks, replicas, kind = MESHES[case["mesh"]]
+    ranks, replicas, kind, tp = MESHES[case["mesh"]]
     family, extra = case["family"], case["extra"]
     precision = PRECISIONS[case["precision"]]
-    config = {**{**jobs.MODELS, **jobs.ENCODERS}[family],
+    config = {**{**jobs.PEAKED, **jobs.ENCODERS}[family],
               **ROWS.get(family, {})}
     optimizer = {"sgd": {"name": "sgd", "lr": 0.05, "momentum": 0.9},
                  "lion": {"name": "lion", "lr": 2e-4}}.get(extra)
@@ -133,7 +148,7 @@ def write(folder, case):
                     config[key] = 0.1
         job = jobs.make_job(
             folder, config, kind=kind, ranks=ranks, replicate=replicas,
-            steps=STEPS, sequence_length=LENGTH,
+            steps=STEPS, sequence_length=LENGTH, tp=tp,
             accumulation=case["accumulation"], precision=precision,
             activation_checkpointing=(
                 "pointwise" if kind != "fsdp" and case["recompute"] == "full"
