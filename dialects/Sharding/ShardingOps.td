@@ -71,7 +71,7 @@ def Sharding_RequestOp
   let summary = "what the configuration asks a pass to decide";
   let description = [{
     One per subject (`wrap`, `precision`, `reshard`, `checkpoint`, `loss`, `prefetch`,
-    `accumulation`, `update`, `offload`, `optimizer`, `ddp`, `zero`, `compile`, `fp8`). The pass that decides the subject reads `value`
+    `accumulation`, `update`, `offload`, `optimizer`, `ddp`, `zero`, `compile`, `fp8`, `sequence_parallel`). The pass that decides the subject reads `value`
     and copies `because` into its decisions.
 
     ```mlir

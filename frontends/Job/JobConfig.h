@@ -152,6 +152,10 @@ struct JobConfig {
   /// `activation_budget`: bytes that the layers keep for the backward, all
   /// together, on each rank and for one micro-batch; goes before the mode.
   Setting<std::optional<int64_t>> activationBudget;
+  /// Activations between layers are a rank's tokens: the ranks of tp share the
+  /// sequence where layers do not share its features.
+  Setting<bool> sequenceParallel{
+      false, Origin::Default, "sequence_parallel", {}, ""};
   /// `loss_chunks`: auto is the fewest that bring the loss below the rest of
   /// the peak.
   Setting<LossChunks> lossChunks{{1}, Origin::Default, "loss_chunks", {}, ""};

@@ -38,7 +38,8 @@ const std::vector<std::string> &jobKeys() {
                                                 "dropout_seed",
                                                 "on_nan",
                                                 "deterministic",
-                                                "loss_chunks"};
+                                                "loss_chunks",
+                                                "sequence_parallel"};
   return keys;
 }
 
@@ -332,6 +333,7 @@ void JobReader::readCheckpointing(JobConfig &job) {
   top.integer("dropout_seed", job.dropoutSeed, 0, most);
   top.choice("on_nan", job.onNan, {"stop", "skip"});
   top.flag("deterministic", job.deterministic);
+  top.flag("sequence_parallel", job.sequenceParallel);
   const yaml::Entry *chunks = top.find("loss_chunks");
   Setting<std::optional<int64_t>> count;
   if (chunks && chunks->value->isString() && chunks->value->text == "auto")

@@ -253,6 +253,8 @@ Json jobProperties() {
       {"on_nan", choice("At a step whose loss or gradients are not finite",
                         {"stop", "skip"})},
       {"deterministic", flag("Kernels that give the same bits each time")},
+      {"sequence_parallel",
+       flag("Activations between layers are a rank's tokens, with tp_size")},
       {"loss_chunks",
        described("Chunks of the tokens in which the loss is computed",
                  {{"anyOf", Json::array({Json{{"const", "auto"}},

@@ -49,6 +49,13 @@ public:
   }
 
   LogicalResult run() {
+    if (const int64_t ranks =
+            sequenceAxis.empty() ? 1 : mesh.axisSize(sequenceAxis);
+        sequenceLength % ranks != 0)
+      return emitError(mesh.getLoc(), "sequences of ")
+             << sequenceLength << " tokens cannot be divided among the "
+             << ranks << " ranks of '" << sequenceAxis
+             << "'; take a multiple of " << ranks;
     for (auto function : module.getOps<func::FuncOp>())
       seed(function);
     auto graph = sharding::findOnly<sharding::GraphOp>(module);

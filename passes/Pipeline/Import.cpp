@@ -39,6 +39,10 @@ public:
     requestReshard(*this);
     requestCheckpoint();
     requestLoss();
+    if (job.sequenceParallel.value)
+      request(
+          sequenceRequest, {},
+          because(job.sequenceParallel, "sequence_parallel of the job file"));
     requestPrefetch();
     requestAccumulation();
     requestCompile();

@@ -10,6 +10,7 @@
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Passes.h"
+#include "passes/Pipeline/Requests.h"
 #include "runtime/plan/Mesh.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -108,7 +109,8 @@ void addPartitionPassesFor(mlir::ModuleOp module, OpPassManager &pm) {
     return;
   const frameworks::Framework &framework = frameworkOf(module);
   // torchtitan and accel-run compute the loss of sharded logits.
-  const bool sequence = framework.shardsSequence();
+  const bool sequence = framework.shardsSequence() ||
+                        sharding::findRequest(module, sequenceRequest);
   addPartitionPasses(pm, /*asTransformers=*/framework.eager() && !sequence,
                      sequence ? "tp" : "",
                      /*wholeGradients=*/!framework.eager());

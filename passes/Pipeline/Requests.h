@@ -14,6 +14,10 @@
 
 namespace accel {
 
+/// Asks for activations between layers that are a rank's tokens; it has no
+/// value.
+inline constexpr llvm::StringLiteral sequenceRequest = "sequence_parallel";
+
 /// Writes `sharding.request`s at the head of a module, each with the line of
 /// the file that asked for it.
 class RequestWriter {

@@ -210,8 +210,13 @@ SavedSet savedByMode(const JointGraph &graph, const std::string &mode) {
     switch (mark.category) {
     case JointCategory::Matmul:
     case JointCategory::Attention:
-    case JointCategory::Opaque:
       keep = true;
+      break;
+    case JointCategory::Opaque:
+      // What was gathered is several times the part that it is made of, and is
+      // gathered again: else sequence parallelism would hold whole sequences.
+      keep |= !mark.exchange ||
+              mark.exchange->kind != plan::ExchangeKind::AllGather;
       break;
     case JointCategory::Reduction:
       isStatistic = !mark.isNorm;

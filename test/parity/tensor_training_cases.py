@@ -34,48 +34,60 @@ def moves_to_other_meshes(context):
     return f"loss {loss:.1e}, norm {norm:.1e}"
 
 
-def dropout(context):
-    """What is drawn depends on no mesh: the losses of data parallelism alone,
-    also where nothing is drawn any more."""
-    job = jobs.make_job(context.path(), jobs.PEAKED["halves-dropout"], ranks=4,
-                        steps=6, tp=2, lr=1e-2, evaluation={
-                            "every": 3, "batches": 2})
-    logs = []
+def both(context, job, tolerance=1e-6):
+    """The job on two ranks that read samples, each split over two or not: the
+    same losses, norms and final weights. What one of them does is compared
+    with PyTorch elsewhere."""
+    from safetensors.torch import load_file
+
+    logs, weights = [], []
     for tp in (2, 1):
         config = dict(job["accelerate"], num_processes=2 * tp)
         config["parallelism_config"] = jobs.mesh_of(2, tp)
-        path = jobs.write_job(context.path(), {**job, "accelerate": config},
+        own = {k: v for k, v in job.items()
+               if tp > 1 or k != "sequence_parallel"}
+        path = jobs.write_job(context.path(), {**own, "accelerate": config},
                               f"tp{tp}.yaml")
-        plan = context.path(f"tp{tp}.json")
-        harness.plan(context, path, plan)
-        logs.append(harness.execute(context, plan, 2 * tp,
-                                    context.path(f"tp{tp}.jsonl")))
-    loss = harness.compare_logs(*logs, "loss", 1e-6)
+        plan_path = context.path(f"tp{tp}.json")
+        plan = harness.plan(context, path, plan_path)
+        logs.append(harness.execute(context, plan_path, 2 * tp,
+                                    context.path(f"tp{tp}.jsonl"), "--summary",
+                                    context.path("summary.json")))
+        harness.compare_memory(plan, context.path("summary.json"))
+        if "adapter" in job:
+            weights.append(load_file(context.path(
+                "out", "model", "adapter_model.safetensors")))
+        else:
+            weights.append(harness.load_weights(
+                harness.find_weights(context.path("out"))))
+    text = f"loss {harness.compare_logs(*logs, 'loss', tolerance):.1e}"
+    if logs[0][0].get("grad_norm") is not None:
+        norm = harness.compare_logs(*logs, "grad_norm", 1e-4)
+        text += f", norm {norm:.1e}"
     evaluated = [[r["eval_loss"] for r in log if "eval_loss" in r]
                  for log in logs]
-    check(len(evaluated[0]) == 2, f"evaluated {len(evaluated[0])} times")
+    check(("eval" in job) == bool(evaluated[0]), "the evaluation is not logged")
     for a, b in zip(*evaluated):
-        check(harness.relative(a, b) < 1e-6, f"evaluation: {a}, {b}")
-    return f"loss {loss:.1e}"
+        check(harness.relative(a, b) < tolerance, f"evaluation: {a}, {b}")
+    worst = harness.compare_weights(*weights, 1e-4)
+    return f"{text}, weights {worst:.1e}"
+
+
+def as_alone(config, change=None, **options):
+    def compare(context):
+        job = jobs.make_job(context.path(), config, ranks=4, tp=2,
+                            **{"steps": 8, "max_grad_norm": 1.0, **options})
+        job.update(change or {})
+        return both(context, job)
+    return compare
 
 
 def first_values(context):
     """Without weights every rank makes its part of what one rank makes."""
     job = jobs.make_job(context.path(), jobs.PEAKED["halves"], ranks=4,
-                        steps=1, tp=2)
+                        steps=2, tp=2)
     job["init"] = {"seed": 3}
-    losses = []
-    for tp in (2, 1):
-        config = dict(job["accelerate"], num_processes=2 * tp)
-        config["parallelism_config"] = jobs.mesh_of(2, tp)
-        path = jobs.write_job(context.path(), {**job, "accelerate": config},
-                              f"tp{tp}.yaml")
-        plan = context.path(f"tp{tp}.json")
-        harness.plan(context, path, plan)
-        losses.append(harness.execute(context, plan, 2 * tp,
-                                      context.path(f"tp{tp}.jsonl"))[0]["loss"])
-    check(harness.relative(*losses) < 1e-6, f"losses {losses}")
-    return f"{harness.relative(*losses):.1e}"
+    return both(context, job)
 
 
 CASES = [
@@ -94,7 +106,27 @@ CASES = [
           weights=WEIGHTS_BF16)),
     ("tp2-dp2-qwen3", case("halves-qwen3", ranks=4, tp=2, steps=20,
                            max_grad_norm=1.0, learned=1.01)),
-    ("dropout", dropout),
+    # What is drawn depends on no mesh.
+    ("dropout", as_alone(jobs.PEAKED["halves-dropout"], steps=6,
+                         evaluation={"every": 3, "batches": 2})),
+    ("adapter", as_alone(jobs.PEAKED["halves"], {"adapter": {
+        "r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "target_modules": [
+            "q_proj", "o_proj", "gate_proj", "down_proj"]}})),
+    ("loss-in-pieces", as_alone(jobs.PEAKED["halves"], {"loss_chunks": 4})),
+    ("whole-vocabulary", as_alone({**jobs.PEAKED["halves"],
+                                   "vocab_size": 257})),
+    ("gpt2", as_alone({**jobs.GPT2, "vocab_size": 256})),
+    ("gemma2", as_alone({**jobs.GEMMA, "architectures": ["Gemma2ForCausalLM"],
+                         "model_type": "gemma2", "sliding_window": 8,
+                         "query_pre_attn_scalar": 16, "vocab_size": 256,
+                         "num_attention_heads": 4, "num_key_value_heads": 2})),
+    ("sequence", as_alone(jobs.PEAKED["halves"], {"sequence_parallel": True},
+                          accumulation=2)),
+    ("sequence-gpt2-dropout", as_alone(
+        {**jobs.GPT2, "vocab_size": 256, "resid_pdrop": 0.1,
+         "embd_pdrop": 0.1, "attn_pdrop": 0.1}, {"sequence_parallel": True})),
+    ("sgd", as_alone(jobs.PEAKED["halves-tied"], optimizer={
+        "name": "sgd", "lr": 0.05, "momentum": 0.9, "max_grad_norm": 0.5})),
     ("other-meshes", moves_to_other_meshes),
     ("first-values", first_values),
 ]

@@ -223,11 +223,18 @@ TEST(Cost, ExchangesAreCollectivesOverTheirAxes) {
                      const char *axis = "tp") {
     Instruction exchange;
     exchange.op = op;
-    exchange.args.resize(2);
+    // A sum has one number, what is about a dimension has two.
+    const size_t numbers =
+        std::string_view(op) == "sharding::all_reduce" ? 1 : 2;
+    exchange.args.resize(2 + numbers);
     exchange.args[0].kind = Arg::Kind::Tensor;
     exchange.args[0].slot = operand;
-    exchange.args[1].kind = Arg::Kind::Text;
-    exchange.args[1].text = axis;
+    for (size_t i = 1; i <= numbers; ++i) {
+      exchange.args[i].kind = Arg::Kind::Int;
+      exchange.args[i].intValue = numbers == 1 ? 0 : 1; // sum; dim 1, 1 piece
+    }
+    exchange.args.back().kind = Arg::Kind::Text;
+    exchange.args.back().text = axis;
     exchange.results = {result};
     return exchangeSeconds(function, exchange, mesh, 8, target);
   };

@@ -53,8 +53,21 @@ static void checkModel(const Setting<plan::Mesh> &mesh, const std::string &path,
 void checkTensorParallel(const PlanInputs &inputs, const PlanOptions &options,
                          DiagnosticEngine &engine) {
   const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
-  if (mesh->size("tp") <= 1)
+  const Setting<bool> &sequence = inputs.job.sequenceParallel;
+  if (sequence.value && inputs.executor != FrameworkKind::AccelRun)
+    engine.report(diagnosticAt(
+        sequence, Severity::Error, notSupportedCode,
+        std::string("sequence parallelism is what accel-run does, and not ") +
+            toString(inputs.executor) + " under accelerate",
+        "leave sequence_parallel out, or plan for accel-run"));
+  if (mesh->size("tp") <= 1) {
+    if (sequence.value)
+      engine.report(diagnosticAt(
+          sequence, Severity::Error, "invalid-value",
+          "sequence_parallel needs ranks that share a sample",
+          "write parallelism_config_tp_size above 1, or leave it out"));
     return;
+  }
   const bool own =
       inputs.executor == FrameworkKind::AccelRun || options.emitsProgram();
   if (const std::string why = whyNot(inputs, own); !why.empty())
