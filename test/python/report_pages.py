@@ -25,7 +25,8 @@ parallelism_config:
 """
 PLAIN = MESH[:MESH.index("parallelism_config:")]
 TARGET = ["--target", "h100-sxm-80gb"]
-NAMES = ("fits", "misfit", "explain", "validate", "diff", "log", "lint")
+NAMES = ("fits", "misfit", "explain", "validate", "diff", "log", "lint",
+         "pipeline")
 
 
 def log_line(step):
@@ -76,6 +77,8 @@ def write_pages(program, folder):
     page("log", "explain", "plan.json", "--log", "log.jsonl")
     page("validate", "validate", "runs.csv")
     page("diff", "diff", "plain.yaml", "small.yaml", *model, *TARGET)
+    page("pipeline", "pipeline", "--schedule", "zb-v", "--ranks", "4",
+         "--micro-batches", "8", "--frame-bytes", "1GiB")
     write("bad.yaml", PLAIN.replace("bf16", "bf17").replace(
         "fsdp_version: 2", "fsdp_version: 2\n  fsdp_offload_param: true"))
     page("lint", "lint", "bad.yaml", "--fix=diff")

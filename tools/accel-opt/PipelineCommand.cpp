@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/PipelineSchedules/Verify.h"
 #include "tools/accel-opt/Commands.h"
+#include "tools/driver/Html/Html.h"
 #include "tools/driver/PipelineSchedule/RenderSchedule.h"
 #include "tools/options/Arguments.h"
 
@@ -80,6 +81,9 @@ int accel::pipelineCommand(int argc, char **argv) {
                    "of it, what the backward for weights still reads");
   arguments.option("--width", draw.width, countValue("N", 20, 100000),
                    "columns of the drawing (default 120)");
+  std::string page;
+  arguments.option("--report", page, textValue("FILE.html"),
+                   "write the drawing as a page that needs no network");
   arguments.option("--format", format, formatValue(),
                    "text for people, json (with each action) for programs");
   int exitCode = 0;
@@ -110,6 +114,13 @@ int accel::pipelineCommand(int argc, char **argv) {
     return exitInternal;
   }
   const SimulatedSchedule what = {problem, schedule, *simulation};
+  if (!page.empty()) {
+    DiagnosticEngine engine;
+    if (!writePipelineReport(page, what, engine)) {
+      std::fputs(renderText(engine).c_str(), stderr);
+      return exitInvalid;
+    }
+  }
   std::fputs((format == ReportFormat::Json ? scheduleJson(what)
                                            : renderSchedule(what, draw))
                  .c_str(),

@@ -1,6 +1,6 @@
 """Holds the page of --report against the JSON of the same command.
 
-  check-report.py PAGE accel-opt plan|diff|validate|explain|lint ...
+  check-report.py PAGE accel-opt plan|diff|validate|explain|lint|pipeline ...
 
 The command is without --report and --format.
 
@@ -79,6 +79,10 @@ elif "diff" in data:
     expected = ["Memory per rank", "Decisions", "Numerics"]
     expected += ["Time of a step"] if shown["time"] else []
     absent, charts = [], 1 + bool(shown["time"])
+elif "pipeline" in data:
+    kind = "pipeline"
+    assert data["pipeline"] == shown
+    expected, absent, charts = ["Schedule", "Ranks"], [], 1
 elif "timeline" in data:
     kind = "explain"
     expected, absent = ["Held at the peak", "Decisions"], []

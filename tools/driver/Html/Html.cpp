@@ -36,6 +36,7 @@ ACCEL_EMBED(accelHtmlDiff, ACCEL_HTML "/diff.js")
 ACCEL_EMBED(accelHtmlValidate, ACCEL_HTML "/validate.js")
 ACCEL_EMBED(accelHtmlExplain, ACCEL_HTML "/explain.js")
 ACCEL_EMBED(accelHtmlLint, ACCEL_HTML "/lint.js")
+ACCEL_EMBED(accelHtmlPipeline, ACCEL_HTML "/pipeline.js")
 ACCEL_EMBED(accelHtmlLibrary, ACCEL_CHART)
 ACCEL_EMBED(accelHtmlLicense, ACCEL_CHART_LICENSE)
 #define ACCEL_TEXT(NAME)                                                       \
@@ -250,6 +251,15 @@ bool writeLintReport(const std::string &path, const LintJob &job,
                    engine);
 }
 
+bool writePipelineReport(const std::string &path, const SimulatedSchedule &what,
+                         DiagnosticEngine &engine) {
+  Json data;
+  data["pipeline"] = Json::parse(scheduleJson(what));
+  data["title"] = data["pipeline"]["schedule"].get<std::string>() + " on " +
+                  std::to_string(what.schedule.ranks.size()) + " ranks";
+  return writePage(path, page(data, ACCEL_TEXT(accelHtmlPipeline)), engine);
+}
+
 #else
 
 /// Reports at `path` that there is nothing to draw with.
@@ -284,6 +294,11 @@ bool writeLintReport(const std::string &path, const LintJob &,
 
 bool writeExplainReport(const std::string &path, const plan::Plan &,
                         const RunLog *, DiagnosticEngine &engine) {
+  return withoutCharts(path, engine);
+}
+
+bool writePipelineReport(const std::string &path, const SimulatedSchedule &,
+                         DiagnosticEngine &engine) {
   return withoutCharts(path, engine);
 }
 

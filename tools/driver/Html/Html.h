@@ -10,6 +10,7 @@
 #include "tools/driver/Compare/Effect.h"
 #include "tools/driver/Emit/LintFiles.h"
 #include "tools/driver/Options/PlanOptions.h"
+#include "tools/driver/PipelineSchedule/RenderSchedule.h"
 #include "tools/driver/Report/RunLog.h"
 #include "tools/driver/Session/Compile.h"
 
@@ -43,6 +44,11 @@ bool writeExplainReport(const std::string &path, const plan::Plan &plan,
 /// json`.
 bool writeLintReport(const std::string &path, const LintJob &job,
                      const LintResult &result, DiagnosticEngine &engine);
+
+/// The same of a pipeline schedule: the object of `pipeline --format json`,
+/// drawn.
+bool writePipelineReport(const std::string &path, const SimulatedSchedule &what,
+                         DiagnosticEngine &engine);
 
 } // namespace accel
 
