@@ -48,7 +48,8 @@ PartOfUnit partOf(const plan::Plan &plan, const plan::Unit &unit,
   for (int i : unit.parameters) {
     const plan::Parameter &parameter = plan.parameters[i];
     const auto at = parts.find(parameter.fqn);
-    result.whole += parameter.numel();
+    // A program's units hold a rank's part already.
+    result.whole += plan::ownNumel(plan, parameter);
     result.own += parameter.numel() / (at == parts.end() ? 1 : at->second);
   }
   return result.whole ? result : PartOfUnit();

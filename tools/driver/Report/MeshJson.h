@@ -18,8 +18,8 @@ namespace accel {
 nlohmann::ordered_json meshJson(const plan::Plan &plan,
                                 const PlanReport &report);
 
-/// What a rank has of a unit before it is sharded: less than all where an axis
-/// splits its parameters.
+/// What a rank has of a unit before it is sharded: less than the plan's unit
+/// counts where an axis splits its parameters and the plan has them whole.
 struct PartOfUnit {
   int64_t own = 1, whole = 1; // elements
 
