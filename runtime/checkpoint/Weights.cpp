@@ -239,10 +239,9 @@ std::vector<bool> loadWeights(Executor &executor,
   const std::vector<bool> absent(flags.begin(), flags.end());
   // Ranks that differ along axes inside of functions (tp) hold other parts: one
   // rank of each such place stands for it.
-  std::vector<std::string> inside;
-  for (const plan::Axis &axis : plan.axes)
-    if (plan::axisRole(axis.name) == plan::AxisRole::Other)
-      inside.push_back(axis.name);
+  const plan::Mesh axes{plan.axes};
+  const std::vector<std::string> inside =
+      axes.names(axes.set(plan::AxisRole::Other));
   const int own = groups.mesh().position(inside);
   const std::vector<int> holders =
       world ? Mesh(plan, 0).members(inside) : std::vector<int>{groups.rank()};
@@ -259,7 +258,7 @@ std::vector<bool> loadWeights(Executor &executor,
       at::Tensor chunk = at::from_blob(memory.data(), {to - from},
                                        at::TensorOptions(scalarType(dtype)));
       for (int holder : holders) {
-        const Mesh place(plan, world ? holder : groups.rank());
+        const Mesh place(plan, holder);
         if (source) {
           chunk.zero_();
           for (const Piece &piece :

@@ -60,10 +60,8 @@ ExchangeCall::ExchangeCall(plan::Exchange exchange, bool inPlace,
       group(this->exchange.communicates()
                 ? groups.over(this->exchange.axes, "function")
                 : nullptr),
-      position(groups.mesh().position(this->exchange.axes)), ranks(1),
-      device(device) {
-  ranks = groups.mesh().size(this->exchange.axes);
-}
+      position(groups.mesh().position(this->exchange.axes)),
+      ranks(groups.mesh().size(this->exchange.axes)), device(device) {}
 
 at::Tensor ExchangeCall::run(const at::Tensor &value) {
   using Kind = plan::ExchangeKind;
