@@ -60,6 +60,11 @@ def PropagateShardingPass : Pass<"propagate-sharding", "::mlir::ModuleOp"> {
     Writes `sharding.spec` on arguments and results of functions and
     `sharding.specs` on operations and calls. What is replicated has none.
 
+    With `context-axis`, activations are sharded over that axis by their tokens
+    everywhere (context parallelism), one part from the start of a sequence and
+    one as far from its end for each rank; gradients of parameters leave as sums
+    over it.
+
     With `sequence-axis`, activations [batch, tokens, features] are sharded over
     that axis by their tokens between calls (sequence parallelism), where it
     divides the sequence: norms, dropout and what is added work on a rank's
@@ -69,6 +74,8 @@ def PropagateShardingPass : Pass<"propagate-sharding", "::mlir::ModuleOp"> {
   let options = [
     Option<"sequenceAxis", "sequence-axis", "std::string", "\"\"",
            "the mesh axis that shards sequences between calls">,
+    Option<"contextAxis", "context-axis", "std::string", "\"cp\"",
+           "the mesh axis that shards sequences everywhere, where it is one">,
     Option<"wholeGradients", "whole-gradients", "bool", "false",
            "sum gradients of parameters in the function that makes them">
   ];

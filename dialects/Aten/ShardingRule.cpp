@@ -49,6 +49,8 @@ llvm::StringRef aten::stringifyForm(Form form) {
     return "counted";
   case Form::Positions:
     return "positions";
+  case Form::Context:
+    return "context";
   }
   llvm_unreachable("all forms are listed");
 }

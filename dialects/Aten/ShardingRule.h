@@ -45,6 +45,8 @@ enum class Form {
   Counted,
   /// A function of an element's position in the whole tensor.
   Positions,
+  /// Tokens of a causal attention, which reads keys of other ranks.
+  Context,
 };
 
 struct Factor {

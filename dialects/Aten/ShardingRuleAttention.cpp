@@ -6,8 +6,9 @@
 //
 // Batches and heads are for themselves; G groups of R query heads share a key
 // head, so query heads have the factors G and R, and key heads G. Queries are
-// for themselves where no causal mask counts their positions. Keys must be
-// whole.
+// for themselves where no causal mask counts their positions, and keys must be
+// whole; of a causal kernel without another mask, queries and keys have their
+// tokens in common, which shard in the form `Context`.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/ShardingRuleBuilder.h"
@@ -20,14 +21,24 @@ using namespace accel::aten;
 
 namespace {
 
+/// Which tokens of an attention can be sharded: none; those of queries, each
+/// for itself; those of queries and keys alike, of which a causal kernel reads
+/// its own and others'.
+enum class Tokens { Whole, OfQueries, InContext };
+
 /// The factors of one attention, and who has them.
 class Heads {
 public:
-  Heads(Operation *op, Value query, Value key, bool causal, Form form)
+  Heads(Operation *op, Value query, Value key, Tokens tokens, Form form)
       : b(op), batch(make(shapeOf(query)[0], form)),
         groups(make(shapeOf(key)[1], form)),
         perGroup(make(shapeOf(query)[1] / shapeOf(key)[1], form)),
-        sequence(causal ? -1 : make(shapeOf(query)[2], form)),
+        sequence(tokens == Tokens::OfQueries ? make(shapeOf(query)[2], form)
+                                             : -1),
+        context(tokens == Tokens::InContext &&
+                        shapeOf(query)[2] == shapeOf(key)[2]
+                    ? b.blocked(shapeOf(query)[2], Form::Context)
+                    : -1),
         grouped(shapeOf(query)[1] != shapeOf(key)[1]) {}
 
   /// [B, H, S, ...]
@@ -36,11 +47,15 @@ public:
     tensor.dims[1] = {groups, perGroup};
     if (sequence >= 0)
       tensor.dims[2].push_back(sequence);
+    if (context >= 0)
+      tensor.dims[2].push_back(context);
   }
   /// [B, G, T, D]
   void key(TensorFactors &tensor) {
     tensor.dims[0].push_back(batch);
     tensor.dims[1].push_back(groups);
+    if (context >= 0)
+      tensor.dims[2].push_back(context);
   }
   /// Gradients of keys and values are sums over what reads them.
   void keyGradient(unsigned result) {
@@ -66,17 +81,30 @@ private:
   int make(int64_t size, Form form) {
     return form == Form::None ? b.factor(size) : b.blocked(size, form);
   }
-  int batch, groups, perGroup, sequence;
+  int batch, groups, perGroup, sequence, context;
   bool grouped; // several query heads read a key head
 };
 
 template <typename OpT>
 constexpr bool takesMask = requires(OpT op) { op.getMask(); };
 
+/// Of a kernel that gives the log-sum-exp of each row; `rowsOfSequence`: one
+/// for each token.
+template <typename OpT> Tokens tokensOf(OpT op, bool rowsOfSequence) {
+  if (!rowsOfSequence)
+    return Tokens::Whole;
+  if (!op.getIsCausal())
+    return Tokens::OfQueries;
+  if constexpr (takesMask<OpT>)
+    if (op.getMask())
+      return Tokens::Whole;
+  return op->getNumResults() > 1 ? Tokens::InContext : Tokens::Whole;
+}
+
 template <typename OpT>
 MaybeRule forwardRule(OpT op, bool rowsOfSequence, Form form = Form::None) {
-  Heads heads(op, op.getQuery(), op.getKey(),
-              op.getIsCausal() || !rowsOfSequence, form);
+  Heads heads(op, op.getQuery(), op.getKey(), tokensOf(op, rowsOfSequence),
+              form);
   heads.query(heads.b.operands(0));
   heads.key(heads.b.operands(1));
   heads.key(heads.b.operands(2));
@@ -89,8 +117,8 @@ MaybeRule forwardRule(OpT op, bool rowsOfSequence, Form form = Form::None) {
 }
 
 template <typename OpT> MaybeRule backwardRule(OpT op, bool rowsOfSequence) {
-  Heads heads(op, op.getQuery(), op.getKey(),
-              op.getIsCausal() || !rowsOfSequence, Form::None);
+  Heads heads(op, op.getQuery(), op.getKey(), tokensOf(op, rowsOfSequence),
+              Form::None);
   for (unsigned i : {0u, 1u, 4u, 5u}) // gradient, query, output, log-sum-exp
     heads.query(heads.b.operands(i));
   heads.key(heads.b.operands(2));

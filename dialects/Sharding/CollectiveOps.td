@@ -16,14 +16,16 @@ include "dialects/Sharding/ShardingBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 /// A rank's part of dimension `dim` and the whole of it, over one axis. The
-/// whole is `pieces` pieces, of each of which a rank has its part.
+/// whole is `pieces` pieces, of each of which a rank has its part; `mirrored`
+/// pieces alternate between the order of the ranks and the reverse of it.
 class Sharding_DimOp<string mnemonic> : Sharding_Op<mnemonic, [Pure]> {
   let arguments = (ins AnyRankedTensor:$value, I64Attr:$dim, StrAttr:$axis,
-                       DefaultValuedAttr<I64Attr, "1">:$pieces);
+                       DefaultValuedAttr<I64Attr, "1">:$pieces,
+                       UnitAttr:$mirrored);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $value `dim` $dim `over` $axis (`pieces` $pieces^)? attr-dict `:`
-    functional-type($value, $result)
+    $value `dim` $dim `over` $axis (`pieces` $pieces^)?
+    (`mirrored` $mirrored^)? attr-dict `:` functional-type($value, $result)
   }];
   let hasVerifier = 1;
 }
@@ -56,10 +58,12 @@ def Sharding_AllReduceOp
 def Sharding_AllGatherOp : Sharding_DimOp<"all_gather"> {
   let summary = "the whole of a dimension from the ranks' parts";
   let description = [{
-    With `pieces`, the parts of each piece are gathered side by side.
+    With `pieces`, the parts of each piece are gathered side by side, in every
+    second one of `mirrored` pieces from the last rank to the first.
 
     ```mlir
     %1 = sharding.all_gather %0 dim 1 over "tp" : (tensor<8x32xf32>) -> tensor<8x64xf32>
+    %2 = sharding.all_gather %0 dim 1 over "cp" pieces 2 mirrored : (tensor<1x8xi64>) -> tensor<1x16xi64>
     ```
   }];
 }
@@ -99,6 +103,24 @@ def Sharding_AllToAllOp : Sharding_Op<"all_to_all", [Pure]> {
     $value `split` $split `concat` $concat `over` $axis attr-dict `:`
     functional-type($value, $result)
   }];
+  let hasVerifier = 1;
+}
+
+def Sharding_PermuteOp
+    : Sharding_Op<"permute", [Pure, AllTypesMatch<["value", "result"]>]> {
+  let summary = "the value of the rank that stands `shift` before this one";
+  let description = [{
+    Each rank sends its value to the rank `shift` behind it on the axis, the
+    last ones to the first.
+
+    ```mlir
+    %1 = sharding.permute %0 by 1 over "cp" : tensor<1x4x8x16xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$value, I64Attr:$shift, StrAttr:$axis);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+      "$value `by` $shift `over` $axis attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 

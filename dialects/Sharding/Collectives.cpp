@@ -83,6 +83,9 @@ template <typename OpT> static LogicalResult verifyDimOp(OpT op, bool gathers) {
   if (pieces < 1)
     return op.emitOpError() << "has " << pieces << " pieces, expected at least "
                             << "1";
+  if (op.getMirrored() && pieces % 2)
+    return op.emitOpError()
+           << "mirrors " << pieces << " pieces, expected an even number";
   const int64_t parts = gathers ? pieces : pieces * ranks;
   if (from.getDimSize(dim) % parts != 0)
     return op.emitOpError()
@@ -117,6 +120,17 @@ LogicalResult AllToAllOp::verify() {
   return verifyTypes(*this, from,
                      scaled(scaled(from, split, 1, ranks), concat, ranks, 1),
                      cast<RankedTensorType>(getResult().getType()));
+}
+
+LogicalResult PermuteOp::verify() {
+  int64_t ranks = 1;
+  if (failed(verifyAxes(*this, {getAxis()}, ranks)))
+    return failure();
+  const auto shift = static_cast<int64_t>(getShift());
+  if (shift < 1 || shift >= ranks)
+    return emitOpError() << "moves values by " << shift << " of " << ranks
+                         << " ranks, expected 1 to " << ranks - 1;
+  return success();
 }
 
 LogicalResult CoordinateOp::verify() {

@@ -226,6 +226,8 @@ static ParseResult parseAxes(AsmParser &parser, ArrayAttr &axes) {
       OptionalParseResult number = parser.parseOptionalInteger(pieces);
       if (number.has_value()) {
         names.push_back(parser.getBuilder().getI64IntegerAttr(pieces));
+        if (succeeded(parser.parseOptionalKeyword("mirrored")))
+          names.push_back(parser.getBuilder().getUnitAttr());
         return *number;
       }
       std::string name;
@@ -276,12 +278,19 @@ void SpecAttr::print(AsmPrinter &printer) const {
   printer << '<';
   llvm::interleaveComma(getDims(), printer, [&](ArrayAttr axes) {
     printer << '[';
-    llvm::interleaveComma(axes, printer, [&](Attribute axis) {
+    bool first = true;
+    for (Attribute axis : axes) {
+      if (isa<UnitAttr>(axis)) {
+        printer << " mirrored";
+        continue;
+      }
+      printer << (first ? "" : ", ");
+      first = false;
       if (auto pieces = dyn_cast<IntegerAttr>(axis))
         printer << pieces.getInt();
       else
         printer << axis;
-    });
+    }
     printer << ']';
   });
   if (getPartial())

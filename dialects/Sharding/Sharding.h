@@ -35,6 +35,10 @@ constexpr llvm::StringLiteral specArgAttr = "sharding.spec";
 constexpr llvm::StringLiteral specsAttr = "sharding.specs";
 constexpr llvm::StringLiteral argSpecsAttr = "sharding.arg_specs";
 
+/// Unit attribute of an operation that joins what an attention made block by
+/// block: to compute it again is to attend again.
+constexpr llvm::StringLiteral joinedAttr = "sharding.joined_attention";
+
 /// Attribute of the builtin module until it has a job, whose `anatomy` it
 /// becomes: what a frontend knows of the model's places.
 constexpr llvm::StringLiteral anatomyAttr = "sharding.anatomy";

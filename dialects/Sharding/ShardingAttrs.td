@@ -415,7 +415,10 @@ def Sharding_SpecAttr : Sharding_Attr<"Spec", "spec"> {
     A number before an axis cuts each block that the axes before it leave into so
     many pieces, of each of which a rank has its part: `[3, "tp"]` is how the output
     features of three layers in one weight are sharded, and the merged rows of
-    three sequences that are sharded each. Shards of it interleave.
+    three sequences that are sharded each. Shards of it interleave. Of
+    `mirrored` pieces every second one is shared from the last rank to the first:
+    with `[2 mirrored, "cp"]` a rank has one part from the start of a sequence and
+    one as far from its end, so that causal attention is as much work for each.
 
     A spec is the attribute `spec` of a `sharding.param`, `sharding.spec` of an
     argument or result of a segment function, and an element of the lists
@@ -427,6 +430,7 @@ def Sharding_SpecAttr : Sharding_Attr<"Spec", "spec"> {
     #sharding.spec<["cp"], ["tp"], [] partial ["ep"]>
     #sharding.spec<["tp"], [] because <"base_model_tp_plan: colwise">>
     #sharding.spec<[3, "tp"], []>
+    #sharding.spec<[], [2 mirrored, "cp"], []>
     ```
   }];
   let parameters = (ins ArrayRefParameter<"::mlir::ArrayAttr">:$dims,

@@ -25,12 +25,21 @@ LogicalResult SpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
         if (pieces.getInt() < 2)
           return emitError() << "a spec cuts a dimension in " << pieces.getInt()
                              << " pieces, expected at least 2";
-        if (i + 1 == axes.size() || !isa<StringAttr>(axes[i + 1]))
+        size_t next = i + 1;
+        if (next < axes.size() && isa<UnitAttr>(axes[next])) {
+          if (pieces.getInt() % 2)
+            return emitError() << "a spec mirrors " << pieces.getInt()
+                               << " pieces, expected an even number";
+          ++next;
+        }
+        if (next >= axes.size() || !isa<StringAttr>(axes[next]))
           return emitError() << "the number of pieces " << pieces.getInt()
                              << " is not followed by the axis that shards "
                                 "each of them";
         continue;
       }
+      if (isa<UnitAttr>(axis) && i && isa<IntegerAttr>(axes[i - 1]))
+        continue;
       auto name = dyn_cast<StringAttr>(axis);
       if (!name || name.empty())
         return emitError() << "an axis of a spec is " << axis
@@ -59,14 +68,17 @@ static SmallVector<StringRef> namesOf(ArrayAttr axes) {
 SmallVector<ShardedBy, 1> accel::sharding::shardedBy(SpecAttr spec,
                                                      int64_t dim) {
   SmallVector<ShardedBy, 1> parts;
-  int64_t pieces = 1;
+  ShardedBy part;
   for (Attribute axis : spec.getDims()[dim]) {
     if (auto number = dyn_cast<IntegerAttr>(axis)) {
-      pieces = number.getInt();
-      continue;
+      part.pieces = number.getInt();
+    } else if (isa<UnitAttr>(axis)) {
+      part.mirrored = true;
+    } else {
+      part.axis = cast<StringAttr>(axis).getValue();
+      parts.push_back(part);
+      part = {};
     }
-    parts.push_back({cast<StringAttr>(axis).getValue(), pieces});
-    pieces = 1;
   }
   return parts;
 }
@@ -78,6 +90,8 @@ ArrayAttr accel::sharding::dimOf(MLIRContext *context,
   for (const ShardedBy &part : parts) {
     if (part.pieces != 1)
       list.push_back(b.getI64IntegerAttr(part.pieces));
+    if (part.mirrored)
+      list.push_back(b.getUnitAttr());
     list.push_back(b.getStringAttr(part.axis));
   }
   return b.getArrayAttr(list);

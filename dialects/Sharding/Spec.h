@@ -12,10 +12,13 @@ namespace accel::sharding {
 
 /// One axis of a sharded dimension. Each block that the axes before it left to
 /// a rank is `pieces` pieces, of each of which a rank has its part; with one
-/// piece everywhere a rank has consecutive elements.
+/// piece everywhere a rank has consecutive elements. Of `mirrored` pieces, an
+/// even number, every second one is shared in the reverse order of the ranks:
+/// of two, rank i has the i-th part from the start and the i-th from the end.
 struct ShardedBy {
   llvm::StringRef axis;
   int64_t pieces = 1;
+  bool mirrored = false;
 
   bool operator==(const ShardedBy &) const = default;
 };
@@ -24,7 +27,8 @@ struct ShardedBy {
 llvm::SmallVector<ShardedBy, 1> shardedBy(SpecAttr spec, int64_t dim);
 
 /// The list of a dimension as SpecAttr holds it: names, and before a name the
-/// number of its pieces where there are several.
+/// number of its pieces where there are several, with a unit attribute behind
+/// it where they are mirrored.
 mlir::ArrayAttr dimOf(mlir::MLIRContext *context,
                       llvm::ArrayRef<ShardedBy> parts);
 

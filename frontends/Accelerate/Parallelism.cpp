@@ -120,16 +120,16 @@ void AccelerateReader::readParallelism() {
           "above 1 and dp_shard_size 1",
           "write dp_shard_size above 1 as well");
   // DeepSpeed's sequence parallelism divides tokens, which is counted.
-  // Tensor parallelism is planned beside FSDP2.
-  for (auto [name, size] :
-       {std::pair{"tp", strategy == Strategy::Fsdp2 ? 1 : tp},
-        {"cp", cp},
-        {"sp", deepspeed ? 1 : sp}})
+  // Tensor and context parallelism are planned beside FSDP2.
+  const bool inner = strategy == Strategy::Fsdp2;
+  for (auto [name, size] : {std::pair{"tp", inner ? 1 : tp},
+                            {"cp", inner ? 1 : cp},
+                            {"sp", deepspeed ? 1 : sp}})
     if (size > 1)
       notSupported(key((std::string(name) + "_size").c_str()),
                    std::string(name) + "_size above 1 is not supported yet",
                    "plans shard and replicate data-parallel ranks, and split "
-                   "layers by tp_size under FSDP2");
+                   "layers by tp_size and sequences by cp_size under FSDP2");
 
   if (replicate > 1 << 20 || shard > 1 << 20 || tp > 1 << 20 || cp > 1 << 20)
     return checkMesh(replicate, shard, 1 << 20);
@@ -141,6 +141,8 @@ void AccelerateReader::readParallelism() {
   plan::Mesh sizes = plan::Mesh::dataParallel();
   sizes.resize("dp_replicate", replicate);
   sizes.resize("dp_shard", shard);
+  if (cp > 1)
+    sizes.resize("cp", cp);
   if (tp > 1)
     sizes.resize("tp", tp);
   mesh = {sizes, Origin::Written, from.key, locate(from), ""};

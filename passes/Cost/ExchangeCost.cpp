@@ -7,6 +7,7 @@
 
 #include "passes/Cost/CollectiveCost.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace accel {
@@ -40,12 +41,20 @@ double exchangeSeconds(const plan::Function &function,
                        int64_t ranksPerNode, const Target &target) {
   if (!exchange.communicates())
     return 0;
+  const plan::AxisGroup group =
+      mesh.group(mesh.set(exchange.axes), ranksPerNode);
+  // Each rank sends all of its value, of an all-to-all all but its own part.
+  if (exchange.kind == plan::ExchangeKind::Permute)
+    return collectiveSeconds(
+        target, Collective::AllToAll, group,
+        bytesOf(function.slots[exchange.value]) *
+            static_cast<double>(group.ranks) /
+            static_cast<double>(std::max<int64_t>(1, group.ranks - 1)));
   // The buffer of all ranks.
   const int buffer = exchange.kind == plan::ExchangeKind::ReduceScatter
                          ? exchange.value
                          : exchange.result;
-  return collectiveSeconds(target, collectiveOf(exchange.kind),
-                           mesh.group(mesh.set(exchange.axes), ranksPerNode),
+  return collectiveSeconds(target, collectiveOf(exchange.kind), group,
                            bytesOf(function.slots[buffer]));
 }
 

@@ -146,12 +146,17 @@ accel::exchangeArgs(Operation *op, llvm::function_ref<int(Value)> slotOf) {
           .Case<sharding::AllGatherOp, sharding::ReduceScatterOp,
                 sharding::SliceOp>([&](auto part) {
             return add({static_cast<int64_t>(part.getDim()),
-                        static_cast<int64_t>(part.getPieces())},
+                        static_cast<int64_t>(part.getPieces()),
+                        part.getMirrored() ? 1 : 0},
                        {part.getAxis()});
           })
           .Case([&](sharding::AllReduceOp sum) {
             return add({static_cast<int64_t>(sum.getKind())},
                        namesOf(sum.getAxes()));
+          })
+          .Case([&](sharding::PermuteOp permute) {
+            return add({static_cast<int64_t>(permute.getShift())},
+                       {permute.getAxis()});
           })
           .Case([&](sharding::FirstRankOp once) {
             return add({}, namesOf(once.getAxes()));

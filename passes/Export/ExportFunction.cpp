@@ -243,18 +243,37 @@ private:
     return success();
   }
 
-  /// Collectives lay ranks' parts one behind the other: along another dimension
-  /// than the first, the buffer is a copy of what is exchanged
-  /// (torch/distributed/_functional_collectives.py).
-  static int64_t exchangeWorkspace(Operation *op) {
-    Value buffer;
-    if (auto gather = dyn_cast<sharding::AllGatherOp>(op))
-      buffer = gather.getDim() ? gather.getResult() : Value();
-    else if (auto scatter = dyn_cast<sharding::ReduceScatterOp>(op))
-      buffer = scatter.getDim() ? scatter.getValue() : Value();
-    else if (auto exchange = dyn_cast<sharding::AllToAllOp>(op))
-      buffer = exchange.getValue();
-    return buffer ? plan::alignedBytes(aten::tensorBytes(buffer.getType())) : 0;
+  /// Collectives lay ranks' parts one behind the other: where they do not lie
+  /// so in the whole, the buffer is a copy of what is exchanged
+  /// (torch/distributed/_functional_collectives.py). What is sent lies in
+  /// order.
+  int64_t exchangeWorkspace(Operation *op) {
+    int64_t bytes = 0;
+    auto add = [&](Value copied) {
+      bytes += plan::alignedBytes(aten::tensorBytes(copied.getType()));
+    };
+    auto inParts = [](auto part, Value whole) {
+      auto type = cast<RankedTensorType>(whole.getType());
+      int64_t outside = static_cast<int64_t>(part.getPieces());
+      for (int64_t size :
+           type.getShape().take_front(static_cast<size_t>(part.getDim())))
+        outside *= size;
+      return outside != 1;
+    };
+    if (auto gather = dyn_cast<sharding::AllGatherOp>(op)) {
+      if (inParts(gather, gather.getResult()))
+        add(gather.getResult());
+    } else if (auto scatter = dyn_cast<sharding::ReduceScatterOp>(op)) {
+      if (inParts(scatter, scatter.getValue()))
+        add(scatter.getValue());
+    } else if (auto exchange = dyn_cast<sharding::AllToAllOp>(op)) {
+      add(exchange.getValue());
+    }
+    if (op->getNumOperands() &&
+        !isa<sharding::AllReduceOp, sharding::FirstRankOp>(op) &&
+        !layout.isContiguous(op->getOperand(0)))
+      add(op->getOperand(0));
+    return bytes;
   }
 
   void addCost(plan::Instruction &instruction, aten::AtenOpInterface aten) {

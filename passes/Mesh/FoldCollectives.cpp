@@ -30,7 +30,7 @@ int64_t product(ArrayRef<int64_t> sizes) {
 
 template <typename A, typename B> bool sameParts(A a, B b) {
   return a.getDim() == b.getDim() && a.getAxis() == b.getAxis() &&
-         a.getPieces() == b.getPieces();
+         a.getPieces() == b.getPieces() && a.getMirrored() == b.getMirrored();
 }
 
 /// slice(all_reduce(x)) = reduce_scatter(x), if nobody else reads the sum.
@@ -49,7 +49,7 @@ struct ScatterSum : OpRewritePattern<SliceOp> {
       return failure();
     Value value = ReduceScatterOp::create(
         rewriter, sum.getLoc(), slice.getType(), sum.getValue(), slice.getDim(),
-        slice.getAxis(), slice.getPieces());
+        slice.getAxis(), slice.getPieces(), slice.getMirrored());
     if (!rest.empty())
       value =
           AllReduceOp::create(rewriter, sum.getLoc(), value.getType(), value,
@@ -143,7 +143,8 @@ struct SliceBelowView : OpRewritePattern<SliceOp> {
     shape[dim] = shape[dim] * result.getNumElements() / type.getNumElements();
     Value part = SliceOp::create(
         rewriter, slice.getLoc(), type.clone(shape), view.getSelf(), dim,
-        slice.getAxis(), outer * static_cast<int64_t>(slice.getPieces()));
+        slice.getAxis(), outer * static_cast<int64_t>(slice.getPieces()),
+        slice.getMirrored());
     rewriter.replaceOp(slice, aten::ViewOp::create(rewriter, view.getLoc(),
                                                    part, result.getShape()));
     return success();
@@ -169,7 +170,7 @@ void mergeEqual(Block &block, RewriterBase &rewriter) {
   DenseMap<Value, SmallVector<Operation *, 2>> readers;
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp, SliceOp, AllToAllOp,
-             FirstRankOp>(op))
+             PermuteOp, FirstRankOp>(op))
       continue;
     auto &known = readers[op.getOperand(0)];
     auto same = llvm::find_if(known, [&](Operation *other) {

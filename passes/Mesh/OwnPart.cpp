@@ -6,13 +6,14 @@
 #include "passes/Mesh/OwnPart.h"
 
 #include "dialects/Aten/Aten.h"
+#include "passes/Mesh/ContextAttention.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace accel;
 
-using Values = SmallVector<Value, 2>;
+using Values = SmallVector<Value>;
 
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
@@ -30,8 +31,8 @@ bool mesh::hasOwnPart(Operation *op, aten::Form form) {
         return form == aten::Form::Rows && isI64(look.getIndices());
       })
       .Case<aten::NllLossForwardOp, aten::NllLossBackwardOp>([&](auto loss) {
-        return form == aten::Form::Rows && isI64(loss.getTarget()) &&
-               isF32(loss.getSelf());
+        return (form == aten::Form::Rows || form == aten::Form::Counted) &&
+               isI64(loss.getTarget()) && isF32(loss.getSelf());
       })
       .Case([&](aten::LogSoftmaxOp softmax) {
         return form == aten::Form::Statistics && isF32(softmax.getSelf());
@@ -40,7 +41,7 @@ bool mesh::hasOwnPart(Operation *op, aten::Form form) {
         return form == aten::Form::Statistics && isF32(softmax.getOutput()) &&
                isF32(softmax.getResult());
       })
-      .Default(false);
+      .Default(form == aten::Form::Context && isContextAttention(op));
 }
 
 namespace {
@@ -48,8 +49,11 @@ namespace {
 /// Writes one operation anew in front of it.
 class OwnPart {
 public:
-  OwnPart(Operation *op, sharding::MeshOp mesh, ArrayRef<StringRef> axes)
-      : b(op), loc(op->getLoc()), mesh(mesh), axes(axes) {}
+  OwnPart(Operation *op, sharding::MeshOp mesh, ArrayRef<mesh::FormAxes> forms)
+      : b(op), loc(op->getLoc()), mesh(mesh) {
+    for (const mesh::FormAxes &of : forms)
+      (of.form == aten::Form::Counted ? counted : axes) = of.axes;
+  }
 
   Values rewrite(aten::EmbeddingOp look) {
     const Place place = within(look.getIndices(), rowsOf(look.getWeight()));
@@ -77,12 +81,15 @@ public:
   }
 
   /// The target's logit is on one rank, which alone adds it; the weight is
-  /// counted from all targets.
+  /// counted from all targets of the rank's rows, and a mean divides by those
+  /// of all rows.
   Values rewrite(aten::NllLossForwardOp loss) {
     constexpr int64_t none = 0, mean = 1, sum = 2;
     const auto ignored = static_cast<int64_t>(loss.getIgnoreIndex());
     const auto reduction = static_cast<int64_t>(loss.getReduction());
-    Value targets = ownTargets(loss.getSelf(), loss.getTarget(), ignored);
+    Value targets = axes.empty()
+                        ? loss.getTarget()
+                        : ownTargets(loss.getSelf(), loss.getTarget(), ignored);
     auto own =
         aten::NllLossForwardOp::create(b, loc, loss.getSelf(), targets, ignored,
                                        reduction == none ? none : sum);
@@ -94,11 +101,17 @@ public:
         aten::SumDimOp::create(b, loc, numbers, ArrayRef<int64_t>{0}, false);
     Value output = own.getOutput();
     if (reduction == mean)
-      output = aten::DivTensorOp::create(b, loc, output, weight);
+      output = aten::DivTensorOp::create(
+          b, loc, output,
+          counted.empty()
+              ? weight
+              : allReduce(weight, counted, sharding::ReduceKind::Sum));
     return replace(loss, {output, weight});
   }
 
   Values rewrite(aten::NllLossBackwardOp loss) {
+    if (axes.empty())
+      return {loss.getResult()};
     loss.getTargetMutable().assign(
         ownTargets(loss.getSelf(), loss.getTarget(),
                    static_cast<int64_t>(loss.getIgnoreIndex())));
@@ -110,13 +123,13 @@ public:
     const SmallVector<int64_t> dims = {static_cast<int64_t>(softmax.getDim())};
     Value largest =
         allReduce(aten::AmaxOp::create(b, loc, softmax.getSelf(), dims, true),
-                  sharding::ReduceKind::Max);
+                  axes, sharding::ReduceKind::Max);
     Value shifted =
         aten::SubTensorOp::create(b, loc, softmax.getSelf(), largest);
     Value exponentials = aten::ExpOp::create(b, loc, shifted);
     Value total =
         allReduce(aten::SumDimOp::create(b, loc, exponentials, dims, true),
-                  sharding::ReduceKind::Sum);
+                  axes, sharding::ReduceKind::Sum);
     Value logarithm = aten::LogOp::create(b, loc, total);
     Value made = aten::SubTensorOp::create(b, loc, shifted, logarithm);
     return replace(softmax, {made});
@@ -127,7 +140,7 @@ public:
     const SmallVector<int64_t> dims = {static_cast<int64_t>(softmax.getDim())};
     Value total = allReduce(
         aten::SumDimOp::create(b, loc, softmax.getGradOutput(), dims, true),
-        sharding::ReduceKind::Sum);
+        axes, sharding::ReduceKind::Sum);
     Value shares = aten::ExpOp::create(b, loc, softmax.getOutput());
     Value part = aten::MulTensorOp::create(b, loc, shares, total);
     Value made =
@@ -173,9 +186,10 @@ private:
                                             b.getI64IntegerAttr(ignored));
   }
 
-  Value allReduce(Value value, sharding::ReduceKind kind) {
+  Value allReduce(Value value, ArrayRef<StringRef> over,
+                  sharding::ReduceKind kind) {
     return sharding::AllReduceOp::create(b, loc, value.getType(), value,
-                                         b.getStrArrayAttr(axes), kind);
+                                         b.getStrArrayAttr(over), kind);
   }
 
   Values replace(Operation *op, Values made) {
@@ -187,14 +201,18 @@ private:
   OpBuilder b;
   Location loc;
   sharding::MeshOp mesh;
-  ArrayRef<StringRef> axes;
+  /// Of rows, or of classes; and those over which rows of a mean are counted.
+  ArrayRef<StringRef> axes, counted;
 };
 
 } // namespace
 
 Values mesh::useOwnPart(Operation *op, sharding::MeshOp mesh,
-                        ArrayRef<StringRef> axes) {
-  OwnPart part(op, mesh, axes);
+                        ArrayRef<FormAxes> forms) {
+  for (const mesh::FormAxes &of : forms)
+    if (of.form == aten::Form::Context)
+      return attendInContext(op, mesh, of.axes.front());
+  OwnPart part(op, mesh, forms);
   return llvm::TypeSwitch<Operation *, Values>(op)
       .Case<aten::EmbeddingOp, aten::EmbeddingDenseBackwardOp,
             aten::NllLossForwardOp, aten::NllLossBackwardOp, aten::LogSoftmaxOp,

@@ -9,7 +9,8 @@
 // vocabulary-parallel embedding) a rank looks up what lies in its part and has
 // zeros for the rest; of a cross-entropy over sharded classes it has its part
 // of the logits, and the ranks exchange the largest, the sum of exponentials
-// and the target's logit.
+// and the target's logit. A mean over rows divides by the count of all ranks.
+// Attention is in ContextAttention.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_MESH_OWNPART_H
@@ -23,12 +24,18 @@ namespace accel::mesh {
 /// Whether `useOwnPart` writes what `op` does about a factor of that form.
 bool hasOwnPart(mlir::Operation *op, aten::Form form);
 
-/// Rewrites `op`, whose types are of one rank and of which `axes`, outermost
-/// first, shard the factor that `hasOwnPart` is about. Returns what stands for
-/// its results; `op` may be gone.
-llvm::SmallVector<mlir::Value, 2>
-useOwnPart(mlir::Operation *op, sharding::MeshOp mesh,
-           llvm::ArrayRef<llvm::StringRef> axes);
+/// The axes, outermost first, that shard the factor of one form.
+struct FormAxes {
+  aten::Form form;
+  llvm::SmallVector<llvm::StringRef> axes;
+};
+
+/// Rewrites `op`, whose types are of one rank and of which `forms` are sharded,
+/// each of which `hasOwnPart`. Returns what stands for its results; `op` may be
+/// gone.
+llvm::SmallVector<mlir::Value> useOwnPart(mlir::Operation *op,
+                                          sharding::MeshOp mesh,
+                                          llvm::ArrayRef<FormAxes> forms);
 
 } // namespace accel::mesh
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Layout.h"
 #include "passes/Mesh/OwnPart.h"
 #include "passes/Mesh/Reshard.h"
 
@@ -54,11 +55,27 @@ public:
     OpBuilder b(terminator);
     for (OpOperand &end : terminator->getOpOperands())
       end.set(to(b, end.get(), ends[end.getOperandNumber()]));
+    copyBeforeViews(block);
   }
 
   std::function<const Signature &(sharding::CallOp)> signatureOf;
 
 private:
+  /// What was gathered lies in the order of its dimensions, whatever the order
+  /// of the parts was, and not every view of those is one of it.
+  static void copyBeforeViews(Block &block) {
+    aten::LayoutAnalysis layout;
+    for (auto view : llvm::make_early_inc_range(block.getOps<aten::ViewOp>())) {
+      auto type = cast<RankedTensorType>(view.getType());
+      if (layout.viewStrides(view.getSelf(), type.getShape()))
+        continue;
+      OpBuilder b(view);
+      view.getSelfMutable().assign(
+          aten::CloneOp::create(b, view.getLoc(), view.getSelf()));
+      layout.forget(view);
+    }
+  }
+
   const ValueSharding &of(Value value) {
     auto [it, isNew] = states.try_emplace(value);
     if (isNew)
@@ -103,13 +120,24 @@ private:
     SmallVector<Axes> sums;
     for (Value result : op->getResults())
       sums.push_back(leaving.lookup(result));
-    SmallVector<Value, 2> made(op->getResults());
-    if (SmallVector<StringRef> axes = ownAxes(form); !axes.empty())
-      made = useOwnPart(op, mesh, axes);
+    std::vector<Uses> uses; // and not those that are made to compute them
+    for (Value result : op->getResults())
+      uses.push_back(usesOf(result));
+    SmallVector<Value> made(op->getResults());
+    if (const std::vector<FormAxes> forms = ownForms(form); !forms.empty())
+      made = useOwnPart(op, mesh, forms);
     for (auto [i, value] : llvm::enumerate(made)) {
       states[value] = form.results[i];
-      settle(value, decided[i], sums[i]);
+      settle(value, uses[i], decided[i], sums[i]);
     }
+  }
+
+  using Uses = SmallVector<OpOperand *>;
+  static Uses usesOf(Value value) {
+    Uses uses;
+    for (OpOperand &use : value.getUses())
+      uses.push_back(&use);
+    return uses;
   }
 
   /// What the operator computes of it; whole operands where it has no rule.
@@ -170,15 +198,18 @@ private:
         }
   }
 
-  /// The axes along which the operator counts or combines.
-  SmallVector<StringRef> ownAxes(const LocalForm &form) {
-    SmallVector<StringRef> names;
+  /// The axes along which the operator counts or combines, by how it does.
+  std::vector<FormAxes> ownForms(const LocalForm &form) {
+    std::vector<FormAxes> forms;
     if (rule)
       for (auto [factor, axes] : llvm::zip(rule->factors, form.factors))
-        if (factor.form != aten::Form::None)
+        if (factor.form != aten::Form::None && !axes.empty()) {
+          FormAxes &of = forms.emplace_back();
+          of.form = factor.form;
           for (const sharding::ShardedBy &by : axes)
-            names.push_back(by.axis);
-    return names;
+            of.axes.push_back(by.axis);
+        }
+    return forms;
   }
 
   /// Attributes that hold sizes, and operands that one rank alone adds.
@@ -216,14 +247,12 @@ private:
 
   /// Sums are reduced where they are made, so that forward and backward read
   /// one whole value, but for those that leave the function as sums.
-  void settle(Value made, ValueSharding wanted, const Axes &leaving) {
+  void settle(Value made, ArrayRef<OpOperand *> uses, ValueSharding wanted,
+              const Axes &leaving) {
     wanted.partial.clear();
     for (StringRef axis : of(made).partial)
       if (llvm::is_contained(leaving, axis))
         wanted.partial.push_back(axis);
-    SmallVector<OpOperand *> uses;
-    for (OpOperand &use : made.getUses())
-      uses.push_back(&use);
     OpBuilder b(made.getContext());
     b.setInsertionPointAfterValue(made);
     const Value settled = to(b, made, wanted);

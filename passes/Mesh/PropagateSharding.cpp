@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Random.h"
-#include "passes/Mesh/ValueShardings.h"
+#include "passes/Mesh/TokenShards.h"
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -32,12 +32,10 @@ int64_t bytesOf(Type type) {
 
 class Propagation {
 public:
-  Propagation(mlir::ModuleOp module, sharding::MeshOp mesh,
-              StringRef sequenceAxis, bool wholeGradients)
-      : module(module), mesh(mesh), sequenceAxis(sequenceAxis),
+  Propagation(mlir::ModuleOp module, sharding::MeshOp mesh, TokenShards tokens,
+              bool wholeGradients)
+      : module(module), mesh(mesh), tokens(tokens),
         wholeGradients(wholeGradients) {
-    if (auto job = sharding::findOnly<sharding::JobOp>(module))
-      sequenceLength = static_cast<int64_t>(job.getSequenceLength());
     for (auto param : module.getOps<sharding::ParamOp>()) {
       params[param.getFqn()] = param;
       if (ArrayAttr aliases = param.getAliasesAttr())
@@ -49,13 +47,8 @@ public:
   }
 
   LogicalResult run() {
-    if (const int64_t ranks =
-            sequenceAxis.empty() ? 1 : mesh.axisSize(sequenceAxis);
-        sequenceLength % ranks != 0)
-      return emitError(mesh.getLoc(), "sequences of ")
-             << sequenceLength << " tokens cannot be divided among the "
-             << ranks << " ranks of '" << sequenceAxis
-             << "'; take a multiple of " << ranks;
+    if (failed(tokens.verify()))
+      return failure();
     for (auto function : module.getOps<func::FuncOp>())
       seed(function);
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
@@ -166,30 +159,26 @@ private:
                << "; parameters of one function are sharded alike";
     }
     walk(callee);
+    if (first && inContext()) {
+      for (Value value : returned(callee)) {
+        ValueSharding state = of(value);
+        tokens.shard(value, state);
+        wants[value] = std::move(state);
+      }
+      wantOperands(callee);
+      walk(callee);
+    }
     Operation *terminator = callee.getBody().front().getTerminator();
     for (auto [result, returned] :
          llvm::zip(call.getResults(), terminator->getOperands())) {
       ValueSharding state = of(returned);
       state.partial.clear();
-      shardSequence(result, state);
+      tokens.shard(result, state);
       handedOver[callee].resize(call.getNumResults());
       handedOver[callee][result.getResultNumber()] = state;
       of(result) = std::move(state);
     }
     return changed;
-  }
-
-  /// Sequence parallelism: between calls each rank has its tokens of an
-  /// activation, so that norms and what is added work on those alone.
-  void shardSequence(Value value, ValueSharding &state) {
-    auto type = cast<RankedTensorType>(value.getType());
-    constexpr unsigned tokens = 1; // of [batch, tokens, features]
-    if (sequenceAxis.empty() || type.getRank() != 3 ||
-        !isa<FloatType>(type.getElementType()) || !state.isReplicated() ||
-        type.getDimSize(tokens) != sequenceLength ||
-        sequenceLength % mesh.axisSize(sequenceAxis) != 0)
-      return;
-    state.dims[tokens] = {{{sequenceAxis, 1}}, {Priority::Flow, 0}};
   }
 
   /// What the results of a function are to its callers.
@@ -333,14 +322,27 @@ private:
     return index < of->second.size() ? of->second[index] : Value();
   }
 
-  /// Gradients should be sharded as their parameters, and so what is viewed, or
-  /// computed element by element, to make them.
+  /// Gradients should be sharded as their parameters, and under context
+  /// parallelism outputs as callers have them.
   void want(func::FuncOp function) {
-    for (auto [i, value] : llvm::enumerate(returned(function)))
+    for (auto [i, value] : llvm::enumerate(returned(function))) {
       if (Value parameter = parameterOf(function, i))
         if (value.getType() == parameter.getType() &&
             !of(parameter).isReplicated())
           wants[value] = of(parameter);
+      if (inContext())
+        if (const ValueSharding *given =
+                handedResult(function, i,
+                             function.getResultAttrOfType<aten::BindingAttr>(
+                                 i, bindingAttr)))
+          wants[value] = *given;
+    }
+    wantOperands(function);
+  }
+
+  /// What is viewed, or computed element by element, to make a value is wanted
+  /// as the value is.
+  void wantOperands(func::FuncOp function) {
     for (Operation &op :
          llvm::reverse(function.getBody().front().without_terminator())) {
       auto aten = dyn_cast<aten::AtenOpInterface>(&op);
@@ -443,10 +445,14 @@ private:
       auto binding =
           function.getResultAttrOfType<aten::BindingAttr>(i, bindingAttr);
       // Gradients of parameters are reduced with their unit, whose parts are
-      // the parameters'.
-      if (wholeGradients || !binding ||
-          binding.getKind() != aten::BindingKind::ParamGrad)
+      // the parameters'; over the ranks of a context in any case.
+      const bool ofParameter =
+          binding && binding.getKind() == aten::BindingKind::ParamGrad;
+      if (wholeGradients || !ofParameter)
         state.partial.clear();
+      if (ofParameter && inContext() &&
+          !llvm::is_contained(state.partial, tokens.contextAxis()))
+        state.partial.push_back(tokens.contextAxis());
       if (Value parameter = parameterOf(function, i))
         asParameter(function, i, state, of(parameter));
       if (binding && binding.getKind() == aten::BindingKind::InputGrad)
@@ -531,9 +537,9 @@ private:
   DenseMap<func::FuncOp, func::FuncOp> origins;
   DenseMap<func::FuncOp, std::vector<ValueSharding>> handedOver;
   DenseSet<func::FuncOp> called;
-  StringRef sequenceAxis; // empty: sequences are whole between calls
+  TokenShards tokens;
+  bool inContext() const { return !tokens.contextAxis().empty(); }
   bool wholeGradients;
-  int64_t sequenceLength = 0;
   bool remarks = false;
 };
 
@@ -543,9 +549,15 @@ struct PropagateShardingPass
 
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
-    if (auto mesh = sharding::findOnly<sharding::MeshOp>(module))
-      if (failed(Propagation(module, mesh, sequenceAxis, wholeGradients).run()))
-        signalPassFailure();
+    auto mesh = sharding::findOnly<sharding::MeshOp>(module);
+    if (!mesh)
+      return;
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    const TokenShards tokens(mesh, contextAxis, sequenceAxis,
+                             job ? static_cast<int64_t>(job.getSequenceLength())
+                                 : 0);
+    if (failed(Propagation(module, mesh, tokens, wholeGradients).run()))
+      signalPassFailure();
   }
 };
 

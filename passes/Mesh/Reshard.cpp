@@ -72,6 +72,13 @@ private:
       value = sharding::AllReduceOp::create(b, loc, value.getType(), value,
                                             b.getArrayAttr(rest),
                                             sharding::ReduceKind::Sum);
+    SmallVector<Attribute> whole; // of which one rank's is the sum
+    for (StringRef axis : to.partial)
+      if (!llvm::is_contained(now.partial, axis))
+        whole.push_back(b.getStringAttr(axis));
+    if (!whole.empty())
+      value = sharding::FirstRankOp::create(b, loc, value.getType(), value,
+                                            b.getArrayAttr(whole));
     now.partial = to.partial;
   }
 
@@ -85,7 +92,7 @@ private:
       now.dims[d].axes.push_back(want[next]);
       value = sharding::ReduceScatterOp::create(
           b, loc, scaled(type(), d, 1, sizes(axis)), value, d, axis,
-          piecesOf(now.dims[d].axes));
+          piecesOf(now.dims[d].axes), want[next].mirrored);
       return true;
     }
     return false;
@@ -118,16 +125,17 @@ private:
     const ShardedBy axis = have.back();
     value = sharding::AllGatherOp::create(
         b, loc, scaled(type(), d, sizes(axis.axis), 1), value, d, axis.axis,
-        piecesOf(have));
+        piecesOf(have), axis.mirrored);
     have.pop_back();
   }
 
   void slice(size_t d) {
     Parts &have = now.dims[d].axes;
     have.push_back(to.dims[d].axes[have.size()]);
-    const StringRef axis = have.back().axis;
-    value = sharding::SliceOp::create(b, loc, scaled(type(), d, 1, sizes(axis)),
-                                      value, d, axis, piecesOf(have));
+    const ShardedBy &by = have.back();
+    value = sharding::SliceOp::create(
+        b, loc, scaled(type(), d, 1, sizes(by.axis)), value, d, by.axis,
+        piecesOf(have), by.mirrored);
   }
 
   OpBuilder &b;

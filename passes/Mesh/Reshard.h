@@ -14,8 +14,8 @@ namespace accel::mesh {
 
 /// Makes of `value`, each rank's part as `from` says, the part that `to` says:
 /// sums first (scattered where `to` shards the sum), then dimensions that come
-/// together or change places, then slices. What `to` leaves partial must be
-/// partial in `from`. Returns `value` where nothing differs.
+/// together or change places, then slices. Where `to` is a sum and `from` is
+/// not, the first rank alone has it. Returns `value` where nothing differs.
 mlir::Value reshard(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
                     ValueSharding from, const ValueSharding &to,
                     AxisSizes sizes);

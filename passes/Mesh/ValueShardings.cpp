@@ -141,7 +141,7 @@ public:
         const DimSharding &from = chosen[factor];
         int64_t left = rule.factors[factor].size;
         for (const ShardedBy &by : from.axes) {
-          to.axes.push_back({by.axis, pieces * by.pieces});
+          to.axes.push_back({by.axis, pieces * by.pieces, by.mirrored});
           pieces = 1;
           left /= by.pieces * sizes(by.axis);
         }
@@ -171,6 +171,8 @@ private:
       if (by.pieces >= size) { // all of this factor lies outside
         if (by.pieces % size != 0 || countsPositions(factor))
           return false;
+        if (by.mirrored && by.pieces / size % 2 != 0)
+          return false;
         by.pieces /= size;
         return true;
       }
@@ -190,10 +192,13 @@ private:
            form == aten::Form::Statistics; // of classes, which are counted too
   }
 
-  /// Where an operator counts positions, a rank has consecutive ones.
+  /// Where an operator counts positions, a rank has consecutive ones; a causal
+  /// attention takes as many tokens from the start as from the end.
   bool takes(int factor, const ShardedBy &by) const {
     if (rule.factors[factor].kind == aten::FactorKind::Whole)
       return false;
+    if (rule.factors[factor].form == aten::Form::Context)
+      return by.pieces == 2 && by.mirrored;
     return by.pieces == 1 || !countsPositions(factor);
   }
 

@@ -83,12 +83,12 @@ struct PartitionPipelineOptions
 /// An axis that is inside of functions has more than one rank.
 bool hasInnerAxis(mlir::ModuleOp module) {
   auto mesh = sharding::findOnly<sharding::MeshOp>(module);
-  return mesh && llvm::any_of(mesh.getAxes().getAsRange<sharding::AxisAttr>(),
-                              [](sharding::AxisAttr axis) {
-                                return axis.getSize() > 1 &&
-                                       plan::axisRole(axis.getName().str()) ==
-                                           plan::AxisRole::Other;
-                              });
+  return mesh &&
+         llvm::any_of(mesh.getAxes().getAsRange<sharding::AxisAttr>(),
+                      [](sharding::AxisAttr axis) {
+                        return axis.getSize() > 1 &&
+                               plan::sharesSamples(axis.getName().str());
+                      });
 }
 
 /// What accel-run's functions save for their backward.

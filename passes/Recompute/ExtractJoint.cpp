@@ -147,7 +147,8 @@ private:
     instruction.workspaceBytes = aten.getWorkspaceBytes(device);
     instruction.where = aten::modulePath(op->getLoc());
     JointMark mark;
-    mark.category = categoryOf(aten);
+    mark.category = op->hasAttr(sharding::joinedAttr) ? JointCategory::Attention
+                                                      : categoryOf(aten);
     mark.forward = forward;
     mark.mayRecompute = forward && !isRandom(op);
     mark.intoPlace = writesIntoPlace(op);

@@ -216,7 +216,8 @@ SavedSet savedByMode(const JointGraph &graph, const std::string &mode) {
       // What was gathered is several times the part that it is made of, and is
       // gathered again: else sequence parallelism would hold whole sequences.
       keep |= !mark.exchange ||
-              mark.exchange->kind != plan::ExchangeKind::AllGather;
+              (mark.exchange->kind != plan::ExchangeKind::AllGather &&
+               mark.exchange->kind != plan::ExchangeKind::Permute);
       break;
     case JointCategory::Reduction:
       isStatistic = !mark.isNorm;

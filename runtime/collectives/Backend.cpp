@@ -171,6 +171,42 @@ Pending Communicator::exchangeParts(at::Tensor &output, at::Tensor &input) {
   });
 }
 
+Pending Communicator::permute(at::Tensor &output, at::Tensor &input,
+                              int shift) {
+  const int to = (rank() + shift) % size(),
+            from = (rank() - shift + size()) % size();
+  if (way == Way::Staged) {
+    at::Tensor sent = input.to(at::kCPU);
+    at::Tensor received = at::empty(output.sizes(), sent.options());
+    way = Way::Host;
+    permute(received, sent, shift).wait();
+    way = Way::Staged;
+    output.copy_(received);
+    return Pending();
+  }
+  if (way == Way::Host) {
+    const int tag = nextTag;
+    nextTag = (nextTag + 1) & 0xffffff;
+    std::vector<c10::intrusive_ptr<c10d::Work>> works;
+    try {
+      std::vector<at::Tensor> into{output}, out{input};
+      works.push_back(backend->recv(into, from, tag));
+      works.push_back(backend->send(out, to, tag));
+    } catch (const std::exception &error) {
+      failed("permute", error);
+    }
+    return Pending(std::move(works));
+  }
+  c10d::AllToAllOptions options;
+  options.asyncOp = false;
+  std::vector<int64_t> sent(size()), received(size());
+  sent[to] = input.size(0);
+  received[from] = output.size(0);
+  return started("permute", [&] {
+    return backend->alltoall_base(output, input, received, sent, options);
+  });
+}
+
 Pending Communicator::reduceScatter(at::Tensor &output, at::Tensor &input) {
   if (way == Way::Staged)
     return staged(output, input, &Communicator::reduceScatter);

@@ -69,6 +69,9 @@ public:
   Pending allToAll(at::Tensor &output, at::Tensor &input);
   /// The same with all pieces, those of this rank too.
   Pending exchangeParts(at::Tensor &output, at::Tensor &input);
+  /// `input` goes to the rank `shift` behind this one, the last ones' to the
+  /// first; `output` receives that of the rank `shift` before it.
+  Pending permute(at::Tensor &output, at::Tensor &input, int shift);
   /// `output` may be this rank's piece of `input`.
   Pending reduceScatter(at::Tensor &output, at::Tensor &input);
   /// Sums, or maxima.

@@ -22,9 +22,12 @@ namespace {
 /// `pieces` pieces of `ranks` parts.
 struct Split {
   int64_t before = 1, pieces, ranks, part, behind = 1;
+  bool mirrored;
 
-  Split(c10::IntArrayRef whole, int64_t dim, int64_t pieces, int64_t ranks)
-      : pieces(pieces), ranks(ranks), part(whole[dim] / pieces / ranks) {
+  Split(c10::IntArrayRef whole, int64_t dim, int64_t pieces, int64_t ranks,
+        bool mirrored = false)
+      : pieces(pieces), ranks(ranks), part(whole[dim] / pieces / ranks),
+        mirrored(mirrored) {
     for (int64_t i = 0; i < static_cast<int64_t>(whole.size()); ++i)
       (i < dim ? before : behind) *= i == dim ? 1 : whole[i];
   }
@@ -36,6 +39,44 @@ struct Split {
   /// As collectives have it: rank after rank.
   std::vector<int64_t> buffer() const {
     return {ranks, before, pieces, part, behind};
+  }
+  /// A rank's part of `tensor`, the whole, in memory of its own.
+  at::Tensor partOf(const at::Tensor &tensor, int64_t rank,
+                    c10::IntArrayRef shape) const {
+    at::Tensor made = at::empty(shape, tensor.options());
+    const at::Tensor to = made.view({before, pieces, part, behind});
+    const at::Tensor from = tensor.contiguous().view(whole());
+    copyPart(to, from, rank, /*toWhole=*/false);
+    return made;
+  }
+  /// Between the whole and what collectives have of it.
+  void copy(const at::Tensor &tensor, const at::Tensor &ofRanks,
+            bool toWhole) const {
+    const at::Tensor all = tensor.view(whole()), parts = ofRanks.view(buffer());
+    if (mirrored) {
+      for (int64_t rank = 0; rank < ranks; ++rank)
+        copyPart(parts.select(0, rank), all, rank, toWhole);
+    } else if (toWhole) {
+      all.copy_(parts.permute({1, 2, 0, 3, 4}));
+    } else {
+      parts.copy_(all.permute({2, 0, 1, 3, 4}));
+    }
+  }
+
+private:
+  /// `own` is [before, pieces, part, behind].
+  void copyPart(const at::Tensor &own, const at::Tensor &all, int64_t rank,
+                bool toWhole) const {
+    const int64_t step = mirrored ? 2 : 1;
+    for (int64_t first = 0; first < step; ++first) {
+      const at::Tensor a = own.slice(1, first, pieces, step);
+      const at::Tensor b = all.slice(1, first, pieces, step)
+                               .select(2, first ? ranks - 1 - rank : rank);
+      if (toWhole)
+        b.copy_(a);
+      else
+        a.copy_(b);
+    }
   }
 };
 
@@ -74,6 +115,8 @@ at::Tensor ExchangeCall::run(const at::Tensor &value) {
     return reduceScatter(value);
   case Kind::AllToAll:
     return allToAll(value);
+  case Kind::Permute:
+    return permute(value);
   case Kind::Slice:
     return slice(value);
   case Kind::FirstRank:
@@ -102,7 +145,8 @@ at::Tensor ExchangeCall::allGather(const at::Tensor &value) {
   at::Tensor result = at::empty(
       with(value.sizes(), exchange.dim, value.size(exchange.dim) * ranks),
       value.options());
-  const Split split(result.sizes(), exchange.dim, exchange.pieces, ranks);
+  const Split split(result.sizes(), exchange.dim, exchange.pieces, ranks,
+                    exchange.mirrored);
   const at::Tensor own = value.contiguous();
   const at::Tensor buffer =
       split.isBuffer() ? result : at::empty({result.numel()}, value.options());
@@ -114,13 +158,13 @@ at::Tensor ExchangeCall::allGather(const at::Tensor &value) {
     buffer.view(-1).copy_(own.view(-1));
   }
   if (!split.isBuffer())
-    result.view(split.whole())
-        .copy_(buffer.view(split.buffer()).permute({1, 2, 0, 3, 4}));
+    split.copy(result, buffer, /*toWhole=*/true);
   return result;
 }
 
 at::Tensor ExchangeCall::reduceScatter(const at::Tensor &value) {
-  const Split split(value.sizes(), exchange.dim, exchange.pieces, ranks);
+  const Split split(value.sizes(), exchange.dim, exchange.pieces, ranks,
+                    exchange.mirrored);
   at::Tensor result = at::empty(
       with(value.sizes(), exchange.dim, value.size(exchange.dim) / ranks),
       value.options());
@@ -129,8 +173,7 @@ at::Tensor ExchangeCall::reduceScatter(const at::Tensor &value) {
     buffer = value.contiguous();
   } else {
     buffer = at::empty({value.numel()}, value.options());
-    buffer.view(split.buffer())
-        .copy_(value.contiguous().view(split.whole()).permute({2, 0, 1, 3, 4}));
+    split.copy(value.contiguous(), buffer, /*toWhole=*/false);
   }
   if (group) {
     Allocator::Foreign libraries;
@@ -149,8 +192,7 @@ at::Tensor ExchangeCall::allToAll(const at::Tensor &value) {
   std::vector<int64_t> part =
       with(value.sizes(), exchange.dim, value.size(exchange.dim) / ranks);
   at::Tensor sent = at::empty({value.numel()}, value.options());
-  sent.view(from.buffer())
-      .copy_(value.contiguous().view(from.whole()).permute({2, 0, 1, 3, 4}));
+  from.copy(value.contiguous(), sent, /*toWhole=*/false);
   at::Tensor received = at::empty({value.numel()}, value.options());
   if (group) {
     Allocator::Foreign libraries;
@@ -159,23 +201,34 @@ at::Tensor ExchangeCall::allToAll(const at::Tensor &value) {
   } else {
     received.copy_(sent);
   }
+  sent.reset(); // before the result is allocated
   at::Tensor result =
       at::empty(with(part, exchange.concat, part[exchange.concat] * ranks),
                 value.options());
   const Split to(result.sizes(), exchange.concat, 1, ranks);
-  result.view(to.whole())
-      .copy_(received.view(to.buffer()).permute({1, 2, 0, 3, 4}));
+  to.copy(result, received, /*toWhole=*/true);
+  return result;
+}
+
+at::Tensor ExchangeCall::permute(const at::Tensor &value) {
+  at::Tensor result = at::empty(value.sizes(), value.options());
+  const at::Tensor own = value.contiguous();
+  if (!group) {
+    result.copy_(own);
+    return result;
+  }
+  Allocator::Foreign libraries;
+  at::Tensor to = borrowed(result), from = borrowed(own);
+  group->permute(to, from, static_cast<int>(exchange.shift)).wait();
   return result;
 }
 
 at::Tensor ExchangeCall::slice(const at::Tensor &value) const {
-  const Split split(value.sizes(), exchange.dim, exchange.pieces, ranks);
-  at::Tensor result = at::empty(
-      with(value.sizes(), exchange.dim, value.size(exchange.dim) / ranks),
-      value.options());
-  result.view({split.before, split.pieces, split.part, split.behind})
-      .copy_(value.contiguous().view(split.whole()).select(2, position));
-  return result;
+  const Split split(value.sizes(), exchange.dim, exchange.pieces, ranks,
+                    exchange.mirrored);
+  return split.partOf(
+      value, position,
+      with(value.sizes(), exchange.dim, value.size(exchange.dim) / ranks));
 }
 
 } // namespace accel::run

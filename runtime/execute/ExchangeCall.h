@@ -33,6 +33,7 @@ private:
   at::Tensor allGather(const at::Tensor &value);
   at::Tensor reduceScatter(const at::Tensor &value);
   at::Tensor allToAll(const at::Tensor &value);
+  at::Tensor permute(const at::Tensor &value);
   at::Tensor slice(const at::Tensor &value) const;
 
   plan::Exchange exchange;

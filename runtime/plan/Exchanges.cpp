@@ -27,10 +27,11 @@ struct Form {
 };
 constexpr std::array forms = {
     Form{"all_reduce", ExchangeKind::AllReduce, 1, false},
-    Form{"all_gather", ExchangeKind::AllGather, 2, true},
-    Form{"reduce_scatter", ExchangeKind::ReduceScatter, 2, true},
+    Form{"all_gather", ExchangeKind::AllGather, 3, true},
+    Form{"reduce_scatter", ExchangeKind::ReduceScatter, 3, true},
     Form{"all_to_all", ExchangeKind::AllToAll, 2, true},
-    Form{"slice", ExchangeKind::Slice, 2, true},
+    Form{"permute", ExchangeKind::Permute, 1, true},
+    Form{"slice", ExchangeKind::Slice, 3, true},
     Form{"first_rank", ExchangeKind::FirstRank, 0, false},
     Form{"coordinate", ExchangeKind::Coordinate, 1, true}};
 
@@ -75,6 +76,10 @@ std::optional<std::vector<int64_t>> resultShape(const Exchange &exchange,
   switch (exchange.kind) {
   case ExchangeKind::AllReduce:
   case ExchangeKind::FirstRank:
+    return from;
+  case ExchangeKind::Permute:
+    if (exchange.shift < 1 || exchange.shift >= ranks)
+      return std::nullopt;
     return from;
   case ExchangeKind::AllGather:
     if (!whole(exchange.dim) ||
@@ -140,6 +145,13 @@ std::optional<Exchange> exchangeOf(const Instruction &instruction) {
   case ExchangeKind::Slice:
     exchange.dim = numbers[0];
     exchange.pieces = numbers[1];
+    exchange.mirrored = numbers[2] == 1;
+    if ((numbers[2] != 0 && numbers[2] != 1) ||
+        (exchange.mirrored && exchange.pieces % 2 != 0))
+      return std::nullopt;
+    break;
+  case ExchangeKind::Permute:
+    exchange.shift = numbers[0];
     break;
   case ExchangeKind::AllToAll:
     exchange.dim = numbers[0];
@@ -168,7 +180,7 @@ std::string exchangeProblem(const Plan &plan, const Function &function,
                     [&](const Axis &a) { return a.name == *axis; });
     if (!known)
       return "the mesh has no axis '" + *axis + "'";
-    if (axisRole(*axis) != AxisRole::Other)
+    if (!sharesSamples(*axis))
       return "the ranks of '" + *axis + "' compute different samples";
     if (std::find(exchange->axes.begin(), axis, *axis) != axis)
       return "the axis '" + *axis + "' is named twice";

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Instructions of a function that are no operators of ATen: collectives over
-// mesh axes inside of functions (tp), and what depends on where a rank stands.
-// They are the operations of the compiler's sharding dialect
+// mesh axes inside of functions (tp, cp), and what depends on where a rank
+// stands. They are the operations of the compiler's sharding dialect
 // (dialects/Sharding/CollectiveOps.td), by name: "sharding::all_reduce". Their
 // arguments are the tensor, then numbers, then the axes as text.
 //
@@ -28,6 +28,7 @@ enum class ExchangeKind {
   AllGather,     // the whole of a dimension from the ranks' parts
   ReduceScatter, // a rank's part of the sum
   AllToAll,      // parts of one dimension for parts of another
+  Permute,       // the value of the rank that stands `shift` before this one
   Slice,         // a rank's part of a dimension that it has whole
   FirstRank,     // the value on the first rank, zeros on the others
   Coordinate     // 0-d: where the rank stands, in steps
@@ -37,12 +38,15 @@ const char *toString(ExchangeKind kind);
 struct Exchange {
   ExchangeKind kind = ExchangeKind::AllReduce;
   /// Of AllGather, ReduceScatter and Slice: the dimension, which is `pieces`
-  /// pieces, of each of which a rank has its part. Of AllToAll: the dimension
-  /// that is whole before and shared after it.
+  /// pieces, of each of which a rank has its part; every second one of
+  /// `mirrored` pieces is shared in the reverse order of the ranks. Of
+  /// AllToAll: the dimension that is whole before and shared after it.
   int64_t dim = 0;
   int64_t pieces = 1;
+  bool mirrored = false;
   int64_t concat = 0; // AllToAll: shared before and whole after it
   int64_t step = 1;   // Coordinate
+  int64_t shift = 0;  // Permute: below the number of ranks
   bool max = false;   // AllReduce
   int value = -1;     // slot; none of Coordinate
   int result = -1;    // slot
@@ -52,7 +56,7 @@ struct Exchange {
   bool communicates() const {
     return kind == ExchangeKind::AllReduce || kind == ExchangeKind::AllGather ||
            kind == ExchangeKind::ReduceScatter ||
-           kind == ExchangeKind::AllToAll;
+           kind == ExchangeKind::AllToAll || kind == ExchangeKind::Permute;
   }
 };
 

@@ -20,6 +20,10 @@ AxisRole axisRole(std::string_view axis) {
              : AxisRole::Other;
 }
 
+bool sharesSamples(std::string_view axis) {
+  return axis == "cp" || axisRole(axis) == AxisRole::Other;
+}
+
 Mesh Mesh::dataParallel() { return {{{"dp_replicate", 1}, {"dp_shard", 1}}}; }
 
 int64_t Mesh::ranks() const {
@@ -34,6 +38,14 @@ int64_t Mesh::ranks(AxisSet set) const {
   for (size_t i = 0; i < axes.size(); ++i)
     if (set.contains(i))
       n = saturatingMul(n, axes[i].size);
+  return n;
+}
+
+int64_t Mesh::ranksPerSample() const {
+  int64_t n = 1;
+  for (const Axis &axis : axes)
+    if (sharesSamples(axis.name))
+      n = saturatingMul(n, axis.size);
   return n;
 }
 
@@ -65,7 +77,7 @@ Mesh Mesh::sharded(int64_t shard) const {
   Mesh result = *this;
   const int64_t data = ranks(AxisRole::Replicate) * ranks(AxisRole::Shard);
   result.resize("dp_replicate", data / std::max<int64_t>(shard, 1));
-  result.resize("dp_shard", shard);
+  result.resize("dp_shard", shard / std::max<int64_t>(size("cp"), 1));
   return result;
 }
 

@@ -25,6 +25,10 @@ enum class AxisRole {
 /// over the product of both (Accelerate's dp_shard_cp), and so does zero_hpz.
 AxisRole axisRole(std::string_view axis);
 
+/// Ranks that differ in this axis alone read the same samples, of which each
+/// computes a part: tp, cp, ep, pp.
+bool sharesSamples(std::string_view axis);
+
 /// Of ranks that shard with all others and hold a second copy among themselves
 /// (ZeRO++ hpZ).
 inline constexpr const char *secondaryAxis = "zero_hpz";
@@ -67,11 +71,10 @@ struct Mesh {
   void resize(const std::string &axis, int64_t size);
   /// Product of the sizes of the axes with a role; saturates.
   int64_t ranks(AxisRole role) const { return ranks(set(role)); }
-  /// Ranks that read the same samples, each computing a part: the product of
-  /// the axes inside of functions or between stages; saturates.
-  int64_t ranksPerSample() const { return ranks(AxisRole::Other); }
-  /// As many ranks, of which `shard` share one copy: dp_shard of that size, and
-  /// the rest on dp_replicate.
+  /// Ranks that read the same samples, each computing a part; saturates.
+  int64_t ranksPerSample() const;
+  /// As many ranks, of which `shard`, a multiple of cp, share one copy:
+  /// dp_shard with cp of that size, and the rest on dp_replicate.
   Mesh sharded(int64_t shard) const;
   /// The same axes with all ranks on one of them, which is added if need be.
   Mesh onto(const std::string &axis) const;

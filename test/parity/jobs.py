@@ -208,10 +208,13 @@ PEAKED = {**MODELS, "even": variant(
                     "num_key_value_heads": 2}}
 
 
-def mesh_of(shards, tp):
-    """A parallelism_config of both axes."""
-    return {"parallelism_config_dp_shard_size": shards,
-            "parallelism_config_tp_size": tp}
+def mesh_of(shards, tp=1, cp=1):
+    """A parallelism_config of these axes."""
+    sizes = {"parallelism_config_dp_shard_size": shards}
+    for axis, size in (("cp", cp), ("tp", tp)):
+        if size > 1:
+            sizes[f"parallelism_config_{axis}_size"] = size
+    return sizes
 
 
 def write_config(folder, config):
@@ -267,7 +270,7 @@ def make_tokens(path, count, vocab, seed=0, dtype="uint16"):
 
 def accelerate_config(kind, ranks, layer_class, *, precision="no",
                       replicate=1, activation_checkpointing=False,
-                      reshard=True, tp=1):
+                      reshard=True, tp=1, cp=1):
     """What `accelerate config` writes for this kind of job."""
     config = {
         "compute_environment": "LOCAL_MACHINE",
@@ -292,8 +295,9 @@ def accelerate_config(kind, ranks, layer_class, *, precision="no",
         "fsdp_offload_params": False,
         "fsdp_state_dict_type": "SHARDED_STATE_DICT",
     }
-    if replicate > 1 or tp > 1:
-        config["parallelism_config"] = mesh_of(ranks // replicate // tp, tp)
+    if replicate > 1 or tp * cp > 1:
+        config["parallelism_config"] = mesh_of(
+            ranks // replicate // tp // cp, tp, cp)
     if replicate > 1:
         config["parallelism_config"][
             "parallelism_config_dp_replicate_size"] = replicate
@@ -305,7 +309,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
              precision=None, activation_checkpointing="pointwise",
              max_grad_norm=None, groups=None, schedule=None, lr=1e-3,
              tokens=None, checkpoint_every=0, reshard=True, weights_seed=0,
-             evaluation=None, optimizer=None, tp=1):
+             evaluation=None, optimizer=None, tp=1, cp=1):
     """Writes model, tokens and job.yaml under `folder`; returns the job dict.
 
     `precision` is None for fp32 or {param, reduce, output}.
@@ -332,7 +336,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
         "accelerate": accelerate_config(
             kind, ranks, LAYER_CLASS[model_config["model_type"]],
             precision=mixed, replicate=replicate,
-            activation_checkpointing=full, reshard=reshard, tp=tp),
+            activation_checkpointing=full, reshard=reshard, tp=tp, cp=cp),
         "model": "model",
         "init": "pretrained",
         "data": {"tokens": "train.bin", "dtype": "uint16",

@@ -12,11 +12,16 @@ SHARDED = WHOLE + ",import-tp-plan,propagate-sharding,partition-sharding"
 SEQUENCE = SHARDED.replace("propagate-sharding",
                            "propagate-sharding{sequence-axis=tp}")
 FOLD = ",fold-collectives"
+# As accel-run's plans are made: what is saved is chosen of one rank's parts.
+BEFORE_SAVES = ("import-tp-plan,propagate-sharding,partition-sharding"
+                ",fold-collectives,select-saved-tensors,partition")
 LEAST = 2e-6  # of what is compared, beside its largest element
 VALUE = re.compile(r'sharding\.param "([^"]+)" : tensor<([^>]*)>([^\n]*)')
 COLLECTIVE = re.compile(r"sharding\.(all_reduce|all_gather|reduce_scatter|"
-                        r"all_to_all|slice|first_rank|coordinate) ")
+                        r"all_to_all|permute|slice|first_rank|coordinate) ")
 VOCABULARY = 64
+# Windows, caps, and positions that are added to scores.
+MASKED = ("mistral-window", "gemma2", "phi3", "mpt")
 # A grouped matmul takes rows of whole 16 bytes.
 EXPERTS = {"moe_intermediate_size": 32, "num_experts": 4}
 
@@ -146,7 +151,7 @@ def sums_of(printed, calls):
 
 
 def run(context, name, change=None, config=None, edit=str, sharded=SHARDED,
-        **axes):
+        passes=None, **axes):
     """(worst difference, where, collectives) of a model on a mesh of `axes`."""
     from graph_runner import Graph, Run, optimise
     from sharded_execution import Mesh, ShardedRun
@@ -159,8 +164,9 @@ def run(context, name, change=None, config=None, edit=str, sharded=SHARDED,
     parameters = Parameters(specs, mesh)
     inputs = inputs_of(text)
     expected = Run(whole, parameters.whole).train(inputs)
-    parts = Graph(context, text, passes=sharded + FOLD)
-    printed = optimise(context, path, sharded + FOLD)
+    passes = passes or sharded + FOLD
+    parts = Graph(context, text, passes=passes)
+    printed = optimise(context, path, passes)
     body = printed[printed.index("sharding.graph"):]
     check(not COLLECTIVE.search(body[:body.index("sharding.return")]),
           "values are exchanged between calls")
@@ -257,6 +263,22 @@ def sized(name, ranks, **sizes):
     return f"{name}-tp{ranks}-{'-'.join(sizes)}", case
 
 
+def context(name, exchange="permute", **axes):
+    """Context parallelism: a rank's tokens are parts everywhere, and attention
+    sends keys and values round; with a mask of its own it gathers them."""
+    sizes = axes.pop("sizes", {})
+
+    def case(context):
+        worst, where, collectives = run(
+            context, name, config={**config_of(name), **sizes},
+            passes=BEFORE_SAVES, **axes)
+        check(worst < LEAST * 10, f"{where} differs by {worst:.1e}")
+        check(collectives.count(exchange) >= 4, collectives)
+        return f"{worst:.0e} ({where}); {len(collectives)} exchanges"
+    return "-".join([name] + [f"{a}{n}" for a, n in axes.items()] +
+                    ["context", *sizes]), case
+
+
 def experts(name, **axes):
     """Experts are sharded over ep; a grouped matmul reads all of them, so that
     they are gathered."""
@@ -286,5 +308,8 @@ CASES = [model(name, 2) for name in DECODERS
         sequence("gqa", 2, vocab_size=256, tie_word_embeddings=True),
         sequence("gpt2", 2), sequence("qwen3", 4, num_attention_heads=8,
                                       num_key_value_heads=4, vocab_size=256),
+        *[context(name, cp=2, exchange="all_gather" if name in MASKED else
+                  "permute") for name in DECODERS], context("gqa", cp=4),
+        context("qwen3", tp=2, cp=2), 
         experts("qwen3-moe", ep=2), experts("qwen3-moe", tp=2, ep=2),
         ("mutants", mutants)]

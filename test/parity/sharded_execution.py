@@ -33,19 +33,29 @@ class Mesh:
                 if isinstance(entry, int):
                     pieces *= entry
                     continue
-                tensor = sliced(tensor, dim, pieces, self.sizes[entry],
+                tensor = sliced(tensor, dim, pieces, False, self.sizes[entry],
                                 self.places[rank][entry])
         return tensor.contiguous()
 
 
-def sliced(tensor, dim, pieces, ranks, own):
-    cut = tensor.unflatten(dim, (pieces, ranks, -1))
-    return cut.select(dim + 1, own).flatten(dim, dim + 1)
+def sliced(tensor, dim, pieces, mirrored, ranks, own):
+    """Part `own` of each piece; of every second mirrored one the part as far
+    from its end."""
+    parts = []
+    for number, piece in enumerate(tensor.chunk(pieces, dim)):
+        turned = mirrored and number % 2
+        parts.append(piece.chunk(ranks, dim)[ranks - 1 - own if turned
+                                             else own])
+    return torch.cat(parts, dim)
 
 
-def joined(parts, dim, pieces):
-    return torch.stack([p.unflatten(dim, (pieces, -1)) for p in parts],
-                       dim + 1).flatten(dim, dim + 2)
+def joined(parts, dim, pieces, mirrored):
+    cut = [part.chunk(pieces, dim) for part in parts]
+    made = []
+    for number in range(pieces):
+        turned = mirrored and number % 2
+        made += [of[number] for of in (cut[::-1] if turned else cut)]
+    return torch.cat(made, dim)
 
 
 def exchange(mesh, name, arguments):
@@ -74,6 +84,8 @@ def exchange(mesh, name, arguments):
         elif name == "reduce_scatter":
             results.append(sliced(torch.stack(given).sum(0), *numbers,
                                   len(group), at).clone())
+        elif name == "permute":
+            results.append(given[at - numbers[0]].clone())
         elif name == "all_to_all":
             split, concat = numbers
             results.append(torch.cat([g.chunk(len(group), split)[at]

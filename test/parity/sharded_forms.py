@@ -140,6 +140,26 @@ def arange(row, rank, parts, attrs, whole):
     yield
 
 
+def context(row, rank, parts, attrs, whole):
+    """Causal attention reads keys, and its gradients queries, of all ranks'
+    tokens; partition.*-context has the exchange."""
+    tokens = 2
+    if all(f["form"] != "context" for f in rank.rule["factors"]):
+        return (yield from plain(row, rank, parts, attrs, whole))
+    operands = []
+    for tensor, factors in zip(whole, rank.rule["operands"]):
+        for dim, size in enumerate(tensor.shape):
+            if dim != tokens:
+                tensor = tensor.index_select(
+                    dim, rank.indices(factors, dim, size))
+        operands.append(tensor)
+    return [made.index_select(tokens, rank.indices(factors, tokens,
+                                                   made.shape[tokens]))
+            for made, factors in zip(row.run(operands, attrs),
+                                     rank.rule["results"])]
+
+
+KERNEL = "_scaled_dot_product_flash_attention"
 FORMS = {"embedding": embedding,
          "embedding_dense_backward": embedding_backward,
          "nll_loss_forward": nll, "nll_loss_backward": nll_backward,
@@ -151,7 +171,9 @@ FORMS = {"embedding": embedding,
          "cross_entropy_in_place_backward": cross_entropy_backward,
          "dropout": positions, "tril": triangle, "triu": triangle,
          "arange.start_step": arange,
-         "scaled_dot_product_attention": attention_positions}
+         "scaled_dot_product_attention": attention_positions,
+         **{KERNEL + of: context for of in (
+             "", "_backward", "_for_cpu", "_for_cpu_backward")}}
 
 
 def form_of(name):

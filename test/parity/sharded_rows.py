@@ -131,7 +131,8 @@ def attention_kernel(d, name):
     if name != CUDA and d.random.random() < 0.4:
         operands.append(f32(*q[:3], k[2]))
     attrs = {"is_causal": d.pick(True, False), "scale": 0.5}
-    return Row(name, operands, attrs, forward(name == EFFICIENT))
+    return Row(name, operands, attrs, forward(name == EFFICIENT),
+               sharded_forms.form_of(name))
 
 
 @row(CUDA + "_backward", CPU + "_backward", EFFICIENT + "_backward")
@@ -144,7 +145,7 @@ def attention_backward(d, name):
     if not name.startswith(CUDA + "_b") and d.random.random() < 0.4:
         operands.append(f32(*q[:3], k[2]))
     attrs = {"is_causal": d.pick(True, False), "scale": 0.5}
-    return Row(name, operands, attrs, backward)
+    return Row(name, operands, attrs, backward, sharded_forms.form_of(name))
 
 
 #===----------------------------------------------------------------------===#

@@ -6,11 +6,11 @@ from harness import check
 from training_cases import BF16, KEY_BIAS, LOSS_BF16, WEIGHTS_BF16, case
 
 
-def moves_to_other_meshes(context):
-    """A run on tp 2 goes on with data parallelism alone, and back: the losses
-    are those of a run that stays where it was."""
+def moves_to_other_meshes(context, axis="tp"):
+    """A run on an axis of 2 goes on with data parallelism alone, and back: the
+    losses are those of a run that stays where it was."""
     jobs.make_job(context.path(), jobs.PEAKED["halves"], ranks=4, steps=30,
-                  checkpoint_every=10, max_grad_norm=1.0, tp=2)
+                  checkpoint_every=10, max_grad_norm=1.0, **{axis: 2})
     split = context.path("plan.json")
     harness.plan(context, context.path("job.yaml"), split)
     whole = harness.execute(context, split, 4, context.path("whole.jsonl"))
@@ -18,8 +18,8 @@ def moves_to_other_meshes(context):
         text = f.read()
     alone = context.path("alone.yaml")
     with open(alone, "w", encoding="utf-8") as f:
-        f.write(text.replace("parallelism_config_tp_size: 2",
-                             "parallelism_config_tp_size: 1")
+        f.write(text.replace(f"parallelism_config_{axis}_size: 2",
+                             f"parallelism_config_{axis}_size: 1")
                 .replace("num_processes: 4", "num_processes: 2"))
     data = context.path("alone.json")
     harness.plan(context, alone, data)
@@ -34,24 +34,27 @@ def moves_to_other_meshes(context):
     return f"loss {loss:.1e}, norm {norm:.1e}"
 
 
-def both(context, job, tolerance=1e-6):
-    """The job on two ranks that read samples, each split over two or not: the
-    same losses, norms and final weights. What one of them does is compared
+def both(context, job, tolerance=1e-6, tight=1e-4, **axes):
+    """The job on two ranks that read samples, each split over `axes` or not:
+    the same losses, norms and final weights. What one of them does is compared
     with PyTorch elsewhere."""
     from safetensors.torch import load_file
 
     logs, weights = [], []
-    for tp in (2, 1):
-        config = dict(job["accelerate"], num_processes=2 * tp)
-        config["parallelism_config"] = jobs.mesh_of(2, tp)
+    for name, mesh in (("split", axes or {"tp": 2}), ("alone", {})):
+        ranks = 2
+        for size in mesh.values():
+            ranks *= size
+        config = dict(job["accelerate"], num_processes=ranks)
+        config["parallelism_config"] = jobs.mesh_of(2, **mesh)
         own = {k: v for k, v in job.items()
-               if tp > 1 or k != "sequence_parallel"}
+               if mesh or k != "sequence_parallel"}
         path = jobs.write_job(context.path(), {**own, "accelerate": config},
-                              f"tp{tp}.yaml")
-        plan_path = context.path(f"tp{tp}.json")
+                              f"{name}.yaml")
+        plan_path = context.path(f"{name}.json")
         plan = harness.plan(context, path, plan_path)
-        logs.append(harness.execute(context, plan_path, 2 * tp,
-                                    context.path(f"tp{tp}.jsonl"), "--summary",
+        logs.append(harness.execute(context, plan_path, ranks,
+                                    context.path(f"{name}.jsonl"), "--summary",
                                     context.path("summary.json")))
         harness.compare_memory(plan, context.path("summary.json"))
         if "adapter" in job:
@@ -69,16 +72,16 @@ def both(context, job, tolerance=1e-6):
     check(("eval" in job) == bool(evaluated[0]), "the evaluation is not logged")
     for a, b in zip(*evaluated):
         check(harness.relative(a, b) < tolerance, f"evaluation: {a}, {b}")
-    worst = harness.compare_weights(*weights, 1e-4)
+    worst = harness.compare_weights(*weights, tight)
     return f"{text}, weights {worst:.1e}"
 
 
-def as_alone(config, change=None, **options):
+def as_alone(config, change=None, axes=None, weights=1e-4, **options):
     def compare(context):
         job = jobs.make_job(context.path(), config, ranks=4, tp=2,
                             **{"steps": 8, "max_grad_norm": 1.0, **options})
         job.update(change or {})
-        return both(context, job)
+        return both(context, job, tight=weights, **(axes or {}))
     return compare
 
 

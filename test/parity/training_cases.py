@@ -28,13 +28,13 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32,
     else:
         job = jobs.make_job(context.path(), jobs.PEAKED[model], **options)
     ranks = job["accelerate"]["num_processes"]
-    tp = options.get("tp", 1)
+    share = options.get("tp", 1) * options.get("cp", 1)
     plan_path = context.path("plan.json")
     plan = harness.plan(context, context.path("job.yaml"), plan_path)
     got = harness.execute(context, plan_path, ranks, context.path("run.jsonl"),
                           "--summary", context.path("summary.json"))
-    # Ranks of tp compute one sample: PyTorch does it with fewer ranks.
-    want = harness.reference(reference_job(context, job, tp), ranks // tp,
+    # Ranks of tp and cp compute one sample: PyTorch does it with fewer ranks.
+    want = harness.reference(reference_job(context, job, share), ranks // share,
                              context.path("reference.jsonl"),
                              context.path("reference.safetensors"))
     first = want[0]["loss"]
@@ -59,15 +59,14 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32,
     return f"{text}, {memory}"
 
 
-def reference_job(context, job, tp):
-    """The same job by data-parallel ranks alone."""
-    if tp == 1:
+def reference_job(context, job, share):
+    """The same job by data-parallel ranks alone, each of which has the samples
+    of `share` ranks."""
+    if share == 1:
         return context.path("job.yaml")
     config = dict(job["accelerate"])
-    config["num_processes"] //= tp
-    mesh = dict(config["parallelism_config"])
-    del mesh["parallelism_config_tp_size"]
-    config["parallelism_config"] = mesh
+    config["num_processes"] //= share
+    config["parallelism_config"] = jobs.mesh_of(config["num_processes"])
     return jobs.write_job(context.path(), {**job, "accelerate": config},
                           "reference.yaml")
 

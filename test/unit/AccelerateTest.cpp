@@ -241,8 +241,10 @@ TEST(Accelerate, MeshProducts) {
   EXPECT_EQ(split.findings(), "");
   EXPECT_EQ(split.config->mesh->size("dp_shard"), 4);
   EXPECT_EQ(split.config->mesh->size("tp"), 2);
-  EXPECT_EQ(mesh(sizes(1, 4) + ", parallelism_config_cp_size: 2").findings(),
-            "e not-supported 6");
+  const Result context = mesh(sizes(1, 4) + ", parallelism_config_cp_size: 2");
+  EXPECT_EQ(context.findings(), "");
+  EXPECT_EQ(context.config->mesh->size("cp"), 2);
+  EXPECT_EQ(context.config->mesh->ranksPerSample(), 2);
 }
 
 TEST(Accelerate, ProcessCounts) {

@@ -223,15 +223,19 @@ TEST(Cost, ExchangesAreCollectivesOverTheirAxes) {
                      const char *axis = "tp") {
     Instruction exchange;
     exchange.op = op;
-    // A sum has one number, what is about a dimension has two.
-    const size_t numbers =
-        std::string_view(op) == "sharding::all_reduce" ? 1 : 2;
+    // A sum and a shift are one number, what is about a dimension has three:
+    // dimension 1, one piece, not mirrored.
+    const std::string_view name = op;
+    const bool one =
+        name == "sharding::all_reduce" || name == "sharding::permute";
+    const size_t numbers = one ? 1 : 3;
     exchange.args.resize(2 + numbers);
     exchange.args[0].kind = Arg::Kind::Tensor;
     exchange.args[0].slot = operand;
     for (size_t i = 1; i <= numbers; ++i) {
       exchange.args[i].kind = Arg::Kind::Int;
-      exchange.args[i].intValue = numbers == 1 ? 0 : 1; // sum; dim 1, 1 piece
+      exchange.args[i].intValue =
+          one ? name == "sharding::permute" : i < numbers;
     }
     exchange.args.back().kind = Arg::Kind::Text;
     exchange.args.back().text = axis;
@@ -248,6 +252,10 @@ TEST(Cost, ExchangesAreCollectivesOverTheirAxes) {
             collectiveSeconds(target, Collective::AllReduce, node, whole));
   EXPECT_EQ(seconds("sharding::all_reduce", 1, 1, "dp_shard"),
             collectiveSeconds(target, Collective::AllReduce, across, whole));
+  // Of an all-to-all a rank keeps its own part.
+  EXPECT_EQ(
+      seconds("sharding::permute", 1, 1),
+      collectiveSeconds(target, Collective::AllToAll, node, whole * 8 / 7));
   EXPECT_EQ(seconds("sharding::slice", 1, 0), 0);
   EXPECT_EQ(seconds("aten::mm", 1, 0), 0);
   EXPECT_EQ(mesh.ranksPerSample(), 8);

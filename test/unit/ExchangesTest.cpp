@@ -53,8 +53,9 @@ struct Fixture {
 };
 
 TEST(Exchanges, KnowsEachKindByItsArguments) {
-  const Fixture gather("sharding::all_gather", {2, 12, 4},
-                       {tensor(0), number(1), number(3), axis("tp")});
+  const Fixture gather(
+      "sharding::all_gather", {2, 12, 4},
+      {tensor(0), number(1), number(3), number(0), axis("tp")});
   EXPECT_EQ(gather.problem(), "");
   const auto exchange = exchangeOf(gather.instruction);
   ASSERT_TRUE(exchange);
@@ -69,7 +70,7 @@ TEST(Exchanges, KnowsEachKindByItsArguments) {
                 .problem(),
             "");
   EXPECT_EQ(Fixture("sharding::reduce_scatter", {2, 3, 4},
-                    {tensor(0), number(1), number(1), axis("tp")})
+                    {tensor(0), number(1), number(1), number(0), axis("tp")})
                 .problem(),
             "");
   EXPECT_EQ(Fixture("sharding::all_to_all", {2, 12, 2},
@@ -77,9 +78,19 @@ TEST(Exchanges, KnowsEachKindByItsArguments) {
                 .problem(),
             "");
   EXPECT_EQ(Fixture("sharding::slice", {1, 6, 4},
-                    {tensor(0), number(0), number(1), axis("tp")})
+                    {tensor(0), number(0), number(1), number(0), axis("tp")})
                 .problem(),
             "");
+  const Fixture permute("sharding::permute", {2, 6, 4},
+                        {tensor(0), number(1), axis("tp")});
+  EXPECT_EQ(permute.problem(), "");
+  EXPECT_EQ(exchangeOf(permute.instruction)->shift, 1);
+  EXPECT_TRUE(exchangeOf(permute.instruction)->communicates());
+  const Fixture mirrored(
+      "sharding::all_gather", {2, 12, 4},
+      {tensor(0), number(1), number(2), number(1), axis("tp")});
+  EXPECT_EQ(mirrored.problem(), "");
+  EXPECT_TRUE(exchangeOf(mirrored.instruction)->mirrored);
   EXPECT_EQ(Fixture("sharding::first_rank", {2, 6, 4}, {tensor(0), axis("tp")})
                 .problem(),
             "");
@@ -94,15 +105,27 @@ TEST(Exchanges, NamesWhatIsWrong) {
                     std::vector<Arg> args) {
     return Fixture(op, std::move(result), std::move(args)).problem();
   };
-  EXPECT_EQ(problem("sharding::permute", {2, 6, 4}, {tensor(0), axis("tp")}),
+  EXPECT_EQ(problem("sharding::rotate", {2, 6, 4}, {tensor(0), axis("tp")}),
             "there is no such exchange");
+  EXPECT_EQ(problem("sharding::permute", {2, 6, 4}, {tensor(0), axis("tp")}),
+            "its arguments are not those of the exchange");
+  EXPECT_EQ(problem("sharding::permute", {2, 6, 4},
+                    {tensor(0), number(2), axis("tp")}),
+            "a tensor [2, 6, 4] cannot be exchanged so among 2 ranks");
+  // An odd number of pieces has no mirror image, and 2 is no truth value.
+  for (auto [pieces, mirrored] : {std::pair{3, 1}, {2, 2}})
+    EXPECT_EQ(problem("sharding::slice", {2, 3, 4},
+                      {tensor(0), number(1), number(pieces), number(mirrored),
+                       axis("tp")}),
+              "its arguments are not those of the exchange");
   EXPECT_EQ(problem("sharding::all_reduce", {2, 6, 4}, {tensor(0), axis("tp")}),
             "its arguments are not those of the exchange");
   EXPECT_EQ(problem("sharding::all_reduce", {2, 6, 4},
                     {tensor(0), number(2), axis("tp")}),
             "its arguments are not those of the exchange");
   EXPECT_EQ(problem("sharding::all_gather", {2, 12, 4},
-                    {tensor(0), number(1), number(1), axis("tp"), axis("tp")}),
+                    {tensor(0), number(1), number(1), number(0), axis("tp"),
+                     axis("tp")}),
             "its arguments are not those of the exchange");
   EXPECT_EQ(problem("sharding::all_reduce", {2, 6, 4},
                     {tensor(0), number(0), axis("ep")}),
@@ -110,6 +133,10 @@ TEST(Exchanges, NamesWhatIsWrong) {
   EXPECT_EQ(problem("sharding::all_reduce", {2, 6, 4},
                     {tensor(0), number(0), axis("dp_shard")}),
             "the ranks of 'dp_shard' compute different samples");
+  Fixture context("sharding::all_reduce", {2, 6, 4},
+                  {tensor(0), number(0), axis("cp")});
+  context.plan.axes.push_back({"cp", 2});
+  EXPECT_EQ(context.problem(), "");
   EXPECT_EQ(problem("sharding::all_reduce", {2, 6, 4},
                     {tensor(0), number(0), axis("tp"), axis("tp")}),
             "the axis 'tp' is named twice");
@@ -117,10 +144,10 @@ TEST(Exchanges, NamesWhatIsWrong) {
                     {tensor(0), number(0), axis("tp")}),
             "it gives [2, 6, 4], and slot 1 is [2, 6, 8]");
   EXPECT_EQ(problem("sharding::reduce_scatter", {2, 3, 4},
-                    {tensor(0), number(1), number(2), axis("tp")}),
+                    {tensor(0), number(1), number(2), number(0), axis("tp")}),
             "a tensor [2, 6, 4] cannot be exchanged so among 2 ranks");
   EXPECT_EQ(problem("sharding::all_gather", {2, 6, 4},
-                    {tensor(0), number(7), number(1), axis("tp")}),
+                    {tensor(0), number(7), number(1), number(0), axis("tp")}),
             "a tensor [2, 6, 4] cannot be exchanged so among 2 ranks");
   Fixture cast("sharding::all_reduce", {2, 6, 4},
                {tensor(0), number(0), axis("tp")});

@@ -48,6 +48,24 @@ plan::Exchange make(ExchangeKind kind, int64_t dim = 0, int64_t pieces = 1,
   return exchange;
 }
 
+plan::Exchange mirrored(ExchangeKind kind) {
+  plan::Exchange exchange = make(kind, 1, 2);
+  exchange.mirrored = true;
+  return exchange;
+}
+
+plan::Exchange moved(int64_t shift) {
+  plan::Exchange exchange = make(ExchangeKind::Permute);
+  exchange.shift = shift;
+  return exchange;
+}
+
+/// The part of two mirrored pieces that rank `place` has, as far from the start
+/// as from the end.
+at::Tensor endsOf(const at::Tensor &value, int place) {
+  return at::cat({value.narrow(1, place, 1), value.narrow(1, 5 - place, 1)}, 1);
+}
+
 plan::Exchange largest() {
   plan::Exchange exchange = make(ExchangeKind::AllReduce);
   exchange.max = true;
@@ -94,6 +112,31 @@ const Case cases[] = {
        for (const at::Tensor &value : v)
          parts.push_back(value.narrow(1, place * 2, 2));
        return at::cat(parts, 0);
+     }},
+    {"gather of mirrored pieces", mirrored(ExchangeKind::AllGather),
+     [](const std::vector<at::Tensor> &v, int) {
+       std::vector<at::Tensor> parts;
+       for (int rank : {0, 1, 2})
+         parts.push_back(v[rank].narrow(1, 0, 3));
+       for (int rank : {2, 1, 0})
+         parts.push_back(v[rank].narrow(1, 3, 3));
+       return at::cat(parts, 1);
+     }},
+    {"scatter of mirrored pieces", mirrored(ExchangeKind::ReduceScatter),
+     [](const std::vector<at::Tensor> &v, int place) {
+       return endsOf(sumOf(v), place);
+     }},
+    {"slice of mirrored pieces", mirrored(ExchangeKind::Slice),
+     [](const std::vector<at::Tensor> &v, int place) {
+       return endsOf(v[place], place);
+     }},
+    {"from the rank before", moved(1),
+     [](const std::vector<at::Tensor> &v, int place) {
+       return v[(place + 2) % 3];
+     }},
+    {"from the rank behind", moved(2),
+     [](const std::vector<at::Tensor> &v, int place) {
+       return v[(place + 1) % 3];
      }},
     {"first rank", make(ExchangeKind::FirstRank),
      [](const std::vector<at::Tensor> &v, int place) {

@@ -95,3 +95,21 @@ func.func private @f() -> tensor<i64> {
   %0 = sharding.coordinate "tp" step 0 : tensor<i64>
   return %0 : tensor<i64>
 }
+
+// -----
+
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+func.func private @f(%x: tensor<12xf32>) -> tensor<6xf32> {
+  // expected-error @+1 {{'sharding.slice' op mirrors 3 pieces, expected an even number}}
+  %0 = sharding.slice %x dim 0 over "tp" pieces 3 mirrored : (tensor<12xf32>) -> tensor<6xf32>
+  return %0 : tensor<6xf32>
+}
+
+// -----
+
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+func.func private @f(%x: tensor<12xf32>) -> tensor<12xf32> {
+  // expected-error @+1 {{'sharding.permute' op moves values by 2 of 2 ranks, expected 1 to 1}}
+  %0 = sharding.permute %x by 2 over "tp" : tensor<12xf32>
+  return %0 : tensor<12xf32>
+}

@@ -19,7 +19,13 @@ func.func private @exchange(%x: tensor<8x16xf32>, %b: tensor<16xf32>) -> tensor<
   %4 = sharding.all_to_all %3 split 1 concat 0 over "cp" : (tensor<4x16xf32>) -> tensor<8x8xf32>
   // CHECK: sharding.all_gather %{{.*}} dim 1 over "cp" pieces 2 : (tensor<8x8xf32>) -> tensor<8x16xf32>
   %5 = sharding.all_gather %4 dim 1 over "cp" pieces 2 : (tensor<8x8xf32>) -> tensor<8x16xf32>
-  return %5 : tensor<8x16xf32>
+  // CHECK: sharding.slice %{{.*}} dim 1 over "cp" pieces 2 mirrored : (tensor<8x16xf32>) -> tensor<8x8xf32>
+  %6 = sharding.slice %5 dim 1 over "cp" pieces 2 mirrored : (tensor<8x16xf32>) -> tensor<8x8xf32>
+  // CHECK: sharding.permute %{{.*}} by 3 over "tp" : tensor<8x8xf32>
+  %7 = sharding.permute %6 by 3 over "tp" : tensor<8x8xf32>
+  // CHECK: sharding.all_gather %{{.*}} dim 1 over "cp" pieces 4 mirrored : (tensor<8x8xf32>) -> tensor<8x16xf32>
+  %8 = sharding.all_gather %7 dim 1 over "cp" pieces 4 mirrored : (tensor<8x8xf32>) -> tensor<8x16xf32>
+  return %8 : tensor<8x16xf32>
 }
 
 // CHECK-LABEL: @standing

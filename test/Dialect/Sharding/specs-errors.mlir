@@ -135,6 +135,16 @@ sharding.graph @model(%x: tensor<f32>) attributes {sharding.arg_specs = []} {
 
 // -----
 
+// expected-error @+1 {{a spec mirrors 3 pieces, expected an even number}}
+"test.op"() {d = #sharding.spec<[3 mirrored, "tp"]>} : () -> ()
+
+// -----
+
+// expected-error @+1 {{the number of pieces 2 is not followed by the axis that shards each of them}}
+"test.op"() {d = #sharding.spec<[2 mirrored]>} : () -> ()
+
+// -----
+
 // expected-error @+1 {{an axis of a spec is 2 : i64, expected a name}}
 "test.op"() {d = #sharding.spec<[] partial [2, "tp"]>} : () -> ()
 

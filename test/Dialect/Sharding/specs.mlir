@@ -11,6 +11,8 @@ sharding.param "both" : tensor<16x8xf32> init <zeros> {spec = #sharding.spec<["c
 // Each of three layers in one; half of each of two sequences' parts.
 // CHECK: sharding.param "packed" : tensor<24x8xf32> init <zeros> {spec = #sharding.spec<[3, "tp"], []>}
 sharding.param "packed" : tensor<24x8xf32> init <zeros> {spec = #sharding.spec<[3, "tp"], []>}
+// CHECK: sharding.param "mirrored" : tensor<48x8xf32> init <zeros> {spec = #sharding.spec<[2 mirrored, "cp", 3, "tp"], []>}
+sharding.param "mirrored" : tensor<48x8xf32> init <zeros> {spec = #sharding.spec<[2 mirrored, "cp", 3, "tp"], []>}
 // CHECK: sharding.param "pieces" : tensor<48x8xf32> init <zeros> {spec = #sharding.spec<["cp", 2, "tp"], []>}
 sharding.param "pieces" : tensor<48x8xf32> init <zeros> {spec = #sharding.spec<["cp", 2, "tp"], []>}
 

@@ -10,29 +10,42 @@
 
 namespace accel {
 
-/// `own`: accel-run executes it, or its program is asked for.
-static std::string whyNot(const PlanInputs &inputs, bool own) {
-  if (!own && inputs.executor != FrameworkKind::Fsdp2)
-    return std::string("tensor parallelism under ") +
-           toString(inputs.executor) + " is not planned";
+/// What is not planned of an axis, or nothing; `own`: accel-run executes it, or
+/// its program is asked for.
+static std::string whyNot(const PlanInputs &inputs, const std::string &axis,
+                          bool own) {
+  const bool tensor = axis == "tp";
+  const std::string what =
+      tensor ? "tensor parallelism " : "context parallelism ";
+  // torch's ring attention has buffers of its own.
+  if (tensor ? !own && inputs.executor != FrameworkKind::Fsdp2
+             : inputs.executor != FrameworkKind::AccelRun)
+    return what + "under " + toString(inputs.executor) + " is not planned";
   if (inputs.job.quantization)
-    return "tensor parallelism of quantised weights is not planned";
+    return what + "of quantised weights is not planned";
   if (inputs.adapter && inputs.adapter->magnitude)
-    return "tensor parallelism of DoRA's layers is not planned";
+    return what + "of DoRA's layers is not planned";
   if (!inputs.model.config())
-    return "tensor parallelism of a .pt2 is not planned: no plan says how its "
-           "parameters are sharded";
+    return what + "of a .pt2 is not planned: " +
+           (tensor ? "no plan says how its parameters are sharded"
+                   : "nothing says which of its dimensions are tokens");
   return "";
 }
 
 /// Heads are dealt out whole, as lint says too; that the family has a plan is
-/// import-tp-plan's to say.
+/// import-tp-plan's to say. Context parallelism is of causal decoders.
 static void checkModel(const Setting<plan::Mesh> &mesh, const std::string &path,
                        DiagnosticEngine &engine) {
   DiagnosticEngine quiet; // the model was read already
   const std::optional<ModuleTree> tree = readModuleTree(path, {}, quiet);
   if (!tree)
     return;
+  if (mesh->size("cp") > 1 && tree->attention.empty())
+    engine.report(
+        diagnosticAt(mesh, Severity::Error, notSupportedCode,
+                     "context parallelism of " + tree->architecture +
+                         " is not planned: it is no decoder of one sequence",
+                     "leave cp_size at 1"));
   const int64_t ranks = mesh->size("tp");
   auto divide = [&](int64_t heads, const char *what) {
     if (heads % ranks == 0)
@@ -50,8 +63,8 @@ static void checkModel(const Setting<plan::Mesh> &mesh, const std::string &path,
     divide(tree->sizes.keyValueHeads, " key-value heads of ");
 }
 
-void checkTensorParallel(const PlanInputs &inputs, const PlanOptions &options,
-                         DiagnosticEngine &engine) {
+void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
+                    DiagnosticEngine &engine) {
   const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
   const Setting<bool> &sequence = inputs.job.sequenceParallel;
   if (sequence.value && inputs.executor != FrameworkKind::AccelRun)
@@ -66,14 +79,21 @@ void checkTensorParallel(const PlanInputs &inputs, const PlanOptions &options,
           sequence, Severity::Error, "invalid-value",
           "sequence_parallel needs ranks that share a sample",
           "write parallelism_config_tp_size above 1, or leave it out"));
-    return;
   }
   const bool own =
       inputs.executor == FrameworkKind::AccelRun || options.emitsProgram();
-  if (const std::string why = whyNot(inputs, own); !why.empty())
-    engine.report(diagnosticAt(mesh, Severity::Error, notSupportedCode, why,
-                               "leave tp_size at 1"));
-  else if (inputs.trainer.empty())
+  bool inner = false;
+  for (const std::string axis : {"cp", "tp"}) {
+    if (mesh->size(axis) <= 1)
+      continue;
+    inner = true;
+    if (const std::string why = whyNot(inputs, axis, own); !why.empty()) {
+      engine.report(diagnosticAt(mesh, Severity::Error, notSupportedCode, why,
+                                 "leave " + axis + "_size at 1"));
+      return;
+    }
+  }
+  if (inner && inputs.trainer.empty())
     checkModel(mesh, options.model.empty() ? *inputs.job.model : options.model,
                engine);
 }

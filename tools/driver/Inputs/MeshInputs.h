@@ -10,10 +10,11 @@
 
 namespace accel {
 
-/// Refuses what is not planned of tensor parallelism, by name. Sizes that do
-/// not divide a parameter are import-tp-plan's errors.
-void checkTensorParallel(const PlanInputs &inputs, const PlanOptions &options,
-                         DiagnosticEngine &engine);
+/// Refuses what is not planned of tensor and context parallelism, by name.
+/// Sizes that do not divide a parameter are import-tp-plan's errors, and those
+/// that do not divide a sequence propagate-sharding's.
+void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
+                    DiagnosticEngine &engine);
 
 } // namespace accel
 

@@ -88,7 +88,7 @@ public:
     checkInputs(inputs, options, engine);
     checkCompiled(inputs, engine);
     checkFp8(inputs, engine);
-    checkTensorParallel(inputs, options, engine);
+    checkInnerAxes(inputs, options, engine);
     readAllocator();
     fillTraining();
     if (options.tunePrecision)

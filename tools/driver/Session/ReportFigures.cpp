@@ -32,8 +32,12 @@ std::string strategyName(const AccelerateConfig &config) {
   if (config.mesh->size("dp_replicate") > 1)
     name += " (" + std::to_string(config.mesh->size("dp_replicate")) + " x " +
             std::to_string(config.mesh->size("dp_shard")) + ")";
-  if (const int64_t tp = config.mesh->size("tp"); tp > 1)
-    name += " with tp " + std::to_string(tp);
+  const char *joint = " with ";
+  for (const char *axis : {"cp", "tp"})
+    if (const int64_t size = config.mesh->size(axis); size > 1) {
+      name += joint + std::string(axis) + " " + std::to_string(size);
+      joint = " and ";
+    }
   return name;
 }
 

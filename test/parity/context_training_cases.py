@@ -1,0 +1,49 @@
+"""accel-run shares sequences among ranks: what they learn is what data-parallel
+ranks learn, and what they hold is what the plan says."""
+import jobs
+from tensor_training_cases import as_alone, moves_to_other_meshes
+from training_cases import BF16, KEY_BIAS, LOSS_BF16, WEIGHTS_BF16, case
+
+CP, BOTH = {"cp": 2}, {"cp": 2, "tp": 2}
+
+
+def other_meshes(context):
+    return moves_to_other_meshes(context, "cp")
+
+
+CASES = [
+    ("cp2", case("halves", ranks=2, cp=2, max_grad_norm=0.5)),
+    ("cp2-dp2", case("halves", ranks=4, cp=2, max_grad_norm=0.5)),
+    ("cp4", case("halves", ranks=4, cp=4, steps=20, learned=1.01)),
+    ("cp2-tp2", case("halves", ranks=4, cp=2, tp=2, steps=20,
+                     max_grad_norm=1.0, learned=1.01)),
+    ("cp2-dp2-accumulation", case("halves", ranks=4, cp=2, accumulation=2,
+                                  steps=20, learned=1.01)),
+    ("cp2-full-checkpointing",
+     case("halves-tied", ranks=2, cp=2, activation_checkpointing="full",
+          steps=20, learned=1.01)),
+    ("cp2-bf16", case("halves", ranks=2, cp=2, precision=BF16, loss=LOSS_BF16,
+                      weights=WEIGHTS_BF16)),
+    ("cp2-qwen3", case("halves-qwen3", ranks=2, cp=2, steps=20,
+                       max_grad_norm=1.0, weights=KEY_BIAS, learned=1.01)),
+    ("dropout", as_alone(jobs.PEAKED["halves-dropout"], axes=CP, steps=6,
+                         evaluation={"every": 3, "batches": 2})),
+    ("adapter", as_alone(jobs.PEAKED["halves"], {"adapter": {
+        "r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "target_modules": [
+            "q_proj", "o_proj", "gate_proj", "down_proj"]}}, axes=CP)),
+    ("loss-in-pieces", as_alone(jobs.PEAKED["halves"], {"loss_chunks": 4},
+                                axes=CP)),
+    ("gpt2", as_alone({**jobs.GPT2, "vocab_size": 256}, axes=BOTH,
+                      weights=KEY_BIAS)),
+    ("window", as_alone({**jobs.GEMMA, "architectures": ["Gemma2ForCausalLM"],
+                         "model_type": "gemma2", "sliding_window": 8,
+                         "query_pre_attn_scalar": 16, "vocab_size": 256,
+                         "num_attention_heads": 4, "num_key_value_heads": 2},
+                        axes=CP)),
+    ("qwen3-moe", as_alone(jobs.MODELS["qwen3-moe"], axes=CP)),
+    ("sequence", as_alone(jobs.PEAKED["halves"], {"sequence_parallel": True},
+                          axes=BOTH, accumulation=2)),
+    ("sgd", as_alone(jobs.PEAKED["halves-tied"], axes=CP, optimizer={
+        "name": "sgd", "lr": 0.05, "momentum": 0.9, "max_grad_norm": 0.5})),
+    ("other-meshes", other_meshes),
+]
