@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,12 +31,19 @@ public:
   void run(Collective kind, const void *from, size_t sent, void *to,
            size_t received, c10::ScalarType type, bool max);
 
+  /// Messages between two ranks, which arrive in the order in which they are
+  /// sent. `receive` blocks until there is one.
+  void send(const void *from, size_t bytes, int to);
+  void receive(void *to, size_t bytes, int from);
+
 private:
   std::string path(int rank, int64_t number) const;
+  std::string message(int from, int to, int64_t number) const;
 
   int ownRank, ranks;
   std::string prefix;
-  int64_t next = 0; // collective
+  int64_t next = 0;                      // collective
+  std::map<int, int64_t> sent, received; // messages, by the other rank
 };
 
 } // namespace accel::dry

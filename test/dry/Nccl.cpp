@@ -8,10 +8,12 @@
 
 #include <nccl.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <unistd.h>
+#include <vector>
 
 using namespace accel::dry;
 
@@ -83,6 +85,62 @@ ncclResult_t run(const char *what, Collective kind, const void *from,
   return ncclSuccess;
 }
 
+/// A send or a receive of a group call.
+struct Message {
+  bool sends;
+  void *data;
+  size_t count;
+  ncclDataType_t type;
+  int peer;
+  ncclComm_t comm;
+  cudaStream_t stream;
+};
+std::vector<Message> messages; // since the outermost ncclGroupStart
+int groupDepth = 0;
+
+/// All of them at once, as NCCL runs a group: what is sent first, so that ranks
+/// that send to each other do not wait.
+void runMessages() {
+  std::stable_partition(messages.begin(), messages.end(),
+                        [](const Message &message) { return message.sends; });
+  for (const Message &message : messages) {
+    const char *what = message.sends ? "ncclSend" : "ncclRecv";
+    Made &group = made(message.comm);
+    const Actor on = gpu().enqueue(message.stream, what);
+    if (!message.stream)
+      gpu().warn(std::string(what) + " on the default stream");
+    const c10::ScalarType dtype = typeOf(message.type);
+    const size_t bytes = message.count * c10::elementSize(dtype);
+    const auto begin = reinterpret_cast<uintptr_t>(message.data);
+    gpu().order.access(on, begin, begin + bytes, !message.sends, what);
+    Queued item;
+    item.kind = Queued::Collective;
+    item.stream = on;
+    item.name = what;
+    gpu().trace(std::move(item));
+    gpu().collective(group.name + ": " + what + " of " +
+                     std::to_string(message.count) + " x " +
+                     c10::toString(dtype) + " on " + gpu().order.name(on));
+    if (!computesValues())
+      continue;
+    if (message.sends)
+      group.exchange.send(message.data, bytes, message.peer);
+    else
+      group.exchange.receive(message.data, bytes, message.peer);
+  }
+  messages.clear();
+}
+
+ncclResult_t add(Message message) {
+  if (message.count == 0)
+    return ncclSuccess; // torch's all-to-all has a message for every peer
+  Lock lock(gpu().mutex);
+  messages.push_back(message);
+  if (groupDepth == 0)
+    runMessages();
+  return ncclSuccess;
+}
+
 } // namespace
 
 extern "C" {
@@ -143,8 +201,25 @@ ncclResult_t ncclCommDeregister(const ncclComm_t, void *) {
 }
 const char *ncclGetErrorString(ncclResult_t) { return "dry"; }
 const char *ncclGetLastError(ncclComm_t) { return "dry"; }
-ncclResult_t ncclGroupStart() { return ncclSuccess; }
-ncclResult_t ncclGroupEnd() { return ncclSuccess; }
+ncclResult_t ncclGroupStart() {
+  Lock lock(gpu().mutex);
+  ++groupDepth;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  Lock lock(gpu().mutex);
+  if (--groupDepth == 0)
+    runMessages();
+  return ncclSuccess;
+}
+ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type,
+                      int peer, ncclComm_t comm, cudaStream_t stream) {
+  return add({true, const_cast<void *>(from), count, type, peer, comm, stream});
+}
+ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  return add({false, to, count, type, peer, comm, stream});
+}
 
 ncclResult_t ncclAllGather(const void *from, void *to, size_t count,
                            ncclDataType_t type, ncclComm_t comm,

@@ -20,10 +20,12 @@ import jobs  # noqa: E402
 
 STEPS = 4
 LENGTH = 32
-# name -> (ranks, replicas, kind, tp)
-MESHES = {"one": (1, 1, "single", 1), "two": (2, 1, "fsdp", 1),
-          "four": (4, 1, "fsdp", 1), "hybrid": (4, 2, "fsdp", 1),
-          "ddp": (2, 1, "ddp", 1), "tensor": (4, 1, "fsdp", 2)}
+# name -> (ranks, replicas, kind, what shares samples)
+MESHES = {"one": (1, 1, "single", {}), "two": (2, 1, "fsdp", {}),
+          "four": (4, 1, "fsdp", {}), "hybrid": (4, 2, "fsdp", {}),
+          "ddp": (2, 1, "ddp", {}), "tensor": (4, 1, "fsdp", {"tp": 2}),
+          "context": (2, 1, "fsdp", {"cp": 2}),
+          "context-tensor": (4, 1, "fsdp", {"cp": 2, "tp": 2})}
 OPTIONS = {
     "precision": ["fp32", "bf16", "fp16", "bf16-fp32"],
     "mesh": ["one", "two", "four", "hybrid", "ddp"],
@@ -80,13 +82,16 @@ def everything():
 
 # Models that two ranks divide.
 SPLIT = [
-    {"family": family, "precision": precision, "mesh": "tensor",
+    {"family": family, "precision": precision, "mesh": mesh,
      "accumulation": accumulation, "recompute": recompute, "extra": extra}
-    for family, precision, accumulation, recompute, extra in [
-        ("halves", "fp32", 2, "pointwise", "clip"),
-        ("halves-tied", "bf16-fp32", 1, "full", "none"),
-        ("halves-phi3", "fp32", 1, "none", "lion"),
-        ("halves-dropout", "bf16", 1, "pointwise", "none")]]
+    for mesh, family, precision, accumulation, recompute, extra in [
+        ("tensor", "halves", "fp32", 2, "pointwise", "clip"),
+        ("tensor", "halves-tied", "bf16-fp32", 1, "full", "none"),
+        ("tensor", "halves-phi3", "fp32", 1, "none", "lion"),
+        ("tensor", "halves-dropout", "bf16", 1, "pointwise", "none"),
+        ("context", "halves", "fp32", 2, "pointwise", "clip"),
+        ("context", "halves-tied", "bf16", 1, "full", "none"),
+        ("context-tensor", "halves", "bf16-fp32", 1, "pointwise", "none")]]
 
 
 def chosen():
@@ -121,7 +126,7 @@ def pairwise():
 
 def write(folder, case):
     """The jobs of a case for CPUs and for GPUs; both paths, and the ranks."""
-    ranks, replicas, kind, tp = MESHES[case["mesh"]]
+    ranks, replicas, kind, shares = MESHES[case["mesh"]]
     family, extra = case["family"], case["extra"]
     precision = PRECISIONS[case["precision"]]
     config = {**{**jobs.PEAKED, **jobs.ENCODERS}[family],
@@ -148,7 +153,7 @@ def write(folder, case):
                     config[key] = 0.1
         job = jobs.make_job(
             folder, config, kind=kind, ranks=ranks, replicate=replicas,
-            steps=STEPS, sequence_length=LENGTH, tp=tp,
+            steps=STEPS, sequence_length=LENGTH, **shares,
             accumulation=case["accumulation"], precision=precision,
             activation_checkpointing=(
                 "pointwise" if kind != "fsdp" and case["recompute"] == "full"
