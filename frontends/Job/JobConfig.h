@@ -152,6 +152,9 @@ struct JobConfig {
   /// `activation_budget`: bytes that the layers keep for the backward, all
   /// together, on each rank and for one micro-batch; goes before the mode.
   Setting<std::optional<int64_t>> activationBudget;
+  /// The job file says the mesh, which accel-run reads and other executors do
+  /// not.
+  bool ownMesh = false;
   /// Activations between layers are a rank's tokens: the ranks of tp share the
   /// sequence where layers do not share its features.
   Setting<bool> sequenceParallel{

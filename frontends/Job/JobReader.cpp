@@ -32,6 +32,7 @@ const std::vector<std::string> &jobKeys() {
                                                 "schedule",
                                                 "checkpoint",
                                                 "target",
+                                                "mesh",
                                                 "precision",
                                                 "activation_checkpointing",
                                                 "activation_budget",
@@ -72,6 +73,7 @@ std::optional<JobConfig> JobReader::read() {
   readSchedule(job);
   readCheckpoint(job);
   readTarget(job);
+  readMesh(job);
   readPrecision(job);
   readCheckpointing(job);
   if (!complete)

@@ -237,6 +237,13 @@ Json jobProperties() {
                {"state_dict", choice("Layout", {"sharded", "full"})}},
               {"dir"})},
       {"target", text("A name of `accel-opt targets`, or a file")},
+      {"mesh",
+       object("Ranks of each axis, for accel-run; dp_shard is what the others "
+              "leave of num_processes",
+              {{"dp_replicate", integer("Copies of the shards", 1)},
+               {"dp_shard", integer("Ranks that shard the units", 1)},
+               {"cp", integer("Ranks that share each sequence", 1)},
+               {"tp", integer("Ranks that split the layers", 1)}})},
       {"precision",
        object(
            "Dtypes, instead of what mixed_precision means",

@@ -295,7 +295,8 @@ def accelerate_config(kind, ranks, layer_class, *, precision="no",
         "fsdp_offload_params": False,
         "fsdp_state_dict_type": "SHARDED_STATE_DICT",
     }
-    if replicate > 1 or tp * cp > 1:
+    # Accelerate refuses FSDP2 without ranks to shard over: the job's own mesh.
+    if replicate > 1 or tp * cp > 1 and ranks > tp:
         config["parallelism_config"] = mesh_of(
             ranks // replicate // tp // cp, tp, cp)
     if replicate > 1:
@@ -347,6 +348,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
         "schedule": schedule or {"steps": steps, "warmup_steps": 0,
                                  "decay": "constant"},
         "checkpoint": {"dir": "out", "every": checkpoint_every, "keep": 2},
+        **({"mesh": {"tp": tp}} if ranks == tp > 1 else {}),
         "target": "cpu",
     }
     job["schedule"]["steps"] = steps

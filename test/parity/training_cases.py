@@ -67,7 +67,8 @@ def reference_job(context, job, share):
     config = dict(job["accelerate"])
     config["num_processes"] //= share
     config["parallelism_config"] = jobs.mesh_of(config["num_processes"])
-    return jobs.write_job(context.path(), {**job, "accelerate": config},
+    alone = {k: v for k, v in job.items() if k != "mesh"}
+    return jobs.write_job(context.path(), {**alone, "accelerate": config},
                           "reference.yaml")
 
 

@@ -73,12 +73,19 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
         std::string("sequence parallelism is what accel-run does, and not ") +
             toString(inputs.executor) + " under accelerate",
         "leave sequence_parallel out, or plan for accel-run"));
+  if (inputs.job.ownMesh && inputs.executor != FrameworkKind::AccelRun)
+    engine.report(diagnosticAt(
+        mesh, Severity::Error, notSupportedCode,
+        std::string("the mesh of a job file is accel-run's, and not that of ") +
+            toString(inputs.executor) + " under accelerate",
+        "write the sizes into parallelism_config, or plan for accel-run"));
   if (mesh->size("tp") <= 1) {
     if (sequence.value)
       engine.report(diagnosticAt(
           sequence, Severity::Error, "invalid-value",
           "sequence_parallel needs ranks that share a sample",
-          "write parallelism_config_tp_size above 1, or leave it out"));
+          "write tp above 1 in mesh, or parallelism_config_tp_size, or leave "
+          "it out"));
   }
   const bool own =
       inputs.executor == FrameworkKind::AccelRun || options.emitsProgram();

@@ -1,0 +1,69 @@
+//===- JobMesh.cpp - The mesh of a job file -------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Job/JobReader.h"
+
+#include <array>
+
+using namespace accel;
+
+/// Outermost first.
+constexpr std::array axes = {"dp_replicate", "dp_shard", "cp", "tp"};
+constexpr int64_t mostRanks = int64_t(1) << 20;
+
+void JobReader::readMesh(JobConfig &job) {
+  const std::optional<Fields> fields = top.mapping("mesh");
+  if (!fields)
+    return;
+  fields->checkKeys({axes.begin(), axes.end()});
+  AccelerateConfig &accelerate = job.accelerate;
+  if (*accelerate.strategy != Strategy::Fsdp2) {
+    top.error("invalid-value", "mesh",
+              "a mesh is of FSDP2's units, and this job runs " +
+                  std::string(toString(*accelerate.strategy)),
+              "write distributed_type: FSDP and fsdp_version: 2", true);
+    return;
+  }
+  plan::Mesh mesh;
+  int64_t product = 1;
+  bool shards = false; // dp_shard is written
+  for (const char *axis : axes) {
+    Setting<int64_t> size;
+    size.value = 1;
+    fields->integer(axis, size, 1, mostRanks);
+    if (size.written() && accelerate.mesh.written() &&
+        accelerate.mesh->size(axis) != *size) {
+      fields->error("invalid-value", axis,
+                    std::string(axis) + " is " + std::to_string(*size) +
+                        " here and " +
+                        std::to_string(accelerate.mesh->size(axis)) +
+                        " in parallelism_config",
+                    "write it in one place");
+      return;
+    }
+    if (!size.written())
+      size.value = accelerate.mesh.written() ? accelerate.mesh->size(axis) : 1;
+    shards |= axis == std::string_view("dp_shard") &&
+              (size.written() || accelerate.mesh.written());
+    if (*size > 1 || std::string_view(axis).starts_with("dp_"))
+      mesh.resize(axis, *size);
+    product = std::min(product * *size, mostRanks * mostRanks);
+  }
+  const int64_t ranks = *accelerate.numProcesses;
+  if (!shards && ranks % product == 0)
+    mesh.resize("dp_shard", ranks / product);
+  if (mesh.ranks() != ranks) {
+    top.error("mesh-product", "mesh",
+              "the sizes of mesh multiply to " + std::to_string(mesh.ranks()) +
+                  ", num_processes is " + std::to_string(ranks),
+              "the product of all sizes must be num_processes; without "
+              "dp_shard it is what the others leave",
+              true);
+    return;
+  }
+  accelerate.mesh = {mesh, Origin::Written, "mesh", top.locate("mesh"),
+                     "mesh of the job file"};
+  job.ownMesh = true;
+}
