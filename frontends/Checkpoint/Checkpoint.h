@@ -14,6 +14,7 @@
 #include "frontends/Diagnostics/Diagnostics.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,9 @@ struct Piece {
   /// Something that is not known was done to the bytes (compression).
   bool transformed = false;
   std::vector<int64_t> offsets, sizes;
+  /// The shape that offsets and sizes count in, where it is not the tensor's:
+  /// its elements in one row, or in rows that runs of a shard are columns of.
+  std::vector<int64_t> view;
 };
 
 struct Tensor {
@@ -66,6 +70,8 @@ enum class FolderFormat {
 };
 const char *toString(FolderFormat format); // "accel-run"
 
+struct ZeroFile; // Zero.h
+
 /// One file or folder of the checkpoint.
 struct Part {
   std::string path; // inside of the checkpoint; "." is the whole
@@ -75,6 +81,7 @@ struct Part {
   std::vector<Tensor> tensors;
   int64_t objects = 0; // values that are no tensors
   int64_t files = 1;
+  std::shared_ptr<const ZeroFile> zero; // of a file of DeepSpeed
 };
 
 struct Checkpoint {

@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/Checkpoint/Checkpoint.h"
+#include "frontends/Checkpoint/Zero.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/Yaml/Yaml.h"
 #include "runtime/plan/JsonParse.h"
@@ -130,7 +130,14 @@ private:
     part.bytes = failed ? 0 : int64_t(size);
     names.insert(name);
     part.meaning = meaningOf(name);
-    if (!part.meaning.empty()) {
+    if (isZeroName(name)) {
+      if (part.meaning.empty())
+        part.meaning = "states of a layer or an expert (DeepSpeed)";
+      if (!readZero(path.string(), part, diagnostics))
+        return false;
+      if (part.zero->steps)
+        result.step = part.zero->steps;
+    } else if (!part.meaning.empty()) {
       part.format = PartFormat::ByName;
     } else if (name.ends_with(".safetensors")) {
       if (!takeSafetensors(path, part))
@@ -254,9 +261,10 @@ private:
           return part.path.starts_with(path) && part.format == format;
         });
   }
-  bool as(FolderFormat format, const char *meaning) {
+  bool as(FolderFormat format, const std::string &meaning) {
+    const std::string zero = describeZero(result);
     result.format = format;
-    result.meaning = meaning;
+    result.meaning = meaning + (zero.empty() ? "" : ", " + zero);
     return true;
   }
 
@@ -264,7 +272,7 @@ private:
     if (ours)
       return as(FolderFormat::AccelRun, "a checkpoint of accel-run");
     const bool state = hasName("random_states_", ".pkl");
-    if (hasName("", "_optim_states.pt") || hasName("mp_rank_", ".pt"))
+    if (hasName("", "_optim_states.pt") || hasName("", "_model_states.pt"))
       return state ? as(FolderFormat::Accelerate,
                         "Accelerate's save_state of DeepSpeed")
                    : as(FolderFormat::Deepspeed, "a checkpoint of DeepSpeed");

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/Merge.h"
 #include "frontends/Checkpoint/ConvertedFloats.h"
-#include "frontends/TorchExport/Archive.h"
+#include "frontends/Checkpoint/SliceChecksums.h"
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +15,8 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <map>
+#include <tuple>
 #include <unistd.h>
 
 namespace accel::checkpoint {
@@ -26,6 +28,7 @@ namespace {
 
 constexpr size_t bufferBytes = size_t(4) << 20;
 constexpr int64_t maxPickleBytes = int64_t(1) << 20; // of one shard
+constexpr size_t maxOpen = 64;                       // archives
 
 /// An open file; `error` of the last operation that failed.
 class File {
@@ -66,24 +69,24 @@ private:
   int fd;
 };
 
-/// Puts a box that comes row by row into its places in a tensor with elements
-/// of `element` bytes. `write` gets bytes and where in the tensor they belong.
+/// Puts a box that comes row by row into its places in a tensor of this shape
+/// with elements of `element` bytes. `write` gets bytes and where in the tensor
+/// they belong.
 class BoxWriter {
 public:
   using Write = std::function<bool(std::string_view, int64_t)>;
 
-  BoxWriter(const Tensor &tensor, int64_t element, const Piece &piece,
-            Write write)
-      : tensor(tensor), element(element), piece(piece),
-        write(std::move(write)) {
+  BoxWriter(const std::vector<int64_t> &shape, int64_t element,
+            const Piece &piece, Write write)
+      : shape(shape), element(element), piece(piece), write(std::move(write)) {
     // The innermost dimensions that are whole make one run of bytes with the
     // part of the dimension before them.
     runBytes = element;
-    outer = tensor.shape.size();
+    outer = shape.size();
     while (outer > 0) {
       --outer;
       runBytes *= piece.sizes[outer];
-      if (piece.sizes[outer] != tensor.shape[outer])
+      if (piece.sizes[outer] != shape[outer])
         break;
     }
   }
@@ -106,19 +109,19 @@ private:
   /// First byte of a run in the tensor.
   int64_t placeOf(int64_t run) const {
     int64_t stride = element, place = 0;
-    for (size_t i = tensor.shape.size(); i-- > 0;) {
+    for (size_t i = shape.size(); i-- > 0;) {
       int64_t index = piece.offsets[i];
       if (i < outer) {
         index += run % piece.sizes[i];
         run /= piece.sizes[i];
       }
       place += index * stride;
-      stride *= tensor.shape[i];
+      stride *= shape[i];
     }
     return place;
   }
 
-  const Tensor &tensor;
+  const std::vector<int64_t> &shape;
   int64_t element;
   const Piece &piece;
   Write write;
@@ -183,6 +186,8 @@ private:
     for (const MergedPart &part : merged.parts)
       if (!writePart(part))
         return false;
+    if (!verifySlices())
+      return false;
     if (merged.parts.size() > 1) {
       Json index = {{"metadata", {{"total_size", merged.bytes}}},
                     {"weight_map", Json::object()}};
@@ -224,7 +229,8 @@ private:
       for (const Piece &piece : tensor.source->pieces) {
         const int64_t at = int64_t(header.size()) + tensor.begin;
         bool wrote = true;
-        BoxWriter box(*tensor.source, elementBytes(tensor.dtype), piece,
+        BoxWriter box(piece.view.empty() ? tensor.source->shape : piece.view,
+                      elementBytes(tensor.dtype), piece,
                       [&](std::string_view bytes, int64_t inside) {
                         wrote = file.write(bytes, at + inside);
                         written += int64_t(bytes.size());
@@ -302,37 +308,68 @@ private:
   bool copyFromZip(const MergedTensor &tensor, const Piece &piece,
                    int64_t bytes, const Take &take) {
     std::string error;
-    if (!open(piece, error))
+    torchexport::Archive *archive = open(piece, error);
+    if (!archive)
       return damaged(tensor, piece, error);
     std::string entry = piece.entry;
     int64_t begin = piece.entryBegin;
-    if (entry.empty() && !findTensor(tensor, piece, entry, begin))
+    if (entry.empty() && !findTensor(*archive, tensor, piece, entry, begin))
       return false;
     bool wanted = true;
+    uint32_t checksum = 0;
     if (!archive->stream(
             entry, begin, bytes,
-            [&](std::string_view read) { return wanted = take(read); }, error))
+            [&](std::string_view read) {
+              checksum = SliceChecksums::extend(checksum, read);
+              return wanted = take(read);
+            },
+            error))
       return damaged(tensor, piece, error);
+    if (wanted && bytes != archive->entries().at(entry).bytes)
+      slices[keyOf(piece)].add(entry, begin, bytes, checksum);
     return wanted;
   }
 
-  /// The zip of the piece; that of the one before it where it is the same.
-  bool open(const Piece &piece, std::string &error) {
-    const auto key = std::tuple(piece.file, piece.begin, piece.length);
-    if (archive && key == opened)
-      return true;
-    archive = piece.length ? torchexport::Archive::openRange(
-                                 piece.file, piece.begin, piece.length, error)
-                           : torchexport::Archive::open(piece.file, error);
-    opened = key;
-    return archive.has_value();
+  using Key = std::tuple<std::string, int64_t, int64_t>;
+  static Key keyOf(const Piece &piece) {
+    return {piece.file, piece.begin, piece.length};
+  }
+
+  torchexport::Archive *open(const Piece &piece, std::string &error) {
+    const Key key = keyOf(piece);
+    if (auto found = archives.find(key); found != archives.end())
+      return &found->second;
+    auto archive =
+        piece.length ? torchexport::Archive::openRange(piece.file, piece.begin,
+                                                       piece.length, error)
+                     : torchexport::Archive::open(piece.file, error);
+    if (!archive)
+      return nullptr;
+    // Shards of torch DCP are a zip each.
+    if (archives.size() >= maxOpen)
+      archives.clear();
+    return &archives.emplace(key, std::move(*archive)).first->second;
+  }
+
+  /// What was read in slices is what the zips say.
+  bool verifySlices() {
+    for (const auto &[key, checksums] : slices) {
+      Piece piece;
+      std::tie(piece.file, piece.begin, piece.length) = key;
+      std::string error;
+      torchexport::Archive *archive = open(piece, error);
+      if (!archive || !checksums.verify(*archive, error))
+        return fail("invalid-checkpoint", piece.file, error,
+                    "copy the file again, or save the checkpoint again");
+    }
+    return true;
   }
 
   /// A shard of torch DCP is a file of torch.save with one tensor.
-  bool findTensor(const MergedTensor &tensor, const Piece &piece,
-                  std::string &entry, int64_t &begin) {
+  bool findTensor(torchexport::Archive &archive, const MergedTensor &tensor,
+                  const Piece &piece, std::string &entry, int64_t &begin) {
     std::string error;
-    auto pickle = archive->read("data.pkl", maxPickleBytes, error);
+    auto pickle = archive.read("data.pkl", maxPickleBytes, error);
     if (!pickle)
       return damaged(tensor, piece, error);
     Part part;
@@ -356,8 +393,8 @@ private:
   const std::function<void(int64_t)> &done;
   DiagnosticEngine &diagnostics;
   std::string buffer;
-  std::optional<torchexport::Archive> archive;
-  std::tuple<std::string, int64_t, int64_t> opened;
+  std::map<Key, torchexport::Archive> archives; // that are open
+  std::map<Key, SliceChecksums> slices;
   int64_t written = 0;
 };
 

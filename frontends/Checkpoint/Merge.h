@@ -15,6 +15,7 @@
 #include "frontends/Checkpoint/Checkpoint.h"
 
 #include <functional>
+#include <list>
 
 namespace accel::checkpoint {
 
@@ -39,6 +40,8 @@ struct Merged {
   int64_t tensors = 0, bytes = 0;
   /// Tensors that are no weights: states of an optimizer.
   int64_t leftOut = 0;
+  /// Tensors that no file holds as one, which `parts` refer to.
+  std::list<Part> made;
 };
 
 struct MergeOptions {

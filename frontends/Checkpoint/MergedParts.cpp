@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/ConvertedFloats.h"
 #include "frontends/Checkpoint/Merge.h"
+#include "frontends/Checkpoint/Zero.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -29,9 +30,14 @@ public:
   std::optional<Merged> run() {
     if (!knows())
       return std::nullopt;
-    for (const Part &part : read.parts)
-      if (!take(part))
+    bool zero = false;
+    for (const Part &part : read.parts) {
+      zero |= part.zero != nullptr;
+      if (!part.zero && !take(part))
         return std::nullopt;
+    }
+    if (zero && !takeZero())
+      return std::nullopt;
     if (weights.empty()) {
       diagnostics.error("no-weights", read.folder,
                         "the checkpoint holds no weights of a model",
@@ -54,15 +60,6 @@ private:
                     "describes",
                     "accel-run writes the trained model beside its "
                     "checkpoints, in the folder 'model'");
-    const bool zero =
-        std::any_of(read.parts.begin(), read.parts.end(), [](const Part &part) {
-          return part.format == PartFormat::ByName &&
-                 part.meaning.find("DeepSpeed") != std::string::npos;
-        });
-    if (read.format == FolderFormat::Deepspeed || zero)
-      return refuse("ZeRO's partitions are known by their names only",
-                    "DeepSpeed puts zero_to_fp32.py beside them, which merges "
-                    "them");
     return true;
   }
 
@@ -98,6 +95,17 @@ private:
       if (!check(part, tensor, name))
         return false;
     }
+    return true;
+  }
+
+  bool takeZero() {
+    auto made = assembleZero(read, merged.leftOut, diagnostics);
+    if (!made)
+      return false;
+    merged.made.push_back(std::move(*made));
+    for (const Tensor &tensor : merged.made.back().tensors)
+      if (!check(merged.made.back(), tensor, tensor.name))
+        return false;
     return true;
   }
 

@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/Checkpoint/Checkpoint.h"
+#include "frontends/Checkpoint/TorchSave.h"
 #include "frontends/Checkpoint/TorchNames.h"
 #include "frontends/TorchExport/Archive.h"
 
@@ -17,20 +17,6 @@ constexpr int64_t maxPickleBytes = int64_t(1) << 30;
 /// state_dicts of optimizers nest three deep.
 constexpr int maxDepth = 16;
 
-bool allows(std::string_view name) {
-  static const std::set<std::string_view> known = {
-      "torch._utils _rebuild_tensor_v2",
-      "torch._utils _rebuild_tensor_v3",
-      "torch._utils _rebuild_parameter",
-      "torch.storage UntypedStorage",
-      "torch Size",
-      "torch device",
-      "collections OrderedDict",
-      "collections defaultdict"};
-  return known.count(name) || isTorchDtype(name) ||
-         !dtypeOfStorage(name).empty();
-}
-
 class SaveReader {
 public:
   SaveReader(const Pickle &pickle, const std::string &path, Part &part,
@@ -43,13 +29,20 @@ public:
       return fail("its dictionaries nest deeper or share more than a state "
                   "dict's do");
     const std::string_view type = pickle.typeOf(id);
-    if (type == "torch._utils _rebuild_parameter") {
+    if (type.starts_with("torch._utils _rebuild_parameter")) {
       const std::vector<ValueId> &arguments = argumentsOf(id);
       return arguments.empty() ? fail("a parameter holds no tensor")
                                : visit(arguments[0], name, depth + 1);
     }
-    if (type.starts_with("torch._utils _rebuild_tensor"))
-      return takeTensor(id, name);
+    // A tensor with attributes: what rebuilds it, its class, its arguments.
+    if (type == "torch._tensor _rebuild_from_type_v2") {
+      const std::vector<ValueId> &arguments = argumentsOf(id);
+      return arguments.size() > 2 && isRebuilt(pickle.at(arguments[0]).text)
+                 ? takeTensor(pickle.at(arguments[2]).items, name)
+                 : fail("a tensor with attributes is none that torch writes");
+    }
+    if (isRebuilt(type))
+      return takeTensor(argumentsOf(id), name);
     const auto entries = pickle.entries(id);
     for (size_t i = 0; i + 1 < entries.size(); i += 2) {
       keys.push_back(join("", entries[i]));
@@ -68,6 +61,9 @@ public:
   }
 
 private:
+  static bool isRebuilt(std::string_view function) {
+    return function.starts_with("torch._utils _rebuild_tensor");
+  }
   bool fail(const std::string &message) {
     diagnostics.error("invalid-checkpoint", path, message,
                       "save the checkpoint again");
@@ -85,8 +81,8 @@ private:
     return name.empty() ? word : name + "." + word;
   }
 
-  bool takeTensor(ValueId id, const std::string &name) {
-    const std::vector<ValueId> &arguments = argumentsOf(id);
+  bool takeTensor(const std::vector<ValueId> &arguments,
+                  const std::string &name) {
     const std::string what = "tensor '" + printable(name) + "' ";
     if (arguments.size() < 4 ||
         !pickle.is(arguments[0], Pickle::Kind::Persistent) ||
@@ -159,30 +155,57 @@ private:
 
 } // namespace
 
-bool parseTorchSave(std::string_view bytes, const std::string &path, Part &part,
-                    DiagnosticEngine &diagnostics) {
-  Pickle::Problem problem;
-  auto pickle = Pickle::parse(bytes, allows, problem);
-  if (!pickle)
-    return reportPickle(problem, path, diagnostics);
-  part.format = PartFormat::TorchSave;
-  return SaveReader(*pickle, path, part, diagnostics)
-      .visit(pickle->root(), "", 0);
+bool isSavedName(std::string_view name) {
+  static const std::set<std::string_view> known = {
+      "torch._utils _rebuild_tensor_v2",
+      "torch._utils _rebuild_tensor_v3",
+      "torch._utils _rebuild_parameter",
+      "torch._utils _rebuild_parameter_with_state",
+      "torch._tensor _rebuild_from_type_v2",
+      "torch Tensor",
+      "torch.nn.parameter Parameter",
+      "torch.storage UntypedStorage",
+      "torch Size",
+      "torch device",
+      "collections OrderedDict",
+      "collections defaultdict"};
+  return known.count(name) || isTorchDtype(name) ||
+         !dtypeOfStorage(name).empty();
 }
 
-bool readTorchSave(const std::string &path, Part &part,
-                   DiagnosticEngine &diagnostics) {
+std::optional<std::string> readDataPickle(const std::string &path,
+                                          DiagnosticEngine &diagnostics) {
   std::string error;
   std::optional<std::string> bytes;
   if (auto archive = torchexport::Archive::open(path, error))
     bytes = archive->read("data.pkl", maxPickleBytes, error);
-  if (!bytes) {
+  if (!bytes)
     diagnostics.error("invalid-checkpoint", path, error,
                       "torch.save has written a zip with a data.pkl since "
                       "torch 1.6; save it again with a newer torch");
-    return false;
-  }
-  return parseTorchSave(*bytes, path, part, diagnostics);
+  return bytes;
+}
+
+bool takeSavedTensors(const Pickle &pickle, const std::string &path, Part &part,
+                      DiagnosticEngine &diagnostics) {
+  part.format = PartFormat::TorchSave;
+  return SaveReader(pickle, path, part, diagnostics)
+      .visit(pickle.root(), "", 0);
+}
+
+bool parseTorchSave(std::string_view bytes, const std::string &path, Part &part,
+                    DiagnosticEngine &diagnostics) {
+  Pickle::Problem problem;
+  auto pickle = Pickle::parse(bytes, isSavedName, problem);
+  if (!pickle)
+    return reportPickle(problem, path, diagnostics);
+  return takeSavedTensors(*pickle, path, part, diagnostics);
+}
+
+bool readTorchSave(const std::string &path, Part &part,
+                   DiagnosticEngine &diagnostics) {
+  const auto bytes = readDataPickle(path, diagnostics);
+  return bytes && parseTorchSave(*bytes, path, part, diagnostics);
 }
 
 } // namespace accel::checkpoint

@@ -82,6 +82,8 @@ public:
       why = messageOf(got);
     return got;
   }
+  /// Where the entry's bytes begin, in the zip.
+  uint64_t place() const { return unzGetCurrentFileZStreamPos64(zip); }
   /// Whether the bytes, all of which were read, are those of the checksum; if
   /// not, with `why`.
   bool verify() {
@@ -156,7 +158,7 @@ std::optional<Archive> Archive::openMemory(std::string_view bytes,
 Archive Archive::ofEntries(std::map<std::string, std::string> entries) {
   Archive archive;
   for (const auto &[name, text] : entries)
-    archive.table[name] = {0, int64_t(text.size()), true};
+    archive.table[name] = {0, int64_t(text.size()), true, 0};
   archive.given = std::move(entries);
   return archive;
 }
@@ -198,6 +200,7 @@ bool Archive::list(std::string &error) {
     }
     entry.bytes = int64_t(info.uncompressed_size);
     entry.stored = info.compression_method == 0;
+    entry.checksum = uint32_t(info.crc);
     if (!table.emplace(name.substr(slash + 1), entry).second) {
       error = "the zip has two entries '" + printable(name) + "'";
       return false;
@@ -266,21 +269,23 @@ bool Archive::stream(const std::string &name, int64_t begin, int64_t bytes,
   Reader reader(zip->handle, zip->places[entry.index]);
   if (!reader.why.empty())
     return fail("cannot be opened: " + reader.why);
-  std::string buffer(size_t(std::min<int64_t>(entry.bytes, 4 << 20)) + 1, 0);
-  int64_t at = 0;
+  std::string buffer(size_t(std::min<int64_t>(bytes, 4 << 20)) + 1, 0);
+  const bool whole = begin == 0 && bytes == entry.bytes;
+  const uint64_t place = reader.place() + uint64_t(begin);
   bool good = true, wanted = true;
-  while (good && wanted && at < begin + bytes) {
-    const int64_t most =
-        at < begin
-            ? std::min<int64_t>(begin - at, int64_t(buffer.size()))
-            : std::min<int64_t>(begin + bytes - at, int64_t(buffer.size()));
-    const int64_t got = reader.read(buffer.data(), most);
+  for (int64_t done = 0; good && wanted && done < bytes;) {
+    const int64_t most = std::min<int64_t>(bytes - done, buffer.size());
+    // minizip checks what it reads and reads from the beginning only.
+    const int64_t got =
+        whole ? reader.read(buffer.data(), most)
+              : int64_t(zip->bytes->readFrom(place + uint64_t(done),
+                                             buffer.data(), uint64_t(most)));
     good = got > 0;
-    if (good && at >= begin)
+    if (good)
       wanted = sink(std::string_view(buffer.data(), size_t(got)));
-    at += good ? got : 0;
+    done += got;
   }
-  if (good && wanted && at == entry.bytes)
+  if (good && wanted && whole)
     good = reader.verify();
   return good || fail("is cut or damaged: " +
                       (reader.why.empty() ? messageOf(UNZ_OK) : reader.why));

@@ -30,6 +30,7 @@ public:
     uint64_t index = 0; // in the zip
     int64_t bytes = 0;  // uncompressed
     bool stored = false;
+    uint32_t checksum = 0; // CRC-32 of the uncompressed bytes
   };
 
   /// Opens a file. Says in `error` why it cannot be read.
@@ -59,7 +60,7 @@ public:
 
   /// Gives `bytes` bytes of an entry, from `begin` on, to `sink` in pieces of
   /// at most 4 MiB, until it returns false. The checksum is verified where the
-  /// entry is read to its end. False, with `error`, where that fails.
+  /// whole entry is read. False, with `error`, where that fails.
   bool stream(const std::string &name, int64_t begin, int64_t bytes,
               const std::function<bool(std::string_view)> &sink,
               std::string &error);

@@ -35,6 +35,13 @@ public:
   /// archive that it opens.
   zlib_filefunc64_def functions();
 
+  /// Copies up to `bytes` bytes from `place` on; fewer at the end and after an
+  /// error.
+  uint64_t readFrom(uint64_t place, char *into, uint64_t bytes) {
+    at = place;
+    return read(into, bytes);
+  }
+
 private:
   ZipBytes() = default;
   /// Copies up to `bytes` bytes from where it stands; fewer at the end and
