@@ -82,6 +82,7 @@ struct Part {
   int64_t objects = 0; // values that are no tensors
   int64_t files = 1;
   std::shared_ptr<const ZeroFile> zero; // of a file of DeepSpeed
+  bool runShard = false;                // of accel-run
 };
 
 struct Checkpoint {

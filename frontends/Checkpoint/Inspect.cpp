@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/RunShards.h"
 #include "frontends/Checkpoint/Zero.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/Yaml/Yaml.h"
@@ -160,6 +161,9 @@ private:
       return false;
     part.format = PartFormat::Safetensors;
     part.meaning = "safetensors";
+    const auto format = file->metadata.find("format");
+    part.runShard =
+        format != file->metadata.end() && format->second == runShardFormat;
     for (const huggingface::StoredTensor &stored : file->tensors) {
       Tensor tensor;
       tensor.name = stored.name;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/ConvertedFloats.h"
 #include "frontends/Checkpoint/Merge.h"
+#include "frontends/Checkpoint/RunShards.h"
 #include "frontends/Checkpoint/Zero.h"
 
 #include <algorithm>
@@ -28,15 +29,9 @@ public:
       : read(read), options(options), diagnostics(diagnostics) {}
 
   std::optional<Merged> run() {
-    if (!knows())
-      return std::nullopt;
-    bool zero = false;
-    for (const Part &part : read.parts) {
-      zero |= part.zero != nullptr;
-      if (!part.zero && !take(part))
-        return std::nullopt;
-    }
-    if (zero && !takeZero())
+    const bool good =
+        read.format == FolderFormat::AccelRun ? takeRunShards() : takeParts();
+    if (!good)
       return std::nullopt;
     if (weights.empty()) {
       diagnostics.error("no-weights", read.folder,
@@ -54,13 +49,38 @@ private:
     return false;
   }
 
-  bool knows() {
-    if (read.format == FolderFormat::AccelRun)
-      return refuse("shards of accel-run are flat units that their plan "
-                    "describes",
-                    "accel-run writes the trained model beside its "
-                    "checkpoints, in the folder 'model'");
-    return true;
+  bool takeParts() {
+    bool zero = false;
+    for (const Part &part : read.parts) {
+      zero |= part.zero != nullptr;
+      if (part.runShard)
+        return refuse(
+            "holds shards of accel-run in a folder of it",
+            "merge that folder: DIR/" +
+                printablePath(
+                    std::filesystem::path(part.path).parent_path().string()));
+      if (!part.zero && !take(part))
+        return false;
+    }
+    return !zero || takeZero();
+  }
+
+  bool takeRunShards() {
+    auto shards = readRunShards(read, diagnostics);
+    if (!shards)
+      return false;
+    for (auto &[kind, part] : shards->kinds)
+      if (kind != "param")
+        merged.leftOut += int64_t(part.tensors.size());
+    auto found = shards->kinds.find("param");
+    if (found != shards->kinds.end())
+      for (const Tensor &tensor : found->second.tensors)
+        if (tensor.name.starts_with("base_model.model."))
+          return refuse("its run trains an adapter, which PEFT names in "
+                        "another way",
+                        "accel-run writes adapter_model.safetensors to the "
+                        "folder 'model' beside its checkpoints");
+    return found == shards->kinds.end() || takeMade(std::move(found->second));
   }
 
   /// Parts that are the optimizer's by their name.
@@ -100,9 +120,12 @@ private:
 
   bool takeZero() {
     auto made = assembleZero(read, merged.leftOut, diagnostics);
-    if (!made)
-      return false;
-    merged.made.push_back(std::move(*made));
+    return made && takeMade(std::move(*made));
+  }
+
+  /// Tensors that are weights, all of them.
+  bool takeMade(Part part) {
+    merged.made.push_back(std::move(part));
     for (const Tensor &tensor : merged.made.back().tensors)
       if (!check(merged.made.back(), tensor, tensor.name))
         return false;

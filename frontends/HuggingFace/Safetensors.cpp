@@ -78,6 +78,8 @@ public:
       if (name == "__metadata__") {
         if (!takeMetadata(entry))
           return std::nullopt;
+        for (const auto &[key, value] : entry.items())
+          file.metadata.emplace(key, value.get<std::string>());
         continue;
       }
       StoredTensor tensor;

@@ -32,6 +32,7 @@ struct StoredTensor {
 struct SafetensorsFile {
   std::string path;
   std::vector<StoredTensor> tensors; // by position in the file
+  std::map<std::string, std::string> metadata;
 };
 
 /// Checks a header. `head` is the start of a file of `fileSize` bytes, with at

@@ -1,0 +1,241 @@
+//===- RunShards.cpp - Checkpoints of accel-run ---------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/RunShards.h"
+#include "frontends/HuggingFace/Safetensors.h"
+#include "frontends/Yaml/Yaml.h"
+#include "runtime/plan/JsonParse.h"
+#include "runtime/plan/Sha256.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+namespace accel::checkpoint {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr uint64_t maxStateBytes = uint64_t(256) << 20;
+constexpr int format = 2; // of state.json
+/// What a file can have, so that no sum overflows.
+constexpr int64_t maxElements = int64_t(1) << 45;
+constexpr int64_t maxRuns = int64_t(1) << 24;
+
+class ShardReader {
+public:
+  ShardReader(const Checkpoint &read, DiagnosticEngine &diagnostics)
+      : root(read.folder), diagnostics(diagnostics) {}
+
+  std::optional<RunShards> run() {
+    if (!readState())
+      return std::nullopt;
+    for (const auto &[name, hash] : files)
+      if (!verify(name, hash) || !takeFile(name))
+        return std::nullopt;
+    if (!checkCover())
+      return std::nullopt;
+    return std::move(shards);
+  }
+
+private:
+  bool fail(const std::string &path, const std::string &message,
+            const std::string &hint = "copy the file again") {
+    diagnostics.error("invalid-checkpoint", path, message, hint);
+    return false;
+  }
+
+  bool readState() {
+    const std::string path = (root / "state.json").string();
+    std::string text, error;
+    if (!yaml::readWholeFile(path, maxStateBytes, text, error))
+      return fail(path, error);
+    try {
+      plan::parseJson(text); // bounds its depth
+      ordered_json json = ordered_json::parse(text);
+      if (json.at("format") != format)
+        return fail(path,
+                    "is of another format than " + std::to_string(format) +
+                        ", which this accel-opt reads",
+                    "take the accel-opt of the accel-run that wrote it");
+      const std::string own = json.at("sha256").get<std::string>();
+      json.erase("sha256");
+      plan::Sha256 digest;
+      digest.update(json.dump());
+      if (digest.hexDigest() != own)
+        return fail(path, "is not what the run has written: its hash differs");
+      runId = json.at("run").get<std::string>();
+      shards.step = json.at("step").get<int64_t>();
+      shards.optimizerSteps = int64_t(json.at("optimizer_steps").get<double>());
+      for (const ordered_json &file : json.at("files")) {
+        const std::string name = file.at("name").get<std::string>();
+        if (name.empty() || name.find('/') != std::string::npos)
+          return fail(path, "'" + printable(name) + "' is no file beside it");
+        files.emplace_back(name, file.at("sha256").get<std::string>());
+      }
+    } catch (const plan::JsonSyntaxError &problem) {
+      return fail(path, "is not valid JSON: " + problem.message);
+    } catch (const nlohmann::json::exception &problem) {
+      return fail(path, "is not what accel-run writes: " +
+                            printable(problem.what(), 200));
+    }
+    return true;
+  }
+
+  bool verify(const std::string &name, const std::string &hash) {
+    const std::string path = (root / name).string();
+    std::ifstream file(path, std::ios::binary);
+    plan::Sha256 digest;
+    std::string buffer(size_t(4) << 20, '\0');
+    while (file.read(buffer.data(), std::streamsize(buffer.size())),
+           file.gcount() > 0)
+      digest.update({buffer.data(), size_t(file.gcount())});
+    return digest.hexDigest() == hash ||
+           fail(path, "is not what the run has written: its hash differs");
+  }
+
+  bool takeFile(const std::string &name) {
+    const std::string path = (root / name).string();
+    const auto file = huggingface::readSafetensorsHeader(path, diagnostics);
+    if (!file)
+      return false;
+    auto metadata = [&](const char *key) {
+      auto found = file->metadata.find(key);
+      return found == file->metadata.end() ? std::string() : found->second;
+    };
+    if (metadata("format") != runShardFormat)
+      return fail(path, "is no shard of accel-run");
+    if (metadata("run") != runId ||
+        metadata("step") != std::to_string(shards.step))
+      return fail(path, "is of another run or step than state.json",
+                  "keep the files of one checkpoint");
+    // "3.exp_avg" is of the unit with the prefix "3.".
+    std::map<std::string, std::vector<const huggingface::StoredTensor *>> units;
+    for (const huggingface::StoredTensor &tensor : file->tensors)
+      units[tensor.name.substr(0, tensor.name.find('.') + 1)].push_back(
+          &tensor);
+    try {
+      for (const nlohmann::json &unit : plan::parseJson(metadata("layout"))) {
+        const auto prefix = unit.at("prefix").get<std::string>();
+        for (const nlohmann::json &entry : unit.at("pieces"))
+          for (const huggingface::StoredTensor *tensor : units[prefix])
+            if (!takeEntry(path, entry, *tensor,
+                           tensor->name.substr(prefix.size())))
+              return false;
+      }
+    } catch (const plan::JsonSyntaxError &problem) {
+      return fail(path, "its layout is not valid JSON: " + problem.message);
+    } catch (const nlohmann::json::exception &problem) {
+      return fail(path, "its layout cannot be read: " +
+                            printable(problem.what(), 200));
+    }
+    return true;
+  }
+
+  /// Runs of a parameter in a flat tensor.
+  bool takeEntry(const std::string &path, const nlohmann::json &entry,
+                 const huggingface::StoredTensor &stored,
+                 const std::string &kind) {
+    const auto fqn = entry.at("fqn").get<std::string>();
+    const auto shape = entry.at("shape").get<std::vector<int64_t>>();
+    const auto begin = entry.at("begin").get<int64_t>();
+    const auto end = entry.at("end").get<int64_t>();
+    const auto offset = entry.at("offset").get<int64_t>();
+    const int64_t runs = entry.value("runs", int64_t(1));
+    const int64_t stride = entry.value("stride", int64_t(0));
+    auto wrong = [&] {
+      return fail(path, "the layout of '" + printable(fqn) +
+                            "' is not one that was written");
+    };
+    Part &part = shards.kinds[kind];
+    part.format = PartFormat::Safetensors;
+    auto [place, isNew] = places[kind].emplace(fqn, part.tensors.size());
+    if (isNew) {
+      Tensor made;
+      made.name = fqn;
+      made.path = {fqn};
+      made.dtype = torchDtypeOf(stored.dtype);
+      made.shape = shape;
+      made.bytes = elementBytes(made.dtype);
+      for (int64_t size : shape)
+        if (size < 0 || __builtin_mul_overflow(made.bytes, size, &made.bytes))
+          return wrong();
+      if (made.dtype.empty())
+        return wrong();
+      part.tensors.push_back(std::move(made));
+    }
+    Tensor &tensor = part.tensors[place->second];
+    const int64_t element = elementBytes(tensor.dtype);
+    const int64_t all = tensor.bytes / element, length = end - begin;
+    if (shape != tensor.shape || torchDtypeOf(stored.dtype) != tensor.dtype ||
+        stored.shape.size() != 1 || begin < 0 || end < begin || offset < 0 ||
+        runs < 1 || runs > maxRuns || stride < 0 ||
+        std::max({end, offset, stride, all}) > maxElements ||
+        (runs > 1 && stride < length) || end > all ||
+        runs - 1 > (all - end) / std::max<int64_t>(stride, 1) ||
+        offset > stored.shape[0] ||
+        (length > 0 && runs > (stored.shape[0] - offset) / length))
+      return wrong();
+    if (length == 0)
+      return true;
+    Piece piece;
+    piece.file = path;
+    piece.begin = int64_t(stored.begin) + offset * element;
+    piece.length = runs * length * element;
+    const int64_t column = runs > 1 ? begin % stride : 0;
+    if (runs > 1 && column + length <= stride) {
+      // Columns of a matrix with rows of `stride` elements.
+      piece.view = {all / stride + (all % stride != 0), stride};
+      piece.offsets = {begin / stride, column};
+      piece.sizes = {runs, length};
+      tensor.pieces.push_back(std::move(piece));
+    } else {
+      piece.view = {all};
+      piece.sizes = {length};
+      piece.length = length * element;
+      for (int64_t run = 0; run < runs; ++run) {
+        piece.offsets = {begin + run * stride};
+        tensor.pieces.push_back(piece);
+        piece.begin += piece.length;
+      }
+    }
+    return true;
+  }
+
+  /// Pieces that were written do not overlap.
+  bool checkCover() {
+    for (auto &[kind, part] : shards.kinds)
+      for (Tensor &tensor : part.tensors) {
+        int64_t bytes = 0;
+        for (const Piece &piece : tensor.pieces)
+          bytes += piece.length;
+        tensor.shards = int64_t(tensor.pieces.size());
+        if (bytes != tensor.bytes)
+          return fail(root.string(),
+                      "elements of '" + printable(tensor.name) +
+                          "' are missing, or twice there",
+                      "copy the files of all ranks");
+      }
+    return true;
+  }
+
+  const fs::path root;
+  DiagnosticEngine &diagnostics;
+  std::string runId;
+  std::vector<std::pair<std::string, std::string>> files;      // name, hash
+  std::map<std::string, std::map<std::string, size_t>> places; // by kind
+  RunShards shards;
+};
+
+} // namespace
+
+std::optional<RunShards> readRunShards(const Checkpoint &read,
+                                       DiagnosticEngine &diagnostics) {
+  return ShardReader(read, diagnostics).run();
+}
+
+} // namespace accel::checkpoint

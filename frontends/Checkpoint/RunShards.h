@@ -1,0 +1,42 @@
+//===- RunShards.h - Checkpoints of accel-run -------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A checkpoint of accel-run (runtime/checkpoint/Sharded.h) has a safetensors
+// file a rank with flat tensors: of each unit its weights and the states of its
+// optimizer. The header says which elements of which parameter stand where, so
+// that no plan is needed to read them. Of a parameter that is cut along other
+// dimensions than the first a rank has runs of one length, equally far apart.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_CHECKPOINT_RUNSHARDS_H
+#define ACCEL_FRONTENDS_CHECKPOINT_RUNSHARDS_H
+
+#include "frontends/Checkpoint/Checkpoint.h"
+
+#include <map>
+
+namespace accel::checkpoint {
+
+struct RunShards {
+  /// The parameters by what is kept of them: "param", "exp_avg", ... Each
+  /// tensor has the parameter's name and shape.
+  std::map<std::string, Part> kinds;
+  int64_t step = 0;
+  int64_t optimizerSteps = 0; // without skipped ones
+};
+
+/// The format that shards name in their header.
+constexpr const char *runShardFormat = "accel-run-1";
+
+/// Reads the shards' headers, and all of the files for their hashes. Reports
+/// and returns nothing where a file is not what its run has written, or
+/// elements are missing.
+std::optional<RunShards> readRunShards(const Checkpoint &read,
+                                       DiagnosticEngine &diagnostics);
+
+} // namespace accel::checkpoint
+
+#endif // ACCEL_FRONTENDS_CHECKPOINT_RUNSHARDS_H

@@ -1,0 +1,153 @@
+"""`accel-opt checkpoint merge` of accel-run's own checkpoints: the weights that
+accel-run writes at its end."""
+import hashlib
+import json
+import os
+import shutil
+
+import harness
+import jobs
+from harness import check
+from merge_cases import equal, loaded, merge
+
+
+def trained(context, model, ranks, **options):
+    """A run's folder, with a checkpoint of its last step."""
+    jobs.make_job(context.path(), model, ranks=ranks, steps=4,
+                  checkpoint_every=2, **options)
+    harness.plan(context, context.path("job.yaml"), context.path("plan.json"))
+    harness.execute(context, context.path("plan.json"), ranks,
+                    context.path("run.jsonl"))
+    return context.path("out")
+
+
+def as_trained(model, ranks, **options):
+    def case(context):
+        import torch
+        out = trained(context, model, ranks, **options)
+        last = os.path.join(out, "step-00000004")
+        want = loaded(os.path.join(out, "model"))
+        answer = merge(context, last, context.path("merged"))["merged"]
+        equal(loaded(context.path("merged")), want)
+        check(answer["left_out"] == 2 * len(want), answer)
+        merge(context, last, context.path("half"), "--dtype", "bf16",
+              "--max-shard-size", "4096")
+        equal(loaded(context.path("half")),
+              {n: t.to(torch.bfloat16) for n, t in want.items()})
+        return f"{len(want)} tensors as accel-run's own model has them"
+
+    return case
+
+
+def mixture(context):
+    """Experts stand fused in shards; transformers loads them so too."""
+    import torch
+    from transformers import AutoModelForCausalLM
+    out = trained(context, jobs.MODELS["mixtral"], 2)
+    merge(context, os.path.join(out, "step-00000004"), context.path("merged"))
+    shutil.copy(os.path.join(out, "model", "config.json"), context.path("merged"))
+    states = [AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).state_dict()
+              for path in (context.path("merged"), os.path.join(out, "model"))]
+    equal(*states)
+    return f"{len(states[0])} tensors as transformers loads them"
+
+
+def sealed(folder, change):
+    """Changes a shard's layout, and its hashes with it, as an attacker can."""
+    path = os.path.join(folder, "rank-00000.safetensors")
+    with open(path, "rb") as f:
+        data = f.read()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    layout = json.loads(header["__metadata__"]["layout"])
+    change(layout[0]["pieces"][0])
+    header["__metadata__"]["layout"] = json.dumps(layout)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    data = len(text).to_bytes(8, "little") + text + data[8 + size:]
+    with open(path, "wb") as f:
+        f.write(data)
+    path = os.path.join(folder, "state.json")
+    with open(path, encoding="utf-8") as f:
+        state = json.load(f)
+    del state["sha256"]
+    state["files"][0].update(bytes=len(data),
+                             sha256=hashlib.sha256(data).hexdigest())
+    text = json.dumps(state, separators=(",", ":"))
+    state["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(state, f)
+
+
+def damage(context):
+    """What the run has not written is refused, and leaves nothing."""
+    out = trained(context, jobs.MODELS["gqa"], 2)
+    last = os.path.join(out, "step-00000004")
+
+    def refused(name, *words, folder=None, code="invalid-checkpoint"):
+        answer = merge(context, folder or context.path(name), context.path("no"),
+                       expect=4 if code == "not-supported" else 1)
+        finding = answer["diagnostics"][0]
+        check(finding["code"] == code
+              and all(w in finding["message"] for w in words), f"{name}: {finding}")
+        left = [n for n in os.listdir(context.work) if n.startswith("no")]
+        check(answer["merged"] is None and not left, left)
+
+    def copied(name):
+        shutil.copytree(last, context.path(name))
+        return context.path(name)
+
+    folder = copied("bit")
+    with open(os.path.join(folder, "rank-00001.safetensors"), "r+b") as f:
+        f.seek(-5, os.SEEK_END)
+        byte = f.read(1)[0]
+        f.seek(-5, os.SEEK_END)
+        f.write(bytes([byte ^ 1]))
+    refused("bit", "its hash differs")
+    os.remove(os.path.join(copied("gone"), "rank-00001.safetensors"))
+    refused("gone", "state.json names it")
+    path = os.path.join(copied("state"), "state.json")
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text.replace('"step": 4', '"step": 3'))
+    refused("state", "its hash differs")
+    refused("above", "shards of accel-run", folder=out, code="not-supported")
+
+    jobs.make_job(context.path("lora"), jobs.MODELS["gqa"], ranks=2, steps=2)
+    path = context.path("lora", "job.yaml")
+    with open(path, "a", encoding="utf-8") as f:
+        f.write("\nadapter: {r: 2, target_modules: [q_proj]}\n")
+    harness.plan(context, path, context.path("lora", "plan.json"))
+    harness.execute(context, context.path("lora", "plan.json"), 2,
+                    context.path("lora.jsonl"))
+    refused("lora", "adapter", code="not-supported",
+            folder=context.path("lora", "out", "step-00000002"))
+
+    def changed(**values):
+        return lambda entry: entry.update(values)
+
+    sealed(copied("same"), changed())
+    merge(context, context.path("same"), context.path("same-out"))
+    equal(loaded(context.path("same-out")), loaded(os.path.join(out, "model")))
+    for name, change in (
+            ("begin", changed(begin=-1)), ("end", changed(end=1 << 40)),
+            ("offset", changed(offset=1 << 62)),
+            ("runs", changed(runs=1 << 24, stride=1 << 45)),
+            ("shape", changed(shape=[1 << 40, 1 << 40])),
+            ("stride", changed(runs=2, stride=0)),
+            ("text", changed(begin="0")), ("name", changed(fqn="x"))):
+        sealed(copied(name), change)
+        refused(name, "layout" if name not in ("name",) else "are missing")
+    return "each by its file"
+
+
+CASES = [
+    ("merge-run", as_trained(jobs.MODELS["gqa"], 2)),
+    ("merge-run-tied-3-ranks", as_trained(jobs.MODELS["tied"], 3)),
+    ("merge-run-hybrid", as_trained(jobs.MODELS["gqa"], 4, replicate=2)),
+    ("merge-run-tp2", as_trained(jobs.PEAKED["halves-bias"], 4, tp=2)),
+    ("merge-run-tp2-packed", as_trained(jobs.PEAKED["halves-phi3"], 4, tp=2)),
+    ("merge-run-mixture", mixture),
+    ("merge-run-damage", damage),
+]
