@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/Merge.h"
 #include "frontends/Checkpoint/ConvertedFloats.h"
-#include "frontends/Checkpoint/SliceChecksums.h"
+#include "frontends/Checkpoint/FileIo.h"
+#include "frontends/Checkpoint/PieceReader.h"
 
 #include <nlohmann/json.hpp>
 
@@ -25,49 +26,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 namespace {
-
-constexpr size_t bufferBytes = size_t(4) << 20;
-constexpr int64_t maxPickleBytes = int64_t(1) << 20; // of one shard
-constexpr size_t maxOpen = 64;                       // archives
-
-/// An open file; `error` of the last operation that failed.
-class File {
-public:
-  File(const std::string &path, int flags)
-      : fd(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  ~File() {
-    if (fd >= 0)
-      ::close(fd);
-  }
-  File(const File &) = delete;
-  bool good() const { return fd >= 0; }
-  int64_t size() const { return ::lseek(fd, 0, SEEK_END); }
-
-  bool write(std::string_view bytes, int64_t at) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), at);
-      if (n < 0 && errno == EINTR)
-        continue;
-      if (n <= 0)
-        return errno = n == 0 ? ENOSPC : errno, false;
-      bytes.remove_prefix(size_t(n));
-      at += n;
-    }
-    return true;
-  }
-  /// Bytes read; fewer than asked for at the end of the file, -1: failed.
-  ssize_t read(char *into, size_t bytes, int64_t at) {
-    ssize_t n;
-    do
-      n = ::pread(fd, into, bytes, at);
-    while (n < 0 && errno == EINTR);
-    return n;
-  }
-  bool sync() { return ::fsync(fd) == 0; }
-
-private:
-  int fd;
-};
 
 /// Puts a box that comes row by row into its places in a tensor of this shape
 /// with elements of `element` bytes. `write` gets bytes and where in the tensor
@@ -133,10 +91,10 @@ private:
 class Writer {
 public:
   Writer(const Merged &merged, const std::string &output,
-         const std::function<void(int64_t)> &done,
+         const std::function<void(int64_t)> &done, const FinishFolder &finish,
          DiagnosticEngine &diagnostics)
       : merged(merged), output(fs::path(output).lexically_normal()), done(done),
-        diagnostics(diagnostics) {
+        finish(finish), diagnostics(diagnostics), reader(diagnostics) {
     // A trailing slash is no name.
     if (!this->output.has_filename())
       this->output = this->output.parent_path();
@@ -186,26 +144,28 @@ private:
     for (const MergedPart &part : merged.parts)
       if (!writePart(part))
         return false;
-    if (!verifySlices())
+    if (!reader.verify())
       return false;
-    if (merged.parts.size() > 1) {
+    if (finish) {
+      if (!finish(unfinished.string()))
+        return false;
+    } else if (merged.parts.size() > 1) {
       Json index = {{"metadata", {{"total_size", merged.bytes}}},
                     {"weight_map", Json::object()}};
       for (const MergedPart &part : merged.parts)
         for (const MergedTensor &tensor : part.tensors)
           index["weight_map"][tensor.name] = part.name;
-      const std::string path =
-          (unfinished / "model.safetensors.index.json").string();
-      File file(path, O_WRONLY | O_CREAT | O_EXCL);
-      if (!file.good() || !file.write(index.dump(2) + "\n", 0) || !file.sync())
-        return failedToWrite(path);
+      if (!writeSmallFile(
+              (unfinished / "model.safetensors.index.json").string(),
+              index.dump(2) + "\n", diagnostics))
+        return false;
     }
     File(unfinished.string(), O_RDONLY | O_DIRECTORY).sync();
     return true;
   }
 
   static std::string headerOf(const MergedPart &part) {
-    Json header = {{"__metadata__", {{"format", "pt"}}}};
+    Json header = {{"__metadata__", part.metadata}};
     for (const MergedTensor &tensor : part.tensors)
       header[tensor.name] = {
           {"dtype", storedDtypeOf(tensor.dtype)},
@@ -238,14 +198,14 @@ private:
                         return wrote;
                       });
         FloatConverter converter(tensor.source->dtype, tensor.dtype);
-        const Take take = [&](std::string_view bytes) {
+        const PieceReader::Take take = [&](std::string_view bytes) {
           return tensor.dtype == tensor.source->dtype
                      ? box.take(bytes)
                      : converter.take(bytes, [&](std::string_view converted) {
                          return box.take(converted);
                        });
         };
-        const bool good = copy(tensor, piece, take);
+        const bool good = reader.read(*tensor.source, piece, take);
         if (!wrote)
           return failedToWrite(path);
         if (converter.overflow())
@@ -260,150 +220,36 @@ private:
     return file.sync() || failedToWrite(path);
   }
 
-  using Take = std::function<bool(std::string_view)>;
-
   static std::string shortest(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%.6g", value);
     return text;
   }
 
-  bool copy(const MergedTensor &tensor, const Piece &piece, const Take &take) {
-    int64_t bytes = elementBytes(tensor.source->dtype);
-    for (int64_t size : piece.sizes)
-      bytes *= size;
-    if (bytes == 0)
-      return true;
-    return piece.zip ? copyFromZip(tensor, piece, bytes, take)
-                     : copyFromFile(tensor, piece, bytes, take);
-  }
-
-  bool damaged(const MergedTensor &tensor, const Piece &piece,
-               const std::string &message) {
-    return fail("invalid-checkpoint", piece.file,
-                "'" + printable(tensor.name) + "': " + message,
-                "copy the file again, or save the checkpoint again");
-  }
-
-  bool copyFromFile(const MergedTensor &tensor, const Piece &piece,
-                    int64_t bytes, const Take &take) {
-    File file(piece.file, O_RDONLY);
-    if (!file.good())
-      return damaged(tensor, piece, std::strerror(errno));
-    buffer.resize(bufferBytes);
-    for (int64_t at = 0; at < bytes;) {
-      const ssize_t n = file.read(
-          buffer.data(), size_t(std::min<int64_t>(bytes - at, bufferBytes)),
-          piece.begin + at);
-      if (n <= 0)
-        return damaged(tensor, piece,
-                       n < 0 ? std::strerror(errno) : "the file is cut");
-      if (!take({buffer.data(), size_t(n)}))
-        return false;
-      at += n;
-    }
-    return true;
-  }
-
-  bool copyFromZip(const MergedTensor &tensor, const Piece &piece,
-                   int64_t bytes, const Take &take) {
-    std::string error;
-    torchexport::Archive *archive = open(piece, error);
-    if (!archive)
-      return damaged(tensor, piece, error);
-    std::string entry = piece.entry;
-    int64_t begin = piece.entryBegin;
-    if (entry.empty() && !findTensor(*archive, tensor, piece, entry, begin))
-      return false;
-    bool wanted = true;
-    uint32_t checksum = 0;
-    if (!archive->stream(
-            entry, begin, bytes,
-            [&](std::string_view read) {
-              checksum = SliceChecksums::extend(checksum, read);
-              return wanted = take(read);
-            },
-            error))
-      return damaged(tensor, piece, error);
-    if (wanted && bytes != archive->entries().at(entry).bytes)
-      slices[keyOf(piece)].add(entry, begin, bytes, checksum);
-    return wanted;
-  }
-
-  using Key = std::tuple<std::string, int64_t, int64_t>;
-  static Key keyOf(const Piece &piece) {
-    return {piece.file, piece.begin, piece.length};
-  }
-
-  torchexport::Archive *open(const Piece &piece, std::string &error) {
-    const Key key = keyOf(piece);
-    if (auto found = archives.find(key); found != archives.end())
-      return &found->second;
-    auto archive =
-        piece.length ? torchexport::Archive::openRange(piece.file, piece.begin,
-                                                       piece.length, error)
-                     : torchexport::Archive::open(piece.file, error);
-    if (!archive)
-      return nullptr;
-    // Shards of torch DCP are a zip each.
-    if (archives.size() >= maxOpen)
-      archives.clear();
-    return &archives.emplace(key, std::move(*archive)).first->second;
-  }
-
-  /// What was read in slices is what the zips say.
-  bool verifySlices() {
-    for (const auto &[key, checksums] : slices) {
-      Piece piece;
-      std::tie(piece.file, piece.begin, piece.length) = key;
-      std::string error;
-      torchexport::Archive *archive = open(piece, error);
-      if (!archive || !checksums.verify(*archive, error))
-        return fail("invalid-checkpoint", piece.file, error,
-                    "copy the file again, or save the checkpoint again");
-    }
-    return true;
-  }
-
-  /// A shard of torch DCP is a file of torch.save with one tensor.
-  bool findTensor(torchexport::Archive &archive, const MergedTensor &tensor,
-                  const Piece &piece, std::string &entry, int64_t &begin) {
-    std::string error;
-    auto pickle = archive.read("data.pkl", maxPickleBytes, error);
-    if (!pickle)
-      return damaged(tensor, piece, error);
-    Part part;
-    if (!parseTorchSave(*pickle, piece.file, part, diagnostics))
-      return false;
-    if (part.tensors.size() != 1 || part.tensors[0].shape != piece.sizes ||
-        part.tensors[0].dtype != tensor.source->dtype)
-      return damaged(tensor, piece,
-                     "its shard holds something else than .metadata says");
-    const Piece &found = part.tensors[0].pieces.front();
-    if (!found.contiguous)
-      return damaged(tensor, piece,
-                     "its shard is stored with strides, not row by row");
-    entry = found.entry;
-    begin = found.entryBegin;
-    return true;
-  }
-
   const Merged &merged;
   fs::path output, unfinished;
   const std::function<void(int64_t)> &done;
+  const FinishFolder &finish;
   DiagnosticEngine &diagnostics;
-  std::string buffer;
-  std::map<Key, torchexport::Archive> archives; // that are open
-  std::map<Key, SliceChecksums> slices;
+  PieceReader reader;
   int64_t written = 0;
 };
 
 } // namespace
 
+bool writeSmallFile(const std::string &path, const std::string &text,
+                    DiagnosticEngine &diagnostics) {
+  File file(path, O_WRONLY | O_CREAT | O_EXCL);
+  if (file.good() && file.write(text, 0) && file.sync())
+    return true;
+  diagnostics.error("write-failed", path, std::strerror(errno));
+  return false;
+}
+
 bool writeMerged(const Merged &merged, const std::string &output,
                  const std::function<void(int64_t)> &done,
-                 DiagnosticEngine &diagnostics) {
-  return Writer(merged, output, done, diagnostics).run();
+                 DiagnosticEngine &diagnostics, const FinishFolder &finish) {
+  return Writer(merged, output, done, finish, diagnostics).run();
 }
 
 } // namespace accel::checkpoint

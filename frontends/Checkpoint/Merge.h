@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <list>
+#include <map>
 
 namespace accel::checkpoint {
 
@@ -33,6 +34,7 @@ struct MergedPart {
   std::string name; // "model-00001-of-00002.safetensors"
   std::vector<MergedTensor> tensors;
   int64_t bytes = 0; // of tensors
+  std::map<std::string, std::string> metadata = {{"format", "pt"}};
 };
 
 struct Merged {
@@ -59,12 +61,22 @@ std::optional<Merged> planMerge(const Checkpoint &read,
                                 const MergeOptions &options,
                                 DiagnosticEngine &diagnostics);
 
+/// Adds files to a folder that gets its name afterwards; false, reported, where
+/// that fails.
+using FinishFolder = std::function<bool(const std::string &folder)>;
+
 /// Writes `merged` to the folder `output`, which does not exist or is empty:
 /// under another name first, so that it is whole once it is there. `done` hears
-/// of the bytes written so far.
+/// of the bytes written so far; `finish` is called before the folder gets its
+/// name.
 bool writeMerged(const Merged &merged, const std::string &output,
                  const std::function<void(int64_t)> &done,
-                 DiagnosticEngine &diagnostics);
+                 DiagnosticEngine &diagnostics,
+                 const FinishFolder &finish = {});
+
+/// Writes a file of a few bytes durably; reports where that fails.
+bool writeSmallFile(const std::string &path, const std::string &text,
+                    DiagnosticEngine &diagnostics);
 
 } // namespace accel::checkpoint
 

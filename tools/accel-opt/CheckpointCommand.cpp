@@ -3,11 +3,13 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/Checkpoint/Merge.h"
+#include "frontends/Checkpoint/Convert.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Checkpoint/RenderCheckpoint.h"
 #include "tools/driver/Text/Format.h"
 #include "tools/options/Arguments.h"
+
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -65,6 +67,65 @@ private:
   std::chrono::steady_clock::time_point shown;
 };
 
+enum class Resumer { Safetensors, AccelRun };
+
+struct ConvertArguments {
+  std::optional<Resumer> to;
+  int64_t samples = 0; // 0: not said
+};
+
+std::string convertJson(const std::optional<checkpoint::Converted> &converted,
+                        const std::string &output,
+                        const DiagnosticEngine &engine) {
+  using Json = nlohmann::ordered_json;
+  Json json = nullptr;
+  if (converted)
+    json = {{"folder", output},
+            {"parameters", converted->parameters},
+            {"states", converted->states},
+            {"steps", converted->steps},
+            {"bytes", converted->bytes},
+            {"files", converted->files}};
+  return "{\"converted\": " +
+         json.dump(1, ' ', false, Json::error_handler_t::replace) +
+         ",\n\"diagnostics\": " + renderJson(engine) + "}\n";
+}
+
+int convert(const std::string &folder, const std::string &output,
+            const ConvertArguments &arguments, ReportFormat format) {
+  DiagnosticEngine engine;
+  std::optional<checkpoint::Converted> converted;
+  const auto read = checkpoint::readCheckpoint(folder, engine);
+  std::optional<checkpoint::Trained> trained;
+  if (read)
+    trained = checkpoint::readTrained(*read, engine);
+  if (trained) {
+    int64_t bytes = 0;
+    for (const auto &[name, parameter] : trained->parameters) {
+      bytes += parameter.weight->bytes;
+      for (const auto &[kind, state] : parameter.states)
+        bytes += state->bytes;
+    }
+    MergeProgress progress(std::max<int64_t>(1, bytes));
+    converted = checkpoint::convertToRun(*trained, arguments.samples, output,
+                                         std::ref(progress), engine);
+  }
+  if (format == ReportFormat::Json) {
+    std::fputs(convertJson(converted, output, engine).c_str(), stdout);
+    return static_cast<int>(engine.outcome());
+  }
+  if (converted)
+    std::printf("%s: step %lld, %lld parameters, %lld states of the optimizer, "
+                "%s\n",
+                printablePath(output).c_str(),
+                static_cast<long long>(converted->steps),
+                static_cast<long long>(converted->parameters),
+                static_cast<long long>(converted->states),
+                formatBytes(converted->bytes).c_str());
+  printFindings(engine);
+  return static_cast<int>(engine.outcome());
+}
+
 int merge(const std::string &folder, const std::string &output,
           const checkpoint::MergeOptions &options, ReportFormat format) {
   DiagnosticEngine engine;
@@ -95,15 +156,17 @@ int accel::checkpointCommand(int argc, char **argv) {
   std::string output;
   checkpoint::MergeOptions options;
   Arguments arguments(
-      "accel-opt checkpoint", "inspect|merge DIR",
+      "accel-opt checkpoint", "inspect|merge|convert DIR",
       "inspect says what a checkpoint folder holds: torch's distributed\n"
       "checkpoints, Accelerate's save_state, DeepSpeed, safetensors, "
       "torch.save,\naccel-run. merge writes its weights as safetensors that "
-      "transformers loads.\nNames, headers and metadata are read; no pickle is "
-      "run.");
+      "transformers loads,\nconvert weights and states of the optimizer as "
+      "another trainer resumes from them.\nNames, headers and metadata are "
+      "read; no pickle is run.");
   arguments.flag("--tensors", tensors, "inspect: list each tensor");
   arguments.option("-o", output, textValue("DIR"),
-                   "merge: the folder to write, which is not there yet");
+                   "merge, convert: the folder to write, which is not there "
+                   "yet");
   arguments.option("--max-shard-size", options.partBytes, bytesValue("5GB"),
                    "merge: bytes of a part at most (default 5GB)");
   arguments.option(
@@ -112,23 +175,49 @@ int accel::checkpointCommand(int argc, char **argv) {
           {{"bf16", "bfloat16"}, {"fp16", "float16"}, {"fp32", "float32"}}),
       "merge: what floating-point weights become (default: each "
       "as it is)");
+  ConvertArguments conversion;
+  arguments.option("--to", conversion.to,
+                   choiceValue<std::optional<Resumer>>(
+                       {{"accel-run", Resumer::AccelRun},
+                        {"safetensors", Resumer::Safetensors}}),
+                   "convert: who resumes; safetensors is merge");
+  arguments.option("--samples", conversion.samples, countValue(),
+                   "convert: sequences that all ranks have trained on, which "
+                   "accel-run goes on behind");
   arguments.option("--format", format, formatValue(),
                    "text for people, json (with each tensor) for programs");
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
   const std::vector<std::string> &words = arguments.positional;
-  if (words.size() != 2 || (words[0] != "inspect" && words[0] != "merge"))
-    return arguments.usageError("expected 'inspect DIR' or 'merge DIR -o DIR'");
-  if (words[0] == "inspect") {
-    for (const char *name : {"-o", "--max-shard-size", "--dtype"})
-      if (arguments.given(name))
-        return arguments.usageError(std::string(name) + " is of merge");
-    return inspect(words[1], format, tensors);
+  const std::string mode = words.size() == 2 ? words[0] : "";
+  if (mode != "inspect" && mode != "merge" && mode != "convert")
+    return arguments.usageError("expected 'inspect DIR', 'merge DIR -o DIR' or "
+                                "'convert DIR -o DIR --to WHOM'");
+  const bool weights = mode == "merge" || conversion.to == Resumer::Safetensors;
+  for (const char *name : {"-o", "--max-shard-size", "--dtype", "--to",
+                           "--samples", "--tensors"}) {
+    const std::string_view option(name);
+    const bool own = option == "--tensors" ? mode == "inspect"
+                     : option == "-o"      ? mode != "inspect"
+                     : option == "--to" || option == "--samples"
+                         ? mode == "convert"
+                         : weights;
+    if (!own && arguments.given(name))
+      return arguments.usageError(std::string(name) + " is not of " + mode);
   }
-  if (tensors)
-    return arguments.usageError("--tensors is of inspect");
+  if (mode == "inspect")
+    return inspect(words[1], format, tensors);
   if (output.empty())
-    return arguments.usageError("merge needs -o DIR");
-  return merge(words[1], output, options, format);
+    return arguments.usageError(mode + " needs -o DIR");
+  if (weights)
+    return merge(words[1], output, options, format);
+  if (!conversion.to)
+    return arguments.usageError("convert needs --to accel-run|safetensors");
+  if (conversion.samples == 0)
+    return arguments.usageError(
+        "--to accel-run needs --samples N: a checkpoint says not how many "
+        "sequences its run has read (steps x accumulation x ranks x sequences "
+        "of a micro-batch)");
+  return convert(words[1], output, conversion, format);
 }

@@ -1,0 +1,34 @@
+//===- Convert.h - A checkpoint for another trainer -------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Writes weights and states of the optimizer as another trainer resumes from
+// them. Like merge, it copies through one buffer, and what it writes appears
+// when it is whole.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_CHECKPOINT_CONVERT_H
+#define ACCEL_FRONTENDS_CHECKPOINT_CONVERT_H
+
+#include "frontends/Checkpoint/Trained.h"
+
+namespace accel::checkpoint {
+
+struct Converted {
+  int64_t parameters = 0, states = 0, bytes = 0, files = 0;
+  int64_t steps = 0;
+};
+
+/// Writes a checkpoint of accel-run, which any number of ranks resume from:
+/// `samples` sequences were trained on, by all ranks. Reports and returns
+/// nothing where that fails.
+std::optional<Converted> convertToRun(const Trained &trained, int64_t samples,
+                                      const std::string &output,
+                                      const std::function<void(int64_t)> &done,
+                                      DiagnosticEngine &diagnostics);
+
+} // namespace accel::checkpoint
+
+#endif // ACCEL_FRONTENDS_CHECKPOINT_CONVERT_H

@@ -1,0 +1,191 @@
+//===- ConvertToRun.cpp - Checkpoints for accel-run -----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// One file of a rank that has everything: each parameter is a unit of its own.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/Convert.h"
+#include "frontends/Checkpoint/FileIo.h"
+#include "frontends/Checkpoint/RunShards.h"
+#include "runtime/plan/Sha256.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+namespace accel::checkpoint {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char *shardName = "rank-00000.safetensors";
+
+/// The tensor's elements in one row.
+Tensor flattened(const Tensor &tensor) {
+  Tensor flat = tensor;
+  flat.shape = {tensor.bytes / elementBytes(tensor.dtype)};
+  for (Piece &piece : flat.pieces) {
+    if (!piece.view.empty())
+      continue;
+    piece.view = tensor.shape;
+    if (piece.view.empty()) { // of a number
+      piece.view = piece.sizes = {1};
+      piece.offsets = {0};
+    }
+  }
+  return flat;
+}
+
+class RunWriter {
+public:
+  RunWriter(const Trained &trained, int64_t samples, const std::string &output,
+            DiagnosticEngine &diagnostics)
+      : trained(trained), samples(samples), output(output),
+        diagnostics(diagnostics) {}
+
+  std::optional<Converted> run(const std::function<void(int64_t)> &done) {
+    converted.steps = trained.steps.value_or(0);
+    if (!checkName())
+      return std::nullopt;
+    layOut();
+    if (converted.states == 0) {
+      diagnostics.error("not-supported", output,
+                        "the checkpoint holds weights, and no states of an "
+                        "optimizer to go on with",
+                        "merge writes the weights, and 'init: pretrained' in "
+                        "job.yaml starts from them");
+      return std::nullopt;
+    }
+    const bool good = writeMerged(
+        merged, output, done, diagnostics,
+        [this](const std::string &folder) { return writeState(folder); });
+    if (!good)
+      return std::nullopt;
+    return converted;
+  }
+
+private:
+  /// accel-run takes step-00000200 for step 200 alone.
+  bool checkName() {
+    fs::path path = fs::path(output).lexically_normal();
+    if (!path.has_filename())
+      path = path.parent_path();
+    const std::string name = path.filename().string();
+    char own[32];
+    std::snprintf(own, sizeof own, "step-%08lld",
+                  static_cast<long long>(converted.steps));
+    if (!name.starts_with("step-") || name == own)
+      return true;
+    diagnostics.error("conflicting-arguments", output,
+                      "the optimizer has done " +
+                          std::to_string(converted.steps) +
+                          " steps, and accel-run reads another number from "
+                          "this name",
+                      std::string("name it ") + own);
+    return false;
+  }
+
+  void add(const std::string &name, const Tensor &tensor) {
+    flat.push_back(flattened(tensor));
+    part().tensors.push_back(
+        {name, &flat.back(), tensor.dtype, tensor.bytes, part().bytes});
+    part().bytes += tensor.bytes;
+    merged.bytes += tensor.bytes;
+    ++merged.tensors;
+  }
+  MergedPart &part() { return merged.parts.front(); }
+
+  void layOut() {
+    merged.parts.emplace_back();
+    part().name = shardName;
+    Json layout = Json::array();
+    for (const auto &[name, parameter] : trained.parameters) {
+      const std::string prefix = std::to_string(layout.size()) + ".";
+      const Tensor &weight = *parameter.weight;
+      add(prefix + "param", weight);
+      for (const auto &[kind, state] : parameter.states)
+        add(prefix + kind, *state);
+      converted.states += int64_t(parameter.states.size());
+      layout.push_back({{"prefix", prefix},
+                        {"pieces",
+                         {{{"fqn", name},
+                           {"shape", weight.shape},
+                           {"begin", 0},
+                           {"end", weight.bytes / elementBytes(weight.dtype)},
+                           {"offset", 0}}}}});
+    }
+    plan::Sha256 digest; // of what it holds: the same input, the same name
+    digest.update(layout.dump());
+    digest.update(std::to_string(converted.steps));
+    runName = "converted-" + digest.hexDigest().substr(0, 16);
+    part().metadata = {{"format", runShardFormat},
+                       {"run", runName},
+                       {"step", std::to_string(converted.steps)},
+                       {"layout", layout.dump()}};
+    converted.parameters = int64_t(trained.parameters.size());
+    converted.bytes = merged.bytes;
+    converted.files = 1;
+  }
+
+  bool writeState(const std::string &folder) {
+    const std::string path = (fs::path(folder) / shardName).string();
+    File file(path, O_RDONLY);
+    plan::Sha256 digest;
+    std::string buffer(bufferBytes, '\0');
+    int64_t bytes = 0;
+    ssize_t n = -1;
+    while (file.good() &&
+           (n = file.read(buffer.data(), buffer.size(), bytes)) > 0) {
+      digest.update({buffer.data(), size_t(n)});
+      bytes += n;
+    }
+    if (n < 0) {
+      diagnostics.error("write-failed", path, std::strerror(errno));
+      return false;
+    }
+    Json json = {{"format", 2},
+                 {"run", runName},
+                 {"step", converted.steps},
+                 {"micro_batches", samples},
+                 {"micro_batch_size", 1},
+                 {"optimizer_steps", double(converted.steps)},
+                 // Of torch's GradScaler.
+                 {"scaler", {{"scale", 65536.0}, {"good_steps", 0}}},
+                 {"ranks", 1}};
+    json["files"] = {{{"name", shardName},
+                      {"bytes", bytes},
+                      {"sha256", digest.hexDigest()}}};
+    plan::Sha256 own;
+    own.update(json.dump());
+    json["sha256"] = own.hexDigest();
+    return writeSmallFile((fs::path(folder) / "state.json").string(),
+                          json.dump(2) + "\n", diagnostics);
+  }
+
+  const Trained &trained;
+  const int64_t samples;
+  const std::string &output;
+  DiagnosticEngine &diagnostics;
+  std::list<Tensor> flat;
+  Merged merged;
+  std::string runName;
+  Converted converted;
+};
+
+} // namespace
+
+std::optional<Converted> convertToRun(const Trained &trained, int64_t samples,
+                                      const std::string &output,
+                                      const std::function<void(int64_t)> &done,
+                                      DiagnosticEngine &diagnostics) {
+  return RunWriter(trained, samples, output, diagnostics).run(done);
+}
+
+} // namespace accel::checkpoint

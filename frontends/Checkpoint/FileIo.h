@@ -1,0 +1,61 @@
+//===- FileIo.h - Files that are read and written at places -----*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_CHECKPOINT_FILEIO_H
+#define ACCEL_FRONTENDS_CHECKPOINT_FILEIO_H
+
+#include <cerrno>
+#include <cstdint>
+#include <fcntl.h>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+
+namespace accel::checkpoint {
+
+/// Bytes that are copied at once.
+constexpr size_t bufferBytes = size_t(4) << 20;
+
+/// An open file; errno says why its last operation failed.
+class File {
+public:
+  File(const std::string &path, int flags)
+      : fd(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  ~File() {
+    if (fd >= 0)
+      ::close(fd);
+  }
+  File(const File &) = delete;
+  bool good() const { return fd >= 0; }
+
+  bool write(std::string_view bytes, int64_t at) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), at);
+      if (n < 0 && errno == EINTR)
+        continue;
+      if (n <= 0)
+        return errno = n == 0 ? ENOSPC : errno, false;
+      bytes.remove_prefix(size_t(n));
+      at += n;
+    }
+    return true;
+  }
+  /// Bytes read; fewer than asked for at the end of the file, -1: failed.
+  ssize_t read(char *into, size_t bytes, int64_t at) {
+    ssize_t n;
+    do
+      n = ::pread(fd, into, bytes, at);
+    while (n < 0 && errno == EINTR);
+    return n;
+  }
+  bool sync() { return ::fsync(fd) == 0; }
+
+private:
+  int fd;
+};
+
+} // namespace accel::checkpoint
+
+#endif // ACCEL_FRONTENDS_CHECKPOINT_FILEIO_H

@@ -1,0 +1,39 @@
+//===- Trained.h - Weights and states of an optimizer -----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What a run goes on from: each parameter by its name, beside what an optimizer
+// keeps of it. accel-run's checkpoints have that, and those of torch that name
+// parameters: torch.distributed.checkpoint of get_state_dict, Accelerate's
+// FSDP.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_CHECKPOINT_TRAINED_H
+#define ACCEL_FRONTENDS_CHECKPOINT_TRAINED_H
+
+#include "frontends/Checkpoint/Merge.h"
+
+namespace accel::checkpoint {
+
+struct TrainedParameter {
+  const Tensor *weight = nullptr;
+  std::map<std::string, const Tensor *> states; // by name: "exp_avg"
+};
+
+struct Trained {
+  std::map<std::string, TrainedParameter> parameters;
+  /// Steps of the optimizer; none where it keeps no states, and says none.
+  std::optional<int64_t> steps;
+  Merged owner; // of tensors that no file holds as one
+};
+
+/// Reports and returns nothing where weights are missing, or states are of
+/// parameters that have no name.
+std::optional<Trained> readTrained(const Checkpoint &read,
+                                   DiagnosticEngine &diagnostics);
+
+} // namespace accel::checkpoint
+
+#endif // ACCEL_FRONTENDS_CHECKPOINT_TRAINED_H

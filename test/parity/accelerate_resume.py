@@ -1,0 +1,84 @@
+"""Trains the job of a job.yaml with Accelerate's FSDP2 on CPU ranks, from its
+model or from a save_state folder, and saves one.
+
+  torchrun --nproc-per-node N accelerate_resume.py JOB.yaml LOG FIRST LAST
+           [--load FOLDER] [--save FOLDER --at STEP] [--full]
+
+Steps FIRST + 1 to LAST, on the samples that accel-run takes there; rank 0 logs
+a JSON line a step. `--full`: FULL_STATE_DICT.
+"""
+import argparse
+import json
+import os
+
+import fsdp2
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("job")
+    parser.add_argument("log")
+    parser.add_argument("first", type=int)
+    parser.add_argument("last", type=int)
+    parser.add_argument("--load")
+    parser.add_argument("--save")
+    parser.add_argument("--at", type=int)
+    parser.add_argument("--full", action="store_true")
+    args = parser.parse_args()
+
+    import torch
+    import transformers
+    import yaml
+    from accelerate import (Accelerator, DistributedType,
+                            FullyShardedDataParallelPlugin, PartialState)
+
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    with open(args.job, encoding="utf-8") as f:
+        job = yaml.safe_load(f)
+    folder = os.path.dirname(os.path.abspath(args.job))
+    plugin = FullyShardedDataParallelPlugin(
+        fsdp_version=2, auto_wrap_policy="transformer_based_wrap",
+        transformer_cls_names_to_wrap=job["accelerate"]["fsdp_config"]
+        ["fsdp_transformer_layer_cls_to_wrap"].split(","),
+        state_dict_type="FULL_STATE_DICT" if args.full else "SHARDED_STATE_DICT",
+        cpu_ram_efficient_loading=False)
+    accelerator = Accelerator(cpu=True, fsdp_plugin=plugin)
+    # Accelerate takes FSDP on accelerators only: all else of it works on CPUs.
+    for state in (accelerator.state, PartialState()):
+        state._shared_state["distributed_type"] = DistributedType.FSDP
+    accelerator.state.fsdp_plugin = plugin
+    model = fsdp2.load_model(transformers, os.path.join(folder, job["model"]),
+                             False, dtype=torch.float32)
+    model.config.use_cache = False
+    model.train()
+    optimizer = fsdp2.make_optimizer(model, job)
+    model, optimizer = accelerator.prepare(model, optimizer)
+    if args.load:
+        accelerator.load_state(args.load)
+    data = fsdp2.Tokens(os.path.join(folder, job["data"]["tokens"]), job["data"])
+    world = accelerator.num_processes
+    log = open(args.log, "a", encoding="utf-8") if accelerator.is_main_process else None
+    for step in range(args.first, args.last):
+        ids, labels = data.micro_batch(step * world + accelerator.process_index)
+        loss = fsdp2.causal_loss(model(input_ids=ids, use_cache=False), labels, 0.0)
+        accelerator.backward(loss)
+        for group in optimizer.param_groups:
+            group["lr"] = fsdp2.learning_rate(job, step)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        total = accelerator.reduce(loss.detach(), reduction="mean")
+        if log:
+            log.write(json.dumps({"step": step + 1, "loss": total.item()}) + "\n")
+        if step + 1 == args.at:
+            accelerator.save_state(args.save)
+    if log:
+        log.close()
+    # A rank that leaves while Gloo still serves the other one is aborted.
+    accelerator.wait_for_everyone()
+    accelerator.end_training()
+
+
+if __name__ == "__main__":
+    main()
