@@ -14,6 +14,10 @@
 
 #include "frontends/Checkpoint/Trained.h"
 
+namespace accel::plan {
+struct Plan;
+}
+
 namespace accel::checkpoint {
 
 struct Converted {
@@ -25,6 +29,17 @@ struct Converted {
 /// `samples` sequences were trained on, by all ranks. Reports and returns
 /// nothing where that fails.
 std::optional<Converted> convertToRun(const Trained &trained, int64_t samples,
+                                      const std::string &output,
+                                      const std::function<void(int64_t)> &done,
+                                      DiagnosticEngine &diagnostics);
+
+/// Writes {"model": ..., "optim": {"state": ..., "param_groups": ...}} for
+/// torch.distributed.checkpoint; for Accelerate the folders that its load_state
+/// reads under FSDP2. `plan` says the groups of the optimizer and the other
+/// names of tied parameters; without it neither is written, and Accelerate
+/// needs them. Reports and returns nothing where that fails.
+std::optional<Converted> convertToDcp(const Trained &trained, bool accelerate,
+                                      const plan::Plan *plan,
                                       const std::string &output,
                                       const std::function<void(int64_t)> &done,
                                       DiagnosticEngine &diagnostics);

@@ -81,6 +81,13 @@ std::string_view dtypeOfStorage(std::string_view global) {
   return {};
 }
 
+std::string_view storageOfDtype(std::string_view dtype) {
+  for (const Dtype &known : dtypes)
+    if (known.name == dtype)
+      return known.storage;
+  return {};
+}
+
 bool reportPickle(const Pickle::Problem &problem, const std::string &path,
                   DiagnosticEngine &diagnostics) {
   diagnostics.error(

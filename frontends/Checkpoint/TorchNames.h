@@ -15,6 +15,8 @@ namespace accel::checkpoint {
 bool isTorchDtype(std::string_view global);
 /// "torch FloatStorage" as "float32", "" for what is no storage.
 std::string_view dtypeOfStorage(std::string_view global);
+/// The reverse: "FloatStorage", "" where torch has no such class.
+std::string_view storageOfDtype(std::string_view dtype);
 /// Reports why a pickle is not read; false.
 bool reportPickle(const Pickle::Problem &problem, const std::string &path,
                   DiagnosticEngine &diagnostics);

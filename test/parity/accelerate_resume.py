@@ -56,7 +56,10 @@ def main():
     optimizer = fsdp2.make_optimizer(model, job)
     model, optimizer = accelerator.prepare(model, optimizer)
     if args.load:
+        groups = [(g["weight_decay"], len(g["params"])) for g in optimizer.param_groups]
         accelerator.load_state(args.load)
+        again = [(g["weight_decay"], len(g["params"])) for g in optimizer.param_groups]
+        assert again == groups, (again, groups)
     data = fsdp2.Tokens(os.path.join(folder, job["data"]["tokens"]), job["data"])
     world = accelerator.num_processes
     log = open(args.log, "a", encoding="utf-8") if accelerator.is_main_process else None

@@ -110,7 +110,152 @@ def refused(context):
     return "each in a sentence"
 
 
+def shards(folder):
+    """{kind: {name: tensor}} of accel-run's shards, by their headers alone."""
+    import torch
+    from safetensors import safe_open
+    made = {}
+    for name in sorted(os.listdir(folder)):
+        if not name.endswith(".safetensors"):
+            continue
+        with safe_open(os.path.join(folder, name), "pt") as f:
+            for unit in json.loads(f.metadata()["layout"]):
+                for key in f.keys():
+                    if not key.startswith(unit["prefix"]):
+                        continue
+                    flat, kind = f.get_tensor(key), key[len(unit["prefix"]):]
+                    for piece in unit["pieces"]:
+                        whole = made.setdefault(kind, {}).setdefault(
+                            piece["fqn"], torch.full(piece["shape"], float("nan")))
+                        length = piece["end"] - piece["begin"]
+                        for run in range(piece.get("runs", 1)):
+                            begin = piece["begin"] + run * piece.get("stride", 0)
+                            at = piece["offset"] + run * length
+                            whole.view(-1)[begin:begin + length] = flat[at:at + length]
+    return made
+
+
+def loaded_dcp(folder):
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict_loader import \
+        _load_state_dict_from_keys
+    return _load_state_dict_from_keys(storage_reader=dcp.FileSystemReader(folder))
+
+
+def to_dcp(model, ranks, **options):
+    """accel-run's checkpoint, loaded by torch.distributed.checkpoint."""
+    def case(context):
+        from run_shards_cases import trained
+        out = trained(context, model, ranks, **options)
+        last = os.path.join(out, "step-00000004")
+        answer = convert(context, last, context.path("dcp"), "dcp", "--plan",
+                         context.path("plan.json"))["converted"]
+        found, kinds = loaded_dcp(context.path("dcp")), shards(last)
+        tied = {"lm_head.weight": kinds["param"]["model.embed_tokens.weight"]
+                } if model.get("tie_word_embeddings") else {}
+        equal(found["model"], kinds["param"] | tied)
+        states = found["optim"]["state"]
+        for kind in ("exp_avg", "exp_avg_sq"):
+            equal({n: s[kind] for n, s in states.items()}, kinds[kind])
+        check(all(s["step"].item() == 4 for s in states.values()), "steps")
+        groups = found["optim"]["param_groups"]
+        check(sorted(n for g in groups for n in g["params"]) == sorted(states)
+              and [g["weight_decay"] for g in groups] == [0.1, 0.0]
+              and all(g["betas"] == (0.9, 0.95) and g["lr"] == 1e-3
+                      for g in groups), groups)
+        check(all(("norm" in n) == (i == 1) for i, g in enumerate(groups)
+                  for n in g["params"]), groups)
+        # And back: what accel-run resumes from is what it wrote.
+        convert(context, context.path("dcp"), context.path("back"), "accel-run",
+                "--samples", "64")
+        again = shards(context.path("back"))
+        for kind, tensors in kinds.items():
+            equal(again[kind], tensors | (tied if kind == "param" else {}))
+        return f"{answer['parameters']} parameters, {answer['states']} states"
+
+    return case
+
+
+def torch_to_dcp(context):
+    """What torch wrote, along other dimensions too, is what torch loads."""
+    from merge_cases import written
+    for name, options in (("dcp", ()), ("columns", ("columns",))):
+        folder = written(context, name, *options)
+        convert(context, folder, context.path(name + "-out"), "dcp")
+        want, found = loaded_dcp(folder), loaded_dcp(context.path(name + "-out"))
+        if options:
+            equal(found["model"], want)
+            continue
+        equal(found["model"], {n: t for n, t in flat(want["model"])})
+        for parameter, states in want["optim"]["state"].items():
+            equal(found["optim"]["state"][parameter], states)
+    return "as torch saved it"
+
+
+def flat(tensors, prefix=""):
+    for name, value in tensors.items():
+        if isinstance(value, dict):
+            yield from flat(value, prefix + name + ".")
+        else:
+            yield prefix + name, value
+
+
+def to_accelerate(context):
+    """accel-run's checkpoint, resumed by Accelerate's load_state under FSDP2."""
+    jobs.make_job(context.path(), jobs.MODELS["tied"], ranks=2, steps=STEPS,
+                  checkpoint_every=HALF,
+                  groups=[{"match": "norm", "weight_decay": 0.0}])
+    harness.plan(context, context.path("job.yaml"), context.path("plan.json"))
+    want = harness.execute(context, context.path("plan.json"), 2,
+                           context.path("run.jsonl"))
+    convert(context, context.path("out", f"step-{HALF:08}"), context.path("state"),
+            "accelerate", "--plan", context.path("plan.json"))
+    got = accelerated(context, "accelerate.jsonl", HALF, STEPS, "--load",
+                      context.path("state"))
+    check([r["step"] for r in got] == list(range(HALF + 1, STEPS + 1)), got)
+    loss = harness.compare_logs(got, want[HALF:], "loss", 1e-6)
+    return f"losses after {HALF} steps of accel-run: {loss:.1e}"
+
+
+def large(context):
+    """Host memory does not grow with the model; of what is damaged nothing is
+    left."""
+    import shutil
+    import torch
+    os.makedirs(context.path("large"))
+    path = context.path("large", "pytorch_model.bin")
+    torch.save({f"w{i}": torch.ones(25_000_000) for i in range(4)}, path)
+    command = [context.binary("accel-opt"), "checkpoint", "convert",
+               context.path("large"), "-o", context.path("dcp"), "--to", "dcp"]
+    peak = int(harness.run(
+        [sys.executable, "-S", "-c",
+         "import resource, subprocess, sys; "
+         "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)", *command]))
+    check(peak < 80_000, f"{peak} kB for 400 MB")
+    check(all(torch.equal(t, torch.ones(25_000_000))
+              for t in loaded_dcp(context.path("dcp"))["model"].values()), "values")
+    shutil.rmtree(context.path("dcp"))
+    with open(path, "r+b") as f:
+        f.seek(os.path.getsize(path) // 2)
+        f.write(b"x")
+    answer = convert(context, context.path("large"), context.path("dcp"), "dcp",
+                     expect=1)
+    check("damaged" in answer["diagnostics"][0]["message"], answer)
+    left = [n for n in os.listdir(context.work) if n.startswith("dcp")]
+    check(not left, left)
+    shutil.rmtree(context.path("large"))
+    return f"{peak / 1024:.0f} MiB of host memory for 381 MiB"
+
+
+NORMS = [{"match": "norm", "weight_decay": 0.0}]
 CASES = [
+    ("convert-to-accelerate", to_accelerate),
+    ("convert-to-dcp", to_dcp(jobs.MODELS["tied"], 3, groups=NORMS)),
+    ("convert-to-dcp-tp2", to_dcp(jobs.PEAKED["halves-bias"], 4, tp=2,
+                                  groups=NORMS)),
+    ("convert-torch-to-dcp", torch_to_dcp),
+    ("convert-memory", large),
     ("convert-from-accelerate", from_accelerate()),
     ("convert-from-accelerate-full", from_accelerate("--full")),
     ("convert-refused", refused),

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/Convert.h"
+#include "runtime/plan/PlanJson.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Checkpoint/RenderCheckpoint.h"
 #include "tools/driver/Text/Format.h"
@@ -67,12 +68,32 @@ private:
   std::chrono::steady_clock::time_point shown;
 };
 
-enum class Resumer { Safetensors, AccelRun };
+enum class Resumer { Safetensors, TorchDcp, Accelerate, AccelRun };
 
 struct ConvertArguments {
   std::optional<Resumer> to;
   int64_t samples = 0; // 0: not said
+  std::string plan;    // a file, or ""
 };
+
+std::optional<checkpoint::Converted>
+convertTrained(const checkpoint::Trained &trained, const std::string &output,
+               const ConvertArguments &arguments,
+               const std::function<void(int64_t)> &done,
+               DiagnosticEngine &engine) {
+  if (arguments.to == Resumer::AccelRun)
+    return checkpoint::convertToRun(trained, arguments.samples, output, done,
+                                    engine);
+  plan::Plan plan;
+  std::string error;
+  if (!arguments.plan.empty() && !plan::readPlan(arguments.plan, plan, error)) {
+    engine.error("invalid-plan", "", error);
+    return std::nullopt;
+  }
+  return checkpoint::convertToDcp(trained, arguments.to == Resumer::Accelerate,
+                                  arguments.plan.empty() ? nullptr : &plan,
+                                  output, done, engine);
+}
 
 std::string convertJson(const std::optional<checkpoint::Converted> &converted,
                         const std::string &output,
@@ -107,8 +128,8 @@ int convert(const std::string &folder, const std::string &output,
         bytes += state->bytes;
     }
     MergeProgress progress(std::max<int64_t>(1, bytes));
-    converted = checkpoint::convertToRun(*trained, arguments.samples, output,
-                                         std::ref(progress), engine);
+    converted =
+        convertTrained(*trained, output, arguments, std::ref(progress), engine);
   }
   if (format == ReportFormat::Json) {
     std::fputs(convertJson(converted, output, engine).c_str(), stdout);
@@ -179,11 +200,16 @@ int accel::checkpointCommand(int argc, char **argv) {
   arguments.option("--to", conversion.to,
                    choiceValue<std::optional<Resumer>>(
                        {{"accel-run", Resumer::AccelRun},
+                        {"accelerate", Resumer::Accelerate},
+                        {"dcp", Resumer::TorchDcp},
                         {"safetensors", Resumer::Safetensors}}),
                    "convert: who resumes; safetensors is merge");
   arguments.option("--samples", conversion.samples, countValue(),
                    "convert: sequences that all ranks have trained on, which "
                    "accel-run goes on behind");
+  arguments.option("--plan", conversion.plan, textValue("PLAN.json"),
+                   "convert: groups of the optimizer and tied parameters, for "
+                   "accelerate and dcp");
   arguments.option("--format", format, formatValue(),
                    "text for people, json (with each tensor) for programs");
   int exitCode = 0;
@@ -196,15 +222,20 @@ int accel::checkpointCommand(int argc, char **argv) {
                                 "'convert DIR -o DIR --to WHOM'");
   const bool weights = mode == "merge" || conversion.to == Resumer::Safetensors;
   for (const char *name : {"-o", "--max-shard-size", "--dtype", "--to",
-                           "--samples", "--tensors"}) {
+                           "--samples", "--plan", "--tensors"}) {
     const std::string_view option(name);
-    const bool own = option == "--tensors" ? mode == "inspect"
-                     : option == "-o"      ? mode != "inspect"
-                     : option == "--to" || option == "--samples"
-                         ? mode == "convert"
-                         : weights;
+    const bool own =
+        option == "--tensors"   ? mode == "inspect"
+        : option == "-o"        ? mode != "inspect"
+        : option == "--to"      ? mode == "convert"
+        : option == "--samples" ? conversion.to == Resumer::AccelRun
+        : option == "--plan"    ? conversion.to == Resumer::Accelerate ||
+                                      conversion.to == Resumer::TorchDcp
+                                : weights;
     if (!own && arguments.given(name))
-      return arguments.usageError(std::string(name) + " is not of " + mode);
+      return arguments.usageError(
+          std::string(name) + " is not of " + mode +
+          (mode == "convert" && conversion.to ? " to that" : ""));
   }
   if (mode == "inspect")
     return inspect(words[1], format, tensors);
@@ -213,11 +244,16 @@ int accel::checkpointCommand(int argc, char **argv) {
   if (weights)
     return merge(words[1], output, options, format);
   if (!conversion.to)
-    return arguments.usageError("convert needs --to accel-run|safetensors");
-  if (conversion.samples == 0)
+    return arguments.usageError(
+        "convert needs --to accel-run|accelerate|dcp|safetensors");
+  if (conversion.to == Resumer::AccelRun && conversion.samples == 0)
     return arguments.usageError(
         "--to accel-run needs --samples N: a checkpoint says not how many "
         "sequences its run has read (steps x accumulation x ranks x sequences "
         "of a micro-batch)");
+  if (conversion.to == Resumer::Accelerate && conversion.plan.empty())
+    return arguments.usageError(
+        "--to accelerate needs --plan PLAN.json, which says the groups of the "
+        "optimizer");
   return convert(words[1], output, conversion, format);
 }

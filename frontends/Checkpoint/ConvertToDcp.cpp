@@ -1,0 +1,207 @@
+//===- ConvertToDcp.cpp - Checkpoints for torch and Accelerate ------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/Convert.h"
+#include "frontends/Checkpoint/DcpWriter.h"
+#include "frontends/Checkpoint/PickleWriter.h"
+#include "frontends/Checkpoint/TorchNames.h"
+#include "frontends/Checkpoint/TorchZip.h"
+#include "runtime/plan/Optimizers.h"
+#include "runtime/plan/Plan.h"
+
+#include <filesystem>
+
+namespace accel::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A value that is no tensor.
+DcpItem valueItem(std::vector<DcpKey> path,
+                  const std::function<void(PickleWriter &)> &write) {
+  PickleWriter out;
+  write(out);
+  DcpItem item;
+  item.path = std::move(path);
+  item.pickle = out.finish();
+  return item;
+}
+
+class DcpConversion {
+public:
+  DcpConversion(const Trained &trained, bool accelerate, const plan::Plan *plan,
+                DiagnosticEngine &diagnostics)
+      : trained(trained), plan(plan), diagnostics(diagnostics),
+        accelerate(accelerate), optimizer(accelerate ? "optimizer" : "optim") {}
+
+  std::optional<Converted> run(const std::string &output,
+                               const std::function<void(int64_t)> &done) {
+    this->output = output;
+    converted.steps = trained.steps.value_or(0);
+    if (!addWeights() || !addStates() || (plan && !addGroups()))
+      return std::nullopt;
+    if (accelerate && converted.states == 0) {
+      fail("the checkpoint holds no states of an optimizer, which load_state "
+           "wants",
+           "merge writes the weights");
+      return std::nullopt;
+    }
+    const bool good = writeMerged(
+        Merged(), output, done, diagnostics,
+        [&](const std::string &folder) { return writeFolders(folder, done); });
+    if (!good)
+      return std::nullopt;
+    return converted;
+  }
+
+private:
+  bool fail(const std::string &message, const std::string &hint) {
+    diagnostics.error("not-supported", output, message, hint);
+    return false;
+  }
+
+  bool add(std::vector<DcpItem> &items, std::vector<DcpKey> path,
+           const Tensor &tensor) {
+    if (storageOfDtype(tensor.dtype).empty())
+      return fail("'" + printable(tensor.name) + "' is " + tensor.dtype +
+                      ", which torch has no typed storage of",
+                  "convert it in torch");
+    DcpItem item;
+    item.path = std::move(path);
+    item.tensor = &tensor;
+    items.push_back(std::move(item));
+    converted.bytes += tensor.bytes;
+    return true;
+  }
+
+  bool addWeights() {
+    for (const auto &[name, parameter] : trained.parameters)
+      if (!add(weights, {"model", name}, *parameter.weight))
+        return false;
+    converted.parameters = int64_t(trained.parameters.size());
+    // Models save a tied parameter under each of its names.
+    if (plan)
+      for (const plan::Parameter &p : plan->parameters)
+        for (const std::string &alias : p.aliases)
+          if (auto found = trained.parameters.find(p.fqn);
+              found != trained.parameters.end() &&
+              !trained.parameters.count(alias) &&
+              !add(weights, {"model", alias}, *found->second.weight))
+            return false;
+    return true;
+  }
+
+  bool addStates() {
+    for (const auto &[name, parameter] : trained.parameters) {
+      for (const auto &[kind, state] : parameter.states)
+        if (!add(states, {optimizer, "state", name, kind}, *state))
+          return false;
+      converted.states += int64_t(parameter.states.size());
+      if (parameter.states.empty())
+        continue;
+      DcpItem step;
+      step.path = {optimizer, "state", name, "step"};
+      step.number = float(converted.steps);
+      states.push_back(std::move(step));
+    }
+    return true;
+  }
+
+  /// The groups as torch's AdamW keeps them.
+  bool addGroups() {
+    const plan::Optimizer &options = plan->job.optimizer;
+    if (options.name != "adamw")
+      return fail("the plan's optimizer is " + printable(options.name) +
+                      "; groups of adamw are written",
+                  "convert without --plan, and fill the groups in torch");
+    for (size_t g = 0; g < options.groups.size(); ++g) {
+      const double lr = options.groups[g].lr;
+      auto value = [&](const char *key,
+                       const std::function<void(PickleWriter &)> &write) {
+        states.push_back(
+            valueItem({optimizer, "param_groups", int64_t(g), key}, write));
+      };
+      auto flag = [&](const char *key, bool is) {
+        value(key, [&](PickleWriter &out) { out.boolean(is); });
+      };
+      auto number = [&](const char *key, double is) {
+        value(key, [&](PickleWriter &out) { out.real(is); });
+      };
+      number("lr", lr);
+      number("initial_lr", lr); // of torch's schedulers
+      number("weight_decay", options.groups[g].weightDecay);
+      number("eps", plan::numberOf(options, "eps"));
+      value("betas", [&](PickleWriter &out) {
+        out.mark();
+        for (size_t i = 0; i < 2; ++i)
+          out.real(plan::numberOf(options, "betas", i));
+        out.tuple();
+      });
+      for (const char *key :
+           {"amsgrad", "maximize", "capturable", "differentiable"})
+        flag(key, false);
+      flag("decoupled_weight_decay", true);
+      for (const char *key : {"foreach", "fused"})
+        value(key, [](PickleWriter &out) { out.none(); });
+      value("params", [&](PickleWriter &out) {
+        out.emptyList();
+        out.mark();
+        for (const plan::Parameter &p : plan->parameters)
+          if (p.trainable && size_t(p.group) == g)
+            out.text(p.fqn);
+        out.appends();
+      });
+    }
+    return true;
+  }
+
+  bool writeFolders(const std::string &folder,
+                    const std::function<void(int64_t)> &done) {
+    if (!accelerate) {
+      converted.files = 2;
+      std::vector<DcpItem> all = weights;
+      all.insert(all.end(), states.begin(), states.end());
+      return writeDcp(all, folder, done, diagnostics);
+    }
+    converted.files = 4;
+    for (const auto &[name, items] :
+         {std::pair{"pytorch_model_fsdp_0", &weights},
+          std::pair{"optimizer_0", &states}}) {
+      const std::string path = (fs::path(folder) / name).string();
+      std::error_code failed;
+      fs::create_directory(path, failed);
+      if (failed) {
+        diagnostics.error("write-failed", path, failed.message());
+        return false;
+      }
+      if (!writeDcp(*items, path, done, diagnostics))
+        return false;
+    }
+    return true;
+  }
+
+  const Trained &trained;
+  const plan::Plan *plan;
+  DiagnosticEngine &diagnostics;
+  const bool accelerate;
+  const std::string optimizer; // key of its states
+  std::string output;
+  std::vector<DcpItem> weights, states;
+  Converted converted;
+};
+
+} // namespace
+
+std::optional<Converted> convertToDcp(const Trained &trained, bool accelerate,
+                                      const plan::Plan *plan,
+                                      const std::string &output,
+                                      const std::function<void(int64_t)> &done,
+                                      DiagnosticEngine &diagnostics) {
+  return DcpConversion(trained, accelerate, plan, diagnostics)
+      .run(output, done);
+}
+
+} // namespace accel::checkpoint

@@ -1,0 +1,318 @@
+//===- DcpWriter.cpp - Folders for torch.distributed.checkpoint -----------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/DcpWriter.h"
+#include "frontends/Checkpoint/BoxWriter.h"
+#include "frontends/Checkpoint/Merge.h"
+#include "frontends/Checkpoint/PickleWriter.h"
+#include "frontends/Checkpoint/TorchZip.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+namespace accel::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char *shardName = "__0_0.distcp";
+constexpr const char *metadataModule = "torch.distributed.checkpoint.metadata";
+
+std::string nameOf(const std::vector<DcpKey> &path) {
+  std::string name;
+  for (const DcpKey &key : path) {
+    const auto *text = std::get_if<std::string>(&key);
+    name += (name.empty() ? "" : ".") +
+            (text ? *text : std::to_string(std::get<int64_t>(key)));
+  }
+  return name;
+}
+
+/// Where in the tensor the elements of a piece begin, if they stand behind each
+/// other there.
+std::optional<int64_t> runOf(const Tensor &tensor, const Piece &piece) {
+  const std::vector<int64_t> &shape =
+      piece.view.empty() ? tensor.shape : piece.view;
+  int64_t begin = 0, stride = 1;
+  bool whole = true; // all dimensions behind this one are
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (!whole && piece.sizes[i] > 1)
+      return std::nullopt;
+    whole &= piece.sizes[i] == shape[i];
+    begin += piece.offsets[i] * stride;
+    stride *= shape[i];
+  }
+  return begin;
+}
+
+class DcpFolder {
+public:
+  DcpFolder(const std::vector<DcpItem> &items, const std::string &folder,
+            const std::function<void(int64_t)> &done,
+            DiagnosticEngine &diagnostics)
+      : items(items), path((fs::path(folder) / shardName).string()),
+        scratch((fs::path(folder) / "scratch").string()), done(done),
+        diagnostics(diagnostics), reader(diagnostics), folder(folder),
+        file(path, O_WRONLY | O_CREAT | O_EXCL) {}
+
+  bool run() {
+    if (!file.good())
+      return failedToWrite(path);
+    for (const DcpItem &item : items)
+      if (!writeItem(item))
+        return false;
+    return reader.verify() && (file.sync() || failedToWrite(path)) &&
+           writeSmallFile((fs::path(folder) / ".metadata").string(), metadata(),
+                          diagnostics);
+  }
+
+private:
+  bool failedToWrite(const std::string &where) {
+    diagnostics.error("write-failed", where, std::strerror(errno));
+    return false;
+  }
+
+  bool writeItem(const DcpItem &item) {
+    const bool isTensor = item.tensor || item.number;
+    const std::string pickle =
+        item.tensor   ? pickleOfTensor(item.tensor->dtype, item.tensor->shape)
+        : item.number ? pickleOfTensor("float32", {})
+                      : item.pickle;
+    const int64_t bytes = item.tensor ? item.tensor->bytes
+                          : isTensor  ? int64_t(sizeof(float))
+                                      : -1;
+    const auto length =
+        writeTorchZip(file, at, pickle, bytes, [&](const TakeBytes &take) {
+          if (!item.tensor)
+            return take(
+                {reinterpret_cast<const char *>(&*item.number), sizeof(float)});
+          return readInOrder(*item.tensor, [&](std::string_view some) {
+            written += int64_t(some.size());
+            done(written);
+            return take(some);
+          });
+        });
+    if (!length)
+      return !diagnostics.hasErrors() ? failedToWrite(path) : false;
+    places.push_back({at, *length});
+    at += *length;
+    return true;
+  }
+
+  /// The elements in the order of the tensor: of pieces that are runs as they
+  /// come, else by a file beside.
+  bool readInOrder(const Tensor &tensor, const TakeBytes &take) {
+    std::vector<std::pair<int64_t, const Piece *>> runs;
+    bool ordered = true;
+    for (const Piece &piece : tensor.pieces) {
+      const auto begin = runOf(tensor, piece);
+      ordered &= begin.has_value();
+      runs.emplace_back(begin.value_or(0), &piece);
+    }
+    if (!ordered)
+      return readByScratch(tensor, take);
+    std::sort(runs.begin(), runs.end());
+    for (const auto &[begin, piece] : runs)
+      if (!reader.read(tensor, *piece, take))
+        return false;
+    return true;
+  }
+
+  bool readByScratch(const Tensor &tensor, const TakeBytes &take) {
+    File beside(scratch, O_RDWR | O_CREAT | O_TRUNC);
+    std::error_code ignored;
+    fs::remove(scratch, ignored); // it goes when it is closed
+    if (!beside.good())
+      return failedToWrite(scratch);
+    for (const Piece &piece : tensor.pieces) {
+      bool wrote = true;
+      BoxWriter box(piece.view.empty() ? tensor.shape : piece.view,
+                    elementBytes(tensor.dtype), piece,
+                    [&](std::string_view bytes, int64_t place) {
+                      return wrote = beside.write(bytes, place);
+                    });
+      const bool good = reader.read(
+          tensor, piece, [&](std::string_view some) { return box.take(some); });
+      if (!wrote)
+        return failedToWrite(scratch);
+      if (!good)
+        return false;
+    }
+    std::string buffer(bufferBytes, '\0');
+    for (int64_t from = 0; from < tensor.bytes;) {
+      const ssize_t n = beside.read(
+          buffer.data(),
+          size_t(std::min<int64_t>(bufferBytes, tensor.bytes - from)), from);
+      if (n <= 0)
+        return failedToWrite(scratch);
+      if (!take({buffer.data(), size_t(n)}))
+        return false;
+      from += n;
+    }
+    return true;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // .metadata
+  //===--------------------------------------------------------------------===//
+
+  static void size(PickleWriter &out, const std::vector<int64_t> &sizes) {
+    out.global("torch", "Size");
+    out.integers(sizes);
+    out.tupleOfOne();
+    out.call();
+  }
+
+  /// Opens the state of an object of torch's metadata module.
+  static void object(PickleWriter &out, const char *name) {
+    out.global(metadataModule, name);
+    out.object();
+    out.emptyDict();
+    out.mark();
+  }
+  static void endObject(PickleWriter &out) {
+    out.items();
+    out.state();
+  }
+
+  static const std::vector<int64_t> &shapeOf(const DcpItem &item) {
+    static const std::vector<int64_t> number;
+    return item.tensor ? item.tensor->shape : number;
+  }
+
+  static void properties(PickleWriter &out, const DcpItem &item) {
+    out.global(metadataModule, "TensorProperties");
+    out.object();
+    out.mark();
+    out.global("torch", item.tensor ? item.tensor->dtype : "float32");
+    out.global("torch.serialization", "_get_layout");
+    out.text("torch.strided");
+    out.tupleOfOne();
+    out.call();
+    out.boolean(false); // requires_grad
+    out.global(metadataModule, "_MEM_FORMAT_ENCODING");
+    out.integer(0); // contiguous
+    out.tupleOfOne();
+    out.call();
+    out.boolean(false); // pin_memory
+    out.tuple();
+    out.state();
+  }
+
+  static void tensorEntry(PickleWriter &out, const DcpItem &item) {
+    object(out, "TensorStorageMetadata");
+    out.text("properties");
+    properties(out, item);
+    out.text("size");
+    size(out, shapeOf(item));
+    out.text("chunks");
+    out.emptyList();
+    out.mark();
+    object(out, "ChunkStorageMetadata");
+    out.text("offsets");
+    size(out, std::vector<int64_t>(shapeOf(item).size(), 0));
+    out.text("sizes");
+    size(out, shapeOf(item));
+    endObject(out);
+    out.appends();
+    endObject(out);
+  }
+
+  void storageEntry(PickleWriter &out, const DcpItem &item, size_t index) {
+    const bool isTensor = item.tensor || item.number;
+    object(out, "MetadataIndex");
+    out.text("fqn");
+    out.text(nameOf(item.path));
+    out.text("offset");
+    if (isTensor)
+      size(out, std::vector<int64_t>(shapeOf(item).size(), 0));
+    else
+      out.none();
+    out.text("index");
+    if (isTensor)
+      out.integer(0);
+    else
+      out.none();
+    endObject(out);
+    out.global("torch.distributed.checkpoint.filesystem", "_StorageInfo");
+    out.object();
+    out.emptyDict();
+    out.mark();
+    out.text("relative_path");
+    out.text(shardName);
+    out.text("offset");
+    out.integer(places[index].first);
+    out.text("length");
+    out.integer(places[index].second);
+    endObject(out);
+  }
+
+  std::string metadata() {
+    PickleWriter out;
+    object(out, "Metadata");
+    out.text("state_dict_metadata");
+    out.emptyDict();
+    out.mark();
+    for (const DcpItem &item : items) {
+      out.text(nameOf(item.path));
+      if (item.tensor || item.number) {
+        tensorEntry(out, item);
+      } else {
+        out.global(metadataModule, "BytesStorageMetadata");
+        out.object();
+      }
+    }
+    out.items();
+    out.text("planner_data");
+    out.emptyDict();
+    out.mark();
+    for (const DcpItem &item : items) {
+      out.text(nameOf(item.path));
+      out.mark();
+      for (const DcpKey &key : item.path)
+        if (const auto *text = std::get_if<std::string>(&key))
+          out.text(*text);
+        else
+          out.integer(std::get<int64_t>(key));
+      out.tuple();
+    }
+    out.items();
+    out.text("storage_data");
+    out.emptyDict();
+    out.mark();
+    for (size_t i = 0; i < items.size(); ++i)
+      storageEntry(out, items[i], i);
+    out.items();
+    out.text("storage_meta");
+    out.none();
+    out.text("version");
+    out.text("1.0.0");
+    endObject(out);
+    return out.finish();
+  }
+
+  const std::vector<DcpItem> &items;
+  const std::string path, scratch;
+  const std::function<void(int64_t)> &done;
+  DiagnosticEngine &diagnostics;
+  PieceReader reader;
+  const std::string folder;
+  File file;
+  int64_t at = 0, written = 0;
+  std::vector<std::pair<int64_t, int64_t>> places; // offset and length
+};
+
+} // namespace
+
+bool writeDcp(const std::vector<DcpItem> &items, const std::string &folder,
+              const std::function<void(int64_t)> &done,
+              DiagnosticEngine &diagnostics) {
+  return DcpFolder(items, folder, done, diagnostics).run();
+}
+
+} // namespace accel::checkpoint
