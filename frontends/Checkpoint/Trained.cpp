@@ -6,6 +6,7 @@
 #include "frontends/Checkpoint/Trained.h"
 #include "frontends/Checkpoint/PieceReader.h"
 #include "frontends/Checkpoint/RunShards.h"
+#include "frontends/Checkpoint/Zero.h"
 
 #include <algorithm>
 #include <cmath>
@@ -76,15 +77,34 @@ private:
     for (const MergedPart &part : trained.owner.parts)
       for (const MergedTensor &tensor : part.tensors)
         trained.parameters[tensor.name].weight = tensor.source;
+    bool zero = false;
     for (const Part &part : read.parts) {
+      zero |= part.zero != nullptr;
       if (part.zero)
-        return fail("not-supported",
-                    "the optimizer's states are flat parts of groups of "
-                    "parameters, as DeepSpeed keeps them",
-                    "merge writes the weights");
+        continue;
       for (const Tensor &tensor : part.tensors)
         if (isState(tensor.path) && !takeState(tensor))
           return false;
+    }
+    return !zero || takeZeroStates();
+  }
+
+  /// DeepSpeed numbers groups of parameters; they have names all the same.
+  bool takeZeroStates() {
+    auto states = assembleZeroStates(read, diagnostics);
+    if (!states)
+      return false;
+    for (const Tensor *step : states->steps)
+      if (!takeStep(*step))
+        return false;
+    if (!trained.steps)
+      trained.steps = states->saved;
+    for (auto &[kind, part] : states->kinds) {
+      trained.owner.made.push_back(std::move(part));
+      for (const Tensor &tensor : trained.owner.made.back().tensors)
+        if (auto found = trained.parameters.find(tensor.name);
+            found != trained.parameters.end())
+          found->second.states[kind] = &tensor;
     }
     return true;
   }

@@ -17,6 +17,7 @@
 #include "frontends/Checkpoint/Checkpoint.h"
 #include "frontends/Checkpoint/Pickle.h"
 
+#include <map>
 #include <utility>
 
 namespace accel::checkpoint {
@@ -70,6 +71,17 @@ std::string describeZero(const Checkpoint &read);
 /// is missing or the files do not fit together.
 std::optional<Part> assembleZero(const Checkpoint &read, int64_t &leftOut,
                                  DiagnosticEngine &diagnostics);
+
+/// What the optimizers of the ranks keep of each parameter.
+struct ZeroStates {
+  std::map<std::string, Part> kinds; // by name: "exp_avg"
+  std::vector<const Tensor *> steps; // numbers, in the files
+  std::optional<int64_t> saved;      // the engine's own count of steps
+};
+
+/// The same for the states of the optimizers.
+std::optional<ZeroStates> assembleZeroStates(const Checkpoint &read,
+                                             DiagnosticEngine &diagnostics);
 
 } // namespace accel::checkpoint
 

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t maxTagBytes = 4096;
+constexpr std::string_view flatRoot = "optimizer_state_dict";
 
 std::string folderOf(const Part &part) {
   const std::string folder = fs::path(part.path).parent_path().string();
@@ -34,19 +35,35 @@ public:
             DiagnosticEngine &diagnostics)
       : read(read), leftOut(leftOut), diagnostics(diagnostics) {}
 
-  std::optional<Part> run() {
+  std::optional<Part> weights() {
     if (!chooseFolder() || !takeFiles())
       return std::nullopt;
-    made.path = folder;
-    made.format = PartFormat::TorchSave;
-    made.meaning = "put together from flat weights";
-    const bool good = optimizers.empty()
-                          ? takeUnpartitioned()
-                          : takeGroups() && (stage == 3 ? takeCutParameters()
-                                                        : takeCutGroups());
+    restart();
+    const bool good = optimizers.empty() ? takeUnpartitioned() : takeFlat("");
     if (!good || !takeFrozen() || !takeModule())
       return std::nullopt;
     return std::move(made);
+  }
+
+  std::optional<ZeroStates> states() {
+    ZeroStates found;
+    if (!chooseFolder() || !takeFiles())
+      return std::nullopt;
+    std::set<std::string> kinds;
+    for (const auto &[rank, part] : optimizers)
+      for (const Tensor &tensor : part->tensors)
+        if (isState(tensor) && tensor.path.back() == "step")
+          found.steps.push_back(&tensor);
+        else if (isState(tensor) && rank == 0)
+          kinds.insert(tensor.path.back());
+    for (const std::string &kind : kinds) {
+      restart();
+      if (!takeFlat(kind))
+        return std::nullopt;
+      found.kinds[kind] = std::move(made);
+    }
+    found.saved = module->zero->steps;
+    return found;
   }
 
 private:
@@ -62,6 +79,15 @@ private:
   }
   std::string pathOf(const Part &part) const {
     return (fs::path(read.folder) / part.path).string();
+  }
+
+  void restart() {
+    made = Part();
+    made.path = folder;
+    made.format = PartFormat::TorchSave;
+    made.meaning = "put together from flat weights";
+    names.clear();
+    flats.clear();
   }
 
   //===--------------------------------------------------------------------===//
@@ -198,18 +224,39 @@ private:
     return true;
   }
 
-  /// The flat weights: of ZeRO 3 those of each rank, else of each group.
-  bool takeGroups() {
+  /// {"optimizer_state_dict": {..: {"state": {group: {kind: tensor}}}}}
+  static bool isState(const Tensor &tensor) {
+    return tensor.path.size() == 5 && tensor.path[0] == flatRoot &&
+           tensor.path[2] == "state";
+  }
+  /// Whether the tensor is a part of the flat weights or, with a kind, of what
+  /// the optimizer keeps of them.
+  static bool isFlat(const Part &part, const Tensor &tensor,
+                     const std::string &kind) {
+    if (!kind.empty())
+      return isState(tensor) && tensor.path.back() == kind;
+    return tensor.path.size() == 2 && tensor.path[0] == flatRoot &&
+           tensor.path[1] == part.zero->flatKey();
+  }
+
+  bool takeFlat(const std::string &kind) {
+    return takeGroups(kind) &&
+           (stage == 3 ? takeCutParameters() : takeCutGroups());
+  }
+
+  /// The flat tensors: of ZeRO 3 those of each rank, else of each group.
+  bool takeGroups(const std::string &kind) {
     flats.resize(stage == 3 ? size_t(ranks) : 0);
     for (const auto &[rank, part] : optimizers) {
       size_t group = 0;
       for (const Tensor &tensor : part->tensors) {
-        const std::vector<std::string> &path = tensor.path;
-        if (path.size() != 2 || path[0] != "optimizer_state_dict" ||
-            path[1] != part->zero->flatKey()) {
-          ++leftOut;
+        if (!isFlat(*part, tensor, kind)) {
+          leftOut += kind.empty();
           continue;
         }
+        if (!kind.empty() && tensor.path[3] != std::to_string(group))
+          return fail(pathOf(*part), "'" + printable(tensor.name) +
+                                         "' is not in the order of groups");
         if (stage != 3 && rank == 0)
           flats.emplace_back();
         const size_t at = stage == 3 ? size_t(rank) : group;
@@ -222,9 +269,10 @@ private:
       }
       if (group == 0)
         return fail(pathOf(*part),
-                    std::string("has no '") + part->zero->flatKey() +
-                        "', the flat weights",
-                    "merge a checkpoint that was saved with them");
+                    std::string("has no '") +
+                        (kind.empty() ? part->zero->flatKey() : kind.c_str()) +
+                        "' of the flat weights",
+                    "take a checkpoint that was saved with them");
       if (stage != 3 && group != flats.size())
         return fail(pathOf(*part),
                     "has fewer groups of parameters than rank 0");
@@ -488,7 +536,13 @@ private:
 
 std::optional<Part> assembleZero(const Checkpoint &read, int64_t &leftOut,
                                  DiagnosticEngine &diagnostics) {
-  return Assembler(read, leftOut, diagnostics).run();
+  return Assembler(read, leftOut, diagnostics).weights();
+}
+
+std::optional<ZeroStates> assembleZeroStates(const Checkpoint &read,
+                                             DiagnosticEngine &diagnostics) {
+  int64_t leftOut = 0;
+  return Assembler(read, leftOut, diagnostics).states();
 }
 
 } // namespace accel::checkpoint

@@ -54,13 +54,17 @@ def deepspeed_classes():
     modules = {name: types.ModuleType(name) for name in (
         "deepspeed", "deepspeed.runtime", "deepspeed.runtime.zero",
         "deepspeed.runtime.zero.config", "deepspeed.runtime.fp16",
-        "deepspeed.runtime.fp16.loss_scaler")}
+        "deepspeed.runtime.fp16.loss_scaler", "deepspeed.utils",
+        "deepspeed.utils.tensor_fragment")}
     zero = modules["deepspeed.runtime.zero.config"]
     zero.ZeroStageEnum = enum.Enum(
         "ZeroStageEnum", {name: n for n, name in STAGES.items()},
         module=zero.__name__, type=int)
     scaler = modules["deepspeed.runtime.fp16.loss_scaler"]
     scaler.LossScaler = type("LossScaler", (), {"__module__": scaler.__name__})
+    fragment = modules["deepspeed.utils.tensor_fragment"]
+    fragment.fragment_address = type("fragment_address", (),
+                                     {"__module__": fragment.__name__})
     sys.modules.update(modules)
     try:
         yield zero.ZeroStageEnum, scaler.LossScaler
@@ -295,6 +299,58 @@ def refused(context):
     return "each by its file"
 
 
+def states_produced(context):
+    """States of DeepSpeed's optimizers, where DeepSpeed says that they lie."""
+    import torch
+    from convert_checkpoint_cases import convert, shards
+    compared = 0
+    for name in ("zero1-1rank", "zero1-bf16-2ranks", "zero2-3ranks"):
+        folder = os.path.join(INPUTS, name)
+        answer = convert(context, folder, context.path(name), "accel-run",
+                         "--samples", "6")["converted"]
+        check(answer["steps"] == 2 and answer["states"] == 10, answer)
+        found = shards(context.path(name))
+        parts = {}
+        for path in sorted(glob.glob(os.path.join(folder, "*", "*_optim_states.pt"))):
+            with deepspeed_classes():
+                states = torch.load(path, weights_only=False)["optimizer_state_dict"]
+            for group, slices in enumerate(states["param_slice_mappings"]):
+                for parameter, place in slices.items():
+                    for kind in ("exp_avg", "exp_avg_sq"):
+                        flat = states["base_optimizer_state"]["state"][group][kind]
+                        parts.setdefault((kind, parameter), []).append(
+                            flat[place.start:place.start + place.numel])
+        for (kind, parameter), pieces in parts.items():
+            want = torch.cat(pieces).view(found["param"][parameter].shape)
+            check(torch.equal(found[kind][parameter], want), f"{name}: {parameter}")
+            check(bool(want.abs().sum() > 0), f"{name}: {parameter} has no state")
+            compared += 1
+    return f"{compared} states by param_slice_mappings"
+
+
+def states_layouts(context):
+    """States of every stage; those of the layouts are twice the weights."""
+    import torch
+    from convert_checkpoint_cases import convert, shards
+    torch.manual_seed(1)
+    generator, compared = random.Random(1), 0
+    for stage in (1, 2, 3):
+        for ranks in (1, 2, 3, 5):
+            every = weights(generator, 9)
+            names = list(every)
+            groups = [{n: every[n] for n in names[:5]}, {n: every[n] for n in names[5:]}]
+            name = f"{stage}-{ranks}"
+            # Sub-groups of ZeRO 3 have a state each, as the groups have.
+            save(context.path(name), stage, ranks, groups, {"f": torch.ones(3)},
+                 {"tied": names[0]})
+            convert(context, context.path(name), context.path(name + "-run"),
+                    "accel-run", "--samples", "4")
+            found = shards(context.path(name + "-run"))
+            equal(found["exp_avg"], {n: t * 2 for n, t in every.items()})
+            compared += len(every)
+    return f"{compared} states"
+
+
 def memory(context):
     """Host memory does not grow with the model, nor time with its tensors."""
     import torch
@@ -316,4 +372,6 @@ def memory(context):
 
 
 CASES = [("merge-zero-produced", produced), ("merge-zero-layouts", layouts),
+         ("convert-zero-produced", states_produced),
+         ("convert-zero-layouts", states_layouts),
          ("merge-zero-refused", refused), ("merge-zero-memory", memory)]
