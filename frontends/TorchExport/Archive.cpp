@@ -49,6 +49,14 @@ std::string messageOf(int code) {
   }
 }
 
+/// An unsigned number of `width` bytes.
+uint64_t little(const char *bytes, int width) {
+  uint64_t value = 0;
+  for (int i = width; i-- > 0;)
+    value = value << 8 | uint8_t(bytes[i]);
+  return value;
+}
+
 /// An entry that is being read.
 class Reader {
 public:
@@ -106,6 +114,18 @@ struct Archive::Zip {
   std::unique_ptr<ZipBytes> bytes;
   unzFile handle = nullptr;
   std::vector<unz64_file_pos> places; // by Entry::index
+  /// Local headers of entries with 64-bit fields, by Entry::index: minizip 1.1
+  /// compares with (unsigned long)-1 and never reads those.
+  std::map<uint64_t, uint64_t> wide;
+
+  /// Where the bytes of such an entry begin; nothing where there is no header.
+  std::optional<uint64_t> bytesOf(uint64_t header) {
+    char head[30];
+    if (bytes->readFrom(header, head, sizeof head) != sizeof head ||
+        std::string_view(head, 4) != "PK\3\4")
+      return std::nullopt;
+    return header + sizeof head + little(head + 26, 2) + little(head + 28, 2);
+  }
   ~Zip() {
     if (handle)
       unzClose(handle);
@@ -201,11 +221,59 @@ bool Archive::list(std::string &error) {
     entry.bytes = int64_t(info.uncompressed_size);
     entry.stored = info.compression_method == 0;
     entry.checksum = uint32_t(info.crc);
+    if (zip->bytes->length() > UINT32_MAX &&
+        !widen(place.pos_in_zip_directory, entry)) {
+      error = "entry '" + printable(name) + "' of the zip is damaged";
+      return false;
+    }
     if (!table.emplace(name.substr(slash + 1), entry).second) {
       error = "the zip has two entries '" + printable(name) + "'";
       return false;
     }
   }
+  return true;
+}
+
+/// Reads the 64-bit fields of an entry whose record of the directory stands
+/// there, if it has any.
+bool Archive::widen(uint64_t record, Entry &entry) {
+  char head[46];
+  if (zip->bytes->readFrom(record, head, sizeof head) != sizeof head ||
+      std::string_view(head, 4) != "PK\1\2")
+    return false;
+  uint64_t packed = little(head + 20, 4), bytes = little(head + 24, 4),
+           header = little(head + 42, 4);
+  if (packed != UINT32_MAX && bytes != UINT32_MAX && header != UINT32_MAX)
+    return true;
+  std::string extra(little(head + 30, 2), '\0');
+  const uint64_t at = record + sizeof head + little(head + 28, 2);
+  if (zip->bytes->readFrom(at, extra.data(), extra.size()) != extra.size())
+    return false;
+  for (std::string_view rest = extra; rest.size() >= 4;) {
+    const uint64_t id = little(rest.data(), 2),
+                   size = little(rest.data() + 2, 2);
+    rest.remove_prefix(4);
+    if (size > rest.size())
+      return false;
+    std::string_view field = rest.substr(0, size);
+    rest.remove_prefix(size);
+    if (id != 1)
+      continue;
+    for (uint64_t *value : {&bytes, &packed, &header}) {
+      if (*value != UINT32_MAX)
+        continue;
+      if (field.size() < 8)
+        return false;
+      *value = little(field.data(), 8);
+      field.remove_prefix(8);
+    }
+  }
+  if (bytes > uint64_t(INT64_MAX) || header > zip->bytes->length())
+    return false;
+  entry.bytes = int64_t(bytes);
+  entry.stored = little(head + 10, 2) == 0 && packed == bytes &&
+                 !(little(head + 8, 2) & encrypted);
+  zip->wide[entry.index] = header;
   return true;
 }
 
@@ -226,6 +294,14 @@ std::optional<std::string> Archive::read(const std::string &name, int64_t limit,
                 std::to_string(limit) + " are read");
   if (!zip->handle)
     return given.at(name);
+  if (zip->wide.count(entry.index)) {
+    std::string bytes;
+    if (!stream(
+            name, 0, entry.bytes,
+            [&](std::string_view some) { return bytes += some, true; }, error))
+      return std::nullopt;
+    return bytes;
+  }
   Reader reader(zip->handle, zip->places[entry.index]);
   if (!reader.why.empty())
     return fail("cannot be opened: " + reader.why);
@@ -266,29 +342,57 @@ bool Archive::stream(const std::string &name, int64_t begin, int64_t bytes,
       bytes > entry.bytes - begin)
     return fail("has " + std::to_string(entry.bytes) +
                 " bytes, and more are asked of it");
-  Reader reader(zip->handle, zip->places[entry.index]);
-  if (!reader.why.empty())
-    return fail("cannot be opened: " + reader.why);
-  std::string buffer(size_t(std::min<int64_t>(bytes, 4 << 20)) + 1, 0);
   const bool whole = begin == 0 && bytes == entry.bytes;
-  const uint64_t place = reader.place() + uint64_t(begin);
+  std::string buffer(size_t(std::min<int64_t>(bytes, 4 << 20)) + 1, 0);
   bool good = true, wanted = true;
-  for (int64_t done = 0; good && wanted && done < bytes;) {
-    const int64_t most = std::min<int64_t>(bytes - done, buffer.size());
-    // minizip checks what it reads and reads from the beginning only.
-    const int64_t got =
-        whole ? reader.read(buffer.data(), most)
-              : int64_t(zip->bytes->readFrom(place + uint64_t(done),
-                                             buffer.data(), uint64_t(most)));
-    good = got > 0;
-    if (good)
-      wanted = sink(std::string_view(buffer.data(), size_t(got)));
-    done += got;
+  std::string why;
+  auto copy = [&](auto &&next) {
+    for (int64_t done = 0; good && wanted && done < bytes;) {
+      const int64_t most = std::min<int64_t>(bytes - done, buffer.size());
+      const int64_t got = next(done, most);
+      good = got > 0;
+      if (good)
+        wanted = sink(std::string_view(buffer.data(), size_t(got)));
+      done += got;
+    }
+  };
+  const auto wide = zip->wide.find(entry.index);
+  if (wide == zip->wide.end() && whole) {
+    // minizip checks what it reads, from the beginning only.
+    Reader reader(zip->handle, zip->places[entry.index]);
+    if (!reader.why.empty())
+      return fail("cannot be opened: " + reader.why);
+    copy([&](int64_t, int64_t most) {
+      return reader.read(buffer.data(), most);
+    });
+    if (good && wanted)
+      good = reader.verify();
+    why = reader.why;
+  } else {
+    std::optional<uint64_t> place;
+    if (wide != zip->wide.end()) {
+      place = zip->bytesOf(wide->second);
+    } else if (Reader reader(zip->handle, zip->places[entry.index]);
+               reader.why.empty()) {
+      place = reader.place();
+    }
+    if (!place)
+      return fail("cannot be opened: it has no header");
+    uLong checksum = 0;
+    copy([&](int64_t done, int64_t most) {
+      const auto got = zip->bytes->readFrom(*place + uint64_t(begin + done),
+                                            buffer.data(), uint64_t(most));
+      checksum = crc32_z(checksum,
+                         reinterpret_cast<const Bytef *>(buffer.data()), got);
+      return int64_t(got);
+    });
+    if (good && wanted && whole && checksum != entry.checksum) {
+      good = false;
+      why = messageOf(UNZ_CRCERROR);
+    }
   }
-  if (good && wanted && whole)
-    good = reader.verify();
-  return good || fail("is cut or damaged: " +
-                      (reader.why.empty() ? messageOf(UNZ_OK) : reader.why));
+  return good ||
+         fail("is cut or damaged: " + (why.empty() ? messageOf(UNZ_OK) : why));
 }
 
 } // namespace accel::torchexport

@@ -71,6 +71,7 @@ private:
   static std::optional<Archive> openBytes(std::unique_ptr<ZipBytes> bytes,
                                           std::string &error);
   bool list(std::string &error);
+  bool widen(uint64_t record, Entry &entry);
   std::unique_ptr<Zip> zip;
   std::string folder;
   std::map<std::string, Entry> table;

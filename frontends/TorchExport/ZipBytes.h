@@ -35,6 +35,7 @@ public:
   /// archive that it opens.
   zlib_filefunc64_def functions();
 
+  uint64_t length() const { return size; }
   /// Copies up to `bytes` bytes from `place` on; fewer at the end and after an
   /// error.
   uint64_t readFrom(uint64_t place, char *into, uint64_t bytes) {

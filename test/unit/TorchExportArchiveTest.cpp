@@ -9,8 +9,10 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <minizip/zip.h>
+#include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 using namespace accel::torchexport;
 
@@ -108,6 +110,101 @@ TEST(TorchExportArchive, APartOfAFileIsRead) {
   EXPECT_FALSE(Archive::openRange(file.path, 70'001, 1000, error));
   EXPECT_EQ(error, "no zip archive that can be read: Not a zip archive");
   EXPECT_FALSE(Archive::openRange(file.path, limit, 1000, error));
+}
+
+void put(std::string &bytes, uint64_t value, int width) {
+  for (int i = 0; i < width; ++i)
+    bytes += char(value >> (8 * i));
+}
+
+/// A header of an entry, its own or with `offset` the directory's: fields that
+/// are given as 2^32 - 1 stand in `extra`.
+std::string headerOf(const std::string &name, uint32_t checksum, uint64_t bytes,
+                     const std::string &extra, std::optional<uint64_t> offset) {
+  std::string made = offset ? "PK\1\2" : "PK\3\4";
+  put(made, 45, offset ? 4 : 2); // versions; flags, method, time and date: 0
+  put(made, 0, 8);
+  put(made, checksum, 4);
+  put(made, bytes, 4);
+  put(made, bytes, 4);
+  put(made, name.size(), 2);
+  put(made, extra.size(), 2);
+  if (offset) {
+    put(made, 0, 10); // comment, disk, attributes
+    put(made, *offset, 4);
+  }
+  return made + name + extra;
+}
+
+/// Files beyond 4 GiB have 64-bit fields, which minizip 1.1 does not read.
+TEST(TorchExportArchive, WideFieldsAreRead) {
+  const std::string text = someText(1000);
+  const auto checksum = uint32_t(
+      crc32_z(0, reinterpret_cast<const Bytef *>(text.data()), text.size()));
+  const uint64_t far = uint64_t(5) << 30; // behind a hole
+  std::string sizes, wide;
+  put(sizes, 1, 2);
+  put(sizes, 16, 2);
+  put(sizes, text.size(), 8);
+  put(sizes, text.size(), 8);
+  wide = sizes;
+  wide[2] = 24;
+  put(wide, far, 8);
+  const uint64_t none = UINT32_MAX;
+  const std::string entry = headerOf("m/far", checksum, none, sizes, {}) + text;
+  const std::string record = headerOf("m/far", checksum, none, wide, none);
+  const uint64_t directory = far + entry.size();
+  std::string end = "PK\6\6";
+  put(end, 44, 8);
+  put(end, 45, 2);
+  put(end, 45, 2);
+  put(end, 0, 8); // disks
+  put(end, 1, 8); // entries
+  put(end, 1, 8);
+  put(end, record.size(), 8);
+  put(end, directory, 8);
+  end += "PK\6\7";
+  put(end, 0, 4);
+  put(end, directory + record.size(), 8);
+  put(end, 1, 4);
+  end += "PK\5\6";
+  put(end, 0, 4);
+  put(end, 1, 2);
+  put(end, 1, 2);
+  put(end, record.size(), 4);
+  put(end, none, 4);
+  put(end, 0, 2);
+  Scratch file;
+  {
+    std::ofstream out(file.path, std::ios::binary);
+    out.seekp(std::streamoff(far));
+    out << entry << record << end;
+  }
+  std::string error, got;
+  auto archive = Archive::open(file.path, error);
+  ASSERT_TRUE(archive) << error;
+  EXPECT_EQ(archive->entries().at("far").bytes, int64_t(text.size()));
+  EXPECT_EQ(archive->read("far", limit, error), text) << error;
+  auto keep = [&](std::string_view piece) {
+    got += piece;
+    return true;
+  };
+  EXPECT_TRUE(archive->stream("far", 100, 50, keep, error)) << error;
+  EXPECT_EQ(got, text.substr(100, 50));
+  // A byte that has changed, and a header that is not there.
+  for (uint64_t place : {far + entry.size() - 1, far}) {
+    {
+      std::fstream out(file.path,
+                       std::ios::binary | std::ios::in | std::ios::out);
+      out.seekp(std::streamoff(place));
+      out << '!';
+    }
+    auto damaged = Archive::open(file.path, error);
+    ASSERT_TRUE(damaged) << error;
+    EXPECT_FALSE(damaged->read("far", limit, error));
+    EXPECT_EQ(error, place == far ? "'far' cannot be opened: it has no header"
+                                  : "'far' is cut or damaged: CRC error");
+  }
 }
 
 TEST(TorchExportArchive, WhatIsNoZipIsTold) {

@@ -18,7 +18,8 @@ CALLS = [
 ]
 # In the frontends a literal with a hyphen is nothing but a code.
 LITERAL = re.compile(HYPHENED)
-NAMES = {"accel-opt", "accel-run", "accelerate-launch", "all-linear",
+NAMES = {"accel-opt", "accel-run", "accel-run-1", "accelerate-launch",
+         "all-linear",
          "by-name", "flash-attn", "flash-attn3", "llamafactory-cli",
          "max-autotune", "max-autotune-no-cudagraphs", "reduce-overhead",
          "torch-dcp", "torch-save"}
