@@ -16,8 +16,8 @@ WIDTH, HEIGHT = 800, 2600  # pixels of a picture
 MAX_BYTES = 150_000  # of a golden
 
 pytestmark = pytest.mark.skipif(
-    not CHROMIUM, reason="there is no chromium (apt-get install chromium, "
-    "110 MB to load and 360 MB on disk)")
+    not CHROMIUM, reason="pages of --report are not looked at: there is no "
+    "chromium (tools/setup installs it)")
 
 
 @pytest.fixture(scope="session")
