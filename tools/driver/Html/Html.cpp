@@ -20,7 +20,6 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#ifdef ACCEL_CHART
 // The files as they are, between two symbols.
 #define ACCEL_EMBED(NAME, PATH)                                                \
   asm(".pushsection .rodata\n" #NAME "Begin:\n.incbin \"" PATH "\"\n" #NAME    \
@@ -29,26 +28,27 @@
 
 ACCEL_EMBED(accelHtmlStyle, ACCEL_HTML "/report.css")
 ACCEL_EMBED(accelHtmlPage, ACCEL_HTML "/page.js")
+ACCEL_EMBED(accelHtmlLint, ACCEL_HTML "/lint.js")
+#ifdef ACCEL_CHART
 ACCEL_EMBED(accelHtmlReport, ACCEL_HTML "/report.js")
 ACCEL_EMBED(accelHtmlMesh, ACCEL_HTML "/mesh.js")
 ACCEL_EMBED(accelHtmlCharts, ACCEL_HTML "/charts.js")
 ACCEL_EMBED(accelHtmlDiff, ACCEL_HTML "/diff.js")
 ACCEL_EMBED(accelHtmlValidate, ACCEL_HTML "/validate.js")
 ACCEL_EMBED(accelHtmlExplain, ACCEL_HTML "/explain.js")
-ACCEL_EMBED(accelHtmlLint, ACCEL_HTML "/lint.js")
 ACCEL_EMBED(accelHtmlPipeline, ACCEL_HTML "/pipeline.js")
 ACCEL_EMBED(accelHtmlLibrary, ACCEL_CHART)
 ACCEL_EMBED(accelHtmlLicense, ACCEL_CHART_LICENSE)
+#endif
 #define ACCEL_TEXT(NAME)                                                       \
   std::string(NAME##Begin, static_cast<size_t>(NAME##End - NAME##Begin))
-#endif
 
 namespace accel {
-#ifdef ACCEL_CHART
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+#ifdef ACCEL_CHART
 Json stepJson(const StepTrace &trace) {
   Json owners = Json::array();
   for (int h = 0; h < numHoldings; ++h)
@@ -80,6 +80,17 @@ Json stepJson(const StepTrace &trace) {
           {"levels", levels}};
 }
 
+std::string escaped(const std::string &text) {
+  std::string out;
+  for (char c : text)
+    out += c == '<'   ? "&lt;"
+           : c == '>' ? "&gt;"
+           : c == '&' ? "&amp;"
+                      : std::string(1, c);
+  return out;
+}
+#endif
+
 /// JSON in which nothing ends a script.
 std::string scriptText(const Json &json) {
   std::string text;
@@ -91,31 +102,20 @@ std::string scriptText(const Json &json) {
   return text;
 }
 
-std::string escaped(const std::string &text) {
-  std::string out;
-  for (char c : text)
-    out += c == '<'   ? "&lt;"
-           : c == '>' ? "&gt;"
-           : c == '&' ? "&amp;"
-                      : std::string(1, c);
-  return out;
-}
-
 /// The library of charts with its license, where a page has any.
 enum class Charts { None, Some };
 
 /// The page of `data`, which `scripts` fill with the parts of page.js.
 std::string page(const Json &data, const std::string &scripts,
-                 Charts charts = Charts::Some) {
-  const std::string made =
-      charts == Charts::None
-          ? "Made by accel-opt"
-          : "<details><summary>Made by accel-opt with Chart.js</summary><pre>" +
-                escaped(ACCEL_TEXT(accelHtmlLicense)) + "</pre></details>";
-  const std::string library =
-      charts == Charts::None
-          ? ""
-          : "<script>\n" + ACCEL_TEXT(accelHtmlLibrary) + "\n</script>\n";
+                 [[maybe_unused]] Charts charts = Charts::Some) {
+  std::string made = "Made by accel-opt", library;
+#ifdef ACCEL_CHART
+  if (charts == Charts::Some) {
+    made = "<details><summary>Made by accel-opt with Chart.js</summary><pre>" +
+           escaped(ACCEL_TEXT(accelHtmlLicense)) + "</pre></details>";
+    library = "<script>\n" + ACCEL_TEXT(accelHtmlLibrary) + "\n</script>\n";
+  }
+#endif
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
          "<meta charset=\"utf-8\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, "
@@ -157,6 +157,31 @@ bool writePage(const std::string &path, const std::string &text,
 
 } // namespace
 
+bool writeLintReport(const std::string &path, const LintJob &job,
+                     const LintResult &result, DiagnosticEngine &engine) {
+  LintReport report;
+  report.format = LintFormat::Json;
+  report.effective = job.paths.size() == 1;
+  Json data;
+  data["title"] =
+      job.paths.size() == 1
+          ? job.paths[0].empty() ? "A script's arguments" : job.paths[0]
+          : std::to_string(job.paths.size()) + " files";
+  data["lint"] = Json::parse(renderLint(job, result, report, engine).out);
+  Json sources = Json::object();
+  for (const auto &diagnostic : data["lint"]["diagnostics"])
+    if (const std::string file = diagnostic["file"]; !sources.contains(file))
+      sources[file] = textOf(file);
+  // Lines are those that were read, not the repaired ones.
+  for (const Repair &repair : result.repairs)
+    if (sources.contains(repair.path))
+      sources[repair.path] = repair.before;
+  data["sources"] = sources;
+  return writePage(path, page(data, ACCEL_TEXT(accelHtmlLint), Charts::None),
+                   engine);
+}
+
+#ifdef ACCEL_CHART
 bool writeReport(const PlanOptions &options, const CompileResult &result,
                  DiagnosticEngine &engine) {
   const PlanReport &report = result.report;
@@ -227,30 +252,6 @@ bool writeExplainReport(const std::string &path, const plan::Plan &plan,
   return writePage(path, page(data, ACCEL_TEXT(accelHtmlExplain)), engine);
 }
 
-bool writeLintReport(const std::string &path, const LintJob &job,
-                     const LintResult &result, DiagnosticEngine &engine) {
-  LintReport report;
-  report.format = LintFormat::Json;
-  report.effective = job.paths.size() == 1;
-  Json data;
-  data["title"] =
-      job.paths.size() == 1
-          ? job.paths[0].empty() ? "A script's arguments" : job.paths[0]
-          : std::to_string(job.paths.size()) + " files";
-  data["lint"] = Json::parse(renderLint(job, result, report, engine).out);
-  Json sources = Json::object();
-  for (const auto &diagnostic : data["lint"]["diagnostics"])
-    if (const std::string file = diagnostic["file"]; !sources.contains(file))
-      sources[file] = textOf(file);
-  // Lines are those that were read, not the repaired ones.
-  for (const Repair &repair : result.repairs)
-    if (sources.contains(repair.path))
-      sources[repair.path] = repair.before;
-  data["sources"] = sources;
-  return writePage(path, page(data, ACCEL_TEXT(accelHtmlLint), Charts::None),
-                   engine);
-}
-
 bool writePipelineReport(const std::string &path, const SimulatedSchedule &what,
                          DiagnosticEngine &engine) {
   Json data;
@@ -284,11 +285,6 @@ bool writeDiffReport(const std::string &path, const Effect &, const Effect &,
 bool writeValidationReport(const std::string &path, const std::string &,
                            const validate::ValidationResult &,
                            DiagnosticEngine &engine) {
-  return withoutCharts(path, engine);
-}
-
-bool writeLintReport(const std::string &path, const LintJob &,
-                     const LintResult &, DiagnosticEngine &engine) {
   return withoutCharts(path, engine);
 }
 
