@@ -114,8 +114,8 @@ def FoldCollectivesPass : Pass<"fold-collectives", "::mlir::ModuleOp"> {
     A slice of a sum over the ranks is a reduce-scatter, a slice of a gather is
     what was gathered (along another dimension: an all-to-all), a gather of a
     slice is what was sliced. Equal collectives of one value are one, and so
-    are two sums that are added. A slice moves before the view of a sum that it
-    slices.
+    are two sums that are added, and the gathers of a matrix and of its
+    transpose. A slice moves before the view of a sum that it slices.
   }];
   let dependentDialects = ["::accel::sharding::ShardingDialect",
                            "::accel::aten::AtenDialect"];

@@ -82,6 +82,28 @@ struct SumOfSums : OpRewritePattern<aten::AddTensorOp> {
   }
 };
 
+/// The same of sums of which each rank has a part.
+struct SumOfScatters : OpRewritePattern<aten::AddTensorOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(aten::AddTensorOp add,
+                                PatternRewriter &rewriter) const override {
+    ReduceScatterOp parts[2];
+    for (auto [part, operand] : llvm::zip(parts, add->getOperands())) {
+      part = operand.getDefiningOp<ReduceScatterOp>();
+      if (!part || !part->hasOneUse() || part.getType() != add.getType())
+        return failure();
+    }
+    if (!sameParts(parts[0], parts[1]))
+      return failure();
+    Value sum = aten::AddTensorOp::create(
+        rewriter, add.getLoc(), parts[0].getValue(), parts[1].getValue());
+    rewriter.replaceOpWithNewOp<ReduceScatterOp>(
+        add, add.getType(), sum, parts[0].getDim(), parts[0].getAxis(),
+        parts[0].getPieces(), parts[0].getMirrored());
+    return success();
+  }
+};
+
 /// slice(all_gather(x)) = x, or an all_to_all where another dimension is
 /// sliced and nobody else reads the whole.
 struct SliceGathered : OpRewritePattern<SliceOp> {
@@ -164,6 +186,36 @@ struct GatherSlice : OpRewritePattern<AllGatherOp> {
   }
 };
 
+/// all_gather(t(x)) = t(all_gather(x)), where x is gathered too: a matmul's
+/// backward reads a gradient both ways.
+struct GatherTransposed : OpRewritePattern<AllGatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AllGatherOp gather,
+                                PatternRewriter &rewriter) const override {
+    auto turned = gather.getValue().getDefiningOp<aten::TOp>();
+    if (!turned)
+      return failure();
+    const uint64_t dim = 1 - gather.getDim();
+    const bool other =
+        llvm::any_of(turned.getSelf().getUsers(), [&](Operation *user) {
+          auto same = dyn_cast<AllGatherOp>(user);
+          return same && same.getDim() == dim &&
+                 same.getAxis() == gather.getAxis() &&
+                 same.getPieces() == gather.getPieces() &&
+                 same.getMirrored() == gather.getMirrored();
+        });
+    if (!other)
+      return failure();
+    auto type = cast<RankedTensorType>(gather.getType());
+    Value whole = AllGatherOp::create(
+        rewriter, gather.getLoc(),
+        type.clone({type.getDimSize(1), type.getDimSize(0)}), turned.getSelf(),
+        dim, gather.getAxis(), gather.getPieces(), gather.getMirrored());
+    rewriter.replaceOpWithNewOp<aten::TOp>(gather, whole);
+    return success();
+  }
+};
+
 /// Equal collectives of one value, and they alone: what else repeats is
 /// somebody else's decision.
 void mergeEqual(Block &block, RewriterBase &rewriter) {
@@ -190,11 +242,11 @@ struct FoldCollectivesPass
     IRRewriter rewriter(&getContext());
     getOperation().walk([&](Block *block) { mergeEqual(*block, rewriter); });
     RewritePatternSet patterns(&getContext());
-    patterns
-        .add<ScatterSum, SumOfSums, SliceGathered, SliceBelowView, GatherSlice>(
-            &getContext());
+    patterns.add<ScatterSum, SumOfSums, SumOfScatters, GatherTransposed,
+                 SliceGathered, SliceBelowView, GatherSlice>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+    getOperation().walk([&](Block *block) { mergeEqual(*block, rewriter); });
   }
 };
 

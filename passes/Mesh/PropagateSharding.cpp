@@ -305,6 +305,8 @@ private:
       }
       parameters[function] = given;
       inputsOf[function] = inputs;
+      if (tokens.any())
+        walk(function);
       want(function);
     }
     walk(function);
@@ -322,26 +324,31 @@ private:
     return index < of->second.size() ? of->second[index] : Value();
   }
 
-  /// Gradients should be sharded as their parameters, and under context
-  /// parallelism outputs as callers have them.
+  /// Gradients should be sharded as their parameters and inputs, and under
+  /// context parallelism outputs as callers have them.
   void want(func::FuncOp function) {
+    const SmallVector<Value> &inputs = inputsOf[function];
     for (auto [i, value] : llvm::enumerate(returned(function))) {
       if (Value parameter = parameterOf(function, i))
         if (value.getType() == parameter.getType() &&
             !of(parameter).isReplicated())
           wants[value] = of(parameter);
+      auto binding =
+          function.getResultAttrOfType<aten::BindingAttr>(i, bindingAttr);
+      if (binding && binding.getKind() == aten::BindingKind::InputGrad &&
+          binding.getIndex() < inputs.size())
+        if (Value input = inputs[binding.getIndex()];
+            input.getType() == value.getType() && !of(input).isReplicated())
+          wants[value] = of(input);
       if (inContext())
-        if (const ValueSharding *given =
-                handedResult(function, i,
-                             function.getResultAttrOfType<aten::BindingAttr>(
-                                 i, bindingAttr)))
+        if (const ValueSharding *given = handedResult(function, i, binding))
           wants[value] = *given;
     }
     wantOperands(function);
   }
 
   /// What is viewed, or computed element by element, to make a value is wanted
-  /// as the value is.
+  /// as the value is; where tokens are sharded, also as the value became.
   void wantOperands(func::FuncOp function) {
     for (Operation &op :
          llvm::reverse(function.getBody().front().without_terminator())) {
@@ -351,16 +358,29 @@ private:
            aten.getCategory() != aten::Category::Pointwise))
         continue;
       auto it = wants.find(op.getResult(0));
-      auto rule = it == wants.end() ? std::nullopt : aten::shardingRule(&op);
+      if (it == wants.end() &&
+          (!tokens.any() || of(op.getResult(0)).isReplicated()))
+        continue;
+      const ValueSharding wanted =
+          it == wants.end() ? of(op.getResult(0)) : it->second;
+      auto rule = aten::shardingRule(&op);
       if (!rule)
         continue;
-      const ValueSharding wanted = it->second;
       for (auto [i, operand] : llvm::enumerate(op.getOperands()))
-        if (operand.hasOneUse() && operand.getDefiningOp())
+        if (operand.getDefiningOp() && isReadInParts(operand))
           wants[operand] = wantedOperand(*rule, i, wanted, [&](StringRef axis) {
             return mesh.axisSize(axis);
           });
     }
+  }
+
+  /// Nobody else would have to gather it.
+  static bool isReadInParts(Value value) {
+    return value.hasOneUse() ||
+           llvm::all_of(value.getUsers(), [](Operation *op) {
+             auto aten = dyn_cast<aten::AtenOpInterface>(op);
+             return aten && aten.getCategory() == aten::Category::Pointwise;
+           });
   }
 
   static SmallVector<Value> returned(func::FuncOp function) {

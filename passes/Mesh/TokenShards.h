@@ -29,6 +29,8 @@ public:
   /// tables of positions [tokens, features].
   void shard(mlir::Value value, ValueSharding &state) const;
 
+  /// Some axis shards tokens.
+  bool any() const { return !context.empty() || !sequence.empty(); }
   /// The axis of context parallelism; empty without it.
   llvm::StringRef contextAxis() const { return context; }
 

@@ -111,3 +111,49 @@ func.func private @sums(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tensor<8x
   %2 = aten.add.Tensor %0, %1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
   return %2 : tensor<8x16xf32>
 }
+
+// Parts of two sums that are added are the part of one sum.
+// CHECK-LABEL: @sum_of_scatters
+// CHECK:       %[[SUM:.*]] = aten.add.Tensor %{{.*}}, %{{.*}} : (tensor<8x4xf32>, tensor<8x4xf32>)
+// CHECK-NEXT:  %[[PART:.*]] = sharding.reduce_scatter %[[SUM]] dim 0 over "cp" : (tensor<8x4xf32>) -> tensor<4x4xf32>
+// CHECK-NEXT:  return %[[PART]]
+func.func private @sum_of_scatters(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) -> tensor<4x4xf32> {
+  %0 = sharding.reduce_scatter %a dim 0 over "cp" : (tensor<8x4xf32>) -> tensor<4x4xf32>
+  %1 = sharding.reduce_scatter %b dim 0 over "cp" : (tensor<8x4xf32>) -> tensor<4x4xf32>
+  %2 = aten.add.Tensor %0, %1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}
+
+// Along other dimensions they stay two.
+// CHECK-LABEL: @scatters_of_two_kinds
+// CHECK-COUNT-2: sharding.reduce_scatter
+func.func private @scatters_of_two_kinds(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>) -> tensor<4x4xf32> {
+  %0 = sharding.reduce_scatter %a dim 0 over "cp" : (tensor<8x4xf32>) -> tensor<4x4xf32>
+  %1 = sharding.reduce_scatter %b dim 0 over "cp" pieces 2 : (tensor<8x4xf32>) -> tensor<4x4xf32>
+  %2 = aten.add.Tensor %0, %1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+}
+
+// A matrix and its transpose are gathered once.
+// CHECK-LABEL: @gather_of_transpose
+// CHECK:       %[[ALL:.*]] = sharding.all_gather %{{.*}} dim 0 over "cp" : (tensor<4x6xf32>) -> tensor<8x6xf32>
+// CHECK-NEXT:  %[[TURNED:.*]] = aten.t %[[ALL]]
+// CHECK-NOT:   sharding.all_gather
+// CHECK:       aten.mm %[[TURNED]]
+func.func private @gather_of_transpose(%x: tensor<4x6xf32>, %w: tensor<8x2xf32>) -> (tensor<6x2xf32>, tensor<8x6xf32>) {
+  %0 = aten.t %x : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  %1 = sharding.all_gather %0 dim 1 over "cp" : (tensor<6x4xf32>) -> tensor<6x8xf32>
+  %2 = sharding.all_gather %x dim 0 over "cp" : (tensor<4x6xf32>) -> tensor<8x6xf32>
+  %3 = aten.mm %1, %w : (tensor<6x8xf32>, tensor<8x2xf32>) -> tensor<6x2xf32>
+  return %3, %2 : tensor<6x2xf32>, tensor<8x6xf32>
+}
+
+// Gathered in one way alone it stays where it is.
+// CHECK-LABEL: @gather_of_transpose_alone
+// CHECK:       aten.t
+// CHECK-NEXT:  sharding.all_gather
+func.func private @gather_of_transpose_alone(%x: tensor<4x6xf32>) -> tensor<6x8xf32> {
+  %0 = aten.t %x : (tensor<4x6xf32>) -> tensor<6x4xf32>
+  %1 = sharding.all_gather %0 dim 1 over "cp" : (tensor<6x4xf32>) -> tensor<6x8xf32>
+  return %1 : tensor<6x8xf32>
+}

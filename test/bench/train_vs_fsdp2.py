@@ -1,8 +1,13 @@
-"""accel-run against PyTorch FSDP2 eager, the same job, interleaved.
+"""accel-run against PyTorch eager, the same job, interleaved.
 
-  train_vs_fsdp2.py [--case A|B|both] [--rounds N] [--build-dir DIR]
+  train_vs_fsdp2.py [--case A|B|both|tp|sp|cp|shared] [--rounds N]
+                    [--build-dir DIR]
 
-A: 2 x 512 tokens a rank (compute-bound). B: 1 x 128 (communication-bound).
+A: 2 x 512 tokens a rank (compute-bound). B: 1 x 128 (communication-bound), both
+against FSDP2. Both ranks share 2 x 512 tokens: tp, against DTensor's tensor
+parallelism with a loss of sharded logits; sp, with sequence parallelism beside
+it; cp, against the ring attention of torch's context parallelism called on the
+CPU's kernel, with FSDP2 (test/parity/torch_split.py).
 27.4 M parameters, 2 Gloo ranks, one thread each. The reference is set up with
 care: fused AdamW; embedding, each layer and [norm, head] as units. Rounds
 alternate between the two, so that a machine that drifts hits both; each ratio
@@ -28,8 +33,11 @@ import watch  # noqa: E402
 MODEL = jobs.variant(vocab_size=4096, hidden_size=512, intermediate_size=1376,
                      num_hidden_layers=8, num_attention_heads=8,
                      num_key_value_heads=4, max_position_embeddings=1024)
+SHARED = {"tokens_per_s": 1.15, "peak_bytes": 0.8}
 # name: (sequence length, micro-batch, steps, warm-up steps, target ratios)
 CASES = {
+    "tp": (512, 2, 12, 3, SHARED), "sp": (512, 2, 12, 3, SHARED),
+    "cp": (512, 2, 12, 3, SHARED),
     "A": (512, 2, 12, 3, {"tokens_per_s": 1.15, "peak_bytes": 0.75,
                           "rss": 0.45}),
     "B": (128, 1, 40, 5, {"tokens_per_s": 1.5, "peak_bytes": 0.95,
@@ -59,13 +67,20 @@ def bench(name, rounds, build):
     length, batch, steps, warm, targets = CASES[name]
     folder = os.path.join(build, "bench", name)
     job_path = os.path.join(folder, "job.yaml")
-    jobs.make_job(folder, MODEL, ranks=RANKS, steps=steps,
-                  sequence_length=length, micro_batch=batch, lr=1e-3)
+    split = {"tp": {"tp": RANKS}, "sp": {"tp": RANKS}, "cp": {"cp": RANKS}}
+    job = jobs.make_job(folder, MODEL, ranks=RANKS, steps=steps,
+                        sequence_length=length, micro_batch=batch, lr=1e-3,
+                        **split.get(name, {}))
+    del job["checkpoint"]  # a folder takes one run
+    if name == "sp":
+        job["sequence_parallel"] = True
+    jobs.write_job(folder, job, "job.yaml")
     plan_path = os.path.join(folder, "plan.json")
     context = harness.Context(build, folder)
     plan = harness.plan(context, job_path, plan_path)
     environment = harness.clean_environment()
-    reference = [sys.executable, os.path.join(PARITY, "fsdp2.py"), job_path]
+    reference = [sys.executable, os.path.join(PARITY, "fsdp2.py"), job_path,
+                 *(["--share", name] if name in split else [])]
     log = os.path.join(folder, "fsdp2.jsonl")
     # Three steps: the peak is the same in each from the second on.
     counted = watch.job([*reference, "--log", log, "--steps", "5",
@@ -83,14 +98,19 @@ def bench(name, rounds, build):
         results.append((ours, theirs))
         print(f"{name} round {number + 1} of {rounds}: "
               f"accel-run {ours['step_s'] * 1e3:.0f} ms a step, "
-              f"FSDP2 {theirs['step_s'] * 1e3:.0f} ms", flush=True)
+              f"{peer(name)} {theirs['step_s'] * 1e3:.0f} ms", flush=True)
     return report(name, plan, results, targets)
+
+
+def peer(name):
+    return {"tp": "DTensor", "sp": "DTensor", "cp": "ring"}.get(name, "FSDP2")
 
 
 def report(name, plan, results, targets):
     length, batch = CASES[name][:2]
-    print(f"\ncase {name}: {batch} x {length} tokens a rank, {RANKS} ranks")
-    print(f"{'':26}{'accel-run':>14}{'FSDP2':>14}{'ratio':>9}{'target':>9}")
+    whose = "of both ranks" if targets is SHARED else "a rank"
+    print(f"\ncase {name}: {batch} x {length} tokens {whose}, {RANKS} ranks")
+    print(f"{'':26}{'accel-run':>14}{peer(name):>14}{'ratio':>9}{'target':>9}")
     rows = [("tokens_per_s", "tokens/s", 1), ("step_s", "ms a step", 1e3),
             ("cpu_s", "CPU ms a step and rank", 1e3),
             ("peak_bytes", "tensor peak, MiB", 2**-20),
@@ -105,7 +125,7 @@ def report(name, plan, results, targets):
         target = targets.get(key)
         print(f"{title:26}{ours * scale:14.1f}{theirs * scale:14.1f}"
               f"{ratio:9.3f}{target if target else '':>9}")
-        summary[key] = {"accel_run": ours, "fsdp2": theirs, "ratio": ratio,
+        summary[key] = {"accel_run": ours, "peer": theirs, "ratio": ratio,
                         "target": target}
     ours, theirs = results[-1]
     worst = max(harness.relative(a, b)
@@ -124,12 +144,13 @@ def report(name, plan, results, targets):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--case", choices=[*CASES, "both"], default="both")
+    groups = {"both": ["A", "B"], "shared": ["tp", "sp", "cp"]}
+    parser.add_argument("--case", choices=[*CASES, *groups], default="both")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--build-dir", default=os.path.join(ROOT, "build"))
     parser.add_argument("--json", help="write the figures to this file")
     args = parser.parse_args()
-    names = list(CASES) if args.case == "both" else [args.case]
+    names = groups.get(args.case, [args.case])
     figures = {name: bench(name, args.rounds, args.build_dir)
                for name in names}
     if args.json:

@@ -1,12 +1,14 @@
 """The reference: PyTorch FSDP2, DDP or one process, on the job of a job.yaml.
 
   fsdp2.py JOB.yaml --log LOG [--weights OUT.safetensors] [--steps N]
-           [--count-memory LIBRARY]
+           [--count-memory LIBRARY] [--share tp|sp|cp]
 
 Starts the job's ranks on this machine (Gloo, CPU) and trains as a careful user
 of PyTorch would: `fully_shard` on the embedding, each decoder layer, [norm,
 lm_head] and the root, fused AdamW, one intra-op thread per rank, the data order
-of job.yaml. Rank 0 logs a JSON line per optimizer step.
+of job.yaml. Rank 0 logs a JSON line per optimizer step. With --share all ranks have
+the same samples and PyTorch's own tensor, sequence or context parallelism
+(torch_split.py).
 """
 import argparse
 import contextlib
@@ -237,7 +239,36 @@ def optimizer_groups(model, job, weight_decay=0.01):
     return result
 
 
-def train(job_path, log_path, weights_path, steps, count_memory):
+def share_batch(batch, share, world, rank):
+    """Input ids, labels and position ids of a rank that shares its samples."""
+    import torch
+    import torch_split
+
+    ids, labels = batch
+    positions = torch.arange(ids.shape[1])
+    if share == "cp":
+        positions = torch_split.own_tokens(ids.shape[1], world, rank)
+        ids, labels = ids[:, positions], labels[:, positions]
+    return ids, labels, positions.unsqueeze(0)
+
+
+def sharded_logits(share):
+    """What cross-entropy and its backward run under."""
+    from torch.distributed.tensor.parallel import loss_parallel
+
+    return loss_parallel() if share in ("tp", "sp") else \
+        contextlib.nullcontext()
+
+
+def shared_loss(logits, labels, share):
+    """The mean over the rank's tokens, of logits that may be sharded."""
+    from torch.nn.functional import cross_entropy
+
+    with sharded_logits(share):
+        return cross_entropy(logits.float().flatten(0, 1), labels.flatten())
+
+
+def train(job_path, log_path, weights_path, steps, count_memory, share=None):
     """One rank; RANK, WORLD_SIZE and MASTER_* are in the environment."""
     # Before the first tensor, so that it counts all of them.
     counter = CountingAllocator(count_memory) if count_memory else None
@@ -266,7 +297,20 @@ def train(job_path, log_path, weights_path, steps, count_memory):
     balance = getattr(model.config, "router_aux_loss_coef", 0.0)
     model = adapt(model, job, folder)
     model.train()
-    if distributed == "FSDP":
+    if share:
+        import torch_split
+
+        mesh = dist.init_device_mesh("cpu", (1, world),
+                                     mesh_dim_names=("dp_shard", "tp"))
+        if share == "cp":
+            torch_split.use_ring(model)
+            mesh = dist.init_device_mesh("cpu", (world,),
+                                         mesh_dim_names=("dp_shard_cp",))
+            model = shard(model, job, mesh)
+        else:
+            torch_split.split_layers(model, mesh["tp"], share == "sp")
+            model = shard(model, job, mesh["dp_shard"])
+    elif distributed == "FSDP":
         parallel = job["accelerate"].get("parallelism_config", {})
         replicate = parallel.get("parallelism_config_dp_replicate_size", 1)
         if replicate > 1:
@@ -295,7 +339,9 @@ def train(job_path, log_path, weights_path, steps, count_memory):
         start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
         total = torch.zeros(())
         for slot in range(accumulation):
-            k = (step * accumulation + slot) * world + rank
+            k = step * accumulation + slot
+            if not share:
+                k = k * world + rank
             batch = data.micro_batch(k)
             last = slot == accumulation - 1
             sync = contextlib.nullcontext()
@@ -306,13 +352,24 @@ def train(job_path, log_path, weights_path, steps, count_memory):
             with sync:
                 if arrays:
                     loss = model(**batch).loss
+                elif share:
+                    ids, labels, positions = share_batch(batch, share, world,
+                                                         rank)
+                    output = model(input_ids=ids, position_ids=positions,
+                                   use_cache=False)
+                    loss = shared_loss(output.logits, labels, share)
+                    del output
                 else:
                     ids, labels = batch
                     output = model(input_ids=ids, use_cache=False)
                     loss = causal_loss(output, labels, balance)
                     del output
-                total += loss.detach() / accumulation
-                (loss / accumulation).backward()
+                whole = loss.detach()
+                if hasattr(whole, "full_tensor"):
+                    whole = whole.full_tensor()
+                total += whole / accumulation
+                with sharded_logits(share):
+                    (loss / accumulation).backward()
                 del loss
         if distributed != "NO":
             dist.all_reduce(total)
@@ -333,7 +390,8 @@ def train(job_path, log_path, weights_path, steps, count_memory):
             line = {"step": step + 1, "loss": float(total) / world,
                     "grad_norm": None if norm is None else float(norm),
                     "lr": lr,
-                    "tokens_per_s": world * accumulation * data.batch
+                    "tokens_per_s": (1 if share else world) * accumulation
+                    * data.batch
                     * data.length / seconds,
                     "step_s": seconds, "cpu_s": cpu,
                     "faults": after.ru_minflt - before.ru_minflt}
@@ -407,9 +465,11 @@ def main():
     parser.add_argument("--weights")
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--count-memory", metavar="LIBRARY")
+    parser.add_argument("--share", choices=["tp", "sp", "cp"])
     args = parser.parse_args()
     if "RANK" in os.environ:
-        train(args.job, args.log, args.weights, args.steps, args.count_memory)
+        train(args.job, args.log, args.weights, args.steps, args.count_memory,
+              args.share)
         return 0
     import yaml
 

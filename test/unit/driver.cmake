@@ -15,4 +15,6 @@ if(TARGET AccelDriver)
   # Html.cpp without the definitions that name the charts.
   accel_unit_test(without-charts-test ${_driver}/WithoutChartsTest.cpp
     ${PROJECT_SOURCE_DIR}/tools/driver/Html/Html.cpp MLIR LINK AccelDriver)
+  target_compile_definitions(without-charts-test PRIVATE
+    ACCEL_HTML="${PROJECT_SOURCE_DIR}/tools/driver/Html")
 endif()
