@@ -273,12 +273,12 @@ def jobs(context):
 def job_keys(context):
     """The keys of the schema are those that frontends/Job reads."""
     text = ""
-    for name in ("JobReader.cpp", "JobData.cpp", "JobOptimizer.cpp",
-                 "AdapterReader.cpp"):
+    for name in ("JobReader.cpp", "JobData.cpp", "JobMesh.cpp",
+                 "JobOptimizer.cpp", "AdapterReader.cpp"):
         with open(os.path.join(harness.ROOT, "frontends", "Job", name),
                   encoding="utf-8") as f:
             text += f.read()
-    lists = re.findall(r"(?:checkKeys\(|keys = |known = )\{([^}]*)\}", text)
+    lists = re.findall(r"(?:checkKeys\(|keys = |known = |axes = )\{([^}]*)\}", text)
     lists += re.findall(r'push_back\(("[a-z_]+")\)', text)
     reader = {key for entry in lists for key in re.findall(r'"([a-z_]+)"',
                                                            entry)}
