@@ -125,6 +125,7 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       // The next operator reads what was exchanged, and waits.
       compute += exchanges[instruction.function];
       result.exposedSeconds += exchanges[instruction.function];
+      result.exchangeSeconds += exchanges[instruction.function];
       break;
     case ProgramInstructionKind::Optimizer:
       work(units[instruction.unit].update);

@@ -31,6 +31,7 @@ struct ProgramTime {
   double seconds = 0;
   double computeSeconds = 0;         // the compute stream works
   double exposedSeconds = 0;         // the rest: communication is waited for
+  double exchangeSeconds = 0;        // of that, exchanges inside of functions
   std::vector<TimelineEvent> events; // by instruction, on request
 };
 

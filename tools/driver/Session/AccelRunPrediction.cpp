@@ -7,6 +7,7 @@
 
 #include "passes/Export/BuildPlan.h"
 #include "passes/Simulate/Time.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/ModulePath.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/Verify.h"
@@ -34,6 +35,15 @@ std::string causeOf(const plan::Plan &plan, const plan::Program &program,
       return what + (name.empty() ? "(root)" : plan::withoutLayerNumbers(name));
     }
   return "communication";
+}
+
+/// What ranks that share a sample exchange inside of functions.
+std::string exchangesOf(const plan::Plan &plan) {
+  std::string axes;
+  for (const plan::Axis &axis : plan.axes)
+    if (axis.size > 1 && plan::sharesSamples(axis.name))
+      axes += (axes.empty() ? "" : " and ") + axis.name;
+  return "exchanges over " + axes;
 }
 
 } // namespace
@@ -90,6 +100,9 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
   for (auto [index, repeat] : plan.step) {
     const plan::Program &program = plan.programs[index];
     ProgramTime time = model.simulate(program, true);
+    if (time.exchangeSeconds > 0)
+      waited[exchangesOf(plan)] +=
+          time.exchangeSeconds * static_cast<double>(repeat);
     for (const TimelineEvent &event : time.events) {
       const plan::ProgramInstruction &instruction =
           program.instructions[event.instruction];
