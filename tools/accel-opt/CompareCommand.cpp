@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/accel-opt/Commands.h"
+#include "tools/driver/Compare/Effect.h"
 #include "tools/driver/Compare/Measured.h"
 #include "tools/options/Arguments.h"
 
@@ -12,12 +13,30 @@
 
 using namespace accel;
 
+/// Of a plan its own figures, of a configuration those that it is planned to
+/// have. Nothing after an error, which is reported.
+static std::optional<PlanReport> predicted(const std::string &path,
+                                           PlanOptions &options,
+                                           DiagnosticEngine &engine) {
+  if (isPlanFile(path)) {
+    const std::optional<Effect> effect = effectOfPlan(path, engine);
+    return effect ? std::optional(reportOf(*effect)) : std::nullopt;
+  }
+  options.config = path;
+  options.hasConfig = true;
+  CompileResult result = compile(options, engine);
+  if (!result.valid || !result.shown)
+    return std::nullopt;
+  return std::move(result.report);
+}
+
 int accel::compareCommand(int argc, char **argv) {
   PlanOptions options;
   Arguments arguments(
-      "accel-opt compare", "CONFIG RECORD",
-      "Puts what is predicted for a configuration beside what torch recorded "
-      "of a run\nof it: the pickle of torch.cuda.memory._dump_snapshot, which "
+      "accel-opt compare", "PLAN|CONFIG RECORD",
+      "Puts what is predicted, in a plan.json or for a configuration, beside "
+      "what torch\nrecorded of a run of it: the pickle of "
+      "torch.cuda.memory._dump_snapshot, which "
       "is read as data and\nnever run, or the JSON of torch.profiler's "
       "export_chrome_trace.");
   addJobOptions(arguments, options);
@@ -29,26 +48,23 @@ int accel::compareCommand(int argc, char **argv) {
     return exitCode;
   if (arguments.positional.size() != 2)
     return arguments.usageError(
-        "expected CONFIG and RECORD, got " +
+        "expected a plan or configuration and a record, got " +
         std::to_string(arguments.positional.size()) +
         (arguments.positional.size() == 1 ? " file" : " files"));
   DiagnosticEngine engine;
   const std::optional<profile::Profile> measured =
       profile::readProfile(arguments.positional[1], engine);
-  CompileResult result;
-  if (measured) {
-    options.config = arguments.positional[0];
-    options.hasConfig = true;
-    result = compile(options, engine);
-  }
-  const bool both = measured && result.valid && result.shown;
+  std::optional<PlanReport> report;
+  if (measured)
+    report = predicted(arguments.positional[0], options, engine);
+  const bool both = report.has_value();
   if (options.format == ReportFormat::Json)
-    std::fputs(renderMeasuredJson(both ? &result.report : nullptr,
+    std::fputs(renderMeasuredJson(both ? &*report : nullptr,
                                   both ? &*measured : nullptr, engine)
                    .c_str(),
                stdout);
   else if (both)
-    std::fputs(renderMeasured(result.report, *measured).c_str(), stdout);
+    std::fputs(renderMeasured(*report, *measured).c_str(), stdout);
   if (options.format != ReportFormat::Json) {
     RenderOptions render;
     render.colour = wantsColour(STDERR_FILENO);

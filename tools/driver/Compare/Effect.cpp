@@ -49,6 +49,16 @@ std::optional<Effect> effectOfPlan(const std::string &path,
   return effect;
 }
 
+PlanReport reportOf(const Effect &ofPlan) {
+  PlanReport report;
+  report.title = ofPlan.plan.job.modelName;
+  report.strategy = ofPlan.strategy;
+  report.executor = FrameworkKind::AccelRun;
+  report.prediction = ofPlan.prediction;
+  report.hasTime = ofPlan.hasTime;
+  return report;
+}
+
 std::optional<Effect> effectOfConfig(const std::string &path,
                                      PlanOptions options,
                                      DiagnosticEngine &engine) {

@@ -35,6 +35,10 @@ bool isPlanFile(const std::string &path);
 std::optional<Effect> effectOfPlan(const std::string &path,
                                    DiagnosticEngine &engine);
 
+/// The figures of a plan as those of a configuration are shown; without changes
+/// that would help.
+PlanReport reportOf(const Effect &ofPlan);
+
 /// Of a configuration, planned with `options`. Nothing after an error, which is
 /// reported.
 std::optional<Effect> effectOfConfig(const std::string &path,
