@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <queue>
 
 namespace accel::checkpoint {
 
@@ -206,7 +207,7 @@ private:
     return true;
   }
 
-  /// Pieces that were written do not overlap.
+  /// Each element of each parameter is there once.
   bool checkCover() {
     for (auto &[kind, part] : shards.kinds)
       for (Tensor &tensor : part.tensors) {
@@ -219,7 +220,53 @@ private:
                       "elements of '" + printable(tensor.name) +
                           "' are missing, or twice there",
                       "copy the files of all ranks");
+        if (!checkOverlap(tensor))
+          return false;
       }
+    return true;
+  }
+
+  /// Goes over the runs of all pieces by their begin. There are no more of them
+  /// than elements, as checkCover has counted.
+  bool checkOverlap(const Tensor &tensor) {
+    struct Run {
+      const Piece *piece;
+      int64_t begin, end, left; // left: runs after it
+    };
+    auto later = [](const Run &a, const Run &b) { return a.begin > b.begin; };
+    std::priority_queue<Run, std::vector<Run>, decltype(later)> next(later);
+    for (const Piece &piece : tensor.pieces) {
+      const bool columns = piece.view.size() == 2;
+      const int64_t begin =
+          columns ? piece.offsets[0] * piece.view[1] + piece.offsets[1]
+                  : piece.offsets[0];
+      next.push({&piece, begin, begin + piece.sizes.back(),
+                 columns ? piece.sizes[0] - 1 : 0});
+    }
+    auto range = [](const Run &run) {
+      return "[" + std::to_string(run.begin) + ", " + std::to_string(run.end) +
+             ")";
+    };
+    Run before{nullptr, 0, 0, 0};
+    while (!next.empty()) {
+      Run run = next.top();
+      next.pop();
+      if (run.begin < before.end)
+        return fail(run.piece->file,
+                    "its elements " + range(run) + " of '" +
+                        printable(tensor.name) + "' overlap " + range(before) +
+                        " of " +
+                        fs::path(before.piece->file).filename().string() +
+                        ", and a run writes each element once",
+                    "copy the checkpoint again");
+      before = run;
+      if (run.left == 0)
+        continue;
+      --run.left;
+      run.begin += run.piece->view[1];
+      run.end += run.piece->view[1];
+      next.push(run);
+    }
     return true;
   }
 

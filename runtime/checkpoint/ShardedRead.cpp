@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/checkpoint/Sharded.h"
 #include "runtime/checkpoint/State.h"
+#include "runtime/plan/Saturating.h"
 
 #include <nlohmann/json.hpp>
 
@@ -40,14 +41,17 @@ public:
             const std::string &kind, const at::Tensor &flat) const;
 
 private:
+  struct Stored {
+    std::vector<int64_t> shape;
+    std::vector<StoredPiece> pieces; // by begin; none is empty
+  };
+  /// Sorts the pieces. Throws FileError where two have the same elements.
+  void order(const std::string &fqn, Stored &stored) const;
+
   std::string folder;
   std::vector<std::unique_ptr<File>> files;
   std::vector<std::map<std::string, StoredTensor>> tensors; // by file
-  struct Stored {
-    std::vector<int64_t> shape;
-    std::vector<StoredPiece> pieces; // by begin
-  };
-  std::map<std::string, Stored> parameters; // by FQN
+  std::map<std::string, Stored> parameters;                 // by FQN
 };
 
 Checkpoint::Checkpoint(const std::string &folder, const TrainState &state,
@@ -79,17 +83,23 @@ Checkpoint::Checkpoint(const std::string &folder, const TrainState &state,
           piece.offset = entry.at("offset").get<int64_t>();
           const int64_t runs = entry.value("runs", int64_t(1));
           const int64_t stride = entry.value("stride", int64_t(0));
-          Stored &stored = parameters[entry.at("fqn").get<std::string>()];
+          auto [place, isNew] =
+              parameters.try_emplace(entry.at("fqn").get<std::string>());
+          Stored &stored = place->second;
           const auto shape = entry.at("shape").get<std::vector<int64_t>>();
-          if (stored.pieces.empty())
+          if (isNew)
             stored.shape = shape;
+          int64_t all = 1;
+          for (int64_t size : shape)
+            all = plan::saturatingMul(all, std::max<int64_t>(size, 0));
           // Bounds of what a file can have, so that no sum overflows.
-          if (piece.begin < 0 || piece.end < piece.begin || piece.offset < 0 ||
-              runs < 1 || runs > maxRuns || stride < 0 ||
-              std::max({piece.end, piece.offset, stride}) > maxElements ||
+          if (piece.begin < 0 || piece.end < piece.begin || piece.end > all ||
+              piece.offset < 0 || runs < 1 || runs > maxRuns || stride < 0 ||
+              std::max({all, piece.offset, stride}) > maxElements ||
+              runs - 1 > (all - piece.end) / std::max<int64_t>(stride, 1) ||
               shape != stored.shape)
             throw FileError(path + ": its layout is not one that was written");
-          for (int64_t run = 0; run < runs; ++run) {
+          for (int64_t run = 0; run < runs && piece.begin < piece.end; ++run) {
             stored.pieces.push_back(piece);
             piece.offset += piece.end - piece.begin;
             piece.begin += stride;
@@ -102,10 +112,32 @@ Checkpoint::Checkpoint(const std::string &folder, const TrainState &state,
     }
   }
   for (auto &[fqn, stored] : parameters)
-    std::sort(stored.pieces.begin(), stored.pieces.end(),
-              [](const StoredPiece &a, const StoredPiece &b) {
-                return a.begin < b.begin;
-              });
+    order(fqn, stored);
+}
+
+void Checkpoint::order(const std::string &fqn, Stored &stored) const {
+  std::vector<StoredPiece> &pieces = stored.pieces;
+  std::sort(pieces.begin(), pieces.end(),
+            [](const StoredPiece &a, const StoredPiece &b) {
+              return a.begin < b.begin;
+            });
+  auto same =
+      std::adjacent_find(pieces.begin(), pieces.end(),
+                         [](const StoredPiece &a, const StoredPiece &b) {
+                           return a.end > b.begin;
+                         });
+  if (same == pieces.end())
+    return;
+  auto range = [](const StoredPiece &piece) {
+    return "[" + std::to_string(piece.begin) + ", " +
+           std::to_string(piece.end) + ")";
+  };
+  const StoredPiece &before = same[0], &piece = same[1];
+  throw FileError(
+      files[piece.file]->path() + ": its elements " + range(piece) + " of '" +
+      fqn + "' overlap " + range(before) + " of " +
+      fs::path(files[before.file]->path()).filename().string() +
+      ", and a run writes each element once: copy the checkpoint again");
 }
 
 void Checkpoint::read(const plan::Parameter &parameter, const Piece &piece,
@@ -116,7 +148,6 @@ void Checkpoint::read(const plan::Parameter &parameter, const Piece &piece,
   if (found->second.shape != parameter.shape)
     throw FileError(folder + ": parameter '" + parameter.fqn +
                     "' has another shape than the plan's");
-  // Pieces that were written do not overlap.
   const std::vector<StoredPiece> &pieces = found->second.pieces;
   auto first = std::partition_point(
       pieces.begin(), pieces.end(),

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 
 import harness
 import jobs
@@ -52,15 +53,16 @@ def mixture(context):
     return f"{len(states[0])} tensors as transformers loads them"
 
 
-def sealed(folder, change):
-    """Changes a shard's layout, and its hashes with it, as an attacker can."""
+def sealed(folder, change, at=0):
+    """Changes an entry of a shard's layout, and its hashes with it, as an
+    attacker can."""
     path = os.path.join(folder, "rank-00000.safetensors")
     with open(path, "rb") as f:
         data = f.read()
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8:8 + size])
     layout = json.loads(header["__metadata__"]["layout"])
-    change(layout[0]["pieces"][0])
+    change(layout[0]["pieces"][at])
     header["__metadata__"]["layout"] = json.dumps(layout)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -142,6 +144,39 @@ def damage(context):
     return "each by its file"
 
 
+def overlap(context):
+    """Elements that are twice there while as many are missing: the sum of the
+    bytes is right."""
+    out = trained(context, jobs.MODELS["gqa"], 2)
+    folder = os.path.join(out, "step-00000004")
+    ranges = []
+
+    def later(entry):
+        """What rank 0 has of the parameter that is cut between the ranks."""
+        entry.update(begin=entry["begin"] + 3, end=entry["end"] + 3)
+        ranges.extend((entry["fqn"], entry["begin"], entry["end"]))
+
+    sealed(folder, later, at=-1)
+    name, begin, end = ranges
+    words = (f"its elements [{end - 3}, ", f" of '{name}' overlap "
+             f"[{begin}, {end}) of rank-00000.safetensors")
+    finding = merge(context, folder, context.path("no"), expect=1)["diagnostics"][0]
+    check(finding["code"] == "invalid-checkpoint"
+          and finding["file"].endswith("rank-00001.safetensors")
+          and all(w in finding["message"] for w in words), finding)
+
+    # One rank reads both files' parts at once.
+    jobs.make_job(context.path("one"), jobs.MODELS["gqa"], ranks=1, steps=6)
+    plan = context.path("one", "plan.json")
+    harness.plan(context, context.path("one", "job.yaml"), plan)
+    done = subprocess.run(
+        [context.binary("accel-run"), plan, "--nproc", "1", "--resume", folder],
+        capture_output=True, text=True, timeout=120)
+    check(done.returncode == 1 and "rank-00001.safetensors: " in done.stderr
+          and all(w in done.stderr for w in words), (done.returncode, done.stderr))
+    return f"'{name}' by both readers"
+
+
 CASES = [
     ("merge-run", as_trained(jobs.MODELS["gqa"], 2)),
     ("merge-run-tied-3-ranks", as_trained(jobs.MODELS["tied"], 3)),
@@ -150,4 +185,5 @@ CASES = [
     ("merge-run-tp2-packed", as_trained(jobs.PEAKED["halves-phi3"], 4, tp=2)),
     ("merge-run-mixture", mixture),
     ("merge-run-damage", damage),
+    ("merge-run-overlap", overlap),
 ]
