@@ -5,4 +5,5 @@ accel_fuzzer(model ${CMAKE_CURRENT_LIST_DIR}/ModelFuzzer.cpp
 accel_fuzzer(safetensors ${CMAKE_CURRENT_LIST_DIR}/SafetensorsFuzzer.cpp
   ${PROJECT_SOURCE_DIR}/runtime/checkpoint/Files.cpp
   ${PROJECT_SOURCE_DIR}/runtime/checkpoint/Safetensors.cpp
+  ${PROJECT_SOURCE_DIR}/runtime/collectives/Progress.cpp
   LINK AccelHuggingFaceConfig AccelPlan nlohmann_json::nlohmann_json)
