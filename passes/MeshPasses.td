@@ -63,7 +63,8 @@ def PropagateShardingPass : Pass<"propagate-sharding", "::mlir::ModuleOp"> {
     With `context-axis`, activations are sharded over that axis by their tokens
     everywhere (context parallelism), one part from the start of a sequence and
     one as far from its end for each rank; gradients of parameters leave as sums
-    over it.
+    over it. With `heads-axis` it is the same, but a rank has consecutive tokens,
+    which attention exchanges for heads (DeepSpeed Ulysses).
 
     With `sequence-axis`, activations [batch, tokens, features] are sharded over
     that axis by their tokens between calls (sequence parallelism), where it
@@ -76,6 +77,8 @@ def PropagateShardingPass : Pass<"propagate-sharding", "::mlir::ModuleOp"> {
            "the mesh axis that shards sequences between calls">,
     Option<"contextAxis", "context-axis", "std::string", "\"cp\"",
            "the mesh axis that shards sequences everywhere, where it is one">,
+    Option<"headsAxis", "heads-axis", "std::string", "\"sp\"",
+           "the same of an axis whose ranks exchange tokens for heads">,
     Option<"wholeGradients", "whole-gradients", "bool", "false",
            "sum gradients of parameters in the function that makes them">
   ];

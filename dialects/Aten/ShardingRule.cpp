@@ -51,6 +51,8 @@ llvm::StringRef aten::stringifyForm(Form form) {
     return "positions";
   case Form::Context:
     return "context";
+  case Form::Heads:
+    return "heads";
   }
   llvm_unreachable("all forms are listed");
 }

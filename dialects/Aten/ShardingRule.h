@@ -45,8 +45,11 @@ enum class Form {
   Counted,
   /// A function of an element's position in the whole tensor.
   Positions,
-  /// Tokens of a causal attention, which reads keys of other ranks.
+  /// Tokens of a causal attention, which reads keys of other ranks: some from
+  /// the start and as many from the end, or consecutive ones as in Heads.
   Context,
+  /// Consecutive tokens of an attention, which ranks exchange for heads.
+  Heads,
 };
 
 struct Factor {

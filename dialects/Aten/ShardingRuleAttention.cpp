@@ -23,8 +23,8 @@ namespace {
 
 /// Which tokens of an attention can be sharded: none; those of queries, each
 /// for itself; those of queries and keys alike, of which a causal kernel reads
-/// its own and others'.
-enum class Tokens { Whole, OfQueries, InContext };
+/// its own and others', or which are exchanged for heads.
+enum class Tokens { Whole, OfQueries, InContext, ForHeads };
 
 /// The factors of one attention, and who has them.
 class Heads {
@@ -35,9 +35,11 @@ public:
         perGroup(make(shapeOf(query)[1] / shapeOf(key)[1], form)),
         sequence(tokens == Tokens::OfQueries ? make(shapeOf(query)[2], form)
                                              : -1),
-        context(tokens == Tokens::InContext &&
+        context((tokens == Tokens::InContext || tokens == Tokens::ForHeads) &&
                         shapeOf(query)[2] == shapeOf(key)[2]
-                    ? b.blocked(shapeOf(query)[2], Form::Context)
+                    ? b.blocked(shapeOf(query)[2], tokens == Tokens::InContext
+                                                       ? Form::Context
+                                                       : Form::Heads)
                     : -1),
         grouped(shapeOf(query)[1] != shapeOf(key)[1]) {}
 
@@ -65,11 +67,13 @@ public:
     if (sequence >= 0)
       b.partial(result, sequence);
   }
-  /// [B or 1, H or 1, S or 1, T]
+  /// [B or 1, H or 1, S or 1, T]; where tokens are exchanged it has all.
   void mask(unsigned operand, Value value, Value query) {
     TensorFactors all, &tensor = b.operands(operand);
     all.dims.resize(4);
     this->query(all);
+    if (context >= 0)
+      all.dims[2].clear();
     for (unsigned d = 0; d < 3; ++d)
       if (shapeOf(value)[d] == shapeOf(query)[d])
         tensor.dims[d] = all.dims[d];
@@ -88,23 +92,26 @@ private:
 template <typename OpT>
 constexpr bool takesMask = requires(OpT op) { op.getMask(); };
 
-/// Of a kernel that gives the log-sum-exp of each row; `rowsOfSequence`: one
-/// for each token.
-template <typename OpT> Tokens tokensOf(OpT op, bool rowsOfSequence) {
-  if (!rowsOfSequence)
-    return Tokens::Whole;
+/// Of a kernel that gives the log-sum-exp of each row, one for each token.
+template <typename OpT> Tokens tokensOf(OpT op) {
   if (!op.getIsCausal())
     return Tokens::OfQueries;
   if constexpr (takesMask<OpT>)
     if (op.getMask())
-      return Tokens::Whole;
-  return op->getNumResults() > 1 ? Tokens::InContext : Tokens::Whole;
+      return Tokens::ForHeads;
+  return Tokens::InContext;
+}
+
+/// Of a kernel that pads the log-sum-exp along the sequence: where nothing is
+/// padded, it is one for each token.
+Tokens tokensOfPadded(Value query, Value logsumexp) {
+  return shapeOf(query)[2] == shapeOf(logsumexp)[2] ? Tokens::ForHeads
+                                                    : Tokens::Whole;
 }
 
 template <typename OpT>
-MaybeRule forwardRule(OpT op, bool rowsOfSequence, Form form = Form::None) {
-  Heads heads(op, op.getQuery(), op.getKey(), tokensOf(op, rowsOfSequence),
-              form);
+MaybeRule forwardRule(OpT op, Tokens tokens, Form form = Form::None) {
+  Heads heads(op, op.getQuery(), op.getKey(), tokens, form);
   heads.query(heads.b.operands(0));
   heads.key(heads.b.operands(1));
   heads.key(heads.b.operands(2));
@@ -116,9 +123,8 @@ MaybeRule forwardRule(OpT op, bool rowsOfSequence, Form form = Form::None) {
   return heads.b.take();
 }
 
-template <typename OpT> MaybeRule backwardRule(OpT op, bool rowsOfSequence) {
-  Heads heads(op, op.getQuery(), op.getKey(), tokensOf(op, rowsOfSequence),
-              Form::None);
+template <typename OpT> MaybeRule backwardRule(OpT op, Tokens tokens) {
+  Heads heads(op, op.getQuery(), op.getKey(), tokens, Form::None);
   for (unsigned i : {0u, 1u, 4u, 5u}) // gradient, query, output, log-sum-exp
     heads.query(heads.b.operands(i));
   heads.key(heads.b.operands(2));
@@ -137,17 +143,24 @@ template <typename OpT> MaybeRule backwardRule(OpT op, bool rowsOfSequence) {
 MaybeRule aten::attentionRule(Operation *op) {
   return llvm::TypeSwitch<Operation *, MaybeRule>(op)
       .Case([](ScaledDotProductAttentionOp op) {
-        return forwardRule(
-            op, true, op.getDropoutP().isZero() ? Form::None : Form::Positions);
+        const bool drops = !op.getDropoutP().isZero();
+        return forwardRule(op,
+                           !op.getIsCausal() ? Tokens::OfQueries
+                           : drops           ? Tokens::Whole
+                                             : Tokens::ForHeads,
+                           drops ? Form::Positions : Form::None);
       })
       .Case<FlashAttentionForCpuOp, FlashAttentionOp>(
-          [](auto op) { return forwardRule(op, true); })
+          [](auto op) { return forwardRule(op, tokensOf(op)); })
       .Case<FlashAttentionForCpuBackwardOp, FlashAttentionBackwardOp>(
-          [](auto op) { return backwardRule(op, true); })
-      // The kernel pads its statistics along the sequence.
-      .Case([](EfficientAttentionOp op) { return forwardRule(op, false); })
+          [](auto op) { return backwardRule(op, tokensOf(op)); })
+      .Case([](EfficientAttentionOp op) {
+        return forwardRule(op,
+                           tokensOfPadded(op.getQuery(), op.getLogsumexp()));
+      })
       .Case([](EfficientAttentionBackwardOp op) {
-        return backwardRule(op, false);
+        return backwardRule(op,
+                            tokensOfPadded(op.getQuery(), op.getLogsumexp()));
       })
       .Default(MaybeRule());
 }

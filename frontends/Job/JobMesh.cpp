@@ -10,7 +10,7 @@
 using namespace accel;
 
 /// Outermost first.
-constexpr std::array axes = {"dp_replicate", "dp_shard", "cp", "tp"};
+constexpr std::array axes = {"dp_replicate", "dp_shard", "cp", "sp", "tp"};
 constexpr int64_t mostRanks = int64_t(1) << 20;
 
 void JobReader::readMesh(JobConfig &job) {
@@ -50,6 +50,13 @@ void JobReader::readMesh(JobConfig &job) {
     if (*size > 1 || std::string_view(axis).starts_with("dp_"))
       mesh.resize(axis, *size);
     product = std::min(product * *size, mostRanks * mostRanks);
+  }
+  if (mesh.size("cp") > 1 && mesh.size("sp") > 1) {
+    fields->error("mesh-axes", "sp",
+                  "cp and sp both share sequences: by ring attention, and by "
+                  "an exchange of tokens for heads",
+                  "leave one of the two out");
+    return;
   }
   const int64_t ranks = *accelerate.numProcesses;
   if (!shards && ranks % product == 0)

@@ -242,7 +242,12 @@ Json jobProperties() {
               "leave of num_processes",
               {{"dp_replicate", integer("Copies of the shards", 1)},
                {"dp_shard", integer("Ranks that shard the units", 1)},
-               {"cp", integer("Ranks that share each sequence", 1)},
+               {"cp", integer("Ranks that share each sequence, by ring "
+                              "attention",
+                              1)},
+               {"sp", integer("Ranks that share each sequence, and exchange "
+                              "tokens for heads (Ulysses)",
+                              1)},
                {"tp", integer("Ranks that split the layers", 1)}})},
       {"precision",
        object(

@@ -216,13 +216,42 @@ struct GatherTransposed : OpRewritePattern<AllGatherOp> {
   }
 };
 
+/// all_to_all(all_to_all(x)) = x where the second one undoes the first, as
+/// attention's backward reads what its forward sent away; also behind a
+/// transposition and its reverse.
+struct UndoneExchange : OpRewritePattern<AllToAllOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AllToAllOp exchange,
+                                PatternRewriter &rewriter) const override {
+    Value value = exchange.getValue();
+    if (auto outer = value.getDefiningOp<aten::TransposeIntOp>())
+      if (auto inner = outer.getSelf().getDefiningOp<aten::TransposeIntOp>();
+          inner && inner->getAttrs() == outer->getAttrs())
+        value = inner.getSelf();
+    auto first = value.getDefiningOp<AllToAllOp>();
+    if (!first || first.getAxis() != exchange.getAxis() ||
+        first.getSplit() != exchange.getConcat() ||
+        first.getConcat() != exchange.getSplit())
+      return failure();
+    rewriter.replaceOp(exchange, first.getValue());
+    return success();
+  }
+};
+
+/// A view that is made to be exchanged.
+bool isExchanged(Operation &op) {
+  return isa<aten::TransposeIntOp>(op) &&
+         llvm::any_of(op.getUsers(), llvm::IsaPred<AllToAllOp>);
+}
+
 /// Equal collectives of one value, and they alone: what else repeats is
 /// somebody else's decision.
 void mergeEqual(Block &block, RewriterBase &rewriter) {
   DenseMap<Value, SmallVector<Operation *, 2>> readers;
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp, SliceOp, AllToAllOp,
-             PermuteOp, FirstRankOp>(op))
+             PermuteOp, FirstRankOp>(op) &&
+        !isExchanged(op))
       continue;
     auto &known = readers[op.getOperand(0)];
     auto same = llvm::find_if(known, [&](Operation *other) {
@@ -243,7 +272,8 @@ struct FoldCollectivesPass
     getOperation().walk([&](Block *block) { mergeEqual(*block, rewriter); });
     RewritePatternSet patterns(&getContext());
     patterns.add<ScatterSum, SumOfSums, SumOfScatters, GatherTransposed,
-                 SliceGathered, SliceBelowView, GatherSlice>(&getContext());
+                 SliceGathered, SliceBelowView, GatherSlice, UndoneExchange>(
+        &getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     getOperation().walk([&](Block *block) { mergeEqual(*block, rewriter); });

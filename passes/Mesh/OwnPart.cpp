@@ -7,6 +7,7 @@
 
 #include "dialects/Aten/Aten.h"
 #include "passes/Mesh/ContextAttention.h"
+#include "passes/Mesh/HeadExchange.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -41,7 +42,8 @@ bool mesh::hasOwnPart(Operation *op, aten::Form form) {
         return form == aten::Form::Statistics && isF32(softmax.getOutput()) &&
                isF32(softmax.getResult());
       })
-      .Default(form == aten::Form::Context && isContextAttention(op));
+      .Default((form == aten::Form::Context && isContextAttention(op)) ||
+               (form == aten::Form::Heads && isAttention(op)));
 }
 
 namespace {
@@ -209,9 +211,12 @@ private:
 
 Values mesh::useOwnPart(Operation *op, sharding::MeshOp mesh,
                         ArrayRef<FormAxes> forms) {
-  for (const mesh::FormAxes &of : forms)
+  for (const mesh::FormAxes &of : forms) {
     if (of.form == aten::Form::Context)
       return attendInContext(op, mesh, of.axes.front());
+    if (of.form == aten::Form::Heads)
+      return attendByHeads(op, mesh, of.axes.front());
+  }
   OwnPart part(op, mesh, forms);
   return llvm::TypeSwitch<Operation *, Values>(op)
       .Case<aten::EmbeddingOp, aten::EmbeddingDenseBackwardOp,

@@ -205,7 +205,10 @@ private:
       for (auto [factor, axes] : llvm::zip(rule->factors, form.factors))
         if (factor.form != aten::Form::None && !axes.empty()) {
           FormAxes &of = forms.emplace_back();
-          of.form = factor.form;
+          const bool consecutive = !axes.front().mirrored;
+          of.form = factor.form == aten::Form::Context && consecutive
+                        ? aten::Form::Heads
+                        : factor.form;
           for (const sharding::ShardedBy &by : axes)
             of.axes.push_back(by.axis);
         }

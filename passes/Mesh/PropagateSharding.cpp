@@ -573,7 +573,12 @@ struct PropagateShardingPass
     if (!mesh)
       return;
     auto job = sharding::findOnly<sharding::JobOp>(module);
-    const TokenShards tokens(mesh, contextAxis, sequenceAxis,
+    if (mesh.axisSize(contextAxis) > 1 && mesh.axisSize(headsAxis) > 1) {
+      mesh.emitError("'") << contextAxis << "' and '" << headsAxis
+                          << "' both shard sequences; one of them has one rank";
+      return signalPassFailure();
+    }
+    const TokenShards tokens(mesh, contextAxis, headsAxis, sequenceAxis,
                              job ? static_cast<int64_t>(job.getSequenceLength())
                                  : 0);
     if (failed(Propagation(module, mesh, tokens, wholeGradients).run()))

@@ -9,14 +9,21 @@ using namespace mlir;
 using namespace accel;
 using namespace accel::mesh;
 
-/// Of context parallelism: one from the start and one from the end.
-constexpr int64_t pieces = 2;
+/// Of ring attention: one from the start and one from the end.
+constexpr int64_t ringPieces = 2;
 
-TokenShards::TokenShards(sharding::MeshOp mesh, StringRef contextAxis,
-                         StringRef sequenceAxis, int64_t sequenceLength)
-    : mesh(mesh), context(mesh.axisSize(contextAxis) > 1 ? contextAxis : ""),
-      sequence(mesh.axisSize(sequenceAxis) > 1 ? sequenceAxis : ""),
-      sequenceLength(sequenceLength) {}
+TokenShards::TokenShards(sharding::MeshOp mesh, StringRef ringAxis,
+                         StringRef headsAxis, StringRef sequenceAxis,
+                         int64_t sequenceLength)
+    : mesh(mesh), sequence(mesh.axisSize(sequenceAxis) > 1 ? sequenceAxis : ""),
+      contextPieces(1), sequenceLength(sequenceLength) {
+  if (mesh.axisSize(ringAxis) > 1) {
+    context = ringAxis;
+    contextPieces = ringPieces;
+  } else if (mesh.axisSize(headsAxis) > 1) {
+    context = headsAxis;
+  }
+}
 
 LogicalResult TokenShards::verify() {
   int64_t parts = 1;
@@ -24,7 +31,7 @@ LogicalResult TokenShards::verify() {
     if (axis.empty())
       continue;
     const int64_t ranks = mesh.axisSize(axis);
-    parts *= ranks * (axis == context ? pieces : 1);
+    parts *= ranks * (axis == context ? contextPieces : 1);
     if (sequenceLength % parts != 0)
       return emitError(mesh.getLoc(), "sequences of ")
              << sequenceLength << " tokens cannot be divided among the "
@@ -49,7 +56,7 @@ void TokenShards::shard(Value value, ValueSharding &state) const {
     tokens.priority = std::max(tokens.priority, Priority{Priority::Flow, 0});
   };
   if (!context.empty())
-    add({context, pieces, /*mirrored=*/true});
+    add({context, contextPieces, /*mirrored=*/contextPieces > 1});
   const bool otherwise = llvm::any_of(state.dims, [&](const DimSharding &dim) {
     return &dim != &tokens && !dim.axes.empty();
   });

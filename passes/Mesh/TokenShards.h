@@ -11,15 +11,18 @@
 namespace accel::mesh {
 
 /// How the tokens of activations are shared. Under context parallelism a rank
-/// has its tokens everywhere, a part from the start of a sequence and one as
-/// far from its end; under sequence parallelism it has them between calls,
-/// where norms and what is added work on those alone.
+/// has its tokens everywhere: for ring attention a part from the start of a
+/// sequence and one as far from its end, for an exchange of heads consecutive
+/// ones. Under sequence parallelism it has them between calls, where norms and
+/// what is added work on those alone.
 class TokenShards {
 public:
   /// An axis that is empty, or of one rank, shards nothing. The context comes
-  /// first: attention has its tokens, which tensor parallelism gathers.
-  TokenShards(sharding::MeshOp mesh, llvm::StringRef contextAxis,
-              llvm::StringRef sequenceAxis, int64_t sequenceLength);
+  /// first: attention has its tokens, which tensor parallelism gathers. Of
+  /// `ringAxis` and `headsAxis` one has ranks.
+  TokenShards(sharding::MeshOp mesh, llvm::StringRef ringAxis,
+              llvm::StringRef headsAxis, llvm::StringRef sequenceAxis,
+              int64_t sequenceLength);
 
   /// Emits an error where an axis does not divide the sequence.
   mlir::LogicalResult verify();
@@ -37,6 +40,8 @@ public:
 private:
   sharding::MeshOp mesh;
   llvm::StringRef context, sequence;
+  /// The rank's tokens of the context lie in that many pieces.
+  int64_t contextPieces;
   int64_t sequenceLength;
 };
 

@@ -177,7 +177,8 @@ private:
         return true;
       }
       const int64_t shards = sizes(by.axis);
-      if (size % (by.pieces * shards) != 0 || !takes(factor, by))
+      if (size % (by.pieces * shards) != 0 ||
+          !takes(factor, by, asked.axes.empty()))
         return false;
       size /= by.pieces * shards;
       asked.axes.push_back(by);
@@ -192,13 +193,16 @@ private:
            form == aten::Form::Statistics; // of classes, which are counted too
   }
 
-  /// Where an operator counts positions, a rank has consecutive ones; a causal
-  /// attention takes as many tokens from the start as from the end.
-  bool takes(int factor, const ShardedBy &by) const {
+  /// Where an operator counts positions, a rank has consecutive ones; of an
+  /// attention, one axis shards the tokens: consecutive ones, or of a causal
+  /// one as many from the start as from the end.
+  bool takes(int factor, const ShardedBy &by, bool isFirst) const {
+    const aten::Form form = rule.factors[factor].form;
     if (rule.factors[factor].kind == aten::FactorKind::Whole)
       return false;
-    if (rule.factors[factor].form == aten::Form::Context)
-      return by.pieces == 2 && by.mirrored;
+    if (form == aten::Form::Context || form == aten::Form::Heads)
+      return isFirst && (by.pieces == 1 || (form == aten::Form::Context &&
+                                            by.pieces == 2 && by.mirrored));
     return by.pieces == 1 || !countsPositions(factor);
   }
 

@@ -549,7 +549,8 @@ std::vector<plan::Mesh> meshesOf(const plan::Mesh &configured,
     int64_t shard = sizes[i];
     // A shard group is whole nodes or divides one: others cross nodes for no
     // gain in bytes.
-    if (shard > 1 && shard != own && shard % configured.size("cp") == 0 &&
+    if (shard > 1 && shard != own &&
+        shard % configured.ranksPerSequence() == 0 &&
         (shard % node == 0 || node % shard == 0))
       result.push_back(configured.sharded(shard));
   }

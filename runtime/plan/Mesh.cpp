@@ -15,13 +15,17 @@ namespace accel::plan {
 AxisRole axisRole(std::string_view axis) {
   if (axis == "dp_replicate")
     return AxisRole::Replicate;
-  return axis == "dp_shard" || axis == "cp" || axis == secondaryAxis
+  return axis == "dp_shard" || sharesSequences(axis) || axis == secondaryAxis
              ? AxisRole::Shard
              : AxisRole::Other;
 }
 
 bool sharesSamples(std::string_view axis) {
-  return axis == "cp" || axisRole(axis) == AxisRole::Other;
+  return sharesSequences(axis) || axisRole(axis) == AxisRole::Other;
+}
+
+bool sharesSequences(std::string_view axis) {
+  return axis == "cp" || axis == "sp";
 }
 
 Mesh Mesh::dataParallel() { return {{{"dp_replicate", 1}, {"dp_shard", 1}}}; }
@@ -45,6 +49,14 @@ int64_t Mesh::ranksPerSample() const {
   int64_t n = 1;
   for (const Axis &axis : axes)
     if (sharesSamples(axis.name))
+      n = saturatingMul(n, axis.size);
+  return n;
+}
+
+int64_t Mesh::ranksPerSequence() const {
+  int64_t n = 1;
+  for (const Axis &axis : axes)
+    if (sharesSequences(axis.name))
       n = saturatingMul(n, axis.size);
   return n;
 }
@@ -77,7 +89,7 @@ Mesh Mesh::sharded(int64_t shard) const {
   Mesh result = *this;
   const int64_t data = ranks(AxisRole::Replicate) * ranks(AxisRole::Shard);
   result.resize("dp_replicate", data / std::max<int64_t>(shard, 1));
-  result.resize("dp_shard", shard / std::max<int64_t>(size("cp"), 1));
+  result.resize("dp_shard", shard / std::max<int64_t>(ranksPerSequence(), 1));
   return result;
 }
 

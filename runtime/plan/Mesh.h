@@ -21,13 +21,17 @@ enum class AxisRole {
   Shard,     // each rank has a part; parameters are gathered over it
   Other      // inside of functions or between stages (tp, pp)
 };
-/// dp_replicate replicates; dp_shard and cp shard, as FSDP units are sharded
-/// over the product of both (Accelerate's dp_shard_cp), and so does zero_hpz.
+/// dp_replicate replicates; dp_shard, cp and sp shard, as FSDP units are
+/// sharded over their product (Accelerate's dp_shard_cp), and so does zero_hpz.
 AxisRole axisRole(std::string_view axis);
 
 /// Ranks that differ in this axis alone read the same samples, of which each
-/// computes a part: tp, cp, ep, pp.
+/// computes a part: tp, cp, sp, ep, pp.
 bool sharesSamples(std::string_view axis);
+
+/// Ranks that differ in this axis alone each have a part of every sequence: cp
+/// by ring attention, sp by an exchange of tokens for heads.
+bool sharesSequences(std::string_view axis);
 
 /// Of ranks that shard with all others and hold a second copy among themselves
 /// (ZeRO++ hpZ).
@@ -73,8 +77,10 @@ struct Mesh {
   int64_t ranks(AxisRole role) const { return ranks(set(role)); }
   /// Ranks that read the same samples, each computing a part; saturates.
   int64_t ranksPerSample() const;
-  /// As many ranks, of which `shard`, a multiple of cp, share one copy:
-  /// dp_shard with cp of that size, and the rest on dp_replicate.
+  /// Ranks that each have a part of every sequence.
+  int64_t ranksPerSequence() const;
+  /// As many ranks, of which `shard`, a multiple of ranksPerSequence, share one
+  /// copy: dp_shard with those of that size, and the rest on dp_replicate.
   Mesh sharded(int64_t shard) const;
   /// The same axes with all ranks on one of them, which is added if need be.
   Mesh onto(const std::string &axis) const;

@@ -157,3 +157,24 @@ func.func private @gather_of_transpose_alone(%x: tensor<4x6xf32>) -> tensor<6x8x
   %1 = sharding.all_gather %0 dim 1 over "cp" : (tensor<6x4xf32>) -> tensor<6x8xf32>
   return %1 : tensor<6x8xf32>
 }
+
+// An exchange that undoes another, and two that are equal behind equal views.
+// CHECK-LABEL: func.func private @undone(
+// CHECK-SAME:  %[[X:.*]]: tensor<1x8x2x2xf32>, %[[Y:.*]]: tensor<1x2x4x2xf32>)
+// CHECK:       %[[TURNED:.*]] = aten.transpose.int %[[Y]], 1, 2
+// CHECK-NEXT:  %[[HEADS:.*]] = sharding.all_to_all %[[TURNED]] split 2 concat 1
+// CHECK-NEXT:  %[[SUM:.*]] = aten.add.Tensor %[[X]], %[[X]]
+// CHECK-NEXT:  aten.add.Tensor %[[HEADS]], %[[HEADS]]
+func.func private @undone(%x: tensor<1x8x2x2xf32>, %y: tensor<1x2x4x2xf32>) -> (tensor<1x8x2x2xf32>, tensor<1x8x1x2xf32>) {
+  %0 = sharding.all_to_all %x split 1 concat 2 over "cp" : (tensor<1x8x2x2xf32>) -> tensor<1x4x4x2xf32>
+  %1 = aten.transpose.int %0, 1, 2 : (tensor<1x4x4x2xf32>) -> tensor<1x4x4x2xf32>
+  %2 = aten.transpose.int %1, 1, 2 : (tensor<1x4x4x2xf32>) -> tensor<1x4x4x2xf32>
+  %3 = sharding.all_to_all %2 split 2 concat 1 over "cp" : (tensor<1x4x4x2xf32>) -> tensor<1x8x2x2xf32>
+  %a = aten.transpose.int %y, 1, 2 : (tensor<1x2x4x2xf32>) -> tensor<1x4x2x2xf32>
+  %b = sharding.all_to_all %a split 2 concat 1 over "cp" : (tensor<1x4x2x2xf32>) -> tensor<1x8x1x2xf32>
+  %c = aten.transpose.int %y, 1, 2 : (tensor<1x2x4x2xf32>) -> tensor<1x4x2x2xf32>
+  %d = sharding.all_to_all %c split 2 concat 1 over "cp" : (tensor<1x4x2x2xf32>) -> tensor<1x8x1x2xf32>
+  %4 = aten.add.Tensor %x, %3 : (tensor<1x8x2x2xf32>, tensor<1x8x2x2xf32>) -> tensor<1x8x2x2xf32>
+  %5 = aten.add.Tensor %b, %d : (tensor<1x8x1x2xf32>, tensor<1x8x1x2xf32>) -> tensor<1x8x1x2xf32>
+  return %4, %5 : tensor<1x8x2x2xf32>, tensor<1x8x1x2xf32>
+}

@@ -16,7 +16,7 @@
 
 namespace accel::dry {
 
-enum class Collective { AllGather, ReduceScatter, AllReduce };
+enum class Collective { AllGather, ReduceScatter, AllReduce, AllToAll };
 
 /// A group's collectives through files of DRY_EXCHANGE, a folder in memory.
 /// Sums are made in f32 (f64 for f64) in the order of ranks and rounded once.

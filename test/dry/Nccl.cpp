@@ -240,5 +240,13 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count,
   return run("ncclAllReduce", Collective::AllReduce, from, count, to, count,
              type, op, comm, stream);
 }
+/// `count` elements for each rank.
+ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count,
+                          ncclDataType_t type, ncclComm_t comm,
+                          cudaStream_t stream) {
+  const size_t all = count * made(comm).exchange.size();
+  return run("ncclAlltoAll", Collective::AllToAll, from, all, to, all, type,
+             ncclSum, comm, stream);
+}
 
 } // extern "C"

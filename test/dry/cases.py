@@ -25,7 +25,9 @@ MESHES = {"one": (1, 1, "single", {}), "two": (2, 1, "fsdp", {}),
           "four": (4, 1, "fsdp", {}), "hybrid": (4, 2, "fsdp", {}),
           "ddp": (2, 1, "ddp", {}), "tensor": (4, 1, "fsdp", {"tp": 2}),
           "context": (2, 1, "fsdp", {"cp": 2}),
-          "context-tensor": (4, 1, "fsdp", {"cp": 2, "tp": 2})}
+          "context-tensor": (4, 1, "fsdp", {"cp": 2, "tp": 2}),
+          "heads": (2, 1, "fsdp", {"sp": 2}),
+          "heads-tensor": (4, 1, "fsdp", {"sp": 2, "tp": 2})}
 OPTIONS = {
     "precision": ["fp32", "bf16", "fp16", "bf16-fp32"],
     "mesh": ["one", "two", "four", "hybrid", "ddp"],
@@ -91,7 +93,10 @@ SPLIT = [
         ("tensor", "halves-dropout", "bf16", 1, "pointwise", "none"),
         ("context", "halves", "fp32", 2, "pointwise", "clip"),
         ("context", "halves-tied", "bf16", 1, "full", "none"),
-        ("context-tensor", "halves", "bf16-fp32", 1, "pointwise", "none")]]
+        ("context-tensor", "halves", "bf16-fp32", 1, "pointwise", "none"),
+        ("heads", "halves", "fp32", 1, "pointwise", "clip"),
+        ("heads", "halves-tied", "bf16-fp32", 2, "none", "none"),
+        ("heads-tensor", "halves", "bf16", 1, "full", "none")]]
 
 
 def chosen():

@@ -33,9 +33,10 @@ TABLE = os.path.join(HERE, "steps.csv")
 # Columns of the table: what rank 0 did in a step in which memory has settled.
 COUNTED = ("launches", "fills", "copies on the device", "copies to the device",
            "copies to the host", "copies of pageable memory", "ncclAllGather",
-           "ncclReduceScatter", "ncclAllReduce", "event records", "event waits",
-           "host waits", "host waits for an event", "cudaMalloc",
-           "cudaHostAlloc", "on the default stream")
+           "ncclReduceScatter", "ncclAllReduce", "ncclAlltoAll",
+           "event records", "event waits", "host waits",
+           "host waits for an event", "cudaMalloc", "cudaHostAlloc",
+           "on the default stream")
 SETTLED = 3
 # Both sides play the same events with the same seconds: what differs is order.
 QUEUED_TOLERANCE = 1e-4

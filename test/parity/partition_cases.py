@@ -310,6 +310,11 @@ CASES = [model(name, 2) for name in DECODERS
                                       num_key_value_heads=4, vocab_size=256),
         *[context(name, cp=2, exchange="all_gather" if name in MASKED else
                   "permute") for name in DECODERS], context("gqa", cp=4),
-        context("qwen3", tp=2, cp=2), 
+        context("qwen3", tp=2, cp=2),
+        # Caps are written as matmuls.
+        *[context(name, sp=2, exchange="all_gather" if name == "gemma2" else
+                  "all_to_all") for name in DECODERS],
+        context("gqa", sp=4, exchange="all_to_all"),
+        context("qwen3", tp=2, sp=2, exchange="all_to_all"),
         experts("qwen3-moe", ep=2), experts("qwen3-moe", tp=2, ep=2),
         ("mutants", mutants)]

@@ -113,6 +113,8 @@ def positions(row, rank, parts, attrs, whole):
 
 def attention_positions(row, rank, parts, attrs, whole):
     """Weights are dropped by batch, head, query and key of the whole."""
+    if any(f["form"] == "heads" for f in rank.rule["factors"]):
+        return (yield from context(row, rank, parts, attrs, whole))
     mask = row.mask((*whole[0].shape[:3], whole[1].shape[2]), attrs)
     for d, (start, length) in enumerate(
             rank.blocks(rank.rule["operands"][0], whole[0].shape)[:3]):
@@ -141,10 +143,11 @@ def arange(row, rank, parts, attrs, whole):
 
 
 def context(row, rank, parts, attrs, whole):
-    """Causal attention reads keys, and its gradients queries, of all ranks'
-    tokens; partition.*-context has the exchange."""
+    """Attention reads keys, and its gradients queries, of all ranks' tokens;
+    partition.*-context has the exchange."""
     tokens = 2
-    if all(f["form"] != "context" for f in rank.rule["factors"]):
+    if all(f["form"] not in ("context", "heads")
+           for f in rank.rule["factors"]):
         return (yield from plain(row, rank, parts, attrs, whole))
     operands = []
     for tensor, factors in zip(whole, rank.rule["operands"]):
@@ -173,7 +176,9 @@ FORMS = {"embedding": embedding,
          "arange.start_step": arange,
          "scaled_dot_product_attention": attention_positions,
          **{KERNEL + of: context for of in (
-             "", "_backward", "_for_cpu", "_for_cpu_backward")}}
+             "", "_backward", "_for_cpu", "_for_cpu_backward")},
+         **{KERNEL.replace("flash", "efficient") + of: context for of in (
+             "", "_backward")}}
 
 
 def form_of(name):

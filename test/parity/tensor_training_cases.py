@@ -20,6 +20,7 @@ def moves_to_other_meshes(context, axis="tp"):
     with open(alone, "w", encoding="utf-8") as f:
         f.write(text.replace(f"parallelism_config_{axis}_size: 2",
                              f"parallelism_config_{axis}_size: 1")
+                .replace(f"  {axis}: 2", f"  {axis}: 1")
                 .replace("num_processes: 4", "num_processes: 2"))
     data = context.path("alone.json")
     harness.plan(context, alone, data)
@@ -46,9 +47,13 @@ def both(context, job, tolerance=1e-6, tight=1e-4, **axes):
         for size in mesh.values():
             ranks *= size
         config = dict(job["accelerate"], num_processes=ranks)
-        config["parallelism_config"] = jobs.mesh_of(2, **mesh)
-        own = {k: v for k, v in job.items()
-               if mesh or k != "sequence_parallel"}
+        config.pop("parallelism_config", None)
+        own = {k: v for k, v in job.items() if k != "mesh" and
+               (mesh or k != "sequence_parallel")}
+        if "sp" in mesh:
+            own["mesh"] = {"dp_shard": 2, **mesh}
+        else:
+            config["parallelism_config"] = jobs.mesh_of(2, **mesh)
         path = jobs.write_job(context.path(), {**own, "accelerate": config},
                               f"{name}.yaml")
         plan_path = context.path(f"{name}.json")

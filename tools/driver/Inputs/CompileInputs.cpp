@@ -47,7 +47,7 @@ static std::string whyNot(const PlanInputs &inputs) {
     return "torch.compile by accel-run, which runs no Python,";
   }
   const plan::Mesh &mesh = *inputs.job.accelerate.mesh;
-  if (mesh.size("tp") > 1 || mesh.size("cp") > 1)
+  if (mesh.ranksPerSample() > 1)
     return "what a compiled layer saves of tensors that are split over ranks";
   if (inputs.job.quantization)
     return "what a compiled layer saves beside quantised weights";

@@ -40,27 +40,32 @@ static void checkModel(const Setting<plan::Mesh> &mesh, const std::string &path,
   const std::optional<ModuleTree> tree = readModuleTree(path, {}, quiet);
   if (!tree)
     return;
-  if (mesh->size("cp") > 1 && tree->attention.empty())
+  if (mesh->ranksPerSequence() > 1 && tree->attention.empty())
     engine.report(
         diagnosticAt(mesh, Severity::Error, notSupportedCode,
                      "context parallelism of " + tree->architecture +
                          " is not planned: it is no decoder of one sequence",
-                     "leave cp_size at 1"));
-  const int64_t ranks = mesh->size("tp");
-  auto divide = [&](int64_t heads, const char *what) {
+                     "leave cp and sp at 1"));
+  const int64_t tp = mesh->size("tp"), sp = mesh->size("sp");
+  auto divide = [&](int64_t heads, const char *what, int64_t ranks,
+                    const char *axes) {
     if (heads % ranks == 0)
       return true;
     engine.report(diagnosticAt(mesh, Severity::Error, "head-count",
                                std::to_string(heads) + what +
                                    tree->architecture +
-                                   " cannot be divided among tp_size " +
+                                   " cannot be divided among " + axes + " " +
                                    std::to_string(ranks) + " ranks",
                                "write a divisor of " + std::to_string(heads)));
     return false;
   };
-  if (divide(tree->sizes.heads, " attention heads of ") &&
+  if (divide(tree->sizes.heads, " attention heads of ", tp, "tp_size") &&
       tree->sizes.keyValueHeads)
-    divide(tree->sizes.keyValueHeads, " key-value heads of ");
+    divide(tree->sizes.keyValueHeads, " key-value heads of ", tp, "tp_size");
+  // Key-value heads are repeated where they are fewer than the ranks.
+  if (sp > 1)
+    divide(tree->sizes.heads, " attention heads of ", tp * sp,
+           tp > 1 ? "the product of tp and sp," : "sp");
 }
 
 void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
@@ -90,7 +95,7 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
   const bool own =
       inputs.executor == FrameworkKind::AccelRun || options.emitsProgram();
   bool inner = false;
-  for (const std::string axis : {"cp", "tp"}) {
+  for (const std::string axis : {"cp", "sp", "tp"}) {
     if (mesh->size(axis) <= 1)
       continue;
     inner = true;
