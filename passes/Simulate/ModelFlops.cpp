@@ -89,6 +89,23 @@ double attentionFlops(const Function &function,
   return flops * static_cast<double>(key[2]);
 }
 
+/// Of ring attention a rank leaves out the blocks that a mask hides: all its
+/// scores, as of other causal attention, are its own tokens' with themselves as
+/// often as the ring has ranks. How often those of `instruction` count.
+double timesOfRing(const Plan &plan, const Function &function,
+                   const Instruction &instruction) {
+  const int64_t ranks = Mesh{plan.axes}.size("cp");
+  if (ranks == 1 || attentionFlops(function, instruction) == 0)
+    return 1;
+  const int64_t own = plan.job.sequenceLength / ranks;
+  auto tokensOf = [&](size_t arg) {
+    return function.slots[instruction.args[arg].slot].shape[2];
+  };
+  if (tokensOf(1) == own && tokensOf(2) == own)
+    return static_cast<double>(ranks);
+  return tokensOf(1) == own / 2 ? 0 : 1;
+}
+
 } // namespace
 
 FunctionFlops functionFlops(const Function &function, double tokens) {
@@ -107,7 +124,8 @@ double modelFlopsPerToken(const Plan &plan) {
     multipliedIn.push_back(multipliedParams(function, perBatch));
     double &attention = attentionOf.emplace_back(0);
     for (const Instruction &instruction : function.instructions)
-      attention += attentionFlops(function, instruction);
+      attention += attentionFlops(function, instruction) *
+                   timesOfRing(plan, function, instruction);
   }
   std::vector<double> multiplied(plan.parameters.size());
   double attention = 0, microBatches = 0;
@@ -132,10 +150,13 @@ double modelFlopsPerToken(const Plan &plan) {
     flops += multiplied[i] * (plan.parameters[i].trainable ? 6.0 : 4.0) *
              static_cast<double>(ownNumel(plan, plan.parameters[i]));
   const double tokens = microBatches * perBatch;
-  // Ranks that share a sample compute a part of its tokens' FLOPs each.
-  return tokens > 0 ? static_cast<double>(Mesh{plan.axes}.ranksPerSample()) *
-                          (flops + attention / tokens)
-                    : 0;
+  // Ranks that share a sample compute a part of its tokens' FLOPs each; those
+  // that share the sequence alone multiply their tokens with all of a layer.
+  const Mesh mesh{plan.axes};
+  const auto sharing = static_cast<double>(mesh.ranksPerSample());
+  const double splitting =
+      sharing / static_cast<double>(mesh.ranksPerSequence());
+  return tokens > 0 ? splitting * flops + sharing * attention / tokens : 0;
 }
 
 double modelFlopsUtilisation(const Plan &plan, const Target &target) {

@@ -12,8 +12,8 @@ from report_pages import LLAMA_1B, NAMES, PLAIN, TARGET, write_pages
 
 GOLDENS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "goldens")
 SCHEMES = ("light", "dark")
-WIDTH, HEIGHT = 800, 2600  # pixels of a picture
-MAX_BYTES = 150_000  # of a golden
+WIDTH, HEIGHT = 800, 5400  # pixels of a picture: whole pages
+MAX_BYTES = 200_000  # of a golden
 
 pytestmark = pytest.mark.skipif(
     not CHROMIUM, reason="pages of --report are not looked at: there is no "

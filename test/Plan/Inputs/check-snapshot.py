@@ -36,7 +36,7 @@ def walk(value):
 
 
 walk(plan)
-print("peak is the plan's:", peak in numbers)
+print("peak is the plan's:", peak in numbers, "segments are:", segment["total_size"] in numbers)
 page = viz.trace_plot(snapshot)
 print("page:", "<html" in page.lower() or "<script" in page, "segments:", "segments" in viz.segsum(snapshot),
       "memory:", "parameters" in viz.memory(snapshot, format_flamegraph=lambda text: text))

@@ -112,7 +112,7 @@ void pickle(const Json &value, std::string &out) {
 
 } // namespace
 
-std::string snapshotPickle(const StepTrace &trace) {
+std::string snapshotPickle(const StepTrace &trace, int64_t reservedBytes) {
   std::vector<Piece> pieces = piecesOf(trace);
   std::multimap<size_t, size_t> made, freed;
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -167,6 +167,7 @@ std::string snapshotPickle(const StepTrace &trace) {
     used += bytes;
     at = address + bytes;
   }
+  segment.end = std::max(segment.end, Segment::begin + reservedBytes);
   idle(segment.end);
   const Json snapshot = {
       {"segments", Json::array({{{"device", 0},

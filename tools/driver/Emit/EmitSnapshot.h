@@ -12,9 +12,10 @@ namespace accel {
 
 /// The pickle that torch.cuda.memory._dump_snapshot writes, of a predicted
 /// step: allocations and frees with their purpose as the frame, and what stays
-/// as the blocks of one segment. Sizes and times are those of the trace;
-/// addresses are the first that is free.
-std::string snapshotPickle(const StepTrace &trace);
+/// as the blocks of one segment, which has `reservedBytes` as the allocator's
+/// segments together, or more where the step needs it. Sizes and times are
+/// those of the trace; addresses are the first that is free.
+std::string snapshotPickle(const StepTrace &trace, int64_t reservedBytes);
 
 } // namespace accel
 

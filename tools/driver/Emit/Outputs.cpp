@@ -61,7 +61,8 @@ std::optional<yaml::FileTexts> traceText(EmitKind kind, const std::string &path,
   const PlanReport &report = result.report;
   const StepTrace trace = traceStep(*advice->model, *target, advice->candidate);
   if (kind == EmitKind::MemorySnapshot)
-    return yaml::FileTexts{{path, snapshotPickle(trace)}};
+    return yaml::FileTexts{
+        {path, snapshotPickle(trace, report.prediction.reservedBytes)}};
   return yaml::FileTexts{
       {path, perfettoText(trace,
                           report.title + ", " + report.strategy + " on " +
