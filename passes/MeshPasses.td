@@ -106,9 +106,18 @@ def PartitionShardingPass : Pass<"partition-sharding", "::mlir::ModuleOp"> {
     %1 = aten.mm %x, %w : (tensor<8x32xf32>, tensor<32x64xf32>) -> tensor<8x64xf32>
     %2 = sharding.all_reduce %1 over ["tp"] : tensor<8x64xf32>
     ```
+
+    With `torch-ring`, causal attention over mirrored tokens has the operators
+    that torch's context parallelism runs on its last rank: what FSDP2 under
+    Accelerate is predicted by. Attention that torch's cannot do is an error.
   }];
   let dependentDialects = ["::accel::sharding::ShardingDialect",
                            "::accel::aten::AtenDialect"];
+  let options = [
+    Option<"torchRing", "torch-ring", "std::string", "\"\"",
+           "allgather or alltoall: how torch's ring attention exchanges keys; "
+           "empty: accel-run's attention">
+  ];
 }
 
 def FoldCollectivesPass : Pass<"fold-collectives", "::mlir::ModuleOp"> {

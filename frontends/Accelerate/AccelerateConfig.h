@@ -195,6 +195,9 @@ struct AccelerateConfig {
   /// tp_config before 1.7).
   Setting<int64_t> tensorParallel{1, Origin::Default, "", {}, ""};
   Setting<int64_t> contextParallel{1, Origin::Default, "", {}, ""};
+  /// cp_comm_strategy alltoall: keys are sent from neighbour to neighbour. Else
+  /// they are gathered at once.
+  Setting<bool> contextSends{false, Origin::Default, "", {}, ""};
   Setting<int64_t> sequenceParallel{1, Origin::Default, "", {}, ""};
 
   /// What `accelerate launch` would set for the ranks.

@@ -111,6 +111,9 @@ void AccelerateReader::readParallelism() {
           "leave one of the two at 1");
   if (cp > 1)
     checkExchange("cp", "comm_strategy", {"allgather", "alltoall"});
+  if (Field f = key("cp_comm_strategy"))
+    config.contextSends = {yaml::pythonText(f.value()) == "alltoall",
+                           Origin::Written, f.key, locate(f), ""};
   if (sp > 1)
     checkExchange("sp", "attn_implementation",
                   {"flash_attention_2", "flash_attention_3", "sdpa"});

@@ -107,6 +107,7 @@ private:
     for (auto axis : op.getAxes().getAsRange<sharding::AxisAttr>())
       mesh.resize(axis.getName().str(), axis.getSize());
     model.ranksPerSample = mesh.ranksPerSample();
+    model.ranksPerSequence = mesh.ranksPerSequence();
   }
 
   /// One rank's part of it, where partition-sharding made functions of those.
@@ -532,7 +533,8 @@ private:
   void addModelFlops(func::FuncOp callee, const plan::Function &exported,
                      SegmentKind &kind) {
     FunctionFlops flops =
-        functionFlops(exported, static_cast<double>(model.tokens()));
+        functionFlops(exported, static_cast<double>(model.tokens()),
+                      {mesh.size("cp"), model.sequenceLength});
     kind.attentionFlops = flops.attention;
     for (unsigned i = 0; i < callee.getNumArguments(); ++i)
       if (auto name =

@@ -210,10 +210,12 @@ private:
 } // namespace
 
 Values mesh::useOwnPart(Operation *op, sharding::MeshOp mesh,
-                        ArrayRef<FormAxes> forms) {
+                        ArrayRef<FormAxes> forms,
+                        std::optional<Rotation> torchRing) {
   for (const mesh::FormAxes &of : forms) {
     if (of.form == aten::Form::Context)
-      return attendInContext(op, mesh, of.axes.front());
+      return torchRing ? attendAsTorch(op, mesh, of.axes.front(), *torchRing)
+                       : attendInContext(op, mesh, of.axes.front());
     if (of.form == aten::Form::Heads)
       return attendByHeads(op, mesh, of.axes.front());
   }

@@ -18,6 +18,9 @@
 
 #include "dialects/Aten/ShardingRule.h"
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Mesh/TorchRing.h"
+
+#include <optional>
 
 namespace accel::mesh {
 
@@ -32,10 +35,11 @@ struct FormAxes {
 
 /// Rewrites `op`, whose types are of one rank and of which `forms` are sharded,
 /// each of which `hasOwnPart`. Returns what stands for its results; `op` may be
-/// gone.
+/// gone. With `torchRing`, attention over mirrored tokens is torch's.
 llvm::SmallVector<mlir::Value> useOwnPart(mlir::Operation *op,
                                           sharding::MeshOp mesh,
-                                          llvm::ArrayRef<FormAxes> forms);
+                                          llvm::ArrayRef<FormAxes> forms,
+                                          std::optional<Rotation> torchRing);
 
 } // namespace accel::mesh
 

@@ -5,8 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Layout.h"
+#include "passes/Mesh/HeadExchange.h"
 #include "passes/Mesh/OwnPart.h"
 #include "passes/Mesh/Reshard.h"
+#include "passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -32,7 +34,8 @@ struct Signature {
 /// Rewrites one block: each value becomes a rank's part of it.
 class Rewriter {
 public:
-  explicit Rewriter(sharding::MeshOp mesh) : mesh(mesh) {}
+  Rewriter(sharding::MeshOp mesh, std::optional<Rotation> torchRing)
+      : mesh(mesh), torchRing(torchRing) {}
 
   /// `arguments` say what the block's arguments are, `ends` what the operands
   /// of its terminator must be.
@@ -59,6 +62,7 @@ public:
   }
 
   std::function<const Signature &(sharding::CallOp)> signatureOf;
+  bool failed = false; // an error was emitted
 
 private:
   /// What was gathered lies in the order of its dimensions, whatever the order
@@ -108,6 +112,11 @@ private:
                               : replicated(result.getType()));
     op->removeAttr(sharding::specsAttr);
     LocalForm form = formOf(op, decided);
+    if (torchRing && isAttention(op) && !isInContext(op, form)) {
+      op->emitError("torch's context parallelism is planned for causal "
+                    "attention by the flash kernel: 16 bits, no mask");
+      failed = true;
+    }
     OpBuilder b(op);
     for (OpOperand &operand : op->getOpOperands())
       operand.set(
@@ -125,7 +134,7 @@ private:
       uses.push_back(usesOf(result));
     SmallVector<Value> made(op->getResults());
     if (const std::vector<FormAxes> forms = ownForms(form); !forms.empty())
-      made = useOwnPart(op, mesh, forms);
+      made = useOwnPart(op, mesh, forms, torchRing);
     for (auto [i, value] : llvm::enumerate(made)) {
       states[value] = form.results[i];
       settle(value, uses[i], decided[i], sums[i]);
@@ -196,6 +205,19 @@ private:
               << " is gathered: the operator combines, or counts, along it";
           return;
         }
+  }
+
+  /// Of the operands that come in the mirrored order of ring attention, none
+  /// has to be gathered.
+  bool isInContext(Operation *op, const LocalForm &form) {
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      for (auto [d, dim] : llvm::enumerate(of(operand).dims))
+        if (llvm::any_of(
+                dim.axes,
+                [](const sharding::ShardedBy &by) { return by.mirrored; }) &&
+            !form.operands[i].isSharded(d))
+          return false;
+    return true;
   }
 
   /// The axes along which the operator counts or combines, by how it does.
@@ -278,6 +300,7 @@ private:
   }
 
   sharding::MeshOp mesh;
+  std::optional<Rotation> torchRing;
   std::optional<aten::ShardingRule> rule; // of the operation that is rewritten
   DenseMap<Value, ValueSharding> states;
   /// Axes over which a value leaves its function as a sum.
@@ -286,11 +309,21 @@ private:
 
 struct PartitionShardingPass
     : accel::impl::PartitionShardingPassBase<PartitionShardingPass> {
+  using Base::Base;
+
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto mesh = sharding::findOnly<sharding::MeshOp>(module);
     if (!mesh)
       return;
+    if (torchRing == "allgather" || torchRing == "alltoall") {
+      rotation =
+          torchRing == "alltoall" ? Rotation::AllToAll : Rotation::AllGather;
+    } else if (!torchRing.empty()) {
+      module.emitError("torch-ring is allgather or alltoall, not '")
+          << torchRing << "'";
+      return signalPassFailure();
+    }
     llvm::StringMap<Signature> signatures;
     for (auto function : module.getOps<func::FuncOp>())
       if (!function.isExternal())
@@ -316,9 +349,9 @@ struct PartitionShardingPass
     return signature;
   }
 
-  static void rewrite(func::FuncOp function, sharding::MeshOp mesh,
-                      const Signature &signature) {
-    Rewriter rewriter(mesh);
+  void rewrite(func::FuncOp function, sharding::MeshOp mesh,
+               const Signature &signature) {
+    Rewriter rewriter(mesh, rotation);
     Block &block = function.getBody().front();
     const StringAttr name =
         StringAttr::get(function.getContext(), sharding::specArgAttr);
@@ -330,11 +363,13 @@ struct PartitionShardingPass
     function.setFunctionType(
         FunctionType::get(function.getContext(), block.getArgumentTypes(),
                           block.getTerminator()->getOperandTypes()));
+    if (rewriter.failed)
+      signalPassFailure();
   }
 
-  static void rewrite(sharding::GraphOp graph, sharding::MeshOp mesh,
-                      const llvm::StringMap<Signature> &signatures) {
-    Rewriter rewriter(mesh);
+  void rewrite(sharding::GraphOp graph, sharding::MeshOp mesh,
+               const llvm::StringMap<Signature> &signatures) {
+    Rewriter rewriter(mesh, rotation);
     Block &block = graph.getBody().front();
     std::vector<ValueSharding> arguments, ends;
     auto specs = graph->getAttrOfType<ArrayAttr>(sharding::argSpecsAttr);
@@ -360,6 +395,8 @@ struct PartitionShardingPass
       ends.push_back(replicated(end.getType()));
     rewriter.run(block, arguments, ends);
   }
+
+  std::optional<Rotation> rotation; // of torch's ring attention
 };
 
 } // namespace

@@ -43,6 +43,9 @@ public:
       request(
           sequenceRequest, {},
           because(job.sequenceParallel, "sequence_parallel of the job file"));
+    if (accelerate.contextSends.value && framework.eager())
+      request(contextSendsRequest, {},
+              because(accelerate.contextSends, "cp_comm_strategy"));
     requestPrefetch();
     requestAccumulation();
     requestCompile();

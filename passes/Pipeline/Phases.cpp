@@ -54,8 +54,11 @@ void addDifferentiatePasses(OpPassManager &pm) {
 }
 
 /// Makes functions of one rank's parts, for axes inside of functions (tp).
+/// `torchRing`: attention over shards of tokens is torch's ("allgather" or
+/// "alltoall"); empty: accel-run's.
 void addPartitionPasses(OpPassManager &pm, bool asTransformers,
-                        StringRef sequenceAxis, bool wholeGradients) {
+                        StringRef sequenceAxis, bool wholeGradients,
+                        StringRef torchRing) {
   ImportTpPlanPassOptions plan;
   plan.asTransformers = asTransformers;
   pm.addPass(createImportTpPlanPass(plan));
@@ -63,7 +66,9 @@ void addPartitionPasses(OpPassManager &pm, bool asTransformers,
   options.sequenceAxis = sequenceAxis.str();
   options.wholeGradients = wholeGradients;
   pm.addPass(createPropagateShardingPass(options));
-  pm.addPass(createPartitionShardingPass());
+  PartitionShardingPassOptions parts;
+  parts.torchRing = torchRing.str();
+  pm.addPass(createPartitionShardingPass(parts));
   pm.addPass(createFoldCollectivesPass());
 }
 
@@ -78,6 +83,10 @@ struct PartitionPipelineOptions
   Option<bool> wholeGradients{
       *this, "whole-gradients",
       llvm::cl::desc("gradients are summed in functions, as in accel-run's")};
+  Option<std::string> torchRing{
+      *this, "torch-ring",
+      llvm::cl::desc("ring attention as torch computes it, whose keys are "
+                     "exchanged by allgather or alltoall")};
 };
 
 /// An axis that is inside of functions has more than one rank.
@@ -113,7 +122,11 @@ void addPartitionPassesFor(mlir::ModuleOp module, OpPassManager &pm) {
                         sharding::findRequest(module, sequenceRequest);
   addPartitionPasses(pm, /*asTransformers=*/framework.eager() && !sequence,
                      sequence ? "tp" : "",
-                     /*wholeGradients=*/!framework.eager());
+                     /*wholeGradients=*/!framework.eager(),
+                     !framework.eager() ? ""
+                     : sharding::findRequest(module, contextSendsRequest)
+                         ? "alltoall"
+                         : "allgather");
 }
 
 /// lower-to-schedule overlaps what the decisions let overlap; activations are
@@ -180,7 +193,7 @@ void registerPasses() {
       "an axis inside of functions (tp)",
       [](OpPassManager &pm, const PartitionPipelineOptions &options) {
         addPartitionPasses(pm, options.asTransformers, options.sequenceAxis,
-                           options.wholeGradients);
+                           options.wholeGradients, options.torchRing);
       });
   PassPipelineRegistration<>("to-sharded",
                              "phase 'sharded': every decision is taken",

@@ -18,6 +18,10 @@ namespace accel {
 /// value.
 inline constexpr llvm::StringLiteral sequenceRequest = "sequence_parallel";
 
+/// Asks for torch's ring attention to send keys from neighbour to neighbour,
+/// where it gathers them by default; it has no value.
+inline constexpr llvm::StringLiteral contextSendsRequest = "context_sends";
+
 /// Writes `sharding.request`s at the head of a module, each with the line of
 /// the file that asked for it.
 class RequestWriter {

@@ -92,32 +92,35 @@ double attentionFlops(const Function &function,
 /// Of ring attention a rank leaves out the blocks that a mask hides: all its
 /// scores, as of other causal attention, are its own tokens' with themselves as
 /// often as the ring has ranks. How often those of `instruction` count.
-double timesOfRing(const Plan &plan, const Function &function,
+double timesOfRing(const RingOfRanks &ring, const Function &function,
                    const Instruction &instruction) {
-  const int64_t ranks = Mesh{plan.axes}.size("cp");
-  if (ranks == 1 || attentionFlops(function, instruction) == 0)
+  if (ring.ranks == 1 || attentionFlops(function, instruction) == 0)
     return 1;
-  const int64_t own = plan.job.sequenceLength / ranks;
+  const int64_t own = ring.sequenceLength / ring.ranks;
   auto tokensOf = [&](size_t arg) {
     return function.slots[instruction.args[arg].slot].shape[2];
   };
   if (tokensOf(1) == own && tokensOf(2) == own)
-    return static_cast<double>(ranks);
-  return tokensOf(1) == own / 2 ? 0 : 1;
+    return static_cast<double>(ring.ranks);
+  return tokensOf(1) == own / 2 || tokensOf(2) == own / 2 ? 0 : 1;
 }
 
 } // namespace
 
-FunctionFlops functionFlops(const Function &function, double tokens) {
+FunctionFlops functionFlops(const Function &function, double tokens,
+                            const RingOfRanks &ring) {
   FunctionFlops flops;
   flops.multiplied = multipliedParams(function, tokens, /*throughCopies=*/true);
   for (const Instruction &instruction : function.instructions)
-    flops.attention += attentionFlops(function, instruction);
+    flops.attention += attentionFlops(function, instruction) *
+                       timesOfRing(ring, function, instruction);
   return flops;
 }
 
 double modelFlopsPerToken(const Plan &plan) {
   const double perBatch = static_cast<double>(plan.job.itemsPerMicroBatch());
+  const Mesh mesh{plan.axes};
+  const RingOfRanks ring = {mesh.size("cp"), plan.job.sequenceLength};
   std::vector<std::vector<double>> multipliedIn;
   std::vector<double> attentionOf;
   for (const Function &function : plan.functions) {
@@ -125,7 +128,7 @@ double modelFlopsPerToken(const Plan &plan) {
     double &attention = attentionOf.emplace_back(0);
     for (const Instruction &instruction : function.instructions)
       attention += attentionFlops(function, instruction) *
-                   timesOfRing(plan, function, instruction);
+                   timesOfRing(ring, function, instruction);
   }
   std::vector<double> multiplied(plan.parameters.size());
   double attention = 0, microBatches = 0;
@@ -152,7 +155,6 @@ double modelFlopsPerToken(const Plan &plan) {
   const double tokens = microBatches * perBatch;
   // Ranks that share a sample compute a part of its tokens' FLOPs each; those
   // that share the sequence alone multiply their tokens with all of a layer.
-  const Mesh mesh{plan.axes};
   const auto sharing = static_cast<double>(mesh.ranksPerSample());
   const double splitting =
       sharing / static_cast<double>(mesh.ranksPerSequence());

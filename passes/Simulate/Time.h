@@ -98,6 +98,11 @@ void predictTime(plan::Plan &plan, const Target &target,
 /// counts).
 double modelFlopsPerToken(const plan::Plan &plan);
 
+/// Ranks that share sequences by ring attention, and the tokens of a sequence.
+struct RingOfRanks {
+  int64_t ranks = 1, sequenceLength = 0;
+};
+
 /// What one function adds to that, forward and backward.
 struct FunctionFlops {
   /// By parameter of the function: the part of its elements that a token is
@@ -107,7 +112,8 @@ struct FunctionFlops {
 };
 /// `tokens` of a micro-batch. Parameters count through casts, as autocast
 /// makes them.
-FunctionFlops functionFlops(const plan::Function &function, double tokens);
+FunctionFlops functionFlops(const plan::Function &function, double tokens,
+                            const RingOfRanks &ring);
 
 /// The share of the datasheet's FLOP/s, in the dtype of the computation, that
 /// `modelFlopsPerToken` makes at the predicted speed; 0 without a time.

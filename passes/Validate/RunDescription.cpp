@@ -196,7 +196,13 @@ private:
     else if (tensor > 1 && has(lower(row.precision), "fp8"))
       skip("fp8 of matmuls that are split over ranks is not modelled");
     parallel(row.pipelineParallel, "pipeline");
-    parallel(row.contextParallel, "context");
+    const int64_t context =
+        std::max<int64_t>(row.contextParallel.value_or(1), 1);
+    if (run.source != Source::Torchtitan)
+      parallel(row.contextParallel, "context");
+    else if (row.gpus.value_or(context) % (context * tensor))
+      skip("context parallelism (" + std::to_string(context) +
+           ") does not divide the GPUs");
     if (has(sharding, "ep=") && numberAfter(sharding, "ep=") > 1)
       skip("expert parallelism is not modelled");
     if (run.source == Source::Megatron)
@@ -204,8 +210,11 @@ private:
 
     Run &s = run;
     const int64_t ranks = row.gpus.value_or(1);
-    const int64_t gpus = std::max<int64_t>(ranks / tensor, 1); // of samples
+    const int64_t gpus =
+        std::max<int64_t>(ranks / tensor / context, 1); // of samples
     s.mesh.resize("dp_shard", gpus);
+    if (context > 1)
+      s.mesh.resize("cp", context);
     if (tensor > 1)
       s.mesh.resize("tp", tensor);
     s.ranksPerNode = std::min<int64_t>(ranks, 8);

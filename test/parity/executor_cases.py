@@ -285,7 +285,9 @@ def fsdp(ranks, checkpoint, reshard=True, precision="no"):
 
 
 def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
-               precision=None, adapter=None, tp=1):
+               precision=None, adapter=None, tp=1, cp=1):
+    """Where attention is the peak, what Python still refers to in torch's ring
+    attention counts there and not here: 0.5 % of models as small as these."""
     def compare(context):
         folder = context.path("model")
         jobs.write_config(folder, jobs.PEAKED[model])
@@ -295,14 +297,16 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
         want = harness.in_python(
             tracked_step.fsdp2,
             [({}, (folder, batch, length, ranks, checkpoint, reshard,
-                   precision, precision, adapter, tp))],
+                   precision, precision, adapter, tp, cp))],
             context.path("torch.out"), timeout=400)[0]
         config = fsdp(ranks, checkpoint, reshard,
                       "bf16" if precision else "no")
-        if tp > 1:
-            config["parallelism_config"] = jobs.mesh_of(ranks // tp, tp)
+        if tp * cp > 1:
+            config["parallelism_config"] = jobs.mesh_of(ranks // tp // cp, tp,
+                                                        cp)
         got = dump(context, config, folder, batch, length, "fsdp2")
-        return near(got, want["Total"], model, batch, length)
+        return near(got, want["Total"], model, batch, length,
+                    want["Total"] * 0.005 if cp > 1 else 0)
     return compare
 
 

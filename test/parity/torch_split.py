@@ -47,6 +47,9 @@ def split_layers(model, mesh, sequence):
         parallelize_module(layer, mesh, plan)
 
 
+group = None  # of the ranks that share sequences; None: all
+
+
 class RingAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, query, key, value, scale):
@@ -54,7 +57,7 @@ class RingAttention(torch.autograd.Function):
             return KERNEL(q, k, v, is_causal=is_causal, scale=scale)
 
         out, sums = ring._templated_ring_attention(
-            dist.group.WORLD, 2, kernel, query, key, value, is_causal=True)[:2]
+            group or dist.group.WORLD, 2, kernel, query, key, value, is_causal=True)[:2]
         ctx.save_for_backward(query, key, value, out, sums)
         ctx.scale = scale
         return out
@@ -66,15 +69,13 @@ class RingAttention(torch.autograd.Function):
                             is_causal, scale=ctx.scale)
 
         made = ring._templated_ring_attention_backward(
-            dist.group.WORLD, 2, kernel, gradient.contiguous(), "grad_out",
+            group or dist.group.WORLD, 2, kernel, gradient.contiguous(), "grad_out",
             *ctx.saved_tensors, is_causal=True)
         return *made[:3], None
 
 
 def attend(module, query, key, value, mask, scaling=None, **options):
-    """Keys are repeated for each query head: the template groups none."""
-    groups = query.shape[1] // key.shape[1]
-    key, value = (t.repeat_interleave(groups, dim=1) for t in (key, value))
+    """Several query heads read a key head, as in transformers' own attention."""
     out = RingAttention.apply(query, key, value, scaling)
     return out.transpose(1, 2).contiguous(), None
 

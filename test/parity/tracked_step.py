@@ -154,9 +154,10 @@ def tensor_parallel(model, mesh):
 
 
 def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce,
-          adapter=None, tp=1):
+          adapter=None, tp=1, cp=1):
     """MemTracker's peak of a step of rank 0, with the units that Accelerate
-    makes. A step before it fills the caches of DTensor's sharding propagation,
+    makes; with `cp` of the last rank, whose blocks of ring attention have all
+    of its queries. A step before it fills the caches of DTensor's sharding propagation,
     whose fake tensors of global shape would be counted. FSDPMemTracker hooks
     the modules of a list unit one by one, so that lm_head would be reduced
     without the norm; its totals are not used."""
@@ -165,10 +166,17 @@ def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce,
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
-    dist.init_process_group("fake", rank=0, world_size=ranks,
-                            store=FakeStore())
+    dist.init_process_group("fake", rank=ranks - 1 if cp > 1 else 0,
+                            world_size=ranks, store=FakeStore())
     mesh = torch.distributed.init_device_mesh("cpu", (ranks,))
     model = whole = build(folder)
+    if cp > 1:
+        import torch_split
+        torch_split.group = torch.distributed.init_device_mesh(
+            "cpu", (ranks // cp, cp),
+            mesh_dim_names=("dp_shard", "cp"))["cp"].get_group()
+        torch_split.use_ring(model)
+        length //= cp
     if tp > 1:
         mesh = torch.distributed.init_device_mesh(
             "cpu", (ranks // tp, tp), mesh_dim_names=("dp", "tp"))

@@ -251,7 +251,7 @@ TEST(Recipe, WhatIsNotModelledHasItsReason) {
            },
            "tensor parallelism (8)"},
           {[](RunRow &r) { r.pipelineParallel = 2; }, "pipeline"},
-          {[](RunRow &r) { r.contextParallel = 2; }, "context"},
+          {[](RunRow &r) { r.contextParallel = 3; }, "context"},
           {[](RunRow &r) { r.model = "own-moe"; }, "mixture"},
           {[](RunRow &r) { r.gpu = "GB300"; }, "no target file for 'GB300'"},
           {[](RunRow &r) { r.gpus.reset(); }, "number of GPUs"},
@@ -417,16 +417,16 @@ TEST(Validate, PublishedRunsStayWithinTheirErrors) {
   EXPECT_TRUE(engine.all().empty()) << renderText(engine);
   const ValidationResult result = validateRuns(*rows, shipped);
   SCOPED_TRACE(tableOf(result));
-  EXPECT_GE(result.all.modelled, 127);
+  EXPECT_GE(result.all.modelled, 128);
   EXPECT_EQ(result.all.doNotFit, 0);
-  EXPECT_GE(result.all.memory.count, 6);
-  EXPECT_LT(result.all.memory.mean, 0.009);
+  EXPECT_GE(result.all.memory.count, 7);
+  EXPECT_LT(result.all.memory.mean, 0.0105);
   EXPECT_LT(result.all.memory.most, 0.024);
   // Segments without a fitted constant.
-  EXPECT_EQ(result.all.replayed.count, 3);
+  EXPECT_EQ(result.all.replayed.count, 4);
   EXPECT_LT(result.all.replayed.mean, 0.03);
   EXPECT_LT(result.all.replayed.most, 0.05);
-  EXPECT_LT(result.all.speed.median, 0.0345);
+  EXPECT_LT(result.all.speed.median, 0.035);
   EXPECT_LT(result.all.speed.mean, 0.047);
   EXPECT_GT(result.all.rankCorrelation, 0.9975);
   for (const FamilyResult &family : result.families)

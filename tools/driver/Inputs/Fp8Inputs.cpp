@@ -64,9 +64,9 @@ public:
       return refuse("fp8 of a model that is frozen in part is not counted",
                     "train all of it, or compute in bf16");
     const plan::Mesh &mesh = *inputs.job.accelerate.mesh;
-    if (mesh.ranksPerSample() > 1)
+    if (mesh.size("tp") > 1)
       return refuse("fp8 of matmuls that are split over ranks is not counted",
-                    "leave tp, cp and sp out, or compute in bf16");
+                    "leave tp out, or compute in bf16");
     if (!inputs.model.config())
       return refuse("fp8 of a .pt2 is not counted: it has no linear layers "
                     "that a library could convert",

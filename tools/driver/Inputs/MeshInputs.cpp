@@ -8,6 +8,8 @@
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/ModuleTree/ModuleTree.h"
 
+#include <algorithm>
+
 namespace accel {
 
 /// What is not planned of an axis, or nothing; `own`: accel-run executes it, or
@@ -17,9 +19,7 @@ static std::string whyNot(const PlanInputs &inputs, const std::string &axis,
   const bool tensor = axis == "tp";
   const std::string what =
       tensor ? "tensor parallelism " : "context parallelism ";
-  // torch's ring attention has buffers of its own.
-  if (tensor ? !own && inputs.executor != FrameworkKind::Fsdp2
-             : inputs.executor != FrameworkKind::AccelRun)
+  if (!own && (axis == "sp" || inputs.executor != FrameworkKind::Fsdp2))
     return what + "under " + toString(inputs.executor) + " is not planned";
   if (inputs.job.quantization)
     return what + "of quantised weights is not planned";
@@ -35,7 +35,7 @@ static std::string whyNot(const PlanInputs &inputs, const std::string &axis,
 /// Heads are dealt out whole, as lint says too; that the family has a plan is
 /// import-tp-plan's to say. Context parallelism is of causal decoders.
 static void checkModel(const Setting<plan::Mesh> &mesh, const std::string &path,
-                       DiagnosticEngine &engine) {
+                       bool torchRing, DiagnosticEngine &engine) {
   DiagnosticEngine quiet; // the model was read already
   const std::optional<ModuleTree> tree = readModuleTree(path, {}, quiet);
   if (!tree)
@@ -46,6 +46,16 @@ static void checkModel(const Setting<plan::Mesh> &mesh, const std::string &path,
                      "context parallelism of " + tree->architecture +
                          " is not planned: it is no decoder of one sequence",
                      "leave cp and sp at 1"));
+  const int64_t windows = std::count(tree->attention.begin(),
+                                     tree->attention.end(), Attention::Sliding);
+  if (torchRing && mesh->size("cp") > 1 && windows > 0)
+    engine.report(diagnosticAt(
+        mesh, Severity::Error, notSupportedCode,
+        std::to_string(windows) + " of " +
+            std::to_string(tree->attention.size()) + " layers of " +
+            tree->architecture +
+            " attend to a window, which torch's context parallelism cannot do",
+        "leave cp_size at 1, or plan for accel-run"));
   const int64_t tp = mesh->size("tp"), sp = mesh->size("sp");
   auto divide = [&](int64_t heads, const char *what, int64_t ranks,
                     const char *axes) {
@@ -107,7 +117,7 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
   }
   if (inner && inputs.trainer.empty())
     checkModel(mesh, options.model.empty() ? *inputs.job.model : options.model,
-               engine);
+               inputs.executor == FrameworkKind::Fsdp2, engine);
 }
 
 } // namespace accel
