@@ -286,8 +286,6 @@ def fsdp(ranks, checkpoint, reshard=True, precision="no"):
 
 def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
                precision=None, adapter=None, tp=1, cp=1):
-    """Where attention is the peak, what Python still refers to in torch's ring
-    attention counts there and not here: 0.5 % of models as small as these."""
     def compare(context):
         folder = context.path("model")
         jobs.write_config(folder, jobs.PEAKED[model])
@@ -305,6 +303,7 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
             config["parallelism_config"] = jobs.mesh_of(ranks // tp // cp, tp,
                                                         cp)
         got = dump(context, config, folder, batch, length, "fsdp2")
+        # Of ring attention, Python still refers to what was read.
         return near(got, want["Total"], model, batch, length,
                     want["Total"] * 0.005 if cp > 1 else 0)
     return compare
@@ -313,8 +312,8 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
 def preference_case(model, batch, length, executor, reference, adapter=None,
                     precision=None, within=0.02, whole=False):
     """A step of DPOTrainer: the reference's weights and forward, and a loss of
-    log-probabilities; `whole`: as LLaMA-Factory takes them. Small tensors of the loss (rewards, metrics, masks) are
-    not counted one by one: `within` is their share of these small models."""
+    log-probabilities; `whole`: as LLaMA-Factory takes them. `within`: the share
+    of small tensors of the loss, in these small models."""
     def compare(context):
         folder = context.path("model")
         jobs.write_config(folder, jobs.MODELS[model])
@@ -356,6 +355,7 @@ def preference_case(model, batch, length, executor, reference, adapter=None,
     return compare
 
 
+Q_AND_V = dict(r=8, target_modules=["q_proj", "v_proj"])
 UNITS = ("gqa", "qwen3", "gpt2", "mixtral", "falcon", "opt", "gemma2",
          "gpt-neox", "phi3", "mpt", "olmo2")
 
@@ -589,16 +589,12 @@ CASES = [
                                    "bfloat16")),
     ("peak-fsdp1-prefetch", fsdp1_case("wide", 2, 64, "FULL_SHARD",
                                        prefetch="BACKWARD_PRE")),
-    ("peak-fsdp1-adapter", fsdp1_adapter_case(
-        "wide", 16, 64, False,
-        dict(r=8, target_modules=["q_proj", "v_proj"]))),
-    ("peak-fsdp1-adapter-reentrant", fsdp1_adapter_case(
-        "wide", 16, 64, True,
-        dict(r=8, target_modules=["q_proj", "v_proj"]))),
+    ("peak-fsdp1-adapter", fsdp1_adapter_case("wide", 16, 64, False, Q_AND_V)),
+    ("peak-fsdp1-adapter-reentrant",
+     fsdp1_adapter_case("wide", 16, 64, True, Q_AND_V)),
     ("peak-fsdp2-uneven", fsdp2_case("gqa", 1, 16, 3, False)),
-    ("peak-fsdp2-adapter", fsdp2_case(
-        "wide", 2, 64, 4, False,
-        adapter=dict(r=8, target_modules=["q_proj", "v_proj"]))),
+    ("peak-fsdp2-adapter",
+     fsdp2_case("wide", 2, 64, 4, False, adapter=Q_AND_V)),
     ("peak-fsdp2-adapter-loss", fsdp2_case(
         "gqa", 8, 128, 2, False, adapter=dict(target_modules="all-linear"))),
 ]
