@@ -6,14 +6,11 @@
 #include "tools/accel-run/Profile.h"
 
 #include "runtime/plan/Timeline.h"
-
-#include <nlohmann/json.hpp>
+#include "runtime/plan/TraceEvents.h"
 
 #include <map>
 
 namespace accel::run {
-
-using nlohmann::ordered_json;
 
 namespace {
 
@@ -32,53 +29,17 @@ std::string labelOf(const plan::Plan &plan,
   return place.empty() ? label : label + " " + place;
 }
 
-class Trace {
-public:
-  void name(int track, const std::string &text) {
-    events.push_back({{"ph", "M"},
-                      {"pid", 0},
-                      {"tid", track},
-                      {"name", "thread_name"},
-                      {"args", {{"name", text}}}});
-  }
-  void slice(int track, const std::string &text, double begin, double end,
-             ordered_json arguments) {
-    events.push_back({{"ph", "X"},
-                      {"pid", 0},
-                      {"tid", track},
-                      {"name", text},
-                      {"ts", begin * 1e6},
-                      {"dur", (end - begin) * 1e6},
-                      {"args", std::move(arguments)}});
-  }
-  void counter(const char *text, double at, int64_t value) {
-    events.push_back({{"ph", "C"},
-                      {"pid", 0},
-                      {"name", text},
-                      {"ts", at * 1e6},
-                      {"args", {{"bytes", value}}}});
-  }
-  std::string text() {
-    return ordered_json{{"traceEvents", std::move(events)},
-                        {"displayTimeUnit", "ms"}}
-               .dump() +
-           "\n";
-  }
-
-private:
-  ordered_json events = ordered_json::array();
-};
-
 } // namespace
 
 std::string toTrace(const plan::Plan &plan, const InstructionTimes &times) {
-  Trace trace;
-  trace.name(0, "predicted step");
+  plan::TraceEvents trace;
+  trace.nameTrack(0, "predicted step");
   const bool streams = plan.device != "cpu"; // timed on their own
-  trace.name(1, streams ? "measured: compute stream" : "measured: main thread");
+  trace.nameTrack(1, streams ? "measured: compute stream"
+                             : "measured: main thread");
   const char *span = streams ? "" : ", start to await";
-  trace.name(2, std::string("measured: gather") + span);
-  trace.name(3, std::string("measured: reduce") + span);
+  trace.nameTrack(2, std::string("measured: gather") + span);
+  trace.nameTrack(3, std::string("measured: reduce") + span);
   double origin = -1, last = 0;
   for (const auto &run : times)
     for (const InstructionTime &time : run) {
@@ -88,7 +49,7 @@ std::string toTrace(const plan::Plan &plan, const InstructionTimes &times) {
     }
   const plan::Predicted &predicted = plan.predicted;
   if (predicted.hasTime)
-    trace.slice(0, "step", 0, predicted.stepSeconds,
+    trace.slice(0, "step", "", 0, predicted.stepSeconds,
                 {{"compute_s", predicted.computeSeconds},
                  {"exposed_comm_s", predicted.exposedCommSeconds},
                  {"measured_s", last}});
@@ -107,7 +68,7 @@ std::string toTrace(const plan::Plan &plan, const InstructionTimes &times) {
         const plan::InstructionMemory &memory =
             timeline.instructions[time.instruction];
         const double begin = time.begin - origin, end = time.end - origin;
-        ordered_json arguments = {
+        plan::TraceEvents::Arguments arguments = {
             {"instruction", time.instruction},
             {"measured_own_bytes", time.bytes},
             {"predicted_own_bytes", memory.liveBytes},
@@ -123,23 +84,24 @@ std::string toTrace(const plan::Plan &plan, const InstructionTimes &times) {
           arguments["predicted_moved_bytes"] = moved;
           arguments["measured_flops_per_s"] = flops / (end - begin);
         }
-        trace.slice(1, labelOf(plan, instruction), begin, end,
+        trace.slice(1, labelOf(plan, instruction), "", begin, end,
                     std::move(arguments));
-        trace.counter("own bytes, measured", end, time.bytes);
-        trace.counter("own bytes, predicted", end, memory.liveBytes);
+        trace.counter("own bytes, measured", end, {{"bytes", time.bytes}});
+        trace.counter("own bytes, predicted", end,
+                      {{"bytes", memory.liveBytes}});
         auto track = [](const plan::ProgramInstruction &of) {
           return of.stream == plan::Stream::Gather ? 2 : 3;
         };
         if (streams) {
           if (instruction.timepoint >= 0 &&
               instruction.kind != plan::ProgramInstructionKind::Await)
-            trace.slice(track(instruction), labelOf(plan, instruction),
+            trace.slice(track(instruction), labelOf(plan, instruction), "",
                         time.streamBegin - origin, time.streamEnd - origin,
                         {{"instruction", time.instruction}});
         } else if (instruction.kind == plan::ProgramInstructionKind::Await) {
           auto [start, at] = started[instruction.timepoint];
           const plan::ProgramInstruction &first = program.instructions[start];
-          trace.slice(track(first), labelOf(plan, first), at, end,
+          trace.slice(track(first), labelOf(plan, first), "", at, end,
                       {{"instruction", start}});
         } else if (instruction.timepoint >= 0) {
           started[instruction.timepoint] = {time.instruction, begin};
