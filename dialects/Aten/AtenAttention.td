@@ -117,4 +117,47 @@ def Aten_EfficientAttentionBackwardOp : Aten_AttentionBackward<
     "aten::_scaled_dot_product_efficient_attention_backward(%0, %1, %2, %3, %6?, %4, %5, none, none, 0.0, [true, true, true, false], $is_causal, $scale) -> 4",
     "gradient of memory-efficient attention", [], Aten_AddedMask.argument>;
 
+/// What scaled_dot_product_attention takes no window for, in the order of the
+/// kernel's memory.
+def Aten_WindowAttentionOp
+    : Aten_Op<"_flash_attention_forward",
+              "aten::_flash_attention_forward(%0, %1, %2, none, none, #query.1, #key.1, 0.0, true, false, $scale, $before, 0) -> 5",
+              "Attention", [InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost]> {
+  let summary = "flash attention on CUDA to the keys of a window, bf16 and fp16";
+  let description = [{
+    q is [B, S, H, D]; k and v are [B, T, G, D] where G divides H. A query sees
+    itself and `before` keys before it. Returns the output and the log-sum-exp
+    of each row's scores in fp32, [B, H, S].
+
+    ```mlir
+    %0, %1 = aten._flash_attention_forward %q, %k, %v {before = 3, scale = 2.5e-01 : f64} : (tensor<2x8x4x16xbf16>, tensor<2x8x2x16xbf16>, tensor<2x8x2x16xbf16>) -> (tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>)
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$query, Aten_FloatTensor:$key,
+                       Aten_FloatTensor:$value, I64Attr:$before,
+                       F64Attr:$scale);
+  let results = (outs Aten_FloatTensor:$output, Aten_FloatTensor:$logsumexp);
+  let assemblyFormat = "$query `,` $key `,` $value attr-dict `:` "
+                       "functional-type(operands, results)";
+}
+
+def Aten_WindowAttentionBackwardOp
+    : Aten_Op<"_flash_attention_backward",
+              "aten::_flash_attention_backward(%0, %1, %2, %3, %4, %5, none, none, #query.1, #key.1, 0.0, true, none, none, $scale, $before, 0)",
+              "Attention", [InferTypeOpAdaptor, Aten_OwnCost]> {
+  let summary = "gradient of flash attention to the keys of a window";
+  let description = [{
+    Returns the gradients of q, k and v.
+  }];
+  let arguments = (ins Aten_FloatTensor:$grad_out, Aten_FloatTensor:$query,
+                       Aten_FloatTensor:$key, Aten_FloatTensor:$value,
+                       Aten_FloatTensor:$out, Aten_FloatTensor:$logsumexp,
+                       I64Attr:$before, F64Attr:$scale);
+  let results = (outs Aten_FloatTensor:$grad_query, Aten_FloatTensor:$grad_key,
+                      Aten_FloatTensor:$grad_value);
+  let assemblyFormat = [{
+    operands attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 #endif // ACCEL_DIALECTS_ATEN_ATTENTION_TD

@@ -149,6 +149,50 @@ INFER(EfficientAttentionBackwardOp) {
   return inferBackward(loc, adaptor, /*grouped=*/false, results);
 }
 
+/// [B, S, H, D] and [B, T, G, D].
+static LogicalResult checkWindow(std::optional<Location> loc, Value q, Value k,
+                                 Value v, uint64_t before) {
+  RankedTensorType query = tensorType(q), key = tensorType(k);
+  if (query.getRank() != 4 || key.getRank() != 4 || key != tensorType(v) ||
+      query.getElementType() != key.getElementType() ||
+      query.getDimSize(0) != key.getDimSize(0) ||
+      query.getDimSize(3) != key.getDimSize(3) || key.getDimSize(2) == 0 ||
+      query.getDimSize(2) % key.getDimSize(2) != 0)
+    return emitOptionalError(
+        loc, "expects q as [B, S, H, D], k and v as [B, T, G, D], got ", query,
+        ", ", key, " and ", tensorType(v));
+  if (static_cast<int64_t>(before) < 0)
+    return emitOptionalError(loc, "sees ", static_cast<int64_t>(before),
+                             " keys before its own");
+  return success();
+}
+
+INFER(WindowAttentionOp) {
+  if (failed(checkWindow(loc, adaptor.getQuery(), adaptor.getKey(),
+                         adaptor.getValue(), adaptor.getBefore())))
+    return failure();
+  RankedTensorType query = tensorType(adaptor.getQuery());
+  results.push_back(query);
+  results.push_back(RankedTensorType::get(
+      {query.getDimSize(0), query.getDimSize(2), query.getDimSize(1)},
+      Float32Type::get(context)));
+  return success();
+}
+INFER(WindowAttentionBackwardOp) {
+  if (failed(checkWindow(loc, adaptor.getQuery(), adaptor.getKey(),
+                         adaptor.getValue(), adaptor.getBefore())))
+    return failure();
+  Type query = adaptor.getQuery().getType();
+  if (adaptor.getGradOut().getType() != query ||
+      adaptor.getOut().getType() != query)
+    return emitOptionalError(loc, "gradient and output have the query's type ",
+                             query, ", got ", adaptor.getGradOut().getType(),
+                             " and ", adaptor.getOut().getType());
+  results.append(
+      {query, adaptor.getKey().getType(), adaptor.getValue().getType()});
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Derivatives
 //===----------------------------------------------------------------------===//
@@ -191,4 +235,17 @@ BACKWARD(FlashAttentionOp) {
 BACKWARD(EfficientAttentionOp) {
   return attentionBackward<EfficientAttentionBackwardOp>(*this, b, grads,
                                                          needed, operandGrads);
+}
+BACKWARD(WindowAttentionOp) {
+  if (grads[1])
+    return emitOpError("has no derivative through its log-sum-exp");
+  if (!grads[0])
+    return success();
+  auto backward = b.createOp<WindowAttentionBackwardOp>(
+      grads[0], getQuery(), getKey(), getValue(), getOutput(), getLogsumexp(),
+      getBefore(), getScale());
+  for (unsigned i = 0; i < 3; ++i)
+    if (needed[i])
+      operandGrads[i] = backward->getResult(i);
+  return success();
 }

@@ -148,6 +148,31 @@ Cost EfficientAttentionBackwardOp::getCost() {
   return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 5);
 }
 
+/// The share of all scores that is seen through a window: the first queries
+/// see fewer keys than it holds.
+static double seenShare(int64_t window, int64_t keys) {
+  const auto w = static_cast<double>(std::min(window, keys)),
+             n = static_cast<double>(keys);
+  return w * (2 * n - w + 1) / (2 * n * n);
+}
+
+static Cost windowCost(Operation *op, Value query, Value key, int64_t before,
+                       double products) {
+  auto q = cast<RankedTensorType>(query.getType());
+  const int64_t keys = cast<RankedTensorType>(key.getType()).getDimSize(1);
+  const double scores = static_cast<double>(q.getNumElements()) *
+                        static_cast<double>(keys) * seenShare(before + 1, keys);
+  return {products * 2.0 * scores, touchedBytes(op)};
+}
+Cost WindowAttentionOp::getCost() {
+  return windowCost(*this, getQuery(), getKey(),
+                    static_cast<int64_t>(getBefore()), 2);
+}
+Cost WindowAttentionBackwardOp::getCost() {
+  return windowCost(*this, getQuery(), getKey(),
+                    static_cast<int64_t>(getBefore()), 5);
+}
+
 /// The blocks of the CPU kernel: rows of queries, columns of keys.
 static std::pair<int64_t, int64_t> cpuBlocks(Value query, Value key) {
   int64_t rows = cast<RankedTensorType>(query.getType()).getDimSize(2);

@@ -111,12 +111,22 @@ static FailureOr<CallArg> operandArg(Operation *op, StringRef text) {
 }
 
 /// The length of the sequence that the attention's query or key holds.
-static FailureOr<CallArg> lengthArg(Operation *op, StringRef name) {
-  auto backward = dyn_cast<FlashAttentionBackwardOp>(op);
-  if (!backward)
+static FailureOr<CallArg> lengthArg(Operation *op, StringRef text) {
+  auto [name, place] = text.split('.');
+  int64_t dim = 2;
+  if (!place.empty() && place.getAsInteger(10, dim))
     return failure();
-  Value value = name == "query" ? backward.getQuery() : backward.getKey();
-  int64_t length = cast<RankedTensorType>(value.getType()).getDimSize(2);
+  const bool ofQuery = name == "query";
+  Value value =
+      llvm::TypeSwitch<Operation *, Value>(op)
+          .Case<FlashAttentionBackwardOp, WindowAttentionOp,
+                WindowAttentionBackwardOp>([&](auto attention) {
+            return ofQuery ? attention.getQuery() : attention.getKey();
+          })
+          .Default(Value());
+  if (!value)
+    return failure();
+  int64_t length = cast<RankedTensorType>(value.getType()).getDimSize(dim);
   return CallArg{CallArg::Kind::Constant,
                  {},
                  Builder(op->getContext()).getI64IntegerAttr(length)};

@@ -15,7 +15,8 @@
 //   %i?    operand i, none where the operation has fewer operands
 //   $name  the attribute of that name, an absent optional as none
 //   @name  the key of that name, by which a random operator draws
-//   #name  the sequence length (dimension 2) of the operand of that name
+//   #name  the sequence length (dimension 2) of the operand of that name;
+//          #name.1: dimension 1
 //   none, true, false, 3, 1.0, [true, false], [1, 2]: as written
 //
 // `-> 9` behind it: ATen returns nine values, of which the operation's results

@@ -138,6 +138,75 @@ template <typename OpT> MaybeRule backwardRule(OpT op, Tokens tokens) {
   return heads.b.take();
 }
 
+/// Batches and heads of [B, S, H, D], key heads [B, T, G, D] and statistics
+/// [B, H, S]; tokens, which are exchanged for heads.
+class WindowHeads {
+public:
+  WindowHeads(Operation *op, Value query, Value key)
+      : b(op), batch(b.factor(shapeOf(query)[0])),
+        groups(b.factor(shapeOf(key)[2])),
+        perGroup(b.factor(shapeOf(query)[2] / shapeOf(key)[2])),
+        context(shapeOf(query)[1] == shapeOf(key)[1]
+                    ? b.blocked(shapeOf(query)[1], Form::Heads)
+                    : -1),
+        grouped(shapeOf(query)[2] != shapeOf(key)[2]) {}
+
+  void query(TensorFactors &tensor) {
+    tensor.dims[0].push_back(batch);
+    tokens(tensor, 1);
+    tensor.dims[2] = {groups, perGroup};
+  }
+  void key(TensorFactors &tensor) {
+    tensor.dims[0].push_back(batch);
+    tokens(tensor, 1);
+    tensor.dims[2].push_back(groups);
+  }
+  void keyGradient(unsigned result) {
+    key(b.results(result));
+    if (grouped)
+      b.partial(result, perGroup);
+  }
+  void statistics(TensorFactors &tensor) {
+    tensor.dims[0].push_back(batch);
+    tensor.dims[1] = {groups, perGroup};
+    tokens(tensor, 2);
+  }
+
+  RuleBuilder b;
+
+private:
+  void tokens(TensorFactors &tensor, unsigned dim) {
+    if (context >= 0)
+      tensor.dims[dim].push_back(context);
+  }
+
+  int batch, groups, perGroup, context;
+  bool grouped;
+};
+
+MaybeRule windowRule(WindowAttentionOp op) {
+  WindowHeads heads(op, op.getQuery(), op.getKey());
+  heads.query(heads.b.operands(0));
+  heads.key(heads.b.operands(1));
+  heads.key(heads.b.operands(2));
+  heads.query(heads.b.results(0));
+  heads.statistics(heads.b.results(1));
+  return heads.b.take();
+}
+
+MaybeRule windowBackwardRule(WindowAttentionBackwardOp op) {
+  WindowHeads heads(op, op.getQuery(), op.getKey());
+  for (unsigned i : {0u, 1u, 4u}) // gradient, query, output
+    heads.query(heads.b.operands(i));
+  heads.key(heads.b.operands(2));
+  heads.key(heads.b.operands(3));
+  heads.statistics(heads.b.operands(5));
+  heads.query(heads.b.results(0));
+  heads.keyGradient(1);
+  heads.keyGradient(2);
+  return heads.b.take();
+}
+
 } // namespace
 
 MaybeRule aten::attentionRule(Operation *op) {
@@ -162,5 +231,7 @@ MaybeRule aten::attentionRule(Operation *op) {
         return backwardRule(op,
                             tokensOfPadded(op.getQuery(), op.getLogsumexp()));
       })
+      .Case([](WindowAttentionOp op) { return windowRule(op); })
+      .Case([](WindowAttentionBackwardOp op) { return windowBackwardRule(op); })
       .Default(MaybeRule());
 }

@@ -153,9 +153,11 @@ std::optional<AttentionShape> attentionShape(const Function &function,
       shapes[first + 1]->size() != 4)
     return std::nullopt;
   const std::vector<int64_t> &query = *shapes[first];
-  shape.queries = query[2];
+  // aten::_flash_attention_forward has [B, S, H, D].
+  const size_t tokens = contains(instruction.op, "::_flash_attention") ? 1 : 2;
+  shape.queries = query[tokens];
   shape.headSize = query[3];
-  shape.keys = (*shapes[first + 1])[2];
+  shape.keys = (*shapes[first + 1])[tokens];
   double all = (shape.backward ? 10.0 : 4.0) * static_cast<double>(shape.keys);
   for (int64_t size : query)
     all *= static_cast<double>(size);

@@ -37,6 +37,16 @@ public:
         filledUp(op.getQuery()), filledUp(op.getKey()), filledUp(op.getValue()),
         op.getIsCausal(), op.getScale())));
   }
+  /// As the kernel has tokens and heads in memory.
+  Value window() {
+    auto swap = [&](Value y) {
+      return make<aten::TransposeIntOp>(y, uint64_t(1), uint64_t(2));
+    };
+    Value q = swap(filledUp(op.getQuery())), k = swap(filledUp(op.getKey())),
+          v = swap(filledUp(op.getValue()));
+    return cut(swap(make<aten::WindowAttentionOp>(
+        q, k, v, uint64_t(op.getWindow() - 1), op.getScale())));
+  }
   Value efficient() {
     Value added = mask(/*causal=*/false);
     if (added) {
@@ -314,7 +324,12 @@ Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
                 (window > 0 && (window < keys || (eager && window == keys)));
   // FlashAttention 2 takes heads of at most 256 elements.
   const bool wide = tensorType(op.getQuery()).getDimSize(3) > 256;
-  if ((element.isBF16() || element.isF16()) && !masked && !(wide && !eager))
+  const bool narrow = element.isBF16() || element.isF16();
+  if (narrow && !masked && !(wide && !eager))
     return attention.flash();
+  // What frameworks run goes through scaled_dot_product_attention, which has
+  // no window and gets a mask.
+  if (narrow && !eager && !op.getMask() && op.getIsCausal() && !wide)
+    return attention.window();
   return attention.efficient();
 }

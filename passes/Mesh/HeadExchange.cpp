@@ -20,12 +20,21 @@ bool mesh::isAttention(Operation *op) {
   return isa<aten::ScaledDotProductAttentionOp, aten::FlashAttentionForCpuOp,
              aten::FlashAttentionForCpuBackwardOp, aten::FlashAttentionOp,
              aten::FlashAttentionBackwardOp, aten::EfficientAttentionOp,
-             aten::EfficientAttentionBackwardOp>(op);
+             aten::EfficientAttentionBackwardOp, aten::WindowAttentionOp,
+             aten::WindowAttentionBackwardOp>(op);
 }
 
 namespace {
 
-constexpr uint64_t heads = 1, tokens = 2; // of [batch, heads, tokens, ...]
+/// Of [batch, heads, tokens, ...], as most kernels have them.
+constexpr uint64_t heads = 1, tokens = 2;
+/// Of [batch, tokens, heads, features], as they lie in memory.
+constexpr uint64_t lyingTokens = 1, lyingHeads = 2;
+
+bool isWindow(Operation *op) {
+  return isa<aten::WindowAttentionOp, aten::WindowAttentionBackwardOp>(op);
+}
+bool hasFeatures(Value value) { return typeOf(value).getRank() == 4; }
 
 /// The operands that have a meaning of their own.
 struct Operands {
@@ -39,7 +48,8 @@ Operands operandsOf(Operation *op) {
             aten::EfficientAttentionBackwardOp>([](auto op) {
         return Operands{op.getQuery(), op.getKey(), op.getMask()};
       })
-      .Case<aten::FlashAttentionOp, aten::FlashAttentionBackwardOp>(
+      .Case<aten::FlashAttentionOp, aten::FlashAttentionBackwardOp,
+            aten::WindowAttentionOp, aten::WindowAttentionBackwardOp>(
           [](auto op) { return Operands{op.getQuery(), op.getKey(), Value()}; })
       .Default([](Operation *) -> Operands {
         llvm_unreachable("isAttention names the same operations");
@@ -50,11 +60,11 @@ class HeadExchange {
 public:
   HeadExchange(Operation *op, sharding::MeshOp mesh, StringRef axis)
       : op(op), b(op), loc(op->getLoc()), axis(axis),
-        ranks(mesh.axisSize(axis)) {
+        ranks(mesh.axisSize(axis)), lies(isWindow(op)) {
     const Operands of = operandsOf(op);
     mask = of.mask;
-    queryHeads = typeOf(of.query).getDimSize(heads);
-    keyHeads = typeOf(of.key).getDimSize(heads);
+    queryHeads = headsOf(of.query);
+    keyHeads = headsOf(of.key);
     sentKeyHeads = keyHeads;
     while (sentKeyHeads % ranks != 0 || queryHeads % sentKeyHeads != 0)
       sentKeyHeads += keyHeads; // ends at the query heads at last
@@ -82,26 +92,29 @@ private:
     return OpT::create(b, loc, std::forward<Args>(args)...)->getResult(0);
   }
 
+  int64_t headsOf(Value value) const {
+    return typeOf(value).getDimSize(hasFeatures(value) && lies ? lyingHeads
+                                                               : heads);
+  }
   bool isRepeated(Value value) const {
     return sentKeyHeads != keyHeads &&
-           typeOf(value).getDimSize(heads) == keyHeads; // then not the queries'
+           headsOf(value) == keyHeads; // then not the queries'
   }
   int64_t sentHeads(Value value) const {
-    return isRepeated(value) ? sentKeyHeads : typeOf(value).getDimSize(heads);
+    return isRepeated(value) ? sentKeyHeads : headsOf(value);
   }
   RankedTensorType ofHeads(RankedTensorType type, int64_t sent) const {
+    const bool lying = type.getRank() == 4 && lies;
     SmallVector<int64_t> shape(type.getShape());
-    shape[heads] = sent / ranks;
-    shape[tokens] *= ranks;
+    shape[lying ? lyingHeads : heads] = sent / ranks;
+    shape[lying ? lyingTokens : tokens] *= ranks;
     return type.clone(shape);
   }
 
   /// [batch, heads, tokens, features] lies as [batch, tokens, heads, features]
   /// in memory, and is exchanged so.
-  static constexpr uint64_t lyingTokens = 1, lyingHeads = 2;
-  static bool isSwapped(Value value) { return typeOf(value).getRank() == 4; }
   Value swap(Value value) {
-    return make<aten::TransposeIntOp>(value, heads, tokens);
+    return lies ? value : make<aten::TransposeIntOp>(value, heads, tokens);
   }
   Value exchange(Value value, uint64_t split, uint64_t concat) {
     SmallVector<int64_t> shape(typeOf(value).getShape());
@@ -113,7 +126,7 @@ private:
 
   /// The rank's heads of all tokens.
   Value toHeads(Value value) {
-    if (!isSwapped(value))
+    if (!hasFeatures(value))
       return exchange(value, heads, tokens);
     Value lying = swap(value);
     if (isRepeated(value))
@@ -123,7 +136,7 @@ private:
 
   /// All heads of the rank's tokens, as `like`.
   Value toTokens(Value value, Value like) {
-    if (!isSwapped(value))
+    if (!hasFeatures(value))
       return exchange(value, tokens, heads);
     Value lying = exchange(swap(value), lyingTokens, lyingHeads);
     if (isRepeated(like))
@@ -165,6 +178,7 @@ private:
   Location loc;
   StringRef axis;
   int64_t ranks;
+  bool lies; // the kernel has values as they lie in memory
   Value mask;
   int64_t queryHeads, keyHeads;
   int64_t sentKeyHeads; // repeated so often that the ranks divide them
@@ -175,22 +189,23 @@ private:
 class WholeTokens {
 public:
   WholeTokens(Operation *op, sharding::MeshOp mesh, StringRef axis)
-      : op(op), b(op), axis(axis), ranks(mesh.axisSize(axis)) {}
+      : op(op), b(op), axis(axis), ranks(mesh.axisSize(axis)),
+        lies(isWindow(op)) {}
 
   SmallVector<Value> run() {
     const Value mask = operandsOf(op).mask;
     for (OpOperand &operand : op->getOpOperands())
       if (operand.get() != mask)
         operand.set(sharding::AllGatherOp::create(
-            b, op->getLoc(), scaled(operand.get(), ranks, 1), operand.get(),
-            tokens, axis, 1, false));
+            b, op->getLoc(), scaled(operand.get()), operand.get(),
+            tokensOf(operand.get()), axis, 1, false));
     b.setInsertionPointAfter(op);
     SmallVector<Value> results;
     for (Value result : op->getResults()) {
       const RankedTensorType part = typeOf(result);
-      result.setType(scaled(result, ranks, 1));
+      result.setType(scaled(result));
       auto own = sharding::SliceOp::create(b, op->getLoc(), part, result,
-                                           tokens, axis, 1, false);
+                                           tokensOf(result), axis, 1, false);
       result.replaceAllUsesExcept(own, own);
       results.push_back(own);
     }
@@ -198,9 +213,12 @@ public:
   }
 
 private:
-  static RankedTensorType scaled(Value value, int64_t times, int64_t parts) {
+  uint64_t tokensOf(Value value) const {
+    return hasFeatures(value) && lies ? lyingTokens : tokens;
+  }
+  RankedTensorType scaled(Value value) const {
     SmallVector<int64_t> shape(typeOf(value).getShape());
-    shape[tokens] = shape[tokens] * times / parts;
+    shape[tokensOf(value)] *= ranks;
     return typeOf(value).clone(shape);
   }
 
@@ -208,13 +226,16 @@ private:
   OpBuilder b;
   StringRef axis;
   int64_t ranks;
+  bool lies;
 };
 
 } // namespace
 
 SmallVector<Value> mesh::attendByHeads(Operation *op, sharding::MeshOp mesh,
                                        StringRef axis) {
-  if (typeOf(operandsOf(op).query).getDimSize(heads) % mesh.axisSize(axis) != 0)
+  const int64_t queryHeads = typeOf(operandsOf(op).query)
+                                 .getDimSize(isWindow(op) ? lyingHeads : heads);
+  if (queryHeads % mesh.axisSize(axis) != 0)
     return WholeTokens(op, mesh, axis).run();
   return HeadExchange(op, mesh, axis).run();
 }

@@ -86,7 +86,9 @@ double attentionFlops(const Function &function,
   double flops = 6 * 2;
   for (int64_t size : query)
     flops *= static_cast<double>(size);
-  return flops * static_cast<double>(key[2]);
+  // aten::_flash_attention_backward has [B, S, H, D].
+  const size_t tokens = op.starts_with("aten::_flash_attention") ? 1 : 2;
+  return flops * static_cast<double>(key[tokens]);
 }
 
 /// Of ring attention a rank leaves out the blocks that a mask hides: all its

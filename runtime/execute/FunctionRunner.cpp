@@ -35,7 +35,8 @@ std::string typeOf(const c10::Argument &formal) {
 /// one: no lengths of packed sequences, no dropout, no bias.
 bool mayBeUndefined(const c10::Argument &formal) {
   static const std::set<std::string> names = {
-      "cum_seq_q", "cum_seq_k", "philox_seed", "philox_offset", "attn_bias"};
+      "cum_seq_q", "cum_seq_k", "philox_seed", "philox_offset",
+      "attn_bias", "rng_state", "unused"};
   return formal.real_type()->kind() == c10::TypeKind::TensorType &&
          names.count(formal.name()) != 0;
 }

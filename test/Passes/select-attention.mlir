@@ -3,24 +3,64 @@
 // RUN: accel-opt opt %s --pass-pipeline='builtin.module(select-kernels{device=cuda eager=true})' | FileCheck %s --check-prefix=EAGER
 
 // A window is a mask that keeps each query from keys too far behind; that keys
-// lie behind at all is the kernel's to see. CUDA's kernel wants rows that start
-// at multiples of 16 elements, and a mask for each head.
+// lie behind at all is the kernel's to see. In 16 bits CUDA has a kernel that
+// takes windows, of [B, S, H, D], which scaled_dot_product_attention does not
+// call.
 // CHECK-LABEL: func.func @window
-// CHECK:      aten.sub.Tensor {{.*}} -> tensor<24x24xi32>
-// CHECK-NEXT: %[[NEAR:.*]] = aten.lt.Scalar %{{.*}}, 5
-// CHECK-NEXT: %[[ONE:.*]] = aten._to_copy %[[NEAR]], bf16
-// CHECK-NEXT: %[[ZERO:.*]] = aten.sub.Scalar %[[ONE]], 1.0
-// CHECK-NEXT: %[[MANY:.*]] = aten.mul.Scalar %[[ZERO]], 3.389{{.*}}E+38
-// CHECK-NEXT: %[[MASK:.*]] = aten.view %[[MANY]], [1, 1, 24, 24]
-// CPU-NEXT:   aten._scaled_dot_product_flash_attention_for_cpu %arg0, %arg1, %arg1 mask %[[MASK]] {is_causal = true
-// CUDA-NEXT:  aten.slice.Tensor %[[MASK]], 3[0 : 8 : 1]
-// CUDA-NEXT:  aten.cat {{.*}} -> tensor<1x1x24x32xbf16>
-// CUDA-NEXT:  aten.slice.Tensor {{.*}} 3[0 : 24 : 1]
-// CUDA-NEXT:  %[[WIDE:.*]] = aten.expand {{.*}} [2, 4, 24, 24]
-// CUDA:       aten._scaled_dot_product_efficient_attention {{.*}} mask %[[WIDE]] {is_causal = true
+// CUDA:      %[[Q:.*]] = aten.transpose.int %arg0, 1, 2 {{.*}} -> tensor<2x24x4x16xbf16>
+// CUDA-NEXT: %[[K:.*]] = aten.transpose.int %arg1, 1, 2
+// CUDA-NEXT: %[[V:.*]] = aten.transpose.int %arg1, 1, 2
+// CUDA-NEXT: %[[OUT:.*]], %{{.*}} = aten._flash_attention_forward %[[Q]], %[[K]], %[[V]] {before = 4 : i64, scale = 2.5{{.*}}} {{.*}} -> (tensor<2x24x4x16xbf16>, tensor<2x4x24xf32>)
+// CUDA-NEXT: aten.transpose.int %[[OUT]], 1, 2
+// CUDA-NEXT: return
+// EAGER-LABEL: func.func @window
+// EAGER-NOT: _flash_attention_forward
+// EAGER: aten._scaled_dot_product_efficient_attention {{.*}} mask
 func.func @window(%q: tensor<2x4x24x16xbf16>, %k: tensor<2x2x24x16xbf16>) -> tensor<2x4x24x16xbf16> {
   %0 = aten.scaled_dot_product_attention %q, %k, %k {is_causal = true, scale = 2.5e-01 : f64, window = 5 : i64} : (tensor<2x4x24x16xbf16>, tensor<2x2x24x16xbf16>, tensor<2x2x24x16xbf16>) -> tensor<2x4x24x16xbf16>
   return %0 : tensor<2x4x24x16xbf16>
+}
+
+// Rows of other than 16 bytes are filled up, as for the other kernels.
+// CUDA-LABEL: func.func @odd_window
+// CUDA:      aten.cat {{.*}} -> tensor<2x4x24x24xf16>
+// CUDA:      aten._flash_attention_forward {{.*}} -> (tensor<2x24x4x24xf16>, tensor<2x4x24xf32>)
+// CUDA:      aten.slice.Tensor %{{.*}}, 3[0 : 20 : 1]
+func.func @odd_window(%q: tensor<2x4x24x20xf16>) -> tensor<2x4x24x20xf16> {
+  %0 = aten.scaled_dot_product_attention %q, %q, %q {is_causal = true, scale = 2.5e-01 : f64, window = 5 : i64} : (tensor<2x4x24x20xf16>, tensor<2x4x24x20xf16>, tensor<2x4x24x20xf16>) -> tensor<2x4x24x20xf16>
+  return %0 : tensor<2x4x24x20xf16>
+}
+
+// That kernel knows no fp32, no mask of its own, no cap, and heads of up to
+// 256 elements.
+// CUDA-LABEL: func.func @other_windows
+// CUDA-NOT: _flash_attention_forward
+// CUDA: return
+func.func @other_windows(%q: tensor<2x4x24x16xbf16>, %b: tensor<1x4x1x24xbf16>, %w: tensor<2x4x24x512xbf16>) -> (tensor<2x4x24x16xbf16>, tensor<2x4x24x16xbf16>, tensor<2x4x24x512xbf16>) {
+  %0 = aten.scaled_dot_product_attention %q, %q, %q {is_causal = true, scale = 2.5e-01 : f64, window = 5 : i64, softcap = 5.0 : f64} : (tensor<2x4x24x16xbf16>, tensor<2x4x24x16xbf16>, tensor<2x4x24x16xbf16>) -> tensor<2x4x24x16xbf16>
+  %1 = aten.scaled_dot_product_attention %q, %q, %q mask %b {is_causal = true, scale = 2.5e-01 : f64, window = 5 : i64} : (tensor<2x4x24x16xbf16>, tensor<2x4x24x16xbf16>, tensor<2x4x24x16xbf16>, tensor<1x4x1x24xbf16>) -> tensor<2x4x24x16xbf16>
+  %2 = aten.scaled_dot_product_attention %w, %w, %w {is_causal = true, scale = 2.5e-01 : f64, window = 5 : i64} : (tensor<2x4x24x512xbf16>, tensor<2x4x24x512xbf16>, tensor<2x4x24x512xbf16>) -> tensor<2x4x24x512xbf16>
+  return %0, %1, %2 : tensor<2x4x24x16xbf16>, tensor<2x4x24x16xbf16>, tensor<2x4x24x512xbf16>
+}
+
+// CUDA's kernel for fp32 wants rows that start at multiples of 16 elements, and
+// a mask for each head.
+// CHECK-LABEL: func.func @window_fp32
+// CHECK:      aten.sub.Tensor {{.*}} -> tensor<24x24xi32>
+// CHECK-NEXT: %[[NEAR:.*]] = aten.lt.Scalar %{{.*}}, 5
+// CHECK-NEXT: %[[ONE:.*]] = aten._to_copy %[[NEAR]], f32
+// CHECK-NEXT: %[[ZERO:.*]] = aten.sub.Scalar %[[ONE]], 1.0
+// CHECK-NEXT: %[[MANY:.*]] = aten.mul.Scalar %[[ZERO]], 3.40{{.*}}E+38
+// CHECK-NEXT: %[[MASK:.*]] = aten.view %[[MANY]], [1, 1, 24, 24]
+// CPU-NEXT:   aten._scaled_dot_product_flash_attention_for_cpu %arg0, %arg1, %arg1 mask %[[MASK]] {is_causal = true
+// CUDA-NEXT:  aten.slice.Tensor %[[MASK]], 3[0 : 8 : 1]
+// CUDA-NEXT:  aten.cat {{.*}} -> tensor<1x1x24x32xf32>
+// CUDA-NEXT:  aten.slice.Tensor {{.*}} 3[0 : 24 : 1]
+// CUDA-NEXT:  %[[WIDE:.*]] = aten.expand {{.*}} [2, 4, 24, 24]
+// CUDA:       aten._scaled_dot_product_efficient_attention {{.*}} mask %[[WIDE]] {is_causal = true
+func.func @window_fp32(%q: tensor<2x4x24x16xf32>, %k: tensor<2x2x24x16xf32>) -> tensor<2x4x24x16xf32> {
+  %0 = aten.scaled_dot_product_attention %q, %k, %k {is_causal = true, scale = 2.5e-01 : f64, window = 5 : i64} : (tensor<2x4x24x16xf32>, tensor<2x2x24x16xf32>, tensor<2x2x24x16xf32>) -> tensor<2x4x24x16xf32>
+  return %0 : tensor<2x4x24x16xf32>
 }
 
 // A window that holds all keys is none.

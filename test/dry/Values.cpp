@@ -107,6 +107,19 @@ void attendBackward(const Values &out, const at::Tensor &gradient,
   put(out[2], c);
 }
 
+/// What a causal window hides of [S, T] scores: keys that come behind their
+/// query, or more than `before` tokens in front of it.
+at::Tensor windowMask(const at::Tensor &query, const at::Tensor &key,
+                      int64_t before) {
+  const at::Tensor ones = at::ones({query.size(2), key.size(2)});
+  const at::Tensor seen = ones.tril() - ones.tril(-before - 1);
+  return seen.log().to(query.scalar_type()).unsqueeze(0).unsqueeze(0);
+}
+/// Of kernels that have [B, S, H, D].
+at::Tensor byHeads(const Values &in, size_t i) {
+  return tensor(in, i).transpose(1, 2);
+}
+
 using Compute = std::function<void(const Values &in, const Values &out)>;
 
 /// Argument numbers are those of native_functions.yaml.
@@ -141,6 +154,28 @@ const std::map<std::string, Compute> &equivalents() {
          attendBackward(out, tensor(in, 0), tensor(in, 1), tensor(in, 2),
                         tensor(in, 3), tensor(in, 4), tensor(in, 5),
                         in[14].toBool(), tensor(in, 8), scale(in, 15));
+       }},
+      {"aten::_flash_attention_forward",
+       [](const Values &in, const Values &out) {
+         const at::Tensor query = byHeads(in, 0), key = byHeads(in, 1);
+         auto [result, statistics] =
+             at::_scaled_dot_product_flash_attention_for_cpu(
+                 query, key, byHeads(in, 2), 0, false,
+                 windowMask(query, key, in[11].toInt()), scale(in, 10));
+         put(out[0], result.transpose(1, 2));
+         put(out[1], statistics);
+       }},
+      {"aten::_flash_attention_backward",
+       [](const Values &in, const Values &out) {
+         const at::Tensor query = byHeads(in, 1), key = byHeads(in, 2);
+         auto [a, b, c] =
+             at::_scaled_dot_product_flash_attention_for_cpu_backward(
+                 byHeads(in, 0), query, key, byHeads(in, 3), byHeads(in, 4),
+                 tensor(in, 5), 0, false,
+                 windowMask(query, key, in[15].toInt()), scale(in, 14));
+         put(out[0], a.transpose(1, 2));
+         put(out[1], b.transpose(1, 2));
+         put(out[2], c.transpose(1, 2));
        }},
       {"aten::_fused_rms_norm",
        [](const Values &in, const Values &out) {

@@ -96,7 +96,9 @@ SPLIT = [
         ("context-tensor", "halves", "bf16-fp32", 1, "pointwise", "none"),
         ("heads", "halves", "fp32", 1, "pointwise", "clip"),
         ("heads", "halves-tied", "bf16-fp32", 2, "none", "none"),
-        ("heads-tensor", "halves", "bf16", 1, "full", "none")]]
+        ("heads-tensor", "halves", "bf16", 1, "full", "none"),
+        ("heads", "halves-phi3", "bf16-fp32", 1, "none", "clip"),
+        ("two", "mistral-window", "bf16", 2, "none", "none")]]
 
 
 def chosen():

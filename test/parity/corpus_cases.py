@@ -113,7 +113,7 @@ def plan(context):
     for path in filter(is_accelerate, files("*.yaml", "*.yml")):
         lint_errors = {d["code"] for d in errors(run(context, "lint", path)[1])}
         code, found = run(context, "plan", path, "--model", MODEL,
-                          "--seq-len", "8", "--target", "h100-sxm-80gb")
+                          "--seq-len", "16", "--target", "h100-sxm-80gb")
         mine = errors(found)
         codes[code] = codes.get(code, 0) + 1
         name = os.path.basename(path)
@@ -155,7 +155,7 @@ def deepspeed_files(context):
         if mine:
             wrong.append(f"{name}: {mine}")
         code, found = run(context, "plan", yaml_path, "--model", MODEL,
-                          "--seq-len", "8", "--target", "h100-sxm-80gb")
+                          "--seq-len", "16", "--target", "h100-sxm-80gb")
         mine = errors(found)
         if code not in (0, 2, 4) or any(d["code"] != "not-supported"
                                         for d in mine):

@@ -23,6 +23,7 @@ ABSTRACT = {"opaque", "opaque_backward", "rms_norm", "layer_norm", "type_as",
 # called without one.
 CUDA_ONLY = {"_fused_rms_norm", "_fused_rms_norm_backward",
              "_scaled_dot_product_flash_attention",
+             "_flash_attention_forward", "_flash_attention_backward",
              "_scaled_dot_product_flash_attention_backward",
              "_scaled_dot_product_efficient_attention",
              "_scaled_dot_product_efficient_attention_backward"}

@@ -145,23 +145,26 @@ def arange(row, rank, parts, attrs, whole):
 def context(row, rank, parts, attrs, whole):
     """Attention reads keys, and its gradients queries, of all ranks' tokens;
     partition.*-context has the exchange."""
-    tokens = 2
+    def tokens(tensor):
+        return 1 if row.name in WINDOW and tensor.dim() == 4 else 2
+
     if all(f["form"] not in ("context", "heads")
            for f in rank.rule["factors"]):
         return (yield from plain(row, rank, parts, attrs, whole))
     operands = []
     for tensor, factors in zip(whole, rank.rule["operands"]):
         for dim, size in enumerate(tensor.shape):
-            if dim != tokens:
+            if dim != tokens(tensor):
                 tensor = tensor.index_select(
                     dim, rank.indices(factors, dim, size))
         operands.append(tensor)
-    return [made.index_select(tokens, rank.indices(factors, tokens,
-                                                   made.shape[tokens]))
+    return [made.index_select(tokens(made), rank.indices(
+                factors, tokens(made), made.shape[tokens(made)]))
             for made, factors in zip(row.run(operands, attrs),
                                      rank.rule["results"])]
 
 
+WINDOW = ("_flash_attention_forward", "_flash_attention_backward")
 KERNEL = "_scaled_dot_product_flash_attention"
 FORMS = {"embedding": embedding,
          "embedding_dense_backward": embedding_backward,
@@ -177,6 +180,7 @@ FORMS = {"embedding": embedding,
          "scaled_dot_product_attention": attention_positions,
          **{KERNEL + of: context for of in (
              "", "_backward", "_for_cpu", "_for_cpu_backward")},
+         **{name: context for name in WINDOW},
          **{KERNEL.replace("flash", "efficient") + of: context for of in (
              "", "_backward")}}
 

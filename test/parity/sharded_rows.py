@@ -148,6 +148,38 @@ def attention_backward(d, name):
     return Row(name, operands, attrs, backward, sharded_forms.form_of(name))
 
 
+def swapped(tensors):
+    return [t.transpose(1, 2) if t.dim() == 4 else t for t in tensors]
+
+
+def window(attrs):
+    return {**attrs, "is_causal": True, "window": attrs["before"] + 1}
+
+
+@row("_flash_attention_forward")
+def window_attention(d, name):
+    def run(tensors, attrs):
+        out, sums = attend(swapped(tensors), window(attrs))
+        return [out.transpose(1, 2), sums]
+
+    operands = attention_operands(d)
+    return Row(name, [f32(*(o.shape[i] for i in (0, 2, 1, 3)))
+                      for o in operands],
+               {"before": d.pick(0, 1, 3), "scale": 0.5}, run,
+               sharded_forms.form_of(name))
+
+
+@row("_flash_attention_backward")
+def window_attention_backward(d, name):
+    q, k, v = attention_operands(d)
+    order = [f32(*(o.shape[i] for i in (0, 2, 1, 3))) for o in (q, q, k, v, q)]
+    return Row(name, order + [f32(*q.shape[:3])],
+               {"before": d.pick(0, 1, 3), "scale": 0.5},
+               lambda tensors, attrs: swapped(
+                   backward(swapped(tensors), window(attrs))),
+               sharded_forms.form_of(name))
+
+
 #===----------------------------------------------------------------------===#
 # Kernels that want other operands than operators.TABLE draws
 #===----------------------------------------------------------------------===#
