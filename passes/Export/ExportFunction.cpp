@@ -252,6 +252,12 @@ private:
     auto add = [&](Value copied) {
       bytes += plan::alignedBytes(aten::tensorBytes(copied.getType()));
     };
+    auto addOthers = [&](sharding::ReduceScatterOp scatter) {
+      // accel-run sums what other ranks send (ExchangeCall.cpp).
+      bytes +=
+          plan::alignedBytes(aten::tensorBytes(scatter.getValue().getType()) -
+                             aten::tensorBytes(scatter.getResult().getType()));
+    };
     auto inParts = [](auto part, Value whole) {
       auto type = cast<RankedTensorType>(whole.getType());
       int64_t outside = static_cast<int64_t>(part.getPieces());
@@ -266,6 +272,8 @@ private:
     } else if (auto scatter = dyn_cast<sharding::ReduceScatterOp>(op)) {
       if (inParts(scatter, scatter.getValue()))
         add(scatter.getValue());
+      if (device == aten::Device::Cpu)
+        addOthers(scatter);
     } else if (auto exchange = dyn_cast<sharding::AllToAllOp>(op)) {
       add(exchange.getValue());
     }

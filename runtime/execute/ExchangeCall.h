@@ -32,6 +32,7 @@ private:
   at::Tensor allReduce(const at::Tensor &value);
   at::Tensor allGather(const at::Tensor &value);
   at::Tensor reduceScatter(const at::Tensor &value);
+  void sumParts(const at::Tensor &result, const at::Tensor &parts) const;
   at::Tensor allToAll(const at::Tensor &value);
   at::Tensor permute(const at::Tensor &value);
   at::Tensor slice(const at::Tensor &value) const;
