@@ -342,7 +342,13 @@ std::optional<Target> Reader::read() {
     target.ranksPerNode = integer(*value, "ranks_per_node.value", 1);
   memory();
   if (const yaml::Node *node = section("compute", {"f32", "bf16", "f16"},
-                                       {"tf32", "fp8", "multiprocessors"})) {
+                                       {"tf32", "fp8", "multiprocessors",
+                                        "capability"})) {
+    if (node->find("capability"))
+      if (const yaml::Node *value =
+              figure(*node, "capability", "compute.capability"))
+        target.capability =
+            number(*value, "compute.capability.value", 1, 99);
     if (node->find("multiprocessors"))
       if (const yaml::Node *value =
               figure(*node, "multiprocessors", "compute.multiprocessors"))

@@ -101,6 +101,8 @@ struct Target {
   /// Multiprocessors that the tiles of a matmul are dealt to; 0: matmuls
   /// have no waves.
   int64_t multiprocessors = 0;
+  /// CUDA compute capability, as 9.0 for Hopper; 0: the device has none.
+  double capability = 0;
   double launchSeconds = 0; // of one operator, on the device
   /// Of one operator in an eager framework, on the CPU that launches it; the
   /// device waits where it is faster. 0: not stated.
