@@ -107,8 +107,8 @@ std::string ConfigEditor::describeCheckpoint(const Point &point) const {
     for (const LayerGroup &group : space.groups)
       for (size_t v = group.names.size(); group.layer && v-- > 0;)
         if (int n = point.counts[group.offset + v])
-          text += (text.empty() ? "" : ", ") + group.names[v] + " in " +
-                  std::to_string(n);
+          text += (text.empty() ? "activation checkpointing: " : ", ") +
+                  group.names[v] + " in " + std::to_string(n);
   if (name.empty())
     text += " of " + count(static_cast<int64_t>(space.layers.size()), "layer");
   for (const LayerGroup &group : space.groups)

@@ -35,10 +35,9 @@ int accel::compareCommand(int argc, char **argv) {
   Arguments arguments(
       "accel-opt compare", "PLAN|CONFIG RECORD",
       "Puts what is predicted, in a plan.json or for a configuration, beside "
-      "what torch\nrecorded of a run of it: the pickle of "
-      "torch.cuda.memory._dump_snapshot, which "
-      "is read as data and\nnever run, or the JSON of torch.profiler's "
-      "export_chrome_trace.");
+      "what\ntorch recorded of a run of it: the pickle of "
+      "torch.cuda.memory._dump_snapshot,\nwhich is read as data and never "
+      "run, or the JSON of torch.profiler's\nexport_chrome_trace.");
   addJobOptions(arguments, options);
   arguments.section("output");
   arguments.option("--format", options.format, formatValue(),

@@ -89,13 +89,11 @@ int accel::explainCommand(int argc, char **argv) {
   std::string log, report;
   Arguments arguments(
       "accel-opt explain", "PLAN [WHAT]",
-      "Prints the recorded reasons of a plan: all of the job, "
-      "or those of a unit,\na parameter or a kind of decision "
-      "(wrap, precision, reshard, ...); or who holds\nmemory at "
-      "the 'peak' or at an instruction ('170', 'last:170'), or the\n"
-      "'timeline' of all instructions; or, of a report by plan --format json, "
-      "all "
-      "'phases' of the job.");
+      "Prints the recorded reasons of a plan: all of the job, or those of a "
+      "unit, a\nparameter or a kind of decision (wrap, precision, reshard, "
+      "...); or who holds\nmemory at the 'peak' or at an instruction ('170', "
+      "'last:170'), or the\n'timeline' of all instructions; or, of a report "
+      "by plan --format json, all\n'phases' of the job.");
   arguments.option("--format", output, formatValue(),
                    "text for people, json for programs");
   arguments.option("--log", log, textValue("FILE"),

@@ -23,12 +23,14 @@ struct Command {
 const Command commands[] = {
     {"plan", planCommand,
      "compile an accelerate YAML or job.yaml and a model into a plan"},
-    {"lint", lintCommand, "every diagnostic of a configuration, no plan"},
+    {"lint", lintCommand,
+     "what accelerate would reject, ignore or take otherwise than meant"},
     {"explain", explainCommand,
      "why a plan is as it is: a unit, a parameter, a decision"},
     {"compare", compareCommand,
      "a prediction beside a memory snapshot or a trace of torch"},
-    {"diff", diffCommand, "two jobs by what they come to"},
+    {"diff", diffCommand,
+     "what a change does to bytes, seconds and numerics of a job"},
     {"init", initCommand,
      "accelerate YAML and TrainingArguments for a model and a target"},
     {"lsp", lspCommand, "a language server of configurations, for editors"},
@@ -40,7 +42,7 @@ const Command commands[] = {
      "accelerate's estimate for a model folder, and what it leaves out"},
     {"schema", schemaCommand, "JSON Schema of accelerate files, for editors"},
     {"checkpoint", checkpointCommand,
-     "what a checkpoint folder holds, without loading it"},
+     "inspect, merge or convert checkpoint folders, without loading them"},
     {"pipeline", pipelineCommand,
      "a pipeline schedule: who computes what when, bubbles, bytes"},
     {"validate", validateCommand,
@@ -50,7 +52,11 @@ const Command commands[] = {
 void printHelp() {
   std::printf("usage: accel-opt COMMAND [options]\n\n"
               "Plans sharded training: what each rank holds and does, byte by "
-              "byte.\n\ncommands:\n");
+              "byte.\n\n"
+              "  accel-opt plan fsdp.yaml --model ./llama-8b --target "
+              "h100-sxm-80gb\n"
+              "  accel-opt lint fsdp.yaml\n\n"
+              "commands:\n");
   for (const Command &command : commands)
     std::printf("  %-15s %s\n", command.name, command.help);
   std::printf("  %-15s %s\n", "opt", "mlir-opt over our dialects and passes");

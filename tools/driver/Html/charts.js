@@ -115,8 +115,8 @@ function showStreams() {
   };
   for (const input of [from, width]) input.addEventListener('input', zoom);
   s.append(element('div', {class: 'window'},
-      element('label', {}, 'Show from', from),
-      element('label', {}, 'as much as', width)));
+      element('label', {}, 'Start', from),
+      element('label', {}, 'Length', width)));
   if (plan.time.exposed.length)
     s.append(element('details', {}, element('summary', {}, 'Exposed waits'),
         table(['cause', '#seconds'],
@@ -135,13 +135,22 @@ function showFront() {
       pointRadius: 5, backgroundColor: c,
       data: front.filter(p => p.fits === fits).map(p => ({
         x: p.step_s * 1e3, y: p.device_bytes, change: p.change}))}))
+        .concat([['recommended', plan.tune.best, 'circle', colour('--ink'), 9],
+                 ['as configured', {...plan.memory, ...plan.time,
+                   change: 'as configured'}, 'rectRot', '#0072b2', 8]].map(
+            ([label, p, pointStyle, c, pointRadius]) => ({label, pointStyle,
+              pointRadius, borderColor: c, borderWidth: 2,
+              backgroundColor: label === 'recommended' ? 'transparent' : c,
+              data: p?.step_s ? [{x: p.step_s * 1e3, y: p.device_bytes,
+                                  change: p.change ?? p.summary}] : []})))
         .filter(d => d.data.length)},
     options: {scales: {
       x: {title: {display: true, text: 'milliseconds a step'}},
       y: {title: {display: true, text: 'bytes of a rank'},
           ticks: {callback: bytes, stepSize: byteStep(
               Math.max(...front.map(p => p.device_bytes)))}}},
-      plugins: {tooltip: {callbacks: {label: ({raw}) =>
+      plugins: {legend: {position: 'bottom', labels: {usePointStyle: true}},
+        tooltip: {callbacks: {label: ({raw}) =>
         [raw.change, `${bytes(raw.y)}, ${seconds(raw.x / 1e3)}`]}}}},
   }));
   charts.at(-1).canvas.dataset.front = '';
@@ -187,21 +196,6 @@ function showPhases() {
           bytes(p.node_host_bytes), p.seconds ? seconds(p.seconds) : '', p.why])));
 }
 
-function showDecisions() {
-  const groups = new Map();
-  for (const d of plan.decisions) {
-    const at = d.file ? `${d.file}:${d.line}` : '';
-    const key = JSON.stringify([d.what, d.choice, d.why, at]);
-    groups.set(key, [...groups.get(key) ?? [], d.where]);
-  }
-  if (!groups.size) return;
-  section('Decisions', table(['what', 'choice', 'why', 'written at', 'where'],
-      [...groups].map(([key, where]) => [...JSON.parse(key),
-        where.length > 2
-            ? `${where[0]} to ${where.at(-1)}, ${where.length} places`
-            : where.join(', ')])));
-}
-
 function showDiagnostics() {
   if (!plan.diagnostics.length) return;
   section('Notes', table(['', 'at', 'message', 'fix'],
@@ -210,8 +204,8 @@ function showDiagnostics() {
 }
 
 for (const show of [showVerdict, showChanges, showMemory, showStreams,
-                    showFront, showMesh, showUnits, showPhases, showDecisions,
-                    showDiagnostics])
+                    showFront, showMesh, showUnits, showPhases,
+                    () => showDecisions(plan.decisions), showDiagnostics])
   show();
 drawCharts();
 dark.addEventListener('change', drawCharts);

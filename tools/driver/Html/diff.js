@@ -43,7 +43,7 @@ function showFigures(heading, rows, show, whole, ticks) {
           `${dataset.label}: ${show(raw)}`}}}},
   }));
   s.append(table(['', '#A', '#B', '#from A to B'], rows.map(r => {
-    const as = r.what === rate ? n => n.toFixed(0) : show;
+    const as = r.what === rate ? grouped : show;
     return [r.what, as(r.a), as(r.b),
             r.a === r.b ? 'same' : signed(as, r.b - r.a)];
   })));

@@ -10,12 +10,11 @@ function showRun() {
           show(measured[name]), predicted[name] === null || !measured[name] ? ''
               : signed(x => `${(x * 100).toFixed(1)} %`,
                        predicted[name] / measured[name] - 1)]];
-  const rate = x => x.toFixed(0);
   const s = section('Predicted beside measured', table(
-      ['', '#predicted', '#measured', '#apart'], [
+      ['', '#predicted', '#measured', '#error'], [
         ...pair('seconds of a step, median without the first', seconds,
                 'step_s'),
-        ...pair('tokens a second', rate, 'tokens_per_s'),
+        ...pair('tokens a second', grouped, 'tokens_per_s'),
         ...pair('peak of tensors', bytes, 'peak_bytes')]));
   const line = (heading, name, show, level, extra = []) => {
     const points = steps.filter(x => x[name] !== null)
@@ -37,7 +36,8 @@ function showRun() {
         x: {type: 'linear', title: {display: true, text: 'step'},
             ticks: {maxRotation: 0, precision: 0}},
         y: {ticks: {callback: show}}},
-        plugins: {legend: {position: 'bottom'}, tooltip: {callbacks: {
+        plugins: {legend: {position: 'bottom', labels: {
+          usePointStyle: true, pointStyle: 'line'}}, tooltip: {callbacks: {
           label: ({dataset, raw}) => `${dataset.label}: ${show(raw.y)}`}}}},
     }));
   };
@@ -63,7 +63,7 @@ function showTimeline() {
         {label: 'during the instruction', stepped: true, pointRadius: 0,
          borderWidth: 1, borderColor: '#d55e00', backgroundColor: '#d55e00',
          data: rows.map(t => ({x: t.instruction, y: t.peak_bytes, t}))},
-        {label: 'behind it', stepped: true, pointRadius: 0, fill: true,
+        {label: 'after it', stepped: true, pointRadius: 0, fill: true,
          borderWidth: 1, borderColor: '#0072b2', backgroundColor: '#0072b280',
          data: rows.map(t => ({x: t.instruction, y: t.live_bytes, t}))}]},
       options: {parsing: false, normalized: true,
@@ -82,6 +82,12 @@ function showTimeline() {
   }
 }
 
+// What storage is held for; other kinds of a plan are said as they are.
+const purposes = {
+  gradient: 'gradients', shard_gradient: 'shards of gradients',
+  value: 'activations and other values', receive: 'buffers of a reduction',
+  temporary: 'temporaries of an operator', gathered: 'gathered parameters'};
+const purpose = kind => purposes[kind] ?? kind;
 function showPeak() {
   if (!peak) return;
   const sums = new Map();
@@ -91,28 +97,15 @@ function showPeak() {
       element('p', {}, `${bytes(peak.peak_bytes)} in ${peak.what}` +
           (peak.operator ? `, ${peak.operator}` : '')),
       table(['held for', '#bytes'], [...sums].sort((a, b) => b[1] - a[1])
-          .map(([kind, n]) => [kind, bytes(n)])),
+          .map(([kind, n]) => [purpose(kind), bytes(n)])),
       element('details', {}, element('summary', {},
           `${peak.holders.length} holders`),
           table(['held for', 'what', '#bytes', '#since instruction'],
-              peak.holders.map(h => [h.kind, h.name, bytes(h.bytes),
+              peak.holders.map(h => [purpose(h.kind), h.name, bytes(h.bytes),
                                      h.since === null ? '' : h.since]))));
 }
 
-function showDecisions() {
-  const groups = new Map();
-  for (const d of decisions) {
-    const at = d.file ? `${d.file}:${d.line}` : '';
-    const key = JSON.stringify([d.what, d.choice, d.why, at]);
-    groups.set(key, [...groups.get(key) ?? [], d.where]);
-  }
-  section('Decisions', table(['what', 'choice', 'why', 'written at', 'where'],
-      [...groups].map(([key, where]) => [...JSON.parse(key),
-        where.length > 2
-            ? `${where[0]} to ${where.at(-1)}, ${where.length} places`
-            : where.join(', ')])));
-}
-
-for (const show of [showRun, showPeak, showTimeline, showDecisions]) show();
+for (const show of [showRun, showPeak, showTimeline, () => showDecisions(decisions)])
+  show();
 drawCharts();
 dark.addEventListener('change', drawCharts);

@@ -33,7 +33,9 @@ function showFindings() {
 
 function showDiff() {
   if (lint.diff)
-    section('Repairs', copyable(lint.diff));
+    section('Repairs', copyable(lint.diff, lint.diff.trimEnd().split('\n').map(
+        line => element('span', /^[-+](?![-+]{2} )/.test(line)
+            ? {class: line[0] === '-' ? 'bad' : 'good'} : {}, line + '\n'))));
 }
 
 function showEffective() {

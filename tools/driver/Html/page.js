@@ -30,6 +30,7 @@ function seconds(s) {
   return !a ? '0 s' : a >= 1 ? `${short(s)} s`
       : a >= 1e-3 ? `${short(s * 1e3)} ms` : `${short(s * 1e6)} µs`;
 }
+const grouped = n => Math.round(n).toLocaleString('en');
 const signed = (show, n) => (n > 0 ? '+' : '') + show(n);
 const main = document.querySelector('main');
 // Paper has no way to open what is closed.
@@ -152,6 +153,32 @@ function drawCharts() {
   }
 }
 
+// What a decision chose, where the plan has a word of its own for it.
+const choices = [
+  [/^1 x (reduce_each|keep_unsharded)$/, '1 micro-batch a step'],
+  [/^(\d+) x reduce_each$/, '$1 micro-batches, each reduced'],
+  [/^(\d+) x keep_unsharded$/, '$1 micro-batches, reduced at the last'],
+  [/^at_end$/, 'behind the backward'],
+  [/^in_backward$/, 'during the backward, unit by unit'],
+];
+function showDecisions(decisions) {
+  const groups = new Map();
+  for (const d of decisions) {
+    const at = d.file ? `${d.file}:${d.line}` : '';
+    const choice = choices.reduce(
+        (text, [word, said]) => text.replace(word, said), d.choice)
+        .replace(/\b\d{5,}\b/g, grouped);
+    const key = JSON.stringify([d.what, choice, d.why, at]);
+    groups.set(key, [...groups.get(key) ?? [], d.where]);
+  }
+  if (!groups.size) return;
+  section('Decisions', table(['what', 'choice', 'why', 'written at', 'where'],
+      [...groups].map(([key, where]) => [...JSON.parse(key),
+        where.length > 2
+            ? `${where[0]} to ${where.at(-1)}, ${where.length} places`
+            : where.join(', ')])));
+}
+
 // "fsdp_config.x" and a value as the YAML that says so.
 function yamlText(lines) {
   const text = [], open = [];
@@ -168,7 +195,7 @@ function yamlText(lines) {
   }
   return text.join('\n');
 }
-function copyable(text) {
+function copyable(text, shown = [text]) {
   const button = element('button', {type: 'button'}, 'Copy');
   button.addEventListener('click', async () => {
     try {
@@ -179,7 +206,7 @@ function copyable(text) {
       button.textContent = 'Selected: press Ctrl+C';
     }
   });
-  return element('div', {}, scrollable(element('pre', {}, text)), button);
+  return element('div', {}, scrollable(element('pre', {}, ...shown)), button);
 }
 // Steps that are round in binary units: at most eight up to `most` bytes.
 function byteStep(most) {

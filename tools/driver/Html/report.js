@@ -5,7 +5,7 @@ const {plan, step} = data;
 function showVerdict() {
   const m = plan.memory, t = plan.time;
   const sure = m.confidence === null
-      ? '' : `, ${Math.floor(m.confidence * 100)} %`;
+      ? '' : `, ${Math.floor(m.confidence * 100)} % sure`;
   const verdict = m.fits === null ? 'No budget given'
       : m.fits ? 'Fits' + sure : 'Does not fit';
   main.append(element('p', {class: 'verdict ' + (m.fits === null ? ''
@@ -17,7 +17,8 @@ function showVerdict() {
                   '90 % of runs take']);
   if (t) {
     figures.push([seconds(t.step_s), 'a step']);
-    figures.push([seconds(t.exposed_comm_s), 'of it wait for communication']);
+    if (t.exposed_comm_s)
+      figures.push([seconds(t.exposed_comm_s), 'of it wait for communication']);
     if (t.mfu !== null)
       figures.push([`${(t.mfu * 100).toFixed(1)} %`, 'MFU']);
   }
@@ -45,7 +46,7 @@ function showChanges() {
         copyable(yamlText(best.yaml)));
   }
   if (!plan.recommendations.length) return;
-  section(best ? 'What it changes' : 'What would help',
+  section(best ? 'Changes of the fastest setting that fits' : 'What would help',
       best ? element('p', {class: 'soft'}, 'The figures above and the charts ' +
           'below are of the job as it is configured; decisions are of the ' +
           'setting that the search chose.') : '',

@@ -58,14 +58,13 @@ function showFamilies() {
 }
 
 function showRuns() {
-  const rate = x => x.toFixed(0);
   const pair = (m, error, show) => m === null || error === null ? ['', '', '']
       : [show(m * (1 + error)), show(m), signed(percent, error)];
   section('Runs', table(['run', 'target', '#memory', '#measured', '#error',
     '#tokens/s', '#measured', '#error', 'fits'],
     rows.filter(r => r.skipped === null).map(r => [r.id, r.target,
       ...pair(r.measured.memory_bytes, r.memory_error, bytes),
-      ...pair(r.measured.tokens_per_s_per_device, r.tokens_per_s_error, rate),
+      ...pair(r.measured.tokens_per_s_per_device, r.tokens_per_s_error, grouped),
       r.fits ? 'yes' : 'no'])));
   const skipped = rows.filter(r => r.skipped !== null);
   if (skipped.length)
@@ -84,7 +83,7 @@ showSummary();
 showScatter('Memory', 'memory_error', 'memory_bytes', bytes,
     most => ({callback: bytes, stepSize: byteStep(most)}));
 showScatter('Tokens a second of a rank', 'tokens_per_s_error',
-    'tokens_per_s_per_device', x => x.toFixed(0), () => ({}));
+    'tokens_per_s_per_device', grouped, () => ({}));
 showFamilies();
 showRuns();
 showDiagnostics();

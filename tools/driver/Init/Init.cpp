@@ -273,7 +273,7 @@ std::string renderInit(const InitResult &result) {
   }
   if (result.texts.empty())
     return out;
-  return "\n" +
+  return renderJobLine(*result.planned.shown, result.planned.report) + "\n" +
          renderVerdict(*result.planned.shown, result.planned.report, false) +
          "\n" + out + "\n  accelerate launch --config_file " +
          result.accelerateFile + " train.py " + result.argumentsFile +

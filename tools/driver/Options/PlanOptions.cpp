@@ -278,6 +278,9 @@ std::string conflictIn(const PlanOptions &o, const Arguments &arguments) {
     return "--compile-to stops before there is anything to --report";
   if (!o.emit.empty() && o.output.empty())
     return "--emit needs -o PATH";
+  if (o.format == ReportFormat::Json && o.output == "-")
+    return "--format json and -o - both write to standard output: give -o a "
+           "file";
   if (o.compileFrom)
     for (const auto &option : arguments.table())
       if (option->given && option->inModule)
@@ -350,10 +353,12 @@ bool parsePlanOptions(int argc, char **argv, PlanOptions &options,
   Arguments arguments(
       "accel-opt plan", "[CONFIG.yaml]",
       "Compiles a file written by 'accelerate config', a job.yaml or a "
-      "script's arguments, and a model into a\nplan: what each rank holds "
-      "byte by byte, what it does in which order, and why.",
-      "Behind -- stands the command that starts the job: accel-opt plan -- "
-      "accelerate launch train.py --bf16");
+      "script's\narguments, and a model into a plan: what each rank holds byte "
+      "by byte, what it\ndoes in which order, and why.",
+      "Behind -- stands the command that starts the job:\n"
+      "  accel-opt plan fsdp.yaml --model ./llama-8b --target h100-sxm-80gb\n"
+      "  accel-opt plan --model ./llama-8b -- accelerate launch train.py "
+      "--bf16");
   addPlanOptions(arguments, options);
   if (!arguments.parse(argc, argv, exitCode) ||
       !takeConfig(arguments, options.script, options.config, options.hasConfig,

@@ -7,6 +7,7 @@
 #include "tools/driver/Text/Format.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace accel {
 namespace {
@@ -83,17 +84,18 @@ private:
   }
 
   void instructions(const plan::Program &program, int unit) {
-    text += "  in '" + program.name + "':";
+    text += "  instructions in '" + program.name + "':";
+    const char *separator = " ";
     for (size_t s = 0; s < program.instructions.size(); ++s) {
       const plan::ProgramInstruction &instruction = program.instructions[s];
       if (instruction.unit == unit &&
           instruction.kind != plan::ProgramInstructionKind::Await)
-        text += " " + std::string(plan::toString(instruction.kind)) +
+        text += std::exchange(separator, ", ") + std::to_string(s) + " " +
+                plan::toString(instruction.kind) +
                 (instruction.kind == plan::ProgramInstructionKind::Alloc ||
                          instruction.kind == plan::ProgramInstructionKind::Free
                      ? std::string(" ") + plan::toString(instruction.role)
-                     : std::string()) +
-                " (instruction " + std::to_string(s) + ")";
+                     : std::string());
     }
     text += "\n";
   }

@@ -152,8 +152,7 @@ static std::string unitsTable(const plan::Plan &plan) {
   return out;
 }
 
-std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
-                           const PlanTextOptions &options) {
+std::string renderJobLine(const plan::Plan &plan, const PlanReport &report) {
   std::string out = report.title + ", " + formatCount(totalParameters(plan)) +
                     " parameters | " + strategyOf(report) + " on " +
                     std::to_string(plan.ranks()) + " x " +
@@ -171,8 +170,12 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
                 : std::string(" samples per rank");
   if (plan.job.accumulation > 1)
     out += ", accumulated " + std::to_string(plan.job.accumulation) + " times";
-  out += "\n\n";
+  return out + "\n";
+}
 
+std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
+                           const PlanTextOptions &options) {
+  std::string out = renderJobLine(plan, report) + "\n";
   out += renderVerdict(plan, report, options.colour);
   out += tables(report);
   out += renderPhases(report.phases);

@@ -22,6 +22,10 @@ struct PlanTextOptions {
 std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
                            const PlanTextOptions &options);
 
+/// What was understood, in a line: the model, the framework, the ranks, the
+/// precision and the batch.
+std::string renderJobLine(const plan::Plan &plan, const PlanReport &report);
+
 /// Whether it fits, by how much, and the smallest change that makes it fit or
 /// the one that is fastest and still fits.
 std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,

@@ -126,7 +126,7 @@ std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
     out += "memory";
   const bool tooUnsure = lacksConfidence(report);
   if (report.confidence && !tooUnsure)
-    out += ", " + formatConfidence(*report.confidence);
+    out += ", " + formatConfidence(*report.confidence) + " sure";
   out += "  " + formatBytes(p.deviceBytes);
   if (report.budgetBytes)
     out += " of " + formatBytes(*report.budgetBytes);
@@ -151,8 +151,10 @@ std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
     out += "  speed  " + formatSeconds(p.stepSeconds) + " a step, " +
            formatGrouped(p.tokensPerSecondPerDevice) +
            (tokens ? " tokens/s" : " samples/s") + " per rank" +
-           (report.mfu ? ", MFU " + formatPercent(*report.mfu) : "") + "; " +
-           formatSeconds(p.exposedSeconds) + " wait for communication\n";
+           (report.mfu ? ", MFU " + formatPercent(*report.mfu) : "") +
+           (p.exposedSeconds > 0 ? "; " + formatSeconds(p.exposedSeconds) +
+                                       " wait for communication\n"
+                                 : "\n");
     if (report.likelySeconds)
       out += "    90 % of runs take " +
              formatSeconds(report.likelySeconds->first) + " to " +

@@ -178,6 +178,17 @@ LogicalResult Session::report(mlir::Diagnostic &d) {
   default:
     diagnostic.severity = Severity::Note;
   }
+  // Remarks on a function's operations are for who works on passes, and
+  // accel-opt opt prints them; those on the mesh and on parameters say what
+  // the job gets.
+  const llvm::StringRef current = "see current operation: ";
+  if (d.getSeverity() == DiagnosticSeverity::Remark)
+    for (mlir::Diagnostic &note : d.getNotes())
+      if (std::string text = note.str();
+          llvm::StringRef(text).starts_with(current) &&
+          !llvm::StringRef(text).contains("sharding.param \"") &&
+          !llvm::StringRef(text).contains("sharding.mesh @"))
+        return success();
   diagnostic.code = "plan";
   diagnostic.message = d.str();
   diagnostic.file = options.config;
@@ -190,9 +201,13 @@ LogicalResult Session::report(mlir::Diagnostic &d) {
     std::string text = note.str();
     // Of a function MLIR prints all; its name is enough where all is well.
     if (diagnostic.severity != Severity::Error &&
-        llvm::StringRef(text).starts_with("see current operation"))
-      text = "in " +
-             llvm::StringRef(text).split('@').second.split('(').first.str();
+        llvm::StringRef(text).starts_with(current)) {
+      const llvm::StringRef name =
+          llvm::StringRef(text).split('@').second.split('(').first;
+      if (d.getSeverity() == DiagnosticSeverity::Remark || name.empty())
+        continue;
+      text = "in " + name.str();
+    }
     diagnostic.hint += (diagnostic.hint.empty() ? "" : "; ") + text;
   }
   engine.report(std::move(diagnostic));
