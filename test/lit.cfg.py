@@ -37,6 +37,8 @@ if config.accel_static == "ON":
     config.available_features.add("static")
 if os.path.exists(config.accel_charts):
     config.available_features.add("charts")
+if shutil.which("node"):
+    config.available_features.add("node")
 # Opens the page of --report where there is one (Debian: chromium).
 if chromium := shutil.which("chromium"):
     config.environment["ACCEL_CHROMIUM"] = chromium
