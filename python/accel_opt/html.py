@@ -40,6 +40,12 @@ def rows(pairs):
         for left, right in pairs) + "</table>"
 
 
+def how_of(change):
+    """Lines of the file, and what says the rest elsewhere."""
+    return [f"{y['key']}: {y['value']}" for y in change.get("yaml") or []] + \
+        [change["otherwise"]] * bool(change.get("otherwise"))
+
+
 def plan_html(plan):
     memory, time = plan.memory, plan.time
     parts = parts_of(memory)
@@ -64,11 +70,10 @@ def plan_html(plan):
                   for e in time.exposed[:4]]
         out.append(f"<details><summary>A step, {seconds(time.step_s)}"
                    f"</summary>{rows(pairs)}</details>")
-    changes = [r for r in plan.recommendations if r.get("yaml")]
-    if changes:
-        lines = [(f"{escape(r['change'])}: <code>" + escape("; ".join(
-            f"{y['key']}: {y['value']}" for y in r["yaml"])) + "</code>",
-            size(r["device_bytes"])) for r in changes]
+    lines = [(f"{escape(r['change'])}: <code>{escape('; '.join(how))}</code>",
+              size(r["device_bytes"]))
+             for r in plan.recommendations if (how := how_of(r))]
+    if lines:
         out.append("<details><summary>What would help</summary>"
                    f"{rows(lines)}</details>")
     return "".join(out)

@@ -65,7 +65,7 @@ def test_notebooks_show_it():
     tags.feed(plan._repr_html_())
     assert not tags.open
     for text in ("Does not fit", "activations", "exposed: gather", "together",
-                 "fsdp_activation_checkpointing"):
+                 "fsdp_activation_checkpointing", "per_device_train_batch_size"):
         assert text in tags.text, text
 
 

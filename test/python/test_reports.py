@@ -8,7 +8,7 @@ import pytest
 
 from browser import CHROMIUM, Browser
 from pictures import Picture, differences
-from report_pages import LLAMA_1B, NAMES, PLAIN, TARGET, write_pages
+from report_pages import LLAMA_1B, LLAMA_8B, NAMES, PLAIN, TARGET, write_pages
 
 GOLDENS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "goldens")
 SCHEMES = ("light", "dark")
@@ -249,6 +249,17 @@ def test_keys_read_charts(browser, pages):
             seen.add(page.run("charts[1].canvas.closest('figure').querySelector("
                               "'figcaption').textContent"))
         assert any(text.startswith("tt2; ") for text in seen), seen
+
+
+def test_changes_are_whole(browser, program, tmp_path):
+    """Of a set of changes, the file's lines and the script's arguments."""
+    subprocess.run([program, "plan", os.path.join(LLAMA_8B, "fsdp.yaml"), "--model",
+                    LLAMA_8B, "--micro-batch", "4", "--seq-len", "8192", *TARGET,
+                    "--report", "page.html"], cwd=tmp_path, capture_output=True)
+    with browser.page(tmp_path / "page.html", WIDTH) as page:
+        row = page.run("document.querySelector('tbody tr').innerText")
+        assert "fsdp_activation_checkpointing: true" in row, row
+        assert "per_device_train_batch_size=1" in row, row
 
 
 def groups(page):

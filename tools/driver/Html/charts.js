@@ -31,6 +31,7 @@ function showMemory() {
   const level = (label, y, colour) => ({
     label, data: [{x: 0, y}, {x: end, y}], borderColor: colour, borderWidth: 2,
     borderDash: [6, 4], pointRadius: 0, fill: false, stack: label,
+    order: -1, // above the areas
   });
   const sums = step.levels.map(l => l.slice(1).reduce((a, b) => a + b, 0));
   const top = sums.indexOf(Math.max(...sums));

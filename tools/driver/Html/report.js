@@ -27,14 +27,17 @@ function showVerdict() {
   main.append(element('p', {class: 'soft'}, `Peak in ${m.peak_where}.`));
 }
 
-// Lines of the file; else what says it elsewhere, and what says it to `plan`.
+// Lines of the file and what says the rest elsewhere; else what says it to
+// `plan`.
 function howOf(change) {
+  const how = [];
   if (change.yaml?.length)
-    return copyable(yamlText(change.yaml));
+    how.push(copyable(yamlText(change.yaml)));
   if (change.otherwise)
-    return change.otherwise;
-  return change.flags.length
-      ? copyable(change.flags.map(flag => flag.join(' ')).join(' ')) : '';
+    how.push(element('div', {}, ...breakable(change.otherwise)));
+  if (!how.length && change.flags.length)
+    how.push(copyable(change.flags.map(flag => flag.join(' ')).join(' ')));
+  return element('div', {}, ...how);
 }
 
 function showChanges() {
