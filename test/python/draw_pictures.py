@@ -26,7 +26,7 @@ LLAMA = ["--model", "llama-8b", "--target", "h100-sxm-80gb"]
 TUTORIAL = ["--micro-batch", "4", "--seq-len", "8192"]
 # Name: (heading of the first section that is left out, command).
 PAGES = {
-    "report": ("Units", ["plan", "llama-8b/fsdp.yaml", *LLAMA]),
+    "report": ("Mesh", ["plan", "llama-8b/fsdp.yaml", *LLAMA]),
     "misfit": ("Streams", ["plan", "llama-8b/fsdp.yaml", *LLAMA, *TUTORIAL]),
     "fits": ("Mesh", ["plan", "better.yaml", *LLAMA, *TUTORIAL, "--loss-chunks", "auto"]),
     "run": ("Memory by instruction, program eval",
