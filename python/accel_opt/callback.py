@@ -6,8 +6,14 @@ import sys
 import time
 import warnings
 
-from transformers import TrainerCallback
-from transformers.trainer_callback import CallbackHandler
+try:
+    from transformers import TrainerCallback
+    from transformers.trainer_callback import CallbackHandler
+except ModuleNotFoundError as error:
+    if error.name != "transformers":
+        raise
+    raise ImportError("PlanCallback needs transformers, and this Python has "
+                      "none: pip install transformers") from None
 
 from accel_opt import job, rows
 from accel_opt.plans import (AccelOptError, Inputs, given_arguments, plan,

@@ -118,6 +118,13 @@ def test_without_torch():
                     f"accel_opt.lint({FSDP!r}); "
                     "assert not {'torch', 'transformers'} & set(sys.modules)"],
                    check=True)
+    done = subprocess.run([sys.executable, "-c", "import sys; "
+                           "sys.modules['transformers'] = None; "
+                           "from accel_opt import PlanCallback"],
+                          capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: PlanCallback needs transformers, and this Python has "
+        "none: pip install transformers")
     done = subprocess.run([sys.executable, "-m", "accel_opt", "--version"],
                           capture_output=True, text=True)
     assert done.stdout == f"accel-opt {accel_opt.__version__}\n", done.stderr
