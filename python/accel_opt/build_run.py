@@ -7,6 +7,7 @@ against the torch that it trains with.
 import argparse
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -87,13 +88,26 @@ def check_headers(compiler):
                               f"install {package}")
 
 
+# How far ninja ("[12/60]") or make ("[ 20%]") is.
+PROGRESS = re.compile(r"\[ *(\d+)(?:/(\d+)|%)\]")
+
+
 def step(what, command, log):
-    """Runs a command whose output goes to a log; its first error is shown."""
+    """Runs a command whose output goes to a log; a line at each tenth of the way
+    and its first error are shown."""
     print(f"accel_opt: {what}", flush=True)
-    with open(log, "w", encoding="utf-8") as out:
-        code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT,
-                              stdin=subprocess.DEVNULL).returncode
-    if code == 0:
+    tenths = 0
+    with open(log, "w", encoding="utf-8") as out, subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, text=True, errors="replace") as running:
+        for line in running.stdout:
+            out.write(line)
+            at = PROGRESS.match(line)
+            now = 10 * int(at[1]) // int(at[2] or 100) if at else 0
+            if now > tenths:
+                tenths = now
+                print(f"  {at[0]}", flush=True)
+    if running.returncode == 0:
         return
     with open(log, encoding="utf-8", errors="replace") as f:
         lines = f.read().splitlines()

@@ -103,6 +103,20 @@ def test_a_failed_build_shows_its_first_error(tmp_path):
     assert (build / "configure.log").read_text().startswith("fine")
 
 
+def test_progress_is_a_line_at_each_tenth(tmp_path, capsys):
+    lines = [f"[{i}/60] Building x{i}" for i in range(1, 61)]
+    script = "print(" + repr("\n".join(lines)) + ")"
+    build_run.step("compiling", [sys.executable, "-c", script],
+                   tmp_path / "log")
+    assert capsys.readouterr().out.splitlines() == ["accel_opt: compiling"] + [
+        f"  [{6 * i}/60]" for i in range(1, 11)]
+    assert (tmp_path / "log").read_text().splitlines() == lines
+    build_run.step("compiling", [sys.executable, "-c",
+                                 "print('[ 50%] Building'); print('[100%] x')"],
+                   tmp_path / "log")
+    assert capsys.readouterr().out.splitlines()[1:] == ["  [ 50%]", "  [100%]"]
+
+
 def test_no_torch_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(build_run.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(build_run.CannotBuild, match="has no torch; pip install"):
