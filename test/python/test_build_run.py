@@ -51,6 +51,11 @@ def test_sources_configure_against_this_torch(staged, tmp_path):
         capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f"torch in {build_run.torch_folder()}" in done.stdout
+    # Precompiled headers are named by CMake alone.
+    for path in tmp_path.glob("CMakeFiles/AccelPch_*.dir/cmake_pch.hxx"):
+        for header in re.findall(r"#include <((?:frontends|runtime)/[^>]+)>",
+                                 path.read_text()):
+            assert (staged / header).exists(), f"{path} includes {header}"
     targets = subprocess.run([cmake, "--build", tmp_path, "--target", "help"],
                              capture_output=True, text=True, check=True).stdout
     assert re.search(r"^(\.\.\. )?accel-run\b", targets, re.M)
