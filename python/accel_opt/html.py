@@ -36,7 +36,7 @@ def bar(parts, whole, budget):
 def rows(pairs):
     return "<table>" + "".join(
         f"<tr><td style='text-align:left'>{left}</td>"
-        f"<td style='text-align:right'>{right}</td></tr>"
+        f"<td style='text-align:right;white-space:nowrap'>{right}</td></tr>"
         for left, right in pairs) + "</table>"
 
 
@@ -64,7 +64,8 @@ def plan_html(plan):
         pairs = [("forward and backward",
                   seconds(time.compute_s - time.recompute_s -
                           time.optimizer_s)),
-                 ("recomputation", seconds(time.recompute_s)),
+                 *([("recomputation", seconds(time.recompute_s))]
+                   if time.recompute_s else []),
                  ("optimizer", seconds(time.optimizer_s))]
         pairs += [(f"exposed: {escape(e.cause)}", seconds(e.seconds))
                   for e in time.exposed[:4]]

@@ -2,6 +2,7 @@
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -182,16 +183,22 @@ class Plan:
             executor=raw["executor"], raw=raw)
 
 
+def digits(value):
+    """Three significant ones, as accel-opt prints numbers: 48.0, 1002."""
+    places = 2 - math.floor(math.log10(abs(value))) if value else 2
+    return f"{value:.{max(0, places)}f}"
+
+
 def size(count):
     for name, scale in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20),
                         ("KiB", 2**10)):
         if abs(count) >= scale:
-            return f"{count / scale:.3g} {name}"
+            return f"{digits(count / scale)} {name}"
     return f"{count} B"
 
 
 def seconds(value):
-    return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
+    return f"{digits(value)} s" if value >= 1 else f"{digits(value * 1e3)} ms"
 
 
 class Inputs:

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import accel_opt
+from accel_opt import plans
 from conftest import ROOT
 
 LLAMA = os.path.join(ROOT, "docs", "examples", "llama-8b")
@@ -67,6 +68,13 @@ def test_notebooks_show_it():
     for text in ("Does not fit", "activations", "exposed: gather", "together",
                  "fsdp_activation_checkpointing", "per_device_train_batch_size"):
         assert text in tags.text, text
+
+
+def test_numbers_are_printed_as_the_program_prints_them():
+    assert [plans.size(n) for n in (0, 1023, 48 << 30, 1002 << 20, 100 << 20)] \
+        == ["0 B", "1023 B", "48.0 GiB", "1002 MiB", "100 MiB"]
+    assert [plans.seconds(s) for s in (0, 0.0045, 0.9996, 4.6)] == \
+        ["0.00 ms", "4.50 ms", "1000 ms", "4.60 s"]
 
 
 def test_lint():

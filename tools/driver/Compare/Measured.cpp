@@ -100,12 +100,14 @@ std::string renderMeasured(const PlanReport &report, const Profile &measured) {
     out += "\nmeasured at the peak, by the innermost frame that says what "
            "for\n";
     for (const profile::Held &held : measured.atPeak)
-      out +=
-          "  " + padRight(held.what, 26) +
-          padLeft(formatBytes(held.bytes), 14) +
-          (held.tensors ? padLeft(std::to_string(held.tensors) + " tensors", 16)
-                        : "") +
-          "\n";
+      out += "  " + padRight(held.what, 26) +
+             padLeft(formatBytes(held.bytes), 14) +
+             (held.tensors
+                  ? padLeft(std::to_string(held.tensors) +
+                                (held.tensors == 1 ? " tensor" : " tensors"),
+                            16)
+                  : "") +
+             "\n";
     out += "\npredicted at the peak, in " + report.prediction.peakWhere + "\n";
     for (int h = 0; h < numHoldings; ++h)
       if (const int64_t bytes = report.prediction.atPeak[h])
