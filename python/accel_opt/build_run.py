@@ -97,7 +97,7 @@ def step(what, command, log):
     and its first error are shown."""
     print(f"accel_opt: {what}", flush=True)
     tenths = 0
-    with open(log, "w", encoding="utf-8") as out, subprocess.Popen(
+    with open(log, "w", buffering=1, encoding="utf-8") as out, subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL, text=True, errors="replace") as running:
         for line in running.stdout:
