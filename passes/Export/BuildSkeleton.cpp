@@ -11,7 +11,7 @@
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Loss/LossHead.h"
 #include "passes/Pipeline/JobAttr.h"
-#include "runtime/plan/Optimizers.h"
+#include "runtime/plan/UpdateLayout.h"
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -316,7 +316,7 @@ private:
     unit.padded = (offset + chunk - 1) / chunk * chunk;
     if (unit.trainable) {
       unit.groupRanges.back().end = unit.padded;
-      unit.states = plan::unitStates(plan.job.optimizer, unit.storage);
+      unit.states = plan::unitStates(plan, unit);
     }
     if (!framework.unshards() || castsByAutocast(module))
       unit.gather = unit.storage; // what it holds is used as it is

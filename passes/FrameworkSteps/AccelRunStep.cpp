@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/StepRun.h"
 #include "passes/Schedule/IssueStep.h"
+#include "runtime/plan/UpdateLayout.h"
 
 #include <optional>
 
@@ -68,7 +69,9 @@ public:
     engine.wait(engine.event(allReduced), Cause::AllReduce);
   }
   void update(int u, int) {
+    engine.alloc(Holding::Buffers, flats[u].workspace);
     engine.compute(flats[u].update);
+    engine.free(Holding::Buffers, flats[u].workspace);
     engine.free(Holding::Gradients, flats[u].shardGradient);
   }
   void norm() {
@@ -88,6 +91,8 @@ protected:
     int64_t gathered = 0, gradient = 0, receive = 0, shardGradient = 0;
     bool trainable = false;
     Picoseconds update = 0;
+    int64_t workspace = 0; // of the update
+    plan::UpdateShape trained;
   };
 
   bool sharded() const { return layout.shards.ranks > 1; }
@@ -117,6 +122,8 @@ protected:
       Flat &flat = flats[candidate.unitOf[p]];
       flat.padded += (model.parameters[p].numel() + align - 1) / align * align;
       flat.trainable |= model.parameters[p].trainable;
+      if (model.parameters[p].trainable && !candidate.update->isFlat())
+        flat.trained.parameters.push_back({model.parameters[p].shape});
     }
     for (Flat &flat : flats) {
       const int64_t chunk = 64 * layout.shards.ranks;
@@ -129,18 +136,38 @@ protected:
       engine.alloc(Holding::Parameters, bytes(flat.shard, r.storage));
       if (!flat.trainable)
         continue;
-      int64_t states = 0;
-      for (const plan::StateRule &state : candidate.update->states)
+      updateFlat(flat);
+    }
+    listUses();
+  }
+  void updateFlat(Flat &flat) {
+    const StepDtypes &r = candidate.dtypes;
+    const plan::OptimizerRule &rule = *candidate.update;
+    int64_t states = 0;
+    if (!rule.isFlat()) {
+      flat.trained.shard = flat.shard;
+      flat.trained.storage = r.storage;
+      for (const plan::StateLayout &state :
+           plan::stateLayouts(rule, flat.trained))
+        states += bytes(state.elements, state.dtype);
+      const plan::UpdateWork work =
+          plan::updateWork(rule, flat.trained, model.device);
+      flat.workspace = work.workspaceBytes;
+      flat.update = layout.copyTime(work.movedBytes);
+      for (double sum : work.sums)
+        flat.update += toPicoseconds(collectiveSeconds(
+            layout.target, Collective::AllReduce, layout.shards, sum));
+    } else {
+      for (const plan::StateRule &state : rule.states)
         states +=
             bytes(flat.shard, plan::OptimizerRule::dtypeOf(state, r.state));
-      engine.alloc(Holding::Optimizer, states);
       const auto parameters = static_cast<double>(bytes(flat.shard, r.storage));
-      const plan::UpdateCost &cost = candidate.update->ownCost(model.device);
+      const plan::UpdateCost cost = rule.ownCost(model.device);
       flat.update =
           layout.copyTime((cost.parameters + cost.gradients) * parameters +
                           cost.states * static_cast<double>(states));
     }
-    listUses();
+    engine.alloc(Holding::Optimizer, states);
   }
   int64_t bytes(int64_t numel, plan::DType dtype) const {
     return plan::alignedBytes(numel * plan::itemSize(dtype));

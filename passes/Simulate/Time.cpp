@@ -7,6 +7,7 @@
 
 #include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
+#include "runtime/plan/UpdateLayout.h"
 
 #include <algorithm>
 #include <array>
@@ -66,12 +67,14 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
   times.addSlices = memorySeconds(gradient + storage);
   times.addPiece = memorySeconds(gradient / ranks + storage);
   times.addBefore = storage / target.memoryBytesPerSecond;
-  double states = 0;
-  for (const State &state : unit.states)
-    states += static_cast<double>(itemSize(state.dtype));
-  const UpdateCost &cost = optimizer.ownCost(plan.device);
-  times.update = memorySeconds((cost.parameters + cost.gradients) * storage +
-                               cost.states * shard * states);
+  if (unit.trainable) {
+    const UpdateWork work =
+        updateWork(optimizer, updateShape(plan, unit), plan.device);
+    times.update = memorySeconds(work.movedBytes);
+    for (double bytes : work.sums)
+      times.updateWire +=
+          wireSeconds(ProgramInstructionKind::AllReduce, unit.shardAxes, bytes);
+  }
   return times;
 }
 
@@ -129,6 +132,9 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       break;
     case ProgramInstructionKind::Optimizer:
       work(units[instruction.unit].update);
+      // Sums that the update itself waits for.
+      compute += units[instruction.unit].updateWire;
+      result.exposedSeconds += units[instruction.unit].updateWire;
       break;
     case ProgramInstructionKind::GradNorm:
       work(gradNorm);

@@ -61,6 +61,7 @@ private:
   struct UnitTimes {
     double fill = 0, gather = 0, scatter = 0, allReduce = 0;
     double addSlices = 0, addPiece = 0, addBefore = 0, update = 0;
+    double updateWire = 0;
   };
   UnitTimes unitTimes(const plan::Unit &unit) const;
   double memorySeconds(double bytes) const;

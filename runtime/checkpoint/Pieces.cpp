@@ -97,6 +97,46 @@ std::vector<Piece> piecesOf(const plan::Plan &plan, const plan::Unit &unit,
   return pieces;
 }
 
+bool hasOwnLayout(const plan::StateLayout &state) {
+  return state.rule.of != plan::StateOf::All ||
+         state.rule.shape != plan::StateShape::Whole;
+}
+
+std::vector<int64_t> stateShape(const plan::StateLayout &state,
+                                const plan::Parameter &parameter) {
+  std::vector<int64_t> shape = parameter.shape;
+  if (state.rule.shape == plan::StateShape::Rows)
+    shape.pop_back();
+  else if (state.rule.shape == plan::StateShape::Columns)
+    shape.erase(shape.end() - 2);
+  return shape;
+}
+
+std::vector<Piece> piecesOfState(const plan::Plan &plan,
+                                 const UnitStorage &unit, int index,
+                                 const Mesh &mesh) {
+  const plan::StateLayout &state = unit.stateLayouts()[index];
+  const plan::UpdateShape trained = plan::updateShape(plan, unit.unit());
+  const std::vector<Piece> held =
+      piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd(), mesh);
+  std::vector<Piece> pieces;
+  for (const plan::StatePart &part : state.parts) {
+    const int parameter = trained.parameters[part.parameter].index;
+    if (state.rule.shape != plan::StateShape::Whole) {
+      pieces.push_back({parameter, 0, part.numel, part.offset});
+      continue;
+    }
+    for (Piece piece : held) {
+      if (piece.parameter != parameter)
+        continue;
+      if (!state.sharded)
+        piece.offset = part.offset + piece.begin;
+      pieces.push_back(piece);
+    }
+  }
+  return pieces;
+}
+
 bool writesUnit(const plan::Plan &plan, const plan::Unit &unit,
                 const Mesh &mesh) {
   std::vector<std::string> others;

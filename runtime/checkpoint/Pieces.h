@@ -30,6 +30,18 @@ struct Piece {
 std::vector<Piece> piecesOf(const plan::Plan &plan, const plan::Unit &unit,
                             int64_t from, int64_t to, const Mesh &mesh);
 
+/// A state that not all parameters have, or not with their shape, is stored
+/// with a layout of its own.
+bool hasOwnLayout(const plan::StateLayout &state);
+/// The shape of a parameter's state.
+std::vector<int64_t> stateShape(const plan::StateLayout &state,
+                                const plan::Parameter &parameter);
+/// What this rank has of state `index` of the unit, which has its own layout:
+/// elements of `stateShape`. Sums over rows and columns are whole on each rank.
+std::vector<Piece> piecesOfState(const plan::Plan &plan,
+                                 const UnitStorage &unit, int index,
+                                 const Mesh &mesh);
+
 /// Exactly one rank of those with the same shard writes a unit, and of a unit's
 /// parameters those that no other rank of the axes inside of functions (tp)
 /// writes.

@@ -36,9 +36,11 @@ class Checkpoint {
 public:
   Checkpoint(const std::string &folder, const TrainState &state,
              const std::vector<ShardFile> &shards);
-  /// Fills flat[piece.offset...] with tensor `kind` of the piece's elements.
+  /// Fills flat[piece.offset...] with tensor `kind` of the piece's elements;
+  /// `state`: one with a layout of its own.
   void read(const plan::Parameter &parameter, const Piece &piece,
-            const std::string &kind, const at::Tensor &flat) const;
+            const std::string &kind, const at::Tensor &flat,
+            const plan::StateLayout *state = nullptr) const;
 
 private:
   struct Stored {
@@ -51,7 +53,8 @@ private:
   std::string folder;
   std::vector<std::unique_ptr<File>> files;
   std::vector<std::map<std::string, StoredTensor>> tensors; // by file
-  std::map<std::string, Stored> parameters;                 // by FQN
+  /// By the state whose layout it is, or "", and FQN.
+  std::map<std::pair<std::string, std::string>, Stored> parameters;
 };
 
 Checkpoint::Checkpoint(const std::string &folder, const TrainState &state,
@@ -74,6 +77,7 @@ Checkpoint::Checkpoint(const std::string &folder, const TrainState &state,
       byName[tensor.name] = tensor;
     try {
       for (auto &unit : nlohmann::json::parse(header.metadata["layout"])) {
+        const auto state = unit.value("state", std::string());
         for (auto &entry : unit.at("pieces")) {
           StoredPiece piece;
           piece.file = files.size() - 1;
@@ -83,8 +87,8 @@ Checkpoint::Checkpoint(const std::string &folder, const TrainState &state,
           piece.offset = entry.at("offset").get<int64_t>();
           const int64_t runs = entry.value("runs", int64_t(1));
           const int64_t stride = entry.value("stride", int64_t(0));
-          auto [place, isNew] =
-              parameters.try_emplace(entry.at("fqn").get<std::string>());
+          auto [place, isNew] = parameters.try_emplace(
+              {state, entry.at("fqn").get<std::string>()});
           Stored &stored = place->second;
           const auto shape = entry.at("shape").get<std::vector<int64_t>>();
           if (isNew)
@@ -111,8 +115,8 @@ Checkpoint::Checkpoint(const std::string &folder, const TrainState &state,
       throw FileError(path + ": its layout cannot be read: " + error.what());
     }
   }
-  for (auto &[fqn, stored] : parameters)
-    order(fqn, stored);
+  for (auto &[of, stored] : parameters)
+    order(of.second, stored);
 }
 
 void Checkpoint::order(const std::string &fqn, Stored &stored) const {
@@ -141,11 +145,14 @@ void Checkpoint::order(const std::string &fqn, Stored &stored) const {
 }
 
 void Checkpoint::read(const plan::Parameter &parameter, const Piece &piece,
-                      const std::string &kind, const at::Tensor &flat) const {
-  auto found = parameters.find(parameter.fqn);
+                      const std::string &kind, const at::Tensor &flat,
+                      const plan::StateLayout *state) const {
+  auto found = parameters.find({state ? kind : "", parameter.fqn});
   if (found == parameters.end())
-    throw FileError(folder + ": has no parameter '" + parameter.fqn + "'");
-  if (found->second.shape != parameter.shape)
+    throw FileError(folder + ": has no " + (state ? "'" + kind + "' of " : "") +
+                    "parameter '" + parameter.fqn + "'");
+  if (found->second.shape !=
+      (state ? stateShape(*state, parameter) : parameter.shape))
     throw FileError(folder + ": parameter '" + parameter.fqn +
                     "' has another shape than the plan's");
   const std::vector<StoredPiece> &pieces = found->second.pieces;
@@ -211,8 +218,17 @@ TrainState loadCheckpoint(Executor &executor, const std::string &folder) {
       const plan::Parameter &p = plan.parameters[piece.parameter];
       checkpoint.read(p, piece, "param", unit.shard());
       for (int i = 0; i < unit.numStates(); ++i)
-        checkpoint.read(p, piece, unit.unit().states[i].name, unit.state(i));
+        if (const plan::StateLayout &state = unit.stateLayouts()[i];
+            !hasOwnLayout(state))
+          checkpoint.read(p, piece, state.rule.name, unit.state(i));
     }
+    for (int i = 0; i < unit.numStates(); ++i)
+      if (const plan::StateLayout &state = unit.stateLayouts()[i];
+          hasOwnLayout(state))
+        for (const Piece &piece :
+             piecesOfState(plan, unit, i, executor.groups().mesh()))
+          checkpoint.read(plan.parameters[piece.parameter], piece,
+                          state.rule.name, unit.state(i), &state);
   }
   executor.setOptimizerSteps(state.optimizerSteps);
   executor.scaler().set(state.scaler);

@@ -28,15 +28,16 @@ constexpr const char *partial = ".partial";
 /// Where this rank's file has which elements of a unit. Of a parameter that is
 /// split over an axis a rank has many runs of one length, equally far apart:
 /// one entry says all of them.
-ordered_json layoutOf(const plan::Plan &plan, const UnitStorage &unit,
-                      const Groups &groups) {
+/// `state`: of that state's elements.
+ordered_json layoutOf(const plan::Plan &plan, const std::vector<Piece> &held,
+                      const Groups &groups,
+                      const plan::StateLayout *state = nullptr) {
   struct Entry {
     Piece first;
     int64_t runs = 1, stride = 0;
   };
   std::vector<Entry> entries;
-  for (const Piece &piece : piecesOf(plan, unit.unit(), unit.shardBegin(),
-                                     unit.shardEnd(), groups.mesh())) {
+  for (const Piece &piece : held) {
     if (!writesParameter(plan, plan.parameters[piece.parameter], groups.mesh()))
       continue;
     if (!entries.empty()) {
@@ -59,7 +60,7 @@ ordered_json layoutOf(const plan::Plan &plan, const UnitStorage &unit,
   for (const Entry &entry : entries) {
     const plan::Parameter &p = plan.parameters[entry.first.parameter];
     ordered_json json = {{"fqn", p.fqn},
-                         {"shape", p.shape},
+                         {"shape", state ? stateShape(*state, p) : p.shape},
                          {"begin", entry.first.begin},
                          {"end", entry.first.end},
                          {"offset", entry.first.offset}};
@@ -92,17 +93,37 @@ ShardFile writeShards(Executor &executor, const std::string &folder,
     if (!writesUnit(plan, unit.unit(), executor.groups().mesh()))
       continue;
     const int64_t numel = unit.shard().numel();
+    Groups &groups = executor.groups();
     const std::string prefix = std::to_string(u) + ".";
     items.push_back({unit.shard(), header.tensors.size()});
     header.tensors.push_back(
         {prefix + "param", unit.unit().storage, {numel}, 0});
+    layout.push_back(
+        {{"prefix", prefix},
+         {"pieces", layoutOf(plan,
+                             piecesOf(plan, unit.unit(), unit.shardBegin(),
+                                      unit.shardEnd(), groups.mesh()),
+                             groups)}});
     for (int i = 0; i < unit.numStates(); ++i) {
-      const plan::State &state = unit.unit().states[i];
+      const plan::StateLayout &state = unit.stateLayouts()[i];
+      const std::string name = state.rule.name;
+      std::string of = prefix;
+      if (hasOwnLayout(state)) {
+        // Sums are the same on all ranks of the unit.
+        if (state.rule.shape != plan::StateShape::Whole &&
+            groups.mesh().position(unit.unit().shardAxes) != 0)
+          continue;
+        of = std::to_string(u) + "-" + name + ".";
+        layout.push_back(
+            {{"prefix", of},
+             {"state", name},
+             {"pieces",
+              layoutOf(plan, piecesOfState(plan, unit, i, groups.mesh()),
+                       groups, &state)}});
+      }
       items.push_back({unit.state(i), header.tensors.size()});
-      header.tensors.push_back({prefix + state.name, state.dtype, {numel}, 0});
+      header.tensors.push_back({of + name, state.dtype, {state.elements}, 0});
     }
-    layout.push_back({{"prefix", prefix},
-                      {"pieces", layoutOf(plan, unit, executor.groups())}});
   }
   if (items.empty())
     return {};

@@ -41,6 +41,7 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
         slot.states.push_back(storage.state(state));
       slot.shardBegin = storage.shardBegin();
       slot.ranges = &unit.groupRanges;
+      addWorkspace(unit, slot);
     }
     updated.push_back(std::move(slot));
   }
@@ -74,6 +75,26 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
   }
   device.discount(device.ownBytes() - before);
   late = stepsOnDevice();
+}
+
+void Executor::addWorkspace(const plan::Unit &unit, Optimizer::Unit &slot) {
+  const plan::OptimizerRule rule(job.job.optimizer);
+  workspaces.resize(units.size());
+  if (!rule.description ||
+      rule.description->reads == plan::UpdateReads::Elements)
+    return;
+  slot.shape = plan::updateShape(job, unit);
+  slot.layouts = units.back()->stateLayouts();
+  FlatBuffer &workspace = workspaces.back();
+  workspace =
+      FlatBuffer(hardware, plan::DType::U8,
+                 plan::updateWork(rule, slot.shape, job.device).workspaceBytes);
+  slot.workspace = workspace.flat;
+  Communicator *group = communicators.over(unit.shardAxes, "reduce");
+  slot.sum = [group](at::Tensor &sums) {
+    if (group && sums.numel() > 0)
+      group->allReduce(sums).wait();
+  };
 }
 
 /// The host must see the norm where it decides whether a step is left out.
@@ -207,7 +228,17 @@ void Executor::update(int unit) {
     optimizer->beginStep();
     counted = true;
   }
+  FlatBuffer *workspace = nullptr;
+  if (static_cast<size_t>(unit) < workspaces.size() &&
+      workspaces[unit].flat.defined())
+    workspace = &workspaces[unit];
+  if (workspace) {
+    workspace->allocate();
+    peak.sample(hardware);
+  }
   optimizer->update(unit);
+  if (workspace)
+    workspace->free();
 }
 
 at::Tensor Executor::onDevice(const std::string &name,

@@ -116,6 +116,8 @@ private:
   void addSquareSets();
   void sumSquares();
   void clipOnHost();
+  /// What an update that reads more than elements has of a unit.
+  void addWorkspace(const plan::Unit &unit, Optimizer::Unit &slot);
   void clipOnDevice();
 
   const plan::Plan &job;
@@ -127,6 +129,7 @@ private:
   std::vector<std::unique_ptr<FunctionRunner>> functions;
   std::vector<std::unique_ptr<ProgramRunner>> programs;
   std::unique_ptr<Optimizer> optimizer;
+  std::vector<FlatBuffer> workspaces; // of updates, by unit; or empty
   LossScaler lossScaler;
   std::deque<Queued> steps; // oldest first; the last one may be running
   bool skipsNotFinite = false;

@@ -52,10 +52,12 @@ UnitStorage::UnitStorage(const plan::Plan &plan, int unit, int position,
   shardBuffer = FlatBuffer(device, u.storage, shardNumel);
   shardBuffer.allocate();
   shardBuffer.zero(0, shardNumel);
-  for (const plan::State &state : u.states) {
-    states.emplace_back(device, state.dtype, shardNumel);
+  if (u.trainable)
+    layouts = plan::stateLayouts(plan, u);
+  for (const plan::StateLayout &state : layouts) {
+    states.emplace_back(device, state.dtype, state.elements);
     states.back().allocate();
-    states.back().zero(0, shardNumel);
+    states.back().zero(0, state.elements);
   }
   auto make = [&](plan::Role role, plan::DType dtype, int64_t numel) {
     FlatBuffer &buffer = roles[static_cast<int>(role)];

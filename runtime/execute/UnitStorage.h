@@ -15,7 +15,7 @@
 #define ACCEL_RUNTIME_EXECUTE_UNITSTORAGE_H
 
 #include "runtime/execute/Device.h"
-#include "runtime/plan/Plan.h"
+#include "runtime/plan/UpdateLayout.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Storage.h>
@@ -66,6 +66,7 @@ public:
   at::Tensor &shard() { return shardBuffer.flat; }
   at::Tensor &state(int i) { return states[i].flat; }
   int numStates() const { return states.size(); }
+  const std::vector<plan::StateLayout> &stateLayouts() const { return layouts; }
 
   /// What a call reads or writes for Plan::parameters[parameter].
   at::Tensor parameterView(int parameter) const;
@@ -78,6 +79,7 @@ private:
   int index;
   int64_t position, ranks, shardNumel;
   FlatBuffer shardBuffer;
+  std::vector<plan::StateLayout> layouts; // of `states`
   std::vector<FlatBuffer> states;
   FlatBuffer roles[4];
   at::Tensor pieces[4];

@@ -11,11 +11,11 @@ namespace accel::run {
 
 namespace {
 
-class AdamW final : public Optimizer {
+class AdamW final : public ElementOptimizer {
 public:
   AdamW(const plan::Optimizer &options, const std::vector<Unit> &units,
         c10::Device device)
-      : Optimizer(options, units, device), beta1(number("betas", 0)),
+      : ElementOptimizer(options, units, device), beta1(number("betas", 0)),
         beta2(number("betas", 1)), eps(number("eps")) {}
 
   bool isSteered() const override { return true; }
@@ -24,7 +24,7 @@ private:
   void updatePiece(Piece &piece) override {
     at::_fused_adamw_(piece.shard, piece.gradient, piece.states[0],
                       piece.states[1], {}, stepTensor, rates[piece.group],
-                      beta1, beta2, weightDecay(piece), eps,
+                      beta1, beta2, weightDecay(piece.group), eps,
                       /*amsgrad=*/false, /*maximize=*/false, divisor, leftOut);
   }
 

@@ -51,11 +51,11 @@ void updateRange(T *p, const T *g, T *m, int64_t n, const Values &values) {
   }
 }
 
-class Lion final : public Optimizer {
+class Lion final : public ElementOptimizer {
 public:
   Lion(const plan::Optimizer &options, const std::vector<Unit> &units,
        c10::Device device)
-      : Optimizer(options, units, device), beta1(number("betas", 0)),
+      : ElementOptimizer(options, units, device), beta1(number("betas", 0)),
         beta2(number("betas", 1)) {}
 
 private:
@@ -71,13 +71,13 @@ private:
       m.add_(g, 1 - beta2);
       at::add_out(g, m, g, beta2 - beta1);
       g.sign_();
-      if (weightDecay(piece) != 0)
-        p.addcmul_(p, rate, -weightDecay(piece));
+      if (weightDecay(piece.group) != 0)
+        p.addcmul_(p, rate, -weightDecay(piece.group));
       p.addcmul_(g, rate, -1);
       return;
     }
     const Values values = {*rate.const_data_ptr<double>(), beta1, beta2,
-                           weightDecay(piece)};
+                           weightDecay(piece.group)};
     AT_DISPATCH_FLOATING_TYPES_AND2(
         at::kBFloat16, at::kHalf, p.scalar_type(), "lion", [&] {
           scalar_t *to = p.mutable_data_ptr<scalar_t>();

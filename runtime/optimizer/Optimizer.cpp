@@ -15,16 +15,36 @@ namespace accel::run {
 using Make = std::unique_ptr<Optimizer>(
     const plan::Optimizer &options, const std::vector<Optimizer::Unit> &units,
     c10::Device device);
-Make makeAdamW, makeLion, makeSgd;
+Make makeAdafactor, makeAdamW, makeLion, makeSgd;
 
 namespace {
 /// By the description's name, those with `executed`.
 constexpr std::pair<const char *, Make *> makers[] = {
-    {"adamw", makeAdamW}, {"sgd", makeSgd}, {"lion", makeLion}};
+    {"adamw", makeAdamW},
+    {"sgd", makeSgd},
+    {"lion", makeLion},
+    {"adafactor", makeAdafactor}};
 } // namespace
 
-Optimizer::Optimizer(const plan::Optimizer &options,
-                     const std::vector<Unit> &units, c10::Device device)
+at::Tensor Optimizer::Unit::state(std::string_view name, int parameter,
+                                  int64_t from, int64_t to) const {
+  for (size_t i = 0; i < layouts.size(); ++i)
+    if (layouts[i].rule.name == name && layouts[i].sharded)
+      return states[i].narrow(0, from - shardBegin, to - from);
+  return whole(name, parameter)
+      .narrow(0, from - shape.parameters[parameter].offset, to - from);
+}
+
+at::Tensor Optimizer::Unit::whole(std::string_view name, int parameter) const {
+  for (size_t i = 0; i < layouts.size(); ++i)
+    if (layouts[i].rule.name == name)
+      for (const plan::StatePart &part : layouts[i].parts)
+        if (part.parameter == parameter)
+          return states[i].narrow(0, part.offset, part.numel);
+  return {};
+}
+
+Optimizer::Optimizer(const plan::Optimizer &options, c10::Device device)
     : options(options) {
   auto scalar = [&](c10::ScalarType type) {
     at::Tensor value = hostScalar(0, type);
@@ -35,6 +55,12 @@ Optimizer::Optimizer(const plan::Optimizer &options,
     rates.push_back(scalar(device.is_cpu() ? c10::ScalarType::Double
                                            : c10::ScalarType::Float));
   stepTensor.push_back(scalar(c10::ScalarType::Float));
+}
+
+ElementOptimizer::ElementOptimizer(const plan::Optimizer &options,
+                                   const std::vector<Unit> &units,
+                                   c10::Device device)
+    : Optimizer(options, device) {
   for (const Unit &unit : units) {
     auto &list = pieces.emplace_back();
     if (!unit.ranges)
@@ -84,7 +110,7 @@ void Optimizer::setSteps(double steps) {
   stepTensor[0].fill_(stepCount);
 }
 
-void Optimizer::update(int unit) {
+void ElementOptimizer::update(int unit) {
   for (Piece &piece : pieces[unit])
     updatePiece(piece);
 }

@@ -6,10 +6,11 @@
 #ifndef ACCEL_RUNTIME_OPTIMIZER_OPTIMIZER_H
 #define ACCEL_RUNTIME_OPTIMIZER_OPTIMIZER_H
 
-#include "runtime/plan/Optimizers.h"
+#include "runtime/plan/UpdateLayout.h"
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -21,15 +22,29 @@ namespace accel::run {
 /// step to step is in 0-d tensors.
 class Optimizer {
 public:
-  /// One unit's buffers. `gradient` may be without memory until `update`.
+  /// One unit's buffers. `gradient` and `workspace` may be without memory until
+  /// `update`.
   struct Unit {
     at::Tensor shard, gradient;
     std::vector<at::Tensor> states;
     int64_t shardBegin = 0; // element of the flat buffer where the shard starts
     const std::vector<plan::Unit::GroupRange> *ranges = nullptr;
+
+    // For updates that read more than elements (plan::UpdateReads).
+    plan::UpdateShape shape;
+    std::vector<plan::StateLayout> layouts; // of `states`
+    at::Tensor workspace;                   // bytes
+    /// Adds a tensor up over the ranks that share the unit.
+    std::function<void(at::Tensor &)> sum;
+
+    /// A state's values for elements [from, to) of the unit's flat buffer,
+    /// which this rank has of `shape.parameters[parameter]`.
+    at::Tensor state(std::string_view name, int parameter, int64_t from,
+                     int64_t to) const;
+    /// The parameter's part of a state that every rank has whole.
+    at::Tensor whole(std::string_view name, int parameter) const;
   };
-  Optimizer(const plan::Optimizer &options, const std::vector<Unit> &units,
-            c10::Device device);
+  Optimizer(const plan::Optimizer &options, c10::Device device);
   virtual ~Optimizer() = default;
 
   /// By group.
@@ -45,10 +60,32 @@ public:
   void steer(at::Tensor divisor, at::Tensor leftOut);
   /// A step that `beginStep` has counted was left out.
   void takeBack() { stepCount -= 1; }
-  void update(int unit);
+  virtual void update(int unit) = 0;
 
   double steps() const { return stepCount; }
   void setSteps(double steps);
+
+protected:
+  double number(const char *name, size_t i = 0) const {
+    return plan::numberOf(options, name, i);
+  }
+  double weightDecay(int group) const {
+    return options.groups[group].weightDecay;
+  }
+
+  const plan::Optimizer options;
+  std::vector<at::Tensor> rates;      // by group, 0-d
+  std::vector<at::Tensor> stepTensor; // one, 0-d f32: all pieces share it
+  std::optional<at::Tensor> divisor, leftOut; // see `steer`
+  double stepCount = 0;
+};
+
+/// One that reads elements alone: any part of a shard is updated by itself.
+class ElementOptimizer : public Optimizer {
+public:
+  ElementOptimizer(const plan::Optimizer &options,
+                   const std::vector<Unit> &units, c10::Device device);
+  void update(int unit) override;
 
 protected:
   /// The elements of one unit's shard that belong to one optimizer group. Each
@@ -59,19 +96,6 @@ protected:
     std::vector<std::vector<at::Tensor>> states;
   };
   virtual void updatePiece(Piece &piece) = 0;
-
-  double number(const char *name, size_t i = 0) const {
-    return plan::numberOf(options, name, i);
-  }
-  double weightDecay(const Piece &piece) const {
-    return options.groups[piece.group].weightDecay;
-  }
-
-  const plan::Optimizer options;
-  std::vector<at::Tensor> rates;      // by group, 0-d
-  std::vector<at::Tensor> stepTensor; // one, 0-d f32: all pieces share it
-  std::optional<at::Tensor> divisor, leftOut; // see `steer`
-  double stepCount = 0;
 
 private:
   std::vector<std::vector<Piece>> pieces; // by unit

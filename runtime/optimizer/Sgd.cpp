@@ -11,11 +11,11 @@ namespace accel::run {
 
 namespace {
 
-class Sgd final : public Optimizer {
+class Sgd final : public ElementOptimizer {
 public:
   Sgd(const plan::Optimizer &options, const std::vector<Unit> &units,
       c10::Device device)
-      : Optimizer(options, units, device), momentum(number("momentum")),
+      : ElementOptimizer(options, units, device), momentum(number("momentum")),
         dampening(number("dampening")), nesterov(number("nesterov") != 0) {}
 
   /// With dampening the first step that is taken differs from the others, so
@@ -28,10 +28,10 @@ private:
     at::TensorList buffers;
     if (momentum != 0)
       buffers = piece.states[0];
-    at::_fused_sgd_(piece.shard, piece.gradient, buffers, weightDecay(piece),
-                    momentum, rates[piece.group], dampening, nesterov,
-                    /*maximize=*/false, /*is_first_step=*/stepCount == 1,
-                    divisor, leftOut);
+    at::_fused_sgd_(
+        piece.shard, piece.gradient, buffers, weightDecay(piece.group),
+        momentum, rates[piece.group], dampening, nesterov,
+        /*maximize=*/false, /*is_first_step=*/stepCount == 1, divisor, leftOut);
   }
 
   const double momentum, dampening;

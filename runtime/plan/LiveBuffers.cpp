@@ -6,6 +6,7 @@
 #include "runtime/plan/LiveBuffers.h"
 
 #include "runtime/plan/Timeline.h"
+#include "runtime/plan/UpdateLayout.h"
 
 #include <algorithm>
 #include <map>
@@ -106,6 +107,11 @@ public:
         timeline.instructions[instruction].peakInstruction >= 0)
       addCall(here, instruction,
               timeline.instructions[instruction].peakInstruction, result);
+    if (here.kind == ProgramInstructionKind::Optimizer)
+      if (const InstructionMemory &memory = timeline.instructions[instruction];
+          memory.peakBytes > memory.liveBytes)
+        result.push_back({"workspace", plan.units[here.unit].name,
+                          memory.peakBytes - memory.liveBytes, instruction});
     return result;
   }
 
@@ -163,13 +169,10 @@ private:
   std::vector<LiveBuffer> held() const {
     std::vector<LiveBuffer> result;
     for (const Unit &unit : plan.units) {
-      const int64_t shard = shardNumel(plan, unit);
-      result.push_back({"parameters", unit.name,
-                        alignedBytes(shard * itemSize(unit.storage)), -1});
-      int64_t states = 0;
-      for (const State &state : unit.states)
-        states += alignedBytes(shard * itemSize(state.dtype));
-      if (states)
+      result.push_back(
+          {"parameters", unit.name,
+           alignedBytes(shardNumel(plan, unit) * itemSize(unit.storage)), -1});
+      if (const int64_t states = stateBytes(plan, unit))
         result.push_back({"optimizer", unit.name, states, -1});
     }
     for (const auto &[key, from] : buffers)

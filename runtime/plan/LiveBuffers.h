@@ -21,7 +21,8 @@ namespace accel::plan {
 struct LiveBuffer {
   /// "parameters", "optimizer", "gathered", "gradient", "receive",
   /// "shard_gradient" (of a unit); "value" (of the program); "temporary" (of
-  /// the running call); "workspace" (of its operator).
+  /// the running call); "workspace" (of its operator, or of
+  /// the update of a unit).
   std::string kind;
   std::string name; // unit, value, or operator and module
   int64_t bytes = 0;

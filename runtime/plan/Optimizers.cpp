@@ -120,6 +120,18 @@ UpdateCost adafactorCost(const Optimizer &values, UpdateKernel) {
   return cost;
 }
 
+/// runtime/optimizer/Adafactor.cpp: sums of squares over rows and columns, two
+/// factors in place, a norm; then the update is added, by way of the first
+/// moment if there is one.
+UpdateCost ownAdafactorCost(const Optimizer &values) {
+  const bool moment = numberOf(values, "beta1") != 0;
+  UpdateCost cost;
+  cost.parameters = decays(values) ? 3 : 2;
+  cost.gradients = 9 + (decays(values) ? 2 : 0) + (moment ? 1 : 0);
+  cost.states = moment ? 5 : 3;
+  return cost;
+}
+
 /// _single_tensor_adafactor: the variance becomes the update in place, and is
 /// left during the next parameter's; _multi_tensor_adafactor has a list.
 UpdateCost torchAdafactorCost(const Optimizer &, UpdateKernel kernel) {
@@ -254,6 +266,9 @@ std::vector<OptimizerDescription> makeOptimizers() {
         {"exp_avg", StateShape::Whole, StateOf::All, DType::F32, "beta1"}};
     d.kernels = {UpdateKernel::ForLoop};
     d.cost = adafactorCost;
+    d.executed = true;
+    d.ownCost = ownAdafactorCost;
+    d.reads = UpdateReads::RowsAndColumns;
     d.failsOnDTensors = plainStates;
   }
   {
@@ -509,15 +524,6 @@ int64_t OptimizerRule::temporaryBytes(UpdateKernel kernel,
   if (description && description->matmulBytes && shape.size() == 2)
     result += description->matmulBytes(rows, shape[1]);
   return result;
-}
-
-std::vector<State> unitStates(const Optimizer &optimizer, DType storage) {
-  const OptimizerRule rule(optimizer);
-  std::vector<State> states;
-  if (rule.isFlat())
-    for (const StateRule &state : rule.states)
-      states.push_back({state.name, OptimizerRule::dtypeOf(state, storage)});
-  return states;
 }
 
 const std::vector<TransformersOptimizer> &transformersOptimizers() {

@@ -81,6 +81,13 @@ struct UpdateCost {
   double copies = 0;
 };
 
+/// What an update of one parameter reads, beside its elements' own states.
+enum class UpdateReads {
+  Elements,       // nothing: any part of a parameter is updated alone
+  RowsAndColumns, // sums over rows and columns, and over all elements
+  Matrices        // whole matrices
+};
+
 struct OptimizerDescription {
   const char *name;
   const char *summary;
@@ -99,6 +106,9 @@ struct OptimizerDescription {
   /// accel-run executes it, with these kernels; others are predicted only.
   bool executed = false;
   UpdateKernel onCpu = UpdateKernel::Fused, onCuda = UpdateKernel::Fused;
+  /// Of accel-run's own update where that is none of the kernels.
+  UpdateCost (*ownCost)(const Optimizer &values) = nullptr;
+  UpdateReads reads = UpdateReads::Elements;
   /// FLOPs of matmuls, and bytes of temporaries beside `cost`, of a
   /// two-dimensional parameter.
   double (*matmulFlops)(const Optimizer &values, int64_t rows,
@@ -143,7 +153,9 @@ struct OptimizerRule {
     return costs[static_cast<int>(kernel)];
   }
   /// The kernel of accel-run on a plan's device, "cpu" or "cuda".
-  const UpdateCost &ownCost(const std::string &device) const {
+  UpdateCost ownCost(const std::string &device) const {
+    if (description->ownCost)
+      return description->ownCost(values);
     return cost(device == "cuda" ? description->onCuda : description->onCpu);
   }
   static DType dtypeOf(const StateRule &state, DType parameter) {
@@ -155,8 +167,8 @@ struct OptimizerRule {
                           const std::vector<int64_t> &shape, int64_t rows);
   /// Bytes of all states of a parameter, without rounding.
   int64_t stateBytes(const std::vector<int64_t> &shape, DType parameter) const;
-  /// Every state is as large as its parameter and all parameters have it: flat
-  /// shards can hold it.
+  /// Every state is as large as its parameter and all parameters have it, so
+  /// that a shard has it as it has the parameters.
   bool isFlat() const;
   /// Temporaries of one parameter's update, whose gradient takes `bytes` in
   /// elements of `item`; `carried` bytes of them are left during the next
@@ -165,10 +177,6 @@ struct OptimizerRule {
                          int64_t rows, int64_t bytes, int64_t item,
                          int64_t &carried) const;
 };
-
-/// The states of a unit whose shard is of dtype `storage`; those alone that
-/// flat shards can hold.
-std::vector<State> unitStates(const Optimizer &optimizer, DType storage);
 
 /// What transformers calls an optimizer (TrainingArguments.optim).
 struct TransformersOptimizer {

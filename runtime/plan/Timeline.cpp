@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/Timeline.h"
 
+#include "runtime/plan/UpdateLayout.h"
+
 #include <algorithm>
 #include <optional>
 
@@ -176,9 +178,17 @@ private:
                      const ProgramInstruction &instruction,
                      const CallEffect &effect, int inner) const;
   const Liveness &livenessOf(int function);
+  int64_t updateWorkspace(int unit) const {
+    return optimizer.description && !optimizer.isFlat()
+               ? updateWork(optimizer, updateShape(plan, plan.units[unit]),
+                            plan.device)
+                     .workspaceBytes
+               : 0;
+  }
 
   const Plan &plan;
   const Program &program;
+  const OptimizerRule optimizer;
   Breakdown now;
   std::vector<int> handles; // live values per root
   std::vector<bool> live, isInput;
@@ -188,9 +198,10 @@ private:
 
 Simulator::Simulator(const Plan &plan, const Program &program,
                      const Breakdown &start)
-    : plan(plan), program(program), now(start), handles(program.values.size()),
-      live(program.values.size()), isInput(program.values.size()),
-      cache(plan.functions.size()), functions(plan.functions.size()) {
+    : plan(plan), program(program), optimizer(plan.job.optimizer), now(start),
+      handles(program.values.size()), live(program.values.size()),
+      isInput(program.values.size()), cache(plan.functions.size()),
+      functions(plan.functions.size()) {
   for (int value : program.inputs) {
     isInput[value] = true;
     define(value);
@@ -325,6 +336,7 @@ ProgramTimeline Simulator::run() {
     const int64_t before = total(now);
     memory.peakBytes = memory.peakTotalBytes = before;
     const Breakdown start = now;
+    int64_t workspace = 0;
     CallEffect effect;
     switch (instruction.kind) {
     case ProgramInstructionKind::Alloc:
@@ -345,6 +357,10 @@ ProgramTimeline Simulator::run() {
       memory.peakTotalBytes = before + effect.profile.peakTotalBytes;
       memory.peakInstruction = effect.profile.peakInstruction;
       break;
+    case ProgramInstructionKind::Optimizer:
+      workspace = updateWorkspace(instruction.unit);
+      memory.peakBytes = memory.peakTotalBytes = before + workspace;
+      break;
     default:
       break;
     }
@@ -355,6 +371,7 @@ ProgramTimeline Simulator::run() {
       timeline.peakInstruction = i;
       timeline.breakdown =
           instruction.kind == ProgramInstructionKind::Call ? start : now;
+      timeline.breakdown.buffers += workspace;
       atPeak = std::move(effect);
     }
     timeline.instructions.push_back(memory);
@@ -388,10 +405,9 @@ Breakdown Simulator::carried() const {
 Breakdown persistent(const Plan &plan) {
   Breakdown result;
   for (const Unit &unit : plan.units) {
-    int64_t shard = shardNumel(plan, unit);
-    result.parameters += alignedBytes(shard * itemSize(unit.storage));
-    for (const State &state : unit.states)
-      result.optimizer += alignedBytes(shard * itemSize(state.dtype));
+    result.parameters +=
+        alignedBytes(shardNumel(plan, unit) * itemSize(unit.storage));
+    result.optimizer += stateBytes(plan, unit);
   }
   return result;
 }

@@ -6,7 +6,7 @@
 #include "runtime/plan/VerifyParts.h"
 
 #include "runtime/plan/Mesh.h"
-#include "runtime/plan/Optimizers.h"
+#include "runtime/plan/UpdateLayout.h"
 
 namespace accel::plan {
 
@@ -89,13 +89,20 @@ void verifyUnit(const Plan &plan, int index, Problems &problems) {
     if (!isFloating(state.dtype))
       problems.add(at, "its state " + quoted(state.name) + " cannot be " +
                            toString(state.dtype));
-  const std::vector<State> states =
-      unitStates(plan.job.optimizer, unit.storage);
+  const std::vector<State> states = unitStates(plan, unit);
   if (unit.trainable && unit.states != states)
     problems.add(at, "it has " + std::to_string(unit.states.size()) +
                          " optimizer states, which are not the " +
                          std::to_string(states.size()) + " of " +
                          quoted(plan.job.optimizer.name));
+  const OptimizerDescription *optimizer =
+      findOptimizer(plan.job.optimizer.name);
+  for (int p : unit.parameters)
+    if (optimizer && optimizer->reads != UpdateReads::Elements &&
+        plan.parameters[p].trainable && !plan.parameters[p].split.empty())
+      problems.add(at, quoted(plan.parameters[p].fqn) + " is split, and " +
+                           quoted(plan.job.optimizer.name) +
+                           " reads whole parameters");
   if (problems.list.size() > before)
     return;
 

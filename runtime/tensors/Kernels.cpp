@@ -146,6 +146,61 @@ void addSquares(const at::Tensor &values, const at::Tensor &into) {
   });
 }
 
+void addRowSquares(const at::Tensor &matrix, const at::Tensor &into) {
+  if (!matrix.is_cpu()) {
+    const at::Tensor norms =
+        at::linalg_vector_norm(matrix, 2, 1, false, c10::ScalarType::Float);
+    into.addcmul_(norms, norms);
+    return;
+  }
+  forFloating(matrix.scalar_type(), [&](auto *null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    const T *data = matrix.const_data_ptr<T>();
+    float *sums = into.mutable_data_ptr<float>();
+    const int64_t columns = matrix.size(1);
+    at::parallel_for(0, matrix.size(0), std::max<int64_t>(1, grain / columns),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t row = begin; row < end; ++row)
+                         sums[row] += static_cast<float>(
+                             squares(data + row * columns, columns));
+                     });
+  });
+}
+
+void addColumnSquares(const at::Tensor &matrix, const at::Tensor &into) {
+  if (!matrix.is_cpu()) {
+    const at::Tensor norms =
+        at::linalg_vector_norm(matrix, 2, 0, false, c10::ScalarType::Float);
+    into.addcmul_(norms, norms);
+    return;
+  }
+  forFloating(matrix.scalar_type(), [&](auto *null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    constexpr int64_t width = 256;
+    const T *data = matrix.const_data_ptr<T>();
+    float *sums = into.mutable_data_ptr<float>();
+    const int64_t rows = matrix.size(0), columns = matrix.size(1);
+    // A thread has whole columns, so that threads change no result.
+    at::parallel_for(0, (columns + width - 1) / width,
+                     std::max<int64_t>(1, grain / (rows * width)),
+                     [&](int64_t begin, int64_t end) {
+                       for (int64_t block = begin; block < end; ++block) {
+                         const int64_t first = block * width;
+                         const int64_t n = std::min(width, columns - first);
+                         double sum[width] = {};
+                         for (int64_t row = 0; row < rows; ++row) {
+                           const T *at = data + row * columns + first;
+                           for (int64_t i = 0; i < n; ++i)
+                             sum[i] += static_cast<double>(at[i]) *
+                                       static_cast<double>(at[i]);
+                         }
+                         for (int64_t i = 0; i < n; ++i)
+                           sums[first + i] += static_cast<float>(sum[i]);
+                       }
+                     });
+  });
+}
+
 void scaleBy(const at::Tensor &values, const at::Tensor &factor) {
   if (!values.is_cpu()) {
     values.mul_(factor);

@@ -25,6 +25,12 @@ void sumSlices(const at::Tensor &to, at::ArrayRef<at::Tensor> slices,
 void addSquares(const at::Tensor &values, const at::Tensor &into);
 
 /// values *= factor, a 0-d f64 tensor.
+/// Adds the sums of squares of `matrix`' rows to `into`, one f32 each.
+void addRowSquares(const at::Tensor &matrix, const at::Tensor &into);
+
+/// The same of its columns.
+void addColumnSquares(const at::Tensor &matrix, const at::Tensor &into);
+
 void scaleBy(const at::Tensor &values, const at::Tensor &factor);
 
 } // namespace accel::run

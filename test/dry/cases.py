@@ -98,7 +98,9 @@ SPLIT = [
         ("heads", "halves-tied", "bf16-fp32", 2, "none", "none"),
         ("heads-tensor", "halves", "bf16", 1, "full", "none"),
         ("heads", "halves-phi3", "bf16-fp32", 1, "none", "clip"),
-        ("two", "mistral-window", "bf16", 2, "none", "none")]]
+        ("two", "mistral-window", "bf16", 2, "none", "none"),
+        ("two", "halves", "fp32", 1, "pointwise", "adafactor"),
+        ("four", "halves-tied", "bf16", 2, "none", "adafactor")]]
 
 
 def chosen():
@@ -139,7 +141,9 @@ def write(folder, case):
     config = {**{**jobs.PEAKED, **jobs.ENCODERS}[family],
               **ROWS.get(family, {})}
     optimizer = {"sgd": {"name": "sgd", "lr": 0.05, "momentum": 0.9},
-                 "lion": {"name": "lion", "lr": 2e-4}}.get(extra)
+                 "lion": {"name": "lion", "lr": 2e-4},
+                 "adafactor": {"name": "adafactor", "lr": 1e-3, "beta1": 0.9,
+                               "weight_decay": 0.1}}.get(extra)
     clip = 0.5 if extra in ("clip", "lion") else None
     if family in jobs.ENCODERS:
         job = jobs.make_array_job(

@@ -42,6 +42,54 @@ def lion(groups, options):
                              betas=tuple(options.get("betas", (0.9, 0.99)))))
 
 
+class Gathered:
+    """An optimizer that takes no DTensors, on whole parameters that every rank
+    has."""
+
+    def __init__(self, groups, make):
+        self.pairs, whole = [], []
+        for group in groups:
+            copies = [torch.nn.Parameter(full(p).detach().clone())
+                      for p in group["params"]]
+            self.pairs += zip(group["params"], copies)
+            whole.append({**group, "params": copies})
+        self.inner = make(whole)
+        self.param_groups = self.inner.param_groups
+
+    @torch.no_grad()
+    def step(self):
+        for p, whole in self.pairs:
+            whole.grad = None if p.grad is None else full(p.grad)
+        self.inner.step()
+        for p, whole in self.pairs:
+            if hasattr(p, "full_tensor"):
+                own = torch.distributed.tensor.distribute_tensor(
+                    whole.detach(), p.device_mesh, p.placements)
+                p.to_local().copy_(own.to_local())
+            else:
+                p.copy_(whole)
+
+    def zero_grad(self, set_to_none=True):
+        for p, _ in self.pairs:
+            p.grad = None
+
+
+def full(tensor):
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def adafactor(groups, options):
+    """As transformers' Trainer makes it."""
+    import transformers
+
+    return Gathered(groups, lambda whole: transformers.Adafactor(
+        whole, lr=options["lr"], scale_parameter=False, relative_step=False,
+        eps=tuple(options.get("eps", (1e-30, 1e-3))),
+        clip_threshold=options.get("clip_threshold", 1.0),
+        decay_rate=options.get("decay_rate", -0.8),
+        beta1=options.get("beta1") or None))
+
+
 # By name: how it is made, the default weight decay, and the settings that are
 # tried.
 OPTIMIZERS = {
@@ -54,4 +102,7 @@ OPTIMIZERS = {
     "lion": (lion, 0.0, [
         dict(lr=3e-4, weight_decay=0.1),
         dict(lr=3e-4, betas=[0.95, 0.98])]),
+    "adafactor": (adafactor, 0.0, [
+        dict(lr=1e-3, beta1=0.9, weight_decay=0.1),
+        dict(lr=2e-3, clip_threshold=0.5, decay_rate=-0.6)]),
 }

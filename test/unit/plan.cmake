@@ -7,6 +7,7 @@ accel_use_pch(AccelPlanFixture test)
 accel_unit_test(plan-test ${_here}/ExchangesTest.cpp ${_here}/MeshTest.cpp ${_here}/PlanTest.cpp
   ${_here}/JsonParseTest.cpp ${_here}/PlanJsonTest.cpp ${_here}/PlanVerifyTest.cpp
   ${_here}/PlanTimelineTest.cpp ${_here}/QuantizedWeightsTest.cpp
+  ${_here}/UpdateLayoutTest.cpp
   LINK AccelPlan AccelPlanFixture)
 # Read by test/Plan/schema.test.
 accel_test_tool(plan-dump ${_here}/PlanDump.cpp LINK AccelPlan AccelPlanFixture)

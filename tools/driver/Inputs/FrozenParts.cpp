@@ -6,7 +6,7 @@
 #include "tools/driver/Inputs/FrozenParts.h"
 
 #include "frontends/Lint/Subject.h"
-#include "runtime/plan/Optimizers.h"
+#include "runtime/plan/UpdateLayout.h"
 
 #include <map>
 
@@ -64,9 +64,8 @@ public:
       if (unit.trainable)
         continue;
       saved += shardNumel(plan, unit) * plan::itemSize(unit.storage);
-      for (const plan::State &state :
-           plan::unitStates(plan.job.optimizer, unit.storage))
-        saved += shardNumel(plan, unit) * plan::itemSize(state.dtype);
+      for (const plan::StateLayout &state : plan::stateLayouts(plan, unit))
+        saved += state.elements * plan::itemSize(state.dtype);
     }
     if (trained == all)
       return true;

@@ -89,6 +89,14 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                   "accel-run does not execute the optimizer '" + name +
                       "' yet, it is predicted for other executors only",
                   "plan with --executor fsdp2, ddp or fsdp1");
+  if (own && description->reads != plan::UpdateReads::Elements &&
+      inputs.job.accelerate.mesh->size("tp") > 1)
+    return report(Severity::Error, notSupportedCode,
+                  "the optimizer '" + name +
+                      "' reads rows and columns of whole parameters, which "
+                      "accel-run does not add up over the ranks of tensor "
+                      "parallelism yet",
+                  "leave tp_size at 1, or use adamw, sgd or lion");
   const bool flat = inputs.executor == FrameworkKind::Fsdp1 ||
                     inputs.executor == FrameworkKind::Deepspeed;
   if (flat && description->failsOnFlatShards)
