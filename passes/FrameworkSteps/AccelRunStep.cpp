@@ -146,6 +146,7 @@ protected:
     int64_t states = 0;
     if (!rule.isFlat()) {
       flat.trained.shard = flat.shard;
+      flat.trained.ranks = layout.shards.ranks;
       flat.trained.storage = r.storage;
       for (const plan::StateLayout &state :
            plan::stateLayouts(rule, flat.trained))
@@ -154,9 +155,14 @@ protected:
           plan::updateWork(rule, flat.trained, model.device);
       flat.workspace = work.workspaceBytes;
       flat.update = layout.copyTime(work.movedBytes);
-      for (double sum : work.sums)
+      if (work.flops > 0)
+        flat.update +=
+            toPicoseconds(work.flops / layout.target.flops(plan::DType::BF16));
+      for (const plan::UpdateExchange &exchange : work.exchanges)
         flat.update += toPicoseconds(collectiveSeconds(
-            layout.target, Collective::AllReduce, layout.shards, sum));
+            layout.target,
+            exchange.sums ? Collective::AllReduce : Collective::AllToAll,
+            layout.shards, exchange.bytes));
     } else {
       for (const plan::StateRule &state : rule.states)
         states +=

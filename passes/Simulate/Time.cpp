@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Simulate/Time.h"
 
+#include "passes/Cost/CollectiveCost.h"
 #include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
 #include "runtime/plan/UpdateLayout.h"
@@ -71,9 +72,16 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
     const UpdateWork work =
         updateWork(optimizer, updateShape(plan, unit), plan.device);
     times.update = memorySeconds(work.movedBytes);
-    for (double bytes : work.sums)
-      times.updateWire +=
-          wireSeconds(ProgramInstructionKind::AllReduce, unit.shardAxes, bytes);
+    if (work.flops > 0)
+      times.update += work.flops / target.flops(DType::BF16);
+    const Mesh mesh{plan.axes};
+    const AxisGroup group =
+        mesh.group(mesh.set(unit.shardAxes),
+                   ranksPerNode > 0 ? ranksPerNode : target.ranksPerNode);
+    for (const UpdateExchange &exchange : work.exchanges)
+      times.updateWire += collectiveSeconds(
+          target, exchange.sums ? Collective::AllReduce : Collective::AllToAll,
+          group, exchange.bytes);
   }
   return times;
 }

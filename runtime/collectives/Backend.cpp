@@ -17,6 +17,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <numeric>
 
 namespace accel::run {
 
@@ -93,11 +94,15 @@ Pending Communicator::exchange(const char *what,
     for (int step = 1; step < size(); ++step) {
       int from = (rank() - step + size()) % size();
       std::vector<at::Tensor> piece{received(from)};
+      if (piece[0].numel() == 0)
+        continue;
       works.push_back(backend->recv(piece, from, tag));
     }
     for (int step = 1; step < size(); ++step) {
       int to = (rank() + step) % size();
       std::vector<at::Tensor> piece{sent(to)};
+      if (piece[0].numel() == 0)
+        continue;
       works.push_back(backend->send(piece, to, tag));
     }
   } catch (const std::exception &error) {
@@ -168,6 +173,38 @@ Pending Communicator::exchangeParts(at::Tensor &output, at::Tensor &input) {
   std::vector<int64_t> equal; // parts
   return started("all-to-all", [&] {
     return backend->alltoall_base(output, input, equal, equal, options);
+  });
+}
+
+Pending Communicator::exchangeUneven(at::Tensor &output, at::Tensor &input,
+                                     const std::vector<int64_t> &received,
+                                     const std::vector<int64_t> &sent) {
+  if (way == Way::Staged) {
+    at::Tensor from = input.to(at::kCPU);
+    at::Tensor to = at::empty(output.sizes(), from.options());
+    way = Way::Host;
+    exchangeUneven(to, from, received, sent).wait();
+    way = Way::Staged;
+    output.copy_(to);
+    return Pending();
+  }
+  if (way == Way::Host) {
+    auto part = [](at::Tensor &tensor, const std::vector<int64_t> &sizes,
+                   int rank) {
+      return tensor.narrow(
+          0, std::accumulate(sizes.begin(), sizes.begin() + rank, int64_t(0)),
+          sizes[rank]);
+    };
+    part(output, received, rank()).copy_(part(input, sent, rank()));
+    return exchange(
+        "all-to-all", [&](int to) { return part(input, sent, to); },
+        [&](int from) { return part(output, received, from); });
+  }
+  c10d::AllToAllOptions options;
+  options.asyncOp = false;
+  std::vector<int64_t> into = received, from = sent;
+  return started("all-to-all", [&] {
+    return backend->alltoall_base(output, input, into, from, options);
   });
 }
 

@@ -69,6 +69,11 @@ public:
   Pending allToAll(at::Tensor &output, at::Tensor &input);
   /// The same with all pieces, those of this rank too.
   Pending exchangeParts(at::Tensor &output, at::Tensor &input);
+  /// The same of parts of any size: `sent[i]` elements go to rank i, from which
+  /// `received[i]` arrive.
+  Pending exchangeUneven(at::Tensor &output, at::Tensor &input,
+                         const std::vector<int64_t> &received,
+                         const std::vector<int64_t> &sent);
   /// `input` goes to the rank `shift` behind this one, the last ones' to the
   /// first; `output` receives that of the rank `shift` before it.
   Pending permute(at::Tensor &output, at::Tensor &input, int shift);

@@ -95,6 +95,14 @@ void Executor::addWorkspace(const plan::Unit &unit, Optimizer::Unit &slot) {
     if (group && sums.numel() > 0)
       group->allReduce(sums).wait();
   };
+  slot.exchange = [group](at::Tensor &into, at::Tensor &from,
+                          const std::vector<int64_t> &intoElements,
+                          const std::vector<int64_t> &fromElements) {
+    if (group)
+      group->exchangeUneven(into, from, intoElements, fromElements).wait();
+    else
+      into.copy_(from);
+  };
 }
 
 /// The host must see the norm where it decides whether a step is left out.

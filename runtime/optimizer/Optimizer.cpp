@@ -15,7 +15,7 @@ namespace accel::run {
 using Make = std::unique_ptr<Optimizer>(
     const plan::Optimizer &options, const std::vector<Optimizer::Unit> &units,
     c10::Device device);
-Make makeAdafactor, makeAdamW, makeLion, makeSgd;
+Make makeAdafactor, makeAdamW, makeLion, makeMuon, makeSgd;
 
 namespace {
 /// By the description's name, those with `executed`.
@@ -23,7 +23,8 @@ constexpr std::pair<const char *, Make *> makers[] = {
     {"adamw", makeAdamW},
     {"sgd", makeSgd},
     {"lion", makeLion},
-    {"adafactor", makeAdafactor}};
+    {"adafactor", makeAdafactor},
+    {"muon", makeMuon}};
 } // namespace
 
 at::Tensor Optimizer::Unit::state(std::string_view name, int parameter,
@@ -84,6 +85,7 @@ ElementOptimizer::ElementOptimizer(const plan::Optimizer &options,
 }
 
 void Optimizer::setLearningRates(const std::vector<double> &values) {
+  hostRates = values;
   for (size_t i = 0; i < rates.size(); ++i)
     rates[i].fill_(values[i]);
 }

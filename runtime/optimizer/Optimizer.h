@@ -22,6 +22,10 @@ namespace accel::run {
 /// step to step is in 0-d tensors.
 class Optimizer {
 public:
+  using Exchange =
+      std::function<void(at::Tensor &into, at::Tensor &from,
+                         const std::vector<int64_t> &intoElements,
+                         const std::vector<int64_t> &fromElements)>;
   /// One unit's buffers. `gradient` and `workspace` may be without memory until
   /// `update`.
   struct Unit {
@@ -36,6 +40,9 @@ public:
     at::Tensor workspace;                   // bytes
     /// Adds a tensor up over the ranks that share the unit.
     std::function<void(at::Tensor &)> sum;
+    /// Parts of `from`, so many elements for each of those ranks, for such
+    /// parts of `into`.
+    Exchange exchange;
 
     /// A state's values for elements [from, to) of the unit's flat buffer,
     /// which this rank has of `shape.parameters[parameter]`.
@@ -75,6 +82,7 @@ protected:
 
   const plan::Optimizer options;
   std::vector<at::Tensor> rates;      // by group, 0-d
+  std::vector<double> hostRates;      // the same
   std::vector<at::Tensor> stepTensor; // one, 0-d f32: all pieces share it
   std::optional<at::Tensor> divisor, leftOut; // see `steer`
   double stepCount = 0;

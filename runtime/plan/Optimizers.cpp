@@ -166,6 +166,16 @@ UpdateCost muonCost(const Optimizer &values, UpdateKernel) {
   return cost;
 }
 
+/// runtime/optimizer/Muon.cpp: both blends in place, and a copy in bf16 to and
+/// from the rank that iterates.
+UpdateCost ownMuonCost(const Optimizer &) {
+  UpdateCost cost;
+  cost.parameters = 4;
+  cost.gradients = 5;
+  cost.states = 3;
+  return cost;
+}
+
 /// Newton-Schulz on X of k rows, no more than it has columns: X X', its square
 /// and the product with X.
 double newtonSchulzFlops(const Optimizer &values, int64_t rows,
@@ -306,12 +316,16 @@ std::vector<OptimizerDescription> makeOptimizers() {
         {"nesterov", "Nesterov's momentum", Kind::Flag, {1}},
         {"ns_steps", "Newton-Schulz iterations", Kind::Number, {5}, 0, 100},
         {"eps", "Least norm that is divided by", Kind::Number, {1e-7}},
-        {"betas", "Of AdamW", Kind::Numbers, {0.9, 0.999}, 0, 1}};
+        {"betas", "Of AdamW", Kind::Numbers, {0.9, 0.999}, 0, 1},
+        {"adamw_eps", "Added to AdamW's denominator", Kind::Number, {1e-8}}};
     d.states = {{"momentum_buffer", StateShape::Whole, StateOf::TwoDimensional},
                 {"exp_avg", StateShape::Whole, StateOf::NotTwoDimensional},
                 {"exp_avg_sq", StateShape::Whole, StateOf::NotTwoDimensional}};
     d.kernels = {UpdateKernel::ForLoop};
     d.cost = muonCost;
+    d.executed = true;
+    d.ownCost = ownMuonCost;
+    d.reads = UpdateReads::Matrices;
     d.matmulFlops = newtonSchulzFlops;
     d.matmulBytes = newtonSchulzBytes;
     d.failsOnFlatShards = "torch.optim.Muon takes two-dimensional parameters, "
@@ -524,66 +538,6 @@ int64_t OptimizerRule::temporaryBytes(UpdateKernel kernel,
   if (description && description->matmulBytes && shape.size() == 2)
     result += description->matmulBytes(rows, shape[1]);
   return result;
-}
-
-const std::vector<TransformersOptimizer> &transformersOptimizers() {
-  using K = UpdateKernel;
-  static const std::vector<TransformersOptimizer> list = {
-      {"adamw_torch", "adamw"},
-      {"adamw_torch_fused", "adamw", K::Fused},
-      {"sgd", "sgd"},
-      {"lion_32bit", "lion", K::Fused, DType::F32, bitsandbytesOnDTensors},
-      {"paged_lion_32bit", "lion", K::Fused, DType::F32,
-       bitsandbytesOnDTensors},
-      {"adafactor", "adafactor", K::ForLoop},
-      // Of torch, not names of transformers.
-      {"adafactor_torch", "adafactor_torch", K::ForLoop},
-      {"muon", "muon", K::ForLoop},
-      {"adamw_bnb_8bit", "adamw_8bit", K::Fused},
-      {"adamw_8bit", "adamw_8bit", K::Fused},
-      {"paged_adamw_8bit", "adamw_8bit", K::Fused},
-      {"lion_8bit", "lion_8bit", K::Fused},
-      {"paged_lion_8bit", "lion_8bit", K::Fused},
-      {"paged_adamw_32bit", "adamw", K::Fused, DType::F32,
-       bitsandbytesOnDTensors},
-      {"adamw_torch_xla"},
-      {"adamw_torch_npu_fused"},
-      {"adamw_anyprecision"},
-      {"adamw_torch_4bit"},
-      {"adamw_torch_8bit"},
-      {"ademamix"},
-      {"ademamix_8bit"},
-      {"paged_ademamix_32bit"},
-      {"paged_ademamix_8bit"},
-      {"adagrad"},
-      {"rmsprop"},
-      {"rmsprop_bnb"},
-      {"rmsprop_bnb_8bit"},
-      {"rmsprop_bnb_32bit"},
-      {"galore_adamw"},
-      {"galore_adamw_8bit"},
-      {"galore_adafactor"},
-      {"galore_adamw_layerwise"},
-      {"galore_adamw_8bit_layerwise"},
-      {"galore_adafactor_layerwise"},
-      {"lomo"},
-      {"adalomo"},
-      {"grokadamw"},
-      {"schedule_free_radam"},
-      {"schedule_free_adamw"},
-      {"schedule_free_sgd"},
-      {"apollo_adamw"},
-      {"apollo_adamw_layerwise"},
-      {"stable_adamw"}};
-  return list;
-}
-
-const TransformersOptimizer *
-findTransformersOptimizer(const std::string &name) {
-  for (const TransformersOptimizer &known : transformersOptimizers())
-    if (name == known.name)
-      return &known;
-  return nullptr;
 }
 
 } // namespace accel::plan

@@ -30,6 +30,7 @@ int64_t UpdatedParameter::numel() const {
 UpdateShape updateShape(const Plan &plan, const Unit &unit) {
   UpdateShape shape;
   shape.shard = shardNumel(plan, unit);
+  shape.ranks = plan.shardRanks(unit);
   shape.storage = unit.storage;
   for (int index : unit.parameters) {
     const Parameter &p = plan.parameters[index];
@@ -106,6 +107,76 @@ FactoredLayout factoredLayout(const UpdateShape &shape) {
   return layout;
 }
 
+MatrixLayout matrixLayout(const UpdateShape &shape) {
+  MatrixLayout layout;
+  std::vector<int> matrices;
+  for (size_t i = 0; i < shape.parameters.size(); ++i)
+    if (shape.parameters[i].shape.size() == 2 &&
+        shape.parameters[i].numel() > 0)
+      matrices.push_back(static_cast<int>(i));
+  if (matrices.empty())
+    return layout;
+  const auto longer = [&](int a, int b) {
+    return shape.parameters[a].numel() > shape.parameters[b].numel();
+  };
+  std::stable_sort(matrices.begin(), matrices.end(), longer);
+  int64_t sent = 0, largest = 0, gram = 0;
+  for (size_t at = 0; at < matrices.size();) {
+    const auto n =
+        std::min(matrices.size() - at,
+                 static_cast<size_t>(std::max<int64_t>(shape.ranks, 1)));
+    layout.rounds.emplace_back(matrices.begin() + at,
+                               matrices.begin() + at + n);
+    int64_t parts = 0;
+    for (int index : layout.rounds.back()) {
+      const UpdatedParameter &p = shape.parameters[index];
+      const int64_t k = std::min(p.shape[0], p.shape[1]);
+      parts += p.numel();
+      largest = std::max(largest, p.numel());
+      gram = std::max(gram, k * k);
+    }
+    sent = std::max(sent, std::min(parts, shape.shard));
+    at += n;
+  }
+  const auto place = [&](int64_t elements) {
+    const int64_t begin = layout.bytes;
+    layout.bytes += alignedBytes(elements * itemSize(DType::BF16));
+    return begin;
+  };
+  layout.sentBegin = place(sent);
+  layout.matrixBegin = place(largest);
+  layout.nextBegin = place(largest);
+  layout.gramBegin = place(gram);
+  layout.polynomialBegin = place(gram);
+  layout.normBegin = place(1);
+  return layout;
+}
+
+/// Each round ends with its slowest matrix.
+static void addMatrixWork(const OptimizerRule &rule, const UpdateShape &shape,
+                          UpdateWork &work) {
+  const MatrixLayout layout = matrixLayout(shape);
+  work.workspaceBytes = layout.bytes;
+  for (const std::vector<int> &matrices : layout.rounds) {
+    double flops = 0, largest = 0, all = 0;
+    for (int index : matrices) {
+      const UpdatedParameter &p = shape.parameters[index];
+      flops = std::max(flops, rule.description->matmulFlops(
+                                  rule.values, p.shape[0], p.shape[1]));
+      largest = std::max(largest, static_cast<double>(p.numel()));
+      all += static_cast<double>(p.numel());
+    }
+    work.flops += flops;
+    // Scaled by its norm, and what a step of the iteration reads and writes.
+    work.movedBytes += 5 * largest * itemSize(DType::BF16);
+    if (shape.ranks > 1) {
+      const double bytes = std::min(all, static_cast<double>(shape.shard)) *
+                           itemSize(DType::BF16);
+      work.exchanges.insert(work.exchanges.end(), 2, {false, bytes});
+    }
+  }
+}
+
 UpdateWork updateWork(const OptimizerRule &rule, const UpdateShape &shape,
                       const std::string &device) {
   UpdateWork work;
@@ -118,14 +189,19 @@ UpdateWork updateWork(const OptimizerRule &rule, const UpdateShape &shape,
               static_cast<double>(itemSize(layout.dtype));
   work.movedBytes =
       (cost.parameters + cost.gradients) * storage + cost.states * states;
+  if (rule.description->reads == UpdateReads::Matrices)
+    addMatrixWork(rule, shape, work);
   if (rule.description->reads != UpdateReads::RowsAndColumns)
     return work;
   const FactoredLayout layout = factoredLayout(shape);
   work.workspaceBytes = layout.bytes;
   if (layout.scratchBytes > 0) // made twice: for its norm, and to be applied
     work.movedBytes += 2 * cost.gradients * shard * 4;
-  work.sums = {static_cast<double>(layout.sums * itemSize(DType::F32)),
-               static_cast<double>(layout.parts.size() * itemSize(DType::F64))};
+  if (shape.ranks > 1)
+    work.exchanges = {
+        {true, static_cast<double>(layout.sums * itemSize(DType::F32))},
+        {true,
+         static_cast<double>(layout.parts.size() * itemSize(DType::F64))}};
   return work;
 }
 

@@ -31,6 +31,7 @@ struct UpdatedParameter {
 struct UpdateShape {
   std::vector<UpdatedParameter> parameters;
   int64_t shard = 0; // elements that a rank keeps
+  int64_t ranks = 1; // that share the unit
   DType storage = DType::F32;
 };
 /// Of a unit that is not trained: as if it were.
@@ -78,11 +79,34 @@ struct FactoredLayout {
 };
 FactoredLayout factoredLayout(const UpdateShape &shape);
 
+/// Who computes with which matrix, and where in the workspace. A round's
+/// matrices, as many as ranks and of similar size, are each sent to one rank,
+/// whose results are sent back.
+struct MatrixLayout {
+  /// UpdateShape::parameters by the rank that has the matrix.
+  std::vector<std::vector<int>> rounds;
+  /// Bytes, of bf16: a rank's parts of a round, a matrix, another one, the
+  /// Gram matrix of its shorter side, its polynomial, a norm.
+  int64_t sentBegin = 0, matrixBegin = 0, nextBegin = 0, gramBegin = 0,
+          polynomialBegin = 0, normBegin = 0;
+  int64_t bytes = 0;
+};
+MatrixLayout matrixLayout(const UpdateShape &shape);
+
+/// What ranks that share a unit exchange in its update: sums of all, or the
+/// parts of matrices.
+struct UpdateExchange {
+  bool sums = true;
+  double bytes = 0; // of one rank
+  bool operator==(const UpdateExchange &) const = default;
+};
+
 /// What an update of a unit takes on one rank.
 struct UpdateWork {
   int64_t workspaceBytes = 0; // while it runs
   double movedBytes = 0;      // read and written
-  std::vector<double> sums;   // bytes of each all-reduce over the unit's shards
+  double flops = 0;           // of matmuls in bf16, by the slowest ranks
+  std::vector<UpdateExchange> exchanges; // one after the other
 };
 UpdateWork updateWork(const OptimizerRule &rule, const UpdateShape &shape,
                       const std::string &device);

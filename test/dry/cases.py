@@ -100,7 +100,8 @@ SPLIT = [
         ("heads", "halves-phi3", "bf16-fp32", 1, "none", "clip"),
         ("two", "mistral-window", "bf16", 2, "none", "none"),
         ("two", "halves", "fp32", 1, "pointwise", "adafactor"),
-        ("four", "halves-tied", "bf16", 2, "none", "adafactor")]]
+        ("four", "halves-tied", "bf16", 2, "none", "adafactor"),
+        ("two", "halves", "fp32", 1, "pointwise", "muon")]]
 
 
 def chosen():
@@ -143,7 +144,8 @@ def write(folder, case):
     optimizer = {"sgd": {"name": "sgd", "lr": 0.05, "momentum": 0.9},
                  "lion": {"name": "lion", "lr": 2e-4},
                  "adafactor": {"name": "adafactor", "lr": 1e-3, "beta1": 0.9,
-                               "weight_decay": 0.1}}.get(extra)
+                               "weight_decay": 0.1},
+                 "muon": {"name": "muon", "lr": 1e-3}}.get(extra)
     clip = 0.5 if extra in ("clip", "lion") else None
     if family in jobs.ENCODERS:
         job = jobs.make_array_job(

@@ -90,6 +90,35 @@ def adafactor(groups, options):
         beta1=options.get("beta1") or None))
 
 
+class Muon:
+    """torch.optim.Muon for matrices, AdamW for the rest."""
+
+    def __init__(self, groups, options):
+        def of(dimensions):
+            chosen = [{**group, "params": [p for p in group["params"]
+                                           if (p.ndim == 2) == dimensions]}
+                      for group in groups]
+            return [group for group in chosen if group["params"]]
+        self.optimizers = [
+            torch.optim.Muon(of(True), lr=options["lr"],
+                             momentum=options.get("momentum", 0.95),
+                             nesterov=options.get("nesterov", True),
+                             ns_steps=options.get("ns_steps", 5)),
+            torch.optim.AdamW(of(False), lr=options["lr"],
+                              betas=tuple(options.get("betas", (0.9, 0.999))),
+                              eps=options.get("adamw_eps", 1e-8), fused=True)]
+        self.param_groups = [group for optimizer in self.optimizers
+                             for group in optimizer.param_groups]
+
+    def step(self):
+        for optimizer in self.optimizers:
+            optimizer.step()
+
+
+def muon(groups, options):
+    return Gathered(groups, lambda whole: Muon(whole, options))
+
+
 # By name: how it is made, the default weight decay, and the settings that are
 # tried.
 OPTIMIZERS = {
@@ -105,4 +134,5 @@ OPTIMIZERS = {
     "adafactor": (adafactor, 0.0, [
         dict(lr=1e-3, beta1=0.9, weight_decay=0.1),
         dict(lr=2e-3, clip_threshold=0.5, decay_rate=-0.6)]),
+    "muon": (muon, 0.1, [dict(lr=2e-3, betas=[0.9, 0.95])]),
 }

@@ -15,6 +15,7 @@
 #include "passes/FrameworkSteps/DecidedCandidate.h"
 #include "passes/Pipeline/Import.h"
 #include "passes/Pipeline/Phases.h"
+#include "runtime/plan/Optimizers.h"
 #include "runtime/plan/Timeline.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -39,6 +40,7 @@ struct Case {
   bool solved = false;
   std::string trainable = {}; // regex; empty: all
   std::optional<int64_t> lossChunks;
+  const char *optimizer = "adamw";
   int64_t backward() const {
     return backwardPrefetch < 0 ? prefetch : backwardPrefetch;
   }
@@ -119,6 +121,7 @@ TEST_P(AccelRunStep, PeakIsTheTimelines) {
   ASSERT_TRUE(loaded.job) << renderText(engine);
   JobConfig &job = *loaded.job;
   job.accumulation.value = c.accumulation;
+  job.optimizer.setDefaults(*plan::findOptimizer(c.optimizer));
   job.optimizer.maxGradNorm.value = c.clip ? 1.0 : 0.0;
   job.trainable.value = c.trainable;
 
@@ -142,6 +145,7 @@ TEST_P(AccelRunStep, PeakIsTheTimelines) {
   if (c.lossChunks)
     import.lossChunks = LossChunks{c.lossChunks};
   plan::Job training;
+  training.optimizer.name = c.optimizer;
   training.optimizer.groups.push_back({});
   training.optimizer.maxGradNorm = c.clip ? 1.0 : 0.0;
   training.vocab = 1000;
@@ -266,6 +270,26 @@ INSTANTIATE_TEST_SUITE_P(
              .prefetch = 2,
              .tied = true,
              .lossChunks = 4},
+        Case{.name = "adafactor", .optimizer = "adafactor"},
+        Case{.name = "adafactor_frozen",
+             .device = "cpu",
+             .precision = "no",
+             .clip = true,
+             .trainable = "layers.1|norm",
+             .optimizer = "adafactor"},
+        Case{.name = "muon", .optimizer = "muon"},
+        Case{.name = "muon_one_rank",
+             .ranks = 1,
+             .checkpoint = true,
+             .clip = true,
+             .optimizer = "muon"},
+        Case{.name = "muon_hybrid",
+             .device = "cpu",
+             .ranks = 6,
+             .replicas = 2,
+             .precision = "no",
+             .checkpoint = true,
+             .optimizer = "muon"},
         Case{.name = "tied", .tied = true},
         Case{.name = "tied_checkpoint", .checkpoint = true, .tied = true}),
     [](const auto &info) { return std::string(info.param.name); });

@@ -98,7 +98,12 @@ TEST(UpdateLayout, AdafactorsSumsAreWholeOnEveryRank) {
   EXPECT_EQ(layout.bytes, layout.squaresBegin + 64);
   const UpdateWork work = updateWork(ruleOf("adafactor"), shape, "cpu");
   EXPECT_EQ(work.workspaceBytes, layout.bytes);
-  EXPECT_EQ(work.sums, (std::vector<double>{4.0 * layout.sums, 3 * 8}));
+  EXPECT_TRUE(work.exchanges.empty()) << "one rank";
+  UpdateShape shared = shape;
+  shared.ranks = 2;
+  EXPECT_EQ(
+      updateWork(ruleOf("adafactor"), shared, "cpu").exchanges,
+      (std::vector<UpdateExchange>{{true, 4.0 * layout.sums}, {true, 3 * 8}}));
 }
 
 TEST(UpdateLayout, NarrowParametersHaveAnUpdateInF32) {
@@ -107,6 +112,33 @@ TEST(UpdateLayout, NarrowParametersHaveAnUpdateInF32) {
             448);
   EXPECT_EQ(factoredLayout(shapeOf({{8, 20}}, 500, DType::BF16)).scratchBytes,
             640);
+}
+
+/// Each matrix has one rank in one round, large ones share a round, and what a
+/// rank has of a round fits.
+TEST(UpdateLayout, MuonsMatricesTakeTurns) {
+  UpdateShape shape =
+      shapeOf({{8, 16}, {5}, {32, 16}, {16, 16}, {2, 3, 4}, {16, 32}}, 600);
+  shape.ranks = 3;
+  const MatrixLayout layout = matrixLayout(shape);
+  EXPECT_EQ(layout.rounds, (std::vector<std::vector<int>>{{2, 5, 3}, {0}}));
+  EXPECT_EQ(layout.matrixBegin - layout.sentBegin, 2 * 608) << "the shard";
+  EXPECT_EQ(layout.nextBegin - layout.matrixBegin, 2 * 512);
+  EXPECT_EQ(layout.polynomialBegin - layout.gramBegin, 2 * 256);
+  const UpdateWork work = updateWork(ruleOf("muon"), shape, "cpu");
+  EXPECT_EQ(work.workspaceBytes, layout.bytes);
+  EXPECT_EQ(work.exchanges,
+            (std::vector<UpdateExchange>{
+                {false, 1200}, {false, 1200}, {false, 256}, {false, 256}}));
+  EXPECT_EQ(work.flops, 5.0 * (4 * 16 * 16 * 32 + 2 * 16 * 16 * 16) +
+                            5.0 * (4 * 8 * 8 * 16 + 2 * 8 * 8 * 8));
+  const auto states = stateLayouts(ruleOf("muon"), shape);
+  ASSERT_EQ(states.size(), 3u);
+  EXPECT_TRUE(states[0].sharded);
+  EXPECT_EQ(states[0].parts.size(), 4u);
+  EXPECT_FALSE(states[1].sharded);
+  EXPECT_EQ(states[1].elements, 16 + 32);
+  EXPECT_TRUE(matrixLayout(shapeOf({{5}}, 64)).rounds.empty());
 }
 
 /// Vectors that take more than the shard are sharded with it.

@@ -1,0 +1,70 @@
+//===- TransformersOptimizers.cpp - Names of TrainingArguments.optim ------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/plan/Optimizers.h"
+
+namespace accel::plan {
+
+const std::vector<TransformersOptimizer> &transformersOptimizers() {
+  using K = UpdateKernel;
+  // Those of 32 bits have the descriptions of torch's.
+  static const char *noDTensors = findOptimizer("adamw_8bit")->failsOnDTensors;
+  static const std::vector<TransformersOptimizer> list = {
+      {"adamw_torch", "adamw"},
+      {"adamw_torch_fused", "adamw", K::Fused},
+      {"sgd", "sgd"},
+      {"lion_32bit", "lion", K::Fused, DType::F32, noDTensors},
+      {"paged_lion_32bit", "lion", K::Fused, DType::F32, noDTensors},
+      {"adafactor", "adafactor", K::ForLoop},
+      // Of torch, not names of transformers.
+      {"adafactor_torch", "adafactor_torch", K::ForLoop},
+      {"muon", "muon", K::ForLoop},
+      {"adamw_bnb_8bit", "adamw_8bit", K::Fused},
+      {"adamw_8bit", "adamw_8bit", K::Fused},
+      {"paged_adamw_8bit", "adamw_8bit", K::Fused},
+      {"lion_8bit", "lion_8bit", K::Fused},
+      {"paged_lion_8bit", "lion_8bit", K::Fused},
+      {"paged_adamw_32bit", "adamw", K::Fused, DType::F32, noDTensors},
+      {"adamw_torch_xla"},
+      {"adamw_torch_npu_fused"},
+      {"adamw_anyprecision"},
+      {"adamw_torch_4bit"},
+      {"adamw_torch_8bit"},
+      {"ademamix"},
+      {"ademamix_8bit"},
+      {"paged_ademamix_32bit"},
+      {"paged_ademamix_8bit"},
+      {"adagrad"},
+      {"rmsprop"},
+      {"rmsprop_bnb"},
+      {"rmsprop_bnb_8bit"},
+      {"rmsprop_bnb_32bit"},
+      {"galore_adamw"},
+      {"galore_adamw_8bit"},
+      {"galore_adafactor"},
+      {"galore_adamw_layerwise"},
+      {"galore_adamw_8bit_layerwise"},
+      {"galore_adafactor_layerwise"},
+      {"lomo"},
+      {"adalomo"},
+      {"grokadamw"},
+      {"schedule_free_radam"},
+      {"schedule_free_adamw"},
+      {"schedule_free_sgd"},
+      {"apollo_adamw"},
+      {"apollo_adamw_layerwise"},
+      {"stable_adamw"}};
+  return list;
+}
+
+const TransformersOptimizer *
+findTransformersOptimizer(const std::string &name) {
+  for (const TransformersOptimizer &known : transformersOptimizers())
+    if (name == known.name)
+      return &known;
+  return nullptr;
+}
+
+} // namespace accel::plan
