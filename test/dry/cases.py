@@ -20,6 +20,7 @@ import jobs  # noqa: E402
 
 STEPS = 4
 LENGTH = 32
+TARGET = "h200"
 # name -> (ranks, replicas, kind, what shares samples)
 MESHES = {"one": (1, 1, "single", {}), "two": (2, 1, "fsdp", {}),
           "four": (4, 1, "fsdp", {}), "hybrid": (4, 2, "fsdp", {}),
@@ -53,7 +54,7 @@ def families():
 def name(case):
     return "-".join([case["family"], case["precision"], case["mesh"],
                      f"x{case['accumulation']}", case["recompute"],
-                     case["extra"]])
+                     case["extra"], *filter(None, [case.get("target")])])
 
 
 def possible(case):
@@ -180,7 +181,7 @@ def write(folder, case):
     del job["checkpoint"]
     cpu = jobs.write_job(folder, job, "cpu.yaml")
     gpu = copy.deepcopy(job)
-    gpu["target"] = "h200"
+    gpu["target"] = case.get("target", TARGET)
     gpu["accelerate"].pop("use_cpu", None)
     if kind == "ddp":
         gpu["accelerate"]["distributed_type"] = "MULTI_GPU"

@@ -5,6 +5,8 @@
   python test/dry/run.py -k llama ddp cases with a text in their name
   python test/dry/run.py --update     writes steps.csv anew
   python test/dry/run.py -k mutant    only device code with mistakes
+  python test/dry/run.py -k gpu-check the cases of tools/gpu-check
+  python test/dry/run.py --runtime DIR    with the accel-run of another build
 
 The real accel-run-cuda.so and libtorch_cuda run over stand-ins for the CUDA
 libraries (DryGpu.h). Of each case: no two accesses to memory without an order,
@@ -12,22 +14,31 @@ nothing on the default stream, contexts on the own device alone, the same
 collectives on all ranks, own bytes at the peak as predicted, losses as those
 of the plan for CPUs, counts of a step as in steps.csv, and the seconds of what
 was queued, at the cost model's rates, as passes/Simulate predicts. Device code
-with a mistake (Mutants.cmake) must fail one of these.
+with a mistake (Mutants.cmake) must fail one of these. The accel-run of another
+build is of another torch: counts are not compared then, and every function of
+every family is prepared for its schemas.
 """
 import argparse
 import concurrent.futures
 import csv
+import functools
+import importlib.machinery
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 import cases  # noqa: E402
+import gpu_jobs  # noqa: E402
+import harness  # noqa: E402  (test/parity, by cases)
+import prepare_cases  # noqa: E402
 
 TABLE = os.path.join(HERE, "steps.csv")
 # Columns of the table: what rank 0 did in a step in which memory has settled.
@@ -52,10 +63,13 @@ def check(condition, text):
 
 
 class Tools:
-    def __init__(self, build):
+    def __init__(self, build, runtime=None):
         self.build = os.path.abspath(build)
         self.bin = os.path.join(self.build, "bin")
+        # Where accel-run and the stand-ins are.
+        self.runtime = os.path.abspath(runtime or self.bin)
         self.work = os.path.join(self.build, "dry")
+        self.is_pinned = self.runtime == self.bin
 
     def call(self, command, environment=None, timeout=300, expect=0):
         env = {k: v for k, v in os.environ.items()
@@ -83,7 +97,7 @@ class Tools:
             return json.load(f)
 
     def run(self, plan, ranks, log, *extra, environment=None):
-        self.call([os.path.join(self.bin, "accel-run"), plan, "--nproc",
+        self.call([os.path.join(self.runtime, "accel-run"), plan, "--nproc",
                    str(ranks), "--log", log, *extra], environment)
         with open(log, encoding="utf-8") as f:
             return [json.loads(line) for line in f]
@@ -97,15 +111,15 @@ class Tools:
         os.makedirs(exchange, exist_ok=True)
         report = os.path.join(folder, "report")
         settings = {
-            "LD_PRELOAD": os.path.join(self.bin, "dry-gpu.so"),
-            "LD_LIBRARY_PATH": os.path.join(self.bin, "dry"),
+            "LD_PRELOAD": os.path.join(self.runtime, "dry-gpu.so"),
+            "LD_LIBRARY_PATH": os.path.join(self.runtime, "dry"),
             "DRY_REPORT": report, "DRY_COMPUTE": "1",
             "DRY_EXCHANGE": exchange, "DRY_TRACE": str(SETTLED),
             **(environment or {})}
         log = os.path.join(folder, "gpu.jsonl")
         try:
             text = self.call(
-                [os.path.join(module or self.bin, "accel-run"), plan,
+                [os.path.join(module or self.runtime, "accel-run"), plan,
                  "--nproc", str(ranks), "--log", log, *extra], settings)
         finally:
             shutil.rmtree(exchange, ignore_errors=True)
@@ -172,10 +186,10 @@ def in_order(reports):
                   f"rank 0")
 
 
-def in_time(tools, plan, report):
+def in_time(tools, plan, report, target=cases.TARGET):
     """What was queued takes as long as predicted; the relative difference."""
     text = tools.call([os.path.join(tools.bin, "dry-replay"), plan, report,
-                       "h200"])
+                       target])
     replayed, predicted = map(float, text.split())
     difference = relative(replayed, predicted)
     check(difference <= QUEUED_TOLERANCE,
@@ -201,14 +215,16 @@ def examine(tools, case, table, update):
     memory = plan["predicted"]["memory"]
     with open(os.path.join(folder, "summary.json"), encoding="utf-8") as f:
         measured = json.load(f)["measured"]
-    check(measured["own_peak_bytes"] == memory["own_peak_bytes"],
+    check(measured["own_peak_bytes"] - memory["own_peak_bytes"]
+          in ((0,) if tools.is_pinned else gpu_check().KEPT_WORKSPACES),
           f"own bytes at the peak: {measured['own_peak_bytes']}, predicted "
           f"{memory['own_peak_bytes']}")
     in_time(tools, os.path.join(folder, "gpu.json"),
-            os.path.join(folder, "report.0"))
+            os.path.join(folder, "report.0"),
+            case.get("target", cases.TARGET))
     counts = {key: str(reports[0]["steps"][SETTLED].get(key, 0))
               for key in COUNTED}
-    if not update:
+    if not update and tools.is_pinned:
         check(title in table, f"{TABLE} has no line for it (--update)")
         wrong = [f"{key}: {counts[key]}, {table[title][key]} in steps.csv"
                  for key in COUNTED if counts[key] != table[title][key]]
@@ -229,15 +245,15 @@ MUTATED = {"family": "gqa", "precision": "bf16", "mesh": "two",
 
 def place_mutants(tools):
     """Beside their CUDA module lies the accel-run that takes it."""
-    binary = os.path.join(tools.bin, "mutants", "accel-run")
+    binary = os.path.join(tools.runtime, "mutants", "accel-run")
     if os.path.exists(binary):
         os.remove(binary)
-    os.link(os.path.join(tools.bin, "accel-run"), binary)
+    os.link(os.path.join(tools.runtime, "accel-run"), binary)
 
 
 def examine_mutant(tools, name):
     folder = os.path.join(tools.work, "mutant-" + name)
-    module = os.path.join(tools.bin, "mutants")
+    module = os.path.join(tools.runtime, "mutants")
     _, gpu, ranks = cases.write(folder, MUTATED)
     tools.plan(gpu, os.path.join(folder, "gpu.json"))
     try:
@@ -285,6 +301,45 @@ def examine_move(tools, _):
     return f"losses within {worst:.1e}"
 
 
+@functools.cache
+def gpu_check():
+    """tools/gpu-check as a module; it has no suffix."""
+    loader = importlib.machinery.SourceFileLoader(
+        "gpu_check", os.path.join(ROOT, "tools", "gpu-check"))
+    spec = importlib.util.spec_from_loader("gpu_check", loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+PREPARING = threading.Lock()
+
+
+def examine_gpu_check(tools, name):
+    """A case of tools/gpu-check; the first one makes the jobs of all."""
+    folder = os.path.join(tools.work, "gpu-check")
+    with PREPARING:
+        if not os.path.exists(folder):
+            gpu_jobs.prepare(folder, tools.bin, dry=True)
+    machine = gpu_check().Machine(argparse.Namespace(
+        dry=True, dir=folder, bin=tools.runtime, torch=None))
+    line = gpu_check().run_case(machine, name)
+    check(line["ok"], line.get("reason"))
+    return json.dumps(line["measured"])[:200]
+
+
+def examine_prepare(tools, precision):
+    """Layer A for another torch: parity's prepare.* is for the pinned one."""
+    context = harness.Context(tools.build, os.path.join(tools.work, "prepare"))
+    paths = [prepare_cases.planned(context, precision, *model)
+             for model in prepare_cases.models()]
+    text = tools.call([os.path.join(tools.runtime, "runtime-prepare"), *paths])
+    bad = [line for line in text.splitlines() if " functions for cuda:" not in
+           line]
+    check(not bad, "\n".join(bad))
+    return f"{len(paths)} plans"
+
+
 def read_table():
     if not os.path.exists(TABLE):
         return {}
@@ -304,6 +359,9 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build-dir", default=os.path.join(ROOT, "build"))
+    parser.add_argument("--runtime", metavar="DIR",
+                        help="with accel-run and the stand-ins (default: the "
+                        "build's bin)")
     parser.add_argument("--report", help="write [{name, ok, detail}] as JSON")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--update", action="store_true")
@@ -311,13 +369,18 @@ def main():
     parser.add_argument("-k", metavar="TEXT", nargs="+", default=[])
     parser.add_argument("-j", type=int, default=2, metavar="N")
     args = parser.parse_args()
-    tools = Tools(args.build_dir)
+    tools = Tools(args.build_dir, args.runtime)
     shutil.rmtree(tools.work, ignore_errors=True)
     os.makedirs(tools.work)
     table = read_table()
     listed = list(cases.everything() if args.all else cases.chosen())
     listed += [("mutant-" + m, examine_mutant, m) for m in MUTANTS]
     listed.append(("move", examine_move, None))
+    listed += [("gpu-check-" + n, examine_gpu_check, n)
+               for n, _ in gpu_check().CASES]
+    if not tools.is_pinned:
+        listed += [("prepare-" + p, examine_prepare, p)
+                   for p in prepare_cases.PRECISIONS]
 
     def name(case):
         return case[0] if isinstance(case, tuple) else cases.name(case)
@@ -356,7 +419,7 @@ def main():
             if not ok:
                 print("     " + "\n     ".join(detail.splitlines()[-30:]),
                       flush=True)
-    if args.update and not args.all:
+    if args.update and not args.all and tools.is_pinned:
         keep = {} if not args.k else table
         write_table({**keep, **counted})
     if args.report:
