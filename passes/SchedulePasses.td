@@ -8,6 +8,23 @@
 
 include "mlir/Pass/PassBase.td"
 
+def CutStagesPass : Pass<"cut-stages", "::mlir::ModuleOp"> {
+  let summary = "decide which calls are which stage of a pipeline";
+  let description = [{
+    Where the mesh has an axis `pp`: consecutive calls become its stages, the
+    slowest as fast as it can be by the predicted seconds of forward and
+    backward. Marks calls and units with `sharding.stage`; a unit whose
+    parameters several stages read becomes one for each. A parameter that two
+    stages read is an error.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"\"",
+           "the target that predicts seconds; by default cpu or h100-sxm-80gb, "
+           "as the job's device">
+  ];
+  let dependentDialects = ["::accel::sharding::ShardingDialect"];
+}
+
 def LowerToSchedulePass : Pass<"lower-to-schedule", "::mlir::ModuleOp"> {
   let summary = "turn units and segments into programs with buffers and collectives";
   let description = [{

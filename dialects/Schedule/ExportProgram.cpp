@@ -308,6 +308,32 @@ void Exporter::convert(Operation *at) {
                              flightRoles[op.getInflight()][i]};
       })
       .Case([&](CallOp op) { call(op); })
+      .Case([&](SendStartOp op) {
+        plan::ProgramInstruction &instruction =
+            add(op, ProgramInstructionKind::Send);
+        instruction.inputs = {values.lookup(op.getValue())};
+        instruction.shift = static_cast<int>(op.getShift());
+        instruction.timepoint = flights.size();
+        flights[op.getInflight()] = program.instructions.size() - 1;
+      })
+      .Case([&](AwaitSendOp op) {
+        auto found = flights.find(op.getInflight());
+        plan::ProgramInstruction &instruction =
+            add(op, ProgramInstructionKind::Await);
+        if (found == flights.end()) {
+          op.emitOpError("awaits what no operation of this program started");
+          failed = true;
+          return;
+        }
+        instruction.timepoint = program.instructions[found->second].timepoint;
+      })
+      .Case([&](ReceiveOp op) {
+        plan::ProgramInstruction &instruction =
+            add(op, ProgramInstructionKind::Receive);
+        instruction.shift = static_cast<int>(op.getShift());
+        instruction.outputs = {addValue(op.getValue(), op.getName(), -1)};
+      })
+      .Case([&](PauseOp op) { add(op, ProgramInstructionKind::Pause); })
       .Case([&](GradNormOp op) {
         add(op, ProgramInstructionKind::GradNorm).role =
             plan::Role::ShardGradient;
@@ -330,6 +356,8 @@ void Exporter::convert(Operation *at) {
 
 FailureOr<plan::Program> Exporter::run() {
   program.name = op.getSymName().str();
+  if (auto stage = op->getAttrOfType<IntegerAttr>(stageAttr))
+    program.stage = static_cast<int>(stage.getInt());
   program.peakBytes = op.getPeakBytes();
   program.peakInstruction = static_cast<int64_t>(op.getPeakInstruction());
   Block &body = op.getBody().front();

@@ -28,6 +28,8 @@
 namespace accel::schedule {
 /// On a function's result that is a parameter's gradient: a DestinationAttr.
 constexpr llvm::StringLiteral destinationAttr = "schedule.destination";
+/// On a program of a pipeline: the stage whose ranks run it, an IntegerAttr.
+constexpr llvm::StringLiteral stageAttr = "schedule.stage";
 } // namespace accel::schedule
 
 #endif // ACCEL_DIALECTS_SCHEDULE_SCHEDULE_H

@@ -26,6 +26,9 @@ def Schedule_Dialect : Dialect {
     block; streams wait for each other only where something is awaited, and a
     start waits for the computation in front of it.
 
+    Of a pipeline each stage has programs of its own, marked `schedule.stage`. A
+    `schedule.pause` ends a micro-batch's forward there.
+
     Units are named by strings, as `sharding.unit` declares them. Locations hold
     the module path that a step serves.
   }];
@@ -48,7 +51,8 @@ def Schedule_Stream
     : I32EnumAttr<"Stream", "a queue of work", [
         I32EnumAttrCase<"Compute", 0, "compute">,
         I32EnumAttrCase<"Gather", 1, "gather">,
-        I32EnumAttrCase<"Reduce", 2, "reduce">]> {
+        I32EnumAttrCase<"Reduce", 2, "reduce">,
+        I32EnumAttrCase<"Send", 3, "send">]> {
   let cppNamespace = "::accel::schedule";
   let genSpecializedAttr = 0;
 }

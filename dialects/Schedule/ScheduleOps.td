@@ -237,4 +237,72 @@ def Schedule_OptimizerStepOp
   let assemblyFormat = "$unit `from` $shard (`on` custom<Stream>($stream)^)? attr-dict `:` type($shard)";
 }
 
+def Schedule_SendStartOp : Schedule_Op<"send_start", [HasParent<"ProgramOp">]> {
+  let summary = "starts to send an activation to another stage";
+  let description = [{
+    To the stage `by` stages after this one: 1, or -1 for a gradient. Messages
+    between two stages arrive in the order in which they are sent.
+
+    ```mlir
+    %3 = schedule.send_start %2 by 1 on send
+           : !schedule.buffer<65536, tensor<2x64x128xf32>> -> !schedule.inflight<65536>
+    ```
+  }];
+  let arguments = (ins Schedule_BufferType:$value, I64Attr:$shift,
+                       Schedule_StreamAttr:$stream);
+  let results = (outs Schedule_InflightType:$inflight);
+  let assemblyFormat = [{
+    $value `by` $shift `on` custom<Stream>($stream) attr-dict
+    `:` type($value) `->` type($inflight)
+  }];
+  let hasVerifier = 1;
+}
+
+def Schedule_AwaitSendOp : Schedule_Op<"await_send", [HasParent<"ProgramOp">]> {
+  let summary = "waits until the other stage has received an activation";
+  let description = [{
+    Until then its storage stays.
+
+    ```mlir
+    schedule.await_send %3 of %2
+        : !schedule.inflight<65536>, !schedule.buffer<65536, tensor<2x64x128xf32>>
+    ```
+  }];
+  let arguments = (ins Schedule_InflightType:$inflight, Schedule_BufferType:$value,
+                       DefaultValuedAttr<Schedule_StreamAttr, "Stream::Compute">:$stream);
+  let assemblyFormat = [{
+    $inflight `of` $value (`on` custom<Stream>($stream)^)? attr-dict
+    `:` type($inflight) `,` type($value)
+  }];
+}
+
+def Schedule_ReceiveOp : Schedule_Op<"receive", [HasParent<"ProgramOp">]> {
+  let summary = "receives an activation from another stage";
+  let description = [{
+    From the stage `by` stages before this one: 1, or -1 for a gradient. What
+    follows may read it.
+
+    ```mlir
+    %0 = schedule.receive "model.layers.1" by 1 : !schedule.buffer<65536, tensor<2x64x128xf32>>
+    ```
+  }];
+  let arguments = (ins StrAttr:$name, I64Attr:$shift,
+                       DefaultValuedAttr<Schedule_StreamAttr, "Stream::Compute">:$stream);
+  let results = (outs Schedule_BufferType:$value);
+  let assemblyFormat = [{
+    $name `by` $shift (`on` custom<Stream>($stream)^)? attr-dict `:` type($value)
+  }];
+  let hasVerifier = 1;
+}
+
+def Schedule_PauseOp : Schedule_Op<"pause", [HasParent<"ProgramOp">]> {
+  let summary = "ends a micro-batch's forward in a stage";
+  let description = [{
+    What is there stays in the micro-batch's frame, and the rank runs parts of
+    other micro-batches before it goes on.
+  }];
+  let arguments = (ins DefaultValuedAttr<Schedule_StreamAttr, "Stream::Compute">:$stream);
+  let assemblyFormat = "(`on` custom<Stream>($stream)^)? attr-dict";
+}
+
 #endif // ACCEL_DIALECTS_SCHEDULE_OPS_TD

@@ -188,6 +188,27 @@ LogicalResult AllReduceStartOp::verify() {
   return verifyInflight(*this, getInflight().getType(), {getShard()});
 }
 
+/// One stage further, or one back.
+static LogicalResult verifyMessage(Operation *op, Value value, int64_t shift) {
+  if (!cast<BufferType>(value.getType()).getTensor())
+    return op->emitOpError("moves a unit's buffer, expected an activation");
+  if (shift != 1 && shift != -1)
+    return op->emitOpError("moves an activation by ")
+           << shift << " stages, expected 1 or -1";
+  return success();
+}
+
+LogicalResult SendStartOp::verify() {
+  if (failed(
+          verifyMessage(*this, getValue(), static_cast<int64_t>(getShift()))))
+    return failure();
+  return verifyInflight(*this, getInflight().getType(), {getValue()});
+}
+
+LogicalResult ReceiveOp::verify() {
+  return verifyMessage(*this, getValue(), static_cast<int64_t>(getShift()));
+}
+
 LogicalResult AwaitOp::verify() {
   SmallVector<Value> buffers(getBuffers().begin(), getBuffers().end());
   for (Value buffer : buffers)

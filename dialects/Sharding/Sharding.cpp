@@ -64,6 +64,11 @@ std::string accel::sharding::joinFqn(StringRef path, StringRef name) {
   return path.empty() ? name.str() : (path + "." + name).str();
 }
 
+int64_t accel::sharding::stageOf(Operation *op) {
+  auto stage = op->getAttrOfType<IntegerAttr>(stageAttr);
+  return stage ? stage.getInt() : 0;
+}
+
 RequestOp accel::sharding::findRequest(mlir::ModuleOp module, StringRef what) {
   for (auto request : module.getOps<RequestOp>())
     if (request.getWhat() == what)

@@ -39,6 +39,15 @@ constexpr llvm::StringLiteral argSpecsAttr = "sharding.arg_specs";
 /// block: to compute it again is to attend again.
 constexpr llvm::StringLiteral joinedAttr = "sharding.joined_attention";
 
+/// On units and calls of a pipeline: the stage that holds or runs it, an
+/// IntegerAttr.
+constexpr llvm::StringLiteral stageAttr = "sharding.stage";
+/// On the graph of a pipeline: why each stage is cut where it is, an array of
+/// BecauseAttr.
+constexpr llvm::StringLiteral stagesAttr = "sharding.stages";
+/// The stage of a unit or a call; 0 without one.
+int64_t stageOf(mlir::Operation *op);
+
 /// Attribute of the builtin module until it has a job, whose `anatomy` it
 /// becomes: what a frontend knows of the model's places.
 constexpr llvm::StringLiteral anatomyAttr = "sharding.anatomy";

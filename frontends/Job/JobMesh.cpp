@@ -10,7 +10,8 @@
 using namespace accel;
 
 /// Outermost first.
-constexpr std::array axes = {"dp_replicate", "dp_shard", "cp", "sp", "tp"};
+constexpr std::array axes = {"pp", "dp_replicate", "dp_shard",
+                             "cp", "sp",           "tp"};
 constexpr int64_t mostRanks = int64_t(1) << 20;
 
 void JobReader::readMesh(JobConfig &job) {

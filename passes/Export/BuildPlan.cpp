@@ -8,6 +8,7 @@
 #include "dialects/Schedule/Convert.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
+#include "passes/PipelineSchedules/Schedule.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -27,7 +28,8 @@ public:
     for (auto program : module.getOps<schedule::ProgramOp>())
       if (failed(addProgram(program)))
         return failure();
-    if (plan.step.empty())
+    addOrders();
+    if (plan.stepOf(0).empty())
       return module.emitError(
           "the module has no schedule.program to train with");
     return success();
@@ -43,13 +45,41 @@ private:
     if (failed(program))
       return failure();
     const int index = static_cast<int>(plan.programs.size());
-    if (program->name == "eval")
-      plan.eval = index;
+    const bool staged = op->hasAttr(schedule::stageAttr);
+    if (staged && plan.stages.size() <= static_cast<size_t>(program->stage))
+      plan.stages.resize(program->stage + 1);
+    // "stage1.middle"
+    const StringRef name = StringRef(program->name).rsplit('.').second;
+    const StringRef kind = staged ? name : StringRef(program->name);
+    auto &step = staged ? plan.stages[program->stage].step : plan.step;
+    if (kind == "eval")
+      (staged ? plan.stages[program->stage].eval : plan.eval) = index;
     else
-      plan.step.emplace_back(
-          index, program->name == "middle" ? plan.job.accumulation - 2 : 1);
+      step.emplace_back(index,
+                        kind == "middle" ? plan.job.accumulation - 2 : 1);
     plan.programs.push_back(std::move(*program));
     return success();
+  }
+
+  /// In which order the stages run the parts of their programs.
+  void addOrders() {
+    if (plan.stages.empty())
+      return;
+    pipeline::Problem problem;
+    problem.kind = pipeline::Kind::OneFOneB;
+    problem.stages = plan.numStages();
+    problem.microBatches = static_cast<int>(plan.job.accumulation);
+    const pipeline::Schedule made = pipeline::makeSchedule(problem);
+    plan.schedule = pipeline::describe(problem.kind).name;
+    for (auto [stage, order, frames] :
+         llvm::zip(plan.stages, made.ranks, made.frames)) {
+      for (const pipeline::Action &action : order)
+        stage.order.push_back({action.pass == pipeline::Pass::Forward
+                                   ? plan::Part::Forward
+                                   : plan::Part::Backward,
+                               action.microBatch});
+      stage.frames = frames;
+    }
   }
 
   /// The function of a call, unless an earlier call had it.

@@ -277,6 +277,7 @@ private:
                               << (precision ? "reshard" : "precision");
     plan::Unit unit;
     unit.name = op.getName().str();
+    unit.stage = static_cast<int>(sharding::stageOf(op));
     unit.shardAxes = strings(op.getShardAxes());
     unit.replicateAxes = strings(op.getReplicateAxes());
     unit.storage = *toDType(precision.getStorage());
@@ -354,6 +355,12 @@ private:
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
     if (!graph)
       return;
+    if (auto reasons = graph->getAttrOfType<ArrayAttr>(sharding::stagesAttr))
+      for (auto [stage, because] :
+           llvm::enumerate(reasons.getAsRange<sharding::BecauseAttr>()))
+        plan.decisions.push_back(
+            decision("stage", "stage " + std::to_string(stage),
+                     callsOf(graph, static_cast<int64_t>(stage)), because));
     for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
       if (auto loss = call->getAttrOfType<sharding::LossAttr>(lossAttr))
         plan.decisions.push_back(decision(
@@ -364,6 +371,19 @@ private:
                                           choiceOf(checkpoint),
                                           checkpoint.getBecause()));
     }
+  }
+
+  /// "model.embed_tokens to model.layers.3"
+  static std::string callsOf(sharding::GraphOp graph, int64_t stage) {
+    std::string first, last;
+    for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
+      if (sharding::stageOf(call) != stage)
+        continue;
+      last = (call.getPath().empty() ? call.getCallee() : call.getPath()).str();
+      if (first.empty())
+        first = last;
+    }
+    return first == last ? first : first + " to " + last;
   }
 
   static std::string choiceOf(sharding::CheckpointAttr checkpoint) {

@@ -96,6 +96,7 @@ bool hasInnerAxis(mlir::ModuleOp module) {
          llvm::any_of(mesh.getAxes().getAsRange<sharding::AxisAttr>(),
                       [](sharding::AxisAttr axis) {
                         return axis.getSize() > 1 &&
+                               axis.getName() != plan::pipelineAxis &&
                                plan::sharesSamples(axis.getName().str());
                       });
 }
@@ -131,8 +132,11 @@ void addPartitionPassesFor(mlir::ModuleOp module, OpPassManager &pm) {
 
 /// lower-to-schedule overlaps what the decisions let overlap; activations are
 /// freed last, where they really die.
-void addProgramPasses(OpPassManager &pm) {
+void addProgramPasses(OpPassManager &pm, StringRef target = {}) {
   pm.addPass(createPartitionPass());
+  CutStagesPassOptions stages;
+  stages.target = target.str();
+  pm.addPass(createCutStagesPass(stages));
   pm.addPass(createLowerToSchedulePass());
   pm.addPass(createInsertFreesPass());
 }
@@ -216,7 +220,7 @@ static LogicalResult run(mlir::ModuleOp module, Verification verification,
 }
 
 LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
-                        Verification verification) {
+                        Verification verification, StringRef target) {
   return run(module, verification, [&](OpPassManager &pm) {
     if (from < Phase::Sharded && to >= Phase::Sharded) {
       addDecidePasses(pm);
@@ -226,7 +230,7 @@ LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
     }
     if (from >= Phase::Scheduled || to < Phase::Scheduled)
       return;
-    addProgramPasses(pm);
+    addProgramPasses(pm, target);
     if (verification != Verification::Never)
       pm.addPass(createVerifySchedulePass());
   });

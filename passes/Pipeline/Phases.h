@@ -46,10 +46,12 @@ void registerPasses();
 enum class Verification { AfterEachPass, AtTheEnd, Never };
 
 /// Runs the passes from the end of phase `from` to the end of phase `to`.
-/// Problems go to the context's diagnostic handler.
+/// Problems go to the context's diagnostic handler. The `target`, by name or
+/// file, predicts what stages of a pipeline take; empty: one for the device.
 mlir::LogicalResult
 runPhases(mlir::ModuleOp module, Phase from, Phase to,
-          Verification verification = Verification::AfterEachPass);
+          Verification verification = Verification::AfterEachPass,
+          llvm::StringRef target = {});
 
 /// The steps from `model` to `sharded` one by one (the pipelines `to-decided`
 /// and `to-differentiated`, then what accel-run's functions save): step models

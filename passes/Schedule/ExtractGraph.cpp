@@ -68,6 +68,7 @@ private:
   LogicalResult addCall(sharding::CallOp op) {
     SegmentCall call;
     call.path = op.getPath().str();
+    call.stage = static_cast<int>(sharding::stageOf(op));
     for (Value operand : op.getOperands())
       call.inputs.push_back(values.lookup(operand));
     for (auto [i, result] : llvm::enumerate(op.getResults()))

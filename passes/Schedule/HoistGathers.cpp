@@ -153,6 +153,9 @@ struct HoistGathersPass : accel::impl::HoistGathersPassBase<HoistGathersPass> {
       return signalPassFailure();
     }
     for (auto program : getOperation().getOps<ProgramOp>()) {
+      // Other micro-batches of a stage gather between its two parts.
+      if (program->hasAttr(stageAttr))
+        continue;
       hoistGathers(program, prefetch.getForward(), prefetch.getBackward());
       if (failed(recordPeaks(program)))
         return signalPassFailure();

@@ -41,6 +41,17 @@ struct InsertFreesPass : accel::impl::InsertFreesPassBase<InsertFreesPass> {
 
 } // namespace
 
+/// The activations that `op` reads.
+static SmallVector<Value> activationsOf(Operation *op) {
+  if (auto call = dyn_cast<CallOp>(op))
+    return llvm::to_vector_of<Value>(call.getInputs());
+  if (auto send = dyn_cast<SendStartOp>(op))
+    return {send.getValue()};
+  if (auto await = dyn_cast<AwaitSendOp>(op))
+    return {await.getValue()};
+  return {};
+}
+
 void insertFrees(ProgramOp program, function_ref<bool(CallOp, size_t)> drops) {
   Block &body = program.getBody().front();
   for (auto free : llvm::make_early_inc_range(body.getOps<FreeOp>()))
@@ -50,31 +61,39 @@ void insertFrees(ProgramOp program, function_ref<bool(CallOp, size_t)> drops) {
   llvm::DenseSet<Value> kept(body.args_begin(), body.args_end());
   if (Value loss = cast<ReturnOp>(body.getTerminator()).getLoss())
     kept.insert(loss);
-  SmallVector<CallOp> calls = llvm::to_vector(body.getOps<CallOp>());
-  for (CallOp call : calls)
-    for (Value input : call.getInputs())
-      lastUse[input] = call;
+  // Calls, and messages to and from other stages.
+  SmallVector<Operation *> users;
+  for (Operation &op : body) {
+    if (isa<CallOp, SendStartOp, AwaitSendOp, ReceiveOp>(op))
+      users.push_back(&op);
+    for (Value value : activationsOf(&op))
+      lastUse[value] = &op;
+  }
   OpBuilder builder(program.getContext());
-  for (CallOp call : calls) {
+  for (Operation *op : users) {
+    auto call = dyn_cast<CallOp>(op);
+    const SmallVector<Value> inputs = activationsOf(op);
     SmallVector<int64_t> consumes;
     SmallVector<Value> unused;
-    for (auto [i, input] : llvm::enumerate(call.getInputs())) {
-      if (kept.contains(input) || lastUse.lookup(input) != call ||
-          llvm::is_contained(call.getInputs().drop_front(i + 1), input))
+    for (auto [i, input] : llvm::enumerate(inputs)) {
+      if (kept.contains(input) || lastUse.lookup(input) != op ||
+          llvm::is_contained(ArrayRef<Value>(inputs).drop_front(i + 1), input))
         continue;
-      if (drops(call, i))
+      if (call && drops(call, i))
         consumes.push_back(i);
       else
         unused.push_back(input);
     }
-    for (Value output : call.getOutputs())
-      if (!lastUse.contains(output) && !kept.contains(output))
+    for (Value output : op->getResults())
+      if (isa<BufferType>(output.getType()) && !lastUse.contains(output) &&
+          !kept.contains(output))
         unused.push_back(output);
-    call.setConsumes(consumes);
+    if (call)
+      call.setConsumes(consumes);
     if (unused.empty())
       continue;
-    builder.setInsertionPointAfter(call);
-    FreeOp::create(builder, call.getLoc(), unused, Stream::Compute);
+    builder.setInsertionPointAfter(op);
+    FreeOp::create(builder, op->getLoc(), unused, Stream::Compute);
   }
 }
 

@@ -116,6 +116,7 @@ struct IssueOptions {
   bool keepUnsharded = false; // gradients stay unsharded between micro-batches
   bool updateInline = false;  // a unit is updated once it is reduced
   bool clip = false;          // updates wait for the norm of all gradients
+  bool pauses = false; // other micro-batches run between forward and backward
 };
 
 /// Issues one micro-batch after the other. A Receiver has, for a unit `u` and
@@ -263,6 +264,8 @@ private:
   bool mayStart(const StepUses::Gather &gather, int call, int released) const {
     if (!gather.backward)
       return true;
+    if (options.pauses && !inBackward)
+      return false;
     const StepUses::Unit &at = unit(gather.unit);
     if (updatedBefore(gather.unit))
       return inBackward && call < at.lastGradient;
@@ -278,7 +281,8 @@ private:
   /// The unit, which `call` is the last of the forward to read, would be
   /// gathered anew before the next call, so that it is not freed.
   bool staysGathered(int u, int call) const {
-    if (unit(u).backwardGather < 0 || options.backwardPrefetch == 0)
+    if (unit(u).backwardGather < 0 || options.backwardPrefetch == 0 ||
+        options.pauses)
       return false;
     int next = call + 1, arrived = current;
     while (next < uses.numCalls() && !uses.hasForward(next))

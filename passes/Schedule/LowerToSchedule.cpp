@@ -80,9 +80,14 @@ struct LowerToSchedulePass
 private:
   WriteOptions optionsOf(mlir::ModuleOp module, const plan::Plan &layout) {
     WriteOptions options;
+    auto mesh = sharding::findOnly<sharding::MeshOp>(module);
+    options.stages = static_cast<int>(mesh.axisSize(plan::pipelineAxis));
+    // Other micro-batches run between a forward and its backward, and gather
+    // the same units.
+    const bool pauses = options.stages > 1;
     for (auto unit : module.getOps<sharding::UnitOp>())
       options.reshardAfterForward.push_back(
-          unit.getReshardAttr().getAfterForward());
+          pauses || unit.getReshardAttr().getAfterForward());
     auto job = sharding::findOnly<sharding::JobOp>(module);
     auto accumulation = job.getAccumulationAttr();
     options.accumulation = accumulation.getSteps();
@@ -100,6 +105,7 @@ private:
     issue.updateInline =
         job.getUpdateAttr().getMode() == sharding::UpdateMode::Inline;
     issue.clip = layout.job.needsGradNorm();
+    issue.pauses = pauses;
     return options;
   }
 

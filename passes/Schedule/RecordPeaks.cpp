@@ -76,6 +76,11 @@ private:
           return success();
         })
         .Case([&](CallOp op) { return call(op, step); })
+        .Case([&](ReceiveOp op) {
+          define(op.getValue(), op.getValue());
+          live += bytesOf(op.getValue());
+          return success();
+        })
         .Default([](Operation *) { return success(); });
   }
 

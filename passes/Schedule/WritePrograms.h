@@ -26,6 +26,7 @@ struct WriteOptions {
   std::vector<bool> reshardAfterForward; // by plan unit
   int64_t accumulation = 1;
   std::string reduceScatter = "direct"; // algorithm
+  int stages = 1; // of a pipeline: each has programs of its own
   IssueOptions issue;
 };
 

@@ -134,22 +134,24 @@ double modelFlopsPerToken(const Plan &plan) {
   }
   std::vector<double> multiplied(plan.parameters.size());
   double attention = 0, microBatches = 0;
-  for (const auto &[index, repeat] : plan.step) {
-    microBatches += static_cast<double>(repeat);
-    for (const ProgramInstruction &instruction :
-         plan.programs[index].instructions) {
-      if (instruction.kind != ProgramInstructionKind::Call)
-        continue;
-      attention +=
-          static_cast<double>(repeat) * attentionOf[instruction.function];
-      const std::vector<double> &used = multipliedIn[instruction.function];
-      for (size_t i = 0; i < instruction.params.size() && i < used.size();
-           ++i) {
-        double &part = multiplied[instruction.params[i].parameter];
-        part = std::max(part, used[i]);
+  for (int stage = 0; stage < plan.numStages(); ++stage)
+    for (const auto &[index, repeat] : plan.stepOf(stage)) {
+      if (stage == 0)
+        microBatches += static_cast<double>(repeat);
+      for (const ProgramInstruction &instruction :
+           plan.programs[index].instructions) {
+        if (instruction.kind != ProgramInstructionKind::Call)
+          continue;
+        attention +=
+            static_cast<double>(repeat) * attentionOf[instruction.function];
+        const std::vector<double> &used = multipliedIn[instruction.function];
+        for (size_t i = 0; i < instruction.params.size() && i < used.size();
+             ++i) {
+          double &part = multiplied[instruction.params[i].parameter];
+          part = std::max(part, used[i]);
+        }
       }
     }
-  }
   double flops = 0;
   for (size_t i = 0; i < plan.parameters.size(); ++i)
     flops += multiplied[i] * (plan.parameters[i].trainable ? 6.0 : 4.0) *
@@ -157,7 +159,9 @@ double modelFlopsPerToken(const Plan &plan) {
   const double tokens = microBatches * perBatch;
   // Ranks that share a sample compute a part of its tokens' FLOPs each; those
   // that share the sequence alone multiply their tokens with all of a layer.
-  const auto sharing = static_cast<double>(mesh.ranksPerSample());
+  // The programs of all stages are one rank of each.
+  const auto sharing =
+      static_cast<double>(mesh.ranksPerSample() / plan.numStages());
   const double splitting =
       sharing / static_cast<double>(mesh.ranksPerSequence());
   return tokens > 0 ? splitting * flops + sharing * attention / tokens : 0;

@@ -34,7 +34,19 @@ TimeModel::TimeModel(const Plan &plan, const Target &target,
   }
   for (const Unit &unit : plan.units)
     units.push_back(unitTimes(unit));
-  gradNorm = gradNormSeconds();
+  for (int stage = 0; stage < plan.numStages(); ++stage)
+    gradNorms.push_back(gradNormSeconds(stage));
+}
+
+double TimeModel::sendSeconds(double bytes) const {
+  const Mesh mesh{plan.axes};
+  const AxisGroup stages =
+      mesh.group(mesh.set({pipelineAxis}),
+                 ranksPerNode > 0 ? ranksPerNode : target.ranksPerNode);
+  // One of two ranks sends what both would gather half of each.
+  const AxisGroup pair = {2, stages.inNode == stages.ranks ? 2 : 1};
+  return accel::collectiveSeconds(target, Collective::AllGather, pair,
+                                  2 * bytes);
 }
 
 double TimeModel::memorySeconds(double bytes) const {
@@ -88,11 +100,11 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
 
 /// Each shard gradient is read for the sum of squares, and read and written by
 /// the scaling; the sums are all-reduced, one for each set of axes.
-double TimeModel::gradNormSeconds() const {
+double TimeModel::gradNormSeconds(int stage) const {
   double seconds = 0;
   std::set<std::vector<std::string>> groups;
   for (const Unit &unit : plan.units) {
-    if (!unit.trainable)
+    if (!unit.trainable || unit.stage != stage)
       continue;
     const double bytes =
         static_cast<double>(roleBytes(plan, unit, Role::ShardGradient));
@@ -116,12 +128,17 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
   ProgramTime result;
   if (withEvents)
     result.events.reserve(program.instructions.size());
-  std::array<double, 3> clock{}; // by stream: when it is free
+  std::array<double, 4> clock{}; // by stream: when it is free
   double &compute = clock[static_cast<int>(Stream::Compute)];
   double wire = 0;
   auto work = [&](double seconds) {
     compute += seconds;
     result.computeSeconds += seconds;
+  };
+  double update = -1;
+  auto updates = [&](double since) {
+    if (update < 0)
+      update = since;
   };
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const ProgramInstruction &instruction = program.instructions[i];
@@ -139,13 +156,24 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       result.exchangeSeconds += exchanges[instruction.function];
       break;
     case ProgramInstructionKind::Optimizer:
+      updates(compute);
       work(units[instruction.unit].update);
       // Sums that the update itself waits for.
       compute += units[instruction.unit].updateWire;
       result.exposedSeconds += units[instruction.unit].updateWire;
       break;
     case ProgramInstructionKind::GradNorm:
-      work(gradNorm);
+      updates(compute);
+      work(gradNorms[program.stage]);
+      break;
+    // How long they wait depends on other ranks: simulatePipeline.
+    case ProgramInstructionKind::Send:
+    case ProgramInstructionKind::Receive:
+      if (instruction.timepoint >= 0)
+        flights[instruction.timepoint] = {};
+      break;
+    case ProgramInstructionKind::Pause:
+      result.forwardSeconds = *std::max_element(clock.begin(), clock.end());
       break;
     case ProgramInstructionKind::AllGather:
     case ProgramInstructionKind::ReduceScatter:
@@ -203,6 +231,8 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       result.events.push_back(event);
   }
   result.seconds = *std::max_element(clock.begin(), clock.end());
+  if (update >= 0)
+    result.updateSeconds = result.seconds - update;
   result.exposedSeconds += result.seconds - compute;
   return result;
 }
@@ -229,12 +259,35 @@ ProgramTime simulateTime(const Plan &plan, const Program &program,
   return TimeModel(plan, target, ranksPerNode).simulate(program, withEvents);
 }
 
+namespace {
+/// A rank computes as long as the slowest stage's; what it waits for is
+/// messages, other collectives and its bubble.
+void predictPipelineTime(Plan &plan, const TimeModel &model) {
+  Predicted &predicted = plan.predicted;
+  for (int stage = 0; stage < plan.numStages(); ++stage) {
+    double &busy = plan.stages[stage].busySeconds;
+    busy = 0;
+    for (const auto &[index, repeat] : plan.stepOf(stage))
+      busy += model.simulate(plan.programs[index]).computeSeconds *
+              static_cast<double>(repeat);
+    predicted.computeSeconds = std::max(predicted.computeSeconds, busy);
+  }
+  predicted.stepSeconds = simulatePipeline(plan, model).seconds;
+  predicted.exposedCommSeconds =
+      predicted.stepSeconds - predicted.computeSeconds;
+}
+} // namespace
+
 void predictTime(Plan &plan, const Target &target, int64_t ranksPerNode) {
   Predicted &predicted = plan.predicted;
   predicted.stepSeconds = predicted.computeSeconds = 0;
   predicted.exposedCommSeconds = predicted.tokensPerSecond = 0;
   const TimeModel model(plan, target, ranksPerNode);
   double microBatches = 0;
+  if (!plan.stages.empty()) {
+    predictPipelineTime(plan, model);
+    microBatches = static_cast<double>(plan.job.accumulation);
+  }
   for (const auto &[index, repeat] : plan.step) {
     const ProgramTime time = model.simulate(plan.programs[index]);
     const double times = static_cast<double>(repeat);

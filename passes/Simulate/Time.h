@@ -32,6 +32,8 @@ struct ProgramTime {
   double computeSeconds = 0;         // the compute stream works
   double exposedSeconds = 0;         // the rest: communication is waited for
   double exchangeSeconds = 0;        // of that, exchanges inside of functions
+  double forwardSeconds = 0;         // of a stage: to the end of its forward
+  double updateSeconds = 0;          // from the norm, or the first update, on
   std::vector<TimelineEvent> events; // by instruction, on request
 };
 
@@ -56,6 +58,8 @@ public:
   double functionSeconds(int function) const { return functions[function]; }
   /// What ranks exchange within it, in seconds beside those.
   double exchangeSeconds(int function) const { return exchanges[function]; }
+  /// From one stage of a pipeline to the next.
+  double sendSeconds(double bytes) const;
 
 private:
   struct UnitTimes {
@@ -67,7 +71,7 @@ private:
   double memorySeconds(double bytes) const;
   double wireSeconds(plan::ProgramInstructionKind kind,
                      const std::vector<std::string> &axes, double bytes) const;
-  double gradNormSeconds() const;
+  double gradNormSeconds(int stage) const;
   double finishSeconds(const plan::ProgramInstruction &instruction) const;
 
   const plan::Plan &plan;
@@ -77,13 +81,23 @@ private:
   std::vector<double> functions; // by Plan::functions
   std::vector<double> exchanges; // by Plan::functions
   std::vector<UnitTimes> units;  // by Plan::units
-  double gradNorm = 0;
+  std::vector<double> gradNorms; // by stage
 };
 
 /// Simulates one program alone.
 ProgramTime simulateTime(const plan::Plan &plan, const plan::Program &program,
                          const Target &target, int64_t ranksPerNode = 0,
                          bool withEvents = false);
+
+/// The step of a pipeline as its schedule is simulated (PipelineSchedules): a
+/// stage's parts in their order, each once what it receives is there. Fills
+/// `plan.stages`' seconds; the bubble is the step's seconds of all ranks in
+/// which they neither compute nor communicate. Nothing without stages.
+struct PipelineTime {
+  double seconds = 0;
+  double bubbleShare = 0; // of all ranks' time
+};
+PipelineTime simulatePipeline(const plan::Plan &plan, const TimeModel &model);
 
 /// The optimizer step, program by program: fills `plan.predicted`'s
 /// stepSeconds, computeSeconds, exposedCommSeconds, tokensPerSecond (of all

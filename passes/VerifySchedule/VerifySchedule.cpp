@@ -389,6 +389,23 @@ void ProgramChecker::visit(Operation *at) {
       })
       .Case([&](AwaitOp op) { await(op); })
       .Case([&](CallOp op) { call(op); })
+      .Case([&](SendStartOp op) {
+        useActivation(op, op.getValue(), "sends");
+        if (op.getInflight().use_empty())
+          error(op) << "is never awaited";
+      })
+      .Case([&](AwaitSendOp op) {
+        useActivation(op, op.getValue(), "has sent");
+        auto start = op.getInflight().getDefiningOp<SendStartOp>();
+        if (!start || start.getValue() != op.getValue())
+          error(op) << "awaits another message than that of its value";
+      })
+      .Case([&](ReceiveOp op) {
+        activations[op.getValue()] = {op.getValue(), true, nullptr};
+        handles[op.getValue()] = 1;
+        live += bytesOf(op.getValue());
+      })
+      .Case([](PauseOp) {})
       .Case([&](GradNormOp op) {
         for (Value value : op.getShards()) {
           Buffer *buffer = use(op, value, op.getStream(), "takes the norm of");

@@ -159,6 +159,8 @@ void initialize(Executor &executor, int64_t seed,
                 const std::vector<bool> *only) {
   const plan::Plan &plan = executor.plan();
   for (size_t u = 0; u < plan.units.size(); ++u) {
+    if (!executor.holds(static_cast<int>(u)))
+      continue;
     UnitStorage &unit = executor.unit(u);
     for (const Piece &piece :
          piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd(),

@@ -216,6 +216,8 @@ void writeModelFolder(Executor &executor, const std::string &folder,
       File file((fs::path(temporary) / output.name).string(),
                 File::Mode::Write);
       for (size_t u = 0; u < plan.units.size(); ++u) {
+        if (!executor.holds(static_cast<int>(u)))
+          continue;
         UnitStorage &unit = executor.unit(u);
         if (!writesUnit(plan, unit.unit(), groups.mesh()))
           continue;

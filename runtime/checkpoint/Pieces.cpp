@@ -153,6 +153,7 @@ bool writesParameter(const plan::Plan &plan, const plan::Parameter &parameter,
   std::vector<std::string> others;
   for (const plan::Axis &axis : plan.axes)
     if (plan::axisRole(axis.name) == plan::AxisRole::Other &&
+        axis.name != plan::pipelineAxis &&
         std::none_of(
             parameter.split.begin(), parameter.split.end(),
             [&](const plan::AxisSplit &s) { return s.axis == axis.name; }))

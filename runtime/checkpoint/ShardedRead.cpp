@@ -211,6 +211,8 @@ TrainState loadCheckpoint(Executor &executor, const std::string &folder) {
   verify(executor.groups(), folder, files);
   Checkpoint checkpoint(folder, state, files);
   for (size_t u = 0; u < plan.units.size(); ++u) {
+    if (!executor.holds(static_cast<int>(u)))
+      continue;
     UnitStorage &unit = executor.unit(u);
     for (const Piece &piece :
          piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd(),

@@ -89,6 +89,8 @@ ShardFile writeShards(Executor &executor, const std::string &folder,
   };
   std::vector<Item> items;
   for (size_t u = 0; u < plan.units.size(); ++u) {
+    if (!executor.holds(static_cast<int>(u)))
+      continue;
     UnitStorage &unit = executor.unit(u);
     if (!writesUnit(plan, unit.unit(), executor.groups().mesh()))
       continue;

@@ -240,19 +240,26 @@ std::vector<bool> loadWeights(Executor &executor,
   // Ranks that differ along axes inside of functions (tp) hold other parts: one
   // rank of each such place stands for it.
   const plan::Mesh axes{plan.axes};
-  const std::vector<std::string> inside =
-      axes.names(axes.set(plan::AxisRole::Other));
-  const int own = groups.mesh().position(inside);
+  std::vector<std::string> inside = axes.names(axes.set(plan::AxisRole::Other));
+  std::erase(inside, plan::pipelineAxis);
+  const int position = groups.mesh().position(inside);
   const std::vector<int> holders =
       world ? Mesh(plan, 0).members(inside) : std::vector<int>{groups.rank()};
   std::vector<char> memory;
   for (size_t u = 0; u < plan.units.size(); ++u) {
-    UnitStorage &unit = executor.unit(u);
-    const plan::DType dtype = unit.unit().storage;
+    UnitStorage *own = executor.holds(static_cast<int>(u))
+                           ? &executor.unit(static_cast<int>(u))
+                           : nullptr;
+    if (!own && !world)
+      continue;
+    const plan::Unit &unit = plan.units[u];
+    const int64_t ownBegin = own ? own->shardBegin() : 0;
+    const int64_t ownEnd = own ? own->shardEnd() : 0;
+    const plan::DType dtype = unit.storage;
     memory.resize(chunkElements * plan::itemSize(dtype));
     // Of what is sent every rank sees all; what it reads itself is its own.
-    const int64_t first = world ? 0 : unit.shardBegin();
-    const int64_t last = world ? unit.unit().padded : unit.shardEnd();
+    const int64_t first = world ? 0 : ownBegin;
+    const int64_t last = world ? unit.padded : ownEnd;
     for (int64_t from = first; from < last; from += chunkElements) {
       const int64_t to = std::min(from + chunkElements, last);
       at::Tensor chunk = at::from_blob(memory.data(), {to - from},
@@ -261,19 +268,18 @@ std::vector<bool> loadWeights(Executor &executor,
         const Mesh place(plan, holder);
         if (source) {
           chunk.zero_();
-          for (const Piece &piece :
-               piecesOf(plan, unit.unit(), from, to, place))
+          for (const Piece &piece : piecesOf(plan, unit, from, to, place))
             if (source->has(piece.parameter))
               source->read(piece.parameter, piece.begin,
                            piece.end - piece.begin, chunk, piece.offset);
         }
         if (world)
           world->broadcast(chunk, 0).wait();
-        const int64_t begin = std::max(from, unit.shardBegin());
-        const int64_t end = std::min(to, unit.shardEnd());
-        if (begin < end && place.position(inside) == own)
-          unit.shard()
-              .narrow(0, begin - unit.shardBegin(), end - begin)
+        const int64_t begin = std::max(from, ownBegin);
+        const int64_t end = std::min(to, ownEnd);
+        if (begin < end && place.position(inside) == position)
+          own->shard()
+              .narrow(0, begin - ownBegin, end - begin)
               .copy_(chunk.narrow(0, begin - from, end - begin));
       }
     }

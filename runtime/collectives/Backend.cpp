@@ -280,6 +280,33 @@ Pending Communicator::broadcast(at::Tensor &tensor, int root) {
                  [&] { return backend->broadcast(tensors, options); });
 }
 
+Pending Communicator::send(at::Tensor &tensor, int peer) {
+  sentTo.resize(size());
+  const int tag = sentTo[peer];
+  sentTo[peer] = (tag + 1) & 0xffffff;
+  std::vector<at::Tensor> tensors{way == Way::Staged ? tensor.to(at::kCPU)
+                                                     : tensor};
+  return started("send", [&] { return backend->send(tensors, peer, tag); });
+}
+
+Pending Communicator::receive(at::Tensor &tensor, int peer) {
+  receivedFrom.resize(size());
+  const int tag = receivedFrom[peer];
+  receivedFrom[peer] = (tag + 1) & 0xffffff;
+  at::Tensor into =
+      way == Way::Staged
+          ? at::empty(tensor.sizes(), tensor.options().device(at::kCPU))
+          : tensor;
+  std::vector<at::Tensor> tensors{into};
+  Pending pending =
+      started("receive", [&] { return backend->recv(tensors, peer, tag); });
+  if (way != Way::Staged)
+    return pending;
+  pending.wait();
+  tensor.copy_(into);
+  return Pending();
+}
+
 void Communicator::barrier() {
   started("barrier", [&] { return backend->barrier(); }).wait();
 }

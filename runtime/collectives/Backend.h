@@ -82,6 +82,10 @@ public:
   /// Sums, or maxima.
   Pending allReduce(at::Tensor &tensor, bool max = false);
   Pending broadcast(at::Tensor &tensor, int root);
+  /// The k-th tensor that this rank sends to `peer` is the k-th that `peer`
+  /// receives from it.
+  Pending send(at::Tensor &tensor, int peer);
+  Pending receive(at::Tensor &tensor, int peer);
   void barrier();
 
 private:
@@ -97,6 +101,7 @@ private:
 
   c10::intrusive_ptr<c10d::Backend> backend;
   int nextTag = 0;
+  std::vector<int> sentTo, receivedFrom; // messages by peer
   Way way;
 };
 

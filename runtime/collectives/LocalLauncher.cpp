@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/LocalLauncher.h"
 
+#include "runtime/collectives/RankNames.h"
+
 #include "runtime/collectives/StopSignal.h"
 
 #include <arpa/inet.h>
@@ -199,9 +201,10 @@ int runLocally(const std::string &program,
       silent = bySignal;
       if (bySignal && !wanted)
         std::fprintf(stderr,
-                     "accel-run: rank %d was killed by signal %d (%s); the "
+                     "accel-run: %s was killed by signal %d (%s); the "
                      "other ranks are ended\n",
-                     rank, WTERMSIG(status), strsignal(WTERMSIG(status)));
+                     rankName(rank).c_str(), WTERMSIG(status),
+                     strsignal(WTERMSIG(status)));
       break;
     }
   }

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/Watchdog.h"
 
+#include "runtime/collectives/RankNames.h"
+
 #include "runtime/collectives/Backend.h"
 #include "runtime/collectives/Progress.h"
 
@@ -102,10 +104,10 @@ std::string Watchdog::findHung(c10d::Store &store, const Place &own) {
   const int missing = missingRank(places, limit);
   if (missing < 0)
     return "";
-  return "rank " + std::to_string(missing) + ": has done nothing for " +
+  return rankName(missing) + ": has done nothing for " +
          std::to_string(static_cast<int>(places[missing]->stillSeconds)) +
-         " s at " + places[missing]->text + "; rank " +
-         std::to_string(environment.rank) + " waits for it at " + own.text;
+         " s at " + places[missing]->text + "; " + rankName(environment.rank) +
+         " waits for it at " + own.text;
 }
 
 void Watchdog::watch() {
@@ -128,8 +130,7 @@ void Watchdog::watch() {
         store = rendezvous.connectAgain();
       std::string text;
       if (getKey(*store, failedKey, text)) {
-        const std::string self =
-            "rank " + std::to_string(environment.rank) + ":";
+        const std::string self = rankName(environment.rank) + ":";
         if (text.compare(0, self.size(), self) == 0)
           continue; // this rank's own report: its main thread ends it
         end(text);
@@ -146,7 +147,7 @@ void Watchdog::watch() {
         last = beat;
         seen = Clock::now();
       } else if (Clock::now() - seen > silence) {
-        text = "rank " + std::to_string(next) + ": gave no sign of life for " +
+        text = rankName(next) + ": gave no sign of life for " +
                std::to_string(silence.count()) + " s";
         setKey(*store, failedKey, text);
         end(text);
@@ -170,8 +171,7 @@ void Watchdog::report(const std::string &reason) {
     auto store = rendezvous.connectAgain();
     std::string text;
     if (!getKey(*store, failedKey, text))
-      setKey(*store, failedKey,
-             "rank " + std::to_string(environment.rank) + ": " + reason);
+      setKey(*store, failedKey, rankName(environment.rank) + ": " + reason);
     // Whoever serves the store stays until the others have read it.
     if (environment.rank == 0 && !environment.storeIsServed)
       std::this_thread::sleep_for(4 * poll);
@@ -203,7 +203,7 @@ void Watchdog::finish() {
       for (int rank = 0; rank < environment.worldSize; ++rank)
         if (std::string text;
             !getKey(*store, "finished/" + std::to_string(rank), text))
-          end("rank " + std::to_string(rank) + ": gave no sign of life for " +
+          end(rankName(rank) + ": gave no sign of life for " +
               std::to_string(silence.count()) + " s after its last step");
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

@@ -78,7 +78,8 @@ public:
       : index(made(device)),
         compute(c10::cuda::getStreamFromPool(false, index)),
         gather(c10::cuda::getStreamFromPool(true, index)),
-        reduce(c10::cuda::getStreamFromPool(true, index)) {
+        reduce(c10::cuda::getStreamFromPool(true, index)),
+        sends(c10::cuda::getStreamFromPool(true, index)) {
     c10::cuda::setCurrentCUDAStream(compute);
     // The tracker is called for as long as the allocator lives.
     requested = new RequestedBytes(index);
@@ -106,6 +107,7 @@ public:
   void enter(plan::Stream role) override {
     c10::cuda::CUDAStream stream = role == plan::Stream::Gather   ? gather
                                    : role == plan::Stream::Reduce ? reduce
+                                   : role == plan::Stream::Send   ? sends
                                                                   : compute;
     ready.record(compute.unwrap());
     ready.block(stream.unwrap());
@@ -155,7 +157,7 @@ private:
   }
 
   c10::DeviceIndex index;
-  c10::cuda::CUDAStream compute, gather, reduce;
+  c10::cuda::CUDAStream compute, gather, reduce, sends;
   RequestedBytes *requested;
   c10::Event ready{c10::DeviceType::CUDA};
   std::deque<c10::Event> events; // by timepoint, reused every step

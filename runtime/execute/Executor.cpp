@@ -27,9 +27,20 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   const Mesh &mesh = groups.mesh();
+  ownStage = mesh.position({plan::pipelineAxis});
+  // Stages make their programs in different orders: what connects them is
+  // connected first.
+  if (!plan.stages.empty())
+    for (const char *way : {"forward", "backward"})
+      groups.over({plan::pipelineAxis}, way);
   std::vector<Optimizer::Unit> updated;
   for (size_t i = 0; i < plan.units.size(); ++i) {
     const plan::Unit &unit = plan.units[i];
+    if (!holds(static_cast<int>(i))) {
+      units.emplace_back();
+      updated.emplace_back();
+      continue;
+    }
     units.push_back(std::make_unique<UnitStorage>(
         plan, i, mesh.position(unit.shardAxes), device));
     UnitStorage &storage = *units.back();
@@ -51,11 +62,22 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
     throw PlanError("optimizer '" + plan.job.optimizer.name +
                     "' is predicted only, accel-run does not execute it");
   device.discount(device.ownBytes() - before);
-  for (const plan::Function &function : plan.functions)
-    functions.push_back(
-        std::make_unique<FunctionRunner>(function, device, groups));
+  std::vector<bool> called(plan.functions.size());
   for (const plan::Program &program : plan.programs)
-    programs.push_back(std::make_unique<ProgramRunner>(*this, program));
+    for (const plan::ProgramInstruction &at : program.instructions) {
+      if (program.stage == ownStage &&
+          at.kind == plan::ProgramInstructionKind::Call)
+        called[at.function] = true;
+      mostTimepoints = std::max(mostTimepoints, at.timepoint + 1);
+    }
+  for (size_t i = 0; i < plan.functions.size(); ++i)
+    functions.push_back(called[i] ? std::make_unique<FunctionRunner>(
+                                        plan.functions[i], device, groups)
+                                  : nullptr);
+  for (const plan::Program &program : plan.programs)
+    programs.push_back(program.stage == ownStage
+                           ? std::make_unique<ProgramRunner>(*this, program)
+                           : nullptr);
 
   before = device.ownBytes();
   addSquareSets();
@@ -113,7 +135,8 @@ bool Executor::stepsOnDevice() const {
 
 /// The norm's sums are reduced over the axes that shard a unit or split a
 /// parameter, one sum for each such set of axes: what ranks of an axis hold
-/// alike is counted once.
+/// alike is counted once. What a stage holds no other stage has; all ranks make
+/// the sets of all units.
 void Executor::addSquareSets() {
   std::map<std::string, int> sets;
   for (size_t i = 0; i < job.units.size(); ++i) {
@@ -121,15 +144,21 @@ void Executor::addSquareSets() {
     std::vector<Squares> &ranges = squares.emplace_back();
     if (!unit.trainable)
       continue;
-    const int64_t from = units[i]->shardBegin(), to = units[i]->shardEnd();
+    const bool held = holds(static_cast<int>(i));
+    const int64_t from = held ? units[i]->shardBegin() : 0;
+    const int64_t to = held ? units[i]->shardEnd() : 0;
     for (int parameter : unit.parameters) {
       std::vector<std::string> axes = unit.shardAxes;
       for (const plan::AxisSplit &split : job.parameters[parameter].split)
         axes.push_back(split.axis);
+      axes.push_back(plan::pipelineAxis);
       auto [at, isNew] =
           sets.emplace(communicators.mesh().groupName(axes), sets.size());
       if (isNew)
-        squareGroups.push_back(communicators.over(axes, "reduce"));
+        squareGroups.push_back(
+            communicators.over(axes, job.stages.empty() ? "reduce" : "norm"));
+      if (!held)
+        continue;
       // Gaps between parameters are zero.
       const int64_t begin = job.parameters[parameter].offset;
       if (!ranges.empty())
@@ -274,11 +303,11 @@ at::Tensor Executor::onDevice(const std::string &name,
   return result;
 }
 
-at::Tensor Executor::runProgram(ProgramRunner &program, const MakeInput &input,
-                                std::vector<InstructionTime> *times) {
+std::vector<at::Tensor> Executor::inputsOf(const plan::Program &program,
+                                           const MakeInput &input) {
   std::vector<at::Tensor> inputs;
-  for (int value : program.program().inputs) {
-    const plan::Value &description = program.program().values[value];
+  for (int value : program.inputs) {
+    const plan::Value &description = program.values[value];
     if (description.name == "loss_seed") {
       at::Tensor tensor =
           at::empty({}, at::TensorOptions(scalarType(description.dtype))
@@ -290,11 +319,15 @@ at::Tensor Executor::runProgram(ProgramRunner &program, const MakeInput &input,
     try {
       inputs.push_back(onDevice(description.name, description, input));
     } catch (const PlanError &error) {
-      throw PlanError("program '" + program.program().name +
-                      "': " + error.what());
+      throw PlanError("program '" + program.name + "': " + error.what());
     }
   }
-  return program.run(std::move(inputs), times);
+  return inputs;
+}
+
+at::Tensor Executor::runProgram(ProgramRunner &program, const MakeInput &input,
+                                std::vector<InstructionTime> *times) {
+  return program.run(inputsOf(program.program(), input), times);
 }
 
 void Executor::queue(
@@ -337,18 +370,15 @@ void Executor::queueSlots(
       std::vector<InstructionTime> *into = nullptr;
       if (step.times)
         into = &step.times->emplace_back();
-      drawn = {static_cast<uint64_t>(job.job.randomSeed),
-               microBatch + slot * communicators.mesh().dataSize()};
-      at::Tensor loss = runProgram(
+      setDraw(microBatch, slot);
+      addLoss(runProgram(
           *programs[index],
-          [&](const std::string &name) { return input(slot, name); }, into);
-      if (!loss.defined())
-        continue;
-      if (late)
-        numbers.select(0, 0).add_(loss);
-      else
-        step.result.loss += loss.item<double>();
+          [&](const std::string &name) { return input(slot, name); }, into));
     }
+  if (!job.stages.empty()) {
+    queueFrames(input, microBatch);
+    slot = job.job.accumulation;
+  }
   step.result.loss /= std::max<int64_t>(slot, 1);
   if (!late) {
     lossScaler.update(step.result.skipped);
@@ -358,6 +388,45 @@ void Executor::queueSlots(
     deviceScaler.update();
   numbers.select(0, 0).div_(std::max<int64_t>(slot, 1));
   step.late.emplace(numbers);
+}
+
+void Executor::setDraw(int64_t microBatch, int64_t slot) {
+  drawn = {static_cast<uint64_t>(job.job.randomSeed),
+           microBatch + slot * communicators.mesh().dataSize()};
+}
+
+void Executor::addLoss(const at::Tensor &loss) {
+  if (!loss.defined())
+    return;
+  if (late)
+    numbers.select(0, 0).add_(loss);
+  else
+    steps.back().result.loss += loss.item<double>();
+}
+
+void Executor::queueFrames(
+    const std::function<at::Tensor(int64_t, const std::string &)> &input,
+    int64_t microBatch) {
+  const plan::Stage &stage = job.stages[ownStage];
+  std::map<int64_t, ProgramRunner::Frame> frames; // by micro-batch
+  std::vector<bool> taken(stage.frames);
+  for (const plan::StageAction &action : stage.order) {
+    const int64_t slot = action.microBatch;
+    ProgramRunner &program = *programs[job.programOf(ownStage, slot)];
+    setDraw(microBatch, slot);
+    if (action.part == plan::Part::Forward) {
+      const auto number = std::find(taken.begin(), taken.end(), false);
+      *number = true;
+      frames[slot] = program.forward(
+          inputsOf(program.program(),
+                   [&](const std::string &name) { return input(slot, name); }),
+          static_cast<int>(number - taken.begin()));
+      continue;
+    }
+    auto frame = frames.extract(slot);
+    taken[frame.mapped().number] = false;
+    addLoss(program.backward(std::move(frame.mapped())));
+  }
 }
 
 StepResult Executor::finish() {
@@ -382,7 +451,7 @@ double Executor::evaluate(const MakeInput &input) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   seed.fill_(1);
-  at::Tensor loss = runProgram(*programs[job.eval], input, nullptr);
+  at::Tensor loss = runProgram(*programs[job.evalOf(ownStage)], input, nullptr);
   return loss.defined() ? loss.item<double>() : 0.0;
 }
 

@@ -76,9 +76,16 @@ public:
   const plan::Plan &plan() const { return job; }
   Device &device() { return hardware; }
   Groups &groups() { return communicators; }
+  /// The stage of this rank; 0 where the plan is no pipeline's.
+  int stage() const { return ownStage; }
+  /// This rank holds something of the unit: it is of its stage.
+  bool holds(int unit) const { return job.units[unit].stage == ownStage; }
+  /// A unit that it holds.
   UnitStorage &unit(int i) { return *units[i]; }
   FunctionRunner &function(int i) { return *functions[i]; }
   OwnPeak &ownPeak() { return peak; }
+  /// At most so many in any of its programs.
+  int timepoints() const { return mostTimepoints; }
   /// What the micro-batch at hand draws by.
   const Draw &draw() const { return drawn; }
   LossScaler &scaler() { return lossScaler; }
@@ -108,6 +115,14 @@ private:
   void queueSlots(
       const std::function<at::Tensor(int64_t, const std::string &)> &input,
       int64_t microBatch);
+  /// Parts of micro-batches in the order of this rank's stage.
+  void queueFrames(
+      const std::function<at::Tensor(int64_t, const std::string &)> &input,
+      int64_t microBatch);
+  void setDraw(int64_t microBatch, int64_t slot);
+  void addLoss(const at::Tensor &loss);
+  std::vector<at::Tensor> inputsOf(const plan::Program &program,
+                                   const MakeInput &input);
   at::Tensor runProgram(ProgramRunner &program, const MakeInput &input,
                         std::vector<InstructionTime> *times);
   /// What a program's input of this name is made of, on the device.
@@ -123,6 +138,7 @@ private:
   const plan::Plan &job;
   Device &hardware;
   Groups &communicators;
+  int ownStage = 0, mostTimepoints = 0;
   OwnPeak peak;
   Draw drawn;
   std::vector<std::unique_ptr<UnitStorage>> units;

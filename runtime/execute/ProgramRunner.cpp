@@ -8,7 +8,9 @@
 #include "runtime/collectives/Progress.h"
 #include "runtime/execute/Executor.h"
 #include "runtime/tensors/Kernels.h"
+#include "runtime/tensors/Tensors.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
@@ -19,11 +21,10 @@ using plan::ProgramInstructionKind;
 using plan::Role;
 
 ProgramRunner::ProgramRunner(Executor &executor, const plan::Program &program)
-    : executor(executor), source(program), values(program.values.size()) {
-  int timepoints = 0;
+    : executor(executor), source(program) {
   for (const plan::ProgramInstruction &instruction : program.instructions)
-    timepoints = std::max(timepoints, instruction.timepoint + 1);
-  inFlight.resize(timepoints);
+    timepoints =
+        std::max(timepoints, static_cast<size_t>(instruction.timepoint + 1));
   instructions.reserve(program.instructions.size());
   for (const plan::ProgramInstruction &instruction : program.instructions)
     instructions.push_back(compile(instruction));
@@ -104,6 +105,17 @@ ProgramRunner::compile(const plan::ProgramInstruction &instruction) {
           executor.unit(ref.unit).gradientView(ref.parameter));
     break;
   }
+  case ProgramInstructionKind::Send:
+  case ProgramInstructionKind::Receive: {
+    // A message goes up or down the stages, each way in a group of its own, so
+    // that none waits for one of the other way.
+    const bool sends = instruction.kind == ProgramInstructionKind::Send;
+    result.group = executor.groups().over(
+        {plan::pipelineAxis}, instruction.shift > 0 ? "forward" : "backward");
+    result.peer =
+        source.stage + (sends ? instruction.shift : -instruction.shift);
+    break;
+  }
   default:
     break;
   }
@@ -113,6 +125,7 @@ ProgramRunner::compile(const plan::ProgramInstruction &instruction) {
 void ProgramRunner::call(const Compiled &instruction) {
   FunctionRunner &function = *instruction.function;
   const plan::ProgramInstruction &source = *instruction.source;
+  std::vector<at::Tensor> &values = frame->values;
   for (size_t i = 0; i < source.inputs.size(); ++i)
     function.input(i) = values[source.inputs[i]];
   for (size_t i = 0; i < source.inputs.size(); ++i)
@@ -136,8 +149,9 @@ void ProgramRunner::allGather(const Compiled &instruction) {
   at::Tensor &piece = instruction.unit->ownPiece(Role::Gathered);
   piece.copy_(instruction.unit->shard());
   if (instruction.group)
-    inFlight[instruction.timepoint].pending = instruction.group->allGather(
-        instruction.unit->buffer(Role::Gathered).flat, piece);
+    frame->inFlight[instruction.timepoint].pending =
+        instruction.group->allGather(
+            instruction.unit->buffer(Role::Gathered).flat, piece);
 }
 
 void ProgramRunner::reduceScatter(const Compiled &instruction) {
@@ -145,8 +159,9 @@ void ProgramRunner::reduceScatter(const Compiled &instruction) {
     return; // finishReduce casts or adds
   at::Tensor &gradient = instruction.unit->buffer(Role::Gradient).flat;
   if (instruction.allToAll) {
-    inFlight[instruction.timepoint].pending = instruction.group->allToAll(
-        instruction.unit->buffer(Role::Receive).flat, gradient);
+    frame->inFlight[instruction.timepoint].pending =
+        instruction.group->allToAll(
+            instruction.unit->buffer(Role::Receive).flat, gradient);
     return;
   }
   // Straight into the shard gradient where that is the sum itself, else in
@@ -154,8 +169,10 @@ void ProgramRunner::reduceScatter(const Compiled &instruction) {
   at::Tensor &target = instruction.unit->buffer(Role::ShardGradient).flat;
   const bool straight =
       !instruction.accumulate && target.scalar_type() == gradient.scalar_type();
-  inFlight[instruction.timepoint].pending = instruction.group->reduceScatter(
-      straight ? target : instruction.unit->ownPiece(Role::Gradient), gradient);
+  frame->inFlight[instruction.timepoint].pending =
+      instruction.group->reduceScatter(
+          straight ? target : instruction.unit->ownPiece(Role::Gradient),
+          gradient);
 }
 
 /// What is left of a reduction when the data is here.
@@ -183,10 +200,30 @@ void ProgramRunner::finishReduce(const Compiled &instruction) {
     sumSlices(target, piece, instruction.accumulate);
 }
 
-void ProgramRunner::await(int timepoint) {
-  InFlight &flight = inFlight[timepoint];
+void ProgramRunner::send(const Compiled &instruction) {
+  frame->inFlight[instruction.timepoint].pending = instruction.group->send(
+      frame->values[instruction.source->inputs[0]], instruction.peer);
+}
+
+void ProgramRunner::receive(const Compiled &instruction) {
+  const int index = instruction.source->outputs[0];
+  const plan::Value &value = source.values[index];
+  at::Tensor &tensor = frame->values[index];
+  tensor = at::empty(value.shape, at::TensorOptions(scalarType(value.dtype))
+                                      .device(executor.device().device()));
+  executor.ownPeak().sample(executor.device());
+  Allocator::Foreign libraries;
+  instruction.group->receive(tensor, instruction.peer).wait();
+}
+
+int ProgramRunner::timepoint(int own) const {
+  return frame->number * executor.timepoints() + own;
+}
+
+void ProgramRunner::await(int point) {
+  InFlight &flight = frame->inFlight[point];
   flight.pending.wait();
-  executor.device().await(timepoint);
+  executor.device().await(timepoint(point));
   if (flight.start->kind == ProgramInstructionKind::ReduceScatter)
     finishReduce(*flight.start);
   flight.start = nullptr;
@@ -209,13 +246,18 @@ void ProgramRunner::execute(const Compiled &instruction) {
     if (instruction.unit)
       instruction.unit->buffer(instruction.role).free();
     for (int value : instruction.source->values)
-      values[value].reset();
+      frame->values[value].reset();
+    return;
+  case ProgramInstructionKind::Receive:
+    return receive(instruction);
+  case ProgramInstructionKind::Pause:
     return;
   case ProgramInstructionKind::AllGather:
   case ProgramInstructionKind::ReduceScatter:
-  case ProgramInstructionKind::AllReduce: {
+  case ProgramInstructionKind::AllReduce:
+  case ProgramInstructionKind::Send: {
     Allocator::Foreign libraries;
-    inFlight[instruction.timepoint].start = &instruction;
+    frame->inFlight[instruction.timepoint].start = &instruction;
     Device &device = executor.device();
     device.enter(instruction.stream);
     if (timing)
@@ -224,12 +266,15 @@ void ProgramRunner::execute(const Compiled &instruction) {
       allGather(instruction);
     else if (instruction.kind == ProgramInstructionKind::ReduceScatter)
       reduceScatter(instruction);
+    else if (instruction.kind == ProgramInstructionKind::Send)
+      send(instruction);
     else if (instruction.group)
-      inFlight[instruction.timepoint].pending = instruction.group->allReduce(
-          instruction.unit->buffer(Role::ShardGradient).flat);
+      frame->inFlight[instruction.timepoint].pending =
+          instruction.group->allReduce(
+              instruction.unit->buffer(Role::ShardGradient).flat);
     if (timing)
       timing->streamEndMark = device.mark();
-    device.leave(instruction.timepoint);
+    device.leave(timepoint(instruction.timepoint));
     return;
   }
   case ProgramInstructionKind::Await:
@@ -243,12 +288,20 @@ void ProgramRunner::execute(const Compiled &instruction) {
   }
 }
 
-at::Tensor ProgramRunner::run(std::vector<at::Tensor> inputs,
-                              std::vector<InstructionTime> *times) {
+ProgramRunner::Frame ProgramRunner::begin(std::vector<at::Tensor> inputs) {
+  Frame result;
+  result.values.resize(source.values.size());
+  result.inFlight.resize(timepoints);
   for (size_t i = 0; i < inputs.size(); ++i)
-    values[source.inputs[i]] = std::move(inputs[i]);
+    result.values[source.inputs[i]] = std::move(inputs[i]);
   executor.ownPeak().sample(executor.device());
-  for (size_t i = 0; i < instructions.size(); ++i) {
+  return result;
+}
+
+void ProgramRunner::runPart(Frame &of, size_t from, size_t to,
+                            std::vector<InstructionTime> *times) {
+  frame = &of;
+  for (size_t i = from; i < to; ++i) {
     if (!times) {
       execute(instructions[i]);
       continue;
@@ -263,10 +316,35 @@ at::Tensor ProgramRunner::run(std::vector<at::Tensor> inputs,
     timing = nullptr;
     times->push_back(time);
   }
-  at::Tensor loss = source.loss >= 0 ? values[source.loss] : at::Tensor();
-  for (at::Tensor &value : values)
-    value.reset();
+  frame = nullptr;
+}
+
+at::Tensor ProgramRunner::finish(Frame &of) {
+  at::Tensor loss = source.loss >= 0 ? of.values[source.loss] : at::Tensor();
+  of.values.clear();
   return loss;
+}
+
+at::Tensor ProgramRunner::run(std::vector<at::Tensor> inputs,
+                              std::vector<InstructionTime> *times) {
+  Frame whole = begin(std::move(inputs));
+  runPart(whole, 0, instructions.size(), times);
+  return finish(whole);
+}
+
+ProgramRunner::Frame
+ProgramRunner::forward(std::vector<at::Tensor> inputs, int number,
+                       std::vector<InstructionTime> *times) {
+  Frame result = begin(std::move(inputs));
+  result.number = number;
+  runPart(result, 0, plan::endOfForward(source), times);
+  return result;
+}
+
+at::Tensor ProgramRunner::backward(Frame of,
+                                   std::vector<InstructionTime> *times) {
+  runPart(of, plan::endOfForward(source), instructions.size(), times);
+  return finish(of);
 }
 
 } // namespace accel::run

@@ -27,15 +27,33 @@ public:
   /// the same order. Throws PlanError or CollectiveError.
   ProgramRunner(Executor &executor, const plan::Program &program);
 
+  struct Compiled;
+  struct InFlight {
+    Pending pending;
+    const Compiled *start = nullptr;
+  };
+  /// One micro-batch: its values, and what is under way for it. Of a pipeline's
+  /// program there are several.
+  struct Frame {
+    std::vector<at::Tensor> values;
+    std::vector<InFlight> inFlight; // by timepoint
+    int number = 0;                 // among those that are there at once
+  };
+
   /// Runs with `inputs` in the order of Program::inputs, and gives them up.
   /// Returns the loss, whose storage ends with the tensor; undefined if the
   /// program has none.
   at::Tensor run(std::vector<at::Tensor> inputs,
                  std::vector<InstructionTime> *times = nullptr);
+  /// The same in two halves, up to the program's Pause and behind it. Frames
+  /// that are there at once have numbers of their own.
+  Frame forward(std::vector<at::Tensor> inputs, int number,
+                std::vector<InstructionTime> *times = nullptr);
+  at::Tensor backward(Frame frame,
+                      std::vector<InstructionTime> *times = nullptr);
 
   const plan::Program &program() const { return source; }
 
-private:
   struct Compiled {
     plan::ProgramInstructionKind kind;
     plan::Stream stream;
@@ -47,15 +65,13 @@ private:
     Communicator *group = nullptr;
     std::vector<std::pair<int64_t, int64_t>> zeros; // Alloc: element ranges
     FunctionRunner *function = nullptr;
+    int peer = -1; // Send, Receive: in the group
     const plan::ProgramInstruction *source = nullptr;
     std::vector<at::Tensor> params, gradients;
     std::string label; // how profilers see it: "train/12 all_gather layers.1"
   };
-  struct InFlight {
-    Pending pending;
-    const Compiled *start = nullptr;
-  };
 
+private:
   Compiled compile(const plan::ProgramInstruction &instruction);
   std::vector<std::pair<int64_t, int64_t>>
   gapsOf(const plan::ProgramInstruction &instruction) const;
@@ -64,13 +80,21 @@ private:
   void allGather(const Compiled &instruction);
   void reduceScatter(const Compiled &instruction);
   void finishReduce(const Compiled &instruction);
+  void send(const Compiled &instruction);
+  void receive(const Compiled &instruction);
   void await(int timepoint);
+  /// Of the device: those of frames that are there at once differ.
+  int timepoint(int own) const;
+  Frame begin(std::vector<at::Tensor> inputs);
+  void runPart(Frame &of, size_t from, size_t to,
+               std::vector<InstructionTime> *times);
+  at::Tensor finish(Frame &of);
 
   Executor &executor;
   const plan::Program &source;
   std::vector<Compiled> instructions;
-  std::vector<at::Tensor> values;
-  std::vector<InFlight> inFlight; // by timepoint
+  size_t timepoints = 0;
+  Frame *frame = nullptr; // of the micro-batch that runs
   InstructionTime *timing =
       nullptr; // of the instruction that runs, where it is timed
 };

@@ -81,8 +81,9 @@ public:
   explicit Walker(const Plan &plan) : plan(plan) {}
 
   std::vector<LiveBuffer> at(int target, int instruction) {
-    if (target != plan.eval)
-      for (const auto &[index, repeat] : plan.step) {
+    if (target != plan.evalOf(plan.programs[target].stage))
+      for (const auto &[index, repeat] :
+           plan.stepOf(plan.programs[target].stage)) {
         if (index == target)
           break;
         begin(index);
@@ -100,7 +101,8 @@ public:
     for (int s = 0; s < instruction; ++s)
       apply(s);
     const ProgramInstruction &here = program->instructions[instruction];
-    if (here.kind == ProgramInstructionKind::Alloc)
+    if (here.kind == ProgramInstructionKind::Alloc ||
+        here.kind == ProgramInstructionKind::Receive)
       apply(instruction);
     std::vector<LiveBuffer> result = held();
     if (here.kind == ProgramInstructionKind::Call &&
@@ -154,6 +156,9 @@ private:
       for (int value : instruction.values)
         drop(value);
       break;
+    case ProgramInstructionKind::Receive:
+      define(instruction.outputs[0], s);
+      break;
     case ProgramInstructionKind::Call:
       for (size_t i = 0; i < instruction.inputs.size(); ++i)
         if (i < instruction.consumed.size() && instruction.consumed[i])
@@ -169,6 +174,8 @@ private:
   std::vector<LiveBuffer> held() const {
     std::vector<LiveBuffer> result;
     for (const Unit &unit : plan.units) {
+      if (unit.stage != program->stage)
+        continue;
       result.push_back(
           {"parameters", unit.name,
            alignedBytes(shardNumel(plan, unit) * itemSize(unit.storage)), -1});

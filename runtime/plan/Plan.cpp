@@ -7,6 +7,7 @@
 
 #include "runtime/plan/Saturating.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 
@@ -146,6 +147,8 @@ const char *toString(Stream stream) {
     return "gather";
   case Stream::Reduce:
     return "reduce";
+  case Stream::Send:
+    return "send";
   }
   std::abort();
 }
@@ -170,6 +173,12 @@ const char *toString(ProgramInstructionKind kind) {
     return "grad_norm";
   case ProgramInstructionKind::Optimizer:
     return "optimizer";
+  case ProgramInstructionKind::Send:
+    return "send";
+  case ProgramInstructionKind::Receive:
+    return "receive";
+  case ProgramInstructionKind::Pause:
+    return "pause";
   }
   std::abort();
 }
@@ -181,9 +190,23 @@ Stream defaultStream(ProgramInstructionKind kind) {
   case ProgramInstructionKind::ReduceScatter:
   case ProgramInstructionKind::AllReduce:
     return Stream::Reduce;
+  case ProgramInstructionKind::Send:
+    return Stream::Send;
   default:
     return Stream::Compute;
   }
+}
+
+const char *toString(Part part) {
+  return part == Part::Forward ? "forward" : "backward";
+}
+
+size_t endOfForward(const Program &program) {
+  size_t i = 0;
+  while (i < program.instructions.size() &&
+         program.instructions[i].kind != ProgramInstructionKind::Pause)
+    ++i;
+  return i;
 }
 
 Role defaultRole(ProgramInstructionKind kind) {
@@ -222,6 +245,27 @@ int64_t Plan::groupSize(const std::vector<std::string> &names) const {
 
 int64_t Plan::shardRanks(const Unit &unit) const {
   return groupSize(unit.shardAxes);
+}
+
+int Plan::numStages() const {
+  return std::max<int>(1, static_cast<int>(stages.size()));
+}
+
+const std::vector<std::pair<int, int64_t>> &Plan::stepOf(int stage) const {
+  return stages.empty() ? step : stages[stage].step;
+}
+
+int Plan::evalOf(int stage) const {
+  return stages.empty() ? eval : stages[stage].eval;
+}
+
+int Plan::programOf(int stage, int64_t microBatch) const {
+  for (const auto &[program, repeat] : stepOf(stage)) {
+    if (microBatch < repeat)
+      return program;
+    microBatch -= repeat;
+  }
+  return -1;
 }
 
 std::vector<int64_t> ownShape(const Plan &plan, const Parameter &parameter) {

@@ -22,6 +22,7 @@
 #include "runtime/plan/Parameters.h"
 #include "runtime/plan/Predicted.h"
 #include "runtime/plan/Programs.h"
+#include "runtime/plan/Stages.h"
 #include "runtime/plan/Units.h"
 
 #include <cstdint>
@@ -48,6 +49,10 @@ struct Plan {
   /// The optimizer step: programs by index with their repeat counts.
   std::vector<std::pair<int, int64_t>> step;
   int eval = -1; // program, or none
+  /// Of a pipeline, by position on its axis; `step` is empty then, and there is
+  /// no `eval`. Empty: all ranks run the same programs.
+  std::vector<Stage> stages;
+  std::string schedule; // of a pipeline: "1f1b"
   Predicted predicted;
   std::vector<Decision> decisions;
 
@@ -56,6 +61,14 @@ struct Plan {
   /// Product of the sizes of `axes`.
   int64_t groupSize(const std::vector<std::string> &axes) const;
   int64_t shardRanks(const Unit &unit) const;
+  /// Stages of the pipeline, 1 without one.
+  int numStages() const;
+  /// The step and the evaluation of a stage's ranks, or of all ranks.
+  const std::vector<std::pair<int, int64_t>> &stepOf(int stage) const;
+  int evalOf(int stage) const;
+  /// The program of the step's micro-batch `microBatch` in a stage; -1 behind
+  /// the last.
+  int programOf(int stage, int64_t microBatch) const;
   bool operator==(const Plan &) const = default;
 };
 

@@ -81,8 +81,17 @@ public:
   }
   template <typename T>
   void optional(const char *key, T &&value, const Rule &rule = {}) {
-    if (!object.optional(key, [&](const JsonNode &n) { get(n, value, rule); }))
-      clear(value);
+    auto read = [this, key, rule](auto &into) {
+      if (!object.optional(key, [&](const JsonNode &n) { get(n, into, rule); }))
+        clear(into);
+    };
+    if (rule.turn == 0)
+      return read(value);
+    later.emplace_back(
+        rule.turn,
+        [read, kept = std::tuple<T>(std::forward<T>(value))]() mutable {
+          read(std::get<0>(kept));
+        });
   }
   template <typename T, typename D>
   void optional(const char *key, T &&value, const D &standard,

@@ -4,9 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A program is one kind of micro-batch: instructions on three streams, over
-// values (activations) and the buffers of units. All ranks run the same
-// programs.
+// A program is one kind of micro-batch: instructions on streams, over values
+// (activations) and the buffers of units. All ranks run the same programs, but
+// for a pipeline, whose stages have programs of their own: what a stage does
+// with a micro-batch, in two parts. Between them the micro-batch's values stay
+// in a frame, and the rank runs parts of other micro-batches.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_PLAN_PROGRAMS_H
@@ -31,7 +33,7 @@ enum class Role {
 };
 const char *toString(Role role);
 
-enum class Stream { Compute, Gather, Reduce };
+enum class Stream { Compute, Gather, Reduce, Send };
 const char *toString(Stream stream);
 
 /// An activation, passed between calls. Its storage is freed by a call that
@@ -74,10 +76,13 @@ enum class ProgramInstructionKind {
   Call,          // function
   GradNorm,      // all units: total norm -> clip coefficient, found_inf
   Optimizer,     // unit: update its shard from its ShardGradient
+  Send,          // inputs: one value, to the stage `shift` after this one
+  Receive,       // outputs: one value, from the stage `shift` before this one
+  Pause,         // the end of a micro-batch's forward in a stage
 };
 const char *toString(ProgramInstructionKind kind);
 /// Where an instruction of this kind runs unless it says otherwise: gathers on
-/// Gather, reductions on Reduce, all else on Compute.
+/// Gather, reductions on Reduce, sends on Send, all else on Compute.
 Stream defaultStream(ProgramInstructionKind kind);
 /// The buffer that an instruction of this kind is about unless it says
 /// otherwise: what a collective moves, what norm and update read, else
@@ -95,6 +100,7 @@ struct ProgramInstruction {
   bool accumulate = false;       // ReduceScatter: add to ShardGradient
   std::vector<std::string> axes; // collectives: the group, as mesh axes
   std::string algorithm;         // ReduceScatter: "direct" or "all_to_all"
+  int shift = 0;                 // Send, Receive: 1, or -1 for gradients
   int function = -1;             // Call: Plan::functions
   std::vector<int> inputs;       // Call: values
   std::vector<bool> consumed;    // Call: input i is given up to the function
@@ -115,7 +121,9 @@ struct ProgramInstruction {
 /// micro-batch: "input_ids" and "labels" (int64) or others that data.arrays
 /// gives.
 struct Program {
-  std::string name; // "train", "first", "middle", "last", "eval"
+  std::string name; // "train", "first", "middle", "last", "eval", or those of
+                    // a stage: "stage1.first"
+  int stage = 0;    // of a pipeline: whose ranks run it
   std::vector<Value> values;
   std::vector<int> inputs;
   int loss = -1; // value, 0-d f32: mean over the micro-batch
@@ -124,6 +132,9 @@ struct Program {
   int peakInstruction = -1;
   bool operator==(const Program &) const = default;
 };
+
+/// The position of the Pause; the number of instructions without one.
+size_t endOfForward(const Program &program);
 
 } // namespace accel::plan
 

@@ -5,19 +5,16 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/Timeline.h"
 
+#include "runtime/plan/Liveness.h"
 #include "runtime/plan/UpdateLayout.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 namespace accel::plan {
 
 namespace {
-
-int baseOf(const Function &function, int slot) {
-  int base = function.slots[slot].base;
-  return base < 0 ? slot : base;
-}
 
 /// Logits are what ends in the vocabulary and has a row per token.
 bool isLogits(const Job &job, const std::vector<int64_t> &shape) {
@@ -29,121 +26,41 @@ bool isLogits(const Job &job, const std::vector<int64_t> &shape) {
   return rows <= std::max<int64_t>(job.microBatch * job.sequenceLength, 1);
 }
 
-/// What each instruction of a function makes and drops, whoever calls it.
-class Liveness {
-public:
-  explicit Liveness(const Function &function);
-
-  std::vector<int64_t> made, dropped; // per instruction
-  int64_t leaked = 0;                 // made, never freed and not an output
-  /// Instruction after which input i's storage has no slot left; the number of
-  /// instructions if that is at the return.
-  std::vector<int> inputDeath;
-};
-
-Liveness::Liveness(const Function &function) {
-  const int numInstructions = function.instructions.size();
-  made.resize(numInstructions);
-  dropped.resize(numInstructions);
-  inputDeath.assign(function.inputs.size(), numInstructions);
-  std::vector<int> handles(function.slots.size());
-  std::vector<bool> owned(function.slots.size()), alive(function.slots.size());
-  std::vector<int> inputOf(function.slots.size(), -1);
-  for (size_t i = 0; i < function.inputs.size(); ++i) {
-    inputOf[function.inputs[i]] = i;
-    handles[baseOf(function, function.inputs[i])]++;
-    alive[function.inputs[i]] = true;
-  }
-  for (int i = 0; i < numInstructions; ++i) {
-    const Instruction &instruction = function.instructions[i];
-    for (int slot : instruction.results) {
-      if (slot < 0)
-        continue;
-      int base = baseOf(function, slot);
-      handles[base]++;
-      alive[slot] = true;
-      if (base == slot) {
-        owned[base] = true;
-        made[i] += function.slotBytes(slot);
-      }
-    }
-    for (int slot : instruction.frees) {
-      if (!alive[slot])
-        continue;
-      alive[slot] = false;
-      int base = baseOf(function, slot);
-      if (--handles[base] > 0)
-        continue;
-      if (owned[base]) {
-        owned[base] = false;
-        dropped[i] += function.slotBytes(base);
-      } else if (inputOf[base] >= 0) {
-        inputDeath[inputOf[base]] = i;
-      }
-    }
-  }
-  for (int slot : function.outputs)
-    owned[baseOf(function, slot)] = false;
-  for (size_t base = 0; base < owned.size(); ++base)
-    if (owned[base])
-      leaked += function.slotBytes(base);
-}
-
-FunctionProfile profile(const Function &function, const Liveness &liveness,
-                        const std::vector<int64_t> &consumedBytes) {
-  const size_t numInstructions = function.instructions.size();
-  std::vector<std::pair<int, int64_t>> consumed; // by death
-  int64_t atReturn = 0;
-  for (size_t i = 0; i < consumedBytes.size(); ++i) {
-    if (consumedBytes[i] == 0)
-      continue;
-    if (static_cast<size_t>(liveness.inputDeath[i]) < numInstructions)
-      consumed.emplace_back(liveness.inputDeath[i], consumedBytes[i]);
-    else
-      atReturn += consumedBytes[i];
-  }
-  std::sort(consumed.begin(), consumed.end());
-
-  FunctionProfile result;
-  int64_t live = 0;
-  size_t next = 0;
-  for (size_t i = 0; i < numInstructions; ++i) {
-    live += liveness.made[i];
-    result.peakBytes = std::max(result.peakBytes, live);
-    int64_t total = live + function.instructions[i].workspaceBytes;
-    if (total > result.peakTotalBytes) {
-      result.peakTotalBytes = total;
-      result.peakInstruction = i;
-    }
-    live -= liveness.dropped[i];
-    for (; next < consumed.size() &&
-           static_cast<size_t>(consumed[next].first) == i;
-         ++next)
-      live -= consumed[next].second;
-  }
-  result.endBytes = live - liveness.leaked - atReturn;
-  return result;
-}
-
 int64_t total(const Breakdown &b) {
   return b.parameters + b.gradients + b.optimizer + b.activations + b.logits +
          b.gathered + b.buffers;
 }
 
-/// Runs one program over counters by category.
-class Simulator {
-public:
-  Simulator(const Plan &plan, const Program &program, const Breakdown &start);
-
-  ProgramTimeline run();
-  /// What stays once the values are dropped: the next program's start.
-  Breakdown carried() const;
-
-private:
+/// What calls of a plan's functions take, each measured once.
+struct KnownCalls {
   struct Cached {
     std::vector<int64_t> consumed;
     FunctionProfile profile;
   };
+  explicit KnownCalls(const Plan &plan)
+      : cache(plan.functions.size()), functions(plan.functions.size()) {}
+  std::vector<std::vector<Cached>> cache; // by function
+  std::vector<std::optional<Liveness>> functions;
+};
+
+/// Runs one program over counters by category.
+class Simulator {
+public:
+  /// `start` is what is held before the program's inputs are bound.
+  Simulator(const Plan &plan, const Program &program, KnownCalls &known,
+            const Breakdown &start);
+
+  /// Instructions [from, to).
+  ProgramTimeline run(size_t from, size_t to);
+  ProgramTimeline run() { return run(0, program.instructions.size()); }
+  /// What stays once the values are dropped: the next program's start.
+  Breakdown carried() const;
+
+  /// What the rank holds: other frames change it between two runs.
+  Breakdown now;
+
+private:
+  using Cached = KnownCalls::Cached;
   /// One call's effect on memory.
   struct CallEffect {
     std::vector<int64_t> consumed; // by input
@@ -189,19 +106,17 @@ private:
   const Plan &plan;
   const Program &program;
   const OptimizerRule optimizer;
-  Breakdown now;
+  KnownCalls &known;
   std::vector<int> handles; // live values per root
   std::vector<bool> live, isInput;
-  std::vector<std::vector<Cached>> cache; // per function
-  std::vector<std::optional<Liveness>> functions;
 };
 
 Simulator::Simulator(const Plan &plan, const Program &program,
-                     const Breakdown &start)
-    : plan(plan), program(program), optimizer(plan.job.optimizer), now(start),
+                     KnownCalls &known, const Breakdown &start)
+    : now(start), plan(plan), program(program),
+      optimizer(plan.job.optimizer), known(known),
       handles(program.values.size()), live(program.values.size()),
-      isInput(program.values.size()), cache(plan.functions.size()),
-      functions(plan.functions.size()) {
+      isInput(program.values.size()) {
   for (int value : program.inputs) {
     isInput[value] = true;
     define(value);
@@ -209,9 +124,10 @@ Simulator::Simulator(const Plan &plan, const Program &program,
 }
 
 const Liveness &Simulator::livenessOf(int function) {
-  if (!functions[function])
-    functions[function].emplace(plan.functions[function]);
-  return *functions[function];
+  std::optional<Liveness> &liveness = known.functions[function];
+  if (!liveness)
+    liveness.emplace(plan.functions[function]);
+  return *liveness;
 }
 
 void Simulator::define(int value) {
@@ -268,14 +184,14 @@ Simulator::CallEffect Simulator::call(const ProgramInstruction &instruction) {
     effect.consumed[last] = program.values[root].bytes;
   }
 
-  std::vector<Cached> &known = cache[instruction.function];
-  auto hit = std::find_if(known.begin(), known.end(), [&](const Cached &c) {
+  std::vector<Cached> &cached = known.cache[instruction.function];
+  auto hit = std::find_if(cached.begin(), cached.end(), [&](const Cached &c) {
     return c.consumed == effect.consumed;
   });
-  if (hit == known.end()) {
-    known.push_back(
+  if (hit == cached.end()) {
+    cached.push_back(
         {effect.consumed, profile(function, liveness, effect.consumed)});
-    hit = known.end() - 1;
+    hit = cached.end() - 1;
   }
   effect.profile = hit->profile;
 
@@ -293,7 +209,7 @@ void Simulator::addFunctionAt(Breakdown &breakdown,
                               const ProgramInstruction &instruction,
                               const CallEffect &effect, int inner) const {
   const Function &function = plan.functions[instruction.function];
-  const Liveness &liveness = *functions[instruction.function];
+  const Liveness &liveness = *known.functions[instruction.function];
   for (size_t i = 0; i < effect.consumed.size(); ++i) {
     if (effect.consumed[i] == 0 || liveness.inputDeath[i] >= inner)
       continue;
@@ -324,13 +240,13 @@ void Simulator::addFunctionAt(Breakdown &breakdown,
   breakdown.buffers += function.instructions[inner].workspaceBytes;
 }
 
-ProgramTimeline Simulator::run() {
+ProgramTimeline Simulator::run(size_t from, size_t to) {
   ProgramTimeline timeline;
-  timeline.instructions.reserve(program.instructions.size());
+  timeline.instructions.reserve(to - from);
   timeline.peakBytes = timeline.peakTotalBytes = total(now);
   timeline.breakdown = now;
   CallEffect atPeak;
-  for (size_t i = 0; i < program.instructions.size(); ++i) {
+  for (size_t i = from; i < to; ++i) {
     const ProgramInstruction &instruction = program.instructions[i];
     InstructionMemory memory;
     const int64_t before = total(now);
@@ -361,6 +277,11 @@ ProgramTimeline Simulator::run() {
       workspace = updateWorkspace(instruction.unit);
       memory.peakBytes = memory.peakTotalBytes = before + workspace;
       break;
+    case ProgramInstructionKind::Receive:
+      for (int value : instruction.outputs)
+        define(value);
+      memory.peakBytes = memory.peakTotalBytes = total(now);
+      break;
     default:
       break;
     }
@@ -379,7 +300,7 @@ ProgramTimeline Simulator::run() {
   timeline.endBytes = total(now);
   if (timeline.peakInstruction >= 0) {
     int instruction =
-        timeline.instructions[timeline.peakInstruction].peakInstruction;
+        timeline.instructions[timeline.peakInstruction - from].peakInstruction;
     if (instruction >= 0)
       addFunctionAt(timeline.breakdown,
                     program.instructions[timeline.peakInstruction], atPeak,
@@ -402,9 +323,11 @@ Breakdown Simulator::carried() const {
   return result;
 }
 
-Breakdown persistent(const Plan &plan) {
+Breakdown persistent(const Plan &plan, int stage) {
   Breakdown result;
   for (const Unit &unit : plan.units) {
+    if (unit.stage != stage)
+      continue;
     result.parameters +=
         alignedBytes(shardNumel(plan, unit) * itemSize(unit.storage));
     result.optimizer += stateBytes(plan, unit);
@@ -447,43 +370,93 @@ std::string placeOf(const Plan &plan, const Program &program, int instruction,
 
 } // namespace
 
-FunctionProfile profileFunction(const Function &function,
-                                const std::vector<int64_t> &consumedBytes) {
-  return profile(function, Liveness(function), consumedBytes);
+int64_t persistentBytes(const Plan &plan, int stage) {
+  return total(persistent(plan, stage));
 }
-
-std::vector<int> inputDeaths(const Function &function) {
-  return Liveness(function).inputDeath;
-}
-
-int64_t persistentBytes(const Plan &plan) { return total(persistent(plan)); }
 
 ProgramTimeline simulate(const Plan &plan, const Program &program,
                          int64_t startBytes) {
-  Breakdown start = persistent(plan);
+  Breakdown start = persistent(plan, program.stage);
   start.gradients = startBytes - total(start);
-  return Simulator(plan, program, start).run();
+  KnownCalls known(plan);
+  return Simulator(plan, program, known, start).run();
 }
 
-void predictMemory(Plan &plan) {
-  Predicted &predicted = plan.predicted;
-  const Breakdown persists = persistent(plan);
-  predicted.persistentBytes = total(persists);
-  predicted.peakBytes = predicted.ownPeakBytes = predicted.persistentBytes;
-  predicted.breakdown = persists;
-  predicted.peakProgram.clear();
-  predicted.peakWhere.clear();
-  predicted.peakInstruction = -1;
-  for (Program &program : plan.programs) {
-    program.peakBytes = 0;
-    program.peakInstruction = -1;
-  }
-  std::vector<int64_t> totals(plan.programs.size(), -1);
+namespace {
 
-  auto runOnce = [&](int index, const Breakdown &start) {
+/// Runs the step and the evaluation of one stage's ranks.
+class StagePeaks {
+public:
+  StagePeaks(Plan &plan, int stage)
+      : plan(plan), stage(stage), known(plan), totals(plan.programs.size(), -1),
+        predicted(plan.predicted) {}
+
+  Predicted run() {
+    const Breakdown persists = persistent(plan, stage);
+    predicted.persistentBytes = total(persists);
+    predicted.peakBytes = predicted.ownPeakBytes = predicted.persistentBytes;
+    predicted.breakdown = persists;
+    predicted.peakProgram.clear();
+    predicted.peakWhere.clear();
+    predicted.peakInstruction = -1;
+    if (plan.stages.empty())
+      runInTurn(persists);
+    else
+      runFrames(persists);
+    if (plan.evalOf(stage) >= 0)
+      runWhole(plan.evalOf(stage), persists);
+    return predicted;
+  }
+
+private:
+  void runInTurn(Breakdown carried) {
+    for (const auto &[index, repeat] : plan.step) {
+      Breakdown before;
+      // A repetition that starts as the one before it changes nothing.
+      for (int64_t i = 0; i < repeat && (i == 0 || !(carried == before)); ++i) {
+        before = carried;
+        carried = runWhole(index, carried);
+        if (i >= 2) // unstable: `verify` refuses such a plan
+          break;
+      }
+    }
+  }
+
+  /// Each micro-batch keeps its values from its forward to its backward, while
+  /// others run.
+  void runFrames(Breakdown now) {
+    std::map<int64_t, Simulator> frames; // by micro-batch
+    for (const StageAction &action : plan.stages[stage].order) {
+      const int index = plan.programOf(stage, action.microBatch);
+      if (index < 0)
+        continue; // `verify` refuses it
+      const Program &program = plan.programs[index];
+      const size_t pause = endOfForward(program);
+      auto at = frames.find(action.microBatch);
+      if (action.part == Part::Forward && at == frames.end()) {
+        at = frames.try_emplace(action.microBatch, plan, program, known, now)
+                 .first;
+        note(index, at->second.run(0, pause), 0);
+        now = at->second.now;
+      }
+      if (action.part == Part::Forward || at == frames.end())
+        continue;
+      at->second.now = now;
+      note(index, at->second.run(pause, program.instructions.size()), pause);
+      now = at->second.carried();
+      frames.erase(at);
+    }
+  }
+
+  Breakdown runWhole(int index, const Breakdown &start) {
+    Simulator simulator(plan, plan.programs[index], known, start);
+    note(index, simulator.run(), 0);
+    return simulator.carried();
+  }
+
+  /// Instructions of the timeline start with `first`.
+  void note(int index, const ProgramTimeline &timeline, size_t first) {
     Program &program = plan.programs[index];
-    Simulator simulator(plan, program, start);
-    ProgramTimeline timeline = simulator.run();
     program.peakBytes = std::max(program.peakBytes, timeline.peakBytes);
     predicted.ownPeakBytes =
         std::max(predicted.ownPeakBytes, timeline.peakBytes);
@@ -491,35 +464,51 @@ void predictMemory(Plan &plan) {
       totals[index] = timeline.peakTotalBytes;
       program.peakInstruction = timeline.peakInstruction;
     }
-    if (timeline.peakTotalBytes > predicted.peakBytes ||
-        predicted.peakProgram.empty()) {
-      predicted.peakBytes = timeline.peakTotalBytes;
-      predicted.breakdown = timeline.breakdown;
-      predicted.peakProgram = program.name;
-      predicted.peakInstruction = timeline.peakInstruction;
-      predicted.peakWhere =
-          placeOf(plan, program, timeline.peakInstruction,
-                  timeline.peakInstruction < 0
-                      ? -1
-                      : timeline.instructions[timeline.peakInstruction]
-                            .peakInstruction);
-    }
-    return simulator.carried();
-  };
-
-  Breakdown carried = persists;
-  for (const auto &[index, repeat] : plan.step) {
-    Breakdown before;
-    // A repetition that starts as the one before it changes nothing.
-    for (int64_t i = 0; i < repeat && (i == 0 || !(carried == before)); ++i) {
-      before = carried;
-      carried = runOnce(index, carried);
-      if (i >= 2) // unstable: `verify` refuses such a plan
-        break;
-    }
+    if (timeline.peakTotalBytes <= predicted.peakBytes &&
+        !predicted.peakProgram.empty())
+      return;
+    predicted.peakBytes = timeline.peakTotalBytes;
+    predicted.breakdown = timeline.breakdown;
+    predicted.peakProgram = program.name;
+    predicted.peakInstruction = timeline.peakInstruction;
+    predicted.peakWhere =
+        placeOf(plan, program, timeline.peakInstruction,
+                timeline.peakInstruction < 0
+                    ? -1
+                    : timeline.instructions[timeline.peakInstruction - first]
+                          .peakInstruction);
   }
-  if (plan.eval >= 0)
-    runOnce(plan.eval, persists);
+
+  Plan &plan;
+  const int stage;
+  KnownCalls known;
+  std::vector<int64_t> totals; // by program
+  Predicted predicted;
+};
+
+} // namespace
+
+void predictMemory(Plan &plan) {
+  for (Program &program : plan.programs) {
+    program.peakBytes = 0;
+    program.peakInstruction = -1;
+  }
+  std::optional<Predicted> most;
+  int64_t ownPeak = 0;
+  for (int stage = 0; stage < plan.numStages(); ++stage) {
+    const Predicted own = StagePeaks(plan, stage).run();
+    if (!plan.stages.empty()) {
+      Stage &at = plan.stages[stage];
+      at.peakBytes = own.peakBytes;
+      at.ownPeakBytes = own.ownPeakBytes;
+      at.persistentBytes = own.persistentBytes;
+    }
+    ownPeak = std::max(ownPeak, own.ownPeakBytes);
+    if (!most || own.peakBytes > most->peakBytes)
+      most = own;
+  }
+  plan.predicted = *most;
+  plan.predicted.ownPeakBytes = ownPeak;
 }
 
 } // namespace accel::plan

@@ -49,16 +49,20 @@ struct ProgramTimeline {
   Breakdown breakdown;        // at peakInstruction; sums to peakTotalBytes
 };
 
-/// Bytes that live between steps: shards and optimizer states.
-int64_t persistentBytes(const Plan &plan);
+/// Bytes that live between steps: shards and optimizer states. On a rank of a
+/// stage, where the plan is a pipeline's.
+int64_t persistentBytes(const Plan &plan, int stage = 0);
 
 /// The timeline of one program that starts with `startBytes` live (persistent
-/// bytes, and shard gradients that earlier micro-batches left).
+/// bytes, and shard gradients that earlier micro-batches left). Of a pipeline
+/// that is one frame alone.
 ProgramTimeline simulate(const Plan &plan, const Program &program,
                          int64_t startBytes);
 
 /// All programs of the optimizer step in order, then eval: fills `predicted`
-/// and each program's peak.
+/// and each program's peak. Of a pipeline each stage runs its parts in their
+/// order, with the frames that wait; `predicted` is of the stage that takes
+/// most, and each stage has its own figures.
 void predictMemory(Plan &plan);
 
 } // namespace accel::plan

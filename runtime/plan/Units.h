@@ -43,6 +43,7 @@ struct Unit {
   DType gather = DType::F32;  // the gathered buffer, and compute
   DType reduce = DType::F32;  // the gradient buffer on the wire
   bool trainable = true;
+  int stage = 0; // of a pipeline: whose ranks hold it
   std::vector<State> states;
   std::vector<int> parameters; // by offset
   int64_t numel = 0;           // sum of the parameters' elements on a rank

@@ -98,6 +98,7 @@ private:
   void unique(const std::vector<T> &items, const char *what, Name name);
   void function(const Function &function);
   void program(const Program &program);
+  void stages();
 
   const Plan &plan;
   Problems &problems;
@@ -227,6 +228,16 @@ void IndexVerifier::program(const Program &program) {
         instruction.kind == ProgramInstructionKind::Optimizer ||
         (instruction.kind == ProgramInstructionKind::Free &&
          instruction.values.empty());
+    const bool sends = instruction.kind == ProgramInstructionKind::Send;
+    if (sends || instruction.kind == ProgramInstructionKind::Receive) {
+      const int other =
+          program.stage + (sends ? instruction.shift : -instruction.shift);
+      const auto &moved = sends ? instruction.inputs : instruction.outputs;
+      if (instruction.shift == 0 || other < 0 || other >= plan.numStages())
+        problems.add(place, "there is no such stage");
+      if (moved.size() != 1 || moved[0] < 0)
+        problems.add(place, "it moves one value at a time");
+    }
     if (needsUnit || instruction.unit != -1)
       inRange(place, "unit", instruction.unit, plan.units);
     if (instruction.kind == ProgramInstructionKind::Call ||
@@ -290,14 +301,49 @@ void IndexVerifier::run() {
     function(f);
   for (const Program &p : plan.programs)
     program(p);
-  for (const auto &[index, repeat] : plan.step) {
-    inRange("step", "program", index, plan.programs);
-    if (repeat < 1)
-      problems.add("step", "a program is repeated " + std::to_string(repeat) +
-                               " times");
-  }
+  stages();
   if (plan.eval != -1)
     inRange("eval", "program", plan.eval, plan.programs);
+}
+
+/// Which stage holds and runs what; steps are of their programs.
+void IndexVerifier::stages() {
+  const int64_t ranks = plan.axisSize(pipelineAxis);
+  const int64_t stages = static_cast<int64_t>(plan.stages.size());
+  if (stages != (ranks > 1 ? ranks : 0))
+    problems.add("stages", "there are " + std::to_string(stages) +
+                               ", the mesh has " + std::to_string(ranks) +
+                               " ranks along " + quoted(pipelineAxis));
+  if (stages > 0 && plan.axes.front().name != pipelineAxis)
+    problems.add("mesh axis " + quoted(pipelineAxis), "it is not the first");
+  if (stages > 0 && (!plan.step.empty() || plan.eval != -1))
+    problems.add("step", "each stage of a pipeline has its own");
+  for (const Unit &unit : plan.units)
+    if (unit.stage < 0 || unit.stage >= plan.numStages())
+      problems.add("unit " + quoted(unit.name), "there is no such stage");
+  for (const Program &program : plan.programs)
+    if (program.stage < 0 || program.stage >= plan.numStages())
+      problems.add("program " + quoted(program.name), "there is no such stage");
+  if (!problems.empty())
+    return;
+  for (int stage = 0; stage < plan.numStages(); ++stage) {
+    const std::string at =
+        stages ? "step of stage " + std::to_string(stage) : "step";
+    const int eval = stages ? plan.evalOf(stage) : -1;
+    if (stages && eval != -1 && inRange(at, "program", eval, plan.programs) &&
+        plan.programs[eval].stage != stage)
+      problems.add(at, quoted(plan.programs[eval].name) +
+                           " is another stage's program");
+    for (const auto &[index, repeat] : plan.stepOf(stage)) {
+      if (inRange(at, "program", index, plan.programs) &&
+          plan.programs[index].stage != stage)
+        problems.add(at, quoted(plan.programs[index].name) +
+                             " is another stage's program");
+      if (repeat < 1)
+        problems.add(at, "a program is repeated " + std::to_string(repeat) +
+                             " times");
+    }
+  }
 }
 
 /// What the plan says about memory against what its programs do.
@@ -318,6 +364,14 @@ void verifyPredicted(const Plan &plan, Problems &problems) {
   compare("predicted", "persistent size", p.persistentBytes, q.persistentBytes);
   compare("predicted", "peak instruction", p.peakInstruction,
           q.peakInstruction);
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const std::string at = "stage " + std::to_string(i);
+    const Stage &stage = plan.stages[i], &other = again.stages[i];
+    compare(at, "peak", stage.peakBytes, other.peakBytes);
+    compare(at, "peak of own buffers", stage.ownPeakBytes, other.ownPeakBytes);
+    compare(at, "persistent size", stage.persistentBytes,
+            other.persistentBytes);
+  }
   if (!(p.breakdown == q.breakdown))
     problems.add("predicted", "the breakdown is not the timeline's");
   for (size_t i = 0; i < plan.programs.size(); ++i) {
@@ -343,6 +397,9 @@ std::vector<std::string> verify(const Plan &plan) {
     return problems.list;
   verifyUnits(plan, problems);
   verifyFunctions(plan, problems);
+  if (!problems.empty())
+    return problems.list;
+  verifyStages(plan, problems);
   if (!problems.empty())
     return problems.list;
   verifyPrograms(plan, problems);

@@ -36,6 +36,10 @@ void verifyUnits(const Plan &plan, Problems &problems);
 void verifyFunctions(const Plan &plan, Problems &problems);
 /// Programs in the order of the step, then eval: buffers, collectives, values.
 void verifyPrograms(const Plan &plan, Problems &problems);
+/// Whether the stages of a pipeline can be run: each micro-batch forward and
+/// then backward, within its frames, and no stage waits for ever. At most one
+/// problem: what a wrong order leads to is not listed.
+void verifyStages(const Plan &plan, Problems &problems);
 
 /// One buffer of a unit.
 struct BufferState {
@@ -68,6 +72,9 @@ struct RankState {
 /// Runs one program symbolically and leaves in `state` what it leaves behind.
 void verifyProgram(const Plan &plan, const Program &program, RankState &state,
                    Problems &problems);
+/// The same of the parts of a stage's step in their order.
+void verifyFrames(const Plan &plan, int stage, RankState &state,
+                  Problems &problems);
 
 } // namespace accel::plan
 

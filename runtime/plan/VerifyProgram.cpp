@@ -9,74 +9,9 @@
 // program, so the state is carried from one to the next.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/plan/VerifyParts.h"
-
-#include <map>
+#include "runtime/plan/ProgramVerifier.h"
 
 namespace accel::plan {
-
-namespace {
-
-class ProgramVerifier {
-public:
-  ProgramVerifier(const Plan &plan, const Program &program, RankState &state,
-                  Problems &problems)
-      : plan(plan), program(program), state(state), problems(problems),
-        live(program.values.size()), defined(program.values.size()) {}
-  void run();
-
-private:
-  struct Flight {
-    int unit;
-    std::vector<Role> roles;
-    int instruction;
-    bool awaited = false;
-  };
-
-  void complain(const std::string &what) { problems.add(place, what); }
-  std::string bufferName(int unit, Role role) const {
-    return std::string("the ") + toString(role) + " buffer of unit " +
-           quoted(plan.units[unit].name);
-  }
-  std::string valueName(int value) const {
-    return "value " + quoted(program.values[value].name);
-  }
-  int rootOf(int value) const {
-    int alias = program.values[value].alias;
-    return alias < 0 ? value : alias;
-  }
-
-  void instruction(const ProgramInstruction &instruction, int index);
-  void alloc(const ProgramInstruction &instruction);
-  void free(const ProgramInstruction &instruction);
-  void start(const ProgramInstruction &instruction, int index);
-  void await(const ProgramInstruction &instruction);
-  void call(const ProgramInstruction &instruction);
-  void draw(const ProgramInstruction &instruction, const Function &function);
-  void outputs(const ProgramInstruction &instruction, const Function &function);
-  void gradNorm(const ProgramInstruction &instruction);
-  void optimizer(const ProgramInstruction &instruction);
-  void finish();
-
-  /// True if the buffer can be used on `stream`; complains otherwise.
-  bool usable(int unit, Role role, Stream stream, const char *verb);
-  bool useValue(int value, const char *verb);
-  bool allWritten(int unit, const char *verb);
-  void clearWritten(int unit);
-  bool gradientsReady(int unit, Stream stream, const char *verb);
-  void checkType(const std::string &what, DType dtype,
-                 const std::vector<int64_t> &shape, DType expectedType,
-                 const std::vector<int64_t> &expectedShape);
-
-  const Plan &plan;
-  const Program &program;
-  RankState &state;
-  Problems &problems;
-  std::vector<bool> live, defined;
-  std::map<int, Flight> flights;                    // by timepoint
-  std::map<int, std::pair<std::string, int>> draws; // path, calls
-  std::string place;
-};
 
 bool ProgramVerifier::usable(int unit, Role role, Stream stream,
                              const char *verb) {
@@ -147,7 +82,7 @@ void ProgramVerifier::alloc(const ProgramInstruction &instruction) {
 void ProgramVerifier::free(const ProgramInstruction &instruction) {
   for (int value : instruction.values) {
     useValue(value, "it frees");
-    live[value] = false;
+    giveUp(value);
   }
   if (instruction.unit < 0)
     return;
@@ -269,6 +204,7 @@ void ProgramVerifier::await(const ProgramInstruction &instruction) {
     complain("timepoint " + std::to_string(instruction.timepoint) +
              " is awaited twice");
   flight.awaited = true;
+  sent.erase(instruction.timepoint);
   for (Role role : flight.roles) {
     state.units[flight.unit][role].inFlight = false;
     state.units[flight.unit][role].seenBy = instruction.stream;
@@ -365,7 +301,7 @@ void ProgramVerifier::call(const ProgramInstruction &instruction) {
   }
   for (size_t i = 0; i < instruction.inputs.size(); ++i)
     if (instruction.consumed[i])
-      live[instruction.inputs[i]] = false;
+      giveUp(instruction.inputs[i]);
   outputs(instruction, function);
 }
 
@@ -457,7 +393,7 @@ void ProgramVerifier::gradNorm(const ProgramInstruction &instruction) {
   if (state.normKnown)
     complain("the gradient norm is computed twice in one step");
   for (size_t i = 0; i < plan.units.size(); ++i)
-    if (plan.units[i].trainable)
+    if (plan.units[i].trainable && plan.units[i].stage == program.stage)
       gradientsReady(i, instruction.stream, "it takes the norm of");
   state.normKnown = true;
 }
@@ -486,6 +422,7 @@ void ProgramVerifier::instruction(const ProgramInstruction &instruction,
                ? " " + plan.functions[instruction.function].name
                : std::string()) +
           ")";
+  checkStages(instruction);
   switch (instruction.kind) {
   case ProgramInstructionKind::Alloc:
     return alloc(instruction);
@@ -503,6 +440,12 @@ void ProgramVerifier::instruction(const ProgramInstruction &instruction,
     return gradNorm(instruction);
   case ProgramInstructionKind::Optimizer:
     return optimizer(instruction);
+  case ProgramInstructionKind::Send:
+    return send(instruction, index);
+  case ProgramInstructionKind::Receive:
+    return receive(instruction);
+  case ProgramInstructionKind::Pause:
+    return;
   }
 }
 
@@ -529,7 +472,7 @@ void ProgramVerifier::finish() {
       complain(valueName(value) + " is never freed");
 }
 
-void ProgramVerifier::run() {
+void ProgramVerifier::begin() {
   place = "program " + quoted(program.name);
   for (int value : program.inputs) {
     if (defined[value])
@@ -541,16 +484,11 @@ void ProgramVerifier::run() {
                " has no storage of its own");
     live[value] = defined[value] = true;
   }
-  for (size_t i = 0; i < program.instructions.size(); ++i)
-    instruction(program.instructions[i], i);
-  finish();
 }
 
-} // namespace
-
-void verifyProgram(const Plan &plan, const Program &program, RankState &state,
-                   Problems &problems) {
-  ProgramVerifier(plan, program, state, problems).run();
+void ProgramVerifier::run(size_t from, size_t to) {
+  for (size_t i = from; i < to; ++i)
+    instruction(program.instructions[i], i);
 }
 
 } // namespace accel::plan

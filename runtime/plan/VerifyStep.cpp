@@ -22,17 +22,9 @@ void verifyClean(const Plan &plan, RankState &state, const std::string &place,
                                 " is still allocated at the end");
 }
 
-} // namespace
-
-void verifyPrograms(const Plan &plan, Problems &problems) {
-  RankState clean;
-  clean.units.resize(plan.units.size());
-  clean.written.resize(plan.parameters.size());
-
-  RankState state = clean;
-  int64_t microBatches = 0;
+/// The micro-batches of a step one after the other.
+void verifyInTurn(const Plan &plan, RankState &state, Problems &problems) {
   for (const auto &[index, repeat] : plan.step) {
-    microBatches += repeat;
     const Program &program = plan.programs[index];
     RankState before;
     for (int64_t i = 0; i < std::min<int64_t>(repeat, 2); ++i) {
@@ -43,37 +35,65 @@ void verifyPrograms(const Plan &plan, Problems &problems) {
       problems.add("program " + quoted(program.name),
                    "it is repeated but leaves other buffers each time");
   }
+}
+
+/// What the ranks of one stage run, or all ranks.
+void verifyRank(const Plan &plan, int stage, const RankState &clean,
+                Problems &problems) {
+  const auto &step = plan.stepOf(stage);
+  const int eval = plan.evalOf(stage);
+  const std::string place =
+      plan.stages.empty() ? "step" : "step of stage " + std::to_string(stage);
+  RankState state = clean;
+  if (plan.stages.empty())
+    verifyInTurn(plan, state, problems);
+  else
+    verifyFrames(plan, stage, state, problems);
   for (size_t i = 0; i < plan.programs.size(); ++i)
-    if (static_cast<int>(i) != plan.eval &&
-        std::none_of(plan.step.begin(), plan.step.end(), [&](const auto &part) {
+    if (plan.programs[i].stage == stage && static_cast<int>(i) != eval &&
+        std::none_of(step.begin(), step.end(), [&](const auto &part) {
           return part.first == static_cast<int>(i);
         }))
       problems.add("program " + quoted(plan.programs[i].name),
                    "neither the step nor the evaluation runs it");
-  if (!plan.step.empty()) {
-    verifyClean(plan, state, "step", problems);
+  if (!step.empty()) {
+    verifyClean(plan, state, place, problems);
     for (size_t i = 0; i < plan.units.size(); ++i)
-      if (plan.units[i].trainable && !state.units[i].updated)
-        problems.add("step", "unit " + quoted(plan.units[i].name) +
-                                 " is never updated");
+      if (plan.units[i].trainable && plan.units[i].stage == stage &&
+          !state.units[i].updated)
+        problems.add(place, "unit " + quoted(plan.units[i].name) +
+                                " is never updated");
+    int64_t microBatches = 0;
+    for (const auto &[index, repeat] : step)
+      microBatches += repeat;
     if (microBatches != plan.job.accumulation)
-      problems.add("step", "it runs " + std::to_string(microBatches) +
-                               " micro-batches, the job asks for " +
-                               std::to_string(plan.job.accumulation));
+      problems.add(place, "it runs " + std::to_string(microBatches) +
+                              " micro-batches, the job asks for " +
+                              std::to_string(plan.job.accumulation));
   }
-  if (plan.eval >= 0) {
-    state = clean;
-    const Program &eval = plan.programs[plan.eval];
-    for (const ProgramInstruction &instruction : eval.instructions)
-      if (instruction.kind == ProgramInstructionKind::ReduceScatter ||
-          instruction.kind == ProgramInstructionKind::AllReduce ||
-          instruction.kind == ProgramInstructionKind::Optimizer ||
-          !instruction.gradients.empty())
-        problems.add("program " + quoted(eval.name),
-                     "an evaluation has no gradients");
-    verifyProgram(plan, eval, state, problems);
-    verifyClean(plan, state, "program " + quoted(eval.name), problems);
-  }
+  if (eval < 0)
+    return;
+  state = clean;
+  const Program &program = plan.programs[eval];
+  for (const ProgramInstruction &instruction : program.instructions)
+    if (instruction.kind == ProgramInstructionKind::ReduceScatter ||
+        instruction.kind == ProgramInstructionKind::AllReduce ||
+        instruction.kind == ProgramInstructionKind::Optimizer ||
+        !instruction.gradients.empty())
+      problems.add("program " + quoted(program.name),
+                   "an evaluation has no gradients");
+  verifyProgram(plan, program, state, problems);
+  verifyClean(plan, state, "program " + quoted(program.name), problems);
+}
+
+} // namespace
+
+void verifyPrograms(const Plan &plan, Problems &problems) {
+  RankState clean;
+  clean.units.resize(plan.units.size());
+  clean.written.resize(plan.parameters.size());
+  for (int stage = 0; stage < plan.numStages(); ++stage)
+    verifyRank(plan, stage, clean, problems);
 }
 
 } // namespace accel::plan

@@ -310,10 +310,11 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
              precision=None, activation_checkpointing="pointwise",
              max_grad_norm=None, groups=None, schedule=None, lr=1e-3,
              tokens=None, checkpoint_every=0, reshard=True, weights_seed=0,
-             evaluation=None, optimizer=None, tp=1, cp=1, sp=1):
+             evaluation=None, optimizer=None, tp=1, cp=1, sp=1, pp=1):
     """Writes model, tokens and job.yaml under `folder`; returns the job dict.
 
-    Accelerate has `sp` for DeepSpeed alone: the mesh is then the job's own.
+    Accelerate has `sp` for DeepSpeed alone, and no `pp`: the mesh is then the
+    job's own.
 
     `precision` is None for fp32 or {param, reduce, output}.
     `activation_checkpointing`: pointwise, none or full; full is asked for in
@@ -351,7 +352,8 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
         "schedule": schedule or {"steps": steps, "warmup_steps": 0,
                                  "decay": "constant"},
         "checkpoint": {"dir": "out", "every": checkpoint_every, "keep": 2},
-        **({"mesh": {"sp": sp, "tp": tp}} if sp > 1 else
+        **({"mesh": {"pp": pp}} if pp > 1 else
+           {"mesh": {"sp": sp, "tp": tp}} if sp > 1 else
            {"mesh": {"tp": tp}} if ranks == tp > 1 else {}),
         "target": "cpu",
     }

@@ -29,12 +29,12 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32,
         job = jobs.make_job(context.path(), jobs.PEAKED[model], **options)
     ranks = job["accelerate"]["num_processes"]
     share = (options.get("tp", 1) * options.get("cp", 1) *
-             options.get("sp", 1))
+             options.get("sp", 1) * options.get("pp", 1))
     plan_path = context.path("plan.json")
     plan = harness.plan(context, context.path("job.yaml"), plan_path)
     got = harness.execute(context, plan_path, ranks, context.path("run.jsonl"),
                           "--summary", context.path("summary.json"))
-    # Ranks of tp, cp and sp compute one sample: PyTorch does it with fewer ranks.
+    # Ranks of tp, cp, sp and pp compute one sample: PyTorch does it with fewer ranks.
     want = harness.reference(reference_job(context, job, share), ranks // share,
                              context.path("reference.jsonl"),
                              context.path("reference.safetensors"))

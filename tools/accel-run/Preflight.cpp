@@ -42,10 +42,12 @@ std::vector<Loader::Input> dataInputs(const plan::Plan &plan, bool eval) {
     }
   };
   if (eval)
-    add(plan.programs[plan.eval]);
+    for (int stage = 0; stage < plan.numStages(); ++stage)
+      add(plan.programs[plan.evalOf(stage)]);
   else
-    for (const auto &[program, repeat] : plan.step)
-      add(plan.programs[program]);
+    for (int stage = 0; stage < plan.numStages(); ++stage)
+      for (const auto &[program, repeat] : plan.stepOf(stage))
+        add(plan.programs[program]);
   std::vector<Loader::Input> result;
   for (auto &[name, input] : inputs)
     result.push_back(std::move(input));
@@ -123,8 +125,15 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
                      (axes.empty() ? "" : " (" + axes + ")") +
                      ", and this job has " + std::to_string(ranks));
   }
-  if (plan.step.empty())
+  if (plan.stepOf(0).empty())
     throw InputError(options.plan + ": the plan has no program for a step",
+                     exitNotSupported);
+  if (!plan.stages.empty() &&
+      (!options.profile.empty() || options.calibrates()))
+    throw InputError(options.plan +
+                         ": --profile, --calibrate and --fit run the programs "
+                         "of one kind of rank, and this plan is a pipeline's; "
+                         "leave them out, or plan without pp",
                      exitNotSupported);
   if (plan.job.data.kind.empty())
     throw InputError(options.plan +
@@ -134,7 +143,7 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
     throw InputError(options.plan + ": the plan has no number of steps; give "
                                     "--steps, or schedule.steps in job.yaml");
   openData(input, false);
-  if (plan.eval >= 0 && plan.job.evalEvery > 0)
+  if (plan.evalOf(0) >= 0 && plan.job.evalEvery > 0)
     openData(input, true);
   for (const std::string &path : input.weightFiles)
     readTensors(File(path, File::Mode::Read));

@@ -57,6 +57,10 @@ std::string summaryText(const plan::Plan &plan, const Measured &m) {
   text +=
       format("  %-28s %14s %14s\n", "bytes on a rank", "predicted", "measured");
   text += bytesRow("own buffers at the peak", p.ownPeakBytes, m.ownPeakBytes);
+  for (size_t stage = 0; stage < m.stageOwnPeakBytes.size(); ++stage)
+    text +=
+        bytesRow(("  of stage " + std::to_string(stage)).c_str(),
+                 plan.stages[stage].ownPeakBytes, m.stageOwnPeakBytes[stage]);
   text += bytesRow("with operators' workspaces", p.peakBytes, m.peakBytes);
   if (m.reservedPeakBytes > 0)
     text += bytesRow("the allocator's segments", p.reservedBytes,
@@ -103,6 +107,13 @@ std::string summaryJson(const plan::Plan &plan, const Measured &m) {
         {"step_s", nullptr}}}};
   if (p.hasTime)
     json["predicted"]["step_s"] = p.stepSeconds;
+  if (!plan.stages.empty()) {
+    std::vector<int64_t> peaks;
+    for (const plan::Stage &stage : plan.stages)
+      peaks.push_back(stage.ownPeakBytes);
+    json["measured"]["stage_own_peak_bytes"] = m.stageOwnPeakBytes;
+    json["predicted"]["stage_own_peak_bytes"] = peaks;
+  }
   return json.dump(2) + "\n";
 }
 

@@ -25,7 +25,8 @@ struct Usage {
 /// the first three (or of all, where there are fewer).
 struct Measured {
   int64_t ownPeakBytes = 0, peakBytes = 0, maxRssBytes = 0;
-  int64_t reservedPeakBytes = 0; // of a GPU; 0 on CPUs
+  int64_t reservedPeakBytes = 0;          // of a GPU; 0 on CPUs
+  std::vector<int64_t> stageOwnPeakBytes; // of a pipeline
   double stepSeconds = 0, tokensPerSecond = 0;
   double cpuSecondsPerStep = 0, pageFaultsPerStep = 0;
   int64_t steps = 0;

@@ -43,7 +43,7 @@ Trainer::Trainer(const Input &input, const Options &options, const Start &begin,
     : input(input), options(options), begin(begin), job(input.plan.job),
       device(device), groups(groups), executor(input.plan, device, groups),
       data(openData(input, false)), buffers(input.plan, input.archive) {
-  if (input.plan.eval >= 0 && job.evalEvery > 0)
+  if (input.plan.evalOf(0) >= 0 && job.evalEvery > 0)
     evalData = openData(input, true);
 }
 
@@ -123,12 +123,16 @@ void Trainer::queueStep(int64_t step) {
                  profiled ? &profile : nullptr);
 }
 
+double Trainer::lossRanks() const {
+  return static_cast<double>(groups.size() / input.plan.numStages());
+}
+
 void Trainer::agree(StepRecord &record, double loss) {
   std::vector<double> sums = {loss};
   std::vector<double> maxima = {static_cast<double>(device.memory().peak),
                                 static_cast<double>(stopAsked())};
   groups.combine(sums, maxima);
-  record.loss = sums[0] / static_cast<double>(groups.size());
+  record.loss = sums[0] / lossRanks();
   record.peakBytes = static_cast<int64_t>(maxima[0]);
   stopSignal = std::max(stopSignal, static_cast<int>(maxima[1]));
 }
@@ -205,7 +209,7 @@ double Trainer::evaluate() {
   double total = 0;
   for (double loss : groups.gather({sum / static_cast<double>(batches)}))
     total += loss;
-  return total / static_cast<double>(groups.size());
+  return total / lossRanks();
 }
 
 std::string Trainer::modelMark(int64_t done) const {
@@ -266,7 +270,13 @@ void Trainer::finish() {
       groups.gather({static_cast<double>(executor.ownPeak().bytes),
                      static_cast<double>(Usage::now().maxRssBytes),
                      static_cast<double>(device.reservedPeak())});
+  const size_t ofStage = all.size() / input.plan.numStages();
+  measured.stageOwnPeakBytes.resize(input.plan.stages.size());
   for (size_t i = 0; i < all.size(); i += 3) {
+    if (!input.plan.stages.empty()) {
+      int64_t &most = measured.stageOwnPeakBytes[i / ofStage];
+      most = std::max(most, static_cast<int64_t>(all[i]));
+    }
     measured.ownPeakBytes =
         std::max(measured.ownPeakBytes, static_cast<int64_t>(all[i]));
     measured.maxRssBytes =

@@ -45,6 +45,8 @@ private:
   void note(const StepRecord &record);
   /// The loss and the norm of all ranks, and whether one was asked to stop.
   void agree(StepRecord &record, double loss);
+  /// Ranks that have a loss of their own: those of a pipeline's last stage.
+  double lossRanks() const;
   double evaluate();
   void save(int64_t done);
   /// Ends an optimizer step early, as a signal has asked; the exit code.

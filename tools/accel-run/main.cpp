@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/Files.h"
 #include "runtime/collectives/LocalLauncher.h"
+#include "runtime/collectives/RankNames.h"
 #include "runtime/collectives/Watchdog.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-run/Calibrate.h"
@@ -124,7 +125,7 @@ int runRank(const Input &input, const Options &options,
   }
   Rendezvous rendezvous(environment, std::chrono::minutes(5));
   Watchdog watchdog(environment, rendezvous);
-  const std::string self = "rank " + std::to_string(environment.rank);
+  const std::string self = rankName(environment.rank);
   int code = exitInvalid;
   std::string reason;
   bool known = false; // to the other ranks
@@ -203,6 +204,8 @@ int main(int argc, char **argv) {
   }
   try {
     const Input input = readInput(options);
+    if (!input.plan.stages.empty())
+      nameStages(input.plan.ranks() / input.plan.numStages());
     // What --nproc has checked need not be checked by each rank.
     if (launches || !environment.localOnly)
       checkInput(input, options,

@@ -8,6 +8,7 @@
 
 #include "runtime/plan/Functions.h"
 #include "runtime/plan/Programs.h"
+#include "runtime/plan/Stages.h"
 
 #include <optional>
 #include <string>
@@ -29,8 +30,7 @@ template <> struct EnumOf<Instruction::Kind> {
 };
 template <> struct EnumOf<ProgramInstructionKind> {
   static constexpr const char *what = "kind of instruction";
-  static constexpr ProgramInstructionKind last =
-      ProgramInstructionKind::Optimizer;
+  static constexpr ProgramInstructionKind last = ProgramInstructionKind::Pause;
 };
 template <> struct EnumOf<Role> {
   static constexpr const char *what = "role";
@@ -38,7 +38,11 @@ template <> struct EnumOf<Role> {
 };
 template <> struct EnumOf<Stream> {
   static constexpr const char *what = "stream";
-  static constexpr Stream last = Stream::Reduce;
+  static constexpr Stream last = Stream::Send;
+};
+template <> struct EnumOf<Part> {
+  static constexpr const char *what = "part";
+  static constexpr Part last = Part::Backward;
 };
 
 template <typename E> std::vector<const char *> enumNames() {

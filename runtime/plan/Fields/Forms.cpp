@@ -6,6 +6,7 @@
 #include "runtime/plan/Fields/Forms.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace accel::plan {
 
@@ -349,6 +350,34 @@ Schema schemaOf(const Consumed<const std::vector<bool>> &, const Rule &) {
 }
 
 //===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+void writeForm(PlanText &out, const std::vector<StageAction> &order) {
+  out.list(order, [&](const StageAction &action) {
+    out.string((action.part == Part::Forward ? "F" : "B") +
+               std::to_string(action.microBatch));
+  });
+}
+void readForm(const PlanNames &, const JsonNode &node,
+              std::vector<StageAction> &order, const Rule &) {
+  order.clear();
+  node.items([&](const JsonNode &item) {
+    const std::string &text = item.string();
+    StageAction &action = order.emplace_back();
+    const char *end = text.data() + text.size();
+    auto [at, wrong] = std::from_chars(text.data() + 1, end, action.microBatch);
+    if (text.size() < 2 || (text[0] != 'F' && text[0] != 'B') ||
+        wrong != std::errc() || at != end || action.microBatch < 0)
+      item.fail("expected F or B and the number of a micro-batch");
+    action.part = text[0] == 'F' ? Part::Forward : Part::Backward;
+  });
+}
+Schema schemaOf(const std::vector<StageAction> &, const Rule &) {
+  return arrayOf({{"type", "string"}, {"pattern", "^[FB][0-9]+$"}});
+}
+
+//===----------------------------------------------------------------------===//
 // Parameters and units
 //===----------------------------------------------------------------------===//
 
@@ -376,7 +405,8 @@ const char *placementOn(const Parameter &parameter, const Unit &unit,
   return std::find(unit.shardAxes.begin(), unit.shardAxes.end(), axis.name) !=
                  unit.shardAxes.end()
              ? "shard"
-             : "replicate";
+         : axis.name == pipelineAxis ? "stage"
+                                     : "replicate";
 }
 } // namespace
 
@@ -403,9 +433,9 @@ void readForm(const PlanNames &names, const JsonNode &node,
   axes.close();
 }
 Schema schemaOf(const Placements &, const Rule &) {
-  return {
-      {"type", "object"},
-      {"additionalProperties", {{"enum", {"shard", "replicate", "split"}}}}};
+  return {{"type", "object"},
+          {"additionalProperties",
+           {{"enum", {"shard", "replicate", "split", "stage"}}}}};
 }
 
 void writeForm(PlanText &out, const SameDType &same) {
@@ -419,33 +449,61 @@ void readForm(const PlanNames &, const JsonNode &node, const SameDType &same,
 }
 Schema schemaOf(const SameDType &, const Rule &) { return dtypeSchema(); }
 
+namespace {
+/// From, up to (not included): the outermost axis is the pipeline's, so that
+/// the ranks of a stage are neighbours.
+std::vector<int64_t> ranksOf(const Plan &plan, int stage) {
+  const int64_t each = plan.ranks() / plan.numStages();
+  return {stage * each, (stage + 1) * each};
+}
+std::vector<std::string> programsOf(const Plan &plan, int stage) {
+  std::vector<std::string> names;
+  for (const Program &program : plan.programs)
+    if (program.stage == stage)
+      names.push_back(program.name);
+  return names;
+}
+} // namespace
+
 void writeForm(PlanText &out, const RankClasses &classes) {
-  out.raw("[{\"ranks\": [0, ");
-  out.integer(classes.plan.ranks());
-  out.raw("], \"programs\": ");
-  out.list(classes.plan.programs,
-           [&](const Program &program) { out.string(program.name); });
-  out.raw("}]");
+  const Plan &plan = classes.plan;
+  out.raw("[");
+  for (int stage = 0; stage < plan.numStages(); ++stage) {
+    const std::vector<int64_t> ranks = ranksOf(plan, stage);
+    out.raw(stage ? ", {\"ranks\": [" : "{\"ranks\": [");
+    out.integer(ranks[0]);
+    out.raw(", ");
+    out.integer(ranks[1]);
+    out.raw("], \"programs\": ");
+    out.list(programsOf(plan, stage),
+             [&](const std::string &name) { out.string(name); });
+    out.raw("}");
+  }
+  out.raw("]");
 }
 void readForm(const PlanNames &, const JsonNode &node,
               const RankClasses &classes, const Rule &) {
-  size_t count = 0;
+  const Plan &plan = classes.plan;
+  int stage = 0;
   node.items([&](const JsonNode &n) {
     JsonFields fields(n);
     JsonNode ranks = fields["ranks"];
-    const int64_t all = classes.plan.ranks();
-    if (count++ || ranks.integers(0, maxInt) != std::vector<int64_t>{0, all})
-      ranks.fail("expected one class of all " + std::to_string(all) + " ranks");
+    if (stage >= plan.numStages() ||
+        ranks.integers(0, maxInt) != ranksOf(plan, stage))
+      ranks.fail(plan.stages.empty()
+                     ? "expected one class of all " +
+                           std::to_string(plan.ranks()) + " ranks"
+                     : "expected a class of equally many ranks for each of " +
+                           std::to_string(plan.numStages()) + " stages");
     JsonNode names = fields["programs"];
-    std::vector<std::string> expected;
-    for (const Program &program : classes.plan.programs)
-      expected.push_back(program.name);
-    if (names.strings() != expected)
+    if (names.strings() != programsOf(plan, stage))
       names.fail("expected the names of all programs in their order");
     fields.close();
+    ++stage;
   });
-  if (count == 0)
-    node.fail("expected one class of ranks");
+  if (stage != plan.numStages())
+    node.fail(plan.stages.empty() ? "expected one class of ranks"
+                                  : "expected a class of ranks for each stage");
 }
 Schema schemaOf(const RankClasses &, const Rule &) {
   Schema ranks = exactly(2, arrayOf(integerFrom(0)));
@@ -453,7 +511,8 @@ Schema schemaOf(const RankClasses &, const Rule &) {
   Schema classes = arrayOf(closedObject(
       {{"ranks", ranks}, {"programs", arrayOf({{"type", "string"}})}},
       {"ranks", "programs"}));
-  return exactly(1, std::move(classes));
+  classes["minItems"] = 1;
+  return classes;
 }
 
 } // namespace accel::plan

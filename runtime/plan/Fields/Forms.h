@@ -7,6 +7,7 @@
 // A form has three functions: writeForm, readForm and schemaOf. Some are types
 // of the plan, others name parts of a struct that are spelled together:
 //
+//   order     ["F0", "F1", "B0"]: forwards and backwards of micro-batches
 //   slot      ["f32", [2, 512]] or, a view of slot 3, ["f32", [1024], 3]
 //   params    [{"unit": ..., "fqn": [...]}], neighbours of one unit together
 //   arg       "%3" a tensor, ["%3", "%4"] tensors, 1 an int, 1.0 a float,
@@ -117,7 +118,8 @@ struct SameDType {
   const char *name, *otherName;
 };
 
-/// One class today: all ranks run the same programs.
+/// All ranks run the same programs, or those of a stage theirs. It follows from
+/// the programs, and says it to people and to other programs.
 struct RankClasses {
   const Plan &plan;
 };
@@ -141,6 +143,11 @@ void writeForm(PlanText &out, const Initializer &init);
 void readForm(const PlanNames &names, const JsonNode &node, Initializer &init,
               const Rule &rule);
 Schema schemaOf(const Initializer &init, const Rule &rule);
+
+void writeForm(PlanText &out, const std::vector<StageAction> &order);
+void readForm(const PlanNames &names, const JsonNode &node,
+              std::vector<StageAction> &order, const Rule &rule);
+Schema schemaOf(const std::vector<StageAction> &order, const Rule &rule);
 
 void writeForm(PlanText &out, const std::vector<ParamRef> &params);
 void readForm(const PlanNames &names, const JsonNode &node,

@@ -14,6 +14,7 @@
 namespace accel::plan {
 
 inline constexpr const char *deviceNames[] = {"cpu", "cuda"};
+inline constexpr const char *scheduleNames[] = {"1f1b"};
 
 template <typename V> void fields(V &v, Of<V, Breakdown> &breakdown) {
   v.about("breakdown", "Bytes at the peak; sums to peak_bytes");
@@ -74,6 +75,30 @@ template <typename V> void fields(V &v, Of<V, std::pair<int, int64_t>> &part) {
   v("repeat", part.second, {.low = 1, .high = maxInt});
 }
 
+template <typename V> void fields(V &v, Of<V, Stage> &stage) {
+  v.about("stage", "What the ranks of one stage of a pipeline do");
+  v("step", stage.step,
+    {.doc = "Programs in order, each for so many micro-batches", .turn = 1});
+  v("eval", Reference{Named::Program, stage.eval},
+    {.doc = "The forward-only program", .null = true, .turn = 1});
+  v("order", stage.order,
+    {.doc = "Parts of the step's micro-batches as they are run: F2 is the "
+            "forward of micro-batch 2, up to the program's pause, B2 its "
+            "backward",
+     .line = 4});
+  v("frames", stage.frames,
+    {.doc = "Micro-batches between forward and backward at once, at most",
+     .line = 4});
+  v("peak_bytes", stage.peakBytes, {.doc = "Predicted, with workspaces"});
+  v("own_peak_bytes", stage.ownPeakBytes,
+    {.doc = "Without operator workspaces"});
+  v("persistent_bytes", stage.persistentBytes, {.doc = "Between steps"});
+  v.optional("busy_s", stage.busySeconds,
+             {.doc = "Of a step the computation; the rest is bubble and "
+                     "communication",
+              .least = 0});
+}
+
 template <typename V> void fields(V &v, Of<V, Plan> &plan) {
   v.about("plan",
           "What every rank holds, the compute functions, and the "
@@ -99,8 +124,8 @@ template <typename V> void fields(V &v, Of<V, Plan> &plan) {
     });
   });
   v("rank_classes", RankClasses{plan},
-    {.doc = "Which ranks run which programs; one class of all ranks in this "
-            "version",
+    {.doc = "Which ranks run which programs: one class of all ranks, or one "
+            "for each stage of a pipeline",
      .turn = 2,
      .line = 0});
   v("parameters", plan.parameters,
@@ -115,6 +140,17 @@ template <typename V> void fields(V &v, Of<V, Plan> &plan) {
     {.doc = "The optimizer step: programs in order, each so many times",
      .turn = 1,
      .line = 0});
+  v.optional("stages", plan.stages,
+             {.doc = "Of a pipeline, by position on the axis pp: step is empty "
+                     "then, and eval null",
+              .turn = 1,
+              .line = 0,
+              .rows = true});
+  v.optional("schedule", plan.schedule,
+             {.doc = "Of a pipeline",
+              .names = scheduleNames,
+              .what = "schedule",
+              .line = 0});
   v("eval", Reference{Named::Program, plan.eval},
     {.doc = "The forward-only program", .null = true, .turn = 1, .line = 0});
   v("predicted", plan.predicted, {.line = 0});

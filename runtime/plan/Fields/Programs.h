@@ -40,8 +40,8 @@ void fields(V &v, Of<V, ProgramInstruction> &instruction) {
                         (instruction.kind == ProgramInstructionKind::Alloc ||
                          instruction.kind == ProgramInstructionKind::Free)});
   v.optional("stream", instruction.stream, defaultStream(instruction.kind),
-             {.doc = "Default: gathers on gather, reductions on reduce, all "
-                     "else on compute"});
+             {.doc = "Default: gathers on gather, reductions on reduce, sends "
+                     "on send, all else on compute"});
   v.optional("timepoint", instruction.timepoint, -1,
              {.doc = "Given by the start of a collective, taken by its await"});
   v.optional("accumulate", instruction.accumulate,
@@ -51,6 +51,11 @@ void fields(V &v, Of<V, ProgramInstruction> &instruction) {
              {.doc = "Of a reduce_scatter",
               .names = algorithmNames,
               .what = "algorithm"});
+  v.optional("shift", instruction.shift, 0,
+             {.doc = "Of a send: how many stages further it goes; of a "
+                     "receive: how many it has come",
+              .low = -1,
+              .high = 1});
   v.optional("inputs", instruction.inputs, {.doc = "Values"});
   v.optional("consumed",
              Consumed{instruction.consumed, instruction.inputs.size()},
@@ -77,6 +82,8 @@ void fields(V &v, Of<V, ProgramInstruction> &instruction) {
 template <typename V> void fields(V &v, Of<V, Program> &program) {
   v.about("program", "What a rank does for one kind of micro-batch");
   v("name", program.name);
+  v.optional("stage", program.stage, 0,
+             {.doc = "Of a pipeline: whose ranks run it"});
   v("inputs", program.inputs,
     {.doc = "Values that are bound before it starts"});
   v.optional("loss", program.loss, -1, {.doc = "Value"});

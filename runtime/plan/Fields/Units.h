@@ -96,6 +96,8 @@ template <typename V> void fields(V &v, Of<V, Unit> &unit) {
     dtypes("reduce", unit.reduce, {.doc = "The gradient buffer on the wire"});
   });
   v.optional("trainable", unit.trainable, true);
+  v.optional("stage", unit.stage, 0,
+             {.doc = "Of a pipeline: whose ranks hold it"});
   v("states", unit.states);
   v("numel", unit.numel,
     {.doc = "Elements of its parameters", .high = maxSize});

@@ -118,8 +118,8 @@ private:
            literal("program " + program.name + ", peak " +
                    formatBytes(program.peakBytes)) +
            ";\n";
-    constexpr std::array<Stream, 3> streams = {Stream::Gather, Stream::Compute,
-                                               Stream::Reduce};
+    constexpr std::array<Stream, 4> streams = {Stream::Gather, Stream::Compute,
+                                               Stream::Reduce, Stream::Send};
     for (const Stream stream : streams)
       row(program, id, stream);
     edges(program, id);

@@ -78,6 +78,55 @@ static void checkModel(const Setting<plan::Mesh> &mesh, const std::string &path,
            tp > 1 ? "the product of tp and sp," : "sp");
 }
 
+/// Refuses what is not planned beside stages; false where something is.
+static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
+                          DiagnosticEngine &engine) {
+  const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
+  auto refuse = [&](const std::string &what, const std::string &fix) {
+    engine.report(
+        diagnosticAt(mesh, Severity::Error, notSupportedCode,
+                     "pipeline parallelism " + what + " is not planned", fix));
+    return false;
+  };
+  if (inputs.executor != FrameworkKind::AccelRun)
+    return refuse(std::string("under ") + toString(inputs.executor),
+                  "leave pp at 1, or plan for accel-run");
+  for (const char *axis : {"tp", "cp", "sp"})
+    if (mesh->size(axis) > 1)
+      return refuse(std::string("beside ") + axis,
+                    std::string("leave pp or ") + axis + " at 1");
+  if (inputs.job.quantization)
+    return refuse("of quantised weights", "leave pp at 1");
+  if (options.tune)
+    return refuse("with --tune", "leave --tune out");
+  const Setting<bool> &reshards = inputs.job.accelerate.reshardAfterForward;
+  if (reshards.written() && !*reshards && mesh->size("dp_shard") > 1)
+    return refuse("of units that stay gathered after the forward",
+                  "write fsdp_reshard_after_forward: true");
+  if (!inputs.model.config())
+    return refuse("of a .pt2", "plan from config.json");
+  DiagnosticEngine quiet; // the model was read already
+  const std::optional<ModuleTree> tree = readModuleTree(
+      options.model.empty() ? *inputs.job.model : options.model, {}, quiet);
+  if (!tree)
+    return true;
+  for (const TreeParameter &parameter : tree->parameters)
+    if (parameter.tiedTo >= 0)
+      return refuse("of a model whose '" + parameter.fqn + "' is '" +
+                        tree->parameters[parameter.tiedTo].fqn + "'",
+                    "untie them (tie_word_embeddings: false), or leave pp "
+                    "at 1");
+  if (const int64_t layers = tree->sizes.layers; mesh->size("pp") > layers) {
+    engine.report(
+        diagnosticAt(mesh, Severity::Error, "invalid-value",
+                     std::to_string(layers) + " layers cannot be cut into " +
+                         std::to_string(mesh->size("pp")) + " stages",
+                     "write pp of at most " + std::to_string(layers)));
+    return false;
+  }
+  return true;
+}
+
 void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
                     DiagnosticEngine &engine) {
   const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
@@ -102,6 +151,8 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
           "write tp above 1 in mesh, or parallelism_config_tp_size, or leave "
           "it out"));
   }
+  if (mesh->size("pp") > 1 && !checkPipeline(inputs, options, engine))
+    return;
   const bool own =
       inputs.executor == FrameworkKind::AccelRun || options.emitsProgram();
   bool inner = false;

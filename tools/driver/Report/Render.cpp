@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Report/Render.h"
 #include "tools/driver/Report/RenderPhases.h"
+#include "tools/driver/Report/RenderStages.h"
 #include "tools/driver/Text/Format.h"
 
 #include <algorithm>
@@ -177,6 +178,7 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
                            const PlanTextOptions &options) {
   std::string out = renderJobLine(plan, report) + "\n";
   out += renderVerdict(plan, report, options.colour);
+  out += renderStages(plan);
   out += tables(report);
   out += renderPhases(report.phases);
   out += renderAdvice(report);
@@ -189,12 +191,14 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
     return out + "\n  schedule: " + toString(report.executor) +
            " issues its instructions while it runs; --executor accel-run plans "
            "a program\n";
-  for (auto [index, repeat] : plan.step) {
-    const plan::Program &program = plan.programs[index];
-    out += "\n  schedule of '" + program.name + "'" +
-           (repeat > 1 ? ", " + std::to_string(repeat) + " times a step" : "") +
-           "\n" + renderSchedule(plan, program);
-  }
+  for (int stage = 0; stage < plan.numStages(); ++stage)
+    for (auto [index, repeat] : plan.stepOf(stage)) {
+      const plan::Program &program = plan.programs[index];
+      out +=
+          "\n  schedule of '" + program.name + "'" +
+          (repeat > 1 ? ", " + std::to_string(repeat) + " times a step" : "") +
+          "\n" + renderSchedule(plan, program);
+    }
   return out;
 }
 

@@ -55,6 +55,14 @@ std::string line(const plan::Plan &plan,
     return "gradient norm";
   case plan::ProgramInstructionKind::Optimizer:
     return "update          " + unit;
+  case plan::ProgramInstructionKind::Send:
+    return "send            to the stage " +
+           std::string(instruction.shift > 0 ? "behind" : "before");
+  case plan::ProgramInstructionKind::Receive:
+    return "receive         from the stage " +
+           std::string(instruction.shift > 0 ? "before" : "behind");
+  case plan::ProgramInstructionKind::Pause:
+    return "pause";
   }
   return "";
 }

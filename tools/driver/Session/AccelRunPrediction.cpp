@@ -41,7 +41,8 @@ std::string causeOf(const plan::Plan &plan, const plan::Program &program,
 std::string exchangesOf(const plan::Plan &plan) {
   std::string axes;
   for (const plan::Axis &axis : plan.axes)
-    if (axis.size > 1 && plan::sharesSamples(axis.name))
+    if (axis.size > 1 && axis.name != plan::pipelineAxis &&
+        plan::sharesSamples(axis.name))
       axes += (axes.empty() ? "" : " and ") + axis.name;
   return "exchanges over " + axes;
 }
@@ -97,7 +98,13 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
       own.tokensPerSecond / static_cast<double>(plan.ranks());
   TimeModel model(plan, *target, ranksPerNode);
   std::map<std::string, double> waited;
-  for (auto [index, repeat] : plan.step) {
+  // Of a pipeline the stage that computes longest.
+  int slowest = 0;
+  for (int stage = 1; stage < plan.numStages(); ++stage)
+    if (plan.stages[stage].busySeconds > plan.stages[slowest].busySeconds)
+      slowest = stage;
+  double known = 0; // of what is waited for
+  for (auto [index, repeat] : plan.stepOf(slowest)) {
     const plan::Program &program = plan.programs[index];
     ProgramTime time = model.simulate(program, true);
     if (time.exchangeSeconds > 0)
@@ -113,8 +120,13 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
         waited[causeOf(plan, program, instruction)] += event.waited * times;
     }
   }
-  for (auto &[cause, seconds] : waited)
+  for (auto &[cause, seconds] : waited) {
     p.exposed.push_back({cause, seconds});
+    known += seconds;
+  }
+  if (!plan.stages.empty() && own.exposedCommSeconds > known)
+    p.exposed.push_back({"bubble of " + plan.schedule + " and messages",
+                         own.exposedCommSeconds - known});
   std::stable_sort(
       p.exposed.begin(), p.exposed.end(),
       [](const Exposed &x, const Exposed &y) { return x.seconds > y.seconds; });

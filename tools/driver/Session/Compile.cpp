@@ -83,7 +83,7 @@ private:
   /// From the phase `sharded` to accel-run's plan with its figures.
   bool schedule(mlir::ModuleOp module, plan::Plan &plan) {
     return succeeded(runPhases(module, Phase::Sharded, Phase::Scheduled,
-                               session.verification())) &&
+                               session.verification(), options.target)) &&
            outputs.reached(module, Phase::Scheduled) &&
            succeeded(buildPredictedPlan(module, session.targetOrNone(),
                                         session.ranksPerNode, plan)) &&

@@ -111,7 +111,8 @@ public:
       return false;
     for (Phase phase = from; phase < to;) {
       Phase next = static_cast<Phase>(static_cast<int>(phase) + 1);
-      if (failed(runPhases(module, phase, next)))
+      if (failed(runPhases(module, phase, next, Verification::AfterEachPass,
+                           options.target)))
         return outputs.internal(std::string("the phase '") + toString(next) +
                                 "'");
       phase = next;

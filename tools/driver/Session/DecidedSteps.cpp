@@ -140,7 +140,8 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
   plan::Plan plan;
   if (!module || failed(runSaves(*module, session.verificationOfTried())) ||
       failed(runPhases(*module, Phase::Sharded, Phase::Scheduled,
-                       session.verificationOfTried())) ||
+                       session.verificationOfTried(),
+                       session.options.target)) ||
       failed(buildPredictedPlan(*module, session.targetOrNone(),
                                 with.ranksPerNode, plan)))
     return std::nullopt;

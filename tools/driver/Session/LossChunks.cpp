@@ -49,7 +49,8 @@ bool isLoss(const plan::Program &program,
 /// rows has few FLOPs to hide it behind.
 double matmulTraffic(const plan::Plan &plan, const Target &machine) {
   double bytes = 0;
-  for (const auto &[index, repeat] : plan.step) {
+  // Of a pipeline the last stage has the loss.
+  for (const auto &[index, repeat] : plan.stepOf(plan.numStages() - 1)) {
     const plan::Program &program = plan.programs[index];
     for (const plan::ProgramInstruction &instruction : program.instructions) {
       if (!isLoss(program, instruction))

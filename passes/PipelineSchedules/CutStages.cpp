@@ -1,0 +1,227 @@
+//===- CutStages.cpp - cut-stages -----------------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Aten/Aten.h"
+#include "dialects/Schedule/Schedule.h"
+#include "dialects/Sharding/Sharding.h"
+#include "passes/Cost/OpCost.h"
+#include "passes/Export/BuildSkeleton.h"
+#include "passes/Export/ExportFunction.h"
+#include "passes/Passes.h"
+#include "passes/PipelineSchedules/Stages.h"
+
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace accel {
+#define GEN_PASS_DEF_CUTSTAGESPASS
+#include "passes/Passes.h.inc"
+} // namespace accel
+
+using namespace mlir;
+using namespace accel;
+
+namespace {
+
+class StageCutter {
+public:
+  StageCutter(mlir::ModuleOp module, int64_t stages, const Target &target)
+      : module(module), symbols(module), stages(stages), target(target) {}
+
+  LogicalResult run() {
+    auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    if (!graph || !job)
+      return module.emitError(
+          "cut-stages needs a sharding.graph and a sharding.job");
+    device = job.getDevice() == "cpu" ? aten::Device::Cpu : aten::Device::Cuda;
+    calls = llvm::to_vector(graph.getBody().getOps<sharding::CallOp>());
+    pipeline::StageProblem problem;
+    for (sharding::CallOp call : calls) {
+      FailureOr<double> seconds = secondsOf(call);
+      if (failed(seconds))
+        return failure();
+      problem.calls.push_back({nameOf(call), *seconds, 0, 0});
+    }
+    problem.stages.resize(stages);
+    const pipeline::StageCut cut = pipeline::cutStages(problem);
+    if (!cut.problem.empty())
+      return graph.emitOpError("cannot be cut into stages: ") << cut.problem;
+    Builder builder(module.getContext());
+    SmallVector<Attribute> reasons;
+    for (auto [stage, begin] : llvm::enumerate(cut.begins)) {
+      const size_t end =
+          stage + 1 < cut.begins.size() ? cut.begins[stage + 1] : calls.size();
+      double seconds = 0;
+      for (size_t c = begin; c < end; ++c) {
+        calls[c]->setAttr(sharding::stageAttr,
+                          builder.getI64IntegerAttr(stage));
+        seconds += problem.calls[c].seconds;
+      }
+      std::string why;
+      llvm::raw_string_ostream(why)
+          << llvm::format("%.3g", 1e3 * seconds)
+          << " ms a micro-batch; the slowest stage takes "
+          << llvm::format("%.3g", 1e3 * cut.seconds) << " ms";
+      reasons.push_back(sharding::BecauseAttr::get(module.getContext(), why));
+    }
+    graph->setAttr(sharding::stagesAttr, builder.getArrayAttr(reasons));
+    return placeUnits();
+  }
+
+private:
+  static std::string nameOf(sharding::CallOp call) {
+    return (call.getPath().empty() ? call.getCallee() : call.getPath()).str();
+  }
+
+  /// Of a micro-batch, forward and backward.
+  FailureOr<double> secondsOf(sharding::CallOp call) {
+    double seconds = 0;
+    bool any = false;
+    for (StringRef part : {".forward", ".backward"}) {
+      auto function =
+          symbols.lookup<func::FuncOp>((call.getCallee() + part).str());
+      if (!function)
+        continue;
+      any = true;
+      FailureOr<double> own = secondsOf(function);
+      if (failed(own))
+        return failure();
+      seconds += *own;
+    }
+    if (!any)
+      return secondsOf(symbols.lookup<func::FuncOp>(call.getCallee()));
+    return seconds;
+  }
+
+  FailureOr<double> secondsOf(func::FuncOp function) {
+    auto [entry, isNew] = known.try_emplace(function.getName(), 0.0);
+    if (!isNew)
+      return entry->second;
+    size_t gradients = 0;
+    for (unsigned i = 0; i < function.getNumResults(); ++i) {
+      auto binding =
+          function.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
+      gradients += binding && binding.getKind() == aten::BindingKind::ParamGrad;
+    }
+    const std::vector<GradientMode> modes(gradients);
+    FailureOr<plan::Function> exported =
+        exportFunction(function, modes, device);
+    if (failed(exported))
+      return failure();
+    return known[function.getName()] = eagerCost(*exported, target).seconds;
+  }
+
+  /// A unit belongs to the stage that reads its parameters; one whose
+  /// parameters several stages read becomes one for each of them.
+  LogicalResult placeUnits() {
+    llvm::StringMap<int64_t> stageOfParam;
+    llvm::StringMap<StringRef> ownName; // of aliases
+    for (auto param : module.getOps<sharding::ParamOp>())
+      if (auto aliases = param.getAliases())
+        for (auto alias : aliases->getAsRange<StringAttr>())
+          ownName[alias.getValue()] = param.getFqn();
+    for (sharding::CallOp call : calls) {
+      auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+      for (unsigned i = 0; i < callee.getNumArguments(); ++i) {
+        auto name =
+            callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr);
+        if (!name)
+          continue;
+        std::string fqn = call.bindParam(name.getValue());
+        if (auto own = ownName.find(fqn); own != ownName.end())
+          fqn = own->second.str();
+        const int64_t stage = sharding::stageOf(call);
+        auto [entry, isNew] = stageOfParam.try_emplace(fqn, stage);
+        if (!isNew && entry->second != stage)
+          return call.emitOpError()
+                 << "reads '" << fqn << "' in stage " << stage << ", which "
+                 << "stage " << entry->second
+                 << " reads too: parameters that are tied across stages are "
+                    "not planned";
+      }
+    }
+    Builder builder(module.getContext());
+    for (auto unit : llvm::to_vector(module.getOps<sharding::UnitOp>())) {
+      llvm::MapVector<int64_t, SmallVector<Attribute>> byStage;
+      for (auto fqn : unit.getParams().getAsRange<StringAttr>())
+        byStage[stageOfParam.lookup(fqn.getValue())].push_back(fqn);
+      Operation *last = unit;
+      bool first = true;
+      for (auto &[stage, params] : byStage) {
+        sharding::UnitOp own = unit;
+        if (!first) {
+          OpBuilder after(module.getContext());
+          after.setInsertionPointAfter(last);
+          own = cast<sharding::UnitOp>(after.clone(*unit));
+          own.setName((unit.getName() + "@stage" + Twine(stage)).str());
+        }
+        own.setParamsAttr(builder.getArrayAttr(params));
+        own->setAttr(sharding::stageAttr, builder.getI64IntegerAttr(stage));
+        gatherTwice(own);
+        for (Attribute fqn : params)
+          unitOfParam[cast<StringAttr>(fqn).getValue()] = own.getNameAttr();
+        last = own;
+        first = false;
+      }
+    }
+    for (auto param : module.getOps<sharding::ParamOp>())
+      if (auto unit = unitOfParam.find(param.getFqn());
+          unit != unitOfParam.end())
+        param.setUnitAttr(unit->second);
+    return success();
+  }
+
+  /// What the reshard decision says holds for one micro-batch after the other.
+  void gatherTwice(sharding::UnitOp unit) {
+    unit.setKeepGathered(false);
+    if (unit.getShardAxes().empty() || unit.getReshardAttr().getAfterForward())
+      return;
+    unit.setReshardAttr(sharding::ReshardAttr::get(
+        module.getContext(), true,
+        sharding::BecauseAttr::get(
+            module.getContext(),
+            "other micro-batches of the stage run before the backward")));
+  }
+
+  mlir::ModuleOp module;
+  SymbolTable symbols;
+  const int64_t stages;
+  const Target &target;
+  aten::Device device = aten::Device::Cpu;
+  SmallVector<sharding::CallOp> calls;
+  llvm::StringMap<double> known;           // seconds by function
+  llvm::StringMap<StringAttr> unitOfParam; // by FQN
+};
+
+struct CutStagesPass : accel::impl::CutStagesPassBase<CutStagesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    mlir::ModuleOp module = getOperation();
+    auto mesh = sharding::findOnly<sharding::MeshOp>(module);
+    const int64_t stages = mesh ? mesh.axisSize(plan::pipelineAxis) : 1;
+    if (stages <= 1)
+      return;
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    std::string name = target;
+    if (name.empty())
+      name = job && job.getDevice() == "cpu" ? "cpu" : "h100-sxm-80gb";
+    accel::DiagnosticEngine problems;
+    std::optional<Target> machine = loadTarget(name, problems);
+    if (!machine) {
+      module.emitError("cut-stages knows no target '") << name << "'";
+      return signalPassFailure();
+    }
+    if (failed(StageCutter(module, stages, *machine).run()))
+      return signalPassFailure();
+  }
+};
+
+} // namespace

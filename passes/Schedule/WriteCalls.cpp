@@ -1,0 +1,203 @@
+//===- WriteCalls.cpp - Calls of a program --------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Schedule/ProgramWriter.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace accel::schedule {
+
+ResultRange ProgramWriter::createCall(const Callee &function, int call,
+                                      ArrayRef<Value> inputs,
+                                      const std::vector<plan::ParamRef> &params,
+                                      ArrayRef<plan::GradRef> gradients,
+                                      Outputs outputs) {
+  at(call);
+  MLIRContext *context = builder.getContext();
+  llvm::SetVector<UnitRole> read, written;
+  SmallVector<Attribute> paramAttrs, gradientAttrs;
+  for (const plan::ParamRef &ref : params) {
+    // A parameter is in one unit, and read by several calls.
+    Attribute &param = parameterAttrs[ref.parameter];
+    if (!param)
+      param = ParamAttr::get(context, layout.units[ref.unit].name,
+                             layout.parameters[ref.parameter].fqn);
+    paramAttrs.push_back(param);
+    if (uses.units[ref.unit].gathered)
+      read.insert({ref.unit, plan::Role::Gathered});
+  }
+  for (const plan::GradRef &ref : gradients) {
+    gradientAttrs.push_back(GradientAttr::get(
+        context, layout.units[ref.unit].name,
+        layout.parameters[ref.parameter].fqn, ref.accumulate));
+    written.insert({ref.unit, uses.units[ref.unit].writesShard
+                                  ? plan::Role::ShardGradient
+                                  : plan::Role::Gradient});
+  }
+  SmallVector<Value> reads, writes;
+  for (UnitRole role : read)
+    reads.push_back(use(role));
+  for (UnitRole role : written)
+    writes.push_back(use(role));
+  if (llvm::all_of(outputs.aliases, [](int64_t alias) { return alias < 0; }))
+    outputs.aliases.clear();
+  SmallVector<StringRef> names(outputs.names.begin(), outputs.names.end());
+  auto op = CallOp::create(
+      builder, loc, outputs.types,
+      FlatSymbolRefAttr::get(context, function.name), inputs, reads, writes,
+      builder.getDenseI64ArrayAttr({}), builder.getArrayAttr(paramAttrs),
+      builder.getArrayAttr(gradientAttrs), builder.getStrArrayAttr(names),
+      builder.getDenseI64ArrayAttr(outputs.aliases),
+      builder.getDenseI64ArrayAttr({}), builder.getI64IntegerAttr(0),
+      builder.getI64IntegerAttr(0), stream(Stream::Compute),
+      // A call and its backward draw the same numbers, different calls others.
+      function.draws ? builder.getI64IntegerAttr(call) : IntegerAttr());
+  return op.getOutputs();
+}
+
+/// Outputs of the segment, then saved values; results that share a storage
+/// share it as values too.
+ProgramWriter::Outputs ProgramWriter::forwardOutputs(int call,
+                                                     const Callee &function,
+                                                     size_t numInputs) {
+  const SegmentCall &segment = graph.calls[call];
+  Outputs outputs;
+  for (auto [i, result] : llvm::enumerate(function.results)) {
+    const bool shares = result.sharesWith >= 0;
+    outputs.names.push_back(i < segment.outputs.size()
+                                ? graph.values[segment.outputs[i]].name
+                                : segment.path + ":" + std::to_string(i));
+    outputs.types.push_back(valueType(result.dtype, result.shape,
+                                      shares ? 0 : result.storageBytes));
+    outputs.aliases.push_back(
+        shares ? static_cast<int64_t>(numInputs) + result.sharesWith : -1);
+  }
+  return outputs;
+}
+
+LogicalResult ProgramWriter::forward(int call) {
+  const SegmentCall &segment = graph.calls[call];
+  FailureOr<Callee> function =
+      callee(slot.eval ? segment.evalFunction : segment.forwardFunction, {});
+  if (failed(function))
+    return failure();
+  if (failed(checkResults(call, *function,
+                          segment.outputs.size() +
+                              (slot.eval ? 0 : segment.numSaved))))
+    return failure();
+  SmallVector<Value> inputs;
+  for (int v : segment.inputs)
+    inputs.push_back(values[v]);
+  Outputs outputs = forwardOutputs(call, *function, inputs.size());
+  ResultRange results = createCall(
+      *function, call, inputs,
+      slot.eval ? segment.evalParams : segment.forwardParams, {}, outputs);
+  for (auto [i, result] : llvm::enumerate(results))
+    if (i < segment.outputs.size())
+      values[segment.outputs[i]] = result;
+    else
+      saved[call].push_back(result);
+  return success();
+}
+
+FailureOr<Value> ProgramWriter::operand(int call,
+                                        const BackwardOperand &operand) {
+  const SegmentCall &segment = graph.calls[call];
+  using Kind = BackwardOperand::Kind;
+  switch (operand.kind) {
+  case Kind::Input:
+    return values[segment.inputs[operand.index]];
+  case Kind::Output:
+    return values[segment.outputs[operand.index]];
+  case Kind::Saved:
+    return saved[call][operand.index];
+  case Kind::Tangent:
+    if (Value tangent = tangents[segment.outputs[operand.index]])
+      return tangent;
+    return error(call) << "its backward needs the gradient of output "
+                       << operand.index << ", which no later call makes";
+  case Kind::Carry:
+    if (Value tangent = tangents[segment.inputs[operand.index]])
+      return tangent;
+    return error(call) << "its backward adds to the gradient of input "
+                       << operand.index << ", which no later call makes";
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+/// Where the backward is the whole segment, its outputs come first.
+LogicalResult ProgramWriter::inputGradients(int call, const Callee &function,
+                                            Outputs &outputs) {
+  const SegmentCall &segment = graph.calls[call];
+  auto add = [&](std::string name, plan::DType dtype, ArrayRef<int64_t> shape) {
+    outputs.names.push_back(std::move(name));
+    outputs.types.push_back(valueType(dtype, shape));
+    outputs.aliases.push_back(-1);
+  };
+  const bool whole = segment.forwardFunction.empty();
+  if (failed(checkResults(call, function,
+                          (whole ? segment.outputs.size() : 0) +
+                              segment.inputGradients.size())))
+    return failure();
+  if (whole)
+    for (int v : segment.outputs)
+      add(graph.values[v].name, graph.values[v].dtype, graph.values[v].shape);
+  for (int input : segment.inputGradients) {
+    const int v = segment.inputs[input];
+    const bool carries = llvm::any_of(
+        segment.backwardOperands, [&](const BackwardOperand &operand) {
+          return operand.kind == BackwardOperand::Kind::Carry &&
+                 operand.index == input;
+        });
+    if (tangents[v] && !carries)
+      return error(call) << "'" << graph.values[v].name
+                         << "' has a gradient already, which its backward "
+                            "does not add to";
+    const Callee::Result &result = function.results[outputs.names.size()];
+    add("grad " + graph.values[v].name, result.dtype, result.shape);
+  }
+  return success();
+}
+
+LogicalResult ProgramWriter::backward(int call) {
+  const SegmentCall &segment = graph.calls[call];
+  std::vector<GradientMode> modes;
+  std::vector<plan::GradRef> gradients;
+  for (const plan::ParamRef &p : segment.gradients) {
+    const bool accumulate =
+        gradientSeen[p.parameter] || issuer.accumulates(p.unit);
+    gradientSeen[p.parameter] = true;
+    const plan::Unit &unit = layout.units[p.unit];
+    modes.push_back({accumulate, uses.units[p.unit].writesShard ? unit.storage
+                                                                : unit.reduce});
+    gradients.push_back({p.unit, p.parameter, accumulate});
+  }
+  FailureOr<Callee> function = callee(segment.backwardFunction, modes);
+  if (failed(function))
+    return failure();
+  SmallVector<Value> inputs;
+  for (const BackwardOperand &each : segment.backwardOperands) {
+    FailureOr<Value> value = operand(call, each);
+    if (failed(value))
+      return failure();
+    inputs.push_back(*value);
+  }
+  Outputs outputs;
+  if (failed(inputGradients(call, *function, outputs)))
+    return failure();
+  ResultRange results = createCall(*function, call, inputs,
+                                   segment.backwardParams, gradients, outputs);
+  size_t next = 0;
+  if (segment.forwardFunction.empty())
+    for (int v : segment.outputs)
+      values[v] = results[next++];
+  for (int input : segment.inputGradients)
+    tangents[segment.inputs[input]] = results[next++];
+  return success();
+}
+
+} // namespace accel::schedule

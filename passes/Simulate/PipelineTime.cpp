@@ -1,0 +1,71 @@
+//===- PipelineTime.cpp - How long a pipeline's step takes ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/PipelineSchedules/Simulate.h"
+#include "passes/Simulate/Time.h"
+
+#include <algorithm>
+
+namespace accel {
+
+using namespace plan;
+
+namespace {
+/// Of what one part of a micro-batch sends to the next stage.
+double sentBytes(const Program &program) {
+  double forward = 0;
+  for (size_t i = 0; i < endOfForward(program); ++i)
+    if (const ProgramInstruction &at = program.instructions[i];
+        at.kind == ProgramInstructionKind::Send)
+      forward += static_cast<double>(program.values[at.inputs[0]].bytes);
+  return forward;
+}
+} // namespace
+
+PipelineTime simulatePipeline(const Plan &plan, const TimeModel &model) {
+  if (plan.stages.empty())
+    return {};
+  pipeline::Problem problem;
+  problem.stages = plan.numStages();
+  problem.microBatches = static_cast<int>(plan.job.accumulation);
+  pipeline::Schedule schedule;
+  pipeline::Costs costs;
+  double update = 0;
+  for (int stage = 0; stage < plan.numStages(); ++stage) {
+    std::vector<pipeline::Action> &order = schedule.ranks.emplace_back();
+    for (const StageAction &action : plan.stages[stage].order)
+      order.push_back({stage, static_cast<int>(action.microBatch),
+                       action.part == Part::Forward
+                           ? pipeline::Pass::Forward
+                           : pipeline::Pass::Backward});
+    // Micro-batches take alike but for the last one's update, which no other
+    // stage waits for.
+    pipeline::StageCost &cost = costs.stages.emplace_back();
+    double microBatches = 0, own = 0;
+    for (const auto &[index, repeat] : plan.stepOf(stage)) {
+      const Program &program = plan.programs[index];
+      const ProgramTime time = model.simulate(program);
+      const double times = static_cast<double>(repeat);
+      cost.forward += time.forwardSeconds * times;
+      cost.backwardInput +=
+          (time.seconds - time.updateSeconds - time.forwardSeconds) * times;
+      own += time.updateSeconds * times;
+      microBatches += times;
+      costs.transfer =
+          std::max(costs.transfer, model.sendSeconds(sentBytes(program)));
+    }
+    cost.forward /= std::max(microBatches, 1.0);
+    cost.backwardInput /= std::max(microBatches, 1.0);
+    update = std::max(update, own);
+  }
+  const auto simulation = pipeline::simulate(problem, schedule, costs);
+  if (!simulation)
+    return {};
+  return {simulation->makespan + update,
+          simulation->bubbleShare() * simulation->makespan /
+              std::max(simulation->makespan + update, 1e-12)};
+}
+
+} // namespace accel

@@ -1,0 +1,69 @@
+"""accel-run runs stages of a pipeline on its ranks: what they learn is what
+data-parallel ranks learn, and what each stage holds is what the plan says."""
+import json
+
+import harness
+import jobs
+from harness import check
+from tensor_training_cases import moves_to_other_meshes
+from training_cases import BF16, KEY_BIAS, LOSS_BF16, WEIGHTS_BF16, case
+
+
+def stages_of(context):
+    """The peaks of all stages, predicted and measured, are equal and differ from
+    each other; text."""
+    with open(context.path("summary.json"), encoding="utf-8") as f:
+        summary = json.load(f)
+    predicted = summary["predicted"]["stage_own_peak_bytes"]
+    measured = summary["measured"]["stage_own_peak_bytes"]
+    check(predicted == measured,
+          f"own buffers by stage: predicted {predicted}, measured {measured}")
+    check(len(set(measured)) > 1, f"all stages hold {measured[0]} bytes")
+    return f"stages {measured}"
+
+
+def pipeline(model="gqa", **options):
+    train = case(model, **{"pp": 2, "steps": 20, "learned": 1.01, **options})
+    return lambda context: f"{train(context)}, {stages_of(context)}"
+
+
+def as_torch(context):
+    """Losses of torch's own 1F1B over the same stages."""
+    import fsdp2
+    import torch_pipeline
+
+    jobs.make_job(context.path(), jobs.MODELS["gqa"], ranks=2, pp=2, steps=20,
+                  accumulation=4, micro_batch=1)
+    plan = harness.plan(context, context.path("job.yaml"),
+                        context.path("plan.json"))
+    got = harness.execute(context, context.path("plan.json"), 2,
+                          context.path("run.jsonl"))
+    stage = {unit["name"]: unit.get("stage", 0) for unit in plan["units"]}
+    layers = [stage[f"model.layers.{i}"] for i in range(3)]
+    begins = [layers.index(s) for s in range(2)]
+    port = fsdp2.free_port()
+    harness.in_python(
+        torch_pipeline.train,
+        [(fsdp2.rank_environment(rank, 2, port),
+          (context.path("job.yaml"), context.path("torch.jsonl"), begins))
+         for rank in range(2)], context.path("torch.out"))
+    want = harness.read_log(context.path("torch.jsonl"))
+    check(want[-1]["loss"] < want[0]["loss"], "torch did not learn")
+    return f"loss {harness.compare_logs(got, want, 'loss', 1e-5):.1e}"
+
+
+CASES = [
+    ("pp2", pipeline(ranks=2, max_grad_norm=0.5)),
+    ("pp2-dp2-accumulation", pipeline(ranks=4, accumulation=4, micro_batch=1,
+                                      max_grad_norm=0.5)),
+    ("pp3-accumulation", pipeline(ranks=3, pp=3, accumulation=5,
+                                  micro_batch=1)),
+    ("pp2-full-checkpointing",
+     pipeline(ranks=2, accumulation=3, activation_checkpointing="full")),
+    ("pp2-dp2-bf16", pipeline(ranks=4, accumulation=2, precision=BF16,
+                              loss=LOSS_BF16, weights=WEIGHTS_BF16)),
+    ("pp2-gpt2", pipeline("gpt2-untied", ranks=2, accumulation=2,
+                          weights=KEY_BIAS)),
+    ("torch-1f1b", as_torch),
+    ("other-meshes", lambda context: moves_to_other_meshes(context, "pp")),
+]

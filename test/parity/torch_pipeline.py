@@ -1,0 +1,80 @@
+"""torch.distributed.pipelining's Schedule1F1B, for Llama of transformers over
+Gloo: one rank a stage, layers [begin, end) of the model on each."""
+import json
+import os
+
+
+def train(job_path, log_path, begins):
+    """One rank; RANK, WORLD_SIZE and MASTER_* are in the environment."""
+    import fsdp2
+    import torch
+    import torch.distributed as dist
+    import transformers
+    import yaml
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+    transformers.utils.logging.disable_progress_bar()
+    torch.set_num_threads(1)
+    folder = os.path.dirname(os.path.abspath(job_path))
+    with open(job_path, encoding="utf-8") as f:
+        job = yaml.safe_load(f)
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+    model = fsdp2.load_model(transformers, os.path.join(folder, job["model"]),
+                             False, dtype=torch.float32)
+    base = model.model
+    ends = begins[1:] + [len(base.layers)]
+
+    class Part(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList(
+                base.layers[begins[rank]:ends[rank]])
+            self.rotary = base.rotary_emb
+            if rank == 0:
+                self.embed = base.embed_tokens
+            if rank == world - 1:
+                self.norm, self.head = base.norm, model.lm_head
+
+        def forward(self, x):
+            x = self.embed(x) if rank == 0 else x
+            positions = torch.arange(x.shape[1])[None]
+            rotary = self.rotary(x, positions)
+            for layer in self.layers:
+                x = layer(x, attention_mask=None, position_ids=positions,
+                          position_embeddings=rotary)
+                x = x[0] if isinstance(x, tuple) else x
+            return self.head(self.norm(x)) if rank == world - 1 else x
+
+    part = Part().train()
+    parts = job["gradient_accumulation_steps"]
+
+    def loss_of(logits, labels):
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1),
+                                                 labels.flatten())
+
+    schedule = Schedule1F1B(PipelineStage(part, rank, world,
+                                          torch.device("cpu")), parts, loss_of)
+    optimizer = fsdp2.make_optimizer(part, job)
+    data = fsdp2.Tokens(os.path.join(folder, job["data"]["tokens"]), job["data"])
+    records = []
+    for step in range(job["schedule"]["steps"]):
+        batches = [data.micro_batch(step * parts + i) for i in range(parts)]
+        losses = []
+        if rank == 0:
+            schedule.step(torch.cat([ids for ids, _ in batches]))
+        elif rank == world - 1:
+            schedule.step(target=torch.cat([labels for _, labels in batches]),
+                          losses=losses)
+        else:
+            schedule.step()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if losses:
+            records.append({"step": step + 1, "loss": float(
+                torch.stack([loss.detach() for loss in losses]).mean())})
+    if records:
+        with open(log_path, "w", encoding="utf-8") as f:
+            f.writelines(json.dumps(record) + "\n" for record in records)
+    dist.barrier()
+    dist.destroy_process_group()

@@ -1,0 +1,21 @@
+//===- RenderStages.h - The stages of a pipeline ----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_REPORT_RENDERSTAGES_H
+#define ACCEL_TOOLS_DRIVER_REPORT_RENDERSTAGES_H
+
+#include "runtime/plan/Plan.h"
+
+#include <string>
+
+namespace accel {
+
+/// The schedule, how long ranks wait, and what each stage computes and holds;
+/// empty where the plan is no pipeline's.
+std::string renderStages(const plan::Plan &plan);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_REPORT_RENDERSTAGES_H
