@@ -240,7 +240,8 @@ Json jobProperties() {
       {"mesh",
        object("Ranks of each axis, for accel-run; dp_shard is what the others "
               "leave of num_processes",
-              {{"dp_replicate", integer("Copies of the shards", 1)},
+              {{"pp", integer("Stages of a pipeline", 1)},
+               {"dp_replicate", integer("Copies of the shards", 1)},
                {"dp_shard", integer("Ranks that shard the units", 1)},
                {"cp", integer("Ranks that share each sequence, by ring "
                               "attention",

@@ -117,6 +117,18 @@ public:
     return result;
   }
 
+  /// What one micro-batch of a stage holds between its two parts.
+  int64_t heldAtPause(int target) {
+    begin(target);
+    for (size_t s = 0; s < endOfForward(*program); ++s)
+      apply(static_cast<int>(s));
+    int64_t bytes = 0;
+    for (size_t value = 0; value < handles.size(); ++value)
+      if (handles[value] > 0)
+        bytes += program->values[value].bytes;
+    return bytes;
+  }
+
 private:
   void begin(int index) {
     program = &plan.programs[index];
@@ -237,7 +249,17 @@ private:
 
 std::vector<LiveBuffer> liveBuffersAt(const Plan &plan, int program,
                                       int instruction) {
-  return Walker(plan).at(program, instruction);
+  std::vector<LiveBuffer> result = Walker(plan).at(program, instruction);
+  const int stage = plan.programs[program].stage;
+  if (plan.stages.empty() || program == plan.evalOf(stage))
+    return result;
+  // Where a stage holds most, all of its frames are there.
+  if (const int64_t others = plan.stages[stage].frames - 1; others > 0)
+    result.push_back(
+        {"value",
+         std::to_string(others) + " other micro-batches before their backward",
+         others * Walker(plan).heldAtPause(program), -1});
+  return result;
 }
 
 } // namespace accel::plan

@@ -78,9 +78,9 @@ def by_environment(variables):
     return case
 
 
-def killed_rank(context):
+def killed_rank(context, names=("rank 1", "rank 0"), **options):
     """A rank that is killed takes the job down within 30 s, by name."""
-    make(context, steps=100000, tokens=20000)
+    make(context, steps=100000, tokens=20000, **options)
     log = context.path("run.jsonl")
     with open(context.path("run.out"), "w") as output:
         process = subprocess.Popen(
@@ -110,7 +110,7 @@ def killed_rank(context):
     check(code != 0, "it ended with exit code 0")
     with open(context.path("run.out")) as f:
         text = f.read()
-    check("rank 1" in text or "rank 0" in text,
+    check(any(name in text for name in names),
           f"the message does not name the rank:\n{text[-1500:]}")
     return f"ended after {seconds:.1f} s"
 

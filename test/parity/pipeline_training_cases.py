@@ -5,6 +5,7 @@ import json
 import harness
 import jobs
 from harness import check
+from launch_cases import killed_rank
 from tensor_training_cases import moves_to_other_meshes
 from training_cases import BF16, KEY_BIAS, LOSS_BF16, WEIGHTS_BF16, case
 
@@ -65,5 +66,8 @@ CASES = [
     ("pp2-gpt2", pipeline("gpt2-untied", ranks=2, accumulation=2,
                           weights=KEY_BIAS)),
     ("torch-1f1b", as_torch),
+    ("killed-rank", lambda context: killed_rank(
+        context, ("rank 1 of stage 1", "rank 0 of stage 0"), pp=2,
+        accumulation=4)),
     ("other-meshes", lambda context: moves_to_other_meshes(context, "pp")),
 ]

@@ -362,6 +362,10 @@ LogicalResult Importer::convert() {
     return gradNorm();
   case ProgramInstructionKind::Optimizer:
     return optimizer();
+  case ProgramInstructionKind::Send:
+  case ProgramInstructionKind::Receive:
+  case ProgramInstructionKind::Pause:
+    return module.emitError("programs of a pipeline are not imported");
   }
   llvm_unreachable("all kinds are handled");
 }

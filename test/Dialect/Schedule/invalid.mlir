@@ -229,3 +229,17 @@ schedule.program @p persistent 0 peak 128 at -1 {
   // expected-error @+1 {{has a peak of 64 bytes and one of 128 without workspaces}}
   schedule.call @f() peak 64 own_peak 128 : () -> () names []
 }
+
+// -----
+
+schedule.program @p inputs(%x as "x": !schedule.buffer<64, tensor<4xf32>>) persistent 0 peak 64 at -1 {
+  // expected-error @+1 {{moves an activation by 2 stages, expected 1 or -1}}
+  %s = schedule.send_start %x by 2 on send : !schedule.buffer<64, tensor<4xf32>> -> !schedule.inflight<64>
+}
+
+// -----
+
+schedule.program @p persistent 0 peak 64 at -1 {
+  // expected-error @+1 {{moves a unit's buffer, expected an activation}}
+  %x = schedule.receive "x" by 1 : !schedule.buffer<64>
+}

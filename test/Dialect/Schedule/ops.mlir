@@ -59,3 +59,17 @@ schedule.program @last
 // CHECK-NEXT: schedule.return
 schedule.program @nothing persistent 0 peak 0 at -1 {
 }
+
+// A stage of a pipeline receives, computes and sends.
+// CHECK-LABEL: schedule.program @stage1
+// CHECK: attributes {schedule.stage = 1 : i64}
+schedule.program @stage1 persistent 0 peak 64 at 0 attributes {schedule.stage = 1 : i64} {
+  // CHECK: %[[X:.*]] = schedule.receive "x" by 1 : <64, tensor<4xf32>>
+  %x = schedule.receive "x" by 1 : !schedule.buffer<64, tensor<4xf32>>
+  // CHECK: schedule.pause
+  schedule.pause
+  // CHECK: %[[S:.*]] = schedule.send_start %[[X]] by -1 on send : <64, tensor<4xf32>> -> <64>
+  %s = schedule.send_start %x by -1 on send : !schedule.buffer<64, tensor<4xf32>> -> !schedule.inflight<64>
+  // CHECK: schedule.await_send %[[S]] of %[[X]] : <64>, <64, tensor<4xf32>>
+  schedule.await_send %s of %x : !schedule.inflight<64>, !schedule.buffer<64, tensor<4xf32>>
+}
