@@ -95,10 +95,10 @@ def uncovered(page):
     for directive, language, start, end in blocks(lines):
         kind, value = directive or ("", "")
         if kind == "run by" and not os.path.exists(os.path.join(ROOT, value)):
-            yield f"{page}:{start}: there is no '{value}'"
+            yield f"{page}:{start + 1}: there is no '{value}'"
         elif not kind and language != "console" and any(
                 COMMAND.match(line + " ") for line in lines[start:end]):
-            yield f"{page}:{start}: no test runs these commands"
+            yield f"{page}:{start + 1}: no test runs these commands"
 
 
 def matches(expected, actual):
@@ -144,7 +144,7 @@ def main():
     args = parser.parse_args()
     if args.covered:
         wrong = [text for page in args.page for text in uncovered(page)]
-        sys.exit("\n".join(wrong))
+        sys.exit("\n".join(wrong) or 0)
     for page in args.page:
         check(page, args)
 
