@@ -59,8 +59,10 @@ def SeparateEvalPass : Apply<"separate-eval"> {
   let summary = "give functions with dropout a copy without it, for evaluation";
   let description = [{
     Each function that draws random numbers gets a copy `.eval` that does not;
-    `aten.eval` names it. Fails where two operations of a function draw by the
-    same key.
+    `aten.eval` names it. Where `predictions` are requested, the function that
+    makes the loss gets one that also returns for each row of the logits the
+    place of the largest one. Fails where two operations of a function draw by
+    the same key, or where the loss is no cross-entropy.
   }];
 }
 

@@ -347,6 +347,8 @@ void Exporter::convert(Operation *at) {
       .Case([&](ReturnOp op) {
         if (op.getLoss())
           program.loss = values.lookup(op.getLoss());
+        if (op.getPredictions())
+          program.predictions = values.lookup(op.getPredictions());
       })
       .Default([&](Operation *other) {
         other->emitOpError("is no instruction of a program");

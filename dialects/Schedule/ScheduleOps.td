@@ -46,17 +46,21 @@ def Schedule_ReturnOp
     : Schedule_Op<"return", [Terminator, HasParent<"ProgramOp">, AttrSizedOperandSegments]> {
   let summary = "the end of a program";
   let description = [{
-    The loss, which the runtime reads, and the buffers of units that live on
-    into the next program. Inputs that are not freed are dropped here.
+    The loss and, of an evaluation that asks for them, the predictions, which
+    the runtime reads, and the buffers of units that live on into the next
+    program. Inputs that are not freed are dropped here.
   }];
   let arguments = (ins Optional<Schedule_BufferType>:$loss,
+                       Optional<Schedule_BufferType>:$predictions,
                        Variadic<Schedule_BufferType>:$kept);
   let assemblyFormat = [{
-    (`loss` `(` $loss^ `:` type($loss) `)`)? (`keep` `(` $kept^ `:` type($kept) `)`)?
-    attr-dict
+    (`loss` `(` $loss^ `:` type($loss) `)`)?
+    (`predictions` `(` $predictions^ `:` type($predictions) `)`)?
+    (`keep` `(` $kept^ `:` type($kept) `)`)? attr-dict
   }];
   let builders = [OpBuilder<(ins), [{
-    build($_builder, $_state, ::mlir::Value(), ::mlir::ValueRange());
+    build($_builder, $_state, ::mlir::Value(), ::mlir::Value(),
+          ::mlir::ValueRange());
   }]>];
   let hasVerifier = 1;
 }

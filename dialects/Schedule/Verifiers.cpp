@@ -131,6 +131,13 @@ LogicalResult ReturnOp::verify() {
       return emitOpError("expects a 0-d f32 as the loss, not ")
              << getLoss().getType();
   }
+  if (getPredictions()) {
+    auto type = dyn_cast_or_null<RankedTensorType>(
+        cast<BufferType>(getPredictions().getType()).getTensor());
+    if (!type || type.getRank() != 1 || !type.getElementType().isInteger(64))
+      return emitOpError("expects a 1-d i64 as the predictions, not ")
+             << getPredictions().getType();
+  }
   for (Value kept : getKept())
     if (failed(verifyUnitBuffer(*this, kept, "what it keeps")))
       return failure();

@@ -25,7 +25,7 @@ public:
                  const ModelInfo &info, const BuildOptions &options)
       : builder(builder), d(decoder), a(decoder.attention), info(info),
         batch(options.microBatch), sequence(options.sequenceLength),
-        tokens(batch * sequence),
+        tokens(batch * sequence), documents(options.hasDocuments()),
         hiddenType(tensor({batch, sequence, d.hiddenSize})),
         idsType(
             RankedTensorType::get({batch, sequence}, builder.getI64Type())) {}
@@ -41,7 +41,11 @@ public:
 
   std::string basePath() const { return parentOf(d.embedding); }
 
-  /// (ids [B, S]) -> hidden [B, S, hidden_size].
+  /// The embedding reads where each token is in its document.
+  bool embedsPositions() const { return documents && !d.positions.empty(); }
+
+  /// (ids [B, S], positions in documents [B, S] where it reads them) -> hidden
+  /// [B, S, hidden_size].
   mlir::func::FuncOp embedding() {
     std::string path = embeddingPath();
     FunctionWriter f(builder, "Embedding", path);
@@ -49,6 +53,8 @@ public:
       return fqn == path ? std::string() : fqn.substr(path.size() + 1);
     };
     f.input(idsType);
+    if (embedsPositions())
+      f.input(idsType);
     for (const std::string &fqn : {d.embedding, d.positions, d.projectIn})
       if (!fqn.empty())
         declare(f, fqn, relative(fqn));
@@ -66,11 +72,17 @@ public:
     if (!d.positions.empty()) {
       f.enter("");
       int64_t first = d.positionOffset;
-      Value positions =
-          f.op<ArangeOp>(uint64_t(first), uint64_t(first + sequence),
-                         uint64_t(1), builder.getI64Type());
-      positions = f.op<UnsqueezeOp>(positions, uint64_t(0));
-      if (d.positionsOfMask)
+      Value positions;
+      if (documents) {
+        positions = f.argument(1);
+        if (first)
+          positions = f.op<AddScalarOp>(positions, first);
+      } else {
+        positions = f.op<ArangeOp>(uint64_t(first), uint64_t(first + sequence),
+                                   uint64_t(1), builder.getI64Type());
+        positions = f.op<UnsqueezeOp>(positions, uint64_t(0));
+      }
+      if (d.positionsOfMask && !documents)
         positions.getDefiningOp()->setAttr(perSampleAttr,
                                            builder.getI64IntegerAttr(batch));
       Value learned = rows(f, relative(d.positions), positions, -1);
@@ -112,8 +124,9 @@ public:
     return function;
   }
 
-  /// (hidden, cos, sin or bias) -> hidden; with a load balancing loss also what
-  /// that needs of a layer with experts. `first` is a layer of the kind.
+  /// (hidden, cos and sin, or bias, and the documents' mask, where there are
+  /// any) -> hidden; with a load balancing loss also what that needs of a layer
+  /// with experts. `first` is a layer of the kind.
   mlir::func::FuncOp layer(const DecoderLayerKind &kind, int64_t first,
                            const std::string &suffix) {
     std::string name = d.layerClass + suffix, path = d.layers + ".*";
@@ -123,6 +136,8 @@ public:
       f.input(tableType(d.ropes[size_t(kind.rope)]));
     if (hasAlibi())
       f.input(biasType());
+    if (documents)
+      f.input(tensor({batch, 1, sequence, sequence}));
     f.params(info, d.layers + "." + std::to_string(first));
     llvm::SmallVector<mlir::Type> types{hiddenType};
     if (kind.sparse && d.mixture.auxiliary)
@@ -376,10 +391,16 @@ private:
     q = headsFirst(q);
     k = headsFirst(k);
     v = headsFirst(v);
+    Value mask;
+    if (documents)
+      mask = f.argument(d.ropes.empty() ? 1 : 3);
+    else if (hasAlibi())
+      mask = f.argument(1);
+    // The documents' mask has the window.
     Value mixed =
-        f.attention(q, k, v, a.scale, hasAlibi() ? f.argument(1) : Value(),
-                    kind.window, a.softcap, a.byParts, d.dropout.attention);
-    if (!a.masked.empty())
+        f.attention(q, k, v, a.scale, mask, documents ? 0 : kind.window,
+                    a.softcap, a.byParts, d.dropout.attention);
+    if (!a.masked.empty() && !documents)
       mixed.getDefiningOp()->setAttr(maskedAttr,
                                      builder.getStringAttr(a.masked));
     Value joined = f.view(headsFirst(mixed), {tokens, d.heads * d.headDim});
@@ -423,6 +444,7 @@ private:
   const DecoderAttention &a;
   const ModelInfo &info;
   int64_t batch, sequence, tokens;
+  bool documents;
   RankedTensorType hiddenType, idsType;
 };
 
@@ -462,6 +484,14 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
   mlir::func::FuncOp bias;
   if (segments.hasAlibi())
     bias = segments.positionBias();
+  std::vector<int64_t> windows;
+  llvm::SmallVector<mlir::func::FuncOp> masks;
+  for (const DecoderLayerKind &kind : distinct)
+    if (options.hasDocuments() && !llvm::is_contained(windows, kind.window)) {
+      windows.push_back(kind.window);
+      masks.push_back(documentMask(builder, segments.basePath(),
+                                   decoder.hiddenSize, options, kind.window));
+    }
   for (const DecoderLayerKind &kind : distinct) {
     std::string suffix = kind.window ? ".window" : ".full";
     if (ropes.size() > 1)
@@ -475,8 +505,11 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
   auto head = segments.head();
 
   GraphWriter graph(builder, options);
+  llvm::SmallVector<Value> embedded{graph.inputIds()};
+  if (segments.embedsPositions())
+    embedded.push_back(graph.input(positionsInput));
   Value hidden =
-      graph.call(embedding, graph.inputIds(), segments.embeddingPath()).front();
+      graph.call(embedding, embedded, segments.embeddingPath()).front();
   llvm::SmallVector<llvm::SmallVector<Value>> positions;
   for (mlir::func::FuncOp function : rotary)
     positions.push_back(
@@ -484,6 +517,12 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
   if (bias)
     positions.push_back(
         llvm::to_vector(graph.call(bias, hidden, segments.basePath())));
+  llvm::SmallVector<Value> hiding;
+  for (mlir::func::FuncOp mask : masks)
+    hiding.push_back(graph
+                         .call(mask, {hidden, graph.input(positionsInput)},
+                               segments.basePath())
+                         .front());
   llvm::SmallVector<Value> counts, probabilities;
   for (auto [i, kind] : llvm::enumerate(kinds)) {
     llvm::SmallVector<Value> operands{hidden};
@@ -491,6 +530,9 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
       operands.append(positions.front());
     else if (!ropes.empty())
       operands.append(positions[llvm::find(ropes, kind.rope) - ropes.begin()]);
+    if (!hiding.empty())
+      operands.push_back(
+          hiding[llvm::find(windows, kind.window) - windows.begin()]);
     ValueRange results =
         graph.call(layers[llvm::find(distinct, kind) - distinct.begin()],
                    operands, decoder.layers + "." + std::to_string(i));

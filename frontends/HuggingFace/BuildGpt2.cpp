@@ -24,14 +24,21 @@ public:
               const BuildOptions &options)
       : builder(builder), config(config), batch(options.microBatch),
         sequence(options.sequenceLength), tokens(batch * sequence),
+        documents(options.hasDocuments()),
         hiddenType(tensor({batch, sequence, config.hiddenSize})),
         idsType(
             RankedTensorType::get({batch, sequence}, builder.getI64Type())) {}
 
-  /// (ids [B, S]) -> hidden [B, S, hidden].
+  /// The embedding reads where each token is in its document.
+  bool embedsPositions() const { return documents && config.learnedPositions; }
+
+  /// (ids [B, S], positions in documents [B, S] where it reads them) -> hidden
+  /// [B, S, hidden].
   mlir::func::FuncOp embedding() {
     FunctionWriter f(builder, "Embedding", "transformer");
     f.input(idsType);
+    if (embedsPositions())
+      f.input(idsType);
     f.param("wte.weight", {config.vocabSize, config.hiddenSize});
     if (config.learnedPositions)
       f.param("wpe.weight", {config.maxPositions, config.hiddenSize});
@@ -44,9 +51,14 @@ public:
     Value hidden = rows("wte", f.argument(0));
     if (config.learnedPositions) {
       f.enter("");
-      Value positions = f.op<ArangeOp>(uint64_t(0), uint64_t(sequence),
-                                       uint64_t(1), builder.getI64Type());
-      positions = f.op<UnsqueezeOp>(positions, uint64_t(0));
+      Value positions;
+      if (documents) {
+        positions = f.argument(1);
+      } else {
+        positions = f.op<ArangeOp>(uint64_t(0), uint64_t(sequence), uint64_t(1),
+                                   builder.getI64Type());
+        positions = f.op<UnsqueezeOp>(positions, uint64_t(0));
+      }
       Value learned = rows("wpe", positions);
       f.enter("");
       hidden = f.op<AddTensorOp>(hidden, learned);
@@ -56,11 +68,13 @@ public:
     return function;
   }
 
-  /// (hidden) -> hidden.
+  /// (hidden, the documents' mask where there are any) -> hidden.
   mlir::func::FuncOp layer() {
     FunctionWriter f(builder, "GPT2Block", "transformer.h.*");
     int64_t hidden = config.hiddenSize, inner = config.intermediateSize;
     f.input(hiddenType);
+    if (documents)
+      f.input(tensor({batch, 1, sequence, sequence}));
     declareNorm(f, "ln_1");
     declareLinear(f, "attn.c_attn", hidden, 3 * hidden);
     declareLinear(f, "attn.c_proj", hidden, hidden);
@@ -145,9 +159,9 @@ private:
     }
     double scale =
         config.scaleAttention ? std::pow(double(headDim), -0.5) : 1.0;
-    Value mixed =
-        f.attention(parts[0], parts[1], parts[2], scale, Value(), 0, 0,
-                    /*byParts=*/false, config.attentionDropout);
+    Value mixed = f.attention(parts[0], parts[1], parts[2], scale,
+                              documents ? f.argument(1) : Value(), 0, 0,
+                              /*byParts=*/false, config.attentionDropout);
     mixed = f.op<TransposeIntOp>(mixed, uint64_t(1), uint64_t(2));
     Value out = linear(f, f.view(mixed, {tokens, hidden}), "attn.c_proj");
     f.enter("attn.resid_dropout");
@@ -169,6 +183,7 @@ private:
   OpBuilder &builder;
   const Gpt2Config &config;
   int64_t batch, sequence, tokens;
+  bool documents;
   RankedTensorType hiddenType, idsType;
 };
 
@@ -181,10 +196,23 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
   auto embedding = segments.embedding();
   auto layer = segments.layer();
   auto head = segments.head();
+  mlir::func::FuncOp mask;
+  if (options.hasDocuments())
+    mask = documentMask(builder, "transformer", config.hiddenSize, options);
   GraphWriter graph(builder, options);
-  Value hidden = graph.call(embedding, graph.inputIds(), "transformer").front();
+  const Value positions = graph.input(positionsInput);
+  llvm::SmallVector<Value> embedded{graph.inputIds()};
+  if (segments.embedsPositions())
+    embedded.push_back(positions);
+  Value hidden = graph.call(embedding, embedded, "transformer").front();
+  llvm::SmallVector<Value> operands{hidden};
+  if (mask)
+    operands.append(
+        llvm::to_vector(graph.call(mask, {hidden, positions}, "transformer")));
   for (int64_t i = 0; i < config.layers; ++i)
-    hidden =
-        graph.call(layer, hidden, "transformer.h." + std::to_string(i)).front();
+    operands.front() =
+        graph.call(layer, operands, "transformer.h." + std::to_string(i))
+            .front();
+  hidden = operands.front();
   graph.end(graph.call(head, {hidden, graph.labels()}, "").front());
 }

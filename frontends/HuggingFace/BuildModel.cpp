@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildModel.h"
+#include "frontends/HuggingFace/FunctionWriter.h"
 #include "frontends/HuggingFace/Positions.h"
 
 #include "dialects/Aten/Aten.h"
@@ -195,9 +196,21 @@ static mlir::RankedTensorType tokensType(OpBuilder &builder,
       {options.microBatch, options.sequenceLength}, builder.getI64Type());
 }
 
+bool BuildOptions::hasDocuments() const { return inputs.count(positionsInput); }
+
+/// What decoders read.
+static llvm::SmallVector<GraphWriter::Input>
+decoderInputs(OpBuilder &builder, const BuildOptions &options) {
+  const mlir::RankedTensorType type = tokensType(builder, options);
+  llvm::SmallVector<GraphWriter::Input> inputs = {{"input_ids", type},
+                                                  {"labels", type}};
+  if (options.hasDocuments())
+    inputs.push_back({positionsInput, type});
+  return inputs;
+}
+
 GraphWriter::GraphWriter(OpBuilder &outer, const BuildOptions &options)
-    : GraphWriter(outer, {{"input_ids", tokensType(outer, options)},
-                          {"labels", tokensType(outer, options)}}) {}
+    : GraphWriter(outer, decoderInputs(outer, options)) {}
 
 GraphWriter::GraphWriter(OpBuilder &outer, llvm::ArrayRef<Input> batch)
     : builder(outer) {
@@ -236,6 +249,45 @@ void GraphWriter::end(Value loss) {
   sharding::ReturnOp::create(builder,
                              mlir::NameLoc::get(builder.getStringAttr("model")),
                              ValueRange(loss));
+}
+
+mlir::func::FuncOp accel::huggingface::documentMask(OpBuilder &builder,
+                                                    llvm::StringRef path,
+                                                    int64_t hiddenSize,
+                                                    const BuildOptions &options,
+                                                    int64_t window) {
+  const int64_t batch = options.microBatch, sequence = options.sequenceLength;
+  auto floats = [&](llvm::ArrayRef<int64_t> shape) {
+    return mlir::RankedTensorType::get(shape, builder.getF32Type());
+  };
+  const std::string name =
+      "DocumentMask" + (window ? "." + std::to_string(window) : "");
+  FunctionWriter f(builder, name, path);
+  f.input(floats({batch, sequence, hiddenSize}));
+  f.input(tokensType(builder, options));
+  auto function = f.begin({floats({batch, 1, sequence, sequence})});
+  auto count = [&](mlir::Type type) {
+    return f.op<aten::ArangeOp>(uint64_t(0), uint64_t(sequence), uint64_t(1),
+                                type);
+  };
+  // Tokens are of one document where that starts at the same place.
+  Value start = f.op<aten::SubTensorOp>(count(f.i64()), f.argument(1));
+  Value ofQuery = f.op<aten::UnsqueezeOp>(start, uint64_t(2));
+  Value ofKey = f.op<aten::UnsqueezeOp>(start, uint64_t(1));
+  Value seen = f.op<aten::EqTensorOp>(ofQuery, ofKey);
+  if (window) {
+    Value query = f.op<aten::UnsqueezeOp>(count(f.i64()), uint64_t(1));
+    Value behind = f.op<aten::SubTensorOp>(query, count(f.i64()));
+    Value near = f.op<aten::LtScalarOp>(behind, window);
+    seen = f.op<aten::LogicalAndOp>(seen, near);
+  }
+  // A number that every dtype has, and beside which no score is anything.
+  constexpr double hidden = 30000;
+  Value added = f.op<aten::ToCopyOp>(seen, f.f32());
+  added = f.op<aten::TypeAsOp>(added, f.argument(0));
+  added = f.op<aten::MulScalarOp>(f.op<aten::SubScalarOp>(added, 1.0), hidden);
+  f.end(f.view(added, {batch, 1, sequence, sequence}));
+  return function;
 }
 
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>

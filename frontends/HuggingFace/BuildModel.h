@@ -15,6 +15,7 @@
 #define ACCEL_FRONTENDS_HUGGINGFACE_BUILDMODEL_H
 
 #include "frontends/HuggingFace/ModelConfig.h"
+#include "frontends/HuggingFace/Positions.h"
 
 #include "dialects/Sharding/Sharding.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -35,6 +36,8 @@ struct BuildOptions {
   std::set<std::string> inputs;
   /// Attention is transformers' eager_attention_forward, not a kernel.
   bool eagerAttention = false;
+  /// Samples hold several documents, which do not see each other.
+  bool hasDocuments() const;
 };
 
 /// Builds the model phase in fp32. `input_ids` and `labels` are [micro-batch,
@@ -52,7 +55,8 @@ void addModel(mlir::OpBuilder &builder, mlir::ModuleOp module,
 /// Writes the calls of one forward pass, down to the loss.
 class GraphWriter {
 public:
-  /// The batch is `input_ids` and `labels`, [micro-batch, sequence] int64.
+  /// The batch is `input_ids` and `labels`, [micro-batch, sequence] int64, and
+  /// positions where samples hold documents.
   GraphWriter(mlir::OpBuilder &builder, const BuildOptions &options);
   using Input = std::pair<llvm::StringRef, mlir::RankedTensorType>;
   GraphWriter(mlir::OpBuilder &builder, llvm::ArrayRef<Input> batch);
@@ -68,6 +72,13 @@ private:
   mlir::OpBuilder builder;
   llvm::SmallVector<std::pair<std::string, mlir::Value>> inputs;
 };
+
+/// (hidden [B, S, hiddenSize], positions [B, S]) -> what is added to the scores
+/// of causal attention, so that no token sees another document, nor, with a
+/// `window`, more keys than that: [B, 1, S, S], in the dtype of hidden.
+mlir::func::FuncOp documentMask(mlir::OpBuilder &builder, llvm::StringRef path,
+                                int64_t hiddenSize, const BuildOptions &options,
+                                int64_t window = 0);
 
 /// The segment functions and the graph of one family.
 void buildSegments(mlir::OpBuilder &builder, const Decoder &decoder,

@@ -10,9 +10,17 @@
 
 namespace accel::huggingface {
 
+/// The input of decoders that says where in its document each token is, [batch,
+/// sequence] int64, as transformers has it; a document starts at 0.
+inline constexpr const char *positionsInput = "position_ids";
+
 /// Rows of the model's table of positions, which no sequence may exceed; 0
 /// where positions are computed (rotary embeddings, ALiBi, relative ones).
 int64_t positionRows(const ModelConfig &config);
+
+/// Why samples of `sequence` tokens cannot hold several documents, a phrase, or
+/// nothing.
+std::string documentsProblem(const ModelConfig &config, int64_t sequence);
 
 /// Width of the residual stream, transformers' config.hidden_size.
 int64_t hiddenSize(const ModelConfig &config);

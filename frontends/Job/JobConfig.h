@@ -27,9 +27,17 @@ namespace accel {
 enum class DataKind { None, Tokens, Text, Npy, Arrays };
 const char *toString(DataKind kind); // "tokens", as in plan::Data
 
+/// A file of tokens among several.
+struct DataFileConfig {
+  Setting<std::string> path;             // resolved
+  Setting<std::optional<double>> weight; // share of the samples
+  Setting<std::string> starts;           // of documents; resolved, or empty
+};
+
 struct DataConfig {
   Setting<DataKind> kind;
-  Setting<std::string> path; // all but Arrays; resolved
+  Setting<std::string> path;         // of one file of tokens; resolved
+  std::vector<DataFileConfig> files; // in place of `path`
   std::map<std::string, Setting<std::string>> arrays; // by input name; resolved
   Setting<std::string> dtype; // of raw tokens: uint16, uint32, ...
   Setting<std::optional<int64_t>> sequenceLength;
@@ -38,6 +46,12 @@ struct DataConfig {
   Setting<std::optional<int64_t>> microBatch; // samples per rank
   Setting<bool> shuffle;
   Setting<int64_t> seed;
+  /// The token that ends a document; nothing: none does.
+  Setting<std::optional<int64_t>> endOfDocument;
+  /// Accelerate's meanings; what an epoch's end does without both is said by
+  /// plan::Data::epochEnd.
+  Setting<bool> splitBatches, dropLast, evenBatches;
+  bool hasDocuments() const;
 };
 
 struct EvalConfig {
@@ -45,6 +59,8 @@ struct EvalConfig {
   DataConfig data;          // lengths default to the training data's
   Setting<int64_t> every;   // steps; 0: never
   Setting<int64_t> batches; // micro-batches per rank; 0: all
+  Setting<std::vector<std::string>> metrics; // accuracy, perplexity
+  Setting<std::string> predictions;          // a file; resolved, or empty
 };
 
 struct InitConfig {
@@ -86,8 +102,14 @@ struct OptimizerConfig {
 struct ScheduleConfig {
   Setting<int64_t> steps; // 0: not given
   Setting<int64_t> warmupSteps;
-  Setting<std::string> decay; // constant, linear, cosine
+  Setting<std::string> decay; // decayNames of runtime/plan/Fields/Job.h
   Setting<double> minLr;
+  // Each of one decay alone (plan::LrSchedule).
+  Setting<int64_t> cycles{1, Origin::Default, "schedule.cycles", {}, ""};
+  Setting<double> power{1.0, Origin::Default, "schedule.power", {}, ""};
+  Setting<int64_t> decaySteps, timescale;
+  Setting<std::string> decayShape{
+      "cosine", Origin::Default, "schedule.decay_shape", {}, ""};
 };
 
 struct CheckpointConfig {
@@ -95,6 +117,7 @@ struct CheckpointConfig {
   Setting<int64_t> every;         // steps; 0: at the end only
   Setting<int64_t> keep;          // 0: all
   Setting<std::string> stateDict; // sharded, full
+  Setting<bool> background;       // written while training goes on
 };
 
 enum class Checkpointing {
@@ -142,6 +165,12 @@ struct JobConfig {
   OptimizerConfig optimizer;
   ScheduleConfig schedule;
   CheckpointConfig checkpoint;
+  /// `sample`: texts that the model writes at an evaluation.
+  Setting<plan::Sampling> sampling;
+  /// `grad_scaler`: of fp16's loss scale.
+  Setting<plan::GradScaler> gradScaler;
+  /// `collective_timeout`: seconds; 0: accel-run's default.
+  Setting<int64_t> collectiveTimeout;
   Setting<std::string> target; // a shipped name or a resolved file; empty: none
 
   /// `accelerate.precision` with the job's `precision` applied.

@@ -6,6 +6,7 @@
 
 #include "frontends/Job/JobReader.h"
 
+#include "runtime/plan/Fields/Job.h"
 #include "runtime/plan/NpyHeader.h"
 
 #include <algorithm>
@@ -20,13 +21,14 @@ constexpr int64_t most = int64_t(1) << 40; // keeps products in int64_t
 const std::vector<std::string> &dataKeys() {
   static const std::vector<std::string> keys = {
       "tokens",          "text",          "npy",         "arrays",  "dtype",
-      "sequence_length", "target_length", "micro_batch", "shuffle", "seed"};
+      "sequence_length", "target_length", "micro_batch", "shuffle", "seed",
+      "documents"};
   return keys;
 }
 
-int64_t tokenBytes(const std::string &dtype) {
-  return dtype == "uint16" ? 2 : dtype == "int64" ? 8 : 4;
-}
+/// Keys of the training data alone.
+constexpr const char *batchKeys[] = {"split_batches", "drop_last",
+                                     "even_batches"};
 
 } // namespace
 
@@ -68,13 +70,22 @@ void JobReader::checkDataFile(const Fields &fields, const char *key,
   // n = (T - 1) / L samples.
   int64_t length = data.sequenceLength->value_or(1);
   if (fields.keyPath(key).starts_with("data."))
-    dataTokens = bytes / itemBytes;
+    countTokens(bytes / itemBytes, data);
   if (bytes / itemBytes < length + 1)
     fields.error("data-size", key,
                  "'" + printablePath(path) + "' has " +
                      std::to_string(bytes / itemBytes) +
                      " tokens; one sample takes sequence_length + 1 = " +
                      std::to_string(length + 1));
+}
+
+void JobReader::countTokens(int64_t tokens, const DataConfig &data) {
+  // Samples do not go on from one file to the next.
+  if (data.files.empty())
+    dataTokens = tokens;
+  else if (data.sequenceLength->has_value())
+    dataRows = dataRows.value_or(0) +
+               std::max<int64_t>(tokens - 1, 0) / **data.sequenceLength;
 }
 
 void JobReader::countNpy(const Fields &fields, const char *key,
@@ -85,7 +96,7 @@ void JobReader::countNpy(const Fields &fields, const char *key,
       !fields.keyPath(key).starts_with("data."))
     return;
   if (data.kind.value == DataKind::Npy)
-    dataTokens = header->count;
+    countTokens(header->count, data);
   else
     dataRows = std::min(dataRows.value_or(most), header->shape[0]);
 }
@@ -151,22 +162,60 @@ void JobReader::readSource(const Fields &fields, DataConfig &data) {
   if (data.kind.value == DataKind::Arrays) {
     readArrays(fields, data);
   } else {
-    fields.pathTo(chosen, data.path);
-    if (!data.path.written())
-      return;
-    if (data.kind.value == DataKind::Tokens && data.path->ends_with(".npy"))
-      data.kind.value = DataKind::Npy; // carries its own dtype
-    int64_t bytes = data.kind.value == DataKind::Tokens
-                        ? tokenBytes(data.dtype.value)
-                    : data.kind.value == DataKind::Text ? 1
-                                                        : 0;
-    checkDataFile(fields, chosen, data.path.value, bytes, data);
+    readFiles(fields, chosen, data);
   }
+  readDocuments(fields, data);
   if (data.dtype.written() && data.kind.value != DataKind::Tokens)
     fields.error("invalid-value", "dtype",
                  std::string("dtype is for raw token files; ") +
                      toString(data.kind.value) + " data has its own",
                  "remove it", true);
+}
+
+void JobReader::readBatches(const Fields &fields, DataConfig &data) {
+  fields.flag("split_batches", data.splitBatches);
+  fields.flag("drop_last", data.dropLast);
+  fields.flag("even_batches", data.evenBatches);
+  const bool weighted =
+      std::any_of(data.files.begin(), data.files.end(),
+                  [](const auto &file) { return file.weight.written(); });
+  const char *ends = data.dropLast.value      ? "drop_last"
+                     : data.evenBatches.value ? "even_batches"
+                                              : nullptr;
+  if (weighted && ends)
+    fields.error("invalid-value", ends,
+                 "files with weights are read in epochs of their own, so that "
+                 "their mixture has no epoch that " +
+                     std::string(ends) + " could end",
+                 "remove it, or the weights", true);
+  if (data.evenBatches.written() && !data.evenBatches.value &&
+      !data.dropLast.value)
+    fields.report(Severity::Error, notSupportedCode, "even_batches",
+                  "even_batches: false gives ranks batches of different "
+                  "sizes, and a plan has one",
+                  "write true, which repeats samples, or drop_last: true");
+}
+
+void JobReader::splitBatches(JobConfig &job) {
+  if (!job.data.splitBatches.value || !job.data.microBatch.value)
+    return;
+  const plan::Mesh &mesh = *job.accelerate.mesh;
+  const int64_t ranks = mesh.size("dp_shard") * mesh.size("dp_replicate");
+  Setting<std::optional<int64_t>> &whole = job.data.microBatch;
+  if (*whole.value % ranks != 0) {
+    top.mapping("data")->error(
+        "invalid-value", "micro_batch",
+        "with split_batches the " + std::to_string(ranks) +
+            " data-parallel ranks share micro_batch, and " +
+            std::to_string(*whole.value) + " cannot be divided by them",
+        "write a multiple of " + std::to_string(ranks));
+    return;
+  }
+  const bool same = !job.eval.data.microBatch.written();
+  whole.value = *whole.value / ranks;
+  whole.why = "micro_batch / data-parallel ranks (split_batches)";
+  if (same)
+    job.eval.data.microBatch = whole;
 }
 
 void JobReader::readData(JobConfig &job) {
@@ -178,8 +227,11 @@ void JobReader::readData(JobConfig &job) {
                 "1024, micro_batch: 1}");
     return;
   }
-  fields->checkKeys(dataKeys());
+  std::vector<std::string> keys = dataKeys();
+  keys.insert(keys.end(), std::begin(batchKeys), std::end(batchKeys));
+  fields->checkKeys(keys);
   readSource(*fields, job.data);
+  readBatches(*fields, job.data);
 }
 
 void JobReader::checkSamples(const JobConfig &job) {
@@ -213,8 +265,8 @@ void JobReader::readEval(JobConfig &job) {
   if (!fields)
     return;
   std::vector<std::string> keys = dataKeys();
-  keys.push_back("every");
-  keys.push_back("batches");
+  for (const char *key : {"every", "batches", "metrics", "predictions"})
+    keys.emplace_back(key);
   fields->checkKeys(keys);
   EvalConfig &eval = job.eval;
   eval.present = true;
@@ -228,7 +280,38 @@ void JobReader::readEval(JobConfig &job) {
   inherit(eval.data.targetLength, job.data.targetLength);
   inherit(eval.data.microBatch, job.data.microBatch);
   inherit(eval.data.dtype, job.data.dtype);
+  inherit(eval.data.endOfDocument, job.data.endOfDocument);
   readSource(*fields, eval.data);
   fields->integer("every", eval.every, 0, most);
   fields->integer("batches", eval.batches, 0, most);
+  fields->pathTo("predictions", eval.predictions);
+  readMetrics(*fields, eval);
+}
+
+void JobReader::readMetrics(const Fields &fields, EvalConfig &eval) {
+  const yaml::Entry *entry = fields.find("metrics");
+  if (!entry)
+    return;
+  const auto known = [](const yaml::Node &item) {
+    return item.isString() &&
+           std::find(std::begin(plan::metricNames), std::end(plan::metricNames),
+                     item.text) != std::end(plan::metricNames);
+  };
+  bool good = entry->value->isSequence() && !entry->value->items.empty();
+  for (const yaml::Node *item : entry->value->items) {
+    good &= known(*item);
+    eval.metrics.value.push_back(item->text);
+  }
+  if (!good) {
+    fields.error("invalid-value", "metrics",
+                 fields.keyPath("metrics") +
+                     " must be a list of accuracy and perplexity, this is " +
+                     yaml::shortText(*entry->value),
+                 "write metrics: [accuracy]");
+    eval.metrics.value.clear();
+    return;
+  }
+  eval.metrics.origin = Origin::Written;
+  eval.metrics.key = fields.keyPath("metrics");
+  eval.metrics.at = fields.locate("metrics");
 }

@@ -10,14 +10,12 @@
 #include "runtime/plan/OutputModel.h"
 
 #include <filesystem>
-#include <limits>
 
 using namespace accel;
 
 namespace {
 
 constexpr int64_t most = int64_t(1) << 40;
-constexpr double largest = std::numeric_limits<double>::max();
 
 const std::vector<std::string> &jobKeys() {
   static const std::vector<std::string> keys = {"accelerate",
@@ -40,7 +38,11 @@ const std::vector<std::string> &jobKeys() {
                                                 "on_nan",
                                                 "deterministic",
                                                 "loss_chunks",
-                                                "sequence_parallel"};
+                                                "sequence_parallel",
+                                                "seed",
+                                                "sample",
+                                                "grad_scaler",
+                                                "collective_timeout"};
   return keys;
 }
 
@@ -76,8 +78,13 @@ std::optional<JobConfig> JobReader::read() {
   readMesh(job);
   readPrecision(job);
   readCheckpointing(job);
+  readSampling(job);
+  readGradScaler(job);
+  top.integer("collective_timeout", job.collectiveTimeout, 1, 1 << 30);
+  readSeed(job);
   if (!complete)
     return std::nullopt;
+  splitBatches(job);
   checkSamples(job);
   return job;
 }
@@ -228,42 +235,11 @@ void JobReader::readInit(JobConfig &job) {
   job.init.origin = Origin::Written;
 }
 
-void JobReader::readSchedule(JobConfig &job) {
-  std::optional<Fields> fields = top.mapping("schedule");
-  if (!fields)
-    return;
-  fields->checkKeys({"steps", "warmup_steps", "decay", "min_lr"});
-  ScheduleConfig &schedule = job.schedule;
-  fields->integer("steps", schedule.steps, 1, most);
-  fields->integer("warmup_steps", schedule.warmupSteps, 0, most);
-  fields->choice("decay", schedule.decay, {"constant", "linear", "cosine"});
-  fields->number("min_lr", schedule.minLr, 0, largest);
-  if (schedule.minLr.value > job.optimizer.lr.value)
-    fields->error("invalid-value", "min_lr",
-                  "schedule.min_lr is above optimizer.lr");
-  else if (schedule.minLr.written() && schedule.decay.value == "constant")
-    fields->report(Severity::Warning, "ignored-key", "min_lr",
-                   "'min_lr' has no effect with decay: constant",
-                   "write decay: linear or cosine", true);
-  if (schedule.decay.value != "constant" && !fields->find("steps"))
-    fields->error("missing-key", "decay",
-                  "decay: " + schedule.decay.value +
-                      " needs to know where it ends",
-                  "write steps: N");
-  if (schedule.steps.written() &&
-      schedule.warmupSteps.value > schedule.steps.value)
-    fields->report(Severity::Warning, "invalid-value", "warmup_steps",
-                   "the warm-up of " +
-                       std::to_string(schedule.warmupSteps.value) +
-                       " steps is longer than the run of " +
-                       std::to_string(schedule.steps.value));
-}
-
 void JobReader::readCheckpoint(JobConfig &job) {
   std::optional<Fields> fields = top.mapping("checkpoint");
   if (!fields)
     return;
-  fields->checkKeys({"dir", "every", "keep", "state_dict"});
+  fields->checkKeys({"dir", "every", "keep", "state_dict", "background"});
   CheckpointConfig &checkpoint = job.checkpoint;
   fields->pathTo("dir", checkpoint.dir);
   if (!fields->find("dir"))
@@ -272,6 +248,12 @@ void JobReader::readCheckpoint(JobConfig &job) {
   fields->integer("every", checkpoint.every, 0, most);
   fields->integer("keep", checkpoint.keep, 0, most);
   fields->choice("state_dict", checkpoint.stateDict, {"sharded", "full"});
+  fields->flag("background", checkpoint.background);
+  if (checkpoint.background.value && checkpoint.stateDict.value == "full")
+    fields->error("invalid-value", "background",
+                  "with state_dict: full all ranks write the model together, "
+                  "which cannot be done behind the step",
+                  "write state_dict: sharded; the model is written at the end");
   if (!checkpoint.dir.written() || !options.checkFiles)
     return;
   // The trained model replaces this folder.

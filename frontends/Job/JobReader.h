@@ -37,12 +37,18 @@ private:
   void readTrainable(JobConfig &job);
   void readAdapter(JobConfig &job);
   void readInit(JobConfig &job);
-  void readSchedule(JobConfig &job);
   void readCheckpoint(JobConfig &job);
   void readTarget(JobConfig &job);
   void readMesh(JobConfig &job);
   void readPrecision(JobConfig &job);
   void readCheckpointing(JobConfig &job);
+
+  // JobLoop.cpp
+  void readSchedule(JobConfig &job);
+  void readSampling(JobConfig &job);
+  void readGradScaler(JobConfig &job);
+  /// `seed` is that of everything which has none of its own.
+  void readSeed(JobConfig &job);
 
   // JobOptimizer.cpp
   void readOptimizer(JobConfig &job);
@@ -55,7 +61,8 @@ private:
 
   /// Tokens of the training data's file, where its size tells.
   std::optional<int64_t> dataTokens;
-  /// Samples of the training data's arrays: rows of the shortest.
+  /// Samples of the training data's arrays (rows of the shortest), or of
+  /// several files of tokens.
   std::optional<int64_t> dataRows;
 
   // JobData.cpp
@@ -63,15 +70,33 @@ private:
   /// Warns where a step takes a sample of the training data twice.
   void checkSamples(const JobConfig &job);
   void readEval(JobConfig &job);
+  void readMetrics(const Fields &fields, EvalConfig &eval);
   void readSource(const Fields &fields, DataConfig &data);
+  /// Reads what an epoch's end and a micro-batch mean.
+  void readBatches(const Fields &fields, DataConfig &data);
+  /// Makes of a micro-batch of all ranks that of one.
+  void splitBatches(JobConfig &job);
   void readArrays(const Fields &fields, DataConfig &data);
   /// Reports a named file that is missing, no file, or too short for a sample.
   void checkDataFile(const Fields &fields, const char *key,
                      const std::string &path, int64_t itemBytes,
                      const DataConfig &data);
+  void countTokens(int64_t tokens, const DataConfig &data);
   /// Counts the samples of a .npy file by its header.
   void countNpy(const Fields &fields, const char *key, const std::string &path,
                 const DataConfig &data);
+
+  // JobFiles.cpp
+  /// One file, a pattern of names, or a list of both; `key` is the kind's.
+  void readFiles(const Fields &fields, const char *key, DataConfig &data);
+  void readFile(const Fields &fields, const yaml::Node &item, int index,
+                const char *key, std::vector<DataFileConfig> &files);
+  /// Puts the files in place of a pattern of names.
+  void expand(const Fields &fields, const char *key,
+              std::vector<DataFileConfig> &files);
+  void readDocuments(const Fields &fields, DataConfig &data);
+  void checkStarts(const Fields &fields, const char *key,
+                   const std::string &path);
 };
 
 } // namespace accel

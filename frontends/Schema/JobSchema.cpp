@@ -10,9 +10,11 @@
 
 #include "frontends/Schema/Published.h"
 #include "frontends/Schema/Schema.h"
+#include "runtime/plan/Fields/Job.h"
 #include "runtime/plan/Optimizers.h"
 
 #include <cmath>
+#include <iterator>
 
 using namespace accel;
 using namespace accel::schema;
@@ -51,6 +53,10 @@ Json choice(const char *description, std::vector<std::string> values) {
   return described(description, {{"enum", values}});
 }
 
+template <typename Names> std::vector<std::string> listOf(const Names &names) {
+  return {std::begin(names), std::end(names)};
+}
+
 Json object(const char *description, Json properties,
             std::vector<std::string> required = {}) {
   Json result = {{"type", "object"},
@@ -62,11 +68,30 @@ Json object(const char *description, Json properties,
   return result;
 }
 
+/// A file of tokens, a pattern of names, or a list of them.
+Json files(const char *description) {
+  Json file = object("A file among several",
+                     {{"path", text("The file")},
+                      {"weight", number("Share of the samples")},
+                      {"starts", text("A .npy file of the positions of "
+                                      "documents' first tokens")}},
+                     {"path"});
+  const Json name = {{"type", "string"}, {"minLength", 1}};
+  return described(
+      description,
+      {{"anyOf",
+        Json::array({name,
+                     {{"type", "array"},
+                      {"items", {{"anyOf", Json::array({name, file})}}},
+                      {"minItems", 1}}})}});
+}
+
 Json data(const char *description, bool eval) {
   Json properties = {
-      {"tokens", text("File of raw token ids, or a .npy file")},
-      {"text", text("Text file; each byte is a token")},
-      {"npy", text("A one-dimensional .npy file of token ids")},
+      {"tokens", files("File of raw token ids or a .npy file, a pattern of "
+                       "names, or a list of files")},
+      {"text", files("Text file, or several; each byte is a token")},
+      {"npy", files("A one-dimensional .npy file of token ids, or several")},
       {"arrays",
        {{"type", "object"},
         {"description", "A .npy file for each input; row i is sample i"},
@@ -82,10 +107,30 @@ Json data(const char *description, bool eval) {
                1)},
       {"micro_batch", integer("Samples of a rank at a time", 1)},
       {"shuffle", flag("Permute the samples of each epoch")},
-      {"seed", integer("Of the permutation", 0)}};
+      {"seed", integer("Of the permutation", 0)},
+      {"documents",
+       object("Where documents end within a sample: no token sees another "
+              "document",
+              {{"eos", integer("The token that ends a document", 0)},
+               {"starts", text("A .npy file of the positions of documents' "
+                               "first tokens")}})}};
   if (eval) {
     properties["every"] = integer("Steps between evaluations; 0: never", 0);
     properties["batches"] = integer("Micro-batches per rank; 0: all", 0);
+    properties["metrics"] = {{"type", "array"},
+                             {"description", "Beside the loss"},
+                             {"items", {{"enum", listOf(plan::metricNames)}}},
+                             {"minItems", 1}};
+    properties["predictions"] =
+        text("File of JSON lines: labels, and what the model says");
+  } else {
+    properties["split_batches"] =
+        flag("micro_batch is that of all data-parallel ranks together");
+    properties["drop_last"] =
+        flag("An epoch ends with its last whole micro-batches");
+    properties["even_batches"] =
+        flag("An epoch's last micro-batches are filled up with its first "
+             "samples");
   }
   Json result = object(description, std::move(properties));
   for (const char *source : {"tokens", "text", "npy", "arrays"})
@@ -227,14 +272,26 @@ Json jobProperties() {
            "The learning rate over time",
            {{"steps", integer("Optimizer steps of the run", 1)},
             {"warmup_steps", integer("Steps of linear warm-up", 0)},
-            {"decay", choice("What follows", {"constant", "linear", "cosine"})},
-            {"min_lr", number("Where it ends")}})},
+            {"decay", choice("What follows", listOf(plan::decayNames))},
+            {"min_lr", number("Where it ends")},
+            {"cycles", integer("Of cosine_with_restarts", 1)},
+            {"power", number("Of polynomial")},
+            {"decay_steps", integer("Of warmup_stable_decay: the last so many "
+                                    "of the steps",
+                                    1)},
+            {"decay_shape",
+             choice("Of warmup_stable_decay", listOf(plan::decayShapes))},
+            {"timescale", integer("Of inverse_sqrt; default: warmup_steps, or "
+                                  "10,000 without",
+                                  1)}})},
       {"checkpoint",
        object("Checkpoints; without it nothing is written",
               {{"dir", text("Folder")},
                {"every", integer("Steps between two; 0: at the end", 0)},
                {"keep", integer("How many are kept; 0: all", 0)},
-               {"state_dict", choice("Layout", {"sharded", "full"})}},
+               {"state_dict", choice("Layout", {"sharded", "full"})},
+               {"background", flag("Written from a copy in host memory while "
+                                   "training goes on")}},
               {"dir"})},
       {"target", text("A name of `accel-opt targets`, or a file")},
       {"mesh",
@@ -263,6 +320,26 @@ Json jobProperties() {
       {"activation_budget",
        integer("Bytes that the layers keep for the backward, all together", 0)},
       {"dropout_seed", integer("What dropout draws by", 0)},
+      {"seed", integer("Of fresh weights, the order of samples and dropout, "
+                       "where they have none of their own",
+                       0)},
+      {"sample",
+       object("Texts that the model writes at each evaluation, greedily",
+              {{"count", integer("How many", 1)},
+               {"prompt_tokens",
+                integer("First tokens of a sample of eval's data", 1)},
+               {"new_tokens", integer("Tokens that follow", 1)}})},
+      {"grad_scaler",
+       object("The scale of the loss in fp16, as torch.amp.GradScaler's",
+              {{"init_scale", number("At the first step")},
+               {"growth_factor", number("Above 1")},
+               {"backoff_factor", number("Below 1")},
+               {"growth_interval",
+                integer("Good steps in a row before it grows", 1)}})},
+      {"collective_timeout",
+       integer("Seconds after which a collective that a rank did not enter "
+               "ends the job",
+               1)},
       {"on_nan", choice("At a step whose loss or gradients are not finite",
                         {"stop", "skip"})},
       {"deterministic", flag("Kernels that give the same bits each time")},

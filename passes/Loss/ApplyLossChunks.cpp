@@ -41,9 +41,12 @@ struct ApplyLossChunksPass
       }
       if (failed(chunkLoss(function, decision.getChunks())))
         return signalPassFailure();
-      auto eval = function->getAttrOfType<FlatSymbolRefAttr>(aten::evalAttr);
-      if (eval && failed(chunkLoss(symbols.lookup<func::FuncOp>(eval.getAttr()),
-                                   decision.getChunks())))
+      auto name = function->getAttrOfType<FlatSymbolRefAttr>(aten::evalAttr);
+      auto eval =
+          name ? symbols.lookup<func::FuncOp>(name.getAttr()) : func::FuncOp();
+      // Predictions are of all logits.
+      if (eval && eval.getNumResults() == function.getNumResults() &&
+          failed(chunkLoss(eval, decision.getChunks())))
         return signalPassFailure();
     }
   }

@@ -12,6 +12,7 @@
 #include "passes/Pipeline/ParamRules.h"
 #include "passes/Pipeline/Requests.h"
 #include "passes/Quantize/MarkQuantized.h"
+#include "passes/Random/SeparateEval.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -43,6 +44,10 @@ public:
       request(
           sequenceRequest, {},
           because(job.sequenceParallel, "sequence_parallel of the job file"));
+    if (training.sampling.count > 0 || !training.evalPredictions.empty() ||
+        llvm::is_contained(training.evalMetrics, "accuracy"))
+      request(predictionsRequest, {},
+              plain("the evaluation of the job file asks for them"));
     if (accelerate.contextSends.value && framework.eager())
       request(contextSendsRequest, {},
               because(accelerate.contextSends, "cp_comm_strategy"));

@@ -59,8 +59,10 @@ void insertFrees(ProgramOp program, function_ref<bool(CallOp, size_t)> drops) {
       free.erase();
   DenseMap<Value, Operation *> lastUse;
   llvm::DenseSet<Value> kept(body.args_begin(), body.args_end());
-  if (Value loss = cast<ReturnOp>(body.getTerminator()).getLoss())
-    kept.insert(loss);
+  auto end = cast<ReturnOp>(body.getTerminator());
+  for (Value result : {Value(end.getLoss()), Value(end.getPredictions())})
+    if (result)
+      kept.insert(result);
   // Calls, and messages to and from other stages.
   SmallVector<Operation *> users;
   for (Operation &op : body) {

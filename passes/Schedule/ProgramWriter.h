@@ -269,7 +269,8 @@ private:
   std::map<UnitRole, std::pair<mlir::Value, std::vector<UnitRole>>> flights;
   llvm::SmallVector<mlir::Attribute> carried;
   llvm::DenseMap<int, mlir::Attribute> parameterAttrs;
-  std::vector<mlir::Value> values, tangents;         // by graph value
+  std::vector<mlir::Value> values, tangents; // by graph value
+  mlir::Value predictions;                   // of an evaluation, or none
   std::vector<llvm::SmallVector<mlir::Value>> saved; // by call
   std::vector<bool> gradientSeen;                    // by parameter
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>>

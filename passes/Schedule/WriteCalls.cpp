@@ -85,20 +85,28 @@ LogicalResult ProgramWriter::forward(int call) {
       callee(slot.eval ? segment.evalFunction : segment.forwardFunction, {});
   if (failed(function))
     return failure();
+  // Whoever makes the loss may return predictions behind it.
+  const bool predicts = slot.eval &&
+                        llvm::is_contained(segment.outputs, graph.loss) &&
+                        function->results.size() == segment.outputs.size() + 1;
   if (failed(checkResults(call, *function,
                           segment.outputs.size() +
-                              (slot.eval ? 0 : segment.numSaved))))
+                              (slot.eval ? predicts : segment.numSaved))))
     return failure();
   SmallVector<Value> inputs;
   for (int v : segment.inputs)
     inputs.push_back(values[v]);
   Outputs outputs = forwardOutputs(call, *function, inputs.size());
+  if (predicts)
+    outputs.names.back() = "predictions";
   ResultRange results = createCall(
       *function, call, inputs,
       slot.eval ? segment.evalParams : segment.forwardParams, {}, outputs);
   for (auto [i, result] : llvm::enumerate(results))
     if (i < segment.outputs.size())
       values[segment.outputs[i]] = result;
+    else if (predicts)
+      predictions = result;
     else
       saved[call].push_back(result);
   return success();

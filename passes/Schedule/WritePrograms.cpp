@@ -196,7 +196,7 @@ LogicalResult ProgramWriter::write(StringRef name) {
   for (const auto &[role, buffer] : buffers)
     kept.push_back(buffer);
   ReturnOp::create(builder, loc, isLastStage() ? values[graph.loss] : Value(),
-                   kept);
+                   predictions, kept);
   program.setCarriedAttr(builder.getArrayAttr(carried));
   return success();
 }

@@ -339,9 +339,11 @@ void ProgramChecker::finish(ReturnOp op) {
     }
   if (op.getLoss())
     useActivation(op, op.getLoss(), "returns as the loss");
+  if (op.getPredictions())
+    useActivation(op, op.getPredictions(), "returns as the predictions");
   for (auto &[value, activation] : activations)
     if (activation.live && !isa<BlockArgument>(value) &&
-        value != op.getLoss()) {
+        value != op.getLoss() && value != op.getPredictions()) {
       InFlightDiagnostic diagnostic = error(op);
       diagnostic << "leaves a value that is never freed";
       diagnostic.attachNote(value.getLoc()) << "it is made here";

@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/Pieces.h"
 #include "runtime/checkpoint/RunFolder.h"
 #include "runtime/checkpoint/Safetensors.h"
+#include "runtime/checkpoint/ShardImage.h"
 #include "runtime/checkpoint/Sharded.h"
 #include "runtime/checkpoint/State.h"
 #include "runtime/plan/Sha256.h"
@@ -73,81 +74,6 @@ ordered_json layoutOf(const plan::Plan &plan, const std::vector<Piece> &held,
   return pieces;
 }
 
-/// This rank's file: tensor "<unit>.param" and one for each state. A rank that
-/// has nothing to write gets an empty name.
-ShardFile writeShards(Executor &executor, const std::string &folder,
-                      const TrainState &state) {
-  char name[40];
-  std::snprintf(name, sizeof(name), "rank-%05d.safetensors",
-                executor.groups().rank());
-  const plan::Plan &plan = executor.plan();
-  SafetensorsHeader header;
-  ordered_json layout = ordered_json::array();
-  struct Item {
-    at::Tensor flat;
-    size_t tensor;
-  };
-  std::vector<Item> items;
-  for (size_t u = 0; u < plan.units.size(); ++u) {
-    if (!executor.holds(static_cast<int>(u)))
-      continue;
-    UnitStorage &unit = executor.unit(u);
-    if (!writesUnit(plan, unit.unit(), executor.groups().mesh()))
-      continue;
-    const int64_t numel = unit.shard().numel();
-    Groups &groups = executor.groups();
-    const std::string prefix = std::to_string(u) + ".";
-    items.push_back({unit.shard(), header.tensors.size()});
-    header.tensors.push_back(
-        {prefix + "param", unit.unit().storage, {numel}, 0});
-    layout.push_back(
-        {{"prefix", prefix},
-         {"pieces", layoutOf(plan,
-                             piecesOf(plan, unit.unit(), unit.shardBegin(),
-                                      unit.shardEnd(), groups.mesh()),
-                             groups)}});
-    for (int i = 0; i < unit.numStates(); ++i) {
-      const plan::StateLayout &state = unit.stateLayouts()[i];
-      const std::string name = state.rule.name;
-      std::string of = prefix;
-      if (hasOwnLayout(state)) {
-        // Sums are the same on all ranks of the unit.
-        if (state.rule.shape != plan::StateShape::Whole &&
-            groups.mesh().position(unit.unit().shardAxes) != 0)
-          continue;
-        of = std::to_string(u) + "-" + name + ".";
-        layout.push_back(
-            {{"prefix", of},
-             {"state", name},
-             {"pieces",
-              layoutOf(plan, piecesOfState(plan, unit, i, groups.mesh()),
-                       groups, &state)}});
-      }
-      items.push_back({unit.state(i), header.tensors.size()});
-      header.tensors.push_back({of + name, state.dtype, {state.elements}, 0});
-    }
-  }
-  if (items.empty())
-    return {};
-  header.metadata["format"] = "accel-run-1";
-  header.metadata["run"] = state.run;
-  header.metadata["step"] = std::to_string(state.step);
-  header.metadata["layout"] = layout.dump();
-  const std::string head = layOut(header);
-  plan::Sha256 digest;
-  File file((fs::path(folder) / name).string(), File::Mode::Create);
-  file.digestInto(digest);
-  file.reserve(header.fileBytes);
-  file.writeAt(0, head.data(), head.size());
-  for (const Item &item : items) {
-    const StoredTensor &tensor = header.tensors[item.tensor];
-    writeElements(file, tensor.offset, tensor.dtype, item.flat, 0,
-                  item.flat.numel());
-  }
-  file.sync();
-  return {name, header.fileBytes, digest.hexDigest()};
-}
-
 /// What each rank has written, on all ranks.
 std::vector<ShardFile> gatherFiles(Groups &groups, const ShardFile &own) {
   // Four hexadecimal digits are exact in a double.
@@ -190,36 +116,104 @@ void removeOld(const std::string &dir, const std::string &run, int64_t keep) {
 
 } // namespace
 
-void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
-                    const TrainState &state,
-                    const std::function<void(const std::string &)> &extra) {
-  executor.device().synchronize();
-  Groups &groups = executor.groups();
-  const std::string target =
-      (fs::path(dir) / checkpointName(state.step)).string();
-  const std::string temporary = target + partial;
-  std::string reason;
-  // Each stage ends with all ranks knowing whether it went well everywhere.
-  auto stage = [&](auto &&work) {
-    try {
-      work();
-    } catch (const std::exception &error) {
-      reason = error.what();
+ShardImage::ShardImage(Executor &executor, const TrainState &state) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "rank-%05d.safetensors",
+                executor.groups().rank());
+  const plan::Plan &plan = executor.plan();
+  ordered_json layout = ordered_json::array();
+  for (size_t u = 0; u < plan.units.size(); ++u) {
+    if (!executor.holds(static_cast<int>(u)))
+      continue;
+    UnitStorage &unit = executor.unit(u);
+    if (!writesUnit(plan, unit.unit(), executor.groups().mesh()))
+      continue;
+    const int64_t numel = unit.shard().numel();
+    Groups &groups = executor.groups();
+    const std::string prefix = std::to_string(u) + ".";
+    flats.push_back(unit.shard());
+    header.tensors.push_back(
+        {prefix + "param", unit.unit().storage, {numel}, 0});
+    layout.push_back(
+        {{"prefix", prefix},
+         {"pieces", layoutOf(plan,
+                             piecesOf(plan, unit.unit(), unit.shardBegin(),
+                                      unit.shardEnd(), groups.mesh()),
+                             groups)}});
+    for (int i = 0; i < unit.numStates(); ++i) {
+      const plan::StateLayout &state = unit.stateLayouts()[i];
+      const std::string name = state.rule.name;
+      std::string of = prefix;
+      if (hasOwnLayout(state)) {
+        // Sums are the same on all ranks of the unit.
+        if (state.rule.shape != plan::StateShape::Whole &&
+            groups.mesh().position(unit.unit().shardAxes) != 0)
+          continue;
+        of = std::to_string(u) + "-" + name + ".";
+        layout.push_back(
+            {{"prefix", of},
+             {"state", name},
+             {"pieces",
+              layoutOf(plan, piecesOfState(plan, unit, i, groups.mesh()),
+                       groups, &state)}});
+      }
+      flats.push_back(unit.state(i));
+      header.tensors.push_back({of + name, state.dtype, {state.elements}, 0});
     }
-    const int failed = groups.firstFailure(reason.empty());
-    if (failed < 0)
-      return;
-    if (groups.rank() == 0)
-      removeQuietly(temporary);
-    groups.barrier();
-    if (failed != groups.rank())
-      throw PeerFileError("rank " + std::to_string(failed) + " failed");
-    throw AgreedFileError("the checkpoint of step " +
-                          std::to_string(state.step) +
-                          " cannot be written: " + reason);
-  };
+  }
+  if (flats.empty())
+    return;
+  name = text;
+  header.metadata["format"] = "accel-run-1";
+  header.metadata["run"] = state.run;
+  header.metadata["step"] = std::to_string(state.step);
+  header.metadata["layout"] = layout.dump();
+  head = layOut(header);
+}
+
+ShardFile ShardImage::write(const std::string &folder, const Put &put) const {
+  if (name.empty())
+    return {};
+  plan::Sha256 digest;
+  File file((fs::path(folder) / name).string(), File::Mode::Create);
+  file.digestInto(digest);
+  file.reserve(header.fileBytes);
+  file.writeAt(0, head.data(), head.size());
+  for (size_t i = 0; i < header.tensors.size(); ++i)
+    put(file, i);
+  file.sync();
+  return {name, header.fileBytes, digest.hexDigest()};
+}
+
+CheckpointFolder::CheckpointFolder(Executor &executor, const std::string &dir,
+                                   const TrainState &state)
+    : executor(executor), dir(dir), state(state),
+      target((fs::path(dir) / checkpointName(state.step)).string()),
+      temporary(target + partial) {}
+
+void CheckpointFolder::stage(const std::function<void()> &work) {
+  Groups &groups = executor.groups();
+  std::string reason;
+  try {
+    work();
+  } catch (const std::exception &error) {
+    reason = error.what();
+  }
+  const int failed = groups.firstFailure(reason.empty());
+  if (failed < 0)
+    return;
+  if (groups.rank() == 0)
+    removeQuietly(temporary);
+  groups.barrier();
+  if (failed != groups.rank())
+    throw PeerFileError("rank " + std::to_string(failed) + " failed");
+  throw AgreedFileError("the checkpoint of step " + std::to_string(state.step) +
+                        " cannot be written: " + reason);
+}
+
+void CheckpointFolder::make() {
   stage([&] {
-    if (groups.rank() != 0)
+    if (executor.groups().rank() != 0)
       return;
     tidy(dir);
     if (const std::string name = foreignFolder(dir); !name.empty())
@@ -228,8 +222,12 @@ void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
     removeQuietly(temporary);
     makeFolders(temporary);
   });
-  ShardFile own;
-  stage([&] { own = writeShards(executor, temporary, state); });
+}
+
+void CheckpointFolder::complete(
+    const ShardFile &own, int64_t keep,
+    const std::function<void(const std::string &)> &extra) {
+  Groups &groups = executor.groups();
   const std::vector<ShardFile> files = gatherFiles(groups, own);
   if (extra) {
     try {
@@ -251,6 +249,24 @@ void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
     if (keep > 0)
       removeOld(dir, state.run, keep);
   });
+}
+
+void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
+                    const TrainState &state,
+                    const std::function<void(const std::string &)> &extra) {
+  executor.device().synchronize();
+  CheckpointFolder folder(executor, dir, state);
+  folder.make();
+  ShardFile own;
+  folder.stage([&] {
+    const ShardImage image(executor, state);
+    own = image.write(folder.path(), [&](File &file, size_t i) {
+      const StoredTensor &tensor = image.header.tensors[i];
+      writeElements(file, tensor.offset, tensor.dtype, image.flats[i], 0,
+                    image.flats[i].numel());
+    });
+  });
+  folder.complete(own, keep, extra);
 }
 
 } // namespace accel::run

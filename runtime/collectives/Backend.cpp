@@ -336,10 +336,15 @@ makeGloo(const c10::intrusive_ptr<c10d::Store> &store,
 #endif
 } // namespace
 
+static std::chrono::seconds planned{600};
+
+void setCollectiveTimeout(std::chrono::seconds timeout) { planned = timeout; }
+
 std::chrono::seconds collectiveTimeout() {
   const char *text = std::getenv("ACCEL_RUN_TIMEOUT_S");
   const long seconds = text ? std::strtol(text, nullptr, 10) : 0;
-  return std::chrono::seconds(seconds > 0 && seconds <= 86400 ? seconds : 600);
+  return seconds > 0 && seconds <= 86400 ? std::chrono::seconds(seconds)
+                                         : planned;
 }
 
 std::unique_ptr<Communicator>

@@ -6,12 +6,13 @@
 #include "runtime/data/Loader.h"
 
 #include "runtime/data/Npy.h"
+#include "runtime/data/Resolve.h"
 #include "runtime/tensors/Tensors.h"
 
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <cstring>
 #include <stdexcept>
 
 namespace accel::run {
@@ -21,26 +22,8 @@ namespace {
 /// larger ones batch by batch.
 constexpr int64_t checkLimit = int64_t(1) << 27;
 
-std::string resolve(const std::string &path, const std::string &baseDir) {
-  std::filesystem::path p(path);
-  return p.is_absolute() ? path : (std::filesystem::path(baseDir) / p).string();
-}
-
-/// `name` is the array's, or empty for tokens.
-std::string outside(const TokenFile &file, int64_t at, int64_t limit,
-                    const std::string &name) {
-  int64_t value = 0;
-  file.read(at, 1, &value);
-  const std::string text = file.path +
-                           (name.empty() ? ": token " : ": element ") +
-                           std::to_string(at);
-  if (name.empty())
-    return text + " is " + std::to_string(value) +
-           ", and the model's vocabulary has ids 0 to " +
-           std::to_string(limit - 1);
-  return text + " of '" + name + "' is " + std::to_string(value) +
-         ", and the model takes 0 to " + std::to_string(limit - 1);
-}
+/// What says where in its document a token is.
+constexpr const char *positionsName = "position_ids";
 
 std::string shapeText(const std::vector<int64_t> &shape) {
   std::string text = "[samples";
@@ -54,6 +37,21 @@ bool isFloat(plan::DType dtype) {
          dtype == plan::DType::BF16 || dtype == plan::DType::F16;
 }
 } // namespace
+
+std::string outsideText(const TokenFile &file, int64_t at, int64_t limit,
+                        const std::string &name) {
+  int64_t value = 0;
+  file.read(at, 1, &value);
+  const std::string text = file.path +
+                           (name.empty() ? ": token " : ": element ") +
+                           std::to_string(at);
+  if (name.empty())
+    return text + " is " + std::to_string(value) +
+           ", and the model's vocabulary has ids 0 to " +
+           std::to_string(limit - 1);
+  return text + " of '" + name + "' is " + std::to_string(value) +
+         ", and the model takes 0 to " + std::to_string(limit - 1);
+}
 
 bool Loader::checkIds(const TokenFile &file, Source &source,
                       std::string &error) const {
@@ -71,7 +69,7 @@ bool Loader::checkIds(const TokenFile &file, Source &source,
     int64_t value = 0;
     file.read(at, 1, &value);
     if (!source.labels() || value != ignoredLabel) {
-      error = outside(file, at, source.limit, tokens ? "" : source.input.name);
+      error = outsideText(file, at, source.limit, source.input.name);
       return false;
     }
     begin = at + 1;
@@ -89,7 +87,7 @@ bool Loader::openArray(const plan::Data &data, Source &source,
     return false;
   }
   TokenFile &file = source.file;
-  if (!openNpy(resolve(found->second, baseDir), file, error))
+  if (!openNpy(resolvePath(found->second, baseDir), file, error))
     return false;
   const std::vector<int64_t> &shape = input.shape;
   if (file.shape.size() != shape.size() ||
@@ -119,55 +117,46 @@ bool Loader::openArray(const plan::Data &data, Source &source,
 
 bool Loader::openTokens(const plan::Data &data, const std::string &baseDir,
                         std::string &error) {
-  TokenFile file;
-  const std::string path = resolve(data.path, baseDir);
-  bool ok = false;
-  if (data.kind == "npy") {
-    ok = openNpy(path, file, error);
-    if (ok && file.shape.size() != 1) {
-      error = path + ": tokens are a 1-d array, and this one has " +
-              std::to_string(file.shape.size()) + " dimensions";
-      return false;
-    }
-    if (ok && run::isFloat(file.type)) {
-      error = path + ": only integers can be tokens";
-      return false;
-    }
-  } else if (data.kind == "text") {
-    ok = run::openTokens(path, TokenType::U8, file, error);
-  } else {
-    auto type = parseTokenType(data.dtype);
-    if (data.kind != "tokens" || !type) {
-      error = data.kind != "tokens"
-                  ? "data of kind '" + data.kind + "' cannot be read"
-                  : "token dtype '" + data.dtype + "' is not known";
-      return false;
-    }
-    ok = run::openTokens(path, *type, file, error);
-  }
-  if (!ok)
+  if (!tokens.emplace().open(data, length, baseDir, error))
     return false;
-  numSamples = length > 0 ? (file.count - 1) / length : 0;
-  if (file.count < 1 || numSamples < 1) {
-    error = path + ": has " + std::to_string(file.count) +
-            " tokens, and one sample needs " + std::to_string(length + 1);
-    return false;
-  }
-  tokens = std::move(file);
+  numSamples = tokens->samples();
+  for (auto &[name, source] : sources)
+    if (source.limit > 0 && name != positionsName &&
+        !tokens->checkIds(source.limit, source.checked, error))
+      return false;
   return true;
+}
+
+bool Loader::setEpochs(const plan::Data &data, int64_t ranks,
+                       std::string &error) {
+  if (data.epochEnd.empty())
+    return true;
+  const int64_t together = microBatch * ranks;
+  const bool drop = data.epochEnd == "drop";
+  batchesPerEpoch =
+      (drop ? numSamples : numSamples + together - 1) / together * ranks;
+  if (batchesPerEpoch == 0)
+    error = "the data has " + std::to_string(numSamples) +
+            " samples, and a micro-batch on each of " + std::to_string(ranks) +
+            " ranks takes " + std::to_string(together) +
+            ": drop_last leaves nothing";
+  return batchesPerEpoch > 0;
 }
 
 bool Loader::open(const plan::Data &data, const plan::Job &job,
                   const std::vector<Input> &inputs, const std::string &baseDir,
-                  std::string &error) {
+                  std::string &error, int64_t ranks) {
   microBatch = job.microBatch;
   length = job.sequenceLength;
   shuffle = data.shuffle;
   seed = data.seed;
+  documents = data.hasDocuments();
+  endOfDocument = data.endOfDocument;
   for (const Input &input : inputs) {
     Source source;
     source.input = input;
     const bool ids = input.name == "input_ids" || input.name == "labels";
+    const bool perToken = ids || input.name == positionsName;
     if (input.shape.empty() || input.shape[0] != microBatch) {
       error = "the plan's input '" + input.name + "' has no micro-batch";
       return false;
@@ -183,7 +172,7 @@ bool Loader::open(const plan::Data &data, const plan::Job &job,
     if (data.kind == "arrays") {
       if (!openArray(data, source, baseDir, error))
         return false;
-    } else if (!ids || input.dtype != plan::DType::I64 ||
+    } else if (!perToken || input.dtype != plan::DType::I64 ||
                input.shape.size() != 2 || input.shape[1] != length) {
       error = "the model reads '" + input.name +
               "', which token data do not have: use data.arrays";
@@ -191,49 +180,127 @@ bool Loader::open(const plan::Data &data, const plan::Job &job,
     }
     sources.emplace(input.name, std::move(source));
   }
-  if (data.kind == "arrays")
-    return true;
-  if (!openTokens(data, baseDir, error))
+  if (data.kind != "arrays" && !openTokens(data, baseDir, error))
     return false;
-  for (auto &[name, source] : sources)
-    if (!checkIds(*tokens, source, error))
-      return false;
-  return true;
+  return setEpochs(data, ranks, error);
 }
 
-int64_t Loader::sampleAt(int64_t position) {
-  const int64_t epoch = position / numSamples, i = position % numSamples;
-  if (!shuffle)
-    return i;
-  if (epoch != orderEpoch) {
-    order.emplace(numSamples, seed, epoch);
-    orderEpoch = epoch;
+std::vector<std::string> Loader::names() const {
+  std::vector<std::string> result;
+  for (const auto &[name, source] : sources)
+    result.push_back(name);
+  return result;
+}
+
+Loader::Turn Loader::turnOf(int64_t k, int64_t row) const {
+  if (batchesPerEpoch == 0) {
+    const int64_t position = k * microBatch + row;
+    return {position / numSamples, position % numSamples};
   }
-  return (*order)(i);
+  return {k / batchesPerEpoch,
+          (k % batchesPerEpoch * microBatch + row) % numSamples};
+}
+
+void Loader::findDocuments(const Corpus::Place &place,
+                           std::vector<int64_t> &begins) const {
+  begins.assign(length + 1, 0);
+  if (const TokenFile *starts = place.starts) {
+    // The first start behind the sample's first token.
+    int64_t low = 0, high = starts->count, at = 0;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      starts->read(middle, 1, &at);
+      if (at <= place.begin)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    for (; low < starts->count; ++low) {
+      starts->read(low, 1, &at);
+      if (at - place.begin > length)
+        break;
+      begins[at - place.begin] = at - place.begin;
+    }
+  } else if (endOfDocument >= 0) {
+    std::vector<int64_t> ids(length);
+    place.tokens->read(place.begin, length, ids.data());
+    for (int64_t i = 0; i < length; ++i)
+      if (ids[i] == endOfDocument)
+        begins[i + 1] = i + 1;
+  }
+  for (int64_t i = 1; i <= length; ++i)
+    begins[i] = std::max(begins[i], begins[i - 1]);
+}
+
+void Loader::readTokens(const Source &source, const Turn &turn, int64_t *into) {
+  const Corpus::Place place = tokens->at(turn.epoch, turn.index);
+  std::vector<int64_t> begins;
+  if (source.input.name == positionsName) {
+    findDocuments(place, begins);
+    for (int64_t i = 0; i < length; ++i)
+      into[i] = i - begins[i];
+    return;
+  }
+  const int64_t begin = place.begin + (source.labels() ? 1 : 0);
+  place.tokens->read(begin, length, into);
+  if (!source.checked)
+    checkRow(source, *place.tokens, begin, into);
+  if (!source.labels() || !documents)
+    return;
+  // What follows a document's last token is another document's.
+  findDocuments(place, begins);
+  for (int64_t i = 0; i < length; ++i)
+    if (begins[i + 1] == i + 1)
+      into[i] = ignoredLabel;
+}
+
+void Loader::readArray(const Source &source, const Turn &turn, char *into) {
+  if (shuffle && turn.epoch != orderEpoch) {
+    order.emplace(numSamples, seed, turn.epoch);
+    orderEpoch = turn.epoch;
+  }
+  const int64_t sample = shuffle ? (*order)(turn.index) : turn.index;
+  const int64_t begin = sample * source.numel;
+  if (isFloat(source.input.dtype)) {
+    source.file.readFloats(begin, source.numel,
+                           reinterpret_cast<float *>(into));
+    return;
+  }
+  auto *ids = reinterpret_cast<int64_t *>(into);
+  source.file.read(begin, source.numel, ids);
+  if (!source.checked)
+    checkRow(source, source.file, begin, ids);
+}
+
+std::vector<char> Loader::read(const std::string &name, int64_t k) {
+  const Source &source = sources.at(name);
+  const size_t row =
+      source.numel *
+      (isFloat(source.input.dtype) ? sizeof(float) : sizeof(int64_t));
+  std::vector<char> bytes(row * microBatch);
+  for (int64_t i = 0; i < microBatch; ++i) {
+    char *into = bytes.data() + i * row;
+    if (tokens)
+      readTokens(source, turnOf(k, i), reinterpret_cast<int64_t *>(into));
+    else
+      readArray(source, turnOf(k, i), into);
+  }
+  return bytes;
+}
+
+at::Tensor Loader::toTensor(const std::string &name,
+                            const std::vector<char> &bytes) const {
+  const Input &input = sources.at(name).input;
+  at::Tensor batch =
+      at::empty(input.shape,
+                at::TensorOptions(isFloat(input.dtype) ? at::ScalarType::Float
+                                                       : at::ScalarType::Long));
+  std::memcpy(batch.mutable_data_ptr(), bytes.data(), bytes.size());
+  return batch.to(scalarType(input.dtype));
 }
 
 at::Tensor Loader::load(const std::string &name, int64_t k) {
-  const Source &source = sources.at(name);
-  const bool floats = isFloat(source.input.dtype);
-  at::Tensor batch = at::empty(
-      source.input.shape,
-      at::TensorOptions(floats ? at::ScalarType::Float : at::ScalarType::Long));
-  for (int64_t row = 0; row < microBatch; ++row) {
-    const int64_t sample = sampleAt(k * microBatch + row);
-    const TokenFile &file = tokens ? *tokens : source.file;
-    const int64_t begin = tokens ? sample * length + (source.labels() ? 1 : 0)
-                                 : sample * source.numel;
-    if (floats) {
-      file.readFloats(begin, source.numel,
-                      batch.mutable_data_ptr<float>() + row * source.numel);
-      continue;
-    }
-    int64_t *into = batch.mutable_data_ptr<int64_t>() + row * source.numel;
-    file.read(begin, source.numel, into);
-    if (!source.checked)
-      checkRow(source, file, begin, into);
-  }
-  return batch.to(scalarType(source.input.dtype));
+  return toTensor(name, read(name, k));
 }
 
 void Loader::checkRow(const Source &source, const TokenFile &file,
@@ -241,8 +308,8 @@ void Loader::checkRow(const Source &source, const TokenFile &file,
   for (int64_t i = 0; i < source.numel; ++i)
     if ((ids[i] < 0 || ids[i] >= source.limit) &&
         !(source.labels() && ids[i] == ignoredLabel))
-      throw std::runtime_error(outside(file, begin + i, source.limit,
-                                       tokens ? "" : source.input.name));
+      throw std::runtime_error(outsideText(file, begin + i, source.limit,
+                                           tokens ? "" : source.input.name));
 }
 
 } // namespace accel::run

@@ -21,6 +21,7 @@ DeviceScaler::DeviceScaler(c10::Device device) {
 }
 
 void DeviceScaler::set(const LossScaler &scaler) {
+  rules = scaler.rules();
   scaleTensor.fill_(scaler.scale());
   goodSteps.fill_(scaler.get().goodSteps);
 }
@@ -40,8 +41,8 @@ void DeviceScaler::decide(const at::Tensor &squares, double maxNorm,
 
 void DeviceScaler::update() {
   at::_amp_update_scale_(scaleTensor, goodSteps, leftOutTensor,
-                         LossScaler::growth, LossScaler::backoff,
-                         LossScaler::interval);
+                         rules.growthFactor, rules.backoffFactor,
+                         rules.growthInterval);
 }
 
 } // namespace accel::run

@@ -40,6 +40,7 @@ public:
   const at::Tensor &leftOut() const { return leftOutTensor; } // f32, 0 or 1
 
 private:
+  plan::GradScaler rules;
   at::Tensor scaleTensor, goodSteps; // f32, i32
   at::Tensor normTensor, divisorTensor, leftOutTensor;
 };

@@ -23,7 +23,7 @@ namespace accel::run {
 
 Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
     : job(plan), hardware(device), communicators(groups),
-      lossScaler(plan.job.lossScaling) {
+      lossScaler(plan.job.lossScaling, plan.job.gradScaler) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   const Mesh &mesh = groups.mesh();
@@ -325,8 +325,9 @@ std::vector<at::Tensor> Executor::inputsOf(const plan::Program &program,
   return inputs;
 }
 
-at::Tensor Executor::runProgram(ProgramRunner &program, const MakeInput &input,
-                                std::vector<InstructionTime> *times) {
+ProgramResults Executor::runProgram(ProgramRunner &program,
+                                    const MakeInput &input,
+                                    std::vector<InstructionTime> *times) {
   return program.run(inputsOf(program.program(), input), times);
 }
 
@@ -372,8 +373,10 @@ void Executor::queueSlots(
         into = &step.times->emplace_back();
       setDraw(microBatch, slot);
       addLoss(runProgram(
-          *programs[index],
-          [&](const std::string &name) { return input(slot, name); }, into));
+                  *programs[index],
+                  [&](const std::string &name) { return input(slot, name); },
+                  into)
+                  .loss);
     }
   if (!job.stages.empty()) {
     queueFrames(input, microBatch);
@@ -447,12 +450,22 @@ StepResult Executor::finish() {
   return result;
 }
 
-double Executor::evaluate(const MakeInput &input) {
+EvalResult Executor::evaluate(const MakeInput &input) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   seed.fill_(1);
-  at::Tensor loss = runProgram(*programs[job.evalOf(ownStage)], input, nullptr);
-  return loss.defined() ? loss.item<double>() : 0.0;
+  const ProgramResults results =
+      runProgram(*programs[job.evalOf(ownStage)], input, nullptr);
+  EvalResult result;
+  result.hasLoss = results.loss.defined();
+  if (result.hasLoss)
+    result.loss = results.loss.item<double>();
+  if (results.predictions.defined()) {
+    const at::Tensor host = results.predictions.to(at::kCPU).contiguous();
+    const int64_t *data = host.const_data_ptr<int64_t>();
+    result.predictions.assign(data, data + host.numel());
+  }
+  return result;
 }
 
 } // namespace accel::run

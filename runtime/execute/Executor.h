@@ -40,6 +40,15 @@ struct StepResult {
   bool skipped = false; // the loss scaler found infinities
 };
 
+/// What the eval program says of one micro-batch.
+struct EvalResult {
+  double loss = 0;
+  bool hasLoss = false; // not of a pipeline's other stages
+  /// For each row of the logits the place of the largest one; empty unless the
+  /// plan asks for them.
+  std::vector<int64_t> predictions;
+};
+
 /// Tensors on the host for a program's inputs but "loss_seed", by name, of the
 /// dtype and shape of the program's value. Called once a micro-batch.
 using MakeInput = std::function<at::Tensor(const std::string &name)>;
@@ -70,8 +79,8 @@ public:
   /// Waits for the oldest step that is queued.
   StepResult finish();
   size_t queued() const { return steps.size(); }
-  /// The eval program's loss on one micro-batch.
-  double evaluate(const MakeInput &input);
+  /// The eval program on one micro-batch.
+  EvalResult evaluate(const MakeInput &input);
 
   const plan::Plan &plan() const { return job; }
   Device &device() { return hardware; }
@@ -123,8 +132,8 @@ private:
   void addLoss(const at::Tensor &loss);
   std::vector<at::Tensor> inputsOf(const plan::Program &program,
                                    const MakeInput &input);
-  at::Tensor runProgram(ProgramRunner &program, const MakeInput &input,
-                        std::vector<InstructionTime> *times);
+  ProgramResults runProgram(ProgramRunner &program, const MakeInput &input,
+                            std::vector<InstructionTime> *times);
   /// What a program's input of this name is made of, on the device.
   at::Tensor onDevice(const std::string &name, const plan::Value &description,
                       const MakeInput &input);

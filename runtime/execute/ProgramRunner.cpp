@@ -319,14 +319,18 @@ void ProgramRunner::runPart(Frame &of, size_t from, size_t to,
   frame = nullptr;
 }
 
-at::Tensor ProgramRunner::finish(Frame &of) {
-  at::Tensor loss = source.loss >= 0 ? of.values[source.loss] : at::Tensor();
+ProgramResults ProgramRunner::finish(Frame &of) {
+  ProgramResults results;
+  if (source.loss >= 0)
+    results.loss = of.values[source.loss];
+  if (source.predictions >= 0)
+    results.predictions = of.values[source.predictions];
   of.values.clear();
-  return loss;
+  return results;
 }
 
-at::Tensor ProgramRunner::run(std::vector<at::Tensor> inputs,
-                              std::vector<InstructionTime> *times) {
+ProgramResults ProgramRunner::run(std::vector<at::Tensor> inputs,
+                                  std::vector<InstructionTime> *times) {
   Frame whole = begin(std::move(inputs));
   runPart(whole, 0, instructions.size(), times);
   return finish(whole);
@@ -344,7 +348,7 @@ ProgramRunner::forward(std::vector<at::Tensor> inputs, int number,
 at::Tensor ProgramRunner::backward(Frame of,
                                    std::vector<InstructionTime> *times) {
   runPart(of, plan::endOfForward(source), instructions.size(), times);
-  return finish(of);
+  return finish(of).loss;
 }
 
 } // namespace accel::run

@@ -20,6 +20,12 @@ namespace accel::run {
 
 class Executor;
 
+/// What a program leaves for the runtime; a storage ends with its tensor.
+/// Undefined where the program has none.
+struct ProgramResults {
+  at::Tensor loss, predictions;
+};
+
 class ProgramRunner {
 public:
   /// Resolves the program against the executor's units and functions; connects
@@ -41,12 +47,10 @@ public:
   };
 
   /// Runs with `inputs` in the order of Program::inputs, and gives them up.
-  /// Returns the loss, whose storage ends with the tensor; undefined if the
-  /// program has none.
-  at::Tensor run(std::vector<at::Tensor> inputs,
-                 std::vector<InstructionTime> *times = nullptr);
-  /// The same in two halves, up to the program's Pause and behind it. Frames
-  /// that are there at once have numbers of their own.
+  ProgramResults run(std::vector<at::Tensor> inputs,
+                     std::vector<InstructionTime> *times = nullptr);
+  /// The same in two halves, up to the program's Pause and behind it, which
+  /// returns the loss. Frames that are there at once have numbers of their own.
   Frame forward(std::vector<at::Tensor> inputs, int number,
                 std::vector<InstructionTime> *times = nullptr);
   at::Tensor backward(Frame frame,
@@ -88,7 +92,7 @@ private:
   Frame begin(std::vector<at::Tensor> inputs);
   void runPart(Frame &of, size_t from, size_t to,
                std::vector<InstructionTime> *times);
-  at::Tensor finish(Frame &of);
+  ProgramResults finish(Frame &of);
 
   Executor &executor;
   const plan::Program &source;

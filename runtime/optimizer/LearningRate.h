@@ -15,6 +15,10 @@ namespace accel::run {
 /// decay from `base` to `minLr` over the steps that are left. The last step,
 /// `steps` - 1, still is above minLr; from `steps` on it is minLr. A constant
 /// schedule, or one without a length, stays at `base`.
+///
+/// Decays are those of transformers.get_scheduler, with minLr as its lr_end of
+/// polynomial and as its min_lr_ratio of warmup_stable_decay. Its warmup is a
+/// step behind: there the first step has a rate of 0.
 double learningRate(const plan::LrSchedule &schedule, double base,
                     int64_t step);
 

@@ -11,10 +11,10 @@ void LossScaler::update(bool skipped) {
   if (!on)
     return;
   if (skipped) {
-    state.scale *= backoff;
+    state.scale *= given.backoffFactor;
     state.goodSteps = 0;
-  } else if (++state.goodSteps == interval) {
-    state.scale *= growth;
+  } else if (++state.goodSteps == given.growthInterval) {
+    state.scale *= given.growthFactor;
     state.goodSteps = 0;
   }
 }

@@ -6,22 +6,26 @@
 #ifndef ACCEL_RUNTIME_OPTIMIZER_LOSSSCALER_H
 #define ACCEL_RUNTIME_OPTIMIZER_LOSSSCALER_H
 
+#include "runtime/plan/Plan.h"
+
 #include <cstdint>
 
 namespace accel::run {
 
-/// torch.amp.GradScaler with its defaults: from 65536, halved at a step with
-/// infinities (which is skipped), doubled after 2000 good ones in a row. Its
-/// scale is 1 where loss scaling is off.
+/// torch.amp.GradScaler: it backs off at a step with infinities (which is
+/// skipped), and grows after so many good ones in a row. Its scale is 1 where
+/// loss scaling is off.
 class LossScaler {
 public:
-  static constexpr double growth = 2.0, backoff = 0.5;
-  static constexpr int64_t interval = 2000; // good steps before it grows
   struct State {
-    double scale = 65536;
+    double scale = plan::GradScaler().initScale;
     int64_t goodSteps = 0;
   };
-  explicit LossScaler(bool on) : on(on) {}
+  explicit LossScaler(bool on, const plan::GradScaler &rules = {})
+      : on(on), given(rules) {
+    state.scale = rules.initScale;
+  }
+  const plan::GradScaler &rules() const { return given; }
   bool enabled() const { return on; }
   double scale() const { return on ? state.scale : 1.0; }
   void update(bool skipped);
@@ -30,6 +34,7 @@ public:
 
 private:
   bool on;
+  plan::GradScaler given;
   State state;
 };
 

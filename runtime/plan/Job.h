@@ -37,24 +37,69 @@ struct Optimizer {
   bool operator==(const Optimizer &) const = default;
 };
 
-/// The factor of every group's lr: a linear warmup, then the decay.
+/// The factor of every group's lr: a linear warmup, then the decay
+/// (runtime/optimizer/LearningRate.h).
 struct LrSchedule {
-  int64_t steps = 0;              // optimizer steps of the job
-  int64_t warmupSteps = 0;        // the first of them
-  std::string decay = "constant"; // constant, linear, cosine
-  double minLr = 0.0;             // the rate that a decay ends at
+  int64_t steps = 0;                 // optimizer steps of the job
+  int64_t warmupSteps = 0;           // the first of them
+  std::string decay = "constant";    // decayNames of Fields/Job.h
+  double minLr = 0.0;                // the rate that a decay ends at
+  int64_t cycles = 1;                // of cosine_with_restarts
+  double power = 1.0;                // of polynomial
+  int64_t decaySteps = 0;            // of warmup_stable_decay: the last of them
+  std::string decayShape = "cosine"; // of these: linear, cosine, 1-sqrt
+  int64_t timescale = 0; // of inverse_sqrt; 0: warmupSteps, or 10,000 without
   bool operator==(const LrSchedule &) const = default;
+};
+
+/// torch.amp.GradScaler: the scale of the loss in fp16.
+struct GradScaler {
+  double initScale = 65536;
+  double growthFactor = 2.0, backoffFactor = 0.5;
+  int64_t growthInterval = 2000; // good steps in a row before it grows
+  bool operator==(const GradScaler &) const = default;
+};
+
+/// A file of tokens, one of several.
+struct DataFile {
+  std::string path;
+  double weight = 0; // share of the samples; 0: as many as it has
+  /// A .npy of the positions of documents' first tokens, ascending; or empty.
+  std::string starts;
+  bool operator==(const DataFile &) const = default;
 };
 
 /// Where samples come from; paths are absolute or relative to the plan file.
 struct Data {
   std::string kind;                          // "", tokens, text, npy, arrays
-  std::string path;                          // a file, unless `kind` is arrays
+  std::string path;                          // a file, unless there are others
   std::map<std::string, std::string> arrays; // input to .npy file
+  std::vector<DataFile> files;               // of tokens, in place of `path`
   std::string dtype = "uint16";              // of tokens
   bool shuffle = false;                      // anew for each epoch
   int64_t seed = 0;                          // of the order
+  /// Documents end with this token, and no token sees another document; -1:
+  /// no token ends one.
+  int64_t endOfDocument = -1;
+  /// Where an epoch's last micro-batches are not whole: "" takes samples of the
+  /// next epoch, "drop" leaves them out, "repeat" fills them up with the
+  /// epoch's first samples.
+  std::string epochEnd;
+  bool hasDocuments() const {
+    for (const DataFile &file : files)
+      if (!file.starts.empty())
+        return true;
+    return endOfDocument >= 0;
+  }
   bool operator==(const Data &) const = default;
+};
+
+/// Texts that the model writes at an evaluation: the first samples of its data,
+/// of which it is shown `promptTokens`, continued greedily.
+struct Sampling {
+  int64_t count = 0; // of texts; 0: none
+  int64_t promptTokens = 16, newTokens = 32;
+  bool operator==(const Sampling &) const = default;
 };
 
 /// What is written for a later start.
@@ -63,6 +108,8 @@ struct Checkpoint {
   int64_t every = 0;                 // optimizer steps; 0: at the end alone
   int64_t keep = 0;                  // the newest so many; 0: all
   std::string stateDict = "sharded"; // or full
+  /// Files are written from a copy in host memory while training goes on.
+  bool background = false;
   bool operator==(const Checkpoint &) const = default;
 };
 
@@ -94,6 +141,7 @@ struct Job {
   int64_t randomSeed = 0; // of what random operators draw
   std::string precision = "no"; // no, bf16, fp16
   bool lossScaling = false;     // fp16
+  GradScaler gradScaler;        // of it
   /// At a step whose loss or gradients are not finite: stop, or skip it.
   std::string onNan = "stop";
   bool deterministic = false; // kernels that give the same bits each time
@@ -106,7 +154,14 @@ struct Job {
   Optimizer optimizer;
   LrSchedule schedule;
   Data data, evalData;
-  int64_t evalEvery = 0, evalBatches = 0;
+  int64_t evalEvery = 0;   // optimizer steps; 0: never
+  int64_t evalBatches = 0; // micro-batches of a rank; 0: all of the data
+  std::vector<std::string> evalMetrics; // accuracy, perplexity
+  std::string evalPredictions;          // a file of JSON lines; or empty
+  Sampling sampling;                    // at each evaluation
+  /// Seconds after which a collective that a rank did not enter ends the job;
+  /// 0: accel-run's default.
+  int64_t collectiveTimeout = 0;
   Checkpoint checkpoint;
   bool operator==(const Job &) const = default;
 };

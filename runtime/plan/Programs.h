@@ -127,6 +127,9 @@ struct Program {
   std::vector<Value> values;
   std::vector<int> inputs;
   int loss = -1; // value, 0-d f32: mean over the micro-batch
+  /// Value, int64: for each row of the logits the place of the largest one, of
+  /// an evaluation that asks for them; or -1.
+  int predictions = -1;
   std::vector<ProgramInstruction> instructions;
   int64_t peakBytes = 0; // predicted, own buffers without workspaces
   int peakInstruction = -1;

@@ -216,6 +216,8 @@ void IndexVerifier::program(const Program &program) {
     inRange(at, "value", value, program.values);
   if (program.loss != -1)
     inRange(at, "value", program.loss, program.values);
+  if (program.predictions != -1)
+    inRange(at, "value", program.predictions, program.values);
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const ProgramInstruction &instruction = program.instructions[i];
     const std::string place = at + ", instruction " + std::to_string(i) + " (" +

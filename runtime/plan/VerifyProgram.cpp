@@ -467,6 +467,14 @@ void ProgramVerifier::finish() {
     if (!loss.shape.empty() || loss.dtype != DType::F32)
       complain("the loss is not a 0-d f32");
   }
+  if (program.predictions >= 0) {
+    stays[program.predictions] = true;
+    const Value &predictions = program.values[program.predictions];
+    if (!live[program.predictions])
+      complain("the predictions do not exist at the end");
+    if (predictions.shape.size() != 1 || predictions.dtype != DType::I64)
+      complain("the predictions are not a 1-d i64");
+  }
   for (size_t value = 0; value < live.size(); ++value)
     if (live[value] && !stays[value])
       complain(valueName(value) + " is never freed");

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/data/Loader.h"
 #include "runtime/data/Npy.h"
+#include "runtime/data/Prefetch.h"
+#include "runtime/data/Vocabulary.h"
 
 #include <gtest/gtest.h>
 
@@ -96,6 +98,149 @@ TEST_F(Data, SamplesAreConsecutiveAndLabelsAreTheNextToken) {
   // Micro-batch 1 is samples 2 and 3 mod 3 = 0.
   EXPECT_EQ(load("input_ids", 1), (Ids{8, 9, 10, 11, 0, 1, 2, 3}));
   EXPECT_EQ(load("labels", 1), (Ids{9, 10, 11, 12, 1, 2, 3, 4}));
+}
+
+TEST_F(Data, EpochsEndWithWholeMicroBatches) {
+  write("tokens.bin", count(30)); // 7 samples
+  // Two ranks take 4 samples at once: 1 whole turn, or 2 with repeated ones.
+  std::string error;
+  auto firsts = [&](const char *end, int64_t batches) {
+    source.epochEnd = end;
+    loader = Loader();
+    EXPECT_TRUE(loader.open(source, job,
+                            {{"input_ids", plan::DType::I64, {2, 4}}}, folder,
+                            error, 2))
+        << error;
+    Ids samples;
+    for (int64_t k = 0; k < batches; ++k) {
+      const Ids ids = load("input_ids", k);
+      samples.insert(samples.end(), {ids[0] / 4, ids[4] / 4});
+    }
+    return samples;
+  };
+  EXPECT_EQ(firsts("drop", 4), (Ids{0, 1, 2, 3, 0, 1, 2, 3}));
+  EXPECT_EQ(firsts("repeat", 5), (Ids{0, 1, 2, 3, 4, 5, 6, 0, 0, 1}));
+  EXPECT_EQ(firsts("", 5), (Ids{0, 1, 2, 3, 4, 5, 6, 0, 1, 2}));
+  source.epochEnd = "drop";
+  loader = Loader();
+  EXPECT_FALSE(loader.open(source, job,
+                           {{"input_ids", plan::DType::I64, {2, 4}}}, folder,
+                           error, 4));
+  EXPECT_NE(error.find("drop_last leaves nothing"), std::string::npos);
+}
+
+TEST_F(Data, FilesAreOneListOfSamplesOrShareThemByWeight) {
+  write("a.bin", std::vector<uint16_t>(22, 1)); // 5 samples
+  write("b.bin", std::vector<uint16_t>(10, 2)); // 2
+  write("c.bin", std::vector<uint16_t>(13, 3)); // 3
+  source.path.clear();
+  source.files = {{"a.bin", 0, ""}, {"b.bin", 0, ""}, {"c.bin", 0, ""}};
+  job.microBatch = 1;
+  auto sources = [&](int64_t count) {
+    Ids found;
+    for (int64_t k = 0; k < count; ++k)
+      found.push_back(load("input_ids", k)[0]);
+    return found;
+  };
+  ASSERT_EQ(open(), "opened");
+  EXPECT_EQ(loader.samples(), 10);
+  EXPECT_EQ(sources(11), (Ids{1, 1, 1, 1, 1, 2, 2, 3, 3, 3, 1}));
+  source.shuffle = true;
+  ASSERT_EQ(open(), "opened");
+  Ids mixed = sources(10);
+  EXPECT_NE(mixed, (Ids{1, 1, 1, 1, 1, 2, 2, 3, 3, 3}));
+  std::sort(mixed.begin(), mixed.end());
+  EXPECT_EQ(mixed, (Ids{1, 1, 1, 1, 1, 2, 2, 3, 3, 3}));
+  // Shares hold after any number of samples, to one for each halving.
+  source.files[0].weight = 0.5;
+  source.files[1].weight = 0.3;
+  source.files[2].weight = 0.2;
+  ASSERT_EQ(open(), "opened");
+  const Ids many = sources(1000);
+  for (size_t n : {10, 100, 777, 1000}) {
+    const double weights[] = {0.5, 0.3, 0.2};
+    for (int file = 0; file < 3; ++file)
+      EXPECT_NEAR(std::count(many.begin(), many.begin() + n, file + 1),
+                  weights[file] * n, 1.5);
+  }
+}
+
+TEST_F(Data, DocumentsStartPositionsAnewAndDoNotFollowOneAnother) {
+  job.microBatch = 1;
+  job.sequenceLength = 6;
+  source.endOfDocument = 99;
+  // Two samples: the second begins within a document, and ends with one.
+  write<uint16_t>("tokens.bin", {1, 2, 99, 3, 99, 4, 5, 6, 99, 7, 8, 99, 9});
+  auto opened = [&] {
+    std::string error;
+    loader = Loader();
+    const std::vector<int64_t> shape = {1, 6};
+    return loader.open(source, job,
+                       {{"input_ids", plan::DType::I64, shape},
+                        {"labels", plan::DType::I64, shape},
+                        {"position_ids", plan::DType::I64, shape}},
+                       folder, error)
+               ? "opened"
+               : error;
+  };
+  auto check = [&] {
+    EXPECT_EQ(load("input_ids", 0), (Ids{1, 2, 99, 3, 99, 4}));
+    EXPECT_EQ(load("position_ids", 0), (Ids{0, 1, 2, 0, 1, 0}));
+    EXPECT_EQ(load("labels", 0), (Ids{2, 99, -100, 99, -100, 5}));
+    EXPECT_EQ(load("input_ids", 1), (Ids{5, 6, 99, 7, 8, 99}));
+    EXPECT_EQ(load("position_ids", 1), (Ids{0, 1, 2, 0, 1, 2}));
+    EXPECT_EQ(load("labels", 1), (Ids{6, 99, -100, 8, 99, -100}));
+  };
+  ASSERT_EQ(opened(), "opened");
+  check();
+  // The same by a list of positions.
+  write<int64_t>("starts.npy", {0, 3, 5, 9, 12}, npyHead("<i8", "(5,)"));
+  source.endOfDocument = -1;
+  source.files = {{"tokens.bin", 0, "starts.npy"}};
+  ASSERT_EQ(opened(), "opened");
+  check();
+  write<int64_t>("starts.npy", {0, 5, 3}, npyHead("<i8", "(3,)"));
+  EXPECT_NE(opened().find("element 2 is 3, and positions of documents must "
+                          "ascend"),
+            std::string::npos);
+  write<int64_t>("starts.npy", {0, 13}, npyHead("<i8", "(2,)"));
+  EXPECT_NE(opened().find("element 1 is 13, and there are 13 tokens"),
+            std::string::npos);
+}
+
+TEST_F(Data, WhatIsReadAheadIsTheSame) {
+  write("tokens.bin", count(90));
+  source.shuffle = true;
+  ASSERT_EQ(open(), "opened");
+  std::vector<Ids> want;
+  for (int64_t k = 1; k < 40; k += 3)
+    want.push_back(load("labels", k));
+  ASSERT_EQ(open(), "opened");
+  {
+    Prefetch ahead(loader, 1, 3, want.size());
+    for (size_t i = 0; i < want.size(); ++i) {
+      const at::Tensor batch = ahead.load("labels", 1 + 3 * i);
+      const int64_t *data = batch.const_data_ptr<int64_t>();
+      EXPECT_EQ(Ids(data, data + batch.numel()), want[i]);
+      EXPECT_EQ(ahead.load("input_ids", 1 + 3 * i).numel(), batch.numel());
+    }
+    EXPECT_THROW(ahead.load("labels", 1 + 3 * want.size()), std::logic_error);
+  }
+  Prefetch unused(loader, 0, 1, 1000); // ends while it could go on
+}
+
+TEST_F(Data, WhatIsReadAheadFailsWhereItIsAskedFor) {
+  job.sequenceLength = 1 << 20;
+  job.microBatch = 1;
+  // Too large to be read through at the start; nearly all of it is a hole.
+  std::vector<uint16_t> ids((1 << 20) + 6, 1);
+  ids.back() = 200;
+  write("tokens.bin", ids);
+  std::filesystem::resize_file(folder + "/tokens.bin", (int64_t(1) << 28) + 4);
+  ASSERT_EQ(open(), "opened");
+  Prefetch ahead(loader, 0, 1, 3);
+  EXPECT_EQ(ahead.load("input_ids", 0).numel(), 1 << 20);
+  EXPECT_THROW(ahead.load("input_ids", 1), std::runtime_error);
 }
 
 TEST_F(Data, EveryTokenTypeAndNpyGiveTheSame) {
@@ -249,6 +394,39 @@ TEST_F(Data, BadFilesAreRefusedWithTheirName) {
   EXPECT_NE(open().find("only integers can be tokens"), std::string::npos);
   write("x.npy", count<uint16_t>(14));
   EXPECT_NE(open().find("not a .npy file"), std::string::npos);
+}
+
+TEST_F(Data, TokensOfATokenizerFileAreText) {
+  auto vocabulary = [&](const std::string &json) {
+    std::ofstream(folder + "/tokenizer.json") << json;
+    std::string why;
+    auto read = Vocabulary::read(folder + "/tokenizer.json", why);
+    return std::make_pair(std::move(read), why);
+  };
+  // GPT-2's characters for bytes: a space, and the halves of an umlaut.
+  auto [levels, why] = vocabulary(
+      R"({"model": {"type": "BPE", "vocab": {"Hi": 0, "\u0120\u00c3": 1,
+          "\u00a4": 2, "<s>": 3}},
+          "added_tokens": [{"id": 3, "content": "<s>", "special": true}],
+          "decoder": {"type": "ByteLevel"}})");
+  ASSERT_TRUE(levels) << why;
+  EXPECT_EQ(levels->decode({3, 0, 1, 2}), "Hi \xc3\xa4");
+  EXPECT_EQ(levels->decode({0, 1}),
+            "Hi \xef\xbf\xbd"); // cut within a character
+  auto [spaces, none] = vocabulary(
+      R"({"model": {"type": "BPE", "vocab": {"\u2581a": 0, "b": 1,
+          "<0x0A>": 2}}, "decoder": {"type": "Sequence", "decoders": [
+          {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "},
+          {"type": "ByteFallback"}, {"type": "Fuse"},
+          {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}})");
+  ASSERT_TRUE(spaces) << none;
+  EXPECT_EQ(spaces->decode({0, 1, 2, 0}), "ab\n a");
+  EXPECT_NE(vocabulary(R"({"model": {"vocab": {}},
+                           "decoder": {"type": "WordPiece"}})")
+                .second.find("WordPiece, is not known"),
+            std::string::npos);
+  EXPECT_NE(vocabulary("{").second, "");
+  EXPECT_EQ(Vocabulary::ofBytes().decode({72, 105}), "Hi");
 }
 
 } // namespace

@@ -265,7 +265,7 @@ TEST(RuntimeExecute, EvaluationMatchesTrainingLossAndKeepsNothing) {
          auto one = [&](const std::string &name) {
            return batch(plan, name, groups.mesh().dataIndex());
          };
-         std::vector<double> out{executor.evaluate(one)};
+         std::vector<double> out{executor.evaluate(one).loss};
          out.push_back(device->memory().current);
          out.push_back(
              executor

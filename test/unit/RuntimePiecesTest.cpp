@@ -170,6 +170,27 @@ TEST(RuntimeLearningRate, WarmUpAndDecay) {
   s.decay = "cosine";
   EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 55), 0.55);
   EXPECT_GT(learningRate(s, 1.0, 30), 0.1 + 0.9 * 70 / 90);
+  s.decay = "cosine_with_restarts";
+  s.cycles = 3; // 30 steps each
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 10), 1.0);
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 25), 0.55);
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 40), 1.0);
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 100), 0.1);
+  s.decay = "polynomial";
+  s.power = 2;
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 55), 0.1 + 0.9 * 0.25);
+  s.decay = "inverse_sqrt";
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 10), 1.0);
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 40), 0.5);
+  s.timescale = 90;
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 280), 0.5);
+  s.decay = "warmup_stable_decay";
+  s.decaySteps = 20;
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 80), 1.0);
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 90), 0.55);
+  s.decayShape = "1-sqrt";
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 85), 0.55);
+  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 100), 0.1);
 }
 
 TEST(RuntimeLossScaler, OffIsOne) {
@@ -183,6 +204,13 @@ TEST(RuntimeLossScaler, OffIsOne) {
   for (int i = 0; i < 2000; ++i)
     on.update(false);
   EXPECT_EQ(on.scale(), 65536.0);
+  LossScaler own(true, {1024, 3, 0.25, 2});
+  EXPECT_EQ(own.scale(), 1024.0);
+  own.update(true);
+  EXPECT_EQ(own.scale(), 256.0);
+  own.update(false);
+  own.update(false);
+  EXPECT_EQ(own.scale(), 768.0);
 }
 
 //===----------------------------------------------------------------------===//

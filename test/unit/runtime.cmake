@@ -15,6 +15,7 @@ if(TARGET AccelExecute)
   accel_test_tool(runtime-plan-dump ${_here}/RuntimePlanDump.cpp
     ${_here}/RuntimeTinyPlan.cpp LINK AccelPlan)
   # Read by test/parity.
+  accel_test_tool(data-order ${_here}/DataOrder.cpp TORCH LINK AccelData)
   accel_test_tool(runtime-prepare ${_here}/RuntimePrepare.cpp TORCH
     LINK AccelExecute AccelPlan)
 endif()

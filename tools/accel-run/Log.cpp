@@ -30,8 +30,23 @@ std::string toJsonLine(const StepRecord &record) {
     json["grad_norm"] = *record.gradNorm;
   if (record.skipped)
     json["skipped"] = true;
-  if (record.evalLoss)
-    json["eval_loss"] = *record.evalLoss;
+  if (!record.eval)
+    return json.dump();
+  const EvalRecord &eval = *record.eval;
+  json["eval_loss"] = eval.loss;
+  if (eval.accuracy)
+    json["eval_accuracy"] = *eval.accuracy;
+  if (eval.perplexity)
+    json["eval_perplexity"] = *eval.perplexity;
+  for (const SampleRecord &sample : eval.samples) {
+    nlohmann::ordered_json text = {{"prompt_ids", sample.prompt},
+                                   {"ids", sample.tokens}};
+    if (sample.text) {
+      text["prompt"] = *sample.promptText;
+      text["text"] = *sample.text;
+    }
+    json["samples"].push_back(std::move(text));
+  }
   return json.dump();
 }
 
@@ -50,6 +65,19 @@ std::string linesOf(const std::string &path, int64_t doneSteps) {
   return kept;
 }
 } // namespace
+
+/// A text in one line, for a terminal, or the ids of its tokens.
+static std::string shownText(const std::optional<std::string> &text,
+                             const std::vector<int64_t> &ids) {
+  std::string line;
+  if (text) {
+    line = nlohmann::json(*text).dump();
+    return " " + line;
+  }
+  for (int64_t id : ids)
+    line += " " + std::to_string(id);
+  return line;
+}
 
 Log::Log(const std::string &path, bool resuming, int64_t doneSteps,
          int64_t lastStep, const char *items)
@@ -77,6 +105,25 @@ void Log::clear() {
   shown = false;
 }
 
+void Log::say(const StepRecord &record) {
+  if (!record.eval)
+    return;
+  const EvalRecord &eval = *record.eval;
+  clear();
+  std::printf("evaluation after step %lld: loss %.4f",
+              static_cast<long long>(record.step), eval.loss);
+  if (eval.accuracy)
+    std::printf(", accuracy %.4f", *eval.accuracy);
+  if (eval.perplexity)
+    std::printf(", perplexity %.2f", *eval.perplexity);
+  std::printf("\n");
+  for (const SampleRecord &sample : eval.samples)
+    std::printf("  sample: %s ->%s\n",
+                shownText(sample.promptText, sample.prompt).c_str(),
+                shownText(sample.text, sample.tokens).c_str());
+  std::fflush(stdout);
+}
+
 void Log::write(const StepRecord &record) {
   if (file) {
     const std::string line = toJsonLine(record) + "\n";
@@ -95,6 +142,7 @@ void Log::write(const StepRecord &record) {
       std::clearerr(file);
     }
   }
+  say(record);
   const int64_t done = record.step;
   meanSeconds = meanSeconds == 0 ? record.seconds
                                  : 0.9 * meanSeconds + 0.1 * record.seconds;

@@ -10,8 +10,21 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace accel::run {
+
+/// A text that the model has written.
+struct SampleRecord {
+  std::vector<int64_t> prompt, tokens; // ids
+  std::optional<std::string> promptText, text;
+};
+
+struct EvalRecord {
+  double loss = 0;
+  std::optional<double> accuracy, perplexity;
+  std::vector<SampleRecord> samples;
+};
 
 struct StepRecord {
   int64_t step = 0; // from 1, as on the terminal and in names of checkpoints
@@ -20,7 +33,7 @@ struct StepRecord {
   double lr = 0, tokensPerSecond = 0, seconds = 0;
   int64_t peakBytes = 0;
   bool skipped = false;
-  std::optional<double> evalLoss;
+  std::optional<EvalRecord> eval;
 };
 
 /// One JSON object; a value that is not finite becomes null.
@@ -40,6 +53,8 @@ public:
   void clear();
 
 private:
+  /// Prints what an evaluation has found.
+  void say(const StepRecord &record);
   std::FILE *file = nullptr;
   std::string path;
   bool terminal;

@@ -60,6 +60,13 @@ bool parseOptions(const std::vector<std::string> &words, Options &options,
                  "kernels that give the same bits each time (on a GPU some of "
                  "the fastest do not); an operator without such a kernel ends "
                  "the job (default: the plan's deterministic)");
+  arguments.option(
+      "--bind", options.bind,
+      choiceValue<Bind>(
+          {{"none", Bind::None}, {"cores", Bind::Cores}, {"numa", Bind::Numa}}),
+      "run a rank's threads on an equal part of the machine's CPUs, or on "
+      "those "
+      "of a NUMA node, and nowhere else (default: none)");
   arguments.option("--log", options.log, textValue("FILE"),
                    "one JSON object a step; truncated unless resuming");
   arguments.option("--profile", options.profile, textValue("FILE"),

@@ -19,6 +19,10 @@ namespace accel::run {
 enum class OnNan { Stop, Skip };
 const char *toString(OnNan onNan);
 
+/// Which CPUs the threads of a rank run on: all, an equal part of them, or
+/// those of a NUMA node.
+enum class Bind { None, Cores, Numa };
+
 /// Paths that are not given are empty.
 struct Options {
   std::string plan;
@@ -29,6 +33,7 @@ struct Options {
   std::string log, profile, summary, out, calibrate, fit;
   bool calibrates() const { return !calibrate.empty() || !fit.empty(); }
   int64_t shardLimitBytes = 5'000'000'000;
+  Bind bind = Bind::None;
   bool debugNan = false; // search the operator
   /// Kernels whose results do not vary, whatever the plan says.
   bool deterministic = false;

@@ -79,7 +79,8 @@ Loader openData(const Input &input, bool eval) {
   std::string error;
   const plan::Job &job = input.plan.job;
   if (!loader.open(eval ? job.evalData : job.data, job,
-                   dataInputs(input.plan, eval), input.baseDir, error))
+                   dataInputs(input.plan, eval), input.baseDir, error,
+                   input.plan.groupSize({"dp_replicate", "dp_shard"})))
     throw InputError(error);
   return loader;
 }
@@ -96,6 +97,10 @@ static void checkOutputModel(const Input &input) {
   for (const plan::Data *data :
        {&input.plan.job.data, &input.plan.job.evalData}) {
     used.push_back(resolve(data->path, input.baseDir));
+    for (const plan::DataFile &file : data->files) {
+      used.push_back(resolve(file.path, input.baseDir));
+      used.push_back(resolve(file.starts, input.baseDir));
+    }
     for (const auto &[name, path] : data->arrays)
       used.push_back(resolve(path, input.baseDir));
   }
@@ -162,8 +167,10 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
                               "accel-run has written; move it, or give "
                               "another folder with --out DIR");
   chooseStart(input.outDir, options.resume);
+  const std::string predictions =
+      resolve(plan.job.evalPredictions, input.baseDir);
   for (const std::string *file :
-       {&options.log, &options.profile, &options.summary})
+       {&options.log, &options.profile, &options.summary, &predictions})
     if (!file->empty() &&
         !fs::is_directory(fs::absolute(*file, code).parent_path(), code))
       throw InputError(*file + ": its folder does not exist");

@@ -44,7 +44,9 @@ Trainer::Trainer(const Input &input, const Options &options, const Start &begin,
       device(device), groups(groups), executor(input.plan, device, groups),
       data(openData(input, false)), buffers(input.plan, input.archive) {
   if (input.plan.evalOf(0) >= 0 && job.evalEvery > 0)
-    evalData = openData(input, true);
+    evaluation.emplace(input, executor, buffers, !begin.checkpoint.empty());
+  if (job.checkpoint.background && !input.outDir.empty())
+    writer.emplace(executor, input.outDir, job.checkpoint.keep);
 }
 
 void Trainer::start() {
@@ -79,6 +81,9 @@ void Trainer::start() {
                                        : job.onNan == "skip");
   executor.searchNotFinite(options.debugNan);
   lastStep = options.steps.value_or(job.schedule.steps);
+  const Mesh &mesh = groups.mesh();
+  ahead.emplace(data, firstMicroBatch + mesh.dataIndex(), mesh.dataSize(),
+                std::max<int64_t>(lastStep - firstStep, 0) * job.accumulation);
   if (groups.rank() == 0) {
     log = std::make_unique<Log>(options.log, !from.empty(), firstStep, lastStep,
                                 job.sequenceLength > 0 ? "tokens" : "samples");
@@ -114,7 +119,7 @@ void Trainer::queueStep(int64_t step) {
   auto load = [&](int64_t slot, const std::string &name) {
     return buffers.has(name)
                ? buffers.load(name)
-               : data.load(name, base + slot * ranks + mesh.dataIndex());
+               : ahead->load(name, base + slot * ranks + mesh.dataIndex());
   };
   const bool profiled =
       !options.profile.empty() && profile.empty() &&
@@ -130,11 +135,13 @@ double Trainer::lossRanks() const {
 void Trainer::agree(StepRecord &record, double loss) {
   std::vector<double> sums = {loss};
   std::vector<double> maxima = {static_cast<double>(device.memory().peak),
-                                static_cast<double>(stopAsked())};
+                                static_cast<double>(stopAsked()),
+                                writer && writer->writes() ? 1.0 : 0.0};
   groups.combine(sums, maxima);
   record.loss = sums[0] / lossRanks();
   record.peakBytes = static_cast<int64_t>(maxima[0]);
   stopSignal = std::max(stopSignal, static_cast<int>(maxima[1]));
+  othersWrite = maxima[2] > 0;
 }
 
 StepRecord Trainer::finishStep() {
@@ -164,6 +171,8 @@ StepRecord Trainer::finishStep() {
   lastEnd = end;
   lastUsage = after;
   checkFinite(record, result.loss);
+  if (writer && writer->pending() && !othersWrite)
+    completeSave();
   return record;
 }
 
@@ -196,20 +205,9 @@ void Trainer::checkFinite(const StepRecord &record, double ownLoss) {
       (executor.notFinite() ? "" : ", --debug-nan names the operator"));
 }
 
-double Trainer::evaluate() {
-  const Mesh &mesh = groups.mesh();
-  double sum = 0;
-  const int64_t batches = std::max<int64_t>(job.evalBatches, 1);
-  for (int64_t i = 0; i < batches; ++i)
-    sum += executor.evaluate([&](const std::string &name) {
-      return buffers.has(name)
-                 ? buffers.load(name)
-                 : evalData->load(name, i * mesh.dataSize() + mesh.dataIndex());
-    });
-  double total = 0;
-  for (double loss : groups.gather({sum / static_cast<double>(batches)}))
-    total += loss;
-  return total / lossRanks();
+EvalRecord Trainer::evaluate(int64_t done) {
+  Progress::get().enter("the evaluation");
+  return evaluation->run(done);
 }
 
 std::string Trainer::modelMark(int64_t done) const {
@@ -219,7 +217,16 @@ std::string Trainer::modelMark(int64_t done) const {
          "\n";
 }
 
-void Trainer::save(int64_t done) {
+void Trainer::completeSave() {
+  Progress::get().enter("the checkpoint");
+  writer->finish();
+  if (groups.rank() == 0)
+    recordRun(input.outDir, begin);
+}
+
+void Trainer::save(int64_t done, bool behind) {
+  if (writer && writer->pending())
+    completeSave();
   Progress::get().enter("the checkpoint");
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
@@ -230,6 +237,8 @@ void Trainer::save(int64_t done) {
                                            groups.mesh().dataSize();
   state.optimizerSteps = executor.optimizerSteps();
   state.scaler = executor.scaler().get();
+  if (writer && behind)
+    return writer->begin(state);
   std::function<void(const std::string &)> extra;
   if (job.checkpoint.stateDict == "full")
     extra = [&](const std::string &folder) {
@@ -242,6 +251,8 @@ void Trainer::save(int64_t done) {
 }
 
 void Trainer::finish() {
+  if (writer && writer->pending())
+    completeSave();
   Progress::get().enter("the model's folder");
   if (!input.outDir.empty()) {
     at::AutoDispatchBelowADInplaceOrView below;
@@ -307,7 +318,9 @@ void Trainer::finish() {
 int Trainer::stop(int64_t done, bool saved) {
   const bool keeps = !input.outDir.empty();
   if (keeps && !saved)
-    save(done);
+    save(done, /*behind=*/false);
+  else if (writer && writer->pending())
+    completeSave();
   if (groups.rank() == 0) {
     log->clear();
     std::printf(
@@ -331,7 +344,8 @@ int Trainer::run() {
     start();
   }
   // A GPU gets the next step before the host looks at the last one.
-  const size_t ahead = device.device().is_cpu() || options.debugNan ? 0 : 1;
+  const size_t stepsAhead =
+      device.device().is_cpu() || options.debugNan ? 0 : 1;
   const int64_t every = job.checkpoint.every;
   for (int64_t step = firstStep; step < lastStep; ++step) {
     queueStep(step);
@@ -339,17 +353,17 @@ int Trainer::run() {
     const bool due = !input.outDir.empty() &&
                      (last || (every > 0 && (step + 1) % every == 0));
     const bool evaluates =
-        evalData && ((step + 1) % job.evalEvery == 0 || last);
+        evaluation && ((step + 1) % job.evalEvery == 0 || last);
     // What is saved or evaluated is known to be sound.
-    const size_t kept = last || due || evaluates ? 0 : ahead;
+    const size_t kept = last || due || evaluates ? 0 : stepsAhead;
     while (inFlight.size() > kept) {
       StepRecord record = finishStep();
       if (evaluates && inFlight.empty())
-        record.evalLoss = evaluate();
+        record.eval = evaluate(step + 1);
       note(record);
     }
     if (due)
-      save(step + 1);
+      save(step + 1, /*behind=*/!last);
     if (stopSignal && !last) {
       while (!inFlight.empty())
         note(finishStep());

@@ -6,11 +6,14 @@
 #ifndef ACCEL_TOOLS_ACCEL_RUN_TRAINER_H
 #define ACCEL_TOOLS_ACCEL_RUN_TRAINER_H
 
+#include "runtime/checkpoint/BackgroundWriter.h"
 #include "runtime/checkpoint/Buffers.h"
 #include "runtime/checkpoint/RunFolder.h"
 #include "runtime/checkpoint/Sharded.h"
 #include "runtime/data/Loader.h"
+#include "runtime/data/Prefetch.h"
 #include "runtime/execute/Executor.h"
+#include "tools/accel-run/Evaluation.h"
 #include "tools/accel-run/Log.h"
 #include "tools/accel-run/Options.h"
 #include "tools/accel-run/Preflight.h"
@@ -47,8 +50,11 @@ private:
   void agree(StepRecord &record, double loss);
   /// Ranks that have a loss of their own: those of a pipeline's last stage.
   double lossRanks() const;
-  double evaluate();
-  void save(int64_t done);
+  EvalRecord evaluate(int64_t done);
+  /// Saves a checkpoint; `behind`: while training goes on, if the plan says so.
+  void save(int64_t done, bool behind);
+  /// Completes a checkpoint that is on its way, once all ranks have written.
+  void completeSave();
   /// Ends an optimizer step early, as a signal has asked; the exit code.
   int stop(int64_t done, bool saved);
   /// Throws where training cannot go on from what the step has computed.
@@ -65,8 +71,11 @@ private:
   Groups &groups;
   Executor executor;
   Loader data;
+  std::optional<Prefetch> ahead; // of `data`
   Buffers buffers;
-  std::optional<Loader> evalData;
+  std::optional<Evaluation> evaluation;
+  std::optional<BackgroundWriter> writer;
+  bool othersWrite = false; // some rank still writes a checkpoint's file
   std::unique_ptr<Log> log; // rank 0
   int64_t firstStep = 0, lastStep = 0;
   int64_t firstMicroBatch = 0;

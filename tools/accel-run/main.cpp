@@ -11,6 +11,7 @@
 #include "tools/accel-run/Calibrate.h"
 #include "tools/accel-run/FitTarget.h"
 #include "tools/accel-run/Meeting.h"
+#include "tools/accel-run/Threads.h"
 #include "tools/accel-run/Trainer.h"
 
 #include <ATen/Context.h>
@@ -27,7 +28,6 @@
 #include <fstream>
 #include <malloc.h>
 #include <sstream>
-#include <thread>
 #include <unistd.h>
 
 using namespace accel;
@@ -104,9 +104,14 @@ int calibrateRank(const Input &input, const Options &options, Device &device,
 /// One rank, from the meeting of the ranks to the end.
 int runRank(const Input &input, const Options &options,
             const Environment &environment) {
-  if (!std::getenv("OMP_NUM_THREADS"))
-    at::set_num_threads(std::max<int>(1, std::thread::hardware_concurrency() /
-                                             environment.localSize));
+  try {
+    placeThreads(environment, options.bind);
+  } catch (const std::exception &failure) {
+    return complain(environment.rank, failure.what(), exitInvalid);
+  }
+  if (input.plan.job.collectiveTimeout > 0)
+    setCollectiveTimeout(
+        std::chrono::seconds(input.plan.job.collectiveTimeout));
   if (options.deterministic || input.plan.job.deterministic)
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   std::string error;

@@ -15,7 +15,16 @@ namespace accel::plan {
 inline constexpr const char *precisionNames[] = {"no", "bf16", "fp16"};
 inline constexpr const char *dataKinds[] = {"", "tokens", "text", "npy",
                                             "arrays"};
-inline constexpr const char *decayNames[] = {"constant", "linear", "cosine"};
+inline constexpr const char *decayNames[] = {"constant",
+                                             "linear",
+                                             "cosine",
+                                             "cosine_with_restarts",
+                                             "polynomial",
+                                             "inverse_sqrt",
+                                             "warmup_stable_decay"};
+inline constexpr const char *decayShapes[] = {"linear", "cosine", "1-sqrt"};
+inline constexpr const char *epochEnds[] = {"", "drop", "repeat"};
+inline constexpr const char *metricNames[] = {"accuracy", "perplexity"};
 inline constexpr const char *onNanChoices[] = {"stop", "skip"};
 inline constexpr const char *stateDictKinds[] = {"sharded", "full"};
 
@@ -78,6 +87,41 @@ template <typename V> void fields(V &v, Of<V, LrSchedule> &schedule) {
     {.doc = "The first of them, with a linear warmup"});
   v("decay", schedule.decay, {.names = decayNames, .what = "decay"});
   v("min_lr", schedule.minLr, {.doc = "Where a decay ends", .least = 0});
+  v.optional("cycles", schedule.cycles, int64_t(1),
+             {.doc = "Of cosine_with_restarts", .low = 1, .high = maxInt});
+  v.optional("power", schedule.power, 1.0,
+             {.doc = "Of polynomial", .least = 0});
+  v.optional("decay_steps", schedule.decaySteps,
+             {.doc = "Of warmup_stable_decay: the last of the steps"});
+  v.optional("decay_shape", schedule.decayShape, std::string("cosine"),
+             {.doc = "Of these steps", .names = decayShapes, .what = "shape"});
+  v.optional("timescale", schedule.timescale,
+             {.doc = "Of inverse_sqrt; 0: warmup_steps, or 10,000 without"});
+}
+
+template <typename V> void fields(V &v, Of<V, GradScaler> &scaler) {
+  v.about("grad_scaler", "The scale of the loss, as torch.amp.GradScaler's");
+  v("init_scale", scaler.initScale, {.least = 1e-300});
+  v("growth_factor", scaler.growthFactor, {.least = 1});
+  v("backoff_factor", scaler.backoffFactor, {.least = 1e-300, .below = 1});
+  v("growth_interval", scaler.growthInterval, {.low = 1});
+}
+
+template <typename V> void fields(V &v, Of<V, DataFile> &file) {
+  v.about("data_file", "A file of tokens, one of several");
+  v("path", file.path, {.doc = "Absolute, or relative to this file"});
+  v.optional("weight", file.weight,
+             {.doc = "Share of the samples; 0: as many as it has", .least = 0});
+  v.optional("starts", file.starts,
+             {.doc = ".npy of the positions of documents' first tokens"});
+}
+
+template <typename V> void fields(V &v, Of<V, Sampling> &sampling) {
+  v.about("sampling", "Texts that the model writes at an evaluation");
+  v("count", sampling.count, {.doc = "0: none", .high = maxInt});
+  v("prompt_tokens", sampling.promptTokens,
+    {.doc = "Of a sample of the evaluation's data", .low = 1, .high = maxInt});
+  v("new_tokens", sampling.newTokens, {.low = 1, .high = maxInt});
 }
 
 template <typename V> void fields(V &v, Of<V, Data> &data) {
@@ -85,9 +129,20 @@ template <typename V> void fields(V &v, Of<V, Data> &data) {
   v.optional("kind", data.kind, {.names = dataKinds, .what = "kind of data"});
   v.optional("path", data.path, {.doc = "Absolute, or relative to this file"});
   v.optional("arrays", data.arrays, {.doc = ".npy files by input"});
+  v.optional("files", data.files, {.doc = "Of tokens, in place of path"});
   v.optional("dtype", data.dtype, "uint16", {.doc = "Of tokens"});
   v.optional("shuffle", data.shuffle);
   v.optional("seed", data.seed, {.doc = "Of the order of samples"});
+  v.optional("end_of_document", data.endOfDocument, int64_t(-1),
+             {.doc = "Documents end with this token, and no token sees "
+                     "another document; -1: no token ends one",
+              .low = -1});
+  v.optional("epoch_end", data.epochEnd,
+             {.doc = "What fills the last micro-batches of an epoch: samples "
+                     "of the next one, nothing (drop), or its first samples "
+                     "(repeat)",
+              .names = epochEnds,
+              .what = "end of an epoch"});
 }
 
 template <typename V> void fields(V &v, Of<V, Checkpoint> &checkpoint) {
@@ -98,6 +153,8 @@ template <typename V> void fields(V &v, Of<V, Checkpoint> &checkpoint) {
   v("keep", checkpoint.keep, {.doc = "The newest so many; 0: all"});
   v("state_dict", checkpoint.stateDict,
     {.names = stateDictKinds, .what = "state dict"});
+  v.optional("background", checkpoint.background,
+             {.doc = "Written from a copy while training goes on"});
 }
 
 template <typename V> void fields(V &v, Of<V, InputLimit> &input) {
@@ -124,6 +181,8 @@ template <typename V> void fields(V &v, Of<V, Job> &job) {
              {.doc = "What random operators draw by"});
   v("precision", job.precision, {.names = precisionNames, .what = "precision"});
   v.optional("loss_scaling", job.lossScaling);
+  v.optional("grad_scaler", job.gradScaler, GradScaler(),
+             {.doc = "Of loss scaling"});
   v.optional("on_nan", job.onNan, std::string("stop"),
              {.doc = "At a step whose loss or gradients are not finite",
               .names = onNanChoices,
@@ -150,7 +209,16 @@ template <typename V> void fields(V &v, Of<V, Job> &job) {
          {.doc = "In optimizer steps; 0: never", .spaced = true});
     eval("batches", job.evalBatches, {.spaced = true});
     eval("data", job.evalData, {.spaced = true});
+    eval.optional(
+        "metrics", job.evalMetrics,
+        {.doc = "Beside the loss", .names = metricNames, .what = "metric"});
+    eval.optional("predictions", job.evalPredictions,
+                  {.doc = "A file of JSON lines: labels and predictions"});
+    eval.optional("sampling", job.sampling, Sampling());
   });
+  v.optional("collective_timeout", job.collectiveTimeout,
+             {.doc = "Seconds after which a collective that a rank did not "
+                     "enter ends the job; 0: accel-run's default"});
   v("checkpoint", job.checkpoint, {.line = 2});
 }
 

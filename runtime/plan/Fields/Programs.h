@@ -87,6 +87,9 @@ template <typename V> void fields(V &v, Of<V, Program> &program) {
   v("inputs", program.inputs,
     {.doc = "Values that are bound before it starts"});
   v.optional("loss", program.loss, -1, {.doc = "Value"});
+  v.optional("predictions", program.predictions, -1,
+             {.doc = "Value: for each row of the logits the place of the "
+                     "largest one"});
   v("peak_bytes", program.peakBytes,
     {.doc = "Predicted: own buffers without workspaces"});
   v("peak_instruction", program.peakInstruction, {.low = -1});

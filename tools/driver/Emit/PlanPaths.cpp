@@ -47,8 +47,13 @@ void accel::makePathsRelative(plan::Plan &plan, const std::string &planFile,
     rewrite(file);
   rewrite(plan.job.archive);
   rewrite(plan.job.checkpoint.dir);
+  rewrite(plan.job.evalPredictions);
   for (plan::Data *data : {&plan.job.data, &plan.job.evalData}) {
     rewrite(data->path);
+    for (plan::DataFile &file : data->files) {
+      rewrite(file.path);
+      rewrite(file.starts);
+    }
     for (auto &[name, path] : data->arrays)
       rewrite(path);
   }

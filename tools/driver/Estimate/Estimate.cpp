@@ -79,6 +79,11 @@ private:
       return false;
     }
     base.architecture = "base";
+    // Bounds its depth, for copies recurse; reported where it is read.
+    DiagnosticEngine silent;
+    const yaml::Limits limits = {.bytes = text.size(), .nodes = 10'000'000};
+    if (!yaml::parseText(file, text, silent, limits))
+      return true;
     Json config = Json::parse(text, nullptr, false);
     if (!config.is_object())
       return true; // reported where it is read

@@ -5,6 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Inputs/ArrayInputs.h"
 
+#include "frontends/HuggingFace/Positions.h"
+#include "tools/driver/Inputs/LoopInputs.h"
+
 #include <algorithm>
 
 namespace accel {
@@ -16,8 +19,14 @@ public:
                DiagnosticEngine &engine)
       : job(inputs.job), options(options), engine(engine),
         known(inputs.model.info().inputs), causal(known.empty()) {
-    if (causal)
-      known = {{"input_ids"}, {"labels"}};
+    if (!causal)
+      return;
+    known = {{"input_ids"}, {"labels"}};
+    // Only where the data have them, so that other plans stay as they are.
+    if (const auto *config = inputs.model.config();
+        config && hasDocuments(inputs.job))
+      known.push_back({huggingface::positionsInput,
+                       huggingface::positionRows(*config), true});
   }
 
   const std::vector<huggingface::ModelInput> &modelInputs() const {

@@ -19,6 +19,7 @@
 #include "tools/driver/Inputs/CompileInputs.h"
 #include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Inputs/Fp8Inputs.h"
+#include "tools/driver/Inputs/LoopInputs.h"
 #include "tools/driver/Inputs/MeshInputs.h"
 #include "tools/driver/Inputs/OpenSizes.h"
 #include "tools/driver/Inputs/OptimizerInputs.h"
@@ -30,28 +31,6 @@ namespace accel {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string absolute(const std::string &path) {
-  std::error_code error;
-  fs::path result = fs::absolute(path, error);
-  return error ? path : result.lexically_normal().string();
-}
-
-plan::Data dataOf(const DataConfig &config) {
-  plan::Data data;
-  if (config.kind.value == DataKind::None)
-    return data;
-  data.kind = toString(config.kind.value);
-  if (!config.path.value.empty())
-    data.path = absolute(config.path.value);
-  for (const auto &[name, path] : config.arrays)
-    data.arrays[name] = absolute(path.value);
-  if (!config.dtype.value.empty())
-    data.dtype = config.dtype.value;
-  data.shuffle = config.shuffle.value;
-  data.seed = config.seed.value;
-  return data;
-}
 
 class InputReader {
 public:
@@ -89,6 +68,7 @@ public:
     checkCompiled(inputs, engine);
     checkFp8(inputs, engine);
     checkInnerAxes(inputs, options, engine);
+    checkLoop(inputs, options, engine);
     readAllocator();
     fillTraining();
     if (options.tunePrecision)
@@ -188,7 +168,7 @@ private:
     if (!model)
       return false;
     inputs.model = Model(std::move(*model));
-    fs::path folder = fs::path(absolute(config.string())).parent_path();
+    fs::path folder = fs::path(absolutePath(config.string())).parent_path();
     inputs.modelName = folder.filename().string();
     if (inputs.modelName == "model") // says nothing
       inputs.modelName = folder.parent_path().filename().string();
@@ -220,12 +200,13 @@ private:
     inputs.model = Model(std::move(*program), {});
     inputs.modelName = fs::path(path).stem().string();
     inputs.training.modelName = inputs.modelName;
-    inputs.training.archive = absolute(path);
+    inputs.training.archive = absolutePath(path);
     const InitConfig &init = job().init.value;
+    inputs.training.seed = init.seed; // of what the file does not have
     if (init.kind == InitConfig::Kind::Seed)
-      inputs.training.seed = init.seed;
-    else if (hasWeights && job().isJob)
-      inputs.training.weightFiles = {absolute(path)};
+      return true;
+    if (hasWeights && job().isJob)
+      inputs.training.weightFiles = {absolutePath(path)};
     else if (init.kind == InitConfig::Kind::Pretrained) {
       report(Severity::Error, "no-weights", job().init.at, "init",
              "'init: pretrained', but '" + printablePath(path) +
@@ -238,10 +219,9 @@ private:
 
   bool readWeights(const std::string &folder) {
     const InitConfig &init = job().init.value;
-    if (init.kind == InitConfig::Kind::Seed) {
-      inputs.training.seed = init.seed;
+    inputs.training.seed = init.seed; // of what the weights do not have
+    if (init.kind == InitConfig::Kind::Seed)
       return true;
-    }
     if (!job().isJob)
       return true; // nothing is loaded: only the plan is asked for
     auto weights = huggingface::readWeights(folder, engine);
@@ -261,7 +241,7 @@ private:
                                    engine, &inputs.held))
       return false;
     for (const auto &file : weights->files)
-      inputs.training.weightFiles.push_back(absolute(file.path));
+      inputs.training.weightFiles.push_back(absolutePath(file.path));
     return true;
   }
 
@@ -517,22 +497,7 @@ private:
     t.precision = toString(j.accelerate.mixedPrecision.value);
     t.lossScaling = j.precision.value.lossScaling;
     t.optimizer = j.optimizer.resolved();
-    t.schedule.steps = j.schedule.steps.value;
-    t.schedule.warmupSteps = j.schedule.warmupSteps.value;
-    t.schedule.decay = j.schedule.decay.value;
-    t.schedule.minLr = j.schedule.minLr.value;
-    t.data = dataOf(j.data);
-    if (j.eval.present) {
-      t.evalData = dataOf(j.eval.data);
-      t.evalEvery = j.eval.every.value;
-      t.evalBatches = j.eval.batches.value;
-    }
-    if (!j.checkpoint.dir.value.empty()) {
-      t.checkpoint.dir = absolute(j.checkpoint.dir.value);
-      t.checkpoint.every = j.checkpoint.every.value;
-      t.checkpoint.keep = j.checkpoint.keep.value;
-      t.checkpoint.stateDict = j.checkpoint.stateDict.value;
-    }
+    fillLoop(j, t);
   }
 
   const PlanOptions &options;

@@ -12,6 +12,7 @@
 #include "tools/driver/Inputs/AdapterInputs.h"
 #include "tools/driver/Inputs/CompileInputs.h"
 #include "tools/driver/Inputs/Fp8Inputs.h"
+#include "tools/driver/Inputs/LoopInputs.h"
 
 #include <map>
 
@@ -129,6 +130,8 @@ FailureOr<OwningOpRef<mlir::ModuleOp>> importModel(MLIRContext &context,
   build.eagerAttention = *inputs.job.script.attention == AttentionKernel::Eager;
   for (const auto &[name, path] : inputs.job.data.arrays)
     build.inputs.insert(name);
+  if (hasDocuments(inputs.job))
+    build.inputs.insert(huggingface::positionsInput);
   FailureOr<OwningOpRef<mlir::ModuleOp>> module =
       buildModule(context, inputs.model, build, engine);
   if (failed(module))

@@ -1,0 +1,124 @@
+"""Gives a log of accel-run to a tracker of Accelerate.
+
+  python -m accel_opt.track LOG --to NAME [--run RUN] [--dir DIR] [--follow]
+
+LOG is what `accel-run --log` writes. NAME is a tracker that Accelerate knows
+(tensorboard, wandb, trackio, mlflow, ...), whose package must be installed, or
+MODULE:CLASS, a GeneralTracker of one's own. --dir is where trackers write that
+need a folder (default: runs). --follow waits for further lines, until the step
+of the log's last line is --steps N, or the program is interrupted.
+
+Nothing is sent that the tracker does not send: WANDB_MODE=offline and the like
+mean what they mean there.
+"""
+import argparse
+import importlib
+import json
+import os
+import sys
+import time
+
+
+def fail(message):
+    sys.exit(f"accel_opt.track: error: {message}")
+
+
+def tracker_of(name, run, folder):
+    """A started tracker."""
+    try:
+        from accelerate import PartialState
+        from accelerate.tracking import LOGGER_TYPE_TO_CLASS
+    except ImportError as error:
+        fail(f"trackers are Accelerate's, which cannot be imported: {error}")
+    if ":" in name:
+        module, _, attribute = name.partition(":")
+        try:
+            kind = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            fail(f"--to {name}: {error}")
+    elif name in LOGGER_TYPE_TO_CLASS:
+        kind = LOGGER_TYPE_TO_CLASS[name]
+    else:
+        fail(f"--to {name}: Accelerate knows "
+             + ", ".join(sorted(LOGGER_TYPE_TO_CLASS))
+             + "; one of your own is MODULE:CLASS")
+    PartialState()
+    try:
+        tracker = kind(run, logging_dir=folder) \
+            if kind.requires_logging_directory else kind(run)
+        if hasattr(tracker, "start"):  # made lazily since Accelerate 1.8
+            tracker.start()
+    except ImportError as error:
+        fail(f"--to {name}: its package is not installed ({error})")
+    return tracker
+
+
+def values_of(line):
+    """(step, numbers and texts) of a line of the log, or None."""
+    try:
+        record = json.loads(line)
+        step = record.pop("step")
+    except (ValueError, KeyError, AttributeError):
+        return None
+    values = {key: value for key, value in record.items()
+              if isinstance(value, (int, float))
+              and not isinstance(value, bool)}
+    values["skipped"] = int(bool(record.get("skipped")))
+    texts = [f"{sample.get('prompt', sample['prompt_ids'])} -> "
+             f"{sample.get('text', sample['ids'])}"
+             for sample in record.get("samples", [])]
+    if texts:
+        values["samples"] = "\n\n".join(texts)
+    return step, values
+
+
+def follow(path, steps, wait):
+    """Whole lines of the file; with `wait` also those that come, until the
+    one of step `steps`. A log that was begun anew is read from its start."""
+    kept = b""
+    with open(path, "rb") as file:
+        while True:
+            kept += file.readline()
+            if kept.endswith(b"\n"):
+                yield kept.decode("utf-8", "replace")
+                done = values_of(kept)
+                if wait and steps and done and done[0] >= steps:
+                    return
+                kept = b""
+            elif not wait:
+                return
+            else:
+                if os.path.getsize(path) < file.tell():
+                    file.seek(0)
+                    kept = b""
+                time.sleep(0.5)
+
+
+def main(words=None):
+    parser = argparse.ArgumentParser(
+        prog="python -m accel_opt.track", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("log")
+    parser.add_argument("--to", required=True, metavar="NAME")
+    parser.add_argument("--run", default="accel-run")
+    parser.add_argument("--dir", default="runs")
+    parser.add_argument("--follow", action="store_true")
+    parser.add_argument("--steps", type=int, default=0)
+    options = parser.parse_args(words)
+    if not os.path.isfile(options.log):
+        fail(f"no such file: '{options.log}'")
+    tracker = tracker_of(options.to, options.run, options.dir)
+    count = 0
+    try:
+        for line in follow(options.log, options.steps, options.follow):
+            if found := values_of(line):
+                tracker.log(found[1], step=found[0])
+                count += 1
+    except KeyboardInterrupt:
+        pass
+    tracker.finish()
+    print(f"{count} steps are given to {options.to}")
+
+
+if __name__ == "__main__":
+    main()

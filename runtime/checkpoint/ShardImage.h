@@ -1,0 +1,58 @@
+//===- ShardImage.h - The parts of writing a checkpoint ---------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_RUNTIME_CHECKPOINT_SHARDIMAGE_H
+#define ACCEL_RUNTIME_CHECKPOINT_SHARDIMAGE_H
+
+#include "runtime/checkpoint/Files.h"
+#include "runtime/checkpoint/Safetensors.h"
+#include "runtime/checkpoint/Sharded.h"
+#include "runtime/checkpoint/State.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace accel::run {
+
+/// A rank's file: tensor "<unit>.param" and one for each state.
+struct ShardImage {
+  ShardImage(Executor &executor, const TrainState &state);
+
+  std::string name; // empty: the rank has nothing to write
+  std::string head; // the file's first bytes
+  SafetensorsHeader header;
+  std::vector<at::Tensor> flats; // in the header's order
+
+  /// Writes the file; `put` writes tensor i where the header says.
+  using Put = std::function<void(File &file, size_t i)>;
+  ShardFile write(const std::string &folder, const Put &put) const;
+};
+
+/// The folder of a checkpoint on its way. Each step is collective and ends with
+/// all ranks knowing whether it went well everywhere: else nothing is left, and
+/// all throw FileError, with the reason on the rank that failed.
+class CheckpointFolder {
+public:
+  CheckpointFolder(Executor &executor, const std::string &dir,
+                   const TrainState &state);
+  /// Where ranks write until it is complete.
+  const std::string &path() const { return temporary; }
+  void make();
+  void stage(const std::function<void()> &work);
+  /// Renames it, once every rank has written its own file.
+  void complete(const ShardFile &own, int64_t keep,
+                const std::function<void(const std::string &)> &extra = {});
+
+private:
+  Executor &executor;
+  std::string dir;
+  TrainState state;
+  std::string target, temporary;
+};
+
+} // namespace accel::run
+
+#endif // ACCEL_RUNTIME_CHECKPOINT_SHARDIMAGE_H

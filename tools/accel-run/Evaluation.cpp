@@ -1,0 +1,218 @@
+//===- Evaluation.cpp - What a model is worth so far ----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/accel-run/Evaluation.h"
+
+#include "runtime/checkpoint/Files.h"
+#include "runtime/data/Resolve.h"
+
+#include <ATen/ops/zeros_like.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+namespace accel::run {
+
+Evaluation::Evaluation(const Input &input, Executor &executor, Buffers &buffers,
+                       bool resumes)
+    : job(input.plan.job), executor(executor), buffers(buffers),
+      data(openData(input, true)), whole(job.evalBatches == 0),
+      appends(resumes) {
+  if (!job.evalPredictions.empty())
+    predictions = resolvePath(job.evalPredictions, input.baseDir);
+  if (job.sampling.count == 0)
+    return;
+  if (job.evalData.kind == "text") {
+    vocabulary = Vocabulary::ofBytes();
+    return;
+  }
+  std::string why;
+  vocabulary = Vocabulary::read(
+      (std::filesystem::path(input.modelPath) / "tokenizer.json").string(),
+      why);
+  if (!vocabulary && executor.groups().rank() == 0)
+    std::fprintf(stderr, "accel-run: note: samples are token ids: %s\n",
+                 why.c_str());
+}
+
+int64_t Evaluation::batches() const {
+  if (!whole)
+    return job.evalBatches;
+  const int64_t together = job.microBatch * executor.groups().mesh().dataSize();
+  return (data.samples() + together - 1) / together;
+}
+
+Evaluation::Batch Evaluation::evaluate(int64_t k) {
+  Batch batch;
+  batch.result = executor.evaluate([&](const std::string &name) {
+    if (buffers.has(name))
+      return buffers.load(name);
+    at::Tensor tensor = data.load(name, k);
+    if (name != "labels" || tensor.scalar_type() != at::kLong)
+      return tensor;
+    auto *labels = tensor.mutable_data_ptr<int64_t>();
+    const int64_t each = tensor.numel() / job.microBatch;
+    // What fills up the last micro-batches is counted already.
+    const int64_t own = std::clamp<int64_t>(data.samples() - k * job.microBatch,
+                                            0, job.microBatch);
+    if (whole)
+      std::fill(labels + own * each, labels + tensor.numel(), ignoredLabel);
+    batch.labels.assign(labels, labels + tensor.numel());
+    return tensor;
+  });
+  return batch;
+}
+
+EvalRecord Evaluation::run(int64_t step) {
+  Groups &groups = executor.groups();
+  const Mesh &mesh = groups.mesh();
+  double loss = 0, weight = 0, right = 0, counted = 0;
+  for (int64_t i = 0; i < batches(); ++i) {
+    const Batch batch = evaluate(i * mesh.dataSize() + mesh.dataIndex());
+    // Other stages of a pipeline have no loss.
+    if (!batch.result.hasLoss)
+      continue;
+    double labels = 0;
+    for (size_t at = 0; at < batch.labels.size(); ++at) {
+      if (batch.labels[at] == ignoredLabel)
+        continue;
+      ++labels;
+      if (at < batch.result.predictions.size())
+        right += batch.result.predictions[at] == batch.labels[at];
+    }
+    counted += labels;
+    // Regressions have no labels to count.
+    const double share = batch.labels.empty() ? 1 : labels;
+    if (share > 0)
+      loss += batch.result.loss * share;
+    weight += share;
+    if (!predictions.empty())
+      writePredictions(step, i, batch);
+  }
+  std::vector<double> sums = {loss, weight, right, counted}, maxima;
+  groups.combine(sums, maxima);
+  EvalRecord record;
+  record.loss = sums[0] / sums[1];
+  for (const std::string &metric : job.evalMetrics)
+    if (metric == "accuracy")
+      record.accuracy = sums[2] / sums[3];
+    else if (metric == "perplexity")
+      record.perplexity = std::exp(record.loss);
+  if (job.sampling.count > 0)
+    record.samples = sample();
+  return record;
+}
+
+void Evaluation::writePredictions(int64_t step, int64_t number,
+                                  const Batch &batch) {
+  Groups &groups = executor.groups();
+  std::vector<double> values(batch.labels.begin(), batch.labels.end());
+  values.insert(values.end(), batch.result.predictions.begin(),
+                batch.result.predictions.end());
+  const std::vector<double> all = groups.gather(values);
+  if (groups.rank() != 0)
+    return;
+  std::FILE *file =
+      std::fopen(predictions.c_str(), appends || number > 0 ? "a" : "w");
+  if (!file)
+    throw FileError(predictions + ": " + std::strerror(errno));
+  appends = true;
+  const size_t each = batch.labels.size() / job.microBatch;
+  bool good = true;
+  for (int64_t rank = 0; rank < groups.size(); ++rank)
+    for (int64_t row = 0; row < job.microBatch; ++row) {
+      const int64_t sample =
+          (number * groups.size() + rank) * job.microBatch + row;
+      if (whole && sample >= data.samples())
+        continue;
+      const double *labels = &all[rank * values.size() + row * each];
+      const double *said = labels + batch.labels.size();
+      auto listed = [&](const double *from) -> nlohmann::ordered_json {
+        const std::vector<int64_t> list(from, from + each);
+        if (each == 1)
+          return list.front();
+        return list;
+      };
+      const std::string line =
+          nlohmann::ordered_json{{"step", step},
+                                 {"sample", sample % data.samples()},
+                                 {"label", listed(labels)},
+                                 {"prediction", listed(said)}}
+              .dump() +
+          "\n";
+      good &= std::fwrite(line.data(), 1, line.size(), file) == line.size();
+    }
+  good &= std::fclose(file) == 0;
+  if (!good)
+    throw FileError(predictions + ": " + std::strerror(errno));
+}
+
+std::vector<std::vector<int64_t>> Evaluation::continued(int64_t first) {
+  const int64_t rows = job.microBatch, length = job.sequenceLength;
+  const int64_t prompt = job.sampling.promptTokens;
+  // Micro-batches of this size begin at multiples of it.
+  at::Tensor ids = data.load("input_ids", first / rows).clone();
+  for (int64_t row = 0; row < rows; ++row)
+    ids.select(0, row).narrow(0, prompt, length - prompt).zero_();
+  auto *tokens = ids.mutable_data_ptr<int64_t>();
+  std::vector<std::vector<int64_t>> texts(rows);
+  for (int64_t row = 0; row < rows; ++row)
+    texts[row].assign(tokens + row * length, tokens + row * length + prompt);
+  for (int64_t i = 0; i < job.sampling.newTokens; ++i) {
+    const EvalResult said = executor.evaluate([&](const std::string &name) {
+      if (buffers.has(name))
+        return buffers.load(name);
+      if (name == "input_ids")
+        return ids.clone();
+      at::Tensor zeros = at::zeros_like(ids);
+      // One document from the start.
+      if (name == "position_ids")
+        for (int64_t at = 0; at < ids.numel(); ++at)
+          zeros.mutable_data_ptr<int64_t>()[at] = at % length;
+      return zeros;
+    });
+    const int64_t last = prompt + i - 1;
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t next = said.predictions.at(row * length + last);
+      texts[row].push_back(next);
+      if (last + 1 < length)
+        tokens[row * length + last + 1] = next;
+    }
+  }
+  return texts;
+}
+
+std::vector<SampleRecord> Evaluation::sample() {
+  Groups &groups = executor.groups();
+  const int64_t rows = job.microBatch, ranks = groups.size();
+  const plan::Sampling &sampling = job.sampling;
+  const size_t prompt = sampling.promptTokens;
+  std::vector<SampleRecord> records;
+  for (int64_t first = 0; first < sampling.count; first += rows * ranks) {
+    std::vector<double> own;
+    for (const auto &text : continued(first + groups.rank() * rows))
+      own.insert(own.end(), text.begin(), text.end());
+    const std::vector<double> all = groups.gather(own);
+    const size_t each = prompt + sampling.newTokens;
+    for (size_t at = 0; at < all.size(); at += each) {
+      if (static_cast<int64_t>(records.size()) == sampling.count)
+        break;
+      SampleRecord &record = records.emplace_back();
+      record.prompt.assign(all.begin() + at, all.begin() + at + prompt);
+      record.tokens.assign(all.begin() + at + prompt, all.begin() + at + each);
+      if (vocabulary) {
+        record.promptText = vocabulary->decode(record.prompt);
+        record.text = vocabulary->decode(record.tokens);
+      }
+    }
+  }
+  return records;
+}
+
+} // namespace accel::run

@@ -1,0 +1,194 @@
+//===- LoopInputs.cpp - What the training loop of a plan does -------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Inputs/LoopInputs.h"
+
+#include "frontends/Accelerate/SettingDiagnostic.h"
+#include "frontends/HuggingFace/Positions.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace accel {
+
+namespace fs = std::filesystem;
+
+std::string absolutePath(const std::string &path) {
+  if (path.empty())
+    return path;
+  std::error_code error;
+  fs::path result = fs::absolute(path, error);
+  return error ? path : result.lexically_normal().string();
+}
+
+static plan::Data dataOf(const DataConfig &config) {
+  plan::Data data;
+  if (config.kind.value == DataKind::None)
+    return data;
+  data.kind = toString(config.kind.value);
+  data.path = absolutePath(config.path.value);
+  for (const DataFileConfig &file : config.files)
+    data.files.push_back({absolutePath(file.path.value),
+                          file.weight.value.value_or(0),
+                          absolutePath(file.starts.value)});
+  for (const auto &[name, path] : config.arrays)
+    data.arrays[name] = absolutePath(path.value);
+  if (!config.dtype.value.empty())
+    data.dtype = config.dtype.value;
+  data.shuffle = config.shuffle.value;
+  data.seed = config.seed.value;
+  data.endOfDocument = config.endOfDocument.value.value_or(-1);
+  data.epochEnd = config.dropLast.value      ? "drop"
+                  : config.evenBatches.value ? "repeat"
+                                             : "";
+  return data;
+}
+
+static bool hasMetric(const JobConfig &job, const char *name) {
+  const std::vector<std::string> &metrics = job.eval.metrics.value;
+  return std::find(metrics.begin(), metrics.end(), name) != metrics.end();
+}
+
+bool hasDocuments(const JobConfig &job) {
+  return job.data.hasDocuments() || job.eval.data.hasDocuments() ||
+         job.data.arrays.count(huggingface::positionsInput);
+}
+
+bool wantsPredictions(const JobConfig &job) {
+  return job.sampling->count > 0 || hasMetric(job, "accuracy") ||
+         !job.eval.predictions.value.empty();
+}
+
+namespace {
+
+class LoopChecker {
+public:
+  LoopChecker(const PlanInputs &inputs, const PlanOptions &options,
+              DiagnosticEngine &engine)
+      : inputs(inputs), job(inputs.job), options(options), engine(engine) {}
+
+  void run() {
+    if (hasDocuments(job))
+      checkDocuments();
+    if (wantsPredictions(job))
+      checkPredictions();
+    if (hasMetric(job, "perplexity") && !ofTokens())
+      refuse(job.eval.metrics, "perplexity is of labels that are tokens",
+             "write metrics: [accuracy], or none");
+  }
+
+private:
+  template <typename T>
+  void refuse(const Setting<T> &setting, const std::string &what,
+              const std::string &hint) {
+    engine.report(
+        diagnosticAt(setting, Severity::Error, notSupportedCode, what, hint));
+  }
+
+  /// The loss is a cross-entropy over the vocabulary.
+  bool ofTokens() const {
+    return inputs.model.info().inputs.empty() && inputs.model.config();
+  }
+
+  void checkDocuments() {
+    const Setting<DataKind> &kind = job.data.kind;
+    const std::string name = "documents within a sample: ";
+    const std::string hint =
+        "leave documents out, and samples go over their ends";
+    const huggingface::ModelConfig *config = inputs.model.config();
+    if (!config)
+      return refuse(kind,
+                    name + "a .pt2 makes its masks by itself, of the inputs "
+                           "that it was exported with",
+                    hint);
+    const std::string problem =
+        huggingface::documentsProblem(*config, inputs.training.sequenceLength);
+    if (!problem.empty())
+      return refuse(kind, name + problem, hint);
+    const plan::Mesh &mesh = *job.accelerate.mesh;
+    if (mesh.size("pp") > 1)
+      refuse(job.accelerate.mesh,
+             name + "stages of a pipeline would have to send the mask on",
+             "leave pp at 1, or leave documents out");
+    if (mesh.size("cp") > 1 || mesh.size("sp") > 1)
+      refuse(job.accelerate.mesh,
+             name + "ranks that share a sequence compute attention by the "
+                    "order of its tokens alone",
+             "leave cp and sp at 1, or leave documents out");
+  }
+
+  void checkPredictions() {
+    const bool sampling = job.sampling->count > 0;
+    const plan::Mesh &mesh = *job.accelerate.mesh;
+    const std::string what =
+        sampling ? "samples" : "accuracy and predictions of an evaluation";
+    const std::string hint =
+        sampling ? "leave sample out" : "leave metrics and predictions out";
+    auto report = [&](const std::string &why) {
+      if (sampling)
+        refuse(job.sampling, what + why, hint);
+      else if (job.eval.metrics.written())
+        refuse(job.eval.metrics, what + why, hint);
+      else
+        refuse(job.eval.predictions, what + why, hint);
+    };
+    if (!inputs.model.config())
+      return report(" need the logits, which a .pt2 does not return");
+    const std::vector<huggingface::ModelInput> &read =
+        inputs.model.info().inputs;
+    const auto labels =
+        std::find_if(read.begin(), read.end(),
+                     [](const auto &input) { return input.name == "labels"; });
+    if (!read.empty() && (labels == read.end() || labels->limit == 0))
+      return report(" are of labels that are classes or tokens, and this "
+                    "model's are numbers");
+    if (mesh.ranksPerSample() > 1 || mesh.size("pp") > 1)
+      return report(" need whole rows of logits on every rank, which ranks of "
+                    "pp, tp, cp and sp do not have");
+    if (sampling && !ofTokens())
+      report(" are of decoders, which read tokens alone");
+  }
+
+  const PlanInputs &inputs;
+  const JobConfig &job;
+  const PlanOptions &options;
+  DiagnosticEngine &engine;
+};
+
+} // namespace
+
+void checkLoop(const PlanInputs &inputs, const PlanOptions &options,
+               DiagnosticEngine &engine) {
+  LoopChecker(inputs, options, engine).run();
+}
+
+void fillLoop(const JobConfig &job, plan::Job &training) {
+  const ScheduleConfig &schedule = job.schedule;
+  training.schedule = {schedule.steps.value,      schedule.warmupSteps.value,
+                       schedule.decay.value,      schedule.minLr.value,
+                       schedule.cycles.value,     schedule.power.value,
+                       schedule.decaySteps.value, schedule.decayShape.value,
+                       schedule.timescale.value};
+  if (training.lossScaling)
+    training.gradScaler = job.gradScaler.value;
+  training.collectiveTimeout = job.collectiveTimeout.value;
+  training.data = dataOf(job.data);
+  if (job.eval.present) {
+    training.evalData = dataOf(job.eval.data);
+    training.evalEvery = job.eval.every.value;
+    training.evalBatches = job.eval.batches.value;
+    training.evalMetrics = job.eval.metrics.value;
+    training.evalPredictions = absolutePath(job.eval.predictions.value);
+    training.sampling = job.sampling.value;
+  }
+  const CheckpointConfig &checkpoint = job.checkpoint;
+  if (!checkpoint.dir.value.empty())
+    training.checkpoint = {absolutePath(checkpoint.dir.value),
+                           checkpoint.every.value, checkpoint.keep.value,
+                           checkpoint.stateDict.value,
+                           checkpoint.background.value};
+}
+
+} // namespace accel
