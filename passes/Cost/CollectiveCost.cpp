@@ -5,9 +5,12 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Cost/CollectiveCost.h"
 
+#include "runtime/plan/InstructionKey.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace accel {
 
@@ -57,12 +60,30 @@ double tree(const Target &target, const Group &group, double bytes) {
               std::log2(nodes) * between.treeHopSeconds);
 }
 
+/// That accel-run --fit has measured, if it has.
+std::optional<double> measuredSeconds(const Target &target, Collective kind,
+                                      const plan::AxisGroup &group,
+                                      double bytes) {
+  using Kind = plan::ProgramInstructionKind;
+  const Kind measured = kind == Collective::AllGather   ? Kind::AllGather
+                        : kind == Collective::AllReduce ? Kind::AllReduce
+                                                        : Kind::ReduceScatter;
+  if (target.measured.empty() || group.inNode != group.ranks ||
+      kind == Collective::Broadcast || kind == Collective::AllToAll)
+    return std::nullopt;
+  const auto at = target.measured.find(
+      plan::collectiveKey(measured, group.ranks, static_cast<int64_t>(bytes)));
+  return at == target.measured.end() ? std::nullopt : std::optional(at->second);
+}
+
 } // namespace
 
 double collectiveSeconds(const Target &target, Collective kind,
                          const plan::AxisGroup &members, double bytes) {
   if (members.ranks <= 1)
     return 0;
+  if (const auto measured = measuredSeconds(target, kind, members, bytes))
+    return *measured;
   const Group group = {static_cast<double>(members.ranks),
                        static_cast<double>(members.inNode)};
   // The data goes round once; an all-reduce is a reduce-scatter and a gather.

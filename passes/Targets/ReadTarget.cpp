@@ -307,21 +307,26 @@ void Reader::host(const yaml::Node &parent) {
 
 void Reader::measured(const yaml::Node &parent) {
   const yaml::Node *node = parent.find("measured");
-  if (!node || !mapping(node, "measured", {"operators"}, {"source"}))
+  if (!node ||
+      !mapping(node, "measured", {"operators"}, {"source", "collectives"}))
     return;
-  const yaml::Node *operators = node->find("operators");
-  const std::string path = "measured.operators";
-  if (!operators->isMapping())
-    return error(operators, "invalid-value", path,
-                 "'" + path +
-                     "' must map operators to seconds, as accel-run "
-                     "--fit writes them");
-  for (const yaml::Entry &entry : operators->entries)
-    target.measured[entry.key->text] =
-        number(*entry.value, join(path, entry.key->text), 0, 1e6);
   const yaml::Node *source = node->find("source");
-  target.figures.push_back({path, std::to_string(target.measured.size()),
-                            source ? text(source, "measured.source") : ""});
+  // Keys of collectives are no operators'.
+  for (const char *key : {"operators", "collectives"}) {
+    const yaml::Node *map = node->find(key);
+    const std::string path = join("measured", key);
+    if (!map)
+      continue;
+    if (!map->isMapping())
+      return error(map, "invalid-value", path,
+                   "'" + path + "' must map " + key +
+                       " to seconds, as accel-run --fit writes them");
+    for (const yaml::Entry &entry : map->entries)
+      target.measured[entry.key->text] =
+          number(*entry.value, join(path, entry.key->text), 0, 1e6);
+    target.figures.push_back({path, std::to_string(map->entries.size()),
+                              source ? text(source, "measured.source") : ""});
+  }
 }
 
 std::optional<Target> Reader::read() {
@@ -341,14 +346,13 @@ std::optional<Target> Reader::read() {
           figure(*root, "ranks_per_node", "ranks_per_node"))
     target.ranksPerNode = integer(*value, "ranks_per_node.value", 1);
   memory();
-  if (const yaml::Node *node = section("compute", {"f32", "bf16", "f16"},
-                                       {"tf32", "fp8", "multiprocessors",
-                                        "capability"})) {
+  if (const yaml::Node *node =
+          section("compute", {"f32", "bf16", "f16"},
+                  {"tf32", "fp8", "multiprocessors", "capability"})) {
     if (node->find("capability"))
       if (const yaml::Node *value =
               figure(*node, "capability", "compute.capability"))
-        target.capability =
-            number(*value, "compute.capability.value", 1, 99);
+        target.capability = number(*value, "compute.capability.value", 1, 99);
     if (node->find("multiprocessors"))
       if (const yaml::Node *value =
               figure(*node, "multiprocessors", "compute.multiprocessors"))

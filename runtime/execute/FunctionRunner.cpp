@@ -248,6 +248,8 @@ void FunctionRunner::run(const std::vector<at::Tensor> &params,
     slots[function.params[i]] = params[i];
   for (size_t i = 0; i < gradients.size(); ++i)
     slots[function.gradients[i]] = gradients[i];
+  if (observer)
+    observer->begin(function);
   for (size_t index = 0; index < calls.size(); ++index) {
     Call &call = calls[index];
     stack.assign(call.arguments.begin(), call.arguments.end());
@@ -285,6 +287,8 @@ void FunctionRunner::run(const std::vector<at::Tensor> &params,
     peak.sample(device);
     for (int slot : call.frees)
       slots[slot].reset();
+    if (observer)
+      observer->end(function, index);
   }
 }
 

@@ -46,6 +46,14 @@ struct OwnPeak {
   }
 };
 
+/// Is told of each run of a function and each of its instructions, as they are
+/// queued.
+struct InstructionObserver {
+  virtual ~InstructionObserver() = default;
+  virtual void begin(const plan::Function &function) = 0;
+  virtual void end(const plan::Function &function, size_t instruction) = 0;
+};
+
 class FunctionRunner {
 public:
   /// Throws PlanError, naming the instruction, or CollectiveError. Where the
@@ -65,6 +73,8 @@ public:
   at::Tensor output(int i) { return slots[function.outputs[i]]; }
   /// Drops whatever the run left.
   void clear();
+  /// Null: nobody is told. It must outlive the runs.
+  void observe(InstructionObserver *by) { observer = by; }
 
 private:
   struct Fill {
@@ -102,6 +112,7 @@ private:
 
   const plan::Function &function;
   Device &device;
+  InstructionObserver *observer = nullptr;
   std::vector<Call> calls;
   std::vector<at::Tensor> slots;
   torch::jit::Stack stack;

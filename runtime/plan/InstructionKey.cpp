@@ -96,4 +96,10 @@ std::string instructionKey(const Function &function,
   return key;
 }
 
+std::string collectiveKey(ProgramInstructionKind kind, int64_t ranks,
+                          int64_t bytes) {
+  return std::string(toString(kind)) + " " + std::to_string(ranks) + " ranks " +
+         std::to_string(bytes) + " bytes";
+}
+
 } // namespace accel::plan

@@ -13,6 +13,7 @@
 #define ACCEL_RUNTIME_PLAN_INSTRUCTIONKEY_H
 
 #include "runtime/plan/Functions.h"
+#include "runtime/plan/Plan.h"
 
 #include <string>
 
@@ -25,6 +26,11 @@ std::string typeText(const Function &function, int slot);
 /// Printable ASCII without quotes and backslashes.
 std::string instructionKey(const Function &function,
                            const Instruction &instruction);
+
+/// "all_gather 2 ranks 12582912 bytes": of a collective of one node, with the
+/// bytes of the whole buffer.
+std::string collectiveKey(ProgramInstructionKind kind, int64_t ranks,
+                          int64_t bytes);
 
 } // namespace accel::plan
 

@@ -6,6 +6,7 @@
 #include "passes/Cost/CollectiveCost.h"
 #include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
+#include "runtime/plan/InstructionKey.h"
 #include "test/unit/PlanFixture.h"
 
 #include <cmath>
@@ -155,6 +156,23 @@ TEST(Cost, MeasuredSecondsGoBeforeRates) {
   EXPECT_EQ(opSeconds(function, function.instructions[1], target), 0.25)
       << "results are not part of the key";
   EXPECT_EQ(opSeconds(function, function.instructions[2], target), other);
+}
+
+TEST(Cost, MeasuredCollectivesGoBeforeLinks) {
+  Target target = loaded("cpu");
+  const plan::AxisGroup two{2, 2}, across{2, 1};
+  auto seconds = [&](Collective kind, const plan::AxisGroup &group) {
+    return collectiveSeconds(target, kind, group, 4096);
+  };
+  const double other = seconds(Collective::ReduceScatter, two);
+  const double between = seconds(Collective::AllGather, across);
+  target.measured[plan::collectiveKey(ProgramInstructionKind::AllGather, 2,
+                                      4096)] = 0.25;
+  EXPECT_TRUE(target.measured.count("all_gather 2 ranks 4096 bytes"));
+  EXPECT_EQ(seconds(Collective::AllGather, two), 0.25);
+  EXPECT_EQ(seconds(Collective::ReduceScatter, two), other);
+  EXPECT_EQ(seconds(Collective::AllGather, across), between)
+      << "measured in one node";
 }
 
 TEST(Cost, GroupsOfOtherDtypesWaitForTheHost) {

@@ -5,19 +5,26 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-run/Calibrate.h"
 
-#include "runtime/execute/FunctionRunner.h"
+#include "runtime/checkpoint/Buffers.h"
+#include "runtime/checkpoint/Initialize.h"
+#include "runtime/execute/Executor.h"
 #include "runtime/plan/InstructionKey.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/tensors/Tensors.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/randint.h>
-#include <ATen/ops/randn.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace accel::run {
@@ -26,14 +33,19 @@ using nlohmann::ordered_json;
 
 namespace {
 
-/// Runs of each; fewer where they take longer than `enoughSeconds` together.
-constexpr int fewest = 3, most = 20, warm = 2;
-constexpr double enoughSeconds = 0.5;
+/// Optimizer steps that count, after some that do not; fewer where they take
+/// longer than `enoughSeconds` together.
+constexpr int warmSteps = 2, mostSteps = 10, fewestSteps = 3;
+constexpr double enoughSeconds = 30;
+/// Runs of a collective alone.
+constexpr int warm = 2, most = 20;
 
 struct Sample {
   int function = 0, instruction = 0; // the first that is so
   int64_t calls = 0;                 // in an optimizer step
+  std::vector<double> seconds;       // of calls
 };
+using Samples = std::map<std::string, Sample>;
 
 bool isView(const plan::Function &function,
             const plan::Instruction &instruction) {
@@ -44,8 +56,8 @@ bool isView(const plan::Function &function,
                      });
 }
 
-std::map<std::string, Sample> samplesOf(const plan::Plan &plan) {
-  std::map<std::string, Sample> samples;
+Samples samplesOf(const plan::Plan &plan) {
+  Samples samples;
   for (const auto &[index, repeat] : plan.step)
     for (const plan::ProgramInstruction &call :
          plan.programs[index].instructions) {
@@ -54,11 +66,11 @@ std::map<std::string, Sample> samplesOf(const plan::Plan &plan) {
       const plan::Function &function = plan.functions[call.function];
       for (size_t i = 0; i < function.instructions.size(); ++i) {
         const plan::Instruction &instruction = function.instructions[i];
-        if (isView(function, instruction))
+        if (isView(function, instruction) || plan::isExchange(instruction))
           continue;
         auto [at, isNew] =
             samples.emplace(plan::instructionKey(function, instruction),
-                            Sample{call.function, static_cast<int>(i), 0});
+                            Sample{call.function, static_cast<int>(i), 0, {}});
         at->second.calls += repeat;
       }
     }
@@ -78,71 +90,249 @@ std::vector<int> tensorsOf(const plan::Instruction &instruction) {
   return slots;
 }
 
-/// The instruction alone, after the views that make its arguments, so that they
-/// lie in memory as they do in the function.
-plan::Function alone(const plan::Function &whole, int index) {
-  plan::Function part;
-  part.name = whole.name;
-  part.slots = whole.slots;
-  std::vector<int> needed = {index};
-  std::set<int> made, inputs;
-  for (size_t i = 0; i < needed.size(); ++i)
-    for (int slot : tensorsOf(whole.instructions[needed[i]])) {
-      int maker = -1;
-      for (int at = 0; at < needed[i]; ++at) {
-        const auto &results = whole.instructions[at].results;
-        if (std::find(results.begin(), results.end(), slot) != results.end() &&
-            isView(whole, whole.instructions[at]))
-          maker = at;
-      }
-      if (maker < 0)
-        inputs.insert(slot);
-      else
-        needed.push_back(maker);
-    }
-  std::sort(needed.begin(), needed.end());
-  needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
-  for (int at : needed) {
-    part.instructions.push_back(whole.instructions[at]);
-    part.instructions.back().frees.clear();
+double wallSeconds() {
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// On a CPU the seconds that the thread has computed: what else the machine
+/// does is not in them.
+double threadSeconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) +
+         1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+/// The mean of all but the slowest tenth: interrupts and cold caches of a
+/// process that ran between.
+double typical(std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  seconds.resize((seconds.size() * 9 + 9) / 10);
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0) /
+         static_cast<double>(seconds.size());
+}
+
+/// Times instructions where they stand: between the ends of two, with the views
+/// in front of the second, which take the host a moment.
+class Stopwatch final : public InstructionObserver {
+public:
+  Stopwatch(const plan::Plan &plan, Device &device, Samples &samples)
+      : device(device), isCpu(device.device().is_cpu()) {
+    for (const plan::Function &function : plan.functions)
+      for (const plan::Instruction &instruction : function.instructions)
+        if (auto at = samples.find(plan::instructionKey(function, instruction));
+            at != samples.end() && !isView(function, instruction) &&
+            !plan::isExchange(instruction))
+          places[&instruction] = &at->second;
   }
-  part.inputs.assign(inputs.begin(), inputs.end());
-  return part;
-}
 
-/// Numbers about 1, or indices below the last size of the first tensor that
-/// holds numbers: rows of tables, classes.
-at::Tensor randomTensor(const plan::Function &function, int slot,
-                        c10::Device device) {
-  const plan::Slot &type = function.slots[slot];
-  const auto options = at::TensorOptions(scalarType(type.dtype)).device(device);
-  if (c10::isFloatingType(scalarType(type.dtype)))
-    return at::randn(type.shape, at::TensorOptions(at::kFloat).device(device))
-        .to(options.dtype());
-  if (type.dtype == plan::DType::I1)
-    return at::randint(2, type.shape, options);
-  int64_t limit = 1;
-  for (int other : function.inputs)
-    if (const plan::Slot &table = function.slots[other];
-        c10::isFloatingType(scalarType(table.dtype)) && !table.shape.empty()) {
-      limit = std::max<int64_t>(table.shape.back(), 1);
-      break;
+  void begin(const plan::Function &) override {
+    last = isCpu ? threadSeconds() : device.mark();
+  }
+  void end(const plan::Function &function, size_t index) override {
+    const plan::Instruction &instruction = function.instructions[index];
+    if (plan::isExchange(instruction))
+      return begin(function);
+    auto place = places.find(&instruction);
+    if (place == places.end())
+      return;
+    if (isCpu) {
+      const double now = threadSeconds();
+      place->second->seconds.push_back(now - last);
+      last = now;
+      return;
     }
-  return at::randint(std::min<int64_t>(limit, 127), type.shape, options);
+    InstructionTime time;
+    time.beginMark = static_cast<int>(last);
+    time.endMark = device.mark();
+    last = time.endMark;
+    marked.push_back({place->second, time});
+  }
+  /// Once the device has done what is marked.
+  void resolve() {
+    InstructionTimes times(1);
+    for (const auto &[sample, time] : marked)
+      times[0].push_back(time);
+    if (!marked.empty())
+      device.resolve(times);
+    for (size_t i = 0; i < marked.size(); ++i)
+      marked[i].first->seconds.push_back(times[0][i].end - times[0][i].begin);
+    marked.clear();
+  }
+
+private:
+  Device &device;
+  const bool isCpu;
+  std::map<const plan::Instruction *, Sample *> places;
+  double last = 0;
+  std::vector<std::pair<Sample *, InstructionTime>> marked;
+};
+
+/// Of optimizer steps, the least of each: as a whole, what the process' threads
+/// compute, and what clips and updates. And what other processes had of the
+/// thread's core in the fastest.
+struct StepSeconds {
+  double whole = std::numeric_limits<double>::infinity(), computed = whole,
+         updates = whole;
+  double lost = 0;
+  bool isDisturbed() const { return lost > 0.05 * whole; }
+};
+
+double processSeconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) +
+         1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// Seconds of `run`, after a few runs that do not count: those of the fastest
-/// eighth, as what else the machine does makes a run longer and never shorter.
-/// `together`: as often on every rank.
-template <typename Run>
-double timed(Device &device, Run &&run, bool together = false) {
+/// The seconds that the thread has waited for a core, less what the process'
+/// other threads have computed meanwhile.
+double lostSeconds() {
+  double computed = 0, waited = 0; // nanoseconds
+  std::ifstream("/proc/thread-self/schedstat") >> computed >> waited;
+  return 1e-9 * waited - (processSeconds() - threadSeconds());
+}
+
+double updateSeconds(const plan::Plan &plan, const InstructionTimes &times) {
+  double seconds = 0;
+  size_t run = 0;
+  for (const auto &[index, repeat] : plan.step)
+    for (int64_t i = 0; i < repeat && run < times.size(); ++i, ++run)
+      for (const InstructionTime &time : times[run]) {
+        const auto kind =
+            plan.programs[index].instructions[time.instruction].kind;
+        if (kind == plan::ProgramInstructionKind::Optimizer ||
+            kind == plan::ProgramInstructionKind::GradNorm)
+          seconds += time.end - time.begin;
+      }
+  return seconds;
+}
+
+/// Runs optimizer steps that change no weight, since nothing is learnt at a
+/// rate of 0, and times what they do. Alternately operators are timed, and a
+/// step as a whole: the clocks of the former take time too. Of the latter the
+/// fastest counts: what else the machine does makes a step longer and never
+/// shorter.
+StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
+                      Samples &samples) {
+  const plan::Plan &plan = input.plan;
+  Executor executor(plan, device, groups);
+  initialize(executor, plan.job.seed);
+  Loader data = openData(input, false);
+  Buffers buffers(plan, input.archive);
+  Stopwatch stopwatch(plan, device, samples);
+  auto observe = [&](InstructionObserver *observer) {
+    for (size_t i = 0; i < plan.functions.size(); ++i)
+      executor.function(static_cast<int>(i)).observe(observer);
+  };
+  const std::vector<double> rates(plan.job.optimizer.groups.size(), 0.0);
+  const Mesh &mesh = groups.mesh();
+  StepSeconds fastest;
+  double sum = 0;
+  for (int step = 0; step < warmSteps + 2 * mostSteps; ++step) {
+    const bool counts = step >= warmSteps, single = counts && step % 2 == 0;
+    observe(single ? &stopwatch : nullptr);
+    groups.barrier();
+    InstructionTimes times;
+    const double begin = wallSeconds(), before = lostSeconds(),
+                 computed = processSeconds();
+    executor.queue(
+        [&](int64_t slot, const std::string &name) {
+          return buffers.has(name) ? buffers.load(name)
+                                   : data.load(name, slot * mesh.dataSize() +
+                                                         mesh.dataIndex());
+        },
+        rates, mesh.dataIndex(), single ? nullptr : &times);
+    if (single)
+      stopwatch.resolve();
+    executor.finish();
+    device.synchronize();
+    const double seconds = wallSeconds() - begin;
+    if (counts && !single) {
+      fastest.updates = std::min(fastest.updates, updateSeconds(plan, times));
+      fastest.computed =
+          std::min(fastest.computed, processSeconds() - computed);
+      if (seconds < fastest.whole) {
+        fastest.whole = seconds;
+        fastest.lost = std::max(0.0, lostSeconds() - before);
+      }
+    }
+    // All ranks take as many steps.
+    sum = groups.gather({sum + seconds}).front();
+    if (step >= warmSteps + 2 * fewestSteps && single && sum > enoughSeconds)
+      break;
+  }
+  observe(nullptr);
+  return fastest;
+}
+
+ordered_json describe(const plan::Plan &plan, const std::string &key,
+                      const Sample &sample) {
+  const plan::Function &function = plan.functions[sample.function];
+  const plan::Instruction &instruction =
+      function.instructions[sample.instruction];
+  ordered_json types = ordered_json::array();
+  for (int slot : tensorsOf(instruction))
+    types.push_back(plan::typeText(function, slot));
+  return {{"op", instruction.op},
+          {"key", key},
+          {"where", instruction.where},
+          {"function", sample.function},
+          {"instruction", sample.instruction},
+          {"calls", sample.calls},
+          {"tensors", std::move(types)},
+          {"seconds", typical(sample.seconds)}};
+}
+
+/// plan::collectiveKey of what gathers or reduces a unit, else "".
+std::string collectiveOf(const plan::Plan &plan,
+                         const plan::ProgramInstruction &instruction) {
+  const bool gathers =
+      instruction.kind == plan::ProgramInstructionKind::AllGather;
+  if (!gathers &&
+      instruction.kind != plan::ProgramInstructionKind::ReduceScatter)
+    return "";
+  const plan::Mesh mesh{plan.axes};
+  const plan::Unit &unit = plan.units[instruction.unit];
+  return plan::collectiveKey(
+      instruction.kind,
+      mesh.group(mesh.set(instruction.axes), plan.ranks()).ranks,
+      unit.padded * plan::itemSize(gathers ? unit.gather : unit.reduce));
+}
+
+/// The part of the collectives that computation hides on a CPU, as
+/// passes/Simulate counts it: a step without what computes, with the first
+/// gather and the last reduction, which have nothing beside them, waited for
+/// whole. Nothing where no collective has anything beside it.
+std::optional<double> overlapOf(const plan::Plan &plan,
+                                const ordered_json &collectives,
+                                double seconds) {
+  std::vector<double> all;
+  for (const auto &[index, repeat] : plan.step)
+    for (int64_t i = 0; i < repeat; ++i)
+      for (const plan::ProgramInstruction &instruction :
+           plan.programs[index].instructions) {
+        const std::string key = collectiveOf(plan, instruction);
+        for (const auto &each : collectives)
+          if (!key.empty() && each.at("key") == key)
+            all.push_back(each.at("seconds").get<double>());
+      }
+  if (all.size() < 3)
+    return std::nullopt;
+  const double alone = all.front() + all.back();
+  const double beside = std::accumulate(all.begin(), all.end(), 0.0) - alone;
+  return std::clamp(1 - (seconds - alone) / beside, 0.0, 1.0);
+}
+
+/// Seconds of `run`, as often on every rank: those of the fastest eighth.
+template <typename Run> double timed(Device &device, Run &&run) {
   for (int i = 0; i < warm; ++i)
     run();
   InstructionTimes times(1);
   std::vector<double> seconds;
-  double sum = 0;
-  for (int i = 0; i < most && (together || i < fewest || sum < enoughSeconds);
-       ++i) {
+  for (int i = 0; i < most; ++i) {
     InstructionTime time;
     time.beginMark = device.mark();
     run();
@@ -150,51 +340,9 @@ double timed(Device &device, Run &&run, bool together = false) {
     times[0] = {time};
     device.resolve(times);
     seconds.push_back(times[0][0].end - times[0][0].begin);
-    sum += seconds.back();
   }
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 8];
-}
-
-ordered_json timeInstruction(const plan::Plan &plan, const std::string &key,
-                             const Sample &sample, Device &device,
-                             Groups &groups) {
-  const plan::Function part =
-      alone(plan.functions[sample.function], sample.instruction);
-  const plan::Instruction &last = part.instructions.back();
-  ordered_json result = {{"op", last.op},
-                         {"key", key},
-                         {"where", last.where},
-                         {"function", sample.function},
-                         {"instruction", sample.instruction},
-                         {"calls", sample.calls}};
-  ordered_json types = ordered_json::array();
-  for (int slot : tensorsOf(last))
-    types.push_back(plan::typeText(part, slot));
-  result["tensors"] = std::move(types);
-  // Where views do not fit, the inputs lie as attention leaves them: by heads.
-  for (const bool byHeads : {false, true})
-    try {
-      if (last.kind == plan::Instruction::Kind::Opaque || part.draws() ||
-          plan::isExchange(last))
-        throw PlanError("cannot run alone");
-      FunctionRunner runner(part, device, groups);
-      for (size_t i = 0; i < part.inputs.size(); ++i) {
-        at::Tensor input = randomTensor(part, part.inputs[i], device.device());
-        if (byHeads && input.dim() == 4)
-          input = input.transpose(1, 2).contiguous().transpose(1, 2);
-        runner.input(i) = input;
-      }
-      OwnPeak peak;
-      result["seconds"] = timed(device, [&] { runner.run({}, {}, peak); });
-      result.erase("reason");
-      runner.clear();
-      break;
-    } catch (const std::exception &error) {
-      result["seconds"] = nullptr;
-      result["reason"] = plainMessage(error);
-    }
-  return result;
 }
 
 ordered_json timeCollectives(const plan::Plan &plan, Device &device,
@@ -228,55 +376,81 @@ ordered_json timeCollectives(const plan::Plan &plan, Device &device,
       at::Tensor received = at::empty({unit.padded - length}, options);
       const bool exchanges = instruction.algorithm == "all_to_all";
       groups.barrier();
-      const double seconds = timed(
-          device,
-          [&] {
-            if (gathers)
-              group->allGather(whole, piece).wait();
-            else if (exchanges)
-              group->allToAll(received, whole).wait();
-            else
-              group->reduceScatter(piece, whole).wait();
-          },
-          /*together=*/true);
-      result.push_back({{"kind", plan::toString(instruction.kind)},
-                        {"axes", instruction.axes},
-                        {"bytes", bytes},
-                        {"ranks", group->size()},
-                        {"seconds", seconds}});
+      const double seconds = timed(device, [&] {
+        if (gathers)
+          group->allGather(whole, piece).wait();
+        else if (exchanges)
+          group->allToAll(received, whole).wait();
+        else
+          group->reduceScatter(piece, whole).wait();
+      });
+      result.push_back(
+          {{"kind", plan::toString(instruction.kind)},
+           {"key", plan::collectiveKey(instruction.kind, group->size(), bytes)},
+           {"axes", instruction.axes},
+           {"bytes", bytes},
+           {"ranks", group->size()},
+           {"seconds", seconds}});
     }
   return result;
 }
 
 } // namespace
 
-std::string calibrate(const plan::Plan &plan, Device &device, Groups &groups) {
+std::string calibrate(const Input &input, Device &device, Groups &groups) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
+  const plan::Plan &plan = input.plan;
   ordered_json collectives = timeCollectives(plan, device, groups);
-  // One rank after the other would be more exact on a machine without GPUs,
-  // and less like a step, in which all ranks compute at once.
-  groups.barrier();
+  Samples samples = samplesOf(plan);
+  const StepSeconds step = timeSteps(input, device, groups, samples);
   ordered_json instructions = ordered_json::array();
-  for (const auto &[key, sample] : samplesOf(plan))
-    instructions.push_back(timeInstruction(plan, key, sample, device, groups));
+  double computed = 0;
+  for (const auto &[key, sample] : samples) {
+    if (sample.seconds.empty())
+      continue; // of a program that this rank does not run
+    instructions.push_back(describe(plan, key, sample));
+    computed += typical(sample.seconds) * static_cast<double>(sample.calls);
+  }
+  ordered_json result = {{"format", 2},
+                         {"device", plan.device},
+                         {"ranks", plan.ranks()},
+                         {"step_seconds", step.whole},
+                         {"operator_seconds", computed},
+                         {"update_seconds", step.updates},
+                         {"process_seconds", step.computed},
+                         {"lost_seconds", step.lost}};
+  if (device.device().is_cpu()) {
+    // Between other processes a step takes at least what its threads compute.
+    const double seconds = (step.isDisturbed() ? step.computed : step.whole) -
+                           computed - step.updates;
+    if (const auto overlap = overlapOf(plan, collectives, seconds))
+      result["overlap"] = *overlap;
+    if (step.isDisturbed() && groups.rank() == 0)
+      std::fprintf(stderr,
+                   "accel-run: note: other processes had a core for %.0f %% of "
+                   "the fastest step: a step is taken to be as long as its "
+                   "threads compute\n",
+                   100 * step.lost / step.whole);
+  }
+  result["instructions"] = std::move(instructions);
+  result["collectives"] = std::move(collectives);
   groups.barrier();
-  return ordered_json{{"format", 1},
-                      {"device", plan.device},
-                      {"ranks", plan.ranks()},
-                      {"instructions", std::move(instructions)},
-                      {"collectives", std::move(collectives)}}
-             .dump(1) +
-         "\n";
+  return result.dump(1) + "\n";
 }
 
-std::map<std::string, double> measuredOperators(const std::string &figures) {
-  std::map<std::string, double> seconds;
+Fitted fitted(const std::string &figures) {
+  Fitted result;
   const auto json = ordered_json::parse(figures);
   for (const auto &each : json.at("instructions"))
-    if (!each["seconds"].is_null())
-      seconds[each["key"].get<std::string>()] = each["seconds"].get<double>();
-  return seconds;
+    result.operators[each.at("key").get<std::string>()] =
+        each.at("seconds").get<double>();
+  for (const auto &each : json.at("collectives"))
+    result.collectives[each.at("key").get<std::string>()] =
+        each.at("seconds").get<double>();
+  if (json.contains("overlap"))
+    result.overlap = json.at("overlap").get<double>();
+  return result;
 }
 
 } // namespace accel::run

@@ -8,22 +8,23 @@
 
 #include "runtime/collectives/Groups.h"
 #include "runtime/execute/Device.h"
-#include "runtime/plan/Plan.h"
+#include "tools/accel-run/FitTarget.h"
+#include "tools/accel-run/Preflight.h"
 
-#include <map>
 #include <string>
 
 namespace accel::run {
 
-/// Runs each distinct instruction of the programs of an optimizer step, with
-/// its real shapes and random data, and each distinct collective, and returns
-/// the seconds of each, those of its fastest runs, as JSON.
-/// All ranks must call it; the figures are this rank's. An instruction that
-/// cannot run alone (opaque ones, those that draw) is left out and listed.
-std::string calibrate(const plan::Plan &plan, Device &device, Groups &groups);
+/// Runs optimizer steps of the plan that change no weight, on the job's data
+/// and weights of its seed, and each distinct collective alone, and returns the
+/// seconds of each distinct instruction as JSON, where it stands in its step.
+/// On CPUs these are seconds of the thread, and what part of the collectives is
+/// hidden is measured too. All ranks must call it; the figures are this
+/// rank's.
+std::string calibrate(const Input &input, Device &device, Groups &groups);
 
-/// The seconds of what could run, of that JSON, by plan::instructionKey.
-std::map<std::string, double> measuredOperators(const std::string &figures);
+/// What of that JSON a target's file takes.
+Fitted fitted(const std::string &figures);
 
 } // namespace accel::run
 

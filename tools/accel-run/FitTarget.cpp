@@ -10,25 +10,30 @@
 
 namespace accel::run {
 
-std::string withMeasured(const std::string &target,
-                         const std::map<std::string, double> &seconds,
+std::string withMeasured(const std::string &target, const Fitted &fitted,
                          const std::string &source, std::string &error) {
-  // accel-opt reads the whole file; here only what belongs to `measured`.
+  // accel-opt reads the whole file; here only what is written anew.
   std::istringstream lines(target);
-  std::string kept, line;
-  std::map<std::string, double> all;
-  bool inside = false, names = false;
+  std::string kept, line, section, part;
+  Fitted all;
+  bool names = false;
   int number = 0;
   while (std::getline(lines, line)) {
     ++number;
-    if (!line.empty() && line[0] != ' ') {
-      inside = line.rfind("measured:", 0) == 0;
-      names |= line.rfind("name:", 0) == 0;
+    if (!line.empty() && line[0] != ' ' && line[0] != '#') {
+      section = line.substr(0, line.find(':'));
+      names |= section == "name";
+      if (section == "overlap" && fitted.overlap)
+        continue;
     }
-    if (!inside) {
+    if (section == "overlap" && fitted.overlap && !line.empty())
+      continue; // its value and source
+    if (section != "measured") {
       kept += line + "\n";
       continue;
     }
+    if (line.size() > 2 && line.rfind("  ", 0) == 0 && line[2] != ' ')
+      part = line.substr(2, line.find(':') - 2);
     const size_t open = line.find("    \""), close = line.rfind("\": ");
     if (open != 0 || close == std::string::npos)
       continue;
@@ -41,23 +46,38 @@ std::string withMeasured(const std::string &target,
               " of the target: seconds are expected after '\": '";
       return "";
     }
-    all[line.substr(5, close - 5)] = value;
+    (part == "collectives" ? all.collectives
+                           : all.operators)[line.substr(5, close - 5)] = value;
   }
   if (!names) {
     error = "this is no target: it has no 'name:'; 'accel-opt targets NAME "
             "--format yaml' prints one to start from";
     return "";
   }
-  for (const auto &[key, value] : seconds)
-    all[key] = value;
-  std::string text =
-      kept + "measured:\n  source: \"" + source + "\"\n  operators:\n";
-  for (const auto &[key, value] : all) {
+  auto shown = [](double value,
+                  std::chars_format format = std::chars_format::scientific) {
     char digits[32];
-    const auto shown = std::to_chars(digits, digits + 32, value,
-                                     std::chars_format::scientific, 3);
-    text += "    \"" + key + "\": " + std::string(digits, shown.ptr) + "\n";
-  }
+    const auto end = std::to_chars(digits, digits + 32, value, format, 3);
+    return std::string(digits, end.ptr);
+  };
+  std::string text = kept;
+  if (fitted.overlap)
+    text += "overlap:\n  value: " +
+            shown(*fitted.overlap, std::chars_format::fixed) +
+            "\n  source: \"" + source + "\"\n";
+  text += "measured:\n  source: \"" + source + "\"\n";
+  auto write = [&](const char *key, std::map<std::string, double> &seconds,
+                   const std::map<std::string, double> &measured) {
+    for (const auto &[name, value] : measured)
+      seconds[name] = value;
+    if (seconds.empty())
+      return;
+    text += std::string("  ") + key + ":\n";
+    for (const auto &[name, value] : seconds)
+      text += "    \"" + name + "\": " + shown(value) + "\n";
+  };
+  write("operators", all.operators, fitted.operators);
+  write("collectives", all.collectives, fitted.collectives);
   return text;
 }
 

@@ -7,16 +7,23 @@
 #define ACCEL_TOOLS_ACCEL_RUN_FITTARGET_H
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace accel::run {
 
-/// The text of a target's file with the section `measured` at its end: the
-/// seconds of each operator by plan::instructionKey, and `source`. What an
-/// earlier fit has measured of other operators stays, so that several plans can
-/// be measured one after the other. On failure returns "" and says why.
-std::string withMeasured(const std::string &target,
-                         const std::map<std::string, double> &seconds,
+/// Seconds by plan::instructionKey and plan::collectiveKey, and the part of
+/// collectives that computation hides.
+struct Fitted {
+  std::map<std::string, double> operators, collectives;
+  std::optional<double> overlap;
+};
+
+/// The text of a target's file with the section `measured` at its end and
+/// `source`, and with the overlap. What an earlier fit has measured of others
+/// stays, so that several plans can be measured one after the other. On failure
+/// returns "" and says why.
+std::string withMeasured(const std::string &target, const Fitted &fitted,
                          const std::string &source, std::string &error);
 
 } // namespace accel::run

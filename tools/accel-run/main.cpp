@@ -68,7 +68,7 @@ void fitTarget(const std::string &path, const plan::Plan &plan,
     throw FileError(path + ": cannot be opened");
   std::stringstream target;
   target << file.rdbuf();
-  const auto measured = measuredOperators(figures);
+  const Fitted measured = fitted(figures);
   char day[16] = "";
   const std::time_t now = std::time(nullptr);
   std::strftime(day, sizeof day, "%F", std::gmtime(&now));
@@ -83,13 +83,14 @@ void fitTarget(const std::string &path, const plan::Plan &plan,
     throw FileError(path + ": " + error);
   if (!accel::plan::writeFileAtomically(path, text, error))
     throw FileError(error);
-  std::printf("%zu operators are measured in %s\n", measured.size(),
+  std::printf("%zu operators and %zu collectives are measured in %s\n",
+              measured.operators.size(), measured.collectives.size(),
               path.c_str());
 }
 
 int calibrateRank(const Input &input, const Options &options, Device &device,
                   Groups &groups) {
-  const std::string text = calibrate(input.plan, device, groups);
+  const std::string text = calibrate(input, device, groups);
   if (groups.rank() != 0)
     return 0;
   std::string error;
