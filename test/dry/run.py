@@ -174,12 +174,19 @@ def in_order(reports):
         check(not any(step.get("communicators") for step in report["steps"]),
               f"rank {rank} connects a communicator within a step, when torch's "
               "allocator may have left no memory for it")
-    # Of one communicator, without the streams' names.
+    # Of one communicator, without the streams' names. Messages are as long as
+    # what a rank has for another; each that is sent is received.
     for communicator in ("communicator 0:", "communicator 1:"):
-        first, *others = [[line.split(" on ")[0]
-                           for line in report["collectives"]
-                           if line.startswith(communicator)]
-                          for report in reports]
+        lines = [[line.split(" on ")[0] for line in report["collectives"]
+                  if line.startswith(communicator)] for report in reports]
+        sent, received = (
+            sorted(line.split(name)[1] for each in lines for line in each
+                   if name in line) for name in ("ncclSend", "ncclRecv"))
+        check(sent == received,
+              f"{communicator} what is sent is not what is received")
+        first, *others = [[line for line in each
+                           if "ncclSend" not in line and "ncclRecv" not in line]
+                          for each in lines]
         for rank, other in enumerate(others, 1):
             check(other == first,
                   f"{communicator} rank {rank} runs other collectives than "
