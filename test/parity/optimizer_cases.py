@@ -277,15 +277,17 @@ for _name, (_, _, _tried) in published_optimizers.OPTIMIZERS.items():
                           trains(_name, _settings, _ranks)))
     CASES.append((f"{_name}-resumes", resumes(_name, _tried[0])))
 # Updates that read more than elements.
-for _name, _loss, _weights in (("adafactor", 1e-5, 1e-4),
-                                      ("muon", 1e-4, 2e-3)):
+for _name, _settings, _loss, _weights in (
+        ("adafactor", dict(lr=2e-3, clip_threshold=0.5, decay_rate=-0.6), 1e-5,
+         1e-4),
+        ("muon", dict(lr=2e-3, nesterov=False, weight_decay=0.02), 1e-4, 2e-3)):
     _, _, _tried = published_optimizers.OPTIMIZERS[_name]
     CASES += [
         (f"{_name}-moves", moves(_name, _tried[0], _loss)),
         (f"{_name}-3-ranks-uneven-clipping-groups",
          training("tied", ranks=3, steps=12, accumulation=2, micro_batch=1,
                   max_grad_norm=0.5, loss=_loss, weights=_weights, learned=1.0,
-                  optimizer={"name": _name, **_tried[-1], "groups": [
+                  optimizer={"name": _name, **_settings, "groups": [
                       {"match": ".*norm.*", "weight_decay": 0.0}]})),
         (f"{_name}-2-ranks-bf16",
          training("gqa", ranks=2, steps=12, precision=BF16, loss=LOSS_BF16,

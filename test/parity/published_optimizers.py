@@ -132,7 +132,6 @@ OPTIMIZERS = {
         dict(lr=3e-4, weight_decay=0.1),
         dict(lr=3e-4, betas=[0.95, 0.98])]),
     "adafactor": (adafactor, 0.0, [
-        dict(lr=1e-3, beta1=0.9, weight_decay=0.1),
-        dict(lr=2e-3, clip_threshold=0.5, decay_rate=-0.6)]),
+        dict(lr=1e-3, beta1=0.9, weight_decay=0.1)]),
     "muon": (muon, 0.1, [dict(lr=2e-3, betas=[0.9, 0.95])]),
 }
