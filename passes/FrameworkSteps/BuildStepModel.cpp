@@ -15,7 +15,9 @@
 #include "passes/FrameworkSteps/Fp8Segments.h"
 #include "passes/FrameworkSteps/SegmentGradients.h"
 #include "passes/FrameworkSteps/SegmentMarks.h"
+#include "passes/Frameworks/GraphEnds.h"
 #include "passes/Frameworks/JobFramework.h"
+#include "passes/Partition/GraphParts.h"
 #include "passes/Quantize/MarkQuantized.h"
 #include "passes/Recompute/DecideSaved.h"
 #include "passes/Recompute/ExtractJoint.h"
@@ -35,13 +37,6 @@ using namespace mlir;
 
 namespace accel {
 namespace {
-
-int64_t numelOf(ArrayRef<int64_t> shape) {
-  int64_t n = 1;
-  for (int64_t size : shape)
-    n *= size;
-  return n;
-}
 
 /// transformers loads GPTQ by GPTQModel since 4.49 (PR 35012), which compiles
 /// what makes the copy; by AutoGPTQ before, which runs it by operators.
@@ -94,7 +89,7 @@ private:
   int64_t bytesOf(Type type) const {
     auto tensor = cast<RankedTensorType>(type);
     const int64_t bytes =
-        numelOf(tensor.getShape()) *
+        tensor.getNumElements() *
         plan::itemSize(
             toDType(tensor.getElementType()).value_or(plan::DType::F32));
     return (bytes + rounding - 1) / rounding * rounding;
@@ -255,15 +250,14 @@ private:
     if (failed(kind))
       return failure();
     call.kind = *kind;
-    call.layer = isRepeated(call.path) && !call.parameters.empty();
+    call.layer =
+        isRepeated(call.path) && !call.parameters.empty() && !isPart(op);
     model.calls.push_back(std::move(call));
     return success();
   }
 
-  /// An instance of what the model repeats in a ModuleList.
-  static bool isRepeated(StringRef path) {
-    StringRef last = path.rsplit('.').second;
-    return !last.empty() && llvm::all_of(last, llvm::isDigit);
+  bool isPart(sharding::CallOp op) const {
+    return symbols.lookup(op.getCallee())->hasAttr(partAttr);
   }
 
   /// The head's matrix has a row for each token of the vocabulary.
@@ -375,11 +369,13 @@ private:
     addModelFlops(symbols.lookup<func::FuncOp>(op.getCallee()), graph->function,
                   kind);
     addFlops(*graph, kind);
-    convertLayers(op, *graph, /*compiled=*/false);
+    convertLayers(op, *graph, kernels.compiled);
     if (!eager())
       return addAccelRunVariants(joint, device, options.target,
                                  gradientModes(op, joint), solved, kind,
                                  options.variants);
+    if (isPart(op))
+      return compileVariants(op, joint, kind);
     for (EagerMode mode :
          {EagerMode::None, EagerMode::Pointwise, EagerMode::Full})
       kind.variants.push_back(measureVariant(*graph, mode, target));
@@ -421,8 +417,19 @@ private:
     if (failed(graph))
       return failure();
     convertLayers(op, *graph, /*compiled=*/true);
-    kind.variants.front() = measureCompiled(*graph, EagerMode::None, target);
-    kind.variants.back() = measureCompiled(*graph, EagerMode::Full, target);
+    SegmentVariant none = measureCompiled(*graph, EagerMode::None, target);
+    if (isPart(op)) { // what is recomputed is not cut: it has one way
+      kind.variants.push_back(std::move(none));
+      return success();
+    }
+    kind.variants.front() = std::move(none);
+    // What ZeRO-3's hooks end inside of a checkpoint is counted by operators.
+    if (auto ends = sharding::findOnly<sharding::JobOp>(module)
+                        ->getAttrOfType<StringAttr>(graphEndsAttr);
+        ends && ends == endsAtModules)
+      runEagerly(kind.variants.back());
+    else
+      kind.variants.back() = measureCompiled(*graph, EagerMode::Full, target);
     return success();
   }
 

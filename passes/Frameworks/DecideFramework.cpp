@@ -6,6 +6,7 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/Fp8Layers.h"
+#include "passes/Frameworks/GraphEnds.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "runtime/plan/Optimizers.h"
 
@@ -42,12 +43,12 @@ struct DecideFrameworkPass
       return;
     decideOffload(job);
     decideOptimizerStep(job, framework);
-    decideCompile(job);
     decideFp8(job, framework);
     if (framework.kind() == FrameworkKind::Ddp)
       decideBuckets(job);
     if (framework.kind() == FrameworkKind::Deepspeed)
       decideZero(job, framework);
+    decideCompile(job, framework);
   }
 
 private:
@@ -104,14 +105,23 @@ private:
   }
 
   /// Nothing is compiled that nobody asked for.
-  void decideCompile(sharding::JobOp job) {
+  void decideCompile(sharding::JobOp job,
+                     const frameworks::Framework &framework) {
     auto [request, value] = asked("compile");
     auto named = value.getAs<StringAttr>("regions");
     auto regions = sharding::symbolizeCompileRegions(named ? named.getValue()
                                                            : StringRef());
-    if (regions)
-      job.setCompileAttr(sharding::CompileAttr::get(&getContext(), *regions,
-                                                    request.getBecause()));
+    if (!regions)
+      return;
+    job.setCompileAttr(sharding::CompileAttr::get(&getContext(), *regions,
+                                                  request.getBecause()));
+    const auto zero = job.getZeroAttr();
+    if (framework.kind() == FrameworkKind::Ddp)
+      job->setAttr(graphEndsAttr,
+                   StringAttr::get(&getContext(), endsAtBuckets));
+    else if (zero && zero.getStage() == 3)
+      job->setAttr(graphEndsAttr,
+                   StringAttr::get(&getContext(), endsAtModules));
   }
 
   void decideFp8(sharding::JobOp job, const frameworks::Framework &framework) {

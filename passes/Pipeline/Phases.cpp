@@ -50,6 +50,7 @@ void addDifferentiatePasses(OpPassManager &pm) {
   pm.addPass(createSeparateEvalPass());
   pm.addPass(createSelectKernelsPass());
   pm.addPass(createApplyLossChunksPass());
+  pm.addPass(createCutGraphsPass());
   pm.addPass(createDifferentiatePass());
 }
 

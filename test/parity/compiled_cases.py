@@ -62,7 +62,7 @@ def adapted_case(cases):
 
 
 def layers_case(models, dtypes=("float32", "bfloat16"), autocast=False,
-                checkpointed=False):
+                checkpointed=False, exactly=0.5):
     """What a compiled layer saves, its inputs aside and with them."""
     def compare(context):
         config = dict(SINGLE, mixed_precision="bf16" if autocast else "no")
@@ -84,7 +84,7 @@ def layers_case(models, dtypes=("float32", "bfloat16"), autocast=False,
                     problems.append(f"{case}: own and received {mine}, torch's "
                                     f"partitioner {want}")
         check(not problems, "\n".join(problems))
-        check(2 * exact >= layers, f"{exact} of {layers} layers exact")
+        check(exact >= exactly * layers, f"{exact} of {layers} layers exact")
         return f"{exact} of {layers} compiled layers exact"
     return compare
 
@@ -109,8 +109,48 @@ def whole_case(models, dtypes=("float32", "bfloat16"), least=-0.04, most=0.06):
     return compare
 
 
+def buckets_case(cases, within=0.06, growth=0.1, least=0.005):
+    """A whole model under DDP, whose graphs end where buckets are full: what it
+    saves, and by how much that is more than in one graph."""
+    def compare(context):
+        folders = []
+        for i, (_, model, dtype, _) in enumerate(cases):
+            folders.append(context.path(f"bucketed-{i}"))
+            jobs.write_config(folders[-1], dict(model, dtype=dtype))
+        asked = [(folder, BATCH, LENGTH, dtype, cap)
+                 for folder, (_, _, dtype, most) in zip(folders, cases)
+                 for cap in (most, 0)]
+        found = harness.in_python(compiled_saves.bucketed_each,
+                                  [({}, (asked,))], context.path("torch.out"),
+                                  timeout=600)[0]
+        for want in found:
+            check(not isinstance(want, str), want)
+        problems, said = [], []
+        ddp = dict(SINGLE, distributed_type="MULTI_CPU", num_processes=2)
+        for (name, _, dtype, cap), folder, cut, whole in zip(
+                cases, folders, found[::2], found[1::2], strict=True):
+            got = [dump(context, config, folder, BATCH, LENGTH, executor,
+                        options=options)["saved"]
+                   for config, executor, options in (
+                       (ddp, "ddp", ["compiled", f"bucket={cap}"]),
+                       (SINGLE, "single", ["compiled"]))]
+            more, want = got[0] - got[1], cut[0] - whole[0]
+            text = (f"{name} {dtype}, {cut[1]} graphs: {got[0]} bytes for "
+                    f"{cut[0]}, {more} more than in one for {want}")
+            said.append(text)
+            if (cut[1] < 3 or abs(got[0] / cut[0] - 1) > within
+                    or abs(more - want) > growth * want + least * whole[0]):
+                problems.append(text)
+        check(not problems, "\n".join(problems))
+        return "; ".join(said)
+    return compare
+
+
 CASES = [
     ("compiled-layers", layers_case(LAYERS)),
+    ("compiled-mixtures", layers_case(
+        {"mixtral": dict(jobs.MODELS["mixtral"], intermediate_size=48)},
+        exactly=0)),
     ("compiled-autocast", layers_case(
         {name: LAYERS[name] for name in ("gqa", "gpt2", "qwen3")},
         ("float32",), autocast=True)),
@@ -123,6 +163,10 @@ CASES = [
         ("gqa", "bfloat16", dict(r=4, target_modules="all-linear")),
         ("gqa", "bfloat16", dict(r=4, lora_dropout=0.1,
                                  target_modules=["q_proj", "o_proj"]))])),
+    ("compiled-buckets", buckets_case([
+        ("llama", jobs.MODELS["wide"], "float32", 2 << 20),
+        ("gpt2", dict(jobs.GPT2, n_embd=384, n_layer=2), "float32", 2 << 20),
+    ])),
     ("compiled-whole", whole_case(
         {name: LAYERS[name] for name in ("gqa", "gpt2", "qwen3")})),
 ]

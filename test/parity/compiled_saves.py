@@ -90,6 +90,50 @@ def measure(folder, batch, length, dtype, whole=False, autocast=False,
     return [saved_of(forward, outputs, shapes) for forward, outputs in calls]
 
 
+def bucketed(folder, batch, length, dtype, cap):
+    """(bytes that a model saves beside its parameters and buffers, graphs),
+    compiled as a whole; cut as DDPOptimizer cuts it for DDP's `cap`, 0: not."""
+    import torch
+    from torch._dynamo.backends.distributed import DDPOptimizer
+    from torch._inductor import compile_fx
+
+    torch._dynamo.reset()
+    model = model_of(folder, dtype)
+    halves = []
+
+    def backend(graph, inputs):
+        halves.append(graph)
+        return compile_fx.compile_fx(
+            graph, inputs, inner_compile=lambda half, *_, **__: half)
+
+    run = torch.compile(
+        model, backend=DDPOptimizer(cap, backend).compile_fn if cap
+        else backend)
+    ids = torch.arange(batch * length).reshape(batch, length) \
+        % model.config.vocab_size
+    run(input_ids=ids, labels=ids)
+    own = {t.untyped_storage().data_ptr()
+           for t in [*model.parameters(), *model.buffers()]}
+    saved, kept = {}, []
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        kept.append(tensor.detach())  # no pointer comes again
+        if storage.data_ptr() not in own:
+            saved[storage.data_ptr()] = aligned(storage.nbytes())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept):
+        run(input_ids=ids, labels=ids)
+    return sum(saved.values()), len(halves)
+
+
+def bucketed_each(cases):
+    os.environ["TORCHINDUCTOR_FX_GRAPH_CACHE"] = "0"
+    os.environ["TORCHINDUCTOR_AUTOGRAD_CACHE"] = "0"
+    return each_of(bucketed, cases)
+
+
 def measure_each(cases):
     """`measure` of each case's arguments, in one process; a failure's text
     where it failed."""

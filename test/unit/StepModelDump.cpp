@@ -294,6 +294,8 @@ int main(int argc, char **argv) {
     loaded.job->script.wholeLogProbabilities |= std::string(argv[i]) == "whole";
     if (const auto recipe = fp8Named(argv[i]))
       import.fp8Training = Setting<Fp8Training>{.value = {.recipe = *recipe}};
+    if (const std::string text = argv[i]; text.rfind("bucket=", 0) == 0)
+      import.ddp.bucketBytes = std::stoll(text.substr(7));
     if (std::string(argv[i]) == "compiled" ||
         std::string(argv[i]) == "compiled-layers")
       import.compiledWhole =
@@ -334,6 +336,7 @@ int main(int argc, char **argv) {
              std::string(argv[i]) != "eager" &&
              std::string(argv[i]) != "whole" &&
              std::string(argv[i]).rfind("compiled", 0) != 0 &&
+             std::string(argv[i]).rfind("bucket=", 0) != 0 &&
              !fp8Named(argv[i]) && !referenceNamed(argv[i]))
       candidate.commHook = argv[i];
   if (std::string problem = verifyCandidate(*model, candidate);

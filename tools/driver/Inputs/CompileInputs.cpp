@@ -9,6 +9,35 @@
 
 namespace accel {
 
+static bool isZero(const PlanInputs &inputs, int64_t stage) {
+  const auto &zero = inputs.job.accelerate.deepspeed;
+  return inputs.executor == FrameworkKind::Deepspeed && zero &&
+         *zero->zeroStage == stage;
+}
+
+/// What the graphs of a model are that is compiled as a whole.
+static const char *regionOf(const PlanInputs &inputs) {
+  switch (inputs.executor) {
+  case FrameworkKind::Fsdp2:
+    return "FSDP2's hooks end a graph at every unit: each is compiled by "
+           "itself";
+  case FrameworkKind::Fsdp1:
+    return "FSDP1's forward ends a graph at every unit: each is compiled by "
+           "itself";
+  case FrameworkKind::Ddp:
+    return "DDPOptimizer ends a graph wherever a bucket of gradients is full";
+  case FrameworkKind::Deepspeed:
+    if (isZero(inputs, 3))
+      return "ZeRO-3's hooks end a graph around every module";
+    return "the whole model, whose gradients are reduced at the end of its "
+           "backward";
+  case FrameworkKind::Single:
+  case FrameworkKind::AccelRun:
+    break;
+  }
+  return "the whole model, counted function by function";
+}
+
 std::optional<Setting<bool>> compiledWhole(const PlanInputs &inputs) {
   const DynamoSettings &dynamo = inputs.job.accelerate.dynamo;
   const Setting<bool> &script = inputs.job.script.compiled;
@@ -24,28 +53,18 @@ std::optional<Setting<bool>> compiledWhole(const PlanInputs &inputs) {
   }
   whole.value = !dynamo.compiles() || !*dynamo.regional;
   whole.why = !*whole ? "each layer by itself, the rest operator by operator"
-              : inputs.executor == FrameworkKind::Fsdp2
-                  ? "FSDP2's hooks end a graph at every unit: each is compiled "
-                    "by itself"
-                  : "the whole model, counted function by function";
+                      : regionOf(inputs);
   return whole;
 }
 
-static std::string whyNot(const PlanInputs &inputs) {
-  switch (inputs.executor) {
-  case FrameworkKind::Fsdp2:
-  case FrameworkKind::Single:
-    break;
-  case FrameworkKind::Ddp:
-    return "under DDP, torch cuts compiled graphs at the buckets of gradients "
-           "(DDPOptimizer), and what is saved between the parts";
-  case FrameworkKind::Fsdp1:
-    return "what a compiled layer saves of FSDP1's flat parameters";
-  case FrameworkKind::Deepspeed:
-    return "what DeepSpeed's compiled engine saves";
-  case FrameworkKind::AccelRun:
+static std::string whyNot(const PlanInputs &inputs, bool whole) {
+  if (inputs.executor == FrameworkKind::AccelRun)
     return "torch.compile by accel-run, which runs no Python,";
-  }
+  // All gradients are there before any is reduced, of which the engine's step
+  // knows nothing.
+  if (isZero(inputs, 2) && whole)
+    return "under ZeRO-2, a compiled model, which hands out all gradients at "
+           "the end of its backward,";
   const plan::Mesh &mesh = *inputs.job.accelerate.mesh;
   if (mesh.ranksPerSample() > 1)
     return "what a compiled layer saves of tensors that are split over ranks";
@@ -53,23 +72,33 @@ static std::string whyNot(const PlanInputs &inputs) {
     return "what a compiled layer saves beside quantised weights";
   if (!inputs.model.config())
     return "what a compiled .pt2 saves";
-  for (const auto &parameter : inputs.model.info().parameters)
-    if (parameter.fqn.find(".experts.") != std::string::npos)
-      return "what a compiled mixture of experts saves";
   return "";
 }
 
 void checkCompiled(const PlanInputs &inputs, DiagnosticEngine &engine) {
   const auto asked = compiledWhole(inputs);
-  const std::string why = asked ? whyNot(inputs) : "";
+  if (!asked)
+    return;
+  if (const Setting<bool> &own = inputs.job.accelerate.useOrigParams;
+      inputs.executor == FrameworkKind::Fsdp1 && !*own)
+    engine.report(
+        diagnosticAt(own, Severity::Error, "invalid-value",
+                     "torch.compile compiles nothing of FSDP1's units without "
+                     "fsdp_use_orig_params (Dynamo only supports FSDP with "
+                     "use_orig_params=True)",
+                     "write fsdp_use_orig_params: true, or do not compile"));
+  const std::string why = whyNot(inputs, **asked);
   if (why.empty())
     return;
-  engine.report(diagnosticAt(
-      *asked, Severity::Error, notSupportedCode, why + " is not modelled yet",
-      *inputs.job.script.compiled
-          ? "leave it out to plan the model as it runs without it"
-          : "write dynamo_backend: 'no' to plan the model as it runs without "
-            "it"));
+  std::string fix = *inputs.job.script.compiled
+                        ? "leave it out to plan the model as it runs without it"
+                        : "write dynamo_backend: 'no' to plan the model as it "
+                          "runs without it";
+  if (isZero(inputs, 2) && **asked)
+    fix = "write dynamo_use_regional_compilation: true, which compiles each "
+          "layer by itself, or leave it out";
+  engine.report(diagnosticAt(*asked, Severity::Error, notSupportedCode,
+                             why + " is not modelled yet", fix));
 }
 
 } // namespace accel
