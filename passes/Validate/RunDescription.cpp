@@ -299,6 +299,22 @@ private:
                "kernels) is not modelled");
   }
 
+  /// torchtitan converts every linear layer but the head by torchao; its
+  /// tensorwise recipe gathers weights in fp8
+  /// (torchtitan/components/float8.py).
+  void readFp8() {
+    run.fp8 = has(precision, "fp8") || has(precision, "float8");
+    if (has(precision, "mxfp8"))
+      skip("mxfp8 (a scale for each 32 elements) is not modelled");
+    if (!run.fp8 || run.source != Source::Torchtitan)
+      return;
+    run.fp8Training.emplace();
+    if (has(precision, "rowwise"))
+      run.fp8Training->recipe = Fp8Recipe::Rowwise;
+    else
+      run.fp8Training->gathers = !has(precision, "bfloat16 all-gather");
+  }
+
   void readPrecision() {
     Run &s = run;
     const bool fp16 = has(precision, "fp16") || has(precision, "f16-") ||
@@ -310,7 +326,7 @@ private:
     run.compute = fp32 ? DType::F32 : half;
     if (precision.empty())
       assume("bf16");
-    run.fp8 = has(precision, "fp8");
+    readFp8();
     const bool pure = has(precision, "pure");
     run.parameters = DType::F32;
     if (!fp32)

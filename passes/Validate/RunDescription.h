@@ -14,6 +14,7 @@
 #define ACCEL_PASSES_VALIDATE_RUNDESCRIPTION_H
 
 #include "frontends/Job/AdapterConfig.h"
+#include "frontends/Job/Fp8Training.h"
 #include "frontends/Job/QuantizationConfig.h"
 #include "passes/Frameworks/Framework.h"
 #include "passes/Replay/Replay.h"
@@ -68,6 +69,8 @@ struct Run {
   std::optional<plan::DType> reduce; // of the precision policy
   bool autocast = false;
   bool fp8 = false, compiled = false;
+  /// Of torchao, under torchtitan; other trainers' fp8 is a rate of matmuls.
+  std::optional<Fp8Training> fp8Training;
   std::string torchVersion = frameworks::Versions().torch;
   std::string transformersVersion = frameworks::Versions().transformers;
   std::string accelerateVersion = frameworks::Versions().accelerate;

@@ -169,7 +169,10 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
   import.prefetchForward = import.prefetchBackward = 1;
   import.checkpointDtype = run.parameters;
   import.compile = run.compiled;
-  import.fp8 = run.fp8;
+  if (run.fp8Training)
+    import.fp8Training = Setting<Fp8Training>{.value = *run.fp8Training};
+  else
+    import.fp8 = run.fp8;
   import.chosen.emplace();
   import.chosen->why = rowsReason;
   import.chosen->checkpoint = checkpointMode(run.recompute);
