@@ -250,14 +250,9 @@ private:
     if (failed(kind))
       return failure();
     call.kind = *kind;
-    call.layer =
-        isRepeated(call.path) && !call.parameters.empty() && !isPart(op);
+    call.layer = isRepeated(call.path) && !call.parameters.empty();
     model.calls.push_back(std::move(call));
     return success();
-  }
-
-  bool isPart(sharding::CallOp op) const {
-    return symbols.lookup(op.getCallee())->hasAttr(partAttr);
   }
 
   /// The head's matrix has a row for each token of the vocabulary.
@@ -374,8 +369,6 @@ private:
       return addAccelRunVariants(joint, device, options.target,
                                  gradientModes(op, joint), solved, kind,
                                  options.variants);
-    if (isPart(op))
-      return compileVariants(op, joint, kind);
     for (EagerMode mode :
          {EagerMode::None, EagerMode::Pointwise, EagerMode::Full})
       kind.variants.push_back(measureVariant(*graph, mode, target));
@@ -417,12 +410,7 @@ private:
     if (failed(graph))
       return failure();
     convertLayers(op, *graph, /*compiled=*/true);
-    SegmentVariant none = measureCompiled(*graph, EagerMode::None, target);
-    if (isPart(op)) { // what is recomputed is not cut: it has one way
-      kind.variants.push_back(std::move(none));
-      return success();
-    }
-    kind.variants.front() = std::move(none);
+    kind.variants.front() = measureCompiled(*graph, EagerMode::None, target);
     // What ZeRO-3's hooks end inside of a checkpoint is counted by operators.
     if (auto ends = sharding::findOnly<sharding::JobOp>(module)
                         ->getAttrOfType<StringAttr>(graphEndsAttr);

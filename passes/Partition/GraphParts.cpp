@@ -212,7 +212,6 @@ private:
         builder.getFunctionType(ValueRange(arguments).getTypes(),
                                 ValueRange(part.outputs).getTypes()));
     part.function.setPrivate();
-    part.function->setAttr(partAttr, builder.getUnitAttr());
     part.function.addEntryBlock();
     IRMapping mapping;
     for (auto [i, value] : llvm::enumerate(arguments)) {

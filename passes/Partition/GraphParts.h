@@ -16,9 +16,6 @@
 
 namespace accel {
 
-/// Of a function (unit): it is a part of a segment.
-constexpr llvm::StringLiteral partAttr = "sharding.part";
-
 /// The path of an element of a ModuleList: it ends in a number.
 bool isRepeated(llvm::StringRef path);
 

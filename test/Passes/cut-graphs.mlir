@@ -11,7 +11,6 @@
 
 // CHECK-LABEL: func.func private @MLP.cut(
 // CHECK-SAME: %{{.*}}: tensor<64x512xbf16>, %{{.*}}: tensor<512x512xf32> {sharding.param = "gate.weight"}) -> tensor<64x512xbf16>
-// CHECK-SAME: sharding.part
 // CHECK: aten._to_copy {{.*}}tensor<512x512xbf16>
 // CHECK: aten.mm
 // CHECK: aten.silu
