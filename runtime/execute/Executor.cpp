@@ -107,11 +107,12 @@ void Executor::addWorkspace(const plan::Unit &unit, Optimizer::Unit &slot) {
     return;
   slot.shape = plan::updateShape(job, unit);
   slot.layouts = units.back()->stateLayouts();
-  FlatBuffer &workspace = workspaces.back();
-  workspace =
-      FlatBuffer(hardware, plan::DType::U8,
-                 plan::updateWork(rule, slot.shape, job.device).workspaceBytes);
-  slot.workspace = workspace.flat;
+  // Muon needs none of a unit that has vectors alone.
+  if (const int64_t bytes =
+          plan::updateWork(rule, slot.shape, job.device).workspaceBytes) {
+    workspaces.back() = FlatBuffer(hardware, plan::DType::U8, bytes);
+    slot.workspace = workspaces.back().flat;
+  }
   Communicator *group = communicators.over(unit.shardAxes, "reduce");
   slot.sum = [group](at::Tensor &sums) {
     if (group && sums.numel() > 0)
