@@ -117,7 +117,9 @@ def Aten_CrossEntropyOp
   let summary = "mean cross-entropy of logits in one kernel, fp32 inside";
   let description = [{
     Of logits [T, V] in any precision and targets [T]: the mean loss in fp32 and
-    the log-sum-exp of each row. As torch.compile fuses log_softmax and
+    the log-sum-exp of each row. A target that is neither a class nor
+    `ignore_index` is another rank's: its row counts, and has no target's logit.
+    As torch.compile fuses log_softmax and
     nll_loss; with `in_place` as flash-attn's CrossEntropyLoss with
     inplace_backward, whose gradient overwrites the logits.
   }];

@@ -135,8 +135,7 @@ static MaybeRule fillRule(Operation *op) {
 
 MaybeRule aten::shardingRule(Operation *op) {
   auto aten = dyn_cast<AtenOpInterface>(op);
-  // Whether torch keeps the mask of the whole tensor is not ours to say.
-  if (!aten || isa<NativeDropoutOp>(op) || op->getNumResults() == 0)
+  if (!aten || op->getNumResults() == 0)
     return std::nullopt;
   for (auto classRule :
        {fillRule, randomRule, viewRule, movementRule, indexRule, productRule,

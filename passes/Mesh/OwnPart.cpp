@@ -6,6 +6,7 @@
 #include "passes/Mesh/OwnPart.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Fused.h"
 #include "passes/Mesh/ContextAttention.h"
 #include "passes/Mesh/HeadExchange.h"
 
@@ -35,6 +36,16 @@ bool mesh::hasOwnPart(Operation *op, aten::Form form) {
         return (form == aten::Form::Rows || form == aten::Form::Counted) &&
                isI64(loss.getTarget()) && isF32(loss.getSelf());
       })
+      .Case([&](aten::CrossEntropyOp loss) {
+        return (form == aten::Form::Statistics ||
+                form == aten::Form::Counted) &&
+               isI64(loss.getTargets());
+      })
+      .Case<aten::CrossEntropyBackwardOp, aten::CrossEntropyInPlaceBackwardOp>(
+          [&](auto loss) {
+            return (form == aten::Form::Rows || form == aten::Form::Counted) &&
+                   isI64(loss.getTargets());
+          })
       .Case([&](aten::LogSoftmaxOp softmax) {
         return form == aten::Form::Statistics && isF32(softmax.getSelf());
       })
@@ -95,19 +106,10 @@ public:
     auto own =
         aten::NllLossForwardOp::create(b, loc, loss.getSelf(), targets, ignored,
                                        reduction == none ? none : sum);
-    Value counts = aten::NeScalarOp::create(b, loc, loss.getTarget(),
-                                            b.getI64IntegerAttr(ignored));
-    Value numbers =
-        aten::ToCopyOp::create(b, loc, counts, Type(b.getF32Type()));
-    Value weight =
-        aten::SumDimOp::create(b, loc, numbers, ArrayRef<int64_t>{0}, false);
+    Value weight = sumOf(counted01(loss.getTarget(), ignored));
     Value output = own.getOutput();
     if (reduction == mean)
-      output = aten::DivTensorOp::create(
-          b, loc, output,
-          counted.empty()
-              ? weight
-              : allReduce(weight, counted, sharding::ReduceKind::Sum));
+      output = aten::DivTensorOp::create(b, loc, output, allCounts(weight));
     return replace(loss, {output, weight});
   }
 
@@ -118,6 +120,62 @@ public:
         ownTargets(loss.getSelf(), loss.getTarget(),
                    static_cast<int64_t>(loss.getIgnoreIndex())));
     return {loss.getResult()};
+  }
+
+  /// The log-sum-exps of all ranks' classes, and the targets' logits, each of
+  /// which one rank has (Megatron's VocabParallelCrossEntropy). The mean
+  /// divides by the targets of all rows.
+  Values rewrite(aten::CrossEntropyOp loss) {
+    if (axes.empty()) {
+      Value count = countOf(loss), all = allCounts(count);
+      auto own = aten::CrossEntropyOp::create(
+          b, loc, loss.getLogits(), loss.getTargets(),
+          static_cast<int64_t>(loss.getIgnoreIndex()), loss.getInPlace());
+      Value sum = aten::MulTensorOp::create(b, loc, own.getLoss(), count);
+      return replace(
+          loss, {aten::DivTensorOp::create(b, loc, sum, all), own.getSums()});
+    }
+    auto own = aten::CrossEntropyOp::create(
+        b, loc, loss.getLogits(), classesHere(loss),
+        static_cast<int64_t>(loss.getIgnoreIndex()), loss.getInPlace());
+    Value largest = allReduce(own.getSums(), axes, sharding::ReduceKind::Max);
+    Value shifted = aten::SubTensorOp::create(b, loc, own.getSums(), largest);
+    Value total = allReduce(aten::ExpOp::create(b, loc, shifted), axes,
+                            sharding::ReduceKind::Sum);
+    Value sums = aten::AddTensorOp::create(b, loc, largest,
+                                           aten::LogOp::create(b, loc, total));
+    Value counts = counted01(loss), count = sumOf(counts);
+    auto sumOfRows = [&](Value rows) {
+      return sumOf(aten::MulTensorOp::create(b, loc, rows, counts));
+    };
+    // What is left of this rank's sum of log-sum-exps is its targets' logits.
+    Value logits = aten::SubTensorOp::create(
+        b, loc, sumOfRows(own.getSums()),
+        aten::MulTensorOp::create(b, loc, own.getLoss(), count));
+    Value sum = aten::SubTensorOp::create(
+        b, loc, sumOfRows(sums),
+        allReduce(logits, axes, sharding::ReduceKind::Sum));
+    return replace(
+        loss, {aten::DivTensorOp::create(b, loc, sum, allCounts(count)), sums});
+  }
+
+  /// A row's gradient is its softmax, less one at the target, where that is.
+  template <typename BackwardOp> Values rewriteFused(BackwardOp loss) {
+    if (!counted.empty()) {
+      Value count = countOf(loss);
+      Value share = aten::DivTensorOp::create(b, loc, count, allCounts(count));
+      loss.getGradOutMutable().assign(
+          aten::MulTensorOp::create(b, loc, loss.getGradOut(), share));
+    }
+    if (!axes.empty())
+      loss.getTargetsMutable().assign(classesHere(loss));
+    return {loss.getResult()};
+  }
+  Values rewrite(aten::CrossEntropyBackwardOp loss) {
+    return rewriteFused(loss);
+  }
+  Values rewrite(aten::CrossEntropyInPlaceBackwardOp loss) {
+    return rewriteFused(loss);
   }
 
   /// x - max - log(sum(exp(x - max))), the largest and the sum over all ranks.
@@ -188,6 +246,43 @@ private:
                                             b.getI64IntegerAttr(ignored));
   }
 
+  /// Of a fused loss: targets counted from this rank's first class. Those of
+  /// other ranks lie outside of the classes, and ignored ones stay so.
+  template <typename LossOp> Value classesHere(LossOp loss) {
+    const auto ignored = static_cast<int64_t>(loss.getIgnoreIndex());
+    const Place place =
+        within(loss.getTargets(), typeOf(loss.getLogits()).getDimSize(1));
+    Value own = aten::MaskedFillScalarOp::create(
+        b, loc, place.own, place.others,
+        b.getI64IntegerAttr(ignored == -1 ? -2 : -1));
+    Value nobodys = aten::EqScalarOp::create(b, loc, loss.getTargets(),
+                                             b.getI64IntegerAttr(ignored));
+    return aten::MaskedFillScalarOp::create(b, loc, own, nobodys,
+                                            b.getI64IntegerAttr(ignored));
+  }
+
+  /// 1 for each row with a target, 0 for those that are ignored.
+  Value counted01(Value targets, int64_t ignored) {
+    Value counts =
+        aten::NeScalarOp::create(b, loc, targets, b.getI64IntegerAttr(ignored));
+    return aten::ToCopyOp::create(b, loc, counts, Type(b.getF32Type()));
+  }
+  template <typename LossOp> Value counted01(LossOp loss) {
+    return counted01(loss.getTargets(),
+                     static_cast<int64_t>(loss.getIgnoreIndex()));
+  }
+  Value sumOf(Value rows) {
+    return aten::SumDimOp::create(b, loc, rows, ArrayRef<int64_t>{0}, false);
+  }
+  template <typename LossOp> Value countOf(LossOp loss) {
+    return sumOf(counted01(loss));
+  }
+  Value allCounts(Value count) {
+    return counted.empty()
+               ? count
+               : allReduce(count, counted, sharding::ReduceKind::Sum);
+  }
+
   Value allReduce(Value value, ArrayRef<StringRef> over,
                   sharding::ReduceKind kind) {
     return sharding::AllReduceOp::create(b, loc, value.getType(), value,
@@ -222,7 +317,9 @@ Values mesh::useOwnPart(Operation *op, sharding::MeshOp mesh,
   OwnPart part(op, mesh, forms);
   return llvm::TypeSwitch<Operation *, Values>(op)
       .Case<aten::EmbeddingOp, aten::EmbeddingDenseBackwardOp,
-            aten::NllLossForwardOp, aten::NllLossBackwardOp, aten::LogSoftmaxOp,
+            aten::NllLossForwardOp, aten::NllLossBackwardOp,
+            aten::CrossEntropyOp, aten::CrossEntropyBackwardOp,
+            aten::CrossEntropyInPlaceBackwardOp, aten::LogSoftmaxOp,
             aten::LogSoftmaxBackwardDataOp>(
           [&](auto known) { return part.rewrite(known); })
       .Default([](Operation *) -> Values {

@@ -14,8 +14,9 @@ CALLS = 24   # of each operator
 CUTS = 2     # of each call
 MUTANTS = 12  # calls on which a changed rule is tried
 
-# Whole operands: nobody knows what they do, or which numbers were drawn. DoRA's
-# two count what PEFT holds, and no runtime executes them.
+# Not tried: nobody knows what they do, and they take whole operands; a rank
+# draws native_dropout's numbers for its own part. DoRA's two count what PEFT
+# holds, and no runtime executes them.
 WITHOUT = {"opaque", "opaque_backward", "native_dropout", "dora_norm", "hold"}
 
 
