@@ -113,9 +113,8 @@ private:
 
 Simulator::Simulator(const Plan &plan, const Program &program,
                      KnownCalls &known, const Breakdown &start)
-    : now(start), plan(plan), program(program),
-      optimizer(plan.job.optimizer), known(known),
-      handles(program.values.size()), live(program.values.size()),
+    : now(start), plan(plan), program(program), optimizer(plan.job.optimizer),
+      known(known), handles(program.values.size()), live(program.values.size()),
       isInput(program.values.size()) {
   for (int value : program.inputs) {
     isInput[value] = true;

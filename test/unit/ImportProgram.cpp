@@ -380,7 +380,11 @@ LogicalResult Importer::finish() {
   if (program.loss >= 0 && !(loss = values[program.loss]))
     return emitError(loc) << "program '" << program.name
                           << "': the loss is never made";
-  ReturnOp::create(builder, loc, loss, kept);
+  Value predictions;
+  if (program.predictions >= 0 && !(predictions = values[program.predictions]))
+    return emitError(loc) << "program '" << program.name
+                          << "': the predictions are never made";
+  ReturnOp::create(builder, loc, loss, predictions, kept);
   return success();
 }
 

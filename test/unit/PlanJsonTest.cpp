@@ -86,9 +86,18 @@ TEST(PlanJson, EveryFieldRoundTrips) {
                    0.3,
                    {{1e-300, 0.0}, {1.7976931348623157e308, 1.0}}};
   job.schedule = {1000, 10, "cosine", 1e-7};
-  job.data = {"arrays", "x",  {{"input_ids", "a.npy"}, {"labels", "b.npy"}},
-              "int64",  true, 7};
-  job.evalData = {"tokens", "val.bin", {}, "uint16", false, 0};
+  job.data.kind = "arrays";
+  job.data.path = "x";
+  job.data.arrays = {{"input_ids", "a.npy"}, {"labels", "b.npy"}};
+  job.data.files = {{"a.bin", 0.25, "a.npy"}, {"b.bin", 0, ""}};
+  job.data.dtype = "int64";
+  job.data.shuffle = true;
+  job.data.seed = 7;
+  job.data.endOfDocument = 2;
+  job.data.epochEnd = "drop";
+  job.evalData.kind = "tokens";
+  job.evalData.path = "val.bin";
+  job.sampling = {3, 8, 16};
   job.evalEvery = 5;
   job.evalBatches = 2;
   job.checkpoint = {"out", 20, 3, "full"};
