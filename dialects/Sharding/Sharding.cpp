@@ -110,20 +110,22 @@ PrecisionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 FrameworkAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                       StringRef name, StringRef torch, StringRef accelerate) {
-  constexpr StringLiteral known[] = {"accel-run", "fsdp2",     "fsdp1",
-                                     "ddp",       "deepspeed", "single"};
+  constexpr StringLiteral known[] = {"accel-run", "fsdp2",    "fsdp1", "ddp",
+                                     "deepspeed", "megatron", "single"};
   if (llvm::is_contained(known, name))
     return success();
   // A trainer, over its usual executor or the one behind the slash.
-  constexpr StringLiteral trainers[] = {"torchtitan", "llm-foundry", "fms-fsdp",
-                                        "torchtune", "kempnerforge"};
+  constexpr StringLiteral trainers[] = {
+      "torchtitan", "llm-foundry",  "fms-fsdp",
+      "torchtune",  "kempnerforge", "megatron-core-attention"};
   auto [trainer, executor] = name.split('/');
   if (llvm::is_contained(trainers, trainer) &&
       (trainer == name || llvm::is_contained(known, executor)))
     return success();
   return emitError() << "unknown framework '" << name
-                     << "', expected accel-run, fsdp2, fsdp1, ddp, deepspeed "
-                        "or single, or a trainer such as torchtitan";
+                     << "', expected accel-run, fsdp2, fsdp1, ddp, "
+                        "deepspeed, megatron or single, or a trainer such as "
+                        "torchtitan";
 }
 
 LogicalResult DdpAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -149,6 +151,15 @@ LogicalResult ZeroAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (subGroup < 1)
     return emitError() << "ZeRO updates at least one element at a time, not "
                        << subGroup;
+  return success();
+}
+
+LogicalResult MegatronAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   bool, bool, bool, int64_t chunks,
+                                   BecauseAttr) {
+  if (chunks < 1)
+    return emitError() << "a stage has at least one chunk of layers, not "
+                       << chunks;
   return success();
 }
 

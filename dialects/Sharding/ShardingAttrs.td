@@ -251,6 +251,30 @@ def Sharding_ZeroAttr : Sharding_Attr<"Zero", "zero"> {
   let genVerifyDecl = 1;
 }
 
+def Sharding_MegatronAttr : Sharding_Attr<"Megatron", "megatron"> {
+  let summary = "Megatron-Core's optimizer, overlap and pipeline";
+  let description = [{
+    `distributed`: the optimizer's states are sharded over the data-parallel
+    ranks. `overlap_gradients` and `overlap_parameters`: gradients leave during
+    the last micro-batch's backward, and parameters come back during the next
+    forward. `chunks`: each stage of the pipeline (the axis `pp` of the mesh)
+    has so many chunks of layers, in turns (virtual pipeline stages).
+
+    ```mlir
+    #sharding.megatron<distributed = true, overlap_gradients = false, overlap_parameters = false, chunks = 1, because = <"megatron_lm_config">>
+    ```
+  }];
+  let parameters = (ins "bool":$distributed, "bool":$overlapGradients,
+                        "bool":$overlapParameters, "int64_t":$chunks,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` `distributed` `=` $distributed `,` `overlap_gradients` `=`
+        $overlapGradients `,` `overlap_parameters` `=` $overlapParameters `,`
+        `chunks` `=` $chunks `,` `because` `=` $because `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 def Sharding_ReshardAttr : Sharding_Attr<"Reshard", "reshard"> {
   let summary = "whether the gathered parameters are freed after the forward";
   let parameters = (ins "bool":$afterForward,

@@ -55,6 +55,7 @@ def Sharding_JobOp : Sharding_Op<"job", [HasParent<"::mlir::ModuleOp">]> {
                        OptionalAttr<Sharding_OptimizerStepAttr>:$optimizer_step,
                        OptionalAttr<Sharding_DdpAttr>:$ddp,
                        OptionalAttr<Sharding_ZeroAttr>:$zero,
+                       OptionalAttr<Sharding_MegatronAttr>:$megatron,
                        OptionalAttr<Sharding_CompileAttr>:$compile,
                        OptionalAttr<Sharding_Fp8Attr>:$fp8,
                        OptionalAttr<I64Attr>:$ranks_per_node,
@@ -71,7 +72,7 @@ def Sharding_RequestOp
   let summary = "what the configuration asks a pass to decide";
   let description = [{
     One per subject (`wrap`, `precision`, `reshard`, `checkpoint`, `loss`, `prefetch`,
-    `accumulation`, `update`, `offload`, `optimizer`, `ddp`, `zero`, `compile`, `fp8`, `sequence_parallel`). The pass that decides the subject reads `value`
+    `accumulation`, `update`, `offload`, `optimizer`, `ddp`, `zero`, `megatron`, `compile`, `fp8`, `sequence_parallel`). The pass that decides the subject reads `value`
     and copies `because` into its decisions.
 
     ```mlir

@@ -88,6 +88,16 @@ void AccelerateReader::readMegatron(const Section &s) {
   text(m.recomputeGranularity, s, "megatron_lm_recompute_granularity");
   text(m.recomputeMethod, s, "megatron_lm_recompute_method");
   integer(m.recomputeLayers, s, "megatron_lm_recompute_num_layers");
+  integer(m.lastStageLayers, s, "megatron_lm_decoder_last_pipeline_num_layers");
+  boolean(m.preciseOptimizer, s, "megatron_lm_use_precision_aware_optimizer");
+  boolean(m.flashAttention, s, "megatron_lm_attention_backend");
+  boolean(m.rotaryPositions, s, "megatron_lm_use_rotary_position_embeddings");
+  typed(m.attentionDropout, s, "megatron_lm_attention_dropout", parseNumber,
+        showNumber);
+  typed(m.hiddenDropout, s, "megatron_lm_hidden_dropout", parseNumber,
+        showNumber);
+  if (before(1, 13)) // Megatron-LM's own default
+    m.attentionDropout.value = m.hiddenDropout.value = 0.1;
 }
 
 void AccelerateReader::readFp8Values(const Section &s) {

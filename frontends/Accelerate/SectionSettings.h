@@ -63,6 +63,13 @@ struct MegatronSettings {
   Setting<double> gradientClipping; // 0: none
   Setting<std::string> recomputeGranularity, recomputeMethod;
   Setting<int64_t> recomputeLayers;
+  Setting<int64_t> lastStageLayers; // 0: as many as the others
+  Setting<bool> preciseOptimizer, flashAttention, rotaryPositions;
+  Setting<double> attentionDropout, hiddenDropout;
+  /// No keys of the file: MegatronLMPlugin's other_megatron_args, and what
+  /// NeMo's recipes set.
+  Setting<bool> overlapsGradients, overlapsParameters;
+  Setting<int64_t> chunks{1, Origin::Default, "", {}, ""}; // of each stage
 };
 
 struct Fp8Settings {

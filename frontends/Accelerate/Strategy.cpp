@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Accelerate/Reader.h"
+#include "runtime/plan/Stages.h"
 
 #include <algorithm>
 
@@ -45,6 +46,19 @@ void AccelerateReader::defaultsWithoutFsdp() {
   derived(config.minNumParams, int64_t(0));
 }
 
+/// Ranks are numbered with tp innermost and stages outermost
+/// (megatron/core/parallel_state.py, order "tp-cp-ep-dp-pp").
+static void addMegatronAxes(const MegatronSettings &megatron,
+                            plan::Mesh &mesh) {
+  if (*megatron.contextParallel > 1)
+    mesh.resize("cp", *megatron.contextParallel);
+  if (*megatron.tensorParallel > 1)
+    mesh.resize("tp", *megatron.tensorParallel);
+  if (*megatron.pipelineParallel > 1)
+    mesh.axes.insert(mesh.axes.begin(),
+                     {plan::pipelineAxis, *megatron.pipelineParallel});
+}
+
 /// Where parallelism_config gives no sizes, they follow from the strategy and
 /// the number of ranks.
 void AccelerateReader::deriveMesh() {
@@ -77,6 +91,8 @@ void AccelerateReader::deriveMesh() {
                     *config.megatron->contextParallel;
     sizes.resize("dp_replicate",
                  model > 0 ? std::max<int64_t>(ranks / model, 1) : ranks);
+    if (options.forPlanning)
+      addMegatronAxes(*config.megatron, sizes);
     why =
         "Megatron-LM: ranks / (tp_degree x pp_degree x context_parallel_size)";
   } else if (strategy == Strategy::Ddp || strategy == Strategy::Other) {
@@ -139,6 +155,10 @@ void AccelerateReader::derivePrecision() {
             (before(0, 30) ? ", and leaves parameters in the dtype they were "
                              "loaded in (before 0.30)"
                            : ", and keeps trainable parameters in fp32");
+    } else if (config.megatron) {
+      policy.output = low;
+      why = "Megatron-LM's weights are " + std::string(toString(*mixed)) +
+            ", and its optimizer has fp32 copies";
     } else {
       policy.output = plan::DType::F32;
       policy.autocast = true;
@@ -187,7 +207,8 @@ static std::string whyNotPlanned(DistributedType type) {
     return name + "runs on devices of which no target is described, so that it "
                   "is not supported yet";
   case DistributedType::MegatronLm:
-    return name + "trains Megatron-LM's own model, which is not supported yet";
+    return name + "trains Megatron-LM's own model, which `accel-opt plan` "
+                  "predicts and accel-run does not execute";
   default:
     return name + "is not supported yet";
   }
@@ -213,9 +234,11 @@ void AccelerateReader::checkSupport() {
   // refuse, where accel-run is to execute it.
   bool planned = options.forPlanning;
   if (*config.strategy == Strategy::Other &&
-      !(planned && type == DistributedType::Deepspeed))
+      !(planned && (type == DistributedType::Deepspeed ||
+                    type == DistributedType::MegatronLm)))
     notSupported(top("distributed_type"), whyNotPlanned(type),
-                 "planned are NO, MULTI_CPU, MULTI_GPU, FSDP and DEEPSPEED");
+                 "planned are NO, MULTI_CPU, MULTI_GPU, FSDP, DEEPSPEED and "
+                 "MEGATRON_LM");
   const Field backend = in(section("fp8_config"), "fp8_backend");
   if (*config.mixedPrecision == MixedPrecision::Fp8 && backend &&
       equalsUpper(yaml::pythonText(backend.value()), "MSAMP"))

@@ -97,6 +97,29 @@ static void takeBatches(const AccelerateConfig &accelerate, JobConfig &job) {
                              "train_batch_size / ranks / accumulation"};
 }
 
+/// Megatron counts micro-batches itself, and clips. What it recomputes is said
+/// in one way by accelerate 1.13 and later, in another before.
+static void takeMegatron(const AccelerateConfig &accelerate, JobConfig &job) {
+  const MegatronSettings &megatron = *accelerate.megatron;
+  auto take = [](auto &setting, auto value, const auto &from) {
+    setting = {value, from.origin, from.key, from.at, from.why};
+  };
+  if (const auto &count = megatron.microBatches; *count >= 1)
+    take(job.accumulation, *count, count);
+  take(job.optimizer.maxGradNorm, *megatron.gradientClipping,
+       megatron.gradientClipping);
+  const auto &granularity = megatron.recomputeGranularity;
+  const auto &activations = megatron.recomputeActivations;
+  if (*granularity == "full")
+    take(job.activationCheckpointing, Checkpointing::Full, granularity);
+  else if (*granularity == "selective")
+    take(job.activationCheckpointing, Checkpointing::Pointwise, granularity);
+  else
+    take(job.activationCheckpointing,
+         *activations ? Checkpointing::Pointwise : Checkpointing::None,
+         activations);
+}
+
 JobConfig accel::defaultJob(AccelerateConfig accelerate) {
   JobConfig job;
   setDefaults(job);
@@ -116,6 +139,8 @@ JobConfig accel::defaultJob(AccelerateConfig accelerate) {
         accelerate.stateDictType.at, "follows from fsdp_state_dict_type"};
   if (accelerate.deepspeed)
     takeBatches(accelerate, job);
+  if (accelerate.megatron)
+    takeMegatron(accelerate, job);
   job.accelerate = std::move(accelerate);
   return job;
 }

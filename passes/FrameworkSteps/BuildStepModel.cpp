@@ -24,6 +24,7 @@
 #include "passes/Simulate/Time.h"
 #include "passes/StepModel/CompiledVariant.h"
 #include "passes/StepModel/Dequantize.h"
+#include "passes/StepModel/GatherAgain.h"
 #include "passes/StepModel/LossFragments.h"
 #include "passes/StepModel/SegmentGraph.h"
 #include "passes/StepModel/TrainerKernels.h"
@@ -376,7 +377,8 @@ private:
       return failure();
     if (kernels.lossOutside && kind.loss)
       kind.lossFragmentBytes = lossFragments(*graph);
-    if (kernels.selective == frameworks::Selective::AllButAttention) {
+    if (kernels.selective == frameworks::Selective::AllButAttention ||
+        kernels.selective == frameworks::Selective::CoreAttention) {
       kind.variants[1] = measureVariant(*graph, EagerMode::Children, target);
       kind.variants[1].name = "pointwise";
     }
@@ -517,6 +519,8 @@ private:
     addParameterTraits(op, graph);
     if (autograd)
       toAutogradForm(graph);
+    if (kernels.gathersAgain)
+      gatherAgain(graph, "tp");
     if (!way && kernels.selective != frameworks::Selective::None)
       markSelective(graph, kernels.selective);
     if (kernels.lossOutside && kind.loss)

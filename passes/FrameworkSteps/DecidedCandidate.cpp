@@ -230,6 +230,12 @@ private:
       candidate.gradientAsBucketView = ddp.getGradientAsBucketView();
       candidate.commHook = ddp.getHook().str();
     }
+    if (auto megatron = job.getMegatronAttr())
+      candidate.megatron = {
+          megatron.getDistributed(), megatron.getOverlapGradients(),
+          megatron.getOverlapParameters(),
+          kernelsOf(module).attention == frameworks::AttentionKernel::Fused,
+          static_cast<int>(megatron.getChunks())};
     if (auto zero = job.getZeroAttr()) {
       candidate.zeroStage = static_cast<int>(zero.getStage());
       candidate.zero.reduceBucket = zero.getReduceBucket();

@@ -142,6 +142,7 @@ public:
     window.pool[p] = std::max(window.pool[p], now.pool[p] + bytes);
   }
   int64_t total() const { return now.total; }
+  const std::array<int64_t, numHoldings> &levels() const { return now.level; }
 
   //===--------------------------------------------------------------------===//
   // Time

@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/FrameworkSteps/StepRun.h"
+#include "passes/FrameworkSteps/Megatron.h"
 #include "passes/FrameworkSteps/StepTrace.h"
 #include "runtime/plan/ModulePath.h"
 
@@ -34,6 +34,8 @@ std::unique_ptr<StepRun> makeRun(const StepLayout &layout, Engine &engine) {
     return makeFsdp1Run(layout, engine);
   case FrameworkKind::Deepspeed:
     return makeDeepspeedRun(layout, engine);
+  case FrameworkKind::Megatron:
+    return makeMegatronRun(layout, engine);
   case FrameworkKind::Ddp:
   case FrameworkKind::Single:
     break;
@@ -110,6 +112,9 @@ void listExposed(const StepModel &model, const Engine &engine,
 StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
                                        const EvaluateOptions &options) {
   StepLayout &layout = state->layout;
+  if (candidate.stages() > 1)
+    return evaluatePipeline(layout.model, layout.target, candidate,
+                            options.detail);
   Engine &engine = state->engine;
   layout.prepare(candidate,
                  options.lastRank ? RankClass::Last : RankClass::First);
@@ -154,6 +159,8 @@ StepTrace traceStep(const StepModel &model, const Target &target,
                                    "to the host"};
   constexpr const char *collectives[] = {"", "", "all-gather", "reduce-scatter",
                                          "all-reduce"};
+  if (candidate.stages() > 1)
+    return tracePipeline(model, target, candidate);
   StepLayout layout(model, target);
   layout.prepare(candidate, RankClass::First);
   Engine engine;
@@ -224,6 +231,7 @@ struct StepEvaluator::Recording::Run {
 StepEvaluator::Recording::Recording(StepEvaluator &evaluator,
                                     const Candidate &candidate, bool lastRank) {
   if (candidate.executor != FrameworkKind::AccelRun &&
+      candidate.stages() == 1 &&
       evaluator.state->layout.target.kind == TargetKind::Cuda)
     run = std::make_unique<Run>(*evaluator.state, candidate,
                                 lastRank ? RankClass::Last : RankClass::First);

@@ -79,8 +79,9 @@ int64_t StepRun::lossPeak(int call) const {
 /// number of bytes.
 int64_t StepRun::backwardPeak(int call) const {
   const SegmentVariant &v = layout.variant(call);
-  return (gradientsStay() ? v.backwardPeakAddedBytes
-                          : v.backwardPeakFreshBytes) +
+  return (addsGradientsInMatmuls() ? v.backwardPeakBytes
+          : gradientsStay()        ? v.backwardPeakAddedBytes
+                                   : v.backwardPeakFreshBytes) +
          v.savedBytes - savedBytes(call);
 }
 

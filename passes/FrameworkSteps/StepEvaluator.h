@@ -18,6 +18,7 @@
 #include "passes/StepModel/StepModel.h"
 #include "passes/Targets/Target.h"
 #include "runtime/plan/Mesh.h"
+#include "runtime/plan/Stages.h"
 #include "runtime/plan/UpdateKernel.h"
 
 #include <array>
@@ -70,6 +71,15 @@ struct ZeroBuffers {
   int64_t secondaryRanks = 0;
   /// zero_quantized_weights, zero_quantized_gradients.
   bool quantizedWeights = false, quantizedGradients = false;
+};
+
+/// Megatron-Core's settings (sharding.megatron); its stages are the axis "pp"
+/// of the mesh.
+struct MegatronStep {
+  bool distributedOptimizer = false;
+  bool overlapsGradients = false, overlapsParameters = false;
+  bool transformerEngine = false; // computes the layers
+  int chunks = 1;                 // of layers, that each rank of a pipeline has
 };
 
 /// What a trainer of preferences computes beside the model that it trains
@@ -128,6 +138,9 @@ struct Candidate {
   std::string commHook; // DDP: "", "fp16", "bf16", "powersgd"
   int zeroStage = 3;    // DeepSpeed
   ZeroBuffers zero;
+  MegatronStep megatron;
+  /// Ranks that each compute other layers.
+  int stages() const { return static_cast<int>(mesh.size(plan::pipelineAxis)); }
   bool clipGradients = false;
   /// Checkpointed layers are reentrant (torch.utils.checkpoint with
   /// use_reentrant=True).

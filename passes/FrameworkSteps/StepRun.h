@@ -80,6 +80,8 @@ protected:
   }
   /// Gradients stay where autograd leaves them and are added to later.
   virtual bool gradientsStay() const { return accumulates(); }
+  /// Matmuls add gradients up where they stay: none is a tensor of its own.
+  virtual bool addsGradientsInMatmuls() const { return false; }
 
   struct MicroBatch {
     bool first = true, last = true;
@@ -192,6 +194,7 @@ std::unique_ptr<StepRun> makeFsdp2Run(const StepLayout &, Engine &);
 std::unique_ptr<StepRun> makeFsdp1Run(const StepLayout &, Engine &);
 std::unique_ptr<StepRun> makeDdpRun(const StepLayout &, Engine &);
 std::unique_ptr<StepRun> makeDeepspeedRun(const StepLayout &, Engine &);
+std::unique_ptr<StepRun> makeMegatronRun(const StepLayout &, Engine &);
 std::unique_ptr<StepRun> makeAccelRunStep(const StepLayout &, Engine &);
 
 } // namespace accel

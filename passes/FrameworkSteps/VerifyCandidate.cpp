@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/FrameworkSteps/StepEvaluator.h"
+#include "passes/FrameworkSteps/Megatron.h"
 
 namespace accel {
 namespace {
@@ -85,6 +85,13 @@ std::string verifyAbility(const StepModel &model, const Candidate &c) {
            "alone";
   if (c.executor == FrameworkKind::AccelRun && c.lossChunks > 1)
     return "accel-run's loss is cut in its step model";
+  if (c.stages() > 1 && c.executor != FrameworkKind::Megatron)
+    return std::string(toString(c.executor)) + " has no pipeline";
+  if (c.executor == FrameworkKind::Megatron && c.offloadParameters)
+    return "megatron keeps parameters on the device";
+  if (c.stages() > 1)
+    if (std::string problem = verifyPipeline(model, c); !problem.empty())
+      return problem;
   for (size_t i = 0; i < c.offloadActivations.size(); ++i)
     if (c.offloadActivations[i] && !model.kinds[model.calls[i].kind]
                                         .variants[c.variants[i]]

@@ -48,6 +48,8 @@ struct DecideFrameworkPass
       decideBuckets(job);
     if (framework.kind() == FrameworkKind::Deepspeed)
       decideZero(job, framework);
+    if (framework.kind() == FrameworkKind::Megatron)
+      decideMegatron(job);
     decideCompile(job, framework);
   }
 
@@ -164,6 +166,14 @@ private:
         because(request, "DeepSpeed's zero_optimization"),
         number(value, "sub_group", sharding::defaultZeroSubGroup),
         decideZeroPlus(job, framework, stage)));
+  }
+
+  void decideMegatron(sharding::JobOp job) {
+    auto [request, value] = asked("megatron");
+    job.setMegatronAttr(sharding::MegatronAttr::get(
+        &getContext(), flag(value, "distributed"),
+        flag(value, "overlap_gradients"), flag(value, "overlap_parameters"),
+        number(value, "chunks", 1), because(request, "Megatron's arguments")));
   }
 
   /// Null where nobody asks for ZeRO++ or MiCS.

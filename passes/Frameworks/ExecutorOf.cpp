@@ -22,9 +22,14 @@ FrameworkKind executorOf(const JobConfig &job) {
   case Strategy::Other:
     break;
   }
-  return job.accelerate.distributedType.value == DistributedType::Deepspeed
-             ? FrameworkKind::Deepspeed
-             : FrameworkKind::AccelRun;
+  switch (job.accelerate.distributedType.value) {
+  case DistributedType::Deepspeed:
+    return FrameworkKind::Deepspeed;
+  case DistributedType::MegatronLm:
+    return FrameworkKind::Megatron;
+  default:
+    return FrameworkKind::AccelRun;
+  }
 }
 
 } // namespace accel

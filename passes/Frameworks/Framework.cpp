@@ -13,12 +13,13 @@
 
 namespace accel {
 
-constexpr std::array<std::pair<FrameworkKind, const char *>, 6> names = {
+constexpr std::array<std::pair<FrameworkKind, const char *>, 7> names = {
     {{FrameworkKind::AccelRun, "accel-run"},
      {FrameworkKind::Fsdp2, "fsdp2"},
      {FrameworkKind::Fsdp1, "fsdp1"},
      {FrameworkKind::Ddp, "ddp"},
      {FrameworkKind::Deepspeed, "deepspeed"},
+     {FrameworkKind::Megatron, "megatron"},
      {FrameworkKind::Single, "single"}}};
 
 const char *toString(FrameworkKind kind) {
@@ -101,6 +102,8 @@ const Framework &framework(FrameworkKind kind) {
     return ddp();
   case FrameworkKind::Deepspeed:
     return deepspeed();
+  case FrameworkKind::Megatron:
+    return megatron();
   case FrameworkKind::Single:
     return single();
   }
@@ -111,10 +114,10 @@ namespace {
 
 using Names = std::map<std::string, std::unique_ptr<Framework>>;
 
-const std::array<const TrainerEntry *, 5> &trainers() {
-  static const std::array<const TrainerEntry *, 5> list = {
-      &torchtitanEntry, &llmFoundryEntry, &fmsFsdpEntry, &torchtuneEntry,
-      &kempnerForgeEntry};
+const std::array<const TrainerEntry *, 6> &trainers() {
+  static const std::array<const TrainerEntry *, 6> list = {
+      &torchtitanEntry, &llmFoundryEntry,   &fmsFsdpEntry,
+      &torchtuneEntry,  &kempnerForgeEntry, &coreAttentionEntry};
   return list;
 }
 

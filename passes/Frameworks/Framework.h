@@ -24,7 +24,15 @@
 
 namespace accel {
 
-enum class FrameworkKind { AccelRun, Fsdp2, Fsdp1, Ddp, Deepspeed, Single };
+enum class FrameworkKind {
+  AccelRun,
+  Fsdp2,
+  Fsdp1,
+  Ddp,
+  Deepspeed,
+  Megatron,
+  Single
+};
 /// "accel-run", "fsdp2", ...: as --executor spells it.
 const char *toString(FrameworkKind kind);
 std::optional<FrameworkKind> parseExecutor(const std::string &text);
@@ -101,13 +109,25 @@ enum class RotaryKernel { Halves, Complex, Fused };
 /// Cross-entropy: log_softmax and nll_loss in fp32 or in the dtype of the
 /// logits; one kernel of torch.compile; one that writes the gradient over the
 /// logits (flash-attn's inplace_backward), or over a copy of them in fp32 that
-/// was shifted by a token (Unsloth's, as fms-acceleration calls it).
-enum class LossKernel { Wide, Narrow, Compiled, InPlace, InPlaceShifted };
+/// was shifted by a token (Unsloth's, as fms-acceleration calls it), or over a
+/// copy in fp32 (Megatron's).
+enum class LossKernel {
+  Wide,
+  Narrow,
+  Compiled,
+  InPlace,
+  InPlaceShifted,
+  InPlaceWide
+};
+/// Attention: one kernel; or two batched matmuls, one kernel that scales, masks
+/// and takes the softmax in 16 bits, and dropout between them.
+enum class AttentionKernel { Fused, FusedSoftmax };
 /// What selective activation checkpointing keeps of a layer: nothing is
 /// selective; attention and every second matmul (torchtitan's per-operator
 /// option, torchtitan/distributed/activation_checkpoint.py); all but what the
-/// attention module computes.
-enum class Selective { None, SecondMatmuls, AllButAttention };
+/// attention module computes; all but the core of attention, between its
+/// projections.
+enum class Selective { None, SecondMatmuls, AllButAttention, CoreAttention };
 
 /// How a framework's models compute, where that decides tensors and seconds.
 /// The default is transformers.
@@ -125,7 +145,12 @@ struct Kernels {
   Selective selective = Selective::None;
   /// Rate of its attention against the kernels that targets were measured with.
   double attentionRate = 1;
+  /// The same where the device is of the generation of Hopper or later.
+  double hopperAttentionRate = 1;
+  AttentionKernel attention = AttentionKernel::Fused;
   bool fusedGate = false; // silu(gate) * up is one kernel
+  /// What layers gather over tp is gathered again in the backward, not saved.
+  bool gathersAgain = false;
   bool compiled = false;  // the layers are under torch.compile
   bool fp8 = false;       // matmuls of the layers have fp8 operands
   bool tf32 = false;      // fp32 matmuls round their operands to TF32
@@ -171,6 +196,8 @@ public:
   /// Under tensor parallelism, activations between layers are sharded by tokens
   /// (sequence parallelism).
   virtual bool shardsSequence() const { return false; }
+  /// Under tensor parallelism, logits are gathered before the loss.
+  virtual bool gathersLogits() const { return eager() && !shardsSequence(); }
   /// Gathers a weight that scales itself to fp8 in one byte an element
   /// (fsdp_pre_all_gather of torchao/float8/fsdp_utils.py).
   virtual bool gathersFp8() const { return false; }
@@ -259,6 +286,7 @@ const Framework &fsdp1();
 const Framework &ddp();
 const Framework &single();
 const Framework &deepspeed();
+const Framework &megatron();
 
 /// A trainer's models and choices; it shards with `over`, which answers all
 /// else. Objects live as long as the program.
@@ -305,7 +333,7 @@ struct TrainerEntry {
   std::unique_ptr<Framework> (*make)(const Framework &over);
 };
 extern const TrainerEntry torchtitanEntry, llmFoundryEntry, fmsFsdpEntry,
-    torchtuneEntry, kempnerForgeEntry;
+    torchtuneEntry, kempnerForgeEntry, coreAttentionEntry;
 
 } // namespace frameworks
 } // namespace accel

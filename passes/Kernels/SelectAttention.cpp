@@ -93,6 +93,26 @@ public:
     return swap(make<aten::CloneOp>(swap(x)));
   }
 
+  /// Matmul, one kernel in the dtype of the scores, matmul. The kernel scales
+  /// and masks too, which is not written down: it reads and writes the scores
+  /// once, as softmax alone does.
+  Value byFusedSoftmax() {
+    Value q = matrices(op.getQuery()), k = matrices(repeatHeads(op.getKey())),
+          v = matrices(repeatHeads(op.getValue()));
+    Value x = make<aten::BmmOp>(
+        q, make<aten::TransposeIntOp>(k, uint64_t(1), uint64_t(2)));
+    x = make<aten::SoftmaxOp>(make<aten::ViewOp>(x, scores()), uint64_t(3));
+    if (!op.getDropoutP().isZero())
+      x = dropped(x);
+    x = make<aten::ViewOp>(
+        x, ArrayRef<int64_t>{query.getDimSize(0) * heads, rows, keys});
+    x = make<aten::ViewOp>(make<aten::BmmOp>(x, v), query.getShape());
+    auto swap = [&](Value y) {
+      return make<aten::TransposeIntOp>(y, uint64_t(1), uint64_t(2));
+    };
+    return swap(make<aten::CloneOp>(swap(x)));
+  }
+
 private:
   /// The kernels of CUDA read rows of 16 bytes: heads of other sizes are filled
   /// up with zeros, which change neither scores nor sums, as PyTorch fills them
@@ -301,6 +321,11 @@ Value accel::attentionByParts(OpBuilder &b,
                               aten::ScaledDotProductAttentionOp op,
                               Value filled) {
   return Attention(b, op, /*eager=*/true, /*cuda=*/false, filled).byParts();
+}
+
+Value accel::attentionByFusedSoftmax(OpBuilder &b,
+                                     aten::ScaledDotProductAttentionOp op) {
+  return Attention(b, op, /*eager=*/true, /*cuda=*/true).byFusedSoftmax();
 }
 
 Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,

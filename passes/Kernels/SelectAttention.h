@@ -26,6 +26,11 @@ mlir::Value attentionByParts(mlir::OpBuilder &b,
                              aten::ScaledDotProductAttentionOp op,
                              mlir::Value filled);
 
+/// Two batched matmuls, with one kernel that scales, masks and takes the
+/// softmax between them, and dropout (frameworks::AttentionKernel).
+mlir::Value attentionByFusedSoftmax(mlir::OpBuilder &b,
+                                    aten::ScaledDotProductAttentionOp op);
+
 /// The least number that a float type of 16 or 32 bits holds.
 double leastOf(mlir::Type type);
 

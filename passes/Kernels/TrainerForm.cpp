@@ -7,6 +7,7 @@
 
 #include "dialects/Aten/Fused.h"
 #include "dialects/Aten/Types.h"
+#include "passes/Kernels/SelectAttention.h"
 
 using namespace mlir;
 using namespace accel;
@@ -30,7 +31,7 @@ public:
       if (auto norm = dyn_cast<aten::RmsNormOp>(op))
         writeNorm(norm);
       else if (auto attention = dyn_cast<aten::ScaledDotProductAttentionOp>(op))
-        repeatKeys(attention);
+        writeAttention(attention);
       else if (auto sum = dyn_cast<aten::AddTensorOp>(op))
         writeRotary(sum);
       else if (auto product = dyn_cast<aten::MulTensorOp>(op))
@@ -94,10 +95,17 @@ private:
     sum.getResult().replaceAllUsesWith(value);
   }
 
+  void writeAttention(aten::ScaledDotProductAttentionOp op) {
+    if (kernels.repeatsKeys)
+      repeatKeys(op);
+    if (kernels.attention != frameworks::AttentionKernel::FusedSoftmax)
+      return;
+    OpBuilder b(op);
+    op.getResult().replaceAllUsesWith(attentionByFusedSoftmax(b, op));
+  }
+
   /// The models' repeat_kv.
   void repeatKeys(aten::ScaledDotProductAttentionOp op) {
-    if (!kernels.repeatsKeys)
-      return;
     const int64_t heads = tensorType(op.getQuery()).getDimSize(1);
     for (OpOperand *operand : {&op.getKeyMutable(), &op.getValueMutable()}) {
       ArrayRef<int64_t> shape = tensorType(operand->get()).getShape();
@@ -137,7 +145,7 @@ private:
           loss, make<aten::SliceTensorOp>(
                     loss, logits, uint64_t(0), uint64_t(0),
                     uint64_t(tensorType(logits).getDimSize(0)), uint64_t(1)));
-    else if (wide)
+    else if (wide && kernels.loss != LossKernel::InPlaceWide)
       logits = wide.getSelf();
     if (kernels.loss == LossKernel::Narrow) {
       value = make<aten::LogSoftmaxOp>(loss, logits, scores.getDim());
@@ -152,6 +160,7 @@ private:
           loss, logits, loss.getTarget(),
           static_cast<int64_t>(loss.getIgnoreIndex()),
           kernels.loss == LossKernel::InPlace ||
+              kernels.loss == LossKernel::InPlaceWide ||
               kernels.loss == LossKernel::InPlaceShifted);
     }
     loss.getOutput().replaceAllUsesWith(value);

@@ -44,6 +44,8 @@ public:
                       : plain("the script's optimizer"));
     if (zero)
       requestZero(*zero);
+    if (framework.kind() == FrameworkKind::Megatron && accelerate.megatron)
+      requestMegatron(*accelerate.megatron);
     if (framework.kind() == FrameworkKind::Ddp) {
       SmallVector<NamedAttribute> value;
       const bool found = options.chosen && options.chosen->bucketBytes;
@@ -86,6 +88,10 @@ private:
           *zero.zeroStage > 0 && *zero.offloadOptimizer != OffloadDevice::None,
           because(zero.offloadOptimizer, "offload_optimizer"));
     }
+    if (framework.kind() == FrameworkKind::Megatron && accelerate.megatron)
+      ask("optimizer", *accelerate.megatron->optimizerCpuOffload,
+          because(accelerate.megatron->optimizerCpuOffload,
+                  "optimizer_cpu_offload"));
     ask("layer_inputs", accelerate.activationCheckpointingOffload.value,
         because(accelerate.activationCheckpointingOffload,
                 "activation offload"));
@@ -102,6 +108,17 @@ private:
     }
     if (!value.empty())
       request("offload", value, why);
+  }
+
+  void requestMegatron(const MegatronSettings &megatron) {
+    SmallVector<NamedAttribute> value;
+    flag(value, "distributed", *megatron.distributedOptimizer);
+    flag(value, "overlap_gradients", *megatron.overlapsGradients);
+    flag(value, "overlap_parameters", *megatron.overlapsParameters);
+    number(value, "chunks", *megatron.chunks);
+    request(
+        "megatron", value,
+        because(megatron.distributedOptimizer, "use_distributed_optimizer"));
   }
 
   /// "auto" follows the script and is left at DeepSpeed's defaults.

@@ -48,7 +48,9 @@ public:
         llvm::is_contained(training.evalMetrics, "accuracy"))
       request(predictionsRequest, {},
               plain("the evaluation of the job file asks for them"));
-    if (accelerate.contextSends.value && framework.eager())
+    if (framework.kind() == FrameworkKind::Megatron)
+      requestMegatronExchanges();
+    else if (accelerate.contextSends.value && framework.eager())
       request(contextSendsRequest, {},
               because(accelerate.contextSends, "cp_comm_strategy"));
     requestPrefetch();
@@ -61,6 +63,19 @@ public:
   }
 
 private:
+  /// Transformer Engine's ring sends keys from neighbour to neighbour
+  /// (cp_comm_type p2p, Megatron's default).
+  void requestMegatronExchanges() {
+    request(contextSendsRequest, {}, plain("Megatron's cp_comm_type is p2p"));
+    // Tokens that context parallelism shares are not shared again: the sums of
+    // layers are then reduced and gathered at once, which takes as long.
+    if (const auto &megatron = accelerate.megatron;
+        megatron && *megatron->sequenceParallelism &&
+        accelerate.mesh->size("cp") == 1)
+      request(sequenceRequest, {},
+              because(megatron->sequenceParallelism, "sequence parallelism"));
+  }
+
   ScriptTraits scriptTraits() const {
     const ScriptSettings &script = job.script;
     ScriptTraits traits;
@@ -181,8 +196,8 @@ private:
                                            options.versions.torch,
                                            options.versions.accelerate),
         sharding::OffloadAttr(), sharding::OptimizerStepAttr(),
-        sharding::DdpAttr(), sharding::ZeroAttr(), sharding::CompileAttr(),
-        sharding::Fp8Attr(),
+        sharding::DdpAttr(), sharding::ZeroAttr(), sharding::MegatronAttr(),
+        sharding::CompileAttr(), sharding::Fp8Attr(),
         options.ranksPerNode > 0 ? b.getI64IntegerAttr(options.ranksPerNode)
                                  : IntegerAttr(),
         options.holdOutputs ? b.getUnitAttr() : UnitAttr());

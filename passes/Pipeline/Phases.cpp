@@ -12,6 +12,7 @@
 #include "passes/Passes.h"
 #include "passes/Pipeline/Requests.h"
 #include "runtime/plan/Mesh.h"
+#include "runtime/plan/Stages.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
@@ -122,7 +123,8 @@ void addPartitionPassesFor(mlir::ModuleOp module, OpPassManager &pm) {
   // torchtitan and accel-run compute the loss of sharded logits.
   const bool sequence = framework.shardsSequence() ||
                         sharding::findRequest(module, sequenceRequest);
-  addPartitionPasses(pm, /*asTransformers=*/framework.eager() && !sequence,
+  addPartitionPasses(pm,
+                     /*asTransformers=*/framework.gathersLogits() && !sequence,
                      sequence ? "tp" : "",
                      /*wholeGradients=*/!framework.eager(),
                      !framework.eager() ? ""

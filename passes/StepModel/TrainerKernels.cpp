@@ -23,9 +23,13 @@ Target targetOfModel(const Target &target, const frameworks::Kernels &kernels) {
 Target targetOfLayers(const Target &target,
                       const frameworks::Kernels &kernels) {
   Target result = target;
+  constexpr double hopper = 9;
+  const double attention =
+      kernels.attentionRate *
+      (target.capability >= hopper ? kernels.hopperAttentionRate : 1);
   for (auto &[dtype, rate] : result.compute) {
-    rate.attentionEfficiency *= kernels.attentionRate;
-    rate.attentionBackwardEfficiency *= kernels.attentionRate;
+    rate.attentionEfficiency *= attention;
+    rate.attentionBackwardEfficiency *= attention;
   }
   if (!kernels.fp8 || !target.fp8)
     return result;
@@ -38,13 +42,56 @@ Target targetOfLayers(const Target &target,
   return result;
 }
 
+static bool isAttention(const Instruction &instruction) {
+  return instruction.where.find("attn") != std::string::npos ||
+         instruction.where.find("attention") != std::string::npos;
+}
+
+/// Between the projections of an attention that is no single kernel. Dropout of
+/// scores is, of which there is a matrix for each head, and that of outputs is
+/// not.
+static bool isCore(const plan::Function &function,
+                   const Instruction &instruction) {
+  for (const char *op : {"aten::bmm", "aten::_softmax", "scaled_dot_product",
+                         "aten::_flash_attention"})
+    if (instruction.op.find(op) != std::string::npos)
+      return true;
+  constexpr size_t scores = 4; // sample, head, query, key
+  return instruction.op.starts_with("aten::native_dropout") &&
+         function.slots[instruction.args.front().slot].shape.size() == scores;
+}
+
+/// Of each instruction, whether it is of the core: views of what the core makes
+/// are.
+static std::vector<bool> coreOf(const SegmentGraph &graph) {
+  const plan::Function &function = graph.function;
+  std::vector<bool> core, made(function.slots.size(), false);
+  auto base = [&](int slot) { return function.slots[slot].base; };
+  for (const Instruction &instruction : function.instructions) {
+    bool own = isAttention(instruction) && isCore(function, instruction);
+    for (int slot : instruction.results)
+      if (slot >= 0 && base(slot) != slot && base(slot) >= 0)
+        own = own || made[base(slot)];
+    for (int slot : instruction.results)
+      if (slot >= 0 && (base(slot) == slot || base(slot) < 0))
+        made[slot] = own;
+    core.push_back(own);
+  }
+  return core;
+}
+
 void markSelective(SegmentGraph &graph, Selective selective) {
   const std::vector<Instruction> &list = graph.function.instructions;
   int matmuls = 0;
+  const std::vector<bool> core = selective == Selective::CoreAttention
+                                     ? coreOf(graph)
+                                     : std::vector<bool>();
   for (size_t i = 0; i < list.size(); ++i) {
-    const bool attention = list[i].where.find("attn") != std::string::npos;
+    const bool attention = isAttention(list[i]);
     if (selective == Selective::AllButAttention)
       graph.child.push_back(attention ? 0 : -1);
+    if (selective == Selective::CoreAttention)
+      graph.child.push_back(core[i] ? 0 : -1);
     if (selective != Selective::SecondMatmuls || !graph.forward[i])
       continue;
     const OpKind kind = opKind(list[i]);

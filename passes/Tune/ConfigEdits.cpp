@@ -252,6 +252,11 @@ ConfigEdit ConfigEditor::expressCheckpointing(const std::string &name,
         {{inFsdp("fsdp_activation_checkpointing"), boolean(name == "full")}},
         ""};
   }
+  if (executor == FrameworkKind::Megatron)
+    return {
+        {{inSection("megatron_lm_config", "megatron_lm_recompute_granularity"),
+          name == "full" ? "full" : "selective"}},
+        ""};
   const bool units =
       executor == FrameworkKind::Fsdp1 || executor == FrameworkKind::Fsdp2;
   if (const auto &every = job.script.checkpointedLayers;

@@ -137,6 +137,14 @@ private:
                 Knob::BackwardPrefetch, Knob::ActivationOffload},
                "the stage decides it");
       break;
+    case FrameworkKind::Megatron:
+      space.uniformCheckpoint = true;
+      closeAll({Knob::Mesh, Knob::Split, Knob::Wrap, Knob::Reshard,
+                Knob::ForwardPrefetch, Knob::BackwardPrefetch,
+                Knob::Accumulation, Knob::ParameterOffload,
+                Knob::OptimizerOffload, Knob::ActivationOffload, Knob::Loss},
+               "megatron_lm_config decides it");
+      break;
     case FrameworkKind::Ddp:
     case FrameworkKind::Single:
       space.uniformCheckpoint = true;
@@ -160,11 +168,13 @@ private:
               own || !group.unnamed || name == "none" || name == "pointwise";
           continue;
         }
+        // Megatron has no word for nothing (accelerate 1.13 and later).
+        const bool selects = executor == FrameworkKind::Fsdp2 ||
+                             executor == FrameworkKind::Megatron;
         group.allowed[v] =
-            own ||
-            (group.layer &&
-             (name == "none" || name == "full" ||
-              (name == "pointwise" && executor == FrameworkKind::Fsdp2)));
+            own || (group.layer &&
+                    ((name == "none" && executor != FrameworkKind::Megatron) ||
+                     name == "full" || (name == "pointwise" && selects)));
       }
   }
 
@@ -250,7 +260,8 @@ void restrictToYaml(Space &space, bool scriptFile, bool checkpointingGiven) {
     for (size_t v = 0; v < group.names.size(); ++v)
       if (group.solved[v] ||
           (group.layer && group.names[v] == "pointwise" &&
-           executor != FrameworkKind::AccelRun) ||
+           executor != FrameworkKind::AccelRun &&
+           executor != FrameworkKind::Megatron) ||
           // Nothing recomputed at all is said by a job.yaml alone.
           (group.names[v] == "none" && executor == FrameworkKind::AccelRun &&
            !ownJob && group.variants.size() > 1 &&

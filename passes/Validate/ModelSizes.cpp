@@ -57,6 +57,7 @@ const Known models[] = {
     {"gpt2", {12, 768, 12, 12, 3072, 50257, "gpt2", true}},
     {"gpt2medium", {24, 1024, 16, 16, 4096, 50257, "gpt2", true}},
     {"gpt2large", {36, 1280, 20, 20, 5120, 50257, "gpt2", true}},
+    {"gpt3175b", {96, 12288, 96, 96, 49152, 51200, "gpt2", true}},
     {"gpt2xl", {48, 1600, 25, 25, 6400, 50257, "gpt2", true}},
 };
 
@@ -134,9 +135,9 @@ std::string configJson(const ModelSizes &sizes, int64_t positions) {
                  {"n_inner", sizes.ffn},
                  {"n_positions", positions},
                  {"activation_function", "gelu"},
-                 {"resid_pdrop", 0.0},
-                 {"embd_pdrop", 0.0},
-                 {"attn_pdrop", 0.0}});
+                 {"resid_pdrop", sizes.dropout},
+                 {"embd_pdrop", sizes.dropout},
+                 {"attn_pdrop", sizes.dropout}});
     return json.dump();
   }
   json.update({{"num_hidden_layers", sizes.layers},

@@ -19,7 +19,8 @@ struct ModelSizes {
   /// The model_type whose config.json describes it: llama, mistral, qwen2; gpt2
   /// for models with LayerNorm, learned positions, biases and GELU.
   std::string family = "llama";
-  bool tied = false; // one table for embedding and head
+  bool tied = false;  // one table for embedding and head
+  double dropout = 0; // gpt2: of embeddings, attention and residuals
 };
 
 /// Sizes of a model by its published name ("llama3.1-8b", "meta-llama/

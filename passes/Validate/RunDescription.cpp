@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/FineTuning.h"
+#include "runtime/plan/Stages.h"
 
 #include <algorithm>
 #include <cctype>
@@ -37,26 +38,6 @@ int64_t numberAfter(const std::string &text, const std::string &key) {
   while (at < text.size() && (text[at] == '=' || text[at] == ' '))
     ++at;
   return std::strtoll(text.c_str() + at, nullptr, 10);
-}
-
-Source sourceOf(const std::string &name) {
-  auto is = [&](const char *part) { return has(name, part); };
-  if (is("torchtitan") || is("titan"))
-    return Source::Torchtitan;
-  if (is("kempner"))
-    return Source::KempnerForge;
-  if (is("foundry") || is("composer") || is("mosaic"))
-    return Source::LlmFoundry;
-  if (is("fms"))
-    return Source::FmsFsdp;
-  if (is("torchtune"))
-    return Source::Torchtune;
-  if (is("megatron") || is("nemo") || is("simumax"))
-    return Source::Megatron;
-  if (is("transformers") || is("accelerate") || is("trainer") || is("trl") ||
-      is("deepspeed") || is("hf") || is("hugging") || is("axolotl"))
-    return Source::Transformers;
-  return Source::Unknown;
 }
 
 class Interpreter {
@@ -178,50 +159,51 @@ private:
       skip("the number of GPUs is not stated");
   }
 
-  void readParallelism() {
-    auto parallel = [&](const std::optional<int64_t> &size, const char *name) {
-      if (size && *size > 1)
-        skip(std::string(name) + " parallelism (" + std::to_string(*size) +
+  /// Sizes of axes inside of functions and between stages.
+  struct InnerAxes {
+    int64_t tensor = 1, context = 1, stages = 1;
+  };
+  InnerAxes readInnerAxes() {
+    auto size = [](const std::optional<int64_t> &stated) {
+      return std::max<int64_t>(stated.value_or(1), 1);
+    };
+    const InnerAxes axes = {size(row.tensorParallel), size(row.contextParallel),
+                            size(row.pipelineParallel)};
+    const bool megatron = run.source == Source::Megatron;
+    auto refuse = [&](int64_t size, const char *name) {
+      if (size > 1)
+        skip(std::string(name) + " parallelism (" + std::to_string(size) +
              ") is not modelled");
     };
-    const int64_t tensor = std::max<int64_t>(row.tensorParallel.value_or(1), 1);
-    if (run.source != Source::Torchtitan)
-      parallel(row.tensorParallel, "tensor");
-    else if (row.gpus.value_or(tensor) % tensor)
-      skip("tensor parallelism (" + std::to_string(tensor) +
-           ") does not divide the GPUs");
-    else if (has(sharding, "asynctp") || has(lower(row.precision), "asynctp"))
+    if (!megatron && run.source != Source::Torchtitan) {
+      refuse(axes.tensor, "tensor");
+      refuse(axes.context, "context");
+    }
+    if (!megatron)
+      refuse(axes.stages, "pipeline");
+    auto divides = [&](int64_t ranks, const char *name, int64_t size) {
+      if (size > 1 && row.gpus.value_or(ranks) % ranks)
+        skip(std::string(name) + " parallelism (" + std::to_string(size) +
+             ") does not divide the GPUs");
+    };
+    divides(axes.tensor, "tensor", axes.tensor);
+    divides(axes.tensor * axes.context, "context", axes.context);
+    divides(axes.tensor * axes.context * axes.stages, "pipeline", axes.stages);
+    if (has(sharding, "asynctp") || has(lower(row.precision), "asynctp"))
       skip("asynchronous tensor parallelism (matmuls cut into pieces that are "
            "exchanged while the next is computed) is not modelled");
-    else if (tensor > 1 && has(lower(row.precision), "fp8"))
+    else if (axes.tensor > 1 && !megatron && has(lower(row.precision), "fp8"))
       skip("fp8 of matmuls that are split over ranks is not modelled");
-    parallel(row.pipelineParallel, "pipeline");
-    const int64_t context =
-        std::max<int64_t>(row.contextParallel.value_or(1), 1);
-    if (run.source != Source::Torchtitan)
-      parallel(row.contextParallel, "context");
-    else if (row.gpus.value_or(context) % (context * tensor))
-      skip("context parallelism (" + std::to_string(context) +
-           ") does not divide the GPUs");
+    if (megatron && axes.tensor > 1 && axes.context > 1)
+      skip("sequence parallelism beside context parallelism is not modelled");
     if (has(sharding, "ep=") && numberAfter(sharding, "ep=") > 1)
       skip("expert parallelism is not modelled");
-    if (run.source == Source::Megatron)
-      readMegatron();
+    return axes;
+  }
 
+  /// Who shards over the ranks of samples, and how.
+  void readWrapper(int64_t gpus) {
     Run &s = run;
-    const int64_t ranks = row.gpus.value_or(1);
-    const int64_t gpus =
-        std::max<int64_t>(ranks / tensor / context, 1); // of samples
-    s.mesh.resize("dp_shard", gpus);
-    if (context > 1)
-      s.mesh.resize("cp", context);
-    if (tensor > 1)
-      s.mesh.resize("tp", tensor);
-    s.ranksPerNode = std::min<int64_t>(ranks, 8);
-    if (run.source == Source::KempnerForge && gpus > 4) {
-      s.ranksPerNode = 4;
-      assume("nodes of 4 GPUs, as the Kempner cluster has");
-    }
     s.executor = run.source == Source::Torchtitan ||
                          run.source == Source::KempnerForge ||
                          run.source == Source::Torchtune
@@ -241,21 +223,43 @@ private:
     if (has(sharding, "ddp") || sharding == "dp" ||
         sharding.starts_with("dp=") || has(sharding, "no_shard"))
       s.executor = FrameworkKind::Ddp;
-    if (has(sharding, "hsdp") || has(sharding, "hybrid")) {
+    if (has(sharding, "hsdp") || has(sharding, "hybrid"))
       s.mesh = s.mesh.sharded(std::min<int64_t>(gpus, s.ranksPerNode));
-    }
     // "FSDP2=8" on more ranks: groups of 8 are replicas of each other.
     for (const char *key : {"fsdp2=", "fsdp1=", "fsdp=", "dp_shard="})
       if (const int64_t size = numberAfter(sharding, key);
-          size > 1 && size < gpus && gpus % size == 0) {
+          size > 1 && size < gpus && gpus % size == 0)
         s.mesh = s.mesh.sharded(size);
-      }
-    run.keepGathered = has(sharding, "shard_grad_op");
     if (gpus == 1 &&
         (sharding.empty() || has(sharding, "none") || has(sharding, "single")))
       s.executor = FrameworkKind::Single;
     if (s.executor == FrameworkKind::Ddp)
       s.mesh = s.mesh.onto("dp_replicate");
+    run.keepGathered = has(sharding, "shard_grad_op");
+  }
+
+  void readParallelism() {
+    const auto [tensor, context, stages] = readInnerAxes();
+    Run &s = run;
+    const int64_t ranks = row.gpus.value_or(1);
+    const int64_t gpus =
+        std::max<int64_t>(ranks / tensor / context / stages, 1); // of samples
+    if (stages > 1) // the outermost, as Megatron numbers its ranks
+      s.mesh.axes.insert(s.mesh.axes.begin(), {plan::pipelineAxis, stages});
+    s.mesh.resize("dp_shard", gpus);
+    if (context > 1)
+      s.mesh.resize("cp", context);
+    if (tensor > 1)
+      s.mesh.resize("tp", tensor);
+    s.ranksPerNode = std::min<int64_t>(ranks, 8);
+    if (run.source == Source::KempnerForge && gpus > 4) {
+      s.ranksPerNode = 4;
+      assume("nodes of 4 GPUs, as the Kempner cluster has");
+    }
+    if (run.source == Source::Megatron)
+      readMegatron(tensor);
+    else
+      readWrapper(gpus);
     if (has(sharding, "offload") && !has(sharding, "activation")) {
       s.offloadOptimizer = true;
       s.offloadParameters = !has(sharding, "optimizer");
@@ -268,6 +272,9 @@ private:
     if (!micro && run.source == Source::FmsFsdp) {
       micro = 2;
       assume("fms-fsdp's default micro-batch of 2");
+    } else if (!micro && run.source == Source::Megatron) {
+      micro = 1;
+      assume("a micro-batch of 1");
     } else if (!micro && row.globalBatch && *row.globalBatch % gpus == 0) {
       micro = *row.globalBatch / gpus;
       assume("no gradient accumulation");
@@ -291,12 +298,37 @@ private:
       skip("more than 100000 micro-batches a step");
   }
 
-  void readMegatron() {
-    skip(has(framework, "deepspeed")
-             ? "Megatron-DeepSpeed (attention that materialises its scores) is "
-               "not modelled"
-             : "Megatron-Core (its own data parallelism, Transformer Engine "
-               "kernels) is not modelled");
+  /// NeMo's and Megatron-Bridge's recipes overlap what data-parallel ranks
+  /// exchange and reduce gradients in bf16; Megatron-LM's arguments do neither
+  /// unless they are given. Until FlashAttention came (2023), and in
+  /// Megatron-DeepSpeed, attention is made of matmuls, and GPT drops.
+  void readMegatron(int64_t tensor) {
+    Run &s = run;
+    s.executor = FrameworkKind::Megatron;
+    MegatronRow &m = s.megatron;
+    const bool recipes = has(framework, "nemo") || has(framework, "bridge");
+    const bool ported = has(framework, "deepspeed");
+    const bool early = has(text, "arxiv:21") || has(text, "arxiv:22");
+    if (recipes && numberAfter(sharding, "fsdp=") > 1)
+      skip("Megatron's FSDP is not modelled");
+    if (has(framework, "lora"))
+      skip("adapters under Megatron are not modelled");
+    if (has(framework, "automodel"))
+      skip("NeMo-Automodel's own FSDP is not modelled");
+    m.distributedOptimizer = has(sharding, "dist-opt") ||
+                             has(sharding, "distributed-opt") ||
+                             has(sharding, "zero-1") || recipes;
+    m.overlaps = recipes;
+    m.coreAttention = row.attention.empty() && (ported || early);
+    m.chunks = std::max<int64_t>(1, numberAfter(sharding, "vp="));
+    m.sequenceParallelism =
+        tensor > 1 && (m.coreAttention ? has(checkpointing, "sp") : true);
+    if (m.coreAttention)
+      s.sizes.dropout = 0.1;
+    else if (tensor > 1)
+      assume("sequence parallelism");
+    if (recipes)
+      assume("gradients are reduced in bf16, during the backward");
   }
 
   /// torchtitan converts every linear layer but the head by torchao; its
@@ -332,6 +364,11 @@ private:
     if (!fp32)
       s.reduce = DType::F32;
     switch (run.source) {
+    case Source::Megatron:
+      s.reduce = std::nullopt;
+      if (s.megatron.overlaps)
+        s.reduce = run.compute;
+      break;
     case Source::KempnerForge:
       // The model itself is converted to bf16 before it is sharded.
       run.parameters = run.compute;
@@ -387,8 +424,10 @@ private:
     case Source::FmsFsdp:
       run.clipGradients = true;
       break;
-    case Source::Torchtune:
     case Source::Megatron:
+      run.clipGradients = true;
+      break;
+    case Source::Torchtune:
       break;
     case Source::Transformers:
     case Source::Unknown:
@@ -502,53 +541,6 @@ private:
 };
 
 } // namespace
-
-const char *toString(Source source) {
-  switch (source) {
-  case Source::Torchtitan:
-    return "torchtitan";
-  case Source::KempnerForge:
-    return "kempnerforge";
-  case Source::LlmFoundry:
-    return "llm-foundry";
-  case Source::FmsFsdp:
-    return "fms-fsdp";
-  case Source::Torchtune:
-    return "torchtune";
-  case Source::Transformers:
-    return "transformers";
-  case Source::Megatron:
-    return "megatron";
-  case Source::Unknown:
-    break;
-  }
-  return "other";
-}
-
-const char *toString(MemoryKind kind) {
-  switch (kind) {
-  case MemoryKind::Reserved:
-    return "reserved";
-  case MemoryKind::Allocated:
-    return "allocated";
-  case MemoryKind::Device:
-    return "device";
-  }
-  return "";
-}
-
-const char *trainerOf(Source source) {
-  switch (source) {
-  case Source::Torchtitan:
-  case Source::KempnerForge:
-  case Source::LlmFoundry:
-  case Source::FmsFsdp:
-  case Source::Torchtune:
-    return toString(source);
-  default:
-    return "";
-  }
-}
 
 Run interpret(const RunRow &row, const ModelSource &models) {
   Interpreter interpreter(row, models);

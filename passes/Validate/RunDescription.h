@@ -36,6 +36,8 @@ enum class Source {
   Megatron,     // -LM, NeMo, Megatron-Bridge, -DeepSpeed
   Unknown
 };
+/// Of what a row calls its framework, in lower case.
+Source sourceOf(const std::string &name);
 const char *toString(Source source);
 /// frameworks::findTrainer's name; empty for those without models of their own.
 const char *trainerOf(Source source);
@@ -48,6 +50,14 @@ enum class MemoryKind {
 };
 
 const char *toString(MemoryKind kind); // "reserved"
+
+/// What a row of Megatron's kin says of it, or its source does.
+struct MegatronRow {
+  bool distributedOptimizer = false, sequenceParallelism = false;
+  bool overlaps = false;      // gradients and parameters with computation
+  bool coreAttention = false; // before FlashAttention
+  int64_t chunks = 1;         // of layers, of each stage
+};
 
 /// What of each layer is recomputed in the backward.
 enum class Recompute { None, Selective, Layers };
@@ -93,6 +103,7 @@ struct Run {
   int zeroStage = 2;         // DeepSpeed
   std::optional<int64_t> reduceBucket; // of it, in elements
   bool offloadParameters = false, offloadOptimizer = false;
+  MegatronRow megatron;
   bool activationOffload = false;   // inputs of recomputed layers
   bool optimizerInBackward = false; // each gradient is used and freed at once
 

@@ -48,6 +48,8 @@ DistributedType distributedOf(FrameworkKind executor) {
     return DistributedType::No;
   case FrameworkKind::Deepspeed:
     return DistributedType::Deepspeed;
+  case FrameworkKind::Megatron:
+    return DistributedType::MegatronLm;
   default:
     return DistributedType::Fsdp;
   }
@@ -90,6 +92,15 @@ AccelerateConfig accelerateOf(const Run &run) {
     zero.offloadParameters.value = run.offloadParameters ? host : none;
     zero.offloadOptimizer.value = run.offloadOptimizer ? host : none;
     a.deepspeed = zero;
+  }
+  if (run.executor == FrameworkKind::Megatron) {
+    MegatronSettings megatron;
+    megatron.distributedOptimizer.value = run.megatron.distributedOptimizer;
+    megatron.overlapsGradients.value = run.megatron.overlaps;
+    megatron.overlapsParameters.value = run.megatron.overlaps;
+    megatron.sequenceParallelism.value = run.megatron.sequenceParallelism;
+    megatron.chunks.value = run.megatron.chunks;
+    a.megatron = megatron;
   }
   return a;
 }
@@ -151,7 +162,8 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
 
   ImportOptions &import = result.import;
   import.framework = run.executor;
-  import.trainer = trainerOf(run.source);
+  import.trainer = run.megatron.coreAttention ? "megatron-core-attention"
+                                              : trainerOf(run.source);
   import.versions = {run.torchVersion, run.accelerateVersion,
                      run.transformersVersion};
   import.adapted = run.adapter.has_value();

@@ -35,7 +35,7 @@
 // OWN-NOT: offload =
 // OWN-NOT: optimizer_step =
 
-// UNKNOWN: error: unknown framework 'horovod', expected accel-run, fsdp2, fsdp1, ddp, deepspeed or single, or a trainer such as torchtitan
+// UNKNOWN: error: unknown framework 'horovod', expected accel-run, fsdp2, fsdp1, ddp, deepspeed, megatron or single, or a trainer such as torchtitan
 sharding.job "m" micro_batch 1 sequence_length 8 device "cuda" {framework = #sharding.framework<"FRAMEWORK" torch "2.15" accelerate "1.15.0">}
 sharding.request "accumulation" {steps = 4} because <"gradient_accumulation_steps">
 sharding.request "optimizer" {clip} because <"max_grad_norm">

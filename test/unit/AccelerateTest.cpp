@@ -330,10 +330,13 @@ TEST(Accelerate, PrecisionPolicies) {
 }
 
 TEST(Accelerate, WhatCannotBePlannedYet) {
-  const char *megatron = "distributed_type: MEGATRON_LM\nnum_processes: 2\n";
-  EXPECT_EQ(read(megatron).engine->outcome(), Outcome::NotSupported);
-  EXPECT_EQ(read(megatron, false).engine->outcome(), Outcome::Ok);
-  EXPECT_EQ(read(megatron, false).findings(true), "");
+  const char *npu = "distributed_type: MULTI_NPU\nnum_processes: 2\n";
+  EXPECT_EQ(read(npu).engine->outcome(), Outcome::NotSupported);
+  EXPECT_EQ(read(npu, false).engine->outcome(), Outcome::Ok);
+  EXPECT_EQ(read(npu, false).findings(true), "");
+  EXPECT_EQ(read("distributed_type: MEGATRON_LM\nnum_processes: 2\n")
+                .engine->outcome(),
+            Outcome::Ok);
   EXPECT_EQ(fsdp("fsdp_version: 2\n" + wrap, "mixed_precision: fp8\n")
                 .engine->outcome(),
             Outcome::Ok);

@@ -32,6 +32,7 @@ static const char *regionOf(const PlanInputs &inputs) {
     return "the whole model, whose gradients are reduced at the end of its "
            "backward";
   case FrameworkKind::Single:
+  case FrameworkKind::Megatron:
   case FrameworkKind::AccelRun:
     break;
   }
@@ -60,6 +61,8 @@ std::optional<Setting<bool>> compiledWhole(const PlanInputs &inputs) {
 static std::string whyNot(const PlanInputs &inputs, bool whole) {
   if (inputs.executor == FrameworkKind::AccelRun)
     return "torch.compile by accel-run, which runs no Python,";
+  if (inputs.executor == FrameworkKind::Megatron)
+    return "torch.compile of Megatron-LM's model";
   // All gradients are there before any is reduced, of which the engine's step
   // knows nothing.
   if (isZero(inputs, 2) && whole)

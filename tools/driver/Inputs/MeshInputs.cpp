@@ -19,7 +19,9 @@ static std::string whyNot(const PlanInputs &inputs, const std::string &axis,
   const bool tensor = axis == "tp";
   const std::string what =
       tensor ? "tensor parallelism " : "context parallelism ";
-  if (!own && (axis == "sp" || inputs.executor != FrameworkKind::Fsdp2))
+  const bool planned = inputs.executor == FrameworkKind::Fsdp2 ||
+                       inputs.executor == FrameworkKind::Megatron;
+  if (!own && (axis == "sp" || !planned))
     return what + "under " + toString(inputs.executor) + " is not planned";
   if (inputs.job.quantization)
     return what + "of quantised weights is not planned";
@@ -151,7 +153,8 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
           "write tp above 1 in mesh, or parallelism_config_tp_size, or leave "
           "it out"));
   }
-  if (mesh->size("pp") > 1 && !checkPipeline(inputs, options, engine))
+  if (mesh->size("pp") > 1 && inputs.executor != FrameworkKind::Megatron &&
+      !checkPipeline(inputs, options, engine))
     return;
   const bool own =
       inputs.executor == FrameworkKind::AccelRun || options.emitsProgram();
@@ -166,7 +169,9 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
       return;
     }
   }
-  if (inner && inputs.trainer.empty())
+  // Megatron-LM's model is made of the file's sizes, not the file's model.
+  if (inner && inputs.trainer.empty() &&
+      inputs.executor != FrameworkKind::Megatron)
     checkModel(mesh, options.model.empty() ? *inputs.job.model : options.model,
                inputs.executor == FrameworkKind::Fsdp2, engine);
 }

@@ -20,6 +20,7 @@
 #include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Inputs/Fp8Inputs.h"
 #include "tools/driver/Inputs/LoopInputs.h"
+#include "tools/driver/Inputs/MegatronInputs.h"
 #include "tools/driver/Inputs/MeshInputs.h"
 #include "tools/driver/Inputs/OpenSizes.h"
 #include "tools/driver/Inputs/OptimizerInputs.h"
@@ -60,6 +61,9 @@ public:
       reference.value = ReferenceModel::Itself;
     if (!chooseExecutor())
       return std::nullopt;
+    if (inputs.executor == FrameworkKind::Megatron && !known &&
+        !takeMegatronModel(inputs, engine))
+      return std::nullopt;
     chooseOptimizer(options, inputs, engine);
     chooseSizes();
     checkArrays(inputs, options, engine);
@@ -69,6 +73,7 @@ public:
     checkFp8(inputs, engine);
     checkInnerAxes(inputs, options, engine);
     checkLoop(inputs, options, engine);
+    checkMegatron(inputs, engine);
     readAllocator();
     fillTraining();
     if (options.tunePrecision)
@@ -451,6 +456,11 @@ private:
     if (fsdp && strategy != Strategy::Fsdp1 && strategy != Strategy::Fsdp2)
       return refuse("the file does not ask for FSDP",
                     "'distributed_type: FSDP' shards the model");
+    const bool megatron =
+        job().accelerate.distributedType.value == DistributedType::MegatronLm;
+    if (asked == FrameworkKind::Megatron && !megatron)
+      return refuse("the file does not ask for Megatron-LM",
+                    "'distributed_type: MEGATRON_LM' does");
     if (asked == FrameworkKind::Ddp && sharded)
       return refuse("the file shards parameters, which ddp cannot",
                     "'distributed_type: MULTI_GPU' replicates them");

@@ -27,13 +27,16 @@ std::string strategyName(const AccelerateConfig &config) {
     name = "FSDP2";
     break;
   case Strategy::Other:
-    return toString(config.distributedType.value);
+    if (config.distributedType.value != DistributedType::MegatronLm)
+      return toString(config.distributedType.value);
+    name = "Megatron-LM";
+    break;
   }
-  if (config.mesh->size("dp_replicate") > 1)
+  if (name.starts_with("FSDP") && config.mesh->size("dp_replicate") > 1)
     name += " (" + std::to_string(config.mesh->size("dp_replicate")) + " x " +
             std::to_string(config.mesh->size("dp_shard")) + ")";
   const char *joint = " with ";
-  for (const char *axis : {"cp", "sp", "tp"})
+  for (const char *axis : {plan::pipelineAxis, "cp", "sp", "tp"})
     if (const int64_t size = config.mesh->size(axis); size > 1) {
       name += joint + std::string(axis) + " " + std::to_string(size);
       joint = " and ";
@@ -157,6 +160,9 @@ void addErrorBars(const Session &session, PlanReport &r) {
 void reportPhases(const Session &session, const Advice &advice,
                   PlanReport &shown) {
   const PlanInputs &inputs = *session.inputs;
+  // Megatron-LM makes and saves its own parts of a model of its own.
+  if (advice.executor == FrameworkKind::Megatron)
+    return;
   const AccelerateConfig &accelerate = inputs.job.accelerate;
   PhaseInputs in;
   in.ranksPerNode = std::max<int64_t>(1, session.ranksPerNode);

@@ -1,0 +1,125 @@
+//===- Megatron.h - Megatron-Core's steps -----------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Weights in 16 bits, gradients in one buffer beside them to which matmuls add
+// (gradient_accumulation_fusion), fp32 copies and states of the optimizer, each
+// data-parallel rank a part of them with the distributed optimizer
+// (megatron/core/distributed/param_and_grad_buffer.py,
+// core/optimizer/distrib_optimizer.py). Context-parallel ranks hold the same
+// parameters and reduce gradients with the data-parallel ones.
+//
+// A pipeline's ranks have consecutive layers, or chunks of them in turns
+// (core/pipeline_parallel/schedules.py). Each stage's micro-batch is evaluated
+// alone, and the schedule says when it runs and how many are in flight.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_FRAMEWORKSTEPS_MEGATRON_H
+#define ACCEL_PASSES_FRAMEWORKSTEPS_MEGATRON_H
+
+#include "passes/FrameworkSteps/StepRun.h"
+#include "passes/FrameworkSteps/StepTrace.h"
+
+namespace accel {
+
+/// Bytes and seconds of what a rank does with its parameters, whatever it
+/// computes with them.
+struct MegatronParameters {
+  MegatronParameters(const StepLayout &layout, const Candidate &candidate);
+
+  /// Who reduces gradients: data-parallel and context-parallel ranks.
+  plan::AxisGroup ranks;
+  int64_t parameterBytes = 0, gradientBytes = 0; // of the whole buffers
+  /// Tensors that Transformer Engine returns to autograd as gradients of
+  /// weights whose gradients are in the buffer: one for each shape of a layer's
+  /// weights, kept (get_dummy_wgrad,
+  /// transformer_engine/pytorch/module/base.py).
+  int64_t placeholderBytes = 0;
+  int64_t stateBytes = 0; // fp32 copies and states, of this rank
+  /// What the update holds for a moment: gradients in fp32, and temporaries.
+  int64_t updateBytes = 0;
+  Picoseconds reduce = 0; // of all gradients at once
+  Picoseconds gather =
+      0; // of all parameters; 0 without a distributed optimizer
+  Picoseconds update = 0; // with clipping
+
+  /// One collective of so many of the gradients' bytes.
+  Picoseconds reduceTime(double bytes) const;
+  Picoseconds gatherTime(double bytes) const;
+
+private:
+  const StepLayout &layout;
+  const Candidate &candidate;
+};
+
+/// What one micro-batch takes, alone, beside what stays from step to step.
+struct MicroBatchCost {
+  Picoseconds forward = 0, backward = 0;
+  int64_t frameBytes = 0; // from the forward to the backward
+  int64_t forwardPeakBytes = 0, peakBytes = 0;
+  std::array<int64_t, numHoldings> frame{}, peak{}; // sum to the two
+  Place place;                                      // of the peak
+};
+
+class MegatronRun final : public StepRun {
+public:
+  MegatronRun(const StepLayout &layout, Engine &engine);
+
+  /// A stage's: nothing is reduced and nothing updated.
+  MicroBatchCost runOne();
+  const MegatronParameters &parameters() const { return held; }
+
+protected:
+  void allocatePersistent() override;
+  void beginForward() override;
+  void beforeForwardCall(int call) override;
+  void beforeForward(const Block &) override {}
+  void afterForward(const Block &) override {}
+  void endForward() override;
+  void beforeBackward(const Block &) override {}
+  void afterBackward(const Block &) override {}
+  void gradientsReady(int call) override;
+  void endBackward() override;
+  void update() override;
+  bool gradientsStay() const override { return true; }
+  bool addsGradientsInMatmuls() const override { return true; }
+  bool foldsBackward() const override { return !overlapsGradients(); }
+  int reachForward() const override {
+    return overlapsParameters() ? 1 << 20 : 0;
+  }
+
+private:
+  bool overlapsGradients() const {
+    return !stage && candidate.megatron.overlapsGradients && held.reduce > 0;
+  }
+  bool overlapsParameters() const {
+    return !stage && candidate.megatron.overlapsParameters && held.gather > 0;
+  }
+  double trainedElements(int call) const;
+
+  MegatronParameters held;
+  bool stage = false;
+  MicroBatchCost cost;
+  double waiting = 0; // bytes of gradients that fill no bucket yet
+};
+
+/// The layers that each stage has, in the order of the pipeline, as the first
+/// call and one past the last; empty where they cannot be divided.
+std::vector<std::pair<int, int>> stagesOf(const StepModel &model, int stages);
+
+/// Why a pipelined candidate cannot be run, and which numbers fit; or "".
+std::string verifyPipeline(const StepModel &model, const Candidate &candidate);
+
+/// A candidate with more than one stage: the rank that holds most, and the step
+/// of all.
+StepPrediction evaluatePipeline(const StepModel &model, const Target &target,
+                                const Candidate &candidate, bool detail);
+/// The same step, of the rank that holds most.
+StepTrace tracePipeline(const StepModel &model, const Target &target,
+                        const Candidate &candidate);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_FRAMEWORKSTEPS_MEGATRON_H

@@ -1,0 +1,526 @@
+//===- Pipeline.cpp - Steps whose ranks have stages of the model ----------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/Megatron.h"
+#include "passes/PipelineSchedules/Simulate.h"
+#include "passes/PipelineSchedules/Verify.h"
+
+#include <algorithm>
+#include <map>
+
+namespace accel {
+
+namespace {
+
+using Range = std::pair<int, int>;
+
+/// Megatron's --account-for-embedding-in-pipeline-split and its twin for the
+/// loss count each of them as a layer, where layers alone cannot be divided.
+constexpr int endsAsLayers = 2;
+
+pipeline::Problem problemOf(const Candidate &candidate) {
+  pipeline::Problem problem;
+  problem.chunks = candidate.megatron.chunks;
+  problem.stages = candidate.stages() * problem.chunks;
+  problem.kind = problem.chunks > 1 ? pipeline::Kind::Interleaved
+                                    : pipeline::Kind::OneFOneB;
+  problem.microBatches = static_cast<int>(candidate.accumulation);
+  return problem;
+}
+
+/// A call that computes nothing: what a stage receives, or sends.
+SegmentKind nothing(const char *name, bool receives) {
+  SegmentKind kind;
+  kind.name = name;
+  SegmentVariant variant;
+  variant.name = "none";
+  if (receives)
+    variant.savesOutput = {false};
+  else
+    variant.savesInput = {false};
+  kind.variants.push_back(std::move(variant));
+  if (!receives)
+    kind.inputGradients = {0};
+  return kind;
+}
+
+/// The calls of `range` as a model of their own. A tensor that comes from
+/// another stage and has a gradient is received, and sent where it goes on.
+struct Stage {
+  StepModel model;
+  Candidate candidate;
+
+  Stage(const StepModel &whole, const Candidate &of, Range range)
+      : candidate(of) {
+    model = whole;
+    model.calls.clear();
+    model.parameters.clear();
+    candidate.variants.clear();
+    candidate.offloadActivations.clear();
+    candidate.unitOf.clear();
+    candidate.accumulation = 1;
+    std::vector<bool> read(whole.values.size(), false);
+    for (int c = range.first; c < range.second; ++c)
+      for (int value : whole.calls[c].inputs)
+        read[value] = true;
+    auto inside = [&](int call) {
+      return call >= range.first && call < range.second;
+    };
+    for (size_t v = 0; v < whole.values.size(); ++v) {
+      StepValue &value = model.values[v];
+      if (inside(whole.values[v].producer)) {
+        value.producer -= range.first;
+        continue;
+      }
+      if (!read[v]) { // somebody else's
+        value.bytes = value.gradientBytes = 0;
+        value.gradient = false;
+      }
+      if (read[v] && value.gradient)
+        received.push_back(static_cast<int>(v));
+      value.producer = -1;
+    }
+    if (!received.empty()) {
+      for (StepValue &value : model.values)
+        if (value.producer >= 0)
+          value.producer += static_cast<int>(received.size());
+      model.kinds.push_back(nothing("receive", /*receives=*/true));
+      for (int value : received) {
+        StepCall call;
+        call.kind = static_cast<int>(model.kinds.size()) - 1;
+        call.outputs = {value};
+        model.values[value].producer = static_cast<int>(model.calls.size());
+        add(std::move(call), 0, false);
+      }
+    }
+    std::map<int, int> parameters;
+    for (int c = range.first; c < range.second; ++c) {
+      StepCall call = whole.calls[c];
+      for (int &p : call.parameters) {
+        auto [at, isNew] =
+            parameters.try_emplace(p, static_cast<int>(parameters.size()));
+        if (isNew) {
+          model.parameters.push_back(whole.parameters[p]);
+          candidate.unitOf.push_back(of.unitOf[p]);
+        }
+        p = at->second;
+      }
+      add(std::move(call), of.variants[c], of.offloadActivations[c]);
+    }
+    sendOn(whole, range);
+  }
+
+  std::vector<int> received;
+  int64_t sentBytes = 0;
+
+private:
+  void add(StepCall call, int variant, bool offload) {
+    model.calls.push_back(std::move(call));
+    candidate.variants.push_back(variant);
+    candidate.offloadActivations.push_back(offload);
+  }
+  void sendOn(const StepModel &whole, Range range) {
+    model.kinds.push_back(nothing("send", /*receives=*/false));
+    std::vector<bool> sent(whole.values.size(), false);
+    for (size_t c = range.second; c < whole.calls.size(); ++c)
+      for (int value : whole.calls[c].inputs) {
+        const int from = whole.values[value].producer;
+        if (!whole.values[value].gradient || sent[value] ||
+            from < range.first || from >= range.second)
+          continue;
+        sent[value] = true;
+        sentBytes += whole.values[value].bytes;
+        StepCall call;
+        call.kind = static_cast<int>(model.kinds.size()) - 1;
+        call.inputs = {value};
+        add(std::move(call), 0, false);
+      }
+  }
+};
+
+/// What the rank that holds most holds, and when everybody does what.
+struct Evaluated {
+  pipeline::Problem problem;
+  pipeline::Schedule schedule;
+  pipeline::Simulation simulation;
+  std::vector<MicroBatchCost> stages;
+  int rank = 0; // that holds most
+  int64_t persistentBytes = 0, peakBytes = -1;
+  std::array<int64_t, numHoldings> persistent{}, peak{};
+  std::string peakWhere;
+  int peakCall = -1;
+  int64_t hostBytes = 0;
+  double step = 0, compute = 0, bubble = 0, recompute = 0;
+  double reduce = 0, gather = 0, update = 0; // exposed, exposed, all
+};
+
+double seconds(Picoseconds time) { return static_cast<double>(time) * 1e-12; }
+
+class PipelineEvaluator {
+public:
+  PipelineEvaluator(const StepModel &model, const Target &target,
+                    const Candidate &candidate)
+      : model(model), target(target), candidate(candidate) {
+    result.problem = problemOf(candidate);
+  }
+
+  Evaluated run() {
+    ranges = stagesOf(model, result.problem.stages);
+    for (int s = 0; s < result.problem.stages; ++s)
+      result.stages.push_back(stage(s));
+    result.schedule = pipeline::makeSchedule(result.problem);
+    simulate();
+    holdMost();
+    finish();
+    return std::move(result);
+  }
+
+private:
+  /// Stages that compute the same are evaluated once.
+  MicroBatchCost stage(int s) {
+    const Range range = ranges[s];
+    std::vector<int64_t> key;
+    for (int c = range.first; c < range.second; ++c)
+      for (int64_t part :
+           {int64_t(model.calls[c].kind), int64_t(candidate.variants[c]),
+            int64_t(candidate.offloadActivations[c])})
+        key.push_back(part);
+    const bool inner = s > 0 && s + 1 < result.problem.stages;
+    if (inner) {
+      auto [at, isNew] = evaluated.try_emplace(key, s);
+      if (!isNew) {
+        MicroBatchCost cost = result.stages[at->second];
+        if (cost.place.call >= 0)
+          cost.place.call += range.first - ranges[at->second].first;
+        heldBy.push_back(heldBy[at->second]);
+        return cost;
+      }
+    }
+    const Stage own(model, candidate, range);
+    StepLayout layout(own.model, target);
+    layout.prepare(own.candidate, RankClass::First);
+    Engine engine;
+    engine.reset(/*folding=*/true);
+    engine.overlapTax = 1 - target.overlap;
+    MegatronRun micro(layout, engine);
+    MicroBatchCost cost = micro.runOne();
+    // Calls of the whole model.
+    if (cost.place.call >= 0)
+      cost.place.call = std::clamp(
+          cost.place.call - static_cast<int>(own.received.size()) + range.first,
+          range.first, range.second - 1);
+    const MegatronParameters &p = micro.parameters();
+    heldBy.push_back({p.parameterBytes, p.gradientBytes, p.stateBytes,
+                      p.updateBytes, p.reduce, p.gather, p.update,
+                      p.placeholderBytes, own.sentBytes,
+                      micro.recomputeTime()});
+    return cost;
+  }
+
+  std::string describe(const Place &place) const {
+    if (place.call < 0)
+      return "end of the backward";
+    const StepCall &call = model.calls[place.call];
+    return std::string(place.part == Place::Part::Forward ? "forward of "
+                                                          : "backward of ") +
+           (call.path.empty() ? model.kinds[call.kind].name : call.path);
+  }
+
+  struct Held {
+    int64_t parameters, gradients, states, update;
+    Picoseconds reduce, gather, updateTime;
+    int64_t placeholders, sentBytes;
+    Picoseconds recompute;
+  };
+
+  /// From a stage to the next: between the ranks that are as far apart as a
+  /// stage has ranks.
+  double transferSeconds() const {
+    int64_t bytes = 0;
+    for (const Held &held : heldBy)
+      bytes = std::max(bytes, held.sentBytes);
+    const int64_t apart = candidate.mesh.ranks() / candidate.stages();
+    const Link &link = apart >= candidate.ranksPerNode ? target.betweenNodes
+                                                       : target.insideNode;
+    return link.bytesPerSecond > 0
+               ? link.latencySeconds +
+                     static_cast<double>(bytes) / link.bytesPerSecond
+               : 0;
+  }
+
+  void simulate() {
+    pipeline::Costs costs;
+    const double transfer = transferSeconds();
+    // Without chunks a rank sends and receives between what it computes, and
+    // waits for both (send_forward_recv_backward); chunks overlap.
+    const bool waits = result.problem.chunks == 1;
+    for (int s = 0; s < result.problem.stages; ++s) {
+      pipeline::StageCost cost;
+      cost.forward = seconds(result.stages[s].forward);
+      cost.backwardInput = seconds(result.stages[s].backward);
+      if (waits && s + 1 < result.problem.stages)
+        cost.forward += transfer;
+      if (waits && s > 0)
+        cost.backwardInput += transfer;
+      costs.stages.push_back(cost);
+    }
+    costs.transfer = waits ? 0 : transfer;
+    if (auto made = pipeline::simulate(result.problem, result.schedule, costs))
+      result.simulation = std::move(*made);
+  }
+
+  /// The level of each rank, action by action.
+  void holdMost() {
+    for (int r = 0; r < result.problem.ranks(); ++r) {
+      std::array<int64_t, numHoldings> level{};
+      int64_t placeholders = 0; // chunks share them
+      for (int s = 0; s < result.problem.stages; ++s)
+        if (result.problem.rankOf(s) == r) {
+          placeholders = std::max(placeholders, heldBy[s].placeholders);
+          level[static_cast<int>(Holding::Parameters)] += heldBy[s].parameters;
+          level[static_cast<int>(Holding::Gradients)] += heldBy[s].gradients;
+          if (!candidate.offloadOptimizer)
+            level[static_cast<int>(Holding::Optimizer)] += heldBy[s].states;
+        }
+      level[static_cast<int>(Holding::Gradients)] += placeholders;
+      const auto persistent = level;
+      int64_t total = 0;
+      for (int64_t bytes : level)
+        total += bytes;
+      const int64_t stays = total;
+      for (const pipeline::Action &action : result.schedule.ranks[r]) {
+        const MicroBatchCost &cost = result.stages[action.stage];
+        const bool forward = action.pass == pipeline::Pass::Forward;
+        const int64_t peak = forward ? total + cost.forwardPeakBytes
+                                     : total + cost.peakBytes - cost.frameBytes;
+        if (peak > result.peakBytes) {
+          result.peakBytes = peak;
+          result.rank = r;
+          result.persistentBytes = stays;
+          result.persistent = persistent;
+          result.peakWhere = describe(cost.place);
+          result.peakCall = cost.place.call;
+          result.peak = level;
+          for (int h = 0; h < numHoldings; ++h)
+            result.peak[h] += cost.peak[h] - (forward ? 0 : cost.frame[h]);
+          // A forward's own peak is known as a sum.
+          if (forward)
+            result.peak[static_cast<int>(Holding::Activations)] +=
+                cost.forwardPeakBytes - cost.peakBytes;
+        }
+        total += (forward ? 1 : -1) * cost.frameBytes;
+        for (int h = 0; h < numHoldings; ++h)
+          level[h] += (forward ? 1 : -1) * cost.frame[h];
+      }
+      int64_t update = 0;
+      for (int s = 0; s < result.problem.stages; ++s)
+        if (result.problem.rankOf(s) == r)
+          update += heldBy[s].update;
+      if (stays + update > result.peakBytes) {
+        result.peakBytes = stays + update;
+        result.rank = r;
+        result.persistentBytes = stays;
+        result.persistent = result.peak = persistent;
+        result.peak[static_cast<int>(Holding::Gradients)] += update;
+        result.peakWhere = "optimizer update";
+        result.peakCall = -1;
+      }
+    }
+  }
+
+  /// Gradients are reduced when a rank has computed its last; then all update.
+  void finish() {
+    double longest = 0;
+    for (int r = 0; r < result.problem.ranks(); ++r) {
+      Held sum{};
+      double own = 0, first = 0;
+      for (int s = 0; s < result.problem.stages; ++s)
+        if (result.problem.rankOf(s) == r) {
+          sum.reduce += heldBy[s].reduce;
+          sum.gather += heldBy[s].gather;
+          sum.updateTime += heldBy[s].updateTime;
+          sum.recompute += heldBy[s].recompute;
+          sum.states += heldBy[s].states;
+          own += seconds(result.stages[s].backward);
+          first += seconds(result.stages[s].forward);
+        }
+      const auto count = static_cast<double>(candidate.accumulation);
+      const auto &spans = result.simulation.ranks[r];
+      const double end = spans.empty() ? 0 : spans.back().end;
+      auto exposed = [](double all, double hiding, bool overlaps) {
+        return overlaps ? std::max(0.0, all - hiding) : all;
+      };
+      const double reduce = exposed(seconds(sum.reduce), own,
+                                    candidate.megatron.overlapsGradients);
+      const double gather = exposed(seconds(sum.gather), first,
+                                    candidate.megatron.overlapsParameters);
+      longest = std::max(longest, end + reduce);
+      result.gather = std::max(result.gather, gather);
+      result.update = std::max(result.update, seconds(sum.updateTime));
+      if (r == result.rank) {
+        result.recompute = seconds(sum.recompute) * count;
+        result.compute = (own + first) * count + seconds(sum.updateTime);
+        if (candidate.offloadOptimizer)
+          result.hostBytes = sum.states;
+      }
+    }
+    result.reduce = std::max(0.0, longest - result.simulation.makespan);
+    result.step = longest + result.update + result.gather;
+    result.bubble = std::max(0.0, result.step - result.compute - result.reduce -
+                                      result.gather);
+  }
+
+  const StepModel &model;
+  const Target &target;
+  const Candidate &candidate;
+  Evaluated result;
+  std::vector<Range> ranges;
+  std::vector<Held> heldBy;
+  std::map<std::vector<int64_t>, int> evaluated; // the first stage
+};
+
+} // namespace
+
+std::vector<Range> stagesOf(const StepModel &model, int stages) {
+  std::vector<int> layers;
+  for (size_t c = 0; c < model.calls.size(); ++c)
+    if (model.calls[c].layer)
+      layers.push_back(static_cast<int>(c));
+  const int count = static_cast<int>(layers.size());
+  std::vector<Range> result;
+  if (stages < 1 || count == 0)
+    return result;
+  const bool even = count % stages == 0;
+  if (!even && (count + endsAsLayers) % stages != 0)
+    return result;
+  const int each = (even ? count : count + endsAsLayers) / stages;
+  int next = 0; // layer
+  int begin = 0;
+  for (int s = 0; s < stages; ++s) {
+    int own = each;
+    if (!even && (s == 0 || s == stages - 1))
+      own -= stages == 1 ? endsAsLayers : 1;
+    next += own;
+    if (own < 1 || next > count)
+      return {};
+    const int end =
+        s + 1 == stages ? static_cast<int>(model.calls.size()) : layers[next];
+    result.emplace_back(begin, end);
+    begin = end;
+  }
+  return result;
+}
+
+std::string verifyPipeline(const StepModel &model, const Candidate &candidate) {
+  const pipeline::Problem problem = problemOf(candidate);
+  if (std::string wrong = pipeline::check(problem); !wrong.empty())
+    return wrong;
+  const auto layers = std::count_if(model.calls.begin(), model.calls.end(),
+                                    [](const StepCall &c) { return c.layer; });
+  const std::vector<Range> ranges = stagesOf(model, problem.stages);
+  if (ranges.empty())
+    return std::to_string(layers) + " layers cannot be divided among " +
+           std::to_string(problem.stages) + " stages";
+  // What a stage reads comes from the one before it, or is no layer's.
+  for (size_t s = 0; s < ranges.size(); ++s)
+    for (int c = ranges[s].first; c < ranges[s].second; ++c)
+      for (int value : model.calls[c].inputs) {
+        const int from = model.values[value].producer;
+        if (!model.values[value].gradient || from >= ranges[s].first)
+          continue;
+        if (s == 0 || from < ranges[s - 1].first)
+          return "a tensor goes from call " + std::to_string(from) +
+                 " over more than one stage, which no pipeline sends";
+      }
+  return "";
+}
+
+StepPrediction evaluatePipeline(const StepModel &model, const Target &target,
+                                const Candidate &candidate, bool detail) {
+  const Evaluated e = PipelineEvaluator(model, target, candidate).run();
+  StepPrediction result;
+  result.peakBytes = e.peakBytes;
+  result.atPeak = e.peak;
+  result.peakWhere = e.peakWhere;
+  result.peakAction = e.peakCall;
+  result.persistentBytes = result.endBytes = e.persistentBytes;
+  result.hostBytes = e.hostBytes;
+  result.reservedBytes = target.reservedBytes(e.peakBytes);
+  result.deviceBytes = result.reservedBytes + target.contextBytes;
+  result.stepSeconds = e.step;
+  result.computeSeconds = e.compute;
+  result.exposedSeconds = e.step - e.compute;
+  result.recomputeSeconds = e.recompute;
+  result.optimizerSeconds = e.update;
+  result.tokensPerSecondPerDevice =
+      static_cast<double>(model.tokens() * candidate.accumulation) /
+      static_cast<double>(model.ranksPerSample) / e.step;
+  if (detail) {
+    for (const auto &[cause, time] :
+         {std::pair("pipeline bubble and transfers", e.bubble),
+          std::pair("reduce", e.reduce), std::pair("gather", e.gather)})
+      if (time > 0)
+        result.exposed.push_back({cause, time});
+    std::stable_sort(result.exposed.begin(), result.exposed.end(),
+                     [](const Exposed &a, const Exposed &b) {
+                       return a.seconds > b.seconds;
+                     });
+  }
+  return result;
+}
+
+StepTrace tracePipeline(const StepModel &model, const Target &target,
+                        const Candidate &candidate) {
+  const Evaluated e = PipelineEvaluator(model, target, candidate).run();
+  StepTrace trace;
+  auto change = [&](double at, const std::array<int64_t, numHoldings> &levels,
+                    int sign) {
+    for (int h = 0; h < numHoldings; ++h)
+      if (levels[h])
+        trace.changes.push_back(
+            {at, static_cast<Holding>(h), sign * levels[h]});
+  };
+  change(0, e.persistent, 1);
+  const auto &actions = e.schedule.ranks[e.rank];
+  const auto &spans = e.simulation.ranks[e.rank];
+  double last = 0;
+  auto add = [&](TraceSlice::Kind kind, const std::string &name, double begin,
+                 double end) {
+    if (end <= begin)
+      return;
+    TraceSlice slice;
+    slice.kind = kind;
+    slice.stream = "compute";
+    slice.name = slice.where = name;
+    slice.begin = begin;
+    slice.end = end;
+    trace.slices.push_back(std::move(slice));
+  };
+  for (size_t i = 0; i < actions.size(); ++i) {
+    add(TraceSlice::Kind::Wait, "wait: pipeline bubble", last, spans[i].start);
+    add(TraceSlice::Kind::Compute, pipeline::toString(actions[i]),
+        spans[i].start, spans[i].end);
+    last = spans[i].end;
+    const MicroBatchCost &cost = e.stages[actions[i].stage];
+    if (actions[i].pass == pipeline::Pass::Forward) {
+      change(spans[i].end, cost.frame, 1);
+      continue;
+    }
+    std::array<int64_t, numHoldings> more{};
+    for (int h = 0; h < numHoldings; ++h)
+      more[h] = cost.peak[h] - cost.frame[h];
+    change(spans[i].start, more, 1);
+    change(spans[i].end, more, -1);
+    change(spans[i].end, cost.frame, -1);
+  }
+  const double update = e.step - e.update - e.gather;
+  add(TraceSlice::Kind::Wait, "wait: pipeline bubble and gradients", last,
+      update);
+  add(TraceSlice::Kind::Compute, "optimizer update", update, update + e.update);
+  add(TraceSlice::Kind::Wait, "wait: parameters", update + e.update, e.step);
+  return trace;
+}
+
+} // namespace accel

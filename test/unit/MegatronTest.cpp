@@ -1,0 +1,174 @@
+//===- MegatronTest.cpp - What Megatron's ranks hold and wait for ---------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Bytes are those of Korthikanti et al., "Reducing Activation Recomputation in
+// Large Transformer Models" (arXiv:2205.05198), and bubbles those of Narayanan
+// et al. (arXiv:2104.04473).
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/Megatron.h"
+#include "passes/Pipeline/Phases.h"
+#include "passes/Validate/RunJob.h"
+#include "test/unit/MeasuredRows.h"
+
+#include <gtest/gtest.h>
+
+using namespace accel;
+using namespace accel::validate;
+
+namespace {
+
+constexpr int64_t tokens = 2048, hidden = 12288, heads = 96;
+
+/// GPT-3 on 8 GPUs of one node.
+RunRow gptRow() {
+  RunRow row;
+  row.id = "t1";
+  row.model = "gpt3-175B";
+  row.layers = 8;
+  row.gpu = "A100-80GB";
+  row.framework = "Megatron-LM";
+  row.sharding = "none";
+  row.precision = "fp16";
+  row.checkpointing = "none";
+  row.source = "arXiv:2205.05198";
+  row.gpus = 8;
+  row.sequence = tokens;
+  row.microBatch = 1;
+  row.globalBatch = 64;
+  row.tensorParallel = 8;
+  return row;
+}
+
+DecidedStep stepOf(const RunRow &row) {
+  DiagnosticEngine engine;
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  const Run run = interpret(row);
+  EXPECT_EQ(run.skipped, "");
+  const auto job = jobOf(run, engine);
+  EXPECT_TRUE(job) << renderText(engine);
+  auto step = decide(context, *job, *shipped(run.target), engine);
+  EXPECT_TRUE(step) << renderText(engine);
+  return step.value_or(DecidedStep());
+}
+
+double layerBytes(const RunRow &row) {
+  const DecidedStep step = stepOf(row);
+  for (size_t c = 0; c < step.model->calls.size(); ++c)
+    if (step.model->calls[c].layer) {
+      const SegmentVariant &v = step.model->kinds[step.model->calls[c].kind]
+                                    .variants[step.candidate.variants[c]];
+      return static_cast<double>(v.savedBytes + v.savedInputBytes);
+    }
+  return 0;
+}
+
+/// Equations 2, 4 and 6, in units of s b h bytes.
+TEST(Megatron, SavedBytesOfALayer) {
+  const double unit = static_cast<double>(tokens * hidden);
+  const double scores = 5.0 * heads * tokens / hidden, t = 8;
+  RunRow row = gptRow();
+  EXPECT_NEAR(layerBytes(row) / unit, 10 + 24 / t + scores / t, 0.6);
+  row.checkpointing = "selective";
+  EXPECT_NEAR(layerBytes(row) / unit, 10 + 24 / t, 0.6);
+  row.checkpointing = "selective+SP";
+  EXPECT_NEAR(layerBytes(row) / unit, 34 / t, 0.6);
+  row.checkpointing = "full";
+  EXPECT_NEAR(layerBytes(row) / unit, 2, 0.01);
+}
+
+StepPrediction predict(const RunRow &row) {
+  const DecidedStep step = stepOf(row);
+  StepEvaluator evaluator(*step.model, *shipped("a100-80gb"));
+  return evaluator.evaluate(step.candidate, {.detail = true});
+}
+
+double bubbleOf(const RunRow &row) {
+  const StepPrediction step = predict(row);
+  for (const Exposed &exposed : step.exposed)
+    if (exposed.cause == "pipeline bubble and transfers")
+      return exposed.seconds / (step.stepSeconds - exposed.seconds);
+  return 0;
+}
+
+/// (p - 1) / m of what is computed, and less by the number of chunks.
+TEST(Megatron, BubblesOfAPipeline) {
+  RunRow row = gptRow();
+  row.tensorParallel = 1;
+  row.pipelineParallel = 4;
+  row.gpus = 4;
+  row.globalBatch = 16;
+  // Embedding and head make the stages uneven, and transfers are waited for.
+  const double alone = bubbleOf(row);
+  EXPECT_GT(alone, 3.0 / 16);
+  EXPECT_LT(alone, 3.0 / 16 + 0.15);
+  row.sharding = "VP=2";
+  EXPECT_LT(bubbleOf(row), alone);
+}
+
+/// The first rank holds as many micro-batches as there are stages.
+TEST(Megatron, MicroBatchesInFlight) {
+  RunRow row = gptRow();
+  row.tensorParallel = 1;
+  row.pipelineParallel = 4;
+  row.gpus = 4;
+  const double layer = static_cast<double>(tokens * hidden) *
+                       (34 + 5.0 * heads * tokens / hidden);
+  row.globalBatch = 1;
+  const auto one = static_cast<double>(predict(row).peakBytes);
+  row.globalBatch = 16;
+  const auto all = static_cast<double>(predict(row).peakBytes);
+  // With one micro-batch the last rank's logits are above what the first holds.
+  EXPECT_GT((all - one) / layer, 2);
+  EXPECT_LT((all - one) / layer, 6) << "2 layers, 3 further of them";
+}
+
+/// Layers, or layers with embedding and head, divide among the stages.
+TEST(Megatron, StagesOfLayers) {
+  StepModel model;
+  auto calls = [&](int layers) {
+    model.calls.assign(static_cast<size_t>(layers) + 2, StepCall());
+    for (int i = 1; i <= layers; ++i)
+      model.calls[i].layer = true;
+  };
+  using Ranges = std::vector<std::pair<int, int>>;
+  calls(4);
+  EXPECT_EQ(stagesOf(model, 2), (Ranges{{0, 3}, {3, 6}}));
+  calls(6); // 126 of Llama-3.1-405B in small: (6 + 2) / 4
+  EXPECT_EQ(stagesOf(model, 4), (Ranges{{0, 2}, {2, 4}, {4, 6}, {6, 8}}));
+  calls(5);
+  EXPECT_TRUE(stagesOf(model, 4).empty());
+  EXPECT_TRUE(stagesOf(model, 0).empty());
+}
+
+/// The distributed optimizer leaves a rank its part of the fp32 copies and
+/// states: 6 + 12 / d bytes of a parameter with bf16, for 18.
+TEST(Megatron, DistributedOptimizer) {
+  RunRow row = gptRow();
+  row.precision = "bf16";
+  row.tensorParallel = 1;
+  row.layers = 1;
+  row.globalBatch = 8;
+  auto states = [&](const char *sharding) {
+    row.sharding = sharding;
+    const DecidedStep step = stepOf(row);
+    StepLayout layout(*step.model, *shipped("a100-80gb"));
+    layout.prepare(step.candidate, RankClass::First);
+    const MegatronParameters held(layout, step.candidate);
+    EXPECT_NEAR(static_cast<double>(held.gradientBytes) /
+                    static_cast<double>(held.parameterBytes),
+                2, 0.001);
+    return static_cast<double>(held.stateBytes) /
+           static_cast<double>(held.parameterBytes) * 2;
+  };
+  EXPECT_NEAR(states("none"), 12, 0.01);
+  EXPECT_NEAR(states("dist-optimizer"), 12.0 / 8, 0.01);
+}
+
+} // namespace
