@@ -24,6 +24,12 @@ StepEvaluator::~StepEvaluator() { delete state; }
 
 namespace {
 
+/// Its stages are evaluated one by one. accel-run's programs know theirs.
+bool isPipelined(const Candidate &candidate) {
+  return candidate.executor == FrameworkKind::Megatron &&
+         candidate.stages() > 1;
+}
+
 std::unique_ptr<StepRun> makeRun(const StepLayout &layout, Engine &engine) {
   switch (layout.candidate->executor) {
   case FrameworkKind::AccelRun:
@@ -112,7 +118,7 @@ void listExposed(const StepModel &model, const Engine &engine,
 StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
                                        const EvaluateOptions &options) {
   StepLayout &layout = state->layout;
-  if (candidate.stages() > 1)
+  if (isPipelined(candidate))
     return evaluatePipeline(layout.model, layout.target, candidate,
                             options.detail);
   Engine &engine = state->engine;
@@ -159,7 +165,7 @@ StepTrace traceStep(const StepModel &model, const Target &target,
                                    "to the host"};
   constexpr const char *collectives[] = {"", "", "all-gather", "reduce-scatter",
                                          "all-reduce"};
-  if (candidate.stages() > 1)
+  if (isPipelined(candidate))
     return tracePipeline(model, target, candidate);
   StepLayout layout(model, target);
   layout.prepare(candidate, RankClass::First);
@@ -231,7 +237,7 @@ struct StepEvaluator::Recording::Run {
 StepEvaluator::Recording::Recording(StepEvaluator &evaluator,
                                     const Candidate &candidate, bool lastRank) {
   if (candidate.executor != FrameworkKind::AccelRun &&
-      candidate.stages() == 1 &&
+      !isPipelined(candidate) &&
       evaluator.state->layout.target.kind == TargetKind::Cuda)
     run = std::make_unique<Run>(*evaluator.state, candidate,
                                 lastRank ? RankClass::Last : RankClass::First);
