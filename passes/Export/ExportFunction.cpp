@@ -11,7 +11,6 @@
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/CallArgs.h"
-#include "passes/Export/SumsInPlace.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -31,10 +30,6 @@ public:
     addArguments();
     if (failed(addResults()))
       return failure();
-    // A function that has destinations is a program's own, which no autograd
-    // has written.
-    if (!modes.empty())
-      sums.find(function, layout, skipped);
     for (Operation &op : function.getBody().front().without_terminator())
       if (failed(addOperation(&op)))
         return failure();
@@ -166,18 +161,8 @@ private:
   }
 
   LogicalResult addOperation(Operation *op) {
-    if (skipped.contains(op) || sums.isView(op))
+    if (skipped.contains(op))
       return success();
-    if (sums.isSum(op)) {
-      Value sum = op->getResult(0);
-      slots[sum] = slots.lookup(sums.holderOf(sum));
-      copyGradients(op);
-      return success();
-    }
-    if (Value sum = sums.sumOf(op)) {
-      addProduct(cast<aten::MmOp>(op), sums.holderOf(sum));
-      return success();
-    }
     auto aten = dyn_cast<aten::AtenOpInterface>(op);
     if (!aten) {
       if (failed(addExchange(op)))
@@ -350,26 +335,6 @@ private:
     return true;
   }
 
-  /// A matmul that is a part of a sum is added to it.
-  void addProduct(aten::MmOp mm, Value sum) {
-    const std::string where = aten::modulePath(mm.getLoc());
-    auto type = cast<RankedTensorType>(mm.getType());
-    // What is viewed as the sum may have the matmul's shape.
-    while (cast<RankedTensorType>(sum.getType()).getShape() !=
-               type.getShape() &&
-           sum.getDefiningOp<aten::ViewOp>())
-      sum = sum.getDefiningOp<aten::ViewOp>().getSelf();
-    plan::Arg to = tensorArg(flatten(sum, type.getShape(), where));
-    plan::Instruction &instruction = addInstruction(
-        "aten::addmm.out",
-        {to, tensorArg(slots.lookup(mm.getSelf())),
-         tensorArg(slots.lookup(mm.getMat2())), intArg(1), intArg(1), to},
-        where);
-    addCost(instruction, mm);
-    instruction.flops += static_cast<double>(type.getNumElements());
-    instruction.movedBytes += aten::tensorBytes(type);
-  }
-
   /// Rows are added to the destination one after another, as
   /// embedding_dense_backward does, without a table of its own. In 16 bits the
   /// operator itself is more exact on CUDA, so only 32 bits and more go here.
@@ -473,7 +438,6 @@ private:
   SmallVector<Value> outputs;
   SmallVector<std::pair<Value, Destination>> destinations;
   DenseSet<Operation *> skipped; // sums of matmuls
-  SumsInPlace sums;
 };
 
 } // namespace

@@ -39,31 +39,3 @@ func.func private @table(%i: tensor<2x4xi64>, %t: tensor<9x3xf32> {sharding.para
   %0 = aten.embedding %t, %i : (tensor<9x3xf32>, tensor<2x4xi64>) -> tensor<2x4x3xf32>
   return %0 : tensor<2x4x3xf32>
 }
-
-// The gradient of what two matmuls read is a sum: the second is added to the
-// first where that lies.
-// CHECK:      {"name": "branches.backward",
-// WRITE:        "op":"aten::mm","args":["%{{.*}}","%{{.*}}"],"results":[[[S:[0-9]+]]]
-// WRITE:        "op":"aten::addmm.out","args":["%[[S]]","%{{.*}}","%{{.*}}",1,1,"%[[S]]"],"frees":{{.*}}"flops":60.0,"moved_bytes":152.0
-// WRITE-NOT:    aten::add.Tensor
-// WRITE:        "op":"aten::mm.out","args":["%{{.*}}","%[[S]]",
-func.func private @branches(%x: tensor<4x3xf32>, %a: tensor<3x3xf32> {sharding.param = "first"}, %w: tensor<2x3xf32> {sharding.param = "left"}, %u: tensor<2x3xf32> {sharding.param = "right"}) -> (tensor<4x2xf32>, tensor<4x2xf32>) {
-  %0 = aten.mm %x, %a : (tensor<4x3xf32>, tensor<3x3xf32>) -> tensor<4x3xf32>
-  %1 = aten.t %w : (tensor<2x3xf32>) -> tensor<3x2xf32>
-  %2 = aten.mm %0, %1 : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
-  %3 = aten.t %u : (tensor<2x3xf32>) -> tensor<3x2xf32>
-  %4 = aten.mm %0, %3 : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
-  return %2, %4 : tensor<4x2xf32>, tensor<4x2xf32>
-}
-
-// A part that somebody else reads too stays as it is.
-// CHECK:      {"name": "shared.backward",
-// WRITE-NOT:    aten::addmm.out
-// WRITE:        "op":"aten::add.Tensor"
-// WRITE-NOT:    aten::addmm.out
-func.func private @shared(%x: tensor<4x3xf32>, %w: tensor<3x3xf32> {sharding.param = "weight"}) -> tensor<4x3xf32> {
-  %0 = aten.mm %x, %w : (tensor<4x3xf32>, tensor<3x3xf32>) -> tensor<4x3xf32>
-  %1 = aten.sigmoid %0 : tensor<4x3xf32>
-  %2 = aten.mul.Tensor %0, %1 : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
-  return %2 : tensor<4x3xf32>
-}
