@@ -273,13 +273,17 @@ def jobs(context):
 def job_keys(context):
     """The keys of the schema are those that frontends/Job reads."""
     text = ""
-    for name in ("JobReader.cpp", "JobData.cpp", "JobMesh.cpp",
-                 "JobOptimizer.cpp", "AdapterReader.cpp"):
+    for name in ("JobReader.cpp", "JobData.cpp", "JobFiles.cpp", "JobLoop.cpp",
+                 "JobMesh.cpp", "JobOptimizer.cpp", "AdapterReader.cpp"):
         with open(os.path.join(harness.ROOT, "frontends", "Job", name),
                   encoding="utf-8") as f:
             text += f.read()
-    lists = re.findall(r"(?:checkKeys\(|keys = |known = |axes = )\{([^}]*)\}", text)
+    lists = re.findall(r"(?:checkKeys\(|keys = |known = |axes = |batchKeys\[\] = |"
+                       r"char \*key : )\s*\{([^}]*)\}", text)
     lists += re.findall(r'push_back\(("[a-z_]+")\)', text)
+    # A key that one decay alone reads stands before the decay.
+    own = re.search(r"ownKeys\[\] = \{(.*?)\};", text, re.S).group(1)
+    lists += re.findall(r'\{("[a-z_]+"),', own)
     reader = {key for entry in lists for key in re.findall(r'"([a-z_]+)"',
                                                            entry)}
     optimizers = json.loads(harness.run([context.binary("accel-opt"),
