@@ -278,8 +278,8 @@ def job_keys(context):
         with open(os.path.join(harness.ROOT, "frontends", "Job", name),
                   encoding="utf-8") as f:
             text += f.read()
-    lists = re.findall(r"(?:checkKeys\(|keys = |known = |axes = |batchKeys\[\] = |"
-                       r"char \*key : )\s*\{([^}]*)\}", text)
+    lists = re.findall(r"(?:checkKeys\(|keys = |known = |axes = |Keys\[\] = |"
+                       r"char \*key : )\s*\{(?!\{)([^}]*)\}", text)
     lists += re.findall(r'push_back\(("[a-z_]+")\)', text)
     # A key that one decay alone reads stands before the decay.
     own = re.search(r"ownKeys\[\] = \{(.*?)\};", text, re.S).group(1)
