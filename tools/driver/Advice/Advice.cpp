@@ -287,7 +287,9 @@ private:
     planner.planAnew(evaluator, *advice.tuned, /*refusals=*/true);
     if (!advice.tuned->result.best && in.options.tune == TuneScope::Open)
       sayWhatAllFinds(evaluator);
-    if (in.executor != FrameworkKind::AccelRun && in.target)
+    // Nothing else trains Megatron-LM's model.
+    if (in.executor != FrameworkKind::AccelRun &&
+        in.executor != FrameworkKind::Megatron && in.target)
       adviseSolved(*kept);
     tune::Space narrow = *kept;
     tune::restrictToYaml(narrow, in.options.scriptFileIsYaml,

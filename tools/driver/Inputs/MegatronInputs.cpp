@@ -149,6 +149,13 @@ void checkMegatron(const PlanInputs &inputs, DiagnosticEngine &engine) {
   refuse(*accelerate.mixedPrecision == MixedPrecision::Fp8,
          accelerate.mixedPrecision, "fp8 under Megatron-LM",
          "write mixed_precision: bf16");
+  const auto &optimizer = inputs.job.optimizer.name;
+  if (optimizer->find("adam") == std::string::npos && *optimizer != "sgd")
+    engine.report(diagnosticAt(optimizer, Severity::Error, "invalid-value",
+                               "Megatron-LM has no optimizer '" +
+                                   printable(*optimizer, 40) +
+                                   "': Accelerate stops with a ValueError",
+                               "use adamw or sgd"));
   refuse(inputs.adapter.has_value() || inputs.job.quantization.has_value(),
          accelerate.distributedType,
          "an adapter or a quantised model under Megatron-LM", "use FSDP");
