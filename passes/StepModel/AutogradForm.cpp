@@ -115,12 +115,7 @@ private:
     function.instructions[i].args[0].slot = power;
     function.instructions[product].args.push_back(
         function.instructions[i].args[0]);
-    const auto at = static_cast<std::ptrdiff_t>(i);
-    function.instructions.insert(function.instructions.begin() + at, instr);
-    graph.forward.insert(graph.forward.begin() + at, false);
-    graph.view.insert(graph.view.begin() + at, false);
-    graph.node.insert(graph.node.begin() + at, graph.node[i]);
-    graph.pointwiseKeeps.insert(graph.pointwiseKeeps.begin() + at, false);
+    graph.insert(i, instr, /*isForward=*/false, /*isView=*/false);
   }
 
   SegmentGraph &graph;

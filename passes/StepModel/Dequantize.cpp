@@ -40,7 +40,8 @@ public:
       if (!isProduct(instr))
         continue;
       instr.workspaceBytes += rounded(weight.copyBytes);
-      insert(i++, kernelBefore(instr));
+      graph.insert(i, kernelBefore(instr), graph.forward[i], /*isView=*/false);
+      ++i;
     }
   }
 
@@ -70,20 +71,6 @@ private:
     instr.where = product.where;
     instr.movedBytes = copyTraffic();
     return instr;
-  }
-
-  void insert(size_t at, const Instruction &instr) {
-    const auto position = static_cast<std::ptrdiff_t>(at);
-    const int node = graph.node[at];
-    const bool forward = graph.forward[at];
-    function.instructions.insert(function.instructions.begin() + position,
-                                 instr);
-    graph.forward.insert(graph.forward.begin() + position, forward);
-    graph.view.insert(graph.view.begin() + position, false);
-    graph.node.insert(graph.node.begin() + position, node);
-    graph.pointwiseKeeps.insert(graph.pointwiseKeeps.begin() + position, false);
-    if (!graph.child.empty())
-      graph.child.insert(graph.child.begin() + position, graph.child[at]);
   }
 
   bool reads(const Instruction &instr) const {
@@ -178,7 +165,7 @@ private:
       for (Arg &arg : other.args)
         if (arg.kind == Arg::Kind::Tensor && arg.slot == root)
           arg.slot = copy;
-    insert(at, instr);
+    graph.insert(at, instr, graph.forward[at], /*isView=*/false);
   }
 
   SegmentGraph &graph;

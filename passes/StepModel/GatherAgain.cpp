@@ -37,7 +37,7 @@ public:
       if (!graph.forward[i])
         replace(list[i]);
     for (size_t i = 0; i < again.size(); ++i)
-      insert(first + i, again[i], /*view=*/i > 0);
+      graph.insert(first + i, again[i], /*isForward=*/false, /*isView=*/i > 0);
   }
 
 private:
@@ -90,19 +90,6 @@ private:
         break;
       }
     return slotOf(slot);
-  }
-
-  void insert(size_t at, const Instruction &instruction, bool view) {
-    const auto position = static_cast<std::ptrdiff_t>(at);
-    const int node = graph.node[at];
-    function.instructions.insert(function.instructions.begin() + position,
-                                 instruction);
-    graph.forward.insert(graph.forward.begin() + position, false);
-    graph.view.insert(graph.view.begin() + position, view);
-    graph.node.insert(graph.node.begin() + position, node);
-    graph.pointwiseKeeps.insert(graph.pointwiseKeeps.begin() + position, false);
-    if (!graph.child.empty())
-      graph.child.insert(graph.child.begin() + position, graph.child[at]);
   }
 
   SegmentGraph &graph;

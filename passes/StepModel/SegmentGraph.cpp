@@ -553,6 +553,20 @@ private:
 
 } // namespace
 
+void SegmentGraph::insert(size_t at, const plan::Instruction &instruction,
+                          bool isForward, bool isView) {
+  const auto position = static_cast<std::ptrdiff_t>(at);
+  const int ofNode = node[at], ofChild = child.empty() ? -1 : child[at];
+  function.instructions.insert(function.instructions.begin() + position,
+                               instruction);
+  forward.insert(forward.begin() + position, isForward);
+  view.insert(view.begin() + position, isView);
+  node.insert(node.begin() + position, ofNode);
+  pointwiseKeeps.insert(pointwiseKeeps.begin() + position, false);
+  if (!child.empty())
+    child.insert(child.begin() + position, ofChild);
+}
+
 SegmentVariant measureVariant(const SegmentGraph &graph, EagerMode mode,
                               const Target *target) {
   return AutogradMemory(graph, mode, target).run();

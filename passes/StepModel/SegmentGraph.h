@@ -56,6 +56,11 @@ struct SegmentGraph {
   int64_t ranksPerNode = 1;
   /// Allocations are rounded up to this (512 under CUDA, 64 on CPUs).
   int64_t rounding = plan::alignmentBytes;
+
+  /// Puts an instruction before the one at `at`, to whose node and child it
+  /// then belongs.
+  void insert(size_t at, const plan::Instruction &instruction, bool isForward,
+              bool isView);
 };
 
 /// Adds the temporaries of autograd's own formulas where the project's rules
