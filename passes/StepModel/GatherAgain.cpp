@@ -62,8 +62,8 @@ private:
     return made[slot] = copy;
   }
 
-  /// A view that the forward made is made again; one of the backward lies in
-  /// the new tensor.
+  /// The backward reads a copy of each of the forward's views; views of its own
+  /// lie in the new tensor.
   void replace(Instruction &instruction) {
     if (!readsRoot(instruction))
       return;
