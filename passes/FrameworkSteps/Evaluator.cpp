@@ -24,12 +24,6 @@ StepEvaluator::~StepEvaluator() { delete state; }
 
 namespace {
 
-/// Its stages are evaluated one by one. accel-run's programs know theirs.
-bool isPipelined(const Candidate &candidate) {
-  return candidate.executor == FrameworkKind::Megatron &&
-         candidate.stages() > 1;
-}
-
 std::unique_ptr<StepRun> makeRun(const StepLayout &layout, Engine &engine) {
   switch (layout.candidate->executor) {
   case FrameworkKind::AccelRun:

@@ -105,6 +105,13 @@ private:
   double waiting = 0; // bytes of gradients that fill no bucket yet
 };
 
+/// The candidate has stages that are evaluated one by one; accel-run's programs
+/// know theirs.
+inline bool isPipelined(const Candidate &candidate) {
+  return candidate.executor == FrameworkKind::Megatron &&
+         candidate.stages() > 1;
+}
+
 /// The layers that each stage has, in the order of the pipeline, as the first
 /// call and one past the last; empty where they cannot be divided.
 std::vector<std::pair<int, int>> stagesOf(const StepModel &model, int stages);

@@ -86,12 +86,12 @@ std::string verifyAbility(const StepModel &model, const Candidate &c) {
   if (c.executor == FrameworkKind::AccelRun && c.lossChunks > 1)
     return "accel-run's loss is cut in its step model";
   // Of accel-run's stages each has programs of its own.
-  if (c.stages() > 1 && c.executor != FrameworkKind::Megatron &&
+  if (c.stages() > 1 && !isPipelined(c) &&
       c.executor != FrameworkKind::AccelRun)
     return std::string(toString(c.executor)) + " has no pipeline";
   if (c.executor == FrameworkKind::Megatron && c.offloadParameters)
     return "megatron keeps parameters on the device";
-  if (c.stages() > 1 && c.executor == FrameworkKind::Megatron)
+  if (isPipelined(c))
     if (std::string problem = verifyPipeline(model, c); !problem.empty())
       return problem;
   for (size_t i = 0; i < c.offloadActivations.size(); ++i)

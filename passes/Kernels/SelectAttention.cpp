@@ -64,11 +64,7 @@ public:
   /// kernels leave it, [B, S, H, D].
   Value byParts() {
     Type element = query.getElementType();
-    Value q = matrices(op.getQuery()), k = matrices(repeatHeads(op.getKey())),
-          v = matrices(repeatHeads(op.getValue()));
-    Value x = make<aten::BmmOp>(
-        q, make<aten::TransposeIntOp>(k, uint64_t(1), uint64_t(2)));
-    x = make<aten::ViewOp>(x, scores());
+    auto [x, v] = scoresAndValues();
     x = scaled(x, op.getScale().convertToDouble());
     if (double cap = op.getSoftcap().convertToDouble(); cap > 0) {
       x = make<aten::DivScalarOp>(x, cap);
@@ -82,26 +78,30 @@ public:
           x, filled, TypedAttr(builder.getF64FloatAttr(leastOf(element))));
     x = cast(make<aten::SoftmaxOp>(cast(x, builder.getF32Type()), uint64_t(3)),
              element);
-    if (!op.getDropoutP().isZero())
-      x = dropped(x);
-    x = make<aten::ViewOp>(
-        x, ArrayRef<int64_t>{query.getDimSize(0) * heads, rows, keys});
-    x = make<aten::ViewOp>(make<aten::BmmOp>(x, v), query.getShape());
-    auto swap = [&](Value y) {
-      return make<aten::TransposeIntOp>(y, uint64_t(1), uint64_t(2));
-    };
-    return swap(make<aten::CloneOp>(swap(x)));
+    return weighted(x, v);
   }
 
   /// Matmul, one kernel in the dtype of the scores, matmul. The kernel scales
   /// and masks too, which is not written down: it reads and writes the scores
   /// once, as softmax alone does.
   Value byFusedSoftmax() {
+    auto [x, v] = scoresAndValues();
+    x = make<aten::SoftmaxOp>(x, uint64_t(3));
+    return weighted(x, v);
+  }
+
+private:
+  /// Queries times keys, [B, H, S, S], and the values as matrices.
+  std::pair<Value, Value> scoresAndValues() {
     Value q = matrices(op.getQuery()), k = matrices(repeatHeads(op.getKey())),
           v = matrices(repeatHeads(op.getValue()));
     Value x = make<aten::BmmOp>(
         q, make<aten::TransposeIntOp>(k, uint64_t(1), uint64_t(2)));
-    x = make<aten::SoftmaxOp>(make<aten::ViewOp>(x, scores()), uint64_t(3));
+    return {make<aten::ViewOp>(x, scores()), v};
+  }
+
+  /// The weights x, with dropout, times the values, as the kernels leave it.
+  Value weighted(Value x, Value v) {
     if (!op.getDropoutP().isZero())
       x = dropped(x);
     x = make<aten::ViewOp>(
@@ -113,7 +113,6 @@ public:
     return swap(make<aten::CloneOp>(swap(x)));
   }
 
-private:
   /// The kernels of CUDA read rows of 16 bytes: heads of other sizes are filled
   /// up with zeros, which change neither scores nor sums, as PyTorch fills them
   /// up for flash attention (pad_last_dim in sdp_utils).

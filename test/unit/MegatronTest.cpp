@@ -12,7 +12,7 @@
 #include "passes/FrameworkSteps/Megatron.h"
 #include "passes/Pipeline/Phases.h"
 #include "passes/Validate/RunJob.h"
-#include "test/unit/MeasuredRows.h"
+#include "test/unit/DecidedRows.h"
 
 #include <gtest/gtest.h>
 
@@ -41,21 +41,6 @@ RunRow gptRow() {
   row.globalBatch = 64;
   row.tensorParallel = 8;
   return row;
-}
-
-DecidedStep stepOf(const RunRow &row) {
-  DiagnosticEngine engine;
-  mlir::DialectRegistry registry;
-  registerDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-  const Run run = interpret(row);
-  EXPECT_EQ(run.skipped, "");
-  const auto job = jobOf(run, engine);
-  EXPECT_TRUE(job) << renderText(engine);
-  auto step = decide(context, *job, *shipped(run.target), engine);
-  EXPECT_TRUE(step) << renderText(engine);
-  return step.value_or(DecidedStep());
 }
 
 double layerBytes(const RunRow &row) {

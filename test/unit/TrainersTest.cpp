@@ -6,7 +6,7 @@
 #include "passes/Pipeline/Phases.h"
 #include "passes/Validate/RunJob.h"
 #include "passes/Validate/Validate.h"
-#include "test/unit/MeasuredRows.h"
+#include "test/unit/DecidedRows.h"
 
 #include <gtest/gtest.h>
 
@@ -14,21 +14,6 @@ using namespace accel;
 using namespace accel::validate;
 
 namespace {
-
-DecidedStep stepOf(const RunRow &row) {
-  DiagnosticEngine engine;
-  mlir::DialectRegistry registry;
-  registerDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-  const Run run = interpret(row);
-  EXPECT_EQ(run.skipped, "");
-  const auto job = jobOf(run, engine);
-  EXPECT_TRUE(job) << renderText(engine);
-  auto step = decide(context, *job, *shipped(run.target), engine);
-  EXPECT_TRUE(step) << renderText(engine);
-  return step.value_or(DecidedStep());
-}
 
 /// The variant of the layers, which is that of the first.
 const SegmentVariant &layerOf(const DecidedStep &step) {
