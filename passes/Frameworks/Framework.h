@@ -151,9 +151,9 @@ struct Kernels {
   bool fusedGate = false; // silu(gate) * up is one kernel
   /// What layers gather over tp is gathered again in the backward, not saved.
   bool gathersAgain = false;
-  bool compiled = false;  // the layers are under torch.compile
-  bool fp8 = false;       // matmuls of the layers have fp8 operands
-  bool tf32 = false;      // fp32 matmuls round their operands to TF32
+  bool compiled = false; // the layers are under torch.compile
+  bool fp8 = false;      // matmuls of the layers have fp8 operands
+  bool tf32 = false;     // fp32 matmuls round their operands to TF32
 };
 
 /// Kernels that a script puts in place of those of transformers' modules: Liger
