@@ -72,7 +72,9 @@ def SelectKernelsPass : Apply<"select-kernels"> {
     `aten.scaled_dot_product_attention` and `aten.rms_norm` become what the
     device runs: on CPUs flash attention and the norm's single steps, on CUDA
     flash attention for bf16 and fp16, memory-efficient attention for other
-    types, and the fused norm. Element types must be final.
+    types, and the fused norm. Where the job's capability and release of torch
+    are such that torch's attention takes cuDNN's kernel, that is taken. Element
+    types must be final.
   }];
   let options = [
     Option<"device", "device", "std::string", "",

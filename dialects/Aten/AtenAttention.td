@@ -117,6 +117,18 @@ def Aten_EfficientAttentionBackwardOp : Aten_AttentionBackward<
     "aten::_scaled_dot_product_efficient_attention_backward(%0, %1, %2, %3, %6?, %4, %5, none, none, 0.0, [true, true, true, false], $is_causal, $scale) -> 4",
     "gradient of memory-efficient attention", [], Aten_AddedMask.argument>;
 
+def Aten_CudnnAttentionOp : Aten_AttentionForward<
+    "_scaled_dot_product_cudnn_attention",
+    "aten::_scaled_dot_product_cudnn_attention(%0, %1, %2, %3?, true, 0.0, $is_causal, false, $scale) -> 9",
+    "cuDNN's attention, bf16 and fp16; as the query lies in memory",
+    [], Aten_AddedMask.argument>;
+/// It wants a state of the generator on the device, which nothing reads where
+/// nothing is dropped: the statistics stand there.
+def Aten_CudnnAttentionBackwardOp : Aten_AttentionBackward<
+    "_scaled_dot_product_cudnn_attention_backward",
+    "aten::_scaled_dot_product_cudnn_attention_backward(%0, %1, %2, %3, %4, %5, %5, %5, %6?, none, none, #query, #key, 0.0, $is_causal, $scale)",
+    "gradient of cuDNN's attention", [], Aten_AddedMask.argument>;
+
 /// What scaled_dot_product_attention takes no window for, in the order of the
 /// kernel's memory.
 def Aten_WindowAttentionOp

@@ -139,6 +139,18 @@ INFER(EfficientAttentionOp) {
   results.back() = stats.clone(shape);
   return success();
 }
+INFER(CudnnAttentionOp) {
+  if (failed(checkMask(loc, adaptor.getMask(), adaptor.getQuery(),
+                       adaptor.getKey())) ||
+      failed(inferForward(context, loc, adaptor, /*grouped=*/true, results)))
+    return failure();
+  // Its statistics have a dimension for the features.
+  auto stats = cast<RankedTensorType>(results.back());
+  SmallVector<int64_t> shape(stats.getShape());
+  shape.push_back(1);
+  results.back() = stats.clone(shape);
+  return success();
+}
 INFER(FlashAttentionForCpuBackwardOp) {
   return inferBackward(loc, adaptor, /*grouped=*/true, results);
 }
@@ -147,6 +159,9 @@ INFER(FlashAttentionBackwardOp) {
 }
 INFER(EfficientAttentionBackwardOp) {
   return inferBackward(loc, adaptor, /*grouped=*/false, results);
+}
+INFER(CudnnAttentionBackwardOp) {
+  return inferBackward(loc, adaptor, /*grouped=*/true, results);
 }
 
 /// [B, S, H, D] and [B, T, G, D].
@@ -235,6 +250,10 @@ BACKWARD(FlashAttentionOp) {
 BACKWARD(EfficientAttentionOp) {
   return attentionBackward<EfficientAttentionBackwardOp>(*this, b, grads,
                                                          needed, operandGrads);
+}
+BACKWARD(CudnnAttentionOp) {
+  return attentionBackward<CudnnAttentionBackwardOp>(*this, b, grads, needed,
+                                                     operandGrads);
 }
 BACKWARD(WindowAttentionOp) {
   if (grads[1])

@@ -138,6 +138,12 @@ Cost FlashAttentionOp::getCost() {
 Cost EfficientAttentionOp::getCost() {
   return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 2);
 }
+Cost CudnnAttentionOp::getCost() {
+  return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 2);
+}
+Cost CudnnAttentionBackwardOp::getCost() {
+  return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 5);
+}
 Cost FlashAttentionForCpuBackwardOp::getCost() {
   return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 5);
 }

@@ -241,6 +241,14 @@ Strides LayoutAnalysis::compute(Value value) {
           return preservedStrides(op->getOperand(0));
         return {shape[1] * shape[2], 1, shape[1]};
       })
+      // Of at::empty_like of the query, and of query, key and value.
+      .Case([&](CudnnAttentionOp) {
+        return result == 0 ? preservedStrides(op->getOperand(0))
+                           : contiguous(shape);
+      })
+      .Case([&](CudnnAttentionBackwardOp) {
+        return preservedStrides(op->getOperand(1 + result));
+      })
       .Case<FlashAttentionOp, EfficientAttentionOp>([&](auto) {
         return result == 0 ? headsInside(shape) : contiguous(shape);
       })

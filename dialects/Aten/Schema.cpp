@@ -119,10 +119,11 @@ static FailureOr<CallArg> lengthArg(Operation *op, StringRef text) {
   const bool ofQuery = name == "query";
   Value value =
       llvm::TypeSwitch<Operation *, Value>(op)
-          .Case<FlashAttentionBackwardOp, WindowAttentionOp,
-                WindowAttentionBackwardOp>([&](auto attention) {
-            return ofQuery ? attention.getQuery() : attention.getKey();
-          })
+          .Case<FlashAttentionBackwardOp, CudnnAttentionBackwardOp,
+                WindowAttentionOp, WindowAttentionBackwardOp>(
+              [&](auto attention) {
+                return ofQuery ? attention.getQuery() : attention.getKey();
+              })
           .Default(Value());
   if (!value)
     return failure();

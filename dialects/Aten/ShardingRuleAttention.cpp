@@ -223,6 +223,16 @@ MaybeRule aten::attentionRule(Operation *op) {
           [](auto op) { return forwardRule(op, tokensOf(op)); })
       .Case<FlashAttentionForCpuBackwardOp, FlashAttentionBackwardOp>(
           [](auto op) { return backwardRule(op, tokensOf(op)); })
+      // Tokens are sharded by other kernels, whose statistics are merged; the
+      // last dimension of these has no factor.
+      .Case([](CudnnAttentionOp op) {
+        return forwardRule(op, op.getIsCausal() ? Tokens::ForHeads
+                                                : Tokens::OfQueries);
+      })
+      .Case([](CudnnAttentionBackwardOp op) {
+        return backwardRule(op, op.getIsCausal() ? Tokens::ForHeads
+                                                 : Tokens::OfQueries);
+      })
       .Case([](EfficientAttentionOp op) {
         return forwardRule(op,
                            tokensOfPadded(op.getQuery(), op.getLogsumexp()));

@@ -38,7 +38,8 @@ def Sharding_JobOp : Sharding_Op<"job", [HasParent<"::mlir::ModuleOp">]> {
     Sequences of `sequence_length` tokens, `micro_batch` of them at a time (0:
     samples that have no tokens), on a device `cpu` or `cuda`, by `framework`
     (accel-run without one). Job-wide decisions hang here. `hold_outputs`: the
-    script keeps the model's outputs until the backward has run. `anatomy` names the places of the model that wrapping knows: `no_split` (classes), `base`,
+    script keeps the model's outputs until the backward has run. `capability` is the
+    CUDA compute capability of the device, where it is known. `anatomy` names the places of the model that wrapping knows: `no_split` (classes), `base`,
     `input_embedding`, `output_embedding`. `training` holds what only the
     runtime reads (optimizer, schedule, data, checkpoints).
   }];
@@ -59,7 +60,8 @@ def Sharding_JobOp : Sharding_Op<"job", [HasParent<"::mlir::ModuleOp">]> {
                        OptionalAttr<Sharding_CompileAttr>:$compile,
                        OptionalAttr<Sharding_Fp8Attr>:$fp8,
                        OptionalAttr<I64Attr>:$ranks_per_node,
-                       UnitAttr:$hold_outputs);
+                       UnitAttr:$hold_outputs,
+                       OptionalAttr<F64Attr>:$capability);
   let assemblyFormat = [{
     $model `micro_batch` $micro_batch `sequence_length` $sequence_length
     `device` $device attr-dict

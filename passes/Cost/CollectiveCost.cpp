@@ -68,12 +68,13 @@ std::optional<double> measuredSeconds(const Target &target, Collective kind,
   const Kind measured = kind == Collective::AllGather   ? Kind::AllGather
                         : kind == Collective::AllReduce ? Kind::AllReduce
                                                         : Kind::ReduceScatter;
-  if (target.measured.empty() || group.inNode != group.ranks ||
+  if (target.measuredCollectives.empty() || group.inNode != group.ranks ||
       kind == Collective::Broadcast || kind == Collective::AllToAll)
     return std::nullopt;
-  const auto at = target.measured.find(
+  const auto at = target.measuredCollectives.find(
       plan::collectiveKey(measured, group.ranks, static_cast<int64_t>(bytes)));
-  return at == target.measured.end() ? std::nullopt : std::optional(at->second);
+  return at == target.measuredCollectives.end() ? std::nullopt
+                                                : std::optional(at->second);
 }
 
 } // namespace

@@ -146,6 +146,7 @@ std::optional<AttentionShape> attentionShape(const Function &function,
                                              const Instruction &instruction) {
   AttentionShape shape;
   shape.backward = contains(instruction.op, "backward");
+  shape.cudnn = contains(instruction.op, "cudnn");
   const auto shapes = tensorShapes(function, instruction);
   // A backward begins with the output's gradient.
   const size_t first = shape.backward ? 1 : 0;
@@ -215,18 +216,21 @@ double attentionSeconds(const Target &target, DType dtype,
   CostOptions own = options;
   own.fp8 = false;
   const ComputeRate &rate = computeRate(target, dtype, own);
-  double efficiency = shape.backward && rate.attentionBackwardEfficiency > 0
-                          ? rate.attentionBackwardEfficiency
-                          : rate.attentionEfficiency;
+  const bool cudnn = shape.cudnn && rate.cudnnEfficiency > 0;
+  const double forward =
+      cudnn ? rate.cudnnEfficiency : rate.attentionEfficiency;
+  const double backward =
+      cudnn ? rate.cudnnBackwardEfficiency : rate.attentionBackwardEfficiency;
+  double efficiency = shape.backward && backward > 0 ? backward : forward;
   auto saturating = [](double size, double half) {
     return half > 0 ? size / (size + half) : 1.0;
   };
   // The blocks on a causal mask's diagonal are computed whole; they are the
   // fewer, the longer the sequence.
   const double half = rate.attentionHalfLength * (shape.causal ? 1.0 : 0.25);
-  efficiency *=
-      saturating(static_cast<double>(shape.keys), half) *
-      saturating(static_cast<double>(shape.headSize), rate.attentionHalfHead);
+  efficiency *= saturating(static_cast<double>(shape.keys), half) *
+                saturating(static_cast<double>(shape.headSize),
+                           cudnn ? rate.cudnnHalfHead : rate.attentionHalfHead);
   return flops / (rate.peakFlops * efficiency);
 }
 

@@ -50,6 +50,7 @@ struct AttentionShape {
   int64_t headSize = 1;
   bool causal = false;
   bool backward = false;
+  bool cudnn = false; // cuDNN's kernel, which has rates of its own
 };
 
 /// The kind of an operator by its name ("aten::mm.out"); one that neither

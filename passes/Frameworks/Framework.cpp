@@ -70,6 +70,12 @@ std::optional<KernelSet> parseKernelSet(const std::string &name) {
   return std::nullopt;
 }
 
+int64_t cudnnHead(const std::string &torch, double capability) {
+  if (capability < 9 || capability >= 11 || !atLeast(torch, "2.11"))
+    return 0;
+  return atLeast(torch, "2.15") ? 256 : 128;
+}
+
 void useKernels(KernelSet set, Kernels &kernels) {
   if (!kernels.transformers)
     return;

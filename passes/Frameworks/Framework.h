@@ -148,6 +148,9 @@ struct Kernels {
   /// The same where the device is of the generation of Hopper or later.
   double hopperAttentionRate = 1;
   AttentionKernel attention = AttentionKernel::Fused;
+  /// torch's attention in 16 bits takes cuDNN's kernel for heads of at most 128
+  /// elements, and of that many; 0: for none.
+  int64_t cudnnHead = 0;
   bool fusedGate = false; // silu(gate) * up is one kernel
   /// What layers gather over tp is gathered again in the backward, not saved.
   bool gathersAgain = false;
@@ -155,6 +158,12 @@ struct Kernels {
   bool fp8 = false;      // matmuls of the layers have fp8 operands
   bool tf32 = false;     // fp32 matmuls round their operands to TF32
 };
+
+/// Kernels::cudnnHead of a release of torch on a device of that CUDA compute
+/// capability (check_prefer_cudnn_attention and check_cudnn_tensor_shapes of
+/// ATen/native/transformers/cuda/sdp_utils.cpp): first on Hopper and Blackwell
+/// where cuDNN is newer than 9.15.0, which torch's wheels carry from 2.11 on.
+int64_t cudnnHead(const std::string &torch, double capability);
 
 /// Kernels that a script puts in place of those of transformers' modules: Liger
 /// Kernel's (liger_kernel/transformers/monkey_patch.py: norms, rotary positions

@@ -88,6 +88,25 @@ bool castsByAutocast(mlir::ModuleOp module) {
          scriptOf(module).autocastAlone;
 }
 
+/// Trainers with models of their own run the kernels that their rates were
+/// fitted to. cuDNN's kernel is not deterministic, and its statistics are not
+/// merged over shards of tokens.
+static int64_t cudnnHeadOf(mlir::ModuleOp module,
+                           const frameworks::Kernels &kernels, bool flash) {
+  auto job = sharding::findOnly<sharding::JobOp>(module);
+  auto mesh = sharding::findOnly<sharding::MeshOp>(module);
+  if (!job || !job.getCapability() || !kernels.transformers || flash ||
+      (mesh && mesh.axisSize("cp") > 1))
+    return 0;
+  auto training = job.getTrainingAttr();
+  if (training && training.get("deterministic"))
+    return 0;
+  const int64_t head = frameworks::cudnnHead(
+      versionsOf(module).torch, job.getCapability()->convertToDouble());
+  // accel-run may be built against any torch from 2.11 on.
+  return frameworkOf(module).eager() ? head : std::min<int64_t>(head, 128);
+}
+
 frameworks::Kernels kernelsOf(mlir::ModuleOp module) {
   auto request = sharding::findRequest(module, "compile");
   auto asked = [&](StringRef name) {
@@ -97,6 +116,7 @@ frameworks::Kernels kernelsOf(mlir::ModuleOp module) {
       frameworkOf(module).kernels(versionsOf(module), asked("layers"));
   kernels.fp8 = asked("fp8");
   kernels.tf32 = asked("tf32");
+  kernels.cudnnHead = cudnnHeadOf(module, kernels, asked("flash_attention"));
   auto sets =
       request ? request.getValue().getAs<ArrayAttr>("kernels") : ArrayAttr();
   if (sets)

@@ -8,6 +8,8 @@
 #include "dialects/Aten/Eager.h"
 #include "dialects/Aten/Types.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace accel;
 using accel::aten::tensorType;
@@ -23,14 +25,16 @@ public:
         rows(query.getDimSize(2)), keys(tensorType(op.getKey()).getDimSize(2)) {
   }
 
-  Value flashForCpu() {
+  /// Of kernels that take any mask and as many key heads as there are, and
+  /// write their result in the order of the query's memory.
+  template <typename Kernel> Value likeTheQuery() {
     Value added = mask(/*causal=*/false), k = op.getKey(), v = op.getValue();
     if (eager && added) { // sdpa_attention_forward groups no queries then
       k = repeatHeads(k);
       v = repeatHeads(v);
     }
-    return likeQuery(make<aten::FlashAttentionForCpuOp>(
-        op.getQuery(), k, v, added, op.getIsCausal(), op.getScale()));
+    return likeQuery(make<Kernel>(op.getQuery(), k, v, added, op.getIsCausal(),
+                                  op.getScale()));
   }
   Value flash() {
     return likeQuery(cut(make<aten::FlashAttentionOp>(
@@ -327,7 +331,19 @@ Value accel::attentionByFusedSoftmax(OpBuilder &b,
   return Attention(b, op, /*eager=*/true, /*cuda=*/true).byFusedSoftmax();
 }
 
+/// can_use_cudnn_attention of ATen/native/transformers/cuda/sdp_utils.cpp.
+static bool takesCudnn(aten::ScaledDotProductAttentionOp op, int64_t head) {
+  RankedTensorType query = tensorType(op.getQuery());
+  const int64_t size = query.getDimSize(3);
+  const double sixteenths = 16 * op.getDropoutP().convertToDouble();
+  return query.getElementTypeBitWidth() == 16 && size % 8 == 0 &&
+         size <= head && (size <= 128 || size == head) &&
+         query.getDimSize(2) > 1 && tensorType(op.getKey()).getDimSize(2) > 1 &&
+         sixteenths == std::floor(sixteenths);
+}
+
 Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
+                             int64_t cudnnHead,
                              aten::ScaledDotProductAttentionOp op) {
   bool cuda = device == aten::Device::Cuda;
   Attention attention(b, op, eager, cuda);
@@ -341,11 +357,14 @@ Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
       (cuda && mixed) || dropped)
     return attention.byParts();
   if (!cuda)
-    return attention.flashForCpu();
+    return attention.likeTheQuery<aten::FlashAttentionForCpuOp>();
   int64_t keys = tensorType(op.getKey()).getDimSize(2);
   const int64_t window = op.getWindow();
   bool masked = op.getMask() || (eager && op->hasAttr(aten::maskedAttr)) ||
                 (window > 0 && (window < keys || (eager && window == keys)));
+  // A mask of a plan of ours goes to a kernel that is known with masks.
+  if (takesCudnn(op, cudnnHead) && (eager || !masked))
+    return attention.likeTheQuery<aten::CudnnAttentionOp>();
   // FlashAttention 2 takes heads of at most 256 elements.
   const bool wide = tensorType(op.getQuery()).getDimSize(3) > 256;
   const bool narrow = element.isBF16() || element.isF16();

@@ -14,10 +14,12 @@ namespace accel {
 
 /// What `device` runs for `op`, at the place of `b`. CPUs have flash attention
 /// with any mask; CUDA has flash attention for bf16 and fp16 without a mask,
-/// and memory-efficient attention for the rest. Capped scores, and an fp32 mask
-/// of 16-bit scores on CUDA, have no kernel: they are single matmuls, as is
-/// with `eager` whatever transformers runs so. A window becomes a mask.
+/// and memory-efficient attention for the rest, or cuDNN's for 16 bits where
+/// torch takes it (`cudnnHead`: frameworks::Kernels). Capped scores, and an
+/// fp32 mask of 16-bit scores on CUDA, have no kernel: they are single matmuls,
+/// as is with `eager` whatever transformers runs so. A window becomes a mask.
 mlir::Value selectAttention(mlir::OpBuilder &b, aten::Device device, bool eager,
+                            int64_t cudnnHead,
                             aten::ScaledDotProductAttentionOp op);
 
 /// Single matmuls, as transformers' eager attention computes `op`, that fill

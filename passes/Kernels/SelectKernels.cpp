@@ -114,7 +114,7 @@ static Value selectDropout(OpBuilder &b, aten::Device device,
 }
 
 void accel::selectKernels(func::FuncOp function, aten::Device device,
-                          bool eager) {
+                          bool eager, int64_t cudnnHead) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
     if (isa<aten::ScaledDotProductAttentionOp, aten::RmsNormOp,
@@ -131,7 +131,7 @@ void accel::selectKernels(func::FuncOp function, aten::Device device,
             ? selectLayerNorm(b, device, cast<aten::LayerNormOp>(op))
         : isa<aten::DropoutOp>(op)
             ? selectDropout(b, device, cast<aten::DropoutOp>(op))
-            : selectAttention(b, device, eager,
+            : selectAttention(b, device, eager, cudnnHead,
                               cast<aten::ScaledDotProductAttentionOp>(op));
     op->getResult(0).replaceAllUsesWith(result);
     op->erase();
@@ -170,7 +170,7 @@ struct SelectKernelsPass
         toTrainerForm(function, kernels);
       selectKernels(function,
                     name == "cpu" ? aten::Device::Cpu : aten::Device::Cuda,
-                    asModules);
+                    asModules, kernels.cudnnHead);
     }
   }
 };

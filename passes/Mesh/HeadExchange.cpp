@@ -19,7 +19,8 @@ static RankedTensorType typeOf(Value value) {
 bool mesh::isAttention(Operation *op) {
   return isa<aten::ScaledDotProductAttentionOp, aten::FlashAttentionForCpuOp,
              aten::FlashAttentionForCpuBackwardOp, aten::FlashAttentionOp,
-             aten::FlashAttentionBackwardOp, aten::EfficientAttentionOp,
+             aten::FlashAttentionBackwardOp, aten::CudnnAttentionOp,
+             aten::CudnnAttentionBackwardOp, aten::EfficientAttentionOp,
              aten::EfficientAttentionBackwardOp, aten::WindowAttentionOp,
              aten::WindowAttentionBackwardOp>(op);
 }
@@ -44,7 +45,8 @@ struct Operands {
 Operands operandsOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, Operands>(op)
       .Case<aten::ScaledDotProductAttentionOp, aten::FlashAttentionForCpuOp,
-            aten::FlashAttentionForCpuBackwardOp, aten::EfficientAttentionOp,
+            aten::FlashAttentionForCpuBackwardOp, aten::CudnnAttentionOp,
+            aten::CudnnAttentionBackwardOp, aten::EfficientAttentionOp,
             aten::EfficientAttentionBackwardOp>([](auto op) {
         return Operands{op.getQuery(), op.getKey(), op.getMask()};
       })

@@ -129,6 +129,7 @@ private:
     flag(value, "layers", options.compile);
     flag(value, "fp8", options.fp8);
     flag(value, "tf32", options.tf32);
+    flag(value, "flash_attention", options.flashAttention);
     SmallVector<StringRef> sets;
     for (frameworks::KernelSet set : options.kernels)
       sets.push_back(frameworks::toString(set));
@@ -145,8 +146,10 @@ private:
                   : plain(options.compile ? "torch.compile of the layers"
                           : options.fp8   ? "matmuls in fp8"
                           : options.tf32  ? "fp32 matmuls in TF32"
-                                          : "the script replaces the modules' "
-                                            "kernels"));
+                          : options.flashAttention
+                              ? "attention by the package flash-attn"
+                              : "the script replaces the modules' "
+                                "kernels"));
   }
 
   void requestFp8() {
@@ -200,7 +203,9 @@ private:
         sharding::CompileAttr(), sharding::Fp8Attr(),
         options.ranksPerNode > 0 ? b.getI64IntegerAttr(options.ranksPerNode)
                                  : IntegerAttr(),
-        options.holdOutputs ? b.getUnitAttr() : UnitAttr());
+        options.holdOutputs ? b.getUnitAttr() : UnitAttr(),
+        options.capability > 0 ? b.getF64FloatAttr(options.capability)
+                               : FloatAttr());
   }
 
   void requestPrecision() {

@@ -38,6 +38,8 @@ struct ImportOptions {
   std::optional<Setting<bool>> compiledWhole;
   bool fp8 = false;  // matmuls of a trainer's layers
   bool tf32 = false; // matmuls in fp32
+  /// The model calls the package flash-attn, not torch's attention.
+  bool flashAttention = false;
   /// Linear layers that a library converts to fp8, and who asks for it.
   std::optional<Setting<Fp8Training>> fp8Training;
   /// Whose kernels replace those of transformers' modules.
@@ -55,6 +57,7 @@ struct ImportOptions {
   bool adapted = false;
   std::string modelName;
   std::string device = "cpu";
+  double capability = 0; // Target::capability
   int64_t microBatch = 1, sequenceLength = 0, accumulation = 1;
   /// Accumulate unsharded gradients; unset: as the framework does.
   std::optional<bool> keepUnsharded;

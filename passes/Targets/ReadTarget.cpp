@@ -254,10 +254,12 @@ double Reader::inner(const yaml::Node &node, const std::string &path,
 
 void Reader::compute(const yaml::Node &node, const std::string &path,
                      ComputeRate &rate) {
-  if (!mapping(&node, path,
-               {"flops", "matmul_efficiency", "attention_efficiency"},
-               {"attention_backward_efficiency", "matmul_half_depth",
-                "attention_half_length", "attention_half_head", "source"}))
+  if (!mapping(
+          &node, path, {"flops", "matmul_efficiency", "attention_efficiency"},
+          {"attention_backward_efficiency", "matmul_half_depth",
+           "attention_half_length", "attention_half_head",
+           "cudnn_attention_efficiency", "cudnn_attention_backward_efficiency",
+           "cudnn_attention_half_head", "source"}))
     return;
   rate.peakFlops = inner(node, path, "flops", 1, 1e21);
   rate.matmulEfficiency = inner(node, path, "matmul_efficiency", 1e-4, 1);
@@ -267,6 +269,11 @@ void Reader::compute(const yaml::Node &node, const std::string &path,
       inner(node, path, "attention_backward_efficiency", 1e-4, 1);
   rate.attentionHalfLength = inner(node, path, "attention_half_length", 0, 1e6);
   rate.attentionHalfHead = inner(node, path, "attention_half_head", 0, 1e6);
+  rate.cudnnEfficiency =
+      inner(node, path, "cudnn_attention_efficiency", 1e-4, 1);
+  rate.cudnnBackwardEfficiency =
+      inner(node, path, "cudnn_attention_backward_efficiency", 1e-4, 1);
+  rate.cudnnHalfHead = inner(node, path, "cudnn_attention_half_head", 0, 1e6);
 }
 
 void Reader::link(const yaml::Node &parent, const char *key, Link &link) {
@@ -311,22 +318,23 @@ void Reader::measured(const yaml::Node &parent) {
       !mapping(node, "measured", {"operators"}, {"source", "collectives"}))
     return;
   const yaml::Node *source = node->find("source");
-  // Keys of collectives are no operators'.
-  for (const char *key : {"operators", "collectives"}) {
+  auto read = [&](const char *key, std::map<std::string, double> &seconds) {
     const yaml::Node *map = node->find(key);
     const std::string path = join("measured", key);
     if (!map)
-      continue;
+      return;
     if (!map->isMapping())
       return error(map, "invalid-value", path,
                    "'" + path + "' must map " + key +
                        " to seconds, as accel-run --fit writes them");
     for (const yaml::Entry &entry : map->entries)
-      target.measured[entry.key->text] =
+      seconds[entry.key->text] =
           number(*entry.value, join(path, entry.key->text), 0, 1e6);
-    target.figures.push_back({path, std::to_string(map->entries.size()),
+    target.figures.push_back({path, std::to_string(seconds.size()),
                               source ? text(source, "measured.source") : ""});
-  }
+  };
+  read("operators", target.measured);
+  read("collectives", target.measuredCollectives);
 }
 
 std::optional<Target> Reader::read() {

@@ -38,6 +38,8 @@ struct ComputeRate {
   double halfDepth = 0;           // of a matmul: elements of its inner size
   double attentionHalfLength = 0; // tokens of a sequence
   double attentionHalfHead = 0;   // elements of a head
+  /// The same of cuDNN's attention; 0: as other attention.
+  double cudnnEfficiency = 0, cudnnBackwardEfficiency = 0, cudnnHalfHead = 0;
   bool operator==(const ComputeRate &) const = default;
 };
 
@@ -117,6 +119,9 @@ struct Target {
   /// Seconds of operators by plan::instructionKey, that accel-run --fit has
   /// measured; the rates above are for all others.
   std::map<std::string, double> measured;
+  /// The same of collectives that nothing else is done beside, by
+  /// plan::collectiveKey.
+  std::map<std::string, double> measuredCollectives;
   std::vector<TargetFigure> figures; // in a fixed order
 
   /// The rates of `dtype`; of f32 where the file has none for it.

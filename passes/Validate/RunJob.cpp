@@ -225,6 +225,7 @@ std::optional<DecidedStep> decide(mlir::MLIRContext &context, const RunJob &job,
   training.sequenceLength = job.import.sequenceLength;
   training.accumulation = job.import.accumulation;
   ImportOptions import = job.import;
+  import.capability = target.capability;
   shareCheckpoints(**module, job.recomputedShare, *import.chosen);
   if (mlir::failed(importJob(**module, job.job, training, import, engine)) ||
       mlir::failed(runDecisions(**module)) ||

@@ -8,6 +8,7 @@
 #include "runtime/collectives/Backend.h"
 #include "runtime/tensors/Tensors.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/isinf.h>
 #include <ATen/ops/isnan.h>
 #include <c10/core/Scalar.h>
@@ -176,6 +177,10 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
             std::move(backward),
             nullptr};
   const c10::FunctionSchema &schema = handle->schema();
+  if (name == "aten::_scaled_dot_product_cudnn_attention_backward" &&
+      at::globalContext().deterministicAlgorithms())
+    throw PlanError("does not give the same bits each time; a plan of a job "
+                    "with 'deterministic: true' takes another kernel");
   if (std::string problem = isOpaque ? opaqueProblem(schema) : "";
       !problem.empty())
     throw PlanError("cannot be an opaque operator: " + problem);

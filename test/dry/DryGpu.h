@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the stand-ins for libcudart, the driver, cuBLAS and NCCL share: streams,
-// events and memory of the made-up devices, what was queued, and the report.
-// They are preloaded under the real libtorch_cuda and the real
+// What the stand-ins for libcudart, the driver, cuBLAS, cuDNN and NCCL share:
+// streams, events and memory of the made-up devices, what was queued, and the
+// report. They are preloaded under the real libtorch_cuda and the real
 // accel-run-cuda.so, so that all host code runs as on a GPU machine. Device
 // memory is host memory: with DRY_COMPUTE each operator is computed on the CPU
 // over the same bytes (Values.cpp), and collectives exchange data.

@@ -347,6 +347,32 @@ def examine_prepare(tools, precision):
     return f"{len(paths)} plans"
 
 
+def examine_deterministic(tools, _):
+    """cuDNN's attention is refused where bits are to be the same, and not
+    chosen where the job says so."""
+    case = {"family": "gqa", "precision": "bf16", "mesh": "two",
+            "accumulation": 1, "recompute": "none", "extra": "none"}
+    folder = os.path.join(tools.work, "deterministic")
+    _, gpu, ranks = cases.write(folder, case)
+    path = os.path.join(folder, "gpu.json")
+    tools.plan(gpu, path)
+    try:
+        tools.run_dry(path, ranks, folder, "--deterministic")
+    except Wrong as refused:
+        check("a plan of a job with 'deterministic: true' takes another kernel"
+              in str(refused), str(refused))
+    else:
+        raise Wrong("--deterministic runs cuDNN's attention")
+    with open(gpu, encoding="utf-8") as f:
+        job = cases.yaml.safe_load(f)
+    job["deterministic"] = True
+    tools.plan(cases.jobs.write_job(folder, job, "same.yaml"), path)
+    runs = [tools.run_dry(path, ranks, folder)[0] for _ in range(2)]
+    first, again = ([record["loss"] for record in run] for run in runs)
+    check(first == again, f"losses {first}, then {again}")
+    return f"{len(first)} losses twice"
+
+
 def read_table():
     if not os.path.exists(TABLE):
         return {}
@@ -383,6 +409,7 @@ def main():
     listed = list(cases.everything() if args.all else cases.chosen())
     listed += [("mutant-" + m, examine_mutant, m) for m in MUTANTS]
     listed.append(("move", examine_move, None))
+    listed.append(("deterministic", examine_deterministic, None))
     listed += [("gpu-check-" + n, examine_gpu_check, n)
                for n, _ in gpu_check().CASES]
     if not tools.is_pinned:

@@ -25,6 +25,8 @@ CUDA_ONLY = {"_fused_rms_norm", "_fused_rms_norm_backward",
              "_scaled_dot_product_flash_attention",
              "_flash_attention_forward", "_flash_attention_backward",
              "_scaled_dot_product_flash_attention_backward",
+             "_scaled_dot_product_cudnn_attention",
+             "_scaled_dot_product_cudnn_attention_backward",
              "_scaled_dot_product_efficient_attention",
              "_scaled_dot_product_efficient_attention_backward"}
 # Random: dropout_cases tests what they draw.

@@ -9,9 +9,8 @@ from harness import check
 
 PRECISIONS = ("no", "bf16", "fp16")
 # What kernels of a GPU do instead of those of a CPU.
-CUDA_ONLY = ("aten::_scaled_dot_product_flash_attention_backward",
-             "aten::_scaled_dot_product_efficient_attention_backward",
-             "aten::_fused_rms_norm_backward")
+KERNEL = "aten::_scaled_dot_product_{}_attention_backward"
+TARGETS = {"h200": "cudnn", "a100-80gb": "flash"}
 
 
 # torch._grouped_mm takes rows of a multiple of 16 bytes.
@@ -29,17 +28,17 @@ def models():
         yield name, config, layer
 
 
-def planned(context, precision, name, config, layer, *extra):
-    """The path of the plan of one model on two H200."""
-    folder = context.path(f"{name}-{precision}")
+def planned(context, precision, name, config, layer, target="h200"):
+    """The path of the plan of one model on two devices."""
+    folder = context.path(f"{name}-{precision}-{target}")
     jobs.write_config(os.path.join(folder, "model"), config)
     yaml = jobs.write_job(
         folder, jobs.accelerate_config("fsdp", 2, layer, precision=precision),
         "fsdp.yaml")
     path = os.path.join(folder, "plan.json")
     harness.plan(context, yaml, path, "--model", os.path.join(folder, "model"),
-                 "--executor", "accel-run", "--target", "h200", "--seq-len",
-                 "16", *extra)
+                 "--executor", "accel-run", "--target", target, "--seq-len",
+                 "16")
     return path
 
 
@@ -56,11 +55,18 @@ def prepared(context, paths):
 
 def families(precision):
     def case(context):
-        paths = [planned(context, precision, *model) for model in models()]
-        used = prepared(context, paths)
-        want = CUDA_ONLY[1 if precision == "no" else 0]
-        check(want in used, f"no plan has {want}: {sorted(used)}")
-        return f"{len(paths)} plans, {len(used)} operators"
+        plans = operators = 0
+        # In fp32 all devices have the same kernels.
+        for target in ["h200"] if precision == "no" else TARGETS:
+            paths = [planned(context, precision, *model, target)
+                     for model in models()]
+            used = prepared(context, paths)
+            want = KERNEL.format("efficient" if precision == "no" else
+                                 TARGETS[target])
+            check(want in used, f"{target}: no plan has {want}: "
+                  f"{sorted(used)}")
+            plans, operators = plans + len(paths), operators + len(used)
+        return f"{plans} plans, {operators} operators"
     return case
 
 

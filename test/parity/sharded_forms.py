@@ -181,8 +181,8 @@ FORMS = {"embedding": embedding,
          **{KERNEL + of: context for of in (
              "", "_backward", "_for_cpu", "_for_cpu_backward")},
          **{name: context for name in WINDOW},
-         **{KERNEL.replace("flash", "efficient") + of: context for of in (
-             "", "_backward")}}
+         **{KERNEL.replace("flash", kind) + of: context
+            for kind in ("cudnn", "efficient") for of in ("", "_backward")}}
 
 
 def form_of(name):

@@ -97,10 +97,12 @@ def attention(d, name):
                sharded_forms.form_of(name), drop_mask)
 
 
-def forward(padded):
+def forward(name):
     def run(tensors, attrs):
         out, sums = attend(tensors, attrs)
-        short = -sums.shape[-1] % 32 if padded else 0
+        if name == CUDNN:
+            return [out, sums.unsqueeze(-1)]
+        short = -sums.shape[-1] % 32 if name == EFFICIENT else 0
         return [out, torch.nn.functional.pad(sums, (0, short))]
     return run
 
@@ -111,6 +113,7 @@ def backward(tensors, attrs):
     times = q.shape[1] // k.shape[1]
     wide_k, wide_v = (t.repeat_interleave(times, dim=1) for t in (k, v))
     s = scores(q, k, attrs, mask)
+    sums = sums.squeeze(-1) if sums.dim() == 4 else sums
     p = (s - sums[..., :q.shape[2], None]).exp()
     gp = grad @ wide_v.transpose(2, 3)
     gs = p * (gp - (grad * out).sum(-1, keepdim=True)) * attrs["scale"]
@@ -122,26 +125,28 @@ def backward(tensors, attrs):
 CUDA = "_scaled_dot_product_flash_attention"
 CPU = CUDA + "_for_cpu"
 EFFICIENT = "_scaled_dot_product_efficient_attention"
+CUDNN = "_scaled_dot_product_cudnn_attention"
 
 
-@row(CUDA, CPU, EFFICIENT)
+@row(CUDA, CPU, CUDNN, EFFICIENT)
 def attention_kernel(d, name):
     operands = attention_operands(d, grouped=name != EFFICIENT)
     q, k = operands[0].shape, operands[1].shape
     if name != CUDA and d.random.random() < 0.4:
         operands.append(f32(*q[:3], k[2]))
     attrs = {"is_causal": d.pick(True, False), "scale": 0.5}
-    return Row(name, operands, attrs, forward(name == EFFICIENT),
+    return Row(name, operands, attrs, forward(name),
                sharded_forms.form_of(name))
 
 
-@row(CUDA + "_backward", CPU + "_backward", EFFICIENT + "_backward")
+@row(*(each + "_backward" for each in (CUDA, CPU, CUDNN, EFFICIENT)))
 def attention_backward(d, name):
     of_efficient = name.startswith(EFFICIENT)
     operands = attention_operands(d, grouped=not of_efficient)
     q, k = operands[0].shape, operands[1].shape
     rows = (q[2] + 31) // 32 * 32 if of_efficient else q[2]
-    operands = [f32(*q), *operands, f32(*q), f32(*q[:2], rows)]
+    sums = (*q[:2], rows, *([1] if name.startswith(CUDNN) else []))
+    operands = [f32(*q), *operands, f32(*q), f32(*sums)]
     if not name.startswith(CUDA + "_b") and d.random.random() < 0.4:
         operands.append(f32(*q[:3], k[2]))
     attrs = {"is_causal": d.pick(True, False), "scale": 0.5}

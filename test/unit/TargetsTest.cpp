@@ -133,7 +133,10 @@ TEST(Targets, OptionalFiguresAreRead) {
                   "  tf32: {flops: 1e12, matmul_efficiency: 0.5, "
                   "attention_efficiency: 0.25, matmul_half_depth: 32, "
                   "attention_backward_efficiency: 0.125, "
-                  "attention_half_length: 100, attention_half_head: 8}\n"
+                  "attention_half_length: 100, attention_half_head: 8, "
+                  "cudnn_attention_efficiency: 0.75, "
+                  "cudnn_attention_backward_efficiency: 0.625, "
+                  "cudnn_attention_half_head: 80}\n"
                   "  fp8: {flops: 4e12, matmul_efficiency: 1, "
                   "attention_efficiency: 1}\n");
   text = replaced(text, "overlap:\n",
@@ -149,7 +152,8 @@ TEST(Targets, OptionalFiguresAreRead) {
   EXPECT_DOUBLE_EQ(t->reductionBytesPerSecond, 33e9 * 0.5);
   EXPECT_EQ(t->memoryHalfBytes, 4096);
   EXPECT_EQ(t->multiprocessors, 8);
-  EXPECT_EQ(*t->tf32, (ComputeRate{1e12, 0.5, 0.25, 0.125, 32, 100, 8}));
+  EXPECT_EQ(*t->tf32,
+            (ComputeRate{1e12, 0.5, 0.25, 0.125, 32, 100, 8, 0.75, 0.625, 80}));
   EXPECT_EQ(*t->fp8, (ComputeRate{4e12, 1, 1, 0, 0, 0, 0}));
   EXPECT_EQ(t->dispatchSeconds, 1e-5);
   EXPECT_EQ(t->host, (Host{5e9, 1e-5, 7e9, 1000}));

@@ -28,6 +28,7 @@ ImportOptions importOptions(const PlanInputs &inputs,
   import.device = target ? (target->kind == TargetKind::Cpu ? "cpu" : "cuda")
                   : inputs.job.accelerate.cpu.value ? "cpu"
                                                     : "cuda";
+  import.capability = target ? target->capability : 0;
   import.microBatch = inputs.training.microBatch;
   import.sequenceLength = inputs.training.sequenceLength;
   import.accumulation = inputs.training.accumulation;
@@ -61,6 +62,9 @@ ImportOptions importOptions(const PlanInputs &inputs,
     import.keepUnsharded = false;
   import.activationBudgetBytes = options.activationBudgetBytes;
   import.tf32 = *script.tf32;
+  import.flashAttention =
+      *script.attention == AttentionKernel::FlashAttention2 ||
+      *script.attention == AttentionKernel::FlashAttention3;
   import.compiledWhole = compiledWhole(inputs);
   import.fp8Training = fp8Training(inputs);
   if (inputs.job.lossChunks.written())
