@@ -98,6 +98,33 @@ void AccelerateReader::readMegatron(const Section &s) {
         showNumber);
   if (before(1, 13)) // Megatron-LM's own default
     m.attentionDropout.value = m.hiddenDropout.value = 0.1;
+  checkMegatronMesh(s);
+}
+
+void AccelerateReader::checkMegatronMesh(const Section &s) {
+  const Field whole{s.entry, prefix + s.name};
+  const Field context = in(s, "megatron_lm_context_parallel_size");
+  const int64_t tp = *config.megatron->tensorParallel,
+                pp = *config.megatron->pipelineParallel,
+                cp = *config.megatron->contextParallel,
+                processes = *config.numProcesses;
+  if (cp > 1 && (!context || context.isNull()))
+    report(Severity::Warning, "megatron-context", whole,
+           "context parallelism over " + std::to_string(cp) +
+               " ranks is on: that is Accelerate's default where "
+               "megatron_lm_context_parallel_size is not written",
+           "write megatron_lm_context_parallel_size: 1", true);
+  if (tp < 1 || pp < 1 || cp < 1 || config.assumed.numProcesses)
+    return;
+  // Of sizes above the number of ranks no product divides it.
+  if (tp > processes || pp > processes || cp > processes ||
+      processes % (tp * pp * cp) != 0)
+    report(Severity::Error, "mesh-product", whole,
+           "tensor, pipeline and context parallelism over " +
+               std::to_string(tp) + " x " + std::to_string(pp) + " x " +
+               std::to_string(cp) + " ranks do not divide num_processes " +
+               std::to_string(processes),
+           "num_processes must be a multiple of the product", true);
 }
 
 void AccelerateReader::readFp8Values(const Section &s) {

@@ -74,8 +74,7 @@ void lintConfig(const std::string &path, const LoadedConfig &loaded,
   for (auto check :
        {lint::checkUnits, lint::checkTiedWeights, lint::checkPrecision,
         lint::checkParallelism, lint::checkMemory, lint::checkVersions,
-        lint::checkDeepspeed, lint::checkDeepspeedFile, lint::checkMegatron,
-        lint::checkPairs})
+        lint::checkDeepspeed, lint::checkDeepspeedFile, lint::checkPairs})
     check(subject);
 }
 

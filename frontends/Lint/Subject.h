@@ -84,7 +84,6 @@ void checkMemory(const Subject &subject);        // Memory.cpp
 void checkVersions(const Subject &subject);      // Versions.cpp
 void checkDeepspeed(const Subject &subject);     // Deepspeed.cpp
 void checkDeepspeedFile(const Subject &subject); // DeepspeedFile.cpp
-void checkMegatron(const Subject &subject);      // Megatron.cpp
 void checkPairs(const Subject &subject);         // Pairs.cpp
 
 } // namespace accel::lint

@@ -104,6 +104,7 @@ private:
       mesh.resize(axis.getName().str(), axis.getSize());
     model.ranksPerSample = mesh.ranksPerSample();
     model.ranksPerSequence = mesh.ranksPerSequence();
+    model.stages = mesh.size(plan::pipelineAxis);
   }
 
   /// One rank's part of it, where partition-sharding made functions of those.

@@ -70,7 +70,7 @@ double modelFlopsPerToken(const StepModel &model) {
     flops += multiplied[p] * (model.parameters[p].trainable ? 6.0 : 4.0) *
              static_cast<double>(model.parameters[p].numel());
   const double tokens = static_cast<double>(model.tokens());
-  const auto sharing = static_cast<double>(model.ranksPerSample);
+  const auto sharing = static_cast<double>(model.ranksPerSample / model.stages);
   const double splitting =
       sharing / static_cast<double>(model.ranksPerSequence);
   return tokens > 0 ? splitting * flops + sharing * attention / tokens : 0;

@@ -218,6 +218,8 @@ struct StepModel {
   int64_t ranksPerSample = 1;
   /// Of these, those that each have a part of the sequence and whole weights.
   int64_t ranksPerSequence = 1;
+  /// Of a pipeline, whose calls are those of all stages.
+  int64_t stages = 1;
   /// Tokens of one micro-batch on one rank; samples where there are no tokens.
   int64_t tokens() const {
     return microBatch * (sequenceLength > 0 ? sequenceLength : 1);
