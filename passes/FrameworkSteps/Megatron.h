@@ -21,6 +21,7 @@
 
 #include "passes/FrameworkSteps/StepRun.h"
 #include "passes/FrameworkSteps/StepTrace.h"
+#include "passes/PipelineSchedules/Simulate.h"
 
 namespace accel {
 
@@ -123,6 +124,10 @@ std::string verifyPipeline(const StepModel &model, const Candidate &candidate);
 /// of all.
 StepPrediction evaluatePipeline(const StepModel &model, const Target &target,
                                 const Candidate &candidate, bool detail);
+/// When each rank of it computes what, and what it holds at most.
+pipeline::SimulatedStep simulateStages(const StepModel &model,
+                                       const Target &target,
+                                       const Candidate &candidate);
 /// The same step, of the rank that holds most.
 StepTrace tracePipeline(const StepModel &model, const Target &target,
                         const Candidate &candidate);

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/Megatron.h"
-#include "passes/PipelineSchedules/Simulate.h"
 #include "passes/PipelineSchedules/Verify.h"
 
 #include <algorithm>
@@ -156,7 +155,27 @@ struct Evaluated {
   double reduce = 0, gather = 0, update = 0; // exposed, exposed, all
 };
 
+std::string nameOf(const StepModel &model, int c) {
+  const StepCall &call = model.calls[c];
+  return call.path.empty() ? model.kinds[call.kind].name : call.path;
+}
+
 double seconds(Picoseconds time) { return static_cast<double>(time) * 1e-12; }
+
+/// What a part of a micro-batch holds at its peak, beside what its rank holds
+/// before it: a backward has the frame then.
+std::array<int64_t, numHoldings> atMost(const MicroBatchCost &cost,
+                                        bool forward) {
+  std::array<int64_t, numHoldings> most = cost.peak;
+  // A forward's own peak is known as a sum.
+  if (forward)
+    most[static_cast<int>(Holding::Activations)] +=
+        cost.forwardPeakBytes - cost.peakBytes;
+  else
+    for (int h = 0; h < numHoldings; ++h)
+      most[h] -= cost.frame[h];
+  return most;
+}
 
 class PipelineEvaluator {
 public:
@@ -222,10 +241,9 @@ private:
   std::string describe(const Place &place) const {
     if (place.call < 0)
       return "end of the backward";
-    const StepCall &call = model.calls[place.call];
     return std::string(place.part == Place::Part::Forward ? "forward of "
                                                           : "backward of ") +
-           (call.path.empty() ? model.kinds[call.kind].name : call.path);
+           nameOf(model, place.call);
   }
 
   struct Held {
@@ -273,6 +291,7 @@ private:
 
   /// The level of each rank, action by action.
   void holdMost() {
+    std::vector<pipeline::RankTotals> &ranks = result.simulation.totals;
     for (int r = 0; r < result.problem.ranks(); ++r) {
       std::array<int64_t, numHoldings> level{};
       int64_t placeholders = 0; // chunks share them
@@ -295,6 +314,7 @@ private:
         const bool forward = action.pass == pipeline::Pass::Forward;
         const int64_t peak = forward ? total + cost.forwardPeakBytes
                                      : total + cost.peakBytes - cost.frameBytes;
+        ranks[r].peakBytes = std::max(ranks[r].peakBytes, peak);
         if (peak > result.peakBytes) {
           result.peakBytes = peak;
           result.rank = r;
@@ -303,12 +323,9 @@ private:
           result.peakWhere = describe(cost.place);
           result.peakCall = cost.place.call;
           result.peak = level;
+          const auto most = atMost(cost, forward);
           for (int h = 0; h < numHoldings; ++h)
-            result.peak[h] += cost.peak[h] - (forward ? 0 : cost.frame[h]);
-          // A forward's own peak is known as a sum.
-          if (forward)
-            result.peak[static_cast<int>(Holding::Activations)] +=
-                cost.forwardPeakBytes - cost.peakBytes;
+            result.peak[h] += most[h];
         }
         total += (forward ? 1 : -1) * cost.frameBytes;
         for (int h = 0; h < numHoldings; ++h)
@@ -318,6 +335,7 @@ private:
       for (int s = 0; s < result.problem.stages; ++s)
         if (result.problem.rankOf(s) == r)
           update += heldBy[s].update;
+      ranks[r].peakBytes = std::max(ranks[r].peakBytes, stays + update);
       if (stays + update > result.peakBytes) {
         result.peakBytes = stays + update;
         result.rank = r;
@@ -471,18 +489,38 @@ StepPrediction evaluatePipeline(const StepModel &model, const Target &target,
   return result;
 }
 
+pipeline::SimulatedStep simulateStages(const StepModel &model,
+                                       const Target &target,
+                                       const Candidate &candidate) {
+  Evaluated e = PipelineEvaluator(model, target, candidate).run();
+  std::vector<std::string> holds;
+  for (const auto &[first, end] : stagesOf(model, e.problem.stages))
+    holds.push_back(nameOf(model, first) + " to " + nameOf(model, end - 1));
+  return {e.problem, std::move(e.schedule), std::move(e.simulation),
+          std::move(holds)};
+}
+
 StepTrace tracePipeline(const StepModel &model, const Target &target,
                         const Candidate &candidate) {
   const Evaluated e = PipelineEvaluator(model, target, candidate).run();
   StepTrace trace;
-  auto change = [&](double at, const std::array<int64_t, numHoldings> &levels,
-                    int sign) {
-    for (int h = 0; h < numHoldings; ++h)
-      if (levels[h])
-        trace.changes.push_back(
-            {at, static_cast<Holding>(h), sign * levels[h]});
+  std::array<int64_t, numHoldings> held{};
+  // What is less goes first: what changes at once is no peak between.
+  auto become = [&](double at, const std::array<int64_t, numHoldings> &levels) {
+    for (bool more : {false, true})
+      for (int h = 0; h < numHoldings; ++h)
+        if (levels[h] != held[h] && levels[h] > held[h] == more)
+          trace.changes.push_back(
+              {at, static_cast<Holding>(h), levels[h] - held[h]});
+    held = levels;
   };
-  change(0, e.persistent, 1);
+  auto sum = [](std::array<int64_t, numHoldings> levels,
+                const std::array<int64_t, numHoldings> &other, int sign) {
+    for (int h = 0; h < numHoldings; ++h)
+      levels[h] += sign * other[h];
+    return levels;
+  };
+  become(0, e.persistent);
   const auto &actions = e.schedule.ranks[e.rank];
   const auto &spans = e.simulation.ranks[e.rank];
   double last = 0;
@@ -504,16 +542,10 @@ StepTrace tracePipeline(const StepModel &model, const Target &target,
         spans[i].start, spans[i].end);
     last = spans[i].end;
     const MicroBatchCost &cost = e.stages[actions[i].stage];
-    if (actions[i].pass == pipeline::Pass::Forward) {
-      change(spans[i].end, cost.frame, 1);
-      continue;
-    }
-    std::array<int64_t, numHoldings> more{};
-    for (int h = 0; h < numHoldings; ++h)
-      more[h] = cost.peak[h] - cost.frame[h];
-    change(spans[i].start, more, 1);
-    change(spans[i].end, more, -1);
-    change(spans[i].end, cost.frame, -1);
+    const bool forward = actions[i].pass == pipeline::Pass::Forward;
+    const auto before = held;
+    become(spans[i].start, sum(before, atMost(cost, forward), 1));
+    become(spans[i].end, sum(before, cost.frame, forward ? 1 : -1));
   }
   const double update = e.step - e.update - e.gather;
   add(TraceSlice::Kind::Wait, "wait: pipeline bubble and gradients", last,

@@ -51,6 +51,16 @@ struct Simulation {
   double bubbleShare() const;
 };
 
+/// A verified schedule, what it takes, and what its stages are.
+struct SimulatedStep {
+  Problem problem;
+  Schedule schedule;
+  Simulation simulation;
+  /// By stage: the first and last part of the model that it computes. Empty
+  /// where the stages are nobody's.
+  std::vector<std::string> holds;
+};
+
 /// Each rank executes its order, an action as soon as what it reads is there:
 /// transfers take none of a rank's time and do not wait for each other. Nothing
 /// where ranks wait for each other; other faults are for verify() to find

@@ -3,7 +3,6 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/PipelineSchedules/Simulate.h"
 #include "passes/Simulate/Time.h"
 
 #include <algorithm>
@@ -22,18 +21,33 @@ double sentBytes(const Program &program) {
       forward += static_cast<double>(program.values[at.inputs[0]].bytes);
   return forward;
 }
+
+/// "model.embed_tokens to model.layers.1", as the cut was decided.
+std::string partOfModel(const Plan &plan, int stage) {
+  const std::string name = "stage " + std::to_string(stage);
+  for (const Decision &decision : plan.decisions)
+    if (decision.what == "stage" && decision.where == name)
+      return decision.choice;
+  return "";
+}
 } // namespace
 
-PipelineTime simulatePipeline(const Plan &plan, const TimeModel &model) {
+std::optional<PipelineTime> simulatePipeline(const Plan &plan,
+                                             const TimeModel &model) {
   if (plan.stages.empty())
-    return {};
-  pipeline::Problem problem;
+    return std::nullopt;
+  PipelineTime result;
+  auto &[problem, schedule, simulation, holds] = result.step;
+  for (const pipeline::KindDescription &kind : pipeline::kinds())
+    if (kind.name == plan.schedule)
+      problem.kind = kind.kind;
   problem.stages = plan.numStages();
   problem.microBatches = static_cast<int>(plan.job.accumulation);
-  pipeline::Schedule schedule;
   pipeline::Costs costs;
   double update = 0;
   for (int stage = 0; stage < plan.numStages(); ++stage) {
+    holds.push_back(partOfModel(plan, stage));
+    schedule.frames.push_back(static_cast<int>(plan.stages[stage].frames));
     std::vector<pipeline::Action> &order = schedule.ranks.emplace_back();
     for (const StageAction &action : plan.stages[stage].order)
       order.push_back({stage, static_cast<int>(action.microBatch),
@@ -60,12 +74,14 @@ PipelineTime simulatePipeline(const Plan &plan, const TimeModel &model) {
     cost.backwardInput /= std::max(microBatches, 1.0);
     update = std::max(update, own);
   }
-  const auto simulation = pipeline::simulate(problem, schedule, costs);
-  if (!simulation)
-    return {};
-  return {simulation->makespan + update,
-          simulation->bubbleShare() * simulation->makespan /
-              std::max(simulation->makespan + update, 1e-12)};
+  auto simulated = pipeline::simulate(problem, schedule, costs);
+  if (!simulated)
+    return std::nullopt;
+  simulation = std::move(*simulated);
+  for (int stage = 0; stage < plan.numStages(); ++stage)
+    simulation.totals[stage].peakBytes = plan.stages[stage].peakBytes;
+  result.seconds = simulation.makespan + update;
+  return result;
 }
 
 } // namespace accel

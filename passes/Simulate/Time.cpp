@@ -272,7 +272,8 @@ void predictPipelineTime(Plan &plan, const TimeModel &model) {
               static_cast<double>(repeat);
     predicted.computeSeconds = std::max(predicted.computeSeconds, busy);
   }
-  predicted.stepSeconds = simulatePipeline(plan, model).seconds;
+  if (const auto step = simulatePipeline(plan, model))
+    predicted.stepSeconds = step->seconds;
   predicted.exposedCommSeconds =
       predicted.stepSeconds - predicted.computeSeconds;
 }

@@ -13,6 +13,7 @@
 #ifndef ACCEL_PASSES_SIMULATE_TIME_H
 #define ACCEL_PASSES_SIMULATE_TIME_H
 
+#include "passes/PipelineSchedules/Simulate.h"
 #include "passes/Targets/Target.h"
 #include "runtime/plan/Optimizers.h"
 
@@ -91,13 +92,15 @@ ProgramTime simulateTime(const plan::Plan &plan, const plan::Program &program,
 
 /// The step of a pipeline as its schedule is simulated (PipelineSchedules): a
 /// stage's parts in their order, each once what it receives is there. Fills
-/// `plan.stages`' seconds; the bubble is the step's seconds of all ranks in
-/// which they neither compute nor communicate. Nothing without stages.
+/// `plan.stages`' seconds; the bubble is the time of all ranks in which they
+/// neither compute nor communicate. A rank's peak is its device's, as the plan
+/// predicts it. Nothing without stages.
 struct PipelineTime {
-  double seconds = 0;
-  double bubbleShare = 0; // of all ranks' time
+  double seconds = 0; // with the update
+  pipeline::SimulatedStep step;
 };
-PipelineTime simulatePipeline(const plan::Plan &plan, const TimeModel &model);
+std::optional<PipelineTime> simulatePipeline(const plan::Plan &plan,
+                                             const TimeModel &model);
 
 /// The optimizer step, program by program: fills `plan.predicted`'s
 /// stepSeconds, computeSeconds, exposedCommSeconds, tokensPerSecond (of all

@@ -90,6 +90,22 @@ class Mesh:
 
 
 @dataclass(frozen=True)
+class Pipeline:
+    """Stages and their schedule: `holds` is what each stage computes of the
+    model, `per_rank` what each rank computes when, and its memory."""
+    schedule: str
+    ranks: int
+    stages: int
+    chunks: int
+    micro_batches: int
+    makespan_s: float
+    bubble_share: float
+    frames: list
+    holds: list
+    per_rank: list = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Unit:
     name: str
     numel: int
@@ -124,6 +140,7 @@ class Plan:
     memory: Memory
     time: Optional[Time]
     mesh: Optional[Mesh]
+    pipeline: Optional[Pipeline]
     units: list
     decisions: list
     recommendations: list
@@ -176,6 +193,7 @@ class Plan:
                 **raw["time"],
                 "exposed": [_made(Exposed, e) for e in raw["time"]["exposed"]]}),
             mesh=raw["mesh"] and _made(Mesh, raw["mesh"]),
+            pipeline=raw["pipeline"] and _made(Pipeline, raw["pipeline"]),
             units=[_made(Unit, u) for u in raw["units"]],
             decisions=[_made(Decision, d) for d in raw["decisions"]],
             recommendations=raw["recommendations"],

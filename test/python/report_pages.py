@@ -25,8 +25,22 @@ parallelism_config:
 """
 PLAIN = MESH[:MESH.index("parallelism_config:")]
 TARGET = ["--target", "h100-sxm-80gb"]
+MEGATRON = """\
+distributed_type: MEGATRON_LM
+num_processes: 16
+num_machines: 2
+machine_rank: 0
+mixed_precision: bf16
+megatron_lm_config:
+  megatron_lm_tp_degree: 2
+  megatron_lm_pp_degree: 4
+  megatron_lm_num_micro_batches: 8
+  megatron_lm_sequence_parallelism: true
+  megatron_lm_use_distributed_optimizer: true
+  megatron_lm_gradient_clipping: 1.0
+"""
 NAMES = ("fits", "misfit", "explain", "validate", "diff", "log", "lint",
-         "pipeline")
+         "pipeline", "stages")
 
 
 def log_line(step):
@@ -54,6 +68,7 @@ def write_pages(program, folder):
 
     pages = {}
     write("job.yaml", MESH)
+    write("megatron.yaml", MEGATRON)
     write("plain.yaml", PLAIN)
     write("small.yaml", PLAIN.replace(
         "num_processes: 16\nnum_machines: 2\nmachine_rank: 0", "num_processes: 8")
@@ -69,6 +84,7 @@ def write_pages(program, folder):
         write("runs.csv", f.read())
     model = ["--model", LLAMA_1B, "--seq-len", "1024"]
     page("fits", "plan", "job.yaml", *model, *TARGET)
+    page("stages", "plan", "megatron.yaml", *model, *TARGET)
     page("misfit", "plan", "fsdp.yaml", "--model", LLAMA_8B, "--target",
          "a100-40gb", "--tune=all")
     run("plan", "tiny.yaml", "--model", TINY, "--seq-len", "8", "--executor",

@@ -113,7 +113,7 @@ int accel::pipelineCommand(int argc, char **argv) {
                  wrong.empty() ? "the schedule deadlocks" : wrong.c_str());
     return exitInternal;
   }
-  const SimulatedSchedule what = {problem, schedule, *simulation};
+  const pipeline::SimulatedStep what = {problem, schedule, *simulation, {}};
   if (!page.empty()) {
     DiagnosticEngine engine;
     if (!writePipelineReport(page, what, engine)) {
@@ -121,7 +121,7 @@ int accel::pipelineCommand(int argc, char **argv) {
       return exitInvalid;
     }
   }
-  std::fputs((format == ReportFormat::Json ? scheduleJson(what)
+  std::fputs((format == ReportFormat::Json ? scheduleJson(what).dump(1) + "\n"
                                            : renderSchedule(what, draw))
                  .c_str(),
              stdout);

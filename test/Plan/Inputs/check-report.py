@@ -82,7 +82,7 @@ elif "diff" in data:
 elif "pipeline" in data:
     kind = "pipeline"
     assert data["pipeline"] == shown
-    expected, absent, charts = ["Schedule", "Ranks"], [], 1
+    expected, absent, charts = ["Schedule"], [], 1
 elif "timeline" in data:
     kind = "explain"
     expected, absent = ["Held at the peak", "Decisions"], []
@@ -114,7 +114,8 @@ else:
     ranks = math.prod(axis["size"] for axis in shown["mesh"]["axes"])
     (expected if ranks > 1 else absent).append("Mesh")
     (expected if tuned else absent).append("Memory against time")
-    charts = 2 * bool(step) + tuned
+    (expected if shown["pipeline"] else absent).append("Pipeline")
+    charts = 2 * bool(step) + tuned + bool(shown["pipeline"])
 
 chromium = os.environ.get("ACCEL_CHROMIUM")
 if chromium:

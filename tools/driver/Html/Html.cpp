@@ -37,6 +37,7 @@ ACCEL_EMBED(accelHtmlDiff, ACCEL_HTML "/diff.js")
 ACCEL_EMBED(accelHtmlValidate, ACCEL_HTML "/validate.js")
 ACCEL_EMBED(accelHtmlExplain, ACCEL_HTML "/explain.js")
 ACCEL_EMBED(accelHtmlPipeline, ACCEL_HTML "/pipeline.js")
+ACCEL_EMBED(accelHtmlStages, ACCEL_HTML "/stages.js")
 ACCEL_EMBED(accelHtmlLibrary, ACCEL_CHART)
 ACCEL_EMBED(accelHtmlLicense, ACCEL_CHART_LICENSE)
 #endif
@@ -202,11 +203,11 @@ bool writeReport(const PlanOptions &options, const CompileResult &result,
     data["step"] = stepJson(
         traceStep(*report.advice->model, *machine, report.advice->candidate));
   }
-  return writePage(options.htmlReport,
-                   page(data, ACCEL_TEXT(accelHtmlReport) +
-                                  ACCEL_TEXT(accelHtmlMesh) +
-                                  ACCEL_TEXT(accelHtmlCharts)),
-                   engine);
+  return writePage(
+      options.htmlReport,
+      page(data, ACCEL_TEXT(accelHtmlReport) + ACCEL_TEXT(accelHtmlMesh) +
+                     ACCEL_TEXT(accelHtmlStages) + ACCEL_TEXT(accelHtmlCharts)),
+      engine);
 }
 
 bool writeDiffReport(const std::string &path, const Effect &a, const Effect &b,
@@ -252,13 +253,17 @@ bool writeExplainReport(const std::string &path, const plan::Plan &plan,
   return writePage(path, page(data, ACCEL_TEXT(accelHtmlExplain)), engine);
 }
 
-bool writePipelineReport(const std::string &path, const SimulatedSchedule &what,
+bool writePipelineReport(const std::string &path,
+                         const pipeline::SimulatedStep &what,
                          DiagnosticEngine &engine) {
   Json data;
-  data["pipeline"] = Json::parse(scheduleJson(what));
+  data["pipeline"] = scheduleJson(what);
   data["title"] = data["pipeline"]["schedule"].get<std::string>() + " on " +
                   std::to_string(what.schedule.ranks.size()) + " ranks";
-  return writePage(path, page(data, ACCEL_TEXT(accelHtmlPipeline)), engine);
+  return writePage(
+      path,
+      page(data, ACCEL_TEXT(accelHtmlStages) + ACCEL_TEXT(accelHtmlPipeline)),
+      engine);
 }
 
 #else
@@ -293,7 +298,8 @@ bool writeExplainReport(const std::string &path, const plan::Plan &,
   return withoutCharts(path, engine);
 }
 
-bool writePipelineReport(const std::string &path, const SimulatedSchedule &,
+bool writePipelineReport(const std::string &path,
+                         const pipeline::SimulatedStep &,
                          DiagnosticEngine &engine) {
   return withoutCharts(path, engine);
 }

@@ -47,7 +47,8 @@ bool writeLintReport(const std::string &path, const LintJob &job,
 
 /// The same of a pipeline schedule: the object of `pipeline --format json`,
 /// drawn.
-bool writePipelineReport(const std::string &path, const SimulatedSchedule &what,
+bool writePipelineReport(const std::string &path,
+                         const pipeline::SimulatedStep &what,
                          DiagnosticEngine &engine);
 
 } // namespace accel

@@ -205,7 +205,9 @@ function showDiagnostics() {
 }
 
 for (const show of [showVerdict, showChanges, showMemory, showStreams,
-                    showFront, showMesh, showUnits, showPhases,
+                    showFront, showMesh,
+                    () => plan.pipeline && showStages('Pipeline', plan.pipeline),
+                    showUnits, showPhases,
                     () => showDecisions(plan.decisions), showDiagnostics])
   show();
 drawCharts();

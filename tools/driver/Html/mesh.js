@@ -5,6 +5,8 @@ const meshRoles = {
   dp_replicate: 'copies: gradients are all-reduced over it',
   dp_shard: 'shards: each rank keeps a part, which others gather',
   cp: 'each rank has a part of the sequence, and of the shards',
+  pp: 'each rank has a stage: layers that follow each other',
+  sp: 'each rank has a part of the sequence, and in attention of the heads',
   tp: 'each rank computes its part of a layer',
   ep: 'each rank has its own experts',
   zero_hpz: 'a second copy among neighbours, gathered from there',

@@ -48,7 +48,7 @@ const char *colourOf(Pass pass) {
 
 class Drawing {
 public:
-  Drawing(const SimulatedSchedule &what, const DrawOptions &options)
+  Drawing(const SimulatedStep &what, const DrawOptions &options)
       : what(what), options(options) {}
 
   std::string text() {
@@ -139,14 +139,14 @@ private:
            number + "; . bubble\n";
   }
 
-  const SimulatedSchedule &what;
+  const SimulatedStep &what;
   const DrawOptions &options;
   int64_t margin = 0;
   double scale = 0;
   bool numbered = false;
 };
 
-std::string framesOf(const SimulatedSchedule &what, size_t rank) {
+std::string framesOf(const SimulatedStep &what, size_t rank) {
   std::string text;
   for (int stage = 0; stage < what.problem.stages; ++stage)
     if (what.problem.rankOf(stage) == int(rank))
@@ -157,7 +157,7 @@ std::string framesOf(const SimulatedSchedule &what, size_t rank) {
 
 } // namespace
 
-std::string renderSchedule(const SimulatedSchedule &what,
+std::string renderSchedule(const SimulatedStep &what,
                            const DrawOptions &options) {
   const Problem &p = what.problem;
   const Simulation &s = what.simulation;
@@ -181,7 +181,7 @@ std::string renderSchedule(const SimulatedSchedule &what,
   return out;
 }
 
-std::string scheduleJson(const SimulatedSchedule &what) {
+Json scheduleJson(const SimulatedStep &what) {
   const Problem &p = what.problem;
   Json json = {{"schedule", describe(p.kind).name},
                {"ranks", p.ranks()},
@@ -191,6 +191,7 @@ std::string scheduleJson(const SimulatedSchedule &what) {
                {"makespan_s", what.simulation.makespan},
                {"bubble_share", what.simulation.bubbleShare()},
                {"frames", what.schedule.frames},
+               {"holds", what.holds},
                {"per_rank", Json::array()}};
   for (size_t rank = 0; rank < what.schedule.ranks.size(); ++rank) {
     const RankTotals &t = what.simulation.totals[rank];
@@ -211,7 +212,7 @@ std::string scheduleJson(const SimulatedSchedule &what) {
                                 {"peak_bytes", t.peakBytes},
                                 {"actions", std::move(actions)}});
   }
-  return json.dump(1) + "\n";
+  return json;
 }
 
 } // namespace accel

@@ -8,14 +8,9 @@
 
 #include "passes/PipelineSchedules/Simulate.h"
 
-namespace accel {
+#include <nlohmann/json_fwd.hpp>
 
-/// A verified schedule and what it takes.
-struct SimulatedSchedule {
-  const pipeline::Problem &problem;
-  const pipeline::Schedule &schedule;
-  const pipeline::Simulation &simulation;
-};
+namespace accel {
 
 struct DrawOptions {
   int64_t width = 120; // columns
@@ -25,13 +20,14 @@ struct DrawOptions {
 /// One row a rank with time to the right, then bubbles, frames and bytes by
 /// rank. Where `width` columns are too few for a letter an action, a sentence
 /// stands in place of the drawing.
-std::string renderSchedule(const SimulatedSchedule &what,
+std::string renderSchedule(const pipeline::SimulatedStep &what,
                            const DrawOptions &options);
 
 /// {schedule, ranks, stages, chunks, micro_batches, makespan_s, bubble_share,
-/// frames (by stage), per_rank [{rank, busy_s, bubble_s, gap_s, peak_bytes,
-/// actions [{stage, micro_batch, pass, start_s, end_s}]}]}.
-std::string scheduleJson(const SimulatedSchedule &what);
+/// frames (by stage), holds (by stage, or empty), per_rank [{rank, busy_s,
+/// bubble_s, gap_s, peak_bytes, actions [{stage, micro_batch, pass, start_s,
+/// end_s}]}]}.
+nlohmann::ordered_json scheduleJson(const pipeline::SimulatedStep &what);
 
 } // namespace accel
 

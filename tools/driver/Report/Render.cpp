@@ -178,7 +178,8 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
                            const PlanTextOptions &options) {
   std::string out = renderJobLine(plan, report) + "\n";
   out += renderVerdict(plan, report, options.colour);
-  out += renderStages(plan);
+  if (report.pipeline)
+    out += renderStages(*report.pipeline);
   out += tables(report);
   out += renderPhases(report.phases);
   out += renderAdvice(report);

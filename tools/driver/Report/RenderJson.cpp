@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
+#include "tools/driver/PipelineSchedule/RenderSchedule.h"
 #include "tools/driver/Report/MeshJson.h"
 #include "tools/driver/Report/Render.h"
 #include "tools/driver/Report/RenderFp8.h"
@@ -223,6 +224,8 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
                                         *plan, unit, plan::Role::Gathered))}});
     }
     root["mesh"] = meshJson(*plan, report);
+    root["pipeline"] =
+        report.pipeline ? scheduleJson(*report.pipeline) : Json();
     root["units"] = units;
     Json decisions = Json::array();
     for (const plan::Decision &d : plan->decisions)
@@ -239,6 +242,7 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
     root["memory"] = nullptr;
     root["time"] = nullptr;
     root["mesh"] = nullptr;
+    root["pipeline"] = nullptr;
     root["units"] = Json::array();
     root["decisions"] = Json::array();
   }

@@ -11,32 +11,29 @@
 
 namespace accel {
 
-std::string renderStages(const plan::Plan &plan) {
-  if (plan.stages.empty())
-    return "";
-  const size_t stages = plan.stages.size();
-  double busy = 0;
-  for (const plan::Stage &stage : plan.stages)
-    busy += stage.busySeconds / static_cast<double>(stages);
-  std::string out = "  pipeline by " + plan.schedule + ": " +
-                    std::to_string(stages) + " stages, " +
-                    std::to_string(plan.job.accumulation) + " micro-batches";
-  if (plan.predicted.hasTime)
-    out += ", a bubble of " +
-           formatPercent(1 - busy / plan.predicted.stepSeconds) +
+std::string renderStages(const pipeline::SimulatedStep &step) {
+  const pipeline::Problem &p = step.problem;
+  std::string out = std::string("  pipeline by ") + describe(p.kind).name +
+                    ": " + std::to_string(p.stages) + " stages, " +
+                    std::to_string(p.microBatches) + " micro-batches";
+  if (step.simulation.makespan > 0)
+    out += ", a bubble of " + formatPercent(step.simulation.bubbleShare()) +
            " of a rank's time";
   out += "\n";
-  for (size_t i = 0; i < stages; ++i) {
-    const plan::Stage &stage = plan.stages[i];
-    const std::string name = "stage " + std::to_string(i);
-    auto cut = std::find_if(plan.decisions.begin(), plan.decisions.end(),
-                            [&](const plan::Decision &d) {
-                              return d.what == "stage" && d.where == name;
-                            });
-    out += "    " + padRight(name, 10) +
-           padLeft(formatBytes(stage.peakBytes), 10) + " at the peak, " +
-           std::to_string(stage.frames) + " in flight" +
-           (cut == plan.decisions.end() ? "" : "   " + cut->choice) + "\n";
+  size_t width = 0;
+  for (int stage = 0; stage < p.stages; ++stage)
+    width = std::max(width, std::to_string(stage).size());
+  for (int stage = 0; stage < p.stages; ++stage) {
+    const int rank = p.rankOf(stage);
+    out += "    stage " + padRight(std::to_string(stage), width + 3);
+    // Stages of one rank share its memory.
+    out +=
+        p.chunks > 1
+            ? "of rank " + padRight(std::to_string(rank), width)
+            : padLeft(formatBytes(step.simulation.totals[rank].peakBytes), 10) +
+                  " at the peak";
+    out += ", " + std::to_string(step.schedule.frames[stage]) + " in flight" +
+           (step.holds[stage].empty() ? "" : "   " + step.holds[stage]) + "\n";
   }
   return out + "\n";
 }

@@ -6,15 +6,14 @@
 #ifndef ACCEL_TOOLS_DRIVER_REPORT_RENDERSTAGES_H
 #define ACCEL_TOOLS_DRIVER_REPORT_RENDERSTAGES_H
 
-#include "runtime/plan/Plan.h"
+#include "passes/PipelineSchedules/Simulate.h"
 
 #include <string>
 
 namespace accel {
 
-/// The schedule, how long ranks wait, and what each stage computes and holds;
-/// empty where the plan is no pipeline's.
-std::string renderStages(const plan::Plan &plan);
+/// The schedule, how long ranks wait, and what each stage computes and holds.
+std::string renderStages(const pipeline::SimulatedStep &step);
 
 } // namespace accel
 

@@ -7,6 +7,7 @@
 #define ACCEL_TOOLS_DRIVER_SESSION_PLANREPORT_H
 
 #include "passes/Phases/JobPhases.h"
+#include "passes/PipelineSchedules/Simulate.h"
 #include "runtime/plan/Plan.h"
 #include "tools/driver/Advice/Advice.h"
 
@@ -60,6 +61,7 @@ struct PlanReport {
   PhaseReport phases;
   int64_t ranksPerNode = 0; // 0: not known
   std::vector<SplitParameter> splits;
+  std::optional<pipeline::SimulatedStep> pipeline; // of the step, with stages
   double planningSeconds = 0;
   std::string mlir;             // of the phase that --compile-to stopped at
   std::optional<Advice> advice; // not of a compiled module

@@ -7,6 +7,7 @@
 
 #include "dialects/Sharding/Spec.h"
 #include "passes/Cost/ErrorBars.h"
+#include "passes/FrameworkSteps/Megatron.h"
 #include "passes/Simulate/Time.h"
 #include "tools/driver/Inputs/FrozenParts.h"
 #include "tools/driver/Session/AccelRunPrediction.h"
@@ -79,6 +80,10 @@ void useProgramFigures(const Session &session, const plan::Plan &plan,
   r.prediction =
       accelRunPrediction(plan, session.targetOrNone(), session.ranksPerNode);
   r.hasTime = session.target.has_value();
+  if (session.target)
+    if (auto step = simulatePipeline(
+            plan, TimeModel(plan, *session.target, session.ranksPerNode)))
+      r.pipeline = std::move(step->step);
   if (!plan.units.empty()) {
     r.compute = plan.units[0].gather;
     r.reduce = plan.units[0].reduce;
@@ -95,6 +100,9 @@ void useFrameworkFigures(const Session &session, const Advice &advice,
   }
   r.prediction = advice.configured;
   r.hasTime = session.target.has_value();
+  if (session.target && isPipelined(advice.candidate))
+    r.pipeline =
+        simulateStages(*advice.model, *session.target, advice.candidate);
   if (r.budgetBytes)
     r.fits = r.prediction.deviceBytes <= *r.budgetBytes;
   if (session.target && session.target->host.memoryBytes > 0)
