@@ -82,7 +82,7 @@ elif "diff" in data:
 elif "pipeline" in data:
     kind = "pipeline"
     assert data["pipeline"] == shown
-    expected, absent, charts = ["Schedule"], [], 1
+    expected, absent, charts = ["Schedule", "Ranks"], [], 1
 elif "timeline" in data:
     kind = "explain"
     expected, absent = ["Held at the peak", "Decisions"], []

@@ -176,13 +176,16 @@ function showUnits() {
     node.units.push(unit);
   }
   const draw = (name, node, depth) => {
-    const line = `${name}: ${bytes(node.shard)} a rank` +
+    const line = `${name || 'the rest of the model'}: ${bytes(node.shard)} a rank` +
         (node.gathered ? `, ${bytes(node.gathered)} gathered` : '');
     const inside = [...node.children].map(([n, c]) => draw(n, c, depth + 1));
     for (const unit of node.units)
       inside.push(element('ul', {}, ...unit.parameters.map(
           p => element('li', {class: 'soft'}, p))));
-    const open = depth < 1 ? {open: ''} : {};
+    // A unit of many parameters is a page of its own.
+    const open = depth < 1 && inside.length &&
+        node.units.every(unit => unit.parameters.length <= 16)
+        ? {open: ''} : {};
     return element('details', open, element('summary', {}, line), ...inside);
   };
   section('Units', ...[...root.children].map(([n, c]) => draw(n, c, 0)));

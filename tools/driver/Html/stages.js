@@ -16,10 +16,7 @@ function showStages(heading, pipeline) {
   const byRank = r => `${name} ${r.rank}`;
   const inStage = action =>
       pipeline.chunks > 1 ? ` in stage ${action.stage}` : '';
-  const s = section(heading, element('p', {}, `${pipeline.schedule}: ` +
-      `${pipeline.stages} stages on ${ranks.length} ranks, ${
-      pipeline.micro_batches} micro-batches; ${percent(pipeline.bubble_share)
-      } of the ranks' time is bubbles.`));
+  const s = section(heading);
   const actions = ranks.flatMap(
       r => r.actions.map(a => ({...a, row: byRank(r)})));
   // More bars than columns of the picture say nothing.
@@ -64,7 +61,7 @@ function showStages(heading, pipeline) {
   const held = ranks.some(r => r.peak_bytes);
   const of = r => [...new Set(r.actions.map(a => a.stage))]
       .sort((a, b) => a - b).map(stage => pipeline.holds[stage]).join('; ');
-  s.append(table(
+  section(name === 'stage' ? 'Stages' : 'Ranks', table(
       [name, '#computes', '#bubbles', '#between its passes',
        '#micro-batches in flight', ...(held ? ['#memory at the peak'] : []),
        ...(pipeline.holds.length ? ['computes'] : [])],
