@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/Merge.h"
 
 #include "runtime/checkpoint/Pieces.h"
+#include "runtime/checkpoint/Pt2.h"
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/plan/OutputModel.h"
 
@@ -117,6 +118,14 @@ constexpr uintmax_t smallFile = 64 << 20; // tokenizers, not weights
 
 void copySmallFiles(const std::string &from, const std::string &to) {
   std::error_code code;
+  if (fs::is_regular_file(from, code)) {
+    File file(from, File::Mode::Read);
+    if (isZip(file))
+      for (const auto &[name, text] : readExtra(file))
+        if (!isWeightOrIndex(name))
+          writeTextDurably((fs::path(to) / name).string(), text);
+    return;
+  }
   for (const fs::directory_entry &entry : fs::directory_iterator(from, code)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file(code) || name[0] == '.' ||
@@ -143,7 +152,7 @@ void removeModel(const std::string &folder) {
 } // namespace
 
 void writeModelFolder(Executor &executor, const std::string &folder,
-                      const std::string &modelPath, int64_t limit,
+                      const std::string &source, int64_t limit,
                       const std::string &mark) {
   executor.device().synchronize();
   const plan::Plan &plan = executor.plan();
@@ -201,8 +210,8 @@ void writeModelFolder(Executor &executor, const std::string &folder,
     if (!plan.job.adapterConfig.empty())
       writeTextDurably((fs::path(temporary) / "adapter_config.json").string(),
                        plan.job.adapterConfig);
-    else if (!modelPath.empty())
-      copySmallFiles(modelPath, temporary);
+    else if (!source.empty())
+      copySmallFiles(source, temporary);
   });
   stage([&] {
     for (const Output &output : outputs) {

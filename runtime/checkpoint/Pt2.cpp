@@ -130,6 +130,22 @@ bool isZip(const File &file) {
   return std::memcmp(begin, "PK\3\4", 4) == 0;
 }
 
+std::vector<std::pair<std::string, std::string>> readExtra(const File &file) {
+  constexpr std::string_view folder = "extra/";
+  constexpr int64_t most = 64 << 20;
+  Archive archive(file);
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const std::string &entry : archive.names()) {
+    if (!entry.starts_with(folder) || archive.bytes(entry) > most)
+      continue;
+    const std::string name = entry.substr(folder.size());
+    if (!name.empty() && name[0] != '.' &&
+        name.find('/') == std::string::npos && name != "accel-opt.json")
+      result.emplace_back(name, archive.text(entry));
+  }
+  return result;
+}
+
 std::vector<StoredTensor> readPt2(const File &file) {
   Archive archive(file);
   std::vector<StoredTensor> result;

@@ -15,6 +15,10 @@
 
 #include "runtime/checkpoint/Safetensors.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace accel::run {
 
 /// True if the file begins like a zip.
@@ -24,6 +28,12 @@ bool isZip(const File &file);
 /// those without values (exported on the meta device), of dtypes that training
 /// does not know, compressed ones, and those that are not row-major.
 std::vector<StoredTensor> readPt2(const File &file);
+
+/// Texts that its exporter put beside the program (extra_files of
+/// torch.export.save), by name: tools/export-model's are the model's
+/// config.json and its tokenizer. Left out are its own notes, names with a
+/// folder and texts above 64 MiB. Throws FileError.
+std::vector<std::pair<std::string, std::string>> readExtra(const File &file);
 
 /// What readPt2 says of a .pt2, or readHeader of a safetensors file.
 std::vector<StoredTensor> readTensors(const File &file);

@@ -77,7 +77,23 @@ def no_opaque(context, job_path):
     check("[opaque-operator]" not in said, said)
 
 
-def same(context, model, weights=True, most=None):
+def _load(written, original):
+    """transformers loads what a run of a .pt2 has written: the configuration
+    is the model's, and no weight is missing."""
+    import transformers
+
+    model, info = transformers.AutoModelForCausalLM.from_pretrained(
+        written, output_loading_info=True)
+    for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"):
+        check(not info[kind], f"{kind}: {info[kind]}")
+    want = transformers.AutoConfig.from_pretrained(original).to_dict()
+    got = transformers.AutoConfig.from_pretrained(written).to_dict()
+    other = {k for k in want if want[k] != got.get(k)} - {
+        "_name_or_path", "transformers_version", "dtype", "architectures"}
+    check(not other, f"config.json differs in {sorted(other)}")
+
+
+def same(context, model, weights=True, most=None, loads=False):
     """20 steps on 2 ranks from config.json and from the .pt2, whose layers of a
     kind share a function each: at most `most` in all."""
     if model in jobs.ENCODERS:
@@ -98,9 +114,10 @@ def same(context, model, weights=True, most=None):
     for name, job_name in (("exported", "exported.yaml"), ("config", "job.yaml")):
         plan_path = context.path(name + ".json")
         plans.append(harness.plan(context, context.path(job_name), plan_path))
+        out = ["--out", context.path("out")] if loads and not logs else []
         logs.append(harness.execute(
             context, plan_path, 2, context.path(name + ".jsonl"),
-            "--summary", context.path(name + ".summary.json")))
+            "--summary", context.path(name + ".summary.json"), *out))
     text = compare_plans(*plans)
     no_opaque(context, context.path("exported.yaml"))
     if most:
@@ -110,6 +127,10 @@ def same(context, model, weights=True, most=None):
     check(min(line["loss"] for line in logs[1][10:]) < logs[1][0]["loss"],
           "nothing was learnt")
     worst = harness.compare_logs(logs[0], logs[1], "loss", LOSS)
+    if loads:
+        harness.in_python(_load, [({}, (context.path("out", "model"),
+                                        context.path("model")))],
+                          context.path("load.out"))
     memory = harness.compare_memory(plans[0], context.path("exported.summary.json"))
     return f"loss {worst:.1e}, {text}, {memory}"
 
@@ -498,7 +519,7 @@ CASES = [("llama-open", case("gqa", weights=False, most=9)),
          ("own-class", own_class), ("image-norms", image_norms),
          ("open-sizes", open_sizes),
          ("functional", functional), ("bf16", mixed)]
-CASES += [(name, case(name, most=most)) for name, most in FAMILIES.items()]
+CASES += [(name, case(name, most=most, loads=name == "gqa")) for name, most in FAMILIES.items()]
 
 REPEATED = {"mistral-window", "qwen2", "qwen3", "gemma", "gemma2", "phi3",
             "gpt-neox", "opt", "falcon", "mpt", "olmo2", "qwen3-moe", "roberta"}

@@ -37,6 +37,11 @@ struct Input {
   std::vector<std::string> weightFiles;
   std::string archive; // with the values of buffers; empty: there are none
   std::string baseDir; // of the plan
+
+  /// Where the small files beside the trained weights come from.
+  const std::string &modelSource() const {
+    return modelPath.empty() ? archive : modelPath;
+  }
 };
 
 /// Reads and verifies the plan. Throws InputError.

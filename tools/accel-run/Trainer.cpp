@@ -242,7 +242,7 @@ void Trainer::save(int64_t done, bool behind) {
   std::function<void(const std::string &)> extra;
   if (job.checkpoint.stateDict == "full")
     extra = [&](const std::string &folder) {
-      writeModelFolder(executor, folder + "/model", input.modelPath,
+      writeModelFolder(executor, folder + "/model", input.modelSource(),
                        options.shardLimitBytes, modelMark(done));
     };
   saveCheckpoint(executor, input.outDir, job.checkpoint.keep, state, extra);
@@ -259,7 +259,7 @@ void Trainer::finish() {
     at::NoGradGuard noGrad;
     writeModelFolder(executor,
                      (std::filesystem::path(input.outDir) / "model").string(),
-                     input.modelPath, options.shardLimitBytes,
+                     input.modelSource(), options.shardLimitBytes,
                      modelMark(std::max(firstStep, lastStep)));
   }
   auto after = [&](std::vector<double> &values) {
