@@ -187,7 +187,8 @@ void Exporter::start(Operation *at, ProgramInstructionKind kind,
   plan::ProgramInstruction &instruction = add(at, kind);
   instruction.unit = unit(at, unitName);
   instruction.role = roles[0];
-  instruction.axes = strings(at->getAttrOfType<ArrayAttr>("axes"));
+  if (auto axes = at->getAttrOfType<ArrayAttr>("axes"))
+    instruction.axes = strings(axes);
   instruction.timepoint = flights.size();
   flights[inflight] = program.instructions.size() - 1;
   flightRoles[inflight].assign(roles.begin(), roles.end());
@@ -289,6 +290,10 @@ void Exporter::convert(Operation *at) {
         start(op, ProgramInstructionKind::AllReduce, op.getUnit(),
               op.getInflight(), plan::Role::ShardGradient);
       })
+      .Case([&](OffloadStartOp op) {
+        start(op, ProgramInstructionKind::Offload, op.getUnit(),
+              op.getInflight(), plan::Role::ShardGradient);
+      })
       .Case([&](AwaitOp op) {
         plan::ProgramInstruction &instruction =
             add(op, ProgramInstructionKind::Await);
@@ -339,6 +344,12 @@ void Exporter::convert(Operation *at) {
             plan::Role::ShardGradient;
       })
       .Case([&](OptimizerStepOp op) {
+        plan::ProgramInstruction &instruction =
+            add(op, ProgramInstructionKind::Optimizer);
+        instruction.unit = unit(op, op.getUnit());
+        instruction.role = plan::Role::ShardGradient;
+      })
+      .Case([&](HostStepOp op) {
         plan::ProgramInstruction &instruction =
             add(op, ProgramInstructionKind::Optimizer);
         instruction.unit = unit(op, op.getUnit());

@@ -52,7 +52,10 @@ def Schedule_Stream
         I32EnumAttrCase<"Compute", 0, "compute">,
         I32EnumAttrCase<"Gather", 1, "gather">,
         I32EnumAttrCase<"Reduce", 2, "reduce">,
-        I32EnumAttrCase<"Send", 3, "send">]> {
+        I32EnumAttrCase<"Send", 3, "send">,
+        I32EnumAttrCase<"HostOut", 4, "host_out">,
+        I32EnumAttrCase<"HostIn", 5, "host_in">,
+        I32EnumAttrCase<"Host", 6, "host">]> {
   let cppNamespace = "::accel::schedule";
   let genSpecializedAttr = 0;
 }

@@ -226,7 +226,8 @@ def Schedule_GradNormOp : Schedule_Op<"grad_norm", [HasParent<"ProgramOp">]> {
   let summary = "computes the gradient norm over all units";
   let description = [{
     Gives the runtime the clip coefficient and whether a gradient is infinite.
-    Takes the gradient shards of all trainable units.
+    Takes the gradient shards of all trainable units, or on stream `host` their
+    copies there.
   }];
   let arguments = (ins Variadic<Schedule_BufferType>:$shards,
                        DefaultValuedAttr<Schedule_StreamAttr, "Stream::Compute">:$stream);
@@ -239,6 +240,38 @@ def Schedule_OptimizerStepOp
   let arguments = (ins StrAttr:$unit, Schedule_BufferType:$shard,
                        DefaultValuedAttr<Schedule_StreamAttr, "Stream::Compute">:$stream);
   let assemblyFormat = "$unit `from` $shard (`on` custom<Stream>($stream)^)? attr-dict `:` type($shard)";
+}
+
+def Schedule_HostStepOp : Schedule_Op<"host_step", [HasParent<"ProgramOp">]> {
+  let summary = "updates a unit on the host";
+  let description = [{
+    From the copy of its gradient shard that a `schedule.offload_start` has made,
+    for which the host waits. What follows reads the updated shard.
+  }];
+  let arguments = (ins StrAttr:$unit,
+                       DefaultValuedAttr<Schedule_StreamAttr, "Stream::Host">:$stream);
+  let assemblyFormat = "$unit (`on` custom<Stream>($stream)^)? attr-dict";
+}
+
+def Schedule_OffloadStartOp
+    : Schedule_Op<"offload_start", [HasParent<"ProgramOp">]> {
+  let summary = "starts to copy a unit's gradient shard to the host";
+  let description = [{
+    Into the host's pinned memory, where the unit is updated from it.
+
+    ```mlir
+    %7 = schedule.offload_start "model.layers.0" of %6 on host_out
+           : !schedule.buffer<32768> -> !schedule.inflight<32768>
+    ```
+  }];
+  let arguments = (ins StrAttr:$unit, Schedule_BufferType:$shard,
+                       Schedule_StreamAttr:$stream);
+  let results = (outs Schedule_InflightType:$inflight);
+  let assemblyFormat = [{
+    $unit `of` $shard `on` custom<Stream>($stream) attr-dict
+    `:` type($shard) `->` type($inflight)
+  }];
+  let hasVerifier = 1;
 }
 
 def Schedule_SendStartOp : Schedule_Op<"send_start", [HasParent<"ProgramOp">]> {

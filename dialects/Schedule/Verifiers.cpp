@@ -195,6 +195,12 @@ LogicalResult AllReduceStartOp::verify() {
   return verifyInflight(*this, getInflight().getType(), {getShard()});
 }
 
+LogicalResult OffloadStartOp::verify() {
+  if (failed(verifyUnitBuffer(*this, getShard(), "its buffer")))
+    return failure();
+  return verifyInflight(*this, getInflight().getType(), {getShard()});
+}
+
 /// One stage further, or one back.
 static LogicalResult verifyMessage(Operation *op, Value value, int64_t shift) {
   if (!cast<BufferType>(value.getType()).getTensor())

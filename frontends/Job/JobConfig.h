@@ -158,6 +158,9 @@ struct JobConfig {
   /// give the same bits each time.
   Setting<std::string> onNan{"stop", Origin::Default, "on_nan", {}, ""};
   Setting<bool> deterministic{false, Origin::Default, "deterministic", {}, ""};
+  /// `offload.states`: the optimizer and its states are on the host. Those of
+  /// parameters are `accelerate.offloadParams`, as fsdp_offload_params is.
+  Setting<bool> offloadStates{false, Origin::Default, "offload", {}, ""};
   DataConfig data;
   EvalConfig eval;
   Setting<int64_t> accumulation{

@@ -37,6 +37,7 @@ const std::vector<std::string> &jobKeys() {
                                                 "dropout_seed",
                                                 "on_nan",
                                                 "deterministic",
+                                                "offload",
                                                 "loss_chunks",
                                                 "sequence_parallel",
                                                 "seed",
@@ -78,6 +79,7 @@ std::optional<JobConfig> JobReader::read() {
   readMesh(job);
   readPrecision(job);
   readCheckpointing(job);
+  readOffload(job);
   readSampling(job);
   readGradScaler(job);
   top.integer("collective_timeout", job.collectiveTimeout, 1, 1 << 30);
@@ -311,6 +313,26 @@ void JobReader::readPrecision(JobConfig &job) {
   // A policy that is spelt out is FSDP2's kind: explicit casts.
   policy.castInputs = policy.param.has_value();
   policy.autocast = false;
+}
+
+void JobReader::readOffload(JobConfig &job) {
+  std::optional<Fields> fields = top.mapping("offload");
+  if (!fields)
+    return;
+  fields->checkKeys({"states", "parameters"});
+  auto read = [&](const char *key, Setting<bool> &into) {
+    Setting<std::string> where;
+    fields->choice(key, where, {"cpu", "none"});
+    if (where.written())
+      into = {where.value == "cpu", Origin::Written, where.key, where.at, ""};
+  };
+  read("states", job.offloadStates);
+  read("parameters", job.accelerate.offloadParams);
+  if (job.accelerate.offloadParams.value && job.offloadStates.written() &&
+      !job.offloadStates.value)
+    fields->error("invalid-value", "states",
+                  "parameters on the host are updated there, with their states",
+                  "write states: cpu, or leave parameters out");
 }
 
 void JobReader::readCheckpointing(JobConfig &job) {

@@ -42,6 +42,7 @@ private:
   void readMesh(JobConfig &job);
   void readPrecision(JobConfig &job);
   void readCheckpointing(JobConfig &job);
+  void readOffload(JobConfig &job);
 
   // JobLoop.cpp
   void readSchedule(JobConfig &job);

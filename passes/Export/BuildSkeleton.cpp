@@ -84,6 +84,9 @@ private:
         return job.emitOpError() << "has a bad 'training': " << error;
     }
     plan.device = job.getDevice().str();
+    if (auto offload = job.getOffloadAttr();
+        offload && framework.kind() == FrameworkKind::AccelRun)
+      plan.offload = {offload.getOptimizer(), offload.getParameters()};
     plan.job.microBatch = job.getMicroBatch();
     plan.job.sequenceLength = job.getSequenceLength();
     if (plan.job.optimizer.groups.empty())

@@ -29,7 +29,11 @@ public:
     engine.alloc(Holding::Gathered, flats[u].gathered);
     const UnitTimes &t = layout.times[u];
     const Picoseconds filled =
-        engine.run(Lane::CopyIn, t.copyIn / 2, engine.clock(Lane::Compute));
+        candidate.offloadParameters
+            ? engine.run(Lane::HostIn, hostTime(u, candidate.dtypes.compute),
+                         engine.clock(Lane::Compute))
+            : engine.run(Lane::CopyIn, t.copyIn / 2,
+                         engine.clock(Lane::Compute));
     engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, filled,
                                 static_cast<double>(flats[u].gathered)));
   }
@@ -68,13 +72,34 @@ public:
   void awaitAllReduce(int, int) {
     engine.wait(engine.event(allReduced), Cause::AllReduce);
   }
+  void startOffload(int u, int) {
+    engine.event(offloaded) =
+        engine.run(Lane::HostOut, hostTime(u, candidate.dtypes.storage),
+                   engine.clock(Lane::Compute));
+    Picoseconds &host = engine.event(onHost);
+    host = std::max(host, engine.event(offloaded)) + flats[u].update;
+  }
+  void awaitOffload(int u, int) {
+    engine.wait(engine.event(offloaded), Cause::HostOut);
+    engine.free(Holding::Gradients, flats[u].shardGradient);
+  }
   void update(int u, int) {
+    if (candidate.offloadOptimizer) {
+      Picoseconds done = engine.event(onHost);
+      if (!candidate.offloadParameters)
+        done = engine.run(Lane::HostIn, hostTime(u, candidate.dtypes.storage),
+                          done);
+      engine.wait(done, Cause::HostUpdate);
+      return;
+    }
     engine.alloc(Holding::Buffers, flats[u].workspace);
     engine.compute(flats[u].update);
     engine.free(Holding::Buffers, flats[u].workspace);
     engine.free(Holding::Gradients, flats[u].shardGradient);
   }
   void norm() {
+    if (candidate.offloadOptimizer)
+      return; // part of the host's update
     double gradients = 0;
     for (const Flat &flat : flats)
       gradients += static_cast<double>(flat.shardGradient);
@@ -83,7 +108,7 @@ public:
 
 protected:
   /// Engine::event; one of each is in flight at most.
-  enum Event { reduced, allReduced };
+  enum Event { reduced, allReduced, offloaded, onHost };
 
   /// Flat buffers (Export/BuildSkeleton.cpp).
   struct Flat {
@@ -98,13 +123,20 @@ protected:
   bool sharded() const { return layout.shards.ranks > 1; }
   bool replicated() const { return layout.replicas.ranks > 1; }
   bool readsShard() const {
-    return !sharded() && candidate.dtypes.compute == candidate.dtypes.storage;
+    return !sharded() && !candidate.offloadParameters &&
+           candidate.dtypes.compute == candidate.dtypes.storage;
   }
   bool writesShard() const {
     return !sharded() && candidate.dtypes.reduce == candidate.dtypes.storage;
   }
   bool receives() const { return sharded() && model.device == "cpu"; }
-  bool updatesInline() const { return !candidate.clipGradients; }
+  bool updatesInline() const {
+    return !candidate.clipGradients && !candidate.offloadOptimizer;
+  }
+  /// Of a unit's shard in this dtype, between host and device.
+  Picoseconds hostTime(int u, plan::DType dtype) const {
+    return layout.hostTime(static_cast<double>(bytes(flats[u].shard, dtype)));
+  }
 
   int reachForward() const override { return candidate.forwardPrefetch + 1; }
   int reachBackward() const override { return candidate.backwardPrefetch + 1; }
@@ -133,7 +165,14 @@ protected:
       flat.gradient = bytes(flat.padded, r.reduce);
       flat.receive = bytes(flat.padded - flat.shard, r.reduce);
       flat.shardGradient = bytes(flat.shard, r.storage);
-      engine.alloc(Holding::Parameters, bytes(flat.shard, r.storage));
+      const int64_t shard = bytes(flat.shard, r.storage);
+      if (!candidate.offloadParameters)
+        engine.alloc(Holding::Parameters, shard);
+      else if (r.compute != r.storage)
+        hostBytes += bytes(flat.shard, r.compute);
+      if (candidate.offloadParameters ||
+          (candidate.offloadOptimizer && flat.trainable))
+        hostBytes += shard;
       if (!flat.trainable)
         continue;
       updateFlat(flat);
@@ -173,7 +212,23 @@ protected:
           layout.copyTime((cost.parameters + cost.gradients) * parameters +
                           cost.states * static_cast<double>(states));
     }
-    engine.alloc(Holding::Optimizer, states);
+    if (!candidate.offloadOptimizer) {
+      engine.alloc(Holding::Optimizer, states);
+      return;
+    }
+    hostBytes += states + flat.shardGradient;
+    flat.update = hostUpdate(flat, states);
+  }
+  /// The host's update; of a job that clips, with norm and scaling.
+  Picoseconds hostUpdate(const Flat &flat, int64_t states) const {
+    const plan::UpdateCost cost;
+    const auto gradients = static_cast<double>(flat.shardGradient);
+    const double moved =
+        cost.parameters * gradients +
+        (cost.gradients + (candidate.clipGradients ? 3 : 0)) * gradients +
+        cost.states * static_cast<double>(states);
+    const double rate = layout.target.host.updateBytesPerSecond;
+    return rate > 0 ? toPicoseconds(moved / rate) : 0;
   }
   int64_t bytes(int64_t numel, plan::DType dtype) const {
     return plan::alignedBytes(numel * plan::itemSize(dtype));
@@ -232,7 +287,8 @@ protected:
     options.backwardPrefetch = candidate.backwardPrefetch;
     options.keepUnsharded = !candidate.reduceEachMicroBatch;
     options.updateInline = updatesInline();
-    options.clip = !updatesInline();
+    options.hostUpdates = candidate.offloadOptimizer;
+    options.clip = candidate.clipGradients;
     issuer.emplace(*uses, options, *this);
   }
 

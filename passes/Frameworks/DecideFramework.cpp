@@ -39,9 +39,11 @@ struct DecideFrameworkPass
       return signalPassFailure();
     }
     const frameworks::Framework &framework = frameworkOf(module);
-    if (framework.kind() == FrameworkKind::AccelRun)
+    const bool own = framework.kind() == FrameworkKind::AccelRun;
+    if (!own || asked("offload").first)
+      decideOffload(job);
+    if (own)
       return;
-    decideOffload(job);
     decideOptimizerStep(job, framework);
     decideFp8(job, framework);
     if (framework.kind() == FrameworkKind::Ddp)

@@ -34,6 +34,15 @@ struct OptimizerInBackwardPass
           sharding::BecauseAttr::get(&getContext(), why)));
       return;
     }
+    if (auto offload = job.getOffloadAttr();
+        offload && offload.getOptimizer()) {
+      job.setUpdateAttr(sharding::UpdateAttr::get(
+          &getContext(), sharding::UpdateMode::AtEnd,
+          sharding::BecauseAttr::get(
+              &getContext(), "the host updates while the device is at what it "
+                             "was given before")));
+      return;
+    }
     auto late = request ? request.getValue().getAs<BoolAttr>("at_end")
                         : BoolAttr::get(&getContext(), false);
     if (!late) {

@@ -18,6 +18,8 @@ public:
   /// What the file and the script say of the framework's own subjects.
   void requestFramework() {
     requestOffload();
+    if (framework.kind() == FrameworkKind::AccelRun)
+      return;
     const DeepspeedSettings *zero =
         framework.kind() == FrameworkKind::Deepspeed && accelerate.deepspeed
             ? &*accelerate.deepspeed
@@ -71,11 +73,14 @@ private:
         why = because;
     };
     const bool fsdp = framework.kind() == FrameworkKind::Fsdp1 ||
-                      framework.kind() == FrameworkKind::Fsdp2;
+                      framework.kind() == FrameworkKind::Fsdp2 ||
+                      framework.kind() == FrameworkKind::AccelRun;
     if (fsdp) {
       auto because_ = because(accelerate.offloadParams, "CPU offload");
       ask("parameters", accelerate.offloadParams.value, because_);
       ask("optimizer", accelerate.offloadParams.value, because_);
+      ask("optimizer", job.offloadStates.value,
+          because(job.offloadStates, "offload"));
     }
     if (framework.kind() == FrameworkKind::Deepspeed && accelerate.deepspeed) {
       // What goes to an NVMe disk leaves the device as what goes to the host.

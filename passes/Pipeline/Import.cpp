@@ -57,8 +57,7 @@ public:
     requestAccumulation();
     requestCompile();
     requestFp8();
-    if (framework.kind() != FrameworkKind::AccelRun)
-      requestFramework(*this);
+    requestFramework(*this);
     return success();
   }
 

@@ -39,7 +39,8 @@ std::optional<UnitBuffer> unitBufferOf(Value value) {
 StringAttr unitOf(Operation *op) {
   return TypeSwitch<Operation *, StringAttr>(op)
       .Case<AllocOp, AllGatherStartOp, ReduceScatterStartOp, AllReduceStartOp,
-            OptimizerStepOp>([](auto op) { return op.getUnitAttr(); })
+            OffloadStartOp, OptimizerStepOp, HostStepOp>(
+          [](auto op) { return op.getUnitAttr(); })
       .Case([](AwaitOp op) { return unitOf(startOf(op)); })
       .Case([](FreeOp op) {
         std::optional<UnitBuffer> buffer = unitBufferOf(op.getBuffers()[0]);

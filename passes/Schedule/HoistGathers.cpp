@@ -30,7 +30,7 @@ bool isGathered(Value buffer) {
 bool endsUse(Operation *op) {
   if (auto free = dyn_cast<FreeOp>(op))
     return isGathered(free.getBuffers()[0]);
-  return isa<OptimizerStepOp>(op);
+  return isa<OptimizerStepOp, HostStepOp>(op);
 }
 
 class Hoister {
@@ -115,7 +115,7 @@ AllGatherStartOp gatheredAgain(FreeOp free) {
   StringAttr unit = unitOf(free);
   for (Operation *op = free->getNextNode(); op && !isa<CallOp>(op);
        op = op->getNextNode()) {
-    if (isa<OptimizerStepOp>(op) && unitOf(op) == unit)
+    if (isa<OptimizerStepOp, HostStepOp>(op) && unitOf(op) == unit)
       return {};
     auto alloc = dyn_cast<AllocOp>(op);
     if (alloc && alloc.getUnitAttr() == unit &&

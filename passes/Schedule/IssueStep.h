@@ -117,6 +117,9 @@ struct IssueOptions {
   bool updateInline = false;  // a unit is updated once it is reduced
   bool clip = false;          // updates wait for the norm of all gradients
   bool pauses = false; // other micro-batches run between forward and backward
+  /// Gradient shards are copied to the host once they are reduced, and units
+  /// updated there after everything that the device is given.
+  bool hostUpdates = false;
 };
 
 /// Issues one micro-batch after the other. A Receiver has, for a unit `u` and
@@ -126,6 +129,7 @@ struct IssueOptions {
 ///   allocateReceive, allocateShardGradient, startReduce(u, accumulate, call);
 ///   awaitReduce: and frees what only the reduction needed;
 ///   startAllReduce, awaitAllReduce: of the gradient shard;
+///   startOffload, awaitOffload: its copy to the host, which frees it;
 ///   update: and frees the gradient shard;
 ///   norm(): of all gradient shards.
 template <typename Receiver> class StepIssuer {
@@ -315,9 +319,10 @@ private:
   // Reductions
   //===--------------------------------------------------------------------===//
 
+  enum class Part { Reduce, AllReduce, Offload };
   struct Held {
     int unit, call;
-    bool acrossReplicas;
+    Part part;
   };
 
   void reduce(int u, int call) {
@@ -334,11 +339,15 @@ private:
       if (!unit(u).receives)
         flushEach();
       to.startReduce(u, !fresh, call);
-      hold({u, call, false});
+      hold({u, call, Part::Reduce});
     } else if (last && unit(u).replicated) {
       flushEach();
       to.startAllReduce(u, call);
-      hold({u, call, true});
+      hold({u, call, Part::AllReduce});
+    } else if (last && options.hostUpdates) {
+      flushEach();
+      to.startOffload(u, call);
+      hold({u, call, Part::Offload});
     } else if (last && options.updateInline) {
       flushAll();
       to.update(u, call);
@@ -351,19 +360,27 @@ private:
       flushAll();
   }
 
-  /// Ends the oldest reduction; that of a hybrid mesh goes on across replicas.
+  /// Ends the oldest reduction; that of a hybrid mesh goes on across replicas,
+  /// and the last one to the host where the update is.
   void flushOne() {
     const Held done = held.front();
     held.pop_front();
-    if (done.acrossReplicas) {
+    if (done.part == Part::Offload)
+      return to.awaitOffload(done.unit, done.call);
+    if (done.part == Part::AllReduce) {
       to.awaitAllReduce(done.unit, done.call);
     } else {
       to.awaitReduce(done.unit, done.call);
       if (last && unit(done.unit).replicated) {
         to.startAllReduce(done.unit, done.call);
-        held.push_back({done.unit, done.call, true});
+        held.push_back({done.unit, done.call, Part::AllReduce});
         return;
       }
+    }
+    if (last && options.hostUpdates) {
+      to.startOffload(done.unit, done.call);
+      held.push_back({done.unit, done.call, Part::Offload});
+      return;
     }
     if (last && options.updateInline)
       to.update(done.unit, done.call);

@@ -102,8 +102,9 @@ private:
     issue.overlapReductions = overlap;
     issue.keepUnsharded =
         accumulation.getMode() == sharding::AccumulationMode::KeepUnsharded;
-    issue.updateInline =
-        job.getUpdateAttr().getMode() == sharding::UpdateMode::Inline;
+    issue.hostUpdates = layout.offload.states;
+    issue.updateInline = !issue.hostUpdates && job.getUpdateAttr().getMode() ==
+                                                   sharding::UpdateMode::Inline;
     issue.clip = layout.job.needsGradNorm();
     issue.pauses = pauses;
     return options;

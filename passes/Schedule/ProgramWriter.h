@@ -104,10 +104,27 @@ public:
     at(call);
     await({u, plan::Role::ShardGradient});
   }
+  void startOffload(int u, int call) {
+    at(call);
+    mlir::Value shard = use({u, plan::Role::ShardGradient});
+    auto start =
+        OffloadStartOp::create(builder, loc, inflight({shard}), unitName(u),
+                               shard, stream(Stream::HostOut));
+    fly(start.getInflight(), {{u, plan::Role::ShardGradient}});
+  }
+  void awaitOffload(int u, int call) {
+    at(call);
+    await({u, plan::Role::ShardGradient});
+    free({u, plan::Role::ShardGradient});
+  }
   void update(int u, int call) {
     at(call);
     if (call < 0 && !layout.units[u].name.empty())
       loc = mlir::NameLoc::get(unitName(u));
+    if (options.issue.hostUpdates) {
+      HostStepOp::create(builder, loc, unitName(u), stream(Stream::Host));
+      return;
+    }
     OptimizerStepOp::create(builder, loc, unitName(u),
                             use({u, plan::Role::ShardGradient}),
                             stream(Stream::Compute));
@@ -116,10 +133,12 @@ public:
   void norm() {
     loc = mlir::NameLoc::get(builder.getStringAttr("gradient norm"));
     llvm::SmallVector<mlir::Value> shards;
+    const bool onHost = options.issue.hostUpdates;
     for (auto [u, unit] : llvm::enumerate(uses.units))
-      if (unit.lastGradient >= 0)
+      if (unit.lastGradient >= 0 && !onHost)
         shards.push_back(use({static_cast<int>(u), plan::Role::ShardGradient}));
-    GradNormOp::create(builder, loc, shards, stream(Stream::Compute));
+    GradNormOp::create(builder, loc, shards,
+                       stream(onHost ? Stream::Host : Stream::Compute));
   }
 
 private:

@@ -35,7 +35,8 @@ public:
       const bool start = startsReduction(op);
       if (receive || (start && !allocated))
         flushEach(op);
-      if (isa<GradNormOp, OptimizerStepOp, ReturnOp>(op) || readsHeld(op))
+      if (isa<GradNormOp, OptimizerStepOp, HostStepOp, ReturnOp>(op) ||
+          readsHeld(op))
         flushAll(op);
       if (start)
         hold(op);

@@ -69,7 +69,9 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
                           static_cast<double>(itemSize(unit.reduce));
   UnitTimes times;
   // The shard is copied, or cast, into its place in the gathered buffer.
-  times.fill = memorySeconds(storage + gathered / ranks);
+  times.fill = plan.offload.parameters
+                   ? hostCopySeconds(target, gathered / ranks)
+                   : memorySeconds(storage + gathered / ranks);
   times.gather =
       wireSeconds(ProgramInstructionKind::AllGather, unit.shardAxes, gathered);
   times.scatter = wireSeconds(ProgramInstructionKind::ReduceScatter,
@@ -84,6 +86,14 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
     const UpdateWork work =
         updateWork(optimizer, updateShape(plan, unit), plan.device);
     times.update = memorySeconds(work.movedBytes);
+    if (plan.offload.states) {
+      const double rate = target.host.updateBytesPerSecond;
+      times.hostOut = hostCopySeconds(target, storage);
+      times.hostIn =
+          plan.offload.parameters ? 0 : hostCopySeconds(target, storage);
+      times.update = rate > 0 ? work.movedBytes / rate : 0;
+      times.hostNorm = rate > 0 ? 3 * storage / rate : 0;
+    }
     if (work.flops > 0)
       times.update += work.flops / target.flops(DType::BF16);
     const Mesh mesh{plan.axes};
@@ -108,7 +118,8 @@ double TimeModel::gradNormSeconds(int stage) const {
       continue;
     const double bytes =
         static_cast<double>(roleBytes(plan, unit, Role::ShardGradient));
-    seconds += memorySeconds(bytes) + memorySeconds(2 * bytes);
+    if (!plan.offload.states)
+      seconds += memorySeconds(bytes) + memorySeconds(2 * bytes);
     if (groups.insert(unit.shardAxes).second)
       seconds += wireSeconds(ProgramInstructionKind::AllReduce, unit.shardAxes,
                              alignmentBytes);
@@ -128,7 +139,8 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
   ProgramTime result;
   if (withEvents)
     result.events.reserve(program.instructions.size());
-  std::array<double, 4> clock{}; // by stream: when it is free
+  std::array<double, numStreams> clock{};        // by stream: when it is free
+  std::vector<double> onHost(plan.units.size()); // a unit's gradients are there
   double &compute = clock[static_cast<int>(Stream::Compute)];
   double wire = 0;
   auto work = [&](double seconds) {
@@ -155,7 +167,26 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       result.exposedSeconds += exchanges[instruction.function];
       result.exchangeSeconds += exchanges[instruction.function];
       break;
+    case ProgramInstructionKind::Offload:
+      event.begin = std::max(own, compute);
+      own = event.end = event.begin + units[instruction.unit].hostOut;
+      onHost[instruction.unit] = own;
+      flights[instruction.timepoint] = {own, 0};
+      break;
     case ProgramInstructionKind::Optimizer:
+      if (plan.offload.states) {
+        // The host works while the device does what it was given before; what
+        // follows on the device reads the updated shard.
+        event.begin = std::max(own, onHost[instruction.unit]);
+        updates(event.begin);
+        own = event.begin + units[instruction.unit].update;
+        double &in = clock[static_cast<int>(Stream::HostIn)];
+        in = std::max(in, own) + units[instruction.unit].hostIn;
+        event.waited = std::max(0.0, in - compute);
+        compute += event.waited;
+        result.exposedSeconds += event.waited;
+        break;
+      }
       updates(compute);
       work(units[instruction.unit].update);
       // Sums that the update itself waits for.
@@ -163,6 +194,12 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       result.exposedSeconds += units[instruction.unit].updateWire;
       break;
     case ProgramInstructionKind::GradNorm:
+      if (plan.offload.states) {
+        for (size_t u = 0; u < units.size(); ++u)
+          own = std::max(own, onHost[u]) + units[u].hostNorm;
+        own += gradNorms[program.stage];
+        break;
+      }
       updates(compute);
       work(gradNorms[program.stage]);
       break;

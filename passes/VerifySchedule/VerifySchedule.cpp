@@ -216,6 +216,7 @@ void ProgramChecker::await(AwaitOp op) {
   TypeSwitch<Operation *>(start)
       .Case([&](AllGatherStartOp s) { given = {s.getBuffer()}; })
       .Case([&](AllReduceStartOp s) { given = {s.getShard()}; })
+      .Case([&](OffloadStartOp s) { given = {s.getShard()}; })
       .Case([&](ReduceScatterStartOp s) {
         given = {s.getGradient(), s.getShard()};
         if (s.getReceive())
@@ -415,10 +416,18 @@ void ProgramChecker::visit(Operation *at) {
             error(op) << "takes the norm of " << describe(*buffer);
         }
       })
+      .Case([&](OffloadStartOp op) {
+        use(op, op.getShard(), op.getStream(), "copies", op.getUnitAttr(),
+            Role::ShardGradient);
+        give(op, op.getShard());
+        if (op.getInflight().use_empty())
+          error(op) << "is never awaited";
+      })
       .Case([&](OptimizerStepOp op) {
         use(op, op.getShard(), op.getStream(), "updates from", op.getUnitAttr(),
             Role::ShardGradient);
       })
+      .Case([](HostStepOp) {})
       .Case([&](ReturnOp op) { finish(op); })
       .Default([&](Operation *op) {
         error(op) << "is no instruction of a program";

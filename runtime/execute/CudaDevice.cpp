@@ -7,6 +7,7 @@
 #include "runtime/execute/Device.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/Sleep.h>
 #include <c10/core/Event.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -23,6 +24,12 @@ namespace accel::run {
 namespace {
 
 namespace caching = c10::cuda::CUDACachingAllocator;
+
+/// As plans count a request.
+int64_t aligned(size_t bytes) {
+  constexpr int64_t unit = plan::alignmentBytes;
+  return (static_cast<int64_t>(bytes) + unit - 1) / unit * unit;
+}
 
 /// Bytes that the process has asked the allocator of one device for, each
 /// request rounded up as plans count it. The allocator's own statistics are a
@@ -48,9 +55,7 @@ private:
   void note(const caching::TraceEntry &entry) {
     if (entry.device_ != index)
       return;
-    constexpr int64_t unit = plan::alignmentBytes;
-    const int64_t bytes =
-        (static_cast<int64_t>(entry.size_) + unit - 1) / unit * unit;
+    const int64_t bytes = aligned(entry.size_);
     if (entry.action_ == caching::TraceEntry::ALLOC) {
       const int64_t sum = now += bytes;
       if (sum > most)
@@ -79,7 +84,9 @@ public:
         compute(c10::cuda::getStreamFromPool(false, index)),
         gather(c10::cuda::getStreamFromPool(true, index)),
         reduce(c10::cuda::getStreamFromPool(true, index)),
-        sends(c10::cuda::getStreamFromPool(true, index)) {
+        sends(c10::cuda::getStreamFromPool(true, index)),
+        hostOut(c10::cuda::getStreamFromPool(true, index)),
+        hostIn(c10::cuda::getStreamFromPool(true, index)) {
     c10::cuda::setCurrentCUDAStream(compute);
     // The tracker is called for as long as the allocator lives.
     requested = new RequestedBytes(index);
@@ -91,6 +98,11 @@ public:
   c10::DataPtr allocate(size_t bytes) override {
     return caching::get()->allocate(bytes);
   }
+  c10::DataPtr allocateHost(size_t bytes) override {
+    pinned += aligned(bytes);
+    return at::getHostAllocator(c10::DeviceType::CUDA)->allocate(bytes);
+  }
+  int64_t hostBytes() const override { return pinned; }
   MemoryCount memory() const override {
     return {requested->current(), requested->peak()};
   }
@@ -105,10 +117,7 @@ public:
   void discount(int64_t bytes) override { requested->discount(bytes); }
 
   void enter(plan::Stream role) override {
-    c10::cuda::CUDAStream stream = role == plan::Stream::Gather   ? gather
-                                   : role == plan::Stream::Reduce ? reduce
-                                   : role == plan::Stream::Send   ? sends
-                                                                  : compute;
+    c10::cuda::CUDAStream stream = streamOf(role);
     ready.record(compute.unwrap());
     ready.block(stream.unwrap());
     c10::cuda::setCurrentCUDAStream(stream);
@@ -124,6 +133,7 @@ public:
     events[timepoint].block(compute.unwrap());
     disturb();
   }
+  void awaitOnHost(int timepoint) override { events[timepoint].synchronize(); }
   void synchronize() override { c10::cuda::device_synchronize(); }
 
   int mark() override {
@@ -147,6 +157,24 @@ public:
   }
 
 private:
+  c10::cuda::CUDAStream streamOf(plan::Stream role) const {
+    switch (role) {
+    case plan::Stream::Gather:
+      return gather;
+    case plan::Stream::Reduce:
+      return reduce;
+    case plan::Stream::Send:
+      return sends;
+    case plan::Stream::HostOut:
+      return hostOut;
+    case plan::Stream::HostIn:
+      return hostIn;
+    case plan::Stream::Compute:
+    case plan::Stream::Host:
+      break;
+    }
+    return compute;
+  }
   /// For tests of the order of streams: ACCEL_RUN_DISTURB=SEED lets the current
   /// one spin for a while, up to about a millisecond.
   void disturb() {
@@ -157,8 +185,9 @@ private:
   }
 
   c10::DeviceIndex index;
-  c10::cuda::CUDAStream compute, gather, reduce, sends;
+  c10::cuda::CUDAStream compute, gather, reduce, sends, hostOut, hostIn;
   RequestedBytes *requested;
+  int64_t pinned = 0;
   c10::Event ready{c10::DeviceType::CUDA};
   std::deque<c10::Event> events; // by timepoint, reused every step
   std::deque<c10::Event> marks;  // with times

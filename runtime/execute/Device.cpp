@@ -21,6 +21,9 @@ struct CpuDevice final : Device {
   c10::DataPtr allocate(size_t bytes) override {
     return c10::GetCPUAllocator()->allocate(bytes);
   }
+  /// Of no use: the device is the host.
+  c10::DataPtr allocateHost(size_t bytes) override { return allocate(bytes); }
+  int64_t hostBytes() const override { return 0; }
   MemoryCount memory() const override { return Allocator::get().count(); }
   int64_t ownBytes() const override {
     return Allocator::get().current() - Allocator::get().foreign();

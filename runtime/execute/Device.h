@@ -32,6 +32,10 @@ public:
   virtual c10::Device device() const = 0;
   /// Counted memory, aligned to 64 bytes or more.
   virtual c10::DataPtr allocate(size_t bytes) = 0;
+  /// Pinned memory of the host, not counted as the device's.
+  virtual c10::DataPtr allocateHost(size_t bytes) = 0;
+  /// What was asked of it.
+  virtual int64_t hostBytes() const = 0;
   virtual MemoryCount memory() const = 0;
   /// Of the rank's own buffers: without what libraries hold for themselves.
   virtual int64_t ownBytes() const = 0;
@@ -49,6 +53,8 @@ public:
   virtual void leave(int /*timepoint*/) {}
   /// Compute waits for `timepoint`.
   virtual void await(int /*timepoint*/) {}
+  /// The host waits for `timepoint`.
+  virtual void awaitOnHost(int /*timepoint*/) {}
   /// Blocks until the device has done everything queued.
   virtual void synchronize() {}
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/execute/Executor.h"
 
+#include "runtime/collectives/Progress.h"
 #include "runtime/tensors/Kernels.h"
 #include "runtime/tensors/Tensors.h"
 
@@ -47,7 +48,7 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
     Optimizer::Unit slot;
     if (unit.trainable) {
       slot.shard = storage.shard();
-      slot.gradient = storage.buffer(plan::Role::ShardGradient).flat;
+      slot.gradient = gradientOf(static_cast<int>(i));
       for (int state = 0; state < storage.numStates(); ++state)
         slot.states.push_back(storage.state(state));
       slot.shardBegin = storage.shardBegin();
@@ -57,7 +58,12 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
     updated.push_back(std::move(slot));
   }
   int64_t before = device.ownBytes();
-  optimizer = makeOptimizer(plan.job.optimizer, updated, device.device());
+  optimizer =
+      makeOptimizer(plan.job.optimizer, updated,
+                    plan.offload.states ? c10::Device(c10::DeviceType::CPU)
+                                        : device.device());
+  onHost.assign(plan.units.size(), -1);
+  lastGather = onHost;
   if (!optimizer)
     throw PlanError("optimizer '" + plan.job.optimizer.name +
                     "' is predicted only, accel-run does not execute it");
@@ -70,6 +76,7 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
         called[at.function] = true;
       mostTimepoints = std::max(mostTimepoints, at.timepoint + 1);
     }
+  afterHost = mostTimepoints;
   for (size_t i = 0; i < plan.functions.size(); ++i)
     functions.push_back(called[i] ? std::make_unique<FunctionRunner>(
                                         plan.functions[i], device, groups)
@@ -87,7 +94,8 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
   };
   for (size_t set = 0; set < squareGroups.size(); ++set)
     squareSums.push_back(onDevice(0));
-  coefficient = onDevice(1);
+  coefficient = plan.offload.states ? hostScalar(1, c10::ScalarType::Double)
+                                    : onDevice(1);
   seed = onDevice(1);
   if (!device.device().is_cpu()) {
     deviceScaler = DeviceScaler(device.device());
@@ -131,7 +139,8 @@ void Executor::addWorkspace(const plan::Unit &unit, Optimizer::Unit &slot) {
 /// The host must see the norm where it decides whether a step is left out.
 bool Executor::stepsOnDevice() const {
   return !hardware.device().is_cpu() &&
-         (optimizer->isSteered() || !(lossScaler.enabled() || skipsNotFinite));
+         ((optimizer->isSteered() && !job.offload.states) ||
+          !(lossScaler.enabled() || skipsNotFinite));
 }
 
 /// The norm's sums are reduced over the axes that shard a unit or split a
@@ -174,16 +183,39 @@ void Executor::addSquareSets() {
   }
 }
 
+at::Tensor &Executor::gradientOf(int unit) {
+  return job.offload.states
+             ? units[unit]->hostGradient()
+             : units[unit]->buffer(plan::Role::ShardGradient).flat;
+}
+
+void Executor::awaitGradients(int unit) {
+  if (onHost[unit] < 0)
+    return;
+  Progress::Waiting waiting;
+  hardware.awaitOnHost(onHost[unit]);
+  onHost[unit] = -1;
+}
+
 void Executor::sumSquares() {
-  for (at::Tensor &sum : squareSums)
+  std::vector<at::Tensor> sums = squareSums;
+  if (job.offload.states)
+    for (at::Tensor &sum : sums)
+      sum = hostScalar(0, c10::ScalarType::Double);
+  for (at::Tensor &sum : sums)
     sum.zero_();
-  for (size_t i = 0; i < units.size(); ++i)
+  for (size_t i = 0; i < units.size(); ++i) {
+    if (!squares[i].empty())
+      awaitGradients(static_cast<int>(i));
     for (const Squares &range : squares[i])
       if (range.begin < range.end)
-        addSquares(units[i]
-                       ->buffer(plan::Role::ShardGradient)
-                       .flat.narrow(0, range.begin, range.end - range.begin),
-                   squareSums[range.set]);
+        addSquares(gradientOf(static_cast<int>(i))
+                       .narrow(0, range.begin, range.end - range.begin),
+                   sums[range.set]);
+  }
+  if (job.offload.states)
+    for (size_t set = 0; set < sums.size(); ++set)
+      squareSums[set].copy_(sums[set]);
   for (size_t set = 0; set < squareSums.size(); ++set)
     if (squareGroups[set])
       squareGroups[set]->allReduce(squareSums[set]).wait();
@@ -206,7 +238,7 @@ void Executor::skipNotFinite(bool skips) {
 /// torch.nn.utils.clip_grad_norm_, after GradScaler.unscale_.
 void Executor::clipGradients() {
   sumSquares();
-  if (late)
+  if (late && !job.offload.states)
     clipOnDevice();
   else
     clipOnHost();
@@ -234,7 +266,7 @@ void Executor::clipOnHost() {
   coefficient.fill_(factor);
   for (size_t i = 0; i < units.size(); ++i)
     if (!squares[i].empty())
-      scaleBy(units[i]->buffer(plan::Role::ShardGradient).flat, coefficient);
+      scaleBy(gradientOf(static_cast<int>(i)), coefficient);
 }
 
 void Executor::clipOnDevice() {
@@ -266,6 +298,8 @@ void Executor::update(int unit) {
     optimizer->beginStep();
     counted = true;
   }
+  if (job.offload.states)
+    return updateOnHost(unit);
   FlatBuffer *workspace = nullptr;
   if (static_cast<size_t>(unit) < workspaces.size() &&
       workspaces[unit].flat.defined())
@@ -277,6 +311,29 @@ void Executor::update(int unit) {
   optimizer->update(unit);
   if (workspace)
     workspace->free();
+}
+
+/// The device goes on with what it was given before; what it is given from now
+/// on waits for the copy.
+void Executor::updateOnHost(int unit) {
+  awaitGradients(unit);
+  // Where another call has gathered the unit since.
+  if (job.offload.parameters && lastGather[unit] >= 0)
+    hardware.awaitOnHost(lastGather[unit]);
+  optimizer->update(unit);
+  hardware.enter(plan::Stream::HostIn);
+  units[unit]->publish();
+  hardware.leave(afterHost);
+  hardware.await(afterHost);
+}
+
+void Executor::publish() {
+  if (published)
+    return;
+  published = true;
+  for (const std::unique_ptr<UnitStorage> &unit : units)
+    if (unit)
+      unit->publish();
 }
 
 at::Tensor Executor::onDevice(const std::string &name,
@@ -339,6 +396,7 @@ void Executor::queue(
   RECORD_USER_SCOPE("accel-run step");
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
+  publish();
   optimizer->setLearningRates(learningRates);
   firstNotFinite.clear();
   if (late) {
@@ -439,8 +497,10 @@ StepResult Executor::finish() {
   if (step.late) {
     const std::vector<double> values = step.late->get();
     result.loss = values[0];
-    result.gradNorm = values[1];
-    result.skipped = values[2] != 0;
+    if (!job.offload.states) { // else the host has seen them
+      result.gradNorm = values[1];
+      result.skipped = values[2] != 0;
+    }
     if (result.skipped)
       optimizer->takeBack();
     lossScaler.update(result.skipped);
@@ -454,6 +514,7 @@ StepResult Executor::finish() {
 EvalResult Executor::evaluate(const MakeInput &input) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
+  publish();
   seed.fill_(1);
   const ProgramResults results =
       runProgram(*programs[job.evalOf(ownStage)], input, nullptr);

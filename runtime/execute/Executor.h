@@ -112,6 +112,10 @@ public:
   /// Steps of programs.
   void clipGradients();
   void update(int unit);
+  /// The unit's gradients are on the host once `timepoint` is there.
+  void offloads(int unit, int timepoint) { onHost[unit] = timepoint; }
+  /// The unit's shard is read until `timepoint`.
+  void gathers(int unit, int timepoint) { lastGather[unit] = timepoint; }
 
 private:
   /// A step whose results may still be on their way.
@@ -137,6 +141,13 @@ private:
   /// What a program's input of this name is made of, on the device.
   at::Tensor onDevice(const std::string &name, const plan::Value &description,
                       const MakeInput &input);
+  /// What the unit is updated from.
+  at::Tensor &gradientOf(int unit);
+  /// Waits until the unit's gradients are on the host, where they go there.
+  void awaitGradients(int unit);
+  void updateOnHost(int unit);
+  /// What is gathered from is what was loaded.
+  void publish();
   void addSquareSets();
   void sumSquares();
   void clipOnHost();
@@ -154,6 +165,9 @@ private:
   std::vector<std::unique_ptr<FunctionRunner>> functions;
   std::vector<std::unique_ptr<ProgramRunner>> programs;
   std::unique_ptr<Optimizer> optimizer;
+  std::vector<int> onHost, lastGather; // by unit: timepoints
+  int afterHost = 0;                   // timepoint of copies to the device
+  bool published = false;
   std::vector<FlatBuffer> workspaces; // of updates, by unit; or empty
   LossScaler lossScaler;
   std::deque<Queued> steps; // oldest first; the last one may be running

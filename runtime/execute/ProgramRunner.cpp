@@ -147,7 +147,7 @@ void ProgramRunner::call(const Compiled &instruction) {
 
 void ProgramRunner::allGather(const Compiled &instruction) {
   at::Tensor &piece = instruction.unit->ownPiece(Role::Gathered);
-  piece.copy_(instruction.unit->shard());
+  piece.copy_(instruction.unit->gatherSource(), /*non_blocking=*/true);
   if (instruction.group)
     frame->inFlight[instruction.timepoint].pending =
         instruction.group->allGather(
@@ -255,6 +255,7 @@ void ProgramRunner::execute(const Compiled &instruction) {
   case ProgramInstructionKind::AllGather:
   case ProgramInstructionKind::ReduceScatter:
   case ProgramInstructionKind::AllReduce:
+  case ProgramInstructionKind::Offload:
   case ProgramInstructionKind::Send: {
     Allocator::Foreign libraries;
     frame->inFlight[instruction.timepoint].start = &instruction;
@@ -268,6 +269,10 @@ void ProgramRunner::execute(const Compiled &instruction) {
       reduceScatter(instruction);
     else if (instruction.kind == ProgramInstructionKind::Send)
       send(instruction);
+    else if (instruction.kind == ProgramInstructionKind::Offload)
+      instruction.unit->hostGradient().copy_(
+          instruction.unit->buffer(Role::ShardGradient).flat,
+          /*non_blocking=*/true);
     else if (instruction.group)
       frame->inFlight[instruction.timepoint].pending =
           instruction.group->allReduce(
@@ -275,6 +280,12 @@ void ProgramRunner::execute(const Compiled &instruction) {
     if (timing)
       timing->streamEndMark = device.mark();
     device.leave(timepoint(instruction.timepoint));
+    if (instruction.kind == ProgramInstructionKind::Offload)
+      executor.offloads(instruction.source->unit,
+                        timepoint(instruction.timepoint));
+    else if (instruction.kind == ProgramInstructionKind::AllGather)
+      executor.gathers(instruction.source->unit,
+                       timepoint(instruction.timepoint));
     return;
   }
   case ProgramInstructionKind::Await:

@@ -11,20 +11,26 @@
 
 namespace accel::run {
 
-FlatBuffer::FlatBuffer(Device &device, plan::DType dtype, int64_t numel)
-    : device(&device), dtype(dtype), bytes(numel * plan::itemSize(dtype)),
+FlatBuffer::FlatBuffer(Device &device, plan::DType dtype, int64_t numel,
+                       bool onHost)
+    : device(&device), onHost(onHost), dtype(dtype),
+      bytes(numel * plan::itemSize(dtype)),
       storage(c10::Storage::use_byte_size_t(), bytes,
-              c10::DataPtr(nullptr, device.device())) {
+              c10::DataPtr(nullptr, place())) {
   flat = viewOf(storage, dtype, 0, {numel});
 }
 
+c10::Device FlatBuffer::place() const {
+  return onHost ? c10::Device(c10::DeviceType::CPU) : device->device();
+}
+
 void FlatBuffer::allocate() {
-  memory = device->allocate(bytes);
-  storage.set_data_ptr_noswap(c10::DataPtr(memory.get(), device->device()));
+  memory = onHost ? device->allocateHost(bytes) : device->allocate(bytes);
+  storage.set_data_ptr_noswap(c10::DataPtr(memory.get(), place()));
 }
 
 void FlatBuffer::free() {
-  storage.set_data_ptr_noswap(c10::DataPtr(nullptr, device->device()));
+  storage.set_data_ptr_noswap(c10::DataPtr(nullptr, place()));
   memory = c10::DataPtr();
 }
 
@@ -49,16 +55,25 @@ UnitStorage::UnitStorage(const plan::Plan &plan, int unit, int position,
       ranks(plan.shardRanks(plan.units[unit])),
       shardNumel(plan::shardNumel(plan, plan.units[unit])) {
   const plan::Unit &u = plan.units[unit];
-  shardBuffer = FlatBuffer(device, u.storage, shardNumel);
-  shardBuffer.allocate();
-  shardBuffer.zero(0, shardNumel);
+  const bool parametersOnHost = plan.offload.parameters;
+  auto hold = [&](FlatBuffer &buffer, plan::DType dtype, int64_t numel,
+                  bool onHost) {
+    buffer = FlatBuffer(device, dtype, numel, onHost);
+    buffer.allocate();
+    buffer.zero(0, numel);
+  };
+  hold(shardBuffer, u.storage, shardNumel, parametersOnHost);
+  if (parametersOnHost && u.gather != u.storage)
+    hold(castBuffer, u.gather, shardNumel, true);
+  if (updatesOnHost()) {
+    if (!parametersOnHost)
+      hold(hostShard, u.storage, shardNumel, true);
+    hold(gradientOnHost, u.storage, shardNumel, true);
+  }
   if (u.trainable)
     layouts = plan::stateLayouts(plan, u);
-  for (const plan::StateLayout &state : layouts) {
-    states.emplace_back(device, state.dtype, state.elements);
-    states.back().allocate();
-    states.back().zero(0, state.elements);
-  }
+  for (const plan::StateLayout &state : layouts)
+    hold(states.emplace_back(), state.dtype, state.elements, updatesOnHost());
   auto make = [&](plan::Role role, plan::DType dtype, int64_t numel) {
     FlatBuffer &buffer = roles[static_cast<int>(role)];
     buffer = FlatBuffer(device, dtype, numel);
@@ -70,6 +85,13 @@ UnitStorage::UnitStorage(const plan::Plan &plan, int unit, int position,
   make(plan::Role::Gradient, u.reduce, u.padded);
   make(plan::Role::Receive, u.reduce, u.padded - shardNumel);
   make(plan::Role::ShardGradient, u.storage, shardNumel);
+}
+
+void UnitStorage::publish() {
+  if (castBuffer.allocated())
+    castBuffer.flat.copy_(shardBuffer.flat);
+  if (hostShard.allocated())
+    shardBuffer.flat.copy_(hostShard.flat, /*non_blocking=*/true);
 }
 
 plan::Role UnitStorage::gradientRole() const {

@@ -29,7 +29,8 @@ namespace accel::run {
 class FlatBuffer {
 public:
   FlatBuffer() = default;
-  FlatBuffer(Device &device, plan::DType dtype, int64_t numel);
+  FlatBuffer(Device &device, plan::DType dtype, int64_t numel,
+             bool onHost = false);
   void allocate();
   void free();
   bool allocated() const { return memory.get() != nullptr; }
@@ -40,7 +41,10 @@ public:
   at::Tensor flat;
 
 private:
+  c10::Device place() const;
+
   Device *device = nullptr;
+  bool onHost = false; // pinned
   plan::DType dtype = plan::DType::F32;
   size_t bytes = 0;
   c10::Storage storage;
@@ -63,7 +67,19 @@ public:
   at::Tensor &ownPiece(plan::Role role) {
     return pieces[static_cast<int>(role)];
   }
-  at::Tensor &shard() { return shardBuffer.flat; }
+  /// What is updated, loaded and written: on the host where the plan has it.
+  at::Tensor &shard() { return masterBuffer().flat; }
+  /// What a gather copies from: the shard, or on the host what it is cast to.
+  at::Tensor &gatherSource() {
+    return castBuffer.allocated() ? castBuffer.flat : shardBuffer.flat;
+  }
+  /// The host's copy of ShardGradient.
+  at::Tensor &hostGradient() { return gradientOnHost.flat; }
+  /// The unit is updated on the host.
+  bool updatesOnHost() const { return plan.offload.states && unit().trainable; }
+  /// Queues on the current stream what the host's shard is copied to, if
+  /// anything; casts on the host.
+  void publish();
   at::Tensor &state(int i) { return states[i].flat; }
   int numStates() const { return states.size(); }
   const std::vector<plan::StateLayout> &stateLayouts() const { return layouts; }
@@ -78,7 +94,13 @@ private:
   const plan::Plan &plan;
   int index;
   int64_t position, ranks, shardNumel;
+  FlatBuffer &masterBuffer() {
+    return hostShard.allocated() ? hostShard : shardBuffer;
+  }
   FlatBuffer shardBuffer;
+  // Of plan::Offload: a shard that the device has too, one that is cast for
+  // gathers, and gradients.
+  FlatBuffer hostShard, castBuffer, gradientOnHost;
   std::vector<plan::StateLayout> layouts; // of `states`
   std::vector<FlatBuffer> states;
   FlatBuffer roles[4];

@@ -188,10 +188,13 @@ private:
     for (const Unit &unit : plan.units) {
       if (unit.stage != program->stage)
         continue;
-      result.push_back(
-          {"parameters", unit.name,
-           alignedBytes(shardNumel(plan, unit) * itemSize(unit.storage)), -1});
-      if (const int64_t states = stateBytes(plan, unit))
+      if (!plan.offload.parameters)
+        result.push_back(
+            {"parameters", unit.name,
+             alignedBytes(shardNumel(plan, unit) * itemSize(unit.storage)),
+             -1});
+      if (const int64_t states = stateBytes(plan, unit);
+          states && !plan.offload.states)
         result.push_back({"optimizer", unit.name, states, -1});
     }
     for (const auto &[key, from] : buffers)

@@ -149,6 +149,12 @@ const char *toString(Stream stream) {
     return "reduce";
   case Stream::Send:
     return "send";
+  case Stream::HostOut:
+    return "host_out";
+  case Stream::HostIn:
+    return "host_in";
+  case Stream::Host:
+    return "host";
   }
   std::abort();
 }
@@ -179,6 +185,8 @@ const char *toString(ProgramInstructionKind kind) {
     return "receive";
   case ProgramInstructionKind::Pause:
     return "pause";
+  case ProgramInstructionKind::Offload:
+    return "offload";
   }
   std::abort();
 }
@@ -192,6 +200,8 @@ Stream defaultStream(ProgramInstructionKind kind) {
     return Stream::Reduce;
   case ProgramInstructionKind::Send:
     return Stream::Send;
+  case ProgramInstructionKind::Offload:
+    return Stream::HostOut;
   default:
     return Stream::Compute;
   }
@@ -216,6 +226,7 @@ Role defaultRole(ProgramInstructionKind kind) {
   case ProgramInstructionKind::AllReduce:
   case ProgramInstructionKind::GradNorm:
   case ProgramInstructionKind::Optimizer:
+  case ProgramInstructionKind::Offload:
     return Role::ShardGradient;
   default:
     return Role::Gathered;
@@ -300,7 +311,8 @@ int64_t roleBytes(const Plan &plan, const Unit &unit, Role role) {
 }
 
 bool readsShard(const Plan &plan, const Unit &unit) {
-  return plan.shardRanks(unit) == 1 && unit.gather == unit.storage;
+  return plan.shardRanks(unit) == 1 && unit.gather == unit.storage &&
+         !plan.offload.parameters;
 }
 
 bool writesShardGradient(const Plan &plan, const Unit &unit) {

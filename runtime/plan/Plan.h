@@ -32,6 +32,17 @@
 
 namespace accel::plan {
 
+/// What waits in pinned memory of the host, not on the device.
+struct Offload {
+  /// States, with a copy of the gradient's shard, and where `parameters` stay
+  /// on the device one of the parameters' shard too: units are updated there.
+  bool states = false;
+  /// Shards. A gather copies its part from there; where a unit is cast for it,
+  /// the host has the cast shard as well.
+  bool parameters = false;
+  bool operator==(const Offload &) const = default;
+};
+
 /// All that accel-run is told.
 struct Plan {
   static constexpr int formatVersion = 2;
@@ -40,6 +51,7 @@ struct Plan {
   std::string target; // name of the target file
   std::string device; // "cpu" or "cuda"
   std::vector<Axis> axes;
+  Offload offload;
   std::vector<OptimizerGroup> groups() const { return job.optimizer.groups; }
   std::vector<Parameter> parameters;
   std::vector<Buffer> buffers;
@@ -80,8 +92,8 @@ int64_t ownNumel(const Plan &plan, const Parameter &parameter);
 int64_t shardNumel(const Plan &plan, const Unit &unit);
 /// Bytes of a unit's buffer of this role, on one rank.
 int64_t roleBytes(const Plan &plan, const Unit &unit, Role role);
-/// True where the unit's parameters are read from the shard itself: no shard
-/// axis and no cast, so no Gathered buffer exists.
+/// True where the unit's parameters are read from the shard itself: on the
+/// device, no shard axis and no cast, so no Gathered buffer exists.
 bool readsShard(const Plan &plan, const Unit &unit);
 /// True where gradients are written straight into ShardGradient: no shard axis
 /// and the reduce dtype is the storage dtype.

@@ -39,6 +39,7 @@ struct Predicted {
   int64_t ownPeakBytes = 0;    // own buffers alone, exact
   int64_t persistentBytes = 0; // between steps
   int64_t reservedBytes = 0, deviceBytes = 0;
+  int64_t hostBytes = 0; // pinned memory of the host (Plan::offload)
   Breakdown breakdown;
   std::string peakProgram;
   int peakInstruction = -1;

@@ -50,12 +50,14 @@ private:
   void alloc(const ProgramInstruction &instruction);
   void free(const ProgramInstruction &instruction);
   void start(const ProgramInstruction &instruction, int index);
+  void fly(const Flight &flight, const ProgramInstruction &instruction);
   void await(const ProgramInstruction &instruction);
   void call(const ProgramInstruction &instruction);
   void draw(const ProgramInstruction &instruction, const Function &function);
   void outputs(const ProgramInstruction &instruction, const Function &function);
   void gradNorm(const ProgramInstruction &instruction);
   void optimizer(const ProgramInstruction &instruction);
+  void offload(const ProgramInstruction &instruction, int index);
   void send(const ProgramInstruction &instruction, int index);
   void receive(const ProgramInstruction &instruction);
   void checkStages(const ProgramInstruction &instruction);
@@ -67,6 +69,7 @@ private:
   bool allWritten(int unit, const char *verb);
   void clearWritten(int unit);
   bool gradientsReady(int unit, Stream stream, const char *verb);
+  bool gradientsOnHost(int unit, Stream stream, const char *verb);
   void checkType(const std::string &what, DType dtype,
                  const std::vector<int64_t> &shape, DType expectedType,
                  const std::vector<int64_t> &expectedShape);

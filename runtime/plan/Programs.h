@@ -33,7 +33,10 @@ enum class Role {
 };
 const char *toString(Role role);
 
-enum class Stream { Compute, Gather, Reduce, Send };
+/// HostOut and HostIn copy to and from the host's pinned memory; Host is the
+/// host itself, which updates what is there.
+enum class Stream { Compute, Gather, Reduce, Send, HostOut, HostIn, Host };
+constexpr int numStreams = 7;
 const char *toString(Stream stream);
 
 /// An activation, passed between calls. Its storage is freed by a call that
@@ -75,14 +78,17 @@ enum class ProgramInstructionKind {
   Await,         // timepoint
   Call,          // function
   GradNorm,      // all units: total norm -> clip coefficient, found_inf
-  Optimizer,     // unit: update its shard from its ShardGradient
+  Optimizer,     // unit: update its shard from its ShardGradient, or on the
+                 // host from the copy that Offload has made of it there
   Send,          // inputs: one value, to the stage `shift` after this one
   Receive,       // outputs: one value, from the stage `shift` before this one
   Pause,         // the end of a micro-batch's forward in a stage
+  Offload,       // unit: ShardGradient -> its copy on the host (Plan::offload)
 };
 const char *toString(ProgramInstructionKind kind);
 /// Where an instruction of this kind runs unless it says otherwise: gathers on
-/// Gather, reductions on Reduce, sends on Send, all else on Compute.
+/// Gather, reductions on Reduce, sends on Send, copies to the host on HostOut,
+/// all else on Compute.
 Stream defaultStream(ProgramInstructionKind kind);
 /// The buffer that an instruction of this kind is about unless it says
 /// otherwise: what a collective moves, what norm and update read, else

@@ -322,14 +322,19 @@ Breakdown Simulator::carried() const {
   return result;
 }
 
+int64_t shardBytes(const Plan &plan, const Unit &unit) {
+  return alignedBytes(shardNumel(plan, unit) * itemSize(unit.storage));
+}
+
 Breakdown persistent(const Plan &plan, int stage) {
   Breakdown result;
   for (const Unit &unit : plan.units) {
     if (unit.stage != stage)
       continue;
-    result.parameters +=
-        alignedBytes(shardNumel(plan, unit) * itemSize(unit.storage));
-    result.optimizer += stateBytes(plan, unit);
+    if (!plan.offload.parameters)
+      result.parameters += shardBytes(plan, unit);
+    if (!plan.offload.states)
+      result.optimizer += stateBytes(plan, unit);
   }
   return result;
 }
@@ -371,6 +376,27 @@ std::string placeOf(const Plan &plan, const Program &program, int instruction,
 
 int64_t persistentBytes(const Plan &plan, int stage) {
   return total(persistent(plan, stage));
+}
+
+int64_t hostBytes(const Plan &plan, const Unit &unit) {
+  const Offload &offload = plan.offload;
+  int64_t bytes = 0;
+  if (offload.parameters || (offload.states && unit.trainable))
+    bytes += shardBytes(plan, unit);
+  if (offload.parameters && unit.gather != unit.storage)
+    bytes += alignedBytes(shardNumel(plan, unit) * itemSize(unit.gather));
+  if (offload.states && unit.trainable)
+    bytes +=
+        stateBytes(plan, unit) + roleBytes(plan, unit, Role::ShardGradient);
+  return bytes;
+}
+
+int64_t hostBytes(const Plan &plan, int stage) {
+  int64_t bytes = 0;
+  for (const Unit &unit : plan.units)
+    if (unit.stage == stage)
+      bytes += hostBytes(plan, unit);
+  return bytes;
 }
 
 ProgramTimeline simulate(const Plan &plan, const Program &program,
@@ -508,6 +534,10 @@ void predictMemory(Plan &plan) {
   }
   plan.predicted = *most;
   plan.predicted.ownPeakBytes = ownPeak;
+  plan.predicted.hostBytes = 0;
+  for (int stage = 0; stage < plan.numStages(); ++stage)
+    plan.predicted.hostBytes =
+        std::max(plan.predicted.hostBytes, hostBytes(plan, stage));
 }
 
 } // namespace accel::plan

@@ -53,6 +53,12 @@ struct ProgramTimeline {
 /// stage, where the plan is a pipeline's.
 int64_t persistentBytes(const Plan &plan, int stage = 0);
 
+/// Bytes of pinned host memory that a rank of a stage holds (Plan::offload),
+/// from its start to its end.
+int64_t hostBytes(const Plan &plan, int stage = 0);
+/// Of one unit.
+int64_t hostBytes(const Plan &plan, const Unit &unit);
+
 /// The timeline of one program that starts with `startBytes` live (persistent
 /// bytes, and shard gradients that earlier micro-batches left). Of a pipeline
 /// that is one frame alone.

@@ -228,6 +228,7 @@ void IndexVerifier::program(const Program &program) {
         instruction.kind == ProgramInstructionKind::ReduceScatter ||
         instruction.kind == ProgramInstructionKind::AllReduce ||
         instruction.kind == ProgramInstructionKind::Optimizer ||
+        instruction.kind == ProgramInstructionKind::Offload ||
         (instruction.kind == ProgramInstructionKind::Free &&
          instruction.values.empty());
     const bool sends = instruction.kind == ProgramInstructionKind::Send;
@@ -364,6 +365,7 @@ void verifyPredicted(const Plan &plan, Problems &problems) {
   compare("predicted", "peak", p.peakBytes, q.peakBytes);
   compare("predicted", "peak of own buffers", p.ownPeakBytes, q.ownPeakBytes);
   compare("predicted", "persistent size", p.persistentBytes, q.persistentBytes);
+  compare("predicted", "size on the host", p.hostBytes, q.hostBytes);
   compare("predicted", "peak instruction", p.peakInstruction,
           q.peakInstruction);
   for (size_t i = 0; i < plan.stages.size(); ++i) {

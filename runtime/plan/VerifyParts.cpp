@@ -276,7 +276,26 @@ void FunctionVerifier::run() {
 
 } // namespace
 
+/// What the rest of the verifier and the runtime rely on.
+static void verifyOffload(const Plan &plan, Problems &problems) {
+  const Offload &offload = plan.offload;
+  if (!offload.states && !offload.parameters)
+    return;
+  if (plan.device == "cpu")
+    problems.add("offload", "the device is the host already");
+  if (!plan.stages.empty())
+    problems.add("offload", "stages of a pipeline keep all on the device");
+  const OptimizerRule rule(plan.job.optimizer);
+  if (!rule.description || rule.description->reads != UpdateReads::Elements)
+    problems.add("offload", "the optimizer " + quoted(plan.job.optimizer.name) +
+                                " is not run on the host");
+  if (!offload.states)
+    problems.add("offload", "parameters on the host are updated there, with "
+                            "their states");
+}
+
 void verifyUnits(const Plan &plan, Problems &problems) {
+  verifyOffload(plan, problems);
   std::vector<int> listed(plan.parameters.size());
   for (const Unit &unit : plan.units)
     for (int parameter : unit.parameters)

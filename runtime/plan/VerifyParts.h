@@ -56,6 +56,7 @@ struct UnitState {
   bool stale = false;                 // ... of before an update
   bool reduced = false;    // ShardGradient holds reduced gradients ...
   bool allReduced = false; // ... over the replicas too
+  bool offloaded = false;  // and are on the host, of this optimizer step
   bool updated = false;    // in this optimizer step
   bool operator==(const UnitState &) const = default;
   BufferState &operator[](Role role) { return buffers[int(role)]; }

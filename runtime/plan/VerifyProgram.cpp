@@ -101,7 +101,7 @@ void ProgramVerifier::free(const ProgramInstruction &instruction) {
     complain("it frees the gradients of unit " + quoted(layout.name) +
              " before they are reduced");
   if (instruction.role == Role::ShardGradient && !unit.updated &&
-      (direct ? pending : unit.reduced))
+      !unit.offloaded && (direct ? pending : unit.reduced))
     complain("it frees the gradients of unit " + quoted(layout.name) +
              " before its update");
   unit[instruction.role] = BufferState{};
@@ -155,6 +155,9 @@ void ProgramVerifier::start(const ProgramInstruction &instruction, int index) {
     if (unit.allReduced)
       complain("it adds to the gradients of unit " + quoted(layout.name) +
                " after they were all-reduced");
+    else if (unit.offloaded)
+      complain("it adds to the gradients of unit " + quoted(layout.name) +
+               " after they were copied to the host");
     else if (instruction.accumulate && !unit.reduced)
       complain("it accumulates into " +
                bufferName(instruction.unit, Role::ShardGradient) +
@@ -183,8 +186,13 @@ void ProgramVerifier::start(const ProgramInstruction &instruction, int index) {
     flight.roles = {Role::ShardGradient};
     break;
   }
+  fly(flight, instruction);
+}
+
+void ProgramVerifier::fly(const Flight &flight,
+                          const ProgramInstruction &instruction) {
   for (Role role : flight.roles)
-    unit[role].inFlight = true;
+    state.units[flight.unit][role].inFlight = true;
   if (instruction.timepoint < 0)
     complain("it starts a collective without a timepoint");
   else if (!flights.emplace(instruction.timepoint, flight).second)
@@ -389,12 +397,42 @@ bool ProgramVerifier::gradientsReady(int index, Stream stream,
   return true;
 }
 
+bool ProgramVerifier::gradientsOnHost(int index, Stream stream,
+                                      const char *verb) {
+  if (stream != Stream::Host)
+    complain(std::string("it runs on stream ") + toString(stream) +
+             ", but the states are on the host");
+  if (!state.units[index].offloaded)
+    complain(std::string(verb) + " the gradients of unit " +
+             quoted(plan.units[index].name) +
+             ", which are not copied to the host");
+  return state.units[index].offloaded && stream == Stream::Host;
+}
+
+void ProgramVerifier::offload(const ProgramInstruction &instruction,
+                              int index) {
+  UnitState &unit = state.units[instruction.unit];
+  const std::string name = quoted(plan.units[instruction.unit].name);
+  if (!plan.offload.states || !plan.units[instruction.unit].trainable)
+    complain("unit " + name + " has no gradients on the host");
+  if (unit.offloaded)
+    complain("it copies the gradients of unit " + name + " twice in one step");
+  gradientsReady(instruction.unit, instruction.stream, "it copies");
+  unit.offloaded = true;
+  fly({instruction.unit, {Role::ShardGradient}, index}, instruction);
+}
+
 void ProgramVerifier::gradNorm(const ProgramInstruction &instruction) {
   if (state.normKnown)
     complain("the gradient norm is computed twice in one step");
+  const char *verb = "it takes the norm of";
   for (size_t i = 0; i < plan.units.size(); ++i)
-    if (plan.units[i].trainable && plan.units[i].stage == program.stage)
-      gradientsReady(i, instruction.stream, "it takes the norm of");
+    if (plan.units[i].trainable && plan.units[i].stage == program.stage) {
+      if (plan.offload.states)
+        gradientsOnHost(i, instruction.stream, verb);
+      else
+        gradientsReady(i, instruction.stream, verb);
+    }
   state.normKnown = true;
 }
 
@@ -409,7 +447,10 @@ void ProgramVerifier::optimizer(const ProgramInstruction &instruction) {
     complain("unit " + name + " is updated twice in one step");
   if (!state.normKnown && plan.job.needsGradNorm())
     complain("unit " + name + " is updated before the gradient norm is known");
-  gradientsReady(instruction.unit, instruction.stream, "it updates from");
+  if (plan.offload.states)
+    gradientsOnHost(instruction.unit, instruction.stream, "it updates from");
+  else
+    gradientsReady(instruction.unit, instruction.stream, "it updates from");
   unit.updated = true;
   unit.stale = unit.gathered;
 }
@@ -444,6 +485,8 @@ void ProgramVerifier::instruction(const ProgramInstruction &instruction,
     return send(instruction, index);
   case ProgramInstructionKind::Receive:
     return receive(instruction);
+  case ProgramInstructionKind::Offload:
+    return offload(instruction, index);
   case ProgramInstructionKind::Pause:
     return;
   }

@@ -79,6 +79,7 @@ void verifyRank(const Plan &plan, int stage, const RankState &clean,
     if (instruction.kind == ProgramInstructionKind::ReduceScatter ||
         instruction.kind == ProgramInstructionKind::AllReduce ||
         instruction.kind == ProgramInstructionKind::Optimizer ||
+        instruction.kind == ProgramInstructionKind::Offload ||
         !instruction.gradients.empty())
       problems.add("program " + quoted(program.name),
                    "an evaluation has no gradients");

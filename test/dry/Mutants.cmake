@@ -32,6 +32,9 @@ accel_mutate("unwrap());\n    c10::cuda::setCurrentCUDAStream(compute);\n  }\n  
 # Computation goes on only when the data is there: right, and slow.
 accel_mutate("setCurrentCUDAStream(compute);\n  }\n  void await"
   "setCurrentCUDAStream(compute);\n    if (mutant(\"no-overlap\")) events[timepoint].block(compute.unwrap());\n  }\n  void await")
+# The host updates before the gradients are there.
+accel_mutate("events[timepoint].synchronize();"
+  "if (!mutant(\"no-host-wait\")) events[timepoint].synchronize();")
 # The device is made current too late.
 accel_mutate("  c10::cuda::set_device(index);"
   "  if (mutant(\"context\")) c10::cuda::getStreamFromPool(false, 0);\n  c10::cuda::set_device(index);")

@@ -113,6 +113,20 @@ OLDER = [{"family": "gqa", "precision": precision, "mesh": mesh,
              ("hybrid", "fp16", "none", "none")]]
 
 
+# What waits on the host; both kinds of update, all kinds of gathers.
+OFFLOADED = [
+    {"family": family, "precision": precision, "mesh": mesh,
+     "accumulation": accumulation, "recompute": "pointwise", "extra": extra,
+     "offload": offload}
+    for family, precision, mesh, accumulation, extra, offload in [
+        ("gqa", "fp32", "one", 1, "none", ["states"]),
+        ("gqa", "bf16", "two", 2, "clip", ["states"]),
+        ("gqa", "fp32", "one", 2, "clip", ["states", "parameters"]),
+        ("gqa", "bf16", "two", 1, "none", ["states", "parameters"]),
+        ("halves-tied", "fp32", "hybrid", 1, "lion",
+         ["states", "parameters"])]]
+
+
 def chosen():
     """Each family at least once, and every pair of options, in few cases."""
     return pairwise() + SPLIT + OLDER
@@ -183,12 +197,15 @@ def write(folder, case):
             max_grad_norm=clip, optimizer=optimizer)
         if extra == "chunks":
             job["loss_chunks"] = 4
+        for key in case.get("offload", ()):
+            job.setdefault("offload", {})[key] = "cpu"
         if extra == "lora":
             job["adapter"] = {"r": 4, "lora_alpha": 8,
                               "target_modules": "all-linear"}
     del job["checkpoint"]
-    cpu = jobs.write_job(folder, job, "cpu.yaml")
     gpu = copy.deepcopy(job)
+    job.pop("offload", None)
+    cpu = jobs.write_job(folder, job, "cpu.yaml")
     gpu["target"] = case.get("target", TARGET)
     gpu["accelerate"].pop("use_cpu", None)
     if kind == "ddp":

@@ -241,11 +241,59 @@ def examine(tools, case, table, update):
     return counts, f"losses within {worst:.1e}, {counts['launches']} launches"
 
 
+def examine_offload(tools, case):
+    """Parts of a job wait on the host: values, order and both memories; of two
+    ranks also that it goes on from its own checkpoint, to the bit, and from
+    that of a job that offloads nothing."""
+    folder = os.path.join(tools.work, offload_name(case))
+    cpu, gpu, ranks = cases.write(folder, case)
+    path = {key: os.path.join(folder, key + ".json") for key in ("cpu", "gpu")}
+    tools.plan(cpu, path["cpu"])
+    plan = tools.plan(gpu, path["gpu"])
+    want = tools.run(path["cpu"], ranks, os.path.join(folder, "cpu.jsonl"))
+    summary = os.path.join(folder, "summary.json")
+    got, reports = tools.run_dry(path["gpu"], ranks, folder, "--summary",
+                                 summary)
+    in_order(reports)
+    tolerance = cases.TOLERANCE[case["precision"]]
+    worst = same_values(got, want, tolerance)
+    with open(summary, encoding="utf-8") as f:
+        measured = json.load(f)["measured"]
+    for key in ("own_peak_bytes", "host_bytes"):
+        check(measured[key] == plan["predicted"]["memory"][key],
+              f"{key}: {measured[key]}, predicted "
+              f"{plan['predicted']['memory'][key]}")
+    # To step 2 and on, by the same plan; and from the checkpoint of CPUs.
+    for start in ("gpu", "cpu") if case["mesh"] == "two" else ():
+        out = os.path.join(folder, "out-" + start)
+        half = (path[start], ranks, folder, "--steps", "2", "--out", out)
+        if start == "gpu":
+            tools.run_dry(*half)
+        else:
+            tools.run(path["cpu"], ranks, os.path.join(folder, "half.jsonl"),
+                      *half[3:])
+        rest, reports = tools.run_dry(
+            path["gpu"], ranks, folder, "--out", out, "--resume",
+            os.path.join(out, "step-00000002"))
+        in_order(reports)
+        # The log has the steps before too.
+        same_values(rest[-2:], (got if start == "gpu" else want)[2:],
+                    0 if start == "gpu" else tolerance)
+    shutil.rmtree(folder)
+    return (f"losses within {worst:.1e}, {measured['own_peak_bytes']} bytes on "
+            f"the device, {measured['host_bytes']} on the host")
+
+
+def offload_name(case):
+    return f"offload-{'-'.join(case['offload'])}-{cases.name(case)}"
+
+
 # Mistake -> what must be said of it. In a case with prefetch, accumulation and
 # reductions.
 MUTANTS = {"no-await": "races", "no-enter": "races", "no-record": "races",
            "early-free": "races", "wrong-stream": "races",
-           "context": "contexts", "no-overlap": "what was queued"}
+           "context": "contexts", "no-overlap": "what was queued",
+           "no-host-wait": "the loss is"}
 MUTATED = {"family": "gqa", "precision": "bf16", "mesh": "two",
            "accumulation": 2, "recompute": "pointwise", "extra": "clip"}
 
@@ -261,15 +309,18 @@ def place_mutants(tools):
 def examine_mutant(tools, name):
     folder = os.path.join(tools.work, "mutant-" + name)
     module = os.path.join(tools.runtime, "mutants")
-    _, gpu, ranks = cases.write(folder, MUTATED)
+    offloads = name == "no-host-wait"
+    _, gpu, ranks = cases.write(
+        folder, cases.OFFLOADED[0] if offloads else MUTATED)
     tools.plan(gpu, os.path.join(folder, "gpu.json"))
     try:
         _, reports = tools.run_dry(
             os.path.join(folder, "gpu.json"), ranks, folder, module=module,
             environment={"DRY_MUTANT": name})
         in_order(reports)
-        in_time(tools, os.path.join(folder, "gpu.json"),
-                os.path.join(folder, "report.0"))
+        if not offloads:
+            in_time(tools, os.path.join(folder, "gpu.json"),
+                    os.path.join(folder, "report.0"))
     except Wrong as seen:
         text = str(seen)
         check(MUTANTS[name] in text, f"seen as something else:\n{text}")
@@ -410,6 +461,7 @@ def main():
     listed += [("mutant-" + m, examine_mutant, m) for m in MUTANTS]
     listed.append(("move", examine_move, None))
     listed.append(("deterministic", examine_deterministic, None))
+    listed += [(offload_name(c), examine_offload, c) for c in cases.OFFLOADED]
     listed += [("gpu-check-" + n, examine_gpu_check, n)
                for n, _ in gpu_check().CASES]
     if not tools.is_pinned:

@@ -366,6 +366,8 @@ LogicalResult Importer::convert() {
   case ProgramInstructionKind::Receive:
   case ProgramInstructionKind::Pause:
     return module.emitError("programs of a pipeline are not imported");
+  case ProgramInstructionKind::Offload:
+    return module.emitError("programs that offload are not imported");
   }
   llvm_unreachable("all kinds are handled");
 }

@@ -361,6 +361,11 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
       all.timepoint = timepoint++;
       awaitLast(unit, Role::ShardGradient);
     }
+    if (last && s.statesOnHost) {
+      add(ProgramInstructionKind::Offload, unit).timepoint = timepoint++;
+      awaitLast(unit, Role::ShardGradient);
+      add(ProgramInstructionKind::Free, unit, Role::ShardGradient);
+    }
   };
   auto call = [&](int function, std::vector<int> inputs,
                   std::vector<bool> consumed, std::vector<int> outputs,
@@ -447,11 +452,13 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
   reduce(0);
   if (!last)
     return p;
+  const Stream updates = s.statesOnHost ? Stream::Host : Stream::Compute;
   if (s.clip)
-    add(ProgramInstructionKind::GradNorm);
+    add(ProgramInstructionKind::GradNorm).stream = updates;
   for (int64_t unit = 0; unit <= s.layers; ++unit) {
-    add(ProgramInstructionKind::Optimizer, unit);
-    add(ProgramInstructionKind::Free, unit, Role::ShardGradient);
+    add(ProgramInstructionKind::Optimizer, unit).stream = updates;
+    if (!s.statesOnHost)
+      add(ProgramInstructionKind::Free, unit, Role::ShardGradient);
   }
   return p;
 }
@@ -459,7 +466,8 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
 Plan PlanBuilder::build() {
   plan.generator = "accel-opt test";
   plan.target = s.gather == DType::F32 ? "cpu" : "h100-sxm-80gb";
-  plan.device = s.gather == DType::F32 ? "cpu" : "cuda";
+  plan.device = s.gather == DType::F32 && !s.statesOnHost ? "cpu" : "cuda";
+  plan.offload.states = s.statesOnHost;
   plan.axes = {{"dp_replicate", s.replicas}, {"dp_shard", s.shardRanks}};
   Job &job = plan.job;
   job.modelName = "test";

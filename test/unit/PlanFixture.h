@@ -22,6 +22,7 @@ struct Size {
   int64_t shardRanks = 2, replicas = 1, accumulation = 1;
   DType gather = DType::F32, reduce = DType::F32;
   bool allToAll = true, clip = true, eval = true;
+  bool statesOnHost = false; // of a CUDA device
 };
 
 /// The plan, with its memory predicted.

@@ -64,6 +64,12 @@ ProgramInstruction &callOf(Plan &plan, const std::string &function) {
   throw std::runtime_error("no such call");
 }
 
+test::Size onHost() {
+  test::Size size;
+  size.statesOnHost = true;
+  return size;
+}
+
 test::Size replicated() {
   test::Size size;
   size.replicas = 2;
@@ -257,6 +263,48 @@ const Case cases[] = {
          }
      },
      replicated()},
+    {"NotOnTheHost", "which are not copied to the host",
+     [](Plan &p) {
+       ProgramInstruction &copy = find(p, ProgramInstructionKind::Offload, 1);
+       copy.kind = ProgramInstructionKind::AllReduce;
+     },
+     onHost()},
+    {"OffloadedTwice", "twice in one step",
+     [](Plan &p) { repeat(p, find(p, ProgramInstructionKind::Offload, 1)); },
+     onHost()},
+    {"OffloadNotAwaited", "is never awaited",
+     [](Plan &p) {
+       const int timepoint =
+           find(p, ProgramInstructionKind::Offload, 1).timepoint;
+       for (ProgramInstruction &instruction : p.programs[0].instructions)
+         if (instruction.kind == ProgramInstructionKind::Await &&
+             instruction.timepoint == timepoint)
+           return erase(p, instruction);
+     },
+     onHost()},
+    {"FreedInFlight", "while a collective on it is in flight",
+     [](Plan &p) {
+       const int timepoint =
+           find(p, ProgramInstructionKind::Offload, 1).timepoint;
+       for (ProgramInstruction &instruction : p.programs[0].instructions)
+         if (instruction.kind == ProgramInstructionKind::Await &&
+             instruction.timepoint == timepoint)
+           return erase(p, instruction);
+     },
+     onHost()},
+    {"UpdatedOnTheDevice", "but the states are on the host",
+     [](Plan &p) {
+       find(p, ProgramInstructionKind::Optimizer, 1).stream = Stream::Compute;
+     },
+     onHost()},
+    {"NothingToOffload", "has no gradients on the host",
+     [](Plan &p) { p.offload.states = false; }, onHost()},
+    {"OffloadOfAHost", "the device is the host already",
+     [](Plan &p) { p.device = "cpu"; }, onHost()},
+    {"ParametersWithoutStates", "with their states",
+     [](Plan &p) { p.offload = {false, true}; }, onHost()},
+    {"BytesOnTheHost", "the recorded size on the host is",
+     [](Plan &p) { p.predicted.hostBytes += 64; }, onHost()},
     {"InputCount", "takes 2 inputs, not 1",
      [](Plan &p) {
        callOf(p, "Embedding.backward").inputs.pop_back();

@@ -65,6 +65,8 @@ std::string summaryText(const plan::Plan &plan, const Measured &m) {
   if (m.reservedPeakBytes > 0)
     text += bytesRow("the allocator's segments", p.reservedBytes,
                      m.reservedPeakBytes);
+  if (p.hostBytes > 0)
+    text += bytesRow("pinned on the host", p.hostBytes, m.hostBytes);
   text += format("  %-28s %14s %14lld\n", "resident set", "",
                  static_cast<long long>(m.maxRssBytes));
   text += format("  %-28s %14s %14s\n", "a step", "predicted", "measured");
@@ -105,6 +107,10 @@ std::string summaryJson(const plan::Plan &plan, const Measured &m) {
         {"peak_bytes", p.peakBytes},
         {"persistent_bytes", p.persistentBytes},
         {"step_s", nullptr}}}};
+  if (p.hostBytes > 0) {
+    json["measured"]["host_bytes"] = m.hostBytes;
+    json["predicted"]["host_bytes"] = p.hostBytes;
+  }
   if (p.hasTime)
     json["predicted"]["step_s"] = p.stepSeconds;
   if (!plan.stages.empty()) {

@@ -281,6 +281,7 @@ void Trainer::finish() {
       groups.gather({static_cast<double>(executor.ownPeak().bytes),
                      static_cast<double>(Usage::now().maxRssBytes),
                      static_cast<double>(device.reservedPeak())});
+  measured.hostBytes = device.hostBytes();
   const size_t ofStage = all.size() / input.plan.numStages();
   measured.stageOwnPeakBytes.resize(input.plan.stages.size());
   for (size_t i = 0; i < all.size(); i += 3) {

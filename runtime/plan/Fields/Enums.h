@@ -30,7 +30,8 @@ template <> struct EnumOf<Instruction::Kind> {
 };
 template <> struct EnumOf<ProgramInstructionKind> {
   static constexpr const char *what = "kind of instruction";
-  static constexpr ProgramInstructionKind last = ProgramInstructionKind::Pause;
+  static constexpr ProgramInstructionKind last =
+      ProgramInstructionKind::Offload;
 };
 template <> struct EnumOf<Role> {
   static constexpr const char *what = "role";
@@ -38,7 +39,7 @@ template <> struct EnumOf<Role> {
 };
 template <> struct EnumOf<Stream> {
   static constexpr const char *what = "stream";
-  static constexpr Stream last = Stream::Send;
+  static constexpr Stream last = Stream::Host;
 };
 template <> struct EnumOf<Part> {
   static constexpr const char *what = "part";

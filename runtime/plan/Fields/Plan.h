@@ -40,6 +40,8 @@ template <typename V> void fields(V &v, Of<V, Predicted> &predicted) {
            {.doc = "What the allocator holds"});
     memory("device_bytes", predicted.deviceBytes,
            {.doc = "With the context of the device"});
+    memory.optional("host_bytes", predicted.hostBytes, int64_t(0),
+                    {.doc = "Pinned memory of the host; default: none"});
     memory("breakdown", predicted.breakdown, {.line = 4});
     memory("peak_program", predicted.peakProgram);
     memory("peak_instruction", predicted.peakInstruction, {.low = -1});
@@ -99,6 +101,14 @@ template <typename V> void fields(V &v, Of<V, Stage> &stage) {
               .least = 0});
 }
 
+template <typename V> void fields(V &v, Of<V, Offload> &offload) {
+  v.about("offload", "What waits in pinned memory of the host");
+  v.optional("states", offload.states,
+             {.doc = "Optimizer states; units are updated there"});
+  v.optional("parameters", offload.parameters,
+             {.doc = "Shards, which gathers copy from there"});
+}
+
 template <typename V> void fields(V &v, Of<V, Plan> &plan) {
   v.about("plan",
           "What every rank holds, the compute functions, and the "
@@ -128,6 +138,7 @@ template <typename V> void fields(V &v, Of<V, Plan> &plan) {
             "for each stage of a pipeline",
      .turn = 2,
      .line = 0});
+  v.optional("offload", plan.offload, Offload(), {.line = 0});
   v("parameters", plan.parameters,
     {.items = Named::Parameter, .turn = 1, .line = 0, .rows = true});
   v("buffers", plan.buffers, {.line = 0, .rows = true});

@@ -41,7 +41,7 @@ void fields(V &v, Of<V, ProgramInstruction> &instruction) {
                          instruction.kind == ProgramInstructionKind::Free)});
   v.optional("stream", instruction.stream, defaultStream(instruction.kind),
              {.doc = "Default: gathers on gather, reductions on reduce, sends "
-                     "on send, all else on compute"});
+                     "on send, offloads on host_out, all else on compute"});
   v.optional("timepoint", instruction.timepoint, -1,
              {.doc = "Given by the start of a collective, taken by its await"});
   v.optional("accumulate", instruction.accumulate,

@@ -36,7 +36,7 @@ schedule.program @p persistent 0 peak 0 at -1 {
 // -----
 
 schedule.program @p persistent 0 peak 0 at -1 {
-  // expected-error @+1 {{unknown stream 'copy', expected compute, gather, reduce or send}}
+  // expected-error @+1 {{unknown stream 'copy', expected compute, gather, reduce, send, host_out, host_in or host}}
   %0 = schedule.alloc gathered of "u" on copy : !schedule.buffer<64>
 }
 

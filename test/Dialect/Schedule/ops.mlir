@@ -49,6 +49,14 @@ schedule.program @last
   schedule.grad_norm of(%b : !schedule.buffer<128>)
   // CHECK: schedule.optimizer_step "layers.0" from %[[B]] : <128>
   schedule.optimizer_step "layers.0" from %b : !schedule.buffer<128>
+  // CHECK: %[[O:.*]] = schedule.offload_start "layers.0" of %[[B]] on host_out : <128> -> <128>
+  %o = schedule.offload_start "layers.0" of %b on host_out : !schedule.buffer<128> -> !schedule.inflight<128>
+  // CHECK: schedule.await %[[O]] : <128>
+  %c = schedule.await %o : !schedule.inflight<128> -> !schedule.buffer<128>
+  // CHECK: schedule.grad_norm on host
+  schedule.grad_norm on host
+  // CHECK: schedule.host_step "layers.0"{{$}}
+  schedule.host_step "layers.0"
   // CHECK: schedule.return loss(%[[Y]]#0 : !schedule.buffer<64, tensor<f32>>) keep(%[[B]] : !schedule.buffer<128>)
   schedule.return loss(%y#0 : !schedule.buffer<64, tensor<f32>>) keep(%b : !schedule.buffer<128>)
 }

@@ -117,7 +117,6 @@ private:
       return;
     refuse(a.strategy.value == Strategy::Other, a.distributedType,
            std::string(toString(a.distributedType.value)));
-    refuse(a.offloadParams.value, a.offloadParams, "parameter offload");
     refuse(*script.offloadsCheckpoints, script.offloadsCheckpoints,
            "activation offload");
     refuse(*script.tf32, script.tf32, "TF32");

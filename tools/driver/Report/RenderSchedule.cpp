@@ -38,6 +38,8 @@ std::string line(const plan::Plan &plan,
     return sized("reduce_scatter");
   case plan::ProgramInstructionKind::AllReduce:
     return sized("all_reduce");
+  case plan::ProgramInstructionKind::Offload:
+    return sized("copy to host");
   case plan::ProgramInstructionKind::Await:
     return "await           " + unit;
   case plan::ProgramInstructionKind::Free:
@@ -54,7 +56,9 @@ std::string line(const plan::Plan &plan,
   case plan::ProgramInstructionKind::GradNorm:
     return "gradient norm";
   case plan::ProgramInstructionKind::Optimizer:
-    return "update          " + unit;
+    return (instruction.stream == plan::Stream::Host ? "update on host  "
+                                                     : "update          ") +
+           unit;
   case plan::ProgramInstructionKind::Send:
     return "send            to the stage " +
            std::string(instruction.shift > 0 ? "behind" : "before");

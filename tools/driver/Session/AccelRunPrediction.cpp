@@ -22,12 +22,16 @@ namespace {
 /// What the collective that an instruction awaits does.
 std::string causeOf(const plan::Plan &plan, const plan::Program &program,
                     const plan::ProgramInstruction &await) {
+  if (await.kind == plan::ProgramInstructionKind::Optimizer)
+    return "update on the host";
   for (const plan::ProgramInstruction &instruction : program.instructions)
     if (instruction.timepoint == await.timepoint &&
         instruction.kind != plan::ProgramInstructionKind::Await) {
       std::string what =
           instruction.kind == plan::ProgramInstructionKind::AllGather
               ? "gather "
+          : instruction.kind == plan::ProgramInstructionKind::Offload
+              ? "copy to the host "
               : "reduce ";
       if (instruction.unit < 0)
         return what + "norms";
@@ -81,6 +85,7 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
   StepPrediction p;
   p.peakBytes = own.peakBytes;
   p.persistentBytes = own.persistentBytes;
+  p.hostBytes = own.hostBytes;
   p.reservedBytes = own.reservedBytes;
   p.deviceBytes = own.deviceBytes;
   p.atPeak = {b.parameters, b.gradients, b.optimizer, b.activations,

@@ -10,6 +10,7 @@
 #include "passes/Pipeline/Phases.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
 #include "tools/driver/Inputs/FrozenParts.h"
+#include "tools/driver/Inputs/OffloadInputs.h"
 #include "tools/driver/Inputs/QuantizedInputs.h"
 #include "tools/driver/Session/ImportModule.h"
 #include "tools/driver/Session/LossChunks.h"
@@ -92,7 +93,8 @@ bool Session::load() {
   // Nobody asks for the loss of a program that is not made.
   if (!own() && !asksForProgram())
     return true;
-  if (!chooseLossChunks(*inputs, programImport, engine))
+  if (!checkOffload(*inputs, programImport.device, engine) ||
+      !chooseLossChunks(*inputs, programImport, engine))
     return false;
   if (own())
     importing = programImport;

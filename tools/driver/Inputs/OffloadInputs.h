@@ -1,0 +1,20 @@
+//===- OffloadInputs.h - What waits in host memory -----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_INPUTS_OFFLOADINPUTS_H
+#define ACCEL_TOOLS_DRIVER_INPUTS_OFFLOADINPUTS_H
+
+#include "tools/driver/Inputs/PlanInputs.h"
+
+namespace accel {
+
+/// False, with an error at the key that asks for it, where accel-run cannot
+/// leave in host memory what the job wants there. `device`: "cpu" or "cuda".
+bool checkOffload(const PlanInputs &inputs, const std::string &device,
+                  DiagnosticEngine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_INPUTS_OFFLOADINPUTS_H
