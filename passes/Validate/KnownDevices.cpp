@@ -25,8 +25,11 @@ std::string squeezed(const std::string &text) {
 std::string targetOfGpu(const std::string &gpu) {
   const std::string key = squeezed(gpu);
   auto has = [&](const char *part) { return key.find(part) != key.npos; };
-  if (has("gb200") || has("gb300") || has("b300") || has("gh200"))
+  if (has("gh200"))
     return ""; // other memory, power and links
+  for (const char *name : {"gb300", "gb200", "b300"})
+    if (has(name))
+      return name;
   if (has("h200"))
     return "h200";
   if (has("b200"))
@@ -44,8 +47,9 @@ std::string targetOfGpu(const std::string &gpu) {
     return "";
   if (has("a100"))
     return has("40gb") || has("40g") ? "a100-40gb" : "a100-80gb";
-  if (has("mi300x"))
-    return "mi300x";
+  for (const char *name : {"mi300x", "mi355x"})
+    if (has(name))
+      return name;
   if (has("l40s"))
     return "l40s";
   if (has("4090"))

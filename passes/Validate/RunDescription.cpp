@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/Targets/Target.h"
 #include "passes/Validate/FineTuning.h"
 #include "runtime/plan/Stages.h"
 
@@ -194,8 +195,6 @@ private:
            "exchanged while the next is computed) is not modelled");
     else if (axes.tensor > 1 && !megatron && has(lower(row.precision), "fp8"))
       skip("fp8 of matmuls that are split over ranks is not modelled");
-    if (megatron && axes.tensor > 1 && axes.context > 1)
-      skip("sequence parallelism beside context parallelism is not modelled");
     if (has(sharding, "ep=") && numberAfter(sharding, "ep=") > 1)
       skip("expert parallelism is not modelled");
     return axes;
@@ -238,6 +237,21 @@ private:
     run.keepGathered = has(sharding, "shard_grad_op");
   }
 
+  /// A job of several nodes, or domains of NVLink, has as many GPUs of each.
+  int64_t ranksPerNode(int64_t ranks) const {
+    DiagnosticEngine ignored;
+    const std::optional<Target> target =
+        run.target.empty() ? std::nullopt : loadTarget(run.target, ignored);
+    const int64_t most =
+        std::max<int64_t>(1, target ? target->ranksPerNode : 8);
+    if (ranks <= most)
+      return std::max<int64_t>(1, ranks);
+    int64_t each = most;
+    while (most > 8 && ranks % each)
+      --each;
+    return each;
+  }
+
   void readParallelism() {
     const auto [tensor, context, stages] = readInnerAxes();
     Run &s = run;
@@ -251,7 +265,7 @@ private:
       s.mesh.resize("cp", context);
     if (tensor > 1)
       s.mesh.resize("tp", tensor);
-    s.ranksPerNode = std::min<int64_t>(ranks, 8);
+    s.ranksPerNode = ranksPerNode(ranks);
     if (run.source == Source::KempnerForge && gpus > 4) {
       s.ranksPerNode = 4;
       assume("nodes of 4 GPUs, as the Kempner cluster has");
@@ -336,8 +350,15 @@ private:
   /// (torchtitan/components/float8.py).
   void readFp8() {
     run.fp8 = has(precision, "fp8") || has(precision, "float8");
-    if (has(precision, "mxfp8"))
+    if (has(precision, "nvfp4") || has(precision, "mxfp4"))
+      skip("products of 4-bit operands ('" + row.precision +
+           "') are not modelled");
+    // Tensor cores multiply fp8 with a scale for each 32 elements as fast as
+    // with one for each tensor; torchao's casts to it are its own.
+    if (has(precision, "mxfp8") && run.source != Source::Megatron)
       skip("mxfp8 (a scale for each 32 elements) is not modelled");
+    else if (has(precision, "mxfp8"))
+      assume("mxfp8 at the rate of fp8, without the time of its casts");
     if (!run.fp8 || run.source != Source::Torchtitan)
       return;
     run.fp8Training.emplace();

@@ -24,9 +24,10 @@ std::string replaced(std::string text, const std::string &from,
 TEST(Targets, ShippedOnesAreReadableAndHaveSources) {
   EXPECT_EQ(targetNames(),
             (std::vector<std::string>{"a100-40gb", "a100-80gb", "a6000", "b200",
-                                      "cpu", "h100-pcie-80gb", "h100-sxm-80gb",
+                                      "b300", "cpu", "gb200", "gb300",
+                                      "h100-pcie-80gb", "h100-sxm-80gb",
                                       "h100-sxm-96gb", "h200", "l40s", "mi300x",
-                                      "rtx4090"}));
+                                      "mi355x", "rtx4090"}));
   for (const std::string &name : targetNames()) {
     DiagnosticEngine engine;
     std::optional<Target> target = loadTarget(name, engine);
@@ -96,8 +97,9 @@ TEST(Targets, UnknownNamesListTheShippedOnes) {
   EXPECT_FALSE(loadTarget("h100-sxm-80g", engine));
   ASSERT_EQ(engine.all().size(), 1u);
   EXPECT_EQ(engine.all()[0].code, "unknown-target");
-  EXPECT_NE(engine.all()[0].message.find("cpu, h100-pcie-80gb, h100-sxm-80gb"),
-            std::string::npos);
+  EXPECT_NE(
+      engine.all()[0].message.find("gb300, h100-pcie-80gb, h100-sxm-80gb"),
+      std::string::npos);
   EXPECT_EQ(engine.all()[0].hint, "did you mean 'h100-sxm-80gb'?");
 }
 
