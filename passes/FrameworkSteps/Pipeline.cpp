@@ -421,10 +421,13 @@ std::vector<Range> stagesOf(const StepModel &model, int stages) {
     if (!even && (s == 0 || s == stages - 1))
       own -= stages == 1 ? endsAsLayers : 1;
     next += own;
-    if (own < 1 || next > count)
+    // The first stage can be the embedding, and the last one the loss, alone.
+    const bool isEnd = !even && (s == 0 || s == stages - 1);
+    if (own < (isEnd ? 0 : 1) || next > count)
       return {};
-    const int end =
-        s + 1 == stages ? static_cast<int>(model.calls.size()) : layers[next];
+    const int end = s + 1 == stages ? static_cast<int>(model.calls.size())
+                    : next < count  ? layers[next]
+                                    : layers.back() + 1;
     result.emplace_back(begin, end);
     begin = end;
   }

@@ -108,19 +108,30 @@ public:
   }
 
   /// Takes what `asked` asks where nothing of higher priority is in the way;
-  /// the factors that stay otherwise are the conflict.
+  /// the factors that stay otherwise are the conflict. Of several axes those
+  /// outside of the first one that shards another factor are taken, as the rest
+  /// can be gathered alone, and axes inside of what was taken are added.
   bool take(llvm::ArrayRef<DimSharding> asked) {
     bool all = true;
     for (size_t f = 0; f < asked.size(); ++f) {
-      if (asked[f].axes.empty() || asked[f].axes == chosen[f].axes)
+      ArrayRef<ShardedBy> axes = asked[f].axes;
+      ArrayRef<ShardedBy> have = chosen[f].axes;
+      const size_t shared = std::min(axes.size(), have.size());
+      if (axes.take_front(shared) != have.take_front(shared)) {
+        all = false;
         continue;
-      bool free = chosen[f].axes.empty();
-      for (size_t g = 0; g < chosen.size() && free; ++g)
-        for (const ShardedBy &by : asked[f].axes)
-          free &= !chosen[g].uses(by.axis);
-      if (free)
-        chosen[f] = asked[f];
-      all &= free;
+      }
+      for (const ShardedBy &by : axes.drop_front(shared)) {
+        if (llvm::any_of(chosen, [&](const DimSharding &other) {
+              return other.uses(by.axis);
+            })) {
+          all = false;
+          break;
+        }
+        if (chosen[f].axes.empty())
+          chosen[f].priority = asked[f].priority;
+        chosen[f].axes.push_back(by);
+      }
     }
     return all;
   }

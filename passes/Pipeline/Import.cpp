@@ -66,11 +66,8 @@ private:
   /// (cp_comm_type p2p, Megatron's default).
   void requestMegatronExchanges() {
     request(contextSendsRequest, {}, plain("Megatron's cp_comm_type is p2p"));
-    // Tokens that context parallelism shares are not shared again: the sums of
-    // layers are then reduced and gathered at once, which takes as long.
     if (const auto &megatron = accelerate.megatron;
-        megatron && *megatron->sequenceParallelism &&
-        accelerate.mesh->size("cp") == 1)
+        megatron && *megatron->sequenceParallelism)
       request(sequenceRequest, {},
               because(megatron->sequenceParallelism, "sequence parallelism"));
   }

@@ -68,6 +68,20 @@ TEST(Megatron, SavedBytesOfALayer) {
   EXPECT_NEAR(layerBytes(row) / unit, 2, 0.01);
 }
 
+/// Sequence parallelism shares what context parallelism has shared already: of
+/// a checkpointed layer its input.
+TEST(Megatron, SequencesAreSharedTwice) {
+  RunRow row = gptRow();
+  row.checkpointing = "full";
+  row.attention = "TE"; // with sequence parallelism
+  row.gpus = 16;
+  for (int64_t context : {1, 2}) {
+    row.contextParallel = context;
+    EXPECT_NEAR(layerBytes(row) / static_cast<double>(tokens * hidden),
+                2.0 / (8.0 * static_cast<double>(context)), 0.001);
+  }
+}
+
 StepPrediction predict(const RunRow &row) {
   const DecidedStep step = stepOf(row);
   StepEvaluator evaluator(*step.model, *shipped("a100-80gb"));
@@ -127,6 +141,9 @@ TEST(Megatron, StagesOfLayers) {
   EXPECT_EQ(stagesOf(model, 2), (Ranges{{0, 3}, {3, 6}}));
   calls(6); // 126 of Llama-3.1-405B in small: (6 + 2) / 4
   EXPECT_EQ(stagesOf(model, 4), (Ranges{{0, 2}, {2, 4}, {4, 6}, {6, 8}}));
+  EXPECT_EQ(
+      stagesOf(model, 8), // 126 of it on 128
+      (Ranges{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}, {7, 8}}));
   calls(5);
   EXPECT_TRUE(stagesOf(model, 4).empty());
   EXPECT_TRUE(stagesOf(model, 0).empty());

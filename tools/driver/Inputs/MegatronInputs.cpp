@@ -132,13 +132,6 @@ void checkMegatron(const PlanInputs &inputs, DiagnosticEngine &engine) {
   refuse(*megatron.lastStageLayers > 0, megatron.lastStageLayers,
          "a last stage of another number of layers",
          "leave megatron_lm_decoder_last_pipeline_num_layers out");
-  if (*megatron.sequenceParallelism && *megatron.tensorParallel > 1 &&
-      *megatron.contextParallel > 1)
-    engine.report(diagnosticAt(
-        megatron.sequenceParallelism, Severity::Note, "megatron-sequence",
-        "sequence parallelism is not counted beside context parallelism: what "
-        "lies between layers is counted whole on each rank of tp_degree",
-        "real memory is below what is said"));
   const bool full = *megatron.recomputeGranularity == "full";
   refuse(full && (*megatron.recomputeMethod == "block" ||
                   *megatron.recomputeLayers > 1),
