@@ -75,6 +75,9 @@ public:
     readScript();
     const frameworks::Kernels kernels = kernelsOf(module);
     candidate.compiled = kernels.compiled || job.getCompileAttr();
+    candidate.compiledWhole =
+        job.getCompileAttr() && job.getCompileAttr().getRegions() ==
+                                    sharding::CompileRegions::Model;
     candidate.lossOutside = kernels.lossOutside;
     const frameworks::Versions versions = versionsOf(module);
     candidate.torchVersion = versions.torch;

@@ -214,9 +214,15 @@ protected:
     for (int c = block.end - 1; c >= block.begin; --c)
       for (int u : layout.opens[c]) {
         release(u);
-        if (stage() >= 2)
+        if (stage() >= 2 && !gradientsAtEnd())
           reduce(u);
       }
+  }
+
+  /// The backward of one graph hands out all gradients when it ends; hooks of
+  /// stage 3 cut the graph.
+  bool gradientsAtEnd() const {
+    return candidate.compiledWhole && stage() == 2;
   }
 
   /// Gradients move into the bucket; a full bucket is reduced to its owners.
@@ -257,6 +263,10 @@ protected:
   }
 
   void endBackward() override {
+    if (gradientsAtEnd())
+      for (size_t c = layout.opens.size(); c-- > 0;)
+        for (int u : layout.opens[c])
+          reduce(u);
     if (stage() <= 1 && microBatch.last && ranks() > 1) {
       double bytes = 0;
       for (const Sizes &s : sizes)

@@ -146,6 +146,8 @@ struct Candidate {
   /// use_reentrant=True).
   bool reentrantCheckpoints = false;
   bool compiled = false; // torch.compile: pointwise operators are fused
+  /// All of the model, not each layer by itself.
+  bool compiledWhole = false;
   /// The loss is computed of the model's output: hooks of its root are on the
   /// logits.
   bool lossOutside = false;

@@ -58,16 +58,11 @@ std::optional<Setting<bool>> compiledWhole(const PlanInputs &inputs) {
   return whole;
 }
 
-static std::string whyNot(const PlanInputs &inputs, bool whole) {
+static std::string whyNot(const PlanInputs &inputs) {
   if (inputs.executor == FrameworkKind::AccelRun)
     return "torch.compile by accel-run, which runs no Python,";
   if (inputs.executor == FrameworkKind::Megatron)
     return "torch.compile of Megatron-LM's model";
-  // All gradients are there before any is reduced, of which the engine's step
-  // knows nothing.
-  if (isZero(inputs, 2) && whole)
-    return "under ZeRO-2, a compiled model, which hands out all gradients at "
-           "the end of its backward,";
   const plan::Mesh &mesh = *inputs.job.accelerate.mesh;
   if (mesh.ranksPerSample() > 1)
     return "what a compiled layer saves of tensors that are split over ranks";
@@ -90,16 +85,13 @@ void checkCompiled(const PlanInputs &inputs, DiagnosticEngine &engine) {
                      "fsdp_use_orig_params (Dynamo only supports FSDP with "
                      "use_orig_params=True)",
                      "write fsdp_use_orig_params: true, or do not compile"));
-  const std::string why = whyNot(inputs, **asked);
+  const std::string why = whyNot(inputs);
   if (why.empty())
     return;
-  std::string fix = *inputs.job.script.compiled
+  const std::string fix = *inputs.job.script.compiled
                         ? "leave it out to plan the model as it runs without it"
                         : "write dynamo_backend: 'no' to plan the model as it "
                           "runs without it";
-  if (isZero(inputs, 2) && **asked)
-    fix = "write dynamo_use_regional_compilation: true, which compiles each "
-          "layer by itself, or leave it out";
   engine.report(diagnosticAt(*asked, Severity::Error, notSupportedCode,
                              why + " is not modelled yet", fix));
 }
