@@ -24,15 +24,17 @@ static bool matches(const Space &space, const StepModel &model) {
 }
 
 CachedEvaluator::Built &CachedEvaluator::built(int split, int precision,
-                                               int loss) {
-  auto [it, isNew] = shared->models.try_emplace({split, precision, loss});
+                                               int loss, int mesh) {
+  auto [it, isNew] = shared->models.try_emplace({split, precision, loss, mesh});
   if (!isNew)
     return it->second;
   Built &b = it->second;
   Point point = space.configured;
   point[Knob::Loss] = loss;
-  if (auto step = source(space.splits[split].microBatch, precision,
-                         loss ? space.modelChunks(point) : 0))
+  if (mesh)
+    b.model = meshSource(mesh);
+  else if (auto step = source(space.splits[split].microBatch, precision,
+                              loss ? space.modelChunks(point) : 0))
     b.model = step->model;
   if (b.model && !matches(space, *b.model))
     b.model = nullptr;
@@ -58,7 +60,7 @@ const StepModel *CachedEvaluator::model(const Point &point) {
 std::string CachedEvaluator::problem(const Point &point) {
   Built &b = built(point);
   if (!b.model)
-    return "there is no model of this micro-batch";
+    return "there is no model of this micro-batch or mesh";
   return verifyCandidate(*b.model, candidateOf(b, point));
 }
 
@@ -151,7 +153,7 @@ std::vector<int> CachedEvaluator::shareOut(int split, int64_t bytes) {
 }
 
 VariantCost CachedEvaluator::cost(int split, int group, int variant) {
-  Built &b = built(split, space.configured[Knob::Precision], 0);
+  Built &b = built(split, space.configured[Knob::Precision], 0, 0);
   if (!b.model)
     return {};
   const LayerGroup &g = space.groups[group];

@@ -20,6 +20,9 @@ namespace accel::tune {
 /// there is none (the reason was reported).
 using ModelSource = std::function<std::shared_ptr<const DecidedStep>(
     int64_t microBatch, int precision, int64_t lossChunks)>;
+/// The step model of the configuration in another whole mesh of Space::meshes;
+/// null where it is refused.
+using MeshSource = std::function<std::shared_ptr<const StepModel>(int mesh)>;
 
 /// The allocator of a device, and what it has to share out: as predictSteps
 /// takes them.
@@ -35,14 +38,15 @@ struct AllocatorOf {
 class CachedEvaluator {
 public:
   /// All must outlive it.
-  CachedEvaluator(const Space &space, const Target &target, ModelSource source)
+  CachedEvaluator(const Space &space, const Target &target, ModelSource source,
+                  MeshSource meshSource = {})
       : space(space), target(target), source(std::move(source)),
-        shared(std::make_shared<Shared>()) {}
+        meshSource(std::move(meshSource)), shared(std::make_shared<Shared>()) {}
   /// For the same options of which others are open: shares what was built and
   /// planned with `other`.
   CachedEvaluator(const Space &space, const CachedEvaluator &other)
       : space(space), target(other.target), source(other.source),
-        shared(other.shared) {}
+        meshSource(other.meshSource), shared(other.shared) {}
 
   /// Impossible where the executor refuses the candidate (verifyCandidate).
   Evaluation evaluate(const Point &point);
@@ -82,21 +86,24 @@ private:
     std::shared_ptr<const StepModel> model; // null: cannot be
     std::unique_ptr<StepEvaluator> evaluator;
   };
-  Built &built(int split, int precision, int loss);
+  /// `mesh`: a whole one; 0: the configured one, or any with its functions.
+  Built &built(int split, int precision, int loss, int mesh);
   Built &built(const Point &point) {
     return built(
         point[Knob::Split], point[Knob::Precision],
-        space.base.executor == FrameworkKind::AccelRun ? point[Knob::Loss] : 0);
+        space.base.executor == FrameworkKind::AccelRun ? point[Knob::Loss] : 0,
+        space.mesh(point).whole() ? point[Knob::Mesh] : 0);
   }
   Candidate candidateOf(const Built &b, const Point &point) const;
   struct Shared {
-    std::map<std::array<int, 3>, Built> models;
+    std::map<std::array<int, 4>, Built> models;
     std::map<std::pair<Point, bool>, StepPrediction> planned;
   };
 
   const Space &space;
   const Target &target;
   ModelSource source;
+  MeshSource meshSource;
   std::shared_ptr<Shared> shared;
 };
 

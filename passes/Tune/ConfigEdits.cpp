@@ -13,7 +13,10 @@ namespace accel::tune {
 namespace {
 
 std::string count(int64_t n, const std::string &what) {
-  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+  return std::to_string(n) + " " + what +
+         (n == 1                 ? ""
+          : what.ends_with("ch") ? "es"
+                                 : "s");
 }
 
 std::string boolean(bool b) { return b ? "true" : "false"; }
@@ -120,12 +123,26 @@ std::string ConfigEditor::describeCheckpoint(const Point &point) const {
   return text;
 }
 
+std::string describe(const MeshOption &option) {
+  std::string text;
+  for (const char *axis : {"tp", "pp", "cp"})
+    if (const int64_t size = option.mesh.size(axis); size > 1)
+      text += std::string(axis) + " " + std::to_string(size) + ", ";
+  text += "dp " + std::to_string(option.mesh.size("dp_replicate") *
+                                 option.mesh.size("dp_shard"));
+  if (option.sequence && option.mesh.size("tp") > 1)
+    text += " with sequence parallelism";
+  return text + ", " + count(option.accumulation, "micro-batch");
+}
+
 std::string ConfigEditor::describe(Knob knob, const Point &point) const {
   int all = static_cast<int>(space.layers.size());
   int value = point[knob];
   switch (knob) {
   case Knob::Mesh: {
-    const plan::Mesh &mesh = space.meshes[value];
+    const plan::Mesh &mesh = space.mesh(point).mesh;
+    if (space.mesh(point).whole())
+      return tune::describe(space.mesh(point));
     const int64_t shard = mesh.ranks(plan::AxisRole::Shard);
     const int64_t copies = mesh.ranks(plan::AxisRole::Replicate);
     return copies == 1 ? "sharded over " + count(shard, "rank")
@@ -196,8 +213,7 @@ ConfigEdit ConfigEditor::expressReshard(const Point &point) const {
   bool free = kept == 0;
   if (executor != FrameworkKind::Fsdp1)
     return {{{inFsdp("fsdp_reshard_after_forward"), boolean(free)}}, ""};
-  bool hybrid =
-      space.meshes[point[Knob::Mesh]].ranks(plan::AxisRole::Replicate) > 1;
+  bool hybrid = space.mesh(point).mesh.ranks(plan::AxisRole::Replicate) > 1;
   return {{{inFsdp("fsdp_sharding_strategy"),
             hybrid ? (free ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2")
                    : (free ? "FULL_SHARD" : "SHARD_GRAD_OP")}},
@@ -285,7 +301,9 @@ ConfigEdit ConfigEditor::expressCheckpointing(const std::string &name,
 }
 
 ConfigEdit ConfigEditor::expressMesh(const Point &point) const {
-  const plan::Mesh &mesh = space.meshes[point[Knob::Mesh]];
+  const plan::Mesh &mesh = space.mesh(point).mesh;
+  if (executor == FrameworkKind::Megatron)
+    return expressMegatron(space.mesh(point));
   if (executor == FrameworkKind::Fsdp1)
     return expressReshard(point);
   const std::string section = "parallelism_config";
@@ -294,6 +312,34 @@ ConfigEdit ConfigEditor::expressMesh(const Point &point) const {
     expression.yaml.push_back(
         {inSection(section, "parallelism_config_" + axis.name + "_size"),
          std::to_string(axis.size)});
+  return expression;
+}
+
+/// The sizes that differ from the configured ones, which may be Accelerate's
+/// defaults.
+ConfigEdit ConfigEditor::expressMegatron(const MeshOption &option) const {
+  const MeshOption &configured = space.mesh(space.configured);
+  ConfigEdit expression;
+  auto add = [&](const char *key, const std::string &value) {
+    expression.yaml.push_back(
+        {inSection("megatron_lm_config", std::string("megatron_lm_") + key),
+         value});
+  };
+  for (const auto &[axis, key] :
+       {std::pair("tp", "tp_degree"), std::pair("pp", "pp_degree"),
+        std::pair("cp", "context_parallel_size")})
+    if (const int64_t size = option.mesh.size(axis);
+        size != configured.mesh.size(axis))
+      add(key, std::to_string(size));
+  if (option.sequence != configured.sequence)
+    add("sequence_parallelism", boolean(option.sequence));
+  if (option.accumulation == configured.accumulation)
+    return expression;
+  // An option goes before the line.
+  const std::string steps = std::to_string(option.accumulation);
+  add("num_micro_batches", steps);
+  if (given.split)
+    expression.flags = {{"--grad-accum", steps}};
   return expression;
 }
 

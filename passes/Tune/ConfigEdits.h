@@ -48,6 +48,9 @@ struct GivenOptions {
   bool layerCheckpointing = false; // --gradient-checkpointing
 };
 
+/// A whole mesh in words: "tp 8, pp 4, dp 2, 16 micro-batches".
+std::string describe(const MeshOption &option);
+
 class ConfigEditor {
 public:
   /// All must outlive it.
@@ -83,6 +86,7 @@ private:
   ConfigEdit expressWrap(const Point &point) const;
   ConfigEdit expressCheckpoint(const Point &point) const;
   ConfigEdit expressMesh(const Point &point) const;
+  ConfigEdit expressMegatron(const MeshOption &option) const;
   ConfigEdit expressSplit(const Point &point) const;
   std::vector<YamlLine> batchLines(const SplitOption &split) const;
   ConfigEdit expressLoss(const Point &point) const;

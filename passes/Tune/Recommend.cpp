@@ -29,7 +29,8 @@ public:
     if (knob == Knob::Checkpoint)
       return checkpoint();
     std::vector<int> values = space.values(knob, from);
-    if (values.size() > 4)
+    const bool few = knob == Knob::Mesh && space.mesh(from).whole();
+    if (values.size() > 4 && !few)
       values = {values.front(), values[values.size() / 2], values.back()};
     for (int value : values) {
       Point point = from;

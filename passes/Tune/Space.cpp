@@ -464,11 +464,13 @@ bool locate(Space &space, const StepModel &model) {
 Candidate expand(const Space &space, const StepModel &model,
                  const Point &point) {
   Candidate c = space.base;
-  if (!space.meshes.empty()) {
-    c.mesh = space.meshes[point[Knob::Mesh]];
-  }
   if (!space.splits.empty())
     c.accumulation = space.splits[point[Knob::Split]].accumulation;
+  if (!space.meshes.empty()) {
+    c.mesh = space.mesh(point).mesh;
+    if (space.mesh(point).whole())
+      c.accumulation = space.mesh(point).accumulation;
+  }
   if (!space.precisions.empty())
     c.dtypes = space.precisions[point[Knob::Precision]].dtypes;
   if (!space.buckets.empty() && point[Knob::Bucket]) {
@@ -538,12 +540,12 @@ std::vector<SplitOption> splitsOf(SplitOption configured, size_t limit) {
   return result;
 }
 
-std::vector<plan::Mesh> meshesOf(const plan::Mesh &configured,
+std::vector<MeshOption> meshesOf(const plan::Mesh &configured,
                                  int64_t ranksPerNode) {
   const int64_t own = configured.ranks(plan::AxisRole::Shard);
   const int64_t ranks = own * configured.ranks(plan::AxisRole::Replicate);
   int64_t node = std::max<int64_t>(1, ranksPerNode);
-  std::vector<plan::Mesh> result = {configured};
+  std::vector<MeshOption> result = {configured};
   std::vector<int64_t> sizes = divisors(ranks);
   for (size_t i = sizes.size(); i-- > 0;) {
     int64_t shard = sizes[i];
@@ -552,7 +554,7 @@ std::vector<plan::Mesh> meshesOf(const plan::Mesh &configured,
     if (shard > 1 && shard != own &&
         shard % configured.ranksPerSequence() == 0 &&
         (shard % node == 0 || node % shard == 0))
-      result.push_back(configured.sharded(shard));
+      result.emplace_back(configured.sharded(shard));
   }
   return result;
 }

@@ -63,6 +63,18 @@ struct KnobState {
   int line = 0, column = 0;
 };
 
+/// A mesh, and what goes with it where tensor, context and pipeline parallelism
+/// are chosen too (MeshSearch.h).
+struct MeshOption {
+  MeshOption(plan::Mesh mesh, int64_t accumulation = 0, bool sequence = false)
+      : mesh(std::move(mesh)), accumulation(accumulation), sequence(sequence) {}
+  plan::Mesh mesh;
+  /// Micro-batches of a rank, at the samples of a step; 0: as Space::splits
+  /// say, and functions are alike in all meshes.
+  int64_t accumulation = 0;
+  bool sequence = false; // sequence parallelism
+  bool whole() const { return accumulation > 0; }
+};
 /// The same samples a step: microBatch * accumulation is constant.
 struct SplitOption {
   int64_t microBatch = 1, accumulation = 1;
@@ -106,7 +118,7 @@ struct Space {
   Candidate base; // as configured: what no knob says
   Point configured;
   std::array<KnobState, numKnobs> knobs;
-  std::vector<plan::Mesh> meshes;
+  std::vector<MeshOption> meshes;
   std::vector<SplitOption> splits;
   std::vector<WrapOption> wraps;
   std::vector<PrecisionOption> precisions;
@@ -138,6 +150,9 @@ struct Space {
   }
   KnobState &state(Knob knob) { return knobs[static_cast<int>(knob)]; }
   bool open(Knob knob) const { return state(knob).open; }
+  const MeshOption &mesh(const Point &point) const {
+    return meshes[point[Knob::Mesh]];
+  }
   /// The values that a knob may have: those of an open one, else the
   /// configured one alone. Not for Checkpoint. Counts of layers are multiples
   /// of what the wrap at `point` gathers together.
@@ -176,7 +191,7 @@ std::vector<SplitOption> splitsOf(SplitOption configured, size_t limit);
 
 /// Meshes of `ranks` whose shard axis divides them: powers of the prime
 /// factors, widest shard first; the configured one is moved to the front.
-std::vector<plan::Mesh> meshesOf(const plan::Mesh &configured,
+std::vector<MeshOption> meshesOf(const plan::Mesh &configured,
                                  int64_t ranksPerNode);
 
 } // namespace accel::tune

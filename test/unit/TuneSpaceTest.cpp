@@ -146,12 +146,12 @@ TEST(TuneSpace, MeshesAreWholeNodesOrPartsOfOne) {
   };
   auto meshes = of(16384);
   EXPECT_EQ(meshes.size(), 14u); // 2, 4, 8, ... 16384
-  EXPECT_EQ(meshes[0].size("dp_shard"), 16384);
-  for (const plan::Mesh &m : meshes)
-    EXPECT_EQ(m.ranks(), 16384);
-  for (const plan::Mesh &m : of(24))
-    EXPECT_NE(m.size("dp_shard"), 12);
-  EXPECT_EQ(of(1000000)[0].size("dp_shard"), 1000000);
+  EXPECT_EQ(meshes[0].mesh.size("dp_shard"), 16384);
+  for (const MeshOption &option : meshes)
+    EXPECT_EQ(option.mesh.ranks(), 16384);
+  for (const MeshOption &option : of(24))
+    EXPECT_NE(option.mesh.size("dp_shard"), 12);
+  EXPECT_EQ(of(1000000)[0].mesh.size("dp_shard"), 1000000);
 }
 
 } // namespace

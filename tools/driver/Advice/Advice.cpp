@@ -9,6 +9,7 @@
 #include "passes/Tune/SearchConstraints.h"
 #include "tools/driver/Advice/ChangePlanner.h"
 #include "tools/driver/Advice/MaxBatch.h"
+#include "tools/driver/Advice/MeshAdvice.h"
 #include "tools/driver/Text/Format.h"
 
 #include <algorithm>
@@ -158,13 +159,14 @@ private:
     space.base = base;
     const plan::Mesh &mesh = base.mesh;
     const int64_t own = mesh.ranks(plan::AxisRole::Shard);
-    space.meshes = {mesh};
+    space.meshes = {wholeMesh(in, base).value_or(mesh)};
     if (own > 1 && in.executor == FrameworkKind::Fsdp1) {
       int64_t ranks = own * mesh.ranks(plan::AxisRole::Replicate);
       for (int64_t shard : {ranks, base.ranksPerNode})
         if (shard > 1 && shard != own && ranks % shard == 0)
           space.meshes.push_back(mesh.sharded(shard));
-    } else if (own > 1 && in.executor != FrameworkKind::Deepspeed) {
+    } else if (own > 1 && in.executor != FrameworkKind::Deepspeed &&
+               in.executor != FrameworkKind::Megatron) {
       space.meshes = tune::meshesOf(mesh, base.ranksPerNode);
     }
     space.splits = tune::splitsOf({training.microBatch, training.accumulation},
@@ -251,6 +253,17 @@ private:
                     "so nothing is recommended");
       return;
     }
+    if (space->mesh(space->configured).whole())
+      advice.mesh =
+          addMeshes(in, target, *advice.model, given(), advice.budgetBytes,
+                    *in.options.tune == TuneScope::All, *space);
+    else if (tuning && base.mesh.ranksPerSample() > 1)
+      engine.note("not-tuned", in.options.config,
+                  std::string("--tune keeps ranks that share samples (tp, cp, "
+                              "sp, pp) as they are written for ") +
+                      toString(in.executor) +
+                      ": it searches them for Megatron-LM alone",
+                  "accel-opt diff sets two meshes side by side");
     auto kept = std::make_shared<tune::Space>(std::move(*space));
     advice.space = kept;
     advice.job = std::make_shared<const JobConfig>(job);
@@ -260,7 +273,8 @@ private:
       advice.policies.push_back(other.job.precision.value);
     advice.editor = std::make_shared<tune::ConfigEditor>(
         *kept, *advice.job, layerClasses(*advice.model), given());
-    tune::CachedEvaluator evaluator(*kept, target, in.source);
+    tune::CachedEvaluator evaluator(*kept, target, in.source,
+                                    meshSource(in, *kept, *advice.editor));
     tune::Evaluation before = evaluator.evaluate(kept->configured);
     if (!tuning) {
       std::vector<tune::Change> all =
@@ -285,6 +299,13 @@ private:
         advice.fixed.push_back({static_cast<tune::Knob>(k), kept->knobs[k]});
     advice.tuned = solve(*kept, evaluator);
     planner.planAnew(evaluator, *advice.tuned, /*refusals=*/true);
+    if (advice.mesh && advice.tuned->result.best)
+      compareMeshes(
+          *kept, advice.tuned->result.best->point,
+          [&](const tune::Point &point, StepPrediction &predicted) {
+            return planner.fitsAsPlanned(evaluator, point, predicted);
+          },
+          *advice.mesh);
     if (!advice.tuned->result.best && in.options.tune == TuneScope::Open)
       sayWhatAllFinds(evaluator);
     // Nothing else trains Megatron-LM's model.
@@ -307,7 +328,16 @@ private:
     auto space = makeSpace(request(true));
     if (!space)
       return;
-    tune::CachedEvaluator evaluator(*space, open);
+    // Its own meshes, of which `open` has no models.
+    if (space->mesh(space->configured).whole())
+      addMeshes(in, target, *advice.model, given(), advice.budgetBytes,
+                /*all=*/true, *space);
+    tune::ConfigEditor editor(*space, *advice.job, {}, given());
+    tune::CachedEvaluator own(*space, target, in.source,
+                              meshSource(in, *space, editor));
+    tune::CachedEvaluator shared(*space, open);
+    tune::CachedEvaluator &evaluator =
+        space->mesh(space->configured).whole() ? own : shared;
     const Tuned all = solve(*space, evaluator);
     engine.note("tune-all", in.options.config,
                 all.result.best

@@ -33,6 +33,24 @@ struct MaxBatch {
   StepPrediction at, next; // of it, and of one more
 };
 
+/// A whole mesh with its best setting, as planned.
+struct MeshChoice {
+  tune::MeshOption mesh;
+  StepPrediction predicted;
+};
+
+/// What a search over meshes found, and what speaks against others.
+struct MeshAnswer {
+  std::optional<MeshChoice> chosen;
+  std::optional<MeshChoice> next;    // that fits and is slower
+  std::optional<MeshChoice> lacking; // faster, and does not fit
+  /// Tensor-parallel ranks on several nodes, where those of the chosen one
+  /// are on one; on one where they are on several.
+  std::optional<MeshChoice> otherSide;
+  int64_t meshes = 0, evaluated = 0;
+  int64_t ranksPerNode = 1;
+};
+
 struct Advice {
   FrameworkKind executor = FrameworkKind::AccelRun;
   Candidate candidate;       // as configured
@@ -54,6 +72,7 @@ struct Advice {
   std::vector<tune::Decided> refused;
   std::optional<Tuned> tuned; // all that the executor can do
   std::optional<Tuned> yaml;  // what a YAML alone can say
+  std::optional<MeshAnswer> mesh;
   /// What checkpointing solved for a cap in bytes would make of the best
   /// setting, where the executor cannot be asked for it.
   std::optional<tune::Change> solved;
@@ -82,6 +101,9 @@ struct AdviceInputs {
   std::function<std::optional<StepPrediction>(const Advice &,
                                               const tune::Point &)>
       planProgram;
+  /// DecidedSteps::modelOf.
+  std::function<std::shared_ptr<const StepModel>(const tune::ConfigEdit &)>
+      modelOf;
   /// Decided steps of the configuration; precision 0 is the configured one.
   tune::ModelSource source;
 };

@@ -285,8 +285,12 @@ void ChangePlanner::certifyLines(tune::CachedEvaluator &evaluator,
     const auto lines = advice.editor->lines(verdict.point, notInYaml);
     if (!notInYaml.empty())
       continue;
+    // Options that say the samples of a step follow the mesh.
+    tune::Flags flags;
+    if (verdict.point[tune::Knob::Mesh])
+      flags = advice.editor->express(tune::Knob::Mesh, verdict.point).flags;
     auto p =
-        lines.empty() ? std::optional(advice.configured) : replan(lines, {});
+        lines.empty() ? std::optional(advice.configured) : replan(lines, flags);
     if (!p || !fits(*p))
       continue;
     tuned.result.best = verdict;

@@ -77,8 +77,19 @@ std::string gptOf(const Sizes &sizes, const MegatronSettings &megatron) {
 
 } // namespace
 
-bool takeMegatronModel(PlanInputs &inputs, DiagnosticEngine &engine) {
+bool takeMegatronModel(PlanInputs &inputs, const PlanInputs *known,
+                       DiagnosticEngine &engine) {
   const AccelerateConfig &accelerate = inputs.job.accelerate;
+  if (known && known->sized) {
+    inputs.sized = known->sized;
+    // Accelerate asks for FlashAttention since 1.13.
+    if (!*accelerate.megatron->flashAttention)
+      inputs.trainer = "megatron-core-attention";
+    if (*accelerate.megatron->tensorParallel ==
+        *known->job.accelerate.megatron->tensorParallel)
+      return true; // the same GPT
+    inputs.model = *known->sized;
+  }
   const auto &type = accelerate.distributedType;
   const MegatronSettings &megatron = *accelerate.megatron;
   const huggingface::ModelConfig *config = inputs.model.config();
@@ -95,6 +106,8 @@ bool takeMegatronModel(PlanInputs &inputs, DiagnosticEngine &engine) {
                                            "Megatron-LM's GPT", engine);
   if (!gpt)
     return false;
+  if (!inputs.sized)
+    inputs.sized = std::make_shared<const Model>(std::move(inputs.model));
   inputs.model = Model(std::move(*gpt));
   // Accelerate asks for FlashAttention since 1.13.
   if (!*megatron.flashAttention)

@@ -15,8 +15,10 @@ namespace accel {
 /// and Megatron-LM makes a GPT of its own of them: layer norms, biases, an MLP
 /// of four times the hidden size with GELU, as many key-value heads as heads, a
 /// tied head, and a vocabulary that is filled up. The model of `inputs` becomes
-/// that one, with a note. False, with errors, where there is none.
-bool takeMegatronModel(PlanInputs &inputs, DiagnosticEngine &engine);
+/// that one, with a note. False, with errors, where there is none. `known`:
+/// that of another configuration of the same model, or null.
+bool takeMegatronModel(PlanInputs &inputs, const PlanInputs *known,
+                       DiagnosticEngine &engine);
 
 /// Refuses what is not planned of Megatron's arguments, by name.
 void checkMegatron(const PlanInputs &inputs, DiagnosticEngine &engine);

@@ -61,8 +61,8 @@ public:
       reference.value = ReferenceModel::Itself;
     if (!chooseExecutor())
       return std::nullopt;
-    if (inputs.executor == FrameworkKind::Megatron && !known &&
-        !takeMegatronModel(inputs, engine))
+    if (inputs.executor == FrameworkKind::Megatron &&
+        !takeMegatronModel(inputs, known, engine))
       return std::nullopt;
     chooseOptimizer(options, inputs, engine);
     chooseSizes();

@@ -13,6 +13,7 @@
 #include "tools/driver/Inputs/Model.h"
 #include "tools/driver/Options/PlanOptions.h"
 
+#include <memory>
 #include <optional>
 
 namespace accel {
@@ -22,6 +23,8 @@ namespace accel {
 struct PlanInputs {
   JobConfig job;
   Model model;
+  /// Where Megatron-LM trains a GPT of its own: the model whose sizes it has.
+  std::shared_ptr<const Model> sized;
   /// In which the model is loaded.
   plan::DType loadedDtype() const {
     return job.loadDtype.value.value_or(

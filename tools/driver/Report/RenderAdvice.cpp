@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
+#include "tools/driver/Report/MeshAnswers.h"
 #include "tools/driver/Report/Render.h"
 #include "tools/driver/Text/Format.h"
 
@@ -182,6 +183,8 @@ private:
     if (yamlDiffers())
       toChange(*advice.yaml, "to change, by YAML alone");
     solved();
+    if (advice.mesh)
+      out += renderMesh(advice);
     limits(t);
     front(t);
     fixed();
@@ -229,7 +232,8 @@ private:
              formatSeconds(t.predicted.exposed[0].seconds) + ")";
     out += "\n";
     for (const tune::Decided &d : t.decisions)
-      if (d.refused &&
+      // What speaks against other meshes is said with them.
+      if (d.refused && !(advice.mesh && d.knob == tune::Knob::Mesh) &&
           (d.changed || (!d.refused->fits && d.refused->seconds < 0)))
         out +=
             "  not: " + refusal(*advice.editor, d, advice.budgetBytes) + "\n";

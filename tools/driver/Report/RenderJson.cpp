@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/PipelineSchedule/RenderSchedule.h"
+#include "tools/driver/Report/MeshAnswers.h"
 #include "tools/driver/Report/MeshJson.h"
 #include "tools/driver/Report/Render.h"
 #include "tools/driver/Report/RenderFp8.h"
@@ -123,6 +124,8 @@ void addAdvice(Json &root, const Advice &advice) {
     tune["fixed"] = fixed;
     tune["solved_checkpointing"] =
         advice.solved ? recommendation(advice, *advice.solved) : Json();
+    if (advice.mesh)
+      tune["mesh"] = meshAnswerJson(advice);
     root["tune"] = tune;
   }
   if (advice.maxBatch) {

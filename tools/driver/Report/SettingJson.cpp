@@ -53,13 +53,15 @@ Json checkpointing(const tune::Space &space, const StepModel &model,
 Json settingJson(const tune::Space &space, const StepModel &model,
                  const tune::Point &point) {
   auto at = [&](Knob knob) { return static_cast<size_t>(point[knob]); };
-  const plan::Mesh &mesh = space.meshes[at(Knob::Mesh)];
+  const tune::MeshOption &option = space.mesh(point);
+  const plan::Mesh &mesh = option.mesh;
   const tune::SplitOption &split = space.splits[at(Knob::Split)];
   Json result = {{"mesh",
                   {{"shard", mesh.ranks(plan::AxisRole::Shard)},
                    {"replicate", mesh.ranks(plan::AxisRole::Replicate)}}},
                  {"micro_batch", split.microBatch},
-                 {"accumulation_steps", split.accumulation},
+                 {"accumulation_steps",
+                  option.whole() ? option.accumulation : split.accumulation},
                  {"wrap", space.wraps[at(Knob::Wrap)].name},
                  {"precision", space.precisions[at(Knob::Precision)].name},
                  {"layers_kept_gathered", point[Knob::Reshard]},
@@ -70,6 +72,11 @@ Json settingJson(const tune::Space &space, const StepModel &model,
                  {"parameter_offload", point[Knob::ParameterOffload] != 0},
                  {"optimizer_offload", point[Knob::OptimizerOffload] != 0},
                  {"activation_offload_layers", point[Knob::ActivationOffload]}};
+  if (option.whole()) {
+    for (const char *axis : {"tp", "cp", "pp"})
+      result["mesh"][axis] = mesh.size(axis);
+    result["mesh"]["sequence_parallel"] = option.sequence;
+  }
   if (!space.buckets.empty())
     result["bucket_bytes"] = space.buckets[at(Knob::Bucket)];
   if (!space.lossChunks.empty())

@@ -92,29 +92,31 @@ private:
 
   /// The configuration under its framework, and what would be better.
   bool evaluate() {
-    AdviceInputs in = {*session.inputs,
-                       options,
-                       session.inputs->executor,
-                       session.targetOrNone(),
-                       session.machine(),
-                       session.ranksPerNode ? session.ranksPerNode : 1,
-                       result.report.budgetBytes,
-                       session.importing.lossChunks
-                           ? session.importing.lossChunks->count.value_or(1)
-                           : 1,
-                       session.own() ? &result.report.prediction : nullptr,
-                       [&](const std::vector<tune::ConfigEdit> &edits) {
-                         return steps.planAgain(edits);
-                       },
-                       [&](const Advice &advice, const tune::Point &point) {
-                         PlanInputs inputs = *session.inputs;
-                         ImportOptions import = session.importing;
-                         choose(advice, point, inputs, import);
-                         return steps.planProgram(inputs, import);
-                       },
-                       [&](int64_t microBatch, int precision, int64_t chunks) {
-                         return steps.at(microBatch, precision, chunks);
-                       }};
+    AdviceInputs in = {
+        *session.inputs,
+        options,
+        session.inputs->executor,
+        session.targetOrNone(),
+        session.machine(),
+        session.ranksPerNode ? session.ranksPerNode : 1,
+        result.report.budgetBytes,
+        session.importing.lossChunks
+            ? session.importing.lossChunks->count.value_or(1)
+            : 1,
+        session.own() ? &result.report.prediction : nullptr,
+        [&](const std::vector<tune::ConfigEdit> &edits) {
+          return steps.planAgain(edits);
+        },
+        [&](const Advice &advice, const tune::Point &point) {
+          PlanInputs inputs = *session.inputs;
+          ImportOptions import = session.importing;
+          choose(advice, point, inputs, import);
+          return steps.planProgram(inputs, import);
+        },
+        [&](const tune::ConfigEdit &edit) { return steps.modelOf(edit); },
+        [&](int64_t microBatch, int precision, int64_t chunks) {
+          return steps.at(microBatch, precision, chunks);
+        }};
     result.report.advice = advise(in, engine);
     if (!result.report.advice)
       return false;
@@ -163,7 +165,14 @@ private:
   bool compileChosen(const Advice &advice, plan::Plan &plan) {
     PlanInputs inputs = *session.inputs;
     ImportOptions import = session.importing;
-    choose(advice, advice.tuned->result.best->point, inputs, import);
+    const tune::Point &point = advice.tuned->result.best->point;
+    if (advice.space->mesh(point).whole() && point[tune::Knob::Mesh])
+      if (auto edited =
+              steps.edited(advice.editor->express(tune::Knob::Mesh, point))) {
+        inputs = std::move(edited->inputs);
+        import = edited->importing;
+      }
+    choose(advice, point, inputs, import);
     Session::Module module = session.import(inputs, import, engine);
     if (!module || failed(runDecisions(*module, session.verification())))
       return outputs.internal("the decisions of the recommended setting");

@@ -23,16 +23,31 @@ namespace accel {
 /// made up of layers of both kinds.
 static constexpr int solvedPoints = 12;
 
-// Without seconds there is nothing to be solved.
+// Without seconds there is nothing to be solved, and Megatron-LM's model is
+// recomputed in its own ways alone.
 DecidedSteps::DecidedSteps(Session &session)
     : session(session),
-      solved(session.options.tune && session.target ? solvedPoints : 0) {}
+      solved(session.options.tune && session.target &&
+                     session.inputs->executor != FrameworkKind::Megatron
+                 ? solvedPoints
+                 : 0) {}
+
+/// How ranks share a function: those of tp, cp and sp, and whether tokens are
+/// shared between tensor-parallel layers.
+static std::array<int64_t, 4> sharingOf(const PlanInputs &from) {
+  const plan::Mesh &mesh = *from.job.accelerate.mesh;
+  const auto &megatron = from.job.accelerate.megatron;
+  return {mesh.size("tp"), mesh.size("cp"), mesh.size("sp"),
+          megatron ? *megatron->sequenceParallelism
+                   : *from.job.sequenceParallel};
+}
 
 DecidedSteps::FunctionsKey DecidedSteps::keyOf(mlir::ModuleOp module,
+                                               const PlanInputs &from,
                                                int64_t microBatch) {
   auto precision = sharding::findRequest(module, "precision");
   return {precision ? precision.getValue().getAsOpaquePointer() : nullptr,
-          microBatch};
+          microBatch, sharingOf(from)};
 }
 
 std::shared_ptr<const DecidedStep> DecidedSteps::read(mlir::ModuleOp module) {
@@ -80,7 +95,8 @@ bool DecidedSteps::keep(mlir::ModuleOp module) {
   if (!step)
     return false;
   const int64_t microBatch = session.inputs->training.microBatch;
-  models[keyOf(module, microBatch)] = step->model;
+  models[keyOf(module, *session.inputs, microBatch)] = step->model;
+  ofMesh[sharingOf(*session.inputs)] = step->model;
   steps[{microBatch, 0, 0}] = std::move(step);
   return true;
 }
@@ -116,7 +132,7 @@ DecidedSteps::at(int64_t microBatch, int precision, int64_t lossChunks) {
 std::shared_ptr<const StepModel>
 DecidedSteps::modelFor(mlir::ModuleOp module, const PlanInputs &from,
                        const ImportOptions &with) {
-  const FunctionsKey key = keyOf(module, with.microBatch);
+  const FunctionsKey key = keyOf(module, from, with.microBatch);
   const bool same = from.executor == session.inputs->executor;
   if (auto known = models.find(key); same && known != models.end())
     return known->second;
@@ -126,6 +142,29 @@ DecidedSteps::modelFor(mlir::ModuleOp module, const PlanInputs &from,
   if (same)
     models[key] = step->model;
   return step->model;
+}
+
+std::shared_ptr<const StepModel>
+DecidedSteps::modelOf(const tune::ConfigEdit &edit) {
+  const auto other = edited(edit);
+  if (!other)
+    return nullptr;
+  auto [known, isNew] = ofMesh.try_emplace(sharingOf(other->inputs));
+  if (isNew) {
+    DiagnosticEngine ignored;
+    Session::Quiet quiet(session);
+    if (auto step = decide(other->inputs, other->importing, ignored))
+      known->second = step->model;
+  }
+  if (!known->second)
+    return nullptr;
+  const plan::Mesh &mesh = *other->inputs.job.accelerate.mesh;
+  if (known->second->stages == mesh.size(plan::pipelineAxis))
+    return known->second;
+  auto model = std::make_shared<StepModel>(*known->second);
+  model->stages = mesh.size(plan::pipelineAxis);
+  model->ranksPerSample = mesh.ranksPerSample();
+  return model;
 }
 
 std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,

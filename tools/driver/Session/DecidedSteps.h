@@ -39,6 +39,15 @@ public:
   /// threads, or lowered to accel-run's program. Nothing where it is refused.
   std::vector<std::optional<StepPrediction>>
   planAgain(const std::vector<tune::ConfigEdit> &edits);
+  /// The step model of an edited configuration; null where it is refused.
+  /// Whatever differs in stages alone has the same functions.
+  std::shared_ptr<const StepModel> modelOf(const tune::ConfigEdit &edit);
+  /// The inputs and options of an edited configuration.
+  struct Edited {
+    PlanInputs inputs;
+    ImportOptions importing;
+  };
+  std::optional<Edited> edited(const tune::ConfigEdit &edit);
   /// What accel-run's program of these inputs and options takes.
   std::optional<StepPrediction> planProgram(const PlanInputs &from,
                                             ImportOptions with);
@@ -59,20 +68,20 @@ private:
   std::shared_ptr<const StepModel> modelFor(mlir::ModuleOp module,
                                             const PlanInputs &from,
                                             const ImportOptions &with);
-  /// The inputs and options of an edited configuration.
-  struct Edited {
-    PlanInputs inputs;
-    ImportOptions importing;
-  };
-  std::optional<Edited> edited(const tune::ConfigEdit &edit);
   /// The decided step of an edited configuration, and the model that it reads;
   /// nothing where it is refused.
   std::optional<PlannedStep> plannedStep(const Edited &edited);
 
   /// What the functions of a decided module compute depends on these; MLIR's
   /// attributes are unique.
-  using FunctionsKey = std::pair<const void *, int64_t>;
-  static FunctionsKey keyOf(mlir::ModuleOp module, int64_t microBatch);
+  struct FunctionsKey {
+    const void *precision = nullptr;
+    int64_t microBatch = 1;
+    std::array<int64_t, 4> sharing{}; // ranks of tp, cp, sp; whether sequences
+    auto operator<=>(const FunctionsKey &) const = default;
+  };
+  static FunctionsKey keyOf(mlir::ModuleOp module, const PlanInputs &from,
+                            int64_t microBatch);
 
   Session &session;
   /// A module that was differentiated, by what it was asked for: the same
@@ -84,6 +93,7 @@ private:
   SavedSetCache solved;
   AccelRunVariantCache variants;
   std::map<FunctionsKey, std::shared_ptr<const StepModel>> models;
+  std::map<std::array<int64_t, 4>, std::shared_ptr<const StepModel>> ofMesh;
   std::map<std::array<int64_t, 3>, std::shared_ptr<const DecidedStep>> steps;
 };
 

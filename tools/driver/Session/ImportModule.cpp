@@ -238,7 +238,9 @@ void choose(const Advice &advice, const tune::Point &point, PlanInputs &inputs,
   }
   if (point.counts != space.configured.counts)
     chooseCheckpoint(model, candidate, chosen);
-  if (differs(tune::Knob::Mesh))
+  // A whole mesh is that of the inputs.
+  const bool whole = space.mesh(point).whole();
+  if (differs(tune::Knob::Mesh) && !whole)
     chosen.mesh = candidate.mesh;
   if (differs(tune::Knob::ParameterOffload) ||
       differs(tune::Knob::OptimizerOffload) ||
@@ -275,7 +277,8 @@ void choose(const Advice &advice, const tune::Point &point, PlanInputs &inputs,
   }
   const tune::SplitOption &split = space.splits[point[tune::Knob::Split]];
   options.microBatch = inputs.training.microBatch = split.microBatch;
-  options.accumulation = inputs.training.accumulation = split.accumulation;
+  options.accumulation = inputs.training.accumulation =
+      whole ? space.mesh(point).accumulation : split.accumulation;
 }
 
 } // namespace accel

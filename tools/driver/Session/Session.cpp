@@ -110,9 +110,16 @@ bool Session::chooseLossChunks(const PlanInputs &from, ImportOptions &with,
       {machine(), with.ranksPerNode, budgetBytes(), verification()}, with);
 }
 
+Session::Sizes Session::sizesOf(const PlanInputs &from,
+                                const ImportOptions &with) {
+  return {with.microBatch, with.sequenceLength,
+          from.executor == FrameworkKind::Megatron ? from.model.vocabSize()
+                                                   : 0};
+}
+
 mlir::ModuleOp Session::model(const PlanInputs &from, const ImportOptions &with,
                               DiagnosticEngine &problems) {
-  Module &known = models[{with.microBatch, with.sequenceLength}];
+  Module &known = models[sizesOf(from, with)];
   if (!known)
     if (auto module = importModel(context, from, with, problems);
         succeeded(module))
@@ -135,7 +142,7 @@ Session::Module Session::import(const PlanInputs &from,
 Session::Module Session::importSignatures(const PlanInputs &from,
                                           const ImportOptions &with,
                                           DiagnosticEngine &problems) {
-  Module &known = signatures[{with.microBatch, with.sequenceLength}];
+  Module &known = signatures[sizesOf(from, with)];
   if (!known) {
     mlir::ModuleOp whole = model(from, with, problems);
     if (!whole)

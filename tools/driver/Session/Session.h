@@ -100,7 +100,10 @@ public:
   }
 
 private:
-  using Sizes = std::array<int64_t, 2>; // micro-batch, sequence length
+  /// Micro-batch, sequence length, and of Megatron-LM's GPT its vocabulary,
+  /// which tensor parallelism fills up.
+  using Sizes = std::array<int64_t, 3>;
+  static Sizes sizesOf(const PlanInputs &from, const ImportOptions &with);
 
   /// The model alone, for `importJob` to complete a copy of it.
   mlir::ModuleOp model(const PlanInputs &from, const ImportOptions &with,

@@ -1,0 +1,307 @@
+//===- MeshSearch.cpp - Which ranks share what ----------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Tune/MeshSearch.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+namespace accel::tune {
+namespace {
+
+/// Embedding and loss count as a layer each where layers alone cannot be
+/// divided (FrameworkSteps/Pipeline.cpp's stagesOf).
+constexpr int64_t endsAsLayers = 2;
+
+/// Behind attention and the MLP forward, and before them backward,
+/// tensor-parallel ranks add up what they have.
+constexpr double sumsOfLayer = 4;
+/// The second best is told exactly where it is at most so much slower.
+constexpr double worthTelling = 1.25;
+/// Nodes below which a mesh is looked for that speaks against several.
+constexpr int64_t acrossAtMost = 4;
+constexpr int triesOfOtherSide = 4;
+/// Context-parallel ranks need all keys and values forward and backward.
+constexpr double gathersOfLayer = 2, keysAndValues = 2;
+
+struct Bounded {
+  MeshSizes mesh;
+  Evaluation bound;
+  bool close = false; // by the functions of the mesh
+  bool operator<(const Bounded &other) const {
+    if (bound.seconds != other.bound.seconds)
+      return bound.seconds < other.bound.seconds;
+    return mesh < other.mesh;
+  }
+};
+
+std::string divided(int64_t n, const char *what, int64_t among) {
+  return std::to_string(n) + " " + what + " cannot be divided among " +
+         std::to_string(among) + " ranks";
+}
+
+class MeshSearcher {
+public:
+  MeshSearcher(const MeshProblem &problem, int64_t budgetBytes,
+               const LayerSeconds &layerSeconds, const EvaluateMesh &evaluate,
+               const std::function<void(int64_t, int64_t)> &progress)
+      : problem(problem), budgetBytes(budgetBytes), layerSeconds(layerSeconds),
+        evaluate(evaluate), progress(progress) {}
+
+  MeshSearchResult run() {
+    std::set<Bounded> queue;
+    for (const MeshSizes &mesh : meshesOf(problem))
+      queue.insert({mesh, lowerBound(problem, mesh), false});
+    const std::vector<Bounded> all(queue.begin(), queue.end());
+    result.meshes = static_cast<int64_t>(all.size());
+    int64_t done = 0;
+    while (!queue.empty()) {
+      const Bounded next = *queue.begin();
+      if (next.bound.seconds >= enough())
+        break;
+      queue.erase(queue.begin());
+      if (next.bound.bytes > budgetBytes) {
+        ++done;
+        continue;
+      }
+      if (!next.close) {
+        if (const auto seconds = closer(next.mesh))
+          queue.insert(
+              {next.mesh, lowerBound(problem, next.mesh, seconds), true});
+        continue;
+      }
+      if (progress)
+        progress(done, result.meshes);
+      judge(next.mesh);
+      ++done;
+    }
+    // By their bounds none fits: the one that is nearest to it.
+    if (result.evaluated == 0 && !all.empty())
+      judge(std::min_element(all.begin(), all.end(),
+                             [](const Bounded &a, const Bounded &b) {
+                               return a.bound.bytes < b.bound.bytes;
+                             })
+                ->mesh);
+    lookAtOtherSide(all);
+    return std::move(result);
+  }
+
+private:
+  /// Meshes that take so long cannot be the best, nor be told beside it.
+  double enough() const {
+    if (result.fitting.empty())
+      return std::numeric_limits<double>::infinity();
+    const double told = result.fitting[0].best->seconds * worthTelling;
+    return result.fitting.size() < 2
+               ? told
+               : std::min(told, result.fitting[1].best->seconds);
+  }
+
+  std::optional<double> closer(MeshSizes mesh) {
+    const MeshSizes asked = mesh;
+    mesh.stages = 1; // no part of what functions compute
+    auto [known, isNew] = layers.try_emplace(mesh);
+    if (isNew)
+      known->second = layerSeconds(asked);
+    return known->second;
+  }
+
+  void judge(const MeshSizes &mesh) {
+    MeshVerdict verdict = evaluate(mesh);
+    ++result.evaluated;
+    if (verdict.best) {
+      auto at = std::upper_bound(
+          result.fitting.begin(), result.fitting.end(), verdict,
+          [](const MeshVerdict &a, const MeshVerdict &b) {
+            return a.best->seconds < b.best->seconds;
+          });
+      result.fitting.insert(at, std::move(verdict));
+    } else if (verdict.smallest.possible &&
+               (!result.lacking ||
+                verdict.smallest.bytes < result.lacking->smallest.bytes)) {
+      result.lacking = std::move(verdict);
+    }
+  }
+
+  bool crosses(const MeshSizes &mesh) const {
+    return mesh.tensor > problem.ranksPerNode;
+  }
+
+  /// What speaks against tensor parallelism over nodes, or within one: the most
+  /// promising such mesh by its bound.
+  void lookAtOtherSide(const std::vector<Bounded> &order) {
+    if (result.fitting.empty())
+      return;
+    const bool across = !crosses(result.fitting.front().mesh);
+    for (const MeshVerdict &verdict : result.fitting)
+      if (crosses(verdict.mesh) == across) {
+        result.otherSide = verdict;
+        return;
+      }
+    std::set<Bounded> candidates;
+    for (const Bounded &next : order)
+      if (crosses(next.mesh) == across && next.bound.bytes <= budgetBytes &&
+          next.mesh.tensor < problem.ranksPerNode * acrossAtMost)
+        if (const auto seconds = closer(next.mesh))
+          candidates.insert(
+              {next.mesh, lowerBound(problem, next.mesh, seconds), true});
+    int tries = 0;
+    for (const Bounded &next : candidates) {
+      if (++tries > triesOfOtherSide)
+        return;
+      MeshVerdict verdict = evaluate(next.mesh);
+      ++result.evaluated;
+      if (verdict.best) {
+        result.otherSide = std::move(verdict);
+        return;
+      }
+    }
+  }
+
+  const MeshProblem &problem;
+  int64_t budgetBytes;
+  const LayerSeconds &layerSeconds;
+  const EvaluateMesh &evaluate;
+  const std::function<void(int64_t, int64_t)> &progress;
+  MeshSearchResult result;
+  std::map<MeshSizes, std::optional<double>> layers; // by sharing
+};
+
+} // namespace
+
+int64_t layersOfStage(int64_t layers, int64_t stages) {
+  if (stages < 1 || stages > layers)
+    return 0;
+  if (layers % stages == 0)
+    return layers / stages;
+  const int64_t all = layers + endsAsLayers;
+  // Both ends have a layer less, of which they need one.
+  return all % stages == 0 && all / stages > 1 ? all / stages : 0;
+}
+
+std::string wrongWith(const MeshProblem &problem, const MeshSizes &mesh) {
+  if (mesh.tensor < 1 || mesh.context < 1 || mesh.stages < 1)
+    return "sizes are at least 1";
+  for (int64_t size : {mesh.tensor, mesh.context, mesh.stages})
+    if (size > problem.ranks)
+      return "a size is above the number of ranks";
+  auto kept = [](const std::optional<int64_t> &size, int64_t is) {
+    return !size || *size == is;
+  };
+  if (!kept(problem.tensor, mesh.tensor) ||
+      !kept(problem.context, mesh.context) ||
+      !kept(problem.stages, mesh.stages) ||
+      (problem.sequence && mesh.sequence != *problem.sequence))
+    return "a size that is kept is another";
+  if (problem.ranks % (mesh.tensor * mesh.context * mesh.stages))
+    return "the product does not divide the ranks";
+  if (problem.heads % mesh.tensor)
+    return divided(problem.heads, "heads", mesh.tensor);
+  // Head-tail order: each rank has two pieces.
+  if (mesh.context > 1 && problem.tokens % (2 * mesh.context))
+    return divided(problem.tokens, "tokens", 2 * mesh.context);
+  if (mesh.sequence && mesh.tensor > 1 &&
+      problem.tokens / mesh.context % mesh.tensor)
+    return divided(problem.tokens / mesh.context, "tokens", mesh.tensor);
+  if (!layersOfStage(problem.layers, mesh.stages))
+    return std::to_string(problem.layers) + " layers cannot be divided among " +
+           std::to_string(mesh.stages) + " stages";
+  if (problem.microBatches % problem.copies(mesh))
+    return "the samples of a step cannot be divided among " +
+           std::to_string(problem.copies(mesh)) + " copies";
+  if (!kept(problem.accumulation, problem.accumulationOf(mesh)))
+    return "the micro-batches of a step are kept";
+  return "";
+}
+
+std::vector<MeshSizes> meshesOf(const MeshProblem &problem) {
+  std::vector<int64_t> sizes;
+  for (int64_t n = 1; n * n <= problem.ranks; ++n)
+    if (problem.ranks % n == 0) {
+      sizes.push_back(n);
+      if (n * n != problem.ranks)
+        sizes.push_back(problem.ranks / n);
+    }
+  std::vector<MeshSizes> result;
+  for (int64_t tensor : sizes)
+    for (int64_t context : sizes)
+      for (int64_t stages : sizes)
+        for (bool sequence : {false, true}) {
+          const MeshSizes mesh = {tensor, context, stages, sequence};
+          // It takes fewer bytes for the same exchanges; it says nothing
+          // without ranks that share layers, and is not counted beside context
+          // parallelism.
+          const bool wanted =
+              tensor > 1 && context == 1 && problem.tokens % tensor == 0
+                  ? true
+                  : problem.idleSequence;
+          if ((problem.sequence || sequence == wanted) &&
+              tensor <= problem.ranks / context &&
+              tensor * context <= problem.ranks / stages &&
+              wrongWith(problem, mesh).empty())
+            result.push_back(mesh);
+        }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh,
+                      std::optional<double> layerSeconds) {
+  const LayerCost &layer = problem.layer;
+  const auto tensor = static_cast<double>(mesh.tensor),
+             context = static_cast<double>(mesh.context),
+             stages = static_cast<double>(mesh.stages),
+             layers = static_cast<double>(problem.layers),
+             copies = static_cast<double>(problem.copies(mesh) * mesh.context),
+             count = static_cast<double>(problem.accumulationOf(mesh));
+  // All that is computed again: of each layer its input stays, of as many
+  // micro-batches as the first stage has in flight.
+  const auto fewest =
+      static_cast<double>(layersOfStage(problem.layers, mesh.stages) -
+                          (problem.layers % mesh.stages ? 1 : 0));
+  const double split = context * (mesh.sequence ? tensor : 1);
+  const double inputs =
+      std::min(count, stages) * fewest * layer.inputBytes / split;
+  const double ofLayer =
+      layer.elements / tensor *
+      (layer.bytesPerElement + layer.sharedBytesPerElement / copies);
+  Evaluation bound;
+  // The stage of most layers has at least the mean.
+  bound.bytes = problem.fixedBytes +
+                static_cast<int64_t>(std::max(ofLayer * layers / stages,
+                                              ofLayer * fewest + inputs));
+  double each = layer.seconds / (tensor * context);
+  const int64_t node = problem.ranksPerNode;
+  if (problem.addUp && mesh.tensor > 1)
+    each +=
+        sumsOfLayer * problem.addUp(mesh.tensor, std::min(mesh.tensor, node),
+                                    layer.inputBytes / context);
+  // At best all of it beside what is computed.
+  if (problem.gather && mesh.context > 1)
+    each = std::max(
+        each, gathersOfLayer *
+                  problem.gather(
+                      mesh.context,
+                      std::clamp<int64_t>(node / mesh.tensor, 1, mesh.context),
+                      keysAndValues * layer.inputBytes / tensor));
+  if (layerSeconds)
+    each = *layerSeconds;
+  // The last stage waits for the first micro-batch to pass all others forward,
+  // and they for its last backward.
+  bound.seconds = each * ((count - 1) * fewest + layers);
+  return bound;
+}
+
+MeshSearchResult
+searchMeshes(const MeshProblem &problem, int64_t budgetBytes,
+             const LayerSeconds &layerSeconds, const EvaluateMesh &evaluate,
+             const std::function<void(int64_t, int64_t)> &progress) {
+  return MeshSearcher(problem, budgetBytes, layerSeconds, evaluate, progress)
+      .run();
+}
+
+} // namespace accel::tune

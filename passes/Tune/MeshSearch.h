@@ -1,0 +1,122 @@
+//===- MeshSearch.h - Which ranks share what --------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The search over whole meshes: tensor, context and pipeline parallelism, and
+// what is left for data parallelism. Each mesh has functions of its own, so
+// that an evaluation costs milliseconds, not microseconds: a lower bound of its
+// bytes and seconds says first whether it is worth one. MeshProblem is the
+// problem, `searchMeshes` the solver, and `wrongWith` judges what is a mesh of
+// the problem, whoever made it. No MLIR.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_TUNE_MESHSEARCH_H
+#define ACCEL_PASSES_TUNE_MESHSEARCH_H
+
+#include "passes/Tune/Search.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace accel::tune {
+
+/// Sizes of a mesh; data-parallel ranks are the rest.
+struct MeshSizes {
+  int64_t tensor = 1, context = 1, stages = 1;
+  /// Between tensor-parallel layers each rank has a part of the tokens.
+  bool sequence = false;
+  auto operator<=>(const MeshSizes &) const = default;
+};
+
+/// What one micro-batch takes of a layer on one rank that shares with nobody,
+/// at the best that the device attains: for lower bounds.
+struct LayerCost {
+  double elements = 0;        // of weights that tensor-parallel ranks share
+  double bytesPerElement = 0; // of them, that each copy has
+  double sharedBytesPerElement = 0; // that data-parallel ranks share
+  double inputBytes = 0;            // what the layer reads of the one before
+  double seconds = 0;               // of forward and backward
+};
+
+struct MeshProblem {
+  int64_t ranks = 1, ranksPerNode = 1;
+  int64_t layers = 1, heads = 1, tokens = 1; // of a sequence
+  /// Micro-batches of a step, of all ranks: those of a rank follow.
+  int64_t microBatches = 1;
+  /// Sizes that are kept, and the micro-batches of a rank.
+  std::optional<int64_t> tensor, context, stages, accumulation;
+  std::optional<bool> sequence;
+  /// What is said of sequence parallelism where it makes no difference; else it
+  /// is on unless it is kept off.
+  bool idleSequence = false;
+  LayerCost layer;
+  int64_t fixedBytes = 0; // of every rank: the device's context
+  /// Seconds in which so many ranks, of which so many are on a node, gather a
+  /// buffer of these bytes; and in which they add one up, whichever way.
+  using Exchange =
+      std::function<double(int64_t ranks, int64_t inNode, double bytes)>;
+  Exchange gather, addUp;
+
+  int64_t copies(const MeshSizes &mesh) const {
+    return ranks / (mesh.tensor * mesh.context * mesh.stages);
+  }
+  int64_t accumulationOf(const MeshSizes &mesh) const {
+    return microBatches / copies(mesh);
+  }
+};
+
+/// Why the sizes are no mesh of the problem, or "".
+std::string wrongWith(const MeshProblem &problem, const MeshSizes &mesh);
+
+/// All meshes of the problem.
+std::vector<MeshSizes> meshesOf(const MeshProblem &problem);
+
+/// Layers of the stage that has most; 0 where they cannot be divided.
+int64_t layersOfStage(int64_t layers, int64_t stages);
+
+/// No setting of the mesh takes less: bytes of the rank that holds most,
+/// seconds of a step. `layerSeconds`, where it is known: of a layer's forward
+/// and backward on one rank of such a mesh.
+Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh,
+                      std::optional<double> layerSeconds = std::nullopt);
+
+/// The best settings of one mesh.
+struct MeshVerdict {
+  MeshSizes mesh;
+  std::optional<Evaluation> best; // fastest within the budget
+  Evaluation smallest;            // least bytes
+};
+using EvaluateMesh = std::function<MeshVerdict(const MeshSizes &)>;
+/// Seconds of a layer on one rank, at least; what stages have no part in, so
+/// that it is asked once for all of them. Nothing where there is no such mesh.
+using LayerSeconds = std::function<std::optional<double>(const MeshSizes &)>;
+
+struct MeshSearchResult {
+  /// Meshes with a setting that fits, fastest first: the first is exact, and
+  /// the second where it is at most a quarter slower; what follows was met on
+  /// the way.
+  std::vector<MeshVerdict> fitting;
+  /// Of those judged that do not fit, the one that lacks least.
+  std::optional<MeshVerdict> lacking;
+  /// The first by its bound of those whose tensor-parallel ranks are on several
+  /// nodes, where those of the best are on one; or the other way round.
+  std::optional<MeshVerdict> otherSide;
+  int64_t meshes = 0, evaluated = 0;
+};
+
+/// The fastest mesh of the problem that fits `budgetBytes`, and the next: the
+/// one of the least bound is looked at closer, first by the functions that it
+/// has, then as a whole, until no bound is below what was found. `progress` is
+/// told what is done of what may be left to do.
+MeshSearchResult
+searchMeshes(const MeshProblem &problem, int64_t budgetBytes,
+             const LayerSeconds &layerSeconds, const EvaluateMesh &evaluate,
+             const std::function<void(int64_t, int64_t)> &progress = {});
+
+} // namespace accel::tune
+
+#endif // ACCEL_PASSES_TUNE_MESHSEARCH_H

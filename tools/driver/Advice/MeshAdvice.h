@@ -1,0 +1,45 @@
+//===- MeshAdvice.h - Meshes that are worth planning ------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// The search over meshes (passes/Tune/MeshSearch.h) of a configuration: each
+// mesh is the configuration with its lines changed, read anew, and within it
+// all that --tune searches.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_ADVICE_MESHADVICE_H
+#define ACCEL_TOOLS_DRIVER_ADVICE_MESHADVICE_H
+
+#include "passes/Tune/CachedEvaluator.h"
+#include "tools/driver/Advice/Advice.h"
+
+namespace accel {
+
+/// The configuration's own mesh where a framework's whole mesh is searched,
+/// with what goes with it.
+std::optional<tune::MeshOption> wholeMesh(const AdviceInputs &in,
+                                          const Candidate &base);
+
+/// What builds the models of other meshes. `space` and `editor` must outlive
+/// it.
+tune::MeshSource meshSource(const AdviceInputs &in, const tune::Space &space,
+                            const tune::ConfigEditor &editor);
+
+/// Gives `space`, of one whole mesh, the meshes that are worth choosing from,
+/// and opens the choice. `all`: written sizes may change.
+MeshAnswer addMeshes(const AdviceInputs &in, const Target &target,
+                     const StepModel &model, const tune::GivenOptions &given,
+                     int64_t budgetBytes, bool all, tune::Space &space);
+
+/// What a plan says of a mesh of the space: whether it fits.
+using PlanSetting = std::function<bool(const tune::Point &, StepPrediction &)>;
+
+/// Fills in the chosen mesh and what speaks against the others.
+void compareMeshes(const tune::Space &space, const tune::Point &chosen,
+                   const PlanSetting &plan, MeshAnswer &answer);
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_ADVICE_MESHADVICE_H

@@ -1,0 +1,96 @@
+//===- MeshAnswers.cpp - Why this mesh ------------------------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Report/MeshAnswers.h"
+
+#include "tools/driver/Text/Format.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace accel {
+
+using Json = nlohmann::json;
+
+/// What another mesh takes beside the chosen one, and most of all waits for.
+static std::string against(const MeshAnswer &answer, const MeshChoice &other) {
+  const StepPrediction &best = answer.chosen->predicted;
+  std::string text =
+      formatSecondsChange(other.predicted.stepSeconds - best.stepSeconds) +
+      " a step, " +
+      formatBytesChange(other.predicted.deviceBytes - best.deviceBytes);
+  const double waits = other.predicted.exposedSeconds - best.exposedSeconds;
+  const double computes = other.predicted.computeSeconds - best.computeSeconds;
+  if (other.predicted.stepSeconds > best.stepSeconds)
+    text += waits > computes
+                ? ": it waits " + formatSeconds(waits) +
+                      " more for the pipeline and for others"
+                : ": it computes and exchanges " + formatSeconds(computes) +
+                      " more in its layers";
+  return text;
+}
+
+static std::string lacks(const Advice &advice, const MeshChoice &other) {
+  return formatBytes(other.predicted.deviceBytes - advice.budgetBytes) +
+         " over the budget, at the peak in " + other.predicted.peakWhere;
+}
+
+std::string renderMesh(const Advice &advice) {
+  const MeshAnswer &answer = *advice.mesh;
+  if (!answer.chosen || answer.meshes < 2)
+    return "";
+  std::string out = "\n  mesh: " + tune::describe(answer.chosen->mesh) + "\n";
+  if (answer.next)
+    out += "    next: " + tune::describe(answer.next->mesh) + ": " +
+           against(answer, *answer.next) + "\n";
+  if (answer.lacking)
+    out += "    faster, but does not fit: " +
+           tune::describe(answer.lacking->mesh) + ": " +
+           lacks(advice, *answer.lacking) + "\n";
+  if (answer.otherSide)
+    out += std::string("    tp ") +
+           (answer.otherSide->mesh.mesh.size("tp") > answer.ranksPerNode
+                ? "stays in a node of "
+                : "leaves the node of ") +
+           std::to_string(answer.ranksPerNode) + ": " +
+           tune::describe(answer.otherSide->mesh) + ": " +
+           against(answer, *answer.otherSide) + "\n";
+  return out + "    " + std::to_string(answer.evaluated) + " of " +
+         std::to_string(answer.meshes) +
+         " meshes judged; the others are too large or too slow by their lower "
+         "bounds\n";
+}
+
+Json meshAnswerJson(const Advice &advice) {
+  const MeshAnswer &answer = *advice.mesh;
+  auto choice = [&](const std::optional<MeshChoice> &c) -> Json {
+    if (!c)
+      return nullptr;
+    const plan::Mesh &mesh = c->mesh.mesh;
+    return {
+        {"tp", mesh.size("tp")},
+        {"pp", mesh.size("pp")},
+        {"cp", mesh.size("cp")},
+        {"dp", mesh.size("dp_replicate") * mesh.size("dp_shard")},
+        {"sequence_parallel", c->mesh.sequence},
+        {"micro_batches", c->mesh.accumulation},
+        {"device_bytes", c->predicted.deviceBytes},
+        {"over_budget_bytes",
+         std::max<int64_t>(0, c->predicted.deviceBytes - advice.budgetBytes)},
+        {"step_s", c->predicted.stepSeconds},
+        {"exposed_s", c->predicted.exposedSeconds},
+        {"peak_where", c->predicted.peakWhere}};
+  };
+  return {{"meshes", answer.meshes},
+          {"judged", answer.evaluated},
+          {"ranks_per_node", answer.ranksPerNode},
+          {"chosen", choice(answer.chosen)},
+          {"next", choice(answer.next)},
+          {"lacking", choice(answer.lacking)},
+          {"other_side_of_node", choice(answer.otherSide)}};
+}
+
+} // namespace accel
