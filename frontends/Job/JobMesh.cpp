@@ -18,6 +18,14 @@ void JobReader::readMesh(JobConfig &job) {
   const std::optional<Fields> fields = top.mapping("mesh");
   if (!fields)
     return;
+  if (fields->find("ep")) {
+    fields->report(Severity::Error, notSupportedCode, "ep",
+                   "expert parallelism is not planned yet: every rank computes "
+                   "all experts, whose parameters its units gather",
+                   "leave ep out; dp_shard shards experts' parameters as it "
+                   "shards all others");
+    return;
+  }
   fields->checkKeys({axes.begin(), axes.end()});
   AccelerateConfig &accelerate = job.accelerate;
   if (*accelerate.strategy != Strategy::Fsdp2) {
