@@ -232,11 +232,10 @@ std::vector<MeshSizes> meshesOf(const MeshProblem &problem) {
       for (int64_t stages : sizes)
         for (bool sequence : {false, true}) {
           const MeshSizes mesh = {tensor, context, stages, sequence};
-          // It takes fewer bytes for the same exchanges; it says nothing
-          // without ranks that share layers, and is not counted beside context
-          // parallelism.
+          // It takes fewer bytes for the same exchanges, and says nothing
+          // without ranks that share layers.
           const bool wanted =
-              tensor > 1 && context == 1 && problem.tokens % tensor == 0
+              tensor > 1 && problem.tokens % (context * tensor) == 0
                   ? true
                   : problem.idleSequence;
           if ((problem.sequence || sequence == wanted) &&
