@@ -145,8 +145,8 @@ struct Kernels {
   Selective selective = Selective::None;
   /// Rate of its attention against the kernels that targets were measured with.
   double attentionRate = 1;
-  /// The same where the device is of the generation of Hopper or later.
-  double hopperAttentionRate = 1;
+  /// Its attention in 16 bits is cuDNN's where the target has rates of that.
+  bool cudnnAttention = false;
   AttentionKernel attention = AttentionKernel::Fused;
   /// torch's attention in 16 bits takes cuDNN's kernel for heads of at most 128
   /// elements, and of that many; 0: for none.

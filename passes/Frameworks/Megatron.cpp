@@ -56,7 +56,7 @@ public:
     k.loss = LossKernel::InPlaceWide;
     k.selective = Selective::CoreAttention;
     k.gathersAgain = true;
-    k.hopperAttentionRate = cudnnOnHopper;
+    k.cudnnAttention = true; // Transformer Engine's, on Hopper and Blackwell
     return k;
   }
   Choice<AccumulationMode> accumulation(const Versions &) const override {
@@ -69,13 +69,6 @@ public:
     return {OptimizerKernel::Fused, "Megatron's Adam is Transformer Engine's "
                                     "or Apex's FusedAdam"};
   }
-
-private:
-  /// Transformer Engine takes cuDNN's attention on Hopper and Blackwell. Shah
-  /// et al., FlashAttention-3 (arXiv:2407.08608), figures 5 and 6, have it at
-  /// 1.4 to 1.6 times FlashAttention 2's rate for causal bf16 heads of 128
-  /// elements at 4k to 16k tokens.
-  static constexpr double cudnnOnHopper = 1.5;
 };
 
 /// Before FlashAttention (2023), and in Megatron-DeepSpeed: the core of

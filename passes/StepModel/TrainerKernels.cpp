@@ -23,13 +23,14 @@ Target targetOfModel(const Target &target, const frameworks::Kernels &kernels) {
 Target targetOfLayers(const Target &target,
                       const frameworks::Kernels &kernels) {
   Target result = target;
-  constexpr double hopper = 9;
-  const double attention =
-      kernels.attentionRate *
-      (target.capability >= hopper ? kernels.hopperAttentionRate : 1);
   for (auto &[dtype, rate] : result.compute) {
-    rate.attentionEfficiency *= attention;
-    rate.attentionBackwardEfficiency *= attention;
+    if (kernels.cudnnAttention && rate.cudnnEfficiency > 0) {
+      rate.attentionEfficiency = rate.cudnnEfficiency;
+      rate.attentionBackwardEfficiency = rate.cudnnBackwardEfficiency;
+      rate.attentionHalfHead = rate.cudnnHalfHead;
+    }
+    rate.attentionEfficiency *= kernels.attentionRate;
+    rate.attentionBackwardEfficiency *= kernels.attentionRate;
   }
   if (!kernels.fp8 || !target.fp8)
     return result;
