@@ -76,8 +76,8 @@ public:
     const frameworks::Kernels kernels = kernelsOf(module);
     candidate.compiled = kernels.compiled || job.getCompileAttr();
     candidate.compiledWhole =
-        job.getCompileAttr() && job.getCompileAttr().getRegions() ==
-                                    sharding::CompileRegions::Model;
+        job.getCompileAttr() &&
+        job.getCompileAttr().getRegions() == sharding::CompileRegions::Model;
     candidate.lossOutside = kernels.lossOutside;
     const frameworks::Versions versions = versionsOf(module);
     candidate.torchVersion = versions.torch;

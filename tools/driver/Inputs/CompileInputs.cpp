@@ -88,10 +88,11 @@ void checkCompiled(const PlanInputs &inputs, DiagnosticEngine &engine) {
   const std::string why = whyNot(inputs);
   if (why.empty())
     return;
-  const std::string fix = *inputs.job.script.compiled
-                        ? "leave it out to plan the model as it runs without it"
-                        : "write dynamo_backend: 'no' to plan the model as it "
-                          "runs without it";
+  const std::string fix =
+      *inputs.job.script.compiled
+          ? "leave it out to plan the model as it runs without it"
+          : "write dynamo_backend: 'no' to plan the model as it "
+            "runs without it";
   engine.report(diagnosticAt(*asked, Severity::Error, notSupportedCode,
                              why + " is not modelled yet", fix));
 }
