@@ -257,8 +257,8 @@ Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh,
              layers = static_cast<double>(problem.layers),
              copies = static_cast<double>(problem.copies(mesh) * mesh.context),
              count = static_cast<double>(problem.accumulationOf(mesh));
-  // All that is computed again: of each layer its input stays, of as many
-  // micro-batches as the first stage has in flight.
+  // With full recompute a layer saves its input alone, of as many micro-batches
+  // as the first stage has in flight.
   const auto fewest =
       static_cast<double>(layersOfStage(problem.layers, mesh.stages) -
                           (problem.layers % mesh.stages ? 1 : 0));
