@@ -47,8 +47,14 @@ function showMemory() {
     })).filter(d => d.data.some(p => p.y))
         .concat(!near ? []
             : [level('budget', m.budget_bytes, colour('--bad'))])
-        .concat([level('device, with idle segments and context',
-                       m.device_bytes, colour('--soft'))])},
+        .concat([level('device, with context', m.device_bytes,
+                       colour('--soft'))])
+        .concat(m.reserved_bytes === m.peak_bytes ? [] : [{
+          // A settled step returns no segment: what no tensor takes is idle.
+          ...level('idle segments', m.reserved_bytes, colour('--soft')),
+          borderWidth: 1, borderDash: [], fill: true,
+          backgroundColor: colour('--line'), order: 1, // below the areas
+        }])},
     options: {
       parsing: false, normalized: true,
       interaction: {mode: 'nearest', axis: 'x', intersect: false},
@@ -64,8 +70,12 @@ function showMemory() {
             title: items => items.length ? `${items[0].raw.x.toFixed(2)} ms, ${
                 sliceAt(items[0].raw.x)}` : '',
             label: item => `${item.dataset.label}: ${bytes(item.raw.y)}`,
-            footer: items => 'together: ' +
-                bytes(items.reduce((sum, i) => sum + i.raw.y, 0)),
+            footer: items => {
+              const sum = items.reduce((all, i) => all + i.raw.y, 0);
+              const idle = m.reserved_bytes - sum;
+              return [`together: ${bytes(sum)}`].concat(
+                  idle > 0 ? [`idle segments: ${bytes(idle)}`] : []);
+            },
           }}},
     },
   }));
@@ -76,8 +86,9 @@ function showMemory() {
       `What is held at the peak, ${m.peak_where}`),
       table(['held for', '#bytes'], Object.entries(m.breakdown)
           .filter(([, n]) => n).map(([name, n]) => [name, bytes(n)])
-          .concat([['device, with idle segments and context',
-                    bytes(m.device_bytes)]]))));
+          .concat([['idle segments', bytes(m.reserved_bytes - m.peak_bytes)],
+                   ['context', bytes(m.device_bytes - m.reserved_bytes)],
+                   ['device', bytes(m.device_bytes)]]))));
 }
 
 function showStreams() {

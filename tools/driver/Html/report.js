@@ -7,7 +7,7 @@ function showVerdict() {
   const sure = m.confidence === null
       ? '' : `, ${Math.floor(m.confidence * 100)} % sure`;
   const verdict = m.fits === null ? 'No budget given'
-      : m.fits ? 'Fits' + sure : 'Does not fit';
+      : (m.fits ? 'Fits' : 'Does not fit') + sure;
   main.append(element('p', {class: 'verdict ' + (m.fits === null ? ''
       : m.fits ? 'good' : 'bad')}, verdict));
   const figures = [[bytes(m.device_bytes), m.budget_bytes === null
