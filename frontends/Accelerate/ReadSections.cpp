@@ -70,63 +70,6 @@ void AccelerateReader::integer(Setting<int64_t> &setting,
   typed(setting, section, name, parseInteger, showInteger);
 }
 
-void AccelerateReader::readMegatron(const Section &s) {
-  MegatronSettings &m = config.megatron.emplace();
-  integer(m.tensorParallel, s, "megatron_lm_tp_degree");
-  integer(m.pipelineParallel, s, "megatron_lm_pp_degree");
-  integer(m.microBatches, s, "megatron_lm_num_micro_batches");
-  integer(m.contextParallel, s, "megatron_lm_context_parallel_size");
-  integer(m.expertParallel, s, "megatron_lm_expert_model_parallel_size");
-  integer(m.expertTensorParallel, s, "megatron_lm_expert_tensor_parallel_size");
-  boolean(m.sequenceParallelism, s, "megatron_lm_sequence_parallelism");
-  boolean(m.recomputeActivations, s, "megatron_lm_recompute_activations");
-  boolean(m.distributedOptimizer, s, "megatron_lm_use_distributed_optimizer");
-  boolean(m.optimizerCpuOffload, s, "megatron_lm_optimizer_cpu_offload");
-  boolean(m.customFsdp, s, "megatron_lm_use_custom_fsdp");
-  typed(m.gradientClipping, s, "megatron_lm_gradient_clipping", parseNumber,
-        showNumber);
-  text(m.recomputeGranularity, s, "megatron_lm_recompute_granularity");
-  text(m.recomputeMethod, s, "megatron_lm_recompute_method");
-  integer(m.recomputeLayers, s, "megatron_lm_recompute_num_layers");
-  integer(m.lastStageLayers, s, "megatron_lm_decoder_last_pipeline_num_layers");
-  boolean(m.preciseOptimizer, s, "megatron_lm_use_precision_aware_optimizer");
-  boolean(m.flashAttention, s, "megatron_lm_attention_backend");
-  boolean(m.rotaryPositions, s, "megatron_lm_use_rotary_position_embeddings");
-  typed(m.attentionDropout, s, "megatron_lm_attention_dropout", parseNumber,
-        showNumber);
-  typed(m.hiddenDropout, s, "megatron_lm_hidden_dropout", parseNumber,
-        showNumber);
-  if (before(1, 13)) // Megatron-LM's own default
-    m.attentionDropout.value = m.hiddenDropout.value = 0.1;
-  checkMegatronMesh(s);
-}
-
-void AccelerateReader::checkMegatronMesh(const Section &s) {
-  const Field whole{s.entry, prefix + s.name};
-  const Field context = in(s, "megatron_lm_context_parallel_size");
-  const int64_t tp = *config.megatron->tensorParallel,
-                pp = *config.megatron->pipelineParallel,
-                cp = *config.megatron->contextParallel,
-                processes = *config.numProcesses;
-  if (cp > 1 && (!context || context.isNull()))
-    report(Severity::Warning, "megatron-context", whole,
-           "context parallelism over " + std::to_string(cp) +
-               " ranks is on: that is Accelerate's default where "
-               "megatron_lm_context_parallel_size is not written",
-           "write megatron_lm_context_parallel_size: 1", true);
-  if (tp < 1 || pp < 1 || cp < 1 || config.assumed.numProcesses)
-    return;
-  // Of sizes above the number of ranks no product divides it.
-  if (tp > processes || pp > processes || cp > processes ||
-      processes % (tp * pp * cp) != 0)
-    report(Severity::Error, "mesh-product", whole,
-           "tensor, pipeline and context parallelism over " +
-               std::to_string(tp) + " x " + std::to_string(pp) + " x " +
-               std::to_string(cp) + " ranks do not divide num_processes " +
-               std::to_string(processes),
-           "num_processes must be a multiple of the product", true);
-}
-
 void AccelerateReader::readFp8Values(const Section &s) {
   Fp8Settings &f = config.fp8.emplace();
   typed(

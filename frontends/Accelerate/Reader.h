@@ -217,6 +217,8 @@ private:
   /// The top level as a section, for keys that are read like a section's.
   Section topAsSection(const char *table) const;
   void readMegatron(const Section &megatron);
+  /// What int(), float(), str_to_bool or Megatron-LM refuse on every rank.
+  void checkMegatronValues(const Section &megatron);
   void checkMegatronMesh(const Section &megatron);
   void readFp8Values(const Section &fp8);
   void showFp8Layers();

@@ -73,8 +73,9 @@ void lintConfig(const std::string &path, const LoadedConfig &loaded,
   subject.tree = tree ? &*tree : nullptr;
   for (auto check :
        {lint::checkUnits, lint::checkTiedWeights, lint::checkPrecision,
-        lint::checkParallelism, lint::checkMemory, lint::checkVersions,
-        lint::checkDeepspeed, lint::checkDeepspeedFile, lint::checkPairs})
+        lint::checkParallelism, lint::checkMegatron, lint::checkMemory,
+        lint::checkVersions, lint::checkDeepspeed, lint::checkDeepspeedFile,
+        lint::checkPairs})
     check(subject);
 }
 

@@ -80,6 +80,7 @@ void checkUnits(const Subject &subject);         // Units.cpp
 void checkTiedWeights(const Subject &subject);   // Ties.cpp
 void checkPrecision(const Subject &subject);     // Precision.cpp
 void checkParallelism(const Subject &subject);   // Parallelism.cpp
+void checkMegatron(const Subject &subject);      // Megatron.cpp
 void checkMemory(const Subject &subject);        // Memory.cpp
 void checkVersions(const Subject &subject);      // Versions.cpp
 void checkDeepspeed(const Subject &subject);     // Deepspeed.cpp

@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/MeshInputs.h"
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
+#include "frontends/Lint/Megatron.h"
 #include "frontends/ModuleTree/ModuleTree.h"
 
 #include <algorithm>
@@ -169,11 +170,18 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
       return;
     }
   }
-  // Megatron-LM's model is made of the file's sizes, not the file's model.
-  if (inner && inputs.trainer.empty() &&
-      inputs.executor != FrameworkKind::Megatron)
-    checkModel(mesh, options.model.empty() ? *inputs.job.model : options.model,
-               inputs.executor == FrameworkKind::Fsdp2, engine);
+  const std::string &path =
+      options.model.empty() ? *inputs.job.model : options.model;
+  if (inputs.executor == FrameworkKind::Megatron) {
+    DiagnosticEngine quiet; // the model was read already
+    std::optional<int64_t> tokens = options.sequenceLength;
+    if (!tokens)
+      tokens = *inputs.job.data.sequenceLength;
+    if (const std::optional<ModuleTree> tree = readModuleTree(path, {}, quiet))
+      checkMegatronModel(inputs.job.accelerate, *tree, tokens, engine);
+  } else if (inner && inputs.trainer.empty()) {
+    checkModel(mesh, path, inputs.executor == FrameworkKind::Fsdp2, engine);
+  }
 }
 
 } // namespace accel

@@ -1,0 +1,29 @@
+//===- Megatron.h - Megatron-LM's sizes against a model ---------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_LINT_MEGATRON_H
+#define ACCEL_FRONTENDS_LINT_MEGATRON_H
+
+#include "frontends/Accelerate/AccelerateConfig.h"
+#include "frontends/ModuleTree/ModuleTree.h"
+
+#include <optional>
+
+namespace accel {
+
+class DiagnosticEngine;
+
+/// Reports where sizes of megatron_lm_config do not divide what Accelerate
+/// hands to Megatron-LM of a model (heads, layers), or the `tokens` of a
+/// sequence where they are known: TransformerConfig of megatron/core and
+/// validate_args of megatron/training/arguments.py refuse these on every rank.
+/// Lint and plan say the same.
+void checkMegatronModel(const AccelerateConfig &config, const ModuleTree &tree,
+                        std::optional<int64_t> tokens,
+                        DiagnosticEngine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_FRONTENDS_LINT_MEGATRON_H
