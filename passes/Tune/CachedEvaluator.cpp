@@ -32,7 +32,7 @@ CachedEvaluator::Built &CachedEvaluator::built(int split, int precision,
   Point point = space.configured;
   point[Knob::Loss] = loss;
   if (mesh)
-    b.model = meshSource(mesh);
+    b.model = meshSource(mesh, split);
   else if (auto step = source(space.splits[split].microBatch, precision,
                               loss ? space.modelChunks(point) : 0))
     b.model = step->model;

@@ -20,9 +20,10 @@ namespace accel::tune {
 /// there is none (the reason was reported).
 using ModelSource = std::function<std::shared_ptr<const DecidedStep>(
     int64_t microBatch, int precision, int64_t lossChunks)>;
-/// The step model of the configuration in another whole mesh of Space::meshes;
-/// null where it is refused.
-using MeshSource = std::function<std::shared_ptr<const StepModel>(int mesh)>;
+/// The step model of the configuration in another whole mesh of Space::meshes,
+/// with the micro-batch of a split of Space::splits; null where it is refused.
+using MeshSource =
+    std::function<std::shared_ptr<const StepModel>(int mesh, int split)>;
 
 /// The allocator of a device, and what it has to share out: as predictSteps
 /// takes them.
@@ -86,13 +87,13 @@ private:
     std::shared_ptr<const StepModel> model; // null: cannot be
     std::unique_ptr<StepEvaluator> evaluator;
   };
-  /// `mesh`: a whole one; 0: the configured one, or any with its functions.
+  /// `mesh`: the first with these functions (Space::functionsOf).
   Built &built(int split, int precision, int loss, int mesh);
   Built &built(const Point &point) {
     return built(
         point[Knob::Split], point[Knob::Precision],
         space.base.executor == FrameworkKind::AccelRun ? point[Knob::Loss] : 0,
-        space.mesh(point).whole() ? point[Knob::Mesh] : 0);
+        space.functionsOf(point));
   }
   Candidate candidateOf(const Built &b, const Point &point) const;
   struct Shared {

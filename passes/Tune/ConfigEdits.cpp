@@ -128,8 +128,11 @@ std::string describe(const MeshOption &option) {
   for (const char *axis : {"tp", "pp", "cp"})
     if (const int64_t size = option.mesh.size(axis); size > 1)
       text += std::string(axis) + " " + std::to_string(size) + ", ";
-  text += "dp " + std::to_string(option.mesh.size("dp_replicate") *
-                                 option.mesh.size("dp_shard"));
+  const int64_t copies = option.mesh.size("dp_replicate"),
+                shards = option.mesh.size("dp_shard");
+  text += copies > 1 && shards > 1 ? "dp_replicate " + std::to_string(copies) +
+                                         ", dp_shard " + std::to_string(shards)
+                                   : "dp " + std::to_string(copies * shards);
   if (option.sequence && option.mesh.size("tp") > 1)
     text += " with sequence parallelism";
   return text + ", " + count(option.accumulation, "micro-batch");
@@ -141,8 +144,13 @@ std::string ConfigEditor::describe(Knob knob, const Point &point) const {
   switch (knob) {
   case Knob::Mesh: {
     const plan::Mesh &mesh = space.mesh(point).mesh;
-    if (space.mesh(point).whole())
-      return tune::describe(space.mesh(point));
+    if (space.mesh(point).whole() &&
+        (executor == FrameworkKind::Megatron ||
+         !space.mesh(point).sharesAs(space.mesh(space.configured)))) {
+      MeshOption option = space.mesh(point);
+      option.accumulation = space.accumulationOf(point);
+      return tune::describe(option);
+    }
     const int64_t shard = mesh.ranks(plan::AxisRole::Shard);
     const int64_t copies = mesh.ranks(plan::AxisRole::Replicate);
     return copies == 1 ? "sharded over " + count(shard, "rank")
@@ -152,7 +160,7 @@ std::string ConfigEditor::describe(Knob knob, const Point &point) const {
   case Knob::Split: {
     const SplitOption &split = space.splits[value];
     return "micro-batch " + std::to_string(split.microBatch) + ", " +
-           std::to_string(split.accumulation) + " a step";
+           std::to_string(space.accumulationOf(point)) + " a step";
   }
   case Knob::Wrap:
     return "a unit is " + space.wraps[value].name;
@@ -306,12 +314,23 @@ ConfigEdit ConfigEditor::expressMesh(const Point &point) const {
     return expressMegatron(space.mesh(point));
   if (executor == FrameworkKind::Fsdp1)
     return expressReshard(point);
-  const std::string section = "parallelism_config";
+  const plan::Mesh &configured = space.mesh(space.configured).mesh;
   ConfigEdit expression;
-  for (const plan::Axis &axis : mesh.axes)
-    expression.yaml.push_back(
-        {inSection(section, "parallelism_config_" + axis.name + "_size"),
-         std::to_string(axis.size)});
+  // The samples of a step stay what they are.
+  if (space.accumulationOf(point) != space.splits.front().accumulation)
+    expression = expressSplit(point);
+  // A size of 1 is said where another one is, or was.
+  std::vector<std::pair<std::string, int64_t>> sizes;
+  for (const char *axis : {"dp_replicate", "dp_shard", "cp", "tp"})
+    if (const int64_t size = mesh.size(axis);
+        size > 1 || configured.size(axis) > 1)
+      sizes.emplace_back(axis, size);
+  std::vector<YamlLine> lines;
+  for (const auto &[axis, size] : sizes)
+    lines.push_back({inSection("parallelism_config",
+                               "parallelism_config_" + axis + "_size"),
+                     std::to_string(size)});
+  expression.yaml.insert(expression.yaml.begin(), lines.begin(), lines.end());
   return expression;
 }
 
@@ -344,7 +363,8 @@ ConfigEdit ConfigEditor::expressMegatron(const MeshOption &option) const {
 }
 
 ConfigEdit ConfigEditor::expressSplit(const Point &point) const {
-  const SplitOption &split = space.splits[point[Knob::Split]];
+  const SplitOption split = {space.splits[point[Knob::Split]].microBatch,
+                             space.accumulationOf(point)};
   const std::string micro = std::to_string(split.microBatch),
                     steps = std::to_string(split.accumulation);
   if (job.isJob && !given.split)

@@ -263,8 +263,9 @@ Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh,
       static_cast<double>(layersOfStage(problem.layers, mesh.stages) -
                           (problem.layers % mesh.stages ? 1 : 0));
   const double split = context * (mesh.sequence ? tensor : 1);
-  const double inputs =
-      std::min(count, stages) * fewest * layer.inputBytes / split;
+  const double inputs = !layer.inputsStay ? 0
+                                          : std::min(count, stages) * fewest *
+                                                layer.inputBytes / split;
   const double ofLayer =
       layer.elements / tensor *
       (layer.bytesPerElement + layer.sharedBytesPerElement / copies);

@@ -40,6 +40,8 @@ struct LayerCost {
   double sharedBytesPerElement = 0; // that data-parallel ranks share
   double inputBytes = 0;            // what the layer reads of the one before
   double seconds = 0;               // of forward and backward
+  /// Of what is saved, inputs of layers at least stay on the device.
+  bool inputsStay = true;
 };
 
 struct MeshProblem {

@@ -195,6 +195,9 @@ private:
       return close(knob, "a step has one micro-batch");
     }
     Point point = space.configured;
+    // Others may be found for it.
+    if (knob == Knob::Mesh && space.mesh(point).whole())
+      return;
     if (space.values(knob, point).size() < 2)
       close(knob, knob == Knob::Split ? "a step has one sample a rank"
                                       : "there is one way only");
@@ -241,6 +244,11 @@ void restrictToYaml(Space &space, bool scriptFile, bool checkpointingGiven) {
   space.uniformReshard = space.uniformCheckpoint = true;
   if (!scriptFile)
     close(Knob::Split);
+  // The script says how many micro-batches a step has.
+  if (!scriptFile && executor == FrameworkKind::Fsdp2)
+    for (MeshOption &option : space.meshes)
+      option.allowed =
+          option.accumulation == space.mesh(space.configured).accumulation;
   close(Knob::Accumulation);
   close(Knob::Bucket);
   const bool ownJob = executor == FrameworkKind::AccelRun && space.isJob;

@@ -58,18 +58,6 @@ std::vector<int> below(size_t n) {
   return result;
 }
 
-std::vector<int64_t> divisors(int64_t n) {
-  std::vector<int64_t> low, high;
-  for (int64_t d = 1; d * d <= n; ++d)
-    if (n % d == 0) {
-      low.push_back(d);
-      if (d != n / d)
-        high.push_back(n / d);
-    }
-  low.insert(low.end(), high.rbegin(), high.rend());
-  return low;
-}
-
 /// Makes wrap options of a model: which layer each parameter belongs to, and
 /// which configured unit otherwise.
 class Wrapper {
@@ -243,8 +231,13 @@ std::vector<int> Space::values(Knob knob, const Point &point) const {
     return {configured[knob]};
   int all = static_cast<int>(layers.size());
   switch (knob) {
-  case Knob::Mesh:
-    return below(meshes.size());
+  case Knob::Mesh: {
+    std::vector<int> result;
+    for (size_t m = 0; m < meshes.size(); ++m)
+      if (meshes[m].allowed || static_cast<int>(m) == configured[knob])
+        result.push_back(static_cast<int>(m));
+    return result;
+  }
   case Knob::Split:
     return below(splits.size());
   case Knob::Wrap: {
@@ -269,7 +262,7 @@ std::vector<int> Space::values(Knob knob, const Point &point) const {
     return result;
   }
   case Knob::Accumulation:
-    if (splits[point[Knob::Split]].accumulation == 1)
+    if (accumulationOf(point) == 1)
       return {configured[knob]};
     return {0, 1};
   case Knob::ParameterOffload:
@@ -325,6 +318,19 @@ std::string Space::problem(const Point &point) const {
   }
   if (open(Knob::Reshard) && !allows(Knob::Reshard, point))
     return "a unit cannot stay gathered in part";
+  if (!meshes.empty() && functionsOf(point) != functionsOf(configured)) {
+    // Each has models of its own, so that those are few.
+    const int64_t micro = splits[point[Knob::Split]].microBatch;
+    if (micro > splits.front().microBatch ||
+        (point[Knob::Split] != 0 &&
+         std::any_of(splits.begin(), splits.end(), [&](const SplitOption &s) {
+           return s.microBatch < micro;
+         })))
+      return "other meshes are tried with the configured and the smallest "
+             "micro-batch";
+    if (point[Knob::Precision] != configured[Knob::Precision])
+      return "other meshes are tried with the configured precision";
+  }
   if (!open(Knob::Checkpoint) && point.counts != configured.counts)
     return "checkpointing is fixed";
   if (open(Knob::Checkpoint) && uniformCheckpoint) {
@@ -465,12 +471,9 @@ Candidate expand(const Space &space, const StepModel &model,
                  const Point &point) {
   Candidate c = space.base;
   if (!space.splits.empty())
-    c.accumulation = space.splits[point[Knob::Split]].accumulation;
-  if (!space.meshes.empty()) {
+    c.accumulation = space.accumulationOf(point);
+  if (!space.meshes.empty())
     c.mesh = space.mesh(point).mesh;
-    if (space.mesh(point).whole())
-      c.accumulation = space.mesh(point).accumulation;
-  }
   if (!space.precisions.empty())
     c.dtypes = space.precisions[point[Knob::Precision]].dtypes;
   if (!space.buckets.empty() && point[Knob::Bucket]) {
@@ -520,43 +523,6 @@ Candidate expand(const Space &space, const StepModel &model,
   for (int l = 0; l < point[Knob::ActivationOffload]; ++l)
     c.offloadActivations[space.layers[l]] = true;
   return c;
-}
-
-std::vector<SplitOption> splitsOf(SplitOption configured, size_t limit) {
-  int64_t samples = configured.microBatch * configured.accumulation;
-  std::vector<int64_t> sizes = divisors(samples);
-  auto distance = [&](int64_t size) {
-    return std::abs(std::log2(static_cast<double>(size) /
-                              static_cast<double>(configured.microBatch)));
-  };
-  std::stable_sort(sizes.begin(), sizes.end(), [&](int64_t a, int64_t b) {
-    return distance(a) < distance(b);
-  });
-  if (sizes.size() > limit)
-    sizes.resize(limit);
-  std::vector<SplitOption> result;
-  for (int64_t size : sizes)
-    result.push_back({size, samples / size});
-  return result;
-}
-
-std::vector<MeshOption> meshesOf(const plan::Mesh &configured,
-                                 int64_t ranksPerNode) {
-  const int64_t own = configured.ranks(plan::AxisRole::Shard);
-  const int64_t ranks = own * configured.ranks(plan::AxisRole::Replicate);
-  int64_t node = std::max<int64_t>(1, ranksPerNode);
-  std::vector<MeshOption> result = {configured};
-  std::vector<int64_t> sizes = divisors(ranks);
-  for (size_t i = sizes.size(); i-- > 0;) {
-    int64_t shard = sizes[i];
-    // A shard group is whole nodes or divides one: others cross nodes for no
-    // gain in bytes.
-    if (shard > 1 && shard != own &&
-        shard % configured.ranksPerSequence() == 0 &&
-        (shard % node == 0 || node % shard == 0))
-      result.emplace_back(configured.sharded(shard));
-  }
-  return result;
 }
 
 } // namespace accel::tune

@@ -69,11 +69,15 @@ struct MeshOption {
   MeshOption(plan::Mesh mesh, int64_t accumulation = 0, bool sequence = false)
       : mesh(std::move(mesh)), accumulation(accumulation), sequence(sequence) {}
   plan::Mesh mesh;
-  /// Micro-batches of a rank, at the samples of a step; 0: as Space::splits
-  /// say, and functions are alike in all meshes.
+  /// Micro-batches of a rank, at the samples of a step and the configured
+  /// micro-batch; 0: as Space::splits say, and functions are alike in all
+  /// meshes.
   int64_t accumulation = 0;
   bool sequence = false; // sequence parallelism
+  bool allowed = true;
   bool whole() const { return accumulation > 0; }
+  /// Ranks share functions, sequences and the model alike.
+  bool sharesAs(const MeshOption &other) const;
 };
 /// The same samples a step: microBatch * accumulation is constant.
 struct SplitOption {
@@ -153,6 +157,11 @@ struct Space {
   const MeshOption &mesh(const Point &point) const {
     return meshes[point[Knob::Mesh]];
   }
+  /// The first mesh whose functions are those of the point's: 0 where all are
+  /// alike.
+  int functionsOf(const Point &point) const;
+  /// Micro-batches of a rank, at the samples of a step.
+  int64_t accumulationOf(const Point &point) const;
   /// The values that a knob may have: those of an open one, else the
   /// configured one alone. Not for Checkpoint. Counts of layers are multiples
   /// of what the wrap at `point` gathers together.

@@ -52,7 +52,8 @@ with open(os.path.join(model, "config.json"), encoding="utf-8") as f:
 wrong = [s for s in settings
          if sum(c["calls"] for c in s["checkpointing"]
                 if c["of"].endswith("DecoderLayer")) != layers
-         or s["micro_batch"] * s["accumulation_steps"] != 4
+         or (s["micro_batch"] * s["accumulation_steps"]
+             != 4 * s["mesh"].get("cp", 1))
          or s["mesh"]["shard"] * s["mesh"]["replicate"] != 2
          or any(c["way"] == "none" and c["recompute_share"] != 0
                 for c in s["checkpointing"])]

@@ -159,7 +159,8 @@ private:
     space.base = base;
     const plan::Mesh &mesh = base.mesh;
     const int64_t own = mesh.ranks(plan::AxisRole::Shard);
-    space.meshes = {wholeMesh(in, base).value_or(mesh)};
+    const auto whole = wholeMesh(in, base, request.all);
+    space.meshes = {whole.value_or(mesh)};
     if (own > 1 && in.executor == FrameworkKind::Fsdp1) {
       int64_t ranks = own * mesh.ranks(plan::AxisRole::Replicate);
       for (int64_t shard : {ranks, base.ranksPerNode})
@@ -168,6 +169,9 @@ private:
     } else if (own > 1 && in.executor != FrameworkKind::Deepspeed &&
                in.executor != FrameworkKind::Megatron) {
       space.meshes = tune::meshesOf(mesh, base.ranksPerNode);
+      for (tune::MeshOption &option : space.meshes)
+        if (whole)
+          option.accumulation = whole->accumulation;
     }
     space.splits = tune::splitsOf({training.microBatch, training.accumulation},
                                   splitsTried);
@@ -261,9 +265,12 @@ private:
       engine.note("not-tuned", in.options.config,
                   std::string("--tune keeps ranks that share samples (tp, cp, "
                               "sp, pp) as they are written for ") +
-                      toString(in.executor) +
-                      ": it searches them for Megatron-LM alone",
-                  "accel-opt diff sets two meshes side by side");
+                      toString(in.executor),
+                  in.executor == FrameworkKind::Fsdp2 &&
+                          base.mesh.size("sp") == 1
+                      ? "pass --tune=all, or set two meshes side by side with "
+                        "accel-opt diff"
+                      : "accel-opt diff sets two meshes side by side");
     auto kept = std::make_shared<tune::Space>(std::move(*space));
     advice.space = kept;
     advice.job = std::make_shared<const JobConfig>(job);
@@ -297,7 +304,7 @@ private:
     for (int k = 0; k < tune::numKnobs; ++k)
       if (!kept->knobs[k].open)
         advice.fixed.push_back({static_cast<tune::Knob>(k), kept->knobs[k]});
-    advice.tuned = solve(*kept, evaluator);
+    advice.tuned = solve(*kept, evaluator, *advice.editor);
     planner.planAnew(evaluator, *advice.tuned, /*refusals=*/true);
     if (advice.mesh && advice.tuned->result.best)
       compareMeshes(
@@ -316,7 +323,7 @@ private:
     tune::restrictToYaml(narrow, in.options.scriptFileIsYaml,
                          given().layerCheckpointing);
     tune::CachedEvaluator narrowEvaluator(narrow, evaluator);
-    advice.yaml = solve(narrow, narrowEvaluator);
+    advice.yaml = solve(narrow, narrowEvaluator, *advice.editor);
     if (!job.isJob)
       planner.certifyLines(narrowEvaluator, *advice.yaml);
     planner.planAnew(narrowEvaluator, *advice.yaml, /*refusals=*/false);
@@ -338,7 +345,7 @@ private:
     tune::CachedEvaluator shared(*space, open);
     tune::CachedEvaluator &evaluator =
         space->mesh(space->configured).whole() ? own : shared;
-    const Tuned all = solve(*space, evaluator);
+    const Tuned all = solve(*space, evaluator, editor);
     engine.note("tune-all", in.options.config,
                 all.result.best
                     ? "no setting fits with the written keys as they are; "
@@ -354,8 +361,9 @@ private:
   void adviseSolved(tune::Space space) {
     if (!tune::openSolved(space))
       return;
-    tune::CachedEvaluator evaluator(space, target, in.source);
-    tune::ConfigEditor editor(space, *advice.job, {});
+    tune::ConfigEditor editor(space, *advice.job, {}, given());
+    tune::CachedEvaluator evaluator(space, target, in.source,
+                                    meshSource(in, space, editor));
     const tune::SearchResult &result = advice.tuned->result;
     advice.solved = tune::solvedCheckpointing(
         space, evaluator, editor,
@@ -396,8 +404,8 @@ private:
 
   /// The search judges by estimates. Where a plan of its answer does not fit,
   /// it searches again with so much less, and then takes what is on the front.
-  Tuned solve(const tune::Space &space,
-              tune::CachedEvaluator &evaluator) const {
+  Tuned solve(const tune::Space &space, tune::CachedEvaluator &evaluator,
+              const tune::ConfigEditor &editor) const {
     tune::SearchOptions options;
     options.budgetBytes = advice.budgetBytes;
     if (in.budgetBytes)
@@ -432,9 +440,9 @@ private:
     if (!tuned.result.best)
       return tuned;
     const tune::Point &best = tuned.result.best->point;
-    tuned.decisions = tune::decisions(space, evaluator, *advice.editor, best,
-                                      options.budgetBytes);
-    tuned.lines = advice.editor->lines(best, tuned.notInYaml);
+    tuned.decisions =
+        tune::decisions(space, evaluator, editor, best, options.budgetBytes);
+    tuned.lines = editor.lines(best, tuned.notInYaml);
     return tuned;
   }
 

@@ -6,6 +6,7 @@
 #include "tools/driver/Advice/MeshAdvice.h"
 
 #include "frontends/HuggingFace/ModelConfig.h"
+#include "frontends/ModuleTree/ModuleTree.h"
 #include "passes/Cost/CollectiveCost.h"
 #include "passes/Cost/OpCost.h"
 #include "passes/Tune/MeshSearch.h"
@@ -13,6 +14,8 @@
 #include "tools/driver/Text/Progress.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace accel {
 namespace {
@@ -21,9 +24,19 @@ using tune::Knob;
 using tune::MeshOption;
 using tune::MeshSizes;
 
-/// Heads of attention, and elements of a token between layers, of the model
-/// whose sizes Megatron-LM's has.
-std::array<int64_t, 2> headsOf(const PlanInputs &inputs) {
+/// Heads of attention, and elements of a token between layers, of the model,
+/// or of the one whose sizes Megatron-LM's has.
+std::array<int64_t, 2> headsOf(const AdviceInputs &in) {
+  const PlanInputs &inputs = in.inputs;
+  if (in.executor != FrameworkKind::Megatron) {
+    DiagnosticEngine quiet; // the model was read already
+    const std::string &path =
+        in.options.model.empty() ? *inputs.job.model : in.options.model;
+    const auto tree = readModuleTree(path, {}, quiet);
+    return tree && tree->sizes.heads
+               ? std::array{tree->sizes.heads, tree->sizes.hidden}
+               : std::array<int64_t, 2>{1, 0};
+  }
   const huggingface::ModelConfig *config =
       inputs.sized ? inputs.sized->config() : nullptr;
   if (!config)
@@ -67,8 +80,12 @@ tune::LayerCost layerCost(const AdviceInputs &in, const StepModel &model,
       model.kinds[call->kind].attentionFlops / 2 * sharing /
           (rate.peakFlops * attention);
   const auto compute = static_cast<double>(plan::itemSize(base.dtypes.compute));
-  cost.inputBytes =
-      tokens * compute * static_cast<double>(headsOf(in.inputs)[1]);
+  cost.inputBytes = tokens * compute * static_cast<double>(headsOf(in)[1]);
+  // Shards and inputs of layers may wait on the host.
+  if (in.executor != FrameworkKind::Megatron) {
+    cost.inputsStay = false;
+    return cost;
+  }
   cost.bytesPerElement =
       compute + static_cast<double>(plan::itemSize(base.dtypes.gradient));
   double states = base.dtypes.masterCopy ? 4 : 0;
@@ -86,18 +103,10 @@ tune::LayerCost layerCost(const AdviceInputs &in, const StepModel &model,
   return cost;
 }
 
-tune::MeshProblem problemOf(const AdviceInputs &in, const StepModel &model,
-                            const Candidate &base, const Target &target,
-                            bool all) {
+/// What of megatron_lm_config is kept, and what says nothing.
+void keepMegatron(const AdviceInputs &in, const Candidate &base, bool all,
+                  tune::MeshProblem &problem) {
   const MegatronSettings &written = *in.inputs.job.accelerate.megatron;
-  tune::MeshProblem problem;
-  problem.ranks = base.mesh.ranks();
-  problem.ranksPerNode = base.ranksPerNode;
-  problem.layers = std::count_if(model.calls.begin(), model.calls.end(),
-                                 [](const StepCall &c) { return c.layer; });
-  problem.heads = headsOf(in.inputs)[0];
-  problem.tokens = in.inputs.training.sequenceLength;
-  problem.microBatches = microBatchesOf(base);
   auto keep = [&](auto &kept, const auto &setting) {
     if (!all && setting.written())
       kept = *setting;
@@ -111,6 +120,37 @@ tune::MeshProblem problemOf(const AdviceInputs &in, const StepModel &model,
     keep(problem.accumulation, written.microBatches);
   if (in.options.accumulation)
     problem.accumulation = base.accumulation;
+}
+
+/// FSDP2 under Accelerate has no stages; its tensor parallelism stops with an
+/// ImportError beside the newest transformers (lint's tp-import), so that it is
+/// proposed where it is written already or transformers is older.
+void keepFsdp2(const AdviceInputs &in, const Candidate &base,
+               tune::MeshProblem &problem) {
+  problem.stages = 1;
+  problem.sequence = false;
+  const auto transformers =
+      parseAccelerateVersion(in.options.script.versions.transformers);
+  if (base.mesh.size("tp") == 1 &&
+      (!transformers || *transformers >= AccelerateVersion{5, 23}))
+    problem.tensor = 1;
+}
+
+tune::MeshProblem problemOf(const AdviceInputs &in, const StepModel &model,
+                            const Candidate &base, const Target &target,
+                            bool all) {
+  tune::MeshProblem problem;
+  problem.ranks = base.mesh.ranks();
+  problem.ranksPerNode = base.ranksPerNode;
+  problem.layers = std::count_if(model.calls.begin(), model.calls.end(),
+                                 [](const StepCall &c) { return c.layer; });
+  problem.heads = headsOf(in)[0];
+  problem.tokens = in.inputs.training.sequenceLength;
+  problem.microBatches = microBatchesOf(base);
+  if (in.executor == FrameworkKind::Megatron)
+    keepMegatron(in, base, all, problem);
+  else
+    keepFsdp2(in, base, problem);
   problem.layer = layerCost(in, model, base, target);
   problem.fixedBytes = target.contextBytes;
   auto exchange = [&target](Collective kind, int64_t ranks, int64_t inNode,
@@ -148,10 +188,11 @@ MeshSizes sizesOf(const MeshOption &option) {
 }
 
 /// Stages are outermost, and tensor-parallel ranks neighbours
-/// (frontends/Accelerate/Strategy.cpp).
-MeshOption optionOf(const tune::MeshProblem &problem, const MeshSizes &sizes) {
+/// (frontends/Accelerate/Strategy.cpp). `axis`: over which data is parallel.
+MeshOption optionOf(const tune::MeshProblem &problem, const MeshSizes &sizes,
+                    const char *axis) {
   plan::Mesh mesh = plan::Mesh::dataParallel();
-  mesh.resize("dp_replicate", problem.copies(sizes));
+  mesh.resize(axis, problem.copies(sizes));
   if (sizes.context > 1)
     mesh.resize("cp", sizes.context);
   if (sizes.tensor > 1)
@@ -164,92 +205,182 @@ MeshOption optionOf(const tune::MeshProblem &problem, const MeshSizes &sizes) {
 } // namespace
 
 std::optional<MeshOption> wholeMesh(const AdviceInputs &in,
-                                    const Candidate &base) {
-  // Chunks of stages have no key beside which others could be chosen.
-  if (in.executor != FrameworkKind::Megatron || !in.options.tune ||
-      !in.target || base.megatron.chunks > 1)
+                                    const Candidate &base, bool all) {
+  if (!in.options.tune || !in.target)
     return std::nullopt;
-  return MeshOption(base.mesh, base.accumulation,
-                    *in.inputs.job.accelerate.megatron->sequenceParallelism);
+  const AccelerateConfig &accelerate = in.inputs.job.accelerate;
+  if (in.executor == FrameworkKind::Megatron)
+    // Chunks of stages have no key beside which others could be chosen.
+    return base.megatron.chunks > 1
+               ? std::nullopt
+               : std::optional(
+                     MeshOption(base.mesh, base.accumulation,
+                                *accelerate.megatron->sequenceParallelism));
+  // Nobody else's mesh of Accelerate is chosen. What writes Python has no word
+  // for ranks that share a sample.
+  if (in.executor != FrameworkKind::Fsdp2 ||
+      (!all && accelerate.mesh.written()) || base.mesh.size("sp") > 1 ||
+      !in.inputs.model.config() || !in.inputs.trainer.empty() ||
+      in.inputs.job.quantization || in.options.emits(EmitKind::Python))
+    return std::nullopt;
+  return MeshOption(base.mesh, base.accumulation);
 }
 
 tune::MeshSource meshSource(const AdviceInputs &in, const tune::Space &space,
                             const tune::ConfigEditor &editor) {
-  return [&in, &space, &editor](int mesh) {
+  return [&in, &space, &editor](int mesh, int split) {
     tune::Point point = space.configured;
     point[Knob::Mesh] = mesh;
-    return in.modelOf(editor.express(Knob::Mesh, point));
+    point[Knob::Split] = split;
+    tune::ConfigEdit edit = editor.express(Knob::Mesh, point);
+    if (split) {
+      const tune::ConfigEdit micro = editor.express(Knob::Split, point);
+      edit.yaml.insert(edit.yaml.end(), micro.yaml.begin(), micro.yaml.end());
+      edit.flags.insert(edit.flags.end(), micro.flags.begin(),
+                        micro.flags.end());
+    }
+    return in.modelOf(edit);
   };
 }
+
+namespace {
+
+/// The meshes of a search, in all layouts of their data-parallel ranks, and
+/// what it finds in each.
+class MeshesOfAdvice {
+public:
+  MeshesOfAdvice(const AdviceInputs &in, const Target &target,
+                 const StepModel &model, const tune::GivenOptions &given,
+                 int64_t budgetBytes, bool all, tune::Space &space)
+      : in(in), target(target), model(model), given(given), space(space),
+        all(all), problem(problemOf(in, model, space.base, target, all)),
+        every(space), one(space) {
+    options.budgetBytes = budgetBytes;
+    addLayouts();
+  }
+
+  MeshAnswer run() {
+    tune::ConfigEditor editor(every, in.inputs.job, {}, given);
+    const tune::MeshSource source = meshSource(in, every, editor);
+    tune::CachedEvaluator evaluator(one, target, in.source, source);
+    Progress progress("meshes");
+    const tune::MeshSearchResult found = tune::searchMeshes(
+        problem, options.budgetBytes,
+        [&](const MeshSizes &sizes) {
+          const int first = layouts.at(sizes).front();
+          const auto other = first ? source(first, 0) : nullptr;
+          return fastestLayer(first ? other.get() : &model);
+        },
+        [&](const MeshSizes &sizes) { return judge(evaluator, sizes); },
+        [&](int64_t done, int64_t of) { progress.show(done, of); });
+    keep(found);
+    MeshAnswer answer;
+    answer.meshes = found.meshes;
+    answer.evaluated = found.evaluated;
+    answer.ranksPerNode = problem.ranksPerNode;
+    return answer;
+  }
+
+private:
+  /// The configured one first. FSDP2's shards are of all ranks, or of some.
+  void addLayouts() {
+    const bool shards = in.executor == FrameworkKind::Fsdp2;
+    const MeshSizes own = sizesOf(space.mesh(space.configured));
+    for (size_t m = 0; m < every.meshes.size(); ++m)
+      layouts[own].push_back(static_cast<int>(m));
+    for (const MeshSizes &sizes : tune::meshesOf(problem)) {
+      if (sizes == own)
+        continue;
+      const MeshOption whole =
+          optionOf(problem, sizes, shards ? "dp_shard" : "dp_replicate");
+      std::vector<MeshOption> options = {whole};
+      if (shards)
+        options = tune::meshesOf(whole.mesh, problem.ranksPerNode);
+      for (MeshOption &option : options) {
+        option.accumulation = whole.accumulation;
+        option.sequence = whole.sequence;
+        layouts[sizes].push_back(static_cast<int>(every.meshes.size()));
+        every.meshes.push_back(std::move(option));
+      }
+    }
+    one.meshes = every.meshes;
+    one.state(Knob::Mesh).open = true;
+  }
+
+  /// The best of one mesh: layouts and all that --tune searches.
+  tune::MeshVerdict judge(tune::CachedEvaluator &evaluator,
+                          const MeshSizes &sizes) {
+    for (MeshOption &option : one.meshes)
+      option.allowed = false;
+    for (int m : layouts.at(sizes))
+      one.meshes[m].allowed = true;
+    one.configured[Knob::Mesh] = layouts.at(sizes).front();
+    const tune::SearchResult inside = tune::search(
+        one, [&](const tune::Point &p) { return evaluator.evaluate(p); },
+        [&](int s, int g, int v) { return evaluator.cost(s, g, v); }, options);
+    tune::MeshVerdict verdict = {sizes, std::nullopt,
+                                 inside.smallest.evaluation};
+    if (inside.best)
+      verdict.best = inside.best->evaluation;
+    for (const auto &point :
+         {inside.best ? inside.best->point : inside.smallest.point,
+          inside.smallest.point})
+      best[sizes].insert(point[Knob::Mesh]);
+    return verdict;
+  }
+
+  /// The space gets what is worth choosing from: of the configured mesh all
+  /// layouts, of others the best.
+  void keep(const tune::MeshSearchResult &found) {
+    const MeshSizes own = sizesOf(space.mesh(space.configured));
+    auto add = [&](const MeshSizes &sizes) {
+      if (sizes != own)
+        for (int m : best.at(sizes))
+          if (std::none_of(space.meshes.begin(), space.meshes.end(),
+                           [&](const MeshOption &known) {
+                             return known.mesh == every.meshes[m].mesh &&
+                                    known.sharesAs(every.meshes[m]);
+                           }))
+            space.meshes.push_back(every.meshes[m]);
+    };
+    constexpr size_t kept = 4;
+    for (size_t i = 0; i < found.fitting.size() && i < kept; ++i)
+      add(found.fitting[i].mesh);
+    if (found.lacking)
+      add(found.lacking->mesh);
+    if (found.otherSide)
+      add(found.otherSide->mesh);
+    space.state(Knob::Mesh).open = space.meshes.size() > 1;
+    if (in.executor != FrameworkKind::Megatron)
+      return;
+    const auto &first = in.inputs.job.accelerate.megatron->tensorParallel;
+    if (!all && space.meshes.size() == 1 && first.written())
+      space.state(Knob::Mesh) = {
+          false, "megatron_lm_tp_degree: " + std::to_string(*first),
+          first.at.file, first.at.line, first.at.column};
+  }
+
+  const AdviceInputs &in;
+  const Target &target;
+  const StepModel &model;
+  const tune::GivenOptions &given;
+  tune::Space &space;
+  bool all;
+  tune::SearchOptions options;
+  const tune::MeshProblem problem;
+  tune::Space every; // each mesh in each layout, the configured one first
+  tune::Space one;   // the mesh of which is configured
+  std::map<MeshSizes, std::vector<int>> layouts; // in `every`
+  std::map<MeshSizes, std::set<int>> best;       // of those judged
+};
+
+} // namespace
 
 MeshAnswer addMeshes(const AdviceInputs &in, const Target &target,
                      const StepModel &model, const tune::GivenOptions &given,
                      int64_t budgetBytes, bool all, tune::Space &space) {
-  const tune::MeshProblem problem =
-      problemOf(in, model, space.base, target, all);
-  const MeshOption configured = space.mesh(space.configured);
-  tune::Space every = space; // each mesh, the configured one first
-  std::map<MeshSizes, int> numbers = {{sizesOf(configured), 0}};
-  for (const MeshSizes &sizes : tune::meshesOf(problem))
-    if (numbers.try_emplace(sizes, static_cast<int>(every.meshes.size()))
-            .second)
-      every.meshes.push_back(optionOf(problem, sizes));
-  tune::Space one = every; // the mesh of which is configured
-  tune::ConfigEditor editor(every, in.inputs.job, {}, given);
-  tune::CachedEvaluator evaluator(one, target, in.source,
-                                  meshSource(in, every, editor));
-  tune::SearchOptions options;
-  options.budgetBytes = budgetBytes;
-  Progress progress("meshes");
-  const tune::MeshSearchResult found = tune::searchMeshes(
-      problem, budgetBytes,
-      [&](const MeshSizes &sizes) {
-        tune::Point point = every.configured;
-        point[Knob::Mesh] = numbers.at(sizes);
-        const auto other = point[Knob::Mesh]
-                               ? in.modelOf(editor.express(Knob::Mesh, point))
-                               : nullptr;
-        return fastestLayer(point[Knob::Mesh] ? other.get() : &model);
-      },
-      [&](const MeshSizes &sizes) {
-        one.configured[Knob::Mesh] = numbers.at(sizes);
-        const tune::SearchResult inside = tune::search(
-            one, [&](const tune::Point &p) { return evaluator.evaluate(p); },
-            [&](int s, int g, int v) { return evaluator.cost(s, g, v); },
-            options);
-        tune::MeshVerdict verdict = {sizes, std::nullopt,
-                                     inside.smallest.evaluation};
-        if (inside.best)
-          verdict.best = inside.best->evaluation;
-        return verdict;
-      },
-      [&](int64_t done, int64_t of) { progress.show(done, of); });
-  auto add = [&](const MeshSizes &sizes) {
-    const MeshOption &option = every.meshes[numbers.at(sizes)];
-    for (const MeshOption &known : space.meshes)
-      if (sizesOf(known) == sizes)
-        return;
-    space.meshes.push_back(option);
-  };
-  constexpr size_t kept = 4;
-  for (size_t i = 0; i < found.fitting.size() && i < kept; ++i)
-    add(found.fitting[i].mesh);
-  if (found.lacking)
-    add(found.lacking->mesh);
-  if (found.otherSide)
-    add(found.otherSide->mesh);
-  space.state(Knob::Mesh).open = space.meshes.size() > 1;
-  const auto &first = in.inputs.job.accelerate.megatron->tensorParallel;
-  if (!all && space.meshes.size() == 1 && first.written()) {
-    tune::KnobState &state = space.state(Knob::Mesh);
-    state = {false, "megatron_lm_tp_degree: " + std::to_string(*first),
-             first.at.file, first.at.line, first.at.column};
-  }
-  MeshAnswer answer;
-  answer.meshes = found.meshes;
-  answer.evaluated = found.evaluated;
-  answer.ranksPerNode = problem.ranksPerNode;
-  return answer;
+  return MeshesOfAdvice(in, target, model, given, budgetBytes, all, space)
+      .run();
 }
 
 void compareMeshes(const tune::Space &space, const tune::Point &chosen,
@@ -259,10 +390,11 @@ void compareMeshes(const tune::Space &space, const tune::Point &chosen,
     return !than || choice.predicted.stepSeconds < than->predicted.stepSeconds;
   };
   MeshChoice best{space.mesh(chosen), {}};
+  best.mesh.accumulation = space.accumulationOf(chosen);
   plan(chosen, best.predicted);
   answer.chosen = best;
   for (size_t m = 0; m < space.meshes.size(); ++m) {
-    if (static_cast<int>(m) == chosen[Knob::Mesh])
+    if (space.meshes[m].sharesAs(best.mesh))
       continue;
     std::optional<MeshChoice> fits, small;
     for (const std::vector<int> &counts : space.uniformCounts()) {
@@ -270,6 +402,7 @@ void compareMeshes(const tune::Space &space, const tune::Point &chosen,
       point[Knob::Mesh] = static_cast<int>(m);
       point.counts = counts;
       MeshChoice choice{space.meshes[m], {}};
+      choice.mesh.accumulation = space.accumulationOf(point);
       if (!space.problem(point).empty())
         continue;
       if (plan(point, choice.predicted) && faster(choice, fits))

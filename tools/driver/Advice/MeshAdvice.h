@@ -18,9 +18,9 @@
 namespace accel {
 
 /// The configuration's own mesh where a framework's whole mesh is searched,
-/// with what goes with it.
+/// with what goes with it. `all`: written sizes may change.
 std::optional<tune::MeshOption> wholeMesh(const AdviceInputs &in,
-                                          const Candidate &base);
+                                          const Candidate &base, bool all);
 
 /// What builds the models of other meshes. `space` and `editor` must outlive
 /// it.

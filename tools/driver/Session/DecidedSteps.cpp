@@ -96,7 +96,7 @@ bool DecidedSteps::keep(mlir::ModuleOp module) {
     return false;
   const int64_t microBatch = session.inputs->training.microBatch;
   models[keyOf(module, *session.inputs, microBatch)] = step->model;
-  ofMesh[sharingOf(*session.inputs)] = step->model;
+  ofMesh[{sharingOf(*session.inputs), microBatch}] = step->model;
   steps[{microBatch, 0, 0}] = std::move(step);
   return true;
 }
@@ -149,7 +149,8 @@ DecidedSteps::modelOf(const tune::ConfigEdit &edit) {
   const auto other = edited(edit);
   if (!other)
     return nullptr;
-  auto [known, isNew] = ofMesh.try_emplace(sharingOf(other->inputs));
+  auto [known, isNew] = ofMesh.try_emplace(
+      {sharingOf(other->inputs), other->inputs.training.microBatch});
   if (isNew) {
     DiagnosticEngine ignored;
     Session::Quiet quiet(session);

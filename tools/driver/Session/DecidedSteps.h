@@ -93,7 +93,10 @@ private:
   SavedSetCache solved;
   AccelRunVariantCache variants;
   std::map<FunctionsKey, std::shared_ptr<const StepModel>> models;
-  std::map<std::array<int64_t, 4>, std::shared_ptr<const StepModel>> ofMesh;
+  /// By how ranks share functions, and the micro-batch.
+  std::map<std::pair<std::array<int64_t, 4>, int64_t>,
+           std::shared_ptr<const StepModel>>
+      ofMesh;
   std::map<std::array<int64_t, 3>, std::shared_ptr<const DecidedStep>> steps;
 };
 

@@ -278,7 +278,7 @@ void choose(const Advice &advice, const tune::Point &point, PlanInputs &inputs,
   const tune::SplitOption &split = space.splits[point[tune::Knob::Split]];
   options.microBatch = inputs.training.microBatch = split.microBatch;
   options.accumulation = inputs.training.accumulation =
-      whole ? space.mesh(point).accumulation : split.accumulation;
+      space.accumulationOf(point);
 }
 
 } // namespace accel
