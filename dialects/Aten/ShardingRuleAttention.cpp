@@ -219,20 +219,12 @@ MaybeRule aten::attentionRule(Operation *op) {
                                              : Tokens::ForHeads,
                            drops ? Form::Positions : Form::None);
       })
-      .Case<FlashAttentionForCpuOp, FlashAttentionOp>(
+      // The last dimension of cuDNN's statistics has no factor.
+      .Case<FlashAttentionForCpuOp, FlashAttentionOp, CudnnAttentionOp>(
           [](auto op) { return forwardRule(op, tokensOf(op)); })
-      .Case<FlashAttentionForCpuBackwardOp, FlashAttentionBackwardOp>(
+      .Case<FlashAttentionForCpuBackwardOp, FlashAttentionBackwardOp,
+            CudnnAttentionBackwardOp>(
           [](auto op) { return backwardRule(op, tokensOf(op)); })
-      // Tokens are sharded by other kernels, whose statistics are merged; the
-      // last dimension of these has no factor.
-      .Case([](CudnnAttentionOp op) {
-        return forwardRule(op, op.getIsCausal() ? Tokens::ForHeads
-                                                : Tokens::OfQueries);
-      })
-      .Case([](CudnnAttentionBackwardOp op) {
-        return backwardRule(op, op.getIsCausal() ? Tokens::ForHeads
-                                                 : Tokens::OfQueries);
-      })
       .Case([](EfficientAttentionOp op) {
         return forwardRule(op,
                            tokensOfPadded(op.getQuery(), op.getLogsumexp()));

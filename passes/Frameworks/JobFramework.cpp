@@ -89,14 +89,16 @@ bool castsByAutocast(mlir::ModuleOp module) {
 }
 
 /// Trainers with models of their own run the kernels that their rates were
-/// fitted to. cuDNN's kernel is not deterministic, and its statistics are not
-/// merged over shards of tokens.
+/// fitted to. cuDNN's kernel is not deterministic. torch's ring attention has
+/// it over shards of tokens (_scaled_dot_product_ring_cudnn_attention of
+/// torch/distributed/tensor/experimental/_context_parallel); accel-run's, which
+/// merges statistics of parts, has not been run with it.
 static int64_t cudnnHeadOf(mlir::ModuleOp module,
                            const frameworks::Kernels &kernels, bool flash) {
   auto job = sharding::findOnly<sharding::JobOp>(module);
   auto mesh = sharding::findOnly<sharding::MeshOp>(module);
   if (!job || !job.getCapability() || !kernels.transformers || flash ||
-      (mesh && mesh.axisSize("cp") > 1))
+      (mesh && mesh.axisSize("cp") > 1 && !frameworkOf(module).eager()))
     return 0;
   auto training = job.getTrainingAttr();
   if (training && training.get("deterministic"))

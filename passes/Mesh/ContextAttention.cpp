@@ -19,7 +19,8 @@ static RankedTensorType typeOf(Value value) {
 
 bool mesh::isContextAttention(Operation *op) {
   return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<aten::FlashAttentionForCpuOp, aten::FlashAttentionForCpuBackwardOp>(
+      .Case<aten::FlashAttentionForCpuOp, aten::FlashAttentionForCpuBackwardOp,
+            aten::CudnnAttentionOp, aten::CudnnAttentionBackwardOp>(
           [](auto op) { return op.getIsCausal() && !op.getMask(); })
       .Case<aten::FlashAttentionOp, aten::FlashAttentionBackwardOp>(
           [](auto op) { return op.getIsCausal(); })
@@ -90,8 +91,7 @@ private:
   void joinTo(Attended &to, const Attended &other) {
     Value difference =
         in.make<aten::SubTensorOp>(other.logsumexp, to.logsumexp);
-    Value share = in.make<aten::UnsqueezeOp>(
-        in.make<aten::SigmoidOp>(difference), uint64_t(3));
+    Value share = in.besideFeatures(in.make<aten::SigmoidOp>(difference));
     Value moved = in.make<aten::MulTensorOp>(
         in.make<aten::SubTensorOp>(in.inF32(other.output), to.output), share);
     to.output = in.add(to.output, moved);
@@ -170,10 +170,11 @@ private:
 SmallVector<Value> mesh::attendInContext(Operation *op, sharding::MeshOp mesh,
                                          StringRef axis) {
   return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
-      .Case<aten::FlashAttentionForCpuOp, aten::FlashAttentionOp>(
+      .Case<aten::FlashAttentionForCpuOp, aten::FlashAttentionOp,
+            aten::CudnnAttentionOp>(
           [&](auto op) { return Forward(op, mesh, axis).run(); })
       .Case<aten::FlashAttentionForCpuBackwardOp,
-            aten::FlashAttentionBackwardOp>(
+            aten::FlashAttentionBackwardOp, aten::CudnnAttentionBackwardOp>(
           [&](auto op) { return Backward(op, mesh, axis).run(); })
       .Default([](Operation *) -> SmallVector<Value> {
         llvm_unreachable("isContextAttention names the same operations");

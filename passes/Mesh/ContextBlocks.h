@@ -112,6 +112,13 @@ public:
   Value swap(Value value) {
     return make<aten::TransposeIntOp>(value, uint64_t(1), tokens);
   }
+  /// Statistics of rows, [batch, heads, tokens], beside their features; cuDNN's
+  /// have a dimension for these.
+  Value besideFeatures(Value statistics) {
+    return tensorTypeOf(statistics).getRank() == 3
+               ? make<aten::UnsqueezeOp>(statistics, uint64_t(3))
+               : statistics;
+  }
   Value add(Value a, Value other) { return make<aten::AddTensorOp>(a, other); }
 
   /// The kernel of `like`, a forward, over these.

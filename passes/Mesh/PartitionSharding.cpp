@@ -114,7 +114,7 @@ private:
     LocalForm form = formOf(op, decided);
     if (torchRing && isAttention(op) && !isInContext(op, form)) {
       op->emitError("torch's context parallelism is planned for causal "
-                    "attention by the flash kernel: 16 bits, no mask");
+                    "attention by a fused kernel: 16 bits, no mask");
       failed = true;
     }
     OpBuilder b(op);

@@ -101,14 +101,14 @@ SmallVector<Value> forward(OpT op, sharding::MeshOp mesh, StringRef axis,
   const Attended first =
       in.attend(op, op.getQuery(), own.key, own.value, /*causal=*/true);
   Value output = in.inF32(first.output);
-  Value sums = in.make<aten::UnsqueezeOp>(first.logsumexp, uint64_t(3));
+  Value sums = in.besideFeatures(first.logsumexp);
   for (int64_t shift = 1; shift < in.ranks; ++shift) {
     const Pair other = in.take(own, shift);
     const Attended block =
         in.attend(op, op.getQuery(), in.halves(other.key).head,
                   in.halves(other.value).head, /*causal=*/false);
     Value blockOutput = in.inF32(block.output);
-    Value blockSums = in.make<aten::UnsqueezeOp>(block.logsumexp, uint64_t(3));
+    Value blockSums = in.besideFeatures(block.logsumexp);
     Value share =
         in.make<aten::SigmoidOp>(in.make<aten::SubTensorOp>(blockSums, sums));
     Value moved = in.make<aten::MulTensorOp>(
@@ -121,7 +121,9 @@ SmallVector<Value> forward(OpT op, sharding::MeshOp mesh, StringRef axis,
   Value result = in.cast(output, tensorTypeOf(op.getOutput()).getElementType());
   Blocks::markJoined(result.getDefiningOp());
   Blocks::markJoined(sums.getDefiningOp());
-  Value logsumexp = in.make<aten::SqueezeDimOp>(sums, uint64_t(3));
+  Value logsumexp = sums;
+  if (tensorTypeOf(op.getLogsumexp()).getRank() == 3)
+    logsumexp = in.make<aten::SqueezeDimOp>(sums, uint64_t(3));
   op->replaceAllUsesWith(ValueRange{result, logsumexp});
   op->erase();
   return {result, logsumexp};
@@ -178,10 +180,11 @@ SmallVector<Value> backward(OpT op, sharding::MeshOp mesh, StringRef axis,
 SmallVector<Value> mesh::attendAsTorch(Operation *op, sharding::MeshOp mesh,
                                        StringRef axis, Rotation rotation) {
   return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
-      .Case<aten::FlashAttentionForCpuOp, aten::FlashAttentionOp>(
+      .Case<aten::FlashAttentionForCpuOp, aten::FlashAttentionOp,
+            aten::CudnnAttentionOp>(
           [&](auto op) { return forward(op, mesh, axis, rotation); })
       .Case<aten::FlashAttentionForCpuBackwardOp,
-            aten::FlashAttentionBackwardOp>(
+            aten::FlashAttentionBackwardOp, aten::CudnnAttentionBackwardOp>(
           [&](auto op) { return backward(op, mesh, axis, rotation); })
       .Default([](Operation *) -> SmallVector<Value> {
         llvm_unreachable("isContextAttention names the same operations");
