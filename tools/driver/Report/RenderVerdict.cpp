@@ -113,6 +113,15 @@ std::string renderChange(const PlanReport &report, const tune::Change &c) {
   return out;
 }
 
+/// Where no change and no set of those that are tried by themselves is enough.
+std::string searchesFurther(FrameworkKind executor) {
+  const bool meshes = executor == FrameworkKind::Fsdp2 ||
+                      executor == FrameworkKind::Megatron;
+  return std::string("\n  no change below makes it fit; --tune=all searches "
+                     "all settings together") +
+         (meshes ? ", the mesh among them\n" : "\n");
+}
+
 } // namespace
 
 std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
@@ -167,6 +176,10 @@ std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
   }
   if (const tune::Change *change = firstChange(report))
     out += renderChange(report, *change);
+  else if (report.fits && !*report.fits && report.advice &&
+           report.advice->hasTime && !report.advice->tuned &&
+           !report.advice->maxBatch)
+    out += searchesFurther(report.advice->executor);
   return out;
 }
 
