@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/Merge.h"
 
+#include "runtime/checkpoint/Agree.h"
 #include "runtime/checkpoint/Pieces.h"
 #include "runtime/checkpoint/Pt2.h"
 #include "runtime/checkpoint/Safetensors.h"
@@ -163,22 +164,11 @@ void writeModelFolder(Executor &executor, const std::string &folder,
   std::vector<std::string> heads;
   for (Output &output : outputs)
     heads.push_back(layOut(output.header));
-  std::string reason;
-  auto stage = [&](auto &&work) {
-    try {
-      work();
-    } catch (const std::exception &error) {
-      reason = error.what();
-    }
-    const int failed = groups.firstFailure(reason.empty());
-    if (failed < 0)
-      return;
-    if (first && plan::mayReplace(temporary))
-      removeQuietly(temporary);
-    groups.barrier();
-    if (failed != groups.rank())
-      throw PeerFileError("rank " + std::to_string(failed) + " failed");
-    throw AgreedFileError("the model cannot be written: " + reason);
+  auto stage = [&](const std::function<void()> &work) {
+    agree(groups, "the model cannot be written", work, [&] {
+      if (first && plan::mayReplace(temporary))
+        removeQuietly(temporary);
+    });
   };
   stage([&] {
     if (!first)

@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/checkpoint/Agree.h"
 #include "runtime/checkpoint/Pieces.h"
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/checkpoint/Sharded.h"
@@ -188,18 +189,10 @@ void Checkpoint::read(const plan::Parameter &parameter, const Piece &piece,
 /// not what was written.
 void verify(Groups &groups, const std::string &folder,
             const std::vector<ShardFile> &files) {
-  std::string reason;
-  try {
+  agree(groups, "", [&] {
     for (size_t i = groups.rank(); i < files.size(); i += groups.size())
       verifyShard(folder, files[i]);
-  } catch (const FileError &error) {
-    reason = error.what();
-  }
-  const int failed = groups.firstFailure(reason.empty());
-  if (failed == groups.rank())
-    throw AgreedFileError(reason);
-  if (failed >= 0)
-    throw PeerFileError("rank " + std::to_string(failed) + " failed");
+  });
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/checkpoint/Agree.h"
 #include "runtime/checkpoint/Pieces.h"
 #include "runtime/checkpoint/RunFolder.h"
 #include "runtime/checkpoint/Safetensors.h"
@@ -193,22 +194,13 @@ CheckpointFolder::CheckpointFolder(Executor &executor, const std::string &dir,
 
 void CheckpointFolder::stage(const std::function<void()> &work) {
   Groups &groups = executor.groups();
-  std::string reason;
-  try {
-    work();
-  } catch (const std::exception &error) {
-    reason = error.what();
-  }
-  const int failed = groups.firstFailure(reason.empty());
-  if (failed < 0)
-    return;
-  if (groups.rank() == 0)
-    removeQuietly(temporary);
-  groups.barrier();
-  if (failed != groups.rank())
-    throw PeerFileError("rank " + std::to_string(failed) + " failed");
-  throw AgreedFileError("the checkpoint of step " + std::to_string(state.step) +
-                        " cannot be written: " + reason);
+  agree(groups,
+        "the checkpoint of step " + std::to_string(state.step) +
+            " cannot be written",
+        work, [&] {
+          if (groups.rank() == 0)
+            removeQuietly(temporary);
+        });
 }
 
 void CheckpointFolder::make() {
