@@ -97,6 +97,17 @@ std::vector<Piece> piecesOf(const plan::Plan &plan, const plan::Unit &unit,
   return pieces;
 }
 
+std::vector<std::string> axesOfParts(const plan::Plan &plan,
+                                     const plan::Unit &unit) {
+  std::vector<std::string> axes;
+  for (const plan::Axis &axis : plan.axes)
+    if (axis.name != plan::pipelineAxis &&
+        (plan::axisRole(axis.name) == plan::AxisRole::Other ||
+         plan::isSplitOver(plan, unit, axis.name)))
+      axes.push_back(axis.name);
+  return axes;
+}
+
 bool hasOwnLayout(const plan::StateLayout &state) {
   return state.rule.of != plan::StateOf::All ||
          state.rule.shape != plan::StateShape::Whole;
@@ -142,6 +153,7 @@ bool writesUnit(const plan::Plan &plan, const plan::Unit &unit,
   std::vector<std::string> others;
   for (const plan::Axis &axis : plan.axes)
     if (plan::axisRole(axis.name) != plan::AxisRole::Other &&
+        !plan::isSplitOver(plan, unit, axis.name) &&
         std::find(unit.shardAxes.begin(), unit.shardAxes.end(), axis.name) ==
             unit.shardAxes.end())
       others.push_back(axis.name);

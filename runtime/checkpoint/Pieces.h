@@ -30,6 +30,12 @@ struct Piece {
 std::vector<Piece> piecesOf(const plan::Plan &plan, const plan::Unit &unit,
                             int64_t from, int64_t to, const Mesh &mesh);
 
+/// The axes whose ranks hold other parts of the unit's parameters, beside those
+/// that shard its flat buffer: those inside of functions (tp), and ep of
+/// experts that it shares.
+std::vector<std::string> axesOfParts(const plan::Plan &plan,
+                                     const plan::Unit &unit);
+
 /// A state that not all parameters have, or not with their shape, is stored
 /// with a layout of its own.
 bool hasOwnLayout(const plan::StateLayout &state);

@@ -237,14 +237,6 @@ std::vector<bool> loadWeights(Executor &executor,
   if (world && !flags.empty())
     world->broadcast(all, 0).wait();
   const std::vector<bool> absent(flags.begin(), flags.end());
-  // Ranks that differ along axes inside of functions (tp) hold other parts: one
-  // rank of each such place stands for it.
-  const plan::Mesh axes{plan.axes};
-  std::vector<std::string> inside = axes.names(axes.set(plan::AxisRole::Other));
-  std::erase(inside, plan::pipelineAxis);
-  const int position = groups.mesh().position(inside);
-  const std::vector<int> holders =
-      world ? Mesh(plan, 0).members(inside) : std::vector<int>{groups.rank()};
   std::vector<char> memory;
   for (size_t u = 0; u < plan.units.size(); ++u) {
     UnitStorage *own = executor.holds(static_cast<int>(u))
@@ -253,6 +245,10 @@ std::vector<bool> loadWeights(Executor &executor,
     if (!own && !world)
       continue;
     const plan::Unit &unit = plan.units[u];
+    const std::vector<std::string> inside = axesOfParts(plan, unit);
+    const int position = groups.mesh().position(inside);
+    const std::vector<int> holders =
+        world ? Mesh(plan, 0).members(inside) : std::vector<int>{groups.rank()};
     const int64_t ownBegin = own ? own->shardBegin() : 0;
     const int64_t ownEnd = own ? own->shardEnd() : 0;
     const plan::DType dtype = unit.storage;

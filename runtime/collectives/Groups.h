@@ -35,14 +35,14 @@ public:
   int64_t size(const std::vector<std::string> &axes) const {
     return plan.groupSize(axes);
   }
-  /// Data-parallel index and size: dp_replicate x dp_shard.
+  /// Data-parallel index and size: dp_replicate x dp_shard x ep.
   int dataIndex() const { return position(dataAxes()); }
   int64_t dataSize() const { return plan.groupSize(dataAxes()); }
   int rank() const { return ownRank; }
 
 private:
   static std::vector<std::string> dataAxes() {
-    return {"dp_replicate", "dp_shard"};
+    return {"dp_replicate", "dp_shard", "ep"};
   }
   const plan::Plan &plan;
   int ownRank;

@@ -9,10 +9,12 @@
 #include "runtime/tensors/Kernels.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <numeric>
 #include <utility>
 
 namespace accel::run {
@@ -105,7 +107,7 @@ ExchangeCall::ExchangeCall(plan::Exchange exchange, bool inPlace,
       position(groups.mesh().position(this->exchange.axes)),
       ranks(groups.mesh().size(this->exchange.axes)), device(device) {}
 
-at::Tensor ExchangeCall::run(const at::Tensor &value) {
+at::Tensor ExchangeCall::run(const at::Tensor &value, const at::Tensor &ends) {
   using Kind = plan::ExchangeKind;
   switch (exchange.kind) {
   case Kind::AllReduce:
@@ -124,6 +126,12 @@ at::Tensor ExchangeCall::run(const at::Tensor &value) {
     return position == 0 ? value.clone(at::MemoryFormat::Contiguous)
                          : at::zeros_like(value, value.options(),
                                           at::MemoryFormat::Contiguous);
+  case Kind::ExpertEnds:
+    return expertEnds(value);
+  case Kind::Dispatch:
+    return dispatch(value, ends);
+  case Kind::Combine:
+    return combine(value, ends);
   case Kind::Coordinate:
     return at::full({}, position * exchange.step,
                     at::TensorOptions(at::ScalarType::Long).device(device));
@@ -232,6 +240,68 @@ at::Tensor ExchangeCall::allToAll(const at::Tensor &value) {
   const Split to(result.sizes(), exchange.concat, 1, ranks);
   to.copy(result, received, /*toWhole=*/true);
   return result;
+}
+
+/// Counts are read on the host: on a GPU each exchange of rows waits for them.
+at::Tensor ExchangeCall::expertEnds(const at::Tensor &ends) const {
+  at::Tensor own = at::empty({ends.size(1) / ranks}, ends.options());
+  Allocator::Foreign libraries;
+  own.copy_(
+      ExpertRows(ends, position).ownEnds(exchange.rows, exchange.axes.front()));
+  return own;
+}
+
+at::Tensor ExchangeCall::dispatch(const at::Tensor &value,
+                                  const at::Tensor &ends) {
+  at::Tensor result =
+      at::empty({exchange.rows, value.size(1)}, value.options());
+  const at::Tensor arrived = at::empty_like(result);
+  const at::Tensor own = value.contiguous();
+  const ExpertRows rows = rowsBy(ends);
+  exchangeRows(arrived, own, rows.received(), rows.sent());
+  rows.sort(result, arrived);
+  return result;
+}
+
+at::Tensor ExchangeCall::combine(const at::Tensor &value,
+                                 const at::Tensor &ends) {
+  at::Tensor result =
+      at::empty({exchange.rows, value.size(1)}, value.options());
+  const at::Tensor own = value.contiguous();
+  const at::Tensor byRank = at::empty_like(own);
+  const ExpertRows rows = rowsBy(ends);
+  rows.unsort(byRank, own);
+  exchangeRows(result, byRank, rows.sent(), rows.received());
+  return result;
+}
+
+ExpertRows ExchangeCall::rowsBy(const at::Tensor &ends) const {
+  Allocator::Foreign libraries;
+  return ExpertRows(ends, position);
+}
+
+/// Whole rows: `received[i]` of them come from rank i, `sent[i]` go to it.
+void ExchangeCall::exchangeRows(const at::Tensor &to, const at::Tensor &from,
+                                const std::vector<int64_t> &received,
+                                const std::vector<int64_t> &sent) {
+  const int64_t features = from.size(1);
+  auto elements = [&](const std::vector<int64_t> &rows) {
+    std::vector<int64_t> result;
+    for (int64_t count : rows)
+      result.push_back(count * features);
+    return result;
+  };
+  auto part = [](const at::Tensor &tensor, const std::vector<int64_t> &sizes) {
+    return borrowed(tensor).narrow(
+        0, 0, std::accumulate(sizes.begin(), sizes.end(), int64_t(0)));
+  };
+  const std::vector<int64_t> into = elements(received), out = elements(sent);
+  Allocator::Foreign libraries;
+  at::Tensor arrives = part(to, into), leaves = part(from, out);
+  if (group)
+    group->exchangeUneven(arrives, leaves, into, out).wait();
+  else
+    arrives.copy_(leaves);
 }
 
 at::Tensor ExchangeCall::permute(const at::Tensor &value) {

@@ -7,6 +7,7 @@
 #define ACCEL_RUNTIME_EXECUTE_EXCHANGECALL_H
 
 #include "runtime/collectives/Groups.h"
+#include "runtime/execute/ExpertRows.h"
 #include "runtime/plan/Exchanges.h"
 
 #include <ATen/core/Tensor.h>
@@ -24,9 +25,11 @@ public:
                c10::Device device);
 
   /// Of a value of the shape that the plan says; undefined for a coordinate.
-  at::Tensor run(const at::Tensor &value);
+  /// `ends` are of those that move rows.
+  at::Tensor run(const at::Tensor &value, const at::Tensor &ends = {});
 
   int slot() const { return exchange.value; }
+  int endsSlot() const { return exchange.ends; }
 
 private:
   at::Tensor allReduce(const at::Tensor &value);
@@ -36,6 +39,13 @@ private:
   at::Tensor allToAll(const at::Tensor &value);
   at::Tensor permute(const at::Tensor &value);
   at::Tensor slice(const at::Tensor &value) const;
+  at::Tensor expertEnds(const at::Tensor &ends) const;
+  at::Tensor dispatch(const at::Tensor &value, const at::Tensor &ends);
+  at::Tensor combine(const at::Tensor &value, const at::Tensor &ends);
+  ExpertRows rowsBy(const at::Tensor &ends) const;
+  void exchangeRows(const at::Tensor &to, const at::Tensor &from,
+                    const std::vector<int64_t> &received,
+                    const std::vector<int64_t> &sent);
 
   plan::Exchange exchange;
   bool inPlace;

@@ -280,6 +280,8 @@ void FunctionRunner::run(const std::vector<at::Tensor> &params,
       callOne(call);
     } catch (const CollectiveError &) {
       throw; // of another rank
+    } catch (const RowsError &) {
+      throw; // of the data, not of the plan
     } catch (const std::exception &error) {
       fail(index, error);
     }
@@ -325,8 +327,11 @@ std::string FunctionRunner::problemOf(size_t index) const {
 
 void FunctionRunner::callOne(Call &call) {
   if (call.exchange) {
-    const int slot = call.exchange->slot();
-    stack.push_back(call.exchange->run(slot < 0 ? at::Tensor() : slots[slot]));
+    auto tensor = [&](int slot) {
+      return slot < 0 ? at::Tensor() : slots[slot];
+    };
+    stack.push_back(call.exchange->run(tensor(call.exchange->slot()),
+                                       tensor(call.exchange->endsSlot())));
     return;
   }
   if (!call.isOpaque)

@@ -135,8 +135,12 @@ void ProgramRunner::call(const Compiled &instruction) {
   draw.call = source.draw;
   std::string *notFinite = executor.notFinite();
   const bool known = !notFinite || !notFinite->empty();
-  function.run(instruction.params, instruction.gradients, executor.ownPeak(),
-               draw, notFinite);
+  try {
+    function.run(instruction.params, instruction.gradients, executor.ownPeak(),
+                 draw, notFinite);
+  } catch (const RowsError &error) {
+    throw PlanError(source.where + ": " + error.what());
+  }
   if (!known && !notFinite->empty())
     *notFinite = instruction.label + ": " + *notFinite;
   for (size_t i = 0; i < source.outputs.size(); ++i)

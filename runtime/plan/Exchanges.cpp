@@ -18,22 +18,27 @@ namespace {
 constexpr int64_t maxSize = int64_t(1) << 45;
 constexpr std::string_view dialect = "sharding::";
 
-/// How many numbers stand between the tensor and the axes.
+/// How many tensors stand before the numbers, and how many of these before the
+/// axes.
 struct Form {
   const char *name;
   ExchangeKind kind;
+  size_t tensors;
   size_t numbers;
   bool oneAxis;
 };
 constexpr std::array forms = {
-    Form{"all_reduce", ExchangeKind::AllReduce, 1, false},
-    Form{"all_gather", ExchangeKind::AllGather, 3, true},
-    Form{"reduce_scatter", ExchangeKind::ReduceScatter, 3, true},
-    Form{"all_to_all", ExchangeKind::AllToAll, 2, true},
-    Form{"permute", ExchangeKind::Permute, 1, true},
-    Form{"slice", ExchangeKind::Slice, 3, true},
-    Form{"first_rank", ExchangeKind::FirstRank, 0, false},
-    Form{"coordinate", ExchangeKind::Coordinate, 1, true}};
+    Form{"all_reduce", ExchangeKind::AllReduce, 1, 1, false},
+    Form{"all_gather", ExchangeKind::AllGather, 1, 3, true},
+    Form{"reduce_scatter", ExchangeKind::ReduceScatter, 1, 3, true},
+    Form{"all_to_all", ExchangeKind::AllToAll, 1, 2, true},
+    Form{"permute", ExchangeKind::Permute, 1, 1, true},
+    Form{"slice", ExchangeKind::Slice, 1, 3, true},
+    Form{"first_rank", ExchangeKind::FirstRank, 1, 0, false},
+    Form{"expert_ends", ExchangeKind::ExpertEnds, 1, 1, true},
+    Form{"dispatch", ExchangeKind::Dispatch, 2, 1, true},
+    Form{"combine", ExchangeKind::Combine, 2, 1, true},
+    Form{"coordinate", ExchangeKind::Coordinate, 0, 1, true}};
 
 const Form *formOf(std::string_view op) {
   if (!op.starts_with(dialect))
@@ -60,6 +65,18 @@ partOf(std::vector<int64_t> shape, int64_t dim, int64_t ranks, int64_t pieces) {
     return std::nullopt;
   shape[dim] /= ranks;
   return shape;
+}
+
+/// What ranks that have other experts do; they gather each other's ends.
+bool isOfExperts(ExchangeKind kind) {
+  return kind == ExchangeKind::AllGather || kind == ExchangeKind::ExpertEnds ||
+         kind == ExchangeKind::Dispatch || kind == ExchangeKind::Combine;
+}
+
+/// Each rank's ends of each expert's rows.
+bool areEnds(const std::vector<int64_t> &shape, int64_t ranks) {
+  return shape.size() == 2 && shape[0] == ranks && shape[1] > 0 &&
+         shape[1] % ranks == 0;
 }
 
 /// The shape of the result; nothing where the exchange does not fit `from`.
@@ -93,6 +110,15 @@ std::optional<std::vector<int64_t>> resultShape(const Exchange &exchange,
     if (exchange.dim == exchange.concat || !whole(exchange.concat))
       return std::nullopt;
     return partOf(from, exchange.dim, ranks, 1);
+  case ExchangeKind::ExpertEnds:
+    if (!areEnds(from, ranks))
+      return std::nullopt;
+    return std::vector<int64_t>{from[1] / ranks};
+  case ExchangeKind::Dispatch:
+  case ExchangeKind::Combine:
+    if (from.size() != 2)
+      return std::nullopt;
+    return std::vector<int64_t>{exchange.rows, from[1]};
   case ExchangeKind::Coordinate:
     return std::vector<int64_t>{};
   }
@@ -121,10 +147,10 @@ std::optional<Exchange> exchangeOf(const Instruction &instruction) {
   exchange.result = instruction.results[0];
   auto arg = instruction.args.begin();
   const auto end = instruction.args.end();
-  if (form->kind != ExchangeKind::Coordinate) {
+  for (size_t i = 0; i < form->tensors; ++i) {
     if (arg == end || arg->kind != Arg::Kind::Tensor)
       return std::nullopt;
-    exchange.value = arg++->slot;
+    (i ? exchange.ends : exchange.value) = arg++->slot;
   }
   std::vector<int64_t> numbers;
   for (; arg != end && arg->kind == Arg::Kind::Int; ++arg)
@@ -160,6 +186,13 @@ std::optional<Exchange> exchangeOf(const Instruction &instruction) {
   case ExchangeKind::Coordinate:
     exchange.step = numbers[0];
     break;
+  case ExchangeKind::ExpertEnds:
+  case ExchangeKind::Dispatch:
+  case ExchangeKind::Combine:
+    exchange.rows = numbers[0];
+    if (exchange.rows < 1 || exchange.rows > maxSize)
+      return std::nullopt;
+    break;
   case ExchangeKind::FirstRank:
     break;
   }
@@ -180,7 +213,8 @@ std::string exchangeProblem(const Plan &plan, const Function &function,
                     [&](const Axis &a) { return a.name == *axis; });
     if (!known)
       return "the mesh has no axis '" + *axis + "'";
-    if (!sharesSamples(*axis))
+    if (!sharesSamples(*axis) &&
+        !(*axis == expertAxis && isOfExperts(exchange->kind)))
       return "the ranks of '" + *axis + "' compute different samples";
     if (std::find(exchange->axes.begin(), axis, *axis) != axis)
       return "the axis '" + *axis + "' is named twice";
@@ -195,11 +229,21 @@ std::string exchangeProblem(const Plan &plan, const Function &function,
   if (result.dtype != dtype)
     return std::string("it gives ") + toString(dtype) + ", and slot " +
            std::to_string(exchange->result) + " is " + toString(result.dtype);
-  const auto shape =
-      resultShape(*exchange, from, plan.groupSize(exchange->axes));
+  const int64_t ranks = plan.groupSize(exchange->axes);
+  if (exchange->kind == ExchangeKind::ExpertEnds && dtype != DType::I32)
+    return std::string("it reads ends of rows as ") + toString(dtype);
+  if (exchange->movesRows()) {
+    const Slot &ends = function.slots[exchange->ends];
+    if (ends.dtype != DType::I32 || !areEnds(ends.shape, ranks))
+      return "slot " + std::to_string(exchange->ends) + ", " +
+             toString(ends.dtype) + " " + shapeText(ends.shape) +
+             ", holds no ends of experts' rows of " + std::to_string(ranks) +
+             " ranks";
+  }
+  const auto shape = resultShape(*exchange, from, ranks);
   if (!shape)
     return "a tensor " + shapeText(from) + " cannot be exchanged so among " +
-           std::to_string(plan.groupSize(exchange->axes)) + " ranks";
+           std::to_string(ranks) + " ranks";
   if (*shape != result.shape)
     return "it gives " + shapeText(*shape) + ", and slot " +
            std::to_string(exchange->result) + " is " + shapeText(result.shape);

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Instructions of a function that are no operators of ATen: collectives over
-// mesh axes inside of functions (tp, cp), and what depends on where a rank
+// mesh axes inside of functions (tp, cp, ep), and what depends on where a rank
 // stands. They are the operations of the compiler's sharding dialect
 // (dialects/Sharding/CollectiveOps.td), by name: "sharding::all_reduce". Their
-// arguments are the tensor, then numbers, then the axes as text.
+// arguments are the tensor (two of some), then numbers, then the axes as text.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_PLAN_EXCHANGES_H
@@ -31,6 +31,9 @@ enum class ExchangeKind {
   Permute,       // the value of the rank that stands `shift` before this one
   Slice,         // a rank's part of a dimension that it has whole
   FirstRank,     // the value on the first rank, zeros on the others
+  ExpertEnds,    // where the rows of each of the rank's experts end
+  Dispatch,      // each row to the rank that has its expert
+  Combine,       // each row back to the rank that it came from
   Coordinate     // 0-d: where the rank stands, in steps
 };
 const char *toString(ExchangeKind kind);
@@ -48,15 +51,26 @@ struct Exchange {
   int64_t step = 1;   // Coordinate
   int64_t shift = 0;  // Permute: below the number of ranks
   bool max = false;   // AllReduce
-  int value = -1;     // slot; none of Coordinate
-  int result = -1;    // slot
+  /// ExpertEnds: for as many there is a place. Dispatch and Combine: of the
+  /// result.
+  int64_t rows = 0;
+  int value = -1; // slot; none of Coordinate
+  /// Dispatch and Combine, a slot: each rank's ends of each expert's rows, i32
+  /// [ranks, experts], as ExpertEnds has them for its value.
+  int ends = -1;
+  int result = -1; // slot
   std::vector<std::string> axes;
 
   /// Ranks send something to each other.
   bool communicates() const {
     return kind == ExchangeKind::AllReduce || kind == ExchangeKind::AllGather ||
            kind == ExchangeKind::ReduceScatter ||
-           kind == ExchangeKind::AllToAll || kind == ExchangeKind::Permute;
+           kind == ExchangeKind::AllToAll || kind == ExchangeKind::Permute ||
+           movesRows();
+  }
+  /// Between ranks that read other samples and have other experts.
+  bool movesRows() const {
+    return kind == ExchangeKind::Dispatch || kind == ExchangeKind::Combine;
   }
 };
 

@@ -15,7 +15,8 @@ namespace accel::plan {
 AxisRole axisRole(std::string_view axis) {
   if (axis == "dp_replicate")
     return AxisRole::Replicate;
-  return axis == "dp_shard" || sharesSequences(axis) || axis == secondaryAxis
+  return axis == "dp_shard" || sharesSequences(axis) || axis == expertAxis ||
+                 axis == secondaryAxis
              ? AxisRole::Shard
              : AxisRole::Other;
 }
@@ -89,7 +90,8 @@ Mesh Mesh::sharded(int64_t shard) const {
   Mesh result = *this;
   const int64_t data = ranks(AxisRole::Replicate) * ranks(AxisRole::Shard);
   result.resize("dp_replicate", data / std::max<int64_t>(shard, 1));
-  result.resize("dp_shard", shard / std::max<int64_t>(ranksPerSequence(), 1));
+  const int64_t others = ranksPerSequence() * size(expertAxis);
+  result.resize("dp_shard", shard / std::max<int64_t>(others, 1));
   return result;
 }
 

@@ -21,13 +21,18 @@ enum class AxisRole {
   Shard,     // each rank has a part; parameters are gathered over it
   Other      // inside of functions or between stages (tp, pp)
 };
-/// dp_replicate replicates; dp_shard, cp and sp shard, as FSDP units are
+/// dp_replicate replicates; dp_shard, cp, sp and ep shard, as FSDP units are
 /// sharded over their product (Accelerate's dp_shard_cp), and so does zero_hpz.
+/// A unit of experts that ep shares is sharded over the others.
 AxisRole axisRole(std::string_view axis);
 
 /// Ranks that differ in this axis alone read the same samples, of which each
-/// computes a part: tp, cp, sp, ep, pp.
+/// computes a part: tp, cp, sp, pp.
 bool sharesSamples(std::string_view axis);
+
+/// Ranks that differ in this axis alone have other experts, read other samples
+/// and send each other the rows of those: ep.
+inline constexpr const char *expertAxis = "ep";
 
 /// Ranks that differ in this axis alone each have a part of every sequence: cp
 /// by ring attention, sp by an exchange of tokens for heads.
@@ -79,8 +84,9 @@ struct Mesh {
   int64_t ranksPerSample() const;
   /// Ranks that each have a part of every sequence.
   int64_t ranksPerSequence() const;
-  /// As many ranks, of which `shard`, a multiple of ranksPerSequence, share one
-  /// copy: dp_shard with those of that size, and the rest on dp_replicate.
+  /// As many ranks, of which `shard`, a multiple of ranksPerSequence and of the
+  /// ranks that share experts, share one copy: dp_shard with those of that
+  /// size, and the rest on dp_replicate.
   Mesh sharded(int64_t shard) const;
   /// The same axes with all ranks on one of them, which is added if need be.
   Mesh onto(const std::string &axis) const;

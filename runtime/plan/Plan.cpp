@@ -290,6 +290,17 @@ int64_t ownNumel(const Plan &plan, const Parameter &parameter) {
   return product(ownShape(plan, parameter));
 }
 
+bool isSplitOver(const Plan &plan, const Unit &unit, const std::string &axis) {
+  return !unit.parameters.empty() &&
+         std::all_of(
+             unit.parameters.begin(), unit.parameters.end(), [&](int p) {
+               const std::vector<AxisSplit> &split = plan.parameters[p].split;
+               return std::any_of(
+                   split.begin(), split.end(),
+                   [&](const AxisSplit &s) { return s.axis == axis; });
+             });
+}
+
 int64_t shardNumel(const Plan &plan, const Unit &unit) {
   return unit.padded / plan.shardRanks(unit);
 }

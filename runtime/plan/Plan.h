@@ -88,6 +88,8 @@ struct Plan {
 std::vector<int64_t> ownShape(const Plan &plan, const Parameter &parameter);
 /// Elements of it.
 int64_t ownNumel(const Plan &plan, const Parameter &parameter);
+/// The ranks of `axis` share each of the unit's parameters inside of functions.
+bool isSplitOver(const Plan &plan, const Unit &unit, const std::string &axis);
 /// Elements that one rank keeps of `unit`.
 int64_t shardNumel(const Plan &plan, const Unit &unit);
 /// Bytes of a unit's buffer of this role, on one rank.

@@ -52,7 +52,8 @@ private:
       if (std::none_of(plan.axes.begin(), plan.axes.end(),
                        [&](const Axis &a) { return a.name == split.axis; }))
         problems.add(place, "the mesh has no axis " + quoted(split.axis));
-      else if (axisRole(split.axis) != AxisRole::Other)
+      else if (axisRole(split.axis) != AxisRole::Other &&
+               split.axis != expertAxis)
         problems.add(place, axis + " splits no parameter inside of functions");
       else if (!axes.insert(split.axis).second ||
                !dims.insert(split.dim).second)

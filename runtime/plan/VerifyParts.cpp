@@ -75,9 +75,14 @@ void verifyUnit(const Plan &plan, int index, Problems &problems) {
     if (shards && replicates)
       problems.add(at, "it is both sharded and replicated over " +
                            quoted(axis.name));
-    // The ranks of an axis inside of functions compute the same gradients.
+    // The ranks of an axis inside of functions compute the same gradients, and
+    // of experts that they share those of their own.
+    const bool splits = isSplitOver(plan, unit, axis.name);
+    if ((shards || replicates) && splits)
+      problems.add(at, "its parameters are split over " + quoted(axis.name) +
+                           ", which also shards or replicates it");
     if (!shards && !replicates && axis.size > 1 &&
-        axisRole(axis.name) != AxisRole::Other)
+        axisRole(axis.name) != AxisRole::Other && !splits)
       problems.add(at, "it is neither sharded nor replicated over " +
                            quoted(axis.name) +
                            ", so its gradients would differ between ranks");

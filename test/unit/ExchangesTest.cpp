@@ -100,6 +100,61 @@ TEST(Exchanges, KnowsEachKindByItsArguments) {
   EXPECT_FALSE(exchangeOf(place.instruction)->communicates());
 }
 
+/// Rows [6, 4] in slot 0 and 2 ranks' ends of 4 experts' rows in slot 2.
+Fixture rows(const char *op, std::vector<int64_t> result,
+             std::vector<Arg> args) {
+  Fixture fixture(op, std::move(result), std::move(args));
+  fixture.plan.axes = {{"dp_shard", 2}, {"ep", 2}};
+  fixture.function.slots[0].shape = {6, 4};
+  fixture.function.slots.push_back({DType::I32, {2, 4}, 2});
+  return fixture;
+}
+
+TEST(Exchanges, MovesRowsToExperts) {
+  const Fixture dispatch = rows("sharding::dispatch", {12, 4},
+                                {tensor(0), tensor(2), number(12), axis("ep")});
+  EXPECT_EQ(dispatch.problem(), "");
+  const auto exchange = exchangeOf(dispatch.instruction);
+  ASSERT_TRUE(exchange);
+  EXPECT_EQ(exchange->value, 0);
+  EXPECT_EQ(exchange->ends, 2);
+  EXPECT_EQ(exchange->rows, 12);
+  EXPECT_TRUE(exchange->communicates());
+  EXPECT_EQ(rows("sharding::combine", {3, 4},
+                 {tensor(0), tensor(2), number(3), axis("ep")})
+                .problem(),
+            "");
+  Fixture ends =
+      rows("sharding::expert_ends", {2}, {tensor(2), number(12), axis("ep")});
+  ends.function.slots[1].dtype = DType::I32;
+  EXPECT_EQ(ends.problem(), "");
+  EXPECT_FALSE(exchangeOf(ends.instruction)->communicates());
+
+  Fixture other = dispatch;
+  other.function.slots[2].shape = {2, 5};
+  EXPECT_EQ(other.problem(),
+            "slot 2, i32 [2, 5], holds no ends of experts' rows of 2 ranks");
+  other = dispatch;
+  other.function.slots[2].dtype = DType::I64;
+  EXPECT_EQ(other.problem(),
+            "slot 2, i64 [2, 4], holds no ends of experts' rows of 2 ranks");
+  other = dispatch;
+  other.function.slots[1].shape = {12, 5};
+  EXPECT_EQ(other.problem(), "it gives [12, 4], and slot 1 is [12, 5]");
+  EXPECT_EQ(
+      rows("sharding::expert_ends", {2}, {tensor(0), number(12), axis("ep")})
+          .problem(),
+      "it reads ends of rows as f32");
+  EXPECT_EQ(rows("sharding::dispatch", {12, 4},
+                 {tensor(0), tensor(2), number(0), axis("ep")})
+                .problem(),
+            "its arguments are not those of the exchange");
+  EXPECT_EQ(
+      rows("sharding::all_reduce", {6, 4}, {tensor(0), number(0), axis("ep")})
+          .problem(),
+      "the ranks of 'ep' compute different samples");
+}
+
 TEST(Exchanges, NamesWhatIsWrong) {
   auto problem = [](const char *op, std::vector<int64_t> result,
                     std::vector<Arg> args) {

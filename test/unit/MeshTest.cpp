@@ -36,6 +36,15 @@ TEST(Mesh, RolesOfAxes) {
   EXPECT_EQ(mesh.ranks(AxisRole::Other), 16);
 }
 
+TEST(Mesh, RanksThatShareExpertsReadOtherSamples) {
+  const Mesh mesh = meshOf({{"dp_replicate", 2}, {"dp_shard", 4}, {"ep", 2}});
+  EXPECT_EQ(mesh.names(mesh.set(AxisRole::Shard)),
+            (std::vector<std::string>{"dp_shard", "ep"}));
+  EXPECT_EQ(mesh.ranksPerSample(), 1);
+  EXPECT_EQ(mesh.sharded(4),
+            meshOf({{"dp_replicate", 4}, {"dp_shard", 2}, {"ep", 2}}));
+}
+
 TEST(Mesh, ChangesKeepTheRanks) {
   Mesh mesh = Mesh::dataParallel();
   EXPECT_EQ(mesh.ranks(), 1);

@@ -103,6 +103,13 @@ const Case cases[] = {
      [](Plan &p) { p.units[0].shardAxes = {"tp"}; }},
     {"UnreducedAxis", "neither sharded nor replicated",
      [](Plan &p) { p.units[0].shardAxes = {}; }},
+    {"SplitAndSharded", "also shards or replicates it",
+     [](Plan &p) {
+       p.axes.push_back({"ep", 1});
+       for (int index : p.units[0].parameters)
+         p.parameters[index].split = {{"ep", 0, 1}};
+       p.units[0].shardAxes.push_back("ep");
+     }},
     {"ParameterOverlap", "overlaps the parameter before it",
      [](Plan &p) { p.parameters[1].offset -= 64; }},
     {"ParameterBehindTheBuffer", "behind its buffer",

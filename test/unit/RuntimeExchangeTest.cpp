@@ -9,6 +9,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 using namespace accel;
 using namespace accel::test;
 using plan::ExchangeKind;
@@ -143,6 +145,80 @@ const Case cases[] = {
        return place == 0 ? v[0] : at::zeros_like(v[0]);
      }},
 };
+
+/// Rows of each rank by expert, of which ranks have two each: some have none.
+const std::vector<std::vector<int64_t>> rowsByExpert = {
+    {3, 0, 1, 0, 0, 2}, {0, 0, 0, 6, 0, 0}, {1, 2, 0, 1, 2, 0}};
+
+at::Tensor endsOfAll() {
+  at::Tensor ends = at::zeros({3, 6}, at::kInt);
+  for (int64_t rank = 0; rank < 3; ++rank)
+    for (int64_t expert = 0, end = 0; expert < 6; ++expert)
+      ends.index_put_({at::tensor(rank), at::tensor(expert)},
+                      at::tensor(end += rowsByExpert[rank][expert], at::kInt));
+  return ends;
+}
+
+TEST(RuntimeExchange, RowsGoToTheirExpertsAndBack) {
+  const plan::Plan plan = mesh();
+  const at::Tensor ends = endsOfAll();
+  const auto wrong = onRanks(plan, [&](run::Groups &groups) {
+    const int place = groups.mesh().position({"tp"});
+    const int64_t group = groups.mesh().position({"dp_shard"});
+    auto call = [&](ExchangeKind kind, int64_t rows) {
+      plan::Exchange exchange = make(kind);
+      exchange.rows = rows;
+      return run::ExchangeCall(exchange, false, groups, at::kCPU);
+    };
+    // Each row says whose it is, and for which expert.
+    std::vector<at::Tensor> values;
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      std::vector<at::Tensor> rows;
+      for (int64_t expert = 0; expert < 6; ++expert)
+        for (int64_t i = 0; i < rowsByExpert[rank][expert]; ++i)
+          rows.push_back(at::full(
+              {1, 5}, double(1000 * group + 100 * rank + 10 * expert + i)));
+      values.push_back(at::cat(rows, 0));
+    }
+    std::vector<at::Tensor> mine;
+    std::vector<int32_t> own;
+    for (int64_t expert = 2 * place; expert < 2 * place + 2; ++expert) {
+      for (int64_t rank = 0; rank < 3; ++rank)
+        mine.push_back(values[rank].narrow(
+            0,
+            std::accumulate(rowsByExpert[rank].begin(),
+                            rowsByExpert[rank].begin() + expert, int64_t(0)),
+            rowsByExpert[rank][expert]));
+      own.push_back(static_cast<int32_t>(at::cat(mine, 0).size(0)));
+    }
+    const at::Tensor expected = at::cat(mine, 0);
+    const at::Tensor sent =
+        call(ExchangeKind::Dispatch, 9).run(values[place], ends);
+    double difference = 0;
+    if (sent.size(0) != 9 ||
+        !at::equal(sent.narrow(0, 0, expected.size(0)), expected))
+      difference += 1;
+    if (!at::equal(call(ExchangeKind::Combine, 6).run(sent, ends),
+                   values[place]))
+      difference += 10;
+    if (!at::equal(call(ExchangeKind::ExpertEnds, 8).run(ends),
+                   at::tensor(own, at::kInt)))
+      difference += 100;
+    // Rank 1 receives eight rows, and every rank finds that seven are too few.
+    try {
+      call(ExchangeKind::ExpertEnds, 7).run(ends);
+      difference += 1000;
+    } catch (const run::RowsError &error) {
+      if (std::string(error.what()) !=
+          "8 rows go to the experts of rank 1 of 'tp', and the plan has a "
+          "place for 7; plan with expert_imbalance of at least 1.34")
+        difference += 10000;
+    }
+    return std::vector<double>{difference};
+  });
+  for (const std::vector<double> &rank : wrong)
+    EXPECT_EQ(rank, std::vector<double>{0});
+}
 
 TEST(RuntimeExchange, GivesWhatOneProcessComputes) {
   const plan::Plan plan = mesh();
