@@ -29,12 +29,25 @@ def DecideFrameworkPass : Decide<"decide-framework"> {
   }];
 }
 
+def DecideExpertsPass : Decide<"decide-experts"> {
+  let summary = "decide which parameters the ranks of ep share, and for how many "
+                "rows their experts have a place";
+  let description = [{
+    From the request "experts" {axis, imbalance}: writes the `spec` of the
+    parameters that the family's `base_model_ep_plan` in transformers shards
+    by experts, and the graph's `sharding.experts`. A model without experts, or
+    with as many as the axis does not divide, is an error.
+  }];
+}
+
 def WrapPass : Decide<"wrap"> {
   let summary = "decide which parameters form a unit";
   let description = [{
     Creates the `sharding.unit`s of the request "wrap": by transformer layer
     classes, by parameter count, by module for DeepSpeed, or one unit for the
-    whole model. A unit whose parameters are partly frozen becomes two. The
+    whole model. A unit whose parameters are partly frozen becomes two,
+    and experts that the ranks of `ep` share are a unit of their own, which is
+    sharded over the other axes. The
     problem, its solver and the verifier of its answer are in
     `frontends/ModuleTree/UnitSets.h`.
   }];

@@ -133,6 +133,30 @@ def FoldCollectivesPass : Pass<"fold-collectives", "::mlir::ModuleOp"> {
                            "::accel::aten::AtenDialect"];
 }
 
+def DispatchExpertsPass : Pass<"dispatch-experts", "::mlir::ModuleOp"> {
+  let summary = "send rows to the ranks that have their experts, and back";
+  let description = [{
+    Where the graph has `sharding.experts`: functions have a rank's part of the
+    experts' parameters, each grouped matmul with them is of the rows that the
+    ranks send (`sharding.dispatch`), and what is read of these rows otherwise
+    than row by row goes back first (`sharding.combine`). Tensors have a place
+    for a bound of rows, `sharding.expert_ends` ends the run where more come,
+    and costs are those of an even share. Runs before `differentiate`, which
+    makes each of the two the other's gradient. An operator that reads experts
+    otherwise is an error.
+
+    ```mlir
+    %all = sharding.all_gather %ends dim 0 over "ep" : (tensor<1x8xi32>) -> tensor<2x8xi32>
+    %own = sharding.expert_ends %all rows 64 over "ep" : (tensor<2x8xi32>) -> tensor<4xi32>
+    %rows = sharding.dispatch %x, %all over "ep" : (tensor<32x16xf32>, tensor<2x8xi32>) -> tensor<64x16xf32>
+    %y = aten._grouped_mm %rows, %w, %own rows 32 : (tensor<64x16xf32>, tensor<4x16x24xf32>, tensor<4xi32>) -> tensor<64x24xf32>
+    %back = sharding.combine %y, %all over "ep" : (tensor<64x24xf32>, tensor<2x8xi32>) -> tensor<32x24xf32>
+    ```
+  }];
+  let dependentDialects = ["::accel::sharding::ShardingDialect",
+                           "::accel::aten::AtenDialect"];
+}
+
 def PrintShardingRulesPass
     : Pass<"print-sharding-rules", "::mlir::ModuleOp"> {
   let summary = "print the sharding rule of each aten operation as JSON";

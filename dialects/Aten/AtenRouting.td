@@ -154,16 +154,22 @@ def Aten_GroupedMmOp
     8.0; fp16 and fp32 run group by group and wait for `offs` on the host. On
     CPUs groups run one by one; in 16 bits oneDNN takes scratch for them.
 
+    `rows` of S are expected in groups, where S is a bound of them: the rest
+    costs nothing. What lies behind the last group is neither read nor written.
+
     ```mlir
     %0 = aten._grouped_mm %x, %w, %ends : (tensor<32x16xf32>, tensor<8x16x24xf32>, tensor<8xi32>) -> tensor<32x24xf32>
     ```
   }];
   let arguments = (ins Aten_FloatTensor:$self, Aten_FloatTensor:$mat2,
-                       StaticShapeTensorOf<[I32]>:$offs);
+                       StaticShapeTensorOf<[I32]>:$offs,
+                       OptionalAttr<I64Attr>:$rows);
   let results = (outs Aten_FloatTensor:$result);
   let assemblyFormat = [{
-    $self `,` $mat2 `,` $offs attr-dict `:` functional-type(operands, results)
+    $self `,` $mat2 `,` $offs (`rows` $rows^)? attr-dict `:`
+    functional-type(operands, results)
   }];
+  let hasVerifier = 1;
 }
 
 #endif // ACCEL_DIALECTS_ATEN_ROUTING_TD

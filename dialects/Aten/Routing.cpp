@@ -209,8 +209,28 @@ INFER(GroupedMmOp) {
 
 /// Each row meets one matrix, whatever the number of groups.
 Cost GroupedMmOp::getCost() {
-  return {2.0 * numel(getSelf()) * shapeOf(getMat2()).back(),
-          touchedBytes(*this)};
+  Cost cost = {2.0 * numel(getSelf()) * shapeOf(getMat2()).back(),
+               touchedBytes(*this)};
+  if (!getRows())
+    return cost;
+  const bool byRows = tensorType(getMat2()).getRank() == 3;
+  const int64_t bound = shapeOf(getSelf())[byRows ? 0 : 1];
+  const double share =
+      static_cast<double>(*getRows()) / std::max<double>(1, bound);
+  cost.flops *= share;
+  for (Value value : {getSelf(), byRows ? getResult() : getMat2()})
+    cost.bytes -= (1 - share) * tensorBytes(value.getType());
+  return cost;
+}
+
+LogicalResult GroupedMmOp::verify() {
+  const bool byRows = tensorType(getMat2()).getRank() == 3;
+  const int64_t bound = shapeOf(getSelf())[byRows ? 0 : 1];
+  if (getRows() && (static_cast<int64_t>(*getRows()) < 0 ||
+                    static_cast<int64_t>(*getRows()) > bound))
+    return emitOpError() << "expects " << static_cast<int64_t>(*getRows())
+                         << " rows in groups, of " << bound;
+  return success();
 }
 
 /// As autograd's _grouped_mm_mat1_backward and _mat2_backward: a factor that is
@@ -225,16 +245,16 @@ BACKWARD(GroupedMmOp) {
         return inner.getSelf();
     return b.create<TransposeIntOp>(value, rank - 2, rank - 1);
   };
+  auto product = [&](Value self, Value mat2) -> Value {
+    return b.create<GroupedMmOp>(self, mat2, getOffs(), getRowsAttr());
+  };
   if (needed[1]) {
     const Strides &strides = b.getLayout().strides(getMat2());
-    operandGrads[1] =
-        strides[1] == 1 && strides[2] != 1
-            ? transposed(b.create<GroupedMmOp>(transposed(grads[0]), getSelf(),
-                                               getOffs()))
-            : b.create<GroupedMmOp>(transposed(getSelf()), grads[0], getOffs());
+    operandGrads[1] = strides[1] == 1 && strides[2] != 1
+                          ? transposed(product(transposed(grads[0]), getSelf()))
+                          : product(transposed(getSelf()), grads[0]);
   }
   if (needed[0])
-    operandGrads[0] =
-        b.create<GroupedMmOp>(grads[0], transposed(getMat2()), getOffs());
+    operandGrads[0] = product(grads[0], transposed(getMat2()));
   return success();
 }

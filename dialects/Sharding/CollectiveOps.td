@@ -124,6 +124,67 @@ def Sharding_PermuteOp
   let hasVerifier = 1;
 }
 
+/// Of rows that are sorted by expert and the ranks' ends of each expert's rows
+/// among their own, [ranks, experts], which are equally many a rank: rank i has
+/// the i-th experts.
+class Sharding_ExpertOp<string mnemonic> : Sharding_Op<mnemonic, [Pure]> {
+  let results = (outs AnyRankedTensor:$result);
+  let hasVerifier = 1;
+}
+
+def Sharding_ExpertEndsOp : Sharding_ExpertOp<"expert_ends"> {
+  let summary = "where the rows of each of this rank's experts end";
+  let description = [{
+    Among the rows that the ranks send it, which are sorted by expert and then
+    by rank. More than `rows` of them end the run, on every rank of the axis.
+
+    ```mlir
+    %1 = sharding.expert_ends %0 rows 64 over "ep" : (tensor<2x8xi32>) -> tensor<4xi32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$ends, I64Attr:$rows, StrAttr:$axis);
+  let assemblyFormat = [{
+    $ends `rows` $rows `over` $axis attr-dict `:`
+    functional-type($ends, $result)
+  }];
+}
+
+def Sharding_DispatchOp : Sharding_ExpertOp<"dispatch"> {
+  let summary = "each row to the rank that has its expert";
+  let description = [{
+    The result has a place for as many rows as the ranks may send; what lies
+    behind the last row is not defined, and must not be read. `combine` is its
+    inverse, and its adjoint.
+
+    ```mlir
+    %1 = sharding.dispatch %0, %ends over "ep" : (tensor<32x16xf32>, tensor<2x8xi32>) -> tensor<64x16xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$ends,
+                       StrAttr:$axis);
+  let assemblyFormat = [{
+    $value `,` $ends `over` $axis attr-dict `:`
+    functional-type(operands, $result)
+  }];
+}
+
+def Sharding_CombineOp : Sharding_ExpertOp<"combine"> {
+  let summary = "each row back to the rank that it came from";
+  let description = [{
+    What `dispatch` sent returns to its place.
+
+    ```mlir
+    %1 = sharding.combine %0, %ends over "ep" : (tensor<64x16xf32>, tensor<2x8xi32>) -> tensor<32x16xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$ends,
+                       StrAttr:$axis);
+  let assemblyFormat = [{
+    $value `,` $ends `over` $axis attr-dict `:`
+    functional-type(operands, $result)
+  }];
+}
+
 def Sharding_FirstRankOp
     : Sharding_Op<"first_rank", [Pure, AllTypesMatch<["value", "result"]>]> {
   let summary = "the value on the first rank of the axes, zeros on the others";

@@ -133,6 +133,56 @@ LogicalResult PermuteOp::verify() {
   return success();
 }
 
+/// Fails unless `ends` are those of each rank's rows, of experts that the ranks
+/// of the axis share. `own` becomes the number of a rank's experts.
+static LogicalResult verifyEnds(Operation *op, Value ends, StringRef axis,
+                                int64_t &own) {
+  auto type = cast<RankedTensorType>(ends.getType());
+  int64_t ranks = 1;
+  if (failed(verifyAxes(op, {axis}, ranks)))
+    return failure();
+  if (type.getRank() != 2 || !type.getElementType().isInteger(32) ||
+      type.getDimSize(0) != ranks || type.getDimSize(1) == 0 ||
+      type.getDimSize(1) % ranks != 0)
+    return op->emitOpError()
+           << "reads ends " << type << ", expected tensor<" << ranks
+           << " x experts x i32>, of experts that " << ranks << " ranks divide";
+  own = type.getDimSize(1) / ranks;
+  return success();
+}
+
+LogicalResult ExpertEndsOp::verify() {
+  int64_t own = 0;
+  if (failed(verifyEnds(*this, getEnds(), getAxis(), own)))
+    return failure();
+  if (static_cast<int64_t>(getRows()) < 1)
+    return emitOpError() << "has a place for "
+                         << static_cast<int64_t>(getRows())
+                         << " rows, expected at least 1";
+  auto ends = cast<RankedTensorType>(getEnds().getType());
+  return verifyTypes(*this, ends, ends.clone({own}),
+                     cast<RankedTensorType>(getResult().getType()));
+}
+
+/// Rows change their number, and nothing else.
+template <typename OpT> static LogicalResult verifyRows(OpT op) {
+  int64_t own = 0;
+  if (failed(verifyEnds(op, op.getEnds(), op.getAxis(), own)))
+    return failure();
+  auto from = cast<RankedTensorType>(op.getValue().getType());
+  auto to = cast<RankedTensorType>(op.getResult().getType());
+  if (from.getRank() != 2)
+    return op.emitOpError() << "moves rows of " << from << ", expected [rows, "
+                            << "features]";
+  return verifyTypes(
+      op, from,
+      from.clone({to.getRank() ? to.getDimSize(0) : 0, from.getDimSize(1)}),
+      to);
+}
+
+LogicalResult DispatchOp::verify() { return verifyRows(*this); }
+LogicalResult CombineOp::verify() { return verifyRows(*this); }
+
 LogicalResult CoordinateOp::verify() {
   auto type = cast<RankedTensorType>(getResult().getType());
   int64_t ranks = 1;

@@ -45,6 +45,8 @@ constexpr llvm::StringLiteral stageAttr = "sharding.stage";
 /// On the graph of a pipeline: why each stage is cut where it is, an array of
 /// BecauseAttr.
 constexpr llvm::StringLiteral stagesAttr = "sharding.stages";
+/// The #sharding.experts of a graph whose mesh has an axis that shares experts.
+constexpr llvm::StringLiteral expertsAttr = "sharding.experts";
 /// The stage of a unit or a call; 0 without one.
 int64_t stageOf(mlir::Operation *op);
 

@@ -103,6 +103,24 @@ def Sharding_OffloadAttr : Sharding_Attr<"Offload", "offload"> {
   }];
 }
 
+def Sharding_ExpertsAttr : Sharding_Attr<"Experts", "experts"> {
+  let summary = "over which axis ranks share experts, and how unevenly";
+  let description = [{
+    Tensors of the rows that a rank's experts get are allocated for `imbalance`
+    times the rows that it would get if every expert got as many.
+
+    ```mlir
+    #sharding.experts<"ep", 2.000000e+00 : f64, because = <"mesh: {ep: 2}">>
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"axis name">:$axis,
+                        "::mlir::FloatAttr":$imbalance,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` $axis `,` $imbalance `,` `because` `=` $because `>`
+  }];
+}
+
 def Sharding_CompileRegions : I32EnumAttr<"CompileRegions",
     "what torch.compile compiles as one graph", [
       I32EnumAttrCase<"Layers", 0, "layers">,

@@ -74,7 +74,7 @@ def Sharding_RequestOp
   let summary = "what the configuration asks a pass to decide";
   let description = [{
     One per subject (`wrap`, `precision`, `reshard`, `checkpoint`, `loss`, `prefetch`,
-    `accumulation`, `update`, `offload`, `optimizer`, `ddp`, `zero`, `megatron`, `compile`, `fp8`, `sequence_parallel`). The pass that decides the subject reads `value`
+    `accumulation`, `update`, `offload`, `optimizer`, `ddp`, `zero`, `megatron`, `compile`, `fp8`, `sequence_parallel`, `experts`). The pass that decides the subject reads `value`
     and copies `because` into its decisions.
 
     ```mlir

@@ -21,6 +21,8 @@ Collective collectiveOf(plan::ExchangeKind kind) {
   case plan::ExchangeKind::ReduceScatter:
     return Collective::ReduceScatter;
   case plan::ExchangeKind::AllToAll:
+  case plan::ExchangeKind::Dispatch:
+  case plan::ExchangeKind::Combine:
     return Collective::AllToAll;
   default:
     return Collective::AllReduce;
@@ -50,8 +52,10 @@ double exchangeSeconds(const plan::Function &function,
         bytesOf(function.slots[exchange.value]) *
             static_cast<double>(group.ranks) /
             static_cast<double>(std::max<int64_t>(1, group.ranks - 1)));
-  // The buffer of all ranks.
-  const int buffer = exchange.kind == plan::ExchangeKind::ReduceScatter
+  // The buffer of all ranks; of rows that go to experts the side that has no
+  // place for more than an even share.
+  const int buffer = exchange.kind == plan::ExchangeKind::ReduceScatter ||
+                             exchange.kind == plan::ExchangeKind::Dispatch
                          ? exchange.value
                          : exchange.result;
   return collectiveSeconds(target, collectiveOf(exchange.kind), group,

@@ -111,6 +111,10 @@ private:
           op->getResults(), [&](Value v) { return gradient(v); });
       if (llvm::none_of(grads, [](Value v) { return bool(v); }))
         continue;
+      if (Value grad = movedBack(op, grads.front())) {
+        contributions[op->getOperand(0)].push_back(grad);
+        continue;
+      }
       auto rule = dyn_cast<aten::DerivativeOpInterface>(op);
       if (!rule) {
         auto diag = op->emitOpError("has no derivative rule");
@@ -127,6 +131,20 @@ private:
           contributions[operand].push_back(grad);
     }
     return success();
+  }
+
+  /// The gradient of rows that `op` moves between ranks: `grad` the other way.
+  /// Null for any other operation.
+  Value movedBack(Operation *op, Value grad) {
+    if (auto dispatch = dyn_cast<sharding::DispatchOp>(op))
+      return back.create<sharding::CombineOp>(dispatch.getValue().getType(),
+                                              grad, dispatch.getEnds(),
+                                              dispatch.getAxisAttr());
+    if (auto combine = dyn_cast<sharding::CombineOp>(op))
+      return back.create<sharding::DispatchOp>(combine.getValue().getType(),
+                                               grad, combine.getEnds(),
+                                               combine.getAxisAttr());
+    return {};
   }
 
   /// The sum of what flowed into `value` so far, in the order of arrival; null

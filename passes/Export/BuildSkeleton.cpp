@@ -15,6 +15,7 @@
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Format.h"
 
 using namespace mlir;
 
@@ -358,6 +359,14 @@ private:
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
     if (!graph)
       return;
+    if (auto experts =
+            graph->getAttrOfType<sharding::ExpertsAttr>(sharding::expertsAttr))
+      plan.decisions.push_back(
+          decision("experts", "job",
+                   "shared by the ranks of " + experts.getAxis().str() +
+                       ", a place for " + factorText(experts) +
+                       " times the even share of rows",
+                   experts.getBecause()));
     if (auto reasons = graph->getAttrOfType<ArrayAttr>(sharding::stagesAttr))
       for (auto [stage, because] :
            llvm::enumerate(reasons.getAsRange<sharding::BecauseAttr>()))
@@ -374,6 +383,13 @@ private:
                                           choiceOf(checkpoint),
                                           checkpoint.getBecause()));
     }
+  }
+
+  static std::string factorText(sharding::ExpertsAttr experts) {
+    std::string text;
+    llvm::raw_string_ostream(text)
+        << llvm::format("%g", experts.getImbalance().getValueAsDouble());
+    return text;
   }
 
   /// "model.embed_tokens to model.layers.3"

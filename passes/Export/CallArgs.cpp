@@ -166,6 +166,14 @@ accel::exchangeArgs(Operation *op, llvm::function_ref<int(Value)> slotOf) {
                         static_cast<int64_t>(exchange.getConcat())},
                        {exchange.getAxis()});
           })
+          .Case([&](sharding::ExpertEndsOp ends) {
+            return add({static_cast<int64_t>(ends.getRows())},
+                       {ends.getAxis()});
+          })
+          .Case<sharding::DispatchOp, sharding::CombineOp>([&](auto rows) {
+            return add({cast<RankedTensorType>(rows.getType()).getDimSize(0)},
+                       {rows.getAxis()});
+          })
           .Case([&](sharding::CoordinateOp place) {
             return add({static_cast<int64_t>(place.getStep())},
                        {place.getAxis()});

@@ -239,6 +239,14 @@ private:
     if (isa<sharding::SliceOp, sharding::FirstRankOp>(op))
       instruction.movedBytes =
           2.0 * aten::tensorBytes(op->getResult(0).getType());
+    // Rows are put into the experts' order; of what has a place for a bound of
+    // them, as many as an even share is.
+    if (auto dispatch = dyn_cast<sharding::DispatchOp>(op))
+      instruction.movedBytes =
+          2.0 * aten::tensorBytes(dispatch.getValue().getType());
+    if (auto combine = dyn_cast<sharding::CombineOp>(op))
+      instruction.movedBytes =
+          2.0 * aten::tensorBytes(combine.getResult().getType());
     instruction.workspaceBytes = exchangeWorkspace(op);
     return success();
   }
@@ -276,6 +284,10 @@ private:
         addOthers(scatter);
     } else if (auto exchange = dyn_cast<sharding::AllToAllOp>(op)) {
       add(exchange.getValue());
+    } else if (auto dispatch = dyn_cast<sharding::DispatchOp>(op)) {
+      add(dispatch.getResult()); // in the order of the ranks
+    } else if (auto combine = dyn_cast<sharding::CombineOp>(op)) {
+      add(combine.getValue());
     }
     if (op->getNumOperands() &&
         !isa<sharding::AllReduceOp, sharding::FirstRankOp>(op) &&

@@ -6,6 +6,7 @@
 #include "dialects/Sharding/Spec.h"
 #include "passes/Mesh/TpPlans.h"
 #include "passes/Passes.h"
+#include "runtime/plan/Mesh.h"
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/StringMap.h"
@@ -22,9 +23,8 @@ using namespace accel::mesh;
 
 namespace {
 
-/// The axis of the mesh that experts are sharded over, one expert's parameters
-/// on one rank of it.
-constexpr llvm::StringLiteral expertAxis = "ep";
+/// One expert's parameters are on one rank of it.
+constexpr const char *expertAxis = plan::expertAxis;
 
 /// The dimension that `style` shards of a parameter; nullopt where none is. The
 /// weights of Conv1D are [in, out], of all others [.., out, in].

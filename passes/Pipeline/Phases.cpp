@@ -32,6 +32,7 @@ namespace {
 /// of the framework come first, since ZeRO's stage decides what is sharded.
 void addDecidePasses(OpPassManager &pm) {
   pm.addPass(createDecideFrameworkPass());
+  pm.addPass(createDecideExpertsPass());
   pm.addPass(createWrapPass());
   pm.addPass(createPrecisionPass());
   pm.addPass(createReshardPass());
@@ -44,7 +45,8 @@ void addDecidePasses(OpPassManager &pm) {
 
 /// Applies the decisions to functions: the dtype of every tensor must be fixed
 /// before kernels are chosen, and the kernels before their derivatives are
-/// written down.
+/// written down. Rows move between ranks before that, since a gradient moves
+/// the other way.
 void addDifferentiatePasses(OpPassManager &pm) {
   pm.addPass(createApplyPrecisionPass());
   pm.addPass(createApplyAutocastPass());
@@ -52,6 +54,7 @@ void addDifferentiatePasses(OpPassManager &pm) {
   pm.addPass(createSelectKernelsPass());
   pm.addPass(createApplyLossChunksPass());
   pm.addPass(createCutGraphsPass());
+  pm.addPass(createDispatchExpertsPass());
   pm.addPass(createDifferentiatePass());
 }
 

@@ -17,6 +17,7 @@ namespace accel {
 /// Asks for activations between layers that are a rank's tokens; it has no
 /// value.
 inline constexpr llvm::StringLiteral sequenceRequest = "sequence_parallel";
+inline constexpr llvm::StringLiteral expertsRequest = "experts";
 
 /// Asks for torch's ring attention to send keys from neighbour to neighbour,
 /// where it gathers them by default; it has no value.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Spec.h"
 #include "frontends/ModuleTree/UnitSets.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "runtime/plan/Mesh.h"
@@ -197,18 +198,40 @@ struct WrapPass : accel::impl::WrapPassBase<WrapPass> {
 
 private:
   void createUnits(sharding::RequestOp request, const wrap::UnitSet &set) {
-    SmallVector<sharding::ParamOp> trainable, frozen;
+    SmallVector<sharding::ParamOp> all, experts;
     for (int p : set.parameters)
-      (params[p].getFrozen() ? frozen : trainable).push_back(params[p]);
+      (isShared(params[p]) ? experts : all).push_back(params[p]);
+    createUnits(request, set, all, set.name);
+    createUnits(request, set, experts,
+                all.empty() ? set.name : set.name + "/experts");
+  }
+
+  /// The ranks of ep have other experts: these are gathered and reduced over
+  /// the axes that are left, and so are a unit of their own.
+  static bool isShared(sharding::ParamOp param) {
+    sharding::SpecAttr spec = param.getSpecAttr();
+    for (int64_t dim = 0; spec && dim < spec.getRank(); ++dim)
+      for (const sharding::ShardedBy &by : sharding::shardedBy(spec, dim))
+        if (by.axis == plan::expertAxis)
+          return true;
+    return false;
+  }
+
+  void createUnits(sharding::RequestOp request, const wrap::UnitSet &set,
+                   ArrayRef<sharding::ParamOp> members,
+                   const std::string &name) {
+    SmallVector<sharding::ParamOp> trainable, frozen;
+    for (sharding::ParamOp param : members)
+      (param.getFrozen() ? frozen : trainable).push_back(param);
     // Each optimizer group is one contiguous piece of the flat buffer.
     llvm::stable_sort(trainable, [](sharding::ParamOp a, sharding::ParamOp b) {
       return a.getGroup() < b.getGroup();
     });
     if (!trainable.empty())
-      createUnit(request, set, trainable, set.name);
+      createUnit(request, set, trainable, name);
     if (!frozen.empty())
       createUnit(request, set, frozen,
-                 trainable.empty() ? set.name : set.name + "/frozen");
+                 trainable.empty() ? name : name + "/frozen");
   }
 
   void createUnit(sharding::RequestOp request, const wrap::UnitSet &set,
@@ -221,17 +244,26 @@ private:
       fqns.push_back(param.getFqn());
     for (const std::string &m : set.modules)
       modules.push_back(m);
+    const bool shared = isShared(members.front());
+    auto own = [&](ArrayRef<StringRef> axes) {
+      SmallVector<StringRef> kept;
+      llvm::copy_if(axes, std::back_inserter(kept), [&](StringRef axis) {
+        return !shared || axis != plan::expertAxis;
+      });
+      return b.getStrArrayAttr(kept);
+    };
     auto because = request.getBecause();
     auto why = sharding::BecauseAttr::get(
         b.getContext(),
-        whole ? "not sharded: every rank holds all parameters" : set.why,
+        whole    ? "not sharded: every rank holds all parameters"
+        : shared ? "experts that the ranks of ep share, of " + set.why
+                 : set.why,
         because.getFile(), because.getLine(), because.getColumn());
     auto unit = sharding::UnitOp::create(
         b, request.getLoc(), b.getStringAttr(name), b.getStrArrayAttr(modules),
         b.getStrArrayAttr(fqns),
-        b.getStrArrayAttr(set.ignored ? ArrayRef<StringRef>()
-                                      : ArrayRef<StringRef>(shard)),
-        b.getStrArrayAttr(set.ignored ? all : replicate),
+        own(set.ignored ? ArrayRef<StringRef>() : ArrayRef<StringRef>(shard)),
+        own(set.ignored ? all : replicate),
         sharding::WrapAttr::get(b.getContext(), why),
         set.keepGathered ? b.getUnitAttr() : UnitAttr(),
         sharding::PrecisionAttr(), sharding::ReshardAttr());

@@ -291,6 +291,22 @@ TEST(Cost, ExchangesAreCollectivesOverTheirAxes) {
   EXPECT_EQ(
       seconds("sharding::permute", 1, 1),
       collectiveSeconds(target, Collective::AllToAll, node, whole * 8 / 7));
+  // Rows go to experts, of which a rank would get as many as it has: what has
+  // a place for more of them (slot 1) costs no more.
+  for (auto [op, value, result] :
+       {std::tuple{"sharding::dispatch", 0, 1}, {"sharding::combine", 1, 0}}) {
+    plan::Exchange rows;
+    rows.kind = std::string_view(op) == "sharding::dispatch"
+                    ? plan::ExchangeKind::Dispatch
+                    : plan::ExchangeKind::Combine;
+    rows.value = value;
+    rows.result = result;
+    rows.axes = {"tp"};
+    EXPECT_EQ(
+        exchangeSeconds(function, rows, mesh, 8, target),
+        collectiveSeconds(target, Collective::AllToAll, node, 2.0 * 1024 * 512))
+        << op;
+  }
   EXPECT_EQ(seconds("sharding::slice", 1, 0), 0);
   EXPECT_EQ(seconds("aten::mm", 1, 0), 0);
   EXPECT_EQ(mesh.ranksPerSample(), 8);

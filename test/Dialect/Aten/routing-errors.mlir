@@ -36,6 +36,14 @@ func.func @types(%x: tensor<32x16xbf16>, %w: tensor<8x16x24xf32>, %ends: tensor<
 
 // -----
 
+func.func @rows(%x: tensor<32x16xf32>, %w: tensor<8x16x24xf32>, %ends: tensor<8xi32>) {
+  // expected-error @+1 {{expects 33 rows in groups, of 32}}
+  %y = aten._grouped_mm %x, %w, %ends rows 33 : (tensor<32x16xf32>, tensor<8x16x24xf32>, tensor<8xi32>) -> tensor<32x24xf32>
+  return
+}
+
+// -----
+
 func.func @zero(%x: tensor<32xi64>) {
   // expected-error @+1 {{divides by 0}}
   %0 = aten.floor_divide.Scalar %x, 0 : tensor<32xi64>

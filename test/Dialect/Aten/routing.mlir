@@ -30,10 +30,12 @@ func.func @rows(%ids: tensor<32xi64>, %e: tensor<8xi64>, %f: tensor<32xf32>) -> 
 
 // CHECK-LABEL: func.func @experts
 // CHECK: aten._grouped_mm %arg0, %arg1, %arg2 : (tensor<32x16xf32>, tensor<8x16x24xf32>, tensor<8xi32>) -> tensor<32x24xf32>
-// CHECK: aten._grouped_mm {{.*}} -> tensor<8x24x16xf32>
 func.func @experts(%x: tensor<32x16xf32>, %w: tensor<8x16x24xf32>, %ends: tensor<8xi32>) -> tensor<8x24x16xf32> {
   %y = aten._grouped_mm %x, %w, %ends : (tensor<32x16xf32>, tensor<8x16x24xf32>, tensor<8xi32>) -> tensor<32x24xf32>
   %t = aten.t %y : (tensor<32x24xf32>) -> tensor<24x32xf32>
+  // CHECK: aten._grouped_mm %arg0, %arg1, %arg2 rows 16 :
+  %b = aten._grouped_mm %x, %w, %ends rows 16 : (tensor<32x16xf32>, tensor<8x16x24xf32>, tensor<8xi32>) -> tensor<32x24xf32>
+  // CHECK: aten._grouped_mm {{.*}} -> tensor<8x24x16xf32>
   %g = aten._grouped_mm %t, %x, %ends : (tensor<24x32xf32>, tensor<32x16xf32>, tensor<8xi32>) -> tensor<8x24x16xf32>
   return %g : tensor<8x24x16xf32>
 }
