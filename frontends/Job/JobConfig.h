@@ -191,6 +191,15 @@ struct JobConfig {
   /// sequence where layers do not share its features.
   Setting<bool> sequenceParallel{
       false, Origin::Default, "sequence_parallel", {}, ""};
+  /// Of ranks that share experts (ep): for how many rows a rank's experts have
+  /// a place, in even shares.
+  Setting<double> expertImbalance{2.0,
+                                  Origin::Default,
+                                  "expert_imbalance",
+                                  {},
+                                  "all rows there are on 2 ranks, and twice "
+                                  "what a balanced router sends to "
+                                  "one of more"};
   /// `loss_chunks`: auto is the fewest that bring the loss below the rest of
   /// the peak.
   Setting<LossChunks> lossChunks{{1}, Origin::Default, "loss_chunks", {}, ""};

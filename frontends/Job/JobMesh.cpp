@@ -18,15 +18,9 @@ void JobReader::readMesh(JobConfig &job) {
   const std::optional<Fields> fields = top.mapping("mesh");
   if (!fields)
     return;
-  if (fields->find("ep")) {
-    fields->report(Severity::Error, notSupportedCode, "ep",
-                   "expert parallelism is not planned yet: every rank computes "
-                   "all experts, whose parameters its units gather",
-                   "leave ep out; dp_shard shards experts' parameters as it "
-                   "shards all others");
-    return;
-  }
-  fields->checkKeys({axes.begin(), axes.end()});
+  std::vector<std::string> known(axes.begin(), axes.end());
+  known.push_back(plan::expertAxis);
+  fields->checkKeys(known);
   AccelerateConfig &accelerate = job.accelerate;
   if (*accelerate.strategy != Strategy::Fsdp2) {
     top.error("invalid-value", "mesh",
@@ -78,6 +72,23 @@ void JobReader::readMesh(JobConfig &job) {
               "dp_shard it is what the others leave",
               true);
     return;
+  }
+  // Ranks that share experts are ranks of dp_shard, which shards all else.
+  Setting<int64_t> experts;
+  experts.value = 1;
+  fields->integer(plan::expertAxis, experts, 1, mostRanks);
+  const int64_t shard = mesh.size("dp_shard");
+  if (shard % *experts != 0) {
+    fields->error("mesh-axes", plan::expertAxis,
+                  "ep " + std::to_string(*experts) + " does not divide the " +
+                      std::to_string(shard) +
+                      " ranks of dp_shard, which share experts in groups of ep",
+                  "write a divisor of " + std::to_string(shard));
+    return;
+  }
+  if (*experts > 1) {
+    mesh.resize("dp_shard", shard / *experts);
+    mesh.resize(plan::expertAxis, *experts);
   }
   accelerate.mesh = {mesh, Origin::Written, "mesh", top.locate("mesh"),
                      "mesh of the job file"};

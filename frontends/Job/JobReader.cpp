@@ -40,6 +40,7 @@ const std::vector<std::string> &jobKeys() {
                                                 "offload",
                                                 "loss_chunks",
                                                 "sequence_parallel",
+                                                "expert_imbalance",
                                                 "seed",
                                                 "sample",
                                                 "grad_scaler",
@@ -340,6 +341,7 @@ void JobReader::readCheckpointing(JobConfig &job) {
   top.choice("on_nan", job.onNan, {"stop", "skip"});
   top.flag("deterministic", job.deterministic);
   top.flag("sequence_parallel", job.sequenceParallel);
+  top.number("expert_imbalance", job.expertImbalance, 1, 1e6);
   const yaml::Entry *chunks = top.find("loss_chunks");
   Setting<std::optional<int64_t>> count;
   if (chunks && chunks->value->isString() && chunks->value->text == "auto")

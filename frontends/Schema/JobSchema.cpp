@@ -306,7 +306,10 @@ Json jobProperties() {
                {"sp", integer("Ranks that share each sequence, and exchange "
                               "tokens for heads (Ulysses)",
                               1)},
-               {"tp", integer("Ranks that split the layers", 1)}})},
+               {"tp", integer("Ranks that split the layers", 1)},
+               {"ep", integer("Ranks that share the experts, of those of "
+                              "dp_shard",
+                              1)}})},
       {"precision",
        object(
            "Dtypes, instead of what mixed_precision means",
@@ -351,6 +354,9 @@ Json jobProperties() {
       {"deterministic", flag("Kernels that give the same bits each time")},
       {"sequence_parallel",
        flag("Activations between layers are a rank's tokens, with tp_size")},
+      {"expert_imbalance",
+       number("For how many rows the experts of a rank have a place, in even "
+              "shares: at least 1, 2 without it; with ep in mesh")},
       {"loss_chunks",
        described("Chunks of the tokens in which the loss is computed",
                  {{"anyOf", Json::array({Json{{"const", "auto"}},

@@ -44,6 +44,7 @@ public:
       request(
           sequenceRequest, {},
           because(job.sequenceParallel, "sequence_parallel of the job file"));
+    requestExperts();
     if (training.sampling.count > 0 || !training.evalPredictions.empty() ||
         llvm::is_contained(training.evalMetrics, "accuracy"))
       request(predictionsRequest, {},
@@ -62,6 +63,15 @@ public:
   }
 
 private:
+  void requestExperts() {
+    if (accelerate.mesh->size(plan::expertAxis) > 1)
+      request(expertsRequest,
+              {b.getNamedAttr("axis", b.getStringAttr(plan::expertAxis)),
+               b.getNamedAttr("imbalance",
+                              b.getF64FloatAttr(*job.expertImbalance))},
+              because(accelerate.mesh, "ep in the mesh"));
+  }
+
   /// Transformer Engine's ring sends keys from neighbour to neighbour
   /// (cp_comm_type p2p, Megatron's default).
   void requestMegatronExchanges() {
@@ -99,6 +109,13 @@ private:
       return;
     int64_t forward = usual->value.forward, backward = usual->value.backward;
     sharding::BecauseAttr why = plain(std::string("default: ") + usual->why);
+    // A layer's experts are a unit of their own.
+    if (accelerate.mesh->size(plan::expertAxis) > 1) {
+      forward *= 2;
+      backward *= 2;
+      why = plain("default: a layer, which is two units where ranks share its "
+                  "experts");
+    }
     if (framework.kind() == FrameworkKind::Fsdp1) {
       forward = accelerate.forwardPrefetch.value ? 1 : 0;
       backward =

@@ -203,6 +203,10 @@ PEAKED = {**MODELS, "even": variant(
     "halves-dropout": variant(intermediate_size=112, vocab_size=256,
                               num_attention_heads=4, num_key_value_heads=2,
                               attention_dropout=0.1),
+    # Two layers of four with experts, of which two ranks have four each.
+    "halves-qwen3-moe": {**MODELS["qwen3-moe"], "num_experts": 8,
+                         "moe_intermediate_size": 24, "num_hidden_layers": 4},
+    "halves-mixtral": {**MODELS["mixtral"], "num_local_experts": 4},
     "halves-phi3": {**FAMILIES["phi3"], "intermediate_size": 112,
                     "vocab_size": 256, "num_attention_heads": 4,
                     "num_key_value_heads": 2}}
@@ -310,11 +314,11 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
              precision=None, activation_checkpointing="pointwise",
              max_grad_norm=None, groups=None, schedule=None, lr=1e-3,
              tokens=None, checkpoint_every=0, reshard=True, weights_seed=0,
-             evaluation=None, optimizer=None, tp=1, cp=1, sp=1, pp=1):
+             evaluation=None, optimizer=None, tp=1, cp=1, sp=1, pp=1, ep=1):
     """Writes model, tokens and job.yaml under `folder`; returns the job dict.
 
-    Accelerate has `sp` for DeepSpeed alone, and no `pp`: the mesh is then the
-    job's own.
+    Accelerate has `sp` for DeepSpeed alone, and neither `pp` nor `ep`: the mesh
+    is then the job's own.
 
     `precision` is None for fp32 or {param, reduce, output}.
     `activation_checkpointing`: pointwise, none or full; full is asked for in
@@ -352,7 +356,8 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
         "schedule": schedule or {"steps": steps, "warmup_steps": 0,
                                  "decay": "constant"},
         "checkpoint": {"dir": "out", "every": checkpoint_every, "keep": 2},
-        **({"mesh": {"pp": pp}} if pp > 1 else
+        **({"mesh": {"pp": pp}} if pp > 1 else {"mesh": {"ep": ep}} if ep > 1
+           else
            {"mesh": {"sp": sp, "tp": tp}} if sp > 1 else
            {"mesh": {"tp": tp}} if ranks == tp > 1 else {}),
         "target": "cpu",

@@ -6,14 +6,15 @@ from harness import check
 from training_cases import BF16, KEY_BIAS, LOSS_BF16, WEIGHTS_BF16, case
 
 
-def moves_to_other_meshes(context, axis="tp"):
+def moves_to_other_meshes(context, axis="tp", model="halves", ranks=4,
+                          alone_on=2):
     """A run on an axis of 2 goes on with data parallelism alone, and back: the
     losses are those of a run that stays where it was."""
-    jobs.make_job(context.path(), jobs.PEAKED["halves"], ranks=4, steps=30,
+    jobs.make_job(context.path(), jobs.PEAKED[model], ranks=ranks, steps=30,
                   checkpoint_every=10, max_grad_norm=1.0, **{axis: 2})
     split = context.path("plan.json")
     harness.plan(context, context.path("job.yaml"), split)
-    whole = harness.execute(context, split, 4, context.path("whole.jsonl"))
+    whole = harness.execute(context, split, ranks, context.path("whole.jsonl"))
     with open(context.path("job.yaml"), encoding="utf-8") as f:
         text = f.read()
     alone = context.path("alone.yaml")
@@ -21,13 +22,15 @@ def moves_to_other_meshes(context, axis="tp"):
         f.write(text.replace(f"parallelism_config_{axis}_size: 2",
                              f"parallelism_config_{axis}_size: 1")
                 .replace(f"  {axis}: 2", f"  {axis}: 1")
-                .replace("num_processes: 4", "num_processes: 2"))
+                .replace(f"num_processes: {ranks}",
+                         f"num_processes: {alone_on}"))
     data = context.path("alone.json")
     harness.plan(context, alone, data)
     log = context.path("moved.jsonl")
-    harness.execute(context, split, 4, log, "--steps", "10")
-    harness.execute(context, data, 2, log, "--resume", "auto", "--steps", "20")
-    moved = harness.execute(context, split, 4, log, "--resume", "auto")
+    harness.execute(context, split, ranks, log, "--steps", "10")
+    harness.execute(context, data, alone_on, log, "--resume", "auto",
+                    "--steps", "20")
+    moved = harness.execute(context, split, ranks, log, "--resume", "auto")
     check([r["step"] for r in moved] == list(range(1, 31)),
           f"the log has steps {[r['step'] for r in moved]}")
     loss = harness.compare_logs(moved, whole, "loss", 1e-5)

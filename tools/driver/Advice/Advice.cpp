@@ -248,6 +248,9 @@ private:
 
   void recommend() {
     const bool tuning = in.options.tune.has_value();
+    // The search shards all units over the same ranks.
+    if (base.mesh.size(plan::expertAxis) > 1)
+      return;
     auto space = makeSpace(
         request(in.options.tune.value_or(TuneScope::All) == TuneScope::All));
     if (!space) {

@@ -130,6 +130,45 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
   return true;
 }
 
+/// Refuses what is not planned of ranks that share experts; false where
+/// something is.
+static bool checkExperts(const PlanInputs &inputs, const PlanOptions &options,
+                         DiagnosticEngine &engine) {
+  const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
+  auto refuse = [&](const std::string &what, const std::string &fix) {
+    engine.report(diagnosticAt(mesh, Severity::Error, notSupportedCode,
+                               "expert parallelism " + what + " is not planned",
+                               fix));
+    return false;
+  };
+  for (const char *axis : {"pp", "tp", "cp", "sp"})
+    if (mesh->size(axis) > 1)
+      return refuse(std::string("beside ") + axis,
+                    std::string("leave ep or ") + axis + " at 1");
+  if (inputs.job.quantization)
+    return refuse("of quantised weights", "leave ep at 1");
+  if (inputs.adapter)
+    return refuse("beside an adapter", "leave ep at 1");
+  if (options.tune)
+    return refuse("with --tune", "leave --tune out");
+  const huggingface::ModelConfig *config = inputs.model.config();
+  if (!config)
+    return refuse("of a .pt2", "plan from config.json");
+  const auto *llama = std::get_if<huggingface::LlamaConfig>(&config->family);
+  const int64_t experts = llama ? llama->mixture.experts : 0,
+                ranks = mesh->size(plan::expertAxis);
+  if (experts > 0 && experts % ranks == 0)
+    return true;
+  engine.report(diagnosticAt(
+      mesh, Severity::Error, "invalid-value",
+      experts ? std::to_string(experts) + " experts cannot be divided among " +
+                    std::to_string(ranks) + " ranks of ep"
+              : "the model has no experts that the ranks of ep could share",
+      experts ? "write a divisor of " + std::to_string(experts)
+              : "leave ep out; dp_shard shards all parameters"));
+  return false;
+}
+
 void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
                     DiagnosticEngine &engine) {
   const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
@@ -153,6 +192,16 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
           "sequence_parallel needs ranks that share a sample",
           "write tp above 1 in mesh, or parallelism_config_tp_size, or leave "
           "it out"));
+  }
+  const Setting<double> &imbalance = inputs.job.expertImbalance;
+  if (mesh->size(plan::expertAxis) <= 1) {
+    if (imbalance.written())
+      engine.report(
+          diagnosticAt(imbalance, Severity::Error, "invalid-value",
+                       "expert_imbalance needs ranks that share experts",
+                       "write ep above 1 in mesh, or leave it out"));
+  } else if (!checkExperts(inputs, options, engine)) {
+    return;
   }
   if (mesh->size("pp") > 1 && inputs.executor != FrameworkKind::Megatron &&
       !checkPipeline(inputs, options, engine))

@@ -90,6 +90,13 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                       "' yet, it is predicted for other executors only",
                   "plan with --executor fsdp2, ddp or fsdp1");
   if (own && description->reads != plan::UpdateReads::Elements &&
+      inputs.job.accelerate.mesh->size(plan::expertAxis) > 1)
+    return report(Severity::Error, notSupportedCode,
+                  "the optimizer '" + name +
+                      "' reads whole parameters, which accel-run does not "
+                      "plan yet where ranks of ep share experts",
+                  "leave ep at 1, or use adamw, sgd or lion");
+  if (own && description->reads != plan::UpdateReads::Elements &&
       inputs.job.accelerate.mesh->size("tp") > 1)
     return report(Severity::Error, notSupportedCode,
                   "the optimizer '" + name +

@@ -41,12 +41,12 @@ std::string causeOf(const plan::Plan &plan, const plan::Program &program,
   return "communication";
 }
 
-/// What ranks that share a sample exchange inside of functions.
+/// What ranks that share a sample, or experts, exchange inside of functions.
 std::string exchangesOf(const plan::Plan &plan) {
   std::string axes;
   for (const plan::Axis &axis : plan.axes)
     if (axis.size > 1 && axis.name != plan::pipelineAxis &&
-        plan::sharesSamples(axis.name))
+        (plan::sharesSamples(axis.name) || axis.name == plan::expertAxis))
       axes += (axes.empty() ? "" : " and ") + axis.name;
   return "exchanges over " + axes;
 }

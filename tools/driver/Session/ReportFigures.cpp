@@ -37,7 +37,8 @@ std::string strategyName(const AccelerateConfig &config) {
     name += " (" + std::to_string(config.mesh->size("dp_replicate")) + " x " +
             std::to_string(config.mesh->size("dp_shard")) + ")";
   const char *joint = " with ";
-  for (const char *axis : {plan::pipelineAxis, "cp", "sp", "tp"})
+  for (const char *axis :
+       {plan::pipelineAxis, "cp", "sp", "tp", plan::expertAxis})
     if (const int64_t size = config.mesh->size(axis); size > 1) {
       name += joint + std::string(axis) + " " + std::to_string(size);
       joint = " and ";
