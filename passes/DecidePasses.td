@@ -66,7 +66,8 @@ def ReshardPass : Decide<"reshard"> {
   let summary = "decide which units are freed after the forward";
   let description = [{
     From the request "reshard" {after_forward = true|false, keep = [units that
-    stay unsharded all the same]}. A unit that is not sharded has nothing to
+    stay unsharded all the same], whole}. `whole` units are unsharded between
+    steps too. A unit that is not sharded has nothing to
     free, and one whose last use in the forward is next to its first use in the
     backward stays unsharded, since its second unshard could not be hidden.
   }];

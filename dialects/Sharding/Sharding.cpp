@@ -139,6 +139,14 @@ LogicalResult DdpAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult ReshardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  bool afterForward, bool whole, BecauseAttr) {
+  if (afterForward && whole)
+    return emitError() << "parameters that every rank holds between steps are "
+                          "not freed after the forward";
+  return success();
+}
+
 LogicalResult ZeroAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t stage, int64_t reduceBucket,
                                int64_t prefetchBucket,

@@ -295,11 +295,22 @@ def Sharding_MegatronAttr : Sharding_Attr<"Megatron", "megatron"> {
 
 def Sharding_ReshardAttr : Sharding_Attr<"Reshard", "reshard"> {
   let summary = "whether the gathered parameters are freed after the forward";
+  let description = [{
+    `whole`: nor after the backward. Every rank holds them between steps, beside
+    its shard, and they are gathered anew after each update.
+
+    ```mlir
+    #sharding.reshard<after_forward = false whole = true, because = <"zero_stage">>
+    ```
+  }];
   let parameters = (ins "bool":$afterForward,
+                        DefaultValuedParameter<"bool", "false">:$whole,
                         "::accel::sharding::BecauseAttr":$because);
   let assemblyFormat = [{
-    `<` `after_forward` `=` $afterForward `,` `because` `=` $because `>`
+    `<` `after_forward` `=` $afterForward (`whole` `=` $whole^)? `,`
+        `because` `=` $because `>`
   }];
+  let genVerifyDecl = 1;
 }
 
 def Sharding_CheckpointMode : I32EnumAttr<"CheckpointMode",

@@ -46,7 +46,7 @@ public:
     if (silent.size() > most)
       names += " and " + std::to_string(silent.size() - most) + " more";
     reportInJson(engine, file, Severity::Note, "deepspeed-no-bytes", root, "",
-                 "without effect on bytes and not read: " + names, "");
+                 "without effect on bytes: " + names, "");
   }
 
 private:

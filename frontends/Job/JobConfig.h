@@ -161,6 +161,10 @@ struct JobConfig {
   /// `offload.states`: the optimizer and its states are on the host. Those of
   /// parameters are `accelerate.offloadParams`, as fsdp_offload_params is.
   Setting<bool> offloadStates{false, Origin::Default, "offload", {}, ""};
+  /// Of accel-run: every rank holds all parameters between steps, beside its
+  /// shards of what the optimizer updates; gradients are reduced once a step,
+  /// and not at each micro-batch.
+  Setting<bool> wholeParameters, reducesOnce;
   DataConfig data;
   EvalConfig eval;
   Setting<int64_t> accumulation{

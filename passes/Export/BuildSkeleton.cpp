@@ -325,6 +325,8 @@ private:
     }
     if (!framework.unshards() || castsByAutocast(module))
       unit.gather = unit.storage; // what it holds is used as it is
+    unit.whole = op.getReshardAttr().getWhole() && framework.unshards() &&
+                 !plan::readsShard(plan, unit);
     addDecisions(op, unit);
     plan.units.push_back(std::move(unit));
     return success();
@@ -346,12 +348,13 @@ private:
             (precision.getMasterCopy() ? ", fp32 master copy" : ""),
         precision.getBecause()));
     if (framework.unshards())
-      plan.decisions.push_back(
-          decision("reshard", unit.name,
-                   op.getReshardAttr().getAfterForward()
-                       ? "freed after the forward"
+      plan.decisions.push_back(decision(
+          "reshard", unit.name,
+          op.getReshardAttr().getAfterForward() ? "freed after the forward"
+          : unit.whole ? "whole on every rank, gathered after its "
+                         "update"
                        : "kept until its last use in the backward",
-                   op.getReshardAttr().getBecause()));
+          op.getReshardAttr().getBecause()));
   }
 
   /// Segments that are checkpointed otherwise than the job.

@@ -25,8 +25,11 @@ public:
   // What StepIssuer calls
   //===--------------------------------------------------------------------===//
 
-  void startGather(int u, int) {
+  void startGather(int u, int call) {
     engine.alloc(Holding::Gathered, flats[u].gathered);
+    startRegather(u, call);
+  }
+  void startRegather(int u, int) {
     const UnitTimes &t = layout.times[u];
     const Picoseconds filled =
         candidate.offloadParameters
@@ -126,6 +129,8 @@ protected:
     return !sharded() && !candidate.offloadParameters &&
            candidate.dtypes.compute == candidate.dtypes.storage;
   }
+  /// What is gathered is there between steps.
+  bool whole() const { return candidate.wholeParameters && !readsShard(); }
   bool writesShard() const {
     return !sharded() && candidate.dtypes.reduce == candidate.dtypes.storage;
   }
@@ -166,6 +171,8 @@ protected:
       flat.receive = bytes(flat.padded - flat.shard, r.reduce);
       flat.shardGradient = bytes(flat.shard, r.storage);
       const int64_t shard = bytes(flat.shard, r.storage);
+      if (whole())
+        engine.alloc(Holding::Gathered, flat.gathered);
       if (!candidate.offloadParameters)
         engine.alloc(Holding::Parameters, shard);
       else if (r.compute != r.storage)
@@ -244,6 +251,7 @@ protected:
     for (size_t u = 0; u < flats.size(); ++u) {
       schedule::StepUses::Unit &unit = uses->units[u];
       unit.gathered = !readsShard();
+      unit.whole = whole();
       unit.reshardAfterForward = candidate.reshardAfterForward[u];
       unit.writesShard = writesShard();
       unit.receives = receives();

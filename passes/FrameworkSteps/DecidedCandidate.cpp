@@ -127,6 +127,7 @@ private:
         candidate.reshardAfterForward.push_back(
             unit.getReshardAttr().getAfterForward() ||
             framework.unitsByModule());
+        candidate.wholeParameters |= unit.getReshardAttr().getWhole();
         if (llvm::any_of(unit.getModules().getAsRange<StringAttr>(),
                          [](StringAttr m) { return m.empty(); }))
           candidate.rootUnit = number;

@@ -122,6 +122,9 @@ struct Candidate {
   std::vector<int> unitOf;
   std::vector<bool> reshardAfterForward;
   int numUnits() const { return static_cast<int>(reshardAfterForward.size()); }
+  /// accel-run: every rank holds all parameters between steps, beside its
+  /// shards, and gathers each unit after its update.
+  bool wholeParameters = false;
   int rootUnit = -1; // the one with torch's root rules, or none
   int forwardPrefetch = 1, backwardPrefetch = 1; // units ahead
   int64_t accumulation = 1;

@@ -355,6 +355,10 @@ private:
       value.push_back(b.getNamedAttr("keep_unsharded",
                                      b.getBoolAttr(*options.keepUnsharded)));
       why = plain(options.chosen ? options.chosen->why : "--accumulation");
+    } else if (!options.keepUnsharded && job.reducesOnce.value &&
+               framework.kind() == FrameworkKind::AccelRun) {
+      value.push_back(b.getNamedAttr("keep_unsharded", b.getUnitAttr()));
+      why = because(job.reducesOnce, "one reduction a step");
     } else if (options.keepUnsharded.value_or(false)) {
       value.push_back(b.getNamedAttr("keep_unsharded", b.getUnitAttr()));
       why = plain((options.chosen ? options.chosen->why

@@ -69,6 +69,8 @@ public:
     if (!accelerate.ignoredModules.value.empty())
       value.push_back(b.getNamedAttr(
           "ignored_modules", b.getStringAttr(accelerate.ignoredModules.value)));
+    if (accelerate.deepspeed)
+      return request("wrap", value, because(accelerate.wrapPolicy, ""));
     request("wrap", value,
             reason->file.empty() || reason->line == 0
                 ? plain("default: no wrap policy is set")
@@ -86,9 +88,10 @@ public:
       return;
     if (framework.kind() == FrameworkKind::AccelRun)
       value.push_back(b.getNamedAttr("embedding_inside", b.getUnitAttr()));
-    if (*job.script.ownShards) {
-      value.push_back(
-          b.getNamedAttr("trainer", b.getStringAttr("transformers")));
+    if (*job.script.ownShards || accelerate.deepspeed) {
+      value.push_back(b.getNamedAttr(
+          "trainer", b.getStringAttr(accelerate.deepspeed ? framework.name()
+                                                          : "transformers")));
       return;
     }
     const bool inRoot = accelerate.restUnits.value == RestUnits::Root;
@@ -123,6 +126,12 @@ public:
   }
 
   void requestReshard() {
+    if (job.wholeParameters.value &&
+        framework.kind() == FrameworkKind::AccelRun)
+      return request("reshard",
+                     {b.getNamedAttr("after_forward", b.getBoolAttr(false)),
+                      b.getNamedAttr("whole", b.getUnitAttr())},
+                     because(job.wholeParameters, ""));
     if (options.chosen && options.chosen->reshard) {
       SmallVector<StringRef> keep(options.chosen->keep.begin(),
                                   options.chosen->keep.end());

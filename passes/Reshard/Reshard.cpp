@@ -29,6 +29,7 @@ struct ReshardPass : accel::impl::ReshardPassBase<ReshardPass> {
       request.emitOpError("needs 'after_forward', true or false");
       return signalPassFailure();
     }
+    const bool askedWhole = request && request.getValue().get("whole");
     llvm::StringSet<> keep;
     if (request)
       if (auto names = request.getValue().getAs<ArrayAttr>("keep"))
@@ -46,7 +47,7 @@ struct ReshardPass : accel::impl::ReshardPassBase<ReshardPass> {
     auto job = sharding::findOnly<sharding::JobOp>(module);
     auto zero = job ? job.getZeroAttr() : sharding::ZeroAttr();
     for (auto unit : module.getOps<sharding::UnitOp>()) {
-      bool after = asked.getValue();
+      bool after = asked.getValue(), whole = false;
       sharding::BecauseAttr why = request ? request.getBecause() : default_;
       if (zero && zero.getStage() < 3) {
         after = false;
@@ -57,6 +58,9 @@ struct ReshardPass : accel::impl::ReshardPassBase<ReshardPass> {
         after = false;
         why = sharding::BecauseAttr::get(
             &getContext(), "not sharded: every rank holds the parameters");
+      } else if (askedWhole) {
+        after = false;
+        whole = true;
       } else if (unit.getKeepGathered()) {
         after = false;
         why = sharding::BecauseAttr::get(
@@ -67,7 +71,7 @@ struct ReshardPass : accel::impl::ReshardPassBase<ReshardPass> {
         after = false;
       }
       unit.setReshardAttr(
-          sharding::ReshardAttr::get(&getContext(), after, why));
+          sharding::ReshardAttr::get(&getContext(), after, whole, why));
     }
     if (!keep.empty()) {
       request.emitOpError() << "keeps '" << keep.begin()->getKey()

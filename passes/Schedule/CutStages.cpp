@@ -184,7 +184,7 @@ private:
     if (unit.getShardAxes().empty() || unit.getReshardAttr().getAfterForward())
       return;
     unit.setReshardAttr(sharding::ReshardAttr::get(
-        module.getContext(), true,
+        module.getContext(), true, /*whole=*/false,
         sharding::BecauseAttr::get(
             module.getContext(),
             "other micro-batches of the stage run before the backward")));

@@ -16,7 +16,7 @@ void StepUses::finish() {
       if (unit.firstForward >= 0)
         continue;
       unit.firstForward = c;
-      if (!unit.gathered)
+      if (!unit.comesAndGoes())
         continue;
       unit.forwardGather = static_cast<int>(gathers.size());
       gathers.push_back({u, c, false, false});
@@ -28,7 +28,7 @@ void StepUses::finish() {
       if (unit.firstBackward >= 0)
         continue;
       unit.firstBackward = c;
-      if (!unit.gathered ||
+      if (!unit.comesAndGoes() ||
           (unit.firstForward >= 0 && !unit.reshardAfterForward))
         continue;
       unit.backwardGather = static_cast<int>(gathers.size());

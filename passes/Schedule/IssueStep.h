@@ -33,6 +33,7 @@ class StepUses {
 public:
   struct Unit {
     bool gathered = true; // read from a gathered buffer, not from the shard
+    bool whole = false;   // which is there between steps too
     bool reshardAfterForward = true;
     bool writesShard = false; // gradients go into the shard's directly
     bool receives = false;    // the reduce-scatter needs a buffer to receive
@@ -44,6 +45,9 @@ public:
     int firstGradient = -1, lastGradient = -1;
     /// Positions in `gathers`.
     int forwardGather = -1, backwardGather = -1;
+
+    /// Each micro-batch gathers it and frees it.
+    bool comesAndGoes() const { return gathered && !whole; }
   };
   struct Gather {
     int unit = 0, call = 0; // the call that needs it
@@ -125,6 +129,7 @@ struct IssueOptions {
 /// Issues one micro-batch after the other. A Receiver has, for a unit `u` and
 /// the call that it is for (-1: none):
 ///   startGather, awaitGather, freeGathered: its parameters;
+///   startRegather, awaitGather: of a unit that is whole, after its update;
 ///   allocateGradient: for the first gradient that a call writes;
 ///   allocateReceive, allocateShardGradient, startReduce(u, accumulate, call);
 ///   awaitReduce: and frees what only the reduction needed;
@@ -154,7 +159,7 @@ public:
 
   void afterForward(int call) {
     for (int u : uses.forward(call)) {
-      if (unit(u).lastForward != call || !unit(u).gathered ||
+      if (unit(u).lastForward != call || !unit(u).comesAndGoes() ||
           !unit(u).reshardAfterForward)
         continue;
       if (staysGathered(u, call))
@@ -170,8 +175,8 @@ public:
     // What the backward does not read is not kept for it.
     for (size_t u = 0; u < uses.units.size(); ++u)
       if (const StepUses::Unit &at = uses.units[u];
-          at.gathered && !at.reshardAfterForward && at.firstForward >= 0 &&
-          at.firstBackward < 0)
+          at.comesAndGoes() && !at.reshardAfterForward &&
+          at.firstForward >= 0 && at.firstBackward < 0)
         to.freeGathered(static_cast<int>(u), -1);
   }
 
@@ -186,7 +191,7 @@ public:
 
   void afterBackward(int call) {
     for (int u : uses.backward(call))
-      if (unit(u).lastBackward == call && unit(u).gathered)
+      if (unit(u).lastBackward == call && unit(u).comesAndGoes())
         to.freeGathered(u, call);
     for (int u : uses.gradients(call))
       if (unit(u).lastGradient == call)
@@ -203,7 +208,8 @@ public:
       to.norm();
     for (size_t u = uses.units.size(); u-- > 0;)
       if (uses.units[u].lastGradient >= 0)
-        to.update(static_cast<int>(u), -1);
+        updateUnit(static_cast<int>(u), -1);
+    flushAll();
   }
 
   /// Gradients of an earlier micro-batch are there to be added to.
@@ -319,7 +325,7 @@ private:
   // Reductions
   //===--------------------------------------------------------------------===//
 
-  enum class Part { Reduce, AllReduce, Offload };
+  enum class Part { Reduce, AllReduce, Offload, Regather };
   struct Held {
     int unit, call;
     Part part;
@@ -350,8 +356,20 @@ private:
       hold({u, call, Part::Offload});
     } else if (last && options.updateInline) {
       flushAll();
-      to.update(u, call);
+      updateUnit(u, call);
     }
+  }
+
+  /// What every rank holds of it follows the update. Where nothing is computed
+  /// in between, one gather is in flight beside the next unit's update.
+  void updateUnit(int u, int call) {
+    to.update(u, call);
+    if (!unit(u).whole)
+      return;
+    if (call < 0)
+      flushAll();
+    to.startRegather(u, call);
+    held.push_back({u, call, Part::Regather});
   }
 
   void hold(Held reduction) {
@@ -367,6 +385,8 @@ private:
     held.pop_front();
     if (done.part == Part::Offload)
       return to.awaitOffload(done.unit, done.call);
+    if (done.part == Part::Regather)
+      return to.awaitGather(done.unit, done.call);
     if (done.part == Part::AllReduce) {
       to.awaitAllReduce(done.unit, done.call);
     } else {
@@ -383,7 +403,7 @@ private:
       return;
     }
     if (last && options.updateInline)
-      to.update(done.unit, done.call);
+      updateUnit(done.unit, done.call);
   }
   /// One stage of each.
   void flushEach() {

@@ -38,6 +38,10 @@ public:
   void startGather(int u, int call) {
     at(call);
     allocate({u, plan::Role::Gathered});
+    startRegather(u, call);
+  }
+  void startRegather(int u, int call) {
+    at(call);
     mlir::Value buffer = use({u, plan::Role::Gathered});
     auto start = AllGatherStartOp::create(
         builder, loc, inflight({buffer}), unitName(u), buffer,

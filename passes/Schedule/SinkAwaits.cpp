@@ -61,10 +61,11 @@ private:
     held.push_back(std::move(tail));
   }
 
-  /// It is about the gathered buffer of its unit.
+  /// It is about a gathered buffer that the program makes. Of a unit that is
+  /// whole, the gather follows the update.
   static bool gathers(Operation *op) {
-    if (isa<AllGatherStartOp>(op))
-      return true;
+    if (auto start = dyn_cast<AllGatherStartOp>(op))
+      return start.getBuffer().getDefiningOp<AllocOp>() != nullptr;
     if (auto await = dyn_cast<AwaitOp>(op))
       return gathers(startOf(await));
     auto free = dyn_cast<FreeOp>(op);

@@ -24,6 +24,7 @@ StepUses ProgramWriter::usesOf() const {
   for (auto [u, unit] : llvm::enumerate(layout.units)) {
     StepUses::Unit &flags = result.units[u];
     flags.gathered = !plan::readsShard(layout, unit);
+    flags.whole = unit.whole;
     flags.reshardAfterForward = slot.eval || options.reshardAfterForward[u];
     flags.writesShard = plan::writesShardGradient(layout, unit);
     flags.receives =
@@ -163,7 +164,10 @@ LogicalResult ProgramWriter::write(StringRef name) {
     names.push_back(graph.values[v].name);
   if (seeded)
     names.push_back("loss_seed");
-  const int64_t persistent = plan::persistentBytes(layout, slot.stage);
+  int64_t persistent = plan::persistentBytes(layout, slot.stage);
+  for (const plan::Unit &unit : layout.units)
+    if (unit.whole) // an argument
+      persistent -= plan::roleBytes(layout, unit, plan::Role::Gathered);
   auto program = ProgramOp::create(
       builder, loc, builder.getStringAttr(name), builder.getStrArrayAttr(names),
       builder.getArrayAttr({}), builder.getI64IntegerAttr(persistent),
@@ -186,6 +190,9 @@ LogicalResult ProgramWriter::write(StringRef name) {
     tangents[graph.loss] =
         addInput("loss_seed", valueType(plan::DType::F32, {}));
 
+  for (auto [u, unit] : llvm::enumerate(layout.units))
+    if (unit.whole)
+      use({static_cast<int>(u), plan::Role::Gathered});
   issuer.begin(slot.first, slot.last);
   if (failed(writeForward()) || (!slot.eval && failed(writeBackward())))
     return failure();

@@ -331,9 +331,19 @@ void Executor::publish() {
   if (published)
     return;
   published = true;
-  for (const std::unique_ptr<UnitStorage> &unit : units)
-    if (unit)
-      unit->publish();
+  for (const std::unique_ptr<UnitStorage> &unit : units) {
+    if (!unit)
+      continue;
+    unit->publish();
+    if (!unit->unit().whole)
+      continue;
+    hardware.enter(plan::Stream::Gather);
+    Pending gathered =
+        unit->gather(communicators.over(unit->unit().shardAxes, "gather"));
+    hardware.leave(afterHost);
+    gathered.wait();
+    hardware.await(afterHost);
+  }
 }
 
 at::Tensor Executor::onDevice(const std::string &name,

@@ -149,15 +149,6 @@ void ProgramRunner::call(const Compiled &instruction) {
   function.clear();
 }
 
-void ProgramRunner::allGather(const Compiled &instruction) {
-  at::Tensor &piece = instruction.unit->ownPiece(Role::Gathered);
-  piece.copy_(instruction.unit->gatherSource(), /*non_blocking=*/true);
-  if (instruction.group)
-    frame->inFlight[instruction.timepoint].pending =
-        instruction.group->allGather(
-            instruction.unit->buffer(Role::Gathered).flat, piece);
-}
-
 void ProgramRunner::reduceScatter(const Compiled &instruction) {
   if (!instruction.group)
     return; // finishReduce casts or adds
@@ -268,7 +259,8 @@ void ProgramRunner::execute(const Compiled &instruction) {
     if (timing)
       timing->streamBeginMark = device.mark();
     if (instruction.kind == ProgramInstructionKind::AllGather)
-      allGather(instruction);
+      frame->inFlight[instruction.timepoint].pending =
+          instruction.unit->gather(instruction.group);
     else if (instruction.kind == ProgramInstructionKind::ReduceScatter)
       reduceScatter(instruction);
     else if (instruction.kind == ProgramInstructionKind::Send)

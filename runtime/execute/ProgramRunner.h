@@ -81,7 +81,6 @@ private:
   gapsOf(const plan::ProgramInstruction &instruction) const;
   void execute(const Compiled &instruction);
   void call(const Compiled &instruction);
-  void allGather(const Compiled &instruction);
   void reduceScatter(const Compiled &instruction);
   void finishReduce(const Compiled &instruction);
   void send(const Compiled &instruction);

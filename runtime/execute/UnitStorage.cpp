@@ -82,9 +82,18 @@ UnitStorage::UnitStorage(const plan::Plan &plan, int unit, int position,
                             : buffer.view(shardBegin(), {shardNumel});
   };
   make(plan::Role::Gathered, u.gather, u.padded);
+  if (u.whole)
+    buffer(plan::Role::Gathered).allocate();
   make(plan::Role::Gradient, u.reduce, u.padded);
   make(plan::Role::Receive, u.reduce, u.padded - shardNumel);
   make(plan::Role::ShardGradient, u.storage, shardNumel);
+}
+
+Pending UnitStorage::gather(Communicator *group) {
+  at::Tensor &piece = ownPiece(plan::Role::Gathered);
+  piece.copy_(gatherSource(), /*non_blocking=*/true);
+  return group ? group->allGather(buffer(plan::Role::Gathered).flat, piece)
+               : Pending();
 }
 
 void UnitStorage::publish() {

@@ -14,6 +14,7 @@
 #ifndef ACCEL_RUNTIME_EXECUTE_UNITSTORAGE_H
 #define ACCEL_RUNTIME_EXECUTE_UNITSTORAGE_H
 
+#include "runtime/collectives/Backend.h"
 #include "runtime/execute/Device.h"
 #include "runtime/plan/UpdateLayout.h"
 
@@ -77,6 +78,9 @@ public:
   at::Tensor &hostGradient() { return gradientOnHost.flat; }
   /// The unit is updated on the host.
   bool updatesOnHost() const { return plan.offload.states && unit().trainable; }
+  /// Starts to fill the gathered buffer, from the shards of `group`; null where
+  /// this rank has all of it.
+  Pending gather(Communicator *group);
   /// Queues on the current stream what the host's shard is copied to, if
   /// anything; casts on the host.
   void publish();

@@ -78,7 +78,11 @@ private:
 /// Walks through the programs of a step, with what is there by its name.
 class Walker {
 public:
-  explicit Walker(const Plan &plan) : plan(plan) {}
+  explicit Walker(const Plan &plan) : plan(plan) {
+    for (size_t u = 0; u < plan.units.size(); ++u)
+      if (plan.units[u].whole)
+        buffers.try_emplace({static_cast<int>(u), Role::Gathered}, -1);
+  }
 
   std::vector<LiveBuffer> at(int target, int instruction) {
     if (target != plan.evalOf(plan.programs[target].stage))

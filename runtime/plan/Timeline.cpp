@@ -335,6 +335,8 @@ Breakdown persistent(const Plan &plan, int stage) {
       result.parameters += shardBytes(plan, unit);
     if (!plan.offload.states)
       result.optimizer += stateBytes(plan, unit);
+    if (unit.whole)
+      result.gathered += roleBytes(plan, unit, Role::Gathered);
   }
   return result;
 }

@@ -44,6 +44,9 @@ struct Unit {
   DType reduce = DType::F32;  // the gradient buffer on the wire
   bool trainable = true;
   int stage = 0; // of a pipeline: whose ranks hold it
+  /// Every rank holds the gathered buffer too, between steps as in them: it is
+  /// gathered before the first step, and anew after each update.
+  bool whole = false;
   std::vector<State> states;
   std::vector<int> parameters; // by offset
   int64_t numel = 0;           // sum of the parameters' elements on a rank

@@ -299,8 +299,21 @@ static void verifyOffload(const Plan &plan, Problems &problems) {
                             "their states");
 }
 
+static void verifyWhole(const Plan &plan, const Unit &unit,
+                        Problems &problems) {
+  const std::string at = "unit " + quoted(unit.name);
+  if (unit.whole && readsShard(plan, unit))
+    problems.add(at, "every rank holds it whole, but its shard holds "
+                     "everything");
+  if (unit.whole && !plan.stages.empty())
+    problems.add(at, "a stage of a pipeline gathers what it holds for each "
+                     "micro-batch");
+}
+
 void verifyUnits(const Plan &plan, Problems &problems) {
   verifyOffload(plan, problems);
+  for (const Unit &unit : plan.units)
+    verifyWhole(plan, unit, problems);
   std::vector<int> listed(plan.parameters.size());
   for (const Unit &unit : plan.units)
     for (int parameter : unit.parameters)

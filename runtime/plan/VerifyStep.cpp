@@ -9,13 +9,19 @@ namespace accel::plan {
 
 namespace {
 
-/// Nothing may be left of a step but shards and optimizer states.
+/// Nothing may be left of a step but shards and optimizer states, and of units
+/// that are whole the updated parameters.
 void verifyClean(const Plan &plan, RankState &state, const std::string &place,
                  Problems &problems) {
   for (size_t i = 0; i < plan.units.size(); ++i)
     for (Role role :
          {Role::Gathered, Role::Gradient, Role::Receive, Role::ShardGradient})
-      if (state.units[i][role].live)
+      if (role == Role::Gathered && plan.units[i].whole) {
+        if (!state.units[i].gathered || state.units[i].stale)
+          problems.add(place, "every rank holds unit " +
+                                  quoted(plan.units[i].name) +
+                                  ", which is not gathered after its update");
+      } else if (state.units[i][role].live)
         problems.add(place, std::string("the ") + toString(role) +
                                 " buffer of unit " +
                                 quoted(plan.units[i].name) +
@@ -93,6 +99,9 @@ void verifyPrograms(const Plan &plan, Problems &problems) {
   RankState clean;
   clean.units.resize(plan.units.size());
   clean.written.resize(plan.parameters.size());
+  for (size_t i = 0; i < plan.units.size(); ++i)
+    clean.units[i][Role::Gathered].live = clean.units[i].gathered =
+        plan.units[i].whole;
   for (int stage = 0; stage < plan.numStages(); ++stage)
     verifyRank(plan, stage, clean, problems);
 }

@@ -24,7 +24,8 @@ TARGET = "h200"
 # name -> (ranks, replicas, kind, what shares samples)
 MESHES = {"one": (1, 1, "single", {}), "two": (2, 1, "fsdp", {}),
           "four": (4, 1, "fsdp", {}), "hybrid": (4, 2, "fsdp", {}),
-          "ddp": (2, 1, "ddp", {}), "tensor": (4, 1, "fsdp", {"tp": 2}),
+          "ddp": (2, 1, "ddp", {}), "zero1": (2, 1, "zero1", {}),
+          "zero2": (2, 1, "zero2", {}), "tensor": (4, 1, "fsdp", {"tp": 2}),
           "context": (2, 1, "fsdp", {"cp": 2}),
           "context-tensor": (4, 1, "fsdp", {"cp": 2, "tp": 2}),
           "heads": (2, 1, "fsdp", {"sp": 2}),
@@ -102,7 +103,9 @@ SPLIT = [
         ("two", "mistral-window", "bf16", 2, "none", "none"),
         ("two", "halves", "fp32", 1, "pointwise", "adafactor"),
         ("four", "halves-tied", "bf16", 2, "none", "adafactor"),
-        ("two", "halves", "fp32", 1, "pointwise", "muon")]]
+        ("two", "halves", "fp32", 1, "pointwise", "muon"),
+        ("zero1", "halves-tied", "fp32", 2, "none", "none"),
+        ("zero2", "halves", "bf16-fp32", 2, "pointwise", "clip")]]
 
 # Where torch takes FlashAttention 2, not cuDNN's kernel.
 OLDER = [{"family": "gqa", "precision": precision, "mesh": mesh,
@@ -124,7 +127,8 @@ OFFLOADED = [
         ("gqa", "fp32", "one", 2, "clip", ["states", "parameters"]),
         ("gqa", "bf16", "two", 1, "none", ["states", "parameters"]),
         ("halves-tied", "fp32", "hybrid", 1, "lion",
-         ["states", "parameters"])]]
+         ["states", "parameters"]),
+        ("gqa", "bf16", "zero2", 2, "clip", ["states", "parameters"])]]
 
 
 def chosen():

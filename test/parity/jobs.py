@@ -274,18 +274,23 @@ def make_tokens(path, count, vocab, seed=0, dtype="uint16"):
 
 def accelerate_config(kind, ranks, layer_class, *, precision="no",
                       replicate=1, activation_checkpointing=False,
-                      reshard=True, tp=1, cp=1):
-    """What `accelerate config` writes for this kind of job."""
+                      reshard=True, tp=1, cp=1, clipping="auto"):
+    """What `accelerate config` writes for this kind of job; `clipping` is
+    DeepSpeed's, whose "auto" is the script's."""
     config = {
         "compute_environment": "LOCAL_MACHINE",
         "distributed_type": {"fsdp": "FSDP", "ddp": "MULTI_CPU",
-                             "single": "NO"}[kind],
+                             "single": "NO"}.get(kind, "DEEPSPEED"),
         "mixed_precision": precision,
         "machine_rank": 0,
         "num_machines": 1,
         "num_processes": ranks,
         "main_training_function": "main",
     }
+    if kind.startswith("zero"):
+        config["deepspeed_config"] = {"zero_stage": int(kind[-1]),
+                                      "gradient_clipping": clipping}
+        return config
     if kind != "fsdp":
         config["use_cpu"] = True
         return config
@@ -345,6 +350,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
             kind, ranks, LAYER_CLASS[model_config["model_type"]],
             precision=mixed, replicate=replicate,
             activation_checkpointing=full, reshard=reshard,
+            clipping=0.0 if max_grad_norm is None else "auto",
             **({"tp": tp, "cp": cp} if sp == 1 else {})),
         "model": "model",
         "init": "pretrained",

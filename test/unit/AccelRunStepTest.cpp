@@ -36,6 +36,8 @@ struct Case {
   int64_t accumulation = 1, prefetch = 1;
   int64_t backwardPrefetch = -1; // -1: as the forward
   bool keepUnsharded = false, clip = false, tied = false;
+  /// Every rank holds all parameters between steps.
+  bool whole = false;
   /// Each layer is checkpointed in another way, solved ones among them.
   bool solved = false;
   std::string trainable = {}; // regex; empty: all
@@ -124,6 +126,7 @@ TEST_P(AccelRunStep, PeakIsTheTimelines) {
   job.optimizer.setDefaults(*plan::findOptimizer(c.optimizer));
   job.optimizer.maxGradNorm.value = c.clip ? 1.0 : 0.0;
   job.trainable.value = c.trainable;
+  job.wholeParameters.value = c.whole;
 
   mlir::DialectRegistry registry;
   registerDialects(registry);
@@ -204,6 +207,19 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.name = "cpu_f32", .device = "cpu", .precision = "no"},
         Case{.name = "ranks4", .ranks = 4, .checkpoint = true},
         Case{.name = "hybrid", .ranks = 4, .replicas = 2},
+        Case{.name = "whole", .whole = true},
+        Case{.name = "whole_clip", .clip = true, .whole = true},
+        Case{.name = "whole_tied_accumulation",
+             .device = "cpu",
+             .precision = "no",
+             .accumulation = 3,
+             .tied = true,
+             .whole = true},
+        Case{.name = "whole_unsharded",
+             .checkpoint = true,
+             .accumulation = 2,
+             .keepUnsharded = true,
+             .whole = true},
         Case{.name = "hybrid_checkpoint",
              .ranks = 8,
              .replicas = 2,

@@ -158,6 +158,7 @@ void PlanBuilder::unit(const std::string &name,
   unit.name = name;
   unit.shardAxes = {"dp_shard"};
   unit.replicateAxes = {"dp_replicate"};
+  unit.whole = s.whole;
   unit.gather = s.gather;
   unit.reduce = s.reduce;
   unit.states = {{"exp_avg", DType::F32}, {"exp_avg_sq", DType::F32}};
@@ -333,12 +334,21 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
   auto awaitLast = [&](int unit, Role role) {
     add(ProgramInstructionKind::Await, unit, role).timepoint = timepoint - 1;
   };
-  auto gather = [&](int unit) {
-    add(ProgramInstructionKind::Alloc, unit);
+  auto fill = [&](int unit) {
     ProgramInstruction &start = add(ProgramInstructionKind::AllGather, unit);
     start.axes = plan.units[unit].shardAxes;
     start.timepoint = timepoint++;
     awaitLast(unit, Role::Gathered);
+  };
+  auto gather = [&](int unit) {
+    if (s.whole)
+      return;
+    add(ProgramInstructionKind::Alloc, unit);
+    fill(unit);
+  };
+  auto freeGathered = [&](int unit) {
+    if (!s.whole)
+      add(ProgramInstructionKind::Free, unit, Role::Gathered);
   };
   auto reduce = [&](int unit) {
     if (first)
@@ -422,20 +432,20 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
     } else {
       call(2, {x}, {true}, {y}, i + 1, all, {});
     }
-    add(ProgramInstructionKind::Free, i + 1, Role::Gathered);
+    freeGathered(i + 1);
     x = y;
   }
   p.loss = value("loss", DType::F32, {});
   if (!train) {
     call(3, {x, labels}, {true, true}, {p.loss}, 0, {2, 1}, {});
-    add(ProgramInstructionKind::Free, 0, Role::Gathered);
+    freeGathered(0);
     return p;
   }
   add(ProgramInstructionKind::Alloc, 0, Role::Gradient);
   int grad = value("head.grad", a, {t, h});
   call(4, {x, labels, seed}, {true, true, true}, {p.loss, grad}, 0, {2, 1},
        {2, 1});
-  add(ProgramInstructionKind::Free, 0, Role::Gathered);
+  freeGathered(0);
   for (int64_t i = s.layers - 1; i >= 0; --i) {
     gather(i + 1);
     add(ProgramInstructionKind::Alloc, i + 1, Role::Gradient);
@@ -445,7 +455,7 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
     call(5, inputs, std::vector<bool>(inputs.size(), true), {next}, i + 1, all,
          all);
     grad = next;
-    add(ProgramInstructionKind::Free, i + 1, Role::Gathered);
+    freeGathered(i + 1);
     reduce(i + 1);
   }
   call(6, {ids, grad}, {true, true}, {}, 0, {}, {0});
@@ -459,6 +469,8 @@ Program PlanBuilder::program(const std::string &name, bool first, bool last,
     add(ProgramInstructionKind::Optimizer, unit).stream = updates;
     if (!s.statesOnHost)
       add(ProgramInstructionKind::Free, unit, Role::ShardGradient);
+    if (s.whole)
+      fill(unit);
   }
   return p;
 }

@@ -23,6 +23,7 @@ struct Size {
   DType gather = DType::F32, reduce = DType::F32;
   bool allToAll = true, clip = true, eval = true;
   bool statesOnHost = false; // of a CUDA device
+  bool whole = false;        // units are gathered after their update
 };
 
 /// The plan, with its memory predicted.

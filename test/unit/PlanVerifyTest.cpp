@@ -79,6 +79,12 @@ test::Size onHost() {
   return size;
 }
 
+test::Size whole() {
+  test::Size size;
+  size.whole = true;
+  return size;
+}
+
 test::Size replicated() {
   test::Size size;
   size.replicas = 2;
@@ -353,6 +359,38 @@ const Case cases[] = {
        p.functions[0].instructions[0].op = "aten::mm";
        p.functions[0].instructions[0].args.push_back(text);
      }},
+    {"NotGatheredAfterTheUpdate", "which is not gathered after its update",
+     [](Plan &p) {
+       ProgramInstruction &gather =
+           find(p, ProgramInstructionKind::AllGather, 1);
+       for (Program &program : p.programs)
+         for (ProgramInstruction &at : program.instructions)
+           if (at.kind == ProgramInstructionKind::Await &&
+               at.timepoint == gather.timepoint)
+             return erase(p, at),
+                    erase(p, find(p, ProgramInstructionKind::AllGather, 1));
+     },
+     whole()},
+    {"GatheredBeforeTheUpdate", "which is not gathered after its update",
+     [](Plan &p) {
+       ProgramInstruction &update =
+           find(p, ProgramInstructionKind::Optimizer, 1);
+       std::swap(update, find(p, ProgramInstructionKind::AllGather, 1));
+     },
+     whole()},
+    {"WholeUnitFreed", "which is not allocated",
+     [](Plan &p) {
+       ProgramInstruction &free =
+           find(p, ProgramInstructionKind::Free, 1, Role::ShardGradient);
+       free.role = Role::Gathered;
+     },
+     whole()},
+    {"WholeUnitOfAShard", "but its shard holds everything",
+     [](Plan &p) {
+       p.axes[1].size = 1;
+       p.units[0].shardAxes = {};
+     },
+     whole()},
     {"PeakBytes", "the recorded peak is",
      [](Plan &p) { p.predicted.peakBytes += 64; }},
     {"ProgramPeak", "the timeline's is",
@@ -386,8 +424,10 @@ TEST(Verify, AcceptsEverySize) {
   for (int64_t ranks : {2, 3, 8})
     for (int64_t replicas : {1, 2})
       for (int64_t accumulation : {1, 2, 3, 9})
-        for (bool clip : {false, true}) {
+        for (const auto [clip, whole] :
+             {std::pair{false, false}, {true, false}, {true, true}}) {
           test::Size size;
+          size.whole = whole;
           size.shardRanks = ranks;
           size.replicas = replicas;
           size.accumulation = accumulation;

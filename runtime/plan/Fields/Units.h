@@ -98,6 +98,9 @@ template <typename V> void fields(V &v, Of<V, Unit> &unit) {
   v.optional("trainable", unit.trainable, true);
   v.optional("stage", unit.stage, 0,
              {.doc = "Of a pipeline: whose ranks hold it"});
+  v.optional("whole", unit.whole, false,
+             {.doc = "Every rank holds the gathered buffer between steps too; "
+                     "it is gathered after each update"});
   v("states", unit.states);
   v("numel", unit.numel,
     {.doc = "Elements of its parameters", .high = maxSize});

@@ -17,6 +17,7 @@
 #include "tools/driver/Inputs/ArrayInputs.h"
 #include "tools/driver/Inputs/CheckInputs.h"
 #include "tools/driver/Inputs/CompileInputs.h"
+#include "tools/driver/Inputs/DeepspeedInputs.h"
 #include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Inputs/Fp8Inputs.h"
 #include "tools/driver/Inputs/LoopInputs.h"
@@ -64,6 +65,7 @@ public:
     if (inputs.executor == FrameworkKind::Megatron &&
         !takeMegatronModel(inputs, known, engine))
       return std::nullopt;
+    takeDeepspeed(options, inputs, engine);
     chooseOptimizer(options, inputs, engine);
     chooseSizes();
     checkArrays(inputs, options, engine);
@@ -320,6 +322,8 @@ private:
 
   /// A disk has no bytes and no seconds of its own in the predictions.
   void warnOfDisks(const DeepspeedSettings &zero) {
+    if (inputs.executor == FrameworkKind::AccelRun)
+      return; // refused
     for (const auto *device : {&zero.offloadOptimizer, &zero.offloadParameters})
       if (**device == OffloadDevice::Nvme)
         engine.report(diagnosticAt(

@@ -25,7 +25,9 @@ std::string strategyName(const AccelerateConfig &config) {
     name = "FSDP";
     break;
   case Strategy::Fsdp2:
-    name = "FSDP2";
+    name = config.deepspeed // executed by accel-run
+               ? "ZeRO " + std::to_string(*config.deepspeed->zeroStage)
+               : "FSDP2";
     break;
   case Strategy::Other:
     if (config.distributedType.value != DistributedType::MegatronLm)

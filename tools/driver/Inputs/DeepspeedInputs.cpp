@@ -1,0 +1,472 @@
+//===- DeepspeedInputs.cpp - DeepSpeed's jobs for accel-run ---------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// ZeRO is a matter of what is sharded: optimizer states (1), gradients (2) and
+// parameters (3). accel-run shards all three over the ranks of dp_shard; in
+// stages 1 and 2 every rank holds the parameters beside that, and in stage 1
+// gradients are whole until the last micro-batch.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Inputs/DeepspeedInputs.h"
+
+#include "frontends/Accelerate/DeepspeedJson.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace accel {
+namespace {
+
+/// A key of the JSON that says something of the numbers or the data that
+/// accel-run does otherwise.
+struct Unlike {
+  const char *path;
+  const char *off; // values with which nothing is meant, joined by commas
+  const char *what;
+  const char *fix;
+};
+
+constexpr Unlike unlike[] = {
+    {"scheduler.type", "null", "rates of accel-run are those of `schedule`",
+     "remove \"scheduler\", and write schedule: {warmup_steps, decay} in the "
+     "job file"},
+    {"optimizer.params.adam_w_mode", "true",
+     "accel-run decays weights beside the gradient (AdamW)",
+     "write \"adam_w_mode\": true"},
+    {"optimizer.params.bias_correction", "true",
+     "accel-run's AdamW corrects the bias of its moments",
+     "write \"bias_correction\": true"},
+    {"optimizer.params.max_grad_norm", "null,0,0.0",
+     "the optimizer of accel-run clips nothing by itself",
+     "write \"gradient_clipping\""},
+    {"fp16.loss_scale", "0,0.0", "accel-run finds the loss scale by itself",
+     "write \"loss_scale\": 0"},
+    {"fp16.hysteresis", "1",
+     "accel-run lowers the loss scale at the first overflow",
+     "write \"hysteresis\": 1"},
+    {"fp16.consecutive_hysteresis", "false",
+     "accel-run lowers the loss scale at the first overflow",
+     "write \"consecutive_hysteresis\": false"},
+    {"fp16.min_loss_scale", "1,1.0", "the loss scale of accel-run has no least",
+     "remove \"min_loss_scale\""},
+    {"bf16.check_grad_overflow", "false",
+     "accel-run leaves out steps that are not finite where the job says so",
+     "remove it, and write on_nan: skip in the job file"},
+    {"gradient_allreduce_op", "null,avg,mean",
+     "accel-run takes the mean of all ranks' gradients", "remove it"},
+    {"dataloader_drop_last", "false",
+     "accel-run reads data as the job file says",
+     "remove it, and write data: {drop_last: true} in the job file"},
+    {"zero_optimization.zero_hpz_partition_size", "0,1",
+     "accel-run keeps no second copy of the parameters within a machine",
+     "write 1"},
+    {"zero_optimization.zero_quantized_weights", "false",
+     "accel-run gathers parameters in the dtype that computes", "write false"},
+    {"zero_optimization.zero_quantized_gradients", "false",
+     "accel-run reduces gradients in the dtype that computes", "write false"},
+    {"zero_optimization.mics_shard_size", "-1,0",
+     "accel-run shards over all ranks of a DeepSpeed job", "remove it"},
+};
+
+/// How DeepSpeed cuts what accel-run gathers, reduces and updates unit by unit:
+/// no number of the training depends on it.
+constexpr const char *bucketKeys[] = {"overlap_comm",
+                                      "contiguous_gradients",
+                                      "reduce_bucket_size",
+                                      "allgather_bucket_size",
+                                      "stage3_prefetch_bucket_size",
+                                      "stage3_param_persistence_threshold",
+                                      "stage3_max_live_parameters",
+                                      "stage3_max_reuse_distance",
+                                      "sub_group_size",
+                                      "round_robin_gradients"};
+
+class DeepspeedTaker {
+public:
+  DeepspeedTaker(const PlanOptions &options, PlanInputs &inputs,
+                 DiagnosticEngine &engine)
+      : options(options), job(inputs.job), zero(*job.accelerate.deepspeed),
+        engine(engine) {}
+
+  void run() {
+    checkSequences();
+    takeStage();
+    takePrecision();
+    takeOffload();
+    takeClipping();
+    checkBatches();
+    if (zero.fileRead)
+      readFile();
+  }
+
+private:
+  int64_t stage() const { return *zero.zeroStage; }
+
+  template <typename T>
+  void refuse(const T &setting, const char *code, std::string what,
+              std::string fix) {
+    engine.report(diagnosticAt(setting, Severity::Error, code, std::move(what),
+                               std::move(fix)));
+  }
+  /// What follows from a setting of DeepSpeed's.
+  template <typename T, typename From>
+  static void derive(Setting<T> &setting, T value, const From &from,
+                     std::string why) {
+    setting = {std::move(value), Origin::Written, from.key, from.at,
+               std::move(why)};
+  }
+
+  void checkSequences() {
+    const auto &ranks = job.accelerate.sequenceParallel;
+    if (*ranks > 1)
+      refuse(ranks, notSupportedCode,
+             "accel-run shares sequences by the mesh of a job of FSDP2, not by "
+             "DeepSpeed's sp_size",
+             "remove it, or write distributed_type: FSDP, and mesh: {sp: " +
+                 std::to_string(*ranks) + "} in the job file");
+  }
+
+  void takeStage() {
+    AccelerateConfig &a = job.accelerate;
+    const auto &from = zero.zeroStage;
+    if (stage() == 0)
+      return derive(a.strategy, Strategy::Ddp, from,
+                    "ZeRO stage 0 shards nothing");
+    derive(a.strategy, Strategy::Fsdp2, from, "ZeRO shards over all ranks");
+    derive(a.wrapPolicy, WrapPolicy::Transformer, from,
+           "each layer is gathered and reduced by itself");
+    derive(a.restUnits, RestUnits::EmbeddingAndTail, from, "");
+    derive(a.sharding,
+           stage() == 3 ? Sharding::FullShard : Sharding::ShardGradOp, from,
+           "");
+    derive(a.reshardAfterForward, stage() == 3, from,
+           "ZeRO stage 3 shards parameters too");
+    if (stage() == 3)
+      return;
+    derive(job.wholeParameters, true, from,
+           "every rank holds the parameters; each updates its shard, which is "
+           "gathered then");
+    if (stage() == 1)
+      derive(job.reducesOnce, true, from,
+             "gradients are whole until the last micro-batch, and reduced "
+             "once a step");
+  }
+
+  /// DeepSpeed casts the model, and its optimizer updates a shard in fp32.
+  void takePrecision() {
+    auto update = [&](PrecisionPolicy &policy) {
+      if (policy.param && stage() > 0)
+        policy.upcast = Upcast::Trainable;
+    };
+    update(job.accelerate.precision.value);
+    update(job.precision.value);
+    job.accelerate.mixedPrecision.value = *zero.fp16   ? MixedPrecision::Fp16
+                                          : *zero.bf16 ? MixedPrecision::Bf16
+                                                       : MixedPrecision::No;
+  }
+
+  void takeOffload() {
+    for (const auto *device : {&zero.offloadOptimizer, &zero.offloadParameters})
+      if (**device == OffloadDevice::Nvme)
+        return refuse(*device, notSupportedCode,
+                      "accel-run offloads to the host's memory, not to NVMe",
+                      "write cpu");
+    const bool states = *zero.offloadOptimizer == OffloadDevice::Cpu,
+               parameters = *zero.offloadParameters == OffloadDevice::Cpu;
+    if (states && stage() == 0)
+      return refuse(zero.offloadOptimizer, "invalid-value",
+                    "ZeRO stage 0 has no shard of the optimizer to offload",
+                    "write zero_stage 1, 2 or 3, or none");
+    if (parameters && stage() < 3)
+      return refuse(zero.offloadParameters, "invalid-value",
+                    "only ZeRO stage 3 has shards of parameters to offload, "
+                    "this is stage " +
+                        std::to_string(stage()),
+                    "write zero_stage 3, or none");
+    if (parameters && !states)
+      return refuse(zero.offloadParameters, notSupportedCode,
+                    "accel-run updates parameters where their shards are, and "
+                    "the optimizer stays on the device",
+                    "offload the optimizer to cpu too");
+    if (states)
+      derive(job.offloadStates, true, zero.offloadOptimizer,
+             "the optimizer and its states are on the host");
+    // Beside whole parameters the shard is the optimizer's alone.
+    if (parameters)
+      derive(job.accelerate.offloadParams, true, zero.offloadParameters,
+             "shards of parameters are on the host");
+    else if (states && stage() < 3)
+      derive(job.accelerate.offloadParams, true, zero.offloadOptimizer,
+             "every rank holds the parameters, so that their shards are the "
+             "optimizer's alone");
+  }
+
+  /// "auto" is the job's; Accelerate writes 1 where nobody says a number.
+  void takeClipping() {
+    const auto &from = zero.gradientClipping;
+    Setting<double> &norm = job.optimizer.maxGradNorm;
+    if (!*from) {
+      if (!norm.written())
+        norm = {1.0, Origin::Derived, from.key, from.at,
+                "Accelerate writes 1.0 for \"auto\""};
+      return;
+    }
+    if (!from.written())
+      return;
+    if (norm.written() && *norm != **from)
+      return refuse(from, "deepspeed-mismatch",
+                    "gradient_clipping is " + shown(**from) +
+                        ", and the job file says max_grad_norm " + shown(*norm),
+                    "write one number, or \"auto\" here");
+    norm = {**from, Origin::Written, from.key, from.at,
+            "gradients are clipped"};
+  }
+
+  static std::string shown(double value) {
+    char text[40];
+    return {text, std::to_chars(text, text + sizeof text, value).ptr};
+  }
+
+  /// The job file goes before DeepSpeed's only where they agree.
+  template <typename Own>
+  void compare(const Setting<std::optional<int64_t>> &from, const Own &own,
+               int64_t value, const char *name) {
+    if (from.written() && *from && own.written() && own.key != from.key &&
+        **from != value)
+      refuse(from, "deepspeed-mismatch",
+             from.key + " is " + std::to_string(**from) +
+                 ", and the job file says " + name + " " +
+                 std::to_string(value),
+             "write one number, or \"auto\" here");
+  }
+
+  void checkBatches() {
+    const auto &micro = job.data.microBatch;
+    const auto &steps = job.accumulation;
+    compare(zero.gradientAccumulation, steps, *steps,
+            "gradient_accumulation_steps");
+    if (*micro)
+      compare(zero.microBatch, micro, **micro, "micro_batch");
+    const auto &all = zero.trainBatch;
+    if (!all.written() || !*all || !*micro)
+      return;
+    const int64_t ranks = *job.accelerate.numProcesses;
+    const int64_t own = options.microBatch.value_or(**micro) *
+                        options.accumulation.value_or(*steps) * ranks;
+    if (**all != own)
+      refuse(all, "deepspeed-batch",
+             "train_batch_size is " + std::to_string(**all) + ", and " +
+                 std::to_string(ranks) + " ranks with micro-batches of " +
+                 std::to_string(options.microBatch.value_or(**micro)) +
+                 " and accumulation " +
+                 std::to_string(options.accumulation.value_or(*steps)) +
+                 " have " + std::to_string(own),
+             "write " + std::to_string(own) + ", or \"auto\"");
+  }
+
+  //===--------------------------------------------------------------------===//
+  // The JSON file
+  //===--------------------------------------------------------------------===//
+
+  void readFile() {
+    DiagnosticEngine silent; // it was read already
+    const auto document =
+        yaml::parseFile(*zero.configFile, options.texts, silent);
+    if (!document || !document->root())
+      return;
+    std::string prefix;
+    root = &deepspeedRoot(*document->root(), prefix);
+    for (const Unlike &key : unlike)
+      if (const yaml::Node *node = find(key.path); node && !isOff(*node, key))
+        report(*node, Severity::Error, notSupportedCode, key.path,
+               "'" + std::string(key.path) + "': " + key.what, key.fix);
+    noteBuckets();
+    takeScaler();
+    if (find("optimizer.type"))
+      takeOptimizer();
+  }
+
+  const yaml::Node *find(std::string_view path) const {
+    const yaml::Node *node = root;
+    while (node && !path.empty()) {
+      const size_t dot = std::min(path.find('.'), path.size());
+      node = node->isMapping() ? node->find(path.substr(0, dot)) : nullptr;
+      path.remove_prefix(std::min(dot + 1, path.size()));
+    }
+    return node;
+  }
+  void report(const yaml::Node &node, Severity severity, const char *code,
+              const std::string &key, const std::string &what,
+              const std::string &fix) {
+    reportInJson(engine, *zero.configFile, severity, code, node, key, what,
+                 fix);
+  }
+  static std::string textOf(const yaml::Node &node) {
+    return node.isNull()                   ? "null"
+           : node.kind == yaml::Kind::Bool ? node.boolean ? "true" : "false"
+                                           : node.text;
+  }
+  static bool isOff(const yaml::Node &node, const Unlike &key) {
+    if (!node.isScalar())
+      return false;
+    std::string_view off = key.off;
+    const std::string text = textOf(node);
+    while (!off.empty()) {
+      const size_t comma = std::min(off.find(','), off.size());
+      if (off.substr(0, comma) == text)
+        return true;
+      off.remove_prefix(std::min(comma + 1, off.size()));
+    }
+    return false;
+  }
+
+  void noteBuckets() {
+    std::string names;
+    const yaml::Node *first = nullptr;
+    for (const char *name : bucketKeys)
+      if (const yaml::Node *node =
+              find("zero_optimization." + std::string(name))) {
+        names += (names.empty() ? "" : ", ") + std::string(name);
+        first = first ? first : node;
+      }
+    if (first)
+      report(*first, Severity::Note, "deepspeed-by-unit", "zero_optimization",
+             "without effect: accel-run gathers, reduces and updates a unit at "
+             "a time, and not by " +
+                 names,
+             "");
+  }
+
+  static std::optional<double> numberOf(const yaml::Node &node) {
+    const std::string text = yaml::pythonText(node);
+    double value = 0;
+    const auto [end, bad] =
+        std::from_chars(text.data(), text.data() + text.size(), value);
+    return bad == std::errc() && end == text.data() + text.size() &&
+                   std::isfinite(value)
+               ? std::optional(value)
+               : std::nullopt;
+  }
+  /// A finite number of a key, or nothing where that is absent or "auto".
+  std::optional<double> number(const std::string &path) {
+    const yaml::Node *node = find(path);
+    if (!node || textOf(*node) == "auto")
+      return std::nullopt;
+    const std::optional<double> value = numberOf(*node);
+    if (!value || *value < 0)
+      report(*node, Severity::Error, "invalid-value", path,
+             "'" + path + "' must be a number that is not negative, this is " +
+                 yaml::shortText(*node),
+             "");
+    return value;
+  }
+
+  /// Where the job file has no `grad_scaler`.
+  void takeScaler() {
+    if (!*zero.fp16 || job.gradScaler.written())
+      return;
+    plan::GradScaler &scaler = job.gradScaler.value;
+    scaler.growthInterval = 1000; // DeepSpeed's defaults
+    if (const auto power = number("fp16.initial_scale_power"))
+      scaler.initScale = std::exp2(std::min(*power, 100.0));
+    if (const auto window = number("fp16.loss_scale_window"))
+      scaler.growthInterval =
+          std::max<int64_t>(1, static_cast<int64_t>(std::min(*window, 1e9)));
+  }
+
+  /// Takes a number of the JSON, or of DeepSpeed where it has none.
+  void take(const char *name, Setting<double> &own, double usual) {
+    const std::string path = std::string("optimizer.params.") + name;
+    const yaml::Node *node = find(path);
+    if (node && textOf(*node) == "auto")
+      return;
+    const std::optional<double> given = number(path);
+    if (!node && !own.written()) {
+      own = {usual, Origin::Derived, own.key, {}, "DeepSpeed's default"};
+      return;
+    }
+    if (!given)
+      return;
+    if (own.written() && *own != *given)
+      return report(*node, Severity::Error, "deepspeed-mismatch", path,
+                    std::string(name) + " is " + shown(*given) +
+                        ", and the job file says " + shown(*own),
+                    "write one number, or \"auto\" here");
+    own.value = *given;
+    own.origin = Origin::Written;
+    own.key = path;
+    own.at = {*zero.configFile, node->range.begin.line,
+              node->range.begin.column};
+  }
+
+  /// That it is AdamW was checked where the file was read.
+  void takeOptimizer() {
+    OptimizerConfig &optimizer = job.optimizer;
+    if (optimizer.name.written() && *optimizer.name != "adamw")
+      return report(*find("optimizer.type"), Severity::Error,
+                    "deepspeed-mismatch", "optimizer.type",
+                    "the optimizer is AdamW, and the job file says " +
+                        *optimizer.name,
+                    "remove one of them");
+    take("lr", optimizer.lr, 1e-3);
+    take("weight_decay", optimizer.weightDecay, 0.0);
+    takeList("betas", 2);
+    takeList("eps", 1);
+  }
+
+  /// A hyperparameter of AdamW's description; both have the same defaults.
+  void takeList(const char *name, size_t count) {
+    const std::string path = std::string("optimizer.params.") + name;
+    const yaml::Node *node = find(path);
+    if (!node || textOf(*node) == "auto")
+      return;
+    std::vector<double> values;
+    const bool list = count > 1;
+    if (list && node->isSequence())
+      for (const yaml::Node *item : node->items)
+        values.push_back(numberOf(*item).value_or(-1));
+    else if (!list)
+      values.push_back(numberOf(*node).value_or(-1));
+    if (values.size() != count ||
+        std::any_of(values.begin(), values.end(),
+                    [](double v) { return v < 0 || v >= 1; }))
+      return report(
+          *node, Severity::Error, "invalid-value", path,
+          "'" + path + "' must be " +
+              (list ? std::to_string(count) + " numbers" : "a number") +
+              " of at least 0 and below 1, this is " + yaml::shortText(*node),
+          "");
+    auto [own, added] = job.optimizer.values.try_emplace(name);
+    if (!added && own->second.written() && own->second.value != values)
+      return report(*node, Severity::Error, "deepspeed-mismatch", path,
+                    std::string("the job file says other ") + name,
+                    "write them once, or \"auto\" here");
+    own->second = {
+        values,
+        Origin::Written,
+        path,
+        {*zero.configFile, node->range.begin.line, node->range.begin.column},
+        ""};
+  }
+
+  const PlanOptions &options;
+  JobConfig &job;
+  const DeepspeedSettings &zero;
+  DiagnosticEngine &engine;
+  const yaml::Node *root = nullptr; // of the JSON
+};
+
+} // namespace
+
+void takeDeepspeed(const PlanOptions &options, PlanInputs &inputs,
+                   DiagnosticEngine &engine) {
+  if (inputs.executor == FrameworkKind::AccelRun &&
+      inputs.job.accelerate.deepspeed)
+    DeepspeedTaker(options, inputs, engine).run();
+}
+
+} // namespace accel
