@@ -288,7 +288,8 @@ void Exporter::convert(Operation *at) {
       })
       .Case([&](AllReduceStartOp op) {
         start(op, ProgramInstructionKind::AllReduce, op.getUnit(),
-              op.getInflight(), plan::Role::ShardGradient);
+              op.getInflight(),
+              {plan::Role::ShardGradient, plan::Role::Receive});
       })
       .Case([&](OffloadStartOp op) {
         start(op, ProgramInstructionKind::Offload, op.getUnit(),

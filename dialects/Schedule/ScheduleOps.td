@@ -149,17 +149,21 @@ def Schedule_AllReduceStartOp
     : Schedule_Op<"all_reduce_start", [HasParent<"ProgramOp">]> {
   let summary = "starts to sum a unit's gradient shard over its replicas";
   let description = [{
+    With `via`, the shard is cast into that buffer, which is summed, and back
+    when it is awaited.
+
     ```mlir
     %7 = schedule.all_reduce_start "model.layers.0" of %6 over ["dp_replicate"] on reduce
            : !schedule.buffer<32768> -> !schedule.inflight<32768>
     ```
   }];
-  let arguments = (ins StrAttr:$unit, Schedule_BufferType:$shard, StrArrayAttr:$axes,
+  let arguments = (ins StrAttr:$unit, Schedule_BufferType:$shard,
+                       Optional<Schedule_BufferType>:$receive, StrArrayAttr:$axes,
                        Schedule_StreamAttr:$stream);
   let results = (outs Schedule_InflightType:$inflight);
   let assemblyFormat = [{
-    $unit `of` $shard `over` $axes `on` custom<Stream>($stream) attr-dict
-    `:` type($shard) `->` type($inflight)
+    $unit `of` $shard (`via` $receive^)? `over` $axes `on` custom<Stream>($stream) attr-dict
+    `:` type($shard) (`,` type($receive)^)? `->` type($inflight)
   }];
   let hasVerifier = 1;
 }

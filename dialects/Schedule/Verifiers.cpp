@@ -189,10 +189,15 @@ LogicalResult ReduceScatterStartOp::verify() {
 }
 
 LogicalResult AllReduceStartOp::verify() {
-  if (failed(verifyAxes(*this, getAxes())) ||
-      failed(verifyUnitBuffer(*this, getShard(), "its buffer")))
+  if (failed(verifyAxes(*this, getAxes())))
     return failure();
-  return verifyInflight(*this, getInflight().getType(), {getShard()});
+  SmallVector<Value> buffers = {getShard()};
+  if (getReceive())
+    buffers.push_back(getReceive());
+  for (Value buffer : buffers)
+    if (failed(verifyUnitBuffer(*this, buffer, "its buffer")))
+      return failure();
+  return verifyInflight(*this, getInflight().getType(), buffers);
 }
 
 LogicalResult OffloadStartOp::verify() {

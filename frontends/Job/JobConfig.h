@@ -112,6 +112,13 @@ struct ScheduleConfig {
       "cosine", Origin::Default, "schedule.decay_shape", {}, ""};
 };
 
+/// Accelerate's DistributedDataParallelKwargs.
+struct DdpConfig {
+  Setting<std::string> commHook; // "", fp16, bf16, powersgd
+  Setting<std::optional<int64_t>> bucketBytes;
+  Setting<bool> gradientAsBucketView, findUnusedParameters;
+};
+
 struct CheckpointConfig {
   Setting<std::string> dir;       // resolved; empty: nothing is written
   Setting<int64_t> every;         // steps; 0: at the end only
@@ -162,9 +169,11 @@ struct JobConfig {
   /// parameters are `accelerate.offloadParams`, as fsdp_offload_params is.
   Setting<bool> offloadStates{false, Origin::Default, "offload", {}, ""};
   /// Of accel-run: every rank holds all parameters between steps, beside its
-  /// shards of what the optimizer updates; gradients are reduced once a step,
-  /// and not at each micro-batch.
-  Setting<bool> wholeParameters, reducesOnce;
+  /// shards of what the optimizer updates.
+  Setting<bool> wholeParameters;
+  /// `reduce_gradients`: once a step, and not at each micro-batch.
+  Setting<bool> reducesOnce;
+  DdpConfig ddp;
   DataConfig data;
   EvalConfig eval;
   Setting<int64_t> accumulation{

@@ -37,6 +37,8 @@ const std::vector<std::string> &jobKeys() {
                                                 "dropout_seed",
                                                 "on_nan",
                                                 "deterministic",
+                                                "ddp",
+                                                "reduce_gradients",
                                                 "offload",
                                                 "loss_chunks",
                                                 "sequence_parallel",
@@ -81,6 +83,8 @@ std::optional<JobConfig> JobReader::read() {
   readPrecision(job);
   readCheckpointing(job);
   readOffload(job);
+  readDdp(job);
+  readReduction(job);
   readSampling(job);
   readGradScaler(job);
   top.integer("collective_timeout", job.collectiveTimeout, 1, 1 << 30);
@@ -334,6 +338,33 @@ void JobReader::readOffload(JobConfig &job) {
     fields->error("invalid-value", "states",
                   "parameters on the host are updated there, with their states",
                   "write states: cpu, or leave parameters out");
+}
+
+void JobReader::readDdp(JobConfig &job) {
+  std::optional<Fields> fields = top.mapping("ddp");
+  if (!fields)
+    return;
+  fields->checkKeys({"comm_hook", "bucket_cap_mb", "gradient_as_bucket_view",
+                     "find_unused_parameters"});
+  DdpConfig &ddp = job.ddp;
+  fields->choice("comm_hook", ddp.commHook,
+                 {"no", "fp16", "bf16", "power_sgd"});
+  if (*ddp.commHook == "no")
+    ddp.commHook.value.clear();
+  else if (*ddp.commHook == "power_sgd")
+    ddp.commHook.value = "powersgd";
+  fields->integer("bucket_cap_mb", ddp.bucketBytes, 1, 1 << 20);
+  if (*ddp.bucketBytes)
+    ddp.bucketBytes.value = **ddp.bucketBytes << 20;
+  fields->flag("gradient_as_bucket_view", ddp.gradientAsBucketView);
+  fields->flag("find_unused_parameters", ddp.findUnusedParameters);
+}
+
+void JobReader::readReduction(JobConfig &job) {
+  Setting<std::string> when;
+  top.choice("reduce_gradients", when, {"each", "once"});
+  if (when.written())
+    job.reducesOnce = {*when == "once", Origin::Written, when.key, when.at, ""};
 }
 
 void JobReader::readCheckpointing(JobConfig &job) {

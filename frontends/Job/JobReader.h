@@ -43,6 +43,8 @@ private:
   void readPrecision(JobConfig &job);
   void readCheckpointing(JobConfig &job);
   void readOffload(JobConfig &job);
+  void readDdp(JobConfig &job);
+  void readReduction(JobConfig &job);
 
   // JobLoop.cpp
   void readSchedule(JobConfig &job);

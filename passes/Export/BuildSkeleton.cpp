@@ -160,7 +160,14 @@ private:
     if (auto fp8 = job.getFp8Attr())
       plan.decisions.push_back(
           decision("fp8", "job", fp8Text(fp8), fp8.getBecause()));
-    if (auto ddp = job.getDdpAttr())
+    if (auto ddp = job.getDdpAttr();
+        ddp && framework.kind() == FrameworkKind::AccelRun)
+      plan.decisions.push_back(decision(
+          "all_reduce", "job",
+          ddp.getHook().empty() ? std::string("gradients in their own dtype")
+                                : "gradients cast to " + ddp.getHook().str(),
+          ddp.getBecause()));
+    else if (ddp)
       plan.decisions.push_back(decision(
           "buckets", "job",
           std::to_string(ddp.getBucketBytes()) + " bytes, the first of " +
@@ -325,6 +332,10 @@ private:
     }
     if (!framework.unshards() || castsByAutocast(module))
       unit.gather = unit.storage; // what it holds is used as it is
+    auto ddp = sharding::findOnly<sharding::JobOp>(module).getDdpAttr();
+    if (ddp && framework.kind() == FrameworkKind::AccelRun &&
+        unit.shardAxes.empty() && !unit.replicateAxes.empty())
+      unit.hook = ddp.getHook().str();
     unit.whole = op.getReshardAttr().getWhole() && framework.unshards() &&
                  !plan::readsShard(plan, unit);
     addDecisions(op, unit);

@@ -67,13 +67,20 @@ public:
     engine.free(Holding::Gradients, flats[u].gradient);
   }
   void startAllReduce(int u, int) {
-    engine.event(allReduced) =
-        engine.transfer(Lane::AllReduce, Wire::Replicate,
-                        layout.times[u].allReduce, engine.clock(Lane::Compute),
-                        static_cast<double>(flats[u].shardGradient));
+    engine.compute(flats[u].castForWire);
+    engine.event(allReduced) = engine.transfer(
+        Lane::AllReduce, Wire::Replicate,
+        casts() ? flats[u].allReduce : layout.times[u].allReduce,
+        engine.clock(Lane::Compute),
+        static_cast<double>(casts() ? flats[u].receive
+                                    : flats[u].shardGradient));
   }
-  void awaitAllReduce(int, int) {
+  void awaitAllReduce(int u, int) {
     engine.wait(engine.event(allReduced), Cause::AllReduce);
+    if (!casts())
+      return;
+    engine.compute(flats[u].castForWire);
+    engine.free(Holding::Buffers, flats[u].receive);
   }
   void startOffload(int u, int) {
     engine.event(offloaded) =
@@ -119,7 +126,8 @@ protected:
     int64_t gathered = 0, gradient = 0, receive = 0, shardGradient = 0;
     bool trainable = false;
     Picoseconds update = 0;
-    int64_t workspace = 0; // of the update
+    Picoseconds allReduce = 0, castForWire = 0; // where a hook casts
+    int64_t workspace = 0;                      // of the update
     plan::UpdateShape trained;
   };
 
@@ -133,6 +141,10 @@ protected:
   bool whole() const { return candidate.wholeParameters && !readsShard(); }
   bool writesShard() const {
     return !sharded() && candidate.dtypes.reduce == candidate.dtypes.storage;
+  }
+  /// Gradients are all-reduced in another dtype.
+  bool casts() const {
+    return !sharded() && replicated() && !candidate.commHook.empty();
   }
   bool receives() const { return sharded() && model.device == "cpu"; }
   bool updatesInline() const {
@@ -170,6 +182,14 @@ protected:
       flat.gradient = bytes(flat.padded, r.reduce);
       flat.receive = bytes(flat.padded - flat.shard, r.reduce);
       flat.shardGradient = bytes(flat.shard, r.storage);
+      if (casts()) {
+        flat.receive = bytes(flat.shard, plan::DType::BF16); // as fp16
+        flat.castForWire = layout.copyTime(
+            static_cast<double>(flat.shardGradient + flat.receive));
+        flat.allReduce = toPicoseconds(collectiveSeconds(
+            layout.target, Collective::AllReduce, layout.replicas,
+            static_cast<double>(flat.receive)));
+      }
       const int64_t shard = bytes(flat.shard, r.storage);
       if (whole())
         engine.alloc(Holding::Gathered, flat.gathered);
@@ -256,6 +276,7 @@ protected:
       unit.writesShard = writesShard();
       unit.receives = receives();
       unit.replicated = replicated();
+      unit.casts = casts();
     }
     std::vector<int> reads, backwardReads, gradients;
     for (size_t c = 0; c < model.calls.size(); ++c) {

@@ -42,11 +42,13 @@ struct DecideFrameworkPass
     const bool own = framework.kind() == FrameworkKind::AccelRun;
     if (!own || asked("offload").first)
       decideOffload(job);
+    if (asked("ddp").first && (own || framework.kind() == FrameworkKind::Ddp))
+      decideBuckets(job);
     if (own)
       return;
     decideOptimizerStep(job, framework);
     decideFp8(job, framework);
-    if (framework.kind() == FrameworkKind::Ddp)
+    if (framework.kind() == FrameworkKind::Ddp && !job.getDdpAttr())
       decideBuckets(job);
     if (framework.kind() == FrameworkKind::Deepspeed)
       decideZero(job, framework);

@@ -18,8 +18,13 @@ public:
   /// What the file and the script say of the framework's own subjects.
   void requestFramework() {
     requestOffload();
-    if (framework.kind() == FrameworkKind::AccelRun)
+    if (framework.kind() == FrameworkKind::AccelRun) {
+      if (!options.ddp.commHook.empty())
+        request("ddp",
+                {b.getNamedAttr("hook", b.getStringAttr(options.ddp.commHook))},
+                whoAsksDdp());
       return;
+    }
     const DeepspeedSettings *zero =
         framework.kind() == FrameworkKind::Deepspeed && accelerate.deepspeed
             ? &*accelerate.deepspeed
@@ -59,11 +64,21 @@ public:
             b.getNamedAttr("hook", b.getStringAttr(options.ddp.commHook)));
       if (!value.empty())
         request("ddp", value,
-                plain(found ? options.chosen->why : "--ddp-kwargs"));
+                found ? plain(options.chosen->why) : whoAsksDdp());
     }
   }
 
 private:
+  /// The job file, or the command line.
+  sharding::BecauseAttr whoAsksDdp() {
+    const DdpConfig &ddp = job.ddp;
+    return ddp.commHook.written()      ? because(ddp.commHook, "")
+           : ddp.bucketBytes.written() ? because(ddp.bucketBytes, "")
+           : ddp.gradientAsBucketView.written()
+               ? because(ddp.gradientAsBucketView, "")
+               : plain("--ddp-kwargs");
+  }
+
   void requestOffload() {
     SmallVector<NamedAttribute> value;
     sharding::BecauseAttr why;

@@ -26,6 +26,15 @@ public:
     int version = replicated ? 0 : first ? 1 : 2;
     SmallVector<NamedAttribute> value = {
         b.getNamedAttr("fsdp_version", b.getI64IntegerAttr(version))};
+    // Its buckets are units.
+    if (replicated && framework.kind() == FrameworkKind::AccelRun &&
+        options.ddp.bucketBytes) {
+      number(value, "bucket", options.ddp.bucketBytes);
+      return request("wrap", value,
+                     job.ddp.bucketBytes.written()
+                         ? because(job.ddp.bucketBytes, "")
+                         : plain("bucket_cap_mb"));
+    }
     if (replicated)
       return request(
           "wrap", value,

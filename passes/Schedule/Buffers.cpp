@@ -27,12 +27,15 @@ std::optional<UnitBuffer> unitBufferOf(Value value) {
     return UnitBuffer{alloc.getUnitAttr(), alloc.getRole()};
   auto await = cast<AwaitOp>(op);
   Operation *start = startOf(await);
-  Role role = Role::ShardGradient; // of an all-reduce
+  Role role = Role::ShardGradient; // of an offload
+  const unsigned result = cast<OpResult>(value).getResultNumber();
   if (isa<AllGatherStartOp>(start))
     role = Role::Gathered;
   else if (isa<ReduceScatterStartOp>(start))
-    role = std::array{Role::Gradient, Role::ShardGradient,
-                      Role::Receive}[cast<OpResult>(value).getResultNumber()];
+    role =
+        std::array{Role::Gradient, Role::ShardGradient, Role::Receive}[result];
+  else if (isa<AllReduceStartOp>(start))
+    role = std::array{Role::ShardGradient, Role::Receive}[result];
   return UnitBuffer{unitOf(start), role};
 }
 

@@ -38,6 +38,7 @@ public:
     bool writesShard = false; // gradients go into the shard's directly
     bool receives = false;    // the reduce-scatter needs a buffer to receive
     bool replicated = false;  // gradient shards are all-reduced
+    bool casts = false;       // in another dtype, in a buffer to receive
     /// Calls that read it, and that write gradients of it, in the order in
     /// which they run; the backward's first is the one with the highest number.
     int firstForward = -1, lastForward = -1;
@@ -348,7 +349,7 @@ private:
       hold({u, call, Part::Reduce});
     } else if (last && unit(u).replicated) {
       flushEach();
-      to.startAllReduce(u, call);
+      startAllReduce(u, call);
       hold({u, call, Part::AllReduce});
     } else if (last && options.hostUpdates) {
       flushEach();
@@ -372,6 +373,12 @@ private:
     held.push_back({u, call, Part::Regather});
   }
 
+  void startAllReduce(int u, int call) {
+    if (unit(u).casts)
+      to.allocateReceive(u, call);
+    to.startAllReduce(u, call);
+  }
+
   void hold(Held reduction) {
     held.push_back(reduction);
     if (!options.overlapReductions)
@@ -392,7 +399,7 @@ private:
     } else {
       to.awaitReduce(done.unit, done.call);
       if (last && unit(done.unit).replicated) {
-        to.startAllReduce(done.unit, done.call);
+        startAllReduce(done.unit, done.call);
         held.push_back({done.unit, done.call, Part::AllReduce});
         return;
       }

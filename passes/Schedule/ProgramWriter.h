@@ -98,15 +98,23 @@ public:
   }
   void startAllReduce(int u, int call) {
     at(call);
-    mlir::Value shard = use({u, plan::Role::ShardGradient});
+    std::vector<UnitRole> roles = {{u, plan::Role::ShardGradient}};
+    if (uses.units[u].casts)
+      roles.push_back({u, plan::Role::Receive});
+    llvm::SmallVector<mlir::Value> buffers;
+    for (UnitRole role : roles)
+      buffers.push_back(use(role));
     auto start = AllReduceStartOp::create(
-        builder, loc, inflight({shard}), unitName(u), shard,
+        builder, loc, inflight(buffers), unitName(u), buffers[0],
+        buffers.size() > 1 ? buffers[1] : mlir::Value(),
         axes(layout.units[u].replicateAxes), stream(Stream::Reduce));
-    fly(start.getInflight(), {{u, plan::Role::ShardGradient}});
+    fly(start.getInflight(), std::move(roles));
   }
   void awaitAllReduce(int u, int call) {
     at(call);
     await({u, plan::Role::ShardGradient});
+    if (uses.units[u].casts)
+      free({u, plan::Role::Receive});
   }
   void startOffload(int u, int call) {
     at(call);

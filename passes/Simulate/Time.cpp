@@ -76,8 +76,13 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
       wireSeconds(ProgramInstructionKind::AllGather, unit.shardAxes, gathered);
   times.scatter = wireSeconds(ProgramInstructionKind::ReduceScatter,
                               unit.shardAxes, gradient);
+  const double summed =
+      unit.hook.empty()
+          ? storage
+          : shard * static_cast<double>(itemSize(hookDType(unit)));
   times.allReduce = wireSeconds(ProgramInstructionKind::AllReduce,
-                                unit.replicateAxes, storage);
+                                unit.replicateAxes, summed);
+  times.castForWire = unit.hook.empty() ? 0 : memorySeconds(storage + summed);
   // What is left of a reduction: slices are added, or one is cast or added.
   times.addSlices = memorySeconds(gradient + storage);
   times.addPiece = memorySeconds(gradient / ranks + storage);
@@ -226,6 +231,8 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
         flight.finish = finishSeconds(instruction);
       } else {
         transfer = times.allReduce;
+        before = times.castForWire;
+        flight.finish = times.castForWire;
       }
       // On CPUs the thread that computes also copies.
       if (target.kind == TargetKind::Cpu) {

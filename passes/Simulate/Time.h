@@ -67,6 +67,7 @@ private:
     double fill = 0, gather = 0, scatter = 0, allReduce = 0;
     double addSlices = 0, addPiece = 0, addBefore = 0, update = 0;
     double updateWire = 0;
+    double castForWire = 0;                       // plan::Unit::hook
     double hostOut = 0, hostIn = 0, hostNorm = 0; // plan::Offload
   };
   UnitTimes unitTimes(const plan::Unit &unit) const;

@@ -215,7 +215,11 @@ void ProgramChecker::await(AwaitOp op) {
   SmallVector<Value> given;
   TypeSwitch<Operation *>(start)
       .Case([&](AllGatherStartOp s) { given = {s.getBuffer()}; })
-      .Case([&](AllReduceStartOp s) { given = {s.getShard()}; })
+      .Case([&](AllReduceStartOp s) {
+        given = {s.getShard()};
+        if (s.getReceive())
+          given.push_back(s.getReceive());
+      })
       .Case([&](OffloadStartOp s) { given = {s.getShard()}; })
       .Case([&](ReduceScatterStartOp s) {
         given = {s.getGradient(), s.getShard()};
@@ -387,8 +391,14 @@ void ProgramChecker::visit(Operation *at) {
       .Case([&](AllReduceStartOp op) {
         use(op, op.getShard(), op.getStream(), "reduces", op.getUnitAttr(),
             Role::ShardGradient);
+        SmallVector<Value> given = {op.getShard()};
+        if (op.getReceive()) {
+          use(op, op.getReceive(), op.getStream(), "reduces in",
+              op.getUnitAttr(), Role::Receive);
+          given.push_back(op.getReceive());
+        }
         start(op, "all_reduce", op.getStream(), op.getAxes(), op.getInflight(),
-              op.getShard());
+              given);
       })
       .Case([&](AwaitOp op) { await(op); })
       .Case([&](CallOp op) { call(op); })

@@ -42,6 +42,21 @@ std::vector<std::string> strings(ArrayAttr list) {
   return result;
 }
 
+/// As many layers as a bucket of gradients in fp32 holds, and one at least.
+int64_t layersOfBucket(const wrap::Problem &problem, int64_t bucketBytes) {
+  for (const wrap::Module &module : problem.modules) {
+    if (!llvm::is_contained(problem.noSplit, module.className))
+      continue;
+    int64_t bytes = 0;
+    for (const wrap::Parameter &parameter : problem.parameters)
+      if (parameter.trainable &&
+          StringRef(parameter.fqn).starts_with(module.fqn + "."))
+        bytes += 4 * parameter.numel;
+    return bytes > 0 ? std::max<int64_t>(1, bucketBytes / bytes) : 1;
+  }
+  return 1;
+}
+
 /// The plain problem of a module with its request.
 FailureOr<wrap::Problem> makeProblem(mlir::ModuleOp module,
                                      sharding::RequestOp request) {
@@ -90,6 +105,8 @@ FailureOr<wrap::Problem> makeProblem(mlir::ModuleOp module,
     problem.rootWhy = "the root: " + trainer + " wraps nothing else";
   }
   problem.layersPerUnit = intOr(value, "layers_per_unit", 1);
+  if (const int64_t bucket = intOr(value, "bucket", 0))
+    problem.layersPerUnit = layersOfBucket(problem, bucket);
   if (problem.layersPerUnit < 1)
     return request.emitOpError("asks for 'layers_per_unit' below 1");
   return problem;

@@ -195,6 +195,18 @@ void ProgramRunner::finishReduce(const Compiled &instruction) {
     sumSlices(target, piece, instruction.accumulate);
 }
 
+void ProgramRunner::allReduce(const Compiled &instruction) {
+  const bool casts = !instruction.unit->unit().hook.empty();
+  at::Tensor &shard = instruction.unit->buffer(Role::ShardGradient).flat;
+  at::Tensor &summed =
+      casts ? instruction.unit->buffer(Role::Receive).flat : shard;
+  if (casts)
+    summed.copy_(shard, /*non_blocking=*/true);
+  if (instruction.group)
+    frame->inFlight[instruction.timepoint].pending =
+        instruction.group->allReduce(summed);
+}
+
 void ProgramRunner::send(const Compiled &instruction) {
   frame->inFlight[instruction.timepoint].pending = instruction.group->send(
       frame->values[instruction.source->inputs[0]], instruction.peer);
@@ -221,6 +233,10 @@ void ProgramRunner::await(int point) {
   executor.device().await(timepoint(point));
   if (flight.start->kind == ProgramInstructionKind::ReduceScatter)
     finishReduce(*flight.start);
+  else if (flight.start->kind == ProgramInstructionKind::AllReduce &&
+           !flight.start->unit->unit().hook.empty())
+    flight.start->unit->buffer(Role::ShardGradient)
+        .flat.copy_(flight.start->unit->buffer(Role::Receive).flat);
   flight.start = nullptr;
 }
 
@@ -269,10 +285,8 @@ void ProgramRunner::execute(const Compiled &instruction) {
       instruction.unit->hostGradient().copy_(
           instruction.unit->buffer(Role::ShardGradient).flat,
           /*non_blocking=*/true);
-    else if (instruction.group)
-      frame->inFlight[instruction.timepoint].pending =
-          instruction.group->allReduce(
-              instruction.unit->buffer(Role::ShardGradient).flat);
+    else
+      allReduce(instruction);
     if (timing)
       timing->streamEndMark = device.mark();
     device.leave(timepoint(instruction.timepoint));

@@ -82,6 +82,7 @@ private:
   void execute(const Compiled &instruction);
   void call(const Compiled &instruction);
   void reduceScatter(const Compiled &instruction);
+  void allReduce(const Compiled &instruction);
   void finishReduce(const Compiled &instruction);
   void send(const Compiled &instruction);
   void receive(const Compiled &instruction);

@@ -85,7 +85,10 @@ UnitStorage::UnitStorage(const plan::Plan &plan, int unit, int position,
   if (u.whole)
     buffer(plan::Role::Gathered).allocate();
   make(plan::Role::Gradient, u.reduce, u.padded);
-  make(plan::Role::Receive, u.reduce, u.padded - shardNumel);
+  if (u.hook.empty())
+    make(plan::Role::Receive, u.reduce, u.padded - shardNumel);
+  else
+    make(plan::Role::Receive, plan::hookDType(u), shardNumel);
   make(plan::Role::ShardGradient, u.storage, shardNumel);
 }
 

@@ -312,6 +312,9 @@ int64_t roleBytes(const Plan &plan, const Unit &unit, Role role) {
   case Role::Gradient:
     return alignedBytes(saturatingMul(unit.padded, itemSize(unit.reduce)));
   case Role::Receive:
+    if (!unit.hook.empty())
+      return alignedBytes(
+          saturatingMul(shardNumel(plan, unit), itemSize(hookDType(unit))));
     return alignedBytes(saturatingMul(unit.padded - shardNumel(plan, unit),
                                       itemSize(unit.reduce)));
   case Role::ShardGradient:
@@ -319,6 +322,10 @@ int64_t roleBytes(const Plan &plan, const Unit &unit, Role role) {
         saturatingMul(shardNumel(plan, unit), itemSize(unit.storage)));
   }
   std::abort();
+}
+
+DType hookDType(const Unit &unit) {
+  return unit.hook == "fp16" ? DType::F16 : DType::BF16;
 }
 
 bool readsShard(const Plan &plan, const Unit &unit) {

@@ -94,6 +94,8 @@ bool isSplitOver(const Plan &plan, const Unit &unit, const std::string &axis);
 int64_t shardNumel(const Plan &plan, const Unit &unit);
 /// Bytes of a unit's buffer of this role, on one rank.
 int64_t roleBytes(const Plan &plan, const Unit &unit, Role role);
+/// What all-reduces of a unit with Unit::hook are in.
+DType hookDType(const Unit &unit);
 /// True where the unit's parameters are read from the shard itself: on the
 /// device, no shard axis and no cast, so no Gathered buffer exists.
 bool readsShard(const Plan &plan, const Unit &unit);

@@ -26,7 +26,8 @@ enum class Role {
   Gathered,      // all parameters, `padded` elements of Unit::gather
   Gradient,      // all gradients, `padded` elements of Unit::reduce
   Receive,       // what the other ranks' all-to-all pieces arrive in:
-                 // padded - padded / ranks elements of Unit::reduce
+                 // padded - padded / ranks elements of Unit::reduce; with
+                 // Unit::hook padded elements of that, for the all-reduce
   ShardGradient, // padded / ranks elements of Unit::storage; the optimizer
                  // reads it. Lives from the first reduction of an instruction
                  // to the update, across micro-batches.
@@ -74,7 +75,8 @@ enum class ProgramInstructionKind {
   Free,          // unit, role; or values
   AllGather,     // unit: shard -> Gathered (cast), over Unit::shardAxes
   ReduceScatter, // unit: Gradient -> ShardGradient, over Unit::shardAxes
-  AllReduce,     // unit: ShardGradient, over Unit::replicateAxes
+  AllReduce,     // unit: ShardGradient, over Unit::replicateAxes; cast to
+                 // Receive and back with Unit::hook
   Await,         // timepoint
   Call,          // function
   GradNorm,      // all units: total norm -> clip coefficient, found_inf

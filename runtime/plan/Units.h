@@ -47,6 +47,9 @@ struct Unit {
   /// Every rank holds the gathered buffer too, between steps as in them: it is
   /// gathered before the first step, and anew after each update.
   bool whole = false;
+  /// "fp16" or "bf16": where replicas are all that shares it, its gradients are
+  /// all-reduced in that dtype (torch's communication hooks), in Receive.
+  std::string hook;
   std::vector<State> states;
   std::vector<int> parameters; // by offset
   int64_t numel = 0;           // sum of the parameters' elements on a rank

@@ -299,9 +299,14 @@ static void verifyOffload(const Plan &plan, Problems &problems) {
                             "their states");
 }
 
-static void verifyWhole(const Plan &plan, const Unit &unit,
-                        Problems &problems) {
+static void verifyForm(const Plan &plan, const Unit &unit, Problems &problems) {
   const std::string at = "unit " + quoted(unit.name);
+  if (!unit.hook.empty() && unit.hook != "fp16" && unit.hook != "bf16")
+    problems.add(at, "unknown hook " + quoted(unit.hook) +
+                         ", expected fp16 or bf16");
+  if (!unit.hook.empty() &&
+      (!unit.shardAxes.empty() || unit.replicateAxes.empty()))
+    problems.add(at, "a hook is of gradients that replicas alone reduce");
   if (unit.whole && readsShard(plan, unit))
     problems.add(at, "every rank holds it whole, but its shard holds "
                      "everything");
@@ -313,7 +318,7 @@ static void verifyWhole(const Plan &plan, const Unit &unit,
 void verifyUnits(const Plan &plan, Problems &problems) {
   verifyOffload(plan, problems);
   for (const Unit &unit : plan.units)
-    verifyWhole(plan, unit, problems);
+    verifyForm(plan, unit, problems);
   std::vector<int> listed(plan.parameters.size());
   for (const Unit &unit : plan.units)
     for (int parameter : unit.parameters)

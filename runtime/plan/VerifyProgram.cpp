@@ -184,6 +184,11 @@ void ProgramVerifier::start(const ProgramInstruction &instruction, int index) {
            "it reduces");
     unit.allReduced = true;
     flight.roles = {Role::ShardGradient};
+    if (!layout.hook.empty()) {
+      usable(instruction.unit, Role::Receive, instruction.stream,
+             "it reduces in");
+      flight.roles.push_back(Role::Receive);
+    }
     break;
   }
   fly(flight, instruction);

@@ -191,6 +191,20 @@ def shard(model, job, mesh):
     return whole
 
 
+def data_parallel(model, options):
+    """DDP, with what a script passes to it."""
+    import torch
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    model = torch.nn.parallel.DistributedDataParallel(
+        model, **{key: value for key, value in options.items()
+                  if key != "comm_hook"})
+    if "comm_hook" in options:
+        model.register_comm_hook(None, getattr(
+            default_hooks, options["comm_hook"] + "_compress_hook"))
+    return model
+
+
 def adapt(model, job, folder):
     """PEFT's adapter of the job, and what `trainable` freezes."""
     if job.get("adapter"):
@@ -327,7 +341,7 @@ def train(job_path, log_path, weights_path, steps, count_memory, share=None):
         else:
             model = shard(model, job, mesh)
     elif distributed != "NO":
-        model = torch.nn.parallel.DistributedDataParallel(model)
+        model = data_parallel(model, job.get("ddp", {}))
     options = job["optimizer"]
     optimizer = make_optimizer(model, job)
     data = (Arrays(folder, job["data"]) if arrays else

@@ -319,7 +319,8 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
              precision=None, activation_checkpointing="pointwise",
              max_grad_norm=None, groups=None, schedule=None, lr=1e-3,
              tokens=None, checkpoint_every=0, reshard=True, weights_seed=0,
-             evaluation=None, optimizer=None, tp=1, cp=1, sp=1, pp=1, ep=1):
+             evaluation=None, optimizer=None, tp=1, cp=1, sp=1, pp=1, ep=1,
+             ddp=None):
     """Writes model, tokens and job.yaml under `folder`; returns the job dict.
 
     Accelerate has `sp` for DeepSpeed alone, and neither `pp` nor `ep`: the mesh
@@ -371,6 +372,8 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
     job["schedule"]["steps"] = steps
     if precision is not None:
         job["precision"] = precision
+    if ddp:
+        job["ddp"] = ddp
     if not full:
         job["activation_checkpointing"] = activation_checkpointing
     if evaluation:

@@ -36,6 +36,7 @@ struct Case {
   int64_t accumulation = 1, prefetch = 1;
   int64_t backwardPrefetch = -1; // -1: as the forward
   bool keepUnsharded = false, clip = false, tied = false;
+  const char *hook = nullptr; // DDP's; then nothing is sharded
   /// Every rank holds all parameters between steps.
   bool whole = false;
   /// Each layer is checkpointed in another way, solved ones among them.
@@ -116,6 +117,11 @@ TEST_P(AccelRunStep, PeakIsTheTimelines) {
         << c.replicas
         << "\n  parallelism_config_dp_shard_size: " << c.ranks / c.replicas
         << "\n";
+  if (c.hook) {
+    std::ofstream(path) << "distributed_type: MULTI_GPU\nmixed_precision: '"
+                        << c.precision << "'\nnum_processes: " << c.ranks
+                        << "\n";
+  }
   DiagnosticEngine engine;
   LoadOptions load;
   load.modelRequired = false;
@@ -141,6 +147,8 @@ TEST_P(AccelRunStep, PeakIsTheTimelines) {
   import.microBatch = 2;
   import.sequenceLength = 64;
   import.accumulation = c.accumulation;
+  if (c.hook)
+    import.ddp.commHook = c.hook;
   if (c.keepUnsharded)
     import.keepUnsharded = true;
   import.prefetchForward = c.prefetch;
@@ -207,6 +215,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.name = "cpu_f32", .device = "cpu", .precision = "no"},
         Case{.name = "ranks4", .ranks = 4, .checkpoint = true},
         Case{.name = "hybrid", .ranks = 4, .replicas = 2},
+        Case{.name = "hook", .precision = "no", .hook = "fp16"},
+        Case{.name = "hook_accumulation_clip",
+             .device = "cpu",
+             .precision = "no",
+             .accumulation = 2,
+             .clip = true,
+             .hook = "bf16"},
         Case{.name = "whole", .whole = true},
         Case{.name = "whole_clip", .clip = true, .whole = true},
         Case{.name = "whole_tied_accumulation",

@@ -202,8 +202,9 @@ LogicalResult Importer::collective() {
     inflight = AllGatherStartOp::create(builder, loc, type, unitName(unit),
                                         used[0], axes, stream());
   else if (instruction().kind == ProgramInstructionKind::AllReduce)
-    inflight = AllReduceStartOp::create(builder, loc, type, unitName(unit),
-                                        used[0], axes, stream());
+    inflight = AllReduceStartOp::create(
+        builder, loc, type, unitName(unit), used[0],
+        used.size() > 1 ? used[1] : Value(), axes, stream());
   else
     inflight = ReduceScatterStartOp::create(
         builder, loc, type, unitName(unit), used[0], used[1],

@@ -391,6 +391,10 @@ const Case cases[] = {
        p.units[0].shardAxes = {};
      },
      whole()},
+    {"UnknownHook", "unknown hook 'fp8'",
+     [](Plan &p) { p.units[1].hook = "fp8"; }},
+    {"HookOfAShard", "a hook is of gradients that replicas alone reduce",
+     [](Plan &p) { p.units[1].hook = "bf16"; }},
     {"PeakBytes", "the recorded peak is",
      [](Plan &p) { p.predicted.peakBytes += 64; }},
     {"ProgramPeak", "the timeline's is",

@@ -101,6 +101,9 @@ template <typename V> void fields(V &v, Of<V, Unit> &unit) {
   v.optional("whole", unit.whole, false,
              {.doc = "Every rank holds the gathered buffer between steps too; "
                      "it is gathered after each update"});
+  v.optional("hook", unit.hook,
+             {.doc = "fp16 or bf16: gradients are cast to it for their "
+                     "all-reduce over the replicas; default: they are not"});
   v("states", unit.states);
   v("numel", unit.numel,
     {.doc = "Elements of its parameters", .high = maxSize});

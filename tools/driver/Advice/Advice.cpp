@@ -84,7 +84,8 @@ private:
     }
     if (!in.options.ddp)
       return true;
-    if (in.executor != FrameworkKind::Ddp) {
+    if (in.executor != FrameworkKind::Ddp &&
+        in.executor != FrameworkKind::AccelRun) {
       engine.error("executor-choice", in.options.config,
                    std::string("--ddp-kwargs: ") + toString(in.executor) +
                        " is not DistributedDataParallel",

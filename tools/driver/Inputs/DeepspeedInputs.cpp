@@ -150,7 +150,7 @@ private:
     derive(job.wholeParameters, true, from,
            "every rank holds the parameters; each updates its shard, which is "
            "gathered then");
-    if (stage() == 1)
+    if (stage() == 1 && !job.reducesOnce.written())
       derive(job.reducesOnce, true, from,
              "gradients are whole until the last micro-batch, and reduced "
              "once a step");

@@ -17,6 +17,7 @@
 #include "tools/driver/Inputs/ArrayInputs.h"
 #include "tools/driver/Inputs/CheckInputs.h"
 #include "tools/driver/Inputs/CompileInputs.h"
+#include "tools/driver/Inputs/DdpInputs.h"
 #include "tools/driver/Inputs/DeepspeedInputs.h"
 #include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Inputs/Fp8Inputs.h"
@@ -73,6 +74,7 @@ public:
     checkInputs(inputs, options, engine);
     checkCompiled(inputs, engine);
     checkFp8(inputs, engine);
+    checkDdp(inputs, options, engine);
     checkInnerAxes(inputs, options, engine);
     checkLoop(inputs, options, engine);
     checkMegatron(inputs, engine);

@@ -54,12 +54,22 @@ ImportOptions importOptions(const PlanInputs &inputs,
         static_cast<double>(target->memoryBytes.value_or(0)));
   import.gradientCheckpointing =
       options.gradientCheckpointing.value_or(*script.layerCheckpointing);
-  import.ddp = options.ddp.value_or(DdpKwargs());
+  const DdpConfig &ddp = inputs.job.ddp;
+  import.ddp = options.ddp.value_or(
+      DdpKwargs{*ddp.bucketBytes, *ddp.gradientAsBucketView, *ddp.commHook});
+  // torch's default, whose first bucket is smaller.
+  if (import.framework == FrameworkKind::Ddp &&
+      import.ddp.bucketBytes == int64_t(25) << 20)
+    import.ddp.bucketBytes.reset();
   if (!import.ddp.bucketBytes)
     import.ddp.bucketBytes = *script.ddpBucketBytes;
   import.keepUnsharded = options.keepUnsharded;
   if (!import.keepUnsharded && *script.syncEachBatch)
     import.keepUnsharded = false;
+  // accel-run's own request has the line as its reason.
+  if (!import.keepUnsharded && inputs.job.reducesOnce.written() &&
+      inputs.executor != FrameworkKind::AccelRun)
+    import.keepUnsharded = *inputs.job.reducesOnce;
   import.activationBudgetBytes = options.activationBudgetBytes;
   import.tf32 = *script.tf32;
   import.flashAttention =
