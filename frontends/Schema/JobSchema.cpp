@@ -356,7 +356,7 @@ Json jobProperties() {
       {"ddp",
        object("What a script passes to DistributedDataParallel",
               {{"comm_hook", choice("The dtype in which gradients are "
-                                    "all-reduced",
+                                    "reduced",
                                     {"no", "fp16", "bf16", "power_sgd"})},
                {"bucket_cap_mb",
                 integer("MiB of gradients that are reduced together", 1)},
