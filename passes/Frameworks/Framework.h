@@ -156,7 +156,11 @@ struct Kernels {
   bool gathersAgain = false;
   bool compiled = false; // the layers are under torch.compile
   bool fp8 = false;      // matmuls of the layers have fp8 operands
-  bool tf32 = false;     // fp32 matmuls round their operands to TF32
+  bool mxfp8 = false;    // with a scale for each 32 elements
+  /// Matmuls and fused kernels run at the rates of NVIDIA's present libraries,
+  /// where the target has those (ComputeRate::libraryMatmulEfficiency).
+  bool libraryRates = false;
+  bool tf32 = false; // fp32 matmuls round their operands to TF32
 };
 
 /// Kernels::cudnnHead of a release of torch on a device of that CUDA compute

@@ -57,6 +57,7 @@ public:
     k.selective = Selective::CoreAttention;
     k.gathersAgain = true;
     k.cudnnAttention = true; // Transformer Engine's, on Hopper and Blackwell
+    k.libraryRates = true;
     return k;
   }
   Choice<AccumulationMode> accumulation(const Versions &) const override {

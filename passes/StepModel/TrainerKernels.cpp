@@ -17,6 +17,21 @@ Target targetOfModel(const Target &target, const frameworks::Kernels &kernels) {
   Target result = target;
   if (kernels.tf32 && target.tf32)
     result.compute[plan::DType::F32] = *target.tf32;
+  if (!kernels.libraryRates)
+    return result;
+  auto raise = [](ComputeRate &rate) {
+    if (rate.libraryMatmulEfficiency > 0)
+      rate.matmulEfficiency = rate.libraryMatmulEfficiency;
+  };
+  for (auto &[dtype, rate] : result.compute)
+    raise(rate);
+  if (result.fp8)
+    raise(*result.fp8);
+  if (target.libraryBytesPerSecond > 0) {
+    result.reductionBytesPerSecond *=
+        target.libraryBytesPerSecond / target.memoryBytesPerSecond;
+    result.memoryBytesPerSecond = target.libraryBytesPerSecond;
+  }
   return result;
 }
 

@@ -199,11 +199,12 @@ const yaml::Node *Reader::figure(const yaml::Node &parent,
 }
 
 void Reader::memory() {
-  const yaml::Node *node = section(
-      "memory",
-      {"context_bytes", "bandwidth", "bandwidth_efficiency",
-       "allocator_overhead", "allocator_granularity"},
-      {"bytes", "communicator_bytes", "reduction_efficiency", "half_bytes"});
+  const yaml::Node *node =
+      section("memory",
+              {"context_bytes", "bandwidth", "bandwidth_efficiency",
+               "allocator_overhead", "allocator_granularity"},
+              {"bytes", "communicator_bytes", "reduction_efficiency",
+               "half_bytes", "library_bandwidth_efficiency"});
   if (!node)
     return;
   auto real = [&](const char *key, double least, double most) {
@@ -233,6 +234,9 @@ void Reader::memory() {
   if (node->find("reduction_efficiency"))
     target.reductionBytesPerSecond =
         bandwidth * real("reduction_efficiency", 1e-4, 1);
+  if (node->find("library_bandwidth_efficiency"))
+    target.libraryBytesPerSecond =
+        bandwidth * real("library_bandwidth_efficiency", 1e-4, 1);
   if (node->find("half_bytes"))
     target.memoryHalfBytes = real("half_bytes", 0, 1e12);
   target.allocatorOverhead = real("allocator_overhead", 0, 10);
@@ -259,7 +263,7 @@ void Reader::compute(const yaml::Node &node, const std::string &path,
           {"attention_backward_efficiency", "matmul_half_depth",
            "attention_half_length", "attention_half_head",
            "cudnn_attention_efficiency", "cudnn_attention_backward_efficiency",
-           "cudnn_attention_half_head", "source"}))
+           "cudnn_attention_half_head", "library_matmul_efficiency", "source"}))
     return;
   rate.peakFlops = inner(node, path, "flops", 1, 1e21);
   rate.matmulEfficiency = inner(node, path, "matmul_efficiency", 1e-4, 1);
@@ -274,6 +278,8 @@ void Reader::compute(const yaml::Node &node, const std::string &path,
   rate.cudnnBackwardEfficiency =
       inner(node, path, "cudnn_attention_backward_efficiency", 1e-4, 1);
   rate.cudnnHalfHead = inner(node, path, "cudnn_attention_half_head", 0, 1e6);
+  rate.libraryMatmulEfficiency =
+      inner(node, path, "library_matmul_efficiency", 1e-4, 1);
 }
 
 void Reader::link(const yaml::Node &parent, const char *key, Link &link) {

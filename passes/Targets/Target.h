@@ -40,6 +40,9 @@ struct ComputeRate {
   double attentionHalfHead = 0;   // elements of a head
   /// The same of cuDNN's attention; 0: as other attention.
   double cudnnEfficiency = 0, cudnnBackwardEfficiency = 0, cudnnHalfHead = 0;
+  /// Attained by large matmuls of cuBLAS since CUDA 12.6, where
+  /// `matmulEfficiency` is of trainers that ran earlier ones; 0: as those.
+  double libraryMatmulEfficiency = 0;
   bool operator==(const ComputeRate &) const = default;
 };
 
@@ -93,6 +96,8 @@ struct Target {
   double memoryBytesPerSecond = 0; // attained, read and written together
   /// The same of norms, softmax and other reductions; 0: as any operator.
   double reductionBytesPerSecond = 0;
+  /// The same of fused kernels of Transformer Engine; 0: as any operator.
+  double libraryBytesPerSecond = 0;
   double memoryHalfBytes = 0;   // moved by an operator at half the bandwidth
   double allocatorOverhead = 0; // idle bytes per byte of the peak
   int64_t allocatorGranularity = 1;

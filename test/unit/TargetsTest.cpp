@@ -129,6 +129,7 @@ TEST(Targets, OptionalFiguresAreRead) {
   std::string text = *shippedTarget("cpu");
   text = replaced(text, "  bandwidth_efficiency:",
                   "  reduction_efficiency:\n    value: 0.5\n"
+                  "  library_bandwidth_efficiency:\n    value: 0.75\n"
                   "  half_bytes:\n    value: 4096\n  bandwidth_efficiency:");
   text = replaced(text, "compute:\n",
                   "compute:\n  multiprocessors:\n    value: 8\n"
@@ -138,7 +139,8 @@ TEST(Targets, OptionalFiguresAreRead) {
                   "attention_half_length: 100, attention_half_head: 8, "
                   "cudnn_attention_efficiency: 0.75, "
                   "cudnn_attention_backward_efficiency: 0.625, "
-                  "cudnn_attention_half_head: 80}\n"
+                  "cudnn_attention_half_head: 80, "
+                  "library_matmul_efficiency: 0.625}\n"
                   "  fp8: {flops: 4e12, matmul_efficiency: 1, "
                   "attention_efficiency: 1}\n");
   text = replaced(text, "overlap:\n",
@@ -154,8 +156,9 @@ TEST(Targets, OptionalFiguresAreRead) {
   EXPECT_DOUBLE_EQ(t->reductionBytesPerSecond, 33e9 * 0.5);
   EXPECT_EQ(t->memoryHalfBytes, 4096);
   EXPECT_EQ(t->multiprocessors, 8);
-  EXPECT_EQ(*t->tf32,
-            (ComputeRate{1e12, 0.5, 0.25, 0.125, 32, 100, 8, 0.75, 0.625, 80}));
+  EXPECT_EQ(*t->tf32, (ComputeRate{1e12, 0.5, 0.25, 0.125, 32, 100, 8, 0.75,
+                                   0.625, 80, 0.625}));
+  EXPECT_DOUBLE_EQ(t->libraryBytesPerSecond, 33e9 * 0.75);
   EXPECT_EQ(*t->fp8, (ComputeRate{4e12, 1, 1, 0, 0, 0, 0}));
   EXPECT_EQ(t->dispatchSeconds, 1e-5);
   EXPECT_EQ(t->host, (Host{5e9, 1e-5, 7e9, 1000}));

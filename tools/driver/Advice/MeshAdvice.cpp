@@ -73,12 +73,13 @@ tune::LayerCost layerCost(const AdviceInputs &in, const StepModel &model,
   const double attention =
       std::max({rate.attentionEfficiency, rate.attentionBackwardEfficiency,
                 rate.cudnnEfficiency, rate.cudnnBackwardEfficiency});
+  const double matmul =
+      std::max(rate.matmulEfficiency, rate.libraryMatmulEfficiency);
   const auto tokens =
       static_cast<double>(model.microBatch * in.inputs.training.sequenceLength);
-  cost.seconds =
-      6 * cost.elements * tokens / (rate.peakFlops * rate.matmulEfficiency) +
-      model.kinds[call->kind].attentionFlops / 2 * sharing /
-          (rate.peakFlops * attention);
+  cost.seconds = 6 * cost.elements * tokens / (rate.peakFlops * matmul) +
+                 model.kinds[call->kind].attentionFlops / 2 * sharing /
+                     (rate.peakFlops * attention);
   const auto compute = static_cast<double>(plan::itemSize(base.dtypes.compute));
   cost.inputBytes = tokens * compute * static_cast<double>(headsOf(in)[1]);
   // Shards and inputs of layers may wait on the host.
