@@ -164,10 +164,14 @@ LogicalResult ZeroAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult MegatronAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    bool, bool, bool, int64_t chunks,
-                                   BecauseAttr) {
+                                   BecauseAttr, int64_t experts,
+                                   int64_t expertTensor, bool, bool, bool) {
   if (chunks < 1)
     return emitError() << "a stage has at least one chunk of layers, not "
                        << chunks;
+  if (experts < 1 || expertTensor < 1)
+    return emitError() << "experts are on at least one rank, not "
+                       << std::min(experts, expertTensor);
   return success();
 }
 

@@ -276,7 +276,13 @@ def Sharding_MegatronAttr : Sharding_Attr<"Megatron", "megatron"> {
     ranks. `overlap_gradients` and `overlap_parameters`: gradients leave during
     the last micro-batch's backward, and parameters come back during the next
     forward. `chunks`: each stage of the pipeline (the axis `pp` of the mesh)
-    has so many chunks of layers, in turns (virtual pipeline stages).
+    has so many chunks of layers, in turns (virtual pipeline stages). `experts`:
+    ranks that share the experts of a layer (expert_model_parallel_size), each of
+    which `expert_tensor` ranks split; `overlap_tensor`: what layers exchange
+    over tp is exchanged while their matmuls run (tp_comm_overlap).
+    `sends_once`: a token's row goes to each rank once, not for each expert there
+    (moe_token_dispatcher_type flex: DeepEP, HybridEP); `overlap_experts`: while
+    another micro-batch computes (overlap_moe_expert_parallel_comm).
 
     ```mlir
     #sharding.megatron<distributed = true, overlap_gradients = false, overlap_parameters = false, chunks = 1, because = <"megatron_lm_config">>
@@ -284,11 +290,19 @@ def Sharding_MegatronAttr : Sharding_Attr<"Megatron", "megatron"> {
   }];
   let parameters = (ins "bool":$distributed, "bool":$overlapGradients,
                         "bool":$overlapParameters, "int64_t":$chunks,
-                        "::accel::sharding::BecauseAttr":$because);
+                        "::accel::sharding::BecauseAttr":$because,
+                        DefaultValuedParameter<"int64_t", "1">:$experts,
+                        DefaultValuedParameter<"int64_t", "1">:$expertTensor,
+                        DefaultValuedParameter<"bool", "false">:$overlapTensor,
+                        DefaultValuedParameter<"bool", "false">:$sendsOnce,
+                        DefaultValuedParameter<"bool", "false">:$overlapExperts);
   let assemblyFormat = [{
     `<` `distributed` `=` $distributed `,` `overlap_gradients` `=`
         $overlapGradients `,` `overlap_parameters` `=` $overlapParameters `,`
-        `chunks` `=` $chunks `,` `because` `=` $because `>`
+        `chunks` `=` $chunks (`experts` $experts^)?
+        (`expert_tensor` $expertTensor^)? (`overlap_tensor` $overlapTensor^)?
+        (`sends_once` $sendsOnce^)? (`overlap_experts` $overlapExperts^)? `,`
+        `because` `=` $because `>`
   }];
   let genVerifyDecl = 1;
 }

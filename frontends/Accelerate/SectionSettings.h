@@ -68,7 +68,8 @@ struct MegatronSettings {
   Setting<double> attentionDropout, hiddenDropout;
   /// No keys of the file: MegatronLMPlugin's other_megatron_args, and what
   /// NeMo's recipes set.
-  Setting<bool> overlapsGradients, overlapsParameters;
+  Setting<bool> overlapsGradients, overlapsParameters, overlapsTensor,
+      sendsOnce, overlapsExperts;
   Setting<int64_t> chunks{1, Origin::Default, "", {}, ""}; // of each stage
 };
 

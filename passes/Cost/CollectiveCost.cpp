@@ -106,6 +106,32 @@ double collectiveSeconds(const Target &target, Collective kind,
   return seconds;
 }
 
+double dispatchSeconds(const Target &target, const plan::AxisGroup &group,
+                       const Dispatch &dispatch) {
+  if (group.ranks <= 1)
+    return 0;
+  const auto ranks = static_cast<double>(group.ranks);
+  const double nodes = std::ceil(ranks / static_cast<double>(group.inNode));
+  // Of `places`, how many others than its own a token has to reach.
+  auto others = [&](double places) {
+    const double reached =
+        dispatch.once ? places * (1 - std::pow(1 - 1 / places, dispatch.chosen))
+                      : dispatch.chosen;
+    return reached * (places - 1) / places;
+  };
+  const Link &inside = target.insideNode, &between = target.betweenNodes;
+  const double bytes = dispatch.tokens * dispatch.rowBytes;
+  const double crossing = nodes > 1 ? others(nodes) * bytes : 0;
+  const double all = others(ranks) * bytes;
+  // What comes once to a node is passed on over its own links.
+  const double passed = dispatch.once ? all : all - crossing;
+  double seconds = inside.latencySeconds + passed / inside.bytesPerSecond;
+  if (nodes > 1)
+    seconds = std::max(seconds, between.latencySeconds +
+                                    crossing / between.bytesPerSecond);
+  return seconds;
+}
+
 double hostCopySeconds(const Target &target, double bytes) {
   if (target.host.bytesPerSecond <= 0)
     return std::numeric_limits<double>::infinity();

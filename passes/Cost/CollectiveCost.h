@@ -32,6 +32,20 @@ enum class Collective {
 double collectiveSeconds(const Target &target, Collective kind,
                          const plan::AxisGroup &group, double bytes);
 
+/// Rows that the ranks of an expert-parallel group send to each other: each of
+/// `tokens` to the ranks of `chosen` experts, which are anywhere.
+struct Dispatch {
+  double tokens = 0, chosen = 1;
+  double rowBytes = 0;
+  /// A token goes once to each node, and once to each rank there (DeepEP,
+  /// HybridEP); else once for each of its experts.
+  bool once = false;
+};
+/// Seconds of one dispatch, or of bringing its results back; 0 for one rank.
+/// Links inside and between nodes work side by side.
+double dispatchSeconds(const Target &target, const plan::AxisGroup &group,
+                       const Dispatch &dispatch);
+
 /// Seconds of a copy between a device and its host, pinned; infinity where the
 /// target states no such link.
 double hostCopySeconds(const Target &target, double bytes);

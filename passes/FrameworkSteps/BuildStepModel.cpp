@@ -13,6 +13,7 @@
 #include "passes/Export/ExportFunction.h"
 #include "passes/FrameworkSteps/AccelRunVariants.h"
 #include "passes/FrameworkSteps/Fp8Segments.h"
+#include "passes/FrameworkSteps/MegatronSegments.h"
 #include "passes/FrameworkSteps/SegmentGradients.h"
 #include "passes/FrameworkSteps/SegmentMarks.h"
 #include "passes/Frameworks/GraphEnds.h"
@@ -72,6 +73,7 @@ public:
         device == aten::Device::Cpu || !eager() ? plan::alignmentBytes : 512;
     ranksPerNode = std::max<int64_t>(job.getRanksPerNode().value_or(1), 1);
     addMesh();
+    megatron.read(module, job, kernels, mesh.size("tp"));
     fp8.read(job.getFp8Attr(), framework.kind(), rounding);
     addParameters();
     for (BlockArgument arg : graph.getBody().getArguments())
@@ -125,6 +127,7 @@ private:
       parameter.dtype = toDType(op.getTensorType().getElementType())
                             .value_or(plan::DType::F32);
       parameter.trainable = !op.getFrozen();
+      megatron.addParameter(op, parameter);
       addQuantized(op, parameter);
       fp8.addParameter(op, index, parameter);
       parameterOf[op.getFqn()] = index;
@@ -286,6 +289,7 @@ private:
                                     : measureJoint(op, joint, kind);
     if (failed(measured))
       return failure();
+    megatron.count(model, parameters, kind);
     const int index = static_cast<int>(model.kinds.size());
     model.kinds.push_back(std::move(kind));
     kinds[key] = index;
@@ -366,6 +370,8 @@ private:
     addModelFlops(symbols.lookup<func::FuncOp>(op.getCallee()), graph->function,
                   kind);
     addFlops(*graph, kind);
+    if (failed(megatron.convert(op, *graph, target)))
+      return failure();
     convertLayers(op, *graph, kernels.compiled);
     if (!eager())
       return addAccelRunVariants(joint, device, options.target,
@@ -439,7 +445,7 @@ private:
   LogicalResult addSolvedEagerly(sharding::CallOp op, func::FuncOp joint,
                                  const SavedSetPlan &way, SegmentKind &kind) {
     FailureOr<SegmentGraph> graph = graphOf(op, joint, kind, &way);
-    if (failed(graph))
+    if (failed(graph) || failed(megatron.convert(op, *graph, target)))
       return failure();
     convertLayers(op, *graph, /*compiled=*/false);
     SegmentVariant variant =
@@ -578,6 +584,7 @@ private:
   llvm::StringMap<int> parameterOf, kinds;
   DenseMap<int, QuantizedParam> quantized; // by parameter
   Fp8Segments fp8;
+  MegatronSegments megatron;
   DenseMap<Value, int> values;
   DenseMap<int, plan::DType> gradientType; // by parameter
 };

@@ -234,12 +234,18 @@ private:
       candidate.gradientAsBucketView = ddp.getGradientAsBucketView();
       candidate.commHook = ddp.getHook().str();
     }
-    if (auto megatron = job.getMegatronAttr())
+    if (auto megatron = job.getMegatronAttr()) {
+      const frameworks::Kernels kernels = kernelsOf(module);
       candidate.megatron = {
-          megatron.getDistributed(), megatron.getOverlapGradients(),
+          megatron.getDistributed(),
+          megatron.getOverlapGradients(),
           megatron.getOverlapParameters(),
-          kernelsOf(module).attention == frameworks::AttentionKernel::Fused,
-          static_cast<int>(megatron.getChunks())};
+          kernels.attention == frameworks::AttentionKernel::Fused,
+          static_cast<int>(megatron.getChunks()),
+          megatron.getExperts(),
+          megatron.getExpertTensor(),
+          kernels.fp8 ? fp8WeightBytes(job, kernels.mxfp8) : 0};
+    }
     if (auto zero = job.getZeroAttr()) {
       candidate.zeroStage = static_cast<int>(zero.getStage());
       candidate.zero.reduceBucket = zero.getReduceBucket();
@@ -253,6 +259,16 @@ private:
         candidate.zero.quantizedGradients = plus.getGradients();
       }
     }
+  }
+
+  /// Of a weight that is in fp8 itself (fp8_param_gather): mxfp8 has a copy for
+  /// each order, with a scale for 32 elements; with one scale Hopper's matmuls
+  /// need the transpose too, and Blackwell's do not
+  /// (is_non_tn_fp8_gemm_supported, transformer_engine/pytorch/utils.py).
+  static double fp8WeightBytes(sharding::JobOp job, bool mxfp8) {
+    const auto capability = job.getCapability();
+    const bool blackwell = capability && capability->convertToDouble() >= 10.0;
+    return mxfp8 ? 2 * (1 + 1.0 / 32) : blackwell ? 1 : 2;
   }
 
   mlir::ModuleOp module;

@@ -26,6 +26,28 @@ static int64_t largestLayer(const StepModel &model) {
   return most;
 }
 
+/// The weights of a layer's matmuls, which fp8 recipes hold in 8 bits; the
+/// router's stay in 16.
+static std::vector<bool> linearWeights(const StepModel &model) {
+  std::vector<bool> linear(model.parameters.size(), false);
+  for (const StepCall &call : model.calls)
+    for (int p : call.parameters)
+      if (const StepParameter &parameter = model.parameters[p];
+          call.layer && parameter.shape.size() > 1)
+        linear[p] = !parameter.fqn.ends_with(".gate.weight");
+  return linear;
+}
+
+/// The ranks of a stage that have the same experts: neighbours share a layer's.
+static plan::AxisGroup sameExperts(const Candidate &candidate) {
+  const int64_t sharing =
+      candidate.megatron.experts * candidate.megatron.expertTensor;
+  const int64_t ranks = std::max<int64_t>(1, candidate.mesh.ranks() /
+                                                 candidate.stages() / sharing);
+  return {ranks,
+          std::clamp<int64_t>(candidate.ranksPerNode / sharing, 1, ranks)};
+}
+
 MegatronParameters::MegatronParameters(const StepLayout &layout,
                                        const Candidate &candidate)
     : layout(layout), candidate(candidate) {
@@ -36,19 +58,35 @@ MegatronParameters::MegatronParameters(const StepLayout &layout,
     if (shards.contains(axis))
       both.add(axis);
   ranks = candidate.mesh.group(both, candidate.ranksPerNode);
-  int64_t trained = 0, frozen = 0;
-  for (const StepParameter &parameter : layout.model.parameters)
-    (parameter.trainable ? trained : frozen) += parameter.numel();
+  expertRanks = sameExperts(candidate);
   const int64_t compute = plan::itemSize(dtypes.compute);
   const int64_t gradient = plan::itemSize(dtypes.gradient);
-  parameterBytes = layout.round((trained + frozen) * compute);
-  gradientBytes = layout.round(trained * gradient);
+  const std::vector<bool> linear = linearWeights(layout.model);
+  const double eightBits = candidate.megatron.fp8WeightBytes;
+  Elements trained;
+  double held = 0, gathered = 0, gatheredExperts = 0;
+  for (size_t p = 0; p < layout.model.parameters.size(); ++p) {
+    const StepParameter &parameter = layout.model.parameters[p];
+    const auto elements = static_cast<double>(parameter.numel());
+    const bool narrow = eightBits > 0 && linear[p];
+    held += elements * (narrow ? eightBits : static_cast<double>(compute));
+    if (!parameter.trainable)
+      continue;
+    (parameter.expert ? trained.experts : trained.dense) += elements;
+    (parameter.expert ? gatheredExperts : gathered) +=
+        elements * (narrow ? 1.0 : static_cast<double>(compute));
+  }
+  parameterBytes = layout.round(static_cast<int64_t>(held));
+  gradientBytes = layout.round(static_cast<int64_t>(trained.sum()) * gradient);
   if (candidate.megatron.transformerEngine)
     placeholderBytes = layout.round(largestLayer(layout.model) * compute);
-  const bool distributed =
-      candidate.megatron.distributedOptimizer && ranks.ranks > 1;
-  const int64_t owners = distributed ? ranks.ranks : 1;
-  const int64_t own = (trained + owners - 1) / owners;
+  const bool distributed = candidate.megatron.distributedOptimizer;
+  auto part = [&](double elements, const plan::AxisGroup &owners) {
+    const int64_t of = distributed ? owners.ranks : 1;
+    return (static_cast<int64_t>(elements) + of - 1) / of;
+  };
+  const int64_t own =
+      part(trained.dense, ranks) + part(trained.experts, expertRanks);
   int64_t states = 0;
   for (const plan::StateRule &state : candidate.update->states)
     states += plan::OptimizerRule::elements(state, {own}, own) *
@@ -58,9 +96,10 @@ MegatronParameters::MegatronParameters(const StepLayout &layout,
   // The fp32 copies have fp32 gradients.
   if (dtypes.masterCopy && dtypes.gradient != plan::DType::F32)
     updateBytes = layout.round(own * 4);
-  reduce = reduceTime(static_cast<double>(trained * gradient));
+  reduce = reduceTime({trained.dense * static_cast<double>(gradient),
+                       trained.experts * static_cast<double>(gradient)});
   if (distributed)
-    gather = gatherTime(static_cast<double>(trained * compute));
+    gather = gatherTime({gathered, gatheredExperts});
   const auto elements = static_cast<double>(own);
   if (candidate.clipGradients) // their norm, and a product
     update += layout.copyTime(3 * elements * static_cast<double>(gradient));
@@ -70,17 +109,24 @@ MegatronParameters::MegatronParameters(const StepLayout &layout,
     update += layout.copyTime(elements * static_cast<double>(4 + compute));
 }
 
-Picoseconds MegatronParameters::reduceTime(double bytes) const {
-  return toPicoseconds(collectiveSeconds(layout.target,
-                                         candidate.megatron.distributedOptimizer
-                                             ? Collective::ReduceScatter
-                                             : Collective::AllReduce,
-                                         ranks, bytes));
+Picoseconds MegatronParameters::timeOf(Collective kind,
+                                       const Elements &bytes) const {
+  return toPicoseconds(
+      collectiveSeconds(layout.target, kind, ranks, bytes.dense) +
+      (bytes.experts > 0
+           ? collectiveSeconds(layout.target, kind, expertRanks, bytes.experts)
+           : 0));
 }
 
-Picoseconds MegatronParameters::gatherTime(double bytes) const {
-  return toPicoseconds(
-      collectiveSeconds(layout.target, Collective::AllGather, ranks, bytes));
+Picoseconds MegatronParameters::reduceTime(const Elements &bytes) const {
+  return timeOf(candidate.megatron.distributedOptimizer
+                    ? Collective::ReduceScatter
+                    : Collective::AllReduce,
+                bytes);
+}
+
+Picoseconds MegatronParameters::gatherTime(const Elements &bytes) const {
+  return timeOf(Collective::AllGather, bytes);
 }
 
 MegatronRun::MegatronRun(const StepLayout &layout, Engine &engine)
@@ -95,12 +141,14 @@ void MegatronRun::allocatePersistent() {
     engine.alloc(Holding::Optimizer, held.stateBytes);
 }
 
-double MegatronRun::trainedElements(int call) const {
-  int64_t elements = 0;
+Elements MegatronRun::trainedElements(int call) const {
+  Elements elements;
   for (int p : model.calls[call].parameters)
-    if (model.parameters[p].trainable && layout.firstUser[p] == call)
-      elements += model.parameters[p].numel();
-  return static_cast<double>(elements);
+    if (const StepParameter &parameter = model.parameters[p];
+        parameter.trainable && layout.firstUser[p] == call)
+      (parameter.expert ? elements.experts : elements.dense) +=
+          static_cast<double>(parameter.numel());
+  return elements;
 }
 
 /// Buckets have 40 million elements, and as many million as there are ranks
@@ -116,21 +164,22 @@ void MegatronRun::beginForward() {
     return;
   const auto item =
       static_cast<double>(plan::itemSize(candidate.dtypes.compute));
-  double bucket = 0;
-  std::vector<double> bytes;
+  Elements bucket;
+  std::vector<Elements> bytes;
   for (int c = 0; c < static_cast<int>(model.calls.size()); ++c) {
     bucket += trainedElements(c);
-    bytes.push_back(bucket >= bucketElements(held.ranks) ? bucket * item : 0);
-    if (bytes.back() > 0)
-      bucket = 0;
+    const bool full = bucket.sum() >= bucketElements(held.ranks);
+    bytes.push_back(full ? bucket * item : Elements());
+    if (full)
+      bucket = {};
   }
   if (!bytes.empty())
     bytes.back() += bucket * item;
   // A module's parameters are there with the bucket that they end in.
-  for (double b : bytes) {
-    if (b > 0)
+  for (const Elements &b : bytes) {
+    if (b.sum() > 0)
       engine.event(1) = engine.transfer(Lane::Gather, Wire::Replicate,
-                                        held.gatherTime(b), 0, b);
+                                        held.gatherTime(b), 0, b.sum());
     engine.push(engine.event(1));
   }
 }
@@ -151,20 +200,21 @@ void MegatronRun::endForward() {
 
 void MegatronRun::gradientsReady(int call) {
   // Matmuls read what was added up so far, and write it in its own dtype.
-  const double elements = trainedElements(call);
+  const Elements elements = trainedElements(call);
   const auto item =
       static_cast<double>(plan::itemSize(candidate.dtypes.gradient));
   const auto usual =
       static_cast<double>(plan::itemSize(candidate.dtypes.compute));
-  engine.compute(layout.copyTime(elements * std::max(0.0, 2 * item - usual)));
+  engine.compute(
+      layout.copyTime(elements.sum() * std::max(0.0, 2 * item - usual)));
   if (!overlapsGradients() || !microBatch.last)
     return;
   waiting += elements * item;
-  if (waiting >= bucketElements(held.ranks) * item) {
+  if (waiting.sum() >= bucketElements(held.ranks) * item) {
     engine.event(0) =
         engine.transfer(Lane::Reduce, Wire::Replicate, held.reduceTime(waiting),
-                        engine.clock(Lane::Compute), waiting);
-    waiting = 0;
+                        engine.clock(Lane::Compute), waiting.sum());
+    waiting = {};
   }
 }
 
@@ -175,13 +225,15 @@ void MegatronRun::endBackward() {
   }
   if (!microBatch.last || held.reduce == 0)
     return;
-  const double bytes =
-      overlapsGradients() ? waiting : static_cast<double>(held.gradientBytes);
-  if (bytes > 0)
+  if (!overlapsGradients())
+    engine.event(0) = engine.transfer(Lane::Reduce, Wire::Replicate,
+                                      held.reduce, engine.clock(Lane::Compute),
+                                      static_cast<double>(held.gradientBytes));
+  else if (waiting.sum() > 0)
     engine.event(0) =
-        engine.transfer(Lane::Reduce, Wire::Replicate, held.reduceTime(bytes),
-                        engine.clock(Lane::Compute), bytes);
-  waiting = 0;
+        engine.transfer(Lane::Reduce, Wire::Replicate, held.reduceTime(waiting),
+                        engine.clock(Lane::Compute), waiting.sum());
+  waiting = {};
   engine.wait(engine.event(0), Cause::Reduce);
 }
 

@@ -19,11 +19,26 @@
 #ifndef ACCEL_PASSES_FRAMEWORKSTEPS_MEGATRON_H
 #define ACCEL_PASSES_FRAMEWORKSTEPS_MEGATRON_H
 
+#include "passes/Cost/CollectiveCost.h"
 #include "passes/FrameworkSteps/StepRun.h"
 #include "passes/FrameworkSteps/StepTrace.h"
 #include "passes/PipelineSchedules/Simulate.h"
 
 namespace accel {
+
+/// Of parameters, or bytes of them: those of experts are other ranks' concern.
+struct Elements {
+  double dense = 0, experts = 0;
+  double sum() const { return dense + experts; }
+  Elements operator*(double each) const {
+    return {dense * each, experts * each};
+  }
+  Elements &operator+=(const Elements &other) {
+    dense += other.dense;
+    experts += other.experts;
+    return *this;
+  }
+};
 
 /// Bytes and seconds of what a rank does with its parameters, whatever it
 /// computes with them.
@@ -32,6 +47,8 @@ struct MegatronParameters {
 
   /// Who reduces gradients: data-parallel and context-parallel ranks.
   plan::AxisGroup ranks;
+  /// The same of experts: the ranks of a stage that have the same ones.
+  plan::AxisGroup expertRanks;
   int64_t parameterBytes = 0, gradientBytes = 0; // of the whole buffers
   /// Tensors that Transformer Engine returns to autograd as gradients of
   /// weights whose gradients are in the buffer: one for each shape of a layer's
@@ -47,10 +64,12 @@ struct MegatronParameters {
   Picoseconds update = 0; // with clipping
 
   /// One collective of so many of the gradients' bytes.
-  Picoseconds reduceTime(double bytes) const;
-  Picoseconds gatherTime(double bytes) const;
+  Picoseconds reduceTime(const Elements &bytes) const;
+  Picoseconds gatherTime(const Elements &bytes) const;
 
 private:
+  Picoseconds timeOf(Collective kind, const Elements &bytes) const;
+
   const StepLayout &layout;
   const Candidate &candidate;
 };
@@ -98,12 +117,12 @@ private:
   bool overlapsParameters() const {
     return !stage && candidate.megatron.overlapsParameters && held.gather > 0;
   }
-  double trainedElements(int call) const;
+  Elements trainedElements(int call) const;
 
   MegatronParameters held;
   bool stage = false;
   MicroBatchCost cost;
-  double waiting = 0; // bytes of gradients that fill no bucket yet
+  Elements waiting; // bytes of gradients that fill no bucket yet
 };
 
 /// The candidate has stages that are evaluated one by one; accel-run's programs

@@ -80,6 +80,11 @@ struct MegatronStep {
   bool overlapsGradients = false, overlapsParameters = false;
   bool transformerEngine = false; // computes the layers
   int chunks = 1;                 // of layers, that each rank of a pipeline has
+  int64_t experts = 1;            // ranks that share the experts of a layer
+  int64_t expertTensor = 1;       // ranks that split each of them
+  /// Bytes of an element of a layer's weights, where those are in fp8
+  /// (fp8_param_gather); 0: they have the dtype of computation.
+  double fp8WeightBytes = 0;
 };
 
 /// What a trainer of preferences computes beside the model that it trains

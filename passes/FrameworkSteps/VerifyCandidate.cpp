@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/Megatron.h"
 
+#include <algorithm>
+
 namespace accel {
 namespace {
 
@@ -91,6 +93,20 @@ std::string verifyAbility(const StepModel &model, const Candidate &c) {
     return std::string(toString(c.executor)) + " has no pipeline";
   if (c.executor == FrameworkKind::Megatron && c.offloadParameters)
     return "megatron keeps parameters on the device";
+  if (const int64_t sharing = c.megatron.experts * c.megatron.expertTensor,
+      ranks = c.mesh.ranks() / c.stages();
+      c.executor == FrameworkKind::Megatron && sharing > 1 &&
+      ranks % sharing != 0)
+    return "experts over " + std::to_string(c.megatron.experts) + " x " +
+           std::to_string(c.megatron.expertTensor) +
+           " ranks do not divide the " + std::to_string(ranks) +
+           " ranks of a stage";
+  // Megatron's arguments.py: num_experts must be there.
+  if (c.executor == FrameworkKind::Megatron && c.megatron.experts > 1 &&
+      std::none_of(model.parameters.begin(), model.parameters.end(),
+                   [](const StepParameter &p) { return p.expert; }))
+    return "the model has no experts that " +
+           std::to_string(c.megatron.experts) + " ranks could share";
   if (isPipelined(c))
     if (std::string problem = verifyPipeline(model, c); !problem.empty())
       return problem;

@@ -177,7 +177,11 @@ private:
     job.setMegatronAttr(sharding::MegatronAttr::get(
         &getContext(), flag(value, "distributed"),
         flag(value, "overlap_gradients"), flag(value, "overlap_parameters"),
-        number(value, "chunks", 1), because(request, "Megatron's arguments")));
+        number(value, "chunks", 1), because(request, "Megatron's arguments"),
+        std::max<int64_t>(1, number(value, "experts", 1)),
+        std::max<int64_t>(1, number(value, "expert_tensor", 1)),
+        flag(value, "overlap_tensor"), flag(value, "sends_once"),
+        flag(value, "overlap_experts")));
   }
 
   /// Null where nobody asks for ZeRO++ or MiCS.

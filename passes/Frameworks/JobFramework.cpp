@@ -116,7 +116,8 @@ frameworks::Kernels kernelsOf(mlir::ModuleOp module) {
   };
   frameworks::Kernels kernels =
       frameworkOf(module).kernels(versionsOf(module), asked("layers"));
-  kernels.fp8 = asked("fp8");
+  kernels.fp8 = asked("fp8") || asked("mxfp8");
+  kernels.mxfp8 = asked("mxfp8");
   kernels.tf32 = asked("tf32");
   kernels.cudnnHead = cudnnHeadOf(module, kernels, asked("flash_attention"));
   auto sets =

@@ -136,6 +136,12 @@ private:
     flag(value, "overlap_gradients", *megatron.overlapsGradients);
     flag(value, "overlap_parameters", *megatron.overlapsParameters);
     number(value, "chunks", *megatron.chunks);
+    number(value, "experts", *megatron.expertParallel);
+    number(value, "expert_tensor", *megatron.expertTensorParallel);
+    flag(value, "overlap_tensor", *megatron.overlapsTensor);
+    flag(value, "sends_once", *megatron.sendsOnce);
+    flag(value, "overlap_experts", *megatron.overlapsExperts);
+    flag(value, "recompute_experts", options.recomputesExperts);
     request(
         "megatron", value,
         because(megatron.distributedOptimizer, "use_distributed_optimizer"));

@@ -140,7 +140,8 @@ private:
   void requestCompile() {
     SmallVector<NamedAttribute> value;
     flag(value, "layers", options.compile);
-    flag(value, "fp8", options.fp8);
+    flag(value, "fp8", options.fp8 && !options.mxfp8);
+    flag(value, "mxfp8", options.mxfp8);
     flag(value, "tf32", options.tf32);
     flag(value, "flash_attention", options.flashAttention);
     SmallVector<StringRef> sets;

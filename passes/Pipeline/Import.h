@@ -36,7 +36,11 @@ struct ImportOptions {
   /// torch.compile with Inductor: of the whole model (true), or of each layer
   /// by itself; who asks for it.
   std::optional<Setting<bool>> compiledWhole;
-  bool fp8 = false;  // matmuls of a trainer's layers
+  bool fp8 = false;   // matmuls of a trainer's layers
+  bool mxfp8 = false; // of these, with a scale for each 32 elements
+  /// Under Megatron selective recomputation is of the experts' part of each
+  /// layer (recompute_modules: moe), not of attention's core.
+  bool recomputesExperts = false;
   bool tf32 = false; // matmuls in fp32
   /// The model calls the package flash-attn, not torch's attention.
   bool flashAttention = false;

@@ -54,6 +54,10 @@ struct SegmentGraph {
   /// that they name, and neighbouring ranks on one node.
   plan::Mesh mesh;
   int64_t ranksPerNode = 1;
+  /// By instruction: seconds that whoever reads its result waits for what ranks
+  /// exchange, where they are others than its axes say (experts' ranks are
+  /// none, matmuls hide a part); below 0: as they say. Empty: all are.
+  std::vector<double> waits;
   /// Allocations are rounded up to this (512 under CUDA, 64 on CPUs).
   int64_t rounding = plan::alignmentBytes;
 

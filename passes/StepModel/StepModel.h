@@ -153,6 +153,9 @@ struct StepParameter {
   bool packedIsParameter = true;
   /// FSDP2 gathers it in one byte an element (sharding.fp8).
   bool gathersFp8 = false;
+  /// Of experts under Megatron: its gradient is reduced over the ranks that
+  /// have the same experts. `shape` is the rank's part.
+  bool expert = false;
   bool quantized() const { return packedBytes > 0; }
   /// Elements of the tensor that wrappers shard.
   int64_t storedNumel() const {

@@ -5,6 +5,7 @@
 // RUN: sed 's/FRAMEWORK/torchtitan/' %s | accel-opt opt --decide-framework --accumulate --optimizer-in-backward --prefetch | FileCheck %s --check-prefix=TITAN
 // RUN: sed 's,FRAMEWORK,torchtitan/horovod,' %s | not accel-opt opt --decide-framework 2>&1 | FileCheck %s --check-prefix=OVER
 // RUN: sed 's/FRAMEWORK/accel-run/' %s | accel-opt opt --decide-framework --accumulate --optimizer-in-backward --prefetch | FileCheck %s --check-prefix=OWN
+// RUN: sed 's/FRAMEWORK/megatron/' %s | accel-opt opt --decide-framework | FileCheck %s --check-prefix=MEGATRON
 // RUN: sed 's/FRAMEWORK/horovod/' %s | not accel-opt opt --decide-framework 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // Each framework decides for itself what no line of the YAML says.
@@ -35,9 +36,12 @@
 // OWN-NOT: offload =
 // OWN-NOT: optimizer_step =
 
+// MEGATRON: megatron = #sharding.megatron<distributed = true, overlap_gradients = false, overlap_parameters = false, chunks = 2 experts 8 overlap_tensor true sends_once true, because = <"megatron_lm_config">>
+
 // UNKNOWN: error: unknown framework 'horovod', expected accel-run, fsdp2, fsdp1, ddp, deepspeed, megatron or single, or a trainer such as torchtitan
 sharding.job "m" micro_batch 1 sequence_length 8 device "cuda" {framework = #sharding.framework<"FRAMEWORK" torch "2.15" accelerate "1.15.0">}
 sharding.request "accumulation" {steps = 4} because <"gradient_accumulation_steps">
 sharding.request "optimizer" {clip} because <"max_grad_norm">
 sharding.request "ddp" {bucket = 52428800, hook = "bf16"} because <"--ddp-kwargs">
+sharding.request "megatron" {chunks = 2, distributed, experts = 8, overlap_tensor, sends_once} because <"megatron_lm_config">
 sharding.request "zero" {stage = 3, prefetch_bucket = 1000, overlap} because <"zero_stage">

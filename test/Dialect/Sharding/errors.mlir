@@ -216,3 +216,8 @@ func.func @f(%x: tensor<f32>) {
   %0 = sharding.call @Layer(%x) at "" : (tensor<f32>) -> tensor<f32>
   return
 }
+
+// -----
+
+// expected-error@+1 {{experts are on at least one rank, not 0}}
+sharding.job "m" micro_batch 1 sequence_length 8 device "cuda" {megatron = #sharding.megatron<distributed = true, overlap_gradients = false, overlap_parameters = false, chunks = 1 experts 0, because = <"asked">>}

@@ -1,0 +1,565 @@
+//===- MegatronExperts.cpp - Experts as Megatron-Core runs them -----------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/StepModel/MegatronExperts.h"
+
+#include "passes/Cost/CollectiveCost.h"
+#include "passes/Cost/OpCost.h"
+#include "passes/StepModel/SegmentOrder.h"
+#include "runtime/plan/Exchanges.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace accel {
+namespace {
+
+using plan::Arg;
+using plan::DType;
+using plan::Instruction;
+
+using Shape = std::vector<int64_t>;
+
+double numel(const Shape &shape) {
+  double n = 1;
+  for (int64_t size : shape)
+    n *= static_cast<double>(size);
+  return n;
+}
+
+/// A half of the function: the instructions of the mixture, what they read of
+/// others, and what others read of them.
+struct Half {
+  std::set<int> inside;
+  std::vector<int> reads, gives; // slots
+};
+
+class Writer {
+public:
+  Writer(SegmentGraph &graph, const ExpertRanks &experts, const Target *target)
+      : graph(graph), function(graph.function), experts(experts),
+        target(target) {}
+
+  std::string run() {
+    if (!findParameters())
+      return "";
+    tensor = std::max<int64_t>(1, graph.mesh.size("tp"));
+    Half forward = find(true), backward = find(false);
+    if (forward.reads.size() != 1 || forward.gives.size() != 1)
+      return "a mixture of experts reads and gives other than one tensor";
+    readSizes(forward.reads.front());
+    if (all % experts.ranks != 0)
+      return std::to_string(all) + " experts are not divided by " +
+             std::to_string(experts.ranks) + " ranks (expert_model_parallel_" +
+             "size)";
+    if (inner % experts.tensor != 0)
+      return "experts of " + std::to_string(inner) +
+             " elements are not divided by " + std::to_string(experts.tensor) +
+             " ranks (expert_tensor_parallel_size)";
+    makeParameters();
+    write(forward, backward);
+    if (experts.overlapped && target)
+      overlap();
+    return "";
+  }
+
+  /// One micro-batch's exchanges run beside another's computation, as far as
+  /// there is some.
+  void overlap() {
+    double sent = 0, computed = 0;
+    for (size_t i = 0; i < function.instructions.size(); ++i)
+      if (isDispatch(i))
+        sent += graph.waits[i];
+      else if (!graph.view[i])
+        computed += opSeconds(function, function.instructions[i], *target);
+    const double hidden = std::min(sent, computed) * target->overlap;
+    for (size_t i = 0; sent > 0 && i < function.instructions.size(); ++i)
+      if (isDispatch(i))
+        graph.waits[i] *= 1 - hidden / sent;
+  }
+  bool isDispatch(size_t i) const {
+    return function.instructions[i].op == exchangeOp;
+  }
+
+private:
+  int base(int slot) const { return function.slots[slot].base; }
+  const Shape &shapeOf(int slot) const { return function.slots[slot].shape; }
+
+  //===--- What is there --------------------------------------------------===//
+
+  bool findParameters() {
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const std::string &name = function.paramNames[i];
+      auto is = [&](const char *end) { return name.ends_with(end); };
+      (is("experts.gate_up_proj")                       ? gateUp
+       : is("experts.down_proj")                        ? down
+       : is("mlp.gate.weight") || is("moe.gate.weight") ? router
+                                                        : ignored) =
+          function.params[i];
+    }
+    return gateUp >= 0 && down >= 0 && router >= 0;
+  }
+
+  bool isMixture(const Instruction &instruction) const {
+    return instruction.where.find(".mlp.gate") != std::string::npos ||
+           instruction.where.find(".mlp.experts") != std::string::npos;
+  }
+
+  /// Exchanges over tp around the mixture belong to it: it works on a rank's
+  /// own tokens.
+  Half find(bool isForward) {
+    Half half;
+    const auto &list = function.instructions;
+    const int count = static_cast<int>(list.size());
+    for (int i = 0; i < count; ++i)
+      if (graph.forward[i] == isForward && isMixture(list[i]))
+        half.inside.insert(i);
+    std::vector<int> maker(function.slots.size(), -1);
+    std::vector<std::vector<int>> readers(function.slots.size());
+    for (int i = 0; i < count; ++i) {
+      for (int slot : list[i].results)
+        if (slot >= 0)
+          maker[slot] = i;
+      forEachSlot(list[i], [&](int slot) { readers[slot].push_back(i); });
+    }
+    auto onlyInside = [&](int slot) {
+      return std::all_of(
+          readers[slot].begin(), readers[slot].end(), [&](int i) {
+            return graph.forward[i] != isForward || half.inside.count(i) > 0;
+          });
+    };
+    std::set<int> returned(function.outputs.begin(), function.outputs.end());
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (int i = 0; i < count; ++i) {
+        if (graph.forward[i] != isForward || half.inside.count(i) ||
+            list[i].results.empty())
+          continue;
+        const bool exchange = plan::isExchange(list[i]);
+        if (!exchange && !graph.view[i])
+          continue;
+        // Of a tensor that the mixture alone reads, or of the mixture's own.
+        const int result = list[i].results.front();
+        bool before = !readers[result].empty() && onlyInside(result) &&
+                      !returned.count(result);
+        bool some = false;
+        for (int r : readers[result])
+          some |= half.inside.count(r) > 0;
+        bool behind = false;
+        forEachSlot(list[i], [&](int slot) {
+          behind |= maker[slot] >= 0 && half.inside.count(maker[slot]) > 0;
+        });
+        const bool takes = before && some;
+        if (takes || (behind && exchange) ||
+            (behind && graph.view[i] && leadsToExchange(result, readers))) {
+          half.inside.insert(i);
+          grew = true;
+        }
+      }
+    }
+    // Boundaries, each storage once.
+    std::set<int> parameters, seen;
+    for (int slot : function.params)
+      parameters.insert(base(slot));
+    std::set<int> own;
+    for (int i : half.inside)
+      for (int slot : list[i].results)
+        own.insert(slot);
+    for (int i : half.inside)
+      forEachSlot(list[i], [&](int slot) {
+        const int at = maker[slot];
+        if (own.count(slot) || parameters.count(base(slot)) ||
+            (at >= 0 && graph.forward[at] != isForward) ||
+            seen.count(base(slot)))
+          return;
+        seen.insert(base(slot));
+        half.reads.push_back(slot);
+      });
+    for (int slot : own) {
+      if (slot < 0)
+        continue;
+      const bool read =
+          std::any_of(readers[slot].begin(), readers[slot].end(), [&](int i) {
+            return graph.forward[i] == isForward && !half.inside.count(i);
+          });
+      if (read || returned.count(slot))
+        half.gives.push_back(slot);
+    }
+    return half;
+  }
+
+  bool leadsToExchange(int slot,
+                       const std::vector<std::vector<int>> &readers) const {
+    for (int r : readers[slot]) {
+      const Instruction &reader = function.instructions[r];
+      if (plan::isExchange(reader))
+        return true;
+      if (graph.view[r] && !reader.results.empty() &&
+          leadsToExchange(reader.results.front(), readers))
+        return true;
+    }
+    return false;
+  }
+
+  void readSizes(int input) {
+    x = input;
+    all = shapeOf(router).front();
+    hidden = shapeOf(router).back();
+    tokens = static_cast<int64_t>(numel(shapeOf(x))) / hidden;
+    for (const Instruction &instruction : function.instructions)
+      if (instruction.op == "aten::topk" && isMixture(instruction) &&
+          !instruction.results.empty())
+        chosen = shapeOf(instruction.results.front()).back();
+    inner = shapeOf(down)[2] * tensor; // import-tp-plan shards it over tp
+    rows = tokens * chosen * experts.tensor;
+    local = all / experts.ranks;
+    width = inner / experts.tensor;
+  }
+
+  //===--- What is written ------------------------------------------------===//
+
+  int newSlot(Shape shape, DType dtype) {
+    const int slot = static_cast<int>(function.slots.size());
+    function.slots.push_back({dtype, std::move(shape), slot});
+    return slot;
+  }
+
+  /// Parameters, and their gradients among the outputs, as the rank has them.
+  void makeParameters() {
+    auto change = [&](int slot, Shape shape) {
+      const Shape old = shapeOf(slot);
+      for (plan::Slot &view : function.slots)
+        if (view.base == base(slot) && view.shape == old)
+          view.shape = shape;
+      for (size_t i = size_t(graph.outputs) + graph.inputGradients;
+           i < function.outputs.size(); ++i)
+        if (shapeOf(function.outputs[i]) == old)
+          return function.outputs[i] =
+                     newSlot(shape, function.slots[slot].dtype);
+      return -1;
+    };
+    gateUpGradient = change(gateUp, {local, 2 * width, hidden});
+    downGradient = change(down, {local, hidden, width});
+    routerGradient = change(router, shapeOf(router));
+  }
+
+  std::vector<int> make(const char *op, std::vector<int> inputs,
+                        std::vector<int> results, double flops = 0) {
+    Instruction instruction;
+    instruction.op = op;
+    instruction.where = where;
+    for (int slot : inputs) {
+      Arg arg;
+      arg.kind = Arg::Kind::Tensor;
+      arg.slot = slot;
+      instruction.args.push_back(arg);
+      instruction.movedBytes += bytesOf(slot);
+    }
+    for (int slot : results)
+      instruction.movedBytes += bytesOf(slot);
+    instruction.results = results;
+    instruction.flops = flops;
+    add(std::move(instruction), -1);
+    return results;
+  }
+  double bytesOf(int slot) const {
+    return numel(shapeOf(slot)) *
+           static_cast<double>(plan::itemSize(function.slots[slot].dtype));
+  }
+  void add(Instruction instruction, double wait) {
+    fresh.push_back(std::move(instruction));
+    freshWaits.push_back(wait);
+  }
+
+  /// Over the ranks that share experts; a copy of its own on each.
+  int exchange(int slot) {
+    const int result = newSlot(shapeOf(slot), function.slots[slot].dtype);
+    Instruction instruction;
+    instruction.op = exchangeOp;
+    instruction.where = where;
+    Arg arg;
+    arg.kind = Arg::Kind::Tensor;
+    arg.slot = slot;
+    instruction.args = {arg};
+    instruction.results = {result};
+    double wait = 0;
+    if (target) {
+      const plan::AxisGroup group = {
+          experts.ranks,
+          std::clamp<int64_t>(graph.ranksPerNode / experts.tensor, 1,
+                              experts.ranks)};
+      wait = dispatchSeconds(
+          *target, group,
+          {static_cast<double>(tokens), static_cast<double>(chosen),
+           bytesOf(slot) / static_cast<double>(tokens * chosen),
+           experts.sendsOnce});
+    }
+    add(std::move(instruction), wait);
+    return result;
+  }
+
+  int product(int a, int b, Shape shape, DType dtype, double k) {
+    const double flops = 2 * numel(shape) * k;
+    return make("aten::mm", {a, b}, {newSlot(std::move(shape), dtype)}, flops)
+        .front();
+  }
+  /// A product for each expert, of `rows` rows.
+  int grouped(int a, int b, Shape shape, double flops) {
+    return make("aten::_grouped_mm", {a, b, ends},
+                {newSlot(std::move(shape), dtype)}, flops)
+        .front();
+  }
+  /// A view of `slot`, which costs nothing.
+  int alias(int slot, Shape shape) {
+    const int view = newSlot(std::move(shape), function.slots[slot].dtype);
+    function.slots[view].base = base(slot);
+    Instruction instruction;
+    instruction.op = "aten::view";
+    instruction.where = where;
+    Arg arg;
+    arg.kind = Arg::Kind::Tensor;
+    arg.slot = slot;
+    instruction.args = {arg};
+    instruction.results = {view};
+    add(std::move(instruction), viewMark);
+    return view;
+  }
+
+  /// Rows to the experts' ranks, sorted there by expert, or back.
+  int dispatch(int slot) {
+    int moved = experts.ranks > 1 ? exchange(slot) : slot;
+    if (experts.tensor > 1) {
+      // Ranks that split an expert gather each other's rows.
+      moved = make("megatron::gather_rows", {moved},
+                   {newSlot({rows, hidden}, dtype)})
+                  .front();
+      addTensorWait(moved);
+    }
+    return sorted(moved);
+  }
+  int combine(int slot) {
+    int moved = sorted(slot);
+    if (experts.tensor > 1) {
+      moved = make("megatron::scatter_rows", {moved},
+                   {newSlot({tokens * chosen, hidden}, dtype)})
+                  .front();
+      addTensorWait(slot);
+    }
+    return experts.ranks > 1 ? exchange(moved) : moved;
+  }
+  void addTensorWait(int whole) {
+    if (target)
+      freshWaits.back() = collectiveSeconds(
+          *target, Collective::AllGather,
+          {experts.tensor, std::min(experts.tensor, graph.ranksPerNode)},
+          bytesOf(whole));
+    fresh.back().movedBytes = 0;
+  }
+  /// Of several experts of a rank, the rows of other ranks come rank by rank.
+  int sorted(int slot) {
+    if (local == 1 || experts.ranks == 1)
+      return slot;
+    return make("megatron::sort_chunks", {slot},
+                {newSlot(shapeOf(slot), dtype)})
+        .front();
+  }
+
+  void writeForward(int result) {
+    where = "*.mlp.gate";
+    const int flat = alias(x, {tokens, hidden});
+    const int logits = product(flat, router, {tokens, all}, DType::F32,
+                               static_cast<double>(hidden));
+    const int scores = newSlot({tokens, all}, DType::F32);
+    map = newSlot({tokens, all}, DType::U8);
+    make("megatron::route", {logits}, {scores, map});
+    routed = scores;
+    where = "*.mlp.experts";
+    // row_id_map of TransformerEngine's permutation kernels.
+    order = newSlot({tokens, 2 * all + 1}, DType::I32);
+    const int sentRows = newSlot({tokens * chosen, hidden}, dtype);
+    const int probabilities = newSlot({tokens * chosen}, DType::F32);
+    make("megatron::permute", {flat, map}, {sentRows, probabilities, order});
+    factors = newSlot({rows}, DType::F32);
+    make("megatron::permute_probabilities", {probabilities}, {factors});
+    received = dispatch(sentRows);
+    ends = newSlot({local}, DType::I32);
+    make("megatron::count", {map}, {ends});
+    const double work = 2 * static_cast<double>(rows) * hiddenWidth();
+    both = grouped(received, weightOf(gateUp), {rows, 2 * width}, 2 * work);
+    active = make("megatron::weighted_swiglu", {both, factors},
+                  {newSlot({rows, width}, dtype)})
+                 .front();
+    const int out = grouped(active, weightOf(down), {rows, hidden}, work);
+    const int back = combine(out);
+    make("megatron::unpermute", {back, order}, {result});
+  }
+  double hiddenWidth() const {
+    return static_cast<double>(hidden) * static_cast<double>(width);
+  }
+  /// The factor [E, in, out] of matrices [E, out, in].
+  int weightOf(int slot) {
+    const Shape shape = shapeOf(slot);
+    return alias(slot, {shape[0], shape[2], shape[1]});
+  }
+
+  void writeBackward(int tangent, int result) {
+    where = "*.mlp.experts";
+    const int flat = alias(tangent, {tokens, hidden});
+    const int sentBack = make("megatron::unpermute_backward", {flat, order},
+                              {newSlot({tokens * chosen, hidden}, dtype)})
+                             .front();
+    const int grad = dispatch(sentBack);
+    const double work = 2 * static_cast<double>(rows) * hiddenWidth();
+    const int inside =
+        grouped(grad, alias(down, shapeOf(down)), {rows, width}, work);
+    weightGradient(grad, active, downGradient, work);
+    const int factorGradient = newSlot({rows}, DType::F32);
+    const int bothGradient = newSlot({rows, 2 * width}, dtype);
+    make("megatron::weighted_swiglu_backward", {inside, both, factors},
+         {bothGradient, factorGradient});
+    const int rowGradient = grouped(
+        bothGradient, alias(gateUp, shapeOf(gateUp)), {rows, hidden}, 2 * work);
+    weightGradient(bothGradient, received, gateUpGradient, 2 * work);
+    const int back = combine(rowGradient);
+    const int summed = newSlot({tokens, hidden}, dtype),
+              scoreGradient = newSlot({tokens, all}, DType::F32);
+    make("megatron::permute_backward", {back, order, factorGradient},
+         {summed, scoreGradient});
+    where = "*.mlp.gate";
+    const int logitGradient =
+        make("megatron::route_backward", {scoreGradient, routed, map},
+             {newSlot({tokens, all}, DType::F32)})
+            .front();
+    const int narrow =
+        make("megatron::cast", {logitGradient}, {newSlot({tokens, all}, dtype)})
+            .front();
+    const double k = static_cast<double>(all);
+    const int viaRouter = product(narrow, router, {tokens, hidden}, dtype, k);
+    if (routerGradient >= 0)
+      make("aten::mm",
+           {alias(narrow, {all, tokens}), alias(x, {tokens, hidden})},
+           {routerGradient},
+           2 * static_cast<double>(tokens) * k * static_cast<double>(hidden));
+    make("aten::add.Tensor", {summed, viaRouter}, {result});
+  }
+  void weightGradient(int grad, int input, int result, double flops) {
+    if (result < 0)
+      return;
+    const Shape shape = shapeOf(grad);
+    make("aten::_grouped_mm", {alias(grad, {shape[1], shape[0]}), input, ends},
+         {result}, flops);
+  }
+
+  void write(const Half &forward, const Half &backward) {
+    dtype = function.slots[x].dtype;
+    std::vector<Instruction> list;
+    std::swap(list, function.instructions);
+    const SegmentGraph old = graph;
+    graph.forward.clear();
+    graph.view.clear();
+    graph.node.clear();
+    graph.child.clear();
+    graph.pointwiseKeeps.clear();
+    graph.waits.clear();
+    auto keep = [&](size_t i) {
+      function.instructions.push_back(std::move(list[i]));
+      graph.forward.push_back(old.forward[i]);
+      graph.view.push_back(old.view[i]);
+      graph.node.push_back(old.node[i]);
+      if (!old.child.empty())
+        graph.child.push_back(old.child[i]);
+      graph.pointwiseKeeps.push_back(old.pointwiseKeeps[i]);
+      graph.waits.push_back(-1);
+    };
+    auto put = [&](bool isForward) {
+      for (size_t i = 0; i < fresh.size(); ++i) {
+        const bool view = freshWaits[i] == viewMark;
+        function.instructions.push_back(std::move(fresh[i]));
+        graph.forward.push_back(isForward);
+        graph.view.push_back(view);
+        graph.node.push_back(nextNode--);
+        if (!old.child.empty())
+          graph.child.push_back(-1);
+        graph.pointwiseKeeps.push_back(true);
+        graph.waits.push_back(view ? -1 : freshWaits[i]);
+      }
+      fresh.clear();
+      freshWaits.clear();
+    };
+    // Where the last instruction of each half stood.
+    const int endForward =
+        forward.inside.empty() ? -1 : *forward.inside.rbegin();
+    int gradient = -1, tangent = -1;
+    for (int slot : backward.gives)
+      if (numel(shapeOf(slot)) == numel(shapeOf(x)))
+        gradient = slot;
+    for (int slot : backward.reads)
+      if (base(slot) != base(x) && numel(shapeOf(slot)) == numel(shapeOf(x)))
+        tangent = slot;
+    const int endBackward =
+        backward.inside.empty() ? -1 : *backward.inside.rbegin();
+    for (size_t i = 0; i < list.size(); ++i) {
+      const int position = static_cast<int>(i);
+      if (!forward.inside.count(position) && !backward.inside.count(position)) {
+        keep(i);
+        continue;
+      }
+      if (position == endForward) {
+        writeForward(ownResult(forward.gives.front()));
+        put(true);
+      }
+      if (position == endBackward && gradient >= 0 && tangent >= 0) {
+        writeBackward(tangent, ownResult(gradient));
+        put(false);
+      }
+    }
+  }
+  /// What others read of the mixture becomes a storage of its own.
+  int ownResult(int slot) {
+    const int old = base(slot);
+    for (plan::Slot &view : function.slots)
+      if (view.base == old)
+        view.base = slot;
+    return slot;
+  }
+
+  static constexpr double viewMark = -2;
+  static constexpr const char *exchangeOp = "megatron::all_to_all";
+
+  SegmentGraph &graph;
+  plan::Function &function;
+  const ExpertRanks experts;
+  const Target *target;
+  int64_t tensor = 1;
+  int gateUp = -1, down = -1, router = -1, ignored = -1; // slots
+  int gateUpGradient = -1, downGradient = -1, routerGradient = -1;
+  int64_t all = 0, hidden = 0, tokens = 0, chosen = 1, inner = 0;
+  int64_t rows = 0, local = 0, width = 0;
+  DType dtype = DType::BF16;
+  int x = -1;
+  int map = -1, routed = -1, order = -1, ends = -1;
+  int factors = -1, received = -1, both = -1, active = -1;
+  std::string where;
+  std::vector<Instruction> fresh;
+  std::vector<double> freshWaits;
+  int nextNode = -1000000;
+};
+
+} // namespace
+
+std::vector<int64_t> ownExperts(std::vector<int64_t> shape, int64_t dim,
+                                const ExpertRanks &experts, int64_t tensor) {
+  shape[0] /= experts.ranks;
+  shape[dim] = shape[dim] * tensor / experts.tensor;
+  return shape;
+}
+
+std::string useMegatronExperts(SegmentGraph &graph, const ExpertRanks &experts,
+                               const Target *target) {
+  return Writer(graph, experts, target).run();
+}
+
+} // namespace accel

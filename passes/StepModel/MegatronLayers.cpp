@@ -1,0 +1,346 @@
+//===- MegatronLayers.cpp - Transformer Engine's linear layers ------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/StepModel/MegatronLayers.h"
+
+#include "passes/Cost/ExchangeCost.h"
+#include "passes/Cost/OpCost.h"
+#include "passes/StepModel/SegmentOrder.h"
+#include "runtime/plan/Exchanges.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace accel {
+namespace {
+
+using plan::Arg;
+using plan::DType;
+using plan::ExchangeKind;
+using plan::Instruction;
+
+class Layers {
+public:
+  Layers(SegmentGraph &graph, const MegatronLayers &layers,
+         const Target *target)
+      : graph(graph), function(graph.function), layers(layers), target(target) {
+  }
+
+  void run() {
+    graph.waits.resize(function.instructions.size(), -1);
+    if (layers.fp8)
+      useEightBits();
+    if (!target)
+      return;
+    findUses();
+    if (layers.overlapsTensor)
+      overlapTensor();
+    overlapContext();
+  }
+
+private:
+  int base(int slot) const { return function.slots[slot].base; }
+  double numel(int slot) const {
+    double n = 1;
+    for (int64_t size : function.slots[slot].shape)
+      n *= static_cast<double>(size);
+    return n;
+  }
+
+  void findUses() {
+    const auto &list = function.instructions;
+    maker.assign(function.slots.size(), -1);
+    readers.assign(function.slots.size(), {});
+    parameter.assign(function.slots.size(), false);
+    for (int slot : function.params)
+      parameter[base(slot)] = true;
+    for (size_t i = 0; i < list.size(); ++i) {
+      const int position = static_cast<int>(i);
+      if (!graph.view[i])
+        for (int slot : list[i].results)
+          if (slot >= 0)
+            maker[slot] = position;
+      std::set<int> once;
+      forEachSlot(list[i], [&](int slot) { once.insert(base(slot)); });
+      if (!graph.view[i])
+        for (int root : once)
+          readers[root].push_back(position);
+    }
+  }
+
+  bool isMatmul(int i) const {
+    return !graph.view[i] && opKind(function.instructions[i]) == OpKind::Matmul;
+  }
+  std::optional<plan::Exchange> exchangeAt(int i, std::string_view axis) const {
+    const Instruction &instruction = function.instructions[i];
+    if (!plan::isExchange(instruction))
+      return std::nullopt;
+    auto exchange = plan::exchangeOf(instruction);
+    if (!exchange || exchange->axes.size() != 1 ||
+        exchange->axes.front() != axis)
+      return std::nullopt;
+    return exchange;
+  }
+  bool gathers(int i) const {
+    const auto exchange = exchangeAt(i, "tp");
+    return exchange && exchange->kind == ExchangeKind::AllGather;
+  }
+
+  //===--- Operands in 8 bits ---------------------------------------------===//
+
+  /// Matmuls of linear layers; the router's stays in 16 bits.
+  bool isLinear(int i) const {
+    const std::string &where = function.instructions[i].where;
+    return isMatmul(i) && !where.ends_with(".gate");
+  }
+  bool readsParameter(int i) const {
+    bool reads = false;
+    forEachSlot(function.instructions[i],
+                [&](int slot) { reads |= parameter[base(slot)]; });
+    return reads;
+  }
+
+  void useEightBits() {
+    findUses();
+    std::set<int> inputs, gradients; // storages
+    std::vector<int> weightGradients;
+    for (int i = 0; i < static_cast<int>(function.instructions.size()); ++i) {
+      if (!isLinear(i))
+        continue;
+      if (graph.forward[i] || readsParameter(i)) {
+        // A product with the weight: of the input, or of a gradient.
+        for (const Arg &arg : function.instructions[i].args)
+          if (arg.kind == Arg::Kind::Tensor && !parameter[base(arg.slot)] &&
+              isWide(arg.slot))
+            (graph.forward[i] ? inputs : gradients).insert(base(arg.slot));
+      } else {
+        weightGradients.push_back(i);
+      }
+    }
+    for (int root : inputs)
+      if (readers[root].size() > 0)
+        quantiseInput(root, weightGradients);
+    for (int root : gradients)
+      addCast(root, /*isForward=*/false);
+    // From the last to the first, so that positions stay true.
+    std::sort(casts.begin(), casts.end(),
+              [](const auto &a, const auto &b) { return a.first > b.first; });
+    for (auto &[at, instruction] : casts) {
+      graph.insert(static_cast<size_t>(at), instruction, graph.forward[at],
+                   /*isView=*/false);
+      graph.waits.insert(graph.waits.begin() + at, -1);
+    }
+  }
+  bool isWide(int slot) const {
+    return function.slots[slot].dtype == DType::BF16 ||
+           function.slots[slot].dtype == DType::F16;
+  }
+
+  /// `root` is what a product of the forward reads: the input itself, or what
+  /// ranks of tp gathered of it.
+  void quantiseInput(int root, const std::vector<int> &weightGradients) {
+    std::set<int> tensors = {root};
+    int source = root;
+    if (maker[root] >= 0 && gathers(maker[root])) {
+      const auto exchange = exchangeAt(maker[root], "tp");
+      source = base(exchange->value);
+      tensors.insert(source);
+    }
+    // What the backward gathers of it again.
+    for (int i : readers[source])
+      if (!graph.forward[i] && gathers(i))
+        tensors.insert(base(function.instructions[i].results.front()));
+    bool others = maker[source] < 0; // an input of the function
+    for (int tensor : tensors)
+      for (int i : readers[tensor]) {
+        const bool product =
+            isLinear(i) &&
+            (graph.forward[i] ||
+             std::find(weightGradients.begin(), weightGradients.end(), i) !=
+                 weightGradients.end());
+        others |= !product && !gathers(i);
+      }
+    if (!others) {
+      for (plan::Slot &slot : function.slots)
+        if (tensors.count(slot.base))
+          slot.dtype = DType::U8;
+      // LayerNormLinear writes 8 bits at once.
+      const bool norm = function.instructions[maker[source]].op.find("norm") !=
+                        std::string::npos;
+      if (!norm)
+        addCast(source, /*isForward=*/true);
+      return;
+    }
+    const bool saved =
+        std::any_of(weightGradients.begin(), weightGradients.end(), [&](int i) {
+          bool reads = false;
+          forEachSlot(function.instructions[i], [&](int slot) {
+            reads |= tensors.count(base(slot)) > 0;
+          });
+          return reads;
+        });
+    const int copy = addCast(source, /*isForward=*/true, saved);
+    if (!saved)
+      return;
+    // The weight's gradient reads the copy; who gathers again gathers it.
+    for (size_t i = 0; i < function.instructions.size(); ++i) {
+      if (graph.forward[i] || graph.view[i])
+        continue;
+      const bool product =
+          std::find(weightGradients.begin(), weightGradients.end(),
+                    static_cast<int>(i)) != weightGradients.end();
+      if (!product && !gathers(static_cast<int>(i)))
+        continue;
+      for (Arg &arg : function.instructions[i].args)
+        if (arg.kind == Arg::Kind::Tensor && base(arg.slot) == source)
+          arg.slot = viewOf(copy, arg.slot);
+    }
+  }
+
+  /// `copy` in the form of `slot`.
+  int viewOf(int copy, int slot) {
+    plan::Slot view = function.slots[slot];
+    view.base = copy;
+    view.dtype = DType::U8;
+    function.slots.push_back(view);
+    return static_cast<int>(function.slots.size()) - 1;
+  }
+
+  /// One kernel that reads 16 bits and writes 8 in both orders, before the
+  /// first matmul or gather that reads `root`; `keeps`: one of them is kept.
+  /// Returns its slot.
+  int addCast(int root, bool isForward, bool keeps = false) {
+    int at = -1;
+    for (int i : readers[root])
+      if (graph.forward[i] == isForward && (isLinear(i) || gathers(i))) {
+        at = i;
+        break;
+      }
+    if (at < 0)
+      return -1;
+    Instruction cast;
+    cast.op = "te::quantize";
+    cast.where = function.instructions[at].where;
+    Arg arg;
+    arg.kind = Arg::Kind::Tensor;
+    arg.slot = root;
+    cast.args = {arg};
+    cast.movedBytes = numel(root) * 4;
+    int copy = -1;
+    if (keeps) {
+      copy = static_cast<int>(function.slots.size());
+      function.slots.push_back({DType::U8, function.slots[root].shape, copy});
+      cast.results = {copy};
+    }
+    casts.push_back({at, std::move(cast)});
+    return copy;
+  }
+
+  //===--- Exchanges beside computation -----------------------------------===//
+
+  double secondsOf(int i) const {
+    return opSeconds(function, function.instructions[i], *target);
+  }
+  double waitOf(int i) const {
+    return graph.waits[i] >= 0
+               ? graph.waits[i]
+               : exchangeSeconds(function, function.instructions[i], graph.mesh,
+                                 graph.ranksPerNode, *target);
+  }
+
+  /// The matmuls that an exchange runs beside: those that read what it gathers,
+  /// or made what it scatters.
+  std::vector<int> beside(int i, const plan::Exchange &exchange) const {
+    std::vector<int> found;
+    if (exchange.kind == ExchangeKind::AllGather) {
+      for (int reader : readers[base(exchange.result)])
+        if (isMatmul(reader) && graph.forward[reader] == graph.forward[i])
+          found.push_back(reader);
+      return found;
+    }
+    // Through sums of several layers' gradients.
+    std::vector<int> open = {base(exchange.value)};
+    while (!open.empty()) {
+      const int made = maker[open.back()];
+      open.pop_back();
+      if (made < 0 || graph.forward[made] != graph.forward[i])
+        continue;
+      if (isMatmul(made))
+        found.push_back(made);
+      else if (function.instructions[made].op.starts_with("aten::add"))
+        forEachSlot(function.instructions[made],
+                    [&](int slot) { open.push_back(base(slot)); });
+    }
+    return found;
+  }
+
+  void overlapTensor() {
+    std::map<int, double> left; // seconds of a matmul that hide nothing yet
+    const auto pieces =
+        static_cast<double>(std::max<int64_t>(1, graph.mesh.size("tp")));
+    for (int i = 0; i < static_cast<int>(function.instructions.size()); ++i) {
+      const auto exchange = exchangeAt(i, "tp");
+      if (!exchange || (exchange->kind != ExchangeKind::AllGather &&
+                        exchange->kind != ExchangeKind::ReduceScatter))
+        continue;
+      const double all = waitOf(i);
+      double hidden = 0;
+      for (int matmul : beside(i, *exchange)) {
+        double &free =
+            left.try_emplace(matmul, secondsOf(matmul)).first->second;
+        const double part = std::min(free, all * (1 - 1 / pieces) - hidden);
+        if (part <= 0)
+          continue;
+        free -= part;
+        hidden += part;
+      }
+      graph.waits[i] = all - hidden * target->overlap;
+    }
+  }
+
+  /// Each step's keys come while the step before it computes.
+  void overlapContext() {
+    for (const bool half : {true, false}) {
+      double sent = 0, computed = 0;
+      std::vector<int> permutes;
+      for (int i = 0; i < static_cast<int>(function.instructions.size()); ++i) {
+        if (graph.forward[i] != half)
+          continue;
+        if (const auto exchange = exchangeAt(i, "cp");
+            exchange && exchange->kind == ExchangeKind::Permute) {
+          permutes.push_back(i);
+          sent += waitOf(i);
+        } else if (!graph.view[i] &&
+                   opKind(function.instructions[i]) == OpKind::Attention) {
+          computed += secondsOf(i);
+        }
+      }
+      if (sent <= 0)
+        continue;
+      const double hidden = std::min(sent, computed) * target->overlap;
+      for (int i : permutes)
+        graph.waits[i] = waitOf(i) * (1 - hidden / sent);
+    }
+  }
+
+  SegmentGraph &graph;
+  plan::Function &function;
+  const MegatronLayers layers;
+  const Target *target;
+  std::vector<int> maker;                // by slot; of views none
+  std::vector<std::vector<int>> readers; // by storage; views are none
+  std::vector<bool> parameter;           // by storage
+  std::vector<std::pair<int, Instruction>> casts;
+};
+
+} // namespace
+
+void useMegatronLayers(SegmentGraph &graph, const MegatronLayers &layers,
+                       const Target *target) {
+  Layers(graph, layers, target).run();
+}
+
+} // namespace accel
