@@ -134,6 +134,8 @@ private:
     if (hasAny(named, {"qlora", "q-lora"}))
       return std::string("QLoRA by ") + toString(run.source) +
              " is not modelled";
+    if (run.executor == FrameworkKind::Megatron && has(text.framework, "lora"))
+      return readAdapter();
     if (has(named, "lora"))
       return std::string("LoRA by ") + toString(run.source) +
              " is not modelled";
@@ -203,22 +205,33 @@ private:
     adapter.alpha = published ? published->alpha : 8;
     adapter.dropout = published ? published->dropout : 0;
     const int64_t rank = rankIn(text.framework);
+    const bool recipes = run.executor == FrameworkKind::Megatron;
+    if (recipes) // LoRA of megatron/bridge/peft/lora.py
+      adapter.rank = 32, adapter.alpha = 32;
     if (rank > 0)
       adapter.rank = rank;
+    else if (recipes)
+      assume("LoRA of rank 32, the recipes' default");
     else if (!published)
       assume("LoRA of rank 8, PEFT's default");
     if (published && !published->targets.empty())
       adapter.target.names = published->targets;
+    else if (recipes) // target_modules linear_qkv
+      adapter.target.names = {"q_proj", "k_proj", "v_proj"};
     else
       adapter.allLinear = true;
     if (published)
       assume(published->why);
+    else if (recipes)
+      assume("LoRA at queries, keys and values");
     else
       assume("LoRA at every linear layer");
     if (has(text.framework, "(emb)"))
       adapter.modulesToSave = {"embed_tokens", "lm_head"};
     run.adapter = std::move(adapter);
-    run.adapterDtype = published ? published->adapterDtype : DType::F32;
+    run.adapterDtype = published ? published->adapterDtype
+                       : recipes ? run.compute
+                                 : DType::F32;
     // The base is loaded in 16 bits; autocast alone computes otherwise.
     run.parameters = run.compute;
     run.autocast = run.mixed && castsByAutocast();

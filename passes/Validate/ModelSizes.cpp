@@ -64,7 +64,7 @@ const Known models[] = {
 } // namespace
 
 std::string modelKey(const std::string &name) {
-  std::string base = name.substr(0, name.find('['));
+  std::string base = name.substr(0, name.find_first_of("[("));
   if (size_t slash = base.rfind('/'); slash != base.npos)
     base.erase(0, slash + 1);
   std::string key;

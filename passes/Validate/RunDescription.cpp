@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Targets/Target.h"
-#include "passes/Validate/FineTuning.h"
+#include "passes/Validate/MegatronRows.h"
 #include "runtime/plan/Stages.h"
 
 #include <algorithm>
@@ -28,17 +28,6 @@ std::string lower(const std::string &text) {
 
 bool has(const std::string &text, const char *part) {
   return text.find(part) != text.npos;
-}
-
-/// The integer after `key` and an optional '=', or 0.
-int64_t numberAfter(const std::string &text, const std::string &key) {
-  size_t at = text.find(key);
-  if (at == text.npos)
-    return 0;
-  at += key.size();
-  while (at < text.size() && (text[at] == '=' || text[at] == ' '))
-    ++at;
-  return std::strtoll(text.c_str() + at, nullptr, 10);
 }
 
 class Interpreter {
@@ -106,9 +95,16 @@ private:
     s.tied = gpt || has(model, "llama3.2") || has(model, "llama-3.2");
     if (std::optional<ModelSizes> known = knownModel(row.model))
       s = *known;
-    for (const char *other : {"moe", "mixtral", "deepseek", "expert"})
+    for (const char *latent : {"deepseek", "kimi"})
+      if (has(model, latent))
+        skip("multi-head latent attention is not modelled");
+    for (const char *hybrid : {"nemotron_3", "nemotron v3", "nemotron-h"})
+      if (has(model, hybrid))
+        skip("Mamba layers are not modelled");
+    for (const char *other : {"moe", "mixtral", "expert"})
       if (has(model, other))
-        skip("mixture-of-experts models are not modelled");
+        skip("the shape of the mixture '" + row.model +
+             "' is neither stated nor known");
     auto take = [](int64_t &to, const std::optional<int64_t> &from) {
       if (from)
         to = *from;
@@ -195,7 +191,7 @@ private:
            "exchanged while the next is computed) is not modelled");
     else if (axes.tensor > 1 && !megatron && has(lower(row.precision), "fp8"))
       skip("fp8 of matmuls that are split over ranks is not modelled");
-    if (has(sharding, "ep=") && numberAfter(sharding, "ep=") > 1)
+    if (!megatron && numberAfter(sharding, "ep=") > 1)
       skip("expert parallelism is not modelled");
     return axes;
   }
@@ -271,7 +267,7 @@ private:
       assume("nodes of 4 GPUs, as the Kempner cluster has");
     }
     if (run.source == Source::Megatron)
-      readMegatron(tensor);
+      skip(readMegatron(rowText(), !row.attention.empty(), run));
     else
       readWrapper(gpus);
     if (has(sharding, "offload") && !has(sharding, "activation")) {
@@ -312,53 +308,19 @@ private:
       skip("more than 100000 micro-batches a step");
   }
 
-  /// NeMo's and Megatron-Bridge's recipes overlap what data-parallel ranks
-  /// exchange and reduce gradients in bf16; Megatron-LM's arguments do neither
-  /// unless they are given. Until FlashAttention came (2023), and in
-  /// Megatron-DeepSpeed, attention is made of matmuls, and GPT drops.
-  void readMegatron(int64_t tensor) {
-    Run &s = run;
-    s.executor = FrameworkKind::Megatron;
-    MegatronRow &m = s.megatron;
-    const bool recipes = has(framework, "nemo") || has(framework, "bridge");
-    const bool ported = has(framework, "deepspeed");
-    const bool early = has(text, "arxiv:21") || has(text, "arxiv:22");
-    if (recipes && numberAfter(sharding, "fsdp=") > 1)
-      skip("Megatron's FSDP is not modelled");
-    if (has(framework, "lora"))
-      skip("adapters under Megatron are not modelled");
-    if (has(framework, "automodel"))
-      skip("NeMo-Automodel's own FSDP is not modelled");
-    m.distributedOptimizer = has(sharding, "dist-opt") ||
-                             has(sharding, "distributed-opt") ||
-                             has(sharding, "zero-1") || recipes;
-    m.overlaps = recipes;
-    m.coreAttention = row.attention.empty() && (ported || early);
-    m.chunks = std::max<int64_t>(1, numberAfter(sharding, "vp="));
-    m.sequenceParallelism =
-        tensor > 1 && (m.coreAttention ? has(checkpointing, "sp") : true);
-    if (m.coreAttention)
-      s.sizes.dropout = 0.1;
-    else if (tensor > 1)
-      assume("sequence parallelism");
-    if (recipes)
-      assume("gradients are reduced in bf16, during the backward");
-  }
-
   /// torchtitan converts every linear layer but the head by torchao; its
   /// tensorwise recipe gathers weights in fp8
   /// (torchtitan/components/float8.py).
   void readFp8() {
     run.fp8 = has(precision, "fp8") || has(precision, "float8");
+    run.mxfp8 = has(precision, "mxfp8");
     if (has(precision, "nvfp4") || has(precision, "mxfp4"))
       skip("products of 4-bit operands ('" + row.precision +
            "') are not modelled");
     // Tensor cores multiply fp8 with a scale for each 32 elements as fast as
     // with one for each tensor; torchao's casts to it are its own.
-    if (has(precision, "mxfp8") && run.source != Source::Megatron)
+    if (run.mxfp8 && run.source != Source::Megatron)
       skip("mxfp8 (a scale for each 32 elements) is not modelled");
-    else if (has(precision, "mxfp8"))
-      assume("mxfp8 at the rate of fp8, without the time of its casts");
     if (!run.fp8 || run.source != Source::Torchtitan)
       return;
     run.fp8Training.emplace();
@@ -387,7 +349,7 @@ private:
     switch (run.source) {
     case Source::Megatron:
       s.reduce = std::nullopt;
-      if (s.megatron.overlaps)
+      if (s.megatron.overlaps && !s.megatron.wideGradients)
         s.reduce = run.compute;
       break;
     case Source::KempnerForge:
@@ -493,7 +455,8 @@ private:
            "' is not modelled");
       return;
     }
-    if (has(ac, "block") || has(ac, "layer")) {
+    const bool layers = has(ac, "layer") && !has(ac, "layernorm");
+    if (has(ac, "block") || layers) {
       r.recompute = Recompute::Layers;
       r.recomputedShare = blockShare();
       return;
@@ -541,10 +504,13 @@ private:
     return 1.0 / 3;
   }
 
+  RowText rowText() const {
+    return {lower(row.model), framework,     sharding,
+            precision,        checkpointing, text};
+  }
+
   void readExtras() {
-    skip(readFineTuning(
-        {lower(row.model), framework, sharding, precision, checkpointing, text},
-        run));
+    skip(readFineTuning(rowText(), run));
     if (has(text, "unpacked"))
       skip("sequences that are not packed: their length is not stated");
     // torchtune's table adds one technique a row to those before it.

@@ -57,6 +57,12 @@ struct MegatronRow {
   bool overlaps = false;      // gradients and parameters with computation
   bool coreAttention = false; // before FlashAttention
   int64_t chunks = 1;         // of layers, of each stage
+  int64_t experts = 1;        // ranks that share a layer's experts
+  int64_t expertTensor = 1;   // ranks that split each of them
+  /// As sharding.megatron has them.
+  bool overlapsTensor = false, sendsOnce = false, overlapsExperts = false;
+  bool wideGradients = false;     // reduced in fp32 although they overlap
+  bool recomputesExperts = false; // ImportOptions's
 };
 
 /// What of each layer is recomputed in the backward.
@@ -78,7 +84,7 @@ struct Run {
   bool mixed = true;
   std::optional<plan::DType> reduce; // of the precision policy
   bool autocast = false;
-  bool fp8 = false, compiled = false;
+  bool fp8 = false, mxfp8 = false, compiled = false;
   /// Of torchao, under torchtitan; other trainers' fp8 is a rate of matmuls.
   std::optional<Fp8Training> fp8Training;
   std::string torchVersion = frameworks::Versions().torch;

@@ -100,6 +100,11 @@ AccelerateConfig accelerateOf(const Run &run) {
     megatron.overlapsParameters.value = run.megatron.overlaps;
     megatron.sequenceParallelism.value = run.megatron.sequenceParallelism;
     megatron.chunks.value = run.megatron.chunks;
+    megatron.expertParallel.value = run.megatron.experts;
+    megatron.expertTensorParallel.value = run.megatron.expertTensor;
+    megatron.overlapsTensor.value = run.megatron.overlapsTensor;
+    megatron.sendsOnce.value = run.megatron.sendsOnce;
+    megatron.overlapsExperts.value = run.megatron.overlapsExperts;
     a.megatron = megatron;
   }
   return a;
@@ -185,6 +190,8 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
     import.fp8Training = Setting<Fp8Training>{.value = *run.fp8Training};
   else
     import.fp8 = run.fp8;
+  import.mxfp8 = run.mxfp8;
+  import.recomputesExperts = run.megatron.recomputesExperts;
   import.chosen.emplace();
   import.chosen->why = rowsReason;
   import.chosen->checkpoint = checkpointMode(run.recompute);

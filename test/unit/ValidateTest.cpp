@@ -440,11 +440,13 @@ TEST(Validate, PublishedRunsStayWithinTheirErrors) {
   const ValidationResult kin = validateRuns(megatron, shipped);
   {
     SCOPED_TRACE(tableOf(kin));
-    EXPECT_GE(kin.all.modelled, 93);
+    EXPECT_GE(kin.all.modelled, 95);
     // One is a figure of 164 GiB that no device of the row has, one is 1 %
-    // over.
-    EXPECT_EQ(kin.all.doNotFit, 2);
-    EXPECT_LT(kin.all.speed.median, 0.15);
+    // over, and one 5 %: its chunks are the recipe's, its recomputation
+    // unknown.
+    EXPECT_EQ(kin.all.doNotFit, 3);
+    EXPECT_LT(kin.all.speed.median, 0.12);
+    EXPECT_LT(validateRuns(megatron, shipped, "mb").all.speed.mean, 0.1);
     EXPECT_GT(kin.all.rankCorrelation, 0.97);
     const ValidationResult bytes = validateRuns(megatron, shipped, "sm");
     EXPECT_EQ(bytes.all.memory.count, 14);

@@ -1,0 +1,140 @@
+//===- MegatronRows.cpp - What a run of Megatron's kin did ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Validate/MegatronRows.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace accel::validate {
+
+int64_t numberAfter(const std::string &text, const std::string &key) {
+  size_t at = text.find(key);
+  if (at == text.npos)
+    return 0;
+  at += key.size();
+  while (at < text.size() && (text[at] == '=' || text[at] == ' '))
+    ++at;
+  return std::strtoll(text.c_str() + at, nullptr, 10);
+}
+
+namespace {
+
+class Reader {
+public:
+  Reader(const RowText &text, bool attends, Run &run)
+      : text(text), attends(attends), run(run), megatron(run.megatron) {}
+
+  std::string read() {
+    run.executor = FrameworkKind::Megatron;
+    recipes = has(text.framework, "nemo") || has(text.framework, "bridge");
+    bridge = has(text.framework, "bridge");
+    const bool ported = has(text.framework, "deepspeed");
+    const bool early =
+        has(text.source, "arxiv:21") || has(text.source, "arxiv:22");
+    const bool fsdp = has(text.sharding, "fsdp") &&
+                      !(has(text.sharding, "fsdp=") &&
+                        numberAfter(text.sharding, "fsdp=") <= 1);
+    if (has(text.framework, "automodel"))
+      return "NeMo-Automodel's own FSDP is not modelled";
+    if (fsdp)
+      return "Megatron's FSDP is not modelled";
+    const int64_t tensor = run.mesh.size("tp");
+    megatron.distributedOptimizer = has(text.sharding, "dist-opt") ||
+                                    has(text.sharding, "distributed-opt") ||
+                                    has(text.sharding, "zero-1") || recipes;
+    megatron.overlaps = recipes;
+    megatron.coreAttention = !attends && (ported || early);
+    megatron.chunks = std::max<int64_t>(1, numberAfter(text.sharding, "vp="));
+    // virtual_pipeline_parallelism of NeMo's recipe (nemotron4_340b.py).
+    if (recipes && has(text.model, "nemotron") && has(text.model, "340b") &&
+        run.mesh.size("pp") == 8 && !has(text.sharding, "vp=")) {
+      megatron.chunks = 12;
+      assume("12 chunks of layers in each stage, as NeMo's recipe");
+    }
+    megatron.sequenceParallelism =
+        tensor > 1 &&
+        (megatron.coreAttention ? has(text.checkpointing, "sp") : true);
+    if (megatron.coreAttention)
+      run.sizes.dropout = 0.1;
+    else if (tensor > 1)
+      assume("sequence parallelism");
+    if (recipes)
+      assume("gradients are reduced in bf16, during the backward");
+    const int64_t experts =
+        std::max<int64_t>(1, numberAfter(text.sharding, "ep="));
+    // tp_comm_overlap of the recipes of dense models.
+    megatron.overlapsTensor = recipes && tensor > 1 && experts == 1;
+    if (megatron.overlapsTensor)
+      assume("exchanges of tp run beside matmuls");
+    return experts > 1 ? readExperts(experts, tensor) : "";
+  }
+
+private:
+  static bool has(const std::string &text, const char *part) {
+    return text.find(part) != text.npos;
+  }
+  void assume(const std::string &what) { run.assumptions.push_back(what); }
+
+  /// Experts are whole on a rank in Bridge's recipes and the model zoo of
+  /// Megatron-MoE (expert_tensor_parallel_size 1); Megatron's own default is
+  /// the size of tp.
+  std::string readExperts(int64_t experts, int64_t tensor) {
+    const int64_t stages = run.mesh.size("pp"),
+                  ranks = run.mesh.ranks() / std::max<int64_t>(1, stages);
+    const bool zoo = has(text.framework, "megatron-core");
+    megatron.experts = experts;
+    megatron.recomputesExperts =
+        has(text.checkpointing, "selective") && has(text.checkpointing, "moe");
+    megatron.expertTensor =
+        bridge || zoo || ranks % (experts * tensor) != 0 ? 1 : tensor;
+    if (ranks % experts != 0)
+      return "expert parallelism (" + std::to_string(experts) +
+             ") does not divide the " + std::to_string(ranks) +
+             " GPUs of a stage";
+    if (tensor > 1)
+      assume(megatron.expertTensor > 1 ? "experts are split as tp splits layers"
+                                       : "experts are whole on their ranks");
+    const bool domain = run.target == "gb200" || run.target == "gb300";
+    megatron.sendsOnce = has(text.framework, "deepep") ||
+                         has(text.framework, "hybridep") ||
+                         (bridge && (domain || has(text.model, "30b")));
+    // overlap_moe_expert_parallel_comm: of the recipes in mxfp8 since 26.06,
+    // and on Hopper with chunks of a pipeline.
+    const bool recent =
+                   releaseOfBridge() >= 2606 && has(text.precision, "mxfp8"),
+               chunked = run.target.starts_with("h100") && stages > 1 &&
+                         megatron.chunks > 1;
+    megatron.overlapsExperts = bridge && (recent || chunked);
+    if (megatron.overlapsExperts)
+      assume("experts' exchanges run beside another micro-batch");
+    if (zoo)
+      megatron.overlaps = megatron.wideGradients = true;
+    return "";
+  }
+
+  /// 2606 of "Megatron-Bridge/26.06.01"; 0 where there is none.
+  int64_t releaseOfBridge() const {
+    const std::string release = releaseAfter(text.framework, "bridge/");
+    const size_t dot = release.find('.');
+    return dot == release.npos ? 0
+                               : std::atoi(release.c_str()) * 100 +
+                                     std::atoi(release.c_str() + dot + 1);
+  }
+
+  const RowText &text;
+  const bool attends;
+  Run &run;
+  MegatronRow &megatron;
+  bool recipes = false, bridge = false;
+};
+
+} // namespace
+
+std::string readMegatron(const RowText &text, bool attends, Run &run) {
+  return Reader(text, attends, run).read();
+}
+
+} // namespace accel::validate

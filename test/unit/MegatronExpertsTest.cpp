@@ -1,0 +1,202 @@
+//===- MegatronExpertsTest.cpp - Experts, 8 bits and overlap --------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Cost/CollectiveCost.h"
+#include "passes/FrameworkSteps/Megatron.h"
+#include "passes/StepModel/MegatronLayers.h"
+#include "passes/Validate/Validate.h"
+#include "test/unit/DecidedRows.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace accel;
+using namespace accel::validate;
+
+namespace {
+
+RunRow bridgeRow(const char *model) {
+  RunRow row;
+  row.id = "t1";
+  row.model = model;
+  row.gpu = "H100";
+  row.framework = "Megatron-Bridge/26.06";
+  row.sharding = "dist-optimizer";
+  row.precision = "bf16";
+  row.gpus = 8;
+  row.sequence = 4096;
+  row.microBatch = 1;
+  row.globalBatch = 64;
+  return row;
+}
+
+/// Of one layer: what stays for the backward.
+double layerBytes(const DecidedStep &step) {
+  for (size_t c = 0; c < step.model->calls.size(); ++c)
+    if (step.model->calls[c].layer) {
+      const SegmentVariant &v = step.model->kinds[step.model->calls[c].kind]
+                                    .variants[step.candidate.variants[c]];
+      return static_cast<double>(v.savedBytes + v.savedInputBytes);
+    }
+  return 0;
+}
+
+MegatronParameters held(const DecidedStep &step, StepLayout &layout) {
+  layout.prepare(step.candidate, RankClass::First);
+  return MegatronParameters(layout, step.candidate);
+}
+
+/// 128 experts of 768 with 8 for a token: rows as they are multiplied, what the
+/// first product gives, the activation, and the router's tables.
+TEST(MegatronExperts, SavedBytesOfALayer) {
+  RunRow row = bridgeRow("Qwen3_30B_a3B");
+  row.layers = 2;
+  const double t = 4096, h = 2048, q = 32 * 128, kv = 4 * 128, f = 768, k = 8,
+               e = 128;
+  // Norms' inputs and outputs, queries and keys before and after their norms
+  // and rotation, values, attention and its statistics.
+  const double attention = 2 * (2 * h + 2 * h + 3 * q + 2 * 3 * kv) + 4 * 32;
+  const double mixture =
+      k * (2 * h + 2 * 2 * f + 2 * f + 4) + 4 * (2 * e + 1) + 4 * e + e;
+  for (const char *sharding : {"EP=8", "EP=4", "dist-optimizer"}) {
+    row.sharding = sharding;
+    EXPECT_NEAR(layerBytes(stepOf(row)) / (t * (attention + mixture)), 1, 0.03)
+        << sharding;
+  }
+}
+
+/// A rank has its experts' parameters, gradients and states, and shares those
+/// with the ranks that have the same ones.
+TEST(MegatronExperts, ParametersOfARank) {
+  RunRow row = bridgeRow("Qwen3_30B_a3B");
+  row.layers = 2;
+  row.gpus = 16;
+  auto parametersOf = [&](const char *sharding) {
+    row.sharding = sharding;
+    const DecidedStep step = stepOf(row);
+    StepLayout layout(*step.model, *shipped("h100-sxm-80gb"));
+    return held(step, layout);
+  };
+  const double experts = 2.0 * 128 * 3 * 768 * 2048;
+  const MegatronParameters all = parametersOf("dist-optimizer"),
+                           eighth = parametersOf("EP=8");
+  EXPECT_NEAR(static_cast<double>(all.parameterBytes - eighth.parameterBytes) /
+                  (2 * experts * 7 / 8),
+              1, 1e-3);
+  EXPECT_EQ(all.expertRanks.ranks, 16);
+  EXPECT_EQ(eighth.expertRanks.ranks, 2);
+  EXPECT_EQ(eighth.ranks.ranks, 16);
+  // Each is on one rank of all, whoever shares it.
+  EXPECT_NEAR(static_cast<double>(all.stateBytes) /
+                  static_cast<double>(eighth.stateBytes),
+              1, 1e-3);
+}
+
+/// With expert_tensor_parallel_size 1 ranks of tp have whole experts and a part
+/// of the rows.
+TEST(MegatronExperts, TensorParallelRanksHaveWholeExperts) {
+  RunRow row = bridgeRow("Qwen3_30B_a3B");
+  row.layers = 2;
+  row.sharding = "EP=4";
+  const DecidedStep alone = stepOf(row);
+  row.tensorParallel = 2;
+  const DecidedStep split = stepOf(row);
+  for (const StepModel *model : {alone.model.get(), split.model.get()})
+    for (const StepParameter &parameter : model->parameters)
+      if (parameter.expert)
+        EXPECT_EQ(parameter.numel(),
+                  128 / 4 * 2048 * 768 * (parameter.shape[1] == 2048 ? 1 : 2));
+  EXPECT_LT(layerBytes(split), 0.6 * layerBytes(alone));
+}
+
+TEST(MegatronExperts, WhatDoesNotDivideIsSaid) {
+  RunRow row = bridgeRow("Qwen3_30B_a3B");
+  row.layers = 2;
+  row.sharding = "EP=3";
+  EXPECT_NE(interpret(row).skipped.find("does not divide the 8 GPUs"),
+            std::string::npos);
+  row.gpus = 24;
+  row.globalBatch = 24;
+  const ValidationResult result = validateRuns({row}, shipped);
+  ASSERT_EQ(result.rows.size(), 1u);
+  EXPECT_NE(result.rows.front().skipped.find(
+                "128 experts are not divided by 3 ranks"),
+            std::string::npos)
+      << result.rows.front().skipped;
+}
+
+/// A token of 8 experts on 8 nodes reaches 8 (1 - (7/8)^8) of them.
+TEST(MegatronExperts, Dispatch) {
+  const Target target = *shipped("h100-sxm-80gb");
+  const Dispatch each = {4096, 8, 4096, false}, once = {4096, 8, 4096, true};
+  EXPECT_EQ(dispatchSeconds(target, {1, 1}, each), 0);
+  const double bytes = 4096.0 * 4096;
+  EXPECT_NEAR(dispatchSeconds(target, {8, 8}, each),
+              target.insideNode.latencySeconds +
+                  bytes * 7 / target.insideNode.bytesPerSecond,
+              1e-9);
+  const double reached = 8 * (1 - std::pow(7.0 / 8, 8));
+  EXPECT_NEAR(dispatchSeconds(target, {64, 8}, once),
+              target.betweenNodes.latencySeconds +
+                  bytes * reached * 7 / 8 / target.betweenNodes.bytesPerSecond,
+              1e-9);
+  EXPECT_GT(dispatchSeconds(target, {64, 8}, each),
+            1.5 * dispatchSeconds(target, {64, 8}, once));
+}
+
+/// Inputs of the projections and of the MLP, and what the MLP multiplies, have
+/// 8 bits; attention's output has both.
+TEST(MegatronLayers, EightBits) {
+  RunRow row = bridgeRow("llama3-8b");
+  row.layers = 2;
+  const double wide = layerBytes(stepOf(row));
+  row.precision = "fp8";
+  const double narrow = layerBytes(stepOf(row));
+  const double h = 4096, f = 14336;
+  EXPECT_NEAR((wide - narrow) / (4096 * (2 * h + f - h)), 1, 0.001);
+}
+
+/// Weights in fp8 take a byte on Blackwell, two with mxfp8's copies and where
+/// matmuls need the transpose.
+TEST(MegatronLayers, WeightsInEightBits) {
+  RunRow row = bridgeRow("llama3-8b");
+  auto bytesOf = [&](const char *gpu, const char *precision) {
+    row.gpu = gpu;
+    row.precision = precision;
+    return stepOf(row).candidate.megatron.fp8WeightBytes;
+  };
+  EXPECT_EQ(bytesOf("H100", "bf16"), 0);
+  EXPECT_EQ(bytesOf("H100", "fp8"), 2);
+  EXPECT_EQ(bytesOf("GB200", "fp8"), 1);
+  EXPECT_EQ(bytesOf("GB200", "mxfp8"), 2 + 2.0 / 32);
+}
+
+/// The recipes' exchanges of tp run beside matmuls; Megatron-LM's do not.
+TEST(MegatronLayers, TensorExchangesRunBesideMatmuls) {
+  RunRow row = bridgeRow("llama3-8b");
+  row.layers = 2;
+  row.tensorParallel = 4;
+  auto forward = [&](bool overlaps) {
+    DiagnosticEngine engine;
+    mlir::DialectRegistry registry;
+    registerDialects(registry);
+    mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+    context.loadAllAvailableDialects();
+    validate::Run run = interpret(row);
+    EXPECT_TRUE(run.megatron.overlapsTensor);
+    run.megatron.overlapsTensor = overlaps;
+    auto step =
+        decide(context, *jobOf(run, engine), *shipped(run.target), engine);
+    for (const StepCall &call : step->model->calls)
+      if (call.layer)
+        return step->model->kinds[call.kind].variants[0].forwardSeconds;
+    return 0.0;
+  };
+  const double beside = forward(true), after = forward(false);
+  EXPECT_LT(beside, 0.95 * after);
+  EXPECT_GT(beside, 0.5 * after);
+}
+
+} // namespace
