@@ -115,8 +115,8 @@ std::string renderChange(const PlanReport &report, const tune::Change &c) {
 
 /// Where no change and no set of those that are tried by themselves is enough.
 std::string searchesFurther(FrameworkKind executor) {
-  const bool meshes = executor == FrameworkKind::Fsdp2 ||
-                      executor == FrameworkKind::Megatron;
+  const bool meshes =
+      executor == FrameworkKind::Fsdp2 || executor == FrameworkKind::Megatron;
   return std::string("\n  no change below makes it fit; --tune=all searches "
                      "all settings together") +
          (meshes ? ", the mesh among them\n" : "\n");
