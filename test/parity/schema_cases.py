@@ -281,6 +281,11 @@ def job_keys(context):
     lists = re.findall(r"(?:checkKeys\(|keys = |known = |axes = |Keys\[\] = |"
                        r"char \*key : )\s*\{(?!\{)([^}]*)\}", text)
     lists += re.findall(r'push_back\(("[a-z_]+")\)', text)
+    with open(os.path.join(harness.ROOT, "runtime", "plan", "Mesh.h"),
+              encoding="utf-8") as f:
+        axes = f.read()
+    for constant in re.findall(r"push_back\(plan::(\w+)\)", text):
+        lists += re.findall(rf'\b{constant} = ("[a-z_]+");', axes)
     # A key that one decay alone reads stands before the decay.
     own = re.search(r"ownKeys\[\] = \{(.*?)\};", text, re.S).group(1)
     lists += re.findall(r'\{("[a-z_]+"),', own)
