@@ -7,6 +7,8 @@
 
 #include "passes/Recompute/Pareto.h"
 
+#include <algorithm>
+
 namespace accel::tune {
 
 /// Whether points of the space mean the same for this model.
@@ -16,7 +18,11 @@ static bool matches(const Space &space, const StepModel &model) {
     return false;
   for (const LayerGroup &group : space.groups) {
     const SegmentKind &kind = model.kinds[group.kind];
+    // Solved ways come last, and models of other meshes have none.
+    const auto unsolved = static_cast<size_t>(
+        std::count(group.solved.begin(), group.solved.end(), false));
     if (kind.variants.size() != group.variants.size() &&
+        kind.variants.size() != unsolved &&
         !(kind.loss && kind.variants.size() == 1))
       return false;
   }
@@ -41,6 +47,19 @@ CachedEvaluator::Built &CachedEvaluator::built(int split, int precision,
   if (b.model)
     b.evaluator = std::make_unique<StepEvaluator>(*b.model, target);
   return b;
+}
+
+/// The point has calls in ways that the model lacks.
+static bool lacksWays(const Space &space, const StepModel &model,
+                      const Point &point) {
+  for (const LayerGroup &group : space.groups) {
+    const size_t ways = model.kinds[group.kind].variants.size();
+    for (size_t v = 0; ways > 1 && v < group.variants.size(); ++v)
+      if (point.counts[group.offset + v] &&
+          static_cast<size_t>(group.variants[v]) >= ways)
+        return true;
+  }
+  return false;
 }
 
 /// A loss in parts is one function, forward and backward: it has one way.
@@ -68,7 +87,7 @@ Evaluation CachedEvaluator::evaluate(const Point &point) {
   Evaluation j;
   Built &b = built(point);
   j.possible = false;
-  if (!b.model)
+  if (!b.model || lacksWays(space, *b.model, point))
     return j;
   Candidate candidate = candidateOf(b, point);
   if (!verifyCandidate(*b.model, candidate).empty())

@@ -50,10 +50,11 @@ DecidedSteps::FunctionsKey DecidedSteps::keyOf(mlir::ModuleOp module,
           microBatch, sharingOf(from)};
 }
 
-std::shared_ptr<const DecidedStep> DecidedSteps::read(mlir::ModuleOp module) {
+std::shared_ptr<const DecidedStep> DecidedSteps::read(mlir::ModuleOp module,
+                                                      bool solves) {
   StepModelOptions options;
   options.target = &session.machine();
-  options.solved = &solved;
+  options.solved = solves ? &solved : nullptr;
   options.variants = &variants;
   FailureOr<DecidedStep> step = decidedStep(module, options);
   return succeeded(step) ? std::make_shared<const DecidedStep>(std::move(*step))
@@ -79,11 +80,11 @@ Session::Module DecidedSteps::differentiated(const PlanInputs &from,
 
 std::shared_ptr<const DecidedStep>
 DecidedSteps::decide(const PlanInputs &from, const ImportOptions &with,
-                     DiagnosticEngine &problems) {
+                     DiagnosticEngine &problems, bool solves) {
   Session::Module module = differentiated(from, with, problems);
   if (!module)
     return nullptr;
-  auto step = read(*module);
+  auto step = read(*module, solves);
   if (step && session.own() && with.lossChunks && !session.options.tune)
     if (Session::Module asked = session.importSignatures(from, with, problems))
       kept.push_back({std::move(asked), std::move(module)});
@@ -136,7 +137,8 @@ DecidedSteps::modelFor(mlir::ModuleOp module, const PlanInputs &from,
   const bool same = from.executor == session.inputs->executor;
   if (auto known = models.find(key); same && known != models.end())
     return known->second;
-  auto step = decide(from, with, session.engine);
+  // No line of a file names a solved way.
+  auto step = decide(from, with, session.engine, /*solves=*/false);
   if (!step)
     return nullptr;
   if (same)
@@ -154,7 +156,8 @@ DecidedSteps::modelOf(const tune::ConfigEdit &edit) {
   if (isNew) {
     DiagnosticEngine ignored;
     Session::Quiet quiet(session);
-    if (auto step = decide(other->inputs, other->importing, ignored))
+    if (auto step = decide(other->inputs, other->importing, ignored,
+                           /*solves=*/false))
       known->second = step->model;
   }
   if (!known->second)

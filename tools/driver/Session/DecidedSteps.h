@@ -40,7 +40,8 @@ public:
   std::vector<std::optional<StepPrediction>>
   planAgain(const std::vector<tune::ConfigEdit> &edits);
   /// The step model of an edited configuration; null where it is refused.
-  /// Whatever differs in stages alone has the same functions.
+  /// Whatever differs in stages alone has the same functions. It has the ways
+  /// of a segment that are not solved for a cap, which take seconds to find.
   std::shared_ptr<const StepModel> modelOf(const tune::ConfigEdit &edit);
   /// The inputs and options of an edited configuration.
   struct Edited {
@@ -53,7 +54,9 @@ public:
                                             ImportOptions with);
 
 private:
-  std::shared_ptr<const DecidedStep> read(mlir::ModuleOp module);
+  /// `solves`: with the ways of segments that are solved for a cap.
+  std::shared_ptr<const DecidedStep> read(mlir::ModuleOp module,
+                                          bool solves = true);
   /// The module of these inputs and options, decided and differentiated; null
   /// where it is refused. What was kept of the same is handed out, once.
   Session::Module differentiated(const PlanInputs &from,
@@ -62,7 +65,8 @@ private:
   /// The step of these inputs and options; null where it is refused.
   std::shared_ptr<const DecidedStep> decide(const PlanInputs &from,
                                             const ImportOptions &with,
-                                            DiagnosticEngine &problems);
+                                            DiagnosticEngine &problems,
+                                            bool solves = true);
   /// The step model of a decided module, shared by all whose functions compute
   /// the same.
   std::shared_ptr<const StepModel> modelFor(mlir::ModuleOp module,
