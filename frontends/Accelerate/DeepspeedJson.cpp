@@ -123,17 +123,7 @@ private:
           std::from_chars(text.data(), text.data() + text.size(), number);
       return bad == std::errc() && number >= least;
     }
-    const std::string text = value.isNull() ? "null"
-                             : value.kind == yaml::Kind::Bool
-                                 ? (value.boolean ? "true" : "false")
-                                 : value.text;
-    while (!off.empty()) {
-      const size_t comma = std::min(off.find(','), off.size());
-      if (off.substr(0, comma) == text)
-        return true;
-      off.remove_prefix(std::min(comma + 1, off.size()));
-    }
-    return false;
+    return isOneOf(value, off);
   }
 
   static std::string offHint(const DeepspeedKey &key) {
@@ -183,6 +173,25 @@ private:
 };
 
 } // namespace
+
+std::string accel::jsonText(const yaml::Node &value) {
+  if (value.isNull())
+    return "null";
+  if (value.kind == yaml::Kind::Bool)
+    return value.boolean ? "true" : "false";
+  return value.text;
+}
+
+bool accel::isOneOf(const yaml::Node &value, std::string_view values) {
+  const std::string text = jsonText(value);
+  while (!values.empty()) {
+    const size_t comma = std::min(values.find(','), values.size());
+    if (values.substr(0, comma) == text)
+      return true;
+    values.remove_prefix(std::min(comma + 1, values.size()));
+  }
+  return false;
+}
 
 void accel::reportInJson(DiagnosticEngine &engine, const std::string &file,
                          Severity severity, const char *code,

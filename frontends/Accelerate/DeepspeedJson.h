@@ -47,6 +47,11 @@ bool isEarlierRelease(std::string_view a, std::string_view b);
 
 void resolveAuto(DeepspeedSettings &settings, int64_t hiddenSize);
 
+/// A scalar as JSON writes it: null, true, or its text.
+std::string jsonText(const yaml::Node &value);
+/// It is one of `values`, which commas divide.
+bool isOneOf(const yaml::Node &value, std::string_view values);
+
 /// Reports a value of the file at its place.
 void reportInJson(DiagnosticEngine &engine, const std::string &file,
                   Severity severity, const char *code, const yaml::Node &node,

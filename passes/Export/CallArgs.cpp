@@ -14,13 +14,6 @@
 using namespace mlir;
 using namespace accel;
 
-plan::Arg accel::tensorArg(int slot) {
-  plan::Arg arg;
-  arg.kind = plan::Arg::Kind::Tensor;
-  arg.slot = slot;
-  return arg;
-}
-
 plan::Arg accel::intArg(int64_t value) {
   plan::Arg arg;
   arg.kind = plan::Arg::Kind::Int;

@@ -7,11 +7,12 @@
 #define ACCEL_PASSES_EXPORT_CALLARGS_H
 
 #include "dialects/Aten/Schema.h"
+#include "runtime/plan/Operands.h"
 #include "runtime/plan/Plan.h"
 
 namespace accel {
 
-plan::Arg tensorArg(int slot);
+using plan::tensorArg;
 plan::Arg intArg(int64_t value);
 plan::Arg boolArg(bool value);
 plan::Arg intsArg(llvm::ArrayRef<int64_t> values);

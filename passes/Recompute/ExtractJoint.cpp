@@ -10,6 +10,7 @@
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/CallArgs.h"
 #include "passes/Recompute/DecideSaved.h"
+#include "runtime/plan/Operands.h"
 
 using namespace mlir;
 using namespace accel;
@@ -136,10 +137,7 @@ private:
     instruction.op =
         name.empty() ? op->getName().getStringRef().str() : name.str();
     for (Value operand : op->getOperands()) {
-      plan::Arg arg;
-      arg.kind = plan::Arg::Kind::Tensor;
-      arg.slot = slots.lookup(operand);
-      instruction.args.push_back(std::move(arg));
+      instruction.args.push_back(plan::tensorArg(slots.lookup(operand)));
     }
     aten::Cost cost = aten.getCost();
     instruction.flops = cost.flops;

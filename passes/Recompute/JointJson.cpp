@@ -8,6 +8,7 @@
 #include "runtime/plan/JsonParse.h"
 #include "runtime/plan/JsonReader.h"
 #include "runtime/plan/JsonWriter.h"
+#include "runtime/plan/Operands.h"
 
 #include <limits>
 
@@ -72,10 +73,7 @@ void readOp(const JsonNode &node, ReadJoint &result) {
   mark.isNorm = f["norm"].boolean();
   mark.intoPlace = f["into_place"].boolean();
   for (int slot : f["args"].indices()) {
-    plan::Arg arg;
-    arg.kind = plan::Arg::Kind::Tensor;
-    arg.slot = slot;
-    instruction.args.push_back(std::move(arg));
+    instruction.args.push_back(plan::tensorArg(slot));
   }
   instruction.results = f["results"].indices();
   instruction.flops = f["flops"].real(0);

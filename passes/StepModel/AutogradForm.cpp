@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/StepModel/SegmentGraph.h"
+#include "runtime/plan/Operands.h"
 
 namespace accel {
 namespace {
@@ -86,11 +87,7 @@ private:
   }
 
   double bytesOf(int slot) const {
-    double bytes =
-        static_cast<double>(plan::itemSize(function.slots[slot].dtype));
-    for (int64_t size : function.slots[slot].shape)
-      bytes *= static_cast<double>(size);
-    return bytes;
+    return plan::movedBytesOf(function.slots[slot]);
   }
 
   /// pow_backward: grad * (exponent * self.pow(exponent - 1)), whose

@@ -6,6 +6,7 @@
 #include "passes/StepModel/CompiledForm.h"
 
 #include "passes/StepModel/SegmentOrder.h"
+#include "runtime/plan/Operands.h"
 
 #include <map>
 #include <tuple>
@@ -58,10 +59,7 @@ private:
     return type == DType::BF16 || type == DType::F16;
   }
   double bytesOf(int slot) const {
-    double bytes = static_cast<double>(plan::itemSize(typeOf(slot)));
-    for (int64_t size : shapeOf(slot))
-      bytes *= static_cast<double>(size);
-    return bytes;
+    return plan::movedBytesOf(made.function.slots[slot]);
   }
 
   /// Operands by what stands for them; a view follows its base.
@@ -122,10 +120,7 @@ private:
     instr.results = {slot};
     instr.movedBytes = bytesOf(slot);
     for (int input : inputs) {
-      Arg arg;
-      arg.kind = Arg::Kind::Tensor;
-      arg.slot = input;
-      instr.args.push_back(std::move(arg));
+      instr.args.push_back(plan::tensorArg(input));
       instr.movedBytes += bytesOf(input);
     }
     add(std::move(instr), /*view=*/false);

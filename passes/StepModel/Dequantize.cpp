@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/StepModel/Dequantize.h"
+#include "runtime/plan/Operands.h"
 
 #include <algorithm>
 
@@ -64,10 +65,7 @@ private:
   Instruction kernelBefore(const Instruction &product) const {
     Instruction instr;
     instr.op = "accel::dequantize";
-    Arg packed;
-    packed.kind = Arg::Kind::Tensor;
-    packed.slot = root;
-    instr.args = {packed};
+    instr.args = {plan::tensorArg(root)};
     instr.where = product.where;
     instr.movedBytes = copyTraffic();
     return instr;
@@ -120,11 +118,8 @@ private:
       Instruction &instr = function.instructions[i];
       if (graph.forward[i] || !isProduct(instr) || inputs.empty())
         continue;
-      Arg arg;
-      arg.kind = Arg::Kind::Tensor;
-      arg.slot = inputs.back();
+      instr.args.push_back(plan::tensorArg(inputs.back()));
       inputs.pop_back();
-      instr.args.push_back(arg);
     }
   }
 
@@ -145,10 +140,7 @@ private:
         view.base = copy;
     Instruction instr;
     instr.op = "accel::dequantize";
-    Arg packed;
-    packed.kind = Arg::Kind::Tensor;
-    packed.slot = root;
-    instr.args = {packed};
+    instr.args = {plan::tensorArg(root)};
     instr.results = {copy};
     instr.where = function.instructions[at].where;
     instr.movedBytes = copyTraffic();

@@ -6,6 +6,7 @@
 #include "passes/StepModel/Float8.h"
 
 #include "passes/Cost/OpCost.h"
+#include "runtime/plan/Operands.h"
 
 #include <algorithm>
 #include <map>
@@ -47,14 +48,8 @@ public:
     dropCasts();
     findTurned();
     findProducts();
-    std::vector<Instruction> list;
-    std::swap(list, function.instructions);
-    old = graph;
-    graph.forward.clear();
-    graph.view.clear();
-    graph.node.clear();
-    graph.child.clear();
-    graph.pointwiseKeeps.clear();
+    old = graph.takeInstructions();
+    std::vector<Instruction> &list = old.function.instructions;
     for (size_t i = 0; i < list.size(); ++i) {
       at = i;
       const auto found = roleOf.find(static_cast<int>(i));
@@ -81,21 +76,8 @@ private:
 
   int base(int slot) const { return function.slots[slot].base; }
   const Shape &shapeOf(int slot) const { return function.slots[slot].shape; }
-  static double numel(const Shape &shape) {
-    double n = 1;
-    for (int64_t size : shape)
-      n *= static_cast<double>(size);
-    return n;
-  }
   double bytesOf(int slot) const {
-    return numel(shapeOf(slot)) *
-           static_cast<double>(plan::itemSize(function.slots[slot].dtype));
-  }
-  static Arg tensor(int slot) {
-    Arg arg;
-    arg.kind = Arg::Kind::Tensor;
-    arg.slot = slot;
-    return arg;
+    return plan::movedBytesOf(function.slots[slot]);
   }
   int layerRead(int slot) const {
     const auto found = layerOf.find(base(slot));
@@ -248,7 +230,7 @@ private:
     Instruction view;
     view.op = "aten::view";
     view.where = where;
-    view.args = {tensor(slot)};
+    view.args = {plan::tensorArg(slot)};
     const int result = newSlot(shape, function.slots[slot].dtype);
     function.slots[result].base = base(slot);
     view.results = {result};
@@ -264,7 +246,7 @@ private:
     instr.where = where;
     const int result = newSlot(std::move(shape), dtype);
     for (int slot : inputs) {
-      instr.args.push_back(tensor(slot));
+      instr.args.push_back(plan::tensorArg(slot));
       instr.movedBytes += bytesOf(slot);
     }
     instr.movedBytes += bytesOf(result);
@@ -307,7 +289,7 @@ private:
     const int result = make("aten::_to_copy", {clamped}, shape, DType::U8);
     // The caller's variable.
     if (!form.compiled)
-      function.instructions.back().args.push_back(tensor(scaled));
+      function.instructions.back().args.push_back(plan::tensorArg(scaled));
     bits[{base(slot), way}] = result;
     return result;
   }
@@ -322,7 +304,7 @@ private:
     Instruction instr;
     instr.op = "te::cast_transpose";
     instr.where = where;
-    instr.args = {tensor(slot)};
+    instr.args = {plan::tensorArg(slot)};
     const Shape shape = shapeOf(slot);
     const int straight = newSlot(shape, DType::U8),
               turned = newSlot(shape, DType::U8);
@@ -344,18 +326,18 @@ private:
     const int bias = adds(instr) ? instr.args.front().slot : -1;
     Instruction product = instr;
     product.op = "aten::_scaled_mm";
-    product.args = {tensor(alias(left, shapeOf(wideLeft))),
-                    tensor(alias(right, shapeOf(wideRight)))};
+    product.args = {plan::tensorArg(alias(left, shapeOf(wideLeft))),
+                    plan::tensorArg(alias(right, shapeOf(wideRight)))};
     const bool after = bias >= 0 && !form.transformerEngine;
     if (bias >= 0 && !after)
-      product.args.push_back(tensor(bias));
+      product.args.push_back(plan::tensorArg(bias));
     for (int slot : held)
-      product.args.push_back(tensor(slot));
+      product.args.push_back(plan::tensorArg(slot));
     if (after)
       product.results = {
           newSlot(shapeOf(result), function.slots[result].dtype)};
-    product.movedBytes =
-        numel(shapeOf(wideLeft)) + numel(shapeOf(wideRight)) + bytesOf(result);
+    product.movedBytes = plan::elementsOf(shapeOf(wideLeft)) +
+                         plan::elementsOf(shapeOf(wideRight)) + bytesOf(result);
     const int sum = product.results.front();
     add(std::move(product), /*view=*/false);
     if (!after)
@@ -363,7 +345,7 @@ private:
     Instruction plus;
     plus.op = "aten::add.Tensor";
     plus.where = where;
-    plus.args = {tensor(sum), tensor(bias)};
+    plus.args = {plan::tensorArg(sum), plan::tensorArg(bias)};
     plus.results = {result};
     plus.movedBytes = 2 * bytesOf(result) + bytesOf(bias);
     add(std::move(plus), /*view=*/false);
@@ -405,7 +387,7 @@ private:
             held.push_back(slot);
       if (form.wideGradWeight) {
         for (int slot : held)
-          instr.args.push_back(tensor(slot));
+          instr.args.push_back(plan::tensorArg(slot));
         return add(std::move(instr), /*view=*/false);
       }
       const int a = cast(left, 1), b = cast(right, 0);

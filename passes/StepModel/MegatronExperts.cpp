@@ -9,6 +9,7 @@
 #include "passes/Cost/OpCost.h"
 #include "passes/StepModel/SegmentOrder.h"
 #include "runtime/plan/Exchanges.h"
+#include "runtime/plan/Operands.h"
 
 #include <algorithm>
 #include <map>
@@ -17,18 +18,10 @@
 namespace accel {
 namespace {
 
-using plan::Arg;
 using plan::DType;
 using plan::Instruction;
 
 using Shape = std::vector<int64_t>;
-
-double numel(const Shape &shape) {
-  double n = 1;
-  for (int64_t size : shape)
-    n *= static_cast<double>(size);
-  return n;
-}
 
 /// A half of the function: the instructions of the mixture, what they read of
 /// others, and what others read of them.
@@ -208,7 +201,7 @@ private:
     x = input;
     all = shapeOf(router).front();
     hidden = shapeOf(router).back();
-    tokens = static_cast<int64_t>(numel(shapeOf(x))) / hidden;
+    tokens = static_cast<int64_t>(plan::elementsOf(shapeOf(x))) / hidden;
     for (const Instruction &instruction : function.instructions)
       if (instruction.op == "aten::topk" && isMixture(instruction) &&
           !instruction.results.empty())
@@ -252,10 +245,7 @@ private:
     instruction.op = op;
     instruction.where = where;
     for (int slot : inputs) {
-      Arg arg;
-      arg.kind = Arg::Kind::Tensor;
-      arg.slot = slot;
-      instruction.args.push_back(arg);
+      instruction.args.push_back(plan::tensorArg(slot));
       instruction.movedBytes += bytesOf(slot);
     }
     for (int slot : results)
@@ -266,8 +256,7 @@ private:
     return results;
   }
   double bytesOf(int slot) const {
-    return numel(shapeOf(slot)) *
-           static_cast<double>(plan::itemSize(function.slots[slot].dtype));
+    return plan::movedBytesOf(function.slots[slot]);
   }
   void add(Instruction instruction, double wait) {
     fresh.push_back(std::move(instruction));
@@ -280,10 +269,7 @@ private:
     Instruction instruction;
     instruction.op = exchangeOp;
     instruction.where = where;
-    Arg arg;
-    arg.kind = Arg::Kind::Tensor;
-    arg.slot = slot;
-    instruction.args = {arg};
+    instruction.args = {plan::tensorArg(slot)};
     instruction.results = {result};
     double wait = 0;
     if (target) {
@@ -302,7 +288,7 @@ private:
   }
 
   int product(int a, int b, Shape shape, DType dtype, double k) {
-    const double flops = 2 * numel(shape) * k;
+    const double flops = 2 * plan::elementsOf(shape) * k;
     return make("aten::mm", {a, b}, {newSlot(std::move(shape), dtype)}, flops)
         .front();
   }
@@ -319,10 +305,7 @@ private:
     Instruction instruction;
     instruction.op = "aten::view";
     instruction.where = where;
-    Arg arg;
-    arg.kind = Arg::Kind::Tensor;
-    arg.slot = slot;
-    instruction.args = {arg};
+    instruction.args = {plan::tensorArg(slot)};
     instruction.results = {view};
     add(std::move(instruction), viewMark);
     return view;
@@ -455,15 +438,8 @@ private:
 
   void write(const Half &forward, const Half &backward) {
     dtype = function.slots[x].dtype;
-    std::vector<Instruction> list;
-    std::swap(list, function.instructions);
-    const SegmentGraph old = graph;
-    graph.forward.clear();
-    graph.view.clear();
-    graph.node.clear();
-    graph.child.clear();
-    graph.pointwiseKeeps.clear();
-    graph.waits.clear();
+    SegmentGraph old = graph.takeInstructions();
+    std::vector<Instruction> &list = old.function.instructions;
     auto keep = [&](size_t i) {
       function.instructions.push_back(std::move(list[i]));
       graph.forward.push_back(old.forward[i]);
@@ -494,10 +470,11 @@ private:
         forward.inside.empty() ? -1 : *forward.inside.rbegin();
     int gradient = -1, tangent = -1;
     for (int slot : backward.gives)
-      if (numel(shapeOf(slot)) == numel(shapeOf(x)))
+      if (plan::elementsOf(shapeOf(slot)) == plan::elementsOf(shapeOf(x)))
         gradient = slot;
     for (int slot : backward.reads)
-      if (base(slot) != base(x) && numel(shapeOf(slot)) == numel(shapeOf(x)))
+      if (base(slot) != base(x) &&
+          plan::elementsOf(shapeOf(slot)) == plan::elementsOf(shapeOf(x)))
         tangent = slot;
     const int endBackward =
         backward.inside.empty() ? -1 : *backward.inside.rbegin();

@@ -9,6 +9,7 @@
 #include "passes/Cost/OpCost.h"
 #include "passes/StepModel/SegmentOrder.h"
 #include "runtime/plan/Exchanges.h"
+#include "runtime/plan/Operands.h"
 
 #include <algorithm>
 #include <map>
@@ -43,12 +44,6 @@ public:
 
 private:
   int base(int slot) const { return function.slots[slot].base; }
-  double numel(int slot) const {
-    double n = 1;
-    for (int64_t size : function.slots[slot].shape)
-      n *= static_cast<double>(size);
-    return n;
-  }
 
   void findUses() {
     const auto &list = function.instructions;
@@ -128,11 +123,9 @@ private:
     // From the last to the first, so that positions stay true.
     std::sort(casts.begin(), casts.end(),
               [](const auto &a, const auto &b) { return a.first > b.first; });
-    for (auto &[at, instruction] : casts) {
+    for (auto &[at, instruction] : casts)
       graph.insert(static_cast<size_t>(at), instruction, graph.forward[at],
                    /*isView=*/false);
-      graph.waits.insert(graph.waits.begin() + at, -1);
-    }
   }
   bool isWide(int slot) const {
     return function.slots[slot].dtype == DType::BF16 ||
@@ -224,11 +217,8 @@ private:
     Instruction cast;
     cast.op = "te::quantize";
     cast.where = function.instructions[at].where;
-    Arg arg;
-    arg.kind = Arg::Kind::Tensor;
-    arg.slot = root;
-    cast.args = {arg};
-    cast.movedBytes = numel(root) * 4;
+    cast.args = {plan::tensorArg(root)};
+    cast.movedBytes = plan::elementsOf(function.slots[root].shape) * 4;
     int copy = -1;
     if (keeps) {
       copy = static_cast<int>(function.slots.size());

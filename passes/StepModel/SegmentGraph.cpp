@@ -567,6 +567,22 @@ void SegmentGraph::insert(size_t at, const plan::Instruction &instruction,
   pointwiseKeeps.insert(pointwiseKeeps.begin() + position, false);
   if (!child.empty())
     child.insert(child.begin() + position, ofChild);
+  if (!waits.empty())
+    waits.insert(waits.begin() + position, -1);
+}
+
+SegmentGraph SegmentGraph::takeInstructions() {
+  std::vector<plan::Instruction> list = std::move(function.instructions);
+  function.instructions.clear();
+  SegmentGraph old = *this;
+  old.function.instructions = std::move(list);
+  forward.clear();
+  view.clear();
+  node.clear();
+  child.clear();
+  pointwiseKeeps.clear();
+  waits.clear();
+  return old;
 }
 
 SegmentVariant measureVariant(const SegmentGraph &graph, EagerMode mode,

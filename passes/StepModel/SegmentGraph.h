@@ -65,6 +65,9 @@ struct SegmentGraph {
   /// then belongs.
   void insert(size_t at, const plan::Instruction &instruction, bool isForward,
               bool isView);
+  /// Takes out all instructions and what is told of each, to be written anew;
+  /// returns the graph as it was.
+  SegmentGraph takeInstructions();
 };
 
 /// Adds the temporaries of autograd's own formulas where the project's rules

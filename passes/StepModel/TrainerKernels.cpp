@@ -6,6 +6,7 @@
 #include "passes/StepModel/TrainerKernels.h"
 
 #include "passes/Cost/OpCost.h"
+#include "runtime/plan/Operands.h"
 
 namespace accel {
 
@@ -133,10 +134,7 @@ void holdLogits(SegmentGraph &graph) {
     while (maker[slot] >= 0 && !list[maker[slot]].args.empty() &&
            opKind(list[maker[slot]]) != OpKind::Matmul) {
       slot = list[maker[slot]].args.front().slot;
-      Arg arg;
-      arg.kind = Arg::Kind::Tensor;
-      arg.slot = slot;
-      held.push_back(arg);
+      held.push_back(plan::tensorArg(slot));
     }
     list[i].args.insert(list[i].args.end(), held.begin(), held.end());
   }

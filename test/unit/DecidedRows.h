@@ -30,6 +30,17 @@ inline DecidedStep stepOf(const RunRow &row) {
   return step.value_or(DecidedStep());
 }
 
+/// Of one layer: what stays for the backward.
+inline double layerBytes(const DecidedStep &step) {
+  for (size_t c = 0; c < step.model->calls.size(); ++c)
+    if (step.model->calls[c].layer) {
+      const SegmentVariant &v = step.model->kinds[step.model->calls[c].kind]
+                                    .variants[step.candidate.variants[c]];
+      return static_cast<double>(v.savedBytes + v.savedInputBytes);
+    }
+  return 0;
+}
+
 } // namespace accel::validate
 
 #endif // ACCEL_TEST_UNIT_DECIDEDROWS_H

@@ -32,17 +32,6 @@ RunRow bridgeRow(const char *model) {
   return row;
 }
 
-/// Of one layer: what stays for the backward.
-double layerBytes(const DecidedStep &step) {
-  for (size_t c = 0; c < step.model->calls.size(); ++c)
-    if (step.model->calls[c].layer) {
-      const SegmentVariant &v = step.model->kinds[step.model->calls[c].kind]
-                                    .variants[step.candidate.variants[c]];
-      return static_cast<double>(v.savedBytes + v.savedInputBytes);
-    }
-  return 0;
-}
-
 MegatronParameters held(const DecidedStep &step, StepLayout &layout) {
   layout.prepare(step.candidate, RankClass::First);
   return MegatronParameters(layout, step.candidate);

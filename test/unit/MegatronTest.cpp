@@ -44,14 +44,7 @@ RunRow gptRow() {
 }
 
 double layerBytes(const RunRow &row) {
-  const DecidedStep step = stepOf(row);
-  for (size_t c = 0; c < step.model->calls.size(); ++c)
-    if (step.model->calls[c].layer) {
-      const SegmentVariant &v = step.model->kinds[step.model->calls[c].kind]
-                                    .variants[step.candidate.variants[c]];
-      return static_cast<double>(v.savedBytes + v.savedInputBytes);
-    }
-  return 0;
+  return validate::layerBytes(stepOf(row));
 }
 
 /// Equations 2, 4 and 6, in units of s b h bytes.

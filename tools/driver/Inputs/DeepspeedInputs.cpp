@@ -305,23 +305,8 @@ private:
     reportInJson(engine, *zero.configFile, severity, code, node, key, what,
                  fix);
   }
-  static std::string textOf(const yaml::Node &node) {
-    return node.isNull()                   ? "null"
-           : node.kind == yaml::Kind::Bool ? node.boolean ? "true" : "false"
-                                           : node.text;
-  }
   static bool isOff(const yaml::Node &node, const Unlike &key) {
-    if (!node.isScalar())
-      return false;
-    std::string_view off = key.off;
-    const std::string text = textOf(node);
-    while (!off.empty()) {
-      const size_t comma = std::min(off.find(','), off.size());
-      if (off.substr(0, comma) == text)
-        return true;
-      off.remove_prefix(std::min(comma + 1, off.size()));
-    }
-    return false;
+    return node.isScalar() && isOneOf(node, key.off);
   }
 
   void noteBuckets() {
@@ -354,7 +339,7 @@ private:
   /// A finite number of a key, or nothing where that is absent or "auto".
   std::optional<double> number(const std::string &path) {
     const yaml::Node *node = find(path);
-    if (!node || textOf(*node) == "auto")
+    if (!node || jsonText(*node) == "auto")
       return std::nullopt;
     const std::optional<double> value = numberOf(*node);
     if (!value || *value < 0)
@@ -382,7 +367,7 @@ private:
   void take(const char *name, Setting<double> &own, double usual) {
     const std::string path = std::string("optimizer.params.") + name;
     const yaml::Node *node = find(path);
-    if (node && textOf(*node) == "auto")
+    if (node && jsonText(*node) == "auto")
       return;
     const std::optional<double> given = number(path);
     if (!node && !own.written()) {
@@ -422,7 +407,7 @@ private:
   void takeList(const char *name, size_t count) {
     const std::string path = std::string("optimizer.params.") + name;
     const yaml::Node *node = find(path);
-    if (!node || textOf(*node) == "auto")
+    if (!node || jsonText(*node) == "auto")
       return;
     std::vector<double> values;
     const bool list = count > 1;
