@@ -6,11 +6,11 @@
 #include "tools/driver/Advice/MeshAdvice.h"
 
 #include "frontends/HuggingFace/ModelConfig.h"
-#include "frontends/ModuleTree/ModuleTree.h"
 #include "passes/Cost/CollectiveCost.h"
 #include "passes/Cost/OpCost.h"
 #include "passes/Tune/MeshSearch.h"
 #include "runtime/plan/Stages.h"
+#include "tools/driver/Inputs/MeshInputs.h"
 #include "tools/driver/Text/Progress.h"
 
 #include <algorithm>
@@ -29,10 +29,7 @@ using tune::MeshSizes;
 std::array<int64_t, 2> headsOf(const AdviceInputs &in) {
   const PlanInputs &inputs = in.inputs;
   if (in.executor != FrameworkKind::Megatron) {
-    DiagnosticEngine quiet; // the model was read already
-    const std::string &path =
-        in.options.model.empty() ? *inputs.job.model : in.options.model;
-    const auto tree = readModuleTree(path, {}, quiet);
+    const auto tree = moduleTreeOf(inputs, in.options);
     return tree && tree->sizes.heads
                ? std::array{tree->sizes.heads, tree->sizes.hidden}
                : std::array<int64_t, 2>{1, 0};
@@ -54,10 +51,12 @@ int64_t microBatchesOf(const Candidate &base) {
   return base.accumulation * base.mesh.ranks() / base.mesh.ranksPerSample();
 }
 
-/// What a layer takes at the rates that the device attains at best. Half of
+/// What a layer takes at the rates that the device attains at best; `hidden`
+/// elements of a token are between layers. Half of
 /// attention's FLOPs are counted, as causal masks leave them.
 tune::LayerCost layerCost(const AdviceInputs &in, const StepModel &model,
-                          const Candidate &base, const Target &target) {
+                          const Candidate &base, const Target &target,
+                          int64_t hidden) {
   tune::LayerCost cost;
   const auto call = std::find_if(model.calls.begin(), model.calls.end(),
                                  [](const StepCall &c) { return c.layer; });
@@ -81,7 +80,7 @@ tune::LayerCost layerCost(const AdviceInputs &in, const StepModel &model,
                  model.kinds[call->kind].attentionFlops / 2 * sharing /
                      (rate.peakFlops * attention);
   const auto compute = static_cast<double>(plan::itemSize(base.dtypes.compute));
-  cost.inputBytes = tokens * compute * static_cast<double>(headsOf(in)[1]);
+  cost.inputBytes = tokens * compute * static_cast<double>(hidden);
   // Shards and inputs of layers may wait on the host.
   if (in.executor != FrameworkKind::Megatron) {
     cost.inputsStay = false;
@@ -145,14 +144,15 @@ tune::MeshProblem problemOf(const AdviceInputs &in, const StepModel &model,
   problem.ranksPerNode = base.ranksPerNode;
   problem.layers = std::count_if(model.calls.begin(), model.calls.end(),
                                  [](const StepCall &c) { return c.layer; });
-  problem.heads = headsOf(in)[0];
+  const auto [heads, hidden] = headsOf(in);
+  problem.heads = heads;
   problem.tokens = in.inputs.training.sequenceLength;
   problem.microBatches = microBatchesOf(base);
   if (in.executor == FrameworkKind::Megatron)
     keepMegatron(in, base, all, problem);
   else
     keepFsdp2(in, base, problem);
-  problem.layer = layerCost(in, model, base, target);
+  problem.layer = layerCost(in, model, base, target, hidden);
   problem.fixedBytes = target.contextBytes;
   auto exchange = [&target](Collective kind, int64_t ranks, int64_t inNode,
                             double bytes) {

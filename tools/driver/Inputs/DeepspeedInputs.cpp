@@ -13,9 +13,9 @@
 #include "tools/driver/Inputs/DeepspeedInputs.h"
 
 #include "frontends/Accelerate/DeepspeedJson.h"
+#include "frontends/Accelerate/ReadValues.h"
 #include "frontends/Accelerate/SettingDiagnostic.h"
 
-#include <charconv>
 #include <cmath>
 
 namespace accel {
@@ -219,16 +219,12 @@ private:
       return;
     if (norm.written() && *norm != **from)
       return refuse(from, "deepspeed-mismatch",
-                    "gradient_clipping is " + shown(**from) +
-                        ", and the job file says max_grad_norm " + shown(*norm),
+                    "gradient_clipping is " + showNumber(**from) +
+                        ", and the job file says max_grad_norm " +
+                        showNumber(*norm),
                     "write one number, or \"auto\" here");
     norm = {**from, Origin::Written, from.key, from.at,
             "gradients are clipped"};
-  }
-
-  static std::string shown(double value) {
-    char text[40];
-    return {text, std::to_chars(text, text + sizeof text, value).ptr};
   }
 
   /// The job file goes before DeepSpeed's only where they agree.
@@ -327,14 +323,8 @@ private:
   }
 
   static std::optional<double> numberOf(const yaml::Node &node) {
-    const std::string text = yaml::pythonText(node);
-    double value = 0;
-    const auto [end, bad] =
-        std::from_chars(text.data(), text.data() + text.size(), value);
-    return bad == std::errc() && end == text.data() + text.size() &&
-                   std::isfinite(value)
-               ? std::optional(value)
-               : std::nullopt;
+    const std::optional<double> value = parseNumber(yaml::pythonText(node));
+    return value && std::isfinite(*value) ? value : std::nullopt;
   }
   /// A finite number of a key, or nothing where that is absent or "auto".
   std::optional<double> number(const std::string &path) {
@@ -378,8 +368,8 @@ private:
       return;
     if (own.written() && *own != *given)
       return report(*node, Severity::Error, "deepspeed-mismatch", path,
-                    std::string(name) + " is " + shown(*given) +
-                        ", and the job file says " + shown(*own),
+                    std::string(name) + " is " + showNumber(*given) +
+                        ", and the job file says " + showNumber(*own),
                     "write one number, or \"auto\" here");
     own.value = *given;
     own.origin = Origin::Written;

@@ -13,6 +13,13 @@
 
 namespace accel {
 
+std::optional<ModuleTree> moduleTreeOf(const PlanInputs &inputs,
+                                       const PlanOptions &options) {
+  DiagnosticEngine quiet; // the model was read already
+  return readModuleTree(
+      options.model.empty() ? *inputs.job.model : options.model, {}, quiet);
+}
+
 /// What is not planned of an axis, or nothing; `own`: accel-run executes it, or
 /// its program is asked for.
 static std::string whyNot(const PlanInputs &inputs, const std::string &axis,
@@ -37,10 +44,9 @@ static std::string whyNot(const PlanInputs &inputs, const std::string &axis,
 
 /// Heads are dealt out whole, as lint says too; that the family has a plan is
 /// import-tp-plan's to say. Context parallelism is of causal decoders.
-static void checkModel(const Setting<plan::Mesh> &mesh, const std::string &path,
-                       bool torchRing, DiagnosticEngine &engine) {
-  DiagnosticEngine quiet; // the model was read already
-  const std::optional<ModuleTree> tree = readModuleTree(path, {}, quiet);
+static void checkModel(const Setting<plan::Mesh> &mesh,
+                       const std::optional<ModuleTree> &tree, bool torchRing,
+                       DiagnosticEngine &engine) {
   if (!tree)
     return;
   if (mesh->ranksPerSequence() > 1 && tree->attention.empty())
@@ -108,9 +114,7 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
                   "write fsdp_reshard_after_forward: true");
   if (!inputs.model.config())
     return refuse("of a .pt2", "plan from config.json");
-  DiagnosticEngine quiet; // the model was read already
-  const std::optional<ModuleTree> tree = readModuleTree(
-      options.model.empty() ? *inputs.job.model : options.model, {}, quiet);
+  const std::optional<ModuleTree> tree = moduleTreeOf(inputs, options);
   if (!tree)
     return true;
   for (const TreeParameter &parameter : tree->parameters)
@@ -219,17 +223,15 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
       return;
     }
   }
-  const std::string &path =
-      options.model.empty() ? *inputs.job.model : options.model;
   if (inputs.executor == FrameworkKind::Megatron) {
-    DiagnosticEngine quiet; // the model was read already
     std::optional<int64_t> tokens = options.sequenceLength;
     if (!tokens)
       tokens = *inputs.job.data.sequenceLength;
-    if (const std::optional<ModuleTree> tree = readModuleTree(path, {}, quiet))
+    if (const auto tree = moduleTreeOf(inputs, options))
       checkMegatronModel(inputs.job.accelerate, *tree, tokens, engine);
   } else if (inner && inputs.trainer.empty()) {
-    checkModel(mesh, path, inputs.executor == FrameworkKind::Fsdp2, engine);
+    checkModel(mesh, moduleTreeOf(inputs, options),
+               inputs.executor == FrameworkKind::Fsdp2, engine);
   }
 }
 

@@ -6,9 +6,15 @@
 #ifndef ACCEL_TOOLS_DRIVER_INPUTS_MESHINPUTS_H
 #define ACCEL_TOOLS_DRIVER_INPUTS_MESHINPUTS_H
 
+#include "frontends/ModuleTree/ModuleTree.h"
 #include "tools/driver/Inputs/PlanInputs.h"
 
 namespace accel {
+
+/// Names, sizes and layers of the job's model, without a report: it was read
+/// already. Nothing of a program of torch.export.
+std::optional<ModuleTree> moduleTreeOf(const PlanInputs &inputs,
+                                       const PlanOptions &options);
 
 /// Refuses what is not planned of tensor and context parallelism, by name.
 /// Sizes that do not divide a parameter are import-tp-plan's errors, and those
