@@ -13,8 +13,9 @@ def Aten_ScaledDotProductAttentionOp
               [InferTypeOpAdaptor, Aten_OwnCost]> {
   let summary = "softmax(q kT * scale) v, not yet a kernel";
   let description = [{
-    q is [B, H, S, D]; k and v are [B, G, T, D] where G divides H (grouped
-    queries: G heads serve H). `select-kernels` replaces it.
+    q is [B, H, S, D], k [B, G, T, D] and v [B, G, T, V] where G divides H
+    (grouped queries: G heads serve H); the result is [B, H, S, V].
+    `select-kernels` replaces it.
 
     `mask` is added to the scaled scores: [B or 1, H or 1, S or 1, T], in the
     element type of q or in fp32. With a `window` above 0 a query sees that many

@@ -27,19 +27,35 @@ using namespace accel::aten;
 // Result types
 //===----------------------------------------------------------------------===//
 
+/// What a kernel takes: fewer key heads than query heads; values whose heads
+/// have another size than the keys'.
+struct Takes {
+  bool groups = false, ownValues = false;
+};
+
+/// `type` with another last dimension.
+static RankedTensorType withLast(RankedTensorType type, int64_t size) {
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() = size;
+  return type.clone(shape);
+}
+
 static LogicalResult checkAttention(std::optional<Location> loc, Value q,
-                                    Value k, Value v, bool grouped) {
+                                    Value k, Value v, Takes takes) {
   RankedTensorType query = tensorType(q), key = tensorType(k),
                    value = tensorType(v);
-  if (query.getRank() != 4 || key != value || key.getRank() != 4 ||
+  if (query.getRank() != 4 || key.getRank() != 4 || value.getRank() != 4 ||
+      withLast(key, value.getDimSize(3)) != value ||
+      (!takes.ownValues && key != value) ||
       query.getElementType() != key.getElementType() ||
       query.getDimSize(0) != key.getDimSize(0) ||
       query.getDimSize(3) != key.getDimSize(3))
     return emitOptionalError(
-        loc, "expects q as [B, H, S, D], k and v as [B, G, T, D], got ", query,
-        ", ", key, " and ", value);
+        loc, "expects q as [B, H, S, D], k as [B, G, T, D] and v as [B, G, T, ",
+        takes.ownValues ? "V" : "D", "], got ", query, ", ", key, " and ",
+        value);
   int64_t heads = query.getDimSize(1), groups = key.getDimSize(1);
-  if (groups == 0 || heads % groups != 0 || (!grouped && heads != groups))
+  if (groups == 0 || heads % groups != 0 || (!takes.groups && heads != groups))
     return emitOptionalError(loc, groups, " key heads cannot serve ", heads,
                              " query heads");
   return success();
@@ -67,14 +83,15 @@ static LogicalResult checkMask(std::optional<Location> loc, Value mask, Value q,
 }
 
 template <typename Adaptor>
-static LogicalResult
-inferForward(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
-             bool grouped, SmallVectorImpl<Type> &results) {
+static LogicalResult inferForward(MLIRContext *context,
+                                  std::optional<Location> loc, Adaptor adaptor,
+                                  Takes takes, SmallVectorImpl<Type> &results) {
   if (failed(checkAttention(loc, adaptor.getQuery(), adaptor.getKey(),
-                            adaptor.getValue(), grouped)))
+                            adaptor.getValue(), takes)))
     return failure();
   RankedTensorType query = tensorType(adaptor.getQuery());
-  results.push_back(query);
+  results.push_back(
+      withLast(query, tensorType(adaptor.getValue()).getDimSize(3)));
   results.push_back(RankedTensorType::get(query.getShape().drop_back(),
                                           Float32Type::get(context)));
   return success();
@@ -82,29 +99,34 @@ inferForward(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
 
 template <typename Adaptor>
 static LogicalResult inferBackward(std::optional<Location> loc, Adaptor adaptor,
-                                   bool grouped,
+                                   Takes takes,
                                    SmallVectorImpl<Type> &results) {
   if (failed(checkAttention(loc, adaptor.getQuery(), adaptor.getKey(),
-                            adaptor.getValue(), grouped)))
+                            adaptor.getValue(), takes)))
     return failure();
-  Type query = adaptor.getQuery().getType();
-  if (adaptor.getGradOut().getType() != query ||
-      adaptor.getOut().getType() != query)
-    return emitOptionalError(loc, "gradient and output have the query's type ",
-                             query, ", got ", adaptor.getGradOut().getType(),
-                             " and ", adaptor.getOut().getType());
+  RankedTensorType query = tensorType(adaptor.getQuery());
+  Type output = withLast(query, tensorType(adaptor.getValue()).getDimSize(3));
+  if (adaptor.getGradOut().getType() != output ||
+      adaptor.getOut().getType() != output)
+    return emitOptionalError(loc, "gradient and output are of ", output,
+                             ", got ", adaptor.getGradOut().getType(), " and ",
+                             adaptor.getOut().getType());
   results.append(
       {query, adaptor.getKey().getType(), adaptor.getValue().getType()});
   return success();
 }
 
+/// torch's flash kernel wants equal sizes, and Transformer Engine's does not.
+static constexpr Takes grouped{.groups = true, .ownValues = true};
+
 INFER(ScaledDotProductAttentionOp) {
   if (failed(checkAttention(loc, adaptor.getQuery(), adaptor.getKey(),
-                            adaptor.getValue(), /*grouped=*/true)) ||
+                            adaptor.getValue(), grouped)) ||
       failed(checkMask(loc, adaptor.getMask(), adaptor.getQuery(),
                        adaptor.getKey())))
     return failure();
-  results.push_back(adaptor.getQuery().getType());
+  results.push_back(withLast(tensorType(adaptor.getQuery()),
+                             tensorType(adaptor.getValue()).getDimSize(3)));
   return success();
 }
 LogicalResult ScaledDotProductAttentionOp::verify() {
@@ -122,13 +144,14 @@ INFER(FlashAttentionForCpuOp) {
   if (failed(checkMask(loc, adaptor.getMask(), adaptor.getQuery(),
                        adaptor.getKey())))
     return failure();
-  return inferForward(context, loc, adaptor, /*grouped=*/true, results);
+  return inferForward(context, loc, adaptor, {.groups = true}, results);
 }
 INFER(FlashAttentionOp) {
-  return inferForward(context, loc, adaptor, /*grouped=*/true, results);
+  return inferForward(context, loc, adaptor, grouped, results);
 }
 INFER(EfficientAttentionOp) {
-  if (failed(inferForward(context, loc, adaptor, /*grouped=*/false, results)) ||
+  if (failed(
+          inferForward(context, loc, adaptor, {.ownValues = true}, results)) ||
       failed(checkMask(loc, adaptor.getMask(), adaptor.getQuery(),
                        adaptor.getKey(), /*exact=*/true)))
     return failure();
@@ -142,7 +165,7 @@ INFER(EfficientAttentionOp) {
 INFER(CudnnAttentionOp) {
   if (failed(checkMask(loc, adaptor.getMask(), adaptor.getQuery(),
                        adaptor.getKey())) ||
-      failed(inferForward(context, loc, adaptor, /*grouped=*/true, results)))
+      failed(inferForward(context, loc, adaptor, grouped, results)))
     return failure();
   // Its statistics have a dimension for the features.
   auto stats = cast<RankedTensorType>(results.back());
@@ -152,16 +175,16 @@ INFER(CudnnAttentionOp) {
   return success();
 }
 INFER(FlashAttentionForCpuBackwardOp) {
-  return inferBackward(loc, adaptor, /*grouped=*/true, results);
+  return inferBackward(loc, adaptor, {.groups = true}, results);
 }
 INFER(FlashAttentionBackwardOp) {
-  return inferBackward(loc, adaptor, /*grouped=*/true, results);
+  return inferBackward(loc, adaptor, grouped, results);
 }
 INFER(EfficientAttentionBackwardOp) {
-  return inferBackward(loc, adaptor, /*grouped=*/false, results);
+  return inferBackward(loc, adaptor, {.ownValues = true}, results);
 }
 INFER(CudnnAttentionBackwardOp) {
-  return inferBackward(loc, adaptor, /*grouped=*/true, results);
+  return inferBackward(loc, adaptor, grouped, results);
 }
 
 /// [B, S, H, D] and [B, T, G, D].

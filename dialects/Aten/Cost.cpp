@@ -110,18 +110,22 @@ Cost EmbeddingOp::getCost() {
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// Two matmuls forward, five backward; a causal mask skips half of them.
-static Cost attentionCost(Operation *op, Value query, Value key, bool causal,
-                          double products) {
-  auto q = cast<RankedTensorType>(query.getType());
-  auto k = cast<RankedTensorType>(key.getType());
-  double scores = static_cast<double>(q.getDimSize(0)) * q.getDimSize(1) *
-                  q.getDimSize(2) * k.getDimSize(2) * (causal ? 0.5 : 1.0);
-  return {products * 2.0 * scores * q.getDimSize(3), touchedBytes(op)};
+/// A forward multiplies queries with keys and weights with values, a backward
+/// three and two such products; a causal mask skips half of them.
+template <typename OpT> static Cost attentionCost(OpT op, bool forward) {
+  auto shape = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape();
+  };
+  auto q = shape(op.getQuery()), k = shape(op.getKey());
+  double scores = static_cast<double>(q[0]) * q[1] * q[2] * k[2] *
+                  (op.getIsCausal() ? 0.5 : 1.0);
+  double width = (forward ? 1.0 : 3.0) * q[3] +
+                 (forward ? 1.0 : 2.0) * shape(op.getValue())[3];
+  return {2.0 * scores * width, touchedBytes(op)};
 }
 
 Cost ScaledDotProductAttentionOp::getCost() {
-  Cost cost = attentionCost(*this, getQuery(), getKey(), getIsCausal(), 2);
+  Cost cost = attentionCost(*this, /*forward=*/true);
   auto keys = cast<RankedTensorType>(getKey().getType()).getDimSize(2);
   // The first queries see fewer keys than a window holds.
   if (double window = getWindow(); window > 0 && window < double(keys))
@@ -130,28 +134,28 @@ Cost ScaledDotProductAttentionOp::getCost() {
   return cost;
 }
 Cost FlashAttentionForCpuOp::getCost() {
-  return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 2);
+  return attentionCost(*this, /*forward=*/true);
 }
 Cost FlashAttentionOp::getCost() {
-  return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 2);
+  return attentionCost(*this, /*forward=*/true);
 }
 Cost EfficientAttentionOp::getCost() {
-  return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 2);
+  return attentionCost(*this, /*forward=*/true);
 }
 Cost CudnnAttentionOp::getCost() {
-  return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 2);
+  return attentionCost(*this, /*forward=*/true);
 }
 Cost CudnnAttentionBackwardOp::getCost() {
-  return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 5);
+  return attentionCost(*this, /*forward=*/false);
 }
 Cost FlashAttentionForCpuBackwardOp::getCost() {
-  return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 5);
+  return attentionCost(*this, /*forward=*/false);
 }
 Cost FlashAttentionBackwardOp::getCost() {
-  return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 5);
+  return attentionCost(*this, /*forward=*/false);
 }
 Cost EfficientAttentionBackwardOp::getCost() {
-  return attentionCost(*this, getQuery(), getKey(), getIsCausal(), 5);
+  return attentionCost(*this, /*forward=*/false);
 }
 
 /// The share of all scores that is seen through a window: the first queries

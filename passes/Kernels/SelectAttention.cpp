@@ -28,13 +28,22 @@ public:
   /// Of kernels that take any mask and as many key heads as there are, and
   /// write their result in the order of the query's memory.
   template <typename Kernel> Value likeTheQuery() {
-    Value added = mask(/*causal=*/false), k = op.getKey(), v = op.getValue();
+    Value added = mask(/*causal=*/false), q = op.getQuery(), k = op.getKey(),
+          v = op.getValue();
+    if (std::is_same_v<Kernel, aten::FlashAttentionForCpuOp>) {
+      // It takes one size alone, and the order of the query's memory stays.
+      const int64_t size = std::max(query.getDimSize(3),
+                                    tensorType(op.getValue()).getDimSize(3));
+      for (Value *each : {&q, &k, &v})
+        if (tensorType(*each).getDimSize(3) < size)
+          *each = swapped(withZeros(swapped(*each), size));
+    }
     if (eager && added) { // sdpa_attention_forward groups no queries then
       k = repeatHeads(k);
       v = repeatHeads(v);
     }
-    return likeQuery(make<Kernel>(op.getQuery(), k, v, added, op.getIsCausal(),
-                                  op.getScale()));
+    return likeQuery(
+        cut(make<Kernel>(q, k, v, added, op.getIsCausal(), op.getScale())));
   }
   Value flash() {
     return likeQuery(cut(make<aten::FlashAttentionOp>(
@@ -43,12 +52,10 @@ public:
   }
   /// As the kernel has tokens and heads in memory.
   Value window() {
-    auto swap = [&](Value y) {
-      return make<aten::TransposeIntOp>(y, uint64_t(1), uint64_t(2));
-    };
-    Value q = swap(filledUp(op.getQuery())), k = swap(filledUp(op.getKey())),
-          v = swap(filledUp(op.getValue()));
-    return cut(swap(make<aten::WindowAttentionOp>(
+    Value q = swapped(filledUp(op.getQuery())),
+          k = swapped(filledUp(op.getKey())),
+          v = swapped(filledUp(op.getValue()));
+    return cut(swapped(make<aten::WindowAttentionOp>(
         q, k, v, uint64_t(op.getWindow() - 1), op.getScale())));
   }
   Value efficient() {
@@ -110,11 +117,15 @@ private:
       x = dropped(x);
     x = make<aten::ViewOp>(
         x, ArrayRef<int64_t>{query.getDimSize(0) * heads, rows, keys});
-    x = make<aten::ViewOp>(make<aten::BmmOp>(x, v), query.getShape());
-    auto swap = [&](Value y) {
-      return make<aten::TransposeIntOp>(y, uint64_t(1), uint64_t(2));
-    };
-    return swap(make<aten::CloneOp>(swap(x)));
+    SmallVector<int64_t> shape(query.getShape());
+    shape.back() = tensorType(op.getValue()).getDimSize(3);
+    x = make<aten::ViewOp>(make<aten::BmmOp>(x, v), shape);
+    return swapped(make<aten::CloneOp>(swapped(x)));
+  }
+
+  /// Tokens and heads, or heads and tokens.
+  Value swapped(Value x) {
+    return make<aten::TransposeIntOp>(x, uint64_t(1), uint64_t(2));
   }
 
   /// The kernels of CUDA read rows of 16 bytes: heads of other sizes are filled
@@ -124,10 +135,15 @@ private:
     RankedTensorType type = tensorType(value);
     const int64_t size = type.getDimSize(3);
     const int64_t unit = 16 / (type.getElementTypeBitWidth() / 8);
-    if (eager || size % unit == 0)
-      return value;
+    return eager ? value : withZeros(value, (size + unit - 1) / unit * unit);
+  }
+  /// Heads of `size` elements, of which zeros are the last.
+  Value withZeros(Value value, int64_t size) {
+    RankedTensorType type = tensorType(value);
     SmallVector<int64_t> shape(type.getShape());
-    shape[3] = unit - size % unit;
+    shape[3] = size - shape[3];
+    if (shape[3] == 0)
+      return value;
     Value zeros = make<aten::FullOp>(shape, builder.getF64FloatAttr(0),
                                      type.getElementType());
     return make<aten::CatOp>(ValueRange{value, zeros}, uint64_t(3));
@@ -137,12 +153,9 @@ private:
     const int64_t size = tensorType(op.getValue()).getDimSize(3);
     if (tensorType(result).getDimSize(3) == size)
       return result;
-    auto swap = [&](Value y) {
-      return make<aten::TransposeIntOp>(y, uint64_t(1), uint64_t(2));
-    };
     Value part = make<aten::SliceTensorOp>(result, uint64_t(3), uint64_t(0),
                                            uint64_t(size), uint64_t(1));
-    return swap(make<aten::CloneOp>(swap(part)));
+    return swapped(make<aten::CloneOp>(swapped(part)));
   }
   Value dropped(Value weights) {
     if (!eager)
@@ -220,10 +233,7 @@ private:
     if (!eager || !(isa_and_nonnull<aten::CatOp>(maker) ||
                     op->hasAttr(aten::byHeadsAttr)))
       return result;
-    auto swap = [&](Value y) {
-      return make<aten::TransposeIntOp>(y, uint64_t(1), uint64_t(2));
-    };
-    return swap(make<aten::CloneOp>(swap(result)));
+    return swapped(make<aten::CloneOp>(swapped(result)));
   }
 
   /// What a window and, with `causal`, the order of tokens hide, [1, 1, S, T],
@@ -337,13 +347,14 @@ static bool takesCudnn(aten::ScaledDotProductAttentionOp op, int64_t head) {
   const int64_t size = query.getDimSize(3);
   const double sixteenths = 16 * op.getDropoutP().convertToDouble();
   return query.getElementTypeBitWidth() == 16 && size % 8 == 0 &&
-         size <= head && (size <= 128 || size == head) &&
-         query.getDimSize(2) > 1 && tensorType(op.getKey()).getDimSize(2) > 1 &&
+         tensorType(op.getValue()).getDimSize(3) == size && size <= head &&
+         (size <= 128 || size == head) && query.getDimSize(2) > 1 &&
+         tensorType(op.getKey()).getDimSize(2) > 1 &&
          sixteenths == std::floor(sixteenths);
 }
 
 Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
-                             int64_t cudnnHead,
+                             const frameworks::Kernels &kernels,
                              aten::ScaledDotProductAttentionOp op) {
   bool cuda = device == aten::Device::Cuda;
   Attention attention(b, op, eager, cuda);
@@ -356,14 +367,23 @@ Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
   if (!op.getSoftcap().isZero() || (eager && op.getByParts()) ||
       (cuda && mixed) || dropped)
     return attention.byParts();
+  // Values of another size: torch's kernels, not those of trainers with models
+  // of their own.
+  const bool ownValues = tensorType(op.getValue()).getDimSize(3) !=
+                             tensorType(op.getQuery()).getDimSize(3) &&
+                         (!eager || kernels.transformers);
+  if (ownValues && eager && !cuda)
+    return attention.byParts();
   if (!cuda)
     return attention.likeTheQuery<aten::FlashAttentionForCpuOp>();
+  if (ownValues)
+    return attention.efficient();
   int64_t keys = tensorType(op.getKey()).getDimSize(2);
   const int64_t window = op.getWindow();
   bool masked = op.getMask() || (eager && op->hasAttr(aten::maskedAttr)) ||
                 (window > 0 && (window < keys || (eager && window == keys)));
   // A mask of a plan of ours goes to a kernel that is known with masks.
-  if (takesCudnn(op, cudnnHead) && (eager || !masked))
+  if (takesCudnn(op, kernels.cudnnHead) && (eager || !masked))
     return attention.likeTheQuery<aten::CudnnAttentionOp>();
   // FlashAttention 2 takes heads of at most 256 elements.
   const bool wide = tensorType(op.getQuery()).getDimSize(3) > 256;

@@ -8,6 +8,8 @@
 
 #include "dialects/Aten/Aten.h"
 
+#include "passes/Frameworks/Framework.h"
+
 #include "mlir/IR/Builders.h"
 
 namespace accel {
@@ -15,11 +17,13 @@ namespace accel {
 /// What `device` runs for `op`, at the place of `b`. CPUs have flash attention
 /// with any mask; CUDA has flash attention for bf16 and fp16 without a mask,
 /// and memory-efficient attention for the rest, or cuDNN's for 16 bits where
-/// torch takes it (`cudnnHead`: frameworks::Kernels). Capped scores, and an
-/// fp32 mask of 16-bit scores on CUDA, have no kernel: they are single matmuls,
-/// as is with `eager` whatever transformers runs so. A window becomes a mask.
+/// torch takes it (`kernels.cudnnHead`). Capped scores, and an fp32 mask of
+/// 16-bit scores on CUDA, have no kernel: they are single matmuls, as is with
+/// `eager` whatever transformers runs so. A window becomes a mask. Values whose
+/// heads have another size than the keys' go to the memory-efficient kernel,
+/// the one of torch's that takes them; CPUs have none.
 mlir::Value selectAttention(mlir::OpBuilder &b, aten::Device device, bool eager,
-                            int64_t cudnnHead,
+                            const frameworks::Kernels &kernels,
                             aten::ScaledDotProductAttentionOp op);
 
 /// Single matmuls, as transformers' eager attention computes `op`, that fill

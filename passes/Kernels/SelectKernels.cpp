@@ -114,7 +114,7 @@ static Value selectDropout(OpBuilder &b, aten::Device device,
 }
 
 void accel::selectKernels(func::FuncOp function, aten::Device device,
-                          bool eager, int64_t cudnnHead) {
+                          bool eager, const frameworks::Kernels &kernels) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
     if (isa<aten::ScaledDotProductAttentionOp, aten::RmsNormOp,
@@ -131,7 +131,7 @@ void accel::selectKernels(func::FuncOp function, aten::Device device,
             ? selectLayerNorm(b, device, cast<aten::LayerNormOp>(op))
         : isa<aten::DropoutOp>(op)
             ? selectDropout(b, device, cast<aten::DropoutOp>(op))
-            : selectAttention(b, device, eager, cudnnHead,
+            : selectAttention(b, device, eager, kernels,
                               cast<aten::ScaledDotProductAttentionOp>(op));
     op->getResult(0).replaceAllUsesWith(result);
     op->erase();
@@ -170,7 +170,7 @@ struct SelectKernelsPass
         toTrainerForm(function, kernels);
       selectKernels(function,
                     name == "cpu" ? aten::Device::Cpu : aten::Device::Cuda,
-                    asModules, kernels.cudnnHead);
+                    asModules, kernels);
     }
   }
 };

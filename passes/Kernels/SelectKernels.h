@@ -7,6 +7,7 @@
 #define ACCEL_PASSES_KERNELS_SELECTKERNELS_H
 
 #include "dialects/Aten/Aten.h"
+#include "passes/Frameworks/Framework.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -15,12 +16,12 @@ namespace accel {
 /// Replaces `aten.scaled_dot_product_attention` and `aten.rms_norm` by what
 /// `device` runs: on CPUs its flash attention and the norm's single steps, on
 /// CUDA flash attention for bf16 and fp16, or cuDNN's where torch takes it
-/// (`cudnnHead`: frameworks::Kernels), memory-efficient attention for other
-/// types, and the fused norm. With `eager`, norms are single steps on
+/// (`kernels`), memory-efficient attention for other types, and the fused norm.
+/// With `eager`, norms are single steps on
 /// CUDA too, as transformers' own modules run them. Element types must be
 /// final.
 void selectKernels(mlir::func::FuncOp function, aten::Device device,
-                   bool eager = false, int64_t cudnnHead = 0);
+                   bool eager = false, const frameworks::Kernels &kernels = {});
 
 } // namespace accel
 
