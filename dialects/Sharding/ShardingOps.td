@@ -151,7 +151,8 @@ def Sharding_ParamOp : Sharding_Op<"param", [HasParent<"::mlir::ModuleOp">]> {
 def Sharding_BufferOp : Sharding_Op<"buffer", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "a tensor of the model that is not trained";
   let description = [{
-    Its values come from the model's archive. The graph has an argument of its
+    Its values come from the model's archive, or from its weight files; without
+    either they are zeros. The graph has an argument of its
     name, and every rank holds all of it.
 
     ```mlir

@@ -7,6 +7,7 @@
 #include "frontends/HuggingFace/Activate.h"
 #include "frontends/HuggingFace/BuildMixture.h"
 #include "frontends/HuggingFace/BuildModel.h"
+#include "frontends/HuggingFace/DecoderParts.h"
 #include "frontends/HuggingFace/RopeTables.h"
 
 using namespace accel;
@@ -23,9 +24,9 @@ class DecoderForward {
 public:
   DecoderForward(OpBuilder &builder, const Decoder &decoder,
                  const ModelInfo &info, const BuildOptions &options)
-      : builder(builder), d(decoder), a(decoder.attention), info(info),
-        batch(options.microBatch), sequence(options.sequenceLength),
-        tokens(batch * sequence), documents(options.hasDocuments()),
+      : builder(builder), d(decoder), info(info), batch(options.microBatch),
+        sequence(options.sequenceLength), tokens(batch * sequence),
+        documents(options.hasDocuments()),
         hiddenType(tensor({batch, sequence, d.hiddenSize})),
         idsType(
             RankedTensorType::get({batch, sequence}, builder.getI64Type())) {}
@@ -49,6 +50,7 @@ public:
   mlir::func::FuncOp embedding() {
     std::string path = embeddingPath();
     FunctionWriter f(builder, "Embedding", path);
+    DecoderParts parts(f, d);
     auto relative = [&](const std::string &fqn) {
       return fqn == path ? std::string() : fqn.substr(path.size() + 1);
     };
@@ -66,7 +68,7 @@ public:
     if (!d.projectIn.empty()) {
       int64_t width = f.shape(hidden).back();
       hidden =
-          linear(f, f.view(hidden, {tokens, width}), relative(d.projectIn));
+          parts.linear(f.view(hidden, {tokens, width}), relative(d.projectIn));
       hidden = f.view(hidden, hiddenType.getShape());
     }
     if (!d.positions.empty()) {
@@ -124,13 +126,20 @@ public:
     return function;
   }
 
-  /// (hidden, cos and sin, or bias, and the documents' mask, where there are
-  /// any) -> hidden; with a load balancing loss also what that needs of a layer
-  /// with experts. `first` is a layer of the kind.
+  /// The router of these layers has a bias for its choice.
+  bool biasesChoice(const DecoderLayerKind &kind) const {
+    return kind.sparse && d.mixture.sigmoid;
+  }
+
+  /// (hidden, cos and sin, or bias, the documents' mask and the bias of the
+  /// router's choice, where there are any) -> hidden; with a load balancing
+  /// loss also what that needs of a layer with experts. `first` is a layer of
+  /// the kind.
   mlir::func::FuncOp layer(const DecoderLayerKind &kind, int64_t first,
                            const std::string &suffix) {
     std::string name = d.layerClass + suffix, path = d.layers + ".*";
     FunctionWriter f(builder, name, path);
+    DecoderParts parts(f, d);
     f.input(hiddenType);
     for (int i = 0; i < 2 && !d.ropes.empty(); ++i)
       f.input(tableType(d.ropes[size_t(kind.rope)]));
@@ -138,6 +147,9 @@ public:
       f.input(biasType());
     if (documents)
       f.input(tensor({batch, 1, sequence, sequence}));
+    const unsigned choiceBias = f.inputs();
+    if (biasesChoice(kind))
+      f.input(tensor({d.mixture.experts}));
     f.params(info, d.layers + "." + std::to_string(first));
     llvm::SmallVector<mlir::Type> types{hiddenType};
     if (kind.sparse && d.mixture.auxiliary)
@@ -148,29 +160,39 @@ public:
         f.fixType(i);
     if (hasAlibi() && wideBias())
       f.fixType(1);
+    if (biasesChoice(kind))
+      f.fixType(choiceBias);
 
     Value x = f.argument(0);
-    Value normed = norm(f, x, d.beforeAttention);
-    Value attended = norm(f, attention(f, normed, kind), d.ofAttention);
+    Value normed = parts.norm(x, d.beforeAttention);
+    Value attended = parts.norm(
+        writeAttention(f, d, kind, attentionInputs(f, normed)), d.ofAttention);
     if (d.parallel) {
       if (d.beforeMlp != d.beforeAttention)
-        normed = norm(f, x, d.beforeMlp);
-      Value fed = mlp(f, normed);
+        normed = parts.norm(x, d.beforeMlp);
+      Value fed = mlp(f, normed, d.mlp);
       f.enter("");
       Value both = f.op<AddTensorOp>(fed, attended);
       f.end(f.op<AddTensorOp>(f.dropout(both, d.dropout.blocks), x));
       return function;
     }
-    x = norm(f, residual(f, x, attended), d.afterAttention);
+    x = parts.norm(residual(f, x, attended), d.afterAttention);
     MixtureValues mixed;
-    Value before = norm(f, x, d.beforeMlp);
+    Value before = parts.norm(x, d.beforeMlp);
     if (kind.sparse)
       mixed =
-          writeMixture(f, d.mixture, f.view(before, {tokens, d.hiddenSize}));
+          writeMixture(f, d.mixture, f.view(before, {tokens, d.hiddenSize}),
+                       biasesChoice(kind) ? f.argument(choiceBias) : Value());
     Value fed = kind.sparse ? f.view(mixed.rows, hiddenType.getShape())
-                            : mlp(f, before);
-    fed = norm(f, fed, d.ofMlp);
-    llvm::SmallVector<Value> results{norm(f, residual(f, x, fed), d.afterMlp)};
+                            : mlp(f, before, d.mlp);
+    if (kind.sparse && d.mixture.sharedSize) {
+      Value shared = mlp(f, before, d.sharedMlp);
+      f.enter("mlp");
+      fed = f.op<AddTensorOp>(fed, shared);
+    }
+    fed = parts.norm(fed, d.ofMlp);
+    llvm::SmallVector<Value> results{
+        parts.norm(residual(f, x, fed), d.afterMlp)};
     if (mixed.counts)
       results.append({mixed.counts, mixed.probabilities});
     f.end(results);
@@ -186,23 +208,24 @@ public:
       table = d.embedding + ".weight";
     std::string name = d.classPrefix + "Head";
     FunctionWriter f(builder, name, "");
+    DecoderParts parts(f, d);
     f.input(hiddenType);
     f.input(idsType);
-    const size_t parts =
+    const size_t routers =
         d.mixture.auxiliary ? size_t(d.mixture.sparseLayers()) : 0;
-    for (size_t i = 0; i < 2 * parts; ++i)
+    for (size_t i = 0; i < 2 * routers; ++i)
       f.input(tensor({d.mixture.experts}));
     for (const std::string &fqn : {d.finalNorm, d.projectOut})
       if (!fqn.empty())
         declare(f, fqn, fqn);
     f.param(table, *shapeOf(table));
     auto function = f.begin({tensor({})});
-    for (size_t i = 0; i < 2 * parts; ++i)
+    for (size_t i = 0; i < 2 * routers; ++i)
       f.fixType(unsigned(2 + i));
-    Value normed = norm(f, f.argument(0), d.finalNorm);
+    Value normed = parts.norm(f.argument(0), d.finalNorm);
     Value rows = f.view(normed, {tokens, d.hiddenSize});
     if (!d.projectOut.empty())
-      rows = linear(f, rows, d.projectOut);
+      rows = parts.linear(rows, d.projectOut);
     f.enter("lm_head");
     Value logits = f.op<MmOp>(rows, f.op<TOp>(f.param(table)));
     f.enter("");
@@ -211,10 +234,10 @@ public:
       logits = f.op<MulScalarOp>(logits, d.logitSoftcap);
     }
     Value loss = f.crossEntropy(logits, f.argument(1));
-    if (parts) {
-      ValueRange given = function.getArguments().slice(2, 2 * parts);
-      loss = addBalancingLoss(f, d.mixture, loss, given.take_front(parts),
-                              given.drop_front(parts), tokens);
+    if (routers) {
+      ValueRange given = function.getArguments().slice(2, 2 * routers);
+      loss = addBalancingLoss(f, d.mixture, loss, given.take_front(routers),
+                              given.drop_front(routers), tokens);
     }
     f.end(loss);
     return function;
@@ -262,28 +285,18 @@ private:
     return f.op<EmbeddingOp>(table, indices, uint64_t(padding));
   }
 
-  /// `rows` [tokens, in] -> [tokens, out].
-  Value linear(FunctionWriter &f, Value rows, const std::string &module) {
-    f.enter(module);
-    Value weight = f.op<TOp>(f.param(module + ".weight"));
-    Value bias = f.find(module + ".bias");
-    if (bias && !d.biasApart)
-      return f.op<AddmmOp>(bias, rows, weight);
-    Value product = f.op<MmOp>(rows, weight);
-    return bias ? f.op<AddTensorOp>(product, bias) : product;
-  }
-
-  Value norm(FunctionWriter &f, Value x, const std::string &module) {
-    if (module.empty())
-      return x;
-    f.enter(module);
-    Value weight = f.param(module + ".weight");
-    if (d.norm == Decoder::Norm::Layer)
-      return f.op<LayerNormOp>(x, weight, f.find(module + ".bias"),
-                               f.number(d.normEps));
-    return f.op<RmsNormOp>(x, weight, f.number(d.normEps),
-                           f.unit(d.norm != Decoder::Norm::Rms),
-                           f.unit(d.norm == Decoder::Norm::RmsShifted));
+  AttentionInputs attentionInputs(FunctionWriter &f, Value hidden) {
+    AttentionInputs inputs;
+    inputs.hidden = hidden;
+    inputs.documents = documents;
+    unsigned next = 1;
+    if (!d.ropes.empty()) {
+      inputs.cos = f.argument(next++);
+      inputs.sin = f.argument(next++);
+    }
+    if (documents || hasAlibi())
+      inputs.added = f.argument(next);
+    return inputs;
   }
 
   Value residual(FunctionWriter &f, Value x, Value y) {
@@ -291,157 +304,40 @@ private:
     return d.residualFirst ? f.op<AddTensorOp>(x, y) : f.op<AddTensorOp>(y, x);
   }
 
-  Value slice(FunctionWriter &f, Value x, int64_t dim, int64_t begin,
-              int64_t end) {
-    return f.op<SliceTensorOp>(x, uint64_t(dim), uint64_t(begin), uint64_t(end),
-                               uint64_t(1));
-  }
-
-  /// q, k and v, [B, S, heads, head_dim] each.
-  struct Projected {
-    Value q, k, v;
-  };
-
-  Projected project(FunctionWriter &f, Value rows) {
-    switch (a.layout) {
-    case DecoderAttention::Layout::Apart:
-      return projectApart(f, rows);
-    case DecoderAttention::Layout::Rows:
-      return projectRows(f, rows);
-    case DecoderAttention::Layout::Groups:
-      return projectGroups(f, rows);
-    }
-    llvm_unreachable("covered switch");
-  }
-
-  Projected projectApart(FunctionWriter &f, Value rows) {
-    auto heads = [&](const std::string &module, int64_t count, double scale,
-                     const std::string &normModule) {
-      Value x = linear(f, rows, module);
-      if (scale != 1) {
-        f.enter(a.path);
-        x = f.op<MulScalarOp>(x, scale);
-      }
-      if (!a.normHeads)
-        x = norm(f, x, normModule);
-      return f.view(x, {batch, sequence, count, d.headDim});
-    };
-    Projected p;
-    p.q = heads(a.query, d.heads, a.queryScale, a.queryNorm);
-    p.k = heads(a.key, d.keyValueHeads, 1, a.keyNorm);
-    p.v = heads(a.value, d.keyValueHeads, 1, "");
-    if (a.normHeads) {
-      p.q = norm(f, p.q, a.queryNorm);
-      p.k = norm(f, p.k, a.keyNorm);
-    }
-    return p;
-  }
-
-  Projected projectRows(FunctionWriter &f, Value rows) {
-    int64_t queries = d.heads * d.headDim, keys = d.keyValueHeads * d.headDim;
-    Value joint = linear(f, rows, a.joint);
-    f.enter(a.path);
-    joint = f.view(joint, {batch, sequence, queries + 2 * keys});
-    auto part = [&](int64_t begin, int64_t size) {
-      return f.view(slice(f, joint, 2, begin, begin + size),
-                    {batch, sequence, size / d.headDim, d.headDim});
-    };
-    Value q = part(0, queries), k = part(queries, keys);
-    return {q, k, part(queries + keys, keys)};
-  }
-
-  Projected projectGroups(FunctionWriter &f, Value rows) {
-    int64_t groups = d.keyValueHeads, served = d.heads / groups;
-    Value joint = linear(f, rows, a.joint);
-    f.enter(a.path);
-    joint = f.view(joint, {batch, sequence, groups, served + 2, d.headDim});
-    auto part = [&](int64_t begin, int64_t count) {
-      Value x = slice(f, joint, 3, begin, begin + count);
-      if (a.listed && count == 1)
-        x.getDefiningOp()->setAttr(
-            byListAttr, builder.getI64IntegerAttr(a.repeated ? served : 1));
-      if (groups > 1 && count > 1) // not one piece in memory
-        x = f.op<CloneOp>(x);
-      return f.view(x, {batch, sequence, groups * count, d.headDim});
-    };
-    Value q = part(0, served), k = part(served, 1);
-    return {q, k, part(served + 1, 1)};
-  }
-
-  Value rotated(FunctionWriter &f, Value x, Value cos, Value sin) {
-    Value result = rotate(f, x, cos, sin);
-    return d.wideRotary ? f.op<TypeAsOp>(result, x) : result;
-  }
-
-  Value attention(FunctionWriter &f, Value hidden,
-                  const DecoderLayerKind &kind) {
-    f.enter(a.path);
+  Value mlp(FunctionWriter &f, Value hidden, const DecoderMlp &m) {
+    DecoderParts parts(f, d);
+    f.enter(m.path);
     Value rows = f.view(hidden, {tokens, d.hiddenSize});
-    auto [q, k, v] = project(f, rows);
-    f.enter(a.path);
-    if (!d.ropes.empty()) {
-      Value cos = f.op<UnsqueezeOp>(f.argument(1), uint64_t(1));
-      Value sin = f.op<UnsqueezeOp>(f.argument(2), uint64_t(1));
-      q = rotated(f, q, cos, sin);
-      k = rotated(f, k, cos, sin);
-    }
-    auto headsFirst = [&](Value x) -> Value {
-      return f.op<TransposeIntOp>(x, uint64_t(1), uint64_t(2));
-    };
-    q = headsFirst(q);
-    k = headsFirst(k);
-    v = headsFirst(v);
-    Value mask;
-    if (documents)
-      mask = f.argument(d.ropes.empty() ? 1 : 3);
-    else if (hasAlibi())
-      mask = f.argument(1);
-    // The documents' mask has the window.
-    Value mixed =
-        f.attention(q, k, v, a.scale, mask, documents ? 0 : kind.window,
-                    a.softcap, a.byParts, d.dropout.attention);
-    if (!a.masked.empty() && !documents)
-      mixed.getDefiningOp()->setAttr(maskedAttr,
-                                     builder.getStringAttr(a.masked));
-    Value joined = f.view(headsFirst(mixed), {tokens, d.heads * d.headDim});
-    Value out = linear(f, joined, a.output);
-    return f.dropout(f.view(out, hiddenType.getShape()),
-                     d.dropout.attentionOutput);
-  }
-
-  Value mlp(FunctionWriter &f, Value hidden) {
-    f.enter(d.mlp.path);
-    Value rows = f.view(hidden, {tokens, d.hiddenSize});
-    Value down = linear(f, mlpInner(f, rows), d.mlp.down);
+    Value down = parts.linear(mlpInner(f, rows, m), m.down);
     return f.dropout(f.view(down, hiddenType.getShape()), d.dropout.mlpOutput);
   }
 
-  Value mlpInner(FunctionWriter &f, Value rows) {
+  Value mlpInner(FunctionWriter &f, Value rows, const DecoderMlp &m) {
+    DecoderParts parts(f, d);
     auto act = [&](Value x) {
-      f.enter(d.mlp.activationPath);
-      return activate(f, d.mlp.activation, x);
+      f.enter(m.activationPath);
+      return activate(f, m.activation, x);
     };
-    if (d.mlp.layout == DecoderMlp::Layout::Plain)
-      return act(linear(f, rows, d.mlp.up));
-    if (d.mlp.layout == DecoderMlp::Layout::Gated) {
-      Value gate = act(linear(f, rows, d.mlp.gate));
-      Value up = linear(f, rows, d.mlp.up);
-      f.enter(d.mlp.path);
+    if (m.layout == DecoderMlp::Layout::Plain)
+      return act(parts.linear(rows, m.up));
+    if (m.layout == DecoderMlp::Layout::Gated) {
+      Value gate = act(parts.linear(rows, m.gate));
+      Value up = parts.linear(rows, m.up);
+      f.enter(m.path);
       return f.op<MulTensorOp>(gate, up);
     }
-    Value both = linear(f, rows, d.mlp.up);
+    Value both = parts.linear(rows, m.up);
     int64_t inner = f.shape(both).back() / 2;
-    f.enter(d.mlp.path);
-    Value gate = slice(f, both, 1, 0, inner);
-    Value up = slice(f, both, 1, inner, 2 * inner);
+    f.enter(m.path);
+    Value gate = parts.slice(both, 1, 0, inner);
+    Value up = parts.slice(both, 1, inner, 2 * inner);
     gate = act(gate);
-    f.enter(d.mlp.path);
+    f.enter(m.path);
     return f.op<MulTensorOp>(up, gate);
   }
 
   OpBuilder &builder;
   const Decoder &d;
-  const DecoderAttention &a;
   const ModelInfo &info;
   int64_t batch, sequence, tokens;
   bool documents;
@@ -504,7 +400,7 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
   }
   auto head = segments.head();
 
-  GraphWriter graph(builder, options);
+  GraphWriter graph(builder, options, info.buffers);
   llvm::SmallVector<Value> embedded{graph.inputIds()};
   if (segments.embedsPositions())
     embedded.push_back(graph.input(positionsInput));
@@ -533,6 +429,8 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
     if (!hiding.empty())
       operands.push_back(
           hiding[llvm::find(windows, kind.window) - windows.begin()]);
+    if (segments.biasesChoice(kind))
+      operands.push_back(graph.input(choiceBiasOf(decoder, i)));
     ValueRange results =
         graph.call(layers[llvm::find(distinct, kind) - distinct.begin()],
                    operands, decoder.layers + "." + std::to_string(i));

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildMixture.h"
 
+#include <limits>
+
 using namespace accel;
 using namespace accel::huggingface;
 using namespace accel::aten;
@@ -15,14 +17,23 @@ namespace {
 
 class MixtureWriter {
 public:
-  MixtureWriter(FunctionWriter &f, const Mixture &mixture, Value rows)
-      : f(f), mixture(mixture), rows(rows), tokens(f.shape(rows).front()),
-        chosen(tokens * mixture.chosen) {}
+  MixtureWriter(FunctionWriter &f, const Mixture &mixture, Value rows,
+                Value choiceBias)
+      : f(f), mixture(mixture), rows(rows), choiceBias(choiceBias),
+        tokens(f.shape(rows).front()), chosen(tokens * mixture.chosen) {}
 
   MixtureValues run() {
     f.enter("mlp.gate");
-    Value logits = f.op<MmOp>(rows, f.op<TOp>(f.param("mlp.gate.weight")));
-    route(logits);
+    Value input = rows, weight = f.param("mlp.gate.weight");
+    if (mixture.sigmoid) {
+      input = f.op<ToCopyOp>(input, f.f32());
+      weight = f.op<ToCopyOp>(weight, f.f32());
+    }
+    Value logits = f.op<MmOp>(input, f.op<TOp>(weight));
+    if (mixture.sigmoid)
+      routeBySigmoids(logits);
+    else
+      route(logits);
     MixtureValues values;
     values.rows = experts();
     if (mixture.auxiliary)
@@ -34,16 +45,50 @@ private:
   void route(Value logits) {
     Value probabilities =
         f.op<SoftmaxOp>(f.op<ToCopyOp>(logits, f.f32()), uint64_t(1));
-    auto [values, positions] = topk(probabilities);
+    auto [values, positions] = topk(probabilities, mixture.chosen);
     if (mixture.normalize)
-      values = f.op<DivTensorOp>(
-          values, f.op<SumDimOp>(values, llvm::ArrayRef<int64_t>{1}, true));
+      values = f.op<DivTensorOp>(values, sum(values, 1, true));
     scores = mixture.scoresInFp32 ? values : f.op<TypeAsOp>(values, logits);
     choices = positions;
   }
 
-  std::pair<Value, Value> topk(Value x) {
-    Value values = f.op<TopkOp>(x, uint64_t(mixture.chosen), uint64_t(1));
+  void routeBySigmoids(Value logits) {
+    Value all = f.op<SigmoidOp>(logits);
+    Value preferred = f.op<AddTensorOp>(all, choiceBias);
+    if (mixture.groupsChosen < mixture.groups)
+      preferred = bestGroups(preferred);
+    choices = topk(preferred, mixture.chosen).second;
+    scores = f.op<GatherOp>(all, choices, uint64_t(1));
+    if (mixture.normalize)
+      scores = f.op<DivTensorOp>(
+          scores, f.op<AddScalarOp>(sum(scores, 1, true), 1e-20));
+    if (mixture.scale != 1)
+      scores = f.op<MulScalarOp>(scores, mixture.scale);
+  }
+
+  /// Below all others where an expert's group is not among the best.
+  Value bestGroups(Value preferred) {
+    const int64_t size = mixture.experts / mixture.groups;
+    Value grouped = f.view(preferred, {tokens, mixture.groups, size});
+    Value two = f.op<TopkOp>(grouped, uint64_t(2), uint64_t(2));
+    Value best = topk(sum(two, 2, false), mixture.groupsChosen).second;
+    // 1 where the group is not chosen.
+    Value left = f.op<FullOp>(llvm::ArrayRef<int64_t>{tokens, mixture.groups},
+                              f.scalar(1), f.f32());
+    left = f.op<ScatterValueOp>(left, best, uint64_t(1), f.scalar(0));
+    left = f.op<GtScalarOp>(f.op<UnsqueezeOp>(left, uint64_t(2)), 0.0);
+    Value masked = f.op<MaskedFillScalarOp>(
+        grouped, left, f.scalar(-std::numeric_limits<double>::infinity()));
+    return f.view(masked, {tokens, mixture.experts});
+  }
+
+  Value sum(Value x, int64_t dim, bool keeps) {
+    return f.op<SumDimOp>(x, llvm::ArrayRef<int64_t>{dim}, keeps);
+  }
+
+  /// The largest of each row, and where they stand.
+  std::pair<Value, Value> topk(Value x, int64_t count) {
+    Value values = f.op<TopkOp>(x, uint64_t(count), uint64_t(1));
     return {values, values.getDefiningOp()->getResult(1)};
   }
 
@@ -76,8 +121,7 @@ private:
     Value back = f.op<ScatterSrcOp>(order, order, count(chosen), uint64_t(0));
     Value restored = f.view(pick(weighted, back),
                             {tokens, mixture.chosen, f.shape(rows).back()});
-    Value sum = f.op<SumDimOp>(restored, llvm::ArrayRef<int64_t>{1}, false);
-    return f.op<TypeAsOp>(sum, rows);
+    return f.op<TypeAsOp>(sum(restored, 1, false), rows);
   }
 
   /// silu(first half) * second half.
@@ -95,18 +139,17 @@ private:
   void statistics(Value logits, MixtureValues &values) {
     f.enter("mlp.gate");
     Value probabilities = f.op<SoftmaxOp>(logits, uint64_t(1));
-    Value ids = f.view(topk(probabilities).second, {chosen});
+    Value ids = f.view(topk(probabilities, mixture.chosen).second, {chosen});
     values.counts =
         f.op<HistcOp>(f.op<ToCopyOp>(ids, f.f32()), uint64_t(mixture.experts),
                       uint64_t(0), uint64_t(mixture.experts));
     values.probabilities =
-        f.op<SumDimOp>(f.op<ToCopyOp>(probabilities, f.f32()),
-                       llvm::ArrayRef<int64_t>{0}, false);
+        sum(f.op<ToCopyOp>(probabilities, f.f32()), 0, false);
   }
 
   FunctionWriter &f;
   const Mixture &mixture;
-  Value rows, scores, choices;
+  Value rows, choiceBias, scores, choices;
   int64_t tokens, chosen;
 };
 
@@ -114,8 +157,8 @@ private:
 
 MixtureValues accel::huggingface::writeMixture(FunctionWriter &f,
                                                const Mixture &mixture,
-                                               Value rows) {
-  return MixtureWriter(f, mixture, rows).run();
+                                               Value rows, Value choiceBias) {
+  return MixtureWriter(f, mixture, rows, choiceBias).run();
 }
 
 Value accel::huggingface::addBalancingLoss(FunctionWriter &f,

@@ -26,9 +26,10 @@ struct MixtureValues {
   mlir::Value counts, probabilities;
 };
 
-/// The module "mlp" of `rows` [tokens, hidden].
+/// The routed experts of the module "mlp" of `rows` [tokens, hidden].
+/// `choiceBias`, [experts] in fp32, is that of a router with sigmoids.
 MixtureValues writeMixture(FunctionWriter &f, const Mixture &mixture,
-                           mlir::Value rows);
+                           mlir::Value rows, mlir::Value choiceBias = {});
 
 /// `loss` with the load balancing loss (Switch Transformer, equations 4 to 6)
 /// of all layers with experts, given their counts and probabilities.

@@ -165,6 +165,10 @@ static void addTree(OpBuilder &builder, const ModelInfo &model) {
     if (!parameter.stored.empty())
       op.setStoredAttr(names(parameter.stored));
   }
+  for (const BufferInfo &buffer : model.buffers)
+    sharding::BufferOp::create(builder, at(buffer.fqn), buffer.fqn,
+                               mlir::RankedTensorType::get(buffer.shape, f32),
+                               /*persistent=*/true);
 }
 
 static mlir::DictionaryAttr anatomyOf(OpBuilder &builder,
@@ -200,17 +204,22 @@ bool BuildOptions::hasDocuments() const { return inputs.count(positionsInput); }
 
 /// What decoders read.
 static llvm::SmallVector<GraphWriter::Input>
-decoderInputs(OpBuilder &builder, const BuildOptions &options) {
+decoderInputs(OpBuilder &builder, const BuildOptions &options,
+              const std::vector<BufferInfo> &buffers) {
   const mlir::RankedTensorType type = tokensType(builder, options);
   llvm::SmallVector<GraphWriter::Input> inputs = {{"input_ids", type},
                                                   {"labels", type}};
   if (options.hasDocuments())
     inputs.push_back({positionsInput, type});
+  for (const BufferInfo &buffer : buffers)
+    inputs.push_back({buffer.fqn, mlir::RankedTensorType::get(
+                                      buffer.shape, builder.getF32Type())});
   return inputs;
 }
 
-GraphWriter::GraphWriter(OpBuilder &outer, const BuildOptions &options)
-    : GraphWriter(outer, decoderInputs(outer, options)) {}
+GraphWriter::GraphWriter(OpBuilder &outer, const BuildOptions &options,
+                         const std::vector<BufferInfo> &buffers)
+    : GraphWriter(outer, decoderInputs(outer, options, buffers)) {}
 
 GraphWriter::GraphWriter(OpBuilder &outer, llvm::ArrayRef<Input> batch)
     : builder(outer) {

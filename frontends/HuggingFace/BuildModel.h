@@ -56,8 +56,9 @@ void addModel(mlir::OpBuilder &builder, mlir::ModuleOp module,
 class GraphWriter {
 public:
   /// The batch is `input_ids` and `labels`, [micro-batch, sequence] int64, and
-  /// positions where samples hold documents.
-  GraphWriter(mlir::OpBuilder &builder, const BuildOptions &options);
+  /// positions where samples hold documents; behind it the buffers.
+  GraphWriter(mlir::OpBuilder &builder, const BuildOptions &options,
+              const std::vector<BufferInfo> &buffers = {});
   using Input = std::pair<llvm::StringRef, mlir::RankedTensorType>;
   GraphWriter(mlir::OpBuilder &builder, llvm::ArrayRef<Input> batch);
   mlir::Value inputIds() const { return input("input_ids"); }

@@ -21,3 +21,9 @@ void Decoder::useLlamaNames() {
   beforeAttention = "input_layernorm";
   beforeMlp = "post_attention_layernorm";
 }
+
+std::string accel::huggingface::choiceBiasOf(const Decoder &decoder,
+                                             size_t layer) {
+  return decoder.layers + "." + std::to_string(layer) +
+         ".mlp.gate.e_score_correction_bias";
+}

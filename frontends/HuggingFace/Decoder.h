@@ -25,15 +25,29 @@ namespace accel::huggingface {
 
 class ConfigReader;
 
+/// Queries, keys and values of low rank: multi-head latent attention
+/// (DeepSeek-V2, arXiv:2405.04434, section 2.1). A head's keys are `plain`
+/// elements of its own and `turned` ones that all heads share.
+struct LatentAttention {
+  std::string queryDown, queryNorm; // empty: queries come from one projection
+  std::string keyValueDown, keyValueNorm, keyValueUp;
+  int64_t rank = 0; // of keys and values
+  int64_t plain = 0, turned = 0, value = 0;
+  double normEps = 1e-6;
+  bool pairs = false; // neighbours are turned, not halves
+};
+
 /// Names of modules are relative to a layer; an empty one is no module.
 struct DecoderAttention {
   enum class Layout {
-    Apart, // query, key, value are three modules
-    Rows,  // one module: all of q, then all of k, then all of v
-    Groups // one module: for each key head its queries, its key, its value
+    Apart,  // query, key, value are three modules
+    Rows,   // one module: all of q, then all of k, then all of v
+    Groups, // one module: for each key head its queries, its key, its value
+    Latent  // `latent`; `query` is the last projection of queries
   } layout = Layout::Apart;
   std::string query, key, value; // Apart
   std::string joint;             // Rows, Groups
+  LatentAttention latent;
   std::string output;
   std::string path;               // of the attention module itself
   std::string queryNorm, keyNorm; // after the projections
@@ -105,7 +119,8 @@ struct Decoder {
   double normEps = 1e-6;
   DecoderAttention attention;
   DecoderMlp mlp;
-  Mixture mixture; // in place of `mlp` in the kinds that are sparse
+  Mixture mixture;      // in place of `mlp` in the kinds that are sparse
+  DecoderMlp sharedMlp; // beside its experts, where it has a `sharedSize`
   /// Norms before a block, of its output before it is added, and after that.
   std::string beforeAttention, ofAttention, afterAttention;
   std::string beforeMlp, ofMlp, afterMlp;
@@ -126,6 +141,9 @@ struct Decoder {
   /// The names that Llama and its descendants give to the parts of a layer.
   void useLlamaNames();
 };
+
+/// The buffer that the router of a layer adds to its scores to choose.
+std::string choiceBiasOf(const Decoder &decoder, size_t layer);
 
 /// A decoder with the modules and parameters that config.json makes.
 struct DecoderConfig {

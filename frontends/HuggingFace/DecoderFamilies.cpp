@@ -52,6 +52,105 @@ struct FamilyReader : DecoderReader {
     windows(size("sliding_window"));
   }
 
+  void deepseekV3() {
+    d.useLlamaNames();
+    DecoderAttention &a = d.attention;
+    LatentAttention &l = a.latent;
+    a.layout = DecoderAttention::Layout::Latent;
+    l.rank = size("kv_lora_rank");
+    l.plain = size("qk_nope_head_dim");
+    l.turned = size("qk_rope_head_dim");
+    l.value = size("v_head_dim");
+    l.keyValueDown = "self_attn.kv_a_proj_with_mqa";
+    l.keyValueNorm = "self_attn.kv_a_layernorm";
+    l.keyValueUp = "self_attn.kv_b_proj";
+    if (size("q_lora_rank")) {
+      l.queryDown = "self_attn.q_a_proj";
+      l.queryNorm = "self_attn.q_a_layernorm";
+      a.query = "self_attn.q_b_proj";
+    }
+    l.pairs = json.flag("rope_interleave", true);
+    d.headDim = l.turned;
+    if (json.has("head_dim") && json.integer("head_dim") != l.turned)
+      json.error("head_dim", "'head_dim' is what rotary embeddings turn, "
+                             "'qk_rope_head_dim' " +
+                                 std::to_string(l.turned));
+    if (d.keyValueHeads != d.heads)
+      json.unsupported("num_key_value_heads",
+                       "latent attention has a key for each of its " +
+                           std::to_string(d.heads) +
+                           " heads; 'num_key_value_heads' must be the same");
+    rope();
+    a.scale = std::pow(double(l.plain + l.turned), -0.5) * scoreFactor();
+    d.dropout.attention = dropout("attention_dropout");
+    groupedMixture();
+  }
+
+  /// yarn_apply_mscale of modeling_deepseek_v3.py.
+  double scoreFactor() {
+    if (json.failed() || d.ropes.front().kind == Rope::Kind::Default)
+      return 1;
+    const double weight =
+        json.number(ropeSection(json) + ".mscale_all_dim", 0, true);
+    const double factor = d.ropes.front().factor;
+    return weight == 0 || factor <= 1
+               ? 1
+               : std::pow(0.1 * weight * std::log(factor) + 1, 2);
+  }
+
+  void groupedMixture() {
+    Mixture &m = d.mixture;
+    const auto layers = static_cast<int64_t>(d.kinds.size());
+    m.sparse.resize(d.kinds.size());
+    for (int64_t i = size("first_k_dense_replace"); i < layers; ++i)
+      m.sparse[size_t(i)] = d.kinds[size_t(i)].sparse = true;
+    if (size("first_k_dense_replace") >= layers)
+      return;
+    m.sigmoid = m.scoresInFp32 = true;
+    m.experts = size("experts");
+    m.chosen = size("num_experts_per_tok");
+    m.intermediateSize = size("expert_size");
+    m.sharedSize = size("shared_size");
+    m.groups = size("n_group");
+    m.groupsChosen = size("topk_group");
+    m.normalize = flag("norm_topk_prob");
+    m.scale = number("routed_scaling_factor");
+    d.sharedMlp = d.mlp;
+    for (std::string *name :
+         {&d.sharedMlp.path, &d.sharedMlp.gate, &d.sharedMlp.up,
+          &d.sharedMlp.down, &d.sharedMlp.activationPath})
+      name->insert(std::string("mlp").size(), ".shared_experts");
+    checkGroups();
+  }
+
+  void checkGroups() {
+    const Mixture &m = d.mixture;
+    auto refuse = [&](const char *key, const std::string &what) {
+      if (!json.failed())
+        json.error(key, what);
+    };
+    if (m.experts % m.groups != 0)
+      return refuse("n_group", "the " + std::to_string(m.experts) +
+                                   " experts are not a multiple of 'n_group' " +
+                                   std::to_string(m.groups));
+    const int64_t each = m.experts / m.groups;
+    if (m.groupsChosen > m.groups)
+      refuse("topk_group", "'topk_group' " + std::to_string(m.groupsChosen) +
+                               " is more than the " + std::to_string(m.groups) +
+                               " groups");
+    else if (each < 2)
+      refuse("n_group", "a group has two experts at least, for its two best "
+                        "scores; 'n_group' leaves " +
+                            std::to_string(each));
+    else if (m.chosen > each * m.groupsChosen)
+      refuse("num_experts_per_tok",
+             "'num_experts_per_tok' " + std::to_string(m.chosen) +
+                 " is more than the " + std::to_string(each * m.groupsChosen) +
+                 " experts of 'topk_group' groups");
+    checkExpertSizes(json, "hidden_size", d.hiddenSize);
+    checkExpertSizes(json, "moe_intermediate_size", m.intermediateSize);
+  }
+
   void gemma() {
     d.useLlamaNames();
     d.norm = Decoder::Norm::RmsShifted;
@@ -295,6 +394,8 @@ struct Entry {
 // model_type, activation, epsilon, its default, pad_token_id, whether it is
 // read, whether the hidden size is a multiple of the heads.
 const Entry families[] = {
+    {{"deepseek_v3", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
+     &FamilyReader::deepseekV3},
     {{"falcon", "activation", "layer_norm_epsilon", 1e-5, {}, false, true},
      &FamilyReader::falcon},
     {{"gemma", "hidden_act", "rms_norm_eps", 1e-6, 0, true, false},
@@ -364,7 +465,7 @@ accel::huggingface::readDecoder(const std::string &modelType,
   if (json.failed())
     return std::nullopt;
   (reader.*entry.read)();
-  if (modelType == "falcon")
+  if (modelType == "falcon" || modelType == "deepseek_v3")
     refuseZeroDeviation(json);
   std::optional<plan::DType> dtype = json.dtype();
   if (json.failed())

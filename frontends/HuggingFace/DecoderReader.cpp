@@ -226,6 +226,17 @@ static plan::Initializer initOf(const TreeModule &module,
   return normalInit(stddev);
 }
 
+/// Checkpoints hold each expert's matrices apart (transformers'
+/// conversion_mapping.py).
+static void storeExperts(ParameterInfo &parameter) {
+  const std::string &fqn = parameter.fqn;
+  const std::string each = fqn.substr(0, fqn.rfind('.')) + ".*.";
+  if (fqn.ends_with(".experts.gate_up_proj"))
+    parameter.stored = {each + "gate_proj.weight", each + "up_proj.weight"};
+  else if (fqn.ends_with(".experts.down_proj"))
+    parameter.stored = {each + "down_proj.weight"};
+}
+
 ModelInfo DecoderReader::info(double stddev) const {
   ModelInfo info;
   for (const TreeModule &module : tree.modules)
@@ -244,7 +255,11 @@ ModelInfo DecoderReader::info(double stddev) const {
         initOf(tree.modules[size_t(parameter.module)], name, d, stddev));
     if (parameter.fqn == "lm_head.weight" && !storedHead.empty())
       info.parameters.back().stored = {storedHead};
+    storeExperts(info.parameters.back());
   }
+  for (size_t i = 0; d.mixture.sigmoid && i < d.kinds.size(); ++i)
+    if (d.kinds[i].sparse)
+      info.buffers.push_back({choiceBiasOf(d, i), {d.mixture.experts}});
   info.anatomy = {tree.base.value_or(""), tree.inputEmbedding.value_or(""),
                   tree.outputEmbedding.value_or(""), tree.noSplit};
   return info;

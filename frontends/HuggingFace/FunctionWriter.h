@@ -57,6 +57,8 @@ public:
     builder.setInsertionPointToStart(body);
     return function;
   }
+  /// How many inputs there are so far; parameters come behind all.
+  unsigned inputs() const { return unsigned(arguments.size()); }
   mlir::Value argument(unsigned i) { return function.getArgument(i); }
   /// Input `i` keeps its element type whatever the function computes in.
   void fixType(unsigned i) {
@@ -102,6 +104,10 @@ public:
   }
   /// A key for an operator that drops with probability `p`; -1 for 0.
   uint64_t keyFor(double p) { return p == 0 ? uint64_t(-1) : keys++; }
+  /// A number as an operator's own argument.
+  mlir::FloatAttr scalar(double value) {
+    return builder.getF64FloatAttr(value);
+  }
   llvm::APFloat number(double value) { return llvm::APFloat(value); }
   /// An attribute that is there or not.
   mlir::UnitAttr unit(bool there) {

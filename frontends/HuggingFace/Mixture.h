@@ -19,9 +19,17 @@ struct Mixture {
   int64_t experts = 0; // 0: the model has none
   int64_t chosen = 0;  // for each token
   int64_t intermediateSize = 0;
-  bool normalize = true;     // scores of the chosen sum to 1
+  bool normalize = true;     // scores of the chosen sum to `scale`
   bool scoresInFp32 = false; // also where the model computes in 16 bits
-  std::vector<bool> sparse;  // by layer: it has experts
+  double scale = 1;          // of the scores
+  /// Scores are sigmoids of logits in fp32, not a softmax, and a bias that is
+  /// not trained is added to them where experts are chosen: of the
+  /// `groupsChosen` groups whose two best sum to most (DeepSeek-V3,
+  /// arXiv:2412.19437, section 2.1.2).
+  bool sigmoid = false;
+  int64_t groups = 1, groupsChosen = 1;
+  int64_t sharedSize = 0;   // of the MLP that all tokens pass beside; 0: none
+  std::vector<bool> sparse; // by layer: it has experts
   /// Coefficient of the load balancing loss, where the loss has one.
   std::optional<double> auxiliary;
   bool isSparse(int64_t layer) const {
@@ -29,6 +37,13 @@ struct Mixture {
   }
   int64_t sparseLayers() const;
 };
+
+class ConfigReader;
+
+/// transformers' grouped matmuls refuse sizes that are no multiples of 4 as
+/// well, in fp32; in 16 bits they need multiples of 8, which select-kernels
+/// checks.
+void checkExpertSizes(ConfigReader &json, const char *key, int64_t size);
 
 } // namespace accel::huggingface
 

@@ -62,22 +62,12 @@ private:
     const char *key = mixtral ? "intermediate_size" : "moe_intermediate_size";
     mixture.intermediateSize = mixtral ? config.intermediateSize
                                        : json.size(key, 768, sizeLimits::size);
-    aligned("hidden_size", config.hiddenSize);
-    aligned(key, mixture.intermediateSize);
+    checkExpertSizes(json, "hidden_size", config.hiddenSize);
+    checkExpertSizes(json, key, mixture.intermediateSize);
     if (mixtral && json.number("router_jitter_noise", 0.0) > 0)
       json.unsupported("router_jitter_noise",
                        "noise on a router's input is not supported yet; "
                        "'router_jitter_noise' must be 0");
-  }
-
-  /// transformers' grouped matmuls refuse the others as well, in fp32; in 16
-  /// bits they need multiples of 8, which select-kernels checks.
-  void aligned(const char *key, int64_t size) {
-    if (!json.failed() && size % 4)
-      json.unsupported(key, std::string("'") + key + "' " +
-                                std::to_string(size) +
-                                " is not a multiple of 4, as experts' products "
-                                "(torch._grouped_mm) need it");
   }
 
   void layers() {
@@ -133,6 +123,14 @@ private:
 };
 
 } // namespace
+
+void accel::huggingface::checkExpertSizes(ConfigReader &json, const char *key,
+                                          int64_t size) {
+  if (!json.failed() && size % 4)
+    json.unsupported(key, std::string("'") + key + "' " + std::to_string(size) +
+                              " is not a multiple of 4, as experts' products "
+                              "(torch._grouped_mm) need it");
+}
 
 void accel::huggingface::readMixture(ConfigReader &json, LlamaConfig &config) {
   MixtureReader(json, config).read();

@@ -30,6 +30,13 @@ struct ParameterInfo {
   int64_t numel() const;
 };
 
+/// A tensor in fp32 that is part of checkpoints and is not trained; zeros where
+/// there is no checkpoint.
+struct BufferInfo {
+  std::string fqn;
+  std::vector<int64_t> shape;
+};
+
 /// The places of a model that Accelerate looks for; "" where it has none.
 struct Anatomy {
   std::string base;                 // base_model_prefix
@@ -50,6 +57,7 @@ struct ModelInput {
 struct ModelInfo {
   std::vector<ModuleInfo> modules;
   std::vector<ParameterInfo> parameters;
+  std::vector<BufferInfo> buffers; // each is an input of the graph
   Anatomy anatomy;
   /// Empty: input_ids and labels, the next tokens; else arrays of data.
   std::vector<ModelInput> inputs;

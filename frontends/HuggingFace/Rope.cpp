@@ -255,24 +255,26 @@ Rope accel::huggingface::readRopeSection(ConfigReader &json,
   return rope;
 }
 
-Rope accel::huggingface::readRope(ConfigReader &json, int64_t maxPositions,
-                                  const RopeNames &names) {
-  // transformers prefers a rope_scaling that is not empty to rope_parameters.
-  std::string section;
+std::string accel::huggingface::ropeSection(ConfigReader &json) {
   for (const char *key : {"rope_scaling", "rope_parameters"}) {
     const nlohmann::json *value = json.find(key);
     if (!value)
       continue;
     if (!value->is_object()) {
       json.error(key, std::string("'") + key + "' must be an object");
-      return {};
+      return "";
     }
-    if (!value->empty()) {
-      section = key;
-      break;
-    }
+    if (!value->empty())
+      return key;
   }
-  return readRopeSection(json, section, maxPositions, names);
+  return "";
+}
+
+Rope accel::huggingface::readRope(ConfigReader &json, int64_t maxPositions,
+                                  const RopeNames &names) {
+  const std::string section = ropeSection(json);
+  return json.failed() ? Rope()
+                       : readRopeSection(json, section, maxPositions, names);
 }
 
 void accel::huggingface::checkRope(ConfigReader &json, const Rope &rope,

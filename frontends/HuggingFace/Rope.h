@@ -61,6 +61,10 @@ struct RopeNames {
   bool longRopeOnly = false;
 };
 
+/// The object that has them: of rope_scaling and rope_parameters the first that
+/// is not empty, as transformers prefers them; "" without one.
+std::string ropeSection(ConfigReader &json);
+
 /// Reads rope_parameters or rope_scaling, and the older members beside them;
 /// reports to `json` what is wrong and what is not supported.
 Rope readRope(ConfigReader &json, int64_t maxPositions,

@@ -51,11 +51,6 @@ static Value llama3Frequencies(FunctionWriter &f, const Rope &rope,
   return f.op<WhereSelfOp>(between, mixed, coarse);
 }
 
-static mlir::FloatAttr scalar(FunctionWriter &f, double number) {
-  return mlir::FloatAttr::get(mlir::Float64Type::get(f.f32().getContext()),
-                              number);
-}
-
 /// The numbers as a vector, a `full` for each run of equal ones.
 static Value listed(FunctionWriter &f, const std::vector<double> &numbers) {
   std::vector<Value> runs;
@@ -65,7 +60,7 @@ static Value listed(FunctionWriter &f, const std::vector<double> &numbers) {
       ++end;
     int64_t size = int64_t(end - begin);
     runs.push_back(
-        f.op<FullOp>(llvm::ArrayRef(size), scalar(f, numbers[begin]), f.f32()));
+        f.op<FullOp>(llvm::ArrayRef(size), f.scalar(numbers[begin]), f.f32()));
   }
   return runs.size() == 1 ? runs.front()
                           : Value(f.op<CatOp>(ValueRange(runs), uint64_t(0)));
@@ -94,7 +89,7 @@ static Value yarnFrequencies(FunctionWriter &f, const Rope &rope, int64_t dims,
   Value divided = f.op<ReciprocalOp>(f.op<MulScalarOp>(powers, rope.factor));
   Value ramp = f.op<DivScalarOp>(
       f.op<SubScalarOp>(counted(f, 0, dims / 2), low), high - low);
-  ramp = f.op<ClampOp>(ramp, scalar(f, 0), scalar(f, 1));
+  ramp = f.op<ClampOp>(ramp, f.scalar(0), f.scalar(1));
   Value keep = f.op<RsubScalarOp>(ramp, 1.0);
   Value unscaled = f.op<MulTensorOp>(kept, keep);
   return f.op<AddTensorOp>(
@@ -179,6 +174,26 @@ Value accel::huggingface::rotate(FunctionWriter &f, Value x, Value cos,
   Value turned = f.op<CatOp>(ValueRange{f.op<NegOp>(second), first}, dim);
   Value sum = f.op<AddTensorOp>(plain, f.op<MulTensorOp>(turned, sin));
   return rest ? f.op<CatOp>(ValueRange{sum, rest}, dim) : sum;
+}
+
+Value accel::huggingface::rotatePairs(FunctionWriter &f, Value x, Value cos,
+                                      Value sin) {
+  const uint64_t width = uint64_t(f.shape(x).back()), dim = 3;
+  auto half = [&](Value table) -> Value {
+    return f.op<SliceTensorOp>(table, uint64_t(f.shape(table).size() - 1),
+                               uint64_t(0), width / 2, uint64_t(1));
+  };
+  auto every = [&](uint64_t begin) -> Value {
+    return f.op<SliceTensorOp>(x, dim, begin, width, uint64_t(2));
+  };
+  cos = half(cos);
+  sin = half(sin);
+  Value first = every(0), second = every(1);
+  Value left = f.op<MulTensorOp>(first, cos);
+  left = f.op<SubTensorOp>(left, f.op<MulTensorOp>(second, sin));
+  Value right = f.op<MulTensorOp>(second, cos);
+  right = f.op<AddTensorOp>(right, f.op<MulTensorOp>(first, sin));
+  return f.op<CatOp>(ValueRange{left, right}, dim);
 }
 
 //===----------------------------------------------------------------------===//

@@ -24,6 +24,12 @@ std::pair<mlir::Value, mlir::Value> ropeTables(FunctionWriter &f,
 mlir::Value rotate(FunctionWriter &f, mlir::Value x, mlir::Value cos,
                    mlir::Value sin);
 
+/// The same of neighbours: elements 2i and 2i + 1 of all of x are turned by the
+/// i-th angle, and the result has the first of each pair before the second ones
+/// (apply_rotary_pos_emb_interleave of modeling_deepseek_v3.py).
+mlir::Value rotatePairs(FunctionWriter &f, mlir::Value x, mlir::Value cos,
+                        mlir::Value sin);
+
 /// What ALiBi adds to the scores, [1, heads, 1, sequence], for causal masks:
 /// the slope of a head times the key's position. Falcon counts positions from
 /// 0, rounds to bf16 and divides by sqrt(head_dim)

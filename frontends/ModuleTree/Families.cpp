@@ -31,7 +31,7 @@ $Model
   embed_tokens $TextScaledWordEmbedding weight[vocab_size,hidden_size] ~embed_scale[]:model ?scaled
   layers ModuleList
     [num_hidden_layers] $DecoderLayer
-      self_attn $Attention ?!fused
+      self_attn $Attention ?!fused&&!latent
         q_proj Linear weight[q_size,hidden_size] bias[q_size]?qkv_bias
         k_proj Linear weight[kv_size,hidden_size] bias[kv_size]?qkv_bias
         v_proj Linear weight[kv_size,hidden_size] bias[kv_size]?qkv_bias
@@ -41,6 +41,15 @@ $Model
       self_attn $Attention ?fused
         o_proj Linear weight[hidden_size,q_size]
         qkv_proj Linear weight[q_size+2*kv_size,hidden_size]
+      self_attn $Attention ?latent
+        q_proj Linear weight[q_size,hidden_size] ?!q_lora_rank
+        q_a_proj Linear weight[q_lora_rank,hidden_size] bias[q_lora_rank]?attention_bias ?q_lora_rank
+        q_a_layernorm $RMSNorm weight[q_lora_rank] ?q_lora_rank
+        q_b_proj Linear weight[q_size,q_lora_rank] ?q_lora_rank
+        kv_a_proj_with_mqa Linear weight[kv_lora_rank+qk_rope_head_dim,hidden_size] bias[kv_lora_rank+qk_rope_head_dim]?attention_bias
+        kv_a_layernorm $RMSNorm weight[kv_lora_rank]
+        kv_b_proj Linear weight[num_attention_heads*(qk_nope_head_dim+v_head_dim),kv_lora_rank]
+        o_proj Linear weight[hidden_size,num_attention_heads*v_head_dim] bias[hidden_size]?attention_bias
       mlp $MLP ?!fused&&!experts
         gate_proj Linear weight[intermediate_size,hidden_size] bias[intermediate_size]?mlp_bias
         up_proj Linear weight[intermediate_size,hidden_size] bias[intermediate_size]?mlp_bias
@@ -50,12 +59,21 @@ $Model
         gate_up_proj Linear weight[2*intermediate_size,hidden_size]
         down_proj Linear weight[hidden_size,intermediate_size]
         activation_fn !hidden_act
-      mlp $MLP ?experts&&(only_mlp||(layer+1)%decoder_sparse_step!=0)
+      mlp $MLP ?experts&&(only_mlp||layer<first_k_dense_replace||(layer+1)%decoder_sparse_step!=0)
         gate_proj Linear weight[intermediate_size,hidden_size]
         up_proj Linear weight[intermediate_size,hidden_size]
         down_proj Linear weight[hidden_size,intermediate_size]
         act_fn !hidden_act
-      mlp $SparseMoeBlock ?experts&&!only_mlp&&(layer+1)%decoder_sparse_step==0
+      mlp $MoE ?latent&&layer>=first_k_dense_replace
+        experts $Experts gate_up_proj[experts,2*expert_size,hidden_size] down_proj[experts,hidden_size,expert_size]
+          act_fn !hidden_act
+        gate $TopkRouter weight[experts,hidden_size] ~e_score_correction_bias[experts]:model
+        shared_experts $MLP
+          gate_proj Linear weight[shared_size,hidden_size]
+          up_proj Linear weight[shared_size,hidden_size]
+          down_proj Linear weight[hidden_size,shared_size]
+          act_fn !hidden_act
+      mlp $SparseMoeBlock ?experts&&!latent&&!only_mlp&&(layer+1)%decoder_sparse_step==0
         gate $TopKRouter weight[experts,hidden_size] ?!gate_last
         experts $Experts gate_up_proj[experts,2*expert_size,hidden_size] down_proj[experts,hidden_size,expert_size]
           act_fn !hidden_act
@@ -107,6 +125,8 @@ $ForQuestionAnswering
 constexpr const char *llamaSwitches = R"(
 scaled := 0
 fused := 0
+latent := 0
+first_k_dense_replace := 0
 experts := 0
 expert_size := 0
 shared_size := 0
@@ -293,6 +313,41 @@ sliding_window ?= 0
 sliding sliding_window
 )"};
 
+const std::vector<const char *> deepseekV3 = {R"(
+vocab_size = 129280
+hidden_size = 7168
+intermediate_size = 18432
+num_hidden_layers = 61
+num_attention_heads = 128
+num_key_value_heads ?= 128
+num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+max_position_embeddings = 4096
+tie_word_embeddings = 0
+text hidden_act = silu
+q_lora_rank ?= 1536
+kv_lora_rank = 512
+qk_rope_head_dim = 64
+qk_nope_head_dim = 128
+v_head_dim = 128
+head_dim := qk_rope_head_dim
+)",
+                                              llamaDerived, llamaSwitches, R"(
+latent := 1
+attention_bias = 0
+q_size := num_attention_heads*(qk_nope_head_dim+qk_rope_head_dim)
+first_k_dense_replace = 3
+experts|n_routed_experts|num_local_experts = 256
+num_experts_per_tok = 8
+expert_size|moe_intermediate_size = 2048
+n_shared_experts = 1
+shared_size := n_shared_experts*expert_size
+n_group = 8
+topk_group = 4
+norm_topk_prob = 1
+routed_scaling_factor = 2.5
+sliding 0
+)"};
+
 const std::vector<const char *> gemma = {R"(
 vocab_size = 256000
 hidden_size = 3072
@@ -445,6 +500,7 @@ const std::vector<Family> llamaFamilies = {
     {"qwen2_moe", "Qwen2Moe", qwen2Moe, llamaBody, answersModel},
     {"qwen3_moe", "Qwen3Moe", qwen3Moe, llamaBody, answersTransformer},
     {"mixtral", "Mixtral", mixtral, llamaBody, answersModel},
+    {"deepseek_v3", "DeepseekV3", deepseekV3, llamaBody},
     {"gemma", "Gemma", gemma, llamaBody},
     {"gemma2", "Gemma2", gemma2, llamaBody},
     {"gemma3_text", "Gemma3", gemma3, gemma3Body, llamaBody},

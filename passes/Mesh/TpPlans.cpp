@@ -82,6 +82,21 @@ constexpr TpEntry mixtral[] = {
     {"lm_head", ColwiseGatherOutput},
 };
 
+/// Attention of low rank is whole on every rank.
+constexpr TpEntry deepseekV3[] = {
+    {"embed_tokens", EmbeddingRowwise},
+    {"layers.*.mlp.experts.gate_up_proj", PackedColwise, 2},
+    {"layers.*.mlp.experts.down_proj", Rowwise},
+    {"layers.*.mlp.experts", MoeTpExperts},
+    {"layers.*.mlp.shared_experts.gate_proj", Colwise},
+    {"layers.*.mlp.shared_experts.up_proj", Colwise},
+    {"layers.*.mlp.shared_experts.down_proj", Rowwise},
+    {"layers.*.mlp.gate_proj", Colwise},
+    {"layers.*.mlp.up_proj", Colwise},
+    {"layers.*.mlp.down_proj", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
 /// Norms over all heads lie between projections and attention.
 constexpr TpEntry olmo2[] = {
     {"embed_tokens", EmbeddingRowwise},
@@ -204,6 +219,7 @@ constexpr TpPlan plans[] = {
     {"Gemma3TextModel", gatedWithHeadNorms, {}, true},
     {"Qwen3Model", gatedWithHeadNorms, {}, true},
     {"Qwen3MoeModel", qwen3Moe, dispatched, true},
+    {"DeepseekV3Model", deepseekV3, dispatched, true},
     {"MixtralModel", mixtral, dispatched, true},
     {"Olmo2Model", olmo2, {}, true},
     {"Phi3Model", phi3, {}, true},

@@ -11,33 +11,62 @@
 #include <ATen/ops/empty.h>
 
 #include <cstring>
+#include <memory>
 
 namespace accel::run {
 
-Buffers::Buffers(const plan::Plan &plan, const std::string &archive) {
+namespace {
+
+/// In the dtype of the plan: checkpoints in 16 bits may hold these so too.
+std::vector<char> readAs(const File &file, const StoredTensor &tensor,
+                         plan::DType dtype) {
+  at::Tensor stored = at::empty(tensor.shape, scalarType(tensor.dtype));
+  file.readAt(tensor.offset, stored.mutable_data_ptr(),
+              static_cast<int64_t>(stored.nbytes()));
+  const at::Tensor wanted = stored.to(scalarType(dtype)).contiguous();
+  const char *begin = static_cast<const char *>(wanted.const_data_ptr());
+  return {begin, begin + wanted.nbytes()};
+}
+
+} // namespace
+
+Buffers::Buffers(const plan::Plan &plan, const std::string &archive,
+                 const std::vector<std::string> &weightFiles) {
   if (plan.buffers.empty())
     return;
-  if (archive.empty())
-    throw FileError("the plan has buffers, and no archive with their values");
-  File file(archive, File::Mode::Read);
-  std::map<std::string, StoredTensor> stored;
-  for (StoredTensor &tensor : readTensors(file)) {
-    std::string name = tensor.name;
-    stored[name] = std::move(tensor);
+  const std::vector<std::string> paths =
+      archive.empty() ? weightFiles : std::vector<std::string>{archive};
+  std::vector<std::unique_ptr<File>> files;
+  std::map<std::string, std::pair<size_t, StoredTensor>> stored;
+  for (const std::string &path : paths) {
+    files.push_back(std::make_unique<File>(path, File::Mode::Read));
+    for (StoredTensor &tensor : readTensors(*files.back())) {
+      std::string name = tensor.name;
+      stored[name] = {files.size() - 1, std::move(tensor)};
+    }
   }
   for (const plan::Buffer &buffer : plan.buffers) {
-    auto found = stored.find(buffer.fqn);
-    if (found == stored.end())
-      throw FileError(
-          archive + ": has no values of buffer '" + buffer.fqn +
-          "'; export the model with them (tools/export-model does)");
-    const StoredTensor &tensor = found->second;
-    if (tensor.shape != buffer.shape || tensor.dtype != buffer.dtype)
-      throw FileError(archive + ": buffer '" + buffer.fqn +
-                      "' is of another shape or dtype than in the plan");
     Value value{buffer, {}};
-    value.bytes.resize(tensor.numel() * plan::itemSize(tensor.dtype));
-    file.readAt(tensor.offset, value.bytes.data(), int64_t(value.bytes.size()));
+    const auto found = stored.find(buffer.fqn);
+    if (paths.empty()) {
+      int64_t elements = 1;
+      for (int64_t size : buffer.shape)
+        elements *= size;
+      value.bytes.resize(elements * plan::itemSize(buffer.dtype));
+    } else if (found == stored.end()) {
+      throw FileError(
+          paths.front() + ": has no values of buffer '" + buffer.fqn + "'" +
+          (archive.empty()
+               ? ""
+               : "; export the model with them (tools/export-model does)"));
+    } else {
+      const auto &[file, tensor] = found->second;
+      if (tensor.shape != buffer.shape ||
+          (tensor.dtype != buffer.dtype && !archive.empty()))
+        throw FileError(paths[file] + ": buffer '" + buffer.fqn +
+                        "' is of another shape or dtype than in the plan");
+      value.bytes = readAs(*files[file], tensor, buffer.dtype);
+    }
     values.emplace(buffer.fqn, std::move(value));
   }
 }

@@ -16,15 +16,22 @@
 
 namespace accel::run {
 
-/// The values of Plan::buffers, read once from the model's archive. They stay
-/// outside of the counting allocator; programs get copies, as they do of data.
+/// The values of Plan::buffers, read once from the model's archive, or, where
+/// there is none, from its weight files; without either they are zeros. They
+/// stay outside of the counting allocator; programs get copies, as they do of
+/// data.
 class Buffers {
 public:
   Buffers() = default;
   /// Throws FileError where a buffer is missing or has another shape.
-  Buffers(const plan::Plan &plan, const std::string &archive);
+  Buffers(const plan::Plan &plan, const std::string &archive,
+          const std::vector<std::string> &weightFiles);
   bool has(const std::string &name) const { return values.count(name) != 0; }
   at::Tensor load(const std::string &name) const;
+  /// As they lie in memory.
+  const std::vector<char> &bytes(const std::string &name) const {
+    return values.at(name).bytes;
+  }
 
 private:
   struct Value {

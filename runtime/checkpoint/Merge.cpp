@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Elements [begin, ...) of a parameter, as a tensor of its own.
+/// Elements [begin, ...) of a parameter, as a tensor of its own; or a buffer.
 struct Part {
   int parameter = -1;
   int64_t begin = 0;
@@ -51,29 +51,34 @@ std::vector<Output> adapterOutput(const plan::Plan &plan) {
   return {output};
 }
 
-/// Tensors as transformers names them, in the order of the parameters, a new
-/// file where the limit would be passed.
+/// Tensors as transformers names them, in the order of the parameters, and
+/// buffers behind them; a new file where the limit would be passed.
 std::vector<Output> distribute(const plan::Plan &plan, int64_t limit) {
   if (!plan.job.adapterConfig.empty())
     return adapterOutput(plan);
   std::vector<Output> outputs;
   int64_t bytes = 0;
+  auto add = [&](StoredTensor tensor, const Part &part) {
+    const int64_t size = tensor.numel() * plan::itemSize(tensor.dtype);
+    if (outputs.empty() || bytes + size > limit) {
+      outputs.emplace_back();
+      outputs.back().header.metadata["format"] = "pt";
+      bytes = 0;
+    }
+    bytes += size;
+    outputs.back().parts.push_back(part);
+    outputs.back().header.tensors.push_back(std::move(tensor));
+  };
   for (size_t i = 0; i < plan.parameters.size(); ++i) {
     const plan::Parameter &p = plan.parameters[i];
     auto parts = plan::storedParts(p.fqn, p.stored, p.shape);
-    for (plan::StoredPart &part : parts.value()) {
-      StoredTensor tensor{std::move(part.name), p.dtype, part.shape, 0};
-      const int64_t size = tensor.numel() * plan::itemSize(p.dtype);
-      if (outputs.empty() || bytes + size > limit) {
-        outputs.emplace_back();
-        outputs.back().header.metadata["format"] = "pt";
-        bytes = 0;
-      }
-      bytes += size;
-      outputs.back().parts.push_back({static_cast<int>(i), part.begin});
-      outputs.back().header.tensors.push_back(std::move(tensor));
-    }
+    for (plan::StoredPart &part : parts.value())
+      add({std::move(part.name), p.dtype, part.shape, 0},
+          {static_cast<int>(i), part.begin});
   }
+  for (const plan::Buffer &buffer : plan.buffers)
+    if (buffer.persistent)
+      add({buffer.fqn, buffer.dtype, buffer.shape, 0}, {});
   for (size_t i = 0; i < outputs.size(); ++i) {
     char name[64];
     std::snprintf(name, sizeof(name), "model-%05zu-of-%05zu.safetensors", i + 1,
@@ -152,9 +157,9 @@ void removeModel(const std::string &folder) {
 
 } // namespace
 
-void writeModelFolder(Executor &executor, const std::string &folder,
-                      const std::string &source, int64_t limit,
-                      const std::string &mark) {
+void writeModelFolder(Executor &executor, const Buffers &buffers,
+                      const std::string &folder, const std::string &source,
+                      int64_t limit, const std::string &mark) {
   executor.device().synchronize();
   const plan::Plan &plan = executor.plan();
   Groups &groups = executor.groups();
@@ -184,6 +189,12 @@ void writeModelFolder(Executor &executor, const std::string &folder,
                 File::Mode::Create);
       file.reserve(outputs[i].header.fileBytes);
       file.writeAt(0, heads[i].data(), heads[i].size());
+      for (size_t t = 0; t < outputs[i].parts.size(); ++t)
+        if (outputs[i].parts[t].parameter < 0) {
+          const StoredTensor &tensor = outputs[i].header.tensors[t];
+          const std::vector<char> &bytes = buffers.bytes(tensor.name);
+          file.writeAt(tensor.offset, bytes.data(), bytes.size());
+        }
       file.sync();
       for (const StoredTensor &tensor : outputs[i].header.tensors) {
         map[tensor.name] = outputs[i].name;

@@ -37,7 +37,7 @@ class Graph:
 
     def __init__(self, text):
         body = text[text.index("sharding.graph"):]
-        self.inputs = re.findall(r"(%\w+): tensor", body.splitlines()[0])
+        self.inputs = re.findall(r"(%[\w.]+): tensor", body.splitlines()[0])
         self.calls = []
         for line in body.splitlines():
             found = CALL.search(line)
@@ -190,6 +190,9 @@ def compare(context, changes, mode="pointwise", batch=2, length=24,
     with torch.no_grad():  # also biases and norms get values that matter
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)
+        buffers = [model.get_buffer(name[1:]) for name in graph.inputs[2:]]
+        for buffer in buffers:
+            buffer.add_(torch.randn_like(buffer) * 0.05)
     parameters = {name: p.detach().clone()
                   for name, p in model.named_parameters()}
     ids = torch.randint(config["vocab_size"], (batch, length))
@@ -202,7 +205,7 @@ def compare(context, changes, mode="pointwise", batch=2, length=24,
     expected.backward()
     trainer = Trainer(graph, export(context, text, mode, False, compute),
                       export(context, text, mode, True, compute), parameters)
-    loss = trainer.run(ids, labels)
+    loss = trainer.run(ids, labels, *buffers)
 
     check(loss.shape == () and loss.dtype == torch.float32, "0-d fp32 loss")
     worst = relative(loss, expected.detach())

@@ -93,6 +93,20 @@ ACCEPTED.update({
     "qwen3_moe window off": {**QWEN3_MOE, "sliding_window": 8,
                              "use_sliding_window": False},
 })
+DEEPSEEK_V3 = dict(
+    model_type="deepseek_v3", vocab_size=97, hidden_size=48,
+    intermediate_size=52, moe_intermediate_size=20, num_hidden_layers=3,
+    num_attention_heads=4, num_key_value_heads=4, n_routed_experts=6,
+    n_group=3, topk_group=2, num_experts_per_tok=3, kv_lora_rank=16,
+    q_lora_rank=20, qk_rope_head_dim=8, qk_nope_head_dim=12, v_head_dim=10,
+    first_k_dense_replace=1, max_position_embeddings=64)
+ACCEPTED.update({
+    "deepseek_v3": DEEPSEEK_V3,
+    "deepseek_v3 tied": {**DEEPSEEK_V3, "tie_word_embeddings": True},
+    "deepseek_v3 dense": {**DEEPSEEK_V3, "first_k_dense_replace": 3},
+    "deepseek_v3 queries whole": {**DEEPSEEK_V3, "q_lora_rank": None},
+    "deepseek_v3 two shared": {**DEEPSEEK_V3, "n_shared_experts": 2},
+})
 GPT2 = dict(model_type="gpt2", vocab_size=97, n_embd=48, n_layer=2, n_head=6,
             n_positions=64, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
 ACCEPTED.update({
@@ -109,7 +123,8 @@ ACCEPTED.update({
                               embd_pdrop=0, attn_pdrop=0),
 })
 # Every size left to the classes' defaults, but few layers.
-for family in ("llama", "qwen2", "qwen3", "mixtral", "qwen3_moe"):
+for family in ("llama", "qwen2", "qwen3", "mixtral", "qwen3_moe",
+               "deepseek_v3"):
     ACCEPTED[f"{family} defaults"] = {"model_type": family,
                                       "num_hidden_layers": 1}
 ACCEPTED["mistral defaults"] = {"model_type": "mistral",

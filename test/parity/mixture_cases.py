@@ -1,6 +1,6 @@
 """Mixtures of experts compute what transformers computes, whatever the sizes.
 
-Random configurations of mixtral and qwen3_moe: odd numbers of heads, experts
+Random configurations of mixtral, qwen3_moe and deepseek_v3: odd numbers of heads, experts
 and choices, ties, biases, rotary kinds, dense layers between, the load
 balancing loss. Functions run as a plan holds them (functions_cases.py).
 """
@@ -28,8 +28,46 @@ def random_rope(draw):
     return rope
 
 
+def random_latent(draw):
+    """DeepSeek-V3: latent attention, groups of experts, a shared one."""
+    groups, each = draw.choice([1, 2, 3, 4]), draw.choice([2, 3, 5])
+    best = draw.randrange(1, groups + 1)
+    layers = draw.choice([1, 2, 3])
+    rope = random_rope(draw)
+    if draw.random() < 0.4:
+        rope = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0,
+                "original_max_position_embeddings": 16, "mscale": 1.0,
+                "mscale_all_dim": draw.choice([0.7, 1.0])}
+    heads = draw.choice([1, 2, 3, 5])
+    chosen = draw.randrange(1, min(best * each, 6) + 1)
+    return dict(
+        model_type="deepseek_v3", vocab_size=draw.randrange(17, 150),
+        hidden_size=4 * draw.randrange(3, 17),
+        intermediate_size=draw.randrange(3, 70),
+        moe_intermediate_size=4 * draw.randrange(1, 12),
+        num_hidden_layers=layers, num_attention_heads=heads,
+        num_key_value_heads=heads, max_position_embeddings=64,
+        first_k_dense_replace=draw.randrange(0, layers + 1),
+        n_routed_experts=groups * each, n_group=groups, topk_group=best,
+        num_experts_per_tok=chosen,
+        n_shared_experts=draw.choice([1, 2]),
+        routed_scaling_factor=draw.choice([1.0, 2.5]),
+        # The score of one alone is 1, and its gradient what rounding leaves.
+        norm_topk_prob=draw.random() < 0.7 and chosen > 1,
+        q_lora_rank=draw.choice([None, 6, 13]),
+        kv_lora_rank=draw.choice([5, 12]),
+        qk_rope_head_dim=2 * draw.randrange(1, 6),
+        qk_nope_head_dim=draw.randrange(1, 14),
+        v_head_dim=draw.randrange(1, 20), initializer_range=0.1,
+        rope_interleave=draw.random() < 0.6,
+        attention_bias=draw.random() < 0.4,
+        tie_word_embeddings=draw.random() < 0.4, rope_parameters=rope)
+
+
 def random_config(family, draw):
     """Rows of experts' matrices are multiples of 16 bytes, all else is free."""
+    if family == "deepseek_v3":
+        return random_latent(draw)
     groups = draw.choice([1, 2, 3])
     experts = draw.choice([1, 2, 3, 5, 8, 11])
     config = dict(
@@ -139,6 +177,8 @@ def missing_experts(context):
 CASES = [
     ("mixtral-random", random_configs("mixtral")),
     ("qwen3-moe-random", random_configs("qwen3_moe")),
+    ("deepseek-v3-random", random_configs("deepseek_v3")),
+    ("deepseek-v3-random-bf16", random_configs("deepseek_v3", "bf16", 3)),
     ("mixtral-random-bf16", random_configs("mixtral", "bf16", 3)),
     ("qwen3-moe-random-bf16", random_configs("qwen3_moe", "bf16", 3)),
     ("one-expert-takes-all", tokens_as_chosen),

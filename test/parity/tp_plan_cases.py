@@ -9,7 +9,8 @@ from harness import check
 RANKS = 2
 # Of families that transformers has a plan for.
 PUBLISHED = ("llama", "mistral", "qwen2", "gemma", "gemma2", "gemma3_text",
-             "qwen3", "qwen3_moe", "mixtral", "olmo2", "phi3", "gpt_neox")
+             "qwen3", "qwen3_moe", "mixtral", "olmo2", "phi3", "gpt_neox",
+             "deepseek_v3")
 # Families without: what is sharded there, by the end of a module's name.
 DERIVED = {
     "gpt2": ({"c_attn", "c_fc"}, {"c_proj"}),
@@ -34,7 +35,10 @@ SIZES = dict(
     decoder_attention_heads=4, encoder_ffn_dim=32, decoder_ffn_dim=32,
     ffn_dim=32, word_embed_proj_dim=16, pad_token_id=0, image_size=32,
     patch_size=16, moe_intermediate_size=32, num_experts=4,
-    num_local_experts=4, max_position_embeddings=32)
+    num_local_experts=4, max_position_embeddings=32, n_routed_experts=4,
+    n_group=2, topk_group=1, num_experts_per_tok=2, first_k_dense_replace=1,
+    q_lora_rank=8, kv_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=4,
+    v_head_dim=4)
 HEADS = {"whisper": "WhisperForConditionalGeneration",
          "t5": "T5ForConditionalGeneration", "bert": "BertForMaskedLM",
          "roberta": "RobertaForMaskedLM",

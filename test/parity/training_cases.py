@@ -188,6 +188,8 @@ CASES = [
     ("fsdp-2-ranks-mixtral", case("mixtral", ranks=2, steps=30, lr=2e-3)),
     ("fsdp-2-ranks-qwen3-moe",
      case("qwen3-moe", ranks=2, steps=30, lr=2e-3, max_grad_norm=1.0)),
+    ("fsdp-2-ranks-deepseek-v3",
+     case("deepseek-v3", ranks=2, steps=20, lr=2e-3, learned=1.01)),
     ("fsdp-2-ranks-gpt2", case("gpt2", ranks=2, weights=KEY_BIAS)),
     ("fsdp-3-ranks-gpt2-untied-full-checkpointing",
      case("gpt2-untied", ranks=3, activation_checkpointing="full",

@@ -221,7 +221,7 @@ StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
   Executor executor(plan, device, groups);
   initialize(executor, plan.job.seed);
   Loader data = openData(input, false);
-  Buffers buffers(plan, input.archive);
+  Buffers buffers(plan, input.archive, input.weightFiles);
   Stopwatch stopwatch(plan, device, samples);
   auto observe = [&](InstructionObserver *observer) {
     for (size_t i = 0; i < plan.functions.size(); ++i)

@@ -152,7 +152,7 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
     openData(input, true);
   for (const std::string &path : input.weightFiles)
     readTensors(File(path, File::Mode::Read));
-  Buffers(plan, input.archive);
+  Buffers(plan, input.archive, input.weightFiles);
   std::error_code code;
   fs::path at = input.outDir;
   while (!input.outDir.empty() && !fs::exists(at, code) &&

@@ -42,7 +42,8 @@ Trainer::Trainer(const Input &input, const Options &options, const Start &begin,
                  Device &device, Groups &groups)
     : input(input), options(options), begin(begin), job(input.plan.job),
       device(device), groups(groups), executor(input.plan, device, groups),
-      data(openData(input, false)), buffers(input.plan, input.archive) {
+      data(openData(input, false)),
+      buffers(input.plan, input.archive, input.weightFiles) {
   if (input.plan.evalOf(0) >= 0 && job.evalEvery > 0)
     evaluation.emplace(input, executor, buffers, !begin.checkpoint.empty());
   if (job.checkpoint.background && !input.outDir.empty())
@@ -242,8 +243,9 @@ void Trainer::save(int64_t done, bool behind) {
   std::function<void(const std::string &)> extra;
   if (job.checkpoint.stateDict == "full")
     extra = [&](const std::string &folder) {
-      writeModelFolder(executor, folder + "/model", input.modelSource(),
-                       options.shardLimitBytes, modelMark(done));
+      writeModelFolder(executor, buffers, folder + "/model",
+                       input.modelSource(), options.shardLimitBytes,
+                       modelMark(done));
     };
   saveCheckpoint(executor, input.outDir, job.checkpoint.keep, state, extra);
   if (groups.rank() == 0)
@@ -257,7 +259,7 @@ void Trainer::finish() {
   if (!input.outDir.empty()) {
     at::AutoDispatchBelowADInplaceOrView below;
     at::NoGradGuard noGrad;
-    writeModelFolder(executor,
+    writeModelFolder(executor, buffers,
                      (std::filesystem::path(input.outDir) / "model").string(),
                      input.modelSource(), options.shardLimitBytes,
                      modelMark(std::max(firstStep, lastStep)));

@@ -1,0 +1,218 @@
+//===- DecoderParts.cpp - Blocks of a decoder as operators ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/DecoderParts.h"
+
+#include "dialects/Aten/Eager.h"
+#include "frontends/HuggingFace/RopeTables.h"
+
+using namespace accel;
+using namespace accel::huggingface;
+using namespace accel::aten;
+using mlir::Value;
+using mlir::ValueRange;
+
+Value DecoderParts::linear(Value rows, const std::string &module) {
+  f.enter(module);
+  Value weight = f.op<TOp>(f.param(module + ".weight"));
+  Value bias = f.find(module + ".bias");
+  if (bias && !d.biasApart)
+    return f.op<AddmmOp>(bias, rows, weight);
+  Value product = f.op<MmOp>(rows, weight);
+  return bias ? f.op<AddTensorOp>(product, bias) : product;
+}
+
+Value DecoderParts::norm(Value x, const std::string &module) {
+  return norm(x, module, d.normEps);
+}
+Value DecoderParts::norm(Value x, const std::string &module, double eps) {
+  if (module.empty())
+    return x;
+  f.enter(module);
+  Value weight = f.param(module + ".weight");
+  if (d.norm == Decoder::Norm::Layer)
+    return f.op<LayerNormOp>(x, weight, f.find(module + ".bias"),
+                             f.number(eps));
+  return f.op<RmsNormOp>(x, weight, f.number(eps),
+                         f.unit(d.norm != Decoder::Norm::Rms),
+                         f.unit(d.norm == Decoder::Norm::RmsShifted));
+}
+
+Value DecoderParts::slice(Value x, int64_t dim, int64_t begin, int64_t end) {
+  return f.op<SliceTensorOp>(x, uint64_t(dim), uint64_t(begin), uint64_t(end),
+                             uint64_t(1));
+}
+
+namespace {
+
+class AttentionWriter : DecoderParts {
+public:
+  AttentionWriter(FunctionWriter &f, const Decoder &decoder,
+                  const DecoderLayerKind &kind, const AttentionInputs &inputs)
+      : DecoderParts(f, decoder), a(decoder.attention), kind(kind),
+        inputs(inputs), batch(f.shape(inputs.hidden)[0]),
+        sequence(f.shape(inputs.hidden)[1]), tokens(batch * sequence) {}
+
+  Value run() {
+    f.enter(a.path);
+    Value rows = f.view(inputs.hidden, {tokens, d.hiddenSize});
+    auto [q, k, v] = project(rows);
+    f.enter(a.path);
+    if (inputs.cos && a.layout != DecoderAttention::Layout::Latent) {
+      auto [cos, sin] = angles();
+      q = rotated(q, cos, sin);
+      k = rotated(k, cos, sin);
+    }
+    auto headsFirst = [&](Value x) -> Value {
+      return f.op<TransposeIntOp>(x, uint64_t(1), uint64_t(2));
+    };
+    q = headsFirst(q);
+    k = headsFirst(k);
+    v = headsFirst(v);
+    Value mixed = f.attention(q, k, v, a.scale, inputs.added,
+                              inputs.documents ? 0 : kind.window, a.softcap,
+                              a.byParts, d.dropout.attention);
+    if (!a.masked.empty() && !inputs.documents)
+      mixed.getDefiningOp()->setAttr(
+          maskedAttr, mlir::StringAttr::get(f.f32().getContext(), a.masked));
+    Value joined =
+        f.view(headsFirst(mixed), {tokens, d.heads * f.shape(mixed).back()});
+    Value out = linear(joined, a.output);
+    return f.dropout(f.view(out, f.shape(inputs.hidden)),
+                     d.dropout.attentionOutput);
+  }
+
+private:
+  /// q, k and v, [B, S, heads, elements of a head] each, not turned.
+  struct Projected {
+    Value q, k, v;
+  };
+
+  Projected project(Value rows) {
+    switch (a.layout) {
+    case DecoderAttention::Layout::Apart:
+      return projectApart(rows);
+    case DecoderAttention::Layout::Rows:
+      return projectRows(rows);
+    case DecoderAttention::Layout::Groups:
+      return projectGroups(rows);
+    case DecoderAttention::Layout::Latent:
+      return projectLatent(rows);
+    }
+    llvm_unreachable("covered switch");
+  }
+
+  /// Its parts are turned before they are joined.
+  Projected projectLatent(Value rows) {
+    const LatentAttention &l = a.latent;
+    Value q = rows;
+    if (!l.queryDown.empty())
+      q = norm(linear(q, l.queryDown), l.queryNorm, l.normEps);
+    q = linear(q, a.query);
+    Value down = linear(rows, l.keyValueDown);
+    f.enter(a.path);
+    Value shared = slice(down, 1, l.rank, l.rank + l.turned);
+    Value narrow = norm(slice(down, 1, 0, l.rank), l.keyValueNorm, l.normEps);
+    Value up = linear(narrow, l.keyValueUp);
+    f.enter(a.path);
+    auto [cos, sin] = angles();
+    auto turn = [&](Value x) {
+      return l.pairs ? rotatePairs(f, x, cos, sin) : rotate(f, x, cos, sin);
+    };
+    auto join = [&](Value plain, Value turned) -> Value {
+      return f.op<CatOp>(ValueRange{plain, turned}, uint64_t(3));
+    };
+    q = f.view(q, {batch, sequence, d.heads, l.plain + l.turned});
+    Value plain = slice(q, 3, 0, l.plain);
+    Value turned = turn(slice(q, 3, l.plain, l.plain + l.turned));
+    q = join(plain, turned);
+    turned = turn(f.view(shared, {batch, sequence, 1, l.turned}));
+    turned = f.op<ExpandOp>(
+        turned, llvm::ArrayRef<int64_t>{batch, sequence, d.heads, l.turned});
+    up = f.view(up, {batch, sequence, d.heads, l.plain + l.value});
+    Value k = join(slice(up, 3, 0, l.plain), turned);
+    return {q, k, slice(up, 3, l.plain, l.plain + l.value)};
+  }
+
+  /// cos and sin, [S, 1, width].
+  std::pair<Value, Value> angles() {
+    Value cos = f.op<UnsqueezeOp>(inputs.cos, uint64_t(1));
+    return {cos, f.op<UnsqueezeOp>(inputs.sin, uint64_t(1))};
+  }
+
+  Projected projectApart(Value rows) {
+    auto heads = [&](const std::string &module, int64_t count, double scale,
+                     const std::string &normModule) {
+      Value x = linear(rows, module);
+      if (scale != 1) {
+        f.enter(a.path);
+        x = f.op<MulScalarOp>(x, scale);
+      }
+      if (!a.normHeads)
+        x = norm(x, normModule);
+      return f.view(x, {batch, sequence, count, d.headDim});
+    };
+    Projected p;
+    p.q = heads(a.query, d.heads, a.queryScale, a.queryNorm);
+    p.k = heads(a.key, d.keyValueHeads, 1, a.keyNorm);
+    p.v = heads(a.value, d.keyValueHeads, 1, "");
+    if (a.normHeads) {
+      p.q = norm(p.q, a.queryNorm);
+      p.k = norm(p.k, a.keyNorm);
+    }
+    return p;
+  }
+
+  Projected projectRows(Value rows) {
+    int64_t queries = d.heads * d.headDim, keys = d.keyValueHeads * d.headDim;
+    Value joint = linear(rows, a.joint);
+    f.enter(a.path);
+    joint = f.view(joint, {batch, sequence, queries + 2 * keys});
+    auto part = [&](int64_t begin, int64_t size) {
+      return f.view(slice(joint, 2, begin, begin + size),
+                    {batch, sequence, size / d.headDim, d.headDim});
+    };
+    Value q = part(0, queries), k = part(queries, keys);
+    return {q, k, part(queries + keys, keys)};
+  }
+
+  Projected projectGroups(Value rows) {
+    int64_t groups = d.keyValueHeads, served = d.heads / groups;
+    Value joint = linear(rows, a.joint);
+    f.enter(a.path);
+    joint = f.view(joint, {batch, sequence, groups, served + 2, d.headDim});
+    auto part = [&](int64_t begin, int64_t count) {
+      Value x = slice(joint, 3, begin, begin + count);
+      if (a.listed && count == 1)
+        x.getDefiningOp()->setAttr(
+            byListAttr,
+            mlir::IntegerAttr::get(f.i64(), a.repeated ? served : 1));
+      if (groups > 1 && count > 1) // not one piece in memory
+        x = f.op<CloneOp>(x);
+      return f.view(x, {batch, sequence, groups * count, d.headDim});
+    };
+    Value q = part(0, served), k = part(served, 1);
+    return {q, k, part(served + 1, 1)};
+  }
+
+  Value rotated(Value x, Value cos, Value sin) {
+    Value result = rotate(f, x, cos, sin);
+    return d.wideRotary ? f.op<TypeAsOp>(result, x) : result;
+  }
+
+  const DecoderAttention &a;
+  const DecoderLayerKind &kind;
+  const AttentionInputs &inputs;
+  int64_t batch, sequence, tokens;
+};
+
+} // namespace
+
+Value accel::huggingface::writeAttention(FunctionWriter &f,
+                                         const Decoder &decoder,
+                                         const DecoderLayerKind &kind,
+                                         const AttentionInputs &inputs) {
+  return AttentionWriter(f, decoder, kind, inputs).run();
+}
