@@ -276,7 +276,9 @@ def Sharding_MegatronAttr : Sharding_Attr<"Megatron", "megatron"> {
     ranks. `overlap_gradients` and `overlap_parameters`: gradients leave during
     the last micro-batch's backward, and parameters come back during the next
     forward. `chunks`: each stage of the pipeline (the axis `pp` of the mesh)
-    has so many chunks of layers, in turns (virtual pipeline stages). `experts`:
+    has so many chunks of layers, in turns (virtual pipeline stages);
+    `last_layers`: those of the last one, where it has fewer than the others
+    (decoder_last_pipeline_num_layers). `experts`:
     ranks that share the experts of a layer (expert_model_parallel_size), each of
     which `expert_tensor` ranks split; `overlap_tensor`: what layers exchange
     over tp is exchanged while their matmuls run (tp_comm_overlap).
@@ -295,11 +297,12 @@ def Sharding_MegatronAttr : Sharding_Attr<"Megatron", "megatron"> {
                         DefaultValuedParameter<"int64_t", "1">:$expertTensor,
                         DefaultValuedParameter<"bool", "false">:$overlapTensor,
                         DefaultValuedParameter<"bool", "false">:$sendsOnce,
-                        DefaultValuedParameter<"bool", "false">:$overlapExperts);
+                        DefaultValuedParameter<"bool", "false">:$overlapExperts,
+                        DefaultValuedParameter<"int64_t", "0">:$lastLayers);
   let assemblyFormat = [{
     `<` `distributed` `=` $distributed `,` `overlap_gradients` `=`
         $overlapGradients `,` `overlap_parameters` `=` $overlapParameters `,`
-        `chunks` `=` $chunks (`experts` $experts^)?
+        `chunks` `=` $chunks (`last_layers` $lastLayers^)? (`experts` $experts^)?
         (`expert_tensor` $expertTensor^)? (`overlap_tensor` $overlapTensor^)?
         (`sends_once` $sendsOnce^)? (`overlap_experts` $overlapExperts^)? `,`
         `because` `=` $because `>`

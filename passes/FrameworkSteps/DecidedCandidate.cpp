@@ -242,6 +242,7 @@ private:
           megatron.getOverlapParameters(),
           kernels.attention == frameworks::AttentionKernel::Fused,
           static_cast<int>(megatron.getChunks()),
+          static_cast<int>(megatron.getLastLayers()),
           megatron.getExperts(),
           megatron.getExpertTensor(),
           kernels.fp8 ? fp8WeightBytes(job, kernels.mxfp8) : 0};

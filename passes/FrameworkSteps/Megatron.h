@@ -133,8 +133,10 @@ inline bool isPipelined(const Candidate &candidate) {
 }
 
 /// The layers that each stage has, in the order of the pipeline, as the first
-/// call and one past the last; empty where they cannot be divided.
-std::vector<std::pair<int, int>> stagesOf(const StepModel &model, int stages);
+/// call and one past the last; empty where they cannot be divided. The last
+/// stage has `lastLayers` where that is not 0, and the others an equal number.
+std::vector<std::pair<int, int>> stagesOf(const StepModel &model, int stages,
+                                          int lastLayers = 0);
 
 /// Why a pipelined candidate cannot be run, and which numbers fit; or "".
 std::string verifyPipeline(const StepModel &model, const Candidate &candidate);

@@ -186,7 +186,8 @@ public:
   }
 
   Evaluated run() {
-    ranges = stagesOf(model, result.problem.stages);
+    ranges =
+        stagesOf(model, result.problem.stages, candidate.megatron.lastLayers);
     for (int s = 0; s < result.problem.stages; ++s)
       result.stages.push_back(stage(s));
     result.schedule = pipeline::makeSchedule(result.problem);
@@ -401,33 +402,44 @@ private:
 
 } // namespace
 
-std::vector<Range> stagesOf(const StepModel &model, int stages) {
+/// How many layers each stage has; empty where they cannot be divided.
+static std::vector<int> layersOfStages(int layers, int stages, int last) {
+  if (stages < 1 || layers == 0)
+    return {};
+  if (last > 0) {
+    if (stages < 2 || last >= layers || (layers - last) % (stages - 1) != 0)
+      return {};
+    std::vector<int> own(stages, (layers - last) / (stages - 1));
+    own.back() = last;
+    return own;
+  }
+  if (layers % stages == 0)
+    return std::vector<int>(stages, layers / stages);
+  if ((layers + endsAsLayers) % stages != 0)
+    return {};
+  // The first stage can be the embedding, and the last one the loss, alone.
+  std::vector<int> own(stages, (layers + endsAsLayers) / stages);
+  --own.front();
+  --own.back();
+  return own;
+}
+
+std::vector<Range> stagesOf(const StepModel &model, int stages,
+                            int lastLayers) {
   std::vector<int> layers;
   for (size_t c = 0; c < model.calls.size(); ++c)
     if (model.calls[c].layer)
       layers.push_back(static_cast<int>(c));
   const int count = static_cast<int>(layers.size());
+  const std::vector<int> each = layersOfStages(count, stages, lastLayers);
   std::vector<Range> result;
-  if (stages < 1 || count == 0)
-    return result;
-  const bool even = count % stages == 0;
-  if (!even && (count + endsAsLayers) % stages != 0)
-    return result;
-  const int each = (even ? count : count + endsAsLayers) / stages;
   int next = 0; // layer
   int begin = 0;
-  for (int s = 0; s < stages; ++s) {
-    int own = each;
-    if (!even && (s == 0 || s == stages - 1))
-      own -= stages == 1 ? endsAsLayers : 1;
-    next += own;
-    // The first stage can be the embedding, and the last one the loss, alone.
-    const bool isEnd = !even && (s == 0 || s == stages - 1);
-    if (own < (isEnd ? 0 : 1) || next > count)
-      return {};
-    const int end = s + 1 == stages ? static_cast<int>(model.calls.size())
-                    : next < count  ? layers[next]
-                                    : layers.back() + 1;
+  for (size_t s = 0; s < each.size(); ++s) {
+    next += each[s];
+    const int end = s + 1 == each.size() ? static_cast<int>(model.calls.size())
+                    : next < count       ? layers[next]
+                                         : layers.back() + 1;
     result.emplace_back(begin, end);
     begin = end;
   }
@@ -440,10 +452,12 @@ std::string verifyPipeline(const StepModel &model, const Candidate &candidate) {
     return wrong;
   const auto layers = std::count_if(model.calls.begin(), model.calls.end(),
                                     [](const StepCall &c) { return c.layer; });
-  const std::vector<Range> ranges = stagesOf(model, problem.stages);
+  const int last = candidate.megatron.lastLayers;
+  const std::vector<Range> ranges = stagesOf(model, problem.stages, last);
   if (ranges.empty())
     return std::to_string(layers) + " layers cannot be divided among " +
-           std::to_string(problem.stages) + " stages";
+           std::to_string(problem.stages) + " stages" +
+           (last ? ", of which the last has " + std::to_string(last) : "");
   // What a stage reads comes from the one before it, or is no layer's.
   for (size_t s = 0; s < ranges.size(); ++s)
     for (int c = ranges[s].first; c < ranges[s].second; ++c)
@@ -497,7 +511,8 @@ pipeline::SimulatedStep simulateStages(const StepModel &model,
                                        const Candidate &candidate) {
   Evaluated e = PipelineEvaluator(model, target, candidate).run();
   std::vector<std::string> holds;
-  for (const auto &[first, end] : stagesOf(model, e.problem.stages))
+  for (const auto &[first, end] :
+       stagesOf(model, e.problem.stages, candidate.megatron.lastLayers))
     holds.push_back(nameOf(model, first) + " to " + nameOf(model, end - 1));
   return {e.problem, std::move(e.schedule), std::move(e.simulation),
           std::move(holds)};

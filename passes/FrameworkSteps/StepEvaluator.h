@@ -80,6 +80,7 @@ struct MegatronStep {
   bool overlapsGradients = false, overlapsParameters = false;
   bool transformerEngine = false; // computes the layers
   int chunks = 1;                 // of layers, that each rank of a pipeline has
+  int lastLayers = 0;             // of the last chunk; 0: as the others
   int64_t experts = 1;            // ranks that share the experts of a layer
   int64_t expertTensor = 1;       // ranks that split each of them
   /// Bytes of an element of a layer's weights, where those are in fp8

@@ -181,7 +181,7 @@ private:
         std::max<int64_t>(1, number(value, "experts", 1)),
         std::max<int64_t>(1, number(value, "expert_tensor", 1)),
         flag(value, "overlap_tensor"), flag(value, "sends_once"),
-        flag(value, "overlap_experts")));
+        flag(value, "overlap_experts"), number(value, "last_layers", 0)));
   }
 
   /// Null where nobody asks for ZeRO++ or MiCS.

@@ -136,6 +136,7 @@ private:
     flag(value, "overlap_gradients", *megatron.overlapsGradients);
     flag(value, "overlap_parameters", *megatron.overlapsParameters);
     number(value, "chunks", *megatron.chunks);
+    number(value, "last_layers", *megatron.lastStageLayers);
     number(value, "experts", *megatron.expertParallel);
     number(value, "expert_tensor", *megatron.expertTensorParallel);
     flag(value, "overlap_tensor", *megatron.overlapsTensor);

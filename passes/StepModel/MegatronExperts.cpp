@@ -136,6 +136,8 @@ private:
           continue;
         // Of a tensor that the mixture alone reads, or of the mixture's own.
         const int result = list[i].results.front();
+        if (result < 0)
+          continue;
         bool before = !readers[result].empty() && onlyInside(result) &&
                       !returned.count(result);
         bool some = false;
@@ -166,6 +168,7 @@ private:
         const int at = maker[slot];
         if (own.count(slot) || parameters.count(base(slot)) ||
             (at >= 0 && graph.forward[at] != isForward) ||
+            shapeOf(slot).size() < 2 || // the bias of a router's choice
             seen.count(base(slot)))
           return;
         seen.insert(base(slot));
@@ -203,9 +206,10 @@ private:
     hidden = shapeOf(router).back();
     tokens = static_cast<int64_t>(plan::elementsOf(shapeOf(x))) / hidden;
     for (const Instruction &instruction : function.instructions)
-      if (instruction.op == "aten::topk" && isMixture(instruction) &&
-          !instruction.results.empty())
-        chosen = shapeOf(instruction.results.front()).back();
+      if (instruction.op == "aten::topk" && isMixture(instruction))
+        for (int slot : instruction.results) // values that are not read are -1
+          if (slot >= 0)
+            chosen = shapeOf(slot).back();
     inner = shapeOf(down)[2] * tensor; // import-tp-plan shards it over tp
     rows = tokens * chosen * experts.tensor;
     local = all / experts.ranks;
@@ -388,7 +392,9 @@ private:
     return alias(slot, {shape[0], shape[2], shape[1]});
   }
 
-  void writeBackward(int tangent, int result) {
+  /// `results` are the gradient of the input, or its two parts: of what experts
+  /// read, and of what the router reads.
+  void writeBackward(int tangent, const std::vector<int> &results) {
     where = "*.mlp.experts";
     const int flat = alias(tangent, {tokens, hidden});
     const int sentBack = make("megatron::unpermute_backward", {flat, order},
@@ -407,7 +413,9 @@ private:
         bothGradient, alias(gateUp, shapeOf(gateUp)), {rows, hidden}, 2 * work);
     weightGradient(bothGradient, received, gateUpGradient, 2 * work);
     const int back = combine(rowGradient);
-    const int summed = newSlot({tokens, hidden}, dtype),
+    const bool apart = results.size() == 2;
+    const int summed =
+                  apart ? results.front() : newSlot({tokens, hidden}, dtype),
               scoreGradient = newSlot({tokens, all}, DType::F32);
     make("megatron::permute_backward", {back, order, factorGradient},
          {summed, scoreGradient});
@@ -420,13 +428,19 @@ private:
         make("megatron::cast", {logitGradient}, {newSlot({tokens, all}, dtype)})
             .front();
     const double k = static_cast<double>(all);
-    const int viaRouter = product(narrow, router, {tokens, hidden}, dtype, k);
+    const double routing =
+        2 * static_cast<double>(tokens) * k * static_cast<double>(hidden);
+    const int viaRouter =
+        make("aten::mm", {narrow, router},
+             {apart ? results.back() : newSlot({tokens, hidden}, dtype)},
+             routing)
+            .front();
     if (routerGradient >= 0)
       make("aten::mm",
            {alias(narrow, {all, tokens}), alias(x, {tokens, hidden})},
-           {routerGradient},
-           2 * static_cast<double>(tokens) * k * static_cast<double>(hidden));
-    make("aten::add.Tensor", {summed, viaRouter}, {result});
+           {routerGradient}, routing);
+    if (!apart)
+      make("aten::add.Tensor", {summed, viaRouter}, {results.front()});
   }
   void weightGradient(int grad, int input, int result, double flops) {
     if (result < 0)
@@ -468,10 +482,11 @@ private:
     // Where the last instruction of each half stood.
     const int endForward =
         forward.inside.empty() ? -1 : *forward.inside.rbegin();
-    int gradient = -1, tangent = -1;
+    std::vector<int> gradients;
     for (int slot : backward.gives)
       if (plan::elementsOf(shapeOf(slot)) == plan::elementsOf(shapeOf(x)))
-        gradient = slot;
+        gradients.push_back(slot);
+    int tangent = -1;
     for (int slot : backward.reads)
       if (base(slot) != base(x) &&
           plan::elementsOf(shapeOf(slot)) == plan::elementsOf(shapeOf(x)))
@@ -488,8 +503,10 @@ private:
         writeForward(ownResult(forward.gives.front()));
         put(true);
       }
-      if (position == endBackward && gradient >= 0 && tangent >= 0) {
-        writeBackward(tangent, ownResult(gradient));
+      if (position == endBackward && !gradients.empty() && tangent >= 0) {
+        for (int slot : gradients)
+          ownResult(slot);
+        writeBackward(tangent, gradients);
         put(false);
       }
     }

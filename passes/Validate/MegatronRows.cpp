@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/MegatronRows.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -48,6 +50,7 @@ public:
     megatron.overlaps = recipes;
     megatron.coreAttention = !attends && (ported || early);
     megatron.chunks = std::max<int64_t>(1, numberAfter(text.sharding, "vp="));
+    leaveLast();
     // virtual_pipeline_parallelism of NeMo's recipe (nemotron4_340b.py).
     if (recipes && has(text.model, "nemotron") && has(text.model, "340b") &&
         run.mesh.size("pp") == 8 && !has(text.sharding, "vp=")) {
@@ -77,6 +80,27 @@ private:
     return text.find(part) != text.npos;
   }
   void assume(const std::string &what) { run.assumptions.push_back(what); }
+
+  /// Recipes give what does not divide a layout of its own
+  /// (pipeline_model_parallel_layout of recipes/deepseek): the last chunk has
+  /// what the others, which are full, leave.
+  void leaveLast() {
+    const int64_t chunks = run.mesh.size("pp") * megatron.chunks;
+    const int64_t layers =
+        run.config.empty()
+            ? run.sizes.layers
+            : nlohmann::json::parse(run.config).value("num_hidden_layers", 0);
+    if (!bridge || chunks < 2 || layers % chunks == 0 ||
+        (layers + 2) % chunks == 0)
+      return;
+    const int64_t each = (layers + chunks - 1) / chunks,
+                  last = layers - (chunks - 1) * each;
+    if (last < 1)
+      return;
+    megatron.lastLayers = last;
+    assume("the last chunk has " + std::to_string(last) +
+           " layers, the others " + std::to_string(each));
+  }
 
   /// Experts are whole on a rank in Bridge's recipes and the model zoo of
   /// Megatron-MoE (expert_tensor_parallel_size 1); Megatron's own default is

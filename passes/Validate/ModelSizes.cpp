@@ -103,6 +103,11 @@ std::optional<std::string> shippedConfig(const std::string &name,
       if (value > 0 && config.contains(key))
         config[key] = value;
   };
+  // Models of fewer layers for a measurement keep one dense layer (SimuMax).
+  const char *dense = "first_k_dense_replace";
+  if (config.contains(dense) && stated.layers > 0 &&
+      stated.layers < config["num_hidden_layers"])
+    config[dense] = std::min<int64_t>(1, config[dense]);
   state({"num_hidden_layers", "n_layer"}, stated.layers);
   state({"hidden_size", "n_embd"}, stated.hidden);
   state({"num_attention_heads", "n_head"}, stated.heads);

@@ -97,7 +97,7 @@ private:
       s = *known;
     for (const char *latent : {"deepseek", "kimi"})
       if (has(model, latent))
-        skip("multi-head latent attention is not modelled");
+        skip("the attention of '" + row.model + "' is not modelled");
     for (const char *hybrid : {"nemotron_3", "nemotron v3", "nemotron-h"})
       if (has(model, hybrid))
         skip("Mamba layers are not modelled");

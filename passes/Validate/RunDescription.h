@@ -60,6 +60,7 @@ struct MegatronRow {
   int64_t experts = 1;        // ranks that share a layer's experts
   int64_t expertTensor = 1;   // ranks that split each of them
   /// As sharding.megatron has them.
+  int64_t lastLayers = 0; // of the last chunk; 0: as the others
   bool overlapsTensor = false, sendsOnce = false, overlapsExperts = false;
   bool wideGradients = false;     // reduced in fp32 although they overlap
   bool recomputesExperts = false; // ImportOptions's

@@ -100,6 +100,7 @@ AccelerateConfig accelerateOf(const Run &run) {
     megatron.overlapsParameters.value = run.megatron.overlaps;
     megatron.sequenceParallelism.value = run.megatron.sequenceParallelism;
     megatron.chunks.value = run.megatron.chunks;
+    megatron.lastStageLayers.value = run.megatron.lastLayers;
     megatron.expertParallel.value = run.megatron.experts;
     megatron.expertTensorParallel.value = run.megatron.expertTensor;
     megatron.overlapsTensor.value = run.megatron.overlapsTensor;

@@ -139,6 +139,9 @@ TEST(Megatron, StagesOfLayers) {
       (Ranges{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}, {7, 8}}));
   calls(5);
   EXPECT_TRUE(stagesOf(model, 4).empty());
+  EXPECT_EQ(stagesOf(model, 3, 1), (Ranges{{0, 3}, {3, 5}, {5, 7}}));
+  EXPECT_TRUE(stagesOf(model, 3, 2).empty()) << "3 layers on 2 stages";
+  EXPECT_TRUE(stagesOf(model, 1, 5).empty()) << "no other stage";
   EXPECT_TRUE(stagesOf(model, 0).empty());
 }
 

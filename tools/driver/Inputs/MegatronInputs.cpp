@@ -142,9 +142,6 @@ void checkMegatron(const PlanInputs &inputs, DiagnosticEngine &engine) {
   refuse(*megatron.preciseOptimizer, megatron.preciseOptimizer,
          "an optimizer whose states have other dtypes",
          "leave megatron_lm_use_precision_aware_optimizer out");
-  refuse(*megatron.lastStageLayers > 0, megatron.lastStageLayers,
-         "a last stage of another number of layers",
-         "leave megatron_lm_decoder_last_pipeline_num_layers out");
   const bool full = *megatron.recomputeGranularity == "full";
   refuse(full && (*megatron.recomputeMethod == "block" ||
                   *megatron.recomputeLayers > 1),
