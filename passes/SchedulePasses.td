@@ -63,6 +63,18 @@ def SinkAwaitsPass : Pass<"sink-awaits", "::mlir::ModuleOp"> {
   }];
 }
 
+def OffloadActivationsPass : Pass<"offload-activations", "::mlir::ModuleOp"> {
+  let summary = "leave what calls save for their backward on the host";
+  let description = [{
+    Where the job's offload decision has activations: a storage of at least 1024
+    bytes (torchtune's `min_offload_size`) that the forward reads last in a call,
+    and the backward first in another, is copied to the host's pinned memory once
+    the first one is queued, and freed when the next one is. It is fetched while
+    the call before the other one runs. What would be away for less than a call
+    stays.
+  }];
+}
+
 def InsertFreesPass : Pass<"insert-frees", "::mlir::ModuleOp"> {
   let summary = "free every activation at its last use";
   let description = [{

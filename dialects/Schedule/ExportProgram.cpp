@@ -108,6 +108,7 @@ private:
   void convert(Operation *op);
   void call(CallOp op);
   void free(FreeOp op);
+  void fetch(FetchStartOp op);
 
   ProgramOp op;
   const plan::Plan &plan;
@@ -264,6 +265,33 @@ void Exporter::call(CallOp op) {
             : outputs[next++]);
 }
 
+/// The values are there from the start, for whoever awaits it.
+void Exporter::fetch(FetchStartOp op) {
+  plan::ProgramInstruction &instruction =
+      add(op, ProgramInstructionKind::Fetch);
+  instruction.timepoint = flights.size();
+  flights[op.getInflight()] = program.instructions.size() - 1;
+  auto await =
+      op.getInflight().use_empty()
+          ? AwaitFetchOp()
+          : dyn_cast<AwaitFetchOp>(*op.getInflight().getUsers().begin());
+  if (!await) {
+    op.emitOpError("is never awaited");
+    failed = true;
+    return;
+  }
+  DenseMap<int, int> owners; // by what owned the storage that was saved
+  for (auto [saved, value] :
+       llvm::zip(op.getSave().getValues(), await.getValues())) {
+    const int from = values.lookup(saved);
+    const int to = static_cast<int>(program.values.size());
+    auto [owner, isNew] = owners.try_emplace(rootOf(program, from), to);
+    instruction.inputs.push_back(from);
+    instruction.outputs.push_back(
+        addValue(value, program.values[from].name, isNew ? -1 : owner->second));
+  }
+}
+
 void Exporter::convert(Operation *at) {
   TypeSwitch<Operation *>(at)
       .Case([&](AllocOp op) {
@@ -322,7 +350,17 @@ void Exporter::convert(Operation *at) {
         instruction.timepoint = flights.size();
         flights[op.getInflight()] = program.instructions.size() - 1;
       })
-      .Case([&](AwaitSendOp op) {
+      .Case([&](SaveStartOp op) {
+        plan::ProgramInstruction &instruction =
+            add(op, ProgramInstructionKind::Offload);
+        instruction.role = plan::Role::ShardGradient; // the default's
+        for (Value value : op.getValues())
+          instruction.inputs.push_back(values.lookup(value));
+        instruction.timepoint = flights.size();
+        flights[op.getInflight()] = program.instructions.size() - 1;
+      })
+      .Case([&](FetchStartOp op) { fetch(op); })
+      .Case<AwaitSendOp, AwaitFetchOp>([&](auto op) {
         auto found = flights.find(op.getInflight());
         plan::ProgramInstruction &instruction =
             add(op, ProgramInstructionKind::Await);

@@ -300,21 +300,83 @@ def Schedule_SendStartOp : Schedule_Op<"send_start", [HasParent<"ProgramOp">]> {
 }
 
 def Schedule_AwaitSendOp : Schedule_Op<"await_send", [HasParent<"ProgramOp">]> {
-  let summary = "waits until the other stage has received an activation";
+  let summary = "waits until activations were sent, or are on the host";
   let description = [{
-    Until then its storage stays.
+    Until then their storages stay.
 
     ```mlir
     schedule.await_send %3 of %2
         : !schedule.inflight<65536>, !schedule.buffer<65536, tensor<2x64x128xf32>>
     ```
   }];
-  let arguments = (ins Schedule_InflightType:$inflight, Schedule_BufferType:$value,
+  let arguments = (ins Schedule_InflightType:$inflight, Variadic<Schedule_BufferType>:$values,
                        DefaultValuedAttr<Schedule_StreamAttr, "Stream::Compute">:$stream);
   let assemblyFormat = [{
-    $inflight `of` $value (`on` custom<Stream>($stream)^)? attr-dict
-    `:` type($inflight) `,` type($value)
+    $inflight `of` $values (`on` custom<Stream>($stream)^)? attr-dict
+    `:` type($inflight) `,` type($values)
   }];
+}
+
+def Schedule_SaveStartOp : Schedule_Op<"save_start", [HasParent<"ProgramOp">]> {
+  let summary = "starts to copy activations to the host";
+  let description = [{
+    Their storages, into pinned memory. Of values that share one, the first has
+    its bytes in the result, the others none.
+
+    ```mlir
+    %3 = schedule.save_start %1, %2 on host_out
+           : !schedule.buffer<65536, tensor<2x64x128xf32>>, !schedule.buffer<0, tensor<128x128xf32>>
+           -> !schedule.inflight<65536, 0>
+    schedule.await_send %3 of %1, %2
+        : !schedule.inflight<65536, 0>, !schedule.buffer<65536, tensor<2x64x128xf32>>,
+          !schedule.buffer<0, tensor<128x128xf32>>
+    ```
+  }];
+  let arguments = (ins Variadic<Schedule_BufferType>:$values, Schedule_StreamAttr:$stream);
+  let results = (outs Schedule_InflightType:$inflight);
+  let assemblyFormat = [{
+    $values `on` custom<Stream>($stream) attr-dict `:` type($values) `->` type($inflight)
+  }];
+  let hasVerifier = 1;
+}
+
+def Schedule_FetchStartOp : Schedule_Op<"fetch_start", [HasParent<"ProgramOp">]> {
+  let summary = "starts to copy activations back from the host";
+  let description = [{
+    Those that a `schedule.save_start` has copied there, into new storages.
+
+    ```mlir
+    %5 = schedule.fetch_start %3 on host_in
+           : !schedule.inflight<65536, 0> -> !schedule.inflight<65536, 0>
+    %6:2 = schedule.await_fetch %5 : !schedule.inflight<65536, 0>
+           -> !schedule.buffer<65536, tensor<2x64x128xf32>>, !schedule.buffer<0, tensor<128x128xf32>>
+    ```
+  }];
+  let arguments = (ins Schedule_InflightType:$saved, Schedule_StreamAttr:$stream);
+  let results = (outs Schedule_InflightType:$inflight);
+  let assemblyFormat = [{
+    $saved `on` custom<Stream>($stream) attr-dict `:` type($saved) `->` type($inflight)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// What made the copies on the host; null where that is something else.
+    SaveStartOp getSave();
+  }];
+}
+
+def Schedule_AwaitFetchOp : Schedule_Op<"await_fetch", [HasParent<"ProgramOp">]> {
+  let summary = "waits for activations that come back from the host";
+  let description = [{
+    In the order in which they were saved.
+  }];
+  let arguments = (ins Schedule_InflightType:$inflight,
+                       DefaultValuedAttr<Schedule_StreamAttr, "Stream::Compute">:$stream);
+  let results = (outs Variadic<Schedule_BufferType>:$values);
+  let assemblyFormat = [{
+    $inflight (`on` custom<Stream>($stream)^)? attr-dict
+    `:` type($inflight) `->` type($values)
+  }];
+  let hasVerifier = 1;
 }
 
 def Schedule_ReceiveOp : Schedule_Op<"receive", [HasParent<"ProgramOp">]> {

@@ -206,6 +206,48 @@ LogicalResult OffloadStartOp::verify() {
   return verifyInflight(*this, getInflight().getType(), {getShard()});
 }
 
+LogicalResult SaveStartOp::verify() {
+  if (getValues().empty())
+    return emitOpError("copies nothing");
+  for (Value value : getValues())
+    if (!cast<BufferType>(value.getType()).getTensor())
+      return emitOpError("copies a unit's buffer, expected an activation");
+  if (getInflight().getType().getBytes().size() != getValues().size())
+    return emitOpError("gives ") << getInflight().getType() << " for "
+                                 << getValues().size() << " values";
+  return success();
+}
+
+SaveStartOp FetchStartOp::getSave() {
+  return getSaved().getDefiningOp<SaveStartOp>();
+}
+
+LogicalResult FetchStartOp::verify() {
+  if (!getSave())
+    return emitOpError("fetches what no schedule.save_start has copied");
+  if (getSaved().getType() != getInflight().getType())
+    return emitOpError("gives ") << getInflight().getType() << ", on the host "
+                                 << "are " << getSaved().getType();
+  return success();
+}
+
+LogicalResult AwaitFetchOp::verify() {
+  auto start = getInflight().getDefiningOp<FetchStartOp>();
+  if (!start)
+    return emitOpError("awaits something else than a schedule.fetch_start");
+  SaveStartOp save = start.getSave();
+  if (!save || save.getValues().size() != getValues().size())
+    return emitOpError("gives ")
+           << getValues().size() << " values, another number was saved";
+  for (auto [saved, value] : llvm::zip(save.getValues(), getValues()))
+    if (cast<BufferType>(saved.getType()).getTensor() !=
+        cast<BufferType>(value.getType()).getTensor())
+      return emitOpError("gives ")
+             << value.getType() << " for a saved " << saved.getType();
+  return verifyInflight(*this, getInflight().getType(),
+                        llvm::to_vector_of<Value>(getValues()));
+}
+
 /// One stage further, or one back.
 static LogicalResult verifyMessage(Operation *op, Value value, int64_t shift) {
   if (!cast<BufferType>(value.getType()).getTensor())

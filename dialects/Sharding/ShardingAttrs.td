@@ -92,14 +92,15 @@ def Sharding_OffloadAttr : Sharding_Attr<"Offload", "offload"> {
   let summary = "what waits in host memory";
   let description = [{
     `parameters` (with their gradients), `optimizer` states with the update,
-    and `layer_inputs`, the saved inputs of recomputed layers.
+    and `activations`: of frameworks the saved inputs of recomputed layers, of
+    accel-run all that calls save for their backward.
   }];
   let parameters = (ins "bool":$parameters, "bool":$optimizer,
-                        "bool":$layerInputs,
+                        "bool":$activations,
                         "::accel::sharding::BecauseAttr":$because);
   let assemblyFormat = [{
     `<` `parameters` `=` $parameters `,` `optimizer` `=` $optimizer `,`
-        `layer_inputs` `=` $layerInputs `,` `because` `=` $because `>`
+        `activations` `=` $activations `,` `because` `=` $because `>`
   }];
 }
 

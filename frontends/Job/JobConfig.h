@@ -168,6 +168,8 @@ struct JobConfig {
   /// `offload.states`: the optimizer and its states are on the host. Those of
   /// parameters are `accelerate.offloadParams`, as fsdp_offload_params is.
   Setting<bool> offloadStates{false, Origin::Default, "offload", {}, ""};
+  /// `offload.activations`, of accel-run: what calls save for their backward.
+  Setting<bool> offloadActivations{false, Origin::Default, "offload", {}, ""};
   /// Of accel-run: every rank holds all parameters between steps, beside its
   /// shards of what the optimizer updates.
   Setting<bool> wholeParameters;

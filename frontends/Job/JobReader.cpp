@@ -324,7 +324,7 @@ void JobReader::readOffload(JobConfig &job) {
   std::optional<Fields> fields = top.mapping("offload");
   if (!fields)
     return;
-  fields->checkKeys({"states", "parameters"});
+  fields->checkKeys({"states", "parameters", "activations"});
   auto read = [&](const char *key, Setting<bool> &into) {
     Setting<std::string> where;
     fields->choice(key, where, {"cpu", "none"});
@@ -333,6 +333,7 @@ void JobReader::readOffload(JobConfig &job) {
   };
   read("states", job.offloadStates);
   read("parameters", job.accelerate.offloadParams);
+  read("activations", job.offloadActivations);
   if (job.accelerate.offloadParams.value && job.offloadStates.written() &&
       !job.offloadStates.value)
     fields->error("invalid-value", "states",

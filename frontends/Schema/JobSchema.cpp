@@ -350,7 +350,11 @@ Json jobProperties() {
               {{"states", choice("Optimizer states, which are updated there",
                                  {"cpu", "none"})},
                {"parameters", choice("Shards of parameters, with the states",
-                                     {"cpu", "none"})}})},
+                                     {"cpu", "none"})},
+               {"activations",
+                choice("What calls save for their backward; of recomputed "
+                       "layers their inputs",
+                       {"cpu", "none"})}})},
       {"reduce_gradients",
        choice("At each micro-batch, or once a step", {"each", "once"})},
       {"ddp",

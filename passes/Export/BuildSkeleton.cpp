@@ -87,7 +87,8 @@ private:
     plan.device = job.getDevice().str();
     if (auto offload = job.getOffloadAttr();
         offload && framework.kind() == FrameworkKind::AccelRun)
-      plan.offload = {offload.getOptimizer(), offload.getParameters()};
+      plan.offload = {offload.getOptimizer(), offload.getParameters(),
+                      offload.getActivations()};
     plan.job.microBatch = job.getMicroBatch();
     plan.job.sequenceLength = job.getSequenceLength();
     if (plan.job.optimizer.groups.empty())
@@ -150,8 +151,10 @@ private:
           decision("offload", "job",
                    "parameters on the " + onOff(offload.getParameters()) +
                        ", optimizer on the " + onOff(offload.getOptimizer()) +
-                       ", inputs of recomputed layers on the " +
-                       onOff(offload.getLayerInputs()),
+                       (framework.kind() == FrameworkKind::AccelRun
+                            ? ", saved activations on the "
+                            : ", inputs of recomputed layers on the ") +
+                       onOff(offload.getActivations()),
                    offload.getBecause()));
     if (auto compile = job.getCompileAttr())
       plan.decisions.push_back(decision(

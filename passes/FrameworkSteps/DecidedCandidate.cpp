@@ -180,7 +180,7 @@ private:
   void readCalls(sharding::JobOp job, sharding::GraphOp graph) {
     auto usual = job.getCheckpointAttr();
     const bool offload =
-        job.getOffloadAttr() && job.getOffloadAttr().getLayerInputs();
+        job.getOffloadAttr() && job.getOffloadAttr().getActivations();
     size_t c = 0;
     for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
       auto how = call.getCheckpointAttr();

@@ -81,7 +81,7 @@ private:
     auto [request, value] = asked("offload");
     job.setOffloadAttr(sharding::OffloadAttr::get(
         &getContext(), flag(value, "parameters"), flag(value, "optimizer"),
-        flag(value, "layer_inputs"),
+        flag(value, "activations"),
         because(request, "nothing waits in host memory")));
   }
 

@@ -96,6 +96,10 @@ private:
       ask("optimizer", accelerate.offloadParams.value, because_);
       ask("optimizer", job.offloadStates.value,
           because(job.offloadStates, "offload"));
+      ask("activations",
+          framework.kind() == FrameworkKind::AccelRun &&
+              job.offloadActivations.value,
+          because(job.offloadActivations, "offload"));
     }
     if (framework.kind() == FrameworkKind::Deepspeed && accelerate.deepspeed) {
       // What goes to an NVMe disk leaves the device as what goes to the host.
@@ -112,11 +116,11 @@ private:
       ask("optimizer", *accelerate.megatron->optimizerCpuOffload,
           because(accelerate.megatron->optimizerCpuOffload,
                   "optimizer_cpu_offload"));
-    ask("layer_inputs", accelerate.activationCheckpointingOffload.value,
+    ask("activations", accelerate.activationCheckpointingOffload.value,
         because(accelerate.activationCheckpointingOffload,
                 "activation offload"));
     if (const auto &offloads = job.script.offloadsCheckpoints; *offloads)
-      ask("layer_inputs", true, because(offloads, "offload: true"));
+      ask("activations", true, because(offloads, "offload: true"));
     if (const auto &chosen = options.chosen;
         chosen && (chosen->offloadParameters || chosen->offloadOptimizer ||
                    chosen->offloadLayerInputs)) {
@@ -124,7 +128,7 @@ private:
       why = plain(chosen->why);
       flag(value, "parameters", chosen->offloadParameters.value_or(false));
       flag(value, "optimizer", chosen->offloadOptimizer.value_or(false));
-      flag(value, "layer_inputs", chosen->offloadLayerInputs.value_or(false));
+      flag(value, "activations", chosen->offloadLayerInputs.value_or(false));
     }
     if (!value.empty())
       request("offload", value, why);

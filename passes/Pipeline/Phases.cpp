@@ -144,6 +144,7 @@ void addProgramPasses(OpPassManager &pm, StringRef target = {}) {
   stages.target = target.str();
   pm.addPass(createCutStagesPass(stages));
   pm.addPass(createLowerToSchedulePass());
+  pm.addPass(createOffloadActivationsPass());
   pm.addPass(createInsertFreesPass());
 }
 

@@ -48,7 +48,9 @@ static SmallVector<Value> activationsOf(Operation *op) {
   if (auto send = dyn_cast<SendStartOp>(op))
     return {send.getValue()};
   if (auto await = dyn_cast<AwaitSendOp>(op))
-    return {await.getValue()};
+    return llvm::to_vector_of<Value>(await.getValues());
+  if (auto save = dyn_cast<SaveStartOp>(op))
+    return llvm::to_vector_of<Value>(save.getValues());
   return {};
 }
 
@@ -63,10 +65,11 @@ void insertFrees(ProgramOp program, function_ref<bool(CallOp, size_t)> drops) {
   for (Value result : {Value(end.getLoss()), Value(end.getPredictions())})
     if (result)
       kept.insert(result);
-  // Calls, and messages to and from other stages.
+  // Calls, messages to and from other stages, copies to and from the host.
   SmallVector<Operation *> users;
   for (Operation &op : body) {
-    if (isa<CallOp, SendStartOp, AwaitSendOp, ReceiveOp>(op))
+    if (isa<CallOp, SendStartOp, AwaitSendOp, ReceiveOp, SaveStartOp,
+            AwaitFetchOp>(op))
       users.push_back(&op);
     for (Value value : activationsOf(&op))
       lastUse[value] = &op;

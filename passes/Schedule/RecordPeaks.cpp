@@ -81,6 +81,20 @@ private:
           live += bytesOf(op.getValue());
           return success();
         })
+        .Case([&](FetchStartOp op) {
+          for (int64_t bytes : op.getInflight().getType().getBytes())
+            live += bytes;
+          return success();
+        })
+        .Case([&](AwaitFetchOp op) {
+          auto start = op.getInflight().getDefiningOp<FetchStartOp>();
+          DenseMap<Value, Value> owners; // by the storage that was saved
+          for (auto [saved, value] :
+               llvm::zip(start.getSave().getValues(), op.getValues()))
+            define(value,
+                   owners.try_emplace(rootOf[saved], value).first->second);
+          return success();
+        })
         .Default([](Operation *) { return success(); });
   }
 

@@ -49,6 +49,17 @@ double TimeModel::sendSeconds(double bytes) const {
                                   2 * bytes);
 }
 
+double TimeModel::copySeconds(const Program &program,
+                              const std::vector<int> &values) const {
+  std::set<int> storages;
+  double seconds = 0;
+  for (int value : values)
+    if (const int root = rootOf(program, value); storages.insert(root).second)
+      seconds += hostCopySeconds(
+          target, static_cast<double>(program.values[root].bytes));
+  return seconds;
+}
+
 double TimeModel::memorySeconds(double bytes) const {
   return accel::memorySeconds(target, bytes);
 }
@@ -173,9 +184,14 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       result.exchangeSeconds += exchanges[instruction.function];
       break;
     case ProgramInstructionKind::Offload:
+    case ProgramInstructionKind::Fetch:
       event.begin = std::max(own, compute);
-      own = event.end = event.begin + units[instruction.unit].hostOut;
-      onHost[instruction.unit] = own;
+      own = event.end =
+          event.begin + (instruction.unit >= 0
+                             ? units[instruction.unit].hostOut
+                             : copySeconds(program, instruction.inputs));
+      if (instruction.unit >= 0)
+        onHost[instruction.unit] = own;
       flights[instruction.timepoint] = {own, 0};
       break;
     case ProgramInstructionKind::Optimizer:

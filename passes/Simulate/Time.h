@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Discrete-event simulation of a plan's programs over the compute, gather and
-// reduce streams and one wire, on a target, as accel-run executes them: a
-// collective starts after what was computed before it, and waits for the wire.
-// Operators and collectives cost what passes/Cost says.
+// Discrete-event simulation of a plan's programs over its streams and one wire,
+// on a target, as accel-run executes them: a collective starts after what was
+// computed before it, and waits for the wire. Operators and collectives cost
+// what passes/Cost says.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_SIMULATE_TIME_H
@@ -71,6 +71,9 @@ private:
     double hostOut = 0, hostIn = 0, hostNorm = 0; // plan::Offload
   };
   UnitTimes unitTimes(const plan::Unit &unit) const;
+  /// Of the values' storages, between device and host.
+  double copySeconds(const plan::Program &program,
+                     const std::vector<int> &values) const;
   double memorySeconds(double bytes) const;
   double wireSeconds(plan::ProgramInstructionKind kind,
                      const std::vector<std::string> &axes, double bytes) const;

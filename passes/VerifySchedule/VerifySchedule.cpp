@@ -88,6 +88,9 @@ private:
   void await(AwaitOp op);
   void call(CallOp op);
   void finish(ReturnOp op);
+  void save(SaveStartOp op);
+  void fetch(FetchStartOp op);
+  void awaitFetch(AwaitFetchOp op);
 
   ProgramOp program;
   ModuleFacts &facts;
@@ -355,6 +358,59 @@ void ProgramChecker::finish(ReturnOp op) {
     }
 }
 
+/// The await of what `inflight` copies to the host.
+static AwaitSendOp awaitOfCopy(Value inflight) {
+  for (Operation *user : inflight.getUsers())
+    if (auto await = dyn_cast<AwaitSendOp>(user))
+      return await;
+  return {};
+}
+
+void ProgramChecker::save(SaveStartOp op) {
+  llvm::DenseSet<Value> storages;
+  for (auto [value, bytes] :
+       llvm::zip(op.getValues(), op.getInflight().getType().getBytes())) {
+    Activation *activation = useActivation(op, value, "copies");
+    if (!activation)
+      continue;
+    const int64_t expected = storages.insert(activation->root).second
+                                 ? bytesOf(activation->root)
+                                 : 0;
+    if (bytes != expected)
+      error(op) << "copies " << bytes << " bytes of a value, its storage has "
+                << expected;
+  }
+  if (!awaitOfCopy(op.getInflight()))
+    error(op) << "is never awaited";
+}
+
+void ProgramChecker::fetch(FetchStartOp op) {
+  AwaitSendOp copied = awaitOfCopy(op.getSaved());
+  if (copied && !copied->isBeforeInBlock(op))
+    error(op) << "fetches before the copy to the host is awaited";
+  if (op.getInflight().use_empty())
+    error(op) << "is never awaited";
+  for (int64_t bytes : op.getInflight().getType().getBytes())
+    live += bytes;
+}
+
+void ProgramChecker::awaitFetch(AwaitFetchOp op) {
+  if (!op.getInflight().hasOneUse())
+    error(op) << "awaits a copy for the second time";
+  auto start = op.getInflight().getDefiningOp<FetchStartOp>();
+  DenseMap<Value, Value> owners; // by the storage that was saved
+  for (auto [saved, value] :
+       llvm::zip(start.getSave().getValues(), op.getValues())) {
+    auto before = activations.find(saved);
+    if (before == activations.end())
+      continue;
+    const Value root =
+        owners.try_emplace(before->second.root, value).first->second;
+    activations[value] = {root, true, nullptr};
+    ++handles[root];
+  }
+}
+
 void ProgramChecker::visit(Operation *at) {
   TypeSwitch<Operation *>(at)
       .Case([&](AllocOp op) {
@@ -408,11 +464,16 @@ void ProgramChecker::visit(Operation *at) {
           error(op) << "is never awaited";
       })
       .Case([&](AwaitSendOp op) {
-        useActivation(op, op.getValue(), "has sent");
-        auto start = op.getInflight().getDefiningOp<SendStartOp>();
-        if (!start || start.getValue() != op.getValue())
+        for (Value value : op.getValues())
+          useActivation(op, value, "has sent");
+        Operation *start = op.getInflight().getDefiningOp();
+        if (!isa<SendStartOp, SaveStartOp>(start) ||
+            !llvm::equal(start->getOperands(), op.getValues()))
           error(op) << "awaits another message than that of its value";
       })
+      .Case([&](SaveStartOp op) { save(op); })
+      .Case([&](FetchStartOp op) { fetch(op); })
+      .Case([&](AwaitFetchOp op) { awaitFetch(op); })
       .Case([&](ReceiveOp op) {
         activations[op.getValue()] = {op.getValue(), true, nullptr};
         handles[op.getValue()] = 1;

@@ -6,6 +6,7 @@
 #include "runtime/execute/Executor.h"
 
 #include "runtime/collectives/Progress.h"
+#include "runtime/plan/Timeline.h"
 #include "runtime/tensors/Kernels.h"
 #include "runtime/tensors/Tensors.h"
 
@@ -77,6 +78,14 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
       mostTimepoints = std::max(mostTimepoints, at.timepoint + 1);
     }
   afterHost = mostTimepoints;
+  int64_t hostBytes = 0;
+  for (const plan::Program &program : plan.programs)
+    hostBytes = std::max(hostBytes, plan::hostBytes(program));
+  if (hostBytes > 0) {
+    valuesOnHost =
+        FlatBuffer(device, plan::DType::U8, hostBytes, /*onHost=*/true);
+    valuesOnHost.allocate();
+  }
   for (size_t i = 0; i < plan.functions.size(); ++i)
     functions.push_back(called[i] ? std::make_unique<FunctionRunner>(
                                         plan.functions[i], device, groups)

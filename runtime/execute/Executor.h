@@ -95,6 +95,8 @@ public:
   OwnPeak &ownPeak() { return peak; }
   /// At most so many in any of its programs.
   int timepoints() const { return mostTimepoints; }
+  /// Bytes on the host for values that programs copy there.
+  at::Tensor &hostMemory() { return valuesOnHost.flat; }
   /// What the micro-batch at hand draws by.
   const Draw &draw() const { return drawn; }
   LossScaler &scaler() { return lossScaler; }
@@ -168,6 +170,7 @@ private:
   std::vector<int> onHost, lastGather; // by unit: timepoints
   int afterHost = 0;                   // timepoint of copies to the device
   bool published = false;
+  FlatBuffer valuesOnHost;            // or empty
   std::vector<FlatBuffer> workspaces; // of updates, by unit; or empty
   LossScaler lossScaler;
   std::deque<Queued> steps; // oldest first; the last one may be running

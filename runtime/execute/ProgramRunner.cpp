@@ -21,7 +21,7 @@ using plan::ProgramInstructionKind;
 using plan::Role;
 
 ProgramRunner::ProgramRunner(Executor &executor, const plan::Program &program)
-    : executor(executor), source(program) {
+    : executor(executor), source(program), hostValues(program) {
   for (const plan::ProgramInstruction &instruction : program.instructions)
     timepoints =
         std::max(timepoints, static_cast<size_t>(instruction.timepoint + 1));
@@ -267,10 +267,15 @@ void ProgramRunner::execute(const Compiled &instruction) {
   case ProgramInstructionKind::ReduceScatter:
   case ProgramInstructionKind::AllReduce:
   case ProgramInstructionKind::Offload:
+  case ProgramInstructionKind::Fetch:
   case ProgramInstructionKind::Send: {
+    Device &device = executor.device();
+    if (instruction.kind == ProgramInstructionKind::Fetch) {
+      hostValues.allocate(*instruction.source, frame->values, device.device());
+      executor.ownPeak().sample(device);
+    }
     Allocator::Foreign libraries;
     frame->inFlight[instruction.timepoint].start = &instruction;
-    Device &device = executor.device();
     device.enter(instruction.stream);
     if (timing)
       timing->streamBeginMark = device.mark();
@@ -281,6 +286,13 @@ void ProgramRunner::execute(const Compiled &instruction) {
       reduceScatter(instruction);
     else if (instruction.kind == ProgramInstructionKind::Send)
       send(instruction);
+    else if (instruction.kind == ProgramInstructionKind::Fetch)
+      hostValues.fetch(*instruction.source, frame->values,
+                       executor.hostMemory());
+    else if (instruction.kind == ProgramInstructionKind::Offload &&
+             !instruction.unit)
+      hostValues.offload(*instruction.source, frame->values,
+                         executor.hostMemory());
     else if (instruction.kind == ProgramInstructionKind::Offload)
       instruction.unit->hostGradient().copy_(
           instruction.unit->buffer(Role::ShardGradient).flat,
@@ -290,7 +302,7 @@ void ProgramRunner::execute(const Compiled &instruction) {
     if (timing)
       timing->streamEndMark = device.mark();
     device.leave(timepoint(instruction.timepoint));
-    if (instruction.kind == ProgramInstructionKind::Offload)
+    if (instruction.kind == ProgramInstructionKind::Offload && instruction.unit)
       executor.offloads(instruction.source->unit,
                         timepoint(instruction.timepoint));
     else if (instruction.kind == ProgramInstructionKind::AllGather)

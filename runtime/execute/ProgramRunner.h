@@ -8,6 +8,7 @@
 
 #include "runtime/collectives/Backend.h"
 #include "runtime/execute/FunctionRunner.h"
+#include "runtime/execute/HostValues.h"
 #include "runtime/execute/InstructionTime.h"
 #include "runtime/execute/UnitStorage.h"
 #include "runtime/plan/Plan.h"
@@ -98,6 +99,7 @@ private:
   const plan::Program &source;
   std::vector<Compiled> instructions;
   size_t timepoints = 0;
+  HostValues hostValues;
   Frame *frame = nullptr; // of the micro-batch that runs
   InstructionTime *timing =
       nullptr; // of the instruction that runs, where it is timed

@@ -106,7 +106,8 @@ public:
       apply(s);
     const ProgramInstruction &here = program->instructions[instruction];
     if (here.kind == ProgramInstructionKind::Alloc ||
-        here.kind == ProgramInstructionKind::Receive)
+        here.kind == ProgramInstructionKind::Receive ||
+        here.kind == ProgramInstructionKind::Fetch)
       apply(instruction);
     std::vector<LiveBuffer> result = held();
     if (here.kind == ProgramInstructionKind::Call &&
@@ -143,10 +144,7 @@ private:
       define(value, -1);
   }
 
-  int rootOf(int value) const {
-    const int alias = program->values[value].alias;
-    return alias < 0 ? value : alias;
-  }
+  int rootOf(int value) const { return plan::rootOf(*program, value); }
   void define(int value, int instruction) {
     if (value < 0 || live[value])
       return;
@@ -173,7 +171,9 @@ private:
         drop(value);
       break;
     case ProgramInstructionKind::Receive:
-      define(instruction.outputs[0], s);
+    case ProgramInstructionKind::Fetch:
+      for (int value : instruction.outputs)
+        define(value, s);
       break;
     case ProgramInstructionKind::Call:
       for (size_t i = 0; i < instruction.inputs.size(); ++i)

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <set>
 
 namespace accel::plan {
 
@@ -187,6 +188,8 @@ const char *toString(ProgramInstructionKind kind) {
     return "pause";
   case ProgramInstructionKind::Offload:
     return "offload";
+  case ProgramInstructionKind::Fetch:
+    return "fetch";
   }
   std::abort();
 }
@@ -202,6 +205,8 @@ Stream defaultStream(ProgramInstructionKind kind) {
     return Stream::Send;
   case ProgramInstructionKind::Offload:
     return Stream::HostOut;
+  case ProgramInstructionKind::Fetch:
+    return Stream::HostIn;
   default:
     return Stream::Compute;
   }
@@ -217,6 +222,15 @@ size_t endOfForward(const Program &program) {
          program.instructions[i].kind != ProgramInstructionKind::Pause)
     ++i;
   return i;
+}
+
+int64_t storageBytes(const Program &program, const std::vector<int> &values) {
+  std::set<int> storages;
+  int64_t bytes = 0;
+  for (int value : values)
+    if (const int root = rootOf(program, value); storages.insert(root).second)
+      bytes += program.values[root].bytes;
+  return bytes;
 }
 
 Role defaultRole(ProgramInstructionKind kind) {

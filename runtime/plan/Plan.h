@@ -40,6 +40,9 @@ struct Offload {
   /// Shards. A gather copies its part from there; where a unit is cast for it,
   /// the host has the cast shard as well.
   bool parameters = false;
+  /// What calls save for their backward, from the call that reads it last in
+  /// the forward until it is fetched.
+  bool activations = false;
   bool operator==(const Offload &) const = default;
 };
 

@@ -18,7 +18,8 @@ public:
   ProgramVerifier(const Plan &plan, const Program &program, RankState &state,
                   Problems &problems)
       : plan(plan), program(program), state(state), problems(problems),
-        live(program.values.size()), defined(program.values.size()) {}
+        live(program.values.size()), defined(program.values.size()),
+        onHost(program.values.size()) {}
   /// Its inputs are bound.
   void begin();
   /// Instructions [from, to).
@@ -41,10 +42,7 @@ private:
   std::string valueName(int value) const {
     return "value " + quoted(program.values[value].name);
   }
-  int rootOf(int value) const {
-    int alias = program.values[value].alias;
-    return alias < 0 ? value : alias;
-  }
+  int rootOf(int value) const { return plan::rootOf(program, value); }
 
   void instruction(const ProgramInstruction &instruction, int index);
   void alloc(const ProgramInstruction &instruction);
@@ -58,6 +56,11 @@ private:
   void gradNorm(const ProgramInstruction &instruction);
   void optimizer(const ProgramInstruction &instruction);
   void offload(const ProgramInstruction &instruction, int index);
+  void offloadValues(const ProgramInstruction &instruction, int index);
+  void fetch(const ProgramInstruction &instruction, int index);
+  void shareStorages(const ProgramInstruction &instruction);
+  bool isOnItsWay(const std::map<int, std::vector<int>> &where,
+                  int value) const;
   void send(const ProgramInstruction &instruction, int index);
   void receive(const ProgramInstruction &instruction);
   void checkStages(const ProgramInstruction &instruction);
@@ -80,7 +83,9 @@ private:
   Problems &problems;
   std::vector<bool> live, defined;
   std::map<int, Flight> flights; // by timepoint
-  std::map<int, int> sent;       // values on their way, by timepoint
+  /// Values on their way from the device and to it, by timepoint.
+  std::map<int, std::vector<int>> sent, fetched;
+  std::vector<bool> onHost; // a copy of the value is there, or on its way
   std::map<int, std::pair<std::string, int>> draws; // path, calls
   std::string place;
 };

@@ -85,20 +85,22 @@ enum class ProgramInstructionKind {
   Send,          // inputs: one value, to the stage `shift` after this one
   Receive,       // outputs: one value, from the stage `shift` before this one
   Pause,         // the end of a micro-batch's forward in a stage
-  Offload,       // unit: ShardGradient -> its copy on the host (Plan::offload)
+  Offload,       // unit: ShardGradient -> its copy on the host; or inputs:
+                 // values -> theirs (Plan::offload)
+  Fetch,         // inputs: values that Offload has copied -> outputs
 };
 const char *toString(ProgramInstructionKind kind);
 /// Where an instruction of this kind runs unless it says otherwise: gathers on
-/// Gather, reductions on Reduce, sends on Send, copies to the host on HostOut,
-/// all else on Compute.
+/// Gather, reductions on Reduce, sends on Send, copies to the host on HostOut
+/// and from it on HostIn, all else on Compute.
 Stream defaultStream(ProgramInstructionKind kind);
 /// The buffer that an instruction of this kind is about unless it says
 /// otherwise: what a collective moves, what norm and update read, else
 /// Gathered.
 Role defaultRole(ProgramInstructionKind kind);
 
-/// Starts of collectives give a timepoint that exactly one Await takes. Those
-/// of one stream run in order; others only wait where they await.
+/// Starts of collectives and copies give a timepoint that exactly one Await
+/// takes. Those of one stream run in order; others only wait where they await.
 struct ProgramInstruction {
   ProgramInstructionKind kind = ProgramInstructionKind::Call;
   Stream stream = Stream::Compute;
@@ -110,11 +112,11 @@ struct ProgramInstruction {
   std::string algorithm;         // ReduceScatter: "direct" or "all_to_all"
   int shift = 0;                 // Send, Receive: 1, or -1 for gradients
   int function = -1;             // Call: Plan::functions
-  std::vector<int> inputs;       // Call: values
+  std::vector<int> inputs;       // Call, Send, Offload, Fetch: values
   std::vector<bool> consumed;    // Call: input i is given up to the function
   std::vector<ParamRef> params;
   std::vector<GradRef> gradients;
-  std::vector<int> outputs; // Call: values (-1: dropped)
+  std::vector<int> outputs; // Call: values (-1: dropped); Receive, Fetch
   /// Call of a function with keys: the number of the call in the model's
   /// forward. Its backward has the same, so that it repeats what was drawn.
   int draw = -1;
@@ -146,6 +148,13 @@ struct Program {
 
 /// The position of the Pause; the number of instructions without one.
 size_t endOfForward(const Program &program);
+/// The value that owns the storage of `value`.
+inline int rootOf(const Program &program, int value) {
+  const int alias = program.values[value].alias;
+  return alias < 0 ? value : alias;
+}
+/// Bytes of the storages of `values`, each counted once.
+int64_t storageBytes(const Program &program, const std::vector<int> &values);
 
 } // namespace accel::plan
 

@@ -68,10 +68,7 @@ private:
     int64_t droppedOutputs = 0;
   };
 
-  int rootOf(int value) const {
-    int alias = program.values[value].alias;
-    return alias < 0 ? value : alias;
-  }
+  int rootOf(int value) const { return plan::rootOf(program, value); }
   int64_t &category(int value) {
     if (isInput[value])
       return now.buffers;
@@ -277,6 +274,7 @@ ProgramTimeline Simulator::run(size_t from, size_t to) {
       memory.peakBytes = memory.peakTotalBytes = before + workspace;
       break;
     case ProgramInstructionKind::Receive:
+    case ProgramInstructionKind::Fetch:
       for (int value : instruction.outputs)
         define(value);
       memory.peakBytes = memory.peakTotalBytes = total(now);
@@ -398,6 +396,29 @@ int64_t hostBytes(const Plan &plan, int stage) {
   for (const Unit &unit : plan.units)
     if (unit.stage == stage)
       bytes += hostBytes(plan, unit);
+  int64_t values = 0;
+  for (const Program &program : plan.programs)
+    if (program.stage == stage)
+      values = std::max(values, hostBytes(program));
+  return bytes + values;
+}
+
+std::map<int, int64_t> hostPlaces(const Program &program) {
+  std::map<int, int64_t> places;
+  int64_t end = 0;
+  for (const ProgramInstruction &instruction : program.instructions)
+    if (instruction.kind == ProgramInstructionKind::Offload)
+      for (int value : instruction.inputs)
+        if (const int root = rootOf(program, value);
+            places.try_emplace(root, end).second)
+          end += program.values[root].bytes;
+  return places;
+}
+
+int64_t hostBytes(const Program &program) {
+  int64_t bytes = 0;
+  for (const auto &[root, place] : hostPlaces(program))
+    bytes += program.values[root].bytes;
   return bytes;
 }
 

@@ -15,6 +15,8 @@
 
 #include "runtime/plan/Plan.h"
 
+#include <map>
+
 namespace accel::plan {
 
 /// A call's memory relative to its entry.
@@ -58,6 +60,11 @@ int64_t persistentBytes(const Plan &plan, int stage = 0);
 int64_t hostBytes(const Plan &plan, int stage = 0);
 /// Of one unit.
 int64_t hostBytes(const Plan &plan, const Unit &unit);
+/// Where in that memory the storages are that a program copies there, in bytes
+/// from the place that all programs use, by the value that owns the storage.
+std::map<int, int64_t> hostPlaces(const Program &program);
+/// Of all of them.
+int64_t hostBytes(const Program &program);
 
 /// The timeline of one program that starts with `startBytes` live (persistent
 /// bytes, and shard gradients that earlier micro-batches left). Of a pipeline

@@ -229,7 +229,8 @@ void IndexVerifier::program(const Program &program) {
         instruction.kind == ProgramInstructionKind::ReduceScatter ||
         instruction.kind == ProgramInstructionKind::AllReduce ||
         instruction.kind == ProgramInstructionKind::Optimizer ||
-        instruction.kind == ProgramInstructionKind::Offload ||
+        (instruction.kind == ProgramInstructionKind::Offload &&
+         instruction.inputs.empty()) ||
         (instruction.kind == ProgramInstructionKind::Free &&
          instruction.values.empty());
     const bool sends = instruction.kind == ProgramInstructionKind::Send;

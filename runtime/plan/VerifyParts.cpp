@@ -282,23 +282,6 @@ void FunctionVerifier::run() {
 } // namespace
 
 /// What the rest of the verifier and the runtime rely on.
-static void verifyOffload(const Plan &plan, Problems &problems) {
-  const Offload &offload = plan.offload;
-  if (!offload.states && !offload.parameters)
-    return;
-  if (plan.device == "cpu")
-    problems.add("offload", "the device is the host already");
-  if (!plan.stages.empty())
-    problems.add("offload", "stages of a pipeline keep all on the device");
-  const OptimizerRule rule(plan.job.optimizer);
-  if (!rule.description || rule.description->reads != UpdateReads::Elements)
-    problems.add("offload", "the optimizer " + quoted(plan.job.optimizer.name) +
-                                " is not run on the host");
-  if (!offload.states)
-    problems.add("offload", "parameters on the host are updated there, with "
-                            "their states");
-}
-
 static void verifyForm(const Plan &plan, const Unit &unit, Problems &problems) {
   const std::string at = "unit " + quoted(unit.name);
   if (!unit.hook.empty() && unit.hook != "fp16" && unit.hook != "bf16")

@@ -32,6 +32,8 @@ inline std::string quoted(const std::string &name) { return "'" + name + "'"; }
 void verifyIndices(const Plan &plan, Problems &problems);
 /// Mesh, parameters and the flat layout of units.
 void verifyUnits(const Plan &plan, Problems &problems);
+/// What the plan leaves on the host.
+void verifyOffload(const Plan &plan, Problems &problems);
 /// Slots made once, before use, and freed once.
 void verifyFunctions(const Plan &plan, Problems &problems);
 /// Programs in the order of the step, then eval: buffers, collectives, values.

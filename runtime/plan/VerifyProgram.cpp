@@ -32,8 +32,13 @@ bool ProgramVerifier::usable(int unit, Role role, Stream stream,
 }
 
 bool ProgramVerifier::useValue(int value, const char *verb) {
-  if (live[value])
+  if (live[value] && !isOnItsWay(fetched, value))
     return true;
+  if (live[value]) {
+    complain(std::string(verb) + " " + valueName(value) +
+             " before its copy from the host is awaited");
+    return false;
+  }
   complain(
       std::string(verb) + " " + valueName(value) +
       (defined[value] ? ", which is freed already" : " before it is made"));
@@ -218,6 +223,7 @@ void ProgramVerifier::await(const ProgramInstruction &instruction) {
              " is awaited twice");
   flight.awaited = true;
   sent.erase(instruction.timepoint);
+  fetched.erase(instruction.timepoint);
   for (Role role : flight.roles) {
     state.units[flight.unit][role].inFlight = false;
     state.units[flight.unit][role].seenBy = instruction.stream;
@@ -402,31 +408,6 @@ bool ProgramVerifier::gradientsReady(int index, Stream stream,
   return true;
 }
 
-bool ProgramVerifier::gradientsOnHost(int index, Stream stream,
-                                      const char *verb) {
-  if (stream != Stream::Host)
-    complain(std::string("it runs on stream ") + toString(stream) +
-             ", but the states are on the host");
-  if (!state.units[index].offloaded)
-    complain(std::string(verb) + " the gradients of unit " +
-             quoted(plan.units[index].name) +
-             ", which are not copied to the host");
-  return state.units[index].offloaded && stream == Stream::Host;
-}
-
-void ProgramVerifier::offload(const ProgramInstruction &instruction,
-                              int index) {
-  UnitState &unit = state.units[instruction.unit];
-  const std::string name = quoted(plan.units[instruction.unit].name);
-  if (!plan.offload.states || !plan.units[instruction.unit].trainable)
-    complain("unit " + name + " has no gradients on the host");
-  if (unit.offloaded)
-    complain("it copies the gradients of unit " + name + " twice in one step");
-  gradientsReady(instruction.unit, instruction.stream, "it copies");
-  unit.offloaded = true;
-  fly({instruction.unit, {Role::ShardGradient}, index}, instruction);
-}
-
 void ProgramVerifier::gradNorm(const ProgramInstruction &instruction) {
   if (state.normKnown)
     complain("the gradient norm is computed twice in one step");
@@ -492,6 +473,8 @@ void ProgramVerifier::instruction(const ProgramInstruction &instruction,
     return receive(instruction);
   case ProgramInstructionKind::Offload:
     return offload(instruction, index);
+  case ProgramInstructionKind::Fetch:
+    return fetch(instruction, index);
   case ProgramInstructionKind::Pause:
     return;
   }

@@ -14,14 +14,6 @@
 
 namespace accel::plan {
 
-/// A value that is being sent must stay.
-void ProgramVerifier::giveUp(int value) {
-  live[value] = false;
-  for (const auto &[timepoint, other] : sent)
-    if (rootOf(other) == rootOf(value))
-      complain("it gives up " + valueName(value) + " while it is sent");
-}
-
 void ProgramVerifier::send(const ProgramInstruction &instruction, int index) {
   if (instruction.inputs.size() != 1)
     return void(complain("it sends one value at a time"));
@@ -32,7 +24,7 @@ void ProgramVerifier::send(const ProgramInstruction &instruction, int index) {
                 .second)
     complain("timepoint " + std::to_string(instruction.timepoint) +
              " is started twice");
-  sent[instruction.timepoint] = instruction.inputs[0];
+  sent[instruction.timepoint] = {instruction.inputs[0]};
 }
 
 void ProgramVerifier::receive(const ProgramInstruction &instruction) {

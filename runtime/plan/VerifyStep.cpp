@@ -86,6 +86,7 @@ void verifyRank(const Plan &plan, int stage, const RankState &clean,
         instruction.kind == ProgramInstructionKind::AllReduce ||
         instruction.kind == ProgramInstructionKind::Optimizer ||
         instruction.kind == ProgramInstructionKind::Offload ||
+        instruction.kind == ProgramInstructionKind::Fetch ||
         !instruction.gradients.empty())
       problems.add("program " + quoted(program.name),
                    "an evaluation has no gradients");

@@ -12,7 +12,7 @@
 
 // DDP: accumulation = #sharding.accumulation<4, keep_unsharded, because = <"default: Accelerate's accumulate() enters no_sync() but for the last micro-batch">>
 // DDP-SAME: ddp = #sharding.ddp<bucket = 52428800, first = 52428800, as_view = false, hook = "bf16", because = <"--ddp-kwargs">>
-// DDP-SAME: offload = #sharding.offload<parameters = false, optimizer = false, layer_inputs = false, because = <"default: nothing waits in host memory">>
+// DDP-SAME: offload = #sharding.offload<parameters = false, optimizer = false, activations = false, because = <"default: nothing waits in host memory">>
 // DDP-SAME: optimizer_step = #sharding.optimizer_step<foreach, clip = true, because = <"default: torch's default on accelerators">>
 // DDP-NOT: prefetch = #sharding
 // DDP-SAME: update = #sharding.update<at_end, because = <"optimizer.step() runs after the backward">>

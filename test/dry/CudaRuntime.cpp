@@ -275,7 +275,7 @@ cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned) {
   constexpr size_t page = 4096;
   const size_t size = (bytes + page - 1) / page * page;
   *pointer = std::aligned_alloc(page, size);
-  gpu().pinned[reinterpret_cast<uintptr_t>(*pointer)] = size;
+  gpu().pin(*pointer, bytes);
   return cudaSuccess;
 }
 cudaError_t cudaMallocHost(void **pointer, size_t bytes) {
@@ -283,19 +283,18 @@ cudaError_t cudaMallocHost(void **pointer, size_t bytes) {
 }
 cudaError_t cudaFreeHost(void *pointer) {
   Lock lock(gpu().mutex);
-  gpu().order.synchronizeAll();
-  gpu().pinned.erase(reinterpret_cast<uintptr_t>(pointer));
+  gpu().unpin(pointer);
   std::free(pointer);
   return cudaSuccess;
 }
 cudaError_t cudaHostRegister(void *pointer, size_t bytes, unsigned) {
   Lock lock(gpu().mutex);
-  gpu().pinned[reinterpret_cast<uintptr_t>(pointer)] = bytes;
+  gpu().pin(pointer, bytes);
   return cudaSuccess;
 }
 cudaError_t cudaHostUnregister(void *pointer) {
   Lock lock(gpu().mutex);
-  gpu().pinned.erase(reinterpret_cast<uintptr_t>(pointer));
+  gpu().unpin(pointer);
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *idle, size_t *total) {

@@ -198,6 +198,22 @@ void DryGpu::release(void *pointer) {
   unreserve(pointer);
 }
 
+void DryGpu::pin(void *pointer, size_t bytes) {
+  pinned[reinterpret_cast<uintptr_t>(pointer)] = bytes;
+  pinnedBytes += bytes;
+  pinnedPeak = std::max(pinnedPeak, pinnedBytes);
+}
+
+void DryGpu::unpin(void *pointer) {
+  const auto at = pinned.find(reinterpret_cast<uintptr_t>(pointer));
+  if (at == pinned.end())
+    return;
+  order.synchronizeAll();
+  order.forget(at->first, at->first + at->second);
+  pinnedBytes -= at->second;
+  pinned.erase(at);
+}
+
 static bool inside(const std::map<uintptr_t, size_t> &blocks,
                    const void *pointer) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
@@ -236,6 +252,34 @@ void DryGpu::settle() {
   });
 }
 
+std::vector<char> DryGpu::contents(const void *from, size_t bytes) const {
+  const char *begin = static_cast<const char *>(from);
+  std::vector<char> result(begin, begin + bytes);
+  for (const Copy &copy : copies) {
+    if (!copy.to)
+      continue;
+    const char *to = static_cast<const char *>(copy.to);
+    const char *first = std::max(begin, to);
+    const char *last = std::min(begin + bytes, to + copy.size);
+    if (first < last)
+      std::memcpy(result.data() + (first - begin),
+                  copy.bytes.data() + (first - to), last - first);
+  }
+  return result;
+}
+
+void DryGpu::overwrite(const void *to, size_t bytes) {
+  const char *begin = static_cast<const char *>(to);
+  for (Copy &copy : copies) {
+    const char *from = static_cast<const char *>(copy.from);
+    if (!from || from >= begin + bytes || begin >= from + copy.size)
+      continue;
+    if (hashOf(contents(from, copy.size).data(), copy.size) != copy.hash)
+      warn("pinned memory was changed before the copy from it was done");
+    copy.from = nullptr;
+  }
+}
+
 void DryGpu::copy(void *to, const void *from, size_t bytes,
                   cudaStream_t stream) {
   const bool toDevice = isDevice(to), fromDevice = isDevice(from);
@@ -249,9 +293,9 @@ void DryGpu::copy(void *to, const void *from, size_t bytes,
     order.access(on, begin, begin + bytes, writes,
                  currentOperator() + (writes ? " copy to" : " copy from"));
   };
-  if (fromDevice)
+  if (fromDevice || isPinned(from))
     range(from, false);
-  if (toDevice)
+  if (toDevice || isPinned(to))
     range(to, true);
   Copy pending;
   pending.moment = order.enqueue(on);
@@ -259,19 +303,22 @@ void DryGpu::copy(void *to, const void *from, size_t bytes,
   if (!toDevice && isPinned(to)) {
     // Until the host has waited it sees anything but the values.
     const char *source = static_cast<const char *>(from);
+    overwrite(to, bytes);
     pending.to = to;
     pending.bytes.assign(source, source + bytes);
     std::memset(to, 0xff, bytes);
     copies.push_back(std::move(pending));
     return;
   }
-  std::memmove(to, from, bytes);
   if (isPinned(from)) {
+    const std::vector<char> source = contents(from, bytes);
+    std::memcpy(to, source.data(), bytes);
     pending.from = from;
-    pending.hash = hashOf(from, bytes);
+    pending.hash = hashOf(source.data(), bytes);
     copies.push_back(std::move(pending));
     return;
   }
+  std::memmove(to, from, bytes);
   if (!toDevice || !fromDevice) {
     // The driver stages pageable memory: the host waits for copies from the
     // device, and where it copies to it for the staging alone.
@@ -333,6 +380,7 @@ void DryGpu::report() {
                        {"warnings", object(warnings)},
                        {"contexts", contexts},
                        {"reserved_peak_bytes", reservedPeak},
+                       {"pinned_peak_bytes", pinnedPeak},
                        {"counts", object(counts)},
                        {"steps", std::move(steps)},
                        {"collectives", collectives},

@@ -79,7 +79,8 @@ public:
   bool isPinned(const void *pointer) const;
   size_t totalBytes() const;
   size_t freeBytes() const { return totalBytes() - reservedBytes; }
-  std::map<uintptr_t, size_t> pinned; // cudaHostAlloc
+  void pin(void *pointer, size_t bytes);
+  void unpin(void *pointer);
 
   // Copies: from pinned memory the bytes must not change until the copy is
   // done, and into it they come no earlier than the host has waited.
@@ -114,10 +115,16 @@ private:
   };
   /// After the host has waited: copies that are done.
   void settle();
+  /// What is in pinned memory once copies into it that are queued are done.
+  std::vector<char> contents(const void *from, size_t bytes) const;
+  /// The host has changed nothing of what copies from [to, to + bytes) read,
+  /// and something else comes there: what they read is ordered by `order`.
+  void overwrite(const void *to, size_t bytes);
 
   std::map<cudaStream_t, Actor> streams;
   std::map<uintptr_t, size_t> blocks;
-  size_t reservedBytes = 0, reservedPeak = 0;
+  std::map<uintptr_t, size_t> pinned; // cudaHostAlloc
+  size_t reservedBytes = 0, reservedPeak = 0, pinnedBytes = 0, pinnedPeak = 0;
   uintptr_t nextHandle = 0x1000;
   std::vector<Copy> copies;
   std::map<std::string, int64_t> warnings;

@@ -61,6 +61,10 @@ dry::PlaceSeconds secondsOf(const plan::Plan &plan, const TimeModel &model,
           start.kind != plan::ProgramInstructionKind::Await)
         result.compute = alone({start, instruction}) - alone({start});
     return result;
+  case plan::ProgramInstructionKind::Offload:
+  case plan::ProgramInstructionKind::Fetch:
+    result.before = alone({instruction});
+    return result;
   default:
     result.compute = alone({instruction});
     return result;

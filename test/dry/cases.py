@@ -120,15 +120,30 @@ OLDER = [{"family": "gqa", "precision": precision, "mesh": mesh,
 OFFLOADED = [
     {"family": family, "precision": precision, "mesh": mesh,
      "accumulation": accumulation, "recompute": "pointwise", "extra": extra,
-     "offload": offload}
-    for family, precision, mesh, accumulation, extra, offload in [
-        ("gqa", "fp32", "one", 1, "none", ["states"]),
-        ("gqa", "bf16", "two", 2, "clip", ["states"]),
-        ("gqa", "fp32", "one", 2, "clip", ["states", "parameters"]),
-        ("gqa", "bf16", "two", 1, "none", ["states", "parameters"]),
+     "offload": offload, **more}
+    for family, precision, mesh, accumulation, extra, offload, more in [
+        ("gqa", "fp32", "one", 1, "none", ["states"], {}),
+        ("gqa", "bf16", "two", 2, "clip", ["states"], {}),
+        ("gqa", "fp32", "one", 2, "clip", ["states", "parameters"], {}),
+        ("gqa", "bf16", "two", 1, "none", ["states", "parameters"], {}),
         ("halves-tied", "fp32", "hybrid", 1, "lion",
-         ["states", "parameters"]),
-        ("gqa", "bf16", "zero2", 2, "clip", ["states", "parameters"])]]
+         ["states", "parameters"], {}),
+        ("gqa", "bf16", "zero2", 2, "clip", ["states", "parameters"], {}),
+        ("gqa", "fp32", "one", 1, "none", ["activations"],
+         {"recompute": "none", "layers": 5}),
+        ("gqa", "fp32", "two", 2, "clip", ["activations"],
+         {"recompute": "full", "layers": 5}),
+        ("halves-tied", "bf16", "hybrid", 2, "dropout", ["activations"],
+         {"layers": 5}),
+        ("gqa", "bf16-fp32", "four", 1, "none",
+         ["states", "parameters", "activations"],
+         {"recompute": "none", "layers": 5}),
+        ("gqa", "bf16", "two", 1, "lora", ["states", "activations"],
+         {"layers": 5}),
+        ("halves", "fp32", "tensor", 2, "clip",
+         ["states", "parameters", "activations"], {"layers": 5}),
+        ("halves", "fp32", "context", 1, "clip",
+         ["states", "parameters", "activations"], {"layers": 5})]]
 
 
 def chosen():
@@ -168,6 +183,8 @@ def write(folder, case):
     precision = PRECISIONS[case["precision"]]
     config = {**{**jobs.PEAKED, **jobs.ENCODERS}[family],
               **ROWS.get(family, {})}
+    if "layers" in case:
+        config["num_hidden_layers"] = case["layers"]
     optimizer = {"sgd": {"name": "sgd", "lr": 0.05, "momentum": 0.9},
                  "lion": {"name": "lion", "lr": 2e-4},
                  "adafactor": {"name": "adafactor", "lr": 1e-3, "beta1": 0.9,

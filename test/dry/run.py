@@ -263,8 +263,12 @@ def examine_offload(tools, case):
         check(measured[key] == plan["predicted"]["memory"][key],
               f"{key}: {measured[key]}, predicted "
               f"{plan['predicted']['memory'][key]}")
+    if case["offload"] == ["activations"]:
+        # What the host updates meanwhile is in no trace.
+        in_time(tools, path["gpu"], os.path.join(folder, "report.0"))
     # To step 2 and on, by the same plan; and from the checkpoint of CPUs.
-    for start in ("gpu", "cpu") if case["mesh"] == "two" else ():
+    moves = case["mesh"] == "two" and "states" in case["offload"]
+    for start in ("gpu", "cpu") if moves else ():
         out = os.path.join(folder, "out-" + start)
         half = (path[start], ranks, folder, "--steps", "2", "--out", out)
         if start == "gpu":
@@ -294,6 +298,9 @@ MUTANTS = {"no-await": "races", "no-enter": "races", "no-record": "races",
            "early-free": "races", "wrong-stream": "races",
            "context": "contexts", "no-overlap": "what was queued",
            "no-host-wait": "the loss is"}
+# In jobs whose awaits are of copies to and from the host alone.
+MUTANTS_OF_COPIES = ("no-await", "no-enter", "no-record")
+MUTANTS.update({f"{name}-of-copies": "races" for name in MUTANTS_OF_COPIES})
 MUTATED = {"family": "gqa", "precision": "bf16", "mesh": "two",
            "accumulation": 2, "recompute": "pointwise", "extra": "clip"}
 
@@ -309,14 +316,18 @@ def place_mutants(tools):
 def examine_mutant(tools, name):
     folder = os.path.join(tools.work, "mutant-" + name)
     module = os.path.join(tools.runtime, "mutants")
+    mistake = name.removesuffix("-of-copies")
     offloads = name == "no-host-wait"
-    _, gpu, ranks = cases.write(
-        folder, cases.OFFLOADED[0] if offloads else MUTATED)
+    case = MUTATED
+    if offloads or mistake != name:
+        case = next(c for c in cases.OFFLOADED if c["offload"] ==
+                    ["states" if offloads else "activations"])
+    _, gpu, ranks = cases.write(folder, case)
     tools.plan(gpu, os.path.join(folder, "gpu.json"))
     try:
         _, reports = tools.run_dry(
             os.path.join(folder, "gpu.json"), ranks, folder, module=module,
-            environment={"DRY_MUTANT": name})
+            environment={"DRY_MUTANT": mistake})
         in_order(reports)
         if not offloads:
             in_time(tools, os.path.join(folder, "gpu.json"),

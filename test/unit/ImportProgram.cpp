@@ -368,6 +368,7 @@ LogicalResult Importer::convert() {
   case ProgramInstructionKind::Pause:
     return module.emitError("programs of a pipeline are not imported");
   case ProgramInstructionKind::Offload:
+  case ProgramInstructionKind::Fetch:
     return module.emitError("programs that offload are not imported");
   }
   llvm_unreachable("all kinds are handled");

@@ -73,6 +73,26 @@ void eraseAwaitOfOffload(Plan &p) {
       return erase(p, instruction);
 }
 
+/// Behind the first call of the step, about the value that it makes.
+void copyFirstValue(Plan &p, ProgramInstructionKind kind) {
+  Program &program = p.programs[0];
+  const auto call =
+      std::find_if(program.instructions.begin(), program.instructions.end(),
+                   [](const ProgramInstruction &i) {
+                     return i.kind == ProgramInstructionKind::Call;
+                   });
+  ProgramInstruction copy;
+  copy.kind = kind;
+  copy.stream = defaultStream(kind);
+  copy.inputs = {call->outputs[0]};
+  copy.timepoint = 1000 + static_cast<int>(kind);
+  if (kind == ProgramInstructionKind::Fetch) {
+    program.values.push_back(program.values[copy.inputs[0]]);
+    copy.outputs = {static_cast<int>(program.values.size()) - 1};
+  }
+  program.instructions.insert(call + 1, copy);
+}
+
 test::Size onHost() {
   test::Size size;
   size.statesOnHost = true;
@@ -307,7 +327,43 @@ const Case cases[] = {
     {"OffloadOfAHost", "the device is the host already",
      [](Plan &p) { p.device = "cpu"; }, onHost()},
     {"ParametersWithoutStates", "with their states",
-     [](Plan &p) { p.offload = {false, true}; }, onHost()},
+     [](Plan &p) { p.offload = {false, true, false}; }, onHost()},
+    {"ValuesThatStay", "the plan keeps them on the device",
+     [](Plan &p) { copyFirstValue(p, ProgramInstructionKind::Offload); },
+     onHost()},
+    {"CopyOfAValueNotAwaited", "while it is sent",
+     [](Plan &p) {
+       p.offload.activations = true;
+       copyFirstValue(p, ProgramInstructionKind::Offload);
+     },
+     onHost()},
+    {"FetchedUncopied", "which is not copied to the host",
+     [](Plan &p) { copyFirstValue(p, ProgramInstructionKind::Fetch); },
+     onHost()},
+    {"FetchedWhileCopied", "before its copy to the host is awaited",
+     [](Plan &p) {
+       p.offload.activations = true;
+       copyFirstValue(p, ProgramInstructionKind::Fetch);
+       copyFirstValue(p, ProgramInstructionKind::Offload);
+     },
+     onHost()},
+    {"FetchedIntoAnother", "has another storage than",
+     [](Plan &p) {
+       copyFirstValue(p, ProgramInstructionKind::Fetch);
+       p.programs[0].values.back().bytes += 64;
+     },
+     onHost()},
+    {"ReadBeforeItIsFetched", "before its copy from the host is awaited",
+     [](Plan &p) {
+       copyFirstValue(p, ProgramInstructionKind::Offload);
+       copyFirstValue(p, ProgramInstructionKind::Fetch);
+       Program &program = p.programs[0];
+       for (ProgramInstruction &each : program.instructions)
+         if (each.kind == ProgramInstructionKind::Offload &&
+             !each.inputs.empty())
+           each.inputs = {static_cast<int>(program.values.size()) - 1};
+     },
+     onHost()},
     {"BytesOnTheHost", "the recorded size on the host is",
      [](Plan &p) { p.predicted.hostBytes += 64; }, onHost()},
     {"InputCount", "takes 2 inputs, not 1",

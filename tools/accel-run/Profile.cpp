@@ -38,8 +38,17 @@ std::string toTrace(const plan::Plan &plan, const InstructionTimes &times) {
   trace.nameTrack(1, streams ? "measured: compute stream"
                              : "measured: main thread");
   const char *span = streams ? "" : ", start to await";
-  trace.nameTrack(2, std::string("measured: gather") + span);
-  trace.nameTrack(3, std::string("measured: reduce") + span);
+  std::map<plan::Stream, int> tracks;
+  auto track = [&](plan::Stream stream) {
+    auto [at, isNew] =
+        tracks.emplace(stream, 2 + static_cast<int>(tracks.size()));
+    if (isNew)
+      trace.nameTrack(at->second, std::string("measured: ") +
+                                      plan::toString(stream) + span);
+    return at->second;
+  };
+  track(plan::Stream::Gather);
+  track(plan::Stream::Reduce);
   double origin = -1, last = 0;
   for (const auto &run : times)
     for (const InstructionTime &time : run) {
@@ -89,19 +98,16 @@ std::string toTrace(const plan::Plan &plan, const InstructionTimes &times) {
         trace.counter("own bytes, measured", end, {{"bytes", time.bytes}});
         trace.counter("own bytes, predicted", end,
                       {{"bytes", memory.liveBytes}});
-        auto track = [](const plan::ProgramInstruction &of) {
-          return of.stream == plan::Stream::Gather ? 2 : 3;
-        };
         if (streams) {
           if (instruction.timepoint >= 0 &&
               instruction.kind != plan::ProgramInstructionKind::Await)
-            trace.slice(track(instruction), labelOf(plan, instruction), "",
-                        time.streamBegin - origin, time.streamEnd - origin,
+            trace.slice(track(instruction.stream), labelOf(plan, instruction),
+                        "", time.streamBegin - origin, time.streamEnd - origin,
                         {{"instruction", time.instruction}});
         } else if (instruction.kind == plan::ProgramInstructionKind::Await) {
           auto [start, at] = started[instruction.timepoint];
           const plan::ProgramInstruction &first = program.instructions[start];
-          trace.slice(track(first), labelOf(plan, first), "", at, end,
+          trace.slice(track(first.stream), labelOf(plan, first), "", at, end,
                       {{"instruction", start}});
         } else if (instruction.timepoint >= 0) {
           started[instruction.timepoint] = {time.instruction, begin};

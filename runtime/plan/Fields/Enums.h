@@ -30,8 +30,7 @@ template <> struct EnumOf<Instruction::Kind> {
 };
 template <> struct EnumOf<ProgramInstructionKind> {
   static constexpr const char *what = "kind of instruction";
-  static constexpr ProgramInstructionKind last =
-      ProgramInstructionKind::Offload;
+  static constexpr ProgramInstructionKind last = ProgramInstructionKind::Fetch;
 };
 template <> struct EnumOf<Role> {
   static constexpr const char *what = "role";

@@ -107,6 +107,8 @@ template <typename V> void fields(V &v, Of<V, Offload> &offload) {
              {.doc = "Optimizer states; units are updated there"});
   v.optional("parameters", offload.parameters,
              {.doc = "Shards, which gathers copy from there"});
+  v.optional("activations", offload.activations,
+             {.doc = "What calls save for their backward"});
 }
 
 template <typename V> void fields(V &v, Of<V, Plan> &plan) {

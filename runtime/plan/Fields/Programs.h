@@ -41,9 +41,12 @@ void fields(V &v, Of<V, ProgramInstruction> &instruction) {
                          instruction.kind == ProgramInstructionKind::Free)});
   v.optional("stream", instruction.stream, defaultStream(instruction.kind),
              {.doc = "Default: gathers on gather, reductions on reduce, sends "
-                     "on send, offloads on host_out, all else on compute"});
+                     "on send, offloads on host_out, fetches on host_in, all "
+                     "else on compute"});
   v.optional("timepoint", instruction.timepoint, -1,
-             {.doc = "Given by the start of a collective, taken by its await"});
+             {.doc =
+                  "Given by the start of a collective or a copy, taken by its "
+                  "await"});
   v.optional("accumulate", instruction.accumulate,
              {.doc = "A reduce_scatter that adds to what is there"});
   v.optional("axes", instruction.axes, {.doc = "The group, as mesh axes"});

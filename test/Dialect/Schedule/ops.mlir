@@ -78,6 +78,6 @@ schedule.program @stage1 persistent 0 peak 64 at 0 attributes {schedule.stage = 
   schedule.pause
   // CHECK: %[[S:.*]] = schedule.send_start %[[X]] by -1 on send : <64, tensor<4xf32>> -> <64>
   %s = schedule.send_start %x by -1 on send : !schedule.buffer<64, tensor<4xf32>> -> !schedule.inflight<64>
-  // CHECK: schedule.await_send %[[S]] of %[[X]] : <64>, <64, tensor<4xf32>>
+  // CHECK: schedule.await_send %[[S]] of %[[X]] : <64>, !schedule.buffer<64, tensor<4xf32>>
   schedule.await_send %s of %x : !schedule.inflight<64>, !schedule.buffer<64, tensor<4xf32>>
 }

@@ -7,7 +7,6 @@
 
 #include "tools/driver/Text/Format.h"
 
-#include <array>
 #include <map>
 
 namespace accel {
@@ -118,9 +117,9 @@ private:
            literal("program " + program.name + ", peak " +
                    formatBytes(program.peakBytes)) +
            ";\n";
-    constexpr std::array<Stream, 4> streams = {Stream::Gather, Stream::Compute,
-                                               Stream::Reduce, Stream::Send};
-    for (const Stream stream : streams)
+    for (const Stream stream :
+         {Stream::Gather, Stream::Compute, Stream::Reduce, Stream::Send,
+          Stream::HostOut, Stream::HostIn, Stream::Host})
       row(program, id, stream);
     edges(program, id);
     out += "  }\n";
@@ -172,7 +171,8 @@ private:
       awaited[instruction.stream].clear();
       const bool reduces =
           instruction.kind == ProgramInstructionKind::ReduceScatter ||
-          instruction.kind == ProgramInstructionKind::AllReduce;
+          instruction.kind == ProgramInstructionKind::AllReduce ||
+          instruction.kind == ProgramInstructionKind::Offload;
       if (reduces && !computed.empty() && instruction.stream != Stream::Compute)
         out += "    " + computed + " -> " + name + " [style=dashed];\n";
       if (instruction.stream == Stream::Compute)

@@ -113,18 +113,22 @@ private:
                  " cannot keep activations by bytes",
              "pass --executor accel-run, or use "
              "fsdp_activation_checkpointing");
-    if (!own && !emitsOwn)
+    if (!own && !emitsOwn) {
+      const auto &offload = job().offloadActivations;
+      if (offload.value)
+        report(Severity::Error, notSupportedCode, offload.at, offload.key,
+               std::string(toString(inputs.executor)) +
+                   " leaves no activations on the host for a key of the job",
+               "pass --executor accel-run, or write "
+               "fsdp_activation_checkpointing_offload");
       return;
+    }
     refuse(a.strategy.value == Strategy::Other, a.distributedType,
            std::string(toString(a.distributedType.value)));
-    refuse(*script.offloadsCheckpoints, script.offloadsCheckpoints,
-           "activation offload");
     refuse(*script.tf32, script.tf32, "TF32");
     refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
            "fp8");
     refuse(script.fp8->has_value(), script.fp8, "fp8");
-    refuse(a.activationCheckpointingOffload.value,
-           a.activationCheckpointingOffload, "activation offload");
   }
 
   /// TRL gives a second model the whole JSON (prepare_deepspeed of

@@ -281,6 +281,7 @@ private:
         report(*node, Severity::Error, notSupportedCode, key.path,
                "'" + std::string(key.path) + "': " + key.what, key.fix);
     noteBuckets();
+    takeCpuCheckpointing();
     takeScaler();
     if (find("optimizer.type"))
       takeOptimizer();
@@ -320,6 +321,39 @@ private:
              "a time, and not by " +
                  names,
              "");
+  }
+
+  /// What DeepSpeed's own `checkpoint` recomputes from waits on the host.
+  void takeCpuCheckpointing() {
+    const std::string path = "activation_checkpointing.cpu_checkpointing";
+    const yaml::Node *node = find(path);
+    if (!node || (node->isScalar() && isOneOf(*node, "false,null")))
+      return;
+    if (!node->isScalar() || !isOneOf(*node, "true"))
+      return report(*node, Severity::Error, "invalid-value", path,
+                    "'" + path + "' must be true or false, this is " +
+                        yaml::shortText(*node),
+                    "");
+    if (*job.activationCheckpointing != Checkpointing::Full &&
+        !*job.script.layerCheckpointing)
+      return report(*node, Severity::Error, notSupportedCode, path,
+                    "'" + path +
+                        "' moves the inputs of recomputed layers, and the "
+                        "job recomputes none",
+                    "write activation_checkpointing: full in the job file, or "
+                    "offload: {activations: cpu} there instead");
+    if (job.offloadActivations.written() && !*job.offloadActivations)
+      return report(*node, Severity::Error, "deepspeed-mismatch", path,
+                    "'" + path +
+                        "' is true, and the job file says "
+                        "offload: {activations: none}",
+                    "remove one of them");
+    job.offloadActivations = {
+        true,
+        Origin::Written,
+        path,
+        {*zero.configFile, node->range.begin.line, node->range.begin.column},
+        "the inputs of recomputed layers are on the host"};
   }
 
   static std::optional<double> numberOf(const yaml::Node &node) {

@@ -7,18 +7,41 @@
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "runtime/plan/Optimizers.h"
+#include "runtime/plan/Timeline.h"
+
+#include <algorithm>
 
 namespace accel {
+namespace {
+
+/// The first one that is set, or null.
+const Setting<bool> *
+firstOf(std::initializer_list<const Setting<bool> *> settings) {
+  const auto *first =
+      std::find_if(settings.begin(), settings.end(),
+                   [](const Setting<bool> *s) { return s->value; });
+  return first == settings.end() ? nullptr : *first;
+}
+
+const Setting<bool> *askedActivations(const JobConfig &job) {
+  return firstOf({&job.offloadActivations,
+                  &job.accelerate.activationCheckpointingOffload,
+                  &job.script.offloadsCheckpoints});
+}
+
+} // namespace
 
 bool checkOffload(const PlanInputs &inputs, const std::string &device,
-                  DiagnosticEngine &engine) {
-  const Setting<bool> &parameters = inputs.job.accelerate.offloadParams;
-  const Setting<bool> &asked =
-      parameters.value ? parameters : inputs.job.offloadStates;
-  if (!asked.value)
+                  bool searches, DiagnosticEngine &engine) {
+  const JobConfig &job = inputs.job;
+  const Setting<bool> *updates =
+      firstOf({&job.accelerate.offloadParams, &job.offloadStates});
+  const Setting<bool> *activations = askedActivations(job);
+  const Setting<bool> *asked = updates ? updates : activations;
+  if (!asked)
     return true;
   auto refuse = [&](std::string what, std::string fix) {
-    engine.report(diagnosticAt(asked, Severity::Error, notSupportedCode,
+    engine.report(diagnosticAt(*asked, Severity::Error, notSupportedCode,
                                std::move(what), std::move(fix)));
     return false;
   };
@@ -26,17 +49,36 @@ bool checkOffload(const PlanInputs &inputs, const std::string &device,
     return refuse(
         "nothing is offloaded from a CPU: the device is the host already",
         "leave it out, or plan for a GPU");
-  if (inputs.job.accelerate.mesh->size("pp") > 1)
+  if (job.accelerate.mesh->size("pp") > 1)
     return refuse("accel-run does not offload what stages of a pipeline hold",
                   "leave pp at 1, or the offload out");
-  const auto *optimizer = plan::findOptimizer(inputs.job.optimizer.name.value);
-  if (optimizer && optimizer->reads != plan::UpdateReads::Elements)
+  const auto *optimizer = plan::findOptimizer(job.optimizer.name.value);
+  if (updates && optimizer && optimizer->reads != plan::UpdateReads::Elements)
     return refuse(std::string("accel-run does not run the optimizer '") +
                       optimizer->name +
                       "' on the host: ranks exchange sums or matrices in its "
                       "update",
                   "use adamw, sgd or lion, or leave the offload out");
+  asked = activations;
+  if (activations && searches)
+    return refuse("--tune does not search settings of accel-run whose "
+                  "activations are on the host",
+                  "leave --tune out, or the offload of activations");
   return true;
+}
+
+void warnIdleOffload(const PlanInputs &inputs, const plan::Plan &plan,
+                     DiagnosticEngine &engine) {
+  const Setting<bool> *asked = askedActivations(inputs.job);
+  const bool moves = std::any_of(
+      plan.programs.begin(), plan.programs.end(),
+      [](const plan::Program &p) { return plan::hostBytes(p) > 0; });
+  if (asked && plan.offload.activations && !moves)
+    engine.report(diagnosticAt(
+        *asked, Severity::Warning, "offload-no-gain",
+        "no activation waits on the host: what calls save is read again while "
+        "it would be copied, or has fewer than 1024 bytes",
+        "leave it out"));
 }
 
 } // namespace accel

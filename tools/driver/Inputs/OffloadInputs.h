@@ -6,14 +6,21 @@
 #ifndef ACCEL_TOOLS_DRIVER_INPUTS_OFFLOADINPUTS_H
 #define ACCEL_TOOLS_DRIVER_INPUTS_OFFLOADINPUTS_H
 
+#include "runtime/plan/Plan.h"
 #include "tools/driver/Inputs/PlanInputs.h"
 
 namespace accel {
 
 /// False, with an error at the key that asks for it, where accel-run cannot
-/// leave in host memory what the job wants there. `device`: "cpu" or "cuda".
+/// leave in host memory what the job wants there. `device`: "cpu" or "cuda";
+/// `searches`: its setting is searched too.
 bool checkOffload(const PlanInputs &inputs, const std::string &device,
-                  DiagnosticEngine &engine);
+                  bool searches, DiagnosticEngine &engine);
+
+/// Warns where the plan leaves no activation on the host, and the job asks for
+/// it.
+void warnIdleOffload(const PlanInputs &inputs, const plan::Plan &plan,
+                     DiagnosticEngine &engine);
 
 } // namespace accel
 

@@ -88,7 +88,13 @@ private:
     const char *separator = " ";
     for (size_t s = 0; s < program.instructions.size(); ++s) {
       const plan::ProgramInstruction &instruction = program.instructions[s];
-      if (instruction.unit == unit &&
+      // Copies of values are for a call.
+      const bool moves =
+          instruction.unit < 0 &&
+          (instruction.kind == plan::ProgramInstructionKind::Offload ||
+           instruction.kind == plan::ProgramInstructionKind::Fetch) &&
+          instruction.where == plan.units[unit].name;
+      if ((instruction.unit == unit || moves) &&
           instruction.kind != plan::ProgramInstructionKind::Await)
         text += std::exchange(separator, ", ") + std::to_string(s) + " " +
                 plan::toString(instruction.kind) +

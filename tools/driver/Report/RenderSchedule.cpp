@@ -17,7 +17,7 @@ std::string nameOf(const std::string &unit) {
   return unit.empty() ? "(root)" : unit;
 }
 
-std::string line(const plan::Plan &plan,
+std::string line(const plan::Plan &plan, const plan::Program &program,
                  const plan::ProgramInstruction &instruction) {
   std::string unit =
       instruction.unit >= 0
@@ -31,6 +31,10 @@ std::string line(const plan::Plan &plan,
                                         instruction.role));
     return text;
   };
+  auto moved = [&](const char *what) {
+    return what + plan::withoutLayerNumbers(instruction.where) + "  " +
+           formatBytes(plan::storageBytes(program, instruction.inputs));
+  };
   switch (instruction.kind) {
   case plan::ProgramInstructionKind::AllGather:
     return sized(instruction.axes.empty() ? "cast" : "gather");
@@ -39,7 +43,11 @@ std::string line(const plan::Plan &plan,
   case plan::ProgramInstructionKind::AllReduce:
     return sized("all_reduce");
   case plan::ProgramInstructionKind::Offload:
-    return sized("copy to host");
+    if (instruction.unit >= 0)
+      return sized("copy to host");
+    return moved("copy to host    ");
+  case plan::ProgramInstructionKind::Fetch:
+    return moved("copy from host  ");
   case plan::ProgramInstructionKind::Await:
     return "await           " + unit;
   case plan::ProgramInstructionKind::Free:
@@ -90,7 +98,7 @@ std::string renderSchedule(const plan::Plan &plan,
                            const plan::Program &program) {
   std::vector<std::string> lines;
   for (const plan::ProgramInstruction &instruction : program.instructions)
-    if (std::string text = line(plan, instruction); !text.empty())
+    if (std::string text = line(plan, program, instruction); !text.empty())
       lines.push_back(std::move(text));
   constexpr size_t maxPeriod = 16;
   std::string result;

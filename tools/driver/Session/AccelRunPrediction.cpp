@@ -27,6 +27,11 @@ std::string causeOf(const plan::Plan &plan, const plan::Program &program,
   for (const plan::ProgramInstruction &instruction : program.instructions)
     if (instruction.timepoint == await.timepoint &&
         instruction.kind != plan::ProgramInstructionKind::Await) {
+      if (instruction.kind == plan::ProgramInstructionKind::Fetch)
+        return "activations from the host";
+      if (instruction.kind == plan::ProgramInstructionKind::Offload &&
+          instruction.unit < 0)
+        return "activations to the host";
       std::string what =
           instruction.kind == plan::ProgramInstructionKind::AllGather
               ? "gather "

@@ -8,6 +8,7 @@
 #include "passes/Export/BuildSkeleton.h"
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Inputs/FrozenParts.h"
+#include "tools/driver/Inputs/OffloadInputs.h"
 #include "tools/driver/Session/AccelRunPrediction.h"
 #include "tools/driver/Session/CompilePhases.h"
 #include "tools/driver/Session/DecidedSteps.h"
@@ -82,12 +83,15 @@ private:
 
   /// From the phase `sharded` to accel-run's plan with its figures.
   bool schedule(mlir::ModuleOp module, plan::Plan &plan) {
-    return succeeded(runPhases(module, Phase::Sharded, Phase::Scheduled,
-                               session.verification(), options.target)) &&
-           outputs.reached(module, Phase::Scheduled) &&
-           succeeded(buildPredictedPlan(module, session.targetOrNone(),
-                                        session.ranksPerNode, plan)) &&
-           checkPlan(plan, options.config, engine);
+    if (failed(runPhases(module, Phase::Sharded, Phase::Scheduled,
+                         session.verification(), options.target)) ||
+        !outputs.reached(module, Phase::Scheduled) ||
+        failed(buildPredictedPlan(module, session.targetOrNone(),
+                                  session.ranksPerNode, plan)) ||
+        !checkPlan(plan, options.config, engine))
+      return false;
+    warnIdleOffload(*session.inputs, plan, engine);
+    return true;
   }
 
   /// The configuration under its framework, and what would be better.
