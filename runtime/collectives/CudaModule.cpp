@@ -5,11 +5,22 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/CudaModule.h"
 
+#include <c10/core/AllocatorConfig.h>
+
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 
 namespace accel::run {
+
+/// Pinned memory is as large as it is asked for, where torch can do without
+/// rounding it up to a power of two.
+template <typename Config> static constexpr const char *allocatorSettings() {
+  if constexpr (requires { Config::pinned_max_round_threshold(); })
+    return "expandable_segments:True,pinned_max_round_threshold_mb:0";
+  else
+    return "expandable_segments:True";
+}
 
 const CudaModule *loadCudaModule(std::string &error) {
   namespace fs = std::filesystem;
@@ -23,7 +34,10 @@ const CudaModule *loadCudaModule(std::string &error) {
     return nullptr;
   }
   if (!std::getenv("PYTORCH_CUDA_ALLOC_CONF"))
-    setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True", 0);
+    setenv(
+        "PYTORCH_ALLOC_CONF",
+        allocatorSettings<c10::CachingAllocator::AcceleratorAllocatorConfig>(),
+        0);
   // Gathers and reductions have communicators of their own: NCCL keeps their
   // kernels in the order in which the host has queued them.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);

@@ -263,6 +263,10 @@ def examine_offload(tools, case):
         check(measured[key] == plan["predicted"]["memory"][key],
               f"{key}: {measured[key]}, predicted "
               f"{plan['predicted']['memory'][key]}")
+    # Beside it batches and losses, in small pieces.
+    pinned = reports[0]["pinned_peak_bytes"] - measured["host_bytes"]
+    check(not tools.is_pinned or 0 <= pinned <= 1 << 16,
+          f"{pinned} bytes are pinned beside the plan's")
     if case["offload"] == ["activations"]:
         # What the host updates meanwhile is in no trace.
         in_time(tools, path["gpu"], os.path.join(folder, "report.0"))
