@@ -48,6 +48,11 @@ PRECISIONS = {"fp32": None,
 TOLERANCE = {"fp32": 1e-6, "bf16": 5e-3, "fp16": 5e-3, "bf16-fp32": 5e-3}
 
 
+def tolerance(case):
+    hook = case["extra"].startswith("hook-")
+    return TOLERANCE["bf16" if hook else case["precision"]]
+
+
 def families():
     return sorted([*jobs.MODELS, *jobs.ENCODERS])
 
@@ -105,7 +110,9 @@ SPLIT = [
         ("four", "halves-tied", "bf16", 2, "none", "adafactor"),
         ("two", "halves", "fp32", 1, "pointwise", "muon"),
         ("zero1", "halves-tied", "fp32", 2, "none", "none"),
-        ("zero2", "halves", "bf16-fp32", 2, "pointwise", "clip")]]
+        ("zero2", "halves", "bf16-fp32", 2, "pointwise", "clip"),
+        ("ddp", "gqa", "fp32", 2, "pointwise", "hook-bf16"),
+        ("ddp", "gqa", "fp32", 1, "none", "hook-fp16")]]
 
 # Where torch takes FlashAttention 2, not cuDNN's kernel.
 OLDER = [{"family": "gqa", "precision": precision, "mesh": mesh,
@@ -215,7 +222,9 @@ def write(folder, case):
             activation_checkpointing=(
                 "pointwise" if kind != "fsdp" and case["recompute"] == "full"
                 else case["recompute"]),
-            max_grad_norm=clip, optimizer=optimizer)
+            max_grad_norm=clip, optimizer=optimizer,
+            ddp=({"comm_hook": extra[5:]} if extra.startswith("hook-")
+                 else None))
         if extra == "chunks":
             job["loss_chunks"] = 4
         for key in case.get("offload", ()):

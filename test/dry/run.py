@@ -218,7 +218,7 @@ def examine(tools, case, table, update):
         os.path.join(folder, "gpu.json"), ranks, folder, "--summary",
         os.path.join(folder, "summary.json"))
     in_order(reports)
-    worst = same_values(got, want, cases.TOLERANCE[case["precision"]])
+    worst = same_values(got, want, cases.tolerance(case))
     memory = plan["predicted"]["memory"]
     with open(os.path.join(folder, "summary.json"), encoding="utf-8") as f:
         measured = json.load(f)["measured"]
@@ -255,7 +255,7 @@ def examine_offload(tools, case):
     got, reports = tools.run_dry(path["gpu"], ranks, folder, "--summary",
                                  summary)
     in_order(reports)
-    tolerance = cases.TOLERANCE[case["precision"]]
+    tolerance = cases.tolerance(case)
     worst = same_values(got, want, tolerance)
     with open(summary, encoding="utf-8") as f:
         measured = json.load(f)["measured"]
