@@ -98,7 +98,7 @@ def ApplyLossChunksPass : Apply<"apply-loss-chunks"> {
 def CutGraphsPass : Apply<"cut-graphs"> {
   let summary = "cut functions where graphs of torch.compile end inside of them";
   let description = [{
-    Applies `sharding.graph_ends` of `sharding.job`: graphs end where DDP's
+    Applies `ends` of `#sharding.compile`: graphs end where DDP's
     buckets of gradients are full (`buckets`), or around each module
     (`modules`). Each part becomes a function, and a call of the
     whole becomes calls of its parts, so that nothing is fused and nothing is

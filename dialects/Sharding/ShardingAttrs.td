@@ -129,6 +129,14 @@ def Sharding_CompileRegions : I32EnumAttr<"CompileRegions",
   let cppNamespace = "::accel::sharding";
 }
 
+def Sharding_CompileEnds : I32EnumAttr<"CompileEnds",
+    "where compiled graphs end", [
+      I32EnumAttrCase<"Functions", 0, "functions">,
+      I32EnumAttrCase<"Buckets", 1, "buckets">,
+      I32EnumAttrCase<"Modules", 2, "modules">]> {
+  let cppNamespace = "::accel::sharding";
+}
+
 def Sharding_CompileAttr : Sharding_Attr<"Compile", "compile"> {
   let summary = "which functions torch.compile compiles with Inductor";
   let description = [{
@@ -137,13 +145,22 @@ def Sharding_CompileAttr : Sharding_Attr<"Compile", "compile"> {
     backward follows from the rules of torch's min-cut partitioner
     (passes/StepModel/CompiledCut.h).
 
+    `ends` says where graphs end. `functions`: with the functions. `buckets`:
+    inside of them too, where a bucket of DDP's gradients is full (DDPOptimizer,
+    torch/_dynamo/backends/distributed.py). `modules`: around each module, as
+    the hooks of ZeRO-3 are under torch.compiler.disable
+    (deepspeed/runtime/zero/parameter_offload.py).
+
     ```mlir
-    #sharding.compile<layers, because = <"dynamo_use_regional_compilation: true">>
+    #sharding.compile<layers, ends = functions, because = <"dynamo_use_regional_compilation: true">>
     ```
   }];
   let parameters = (ins EnumParameter<Sharding_CompileRegions>:$regions,
+                        EnumParameter<Sharding_CompileEnds>:$ends,
                         "::accel::sharding::BecauseAttr":$because);
-  let assemblyFormat = "`<` $regions `,` `because` `=` $because `>`";
+  let assemblyFormat = [{
+    `<` $regions `,` `ends` `=` $ends `,` `because` `=` $because `>`
+  }];
 }
 
 def Sharding_Fp8Recipe : I32EnumAttr<"Fp8Recipe",

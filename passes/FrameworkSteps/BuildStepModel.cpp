@@ -16,7 +16,6 @@
 #include "passes/FrameworkSteps/MegatronSegments.h"
 #include "passes/FrameworkSteps/SegmentGradients.h"
 #include "passes/FrameworkSteps/SegmentMarks.h"
-#include "passes/Frameworks/GraphEnds.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Partition/GraphParts.h"
 #include "passes/Quantize/MarkQuantized.h"
@@ -421,9 +420,7 @@ private:
     convertLayers(op, *graph, /*compiled=*/true);
     kind.variants.front() = measureCompiled(*graph, EagerMode::None, target);
     // What ZeRO-3's hooks end inside of a checkpoint is counted by operators.
-    if (auto ends = sharding::findOnly<sharding::JobOp>(module)
-                        ->getAttrOfType<StringAttr>(graphEndsAttr);
-        ends && ends == endsAtModules)
+    if (compile.getEnds() == sharding::CompileEnds::Modules)
       runEagerly(kind.variants.back());
     else
       kind.variants.back() = measureCompiled(*graph, EagerMode::Full, target);

@@ -6,7 +6,6 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/Fp8Layers.h"
-#include "passes/Frameworks/GraphEnds.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "runtime/plan/Optimizers.h"
 
@@ -119,15 +118,14 @@ private:
                                                            : StringRef());
     if (!regions)
       return;
-    job.setCompileAttr(sharding::CompileAttr::get(&getContext(), *regions,
-                                                  request.getBecause()));
     const auto zero = job.getZeroAttr();
-    if (framework.kind() == FrameworkKind::Ddp)
-      job->setAttr(graphEndsAttr,
-                   StringAttr::get(&getContext(), endsAtBuckets));
-    else if (zero && zero.getStage() == 3)
-      job->setAttr(graphEndsAttr,
-                   StringAttr::get(&getContext(), endsAtModules));
+    const auto ends = framework.kind() == FrameworkKind::Ddp
+                          ? sharding::CompileEnds::Buckets
+                      : zero && zero.getStage() == 3
+                          ? sharding::CompileEnds::Modules
+                          : sharding::CompileEnds::Functions;
+    job.setCompileAttr(sharding::CompileAttr::get(
+        &getContext(), *regions, ends, request.getBecause()));
   }
 
   void decideFp8(sharding::JobOp job, const frameworks::Framework &framework) {

@@ -17,7 +17,6 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Schema.h"
 #include "dialects/Sharding/Sharding.h"
-#include "passes/Frameworks/GraphEnds.h"
 #include "passes/Loss/LossHead.h"
 #include "passes/Partition/GraphParts.h"
 
@@ -43,8 +42,8 @@ constexpr int64_t firstBucketBytes = 1 << 20;
 
 class GraphCutter {
 public:
-  GraphCutter(mlir::ModuleOp module, sharding::JobOp job, StringRef ends)
-      : job(job), compile(job.getCompileAttr()), ends(ends), symbols(module) {
+  GraphCutter(mlir::ModuleOp module, sharding::JobOp job)
+      : job(job), compile(job.getCompileAttr()), symbols(module) {
     for (auto param : module.getOps<sharding::ParamOp>()) {
       params[param.getFqn()] = param;
       if (ArrayAttr aliases = param.getAliasesAttr())
@@ -90,7 +89,7 @@ private:
     auto loss = call->getAttrOfType<sharding::LossAttr>(lossAttr);
     const bool whole = isCheckpointed(call) || (loss && loss.getChunks() > 1);
     const ParameterReads reads(callee);
-    if (ends == endsAtBuckets)
+    if (compile.getEnds() == sharding::CompileEnds::Buckets)
       return bucketStarts(call, reads, whole);
     return whole ? DenseSet<Operation *>() : moduleStarts(reads);
   }
@@ -166,7 +165,6 @@ private:
 
   sharding::JobOp job;
   sharding::CompileAttr compile;
-  const StringRef ends;
   SymbolTable symbols;
   llvm::StringMap<sharding::ParamOp> params;
   std::map<std::vector<Operation *>, std::vector<GraphPart>> cuts;
@@ -177,20 +175,17 @@ struct CutGraphsPass : accel::impl::CutGraphsPassBase<CutGraphsPass> {
   void runOnOperation() override {
     auto job = sharding::findOnly<sharding::JobOp>(getOperation());
     auto graph = sharding::findOnly<sharding::GraphOp>(getOperation());
-    auto ends = job ? job->getAttrOfType<StringAttr>(graphEndsAttr) : nullptr;
-    if (!graph || !ends || !job.getCompileAttr())
+    auto compile = job ? job.getCompileAttr() : nullptr;
+    if (!graph || !compile ||
+        compile.getEnds() == sharding::CompileEnds::Functions)
       return;
-    if (ends != endsAtBuckets && ends != endsAtModules) {
-      job.emitOpError() << graphEndsAttr << " is " << ends << ", not \""
-                        << endsAtBuckets << "\" or \"" << endsAtModules << "\"";
-      return signalPassFailure();
-    }
-    if (ends == endsAtBuckets && !job.getDdpAttr()) {
+    if (compile.getEnds() == sharding::CompileEnds::Buckets &&
+        !job.getDdpAttr()) {
       job.emitOpError("ends graphs at buckets and has none; decide-framework "
                       "decides them");
       return signalPassFailure();
     }
-    GraphCutter(getOperation(), job, ends.getValue()).run(graph);
+    GraphCutter(getOperation(), job).run(graph);
   }
 };
 

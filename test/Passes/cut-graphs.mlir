@@ -1,7 +1,7 @@
 // RUN: accel-opt opt %s --cut-graphs | FileCheck %s
-// RUN: sed 's/graph_ends = "buckets"/graph_ends = "modules"/' %s | accel-opt opt --cut-graphs | FileCheck %s --check-prefix=MODULES
+// RUN: sed 's/ends = buckets/ends = modules/' %s | accel-opt opt --cut-graphs | FileCheck %s --check-prefix=MODULES
 // RUN: sed 's/checkpoint = #sharding.checkpoint<none/checkpoint = #sharding.checkpoint<full/' %s | accel-opt opt --cut-graphs | FileCheck %s --check-prefix=WHOLE
-// RUN: sed 's/graph_ends = "buckets"/graph_ends = "layers"/' %s | not accel-opt opt --cut-graphs 2>&1 | FileCheck %s --check-prefix=OTHER
+// RUN: sed 's/ends = buckets/ends = layers/' %s | not accel-opt opt --cut-graphs 2>&1 | FileCheck %s --check-prefix=OTHER
 // RUN: sed 's/^ *ddp = .*//' %s | not accel-opt opt --cut-graphs 2>&1 | FileCheck %s --check-prefix=NONE
 
 // Weights of 1 MiB. The bucket that a graph ends with is full with the first of
@@ -39,15 +39,14 @@
 // WHOLE: sharding.call @MLP(
 // WHOLE-NOT: sharding.call
 
-// OTHER: error: {{.*}}sharding.graph_ends is "layers", not "buckets" or "modules"
+// OTHER: error: expected {{.*}}to be one of: functions, buckets, modules
 // NONE: error: {{.*}}ends graphs at buckets and has none; decide-framework decides them
 
 sharding.mesh @mesh [#sharding.axis<"dp_replicate" = 2>]
 sharding.job "m" micro_batch 1 sequence_length 64 device "cuda" {
   checkpoint = #sharding.checkpoint<none, because = <"test">>,
-  compile = #sharding.compile<model, because = <"test">>,
-  ddp = #sharding.ddp<bucket = 1048576, first = 1048576, as_view = false, hook = "", because = <"test">>,
-  sharding.graph_ends = "buckets"}
+  compile = #sharding.compile<model, ends = buckets, because = <"test">>,
+  ddp = #sharding.ddp<bucket = 1048576, first = 1048576, as_view = false, hook = "", because = <"test">>}
 sharding.param "layers.0.gate.weight" : tensor<512x512xf32> init <ones>
 sharding.param "layers.0.up.weight" : tensor<512x512xf32> init <ones>
 sharding.param "layers.0.down.weight" : tensor<512x512xf32> init <ones>

@@ -4,8 +4,8 @@
 
 // Nothing is compiled that nobody asked for.
 
-// CHECK: compile = #sharding.compile<layers, because = <"dynamo_backend" at "fsdp.yaml" : 3 : 33>>
-// MODEL: compile = #sharding.compile<model,
+// CHECK: compile = #sharding.compile<layers, ends = functions, because = <"dynamo_backend" at "fsdp.yaml" : 3 : 33>>
+// MODEL: compile = #sharding.compile<model, ends = functions,
 // EAGER: sharding.job
 // EAGER-NOT: compile
 sharding.job "m" micro_batch 1 sequence_length 8 device "cuda" {framework = #sharding.framework<"fsdp2" torch "2.15" accelerate "1.15.0">}
