@@ -151,15 +151,20 @@ def Sharding_CompileAttr : Sharding_Attr<"Compile", "compile"> {
     the hooks of ZeRO-3 are under torch.compiler.disable
     (deepspeed/runtime/zero/parameter_offload.py).
 
+    `replays`: kernels are recorded once and replayed as CUDA graphs, whose
+    tensors are in a pool of their own (torch/_inductor/cudagraph_trees.py).
+
     ```mlir
-    #sharding.compile<layers, ends = functions, because = <"dynamo_use_regional_compilation: true">>
+    #sharding.compile<layers, ends = functions, replays = false, because = <"dynamo_use_regional_compilation: true">>
     ```
   }];
   let parameters = (ins EnumParameter<Sharding_CompileRegions>:$regions,
                         EnumParameter<Sharding_CompileEnds>:$ends,
+                        "bool":$replays,
                         "::accel::sharding::BecauseAttr":$because);
   let assemblyFormat = [{
-    `<` $regions `,` `ends` `=` $ends `,` `because` `=` $because `>`
+    `<` $regions `,` `ends` `=` $ends `,` `replays` `=` $replays `,`
+        `because` `=` $because `>`
   }];
 }
 

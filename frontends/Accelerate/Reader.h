@@ -139,6 +139,7 @@ private:
     remember(field, effective, why, origin);
   }
 
+  void checkCudaGraphs(const Field &mode, const Field &dynamic);
   /// str(value) as an environment variable, then str_to_bool: what plugins
   /// make of a boolean. Reports what that cannot read; empty then.
   std::optional<bool> envBool(const Field &field);

@@ -82,14 +82,11 @@ struct Fp8Settings {
   Setting<bool> float8AllGather, padInnerDim;
 };
 
-/// Modes of torch.compile that replay CUDA graphs, whose private pools are as
-/// large as the warm-up's allocations happened to make them.
+/// Modes of torch.compile that replay CUDA graphs (list_mode_options,
+/// torch/_inductor/__init__.py).
 inline bool usesCudaGraphs(const std::string &mode) {
   return mode == "reduce-overhead" || mode == "max-autotune";
 }
-inline constexpr const char *cudaGraphsRefused =
-    "this mode replays CUDA graphs, whose private pools of memory are not "
-    "modelled";
 
 struct DynamoSettings {
   Setting<std::string> backend; // in capitals; "NO": not compiled

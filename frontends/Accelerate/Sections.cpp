@@ -291,11 +291,6 @@ void AccelerateReader::readDynamo(const Section &dynamo) {
                      ") saves for the backward and fuses is not modelled yet",
                  "write INDUCTOR, or dynamo_backend: 'no' to plan the model as "
                  "it runs without it");
-  else if (Field mode = in(dynamo, "dynamo_mode");
-           !off && options.forPlanning && mode && !top("dynamo_backend") &&
-           usesCudaGraphs(yaml::pythonText(mode.value())))
-    notSupported(mode, cudaGraphsRefused,
-                 "write default or max-autotune-no-cudagraphs");
 }
 
 /// TorchDynamoPlugin reads the flags in every rank, whether something compiles
@@ -322,4 +317,29 @@ void AccelerateReader::checkDynamoValues(const Section &dynamo,
           "write default, reduce-overhead, max-autotune or "
           "max-autotune-no-cudagraphs",
           fixSpelling(mode, known));
+  if (usesCudaGraphs(text))
+    checkCudaGraphs(mode, in(dynamo, "dynamo_use_dynamic"));
+}
+
+/// What keeps torch from replaying what it recorded
+/// (torch/_inductor/cudagraph_utils.py, cudagraphify_impl of
+/// cudagraph_trees.py).
+void AccelerateReader::checkCudaGraphs(const Field &mode,
+                                       const Field &dynamic) {
+  const std::string asked =
+      "dynamo_mode " + printable(mode.value().text) + " asks for CUDA graphs";
+  const char *fix = "write default or max-autotune-no-cudagraphs";
+  auto isTrue = [](const Field &field) {
+    return field && field.value().kind == yaml::Kind::Bool &&
+           field.value().boolean;
+  };
+  if (isTrue(top("use_cpu")))
+    report(Severity::Warning, "cuda-graphs", mode,
+           asked + "; torch skips them because all tensors are on the CPU",
+           fix);
+  else if (isTrue(dynamic))
+    report(Severity::Warning, "cuda-graphs", mode,
+           asked + ", and dynamic shapes are recorded once for each length "
+                   "(torch warns from the ninth on)",
+           "pad batches to one length, or write default");
 }

@@ -112,6 +112,8 @@ struct ScriptSettings {
   Setting<bool> fusedLoss;
   /// torch.compile with Inductor.
   Setting<bool> compiled;
+  /// Its mode replays CUDA graphs.
+  Setting<bool> replaysGraphs;
   /// Operands of fp32 matmuls are rounded to TF32.
   Setting<bool> tf32;
   /// The script's own recipe of linear layers in fp8.

@@ -332,8 +332,7 @@ void SettingsReader::readCompile() {
                   "write inductor, or leave it out to plan the model as it "
                   "runs without it");
   if (usesCudaGraphs(mode))
-    return refuse("torch_compile_mode", cudaGraphsRefused,
-                  "write default or max-autotune-no-cudagraphs");
+    set(settings.replaysGraphs, true, "torch_compile_mode", mode);
   set(settings.compiled, true, key, "true",
       "Inductor: the backward is given what torch's min-cut partitioner saves");
 }

@@ -158,7 +158,9 @@ private:
                    offload.getBecause()));
     if (auto compile = job.getCompileAttr())
       plan.decisions.push_back(decision(
-          "compile", "job", stringifyCompileRegions(compile.getRegions()).str(),
+          "compile", "job",
+          stringifyCompileRegions(compile.getRegions()).str() +
+              (compile.getReplays() ? ", replayed as CUDA graphs" : ""),
           compile.getBecause()));
     if (auto fp8 = job.getFp8Attr())
       plan.decisions.push_back(

@@ -78,6 +78,8 @@ public:
     candidate.compiledWhole =
         job.getCompileAttr() &&
         job.getCompileAttr().getRegions() == sharding::CompileRegions::Model;
+    candidate.replaysGraphs =
+        job.getCompileAttr() && job.getCompileAttr().getReplays();
     candidate.lossOutside = kernels.lossOutside;
     const frameworks::Versions versions = versionsOf(module);
     candidate.torchVersion = versions.torch;

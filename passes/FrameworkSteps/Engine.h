@@ -37,8 +37,9 @@ constexpr int numLanes = 7;
 enum class Wire { Shard, Replicate };
 constexpr int numWires = 2;
 /// Streams whose freed memory is reused by the same stream alone.
-enum class Pool { Compute, Gather, Reduce, AllReduce };
-constexpr int numPools = 4;
+/// Graphs: the private pool of CUDA graphs.
+enum class Pool { Compute, Gather, Reduce, AllReduce, Graphs };
+constexpr int numPools = 5;
 /// What the compute stream waits for.
 enum class Cause {
   Gather,

@@ -43,7 +43,7 @@ void StepRun::play(int call, const std::vector<StorageEvent> &events,
       if (static_cast<size_t>(event.storage) >= own.size())
         own.resize(static_cast<size_t>(event.storage) + 1, -1);
       recorder.drop(own[event.storage]);
-      own[event.storage] = recorder.make(event.bytes, Pool::Compute);
+      own[event.storage] = recorder.make(event.bytes, poolOf(call));
       break;
     case StorageEvent::Kind::Free:
       if (static_cast<size_t>(event.storage) < own.size())
@@ -82,20 +82,26 @@ void StepRun::recordForward(int call, int64_t peak) {
   const SegmentVariant &v = layout.variant(call);
   const StepCall &c = model.calls[call];
   std::vector<int> &own = tensors.own[call];
+  const Pool pool = poolOf(call);
+  const GraphCopies copies = copiesOf(call);
+  recorder.drop(tensors.copies[call]);
+  tensors.copies[call] = recorder.make(copies.held, pool);
+  int passing = recorder.make(copies.passing, pool);
   if (traced(call)) {
     play(call, v.trace.forward, 0, false);
   } else {
     const bool chunked = candidate.lossChunks > 1 && layout.kind(call).loss;
     own.assign(2, -1);
     if (chunked)
-      own[0] = recorder.make(besideLogits(call), Pool::Compute);
-    int block = recorder.make(peak, Pool::Compute);
+      own[0] = recorder.make(besideLogits(call), pool);
+    int block = recorder.make(peak, pool);
     recorder.drop(block);
     if (!chunked)
-      own[0] = recorder.make(savedBytes(call), Pool::Compute);
+      own[0] = recorder.make(savedBytes(call), pool);
     if (!v.savesParameterCopies)
       own[1] = recorder.make(v.parameterCopyBytes, Pool::Compute);
   }
+  recorder.drop(passing);
   for (size_t i = 0; i < c.outputs.size(); ++i) {
     const int storage =
         traced(call) && i < v.trace.outputs.size() ? v.trace.outputs[i] : -1;
@@ -104,7 +110,7 @@ void StepRun::recordForward(int call, int64_t peak) {
     if (storage >= 0 && own[storage] >= 0)
       std::swap(value, own[storage]);
     else
-      value = recorder.make(model.values[c.outputs[i]].bytes, Pool::Compute);
+      value = recorder.make(model.values[c.outputs[i]].bytes, pool);
   }
 }
 
@@ -131,7 +137,7 @@ void StepRun::recordLoss(int call, int64_t peak) {
     play(call, layout.variant(call).trace.backward, 0, true);
     return;
   }
-  int block = engine.recorder->make(peak, Pool::Compute);
+  int block = engine.recorder->make(peak, poolOf(call));
   engine.recorder->drop(block);
 }
 
@@ -143,15 +149,18 @@ void StepRun::recordBackward(int call, int64_t peak) {
     if (candidate.offloadActivations[call] && tensors.value[c.inputs[i]] < 0 &&
         layout.savedUntil[c.inputs[i]] == call &&
         model.values[c.inputs[i]].gradient)
-      tensors.value[c.inputs[i]] =
-          recorder.make(model.values[c.inputs[i]].bytes, Pool::Compute);
+      tensors.value[c.inputs[i]] = recorder.make(
+          model.values[c.inputs[i]].bytes, poolOfValue(c.inputs[i]));
+  int tangents = recorder.make(copiesOf(call).tangents, poolOf(call));
   if (traced(call)) {
     play(call, layout.variant(call).trace.backward,
          kind.loss ? tensors.played : 0, false);
   } else {
-    int block = recorder.make(peak, Pool::Compute);
+    int block = recorder.make(peak, poolOf(call));
     recorder.drop(block);
   }
+  recorder.drop(tangents);
+  recorder.drop(tensors.copies[call]);
   tensors.played = 0;
   placeGradients(call);
 }
@@ -201,7 +210,7 @@ void StepRun::placeGradients(int call) {
     tensors.valueGradient[value] =
         inputs[k] >= 0
             ? inputs[k]
-            : recorder.make(model.values[value].gradientBytes, Pool::Compute);
+            : recorder.make(model.values[value].gradientBytes, poolOf(call));
   }
   for (auto &[parameter, tensor] : made)
     if (gradientsStay() || parameter < 0 || tensors.gradient[parameter] >= 0)
@@ -215,12 +224,12 @@ void StepRun::placeGradients(int call) {
     if (model.parameters[p].trainable && layout.lastUser[p] == call &&
         tensors.gradient[p] < 0)
       tensors.gradient[p] =
-          recorder.make(layout.freshGradientBytes(p), Pool::Compute);
+          recorder.make(layout.freshGradientBytes(p), poolOf(call));
 }
 
 void StepRun::freeGradientsOf(int unit, int64_t bytes) {
   const RecordingPause quiet(engine);
-  engine.free(Holding::Gradients, bytes);
+  freeFresh(unit, bytes);
   if (records())
     for (int p : layout.parts[unit].trained)
       engine.recorder->drop(tensors.gradient[p]);
@@ -229,7 +238,7 @@ void StepRun::freeGradientsOf(int unit, int64_t bytes) {
 void StepRun::castGradientsOf(int unit, int64_t from, int64_t to) {
   const RecordingPause quiet(engine);
   engine.alloc(Holding::Gradients, to);
-  engine.free(Holding::Gradients, from);
+  freeFresh(unit, from);
   if (!records())
     return;
   const UnitParts &parts = layout.parts[unit];
@@ -244,8 +253,9 @@ void StepRun::castGradientsOf(int unit, int64_t from, int64_t to) {
 
 void StepRun::freeAllGradients() {
   const RecordingPause quiet(engine);
-  for (const CallCost &call : layout.calls)
-    engine.free(Holding::Gradients, call.freshGradients);
+  for (size_t c = 0; c < layout.calls.size(); ++c)
+    engine.free(Holding::Gradients, layout.calls[c].freshGradients,
+                poolOf(static_cast<int>(c)));
   if (records())
     for (int &tensor : tensors.gradient)
       engine.recorder->drop(tensor);

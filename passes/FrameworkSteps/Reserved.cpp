@@ -8,12 +8,14 @@
 namespace accel {
 
 /// Each stream's pool keeps what it once held; memory freed in one is not
-/// reused in another. The compute stream's is cut into the many sizes of
-/// activations and has idle parts; the others hold few large tensors, each a
-/// segment of its own rounded to 2 MiB (c10/cuda/CUDACachingAllocator.cpp,
-/// kRoundLarge).
+/// reused in another. The compute stream's and that of CUDA graphs are cut into
+/// the many sizes of activations and have idle parts; the others hold few large
+/// tensors, each a segment of its own rounded to 2 MiB
+/// (c10/cuda/CUDACachingAllocator.cpp, kRoundLarge).
 int64_t reservedBytes(const Engine &engine, const Target &target) {
   int64_t bytes = target.reservedBytes(engine.poolPeak(Pool::Compute));
+  if (const int64_t graphs = engine.poolPeak(Pool::Graphs); graphs > 0)
+    bytes += target.reservedBytes(graphs);
   const int64_t grain = std::max<int64_t>(1, target.allocatorGranularity);
   for (Pool pool : {Pool::Gather, Pool::Reduce, Pool::AllReduce}) {
     const int64_t peak = engine.poolPeak(pool);
@@ -30,6 +32,7 @@ std::optional<ReservedReplay> replayReserved(StepEvaluator &evaluator,
   ReservedReplay result;
   StepEvaluator::Recording recording(evaluator, candidate, lastRank);
   rules.capacityBytes = 0;
+  rules.keptStream = static_cast<int>(Pool::Graphs);
   replay::Replay replay(rules);
   int most = 0;
   for (int steps : {3, 6}) {

@@ -157,6 +157,8 @@ struct Candidate {
   bool compiled = false; // torch.compile: pointwise operators are fused
   /// All of the model, not each layer by itself.
   bool compiledWhole = false;
+  /// Kernels of compiled calls are CUDA graphs (CudaGraphs.cpp).
+  bool replaysGraphs = false;
   /// The loss is computed of the model's output: hooks of its root are on the
   /// logits.
   bool lossOutside = false;

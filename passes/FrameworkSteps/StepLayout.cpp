@@ -73,6 +73,7 @@ void StepLayout::prepare(const Candidate &chosen, RankClass rankClass) {
                  : 512;
   measureUnits(rankClass);
   measureUpdate(rankClass);
+  measureGraphs();
   measureTimes();
   findLifetimes();
   findBlocks();
@@ -308,6 +309,10 @@ Picoseconds StepLayout::lossPartsTime(int call) const {
 /// core with a forward and backward of tiny tensors: 5.2 us for view and
 /// transpose, 10.1 us for mul, 13.3 us for mm.
 constexpr double viewDispatch = 0.5;
+/// The same of a kernel that Inductor's code launches: an output is allocated
+/// and a launcher called, without autograd and the dispatcher. Measured in the
+/// same way: 6.0 us for empty_strided and extern_kernels.mm(out=).
+constexpr double kernelDispatch = 0.5;
 
 void StepLayout::measureTimes() {
   times.assign(units.size(), UnitTimes());
@@ -325,13 +330,21 @@ void StepLayout::measureTimes() {
     const int call = static_cast<int>(c);
     const SegmentVariant &v = variant(call);
     if (c > 0 && model.calls[c].kind == model.calls[c - 1].kind &&
-        candidate->variants[c] == candidate->variants[c - 1]) {
+        candidate->variants[c] == candidate->variants[c - 1] &&
+        (graphCopies.empty() || graphCopies[c] == graphCopies[c - 1])) {
       calls[c] = calls[c - 1];
     } else {
-      const double forward =
-          candidate->compiled ? v.compiledForwardSeconds : v.forwardSeconds;
-      const double backward =
-          candidate->compiled ? v.compiledBackwardSeconds : v.backwardSeconds;
+      double forward = v.forwardSeconds, backward = v.backwardSeconds;
+      if (candidate->compiled) {
+        // One launch starts a graph.
+        const double kernel =
+            target.dispatchSeconds * (isReplayed(call) ? 0 : kernelDispatch);
+        const double graph = startsGraph(call) ? target.dispatchSeconds : 0;
+        forward = std::max(v.compiledForwardSeconds,
+                           graph + kernel * v.compiledForwardKernels);
+        backward = std::max(v.compiledBackwardSeconds,
+                            graph + kernel * v.compiledBackwardKernels);
+      }
       calls[c].forward = toPicoseconds(std::max(
           forward, dispatch * (v.forwardOps + viewDispatch * v.forwardViews)));
       calls[c].backward = toPicoseconds(std::max(
@@ -340,6 +353,13 @@ void StepLayout::measureTimes() {
       calls[c].recompute = toPicoseconds(v.recomputeSeconds);
       if (candidate->lossChunks > 1 && kind(call).loss)
         calls[c].forward += lossPartsTime(call);
+      if (isReplayed(call)) {
+        const GraphCopies &copies = graphCopies[c];
+        calls[c].forward +=
+            copyTime(2.0 * static_cast<double>(copies.held + copies.passing));
+        calls[c].backward +=
+            copyTime(2.0 * static_cast<double>(copies.tangents));
+      }
     }
     calls[c].freshGradients = 0;
     for (int p : model.calls[c].parameters)
@@ -354,7 +374,7 @@ void StepLayout::findLifetimes() {
     const StepCall &call = model.calls[c];
     const SegmentVariant &v = variant(c);
     for (size_t i = 0; i < call.inputs.size(); ++i)
-      if (v.savesInput[i])
+      if (v.savesInput[i] && !movesInput(c, i))
         savedUntil[call.inputs[i]] = c;
     for (size_t i = 0; i < call.outputs.size(); ++i)
       if (v.savesOutput[i])
@@ -424,7 +444,8 @@ bool StepLayout::alike(const Block &a, const Block &b) const {
         candidate->offloadActivations[c] != candidate->offloadActivations[d] ||
         opens[c].size() != opens[d].size() ||
         closes[c].size() != closes[d].size() ||
-        calls[c].freshGradients != calls[d].freshGradients)
+        calls[c].freshGradients != calls[d].freshGradients ||
+        (candidate->replaysGraphs && graphCopies[c] != graphCopies[d]))
       return false;
     // Values that leave the block must live equally long.
     const StepCall &p = model.calls[c], &q = model.calls[d];

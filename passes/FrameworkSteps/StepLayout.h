@@ -89,6 +89,15 @@ struct CallCost {
   int64_t freshGradients = 0; // of parameters that nobody gave one before
 };
 
+/// What a CUDA graph copies into its pool before its kernels run, in bytes,
+/// because the addresses are others in each step.
+struct GraphCopies {
+  int64_t held = 0;     // inputs of the forward that the backward reads
+  int64_t passing = 0;  // the other inputs
+  int64_t tangents = 0; // gradients of outputs
+  bool operator==(const GraphCopies &) const = default;
+};
+
 enum class RankClass { First, Last };
 
 class StepLayout {
@@ -128,6 +137,21 @@ public:
   /// whose backward reads it (or -1), and the last call that gives it a
   /// gradient (or -1).
   std::vector<int> lastReader, savedUntil, firstGradient;
+
+  /// Whether the kernels of a call are in a CUDA graph: of what is compiled,
+  /// and in a model that is compiled as a whole of what has no backward.
+  bool isReplayed(int call) const {
+    if (!candidate->replaysGraphs)
+      return false;
+    const bool trained = kind(call).parameterGradientBytes > 0 ||
+                         kind(call).inputGradientBytes > 0;
+    return variant(call).compiledForwardKernels > 0 ||
+           (candidate->compiledWhole && !trained);
+  }
+  /// By call, of those that are replayed.
+  std::vector<GraphCopies> graphCopies;
+  /// By unit: of UnitSizes::gradients, what graphs make.
+  std::vector<int64_t> graphGradients;
 
   /// By parameter: the calls that read it first and last, or -1.
   std::vector<int> firstUser, lastUser;
@@ -188,6 +212,9 @@ private:
   Updated updated(const StepParameter &parameter, RankClass rankClass) const;
   void measureUpdate(RankClass rankClass);
   void measureTimes();
+  void measureGraphs();
+  bool movesInput(int call, size_t input) const;
+  bool startsGraph(int call) const;
   Picoseconds lossPartsTime(int call) const;
   UnitTimes timesOf(const UnitSizes &unit) const;
   void findLifetimes();

@@ -10,6 +10,7 @@ namespace accel {
 void StepRun::begin() {
   if (records()) {
     tensors.own.assign(model.calls.size(), {});
+    tensors.copies.assign(model.calls.size(), -1);
     tensors.value.assign(model.values.size(), -1);
     tensors.valueGradient = tensors.value;
     tensors.gradient.assign(model.parameters.size(), -1);
@@ -97,9 +98,10 @@ void StepRun::runMicroBatch() {
       engine.free(Holding::Buffers, value.bytes);
     else if (model.kinds[model.calls[value.producer].kind].loss) {
       const RecordingPause quiet(engine);
-      engine.free(Holding::Activations, value.bytes);
+      const auto index = static_cast<int>(&value - model.values.data());
+      engine.free(Holding::Activations, value.bytes, poolOfValue(index));
       if (records())
-        engine.recorder->drop(tensors.value[&value - model.values.data()]);
+        engine.recorder->drop(tensors.value[index]);
     }
 }
 
@@ -144,7 +146,7 @@ void StepRun::backwardBlock(const Block &block) {
     beforeBackward(block);
   {
     const RecordingPause quiet(engine);
-    engine.transient(holdingOf(last), peak);
+    engine.transient(holdingOf(last), peak, poolOf(last));
     if (records())
       recordLoss(last, peak);
   }
@@ -197,13 +199,16 @@ void StepRun::forwardCall(int c) {
   if (chunked) {
     // A part's logits become their own gradient, in place, beside the gradients
     // of the head's weight and of the input.
-    engine.alloc(Holding::Activations, besideLogits(c));
+    engine.alloc(Holding::Activations, besideLogits(c), poolOf(c));
     peak = layout.kind(c).logitsBytes / candidate.lossChunks +
            layout.kind(c).inputGradientBytes + layout.calls[c].freshGradients;
   }
-  engine.transient(holding, peak);
+  const Pool pool = poolOf(c);
+  const GraphCopies copies = copiesOf(c);
+  engine.transient(holding, peak + copies.held + copies.passing, pool);
+  engine.alloc(Holding::Activations, copies.held, pool);
   if (!chunked)
-    engine.alloc(holding, savedBytes(c));
+    engine.alloc(holding, savedBytes(c), pool);
   if (records())
     recordForward(c, peak);
   engine.compute(layout.calls[c].forward);
@@ -211,7 +216,7 @@ void StepRun::forwardCall(int c) {
   if (!v.savesParameterCopies)
     engine.alloc(Holding::Activations, v.parameterCopyBytes);
   for (int value : call.outputs)
-    engine.alloc(Holding::Activations, model.values[value].bytes);
+    engine.alloc(Holding::Activations, model.values[value].bytes, pool);
   if (const int64_t bytes = offloadedBytes(c)) {
     // save_on_cpu copies on the compute stream.
     engine.overhead(layout.hostTime(static_cast<double>(bytes)),
@@ -230,7 +235,8 @@ void StepRun::forwardCall(int c) {
 }
 
 void StepRun::freeValue(int value) {
-  engine.free(Holding::Activations, model.values[value].bytes);
+  engine.free(Holding::Activations, model.values[value].bytes,
+              poolOfValue(value));
   if (records())
     engine.recorder->drop(tensors.value[value]);
 }
@@ -243,8 +249,14 @@ void StepRun::backwardCall(int c) {
   const bool chunked = candidate.lossChunks > 1 && kind.loss;
   const bool differentiated =
       kind.parameterGradientBytes > 0 || kind.inputGradientBytes > 0;
+  const Pool pool = poolOf(c);
+  const GraphCopies copies = copiesOf(c);
   if (const int64_t bytes = offloadedBytes(c)) {
-    engine.alloc(Holding::Activations, bytes);
+    for (int i : kind.inputGradients)
+      if (const int value = call.inputs[i];
+          layout.variant(c).savesInput[i] && layout.savedUntil[value] == c)
+        engine.alloc(Holding::Activations, model.values[value].bytes,
+                     poolOfValue(value));
     engine.overhead(layout.hostTime(static_cast<double>(bytes)), Cause::HostIn);
   }
   int64_t peak = 0;
@@ -252,7 +264,7 @@ void StepRun::backwardCall(int c) {
     peak = backwardPeak(c);
     if (chunked)
       peak = kind.inputGradientBytes + layout.calls[c].freshGradients;
-    engine.transient(holdingOf(c), peak);
+    engine.transient(holdingOf(c), peak + copies.tangents, pool);
     engine.compute(layout.calls[c].backward);
   }
   if (records())
@@ -260,26 +272,30 @@ void StepRun::backwardCall(int c) {
   // What it released is gone before what it leaves is counted: the peak in
   // between is the variant's.
   if (chunked)
-    engine.free(Holding::Activations, besideLogits(c));
+    engine.free(Holding::Activations, besideLogits(c), pool);
   else
-    engine.free(holdingOf(c), savedBytes(c));
+    engine.free(holdingOf(c), savedBytes(c), pool);
+  engine.free(Holding::Activations, copies.held, pool);
   for (int value : call.outputs) {
     if (model.values[value].gradient)
-      engine.free(Holding::Activations, model.values[value].gradientBytes);
+      engine.free(Holding::Activations, model.values[value].gradientBytes,
+                  poolOfGradient(value));
     if (layout.savedUntil[value] == c && !kind.loss)
-      engine.free(Holding::Activations, model.values[value].bytes);
+      engine.free(Holding::Activations, model.values[value].bytes,
+                  poolOfValue(value));
   }
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const int value = call.inputs[i];
     if (layout.savedUntil[value] == c && model.values[value].producer >= 0)
-      engine.free(Holding::Activations, model.values[value].bytes);
+      engine.free(Holding::Activations, model.values[value].bytes,
+                  poolOfValue(value));
   }
   for (int i : kind.inputGradients)
     if (layout.firstGradient[call.inputs[i]] == c)
       engine.alloc(Holding::Activations,
-                   model.values[call.inputs[i]].gradientBytes);
+                   model.values[call.inputs[i]].gradientBytes, pool);
   if (differentiated && !gradientsStay())
-    engine.alloc(Holding::Gradients, layout.calls[c].freshGradients);
+    engine.alloc(Holding::Gradients, layout.calls[c].freshGradients, pool);
 }
 
 void StepRun::runOptimizer(bool onHost) {

@@ -115,6 +115,20 @@ protected:
   /// The CPU-side of saving a checkpointed call's input on the host.
   int64_t offloadedBytes(int call) const;
 
+  //===--- Where tensors lie (CudaGraphs.cpp) -----------------------------===//
+
+  /// Of what the call makes; -1: of nobody's.
+  Pool poolOf(int call) const;
+  Pool poolOfValue(int value) const {
+    return poolOf(model.values[value].producer);
+  }
+  Pool poolOfGradient(int value) const {
+    return poolOf(layout.firstGradient[value]);
+  }
+  GraphCopies copiesOf(int call) const;
+  /// Frees the gradients of a unit, of `bytes`, that autograd left.
+  void freeFresh(int unit, int64_t bytes);
+
   //===--- Where each tensor is recorded (RecordStep.cpp) -----------------===//
 
   bool records() const { return engine.recorder != nullptr; }
@@ -184,7 +198,8 @@ private:
   struct Tensors {
     std::vector<std::vector<int>> own; // by call and storage
     std::vector<int> value, valueGradient, gradient;
-    size_t played = 0; // of the loss's backward
+    std::vector<int> copies; // by call: GraphCopies::held
+    size_t played = 0;       // of the loss's backward
   } tensors;
 
   int64_t copiesHeld = 0; // autocast's copies of parameters

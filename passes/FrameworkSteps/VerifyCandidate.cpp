@@ -65,6 +65,32 @@ std::string verifyRanges(const Candidate &c) {
   return "";
 }
 
+/// `.grad` of a parameter is the tensor that a CUDA graph wrote, and the next
+/// forward takes its memory: torch stops where the next backward adds to it
+/// (dealloc_current_path_weakrefs, torch/_inductor/cudagraph_trees.py; pytorch
+/// issue 169545). Wrappers that take gradients out after each backward have no
+/// such tensor then.
+bool addsToGraphs(const Candidate &c) {
+  if (!c.replaysGraphs || c.accumulation == 1)
+    return false;
+  switch (c.executor) {
+  case FrameworkKind::Single:
+    return true;
+  case FrameworkKind::Ddp: // a bucket is reduced into its views
+    return !(c.gradientAsBucketView && c.reduceEachMicroBatch);
+  case FrameworkKind::Fsdp2: // a cast makes a tensor of its own
+    return !c.reduceEachMicroBatch && c.dtypes.reduce == c.dtypes.compute;
+  case FrameworkKind::Deepspeed: // BF16_Optimizer adds in fp32 copies
+    return c.zeroStage == 1 ||
+           (c.zeroStage == 0 && c.dtypes.compute != plan::DType::BF16);
+  case FrameworkKind::Fsdp1:
+  case FrameworkKind::Megatron:
+  case FrameworkKind::AccelRun:
+    break;
+  }
+  return false;
+}
+
 /// What an executor cannot do.
 std::string verifyAbility(const StepModel &model, const Candidate &c) {
   const bool replicates = neverShards(c.executor);
@@ -107,6 +133,13 @@ std::string verifyAbility(const StepModel &model, const Candidate &c) {
                    [](const StepParameter &p) { return p.expert; }))
     return "the model has no experts that " +
            std::to_string(c.megatron.experts) + " ranks could share";
+  if (addsToGraphs(c))
+    return "CUDA graphs overwrite the gradients of the micro-batch before, and "
+           "torch stops in the second of " +
+           std::to_string(c.accumulation) +
+           " (\"accessing gradient tensor output of CUDAGraphs that has been "
+           "overwritten\"): write dynamo_mode: max-autotune-no-cudagraphs or "
+           "default, or one micro-batch a step";
   if (isPipelined(c))
     if (std::string problem = verifyPipeline(model, c); !problem.empty())
       return problem;

@@ -119,13 +119,14 @@ private:
     if (!regions)
       return;
     const auto zero = job.getZeroAttr();
-    const auto ends = framework.kind() == FrameworkKind::Ddp
-                          ? sharding::CompileEnds::Buckets
-                      : zero && zero.getStage() == 3
-                          ? sharding::CompileEnds::Modules
-                          : sharding::CompileEnds::Functions;
-    job.setCompileAttr(sharding::CompileAttr::get(
-        &getContext(), *regions, ends, request.getBecause()));
+    const auto ends =
+        framework.kind() == FrameworkKind::Ddp ? sharding::CompileEnds::Buckets
+        : zero && zero.getStage() == 3         ? sharding::CompileEnds::Modules
+                                       : sharding::CompileEnds::Functions;
+    job.setCompileAttr(sharding::CompileAttr::get(&getContext(), *regions, ends,
+                                                  flag(value, "replays") &&
+                                                      job.getDevice() != "cpu",
+                                                  request.getBecause()));
   }
 
   void decideFp8(sharding::JobOp job, const frameworks::Framework &framework) {

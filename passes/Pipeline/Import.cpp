@@ -153,6 +153,7 @@ private:
       value.push_back(b.getNamedAttr(
           "regions",
           b.getStringAttr(options.compiledWhole->value ? "model" : "layers")));
+    flag(value, "replays", options.replaysGraphs);
     if (!value.empty())
       request("compile", value,
               options.compiledWhole

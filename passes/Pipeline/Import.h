@@ -36,6 +36,8 @@ struct ImportOptions {
   /// torch.compile with Inductor: of the whole model (true), or of each layer
   /// by itself; who asks for it.
   std::optional<Setting<bool>> compiledWhole;
+  /// Its mode asks for CUDA graphs.
+  bool replaysGraphs = false;
   bool fp8 = false;   // matmuls of a trainer's layers
   bool mxfp8 = false; // of these, with a scale for each 32 elements
   /// Under Megatron selective recomputation is of the experts' part of each

@@ -361,6 +361,8 @@ void CachingAllocator::settle(int block) { release(block); }
 /// whole pages.
 void CachingAllocator::returnIdle() {
   for (Pool &pool : pools) {
+    if (pool.stream == rules.keptStream)
+      continue;
     std::vector<int> idle;
     for (auto at = pool.idle.atLeast(0); pool.idle.has(at);
          at = pool.idle.next(at))
@@ -385,7 +387,7 @@ void CachingAllocator::returnSegment(int block) {
 /// Of blocks that are never cut, one that is large enough, or several from the
 /// largest on, so that a segment for `size` finds room.
 bool CachingAllocator::returnOversized(int64_t size, int pool) {
-  if (rules.expandableSegments)
+  if (rules.expandableSegments || pools[pool].stream == rules.keptStream)
     return false;
   IdleBlocks &idle = pools[pool].idle;
   const int64_t least = std::max(size, rules.maxSplitBytes);

@@ -37,6 +37,9 @@ struct AllocatorRules {
   int64_t powerOfTwoDivisions = 0;
   /// What the device has for segments; 0: no end.
   int64_t capacityBytes = 0;
+  /// Segments of this stream never go back to the device: a private pool of
+  /// CUDA graphs, which have its addresses; -1: those of all do.
+  int keptStream = -1;
 };
 
 /// Reads a value of PYTORCH_CUDA_ALLOC_CONF ("expandable_segments:True,

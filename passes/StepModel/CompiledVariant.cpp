@@ -385,8 +385,12 @@ private:
                       const std::vector<int> &second) {
     if (!target)
       return;
-    variant.forwardSeconds = fusedCost(forward.function, *target).seconds;
-    variant.backwardSeconds = fusedCost(backward.function, *target).seconds;
+    const FunctionCost first = fusedCost(forward.function, *target);
+    const FunctionCost last = fusedCost(backward.function, *target);
+    variant.compiledForwardKernels = first.launches;
+    variant.compiledBackwardKernels = last.launches;
+    variant.forwardSeconds = first.seconds;
+    variant.backwardSeconds = last.seconds;
     variant.compiledForwardSeconds = variant.forwardSeconds;
     variant.compiledBackwardSeconds = variant.backwardSeconds;
     for (int i : second)

@@ -73,6 +73,8 @@ struct SegmentVariant {
   double recomputeSeconds = 0; // of these
   /// The same where torch.compile fuses operators.
   double compiledForwardSeconds = 0, compiledBackwardSeconds = 0;
+  /// Kernels that Inductor's code launches; 0: it is not compiled by itself.
+  int compiledForwardKernels = 0, compiledBackwardKernels = 0;
   /// Own storages that live from the forward to the backward, beside the
   /// inputs.
   int64_t savedBytes = 0;

@@ -45,8 +45,8 @@
 sharding.mesh @mesh [#sharding.axis<"dp_replicate" = 2>]
 sharding.job "m" micro_batch 1 sequence_length 64 device "cuda" {
   checkpoint = #sharding.checkpoint<none, because = <"test">>,
-  compile = #sharding.compile<model, ends = buckets, because = <"test">>,
-  ddp = #sharding.ddp<bucket = 1048576, first = 1048576, as_view = false, hook = "", because = <"test">>}
+  ddp = #sharding.ddp<bucket = 1048576, first = 1048576, as_view = false, hook = "", because = <"test">>,
+  compile = #sharding.compile<model, ends = buckets, replays = false, because = <"test">>}
 sharding.param "layers.0.gate.weight" : tensor<512x512xf32> init <ones>
 sharding.param "layers.0.up.weight" : tensor<512x512xf32> init <ones>
 sharding.param "layers.0.down.weight" : tensor<512x512xf32> init <ones>

@@ -170,6 +170,7 @@ EXPECTED = {
     "mpirun-needed", "process-count", "tp-model",
     "tp-import", "tp-skipped", "sharded-saving", "deepspeed-accumulation",
     "sequence-split", "unused-section", "mesh-needs-fsdp2", "unknown-key",
+    "cuda-graphs",       # a mode that the questionnaire offers beside dynamic
 }
 
 

@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/FrameworkSteps/StepEvaluator.h"
+#include "passes/FrameworkSteps/Engine.h"
 #include "test/unit/StepModels.h"
 
 #include <gtest/gtest.h>
@@ -55,6 +55,56 @@ TEST(Record, RecordedTensorsAreThePeak) {
       return;
   }
   EXPECT_GT(recorded, 300);
+}
+
+/// Of a stream, as tensors are asked for.
+int64_t peakOf(const replay::Problem &problem, int stream) {
+  std::vector<int64_t> bytes(static_cast<size_t>(problem.tensors), 0);
+  int64_t level = 0, peak = 0;
+  for (const replay::Event &event : problem.events) {
+    if (event.action == replay::Action::Allocate) {
+      bytes[event.tensor] = event.stream == stream ? event.bytes : 0;
+      level += bytes[event.tensor];
+    } else if (event.action == replay::Action::Free) {
+      level -= bytes[event.tensor];
+    }
+    peak = std::max(peak, level);
+  }
+  return peak;
+}
+
+/// The pool of CUDA graphs and the rest have a peak each, and both add up in
+/// what the allocator holds.
+TEST(Record, GraphsHaveAPoolOfTheirOwn) {
+  std::mt19937 random(5);
+  Target machine = h100();
+  machine.allocatorOverhead = 0;
+  machine.allocatorGranularity = 1;
+  int replayed = 0;
+  for (int i = 0; i < 1200; ++i) {
+    const StepModel model = randomModel(random);
+    Candidate candidate = randomCandidate(model, random);
+    if (!candidate.replaysGraphs ||
+        (candidate.executor != FrameworkKind::Single &&
+         candidate.executor != FrameworkKind::Ddp))
+      continue;
+    ++replayed;
+    StepEvaluator evaluator(model, machine);
+    const auto problem = evaluator.record(candidate, 3);
+    ASSERT_TRUE(problem);
+    const int64_t graphs = peakOf(*problem, static_cast<int>(Pool::Graphs)),
+                  rest = peakOf(*problem, static_cast<int>(Pool::Compute));
+    EXPECT_GT(graphs, 0);
+    const StepPrediction with = evaluator.evaluate(candidate);
+    EXPECT_EQ(with.reservedBytes, graphs + rest) << i;
+    candidate.replaysGraphs = false;
+    const StepPrediction without = evaluator.evaluate(candidate);
+    EXPECT_GE(with.reservedBytes, without.reservedBytes) << i;
+    EXPECT_EQ(with.persistentBytes, without.persistentBytes);
+    if (HasFailure())
+      return;
+  }
+  EXPECT_GT(replayed, 20);
 }
 
 /// A device that is just too small, and one on which idle segments have to go

@@ -255,6 +255,11 @@ StepModel randomModel(std::mt19937 &random) {
   kindOf("Layer", hidden, hidden, true, width * width);
   kindOf("Other", hidden, hidden, true, rows * rows);
   kindOf("Head", hidden, 512, true, rows * width);
+  // What torch.compile would replay: layers, and in some models the rest.
+  for (size_t k = 0; k < model.kinds.size(); ++k)
+    for (SegmentVariant &v : model.kinds[k].variants)
+      if (k == 1 || k == 2 || hidden % 1024 == 0)
+        v.compiledForwardKernels = v.compiledBackwardKernels = 9;
   model.kinds[3].loss = true;
   for (SegmentVariant &v : model.kinds[3].variants)
     v.lossPeakBytes = 512 * between(random, 0, 9000);
@@ -329,6 +334,12 @@ Candidate randomCandidate(const StepModel &model, std::mt19937 &random) {
         candidate.reshardAfterForward[c] = false;
     }
   candidate.gradientAsBucketView = between(random, 0, 1);
+  if (candidate.executor != FrameworkKind::AccelRun &&
+      between(random, 0, 2) == 0) {
+    candidate.compiled = candidate.replaysGraphs = true;
+    if (!verifyCandidate(model, candidate).empty()) // it accumulates
+      candidate.replaysGraphs = false;
+  }
   return candidate;
 }
 

@@ -39,6 +39,33 @@ static const char *regionOf(const PlanInputs &inputs) {
   return "the whole model, counted function by function";
 }
 
+/// What the graphs of CUDA are given.
+static const char *graphsOf(const PlanInputs &inputs) {
+  switch (inputs.executor) {
+  case FrameworkKind::Fsdp1:
+    return "CUDA graphs replay the kernels out of a pool of their own, and "
+           "copy FSDP1's gathered weights into it, since views of a flat "
+           "parameter are no nn.Parameter: those that are saved stay until "
+           "the backward";
+  case FrameworkKind::Fsdp2:
+    return "CUDA graphs replay the kernels out of a pool of their own; "
+           "gathered "
+           "weights are taken where they are, and a new address records again";
+  case FrameworkKind::Deepspeed:
+    if (isZero(inputs, 3))
+      return "CUDA graphs replay the kernels out of a pool of their own; "
+             "gathered weights are taken where they are, and a new address "
+             "records again";
+    break;
+  case FrameworkKind::Ddp:
+  case FrameworkKind::Single:
+  case FrameworkKind::Megatron:
+  case FrameworkKind::AccelRun:
+    break;
+  }
+  return "CUDA graphs replay the kernels out of a pool of their own";
+}
+
 std::optional<Setting<bool>> compiledWhole(const PlanInputs &inputs) {
   const DynamoSettings &dynamo = inputs.job.accelerate.dynamo;
   const Setting<bool> &script = inputs.job.script.compiled;
@@ -55,7 +82,24 @@ std::optional<Setting<bool>> compiledWhole(const PlanInputs &inputs) {
   whole.value = !dynamo.compiles() || !*dynamo.regional;
   whole.why = !*whole ? "each layer by itself, the rest operator by operator"
                       : regionOf(inputs);
+  if (const auto graphs = replaysGraphs(inputs))
+    whole.why += std::string("; ") + graphsOf(inputs);
   return whole;
+}
+
+std::optional<Setting<bool>> replaysGraphs(const PlanInputs &inputs) {
+  const Setting<bool> &script = inputs.job.script.replaysGraphs;
+  if (*script)
+    return script;
+  const DynamoSettings &dynamo = inputs.job.accelerate.dynamo;
+  if (!dynamo.compiles() || !usesCudaGraphs(*dynamo.mode))
+    return std::nullopt;
+  Setting<bool> asked;
+  asked.value = true;
+  asked.origin = dynamo.mode.origin;
+  asked.key = dynamo.mode.key;
+  asked.at = dynamo.mode.at;
+  return asked;
 }
 
 static std::string whyNot(const PlanInputs &inputs) {

@@ -14,6 +14,9 @@ namespace accel {
 /// by itself (dynamo_use_regional_compilation); with who asks for it.
 std::optional<Setting<bool>> compiledWhole(const PlanInputs &inputs);
 
+/// Who asks for CUDA graphs of what is compiled.
+std::optional<Setting<bool>> replaysGraphs(const PlanInputs &inputs);
+
 /// Refuses what is compiled and not counted.
 void checkCompiled(const PlanInputs &inputs, DiagnosticEngine &engine);
 

@@ -76,6 +76,7 @@ ImportOptions importOptions(const PlanInputs &inputs,
       *script.attention == AttentionKernel::FlashAttention2 ||
       *script.attention == AttentionKernel::FlashAttention3;
   import.compiledWhole = compiledWhole(inputs);
+  import.replaysGraphs = replaysGraphs(inputs).has_value();
   import.fp8Training = fp8Training(inputs);
   if (inputs.job.lossChunks.written())
     import.lossChunks = inputs.job.lossChunks.value;
