@@ -89,6 +89,9 @@ private:
                              ? held + parameter.replicatedBytes
                              : numel * plan::itemSize(in.checkpoint);
       largest = std::max(largest, numel * plan::itemSize(in.loaded));
+      // Mixtral's and Qwen3's checkpoints have each expert by itself.
+      if (parameter.shape.size() == 3)
+        expertBytes += numel * plan::itemSize(in.loaded);
       quantized |= parameter.quantized();
       const int64_t stored =
           parameter.storedNumel() * plan::itemSize(dtypes.storage(parameter));
@@ -151,8 +154,8 @@ private:
     // TRL's trainers load a second model before the first is prepared.
     const bool second =
         candidate.preference.reference == PreferenceStep::Reference::Second;
-    const int64_t whole =
-        (second ? 2 : 1) * loadedBytes + std::max(reading, largest);
+    const int64_t whole = (second ? 2 : 1) * loadedBytes +
+                          std::max(reading, largest) + readAhead();
     const int64_t kept = step.hostBytes; // what stays on the host in training
     if (quantized)
       return loadQuantized();
@@ -169,7 +172,24 @@ private:
                 : std::max(loadedBytes, step.persistentBytes),
         whole + kept, whole + kept,
         std::string("each rank reads the whole model into host memory") +
-            (reading ? ", beside its state dict" : ""));
+            besideWhole());
+  }
+
+  /// From 5 on transformers has threads that read and convert tensors ahead of
+  /// the one that stacks experts (convert_and_load_state_dict_in_model,
+  /// core_model_loading.py), with no bound between them, and the C library's
+  /// heap keeps what blocks below 32 MiB took: at most the experts once more.
+  /// Tensors of the checkpoint's own dtype are views of its mapped file.
+  int64_t readAhead() const {
+    return atLeast(in.transformers, "5.0") && in.loaded != in.checkpoint
+               ? expertBytes
+               : 0;
+  }
+  std::string besideWhole() const {
+    if (readAhead() > 0)
+      return ", beside its experts one by one, which are converted ahead of "
+             "being stacked";
+    return readsWholeStateDict() ? ", beside its state dict" : "";
   }
 
   /// Each layer is quantised on the device as it is read, or read packed.
@@ -196,7 +216,7 @@ private:
         whole + kept,
         std::string("without HfDeepSpeedConfig each rank reads the whole model "
                     "into host memory before DeepSpeed partitions it") +
-            (readsWholeStateDict() ? ", beside its state dict" : ""));
+            besideWhole());
   }
 
   /// Parameters of a rank.
@@ -374,6 +394,7 @@ private:
   int64_t loadedBytes = 0, checkpointBytes = 0, storedBytes = 0;
   int64_t trainedBytes = 0, stateBytes = 0;
   int64_t largest = 0, largestStored = 0, largestUnit = 0;
+  int64_t expertBytes = 0; // as they are loaded
   bool quantized = false, adapted = false;
 };
 
