@@ -29,7 +29,9 @@ MESHES = {"one": (1, 1, "single", {}), "two": (2, 1, "fsdp", {}),
           "context": (2, 1, "fsdp", {"cp": 2}),
           "context-tensor": (4, 1, "fsdp", {"cp": 2, "tp": 2}),
           "heads": (2, 1, "fsdp", {"sp": 2}),
-          "heads-tensor": (4, 1, "fsdp", {"sp": 2, "tp": 2})}
+          "heads-tensor": (4, 1, "fsdp", {"sp": 2, "tp": 2}),
+          "experts": (2, 1, "fsdp", {"ep": 2}),
+          "experts-two": (4, 1, "fsdp", {"ep": 2})}
 OPTIONS = {
     "precision": ["fp32", "bf16", "fp16", "bf16-fp32"],
     "mesh": ["one", "two", "four", "hybrid", "ddp"],
@@ -39,6 +41,7 @@ OPTIONS = {
 }
 # torch._grouped_mm takes rows of a multiple of 16 bytes.
 ROWS = {"mixtral": {"intermediate_size": 48},
+        "halves-mixtral": {"intermediate_size": 48},
         "qwen3-moe": {"moe_intermediate_size": 24}}
 PRECISIONS = {"fp32": None,
               "bf16": {"param": "bf16", "reduce": "bf16"},
@@ -109,6 +112,9 @@ SPLIT = [
         ("two", "halves", "fp32", 1, "pointwise", "adafactor"),
         ("four", "halves-tied", "bf16", 2, "none", "adafactor"),
         ("two", "halves", "fp32", 1, "pointwise", "muon"),
+        ("experts", "halves-qwen3-moe", "fp32", 1, "pointwise", "clip"),
+        ("experts", "halves-mixtral", "bf16", 2, "full", "none"),
+        ("experts-two", "halves-qwen3-moe", "bf16-fp32", 2, "none", "clip"),
         ("zero1", "halves-tied", "fp32", 2, "none", "none"),
         ("zero2", "halves", "bf16-fp32", 2, "pointwise", "clip"),
         ("ddp", "gqa", "fp32", 2, "pointwise", "hook-bf16"),
