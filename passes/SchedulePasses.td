@@ -13,9 +13,11 @@ def CutStagesPass : Pass<"cut-stages", "::mlir::ModuleOp"> {
   let description = [{
     Where the mesh has an axis `pp`: consecutive calls become its stages, the
     slowest as fast as it can be by the predicted seconds of forward and
-    backward. Marks calls and units with `sharding.stage`; a unit whose
-    parameters several stages read becomes one for each. A parameter that two
-    stages read is an error.
+    backward. Marks calls and units with `sharding.stage`; a unit of which
+    stages read different parameters becomes one for each. A parameter that
+    several stages read (a tied embedding) is in a unit of the first of them
+    and in a copy of it, `sharding.copy_of`, in each other; gradients of both
+    are reduced over `pp` as well.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"",

@@ -145,7 +145,8 @@ int Exporter::unit(Operation *at, StringRef name) {
 int Exporter::parameter(Operation *at, int unit, StringRef fqn) {
   auto found = parameters.find(fqn);
   if (found != parameters.end() &&
-      (unit < 0 || plan.parameters[found->second].unit == unit))
+      (unit < 0 ||
+       plan.parameters[found->second].unit == plan::ownerOf(plan, unit)))
     return found->second;
   at->emitOpError("names the parameter '")
       << fqn << "', which its unit does not have";

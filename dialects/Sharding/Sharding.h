@@ -42,6 +42,9 @@ constexpr llvm::StringLiteral joinedAttr = "sharding.joined_attention";
 /// On units and calls of a pipeline: the stage that holds or runs it, an
 /// IntegerAttr.
 constexpr llvm::StringLiteral stageAttr = "sharding.stage";
+/// On the unit of a stage whose parameters an earlier stage holds too: the name
+/// of that one's unit, a StringAttr.
+constexpr llvm::StringLiteral copyOfAttr = "sharding.copy_of";
 /// On the graph of a pipeline: why each stage is cut where it is, an array of
 /// BecauseAttr.
 constexpr llvm::StringLiteral stagesAttr = "sharding.stages";

@@ -294,6 +294,15 @@ private:
     plan::Unit unit;
     unit.name = op.getName().str();
     unit.stage = static_cast<int>(sharding::stageOf(op));
+    if (auto copied = op->getAttrOfType<StringAttr>(sharding::copyOfAttr)) {
+      for (auto [i, other] : llvm::enumerate(plan.units))
+        if (other.name == copied.getValue())
+          unit.copyOf = static_cast<int>(i);
+      if (unit.copyOf < 0)
+        return op.emitOpError() << "'" << op.getName() << "' is a copy of '"
+                                << copied.getValue() << "', which is no unit "
+                                << "before it";
+    }
     unit.shardAxes = strings(op.getShardAxes());
     unit.replicateAxes = strings(op.getReplicateAxes());
     unit.storage = *toDType(precision.getStorage());
@@ -312,9 +321,11 @@ private:
         return op.emitOpError()
                << "holds '" << fqn.getValue() << "', which is no parameter";
       plan::Parameter &parameter = plan.parameters[it->second];
-      parameter.unit = unitIndex;
-      parameter.offset = offset;
-      parameter.dtype = unit.storage;
+      if (unit.copyOf < 0) {
+        parameter.unit = unitIndex;
+        parameter.offset = offset;
+        parameter.dtype = unit.storage;
+      }
       unit.trainable |= parameter.trainable;
       unit.parameters.push_back(it->second);
       const int64_t numel = plan::ownNumel(plan, parameter);
@@ -327,7 +338,7 @@ private:
           unit.groupRanges.back().group == parameter.group)
         unit.groupRanges.back().end = offset;
       else
-        unit.groupRanges.push_back({parameter.group, parameter.offset, offset});
+        unit.groupRanges.push_back({parameter.group, end - numel, offset});
     }
     int64_t chunk = 64 * plan.groupSize(unit.shardAxes);
     unit.padded = (offset + chunk - 1) / chunk * chunk;

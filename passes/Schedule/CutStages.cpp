@@ -19,6 +19,9 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
+#include <map>
+
 namespace accel {
 #define GEN_PASS_DEF_CUTSTAGESPASS
 #include "passes/Passes.h.inc"
@@ -118,10 +121,11 @@ private:
     return known[function.getName()] = eagerCost(*exported, target).seconds;
   }
 
-  /// A unit belongs to the stage that reads its parameters; one whose
-  /// parameters several stages read becomes one for each of them.
+  /// A unit belongs to the stage that reads its parameters, and is cut where
+  /// stages read others of them. What several stages read is a unit of the
+  /// first of them, and a copy of it in each other.
   LogicalResult placeUnits() {
-    llvm::StringMap<int64_t> stageOfParam;
+    llvm::StringMap<SmallVector<int64_t>> stagesOfParam;
     llvm::StringMap<StringRef> ownName; // of aliases
     for (auto param : module.getOps<sharding::ParamOp>())
       if (auto aliases = param.getAliases())
@@ -137,45 +141,80 @@ private:
         std::string fqn = call.bindParam(name.getValue());
         if (auto own = ownName.find(fqn); own != ownName.end())
           fqn = own->second.str();
-        const int64_t stage = sharding::stageOf(call);
-        auto [entry, isNew] = stageOfParam.try_emplace(fqn, stage);
-        if (!isNew && entry->second != stage)
-          return call.emitOpError()
-                 << "reads '" << fqn << "' in stage " << stage << ", which "
-                 << "stage " << entry->second
-                 << " reads too: parameters that are tied across stages are "
-                    "not planned";
+        // Calls are in the order of stages.
+        SmallVector<int64_t> &stages = stagesOfParam[fqn];
+        if (stages.empty() || stages.back() != sharding::stageOf(call))
+          stages.push_back(sharding::stageOf(call));
       }
     }
-    Builder builder(module.getContext());
-    for (auto unit : llvm::to_vector(module.getOps<sharding::UnitOp>())) {
-      llvm::MapVector<int64_t, SmallVector<Attribute>> byStage;
-      for (auto fqn : unit.getParams().getAsRange<StringAttr>())
-        byStage[stageOfParam.lookup(fqn.getValue())].push_back(fqn);
-      Operation *last = unit;
-      bool first = true;
-      for (auto &[stage, params] : byStage) {
-        sharding::UnitOp own = unit;
-        if (!first) {
-          OpBuilder after(module.getContext());
-          after.setInsertionPointAfter(last);
-          own = cast<sharding::UnitOp>(after.clone(*unit));
-          own.setName((unit.getName() + "@stage" + Twine(stage)).str());
-        }
-        own.setParamsAttr(builder.getArrayAttr(params));
-        own->setAttr(sharding::stageAttr, builder.getI64IntegerAttr(stage));
-        gatherTwice(own);
-        for (Attribute fqn : params)
-          unitOfParam[cast<StringAttr>(fqn).getValue()] = own.getNameAttr();
-        last = own;
-        first = false;
-      }
-    }
+    for (auto unit : llvm::to_vector(module.getOps<sharding::UnitOp>()))
+      placeUnit(unit, stagesOfParam);
     for (auto param : module.getOps<sharding::ParamOp>())
       if (auto unit = unitOfParam.find(param.getFqn());
           unit != unitOfParam.end())
         param.setUnitAttr(unit->second);
     return success();
+  }
+
+  void placeUnit(sharding::UnitOp unit,
+                 const llvm::StringMap<SmallVector<int64_t>> &stagesOfParam) {
+    Builder builder(module.getContext());
+    llvm::MapVector<SmallVector<int64_t>, SmallVector<Attribute>,
+                    std::map<SmallVector<int64_t>, unsigned>>
+        byStages;
+    for (auto fqn : unit.getParams().getAsRange<StringAttr>()) {
+      SmallVector<int64_t> stages = stagesOfParam.lookup(fqn.getValue());
+      if (stages.empty())
+        stages.push_back(0);
+      byStages[stages].push_back(fqn);
+    }
+    sharding::UnitOp last = unit;
+    auto whole = cast<sharding::UnitOp>(unit->clone());
+    bool first = true;
+    auto place = [&](const std::string &suffix, int64_t stage,
+                     ArrayRef<Attribute> params) {
+      if (!first) {
+        OpBuilder after(module.getContext());
+        after.setInsertionPointAfter(last);
+        last = cast<sharding::UnitOp>(after.clone(*whole.getOperation()));
+        last.setName((unit.getName() + suffix).str());
+      }
+      last.setParamsAttr(builder.getArrayAttr(params));
+      last->setAttr(sharding::stageAttr, builder.getI64IntegerAttr(stage));
+      gatherTwice(last);
+      first = false;
+    };
+    // What one stage alone reads keeps the name.
+    auto sets = byStages.takeVector();
+    std::stable_partition(sets.begin(), sets.end(), [](const auto &set) {
+      return set.first.size() == 1;
+    });
+    for (auto &[stages, params] : sets) {
+      const bool tied = stages.size() > 1;
+      std::string suffix = "@stage" + std::to_string(stages.front());
+      if (tied)
+        suffix += "-tied";
+      place(suffix, stages.front(), params);
+      const StringAttr owner = last.getNameAttr();
+      for (Attribute fqn : params)
+        unitOfParam[cast<StringAttr>(fqn).getValue()] = owner;
+      if (!tied)
+        continue;
+      sumOverStages(last);
+      for (int64_t stage : ArrayRef(stages).drop_front()) {
+        place("@stage" + std::to_string(stage) + "-tied", stage, params);
+        last->setAttr(sharding::copyOfAttr, owner);
+        sumOverStages(last);
+      }
+    }
+    whole->erase();
+  }
+
+  void sumOverStages(sharding::UnitOp unit) {
+    SmallVector<Attribute> axes = {
+        StringAttr::get(module.getContext(), plan::pipelineAxis)};
+    axes.append(unit.getReplicateAxes().begin(), unit.getReplicateAxes().end());
+    unit.setReplicateAxesAttr(ArrayAttr::get(module.getContext(), axes));
   }
 
   /// What the reshard decision says holds for one micro-batch after the other.

@@ -94,7 +94,11 @@ private:
       if (it == parameters.end())
         return op.emitOpError()
                << "reads '" << fqn << "', which is no parameter of the model";
-      bound.push_back({plan.parameters[it->second].unit, it->second});
+      const int unit = plan::unitIn(plan, it->second, call.stage);
+      if (unit < 0)
+        return op.emitOpError() << "reads '" << fqn << "', which stage "
+                                << call.stage << " does not hold";
+      bound.push_back({unit, it->second});
     }
     call.evalParams = bound;
     if (!forward && !backward) {

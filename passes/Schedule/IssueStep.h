@@ -38,6 +38,7 @@ public:
     bool writesShard = false; // gradients go into the shard's directly
     bool receives = false;    // the reduce-scatter needs a buffer to receive
     bool replicated = false;  // gradient shards are all-reduced
+    bool tied = false;        // with those of other stages too
     bool casts = false;       // in another dtype, in a buffer to receive
     /// Calls that read it, and that write gradients of it, in the order in
     /// which they run; the backward's first is the one with the highest number.
@@ -199,7 +200,17 @@ public:
         reduce(u, call);
   }
 
-  void endBackward() { flushAll(); }
+  /// What other stages sum too comes last: they may wait for what this one has
+  /// sent.
+  void endBackward() {
+    flushAll();
+    for (size_t u = 0; last && u < uses.units.size(); ++u)
+      if (uses.units[u].tied && uses.units[u].lastGradient >= 0) {
+        startAllReduce(static_cast<int>(u), -1);
+        held.push_back({static_cast<int>(u), -1, Part::AllReduce});
+      }
+    flushAll();
+  }
 
   /// After the last micro-batch.
   void update() {
@@ -347,6 +358,8 @@ private:
         flushEach();
       to.startReduce(u, !fresh, call);
       hold({u, call, Part::Reduce});
+    } else if (unit(u).tied) {
+      return;
     } else if (last && unit(u).replicated) {
       flushEach();
       startAllReduce(u, call);
@@ -398,6 +411,8 @@ private:
       to.awaitAllReduce(done.unit, done.call);
     } else {
       to.awaitReduce(done.unit, done.call);
+      if (unit(done.unit).tied)
+        return;
       if (last && unit(done.unit).replicated) {
         startAllReduce(done.unit, done.call);
         held.push_back({done.unit, done.call, Part::AllReduce});

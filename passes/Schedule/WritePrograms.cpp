@@ -30,6 +30,7 @@ StepUses ProgramWriter::usesOf() const {
     flags.receives =
         !unit.shardAxes.empty() && options.reduceScatter == "all_to_all";
     flags.replicated = !unit.replicateAxes.empty();
+    flags.tied = plan::isTied(unit);
     flags.casts = !unit.hook.empty();
   }
   const std::vector<int> none;

@@ -150,6 +150,8 @@ std::vector<Piece> piecesOfState(const plan::Plan &plan,
 
 bool writesUnit(const plan::Plan &plan, const plan::Unit &unit,
                 const Mesh &mesh) {
+  if (unit.copyOf >= 0)
+    return false;
   std::vector<std::string> others;
   for (const plan::Axis &axis : plan.axes)
     if (plan::axisRole(axis.name) != plan::AxisRole::Other &&

@@ -49,8 +49,9 @@ std::vector<Piece> piecesOfState(const plan::Plan &plan,
                                  const Mesh &mesh);
 
 /// Exactly one rank of those with the same shard writes a unit that it holds,
-/// and of a unit's parameters those that no other rank of the axes inside of
-/// functions (tp) writes.
+/// of the stages that have its parameters one of the first, and of a unit's
+/// parameters those that no other rank of the axes inside of functions (tp)
+/// writes.
 bool writesUnit(const plan::Plan &plan, const plan::Unit &unit,
                 const Mesh &mesh);
 bool writesParameter(const plan::Plan &plan, const plan::Parameter &parameter,

@@ -71,25 +71,48 @@ Groups::~Groups() = default;
 
 Communicator *Groups::over(const std::vector<std::string> &axes,
                            const std::string &purpose) {
-  const bool cuda = plan.device == "cuda";
-  if (plan.groupSize(axes) == 1 && !(cuda && isSet("ACCEL_RUN_SELF_GROUPS")))
+  if (plan.groupSize(axes) == 1 &&
+      !(plan.device == "cuda" && isSet("ACCEL_RUN_SELF_GROUPS")))
     return nullptr;
-  auto key = std::make_pair(place.groupName(axes), purpose);
-  auto found = groups.find(key);
+  const std::string name = place.groupName(axes);
+  auto found = groups.find({name, purpose});
+  return found == groups.end() ? connected(name, purpose, place.members(axes))
+                               : found->second.get();
+}
+
+Communicator *Groups::among(const std::vector<int64_t> &stages,
+                            const std::vector<std::string> &axes,
+                            const std::string &purpose) {
+  std::string name = place.groupName(axes);
+  for (int64_t stage : stages)
+    name += (stage == stages.front() ? " of " : "+") + std::to_string(stage);
+  auto found = groups.find({name, purpose});
   if (found != groups.end())
     return found->second.get();
-  const BackendKind kind = !cuda ? BackendKind::Gloo
+  std::vector<int> members = place.members(axes);
+  std::erase_if(members, [&](int rank) {
+    return std::find(stages.begin(), stages.end(),
+                     Mesh(plan, rank).position({plan::pipelineAxis})) ==
+           stages.end();
+  });
+  return connected(name, purpose, std::move(members));
+}
+
+Communicator *Groups::connected(const std::string &name,
+                                const std::string &purpose,
+                                std::vector<int> members) {
+  const BackendKind kind = plan.device != "cuda" ? BackendKind::Gloo
                            : isSet("ACCEL_RUN_HOST_COLLECTIVES")
                                ? BackendKind::Staged
                                : BackendKind::Nccl;
   if (!rendezvous && !alone)
     alone = c10::make_intrusive<c10d::HashStore>();
-  auto group =
-      connect(kind, rendezvous ? rendezvous->store() : alone,
-              {purpose + "/" + key.first,
-               static_cast<int>(place.position(axes)), place.members(axes)},
-              localOnly);
-  return (groups[key] = std::move(group)).get();
+  const auto own = std::find(members.begin(), members.end(), rank());
+  const int position = static_cast<int>(own - members.begin());
+  return (groups[{name, purpose}] = connect(
+              kind, rendezvous ? rendezvous->store() : alone,
+              {purpose + "/" + name, position, std::move(members)}, localOnly))
+      .get();
 }
 
 Communicator *Groups::world() {

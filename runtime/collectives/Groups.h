@@ -71,6 +71,11 @@ public:
   /// the same order.
   Communicator *over(const std::vector<std::string> &axes,
                      const std::string &purpose);
+  /// The same, and of the pipeline's axis the ranks of `stages` alone, of which
+  /// this is one: theirs is the first call, no other rank makes it.
+  Communicator *among(const std::vector<int64_t> &stages,
+                      const std::vector<std::string> &axes,
+                      const std::string &purpose);
   /// All ranks, on host memory (Gloo, also in CUDA jobs): control traffic.
   Communicator *world();
   /// Waits for all ranks; nothing to do for one.
@@ -84,6 +89,9 @@ public:
   int firstFailure(bool ok);
 
 private:
+  Communicator *connected(const std::string &name, const std::string &purpose,
+                          std::vector<int> members);
+
   const plan::Plan &plan;
   Mesh place;
   const Rendezvous *rendezvous = nullptr;

@@ -35,6 +35,9 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
   if (!plan.stages.empty())
     for (const char *way : {"forward", "backward"})
       groups.over({plan::pipelineAxis}, way);
+  for (size_t i = 0; i < plan.units.size(); ++i)
+    if (holds(static_cast<int>(i)) && plan::isTied(plan.units[i]))
+      replicasOf(static_cast<int>(i));
   std::vector<Optimizer::Unit> updated;
   for (size_t i = 0; i < plan.units.size(); ++i) {
     const plan::Unit &unit = plan.units[i];
@@ -161,7 +164,8 @@ void Executor::addSquareSets() {
   for (size_t i = 0; i < job.units.size(); ++i) {
     const plan::Unit &unit = job.units[i];
     std::vector<Squares> &ranges = squares.emplace_back();
-    if (!unit.trainable)
+    // What stages share is counted in the first of them.
+    if (!unit.trainable || unit.copyOf >= 0)
       continue;
     const bool held = holds(static_cast<int>(i));
     const int64_t from = held ? units[i]->shardBegin() : 0;
@@ -190,6 +194,13 @@ void Executor::addSquareSets() {
     if (!ranges.empty())
       ranges.back().end = to - from;
   }
+}
+
+Communicator *Executor::replicasOf(int unit) {
+  const std::vector<std::string> &axes = job.units[unit].replicateAxes;
+  return plan::isTied(job.units[unit])
+             ? communicators.among(plan::stagesWith(job, unit), axes, "reduce")
+             : communicators.over(axes, "reduce");
 }
 
 at::Tensor &Executor::gradientOf(int unit) {
@@ -274,7 +285,7 @@ void Executor::clipOnHost() {
   }
   coefficient.fill_(factor);
   for (size_t i = 0; i < units.size(); ++i)
-    if (!squares[i].empty())
+    if (trains(static_cast<int>(i)))
       scaleBy(gradientOf(static_cast<int>(i)), coefficient);
 }
 
@@ -294,7 +305,7 @@ void Executor::clipOnDevice() {
     return;
   }
   for (size_t i = 0; i < units.size(); ++i)
-    if (!squares[i].empty())
+    if (trains(static_cast<int>(i)))
       units[i]
           ->buffer(plan::Role::ShardGradient)
           .flat.div_(deviceScaler.divisor());

@@ -91,6 +91,9 @@ public:
   bool holds(int unit) const { return job.units[unit].stage == ownStage; }
   /// A unit that it holds.
   UnitStorage &unit(int i) { return *units[i]; }
+  /// Whose gradients of a unit that it holds are summed after those of its
+  /// shards: its replicas, and the stages that have its parameters too.
+  Communicator *replicasOf(int unit);
   FunctionRunner &function(int i) { return *functions[i]; }
   OwnPeak &ownPeak() { return peak; }
   /// At most so many in any of its programs.
@@ -120,6 +123,9 @@ public:
   void gathers(int unit, int timepoint) { lastGather[unit] = timepoint; }
 
 private:
+  bool trains(int unit) const {
+    return holds(unit) && job.units[unit].trainable;
+  }
   /// A step whose results may still be on their way.
   struct Queued {
     StepResult result; // as far as the host knows it

@@ -90,10 +90,12 @@ ProgramRunner::compile(const plan::ProgramInstruction &instruction) {
     result.allToAll = instruction.algorithm == "all_to_all";
     [[fallthrough]];
   case ProgramInstructionKind::AllGather:
-  case ProgramInstructionKind::AllReduce:
     result.group = executor.groups().over(
         instruction.axes,
         instruction.stream == plan::Stream::Gather ? "gather" : "reduce");
+    break;
+  case ProgramInstructionKind::AllReduce:
+    result.group = executor.replicasOf(instruction.unit);
     break;
   case ProgramInstructionKind::Call: {
     result.function = &executor.function(instruction.function);

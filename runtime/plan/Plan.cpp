@@ -315,6 +315,35 @@ bool isSplitOver(const Plan &plan, const Unit &unit, const std::string &axis) {
              });
 }
 
+int ownerOf(const Plan &plan, int unit) {
+  return plan.units[unit].copyOf < 0 ? unit : plan.units[unit].copyOf;
+}
+
+int unitIn(const Plan &plan, int parameter, int stage) {
+  const int owner = plan.parameters[parameter].unit;
+  if (plan.units[owner].stage == stage)
+    return owner;
+  for (size_t i = 0; i < plan.units.size(); ++i)
+    if (plan.units[i].copyOf == owner && plan.units[i].stage == stage)
+      return static_cast<int>(i);
+  return -1;
+}
+
+std::vector<int64_t> stagesWith(const Plan &plan, int unit) {
+  const int owner = ownerOf(plan, unit);
+  std::vector<int64_t> stages = {plan.units[owner].stage};
+  for (const Unit &other : plan.units)
+    if (other.copyOf == owner)
+      stages.push_back(other.stage);
+  std::sort(stages.begin(), stages.end());
+  return stages;
+}
+
+bool isTied(const Unit &unit) {
+  return std::find(unit.replicateAxes.begin(), unit.replicateAxes.end(),
+                   pipelineAxis) != unit.replicateAxes.end();
+}
+
 int64_t shardNumel(const Plan &plan, const Unit &unit) {
   return unit.padded / plan.shardRanks(unit);
 }

@@ -93,6 +93,14 @@ std::vector<int64_t> ownShape(const Plan &plan, const Parameter &parameter);
 int64_t ownNumel(const Plan &plan, const Parameter &parameter);
 /// The ranks of `axis` share each of the unit's parameters inside of functions.
 bool isSplitOver(const Plan &plan, const Unit &unit, const std::string &axis);
+/// The unit that the parameters of a unit belong to: itself, or what it copies.
+int ownerOf(const Plan &plan, int unit);
+/// The unit of a stage's ranks that has the parameter; -1 without one.
+int unitIn(const Plan &plan, int parameter, int stage);
+/// The stages that have the unit's parameters, in their order.
+std::vector<int64_t> stagesWith(const Plan &plan, int unit);
+/// Several stages have the unit's parameters.
+bool isTied(const Unit &unit);
 /// Elements that one rank keeps of `unit`.
 int64_t shardNumel(const Plan &plan, const Unit &unit);
 /// Bytes of a unit's buffer of this role, on one rank.

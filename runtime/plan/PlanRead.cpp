@@ -179,6 +179,9 @@ void listParameters(Plan &plan) {
         unit.parameters.begin(), unit.parameters.end(), [&](int a, int b) {
           return plan.parameters[a].offset < plan.parameters[b].offset;
         });
+  for (Unit &unit : plan.units)
+    if (unit.copyOf >= 0 && unit.parameters.empty())
+      unit.parameters = plan.units[unit.copyOf].parameters;
 }
 
 void checkVersion(const json &document) {

@@ -44,6 +44,11 @@ struct Unit {
   DType reduce = DType::F32;  // the gradient buffer on the wire
   bool trainable = true;
   int stage = 0; // of a pipeline: whose ranks hold it
+  /// Several stages read the parameters, and each has a unit of them: the index
+  /// of the first stage's, to which they belong, in those of the others; else
+  /// -1. Their gradients are all-reduced over the pipeline's axis too, among
+  /// those stages.
+  int copyOf = -1;
   /// Every rank holds the gathered buffer too, between steps as in them: it is
   /// gathered before the first step, and anew after each update.
   bool whole = false;
@@ -51,7 +56,7 @@ struct Unit {
   /// all-reduced in that dtype (torch's communication hooks), in Receive.
   std::string hook;
   std::vector<State> states;
-  std::vector<int> parameters; // by offset
+  std::vector<int> parameters; // by offset; of a copy as of what it copies
   int64_t numel = 0;           // sum of the parameters' elements on a rank
   int64_t padded = 0;          // with alignment gaps, a multiple of 64 * ranks
   /// Optimizer groups in the flat buffer: elements [begin, end) of group.

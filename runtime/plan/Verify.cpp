@@ -323,9 +323,12 @@ void IndexVerifier::stages() {
     problems.add("mesh axis " + quoted(pipelineAxis), "it is not the first");
   if (stages > 0 && (!plan.step.empty() || plan.eval != -1))
     problems.add("step", "each stage of a pipeline has its own");
-  for (const Unit &unit : plan.units)
+  for (const Unit &unit : plan.units) {
     if (unit.stage < 0 || unit.stage >= plan.numStages())
       problems.add("unit " + quoted(unit.name), "there is no such stage");
+    if (unit.copyOf != -1)
+      inRange("unit " + quoted(unit.name), "unit", unit.copyOf, plan.units);
+  }
   for (const Program &program : plan.programs)
     if (program.stage < 0 || program.stage >= plan.numStages())
       problems.add("program " + quoted(program.name), "there is no such stage");

@@ -121,7 +121,7 @@ void verifyUnit(const Plan &plan, int index, Problems &problems) {
   bool trains = false;
   for (int p : unit.parameters) {
     const Parameter &parameter = plan.parameters[p];
-    if (parameter.unit != index)
+    if (parameter.unit != ownerOf(plan, index))
       problems.add(at, quoted(parameter.fqn) + " belongs to another unit");
     if (parameter.offset * item % alignmentBytes)
       problems.add(at, quoted(parameter.fqn) + " starts at element " +
@@ -298,14 +298,47 @@ static void verifyForm(const Plan &plan, const Unit &unit, Problems &problems) {
                      "micro-batch");
 }
 
+/// Stages that read the same parameters hold and shard them alike, and sum
+/// their gradients.
+static void verifyCopies(const Plan &plan, int index, Problems &problems) {
+  const Unit &unit = plan.units[index];
+  const std::string at = "unit " + quoted(unit.name);
+  const std::vector<int64_t> stages = stagesWith(plan, index);
+  if (std::adjacent_find(stages.begin(), stages.end()) != stages.end())
+    problems.add(at, "a stage has its parameters twice");
+  if (isTied(unit) != (stages.size() > 1))
+    problems.add(at, stages.size() > 1
+                         ? "several stages have its parameters, and its "
+                           "gradients are not summed over " +
+                               quoted(pipelineAxis)
+                         : "one stage has its parameters, and its gradients "
+                           "are summed over " +
+                               quoted(pipelineAxis));
+  if (unit.copyOf < 0)
+    return;
+  Unit alike = plan.units[unit.copyOf];
+  if (alike.copyOf >= 0)
+    return problems.add(at, "it is a copy of a copy");
+  alike.name = unit.name;
+  alike.stage = unit.stage;
+  alike.copyOf = unit.copyOf;
+  if (!(alike == unit))
+    problems.add(at, "it is not laid out as unit " +
+                         quoted(plan.units[unit.copyOf].name) +
+                         ", of which it is a copy");
+}
+
 void verifyUnits(const Plan &plan, Problems &problems) {
   verifyOffload(plan, problems);
   for (const Unit &unit : plan.units)
     verifyForm(plan, unit, problems);
   std::vector<int> listed(plan.parameters.size());
-  for (const Unit &unit : plan.units)
-    for (int parameter : unit.parameters)
-      listed[parameter]++;
+  for (size_t i = 0; i < plan.units.size(); ++i) {
+    verifyCopies(plan, static_cast<int>(i), problems);
+    if (plan.units[i].copyOf < 0)
+      for (int parameter : plan.units[i].parameters)
+        listed[parameter]++;
+  }
   for (size_t i = 0; i < listed.size(); ++i)
     if (listed[i] != 1)
       problems.add("parameter " + quoted(plan.parameters[i].fqn),

@@ -280,7 +280,7 @@ void ProgramVerifier::call(const ProgramInstruction &instruction) {
     const Parameter &parameter = plan.parameters[ref.parameter];
     const Unit &unit = plan.units[ref.unit];
     const Slot &slot = function.slots[function.params[i]];
-    if (parameter.unit != ref.unit)
+    if (parameter.unit != ownerOf(plan, ref.unit))
       complain(quoted(parameter.fqn) + " is not in unit " + quoted(unit.name));
     checkType(quoted(parameter.fqn), unit.gather, ownShape(plan, parameter),
               slot.dtype, slot.shape);
@@ -299,7 +299,7 @@ void ProgramVerifier::call(const ProgramInstruction &instruction) {
     const Parameter &parameter = plan.parameters[ref.parameter];
     const Unit &unit = plan.units[ref.unit];
     const Slot &slot = function.slots[function.gradients[i]];
-    if (parameter.unit != ref.unit)
+    if (parameter.unit != ownerOf(plan, ref.unit))
       complain(quoted(parameter.fqn) + " is not in unit " + quoted(unit.name));
     checkType("the gradient of " + quoted(parameter.fqn), unit.reduce,
               ownShape(plan, parameter), slot.dtype, slot.shape);

@@ -10,6 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/ProgramVerifier.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 
 namespace accel::plan {
@@ -130,13 +132,19 @@ std::string orderProblem(const Plan &plan, int index) {
   return "";
 }
 
-/// Sends, receives and awaits of sends of one stage, one after the other.
+/// Sends, receives and awaits of sends of one stage, one after the other, and
+/// where it begins and awaits the sum of gradients with other stages.
 struct Message {
-  enum Kind { Send, Receive, Await } kind;
-  int to; // the stage at the other end, of an await too
+  enum Kind { Send, Receive, Await, Join, Met } kind;
+  int to; // the stage at the other end, of an await too; the unit of a sum
   StageAction action;
-  const Value *value = nullptr; // none of an await
+  const Value *value = nullptr; // of a send or a receive
 };
+
+bool isSumOfStages(const Plan &plan, const ProgramInstruction &at) {
+  return at.kind == ProgramInstructionKind::AllReduce &&
+         isTied(plan.units[at.unit]);
+}
 
 void addMessages(const Plan &plan, int stage, const Program &program,
                  const StageAction &action, size_t from, size_t to,
@@ -149,19 +157,26 @@ void addMessages(const Plan &plan, int stage, const Program &program,
     } else if (at.kind == ProgramInstructionKind::Receive) {
       messages.push_back({Message::Receive, stage - at.shift, action,
                           &program.values[at.outputs[0]]});
+    } else if (isSumOfStages(plan, at)) {
+      messages.push_back({Message::Join, ownerOf(plan, at.unit), action});
     } else if (at.kind == ProgramInstructionKind::Await) {
-      for (const ProgramInstruction &start : program.instructions)
-        if (start.kind == ProgramInstructionKind::Send &&
-            start.timepoint == at.timepoint)
-          messages.push_back(
-              {Message::Await, stage + start.shift, action, nullptr});
+      for (const ProgramInstruction &start : program.instructions) {
+        if (start.timepoint != at.timepoint)
+          continue;
+        if (start.kind == ProgramInstructionKind::Send)
+          messages.push_back({Message::Await, stage + start.shift, action});
+        else if (isSumOfStages(plan, start))
+          messages.push_back({Message::Met, ownerOf(plan, start.unit), action});
+      }
     }
   }
 }
 
-/// Runs the messages of all stages: a receive waits for its send, and the await
-/// of a send until the other stage receives. What is wrong, or "".
-std::string messageProblem(const std::vector<std::vector<Message>> &stages) {
+/// Runs the messages of all stages: a receive waits for its send, the await of
+/// a send until the other stage receives, and that of a sum until all stages
+/// that have the unit have begun it. What is wrong, or "".
+std::string messageProblem(const Plan &plan,
+                           const std::vector<std::vector<Message>> &stages) {
   const size_t count = stages.size();
   struct Channel {
     std::vector<const Message *> sent;
@@ -170,6 +185,7 @@ std::string messageProblem(const std::vector<std::vector<Message>> &stages) {
   std::vector<std::vector<Channel>> channels(count,
                                              std::vector<Channel>(count));
   std::vector<size_t> at(count, 0);
+  std::map<int, std::vector<size_t>> joined, met; // by unit, then by stage
   // The stage stands at a receive of channel from -> stage.
   auto posts = [&](size_t stage, size_t from) {
     if (at[stage] >= stages[stage].size())
@@ -199,6 +215,18 @@ std::string messageProblem(const std::vector<std::vector<Message>> &stages) {
                    actionName(message.action) + ", and " +
                    stageName(message.to) + " sends it " +
                    quoted(sent.value->name) + " in " + actionName(sent.action);
+        } else if (message.kind == Message::Join) {
+          joined[message.to].resize(count);
+          ++joined[message.to][stage];
+        } else if (message.kind == Message::Met) {
+          met[message.to].resize(count);
+          const size_t before = met[message.to][stage];
+          const auto with = stagesWith(plan, message.to);
+          if (std::any_of(with.begin(), with.end(), [&](int64_t one) {
+                return joined[message.to][one] <= before;
+              }))
+            break;
+          ++met[message.to][stage];
         } else {
           Channel &channel = channels[stage][other];
           if (channel.received + (posts(other, stage) ? 1 : 0) <=
@@ -213,8 +241,13 @@ std::string messageProblem(const std::vector<std::vector<Message>> &stages) {
   for (size_t stage = 0; stage < count; ++stage)
     if (at[stage] < stages[stage].size()) {
       const Message &message = stages[stage][at[stage]];
-      return stageName(static_cast<int>(stage)) + " waits for ever in " +
-             actionName(message.action) + ": " + stageName(message.to) +
+      const std::string what = stageName(static_cast<int>(stage)) +
+                               " waits for ever in " +
+                               actionName(message.action) + ": ";
+      if (message.kind == Message::Met)
+        return what + "another stage does not sum the gradients of unit " +
+               quoted(plan.units[message.to].name);
+      return what + stageName(message.to) +
              (message.kind == Message::Receive ? " does not send what it reads"
                                                : " does not receive what it "
                                                  "sends");
@@ -254,7 +287,7 @@ void verifyStages(const Plan &plan, Problems &problems) {
     }
   }
   for (const auto *messages : {&step, &eval})
-    if (std::string wrong = messageProblem(*messages); !wrong.empty())
+    if (std::string wrong = messageProblem(plan, *messages); !wrong.empty())
       return problems.add("the pipeline", wrong);
 }
 

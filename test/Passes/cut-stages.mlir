@@ -31,6 +31,19 @@
 // PROGRAMS:     schedule.await_send
 // PROGRAMS:     schedule.return loss(
 
+// What both stages read is a unit of the first and a copy in the other; its
+// gradients are summed over both behind all that a stage sends.
+// RUN: sed -e 's/^sharding.mesh @mesh \[/sharding.mesh @mesh [#sharding.axis<"pp" = 2>, /' -e 's/tensor<10x16xf32>/tensor<16x16xf32>/g' -e 's/tensor<16x10xf32>/tensor<16x16xf32>/g' -e 's/tensor<8x10xf32>/tensor<8x16xf32>/g' -e '/param "head.weight"/d' -e '/^sharding.param "a.weight"/s/$/ {aliases = ["head.weight"]}/' %S/Inputs/two-layers.mlir > %t.tied.mlir
+// RUN: accel-opt opt %t.tied.mlir --to-sharded --partition --cut-stages=target=cpu > %t.tied-cut.mlir
+// RUN: FileCheck %s --check-prefix=TIED < %t.tied-cut.mlir
+// TIED:     sharding.unit "a" {{.*}}replicate ["pp"] params ["a.weight"]{{.*}}sharding.stage = 0
+// TIED:     sharding.unit "a@stage1-tied" {{.*}}replicate ["pp"] params ["a.weight"]{{.*}}sharding.copy_of = "a"{{.*}}sharding.stage = 1
+// RUN: accel-opt opt %t.tied-cut.mlir --lower-to-schedule --insert-frees --verify-schedule | FileCheck %s --check-prefix=SUM
+// SUM:     schedule.program @stage1.train
+// SUM:     schedule.send_start {{.*}} by -1 on send
+// SUM:     schedule.all_reduce_start "a@stage1-tied"{{.*}}"pp"
+// SUM:     schedule.optimizer_step "a@stage1-tied"
+
 // More stages than calls, and no such target.
 // RUN: sed 's/^sharding.mesh @mesh \[/sharding.mesh @mesh [#sharding.axis<"pp" = 9>, /' %S/Inputs/two-layers.mlir > %t.many.mlir
 // RUN: not accel-opt opt %t.many.mlir --to-sharded --partition --cut-stages 2>&1 | FileCheck %s --check-prefix=MANY

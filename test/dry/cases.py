@@ -30,6 +30,8 @@ MESHES = {"one": (1, 1, "single", {}), "two": (2, 1, "fsdp", {}),
           "context-tensor": (4, 1, "fsdp", {"cp": 2, "tp": 2}),
           "heads": (2, 1, "fsdp", {"sp": 2}),
           "heads-tensor": (4, 1, "fsdp", {"sp": 2, "tp": 2}),
+          "stages": (2, 1, "fsdp", {"pp": 2}),
+          "stages-two": (4, 1, "fsdp", {"pp": 2}),
           "experts": (2, 1, "fsdp", {"ep": 2}),
           "experts-two": (4, 1, "fsdp", {"ep": 2})}
 OPTIONS = {
@@ -112,6 +114,8 @@ SPLIT = [
         ("two", "halves", "fp32", 1, "pointwise", "adafactor"),
         ("four", "halves-tied", "bf16", 2, "none", "adafactor"),
         ("two", "halves", "fp32", 1, "pointwise", "muon"),
+        ("stages", "halves", "fp32", 2, "pointwise", "clip"),
+        ("stages-two", "halves-tied", "bf16-fp32", 2, "full", "clip"),
         ("experts", "halves-qwen3-moe", "fp32", 1, "pointwise", "clip"),
         ("experts", "halves-mixtral", "bf16", 2, "full", "none"),
         ("experts-two", "halves-qwen3-moe", "bf16-fp32", 2, "none", "clip"),

@@ -65,9 +65,17 @@ CASES = [
                               loss=LOSS_BF16, weights=WEIGHTS_BF16)),
     ("pp2-gpt2", pipeline("gpt2-untied", ranks=2, accumulation=2,
                           weights=KEY_BIAS)),
+    # The first and the last stage have the embedding; between them is another.
+    ("pp2-dp2-tied", pipeline("tied", ranks=4, accumulation=2,
+                              max_grad_norm=0.5)),
+    ("pp3-gpt2-tied", pipeline("gpt2", ranks=3, pp=3, accumulation=3,
+                               micro_batch=1, weights=KEY_BIAS)),
+    ("pp2-tied-bf16", pipeline("tied", ranks=2, accumulation=2, precision=BF16,
+                               loss=LOSS_BF16, weights=WEIGHTS_BF16)),
     ("torch-1f1b", as_torch),
     ("killed-rank", lambda context: killed_rank(
         context, ("rank 1 of stage 1", "rank 0 of stage 0"), pp=2,
         accumulation=4)),
     ("other-meshes", lambda context: moves_to_other_meshes(context, "pp")),
 ]
+REPEATED = {"pp2-tied-bf16"}

@@ -98,6 +98,10 @@ template <typename V> void fields(V &v, Of<V, Unit> &unit) {
   v.optional("trainable", unit.trainable, true);
   v.optional("stage", unit.stage, 0,
              {.doc = "Of a pipeline: whose ranks hold it"});
+  v.optional("copy_of", Reference{Named::Unit, unit.copyOf}, -1,
+             {.doc = "Name of the unit of an earlier stage whose parameters "
+                     "this stage reads too; gradients are all-reduced among "
+                     "the stages that have them"});
   v.optional("whole", unit.whole, false,
              {.doc = "Every rank holds the gathered buffer between steps too; "
                      "it is gathered after each update"});

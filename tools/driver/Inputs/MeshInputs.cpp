@@ -117,12 +117,6 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
   const std::optional<ModuleTree> tree = moduleTreeOf(inputs, options);
   if (!tree)
     return true;
-  for (const TreeParameter &parameter : tree->parameters)
-    if (parameter.tiedTo >= 0)
-      return refuse("of a model whose '" + parameter.fqn + "' is '" +
-                        tree->parameters[parameter.tiedTo].fqn + "'",
-                    "untie them (tie_word_embeddings: false), or leave pp "
-                    "at 1");
   if (const int64_t layers = tree->sizes.layers; mesh->size("pp") > layers) {
     engine.report(
         diagnosticAt(mesh, Severity::Error, "invalid-value",
