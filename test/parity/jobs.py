@@ -364,7 +364,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
             precision=mixed, replicate=replicate,
             activation_checkpointing=full, reshard=reshard,
             clipping=0.0 if max_grad_norm is None else "auto",
-            **({"tp": tp, "cp": cp} if sp == 1 else {})),
+            **({"tp": tp, "cp": cp} if sp == pp == 1 else {})),
         "model": "model",
         "init": "pretrained",
         "data": {"tokens": "train.bin", "dtype": "uint16",
@@ -375,8 +375,9 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
         "schedule": schedule or {"steps": steps, "warmup_steps": 0,
                                  "decay": "constant"},
         "checkpoint": {"dir": "out", "every": checkpoint_every, "keep": 2},
-        **({"mesh": {"pp": pp}} if pp > 1 else {"mesh": {"ep": ep}} if ep > 1
-           else
+        **({"mesh": {"pp": pp, **{axis: size for axis, size in (
+            ("cp", cp), ("sp", sp), ("tp", tp)) if size > 1}}} if pp > 1 else
+           {"mesh": {"ep": ep}} if ep > 1 else
            {"mesh": {"sp": sp, "tp": tp}} if sp > 1 else
            {"mesh": {"tp": tp}} if ranks == tp > 1 else {}),
         "target": "cpu",

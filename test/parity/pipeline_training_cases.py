@@ -53,6 +53,59 @@ def as_torch(context):
     return f"loss {harness.compare_logs(got, want, 'loss', 1e-5):.1e}"
 
 
+def through_meshes(context):
+    """A run goes from tp 2 to dp 2, to pp 2 x tp 2 and back to dp 2, with its
+    steps' samples and its losses."""
+    job = jobs.make_job(context.path(), jobs.PEAKED["halves-tied"], ranks=2,
+                        tp=2, steps=20, checkpoint_every=5, max_grad_norm=1.0)
+    plans = []
+    for name, ranks, mesh, accumulation in (
+            ("tp", 2, {"tp": 2}, 2), ("dp", 2, {"dp_shard": 2}, 1),
+            ("pp", 4, {"pp": 2, "tp": 2}, 2)):
+        own = {**job, "mesh": mesh, "gradient_accumulation_steps": accumulation,
+               "accelerate": {**job["accelerate"], "num_processes": ranks}}
+        path = jobs.write_job(context.path(), own, f"{name}.yaml")
+        plans.append((context.path(f"{name}.json"), ranks))
+        harness.plan(context, path, plans[-1][0])
+    whole = harness.execute(context, *plans[0], context.path("whole.jsonl"))
+    log = context.path("moved.jsonl")
+    harness.execute(context, *plans[0], log, "--steps", "5")
+    for leg, plan in enumerate((plans[1], plans[2], plans[1]), 2):
+        moved = harness.execute(context, *plan, log, "--resume", "auto",
+                                "--steps", str(5 * leg))
+    loss = harness.compare_logs(moved, whole, "loss", 1e-5)
+    norm = harness.compare_logs(moved, whole, "grad_norm", 1e-4)
+    return f"loss {loss:.1e}, norm {norm:.1e}"
+
+
+def as_alone(context):
+    """What is drawn depends on no mesh, and neither does an evaluation: two
+    stages of two ranks that share sequences between layers, and one rank."""
+    job = jobs.make_job(context.path(), jobs.PEAKED["halves-dropout"], ranks=4,
+                        pp=2, tp=2, accumulation=2, steps=6, max_grad_norm=1.0,
+                        evaluation={"every": 3, "batches": 2})
+    alone = {key: value for key, value in job.items() if key != "mesh"}
+    alone["accelerate"] = jobs.accelerate_config("single", 1, "")
+    logs = []
+    for name, own, ranks in (
+            ("split", {**job, "sequence_parallel": True}, 4),
+            ("alone", alone, 1)):
+        path = jobs.write_job(context.path(), own, f"{name}.yaml")
+        plan_path = context.path(f"{name}.json")
+        plan = harness.plan(context, path, plan_path)
+        logs.append(harness.execute(context, plan_path, ranks,
+                                    context.path(f"{name}.jsonl"), "--summary",
+                                    context.path("summary.json")))
+        harness.compare_memory(plan, context.path("summary.json"))
+    text = f"loss {harness.compare_logs(*logs, 'loss', 1e-6):.1e}"
+    evaluated = [[r["eval_loss"] for r in log if "eval_loss" in r]
+                 for log in logs]
+    check(len(evaluated[0]) == 2, f"evaluations: {evaluated}")
+    for a, b in zip(*evaluated):
+        check(harness.relative(a, b) < 1e-6, f"evaluation: {a}, {b}")
+    return f"{text}, norm {harness.compare_logs(*logs, 'grad_norm', 1e-4):.1e}"
+
+
 CASES = [
     ("pp2", pipeline(ranks=2, max_grad_norm=0.5)),
     ("pp2-dp2-accumulation", pipeline(ranks=4, accumulation=4, micro_batch=1,
@@ -72,10 +125,17 @@ CASES = [
                                micro_batch=1, weights=KEY_BIAS)),
     ("pp2-tied-bf16", pipeline("tied", ranks=2, accumulation=2, precision=BF16,
                                loss=LOSS_BF16, weights=WEIGHTS_BF16)),
+    ("pp2-tp2-tied", pipeline("halves-tied", ranks=4, tp=2, accumulation=2,
+                              max_grad_norm=0.5)),
+    ("pp2-cp2", pipeline("halves", ranks=4, cp=2, accumulation=2,
+                         max_grad_norm=0.5)),
+    ("pp2-sp2", pipeline("halves", ranks=4, sp=2, accumulation=2)),
     ("torch-1f1b", as_torch),
     ("killed-rank", lambda context: killed_rank(
         context, ("rank 1 of stage 1", "rank 0 of stage 0"), pp=2,
         accumulation=4)),
     ("other-meshes", lambda context: moves_to_other_meshes(context, "pp")),
+    ("pp2-tp2-sequence-dropout", as_alone),
+    ("through-meshes", through_meshes),
 ]
-REPEATED = {"pp2-tied-bf16"}
+REPEATED = {"pp2-tied-bf16", "pp2-sp2"}

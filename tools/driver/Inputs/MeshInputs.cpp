@@ -100,10 +100,6 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
   if (inputs.executor != FrameworkKind::AccelRun)
     return refuse(std::string("under ") + toString(inputs.executor),
                   "leave pp at 1, or plan for accel-run");
-  for (const char *axis : {"tp", "cp", "sp"})
-    if (mesh->size(axis) > 1)
-      return refuse(std::string("beside ") + axis,
-                    std::string("leave pp or ") + axis + " at 1");
   if (inputs.job.quantization)
     return refuse("of quantised weights", "leave pp at 1");
   if (options.tune)
