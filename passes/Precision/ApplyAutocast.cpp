@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Sharding/Sharding.h"
-#include "passes/Frameworks/JobFramework.h"
 #include "passes/Precision/ApplyPrecision.h"
 #include "passes/Precision/Autocast.h"
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace accel {
 #define GEN_PASS_DEF_APPLYAUTOCASTPASS
@@ -37,20 +37,6 @@ private:
     SmallVector<std::pair<SmallVector<Type>, func::FuncOp>, 1> made;
   };
 
-  /// Null where nothing is cast.
-  static Type autocastType(mlir::ModuleOp module) {
-    // FSDP1 casts parameters, and Accelerate enters autocast beside it.
-    if (!castsByAutocast(module) &&
-        frameworkOf(module).kind() != FrameworkKind::Fsdp1)
-      return {};
-    for (auto unit : module.getOps<sharding::UnitOp>())
-      if (auto precision = unit.getPrecisionAttr();
-          precision && precision.getAutocast() &&
-          !precision.getCompute().isF32())
-        return precision.getCompute();
-    return {};
-  }
-
   /// Each function takes the inputs that its calls hand it, which the functions
   /// before may have made wider; calls that hand it others get a copy of it. (A
   /// quantised layer returns what its norm gave it, so that the first layer
@@ -65,6 +51,7 @@ private:
         job.getDevice() == "cpu" ? aten::Device::Cpu : aten::Device::Cuda;
     SymbolTable symbols(module);
     llvm::StringMap<Versions> versions;
+    findFrozen(module);
     for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
       auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
       if (!callee || callee.isExternal())
@@ -89,7 +76,7 @@ private:
           if (!callee.getArgAttr(arg.getArgNumber(), sharding::paramArgAttr) &&
               operand < types.size())
             arg.setType(types[operand++]);
-        if (failed(applyAutocast(callee, low, device)))
+        if (failed(applyAutocast(callee, low, device, frozenOf(call, callee))))
           return failure();
       }
       call.setCallee(callee.getSymName());
@@ -99,6 +86,28 @@ private:
     }
     return retypeCalls(graph);
   }
+
+  void findFrozen(mlir::ModuleOp module) {
+    frozen.clear();
+    for (auto param : module.getOps<sharding::ParamOp>()) {
+      if (!param.getFrozen())
+        continue;
+      frozen.insert(param.getFqn());
+      if (ArrayAttr aliases = param.getAliasesAttr())
+        for (auto alias : aliases.getAsRange<StringAttr>())
+          frozen.insert(alias.getValue());
+    }
+  }
+  SmallVector<bool> frozenOf(sharding::CallOp call, func::FuncOp callee) {
+    SmallVector<bool> result(callee.getNumArguments(), false);
+    for (unsigned i = 0; i < result.size(); ++i)
+      if (auto name =
+              callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr))
+        result[i] = frozen.contains(call.bindParam(name.getValue()));
+    return result;
+  }
+
+  llvm::StringSet<> frozen; // names of parameters
 };
 
 } // namespace

@@ -8,6 +8,7 @@
 #include "dialects/Aten/Aten.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Passes.h"
+#include "passes/Precision/Autocast.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
@@ -137,6 +138,8 @@ LogicalResult accel::applyPrecision(func::FuncOp function, Type compute,
       arg.setType(
           retype(arg.getType(), i < own.size() && own[i] ? own[i] : compute));
   }
+  const bool autocasts = static_cast<bool>(
+      autocastType(function->getParentOfType<mlir::ModuleOp>()));
   const bool narrowLoss =
       computesOwnLoss(function->getParentOfType<mlir::ModuleOp>());
   for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
@@ -148,6 +151,9 @@ LogicalResult accel::applyPrecision(func::FuncOp function, Type compute,
     if (failed(inferAgain(&op, compute)))
       return failure();
     if (!isa<aten::TypeAsOp, aten::ToCopyOp>(op))
+      continue;
+    // What autocast makes of the other decides.
+    if (autocasts && isa<aten::TypeAsOp>(op))
       continue;
     Value from = op.getOperand(0), result = op.getResult(0);
     if (from.getType() == result.getType()) {

@@ -15,7 +15,8 @@ namespace accel {
 /// Gives the floating-point arguments of `function` (parameters and inputs)
 /// the element type `compute`, or that of `own` where it has one for the
 /// argument, and infers every result type again, in order.
-/// `type_as` becomes `_to_copy`; casts that change nothing disappear. Fails
+/// `type_as` becomes `_to_copy`, unless autocast decides what the other is
+/// (autocastType); casts that change nothing disappear. Fails
 /// with a diagnostic where an operator cannot take the new types.
 mlir::LogicalResult applyPrecision(mlir::func::FuncOp function,
                                    mlir::Type compute,

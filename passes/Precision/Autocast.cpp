@@ -7,7 +7,10 @@
 
 #include "dialects/Aten/Aten.h"
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
+#include "passes/Precision/ApplyPrecision.h"
 #include "passes/Quantize/QuantizedAttr.h"
+#include "runtime/plan/QuantizedWeights.h"
 
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
@@ -18,8 +21,9 @@ namespace {
 
 class Autocaster {
 public:
-  Autocaster(func::FuncOp function, Type low, aten::Device device)
-      : function(function), low(low), device(device) {}
+  Autocaster(func::FuncOp function, Type low, aten::Device device,
+             ArrayRef<bool> frozen)
+      : function(function), low(low), device(device), frozen(frozen) {}
 
   LogicalResult run() {
     Block &body = function.getBody().front();
@@ -29,6 +33,10 @@ public:
       auto aten = dyn_cast<aten::AtenOpInterface>(&op);
       if (!aten)
         continue;
+      if (auto as = dyn_cast<aten::TypeAsOp>(op)) {
+        resolve(as);
+        continue;
+      }
       auto grouped = dyn_cast<aten::GroupedMmOp>(op);
       if (grouped && !isQuantized(grouped.getMat2()))
         castToWeight(grouped);
@@ -60,6 +68,43 @@ public:
   }
 
 private:
+  /// An adapter beside a quantised layer converts nothing under autocast
+  /// (`requires_conversion` of peft/tuners/lora/bnb.py and awq.py), but beside
+  /// GPTQ's (gptq.py).
+  bool isBesideQuantized(Value like) {
+    if (auto wide = like.getDefiningOp<aten::ToCopyOp>())
+      like = wide.getSelf();
+    if (Operation *product = like.getDefiningOp())
+      return llvm::any_of(product->getOperands(), [&](Value operand) {
+        return isQuantized(operand) && !isGptq(operand);
+      });
+    const auto name = parameterOf(cast<BlockArgument>(like));
+    const size_t end = name.find(".lora_");
+    if (end == StringRef::npos)
+      return false;
+    const std::string base =
+        (name.take_front(end) + ".base_layer.weight").str();
+    return llvm::any_of(function.getArguments(), [&](BlockArgument arg) {
+      return parameterOf(arg) == base && isQuantized(arg) && !isGptq(arg);
+    });
+  }
+  StringRef parameterOf(BlockArgument arg) {
+    auto name = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                      sharding::paramArgAttr);
+    return name ? name.getValue() : StringRef();
+  }
+
+  /// What the other is becomes known as operators are cast.
+  void resolve(aten::TypeAsOp op) {
+    Type to = getElementTypeOrSelf(op.getOther());
+    Value value = op.getSelf();
+    OpBuilder b(op);
+    if (!hasElement(value, to) && !isBesideQuantized(op.getOther()))
+      value = aten::ToCopyOp::create(b, op.getLoc(), value, to);
+    op.getResult().replaceAllUsesWith(value);
+    op.erase();
+  }
+
   static bool isLow(aten::AtenOpInterface op) {
     return op.getCategory() == aten::Category::Matmul ||
            op.getCategory() == aten::Category::Attention ||
@@ -94,13 +139,20 @@ private:
   }
   /// A quantised weight, or its transpose. Experts that are quantised are such
   /// layers too, one for each, and compute as they do.
-  bool isQuantized(Value value) {
+  bool isQuantized(Value value) { return static_cast<bool>(formatOf(value)); }
+  Attribute formatOf(Value value) {
     if (auto transposed = value.getDefiningOp<aten::TOp>())
       value = transposed.getSelf();
     else if (auto swapped = value.getDefiningOp<aten::TransposeIntOp>())
       value = swapped.getSelf();
     auto arg = dyn_cast<BlockArgument>(value);
-    return arg && function.getArgAttr(arg.getArgNumber(), quantizedAttr);
+    return arg ? function.getArgAttr(arg.getArgNumber(), quantizedAttr)
+               : Attribute();
+  }
+  bool isGptq(Value value) {
+    auto format = dyn_cast_or_null<StringAttr>(formatOf(value));
+    return format &&
+           format.getValue() == plan::describe(plan::WeightFormat::Gptq).name;
   }
   void returnWide(Operation *op, Type full) {
     OpBuilder b(op->getContext());
@@ -137,9 +189,9 @@ private:
   Value castTo(OpBuilder &b, mlir::Location loc, Value value, Type to) {
     if (auto transposed = value.getDefiningOp<aten::TOp>())
       if (isParameter(transposed.getSelf()))
-        return aten::TOp::create(b, loc, copyOf(transposed.getSelf(), to));
+        return aten::TOp::create(b, loc, copyOf(b, transposed.getSelf(), to));
     if (isParameter(value))
-      return copyOf(value, to);
+      return copyOf(b, value, to);
     return aten::ToCopyOp::create(b, loc, value, to);
   }
 
@@ -149,8 +201,11 @@ private:
            function.getArgAttr(arg.getArgNumber(), sharding::paramArgAttr);
   }
 
-  /// The cache: copied where it is first used.
-  Value copyOf(Value parameter, Type to) {
+  /// The cache: copied where it is first used. A frozen one is not cached.
+  Value copyOf(OpBuilder &at, Value parameter, Type to) {
+    const unsigned number = cast<BlockArgument>(parameter).getArgNumber();
+    if (number < frozen.size() && frozen[number])
+      return aten::ToCopyOp::create(at, parameter.getLoc(), parameter, to);
     Value &copy = copies[parameter];
     if (!copy) {
       OpBuilder b(function.getContext());
@@ -198,15 +253,28 @@ private:
   func::FuncOp function;
   Type low;
   aten::Device device;
+  ArrayRef<bool> frozen;
   DenseMap<Value, Value> copies;
   SmallVector<Operation *> firstUse;
 };
 
 } // namespace
 
+Type autocastType(mlir::ModuleOp module) {
+  // FSDP1 casts parameters, and Accelerate enters autocast beside it.
+  if (!castsByAutocast(module) &&
+      frameworkOf(module).kind() != FrameworkKind::Fsdp1)
+    return {};
+  for (auto unit : module.getOps<sharding::UnitOp>())
+    if (auto precision = unit.getPrecisionAttr();
+        precision && precision.getAutocast() && !precision.getCompute().isF32())
+      return precision.getCompute();
+  return {};
+}
+
 LogicalResult applyAutocast(func::FuncOp function, Type low,
-                            aten::Device device) {
-  Autocaster caster(function, low, device);
+                            aten::Device device, ArrayRef<bool> frozen) {
+  Autocaster caster(function, low, device, frozen);
   if (failed(caster.run()))
     return failure();
   caster.place();

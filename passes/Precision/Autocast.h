@@ -14,10 +14,15 @@ namespace accel {
 
 /// Rewrites an fp32 function as torch.autocast runs it (aten/src/ATen/
 /// autocast_mode.h): matmuls and attention take copies of their operands in
-/// `low`; a parameter is copied once, anything else at each use; what must be
-/// exact on `device` is computed in fp32; the rest promotes.
+/// `low`; a parameter that is trained is copied once (cached_cast), anything
+/// else at each use; what must be exact on `device` is computed in fp32; the
+/// rest promotes. `frozen`: by argument.
 mlir::LogicalResult applyAutocast(mlir::func::FuncOp function, mlir::Type low,
-                                  aten::Device device);
+                                  aten::Device device,
+                                  llvm::ArrayRef<bool> frozen);
+
+/// To which autocast casts in this job; null where nothing is cast.
+mlir::Type autocastType(mlir::ModuleOp module);
 
 } // namespace accel
 

@@ -79,7 +79,9 @@ private:
         if (auto name =
                 callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr);
             name && marked.contains(call.bindParam(name.getValue())))
-          callee.setArgAttr(i, quantizedAttr, b.getUnitAttr());
+          callee.setArgAttr(
+              i, quantizedAttr,
+              b.getStringAttr(plan::describe(config.values.format).name));
     }
   }
 

@@ -11,8 +11,8 @@
 namespace accel {
 
 /// On a sharding.param: {format, packed, scales, expanded, copy, storage};
-/// bytes as in plan::QuantizedWeight. On an argument of a function: some call
-/// binds it to such a parameter.
+/// bytes as in plan::QuantizedWeight. On an argument of a function, the format:
+/// some call binds it to such a parameter.
 constexpr llvm::StringLiteral quantizedAttr = "sharding.quantized";
 
 } // namespace accel

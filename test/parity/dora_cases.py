@@ -17,6 +17,8 @@ CASES = [
     ("saved", adapted_case("float32", adapted=DORA)),
     ("saved-bf16", adapted_case("bfloat16", adapted=DORA)),
     ("saved-autocast", adapted_case("bfloat16", autocast=True, adapted=DORA)),
+    ("saved-autocast-fp32", adapted_case("float32", autocast=True,
+                                         adapted=DORA)),
     ("peak-fsdp2", fsdp2_case("wide", 2, 64, 4, False, adapter=dict(
         r=8, use_dora=True, target_modules=["q_proj", "v_proj"]))),
     ("peak-fsdp2-tokens", fsdp2_case("gqa", 8, 128, 2, False, adapter=dict(

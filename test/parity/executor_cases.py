@@ -530,6 +530,7 @@ CASES = [
     ("saved-adapters", adapted_case("float32")),
     ("saved-adapters-bf16", adapted_case("bfloat16")),
     ("saved-adapters-autocast", adapted_case("bfloat16", autocast=True)),
+    ("saved-adapters-autocast-fp32", adapted_case("float32", autocast=True)),
     ("fsdp2-units", units_case),
     ("ddp-buckets", buckets_case),
     ("recorded-tensors", recorded_case),
