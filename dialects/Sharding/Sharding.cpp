@@ -165,7 +165,12 @@ LogicalResult ZeroAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult MegatronAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    bool, bool, bool, int64_t chunks,
                                    BecauseAttr, int64_t experts,
-                                   int64_t expertTensor, bool, bool, bool) {
+                                   int64_t expertTensor, bool, bool, bool,
+                                   int64_t lastLayers) {
+  if (lastLayers < 0)
+    return emitError() << "the last stage has layers, or 0 for as many as the "
+                          "others, not "
+                       << lastLayers;
   if (chunks < 1)
     return emitError() << "a stage has at least one chunk of layers, not "
                        << chunks;
