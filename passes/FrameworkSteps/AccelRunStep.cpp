@@ -118,7 +118,15 @@ public:
 
 protected:
   /// Engine::event; one of each is in flight at most.
-  enum Event { reduced, allReduced, offloaded, onHost };
+  enum Event {
+    reduced,
+    allReduced,
+    offloaded,
+    onHost,
+    copied,      // what the last call saved
+    fetchedNext, // what the next backward reads
+    fetchedLater
+  };
 
   /// Flat buffers (Export/BuildSkeleton.cpp).
   struct Flat {
@@ -155,8 +163,12 @@ protected:
     return layout.hostTime(static_cast<double>(bytes(flats[u].shard, dtype)));
   }
 
-  int reachForward() const override { return candidate.forwardPrefetch + 1; }
-  int reachBackward() const override { return candidate.backwardPrefetch + 1; }
+  int reachForward() const override {
+    return candidate.forwardPrefetch + (candidate.offloadSaved ? 2 : 1);
+  }
+  int reachBackward() const override {
+    return candidate.backwardPrefetch + (candidate.offloadSaved ? 2 : 1);
+  }
   /// Gradients are written into flat buffers.
   bool gradientsStay() const override { return true; }
 
@@ -311,6 +323,8 @@ protected:
                         kind.inputGradientBytes > 0);
     }
     uses->finish();
+    if (candidate.offloadSaved)
+      listMoved();
     schedule::IssueOptions options;
     options.forwardPrefetch = candidate.forwardPrefetch;
     options.backwardPrefetch = candidate.backwardPrefetch;
@@ -319,6 +333,64 @@ protected:
     options.hostUpdates = candidate.offloadOptimizer;
     options.clip = candidate.clipGradients;
     issuer.emplace(*uses, options, *this);
+  }
+
+  // What calls save, on the host: as the pass offload-activations moves it.
+  bool differentiated(int call) const {
+    return layout.kind(call).parameterGradientBytes > 0 ||
+           layout.kind(call).inputGradientBytes > 0;
+  }
+  /// At least one call runs without what moves: the next one copies it, and the
+  /// one before its backward fetches it.
+  void listMoved() {
+    moved.assign(model.calls.size(), 0);
+    int between = 0;
+    for (int c = static_cast<int>(model.calls.size()); c-- > 0;) {
+      if (between >= 3 && differentiated(c) && !fused(c)) {
+        moved[c] = savedBytes(c);
+        for (int value : model.calls[c].inputs)
+          if (model.values[value].producer >= 0 &&
+              layout.lastReader[value] == c && layout.savedUntil[value] >= 0)
+            moved[c] += model.values[value].bytes;
+        hostBytes += moved[c];
+      }
+      between += (fused(c) ? 0 : 1) + (differentiated(c) ? 1 : 0);
+    }
+  }
+  bool moves(int call) const {
+    return call >= 0 && !moved.empty() && moved[call] > 0;
+  }
+  Picoseconds moveTime(int call) const {
+    return layout.hostTime(static_cast<double>(moved[call]));
+  }
+  void leaveSaved(int call) {
+    const RecordingPause quiet(engine);
+    if (moves(leaving)) {
+      engine.wait(engine.event(copied), Cause::HostOut);
+      engine.free(Holding::Activations, moved[leaving]);
+    }
+    leaving = call;
+    if (moves(call))
+      engine.event(copied) = engine.run(Lane::HostOut, moveTime(call),
+                                        engine.clock(Lane::Compute));
+  }
+  /// Behind the backward of `call`: what the second one after it reads.
+  void fetchSaved(int call) {
+    int reader = call;
+    for (int steps = 0; steps < 2 && reader >= 0;)
+      if (--reader >= 0 && differentiated(reader))
+        ++steps;
+    if (!moves(reader))
+      return;
+    const RecordingPause quiet(engine);
+    engine.alloc(Holding::Activations, moved[reader]);
+    engine.event(fetchedLater) =
+        engine.run(Lane::HostIn, moveTime(reader), engine.clock(Lane::Compute));
+  }
+  void awaitSaved(int call) {
+    if (moves(call))
+      engine.wait(engine.event(fetchedNext), Cause::HostIn);
+    engine.event(fetchedNext) = engine.event(fetchedLater);
   }
 
   void beginForward() override {
@@ -334,12 +406,23 @@ protected:
       issuer->beforeForward(call);
   }
   void afterForwardCall(int call) override {
-    if (!fused(call))
-      issuer->afterForward(call);
+    if (fused(call))
+      return;
+    if (candidate.offloadSaved)
+      leaveSaved(call);
+    issuer->afterForward(call);
   }
   void endForward() override { issuer->endForward(); }
-  void beforeBackwardCall(int call) override { issuer->beforeBackward(call); }
-  void gradientsReady(int call) override { issuer->afterBackward(call); }
+  void beforeBackwardCall(int call) override {
+    issuer->beforeBackward(call);
+    if (candidate.offloadSaved)
+      awaitSaved(call);
+  }
+  void gradientsReady(int call) override {
+    if (candidate.offloadSaved)
+      fetchSaved(call);
+    issuer->afterBackward(call);
+  }
   void endBackward() override {
     issuer->endBackward();
     engine.free(Holding::Buffers, plan::alignmentBytes);
@@ -347,6 +430,8 @@ protected:
   void update() override { issuer->update(); }
 
   std::vector<Flat> flats;
+  std::vector<int64_t> moved; // by call: to the host and back
+  int leaving = -1;           // the call whose copy is under way
   std::optional<schedule::StepUses> uses;
   std::optional<schedule::StepIssuer<AccelRunStep>> issuer;
 };

@@ -181,8 +181,11 @@ private:
 
   void readCalls(sharding::JobOp job, sharding::GraphOp graph) {
     auto usual = job.getCheckpointAttr();
-    const bool offload =
+    const bool asked =
         job.getOffloadAttr() && job.getOffloadAttr().getActivations();
+    candidate.offloadSaved =
+        asked && framework.kind() == FrameworkKind::AccelRun;
+    const bool offload = asked && !candidate.offloadSaved;
     size_t c = 0;
     for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
       auto how = call.getCheckpointAttr();

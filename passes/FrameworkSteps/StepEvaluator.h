@@ -142,6 +142,8 @@ struct Candidate {
   bool offloadOptimizer = false;
   /// Calls whose saved values go to the host between forward and backward.
   std::vector<bool> offloadActivations;
+  /// accel-run: all that calls save, beside the next call and ahead of its use.
+  bool offloadSaved = false;
   int64_t bucketBytes = 25 << 20, firstBucketBytes = 1 << 20; // DDP
   bool gradientAsBucketView = false;
   std::string commHook; // DDP: "", "fp16", "bf16", "powersgd"

@@ -112,6 +112,8 @@ protected:
   /// lives there. With `offloadOptimizer` gradients go to the host and
   /// parameters come back.
   void runOptimizer(bool onHost);
+  /// What a call keeps for its backward beside values.
+  int64_t savedBytes(int call) const;
   /// The CPU-side of saving a checkpointed call's input on the host.
   int64_t offloadedBytes(int call) const;
 
@@ -175,7 +177,6 @@ private:
   bool takesLogProbabilities(int call) const {
     return candidate.preference.logProbabilities && layout.kind(call).loss;
   }
-  int64_t savedBytes(int call) const;
   int64_t forwardPeak(int call) const;
   int64_t backwardPeak(int call) const;
   void forwardBlock(const Block &block);

@@ -272,7 +272,7 @@ def examine_offload(tools, case):
         # What the host updates meanwhile is in no trace.
         in_time(tools, path["gpu"], os.path.join(folder, "report.0"))
     # To step 2 and on, by the same plan; and from the checkpoint of CPUs.
-    moves = case["mesh"] == "two" and "states" in case["offload"]
+    moves = case["mesh"] == "two" and "activations" not in case["offload"]
     for start in ("gpu", "cpu") if moves else ():
         out = os.path.join(folder, "out-" + start)
         half = (path[start], ranks, folder, "--steps", "2", "--out", out)

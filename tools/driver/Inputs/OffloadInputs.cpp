@@ -32,12 +32,11 @@ const Setting<bool> *askedActivations(const JobConfig &job) {
 } // namespace
 
 bool checkOffload(const PlanInputs &inputs, const std::string &device,
-                  bool searches, DiagnosticEngine &engine) {
+                  DiagnosticEngine &engine) {
   const JobConfig &job = inputs.job;
   const Setting<bool> *updates =
       firstOf({&job.accelerate.offloadParams, &job.offloadStates});
-  const Setting<bool> *activations = askedActivations(job);
-  const Setting<bool> *asked = updates ? updates : activations;
+  const Setting<bool> *asked = updates ? updates : askedActivations(job);
   if (!asked)
     return true;
   auto refuse = [&](std::string what, std::string fix) {
@@ -59,11 +58,6 @@ bool checkOffload(const PlanInputs &inputs, const std::string &device,
                       "' on the host: ranks exchange sums or matrices in its "
                       "update",
                   "use adamw, sgd or lion, or leave the offload out");
-  asked = activations;
-  if (activations && searches)
-    return refuse("--tune does not search settings of accel-run whose "
-                  "activations are on the host",
-                  "leave --tune out, or the offload of activations");
   return true;
 }
 

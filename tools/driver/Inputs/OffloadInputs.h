@@ -12,10 +12,9 @@
 namespace accel {
 
 /// False, with an error at the key that asks for it, where accel-run cannot
-/// leave in host memory what the job wants there. `device`: "cpu" or "cuda";
-/// `searches`: its setting is searched too.
+/// leave in host memory what the job wants there. `device`: "cpu" or "cuda".
 bool checkOffload(const PlanInputs &inputs, const std::string &device,
-                  bool searches, DiagnosticEngine &engine);
+                  DiagnosticEngine &engine);
 
 /// Warns where the plan leaves no activation on the host, and the job asks for
 /// it.

@@ -49,7 +49,10 @@ std::string line(const plan::Plan &plan, const plan::Program &program,
   case plan::ProgramInstructionKind::Fetch:
     return moved("copy from host  ");
   case plan::ProgramInstructionKind::Await:
-    return "await           " + unit;
+    return "await           " +
+           (instruction.unit >= 0
+                ? unit
+                : plan::withoutLayerNumbers(instruction.where));
   case plan::ProgramInstructionKind::Free:
     return instruction.values.empty() ? "free            " + unit + "  " +
                                             plan::toString(instruction.role)

@@ -93,8 +93,7 @@ bool Session::load() {
   // Nobody asks for the loss of a program that is not made.
   if (!own() && !asksForProgram())
     return true;
-  if (!checkOffload(*inputs, programImport.device,
-                    own() && options.tune.has_value(), engine) ||
+  if (!checkOffload(*inputs, programImport.device, engine) ||
       !chooseLossChunks(*inputs, programImport, engine))
     return false;
   if (own())
