@@ -78,6 +78,8 @@ CASES = [
                  learned=0.99)),
     ("ep2-dp2-accumulation", case(MODEL, ranks=4, ep=2, accumulation=2,
                                   steps=20, max_grad_norm=1.0, lr=3e-3)),
+    ("pp2-ep2", case(MODEL, ranks=4, pp=2, ep=2, accumulation=2, steps=20,
+                     max_grad_norm=1.0, lr=3e-3, learned=0.98)),
     # Rounding moves tokens to other experts, which Adam's whole steps show.
     ("ep2-bf16", case(MODEL, ranks=2, ep=2, steps=20, lr=1.5e-3, learned=0.995,
                       precision=BF16, loss=LOSS_BF16, weights=WEIGHTS_BF16)),

@@ -376,7 +376,8 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
                                  "decay": "constant"},
         "checkpoint": {"dir": "out", "every": checkpoint_every, "keep": 2},
         **({"mesh": {"pp": pp, **{axis: size for axis, size in (
-            ("cp", cp), ("sp", sp), ("tp", tp)) if size > 1}}} if pp > 1 else
+            ("cp", cp), ("sp", sp), ("tp", tp), ("ep", ep)) if size > 1}}}
+           if pp > 1 else
            {"mesh": {"ep": ep}} if ep > 1 else
            {"mesh": {"sp": sp, "tp": tp}} if sp > 1 else
            {"mesh": {"tp": tp}} if ranks == tp > 1 else {}),

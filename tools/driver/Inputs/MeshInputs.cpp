@@ -135,7 +135,7 @@ static bool checkExperts(const PlanInputs &inputs, const PlanOptions &options,
                                fix));
     return false;
   };
-  for (const char *axis : {"pp", "tp", "cp", "sp"})
+  for (const char *axis : {"tp", "cp", "sp"})
     if (mesh->size(axis) > 1)
       return refuse(std::string("beside ") + axis,
                     std::string("leave ep or ") + axis + " at 1");
