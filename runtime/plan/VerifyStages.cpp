@@ -219,6 +219,7 @@ std::string messageProblem(const Plan &plan,
           joined[message.to].resize(count);
           ++joined[message.to][stage];
         } else if (message.kind == Message::Met) {
+          joined[message.to].resize(count);
           met[message.to].resize(count);
           const size_t before = met[message.to][stage];
           const auto with = stagesWith(plan, message.to);
