@@ -449,11 +449,11 @@ TEST(Validate, PublishedRunsStayWithinTheirErrors) {
     EXPECT_LT(validateRuns(megatron, shipped, "mb").all.speed.mean, 0.1);
     EXPECT_GT(kin.all.rankCorrelation, 0.97);
     const ValidationResult bytes = validateRuns(megatron, shipped, "sm");
-    EXPECT_EQ(bytes.all.memory.count, 14);
-    EXPECT_LT(bytes.all.memory.mean, 0.02);
-    EXPECT_LT(bytes.all.memory.median, 0.01);
+    EXPECT_EQ(bytes.all.memory.count, 19);
+    EXPECT_LT(bytes.all.memory.mean, 0.025);
+    EXPECT_LT(bytes.all.memory.median, 0.02);
     EXPECT_LT(bytes.all.memory.most, 0.055);
-    EXPECT_LT(bytes.all.speed.median, 0.09);
+    EXPECT_LT(bytes.all.speed.median, 0.1);
   }
   const ValidationResult result = validateRuns(own, shipped);
   SCOPED_TRACE(tableOf(result));

@@ -149,7 +149,11 @@ static bool checkExperts(const PlanInputs &inputs, const PlanOptions &options,
   if (!config)
     return refuse("of a .pt2", "plan from config.json");
   const auto *llama = std::get_if<huggingface::LlamaConfig>(&config->family);
-  const int64_t experts = llama ? llama->mixture.experts : 0,
+  const auto *decoder =
+      std::get_if<huggingface::DecoderConfig>(&config->family);
+  const int64_t experts = llama     ? llama->mixture.experts
+                          : decoder ? decoder->decoder.mixture.experts
+                                    : 0,
                 ranks = mesh->size(plan::expertAxis);
   if (experts > 0 && experts % ranks == 0)
     return true;
