@@ -134,8 +134,7 @@ TEST_F(Scripts, formerFsdpTextIsOfVersionTwo) {
 
 TEST_F(Scripts, whatIsNotModelledIsRefusedByName) {
   for (const char *text :
-       {"torch_compile_mode: reduce-overhead\n",
-        "label_smoothing_factor: 0.1\n", "optim_target_modules: [q_proj]\n"}) {
+       {"label_smoothing_factor: 0.1\n", "optim_target_modules: [q_proj]\n"}) {
     DiagnosticEngine one;
     inputs.trainerFiles = {write("args.yaml", text)};
     inputs.processes = 2;
