@@ -94,6 +94,9 @@ def defaults(context):
     import module_tree_cases
     folders = []
     for model_type in sorted(module_tree_cases.FAMILIES):
+        # Accelerate makes each tensor before it drops it, here 30 GB of experts.
+        if model_type == "deepseek_v3":
+            continue
         folder = context.path(model_type)
         os.mkdir(folder)
         with open(os.path.join(folder, "config.json"), "w",
