@@ -49,10 +49,8 @@ Buffers::Buffers(const plan::Plan &plan, const std::string &archive,
     Value value{buffer, {}};
     const auto found = stored.find(buffer.fqn);
     if (paths.empty()) {
-      int64_t elements = 1;
-      for (int64_t size : buffer.shape)
-        elements *= size;
-      value.bytes.resize(elements * plan::itemSize(buffer.dtype));
+      const StoredTensor zeros{buffer.fqn, buffer.dtype, buffer.shape, 0};
+      value.bytes.resize(zeros.numel() * plan::itemSize(buffer.dtype));
     } else if (found == stored.end()) {
       throw FileError(
           paths.front() + ": has no values of buffer '" + buffer.fqn + "'" +
