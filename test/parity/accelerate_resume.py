@@ -12,6 +12,7 @@ import json
 import os
 
 import fsdp2
+import torch_ranks
 
 
 def main():
@@ -78,9 +79,7 @@ def main():
             accelerator.save_state(args.save)
     if log:
         log.close()
-    # A rank that leaves while Gloo still serves the other one is aborted.
-    accelerator.wait_for_everyone()
-    accelerator.end_training()
+    torch_ranks.leave()
 
 
 if __name__ == "__main__":

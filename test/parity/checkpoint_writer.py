@@ -15,12 +15,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
-
-def leave():
-    """Ends together: a rank that leaves while Gloo still serves the other one
-    is aborted on a busy machine."""
-    dist.barrier()
-    dist.destroy_process_group()
+import torch_ranks
 
 
 def main():
@@ -35,8 +30,7 @@ def main():
             "whole": distribute_tensor(torch.randn(4, 4), mesh, [Replicate()]),
             "scalar": torch.tensor(3.5), "empty": torch.zeros(0, 4)}
         dcp.save(weights, checkpoint_id=sys.argv[1])
-        leave()
-        return
+        torch_ranks.leave()
     model = torch.nn.Sequential(torch.nn.Linear(5, 7),
                                 torch.nn.Linear(7, 3, dtype=torch.bfloat16))
     for layer in model:
@@ -51,7 +45,7 @@ def main():
     if sys.argv[2:] == ["model"]:
         saved = {"model": weights}
     dcp.save(saved, checkpoint_id=sys.argv[1])
-    leave()
+    torch_ranks.leave()
 
 
 if __name__ == "__main__":
