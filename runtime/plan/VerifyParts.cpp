@@ -281,7 +281,7 @@ void FunctionVerifier::run() {
 
 } // namespace
 
-/// What the rest of the verifier and the runtime rely on.
+/// That the unit's hook and the parts of it that each rank holds go together.
 static void verifyForm(const Plan &plan, const Unit &unit, Problems &problems) {
   const std::string at = "unit " + quoted(unit.name);
   if (!unit.hook.empty() && unit.hook != "fp16" && unit.hook != "bf16")
