@@ -280,6 +280,10 @@ void AccelerateReader::readDeepspeedFile(const Section &s,
             parseCount);
   json.read(d.gradientClipping, "gradient_clipping", std::optional<double>(0.0),
             parseFraction);
+  json.read(d.ownOptimizer, "optimizer.type", false,
+            [](const std::string &) { return std::optional(true); });
+  if (*d.ownOptimizer)
+    d.ownOptimizer.why = "DeepSpeed makes its FusedAdam";
   json.read(d.microBatch, "train_micro_batch_size_per_gpu", Count(),
             parseCount);
   json.read(d.trainBatch, "train_batch_size", Count(), parseCount);

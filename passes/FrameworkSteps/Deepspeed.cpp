@@ -61,6 +61,7 @@ protected:
       if (parameter.trainable) {
         s.gradients += layout.round(numel * item);
         trainable += numel;
+        largest = std::max(largest, numel);
         plus.addGradient(candidate.unitOf[p], parameter);
         // A group is closed by the parameter that fills it.
         group += (numel + ranks() - 1) / ranks();
@@ -95,13 +96,21 @@ protected:
           hostBytes += s.shard;
     } else {
       engine.alloc(Holding::Optimizer, states + master);
+      // The states are made by an update with gradients of zeros
+      // (initialize_optimizer_states), whose blocks serve again.
+      if (dtypes.masterCopy)
+        engine.transient(Holding::Gradients, layout.round(updatedAtOnce() * 4));
     }
     // Contiguous buffers that gradients are copied to. Their size is the
     // option's, however small the model (torch.empty(reduce_bucket_size)).
+    // Stages 1 and 2 make them for each backward.
     const int64_t buckets = stage() < 3 && candidate.zero.overlap ? 2 : 1;
-    if (stage() >= 1)
-      engine.alloc(Holding::Buffers,
-                   buckets * layout.round(candidate.zero.reduceBucket * item));
+    bucketBytes =
+        stage() == 0
+            ? 0
+            : buckets * layout.round(candidate.zero.reduceBucket * item);
+    if (stage() == 3)
+      engine.alloc(Holding::Buffers, bucketBytes);
     // Stage 0 reduces flat copies of at most that size.
     bucket = std::min(candidate.zero.reduceBucket, trainable) * item;
     // The partition of the gradients lives on in stages 2 and 3.
@@ -205,6 +214,15 @@ protected:
         gather(layout.closes[c][i], false);
   }
 
+  /// ZeROOptimizer.backward makes the buffers of stages 1 and 2, and
+  /// independent_gradient_partition_epilogue drops them.
+  void beginBackward() override {
+    if (stage() == 1 || stage() == 2)
+      engine.alloc(Holding::Buffers, bucketBytes);
+    copied = 0;
+    copiedPartition = false;
+  }
+
   /// Stage 1 without the last micro-batch, and stage 0, keep them.
   bool gradientsStay() const override {
     return stage() <= 1 && !microBatch.first;
@@ -256,10 +274,26 @@ protected:
           done, own);
     if (candidate.offloadOptimizer || candidate.offloadParameters)
       done = engine.run(Lane::HostOut, layout.hostTime(own), done);
-    else if (stage() == 2 && microBatch.first)
-      engine.alloc(Holding::Gradients, layout.round(static_cast<int64_t>(own)),
-                   Pool::Reduce);
+    else if (keepsPartition()) {
+      copied += sizes[u].gradients / plan::itemSize(candidate.dtypes.compute);
+      if (copied > candidate.zero.reduceBucket)
+        holdPartition();
+    }
     engine.event(reduced) = std::max(engine.event(reduced), done);
+  }
+
+  /// The first bucket that is reduced makes room for all gradients that this
+  /// rank keeps (copy_grads_in_partition).
+  void holdPartition() {
+    if (copiedPartition)
+      return;
+    copiedPartition = true;
+    ++partitions;
+    engine.alloc(Holding::Gradients, partitionBytes(), Pool::Reduce);
+  }
+  /// The gradients that a rank keeps in stage 2.
+  int64_t partitionBytes() const {
+    return layout.round(partition * plan::itemSize(candidate.dtypes.compute));
   }
 
   void endBackward() override {
@@ -267,6 +301,14 @@ protected:
       for (size_t c = layout.opens.size(); c-- > 0;)
         for (int u : layout.opens[c])
           reduce(u);
+    if (keepsPartition()) {
+      holdPartition();
+      // Those of later micro-batches are added to the first one's.
+      if (!microBatch.first)
+        freePartition();
+    }
+    if (stage() == 1 || stage() == 2)
+      engine.free(Holding::Buffers, bucketBytes);
     if (stage() <= 1 && microBatch.last && ranks() > 1) {
       double bytes = 0;
       for (const Sizes &s : sizes)
@@ -289,6 +331,9 @@ protected:
     const int64_t item = plan::itemSize(dtypes.compute);
     const bool onHost =
         candidate.offloadOptimizer || candidate.offloadParameters;
+    // What is updated is flattened; stages 1 and 2 free it before the update.
+    const bool flattens = dtypes.masterCopy && !onHost && stage() >= 1;
+    const bool frees = flattens && stage() <= 2;
     const auto own = static_cast<double>(partition);
     if (onHost) {
       const double rate = layout.target.host.updateBytesPerSecond;
@@ -300,10 +345,20 @@ protected:
       engine.overhead(layout.hostTime(own * static_cast<double>(item)),
                       Cause::HostIn);
     } else {
+      // The norm is that of copies in fp64, a gradient at a time
+      // (get_grad_norm_direct).
+      if (stage() >= 1)
+        engine.transient(Holding::Gradients,
+                         layout.round(std::min(largest, partition) * 8));
       // The gradients of what is updated at a time, in fp32.
       const int64_t gradients =
           dtypes.masterCopy ? layout.round(updatedAtOnce() * 4) : 0;
       engine.alloc(Holding::Gradients, gradients);
+      if (flattens)
+        engine.transient(Holding::Gradients,
+                         layout.round(updatedAtOnce() * item));
+      if (frees)
+        freeGradients();
       if (candidate.clipGradients)
         engine.compute(layout.copyTime(12 * own));
       if (const int64_t bytes = temporaryBytes())
@@ -313,7 +368,8 @@ protected:
       engine.compute(layout.copyTime((4.0 + static_cast<double>(item)) * own));
       engine.free(Holding::Gradients, gradients);
     }
-    freeGradients();
+    if (!frees)
+      freeGradients();
     dropSecondary();
     if (ranks() > 1 && (stage() == 1 || stage() == 2)) {
       double bytes = 0;
@@ -355,18 +411,22 @@ protected:
                                carried);
   }
 
+  /// Stage 2 keeps its part on the device.
+  bool keepsPartition() const {
+    return stage() == 2 && partition > 0 && !candidate.offloadOptimizer &&
+           !candidate.offloadParameters;
+  }
+
+  /// What no longer lives after the update.
   void freeGradients() {
     if (stage() <= 1)
       freeAllGradients();
-    if (stage() != 2 || candidate.offloadOptimizer)
-      return;
-    for (const Sizes &s : sizes)
-      if (s.gradients)
-        engine.free(
-            Holding::Gradients,
-            layout.round(static_cast<int64_t>(static_cast<double>(s.gradients) /
-                                              static_cast<double>(ranks()))),
-            Pool::Reduce);
+    if (partitions > 0)
+      freePartition();
+  }
+  void freePartition() {
+    engine.free(Holding::Gradients, partitionBytes(), Pool::Reduce);
+    --partitions;
   }
 
   std::vector<Sizes> sizes; // by unit
@@ -374,6 +434,13 @@ protected:
   DeepspeedPlus plus;
   bool hasSecondary = false;
   int64_t partition = 0, bucket = 0;
+  int64_t largest = 0;     // parameter that is trained, elements
+  int64_t bucketBytes = 0; // of the buffers that gradients are copied to
+  // Stage 2: gradients that this backward has copied, in elements; whether it
+  // has made room for this rank's; how many such parts there are.
+  int64_t copied = 0;
+  bool copiedPartition = false;
+  int partitions = 0;
   int64_t largestGroup = 0; // of sub_group_size, elements of this rank
   int64_t stateBytes = 0; // of the optimizer, without the allocator's rounding
 };

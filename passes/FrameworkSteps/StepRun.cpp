@@ -79,6 +79,7 @@ void StepRun::runMicroBatch() {
   }
   const int64_t outputs = returnOutputs();
   lossForward();
+  beginBackward();
   for (int b = count - 1; b >= 0;) {
     // Blocks down to the first of this run of equal ones.
     int first = b;
@@ -115,7 +116,10 @@ int64_t StepRun::returnOutputs() {
   if (candidate.dtypes.outputFloat &&
       plan::itemSize(candidate.dtypes.compute) == 2) {
     kept = 2 * logits;
-    engine.transient(Holding::Logits, logits + kept);
+    // Two tensors, each of which may take a block that the loss has freed.
+    engine.alloc(Holding::Logits, logits);
+    engine.transient(Holding::Logits, kept);
+    engine.free(Holding::Logits, logits);
   }
   if (!candidate.holdsOutputs)
     return 0;

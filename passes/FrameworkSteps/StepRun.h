@@ -52,6 +52,7 @@ protected:
   virtual void beforeReference(const Block &block) { beforeForward(block); }
   virtual void afterReference(const Block &block) { afterForward(block); }
   virtual void endReference() { endForward(); }
+  virtual void beginBackward() {}
   virtual void beforeBackward(const Block &block) = 0;
   virtual void afterBackward(const Block &block) = 0;
   virtual void endBackward() {}

@@ -33,8 +33,14 @@ public:
     const bool clips = job.optimizer.maxGradNorm.value > 0 ||
                        (zero && zero->gradientClipping.value.value_or(0) > 0);
     flag(step, "clip", clips);
-    if (const auto kernel = options.optimizerKernel ? options.optimizerKernel
-                                                    : job.optimizer.kernel)
+    // DeepSpeed makes the optimizer that its file names: FusedAdam.
+    const bool ofFile = zero && *zero->ownOptimizer;
+    std::optional<OptimizerKernel> kernel = options.optimizerKernel;
+    if (!kernel && ofFile)
+      kernel = OptimizerKernel::Fused;
+    if (!kernel)
+      kernel = job.optimizer.kernel;
+    if (kernel)
       step.push_back(b.getNamedAttr(
           "kernel",
           b.getStringAttr(*kernel == OptimizerKernel::Fused     ? "fused"
@@ -48,7 +54,8 @@ public:
               job.optimizer.maxGradNorm.value > 0
                   ? because(job.optimizer.maxGradNorm, "gradients are clipped")
               : clips ? because(zero->gradientClipping, "gradients are clipped")
-                      : plain("the script's optimizer"));
+              : ofFile ? because(zero->ownOptimizer, "DeepSpeed's FusedAdam")
+                       : plain("the script's optimizer"));
     if (zero)
       requestZero(*zero);
     if (framework.kind() == FrameworkKind::Megatron && accelerate.megatron)
@@ -152,14 +159,22 @@ private:
         because(megatron.distributedOptimizer, "use_distributed_optimizer"));
   }
 
-  /// "auto" follows the script and is left at DeepSpeed's defaults.
+  /// Nothing is "auto".
+  void size(SmallVector<NamedAttribute> &value, StringRef name,
+            const std::optional<int64_t> &elements) {
+    if (elements)
+      number(value, name, *elements);
+    else
+      flag(value, ("auto_" + name).str(), true);
+  }
+
   void requestZero(const DeepspeedSettings &zero) {
     SmallVector<NamedAttribute> value;
     number(value, "stage", *zero.zeroStage);
     if (zero.fileRead) {
-      number(value, "reduce_bucket", zero.reduceBucket.value);
-      number(value, "prefetch_bucket", zero.prefetchBucket.value);
-      number(value, "persistence_threshold", zero.persistenceThreshold.value);
+      size(value, "reduce_bucket", zero.reduceBucket.value);
+      size(value, "prefetch_bucket", zero.prefetchBucket.value);
+      size(value, "persistence_threshold", zero.persistenceThreshold.value);
       flag(value, "overlap", *zero.overlapCommunication);
       if (zero.subGroup.written())
         number(value, "sub_group", *zero.subGroup);

@@ -32,7 +32,9 @@ struct Scripts {
   const char *transformers;
   int64_t rank;
   double alpha, dropout;
-  std::vector<std::string> targets;         // empty: all linear layers
+  std::vector<std::string> targets; // empty: all linear layers
+  /// Other ranks than `rank` of targets.
+  AdapterConfig::Pattern<int64_t> ranks;
   const char *quantization;                 // of QLoRA, as --quantize spells it
   DType adapterDtype;                       // PEFT's, of its release
   bool checkpoints;                         // gradient_checkpointing=True
@@ -51,6 +53,7 @@ const Scripts scripts[] = {
      16,
      0.1,
      {"q_proj", "k_proj", "v_proj", "o_proj", "c_attn"},
+     {},
      "nf4,double_quant",
      DType::F32,
      false,
@@ -67,6 +70,8 @@ const Scripts scripts[] = {
      0.05,
      {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
       "down_proj"},
+     // Its c_attn is one layer, whose adapter of rank 64 has as many elements.
+     {{"q_proj", 43}, {"k_proj", 43}, {"v_proj", 42}},
      "gptq,bits=4,group=128",
      DType::BF16,
      true,
@@ -148,8 +153,6 @@ private:
   bool computesOwnLoss() const {
     if (atLeast(run.transformersVersion, "4.49"))
       return false;
-    if (has(run.config, "\"qwen2\""))
-      return !atLeast(run.transformersVersion, "4.37");
     return hasAny(run.config, {"\"gpt_bigcode\"", "\"falcon\"", "\"mpt\"",
                                "\"opt\"", "\"gpt_neox\""}) ||
            run.sizes.family == "gpt2";
@@ -220,9 +223,10 @@ private:
       adapter.target.names = {"q_proj", "k_proj", "v_proj"};
     else
       adapter.allLinear = true;
-    if (published)
+    if (published) {
+      adapter.rankPattern = published->ranks;
       assume(published->why);
-    else if (recipes)
+    } else if (recipes)
       assume("LoRA at queries, keys and values");
     else
       assume("LoRA at every linear layer");
@@ -254,8 +258,11 @@ private:
                         : run.adapter           ? 0
                                                 : published->fullStage;
       run.zeroStage = stage;
-      if (stage == 2)
-        run.reduceBucket = 200'000'000; // ds_config_zero2.json
+      // ds_config_zero2.json and ds_config_zero3.json.
+      if (stage > 0)
+        run.zeroFile = ZeroFile{stage == 2 ? std::optional<int64_t>(200'000'000)
+                                           : std::nullopt,
+                                /*overlap=*/true, /*ownOptimizer=*/true};
       run.executor =
           stage > 0 ? FrameworkKind::Deepspeed : FrameworkKind::Single;
       run.autocast = run.executor == FrameworkKind::Single && castsByAutocast();

@@ -69,6 +69,14 @@ struct MegatronRow {
 /// What of each layer is recomputed in the backward.
 enum class Recompute { None, Selective, Layers };
 
+/// What the script's DeepSpeed file says; without one DeepSpeed's defaults
+/// hold, and the script's optimizer.
+struct ZeroFile {
+  std::optional<int64_t> reduceBucket; // elements; none: "auto"
+  bool overlap = false;
+  bool ownOptimizer = false; // FusedAdam in place of the script's optimizer
+};
+
 struct Run {
   std::string family; // the letters of the id, else the source
   Source source = Source::Unknown;
@@ -108,7 +116,7 @@ struct Run {
   bool keepGathered = false; // units stay gathered from forward to backward
   bool holdsLogits = false;  // a variable refers to them during the backward
   int zeroStage = 2;         // DeepSpeed
-  std::optional<int64_t> reduceBucket; // of it, in elements
+  std::optional<ZeroFile> zeroFile;
   bool offloadParameters = false, offloadOptimizer = false;
   MegatronRow megatron;
   bool activationOffload = false;   // inputs of recomputed layers

@@ -87,7 +87,12 @@ AccelerateConfig accelerateOf(const Run &run) {
   if (run.executor == FrameworkKind::Deepspeed) {
     DeepspeedSettings zero;
     zero.zeroStage.value = run.zeroStage;
-    zero.reduceBucket.value = run.reduceBucket;
+    if (run.zeroFile) {
+      zero.fileRead = true;
+      zero.reduceBucket.value = run.zeroFile->reduceBucket;
+      zero.overlapCommunication.value = run.zeroFile->overlap;
+      zero.ownOptimizer.value = run.zeroFile->ownOptimizer;
+    }
     const OffloadDevice host = OffloadDevice::Cpu, none = OffloadDevice::None;
     zero.offloadParameters.value = run.offloadParameters ? host : none;
     zero.offloadOptimizer.value = run.offloadOptimizer ? host : none;

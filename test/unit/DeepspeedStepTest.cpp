@@ -16,7 +16,9 @@ namespace {
 /// million in the largest layer) on 8 GPUs: memory.rst, the table of
 /// estimate_zero2_ and estimate_zero3_model_states_mem_needs_all_cold, in
 /// GiB with two decimals. Its formulas leave out a rank's partition of 16-bit
-/// gradients, 2 bytes a parameter, beside their copy in fp32.
+/// gradients, 2 bytes a parameter. Stage 2's count the buffers that gradients
+/// are copied to beside the partition's gradients in fp32, before which they
+/// are freed; stage 3's leave out that gradients are flattened for the update.
 TEST(Executors, DeepspeedsOwnEstimates) {
   StepModel model = uniformModel(89, {32, 1000000}, 0);
   model.parameters.push_back(
@@ -47,7 +49,7 @@ TEST(Executors, DeepspeedsOwnEstimates) {
   // Stage 2: 4 P + 16 P / N; two of the four are the gradients, here a bucket
   // that all of them fit in. With offload, the parameters alone.
   StepPrediction p = predict(2, 2851000000, false, false);
-  EXPECT_NEAR(p.peakBytes / gib - partition, 15.93, printed);
+  EXPECT_NEAR(p.peakBytes / gib - partition + 2 * partition, 15.93, printed);
   p = predict(2, 0, true, false);
   EXPECT_NEAR(p.persistentBytes / gib, 5.31, printed);
   // Times 1.5, for the node: 16 P. The table has max(4 N, 16) P, for models
@@ -57,7 +59,8 @@ TEST(Executors, DeepspeedsOwnEstimates) {
   // are not there at the update.
   p = predict(3, 0, false, false);
   EXPECT_EQ(p.peakWhere, "optimizer update");
-  EXPECT_NEAR(p.peakBytes / gib - partition + 4 * 32e6 / gib, 6.09, printed);
+  EXPECT_NEAR(p.peakBytes / gib - 2 * partition + 4 * 32e6 / gib, 6.09,
+              printed);
   // Here the largest unit has the last three million too.
   constexpr double rest = 2 * 3e6 / gib;
   p = predict(3, 0, true, false);
@@ -68,8 +71,9 @@ TEST(Executors, DeepspeedsOwnEstimates) {
   EXPECT_NEAR(1.5 * p.hostBytes * ranks / gib, 71.69, printed);
 }
 
-/// The buckets of stages 1 and 2 are doubled where communication overlaps; the
-/// one of stage 3 is not. They are as large as the option says.
+/// The buckets of stages 1 and 2 are doubled where communication overlaps, and
+/// live in the backward alone; the one of stage 3 is neither. They are as large
+/// as the option says.
 TEST(Executors, DeepspeedBuckets) {
   const StepModel model = uniformModel(3, {1024, 1024}, 0);
   Settings settings;
@@ -77,20 +81,54 @@ TEST(Executors, DeepspeedBuckets) {
   settings.mesh.resize("dp_shard", 4);
   settings.param = plan::DType::BF16;
   const Target machine = h100();
-  auto persistent = [&](int stage, int64_t bucket, bool overlap) {
+  auto held = [&](int stage, int64_t bucket, bool overlap, bool peak) {
     settings.zeroStage = stage;
     settings.zero.reduceBucket = bucket;
     settings.zero.overlap = overlap;
-    return persistentOf(model, machine, settings);
+    if (!peak)
+      return persistentOf(model, machine, settings);
+    StepEvaluator evaluator(model, machine);
+    return evaluator.evaluate(configuredCandidate(model, settings)).peakBytes;
   };
-  constexpr int64_t elements = 1 << 28;
-  for (int stage : {1, 2, 3}) {
-    const int64_t without = persistent(stage, 0, false);
-    EXPECT_EQ(persistent(stage, elements, false) - without, 2 * elements);
-    EXPECT_EQ(persistent(stage, elements, true) - without,
-              (stage == 3 ? 2 : 4) * elements);
+  constexpr int64_t elements = 1 << 28, some = 1 << 27;
+  for (bool overlap : {false, true}) {
+    for (int stage : {1, 2}) {
+      const int64_t bytes = (overlap ? 4 : 2) * (elements - some);
+      EXPECT_EQ(held(stage, elements, overlap, false),
+                held(stage, 0, overlap, false));
+      EXPECT_EQ(held(stage, elements, overlap, true) -
+                    held(stage, some, overlap, true),
+                bytes);
+    }
+    EXPECT_EQ(held(3, elements, overlap, false) - held(3, 0, overlap, false),
+              2 * elements);
   }
-  EXPECT_EQ(persistent(0, elements, true), persistent(0, 0, false));
+  EXPECT_EQ(held(0, elements, true, false), held(0, 0, true, false));
+}
+
+/// Gradients that this rank keeps, 2 bytes each of its part, are flattened
+/// beside their fp32 copies, and freed before the update. Those of a later
+/// micro-batch have room of their own until they are added.
+TEST(Executors, DeepspeedUpdatesFlatGradients) {
+  const StepModel model = uniformModel(8, {1024, 1024}, 0);
+  Settings settings;
+  settings.executor = FrameworkKind::Deepspeed;
+  settings.mesh.resize("dp_shard", 4);
+  settings.param = plan::DType::BF16;
+  settings.optimizer = OptimizerKernel::Fused;
+  settings.zeroStage = 2;
+  settings.zero.reduceBucket = 0;
+  const Target machine = h100();
+  StepEvaluator evaluator(model, machine);
+  constexpr int64_t parameters = 8 << 20, own = parameters / 4;
+  StepPrediction p = evaluator.evaluate(configuredCandidate(model, settings));
+  EXPECT_EQ(p.peakWhere, "optimizer update");
+  EXPECT_EQ(p.persistentBytes, 2 * parameters + 12 * own);
+  EXPECT_EQ(p.peakBytes, 2 * parameters + (12 + 2 + 2 + 4) * own);
+  // torch's lists of square roots come when the others are gone.
+  settings.optimizer = OptimizerKernel::Foreach;
+  EXPECT_EQ(evaluator.evaluate(configuredCandidate(model, settings)).peakBytes,
+            p.peakBytes);
 }
 
 /// Each rank's part of a second copy is there from the first forward to the
