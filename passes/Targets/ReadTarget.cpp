@@ -203,8 +203,8 @@ void Reader::memory() {
       section("memory",
               {"context_bytes", "bandwidth", "bandwidth_efficiency",
                "allocator_overhead", "allocator_granularity"},
-              {"bytes", "communicator_bytes", "reduction_efficiency",
-               "half_bytes", "library_bandwidth_efficiency"});
+              {"bytes", "reduction_efficiency", "half_bytes",
+               "library_bandwidth_efficiency"});
   if (!node)
     return;
   auto real = [&](const char *key, double least, double most) {
@@ -220,14 +220,6 @@ void Reader::memory() {
   if (node->find("bytes"))
     target.memoryBytes = whole("bytes", 1);
   target.contextBytes = whole("context_bytes", 0);
-  if (node->find("communicator_bytes"))
-    target.communicatorBytes = whole("communicator_bytes", 0);
-  if (target.communicatorBytes > target.contextBytes)
-    error(
-        node->find("communicator_bytes"), "invalid-value",
-        "memory.communicator_bytes",
-        "'memory.communicator_bytes' is part of 'memory.context_bytes', which "
-        "is smaller");
   const double bandwidth = real("bandwidth", 1, 1e18);
   target.memoryBytesPerSecond =
       bandwidth * real("bandwidth_efficiency", 1e-4, 1);

@@ -91,8 +91,6 @@ struct Target {
   std::optional<int64_t> memoryBytes;
   /// Of these, what the framework's context, communicators and libraries take.
   int64_t contextBytes = 0;
-  /// Of the context, what communicators take; a process alone makes none.
-  int64_t communicatorBytes = 0;
   double memoryBytesPerSecond = 0; // attained, read and written together
   /// The same of norms, softmax and other reductions; 0: as any operator.
   double reductionBytesPerSecond = 0;

@@ -75,9 +75,6 @@ bool Session::load() {
     return false;
   if (target && !checkFp8Target(*inputs, *target, engine))
     return false;
-  // A process alone makes no communicators.
-  if (target && inputs->executor == FrameworkKind::Single)
-    target->contextBytes -= target->communicatorBytes;
   importing = importOptions(*inputs, options, targetOrNone());
   ranksPerNode = importing.ranksPerNode;
   if (!target) {
