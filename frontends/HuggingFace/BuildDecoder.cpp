@@ -9,6 +9,7 @@
 #include "frontends/HuggingFace/BuildModel.h"
 #include "frontends/HuggingFace/DecoderParts.h"
 #include "frontends/HuggingFace/RopeTables.h"
+#include "frontends/HuggingFace/TokenPredictors.h"
 
 using namespace accel;
 using namespace accel::huggingface;
@@ -199,8 +200,35 @@ public:
     return function;
   }
 
+  /// (hidden of the layer before, ids [B, S]) -> what layer `index`, which
+  /// predicts a further token, reads.
+  mlir::func::FuncOp predictorInput(size_t index) {
+    const std::string layer = d.layers + "." + std::to_string(index);
+    FunctionWriter f(
+        builder, d.classPrefix + "TokenPredictor." + std::to_string(index), "");
+    DecoderParts parts(f, d);
+    f.input(hiddenType);
+    f.input(idsType);
+    for (const std::string &fqn :
+         {d.embedding, layer + ".enorm", layer + ".hnorm", layer + ".eh_proj"})
+      declare(f, fqn, fqn);
+    auto function = f.begin({hiddenType});
+    Value next = parts.norm(
+        rows(f, d.embedding, f.argument(1), d.paddingIndex.value_or(-1)),
+        layer + ".enorm");
+    Value before = parts.norm(f.argument(0), layer + ".hnorm");
+    f.enter("");
+    Value both = f.op<CatOp>(ValueRange{next, before}, uint64_t(2));
+    Value joined = parts.linear(f.view(both, {tokens, 2 * d.hiddenSize}),
+                                layer + ".eh_proj");
+    f.end(f.view(joined, hiddenType.getShape()));
+    return function;
+  }
+
   /// (hidden, labels [B, S]) -> 0-d loss; with a load balancing loss also takes
-  /// the counts of all layers with experts, then their probabilities.
+  /// the counts of all layers with experts, then their probabilities; with
+  /// layers that predict further tokens behind all else what each of them
+  /// gives.
   mlir::func::FuncOp head() {
     // A tied head has no parameter of its own.
     std::string table = "lm_head.weight";
@@ -215,25 +243,28 @@ public:
         d.mixture.auxiliary ? size_t(d.mixture.sparseLayers()) : 0;
     for (size_t i = 0; i < 2 * routers; ++i)
       f.input(tensor({d.mixture.experts}));
+    for (int64_t i = 0; i < d.tokenPredictors; ++i)
+      f.input(hiddenType);
     for (const std::string &fqn : {d.finalNorm, d.projectOut})
       if (!fqn.empty())
         declare(f, fqn, fqn);
+    for (int64_t i = 0; i < d.tokenPredictors; ++i)
+      declare(f, predictorNorm(i), predictorNorm(i));
     f.param(table, *shapeOf(table));
     auto function = f.begin({tensor({})});
     for (size_t i = 0; i < 2 * routers; ++i)
       f.fixType(unsigned(2 + i));
-    Value normed = parts.norm(f.argument(0), d.finalNorm);
-    Value rows = f.view(normed, {tokens, d.hiddenSize});
-    if (!d.projectOut.empty())
-      rows = parts.linear(rows, d.projectOut);
-    f.enter("lm_head");
-    Value logits = f.op<MmOp>(rows, f.op<TOp>(f.param(table)));
-    f.enter("");
-    if (d.logitSoftcap != 0) {
-      logits = f.op<TanhOp>(f.op<DivScalarOp>(logits, d.logitSoftcap));
-      logits = f.op<MulScalarOp>(logits, d.logitSoftcap);
+    auto lossOf = [&](Value hidden, const std::string &norm) {
+      return lossOfHead(f, hidden, norm, table);
+    };
+    Value loss = lossOf(f.argument(0), d.finalNorm);
+    const double each =
+        tokenPredictorWeight / static_cast<double>(d.tokenPredictors);
+    for (int64_t i = 0; i < d.tokenPredictors; ++i) {
+      Value further =
+          lossOf(f.argument(unsigned(2 + 2 * routers + i)), predictorNorm(i));
+      loss = f.op<AddTensorOp>(loss, f.op<MulScalarOp>(further, each));
     }
-    Value loss = f.crossEntropy(logits, f.argument(1));
     if (routers) {
       ValueRange given = function.getArguments().slice(2, 2 * routers);
       loss = addBalancingLoss(f, d.mixture, loss, given.take_front(routers),
@@ -244,6 +275,28 @@ public:
   }
 
 private:
+  std::string predictorNorm(int64_t i) const {
+    const size_t layer = d.kinds.size() - size_t(d.tokenPredictors) + size_t(i);
+    return d.layers + "." + std::to_string(layer) + ".shared_head.norm";
+  }
+
+  /// Logits of `hidden` behind its norm, and their loss against the labels.
+  Value lossOfHead(FunctionWriter &f, Value hidden, const std::string &norm,
+                   const std::string &table) {
+    DecoderParts parts(f, d);
+    Value rows = f.view(parts.norm(hidden, norm), {tokens, d.hiddenSize});
+    if (!d.projectOut.empty())
+      rows = parts.linear(rows, d.projectOut);
+    f.enter("lm_head");
+    Value logits = f.op<MmOp>(rows, f.op<TOp>(f.param(table)));
+    f.enter("");
+    if (d.logitSoftcap != 0) {
+      logits = f.op<TanhOp>(f.op<DivScalarOp>(logits, d.logitSoftcap));
+      logits = f.op<MulScalarOp>(logits, d.logitSoftcap);
+    }
+    return f.crossEntropy(logits, f.argument(1));
+  }
+
   RankedTensorType tensor(llvm::ArrayRef<int64_t> shape) {
     return RankedTensorType::get(shape, builder.getF32Type());
   }
@@ -420,7 +473,15 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
                                segments.basePath())
                          .front());
   llvm::SmallVector<Value> counts, probabilities;
+  const size_t decoders = kinds.size() - size_t(decoder.tokenPredictors);
+  llvm::SmallVector<Value> ends; // of the decoder, and of predictors
   for (auto [i, kind] : llvm::enumerate(kinds)) {
+    if (i >= decoders) {
+      ends.push_back(hidden);
+      hidden =
+          graph.call(segments.predictorInput(i), {hidden, graph.inputIds()}, "")
+              .front();
+    }
     llvm::SmallVector<Value> operands{hidden};
     if (bias)
       operands.append(positions.front());
@@ -440,8 +501,10 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
       probabilities.push_back(results[2]);
     }
   }
-  llvm::SmallVector<Value> operands{hidden, graph.labels()};
+  ends.push_back(hidden);
+  llvm::SmallVector<Value> operands{ends.front(), graph.labels()};
   operands.append(counts);
   operands.append(probabilities);
+  operands.append(ends.begin() + 1, ends.end());
   graph.end(graph.call(head, operands, "").front());
 }

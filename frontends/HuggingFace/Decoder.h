@@ -115,6 +115,8 @@ struct Decoder {
   std::string layers = "model.layers";
   std::string layerClass;              // "LlamaDecoderLayer"
   std::vector<DecoderLayerKind> kinds; // by layer
+  /// Of these, the last ones predict further tokens (TokenPredictors.h).
+  int64_t tokenPredictors = 0;
   enum class Norm { Rms, RmsWide, RmsShifted, Layer } norm = Norm::Rms;
   double normEps = 1e-6;
   DecoderAttention attention;
