@@ -13,6 +13,7 @@
 #define ACCEL_FRONTENDS_ACCELERATE_SECTIONSETTINGS_H
 
 #include "frontends/Accelerate/Setting.h"
+#include "runtime/plan/MegatronModules.h"
 
 #include <optional>
 #include <vector>
@@ -74,6 +75,11 @@ struct MegatronSettings {
   Setting<bool> overlapsGradients, overlapsParameters, overlapsTensor,
       sendsOnce, overlapsExperts;
   Setting<int64_t> chunks{1, Origin::Default, "", {}, ""}; // of each stage
+  Setting<plan::RecomputeModules> recomputeModules;        // empty: core_attn
+  Setting<plan::GraphedParts> graphs; // replayed as CUDA graphs
+  Setting<bool> expertBiases;         // add_bias_linear of a mixture
+  /// NVTE_CUTEDSL_FUSED_GROUPED_MLP with use_transformer_engine_op_fuser.
+  Setting<bool> fusedExperts;
 };
 
 struct Fp8Settings {

@@ -6,6 +6,7 @@
 #include "passes/FrameworkSteps/MegatronSegments.h"
 
 #include "passes/Partition/GraphParts.h"
+#include "passes/StepModel/MegatronRecompute.h"
 
 namespace accel {
 
@@ -24,7 +25,21 @@ void MegatronSegments::read(mlir::ModuleOp module, sharding::JobOp job,
              attr.getOverlapExperts()};
   layers = {kernels.fp8, attr.getOverlapTensor()};
   auto request = sharding::findRequest(module, "megatron");
-  recomputesExperts = request && request.getValue().get("recompute_experts");
+  if (!request)
+    return;
+  auto has = [&](const std::string &name) {
+    return static_cast<bool>(request.getValue().get(name));
+  };
+  for (const auto &[part, name] : plan::recomputeModules)
+    if (has(plan::recomputeRequest(name)))
+      recomputed.add(part);
+  for (const auto &[part, name] : plan::graphedParts)
+    if (has(plan::graphRequest(name)))
+      host.graphs.add(part);
+  host.fp8 = kernels.fp8;
+  host.mxfp8 = kernels.mxfp8;
+  experts.biases = has("expert_biases");
+  experts.fused = layers.fusedExperts = has("fused_experts");
 }
 
 void MegatronSegments::addParameter(sharding::ParamOp op,
@@ -39,18 +54,6 @@ void MegatronSegments::addParameter(sharding::ParamOp op,
   parameter.expert = true;
 }
 
-/// The mixture and the norm before it are a checkpoint, instead of attention's
-/// core.
-static void markExperts(SegmentGraph &graph) {
-  graph.child.assign(graph.function.instructions.size(), -1);
-  for (size_t i = 0; i < graph.child.size(); ++i) {
-    const std::string &where = graph.function.instructions[i].where;
-    for (const char *part : {".mlp", "post_attention_layernorm"})
-      if (where.find(part) != std::string::npos)
-        graph.child[i] = 0;
-  }
-}
-
 mlir::LogicalResult MegatronSegments::convert(sharding::CallOp op,
                                               SegmentGraph &graph,
                                               const Target *target) const {
@@ -62,8 +65,9 @@ mlir::LogicalResult MegatronSegments::convert(sharding::CallOp op,
   if (!isRepeated(op.getPath()))
     return mlir::success();
   useMegatronLayers(graph, layers, target);
-  if (recomputesExperts)
-    markExperts(graph);
+  countMegatronKernels(graph, experts, host);
+  if (!recomputed.empty())
+    markRecomputed(graph, recomputed);
   return mlir::success();
 }
 

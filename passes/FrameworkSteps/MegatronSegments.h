@@ -8,7 +8,7 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/Framework.h"
-#include "passes/StepModel/MegatronExperts.h"
+#include "passes/StepModel/MegatronKernels.h"
 #include "passes/StepModel/MegatronLayers.h"
 
 namespace accel {
@@ -37,10 +37,11 @@ public:
 private:
   bool converts = false; // Transformer Engine computes the layers
   bool megatron = false;
-  bool recomputesExperts = false; // recompute_modules: moe
+  plan::RecomputeModules recomputed; // empty: attention's core
   int64_t tensorRanks = 1;
   ExpertRanks experts;
   MegatronLayers layers;
+  MegatronHost host;
 };
 
 } // namespace accel

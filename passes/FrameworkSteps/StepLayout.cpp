@@ -345,6 +345,10 @@ void StepLayout::measureTimes() {
         backward = std::max(v.compiledBackwardSeconds,
                             graph + kernel * v.compiledBackwardKernels);
       }
+      if (dispatch > 0) {
+        forward = std::max(forward, v.forwardQueued);
+        backward = std::max(backward, v.backwardQueued);
+      }
       calls[c].forward = toPicoseconds(std::max(
           forward, dispatch * (v.forwardOps + viewDispatch * v.forwardViews)));
       calls[c].backward = toPicoseconds(std::max(

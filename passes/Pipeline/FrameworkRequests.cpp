@@ -153,7 +153,13 @@ private:
     flag(value, "overlap_tensor", *megatron.overlapsTensor);
     flag(value, "sends_once", *megatron.sendsOnce);
     flag(value, "overlap_experts", *megatron.overlapsExperts);
-    flag(value, "recompute_experts", options.recomputesExperts);
+    for (const auto &[part, name] : plan::recomputeModules)
+      flag(value, plan::recomputeRequest(name),
+           megatron.recomputeModules->has(part));
+    for (const auto &[part, name] : plan::graphedParts)
+      flag(value, plan::graphRequest(name), megatron.graphs->has(part));
+    flag(value, "expert_biases", *megatron.expertBiases);
+    flag(value, "fused_experts", *megatron.fusedExperts);
     request(
         "megatron", value,
         because(megatron.distributedOptimizer, "use_distributed_optimizer"));

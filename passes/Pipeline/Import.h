@@ -40,10 +40,7 @@ struct ImportOptions {
   bool replaysGraphs = false;
   bool fp8 = false;   // matmuls of a trainer's layers
   bool mxfp8 = false; // of these, with a scale for each 32 elements
-  /// Under Megatron selective recomputation is of the experts' part of each
-  /// layer (recompute_modules: moe), not of attention's core.
-  bool recomputesExperts = false;
-  bool tf32 = false; // matmuls in fp32
+  bool tf32 = false;  // matmuls in fp32
   /// The model calls the package flash-attn, not torch's attention.
   bool flashAttention = false;
   /// Linear layers that a library converts to fp8, and who asks for it.

@@ -213,6 +213,7 @@ private:
     inner = shapeOf(down)[2] * tensor; // import-tp-plan shards it over tp
     rows = tokens * chosen * experts.tensor;
     local = all / experts.ranks;
+    once = experts.sendsOnce && experts.ranks > 1;
     width = inner / experts.tensor;
   }
 
@@ -267,9 +268,8 @@ private:
     freshWaits.push_back(wait);
   }
 
-  /// Over the ranks that share experts; a copy of its own on each.
-  int exchange(int slot) {
-    const int result = newSlot(shapeOf(slot), function.slots[slot].dtype);
+  /// Over the ranks that share experts; `result`: what comes.
+  int exchange(int slot, int result) {
     Instruction instruction;
     instruction.op = exchangeOp;
     instruction.where = where;
@@ -284,7 +284,7 @@ private:
       wait = dispatchSeconds(
           *target, group,
           {static_cast<double>(tokens), static_cast<double>(chosen),
-           bytesOf(slot) / static_cast<double>(tokens * chosen),
+           bytesOf(slot) / static_cast<double>(shapeOf(slot).front()),
            experts.sendsOnce});
     }
     add(std::move(instruction), wait);
@@ -293,14 +293,13 @@ private:
 
   int product(int a, int b, Shape shape, DType dtype, double k) {
     const double flops = 2 * plan::elementsOf(shape) * k;
-    return make("aten::mm", {a, b}, {newSlot(std::move(shape), dtype)}, flops)
-        .front();
+    const int result = newSlot(std::move(shape), dtype);
+    return make("aten::mm", {a, b}, {result}, flops).front();
   }
   /// A product for each expert, of `rows` rows.
   int grouped(int a, int b, Shape shape, double flops) {
-    return make("aten::_grouped_mm", {a, b, ends},
-                {newSlot(std::move(shape), dtype)}, flops)
-        .front();
+    const int result = newSlot(std::move(shape), dtype);
+    return make("aten::_grouped_mm", {a, b, ends}, {result}, flops).front();
   }
   /// A view of `slot`, which costs nothing.
   int alias(int slot, Shape shape) {
@@ -315,27 +314,43 @@ private:
     return view;
   }
 
-  /// Rows to the experts' ranks, sorted there by expert, or back.
-  int dispatch(int slot) {
-    int moved = experts.ranks > 1 ? exchange(slot) : slot;
+  /// Rows of a rank's own tokens, one for each expert.
+  int ownRows() { return newSlot({tokens * chosen, hidden}, dtype); }
+
+  /// `flat` [tokens, hidden] at the experts' ranks, sorted there by expert:
+  /// `permute` makes rows of it, and `others`. Sent once, what has come is.
+  int dispatch(int flat, const char *permute, int by, std::vector<int> others) {
+    int moved = once ? exchange(flat, ownRows()) : flat;
+    const int made = ownRows();
+    others.insert(others.begin(), made);
+    make(permute, {moved, by}, others);
+    moved = once || experts.ranks == 1 ? made : exchange(made, ownRows());
     if (experts.tensor > 1) {
       // Ranks that split an expert gather each other's rows.
-      moved = make("megatron::gather_rows", {moved},
-                   {newSlot({rows, hidden}, dtype)})
-                  .front();
+      const int whole = newSlot({rows, hidden}, dtype);
+      moved = make("megatron::gather_rows", {moved}, {whole}).front();
       addTensorWait(moved);
     }
-    return sorted(moved);
+    return once ? moved : sorted(moved);
   }
-  int combine(int slot) {
-    int moved = sorted(slot);
+  /// Back, into `result` [tokens, hidden] by `unpermute`, which reads `with` as
+  /// well and makes `others`.
+  void combine(int slot, const char *unpermute, std::vector<int> with,
+               int result, std::vector<int> others = {}) {
+    int moved = once ? slot : sorted(slot);
     if (experts.tensor > 1) {
-      moved = make("megatron::scatter_rows", {moved},
-                   {newSlot({tokens * chosen, hidden}, dtype)})
-                  .front();
+      moved = make("megatron::scatter_rows", {moved}, {ownRows()}).front();
       addTensorWait(slot);
     }
-    return experts.ranks > 1 ? exchange(moved) : moved;
+    if (experts.ranks > 1 && !once)
+      moved = exchange(moved, ownRows());
+    // Where rows go back as sums, those are written once more there.
+    const int summed = once ? ownRows() : result;
+    with.insert(with.begin(), moved);
+    others.insert(others.begin(), summed);
+    make(unpermute, with, others);
+    if (once)
+      exchange(summed, result);
   }
   void addTensorWait(int whole) {
     if (target)
@@ -349,9 +364,8 @@ private:
   int sorted(int slot) {
     if (local == 1 || experts.ranks == 1)
       return slot;
-    return make("megatron::sort_chunks", {slot},
-                {newSlot(shapeOf(slot), dtype)})
-        .front();
+    const int result = newSlot(shapeOf(slot), dtype);
+    return make("megatron::sort_chunks", {slot}, {result}).front();
   }
 
   void writeForward(int result) {
@@ -364,24 +378,24 @@ private:
     make("megatron::route", {logits}, {scores, map});
     routed = scores;
     where = "*.mlp.experts";
-    // row_id_map of TransformerEngine's permutation kernels.
-    order = newSlot({tokens, 2 * all + 1}, DType::I32);
-    const int sentRows = newSlot({tokens * chosen, hidden}, dtype);
-    const int probabilities = newSlot({tokens * chosen}, DType::F32);
-    make("megatron::permute", {flat, map}, {sentRows, probabilities, order});
-    factors = newSlot({rows}, DType::F32);
-    make("megatron::permute_probabilities", {probabilities}, {factors});
-    received = dispatch(sentRows);
     ends = newSlot({local}, DType::I32);
     make("megatron::count", {map}, {ends});
+    // row_id_map of TransformerEngine's permutation kernels.
+    order = newSlot({tokens, 2 * all + 1}, DType::I32);
+    const int probabilities = newSlot({tokens * chosen}, DType::F32);
+    received = dispatch(flat, "megatron::permute", map, {probabilities, order});
+    factors = newSlot({rows}, DType::F32);
+    make("megatron::permute_probabilities", {probabilities}, {factors});
     const double work = 2 * static_cast<double>(rows) * hiddenWidth();
     both = grouped(received, weightOf(gateUp), {rows, 2 * width}, 2 * work);
     active = make("megatron::weighted_swiglu", {both, factors},
                   {newSlot({rows, width}, dtype)})
                  .front();
-    const int out = grouped(active, weightOf(down), {rows, hidden}, work);
-    const int back = combine(out);
-    make("megatron::unpermute", {back, order}, {result});
+    fuse();
+    int out = grouped(active, weightOf(down), {rows, hidden}, work);
+    if (experts.biases && !experts.fused)
+      out = addBiases(out);
+    combine(out, "megatron::unpermute", {order}, result);
   }
   double hiddenWidth() const {
     return static_cast<double>(hidden) * static_cast<double>(width);
@@ -397,10 +411,9 @@ private:
   void writeBackward(int tangent, const std::vector<int> &results) {
     where = "*.mlp.experts";
     const int flat = alias(tangent, {tokens, hidden});
-    const int sentBack = make("megatron::unpermute_backward", {flat, order},
-                              {newSlot({tokens * chosen, hidden}, dtype)})
-                             .front();
-    const int grad = dispatch(sentBack);
+    const int grad = dispatch(flat, "megatron::unpermute_backward", order, {});
+    if (experts.biases && !experts.fused)
+      sumBiases(grad);
     const double work = 2 * static_cast<double>(rows) * hiddenWidth();
     const int inside =
         grouped(grad, alias(down, shapeOf(down)), {rows, width}, work);
@@ -409,16 +422,16 @@ private:
     const int bothGradient = newSlot({rows, 2 * width}, dtype);
     make("megatron::weighted_swiglu_backward", {inside, both, factors},
          {bothGradient, factorGradient});
+    fuse();
     const int rowGradient = grouped(
         bothGradient, alias(gateUp, shapeOf(gateUp)), {rows, hidden}, 2 * work);
     weightGradient(bothGradient, received, gateUpGradient, 2 * work);
-    const int back = combine(rowGradient);
     const bool apart = results.size() == 2;
     const int summed =
                   apart ? results.front() : newSlot({tokens, hidden}, dtype),
               scoreGradient = newSlot({tokens, all}, DType::F32);
-    make("megatron::permute_backward", {back, order, factorGradient},
-         {summed, scoreGradient});
+    combine(rowGradient, "megatron::permute_backward", {order, factorGradient},
+            summed, {scoreGradient});
     where = "*.mlp.gate";
     const int logitGradient =
         make("megatron::route_backward", {scoreGradient, routed, map},
@@ -442,6 +455,33 @@ private:
     if (!apart)
       make("aten::add.Tensor", {summed, viaRouter}, {results.front()});
   }
+  void fuse() { // the last one into the product before it
+    if (experts.fused)
+      fresh.back().movedBytes = 0;
+  }
+
+  /// A product in fp32, a sum, all experts' rows in one tensor, and a cast,
+  /// each read and written: 28 bytes an element.
+  int addBiases(int slot) {
+    const int result = make("megatron::expert_bias", {slot, factors},
+                            {newSlot({rows, hidden}, dtype)})
+                           .front();
+    fresh.back().movedBytes = 28 * elementsOf(slot);
+    fresh.back().workspaceBytes = static_cast<int64_t>(8 * elementsOf(slot));
+    return result;
+  }
+  /// The tangent in fp32, its products with the bias and with the
+  /// probabilities, and their sums; of the first bias the sum over what the
+  /// activation gives back: 40 bytes an element and 2 of the first's.
+  void sumBiases(int tangent) {
+    make("megatron::expert_bias_backward", {tangent, factors},
+         {newSlot({rows}, DType::F32)});
+    fresh.back().movedBytes =
+        40 * elementsOf(tangent) + 4.0 * static_cast<double>(rows * width);
+    fresh.back().workspaceBytes = static_cast<int64_t>(8 * elementsOf(tangent));
+  }
+  double elementsOf(int slot) const { return plan::elementsOf(shapeOf(slot)); }
+
   void weightGradient(int grad, int input, int result, double flops) {
     if (result < 0)
       return;
@@ -533,6 +573,7 @@ private:
   int64_t all = 0, hidden = 0, tokens = 0, chosen = 1, inner = 0;
   int64_t rows = 0, local = 0, width = 0;
   DType dtype = DType::BF16;
+  bool once = false; // ExpertRanks::sendsOnce, among several ranks
   int x = -1;
   int map = -1, routed = -1, order = -1, ends = -1;
   int factors = -1, received = -1, both = -1, active = -1;

@@ -25,10 +25,20 @@ namespace accel {
 
 /// Who shares the experts of a layer.
 struct ExpertRanks {
-  int64_t ranks = 1;       // each has an equal part of the experts
-  int64_t tensor = 1;      // ranks that split each expert
-  bool sendsOnce = false;  // Dispatch::once
+  int64_t ranks = 1;  // each has an equal part of the experts
+  int64_t tensor = 1; // ranks that split each expert
+  /// Dispatch::once: rows are permuted where they arrive, and summed before
+  /// they go back.
+  bool sendsOnce = false;
   bool overlapped = false; // with another micro-batch's computation
+  /// Both matrices of an expert have biases (add_bias_linear). The second's is
+  /// added expert by expert, times the probabilities, in fp32
+  /// (TEGroupedMLP._apply_bias of megatron/core/transformer/moe/experts.py).
+  bool biases = false;
+  /// The activation, its casts to 8 bits and biases are epilogues of the
+  /// products (NVTE_CUTEDSL_FUSED_GROUPED_MLP of Transformer Engine's op
+  /// fuser).
+  bool fused = false;
 };
 
 /// A rank's part of experts' matrices [E, ..] under `experts`, of which ranks

@@ -218,7 +218,11 @@ private:
     cast.op = "te::quantize";
     cast.where = function.instructions[at].where;
     cast.args = {plan::tensorArg(root)};
-    cast.movedBytes = plan::elementsOf(function.slots[root].shape) * 4;
+    const bool epilogue = layers.fusedExperts && maker[root] >= 0 &&
+                          function.instructions[maker[root]].op.starts_with(
+                              "megatron::weighted_swiglu");
+    cast.movedBytes =
+        epilogue ? 0 : plan::elementsOf(function.slots[root].shape) * 4;
     int copy = -1;
     if (keeps) {
       copy = static_cast<int>(function.slots.size());

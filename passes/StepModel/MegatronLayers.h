@@ -25,6 +25,8 @@ struct MegatronLayers {
   /// Layers exchange over tp while their matmuls run (tp_comm_overlap,
   /// Transformer Engine's userbuffers), but for the first piece.
   bool overlapsTensor = false;
+  /// ExpertRanks::fused.
+  bool fusedExperts = false;
 };
 
 /// Changes `graph` and its waits; without a target only what is held.

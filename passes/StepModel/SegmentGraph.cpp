@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/StepModel/SegmentGraph.h"
+#include "passes/StepModel/HostQueue.h"
 #include "passes/StepModel/SegmentOrder.h"
 #include "passes/StepModel/SegmentStorages.h"
 
@@ -11,6 +11,7 @@
 #include "passes/Cost/OpCost.h"
 
 #include <algorithm>
+#include <set>
 
 namespace accel {
 
@@ -39,6 +40,8 @@ public:
     if (mode == EagerMode::Pointwise || mode == EagerMode::Full)
       recompute(level, allOfIt);
     measureBackward(level);
+    variant.forwardQueued = forwardQueue.seconds(target);
+    variant.backwardQueued = backwardQueue.seconds(target);
     measureCompiled();
     return std::move(variant);
   }
@@ -105,6 +108,15 @@ private:
     return mode == EagerMode::None ? storage.saved() : kept[storage.producer];
   }
 
+  bool isDiscarded(const Storage &storage) const {
+    if (mode != EagerMode::Children || !storage.madeInForward ||
+        storage.producer < 0)
+      return false;
+    const int child = graph.child[storage.producer];
+    return child >= 0 && size_t(child) < graph.discards.size() &&
+           graph.discards[child];
+  }
+
   bool isHeld(int root) const {
     return mode == EagerMode::Children && held[root];
   }
@@ -124,7 +136,10 @@ private:
         if (storage.owner != Owner::Own || !storage.madeInForward)
           return;
         const int from = graph.child[storage.producer];
-        if (child >= 0 ? child != from : !graph.forward[i])
+        const bool outside = child >= 0 ? child != from : !graph.forward[i];
+        if (outside && isDiscarded(storage) && !storage.output)
+          childHas[root] = true;
+        else if (outside)
           held[root] = true;
         if (!graph.forward[i] && child >= 0 && child == from)
           childHas[root] = true;
@@ -201,7 +216,8 @@ private:
                named[&storage - storages.data()];
       });
       variant.forwardSeconds += seconds(position);
-      ++(graph.view[i] ? variant.forwardViews : variant.forwardOps);
+      forwardQueue.add(graph, position, seconds(position), target,
+                       variant.forwardOps, variant.forwardViews);
     }
     freeNamed();
   }
@@ -253,6 +269,29 @@ private:
   }
   void markFreed(int root) { freed.push_back(root); }
 
+  /// The child that `i` is of, and those that discard what it reads.
+  void recomputeFor(Level &level, int i) {
+    if (mode != EagerMode::Children)
+      return;
+    recomputeChild(level, graph.child[i]);
+    forEachSlot(function.instructions[i], [&](int slot) {
+      if (const Storage &storage = storages[base(slot)]; isDiscarded(storage))
+        recomputeChild(level, graph.child[storage.producer]);
+    });
+  }
+  void recomputeChild(Level &level, int child) {
+    if (child < 0 || !again.insert(child).second)
+      return;
+    for (size_t i = 0; i < function.instructions.size(); ++i)
+      if (graph.forward[i] && graph.child[i] == child)
+        forEachSlot(function.instructions[i], [&](int slot) {
+          if (const Storage &storage = storages[base(slot)];
+              isDiscarded(storage))
+            recomputeChild(level, graph.child[storage.producer]);
+        });
+    recompute(level, child);
+  }
+
   /// The forward again, up to the last value that autograd saves: all of it,
   /// or that of one child.
   void recompute(Level &level, int child) {
@@ -281,7 +320,8 @@ private:
         notePeak(level, 0, instr.workspaceBytes);
         variant.recomputeSeconds += seconds(i);
         variant.backwardSeconds += seconds(i);
-        ++(graph.view[i] ? variant.backwardViews : variant.backwardOps);
+        backwardQueue.add(graph, i, seconds(i), target, variant.backwardOps,
+                          variant.backwardViews);
       }
       freeAfterForward(i, level.bytes, [&](const Storage &storage) {
         return storage.saved() || kept[storage.producer] ||
@@ -316,14 +356,14 @@ private:
     forward.instructions.clear();
     backward.instructions.clear();
     for (size_t i = 0; i < function.instructions.size(); ++i) {
-      const bool again = mode != EagerMode::None && graph.forward[i] &&
+      const bool twice = mode != EagerMode::None && graph.forward[i] &&
                          !kept[i] && static_cast<int>(i) <= lastSaved;
       const double wait = exchanged(static_cast<int>(i));
       if (graph.forward[i]) {
         forward.instructions.push_back(function.instructions[i]);
         variant.compiledForwardSeconds += wait;
       }
-      if (!graph.forward[i] || again) {
+      if (!graph.forward[i] || twice) {
         backward.instructions.push_back(function.instructions[i]);
         variant.compiledBackwardSeconds += wait;
       }
@@ -355,16 +395,10 @@ private:
     findLastBackwardUses();
     bool inLoss = graph.loss;
     std::vector<int> fresh; // gradients of parameters that the node made
-    std::vector<int> again; // children that were recomputed
     for (size_t k = 0; k < order.size(); ++k) {
       const int i = order[k];
       const Instruction &instr = function.instructions[i];
-      const int child = mode == EagerMode::Children ? graph.child[i] : -1;
-      if (child >= 0 &&
-          std::find(again.begin(), again.end(), child) == again.end()) {
-        again.push_back(child);
-        recompute(level, child);
-      }
+      recomputeFor(level, i);
       const bool loss = beforeLogitsGradient(static_cast<int>(k), order);
       if (inLoss && !loss)
         emit(StorageEvent::Kind::LossEnd, -1);
@@ -396,7 +430,8 @@ private:
       else
         notePeak(level, added, instr.workspaceBytes);
       variant.backwardSeconds += seconds(i);
-      ++(graph.view[i] ? variant.backwardViews : variant.backwardOps);
+      backwardQueue.add(graph, i, seconds(i), target, variant.backwardOps,
+                        variant.backwardViews);
       collectFrees(i, alias, pending, level);
       if (k + 1 < order.size() && graph.node[order[k + 1]] == graph.node[i])
         continue;
@@ -547,43 +582,15 @@ private:
   std::vector<bool> named;    // by storage: frames of the forward hold it
   int shiftedStorage = -1;
   std::vector<int> freed, finished;
+  std::set<int> again;   // children that were recomputed
   std::vector<int> rank; // by instruction of the backward: when it runs
   int lastSaved = -1, lossEnd = -1;
+  HostQueue forwardQueue, backwardQueue;
   SegmentVariant variant;
   std::vector<StorageEvent> *events = &variant.trace.forward;
 };
 
 } // namespace
-
-void SegmentGraph::insert(size_t at, const plan::Instruction &instruction,
-                          bool isForward, bool isView) {
-  const auto position = static_cast<std::ptrdiff_t>(at);
-  const int ofNode = node[at], ofChild = child.empty() ? -1 : child[at];
-  function.instructions.insert(function.instructions.begin() + position,
-                               instruction);
-  forward.insert(forward.begin() + position, isForward);
-  view.insert(view.begin() + position, isView);
-  node.insert(node.begin() + position, ofNode);
-  pointwiseKeeps.insert(pointwiseKeeps.begin() + position, false);
-  if (!child.empty())
-    child.insert(child.begin() + position, ofChild);
-  if (!waits.empty())
-    waits.insert(waits.begin() + position, -1);
-}
-
-SegmentGraph SegmentGraph::takeInstructions() {
-  std::vector<plan::Instruction> list = std::move(function.instructions);
-  function.instructions.clear();
-  SegmentGraph old = *this;
-  old.function.instructions = std::move(list);
-  forward.clear();
-  view.clear();
-  node.clear();
-  child.clear();
-  pointwiseKeeps.clear();
-  waits.clear();
-  return old;
-}
 
 SegmentVariant measureVariant(const SegmentGraph &graph, EagerMode mode,
                               const Target *target) {

@@ -21,6 +21,15 @@
 
 namespace accel {
 
+/// What the host does for an instruction.
+struct HostWork {
+  double launches = 1; // kernels; 0 where a CUDA graph has them
+  /// The host waits until the device has run it: it reads what it gives.
+  bool waits = false;
+  /// A CUDA graph has it: neither it nor a view takes time of the host.
+  bool replayed = false;
+};
+
 /// A joint function without gradient destinations: its outputs are those of
 /// the forward, the gradients of inputs and those of parameters, in this order.
 struct SegmentGraph {
@@ -39,6 +48,10 @@ struct SegmentGraph {
   /// By instruction: the child of the layer's module that it belongs to, or
   /// its derivative does; -1 for the layer's own. Empty: not known.
   std::vector<int> child;
+  /// By child: what it gives is discarded when its readers of the forward have
+  /// read it, and is made again before the first derivative that reads it.
+  /// Empty: none is.
+  std::vector<bool> discards;
   /// By instruction: `pointwise` keeps its results (passes/Recompute).
   std::vector<bool> pointwiseKeeps;
   /// The segment ends in the loss.
@@ -58,6 +71,8 @@ struct SegmentGraph {
   /// exchange, where they are others than its axes say (experts' ranks are
   /// none, matmuls hide a part); below 0: as they say. Empty: all are.
   std::vector<double> waits;
+  /// By instruction; empty: each launches one kernel, views none.
+  std::vector<HostWork> host;
   /// Allocations are rounded up to this (512 under CUDA, 64 on CPUs).
   int64_t rounding = plan::alignmentBytes;
 

@@ -111,6 +111,10 @@ struct SegmentVariant {
   /// overhead on the CPU.
   int forwardOps = 0, backwardOps = 0;
   int forwardViews = 0, backwardViews = 0;
+  /// Where the host waits for the device within: seconds of one call of many
+  /// in a row, the device's waits for what the host launches next included. 0:
+  /// the host never waits.
+  double forwardQueued = 0, backwardQueued = 0;
   StorageTrace trace;
 };
 

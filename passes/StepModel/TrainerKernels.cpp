@@ -78,9 +78,7 @@ static bool isCore(const plan::Function &function,
          function.slots[instruction.args.front().slot].shape.size() == scores;
 }
 
-/// Of each instruction, whether it is of the core: views of what the core makes
-/// are.
-static std::vector<bool> coreOf(const SegmentGraph &graph) {
+std::vector<bool> coreOfAttention(const SegmentGraph &graph) {
   const plan::Function &function = graph.function;
   std::vector<bool> core, made(function.slots.size(), false);
   auto base = [&](int slot) { return function.slots[slot].base; };
@@ -101,7 +99,7 @@ void markSelective(SegmentGraph &graph, Selective selective) {
   const std::vector<Instruction> &list = graph.function.instructions;
   int matmuls = 0;
   const std::vector<bool> core = selective == Selective::CoreAttention
-                                     ? coreOf(graph)
+                                     ? coreOfAttention(graph)
                                      : std::vector<bool>();
   for (size_t i = 0; i < list.size(); ++i) {
     const bool attention = isAttention(list[i]);

@@ -23,6 +23,10 @@ Target targetOfLayers(const Target &target, const frameworks::Kernels &kernels);
 /// module's (SegmentGraph::child, 0).
 void markSelective(SegmentGraph &graph, frameworks::Selective selective);
 
+/// Of each instruction, whether it is between the projections of an attention:
+/// its kernel, or what stands for it; views of what those make are.
+std::vector<bool> coreOfAttention(const SegmentGraph &graph);
+
 /// The training loop's variables hold the logits, in each dtype that they have,
 /// until the loss is there.
 void holdLogits(SegmentGraph &graph);

@@ -20,6 +20,7 @@ namespace accel::validate {
 /// A row's columns in lower case.
 struct RowText {
   std::string model, framework, sharding, precision, checkpointing, source;
+  std::string gpu;
   std::string all() const;
 };
 

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/MegatronRows.h"
 
+#include "passes/Validate/Recipes.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -50,13 +52,11 @@ public:
     megatron.overlaps = recipes;
     megatron.coreAttention = !attends && (ported || early);
     megatron.chunks = std::max<int64_t>(1, numberAfter(text.sharding, "vp="));
+    if (recipes)
+      readRecipe();
     leaveLast();
-    // virtual_pipeline_parallelism of NeMo's recipe (nemotron4_340b.py).
-    if (recipes && has(text.model, "nemotron") && has(text.model, "340b") &&
-        run.mesh.size("pp") == 8 && !has(text.sharding, "vp=")) {
-      megatron.chunks = 12;
-      assume("12 chunks of layers in each stage, as NeMo's recipe");
-    }
+    if (const std::string wrong = readModules(); !wrong.empty())
+      return wrong;
     megatron.sequenceParallelism =
         tensor > 1 &&
         (megatron.coreAttention ? has(text.checkpointing, "sp") : true);
@@ -81,15 +81,69 @@ private:
   }
   void assume(const std::string &what) { run.assumptions.push_back(what); }
 
+  void readRecipe() {
+    recipe =
+        findRecipe({bridge ? "megatron-bridge" : "nemo",
+                    releaseAfter(text.framework, "bridge/"),
+                    modelKey(text.model), text.gpu, text.precision,
+                    run.microBatch, std::max<int64_t>(1, run.mesh.size("pp"))});
+    if (!recipe)
+      return;
+    if (recipe->chunks > 0 && !has(text.sharding, "vp=")) {
+      megatron.chunks = recipe->chunks;
+      assume(std::to_string(recipe->chunks) +
+             " chunks of layers in each stage, as its recipe");
+    }
+    megatron.graphs = recipe->graphs;
+    megatron.narrowStates = recipe->narrowStates;
+    megatron.tokenPredictors = recipe->tokenPredictors;
+    if (text.checkpointing.empty())
+      megatron.recompute = recipe->recompute;
+    if (bridge)
+      assume(
+          "recomputed modules, CUDA graphs and the dispatcher of its recipe");
+  }
+
+  /// "selective(layernorm moe)", or "norm, act" as the model zoo's tables
+  /// shorten them.
+  std::string readModules() {
+    std::string list = text.checkpointing;
+    if (const size_t open = list.find('('); open != list.npos)
+      list = list.substr(open + 1, list.find(')', open) - open - 1);
+    else if (has(list, "selective") || has(list, "full") || has(list, "sp"))
+      return "";
+    std::string name;
+    for (const char c : list + ' ') {
+      if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') {
+        name += c;
+        continue;
+      }
+      if (name == "norm")
+        name = "layernorm";
+      if (name == "act")
+        name = "moe_act";
+      if (const auto module = plan::partNamed(plan::recomputeModules, name))
+        megatron.recompute.add(*module);
+      else if (!name.empty() && name != "none")
+        return "'" + name +
+               "' of the column ac is none of Megatron's modules: " +
+               plan::namesOf(plan::recomputeModules);
+      name.clear();
+    }
+    return "";
+  }
+
   /// Recipes give what does not divide a layout of its own
   /// (pipeline_model_parallel_layout of recipes/deepseek): the last chunk has
   /// what the others, which are full, leave.
   void leaveLast() {
     const int64_t chunks = run.mesh.size("pp") * megatron.chunks;
+    // Layers that predict further tokens stand with the last one.
     const int64_t layers =
-        run.config.empty()
-            ? run.sizes.layers
-            : nlohmann::json::parse(run.config).value("num_hidden_layers", 0);
+        megatron.tokenPredictors +
+        (run.config.empty()
+             ? run.sizes.layers
+             : nlohmann::json::parse(run.config).value("num_hidden_layers", 0));
     if (!bridge || chunks < 2 || layers % chunks == 0 ||
         (layers + 2) % chunks == 0)
       return;
@@ -110,8 +164,9 @@ private:
                   ranks = run.mesh.ranks() / std::max<int64_t>(1, stages);
     const bool zoo = has(text.framework, "megatron-core");
     megatron.experts = experts;
-    megatron.recomputesExperts =
-        has(text.checkpointing, "selective") && has(text.checkpointing, "moe");
+    megatron.expertBiases =
+        !run.config.empty() &&
+        nlohmann::json::parse(run.config).value("expert_biases", false);
     megatron.expertTensor =
         bridge || zoo || ranks % (experts * tensor) != 0 ? 1 : tensor;
     if (ranks % experts != 0)
@@ -122,6 +177,12 @@ private:
       assume(megatron.expertTensor > 1 ? "experts are split as tp splits layers"
                                        : "experts are whole on their ranks");
     const bool domain = run.target == "gb200" || run.target == "gb300";
+    if (recipe) {
+      megatron.sendsOnce = !recipe->dispatcher.empty();
+      megatron.overlapsExperts = recipe->overlapsExperts;
+      megatron.fusedExperts = recipe->fusedExperts;
+      return "";
+    }
     megatron.sendsOnce = has(text.framework, "deepep") ||
                          has(text.framework, "hybridep") ||
                          (bridge && (domain || has(text.model, "30b")));
@@ -153,6 +214,7 @@ private:
   Run &run;
   MegatronRow &megatron;
   bool recipes = false, bridge = false;
+  std::optional<Recipe> recipe;
 };
 
 } // namespace

@@ -262,6 +262,7 @@ private:
     if (tensor > 1)
       s.mesh.resize("tp", tensor);
     s.ranksPerNode = ranksPerNode(ranks);
+    run.microBatch = row.microBatch.value_or(1);
     if (run.source == Source::KempnerForge && gpus > 4) {
       s.ranksPerNode = 4;
       assume("nodes of 4 GPUs, as the Kempner cluster has");
@@ -440,6 +441,10 @@ private:
     const std::string &ac = checkpointing;
     Run &r = run;
     run.activationOffload = has(ac, "offload");
+    if (ac.empty() && !r.megatron.recompute.empty()) { // of its recipe
+      r.recompute = Recompute::Selective;
+      return;
+    }
     if (ac.empty() || ac == "none" || ac == "no" || ac == "n" || ac == "off" ||
         ac == "false") {
       r.recompute = Recompute::None;
@@ -448,6 +453,11 @@ private:
     if (has(ac, "full") || has(ac, "yes") || ac == "y" || ac == "true" ||
         ac == "all") {
       r.recompute = Recompute::Layers;
+      return;
+    }
+    // Megatron's names of what it recomputes.
+    if (!r.megatron.recompute.empty()) {
+      r.recompute = Recompute::Selective;
       return;
     }
     if (!has(ac, "selective") && !has(ac, "sac") && !has(ac, "partial")) {
@@ -505,8 +515,8 @@ private:
   }
 
   RowText rowText() const {
-    return {lower(row.model), framework,     sharding,
-            precision,        checkpointing, text};
+    return {lower(row.model), framework, sharding,      precision,
+            checkpointing,    text,      lower(row.gpu)};
   }
 
   void readExtras() {

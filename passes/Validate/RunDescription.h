@@ -62,8 +62,12 @@ struct MegatronRow {
   /// As sharding.megatron has them.
   int64_t lastLayers = 0; // of the last chunk; 0: as the others
   bool overlapsTensor = false, sendsOnce = false, overlapsExperts = false;
-  bool wideGradients = false;     // reduced in fp32 although they overlap
-  bool recomputesExperts = false; // ImportOptions's
+  bool wideGradients = false;       // reduced in fp32 although they overlap
+  plan::RecomputeModules recompute; // MegatronSettings's
+  plan::GraphedParts graphs;
+  bool expertBiases = false, fusedExperts = false;
+  bool narrowStates = false;   // the optimizer's, in bf16
+  int64_t tokenPredictors = 0; // mtp_num_layers
 };
 
 /// What of each layer is recomputed in the backward.

@@ -7,6 +7,7 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "frontends/HuggingFace/BuildModel.h"
+#include "frontends/HuggingFace/TokenPredictors.h"
 #include "passes/Adapters/ApplyAdapter.h"
 #include "passes/FrameworkSteps/DecidedCandidate.h"
 #include "passes/Pipeline/Phases.h"
@@ -111,6 +112,10 @@ AccelerateConfig accelerateOf(const Run &run) {
     megatron.overlapsTensor.value = run.megatron.overlapsTensor;
     megatron.sendsOnce.value = run.megatron.sendsOnce;
     megatron.overlapsExperts.value = run.megatron.overlapsExperts;
+    megatron.recomputeModules.value = run.megatron.recompute;
+    megatron.graphs.value = run.megatron.graphs;
+    megatron.expertBiases.value = run.megatron.expertBiases;
+    megatron.fusedExperts.value = run.megatron.fusedExperts;
     a.megatron = megatron;
   }
   return a;
@@ -161,12 +166,20 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
   auto model = huggingface::parseModelConfig(text, "config.json", engine);
   if (!model)
     return std::nullopt;
+  if (const std::string wrong =
+          huggingface::addTokenPredictors(*model, run.megatron.tokenPredictors);
+      !wrong.empty()) {
+    engine.error("plan", "", wrong);
+    return std::nullopt;
+  }
   RunJob result{std::move(*model), defaultJob(accelerateOf(run)),        {},
                 run.adapter,       run.adapterDtype != plan::DType::F32, 1};
   JobConfig &job = result.job;
   if (const auto *optimizer = plan::findOptimizer(run.optimizer))
     job.optimizer.setDefaults(*optimizer);
   job.optimizer.maxGradNorm.value = run.clipGradients ? 1.0 : 0.0;
+  if (run.megatron.narrowStates)
+    job.optimizer.stateDtype = plan::DType::BF16;
   job.quantization = run.quantization;
   job.transformersTrainer.value = run.trainerScript;
   job.reentrantCheckpointing.value = run.reentrant;
@@ -197,7 +210,6 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
   else
     import.fp8 = run.fp8;
   import.mxfp8 = run.mxfp8;
-  import.recomputesExperts = run.megatron.recomputesExperts;
   import.chosen.emplace();
   import.chosen->why = rowsReason;
   import.chosen->checkpoint = checkpointMode(run.recompute);

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Cost/CollectiveCost.h"
 #include "passes/FrameworkSteps/Megatron.h"
+#include "passes/StepModel/HostQueue.h"
 #include "passes/StepModel/MegatronLayers.h"
+#include "passes/Validate/Recipes.h"
 #include "passes/Validate/Validate.h"
 #include "test/unit/DecidedRows.h"
 
@@ -133,6 +135,136 @@ TEST(MegatronExperts, Dispatch) {
               1e-9);
   EXPECT_GT(dispatchSeconds(target, {64, 8}, each),
             1.5 * dispatchSeconds(target, {64, 8}, once));
+}
+
+/// What Megatron calls the mixture's activation, and norms that are kernels of
+/// their own, is made again in the backward: their results are not held.
+TEST(MegatronRecompute, DiscardsWhatModulesGive) {
+  RunRow row = bridgeRow("Qwen3_30B_a3B");
+  row.layers = 2;
+  row.sharding = "EP=8";
+  const double t = 4096, h = 2048, f = 768, k = 8,
+               all = layerBytes(stepOf(row));
+  row.checkpointing = "selective(moe_act)";
+  EXPECT_NEAR((all - layerBytes(stepOf(row))) / (2 * t * k * f), 1, 1e-3);
+  // The norm before the mixture; that before attention is in its projection.
+  row.checkpointing = "selective(layernorm)";
+  EXPECT_NEAR((all - layerBytes(stepOf(row))) / (2 * t * h), 1, 1e-3);
+  // Nothing inside of the mixture, but its input.
+  row.checkpointing = "selective(moe)";
+  const double mixture = layerBytes(stepOf(row));
+  EXPECT_LT(mixture, all - t * k * 2 * (h + 3 * f));
+  row.checkpointing = "selective(layernorm moe)";
+  EXPECT_NEAR((mixture - layerBytes(stepOf(row))) / (2 * t * h), 1, 1e-3);
+}
+
+/// Queries, keys and values of latent attention, 128 heads of 192 and 128, come
+/// from 1536 and 576 elements of a token again.
+TEST(MegatronRecompute, LatentAttentionsProjections) {
+  RunRow row = bridgeRow("DeepSeekV3");
+  row.layers = 2;
+  row.sharding = "EP=8";
+  const double all = layerBytes(stepOf(row));
+  row.checkpointing = "selective(mla_up_proj)";
+  const DecidedStep again = stepOf(row);
+  EXPECT_GT(all - layerBytes(again), 4096 * 2 * 128.0 * (2 * 192 + 128));
+  const StepModel &model = *again.model;
+  for (size_t c = 0; c < model.calls.size(); ++c)
+    if (model.calls[c].layer) {
+      const auto &variants = model.kinds[model.calls[c].kind].variants;
+      EXPECT_GT(variants[again.candidate.variants[c]].recomputeSeconds, 0);
+    }
+}
+
+TEST(MegatronRecompute, UnknownModulesAreNamed) {
+  RunRow row = bridgeRow("Qwen3_30B_a3B");
+  row.sharding = "EP=8";
+  row.checkpointing = "selective(moe_router)";
+  const std::string why = interpret(row).skipped;
+  EXPECT_NE(why.find("'moe_router' of the column ac is none of Megatron's "
+                     "modules: core_attn, mla_up_proj, moe, moe_act, "
+                     "layernorm, mlp, shared_experts"),
+            std::string::npos)
+      << why;
+}
+
+/// The device is fed while the host is ahead, and stands still from a wait to
+/// the next launch.
+TEST(HostQueue, WaitsOfTheHost) {
+  Target target = *shipped("h100-sxm-80gb");
+  target.dispatchSeconds = 1;
+  target.host.latencySeconds = 0;
+  SegmentGraph graph;
+  graph.view = {false, false, true};
+  graph.host = {{2}, {1}, {}};
+  auto secondsOf = [&](std::initializer_list<double> device, int &ops) {
+    HostQueue queue;
+    int views = 0, i = 0;
+    ops = 0;
+    for (double seconds : device)
+      queue.add(graph, i++, seconds, &target, ops, views);
+    return queue.seconds(&target);
+  };
+  int ops = 0;
+  EXPECT_EQ(secondsOf({5, 1}, ops), 0); // nobody waits
+  EXPECT_EQ(ops, 3);
+  graph.host[0].waits = true;
+  // Two launches, the first kernel, one launch more, the second kernel; of the
+  // next call the launches run beside that.
+  EXPECT_EQ(secondsOf({5, 4}, ops), 5 + 1 + 4);
+  EXPECT_EQ(secondsOf({5, 1}, ops), 2 + 5 + 1);
+  graph.host[1].replayed = true;
+  EXPECT_EQ(secondsOf({5, 4}, ops), 5 + 4);
+  EXPECT_EQ(ops, 2);
+}
+
+/// Of recipes that Megatron-Bridge published, by release, model, GPU,
+/// precision, micro-batch and stages.
+TEST(Recipes, ByRelease) {
+  RecipeQuery query = {
+      "megatron-bridge", "26.04.01", "deepseekv3", "gb300", "mxfp8", 2, 2};
+  const auto recipe = findRecipe(query);
+  ASSERT_TRUE(recipe);
+  EXPECT_TRUE(recipe->recompute.has(plan::RecomputeModule::MlaUpProjection));
+  EXPECT_EQ(recipe->tokenPredictors, 1);
+  EXPECT_TRUE(recipe->narrowStates);
+  query.microBatch = 4;
+  EXPECT_FALSE(findRecipe(query));
+  EXPECT_EQ(
+      findRecipe({"nemo", "", "nemotron4340b", "h100", "fp8", 1, 8})->chunks,
+      12);
+}
+
+/// A layer that predicts one token further has the sizes of the last one, two
+/// norms and a projection before it, and a norm before the shared head.
+TEST(TokenPredictors, ParametersAndTime) {
+  RunRow row = bridgeRow("DeepSeekV3");
+  row.layers = 2;
+  row.gpu = "GB300";
+  row.gpus = 32;
+  row.framework = "Megatron-Bridge/26.04.01";
+  row.sharding = "EP=32";
+  row.precision = "mxfp8";
+  row.microBatch = 2;
+  row.globalBatch = 128;
+  row.pipelineParallel = 2; // the recipe's stages
+  auto bytes = [](const DecidedStep &step) {
+    int64_t numel = 0;
+    for (const StepParameter &parameter : step.model->parameters)
+      numel += parameter.numel();
+    return numel;
+  };
+  row.sharding = "EP=16";
+  const DecidedStep with = stepOf(row);
+  row.microBatch = 1; // no recipe
+  const DecidedStep without = stepOf(row);
+  const int64_t h = 7168;
+  int64_t layer = 0;
+  for (const StepParameter &parameter : without.model->parameters)
+    if (parameter.fqn.starts_with("model.layers.1."))
+      layer += parameter.numel();
+  EXPECT_EQ(bytes(with) - bytes(without), layer + 2 * h * h + 3 * h);
+  EXPECT_EQ(with.model->calls.size(), without.model->calls.size() + 2);
 }
 
 /// Inputs of the projections and of the MLP, and what the MLP multiplies, have

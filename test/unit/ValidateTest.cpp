@@ -476,7 +476,7 @@ TEST(Validate, PublishedRunsStayWithinTheirErrors) {
   EXPECT_EQ(one.rows.size(), 5u);
 }
 
-/// Runs of transformers' Trainer, whose table stays where it is.
+/// Runs of the second table, which stays where it is.
 TEST(Validate, FineTuningRunsStayWithinTheirErrors) {
   const char *shared = std::getenv("ACCEL_SHARED");
   if (!shared)
@@ -516,6 +516,13 @@ TEST(Validate, FineTuningRunsStayWithinTheirErrors) {
   EXPECT_LT(summarize(errors["full"]).mean, 0.01);
   EXPECT_LT(summarize(errors["full"]).most, 0.03);
   EXPECT_LT(summarize(errors["quantised"]).mean, 0.035);
+
+  // Of Megatron-Bridge, by the recipes of its releases.
+  const ValidationResult bridge = validateRuns(*rows, shipped, "mbn");
+  EXPECT_GE(bridge.all.modelled, 75);
+  EXPECT_EQ(bridge.all.doNotFit, 0);
+  EXPECT_LT(bridge.all.speed.mean, 0.19);
+  EXPECT_LT(bridge.all.speed.median, 0.12);
 }
 
 /// torchtitan documents these as out of memory, and their smaller siblings as
