@@ -36,6 +36,26 @@ public:
     }
   }
 
+  /// torch's loops over parameters on the host have no measured rate.
+  void optimizerOnHost(const yaml::Node &root) {
+    auto at = [&](std::initializer_list<const char *> path) {
+      const yaml::Node *node = &root;
+      for (const char *name : path)
+        node = node && node->isMapping() ? node->find(name) : nullptr;
+      return node;
+    };
+    const yaml::Node *adam = at({"optimizer", "params", "torch_adam"});
+    const yaml::Node *device =
+        at({"zero_optimization", "offload_optimizer", "device"});
+    if (forPlanning && adam && isOneOf(*adam, "true") && device &&
+        !isOneOf(*device, "none"))
+      reportInJson(engine, file, Severity::Error, notSupportedCode, *adam,
+                   "optimizer.params.torch_adam",
+                   "'optimizer.params.torch_adam' updates offloaded states by "
+                   "torch.optim.AdamW, whose time is not counted yet",
+                   "write false to plan with DeepSpeedCPUAdam");
+  }
+
   void note(const yaml::Node &root) {
     if (!forPlanning || silent.empty())
       return;
@@ -256,6 +276,7 @@ void accel::checkDeepspeedJson(const std::string &file, const yaml::Node &root,
                                DiagnosticEngine &engine) {
   Walk walk(file, forPlanning, version, engine);
   walk.section(root, "", /*strict=*/false);
+  walk.optimizerOnHost(root);
   walk.note(root);
 }
 

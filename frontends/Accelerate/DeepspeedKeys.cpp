@@ -126,7 +126,7 @@ constexpr DeepspeedKey keys[] = {
     {"optimizer.params.lr", NoBytes, "", "", false, true}, {"optimizer.params.betas", NoBytes, "", "", false, true},
     {"optimizer.params.eps", NoBytes, "", "", false, true}, {"optimizer.params.weight_decay", NoBytes, "", "", false, true},
     {"optimizer.params.bias_correction", NoBytes}, {"optimizer.params.adam_w_mode", NoBytes},
-    {"optimizer.params.torch_adam", Refused, "takes torch.optim.AdamW in place of the fused kernel", "false"},
+    {"optimizer.params.torch_adam", Counted},
     {"optimizer.params.momentum", NoBytes}, {"optimizer.params.amsgrad", Refused, "keeps a third state for each parameter", "false"},
     {"optimizer.params.max_grad_norm", NoBytes},
     {"scheduler", Section},

@@ -282,6 +282,9 @@ void AccelerateReader::readDeepspeedFile(const Section &s,
             parseFraction);
   json.read(d.ownOptimizer, "optimizer.type", false,
             [](const std::string &) { return std::optional(true); });
+  json.read(d.torchAdam, "optimizer.params.torch_adam", false, flag);
+  if (*d.torchAdam)
+    d.torchAdam.why = "DeepSpeed makes torch.optim.AdamW";
   if (*d.ownOptimizer)
     d.ownOptimizer.why = "DeepSpeed makes its FusedAdam";
   json.read(d.microBatch, "train_micro_batch_size_per_gpu", Count(),

@@ -41,8 +41,8 @@ struct DeepspeedSettings {
   Setting<std::optional<int64_t>> trainBatch;      // samples per step
   Setting<bool> fp16, bf16;
   /// The file names an optimizer, which DeepSpeed makes in place of the
-  /// script's (FusedAdam, or DeepSpeedCPUAdam).
-  Setting<bool> ownOptimizer;
+  /// script's: FusedAdam, or DeepSpeedCPUAdam, or torch's with torchAdam.
+  Setting<bool> ownOptimizer, torchAdam;
   Setting<bool> zero3Init;      // the model is built sharded
   Setting<bool> save16BitModel; // stage 3 gathers weights to save them
   Setting<bool> overlapCommunication;

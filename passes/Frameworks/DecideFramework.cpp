@@ -161,39 +161,14 @@ private:
   void decideZero(sharding::JobOp job, const frameworks::Framework &framework) {
     auto [request, value] = asked("zero");
     const int64_t stage = number(value, "stage", 2);
-    // Accelerate writes "auto" values from config.hidden_size
-    // (Accelerator._prepare_deepspeed).
-    const int64_t hidden = hiddenSize(job);
-    auto size = [&, value = value](StringRef name, int64_t other,
-                                   int64_t automatic) {
-      return flag(value, ("auto_" + name).str()) && hidden > 0
-                 ? automatic
-                 : number(value, name, other);
-    };
     job.setZeroAttr(sharding::ZeroAttr::get(
-        &getContext(), stage,
-        size("reduce_bucket", zeroReduceBucket, hidden * hidden),
-        size("prefetch_bucket", zeroPrefetchBucket, hidden * hidden * 9 / 10),
-        size("persistence_threshold", zeroPersistenceThreshold, 10 * hidden),
+        &getContext(), stage, number(value, "reduce_bucket", zeroReduceBucket),
+        number(value, "prefetch_bucket", zeroPrefetchBucket),
+        number(value, "persistence_threshold", zeroPersistenceThreshold),
         flag(value, "overlap"),
         because(request, "DeepSpeed's zero_optimization"),
         number(value, "sub_group", sharding::defaultZeroSubGroup),
         decideZeroPlus(job, framework, stage)));
-  }
-
-  /// The width of the input embedding, which config.hidden_size is; or 0.
-  int64_t hiddenSize(sharding::JobOp job) {
-    const DictionaryAttr anatomy = job.getAnatomyAttr();
-    auto embedding =
-        anatomy ? anatomy.getAs<StringAttr>("input_embedding") : StringAttr();
-    if (!embedding)
-      return 0;
-    const std::string weight = (embedding.getValue() + ".weight").str();
-    for (auto param : getOperation().getOps<sharding::ParamOp>())
-      if (auto type = dyn_cast<RankedTensorType>(param.getType());
-          type && param.getFqn() == weight && type.getRank() == 2)
-        return type.getDimSize(1);
-    return 0;
   }
 
   void decideMegatron(sharding::JobOp job) {

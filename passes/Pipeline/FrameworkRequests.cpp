@@ -33,11 +33,12 @@ public:
     const bool clips = job.optimizer.maxGradNorm.value > 0 ||
                        (zero && zero->gradientClipping.value.value_or(0) > 0);
     flag(step, "clip", clips);
-    // DeepSpeed makes the optimizer that its file names: FusedAdam.
+    // DeepSpeed makes the optimizer that its file names.
     const bool ofFile = zero && *zero->ownOptimizer;
+    const bool torchs = ofFile && *zero->torchAdam;
     std::optional<OptimizerKernel> kernel = options.optimizerKernel;
     if (!kernel && ofFile)
-      kernel = OptimizerKernel::Fused;
+      kernel = torchs ? OptimizerKernel::Foreach : OptimizerKernel::Fused;
     if (!kernel)
       kernel = job.optimizer.kernel;
     if (kernel)
@@ -54,6 +55,7 @@ public:
               job.optimizer.maxGradNorm.value > 0
                   ? because(job.optimizer.maxGradNorm, "gradients are clipped")
               : clips ? because(zero->gradientClipping, "gradients are clipped")
+              : torchs ? because(zero->torchAdam, "torch.optim.AdamW")
               : ofFile ? because(zero->ownOptimizer, "DeepSpeed's FusedAdam")
                        : plain("the script's optimizer"));
     if (zero)
@@ -165,22 +167,14 @@ private:
         because(megatron.distributedOptimizer, "use_distributed_optimizer"));
   }
 
-  /// Nothing is "auto".
-  void size(SmallVector<NamedAttribute> &value, StringRef name,
-            const std::optional<int64_t> &elements) {
-    if (elements)
-      number(value, name, *elements);
-    else
-      flag(value, ("auto_" + name).str(), true);
-  }
-
+  /// "auto" that nobody resolved is left at DeepSpeed's defaults.
   void requestZero(const DeepspeedSettings &zero) {
     SmallVector<NamedAttribute> value;
     number(value, "stage", *zero.zeroStage);
     if (zero.fileRead) {
-      size(value, "reduce_bucket", zero.reduceBucket.value);
-      size(value, "prefetch_bucket", zero.prefetchBucket.value);
-      size(value, "persistence_threshold", zero.persistenceThreshold.value);
+      number(value, "reduce_bucket", zero.reduceBucket.value);
+      number(value, "prefetch_bucket", zero.prefetchBucket.value);
+      number(value, "persistence_threshold", zero.persistenceThreshold.value);
       flag(value, "overlap", *zero.overlapCommunication);
       if (zero.subGroup.written())
         number(value, "sub_group", *zero.subGroup);

@@ -76,7 +76,8 @@ enum class Recompute { None, Selective, Layers };
 /// What the script's DeepSpeed file says; without one DeepSpeed's defaults
 /// hold, and the script's optimizer.
 struct ZeroFile {
-  std::optional<int64_t> reduceBucket; // elements; none: "auto"
+  /// Elements; none: "auto", as the other sizes are.
+  std::optional<int64_t> reduceBucket;
   bool overlap = false;
   bool ownOptimizer = false; // FusedAdam in place of the script's optimizer
 };

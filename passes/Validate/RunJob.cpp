@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/RunJob.h"
+#include "frontends/Accelerate/DeepspeedJson.h"
 
 #include "dialects/Sharding/Sharding.h"
 #include "frontends/HuggingFace/BuildModel.h"
@@ -90,7 +91,11 @@ AccelerateConfig accelerateOf(const Run &run) {
     zero.zeroStage.value = run.zeroStage;
     if (run.zeroFile) {
       zero.fileRead = true;
+      for (auto *size : {&zero.reduceBucket, &zero.prefetchBucket,
+                         &zero.persistenceThreshold})
+        size->origin = Origin::Written;
       zero.reduceBucket.value = run.zeroFile->reduceBucket;
+      resolveAuto(zero, run.sizes.hidden);
       zero.overlapCommunication.value = run.zeroFile->overlap;
       zero.ownOptimizer.value = run.zeroFile->ownOptimizer;
     }
