@@ -411,6 +411,8 @@ FailureOr<plan::Program> Exporter::run() {
   program.name = op.getSymName().str();
   if (auto stage = op->getAttrOfType<IntegerAttr>(stageAttr))
     program.stage = static_cast<int>(stage.getInt());
+  if (auto chunk = op->getAttrOfType<IntegerAttr>(chunkAttr))
+    program.chunk = static_cast<int>(chunk.getInt());
   program.peakBytes = op.getPeakBytes();
   program.peakInstruction = static_cast<int64_t>(op.getPeakInstruction());
   Block &body = op.getBody().front();

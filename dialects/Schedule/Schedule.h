@@ -30,6 +30,8 @@ namespace accel::schedule {
 constexpr llvm::StringLiteral destinationAttr = "schedule.destination";
 /// On a program of a pipeline: the stage whose ranks run it, an IntegerAttr.
 constexpr llvm::StringLiteral stageAttr = "schedule.stage";
+/// And of which of the stage's chunks, where that is not the first.
+constexpr llvm::StringLiteral chunkAttr = "schedule.chunk";
 } // namespace accel::schedule
 
 #endif // ACCEL_DIALECTS_SCHEDULE_SCHEDULE_H

@@ -399,7 +399,7 @@ def Schedule_ReceiveOp : Schedule_Op<"receive", [HasParent<"ProgramOp">]> {
 }
 
 def Schedule_PauseOp : Schedule_Op<"pause", [HasParent<"ProgramOp">]> {
-  let summary = "ends a micro-batch's forward in a stage";
+  let summary = "ends a part of a micro-batch in a stage";
   let description = [{
     What is there stays in the micro-batch's frame, and the rank runs parts of
     other micro-batches before it goes on.

@@ -64,6 +64,11 @@ std::string accel::sharding::joinFqn(StringRef path, StringRef name) {
   return path.empty() ? name.str() : (path + "." + name).str();
 }
 
+int64_t accel::sharding::chunksOf(GraphOp graph) {
+  auto chunks = graph ? graph->getAttrOfType<IntegerAttr>(chunksAttr) : nullptr;
+  return chunks ? chunks.getInt() : 1;
+}
+
 int64_t accel::sharding::stageOf(Operation *op) {
   auto stage = op->getAttrOfType<IntegerAttr>(stageAttr);
   return stage ? stage.getInt() : 0;

@@ -45,6 +45,10 @@ constexpr llvm::StringLiteral stageAttr = "sharding.stage";
 /// On the unit of a stage whose parameters an earlier stage holds too: the name
 /// of that one's unit, a StringAttr.
 constexpr llvm::StringLiteral copyOfAttr = "sharding.copy_of";
+/// On the graph of a pipeline whose stages have several chunks of the model
+/// each, in turns: how many, an IntegerAttr. Calls are marked with the number
+/// of their chunk in the model then, units with their stage.
+constexpr llvm::StringLiteral chunksAttr = "sharding.chunks";
 /// On the graph of a pipeline: why each stage is cut where it is, an array of
 /// BecauseAttr.
 constexpr llvm::StringLiteral stagesAttr = "sharding.stages";
@@ -52,6 +56,8 @@ constexpr llvm::StringLiteral stagesAttr = "sharding.stages";
 constexpr llvm::StringLiteral expertsAttr = "sharding.experts";
 /// The stage of a unit or a call; 0 without one.
 int64_t stageOf(mlir::Operation *op);
+/// Chunks of each stage; 1 without a pipeline.
+int64_t chunksOf(GraphOp graph);
 
 /// Attribute of the builtin module until it has a job, whose `anatomy` it
 /// becomes: what a frontend knows of the model's places.

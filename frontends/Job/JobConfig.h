@@ -206,6 +206,10 @@ struct JobConfig {
   /// sequence where layers do not share its features.
   Setting<bool> sequenceParallel{
       false, Origin::Default, "sequence_parallel", {}, ""};
+  /// Chunks of the model that each stage of a pipeline has: 1 is 1F1B, more are
+  /// interleaved 1F1B.
+  Setting<int64_t> pipelineChunks{
+      1, Origin::Default, "pipeline.chunks", {}, ""};
   /// Of ranks that share experts (ep): for how many rows a rank's experts have
   /// a place, in even shares.
   Setting<double> expertImbalance{2.0,

@@ -94,3 +94,34 @@ void JobReader::readMesh(JobConfig &job) {
                      "mesh of the job file"};
   job.ownMesh = true;
 }
+
+void JobReader::readPipeline(JobConfig &job) {
+  const std::optional<Fields> fields = top.mapping("pipeline");
+  if (!fields)
+    return;
+  fields->checkKeys({"schedule", "chunks"});
+  Setting<std::string> schedule;
+  fields->choice("schedule", schedule,
+                 {"1f1b", "interleaved-1f1b", "gpipe", "zb-h1", "zb-v"});
+  const bool interleaved = *schedule == "interleaved-1f1b";
+  if (schedule.written() && !interleaved && *schedule != "1f1b") {
+    fields->error(notSupportedCode, "schedule",
+                  "accel-run does not run a pipeline by " + *schedule,
+                  "write 1f1b or interleaved-1f1b; accel-opt pipeline shows "
+                  "what the others take");
+    return;
+  }
+  Setting<int64_t> &chunks = job.pipelineChunks;
+  if (interleaved)
+    chunks = {2, Origin::Written, schedule.key, schedule.at, ""};
+  fields->integer("chunks", chunks, 1, 1 << 10);
+  if (schedule.written() && interleaved != (*chunks > 1))
+    fields->error("invalid-value", "chunks",
+                  std::string(interleaved ? "interleaved-1f1b has at least 2 "
+                                            "chunks in each stage, this is "
+                                          : "1f1b has one chunk in each stage, "
+                                            "this is ") +
+                      std::to_string(*chunks),
+                  interleaved ? "write 2 or more, or schedule: 1f1b"
+                              : "write schedule: interleaved-1f1b");
+}

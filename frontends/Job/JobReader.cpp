@@ -31,6 +31,7 @@ const std::vector<std::string> &jobKeys() {
                                                 "checkpoint",
                                                 "target",
                                                 "mesh",
+                                                "pipeline",
                                                 "precision",
                                                 "activation_checkpointing",
                                                 "activation_budget",
@@ -80,6 +81,7 @@ std::optional<JobConfig> JobReader::read() {
   readCheckpoint(job);
   readTarget(job);
   readMesh(job);
+  readPipeline(job);
   readPrecision(job);
   readCheckpointing(job);
   readOffload(job);

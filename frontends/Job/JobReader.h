@@ -40,6 +40,7 @@ private:
   void readCheckpoint(JobConfig &job);
   void readTarget(JobConfig &job);
   void readMesh(JobConfig &job);
+  void readPipeline(JobConfig &job);
   void readPrecision(JobConfig &job);
   void readCheckpointing(JobConfig &job);
   void readOffload(JobConfig &job);

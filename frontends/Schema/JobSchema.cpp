@@ -310,6 +310,13 @@ Json jobProperties() {
                {"ep", integer("Ranks that share the experts, of those of "
                               "dp_shard",
                               1)}})},
+      {"pipeline",
+       object("How stages take turns, with pp in mesh",
+              {{"schedule", choice("Which parts run when; 1f1b without it",
+                                   {"1f1b", "interleaved-1f1b"})},
+               {"chunks", integer("Chunks of the model in each stage, with "
+                                  "interleaved-1f1b; 2 without it",
+                                  1)}})},
       {"precision",
        object(
            "Dtypes, instead of what mixed_precision means",

@@ -12,6 +12,9 @@
 
 #include "llvm/ADT/StringMap.h"
 
+#include <algorithm>
+#include <optional>
+
 using namespace mlir;
 
 namespace accel {
@@ -48,12 +51,19 @@ private:
     const bool staged = op->hasAttr(schedule::stageAttr);
     if (staged && plan.stages.size() <= static_cast<size_t>(program->stage))
       plan.stages.resize(program->stage + 1);
-    // "stage1.middle"
+    // "stage1.middle", "stage1.chunk1.middle"
     const StringRef name = StringRef(program->name).rsplit('.').second;
     const StringRef kind = staged ? name : StringRef(program->name);
-    auto &step = staged ? plan.stages[program->stage].step : plan.step;
+    plan::Chunk *chunk = nullptr;
+    if (staged) {
+      plan::Stage &stage = plan.stages[program->stage];
+      if (stage.further.size() < static_cast<size_t>(program->chunk))
+        stage.further.resize(program->chunk);
+      chunk = program->chunk ? &stage.further[program->chunk - 1] : &stage;
+    }
+    auto &step = staged ? chunk->step : plan.step;
     if (kind == "eval")
-      (staged ? plan.stages[program->stage].eval : plan.eval) = index;
+      (staged ? chunk->eval : plan.eval) = index;
     else
       step.emplace_back(index,
                         kind == "middle" ? plan.job.accumulation - 2 : 1);
@@ -66,19 +76,65 @@ private:
     if (plan.stages.empty())
       return;
     pipeline::Problem problem;
-    problem.kind = pipeline::Kind::OneFOneB;
-    problem.stages = plan.numStages();
+    problem.chunks = plan.numChunks();
+    problem.kind = problem.chunks > 1 ? pipeline::Kind::Interleaved
+                                      : pipeline::Kind::OneFOneB;
+    problem.stages = plan.numStages() * problem.chunks;
     problem.microBatches = static_cast<int>(plan.job.accumulation);
     const pipeline::Schedule made = pipeline::makeSchedule(problem);
     plan.schedule = pipeline::describe(problem.kind).name;
-    for (auto [stage, order, frames] :
-         llvm::zip(plan.stages, made.ranks, made.frames)) {
-      for (const pipeline::Action &action : order)
-        stage.order.push_back({action.pass == pipeline::Pass::Forward
-                                   ? plan::Part::Forward
-                                   : plan::Part::Backward,
-                               action.microBatch});
-      stage.frames = frames;
+    for (size_t stage = 0; stage < plan.stages.size(); ++stage)
+      addOrder(static_cast<int>(stage), made.ranks[stage]);
+  }
+
+  void addOrder(int index, const std::vector<pipeline::Action> &actions) {
+    plan::Stage &stage = plan.stages[index];
+    // A stage of several chunks awaits what a backward has sent behind its next
+    // one: the two stages that send each other gradients would wait for ever.
+    // Sums with other stages, of the last micro-batches, follow all backwards.
+    const int64_t last = plan.job.accumulation - 1;
+    std::optional<plan::StageAction> sent;
+    auto settle = [&] {
+      if (sent && plan.numChunks() > 1 && sent->microBatch < last)
+        stage.order.push_back(*sent);
+      sent.reset();
+    };
+    for (const pipeline::Action &action : actions) {
+      plan::StageAction part = {plan::Part::Forward, action.microBatch,
+                                action.stage / plan.numStages()};
+      if (action.pass == pipeline::Pass::Forward) {
+        stage.order.push_back(part);
+        continue;
+      }
+      part.part = plan::Part::Backward;
+      stage.order.push_back(part);
+      settle();
+      part.part = plan::Part::Settle;
+      sent = part;
+    }
+    settle();
+    for (int chunk = 0; plan.numChunks() > 1 && chunk < plan.numChunks();
+         ++chunk)
+      stage.order.push_back({plan::Part::Settle, last, chunk});
+    // The first chunk's has the norm.
+    for (int chunk = 0; chunk < plan.numChunks(); ++chunk) {
+      const int program = plan.programOf(index, chunk, last);
+      if (partsOf(plan.programs[program]).size() - 1 >
+          static_cast<size_t>(plan::Part::Update))
+        stage.order.push_back({plan::Part::Update, last, chunk});
+    }
+    countFrames(index);
+  }
+
+  void countFrames(int index) {
+    plan::Stage &stage = plan.stages[index];
+    int64_t now = 0;
+    for (const plan::StageAction &action : stage.order) {
+      const plan::Program &program =
+          plan.programs[plan.programOf(index, action.chunk, action.microBatch)];
+      if (action.part == plan::Part::Forward)
+        stage.frames = std::max(stage.frames, ++now);
+      now -= static_cast<size_t>(action.part) + 2 == partsOf(program).size();
     }
   }
 

@@ -397,11 +397,18 @@ private:
                        ", a place for " + factorText(experts) +
                        " times the even share of rows",
                    experts.getBecause()));
+    if (auto request = sharding::findRequest(module, "pipeline");
+        request && sharding::chunksOf(graph) > 1)
+      plan.decisions.push_back(decision(
+          "pipeline", "job",
+          "interleaved-1f1b, " + std::to_string(sharding::chunksOf(graph)) +
+              " chunks of the model in each stage",
+          request.getBecause()));
     if (auto reasons = graph->getAttrOfType<ArrayAttr>(sharding::stagesAttr))
       for (auto [stage, because] :
            llvm::enumerate(reasons.getAsRange<sharding::BecauseAttr>()))
         plan.decisions.push_back(
-            decision("stage", "stage " + std::to_string(stage),
+            decision("stage", chunkName(graph, static_cast<int64_t>(stage)),
                      callsOf(graph, static_cast<int64_t>(stage)), because));
     for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
       if (auto loss = call->getAttrOfType<sharding::LossAttr>(lossAttr))
@@ -413,6 +420,15 @@ private:
                                           choiceOf(checkpoint),
                                           checkpoint.getBecause()));
     }
+  }
+
+  /// Of a chunk's number in the model: "stage 1", "stage 1, chunk 1".
+  static std::string chunkName(sharding::GraphOp graph, int64_t chunk) {
+    auto reasons = graph->getAttrOfType<ArrayAttr>(sharding::stagesAttr);
+    const int64_t stages =
+        static_cast<int64_t>(reasons.size()) / sharding::chunksOf(graph);
+    return plan::chunkName(static_cast<int>(chunk % stages),
+                           static_cast<int>(chunk / stages));
   }
 
   static std::string factorText(sharding::ExpertsAttr experts) {

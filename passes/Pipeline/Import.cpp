@@ -54,6 +54,11 @@ public:
     else if (accelerate.contextSends.value && framework.eager())
       request(contextSendsRequest, {},
               because(accelerate.contextSends, "cp_comm_strategy"));
+    if (*job.pipelineChunks > 1)
+      request(
+          "pipeline",
+          {b.getNamedAttr("chunks", b.getI64IntegerAttr(*job.pipelineChunks))},
+          because(job.pipelineChunks, "chunks of the pipeline"));
     requestPrefetch();
     requestAccumulation();
     requestCompile();

@@ -15,6 +15,7 @@
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -34,8 +35,10 @@ namespace {
 
 class StageCutter {
 public:
-  StageCutter(mlir::ModuleOp module, int64_t stages, const Target &target)
-      : module(module), symbols(module), stages(stages), target(target) {}
+  StageCutter(mlir::ModuleOp module, int64_t stages, int64_t chunks,
+              const Target &target)
+      : module(module), symbols(module), stages(stages), chunks(chunks),
+        target(target) {}
 
   LogicalResult run() {
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
@@ -52,7 +55,7 @@ public:
         return failure();
       problem.calls.push_back({nameOf(call), *seconds, 0, 0});
     }
-    problem.stages.resize(stages);
+    problem.stages.resize(stages * chunks);
     const pipeline::StageCut cut = pipeline::cutStages(problem);
     if (!cut.problem.empty())
       return graph.emitOpError("cannot be cut into stages: ") << cut.problem;
@@ -70,11 +73,14 @@ public:
       std::string why;
       llvm::raw_string_ostream(why)
           << llvm::format("%.3g", 1e3 * seconds)
-          << " ms a micro-batch; the slowest stage takes "
+          << " ms a micro-batch; the slowest "
+          << (chunks > 1 ? "chunk" : "stage") << " takes "
           << llvm::format("%.3g", 1e3 * cut.seconds) << " ms";
       reasons.push_back(sharding::BecauseAttr::get(module.getContext(), why));
     }
     graph->setAttr(sharding::stagesAttr, builder.getArrayAttr(reasons));
+    if (chunks > 1)
+      graph->setAttr(sharding::chunksAttr, builder.getI64IntegerAttr(chunks));
     return placeUnits();
   }
 
@@ -147,6 +153,17 @@ private:
           stages.push_back(sharding::stageOf(call));
       }
     }
+    // A rank would have the parameter's gradient from two programs.
+    for (auto &[fqn, readers] : stagesOfParam) {
+      llvm::SmallSet<int64_t, 4> ranks;
+      for (int64_t reader : readers)
+        if (!ranks.insert(reader % stages).second)
+          return module.emitError()
+                 << "chunks " << reader / stages << " and an earlier one of "
+                 << "stage " << reader % stages << " both read '" << fqn
+                 << "', which is not planned; fewer chunks, or pp of another "
+                    "size, part them";
+    }
     for (auto unit : llvm::to_vector(module.getOps<sharding::UnitOp>()))
       placeUnit(unit, stagesOfParam);
     for (auto param : module.getOps<sharding::ParamOp>())
@@ -180,7 +197,8 @@ private:
         last.setName((unit.getName() + suffix).str());
       }
       last.setParamsAttr(builder.getArrayAttr(params));
-      last->setAttr(sharding::stageAttr, builder.getI64IntegerAttr(stage));
+      last->setAttr(sharding::stageAttr,
+                    builder.getI64IntegerAttr(stage % stages));
       gatherTwice(last);
       first = false;
     };
@@ -189,25 +207,30 @@ private:
     std::stable_partition(sets.begin(), sets.end(), [](const auto &set) {
       return set.first.size() == 1;
     });
-    for (auto &[stages, params] : sets) {
-      const bool tied = stages.size() > 1;
-      std::string suffix = "@stage" + std::to_string(stages.front());
-      if (tied)
-        suffix += "-tied";
-      place(suffix, stages.front(), params);
+    for (auto &[readers, params] : sets) {
+      const bool tied = readers.size() > 1;
+      place(suffixOf(readers.front(), tied), readers.front(), params);
       const StringAttr owner = last.getNameAttr();
       for (Attribute fqn : params)
         unitOfParam[cast<StringAttr>(fqn).getValue()] = owner;
       if (!tied)
         continue;
       sumOverStages(last);
-      for (int64_t stage : ArrayRef(stages).drop_front()) {
-        place("@stage" + std::to_string(stage) + "-tied", stage, params);
+      for (int64_t stage : ArrayRef(readers).drop_front()) {
+        place(suffixOf(stage, tied), stage, params);
         last->setAttr(sharding::copyOfAttr, owner);
         sumOverStages(last);
       }
     }
     whole->erase();
+  }
+
+  /// "@stage1", "@stage1.chunk1-tied".
+  std::string suffixOf(int64_t chunk, bool tied) const {
+    std::string suffix = "@stage" + std::to_string(chunk % stages);
+    if (chunk >= stages)
+      suffix += ".chunk" + std::to_string(chunk / stages);
+    return tied ? suffix + "-tied" : suffix;
   }
 
   void sumOverStages(sharding::UnitOp unit) {
@@ -231,7 +254,7 @@ private:
 
   mlir::ModuleOp module;
   SymbolTable symbols;
-  const int64_t stages;
+  const int64_t stages, chunks; // chunks of each stage
   const Target &target;
   aten::Device device = aten::Device::Cpu;
   SmallVector<sharding::CallOp> calls;
@@ -248,6 +271,10 @@ struct CutStagesPass : accel::impl::CutStagesPassBase<CutStagesPass> {
     const int64_t stages = mesh ? mesh.axisSize(plan::pipelineAxis) : 1;
     if (stages <= 1)
       return;
+    int64_t chunks = 1;
+    if (auto request = sharding::findRequest(module, "pipeline"))
+      if (auto asked = request.getValue().getAs<IntegerAttr>("chunks"))
+        chunks = asked.getInt();
     auto job = sharding::findOnly<sharding::JobOp>(module);
     std::string name = target;
     if (name.empty())
@@ -258,7 +285,7 @@ struct CutStagesPass : accel::impl::CutStagesPassBase<CutStagesPass> {
       module.emitError("cut-stages knows no target '") << name << "'";
       return signalPassFailure();
     }
-    if (failed(StageCutter(module, stages, *machine).run()))
+    if (failed(StageCutter(module, stages, chunks, *machine).run()))
       return signalPassFailure();
   }
 };

@@ -94,7 +94,9 @@ private:
       if (it == parameters.end())
         return op.emitOpError()
                << "reads '" << fqn << "', which is no parameter of the model";
-      const int unit = plan::unitIn(plan, it->second, call.stage);
+      const int unit = plan::unitIn(
+          plan, it->second,
+          static_cast<int>(call.stage % plan.axisSize(plan::pipelineAxis)));
       if (unit < 0)
         return op.emitOpError() << "reads '" << fqn << "', which stage "
                                 << call.stage << " does not hold";

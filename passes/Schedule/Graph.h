@@ -35,7 +35,7 @@ struct BackwardOperand {
 /// One call of a segment in the graph, bound to parameters.
 struct SegmentCall {
   std::string path;
-  int stage = 0;            // of a pipeline: that runs it
+  int stage = 0; // of a pipeline: that runs it; its chunk's number in the model
   std::string evalFunction; // forward alone, nothing saved
   /// Outputs, then saved values; empty where the backward function returns the
   /// outputs too, before the gradients: then the segment is called once, there.

@@ -200,6 +200,9 @@ public:
         reduce(u, call);
   }
 
+  /// What is reduced within the stage, where its sums with others follow later.
+  void endReductions() { flushAll(); }
+
   /// What other stages sum too comes last: they may wait for what this one has
   /// sent.
   void endBackward() {

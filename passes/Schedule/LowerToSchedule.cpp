@@ -82,6 +82,8 @@ private:
     WriteOptions options;
     auto mesh = sharding::findOnly<sharding::MeshOp>(module);
     options.stages = static_cast<int>(mesh.axisSize(plan::pipelineAxis));
+    options.chunks = static_cast<int>(
+        sharding::chunksOf(sharding::findOnly<sharding::GraphOp>(module)));
     // Other micro-batches run between a forward and its backward, and gather
     // the same units.
     const bool pauses = options.stages > 1;

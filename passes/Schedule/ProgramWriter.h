@@ -18,7 +18,7 @@ using UnitRole = std::pair<int, plan::Role>;
 /// Which part of the optimizer step a program is, and in which stage.
 struct Slot {
   bool first = true, last = true, eval = false;
-  int stage = 0;
+  int stage = 0, chunk = 0;
 };
 
 class ProgramWriter {
@@ -28,7 +28,7 @@ public:
                 const CalleeProvider &callee, Slot slot)
       : module(module), layout(layout), graph(graph), options(options),
         callee(callee), slot(slot), uses(usesOf()),
-        issuer(uses, options.issue, *this),
+        issuer(uses, issueOf(options, slot), *this),
         builder(mlir::OpBuilder::atBlockEnd(module.getBody())) {}
 
   mlir::LogicalResult write(llvm::StringRef name);
@@ -158,8 +158,18 @@ private:
 
   //===--- Stages ---------------------------------------------------------===//
 
-  bool isOwn(int call) const { return graph.calls[call].stage == slot.stage; }
-  bool isLastStage() const { return slot.stage + 1 == options.stages; }
+  /// The norm is that of all chunks of a stage: the first one's program has it.
+  static IssueOptions issueOf(const WriteOptions &options, const Slot &slot) {
+    IssueOptions result = options.issue;
+    result.clip &= slot.chunk == 0;
+    return result;
+  }
+  /// The number of the slot's chunk as the model goes through them.
+  int place() const { return slot.chunk * options.stages + slot.stage; }
+  bool isOwn(int call) const { return graph.calls[call].stage == place(); }
+  bool isLastStage() const {
+    return place() + 1 == options.stages * options.chunks;
+  }
   /// The values that an earlier stage than `stage` makes and this one or a
   /// later one reads: each stage sends the next one all that it and those
   /// behind it need.
@@ -169,6 +179,7 @@ private:
   mlir::Value receive(int value, int64_t shift, llvm::StringRef name);
   void send(mlir::Value value, int64_t shift);
   void awaitSends();
+  void pause();
   mlir::LogicalResult writeForward();
   mlir::LogicalResult writeBackward();
 

@@ -35,7 +35,7 @@ public:
       const bool start = startsReduction(op);
       if (receive || (start && !allocated))
         flushEach(op);
-      if (isa<GradNormOp, OptimizerStepOp, HostStepOp, ReturnOp>(op) ||
+      if (isa<GradNormOp, OptimizerStepOp, HostStepOp, PauseOp, ReturnOp>(op) ||
           readsHeld(op))
         flushAll(op);
       if (start)

@@ -35,7 +35,7 @@ StepUses ProgramWriter::usesOf() const {
   }
   const std::vector<int> none;
   for (const SegmentCall &call : graph.calls)
-    if (call.stage != slot.stage)
+    if (call.stage != place())
       result.addCall(none, none, none, false, false);
     else if (slot.eval)
       result.addCall(unitsOf(call.evalParams), none, none, true, false);
@@ -90,7 +90,7 @@ void ProgramWriter::awaitSends() {
 
 LogicalResult ProgramWriter::writeForward() {
   loc = builder.getUnknownLoc();
-  for (int v : crossing(slot.stage))
+  for (int v : crossing(place()))
     values[v] = receive(v, 1, graph.values[v].name);
   for (int c = 0; c < uses.numCalls(); ++c) {
     if (!uses.hasForward(c))
@@ -102,7 +102,7 @@ LogicalResult ProgramWriter::writeForward() {
   }
   loc = builder.getUnknownLoc();
   if (!isLastStage())
-    for (int v : crossing(slot.stage + 1)) {
+    for (int v : crossing(place() + 1)) {
       if (!values[v])
         return module.emitError()
                << "the next stage reads '" << graph.values[v].name
@@ -112,16 +112,20 @@ LogicalResult ProgramWriter::writeForward() {
   if (slot.eval)
     awaitSends();
   else if (options.stages > 1)
-    PauseOp::create(builder, loc, stream(Stream::Compute));
+    pause();
   return success();
+}
+
+void ProgramWriter::pause() {
+  PauseOp::create(builder, builder.getUnknownLoc(), stream(Stream::Compute));
 }
 
 LogicalResult ProgramWriter::writeBackward() {
   // The next stage has received what it now sends the gradients of.
   awaitSends();
   if (!isLastStage())
-    for (int v : crossing(slot.stage + 1))
-      if (hasGradient(v, slot.stage + 1))
+    for (int v : crossing(place() + 1))
+      if (hasGradient(v, place() + 1))
         tangents[v] = receive(v, -1, "grad " + graph.values[v].name);
   issuer.endForward();
   for (int c = uses.numCalls(); c-- > 0;) {
@@ -133,8 +137,8 @@ LogicalResult ProgramWriter::writeBackward() {
     issuer.afterBackward(c);
   }
   loc = builder.getUnknownLoc();
-  for (int v : crossing(slot.stage)) {
-    if (!hasGradient(v, slot.stage))
+  for (int v : crossing(place())) {
+    if (!hasGradient(v, place()))
       continue;
     const Type type = valueType(graph.values[v].dtype, graph.values[v].shape);
     if (!tangents[v] || tangents[v].getType() != type)
@@ -142,11 +146,21 @@ LogicalResult ProgramWriter::writeBackward() {
                                 << "' is not what the stage before expects";
     send(tangents[v], -1);
   }
+  // A stage of several chunks has other parts to run before the stage that it
+  // sends to receives, or sums what both have.
+  const bool chunked = options.chunks > 1;
+  if (chunked) {
+    issuer.endReductions();
+    pause();
+  }
   issuer.endBackward();
   loc = builder.getUnknownLoc();
   awaitSends();
-  if (slot.last)
-    issuer.update();
+  if (!slot.last)
+    return success();
+  if (chunked && !options.issue.updateInline)
+    pause();
+  issuer.update();
   return success();
 }
 
@@ -176,6 +190,8 @@ LogicalResult ProgramWriter::write(StringRef name) {
       builder.getI64IntegerAttr(persistent), builder.getI64IntegerAttr(-1));
   if (options.stages > 1)
     program->setAttr(stageAttr, builder.getI64IntegerAttr(slot.stage));
+  if (slot.chunk > 0)
+    program->setAttr(chunkAttr, builder.getI64IntegerAttr(slot.chunk));
   body = builder.createBlock(&program.getBody());
   auto addInput = [&](StringRef input, Type type) {
     return body->addArgument(type, NameLoc::get(builder.getStringAttr(input)));
@@ -213,11 +229,15 @@ LogicalResult ProgramWriter::write(StringRef name) {
 LogicalResult writePrograms(ModuleOp module, const plan::Plan &layout,
                             const Graph &graph, const WriteOptions &options,
                             const CalleeProvider &callee) {
-  for (int stage = 0; stage < options.stages; ++stage) {
-    const std::string prefix =
+  for (int i = 0; i < options.stages * options.chunks; ++i) {
+    const int stage = i / options.chunks, chunk = i % options.chunks;
+    std::string prefix =
         options.stages > 1 ? "stage" + std::to_string(stage) + "." : "";
+    if (chunk > 0)
+      prefix += "chunk" + std::to_string(chunk) + ".";
     auto write = [&](StringRef name, Slot slot) {
       slot.stage = stage;
+      slot.chunk = chunk;
       return ProgramWriter(module, layout, graph, options, callee, slot)
           .write(prefix + name.str());
     };

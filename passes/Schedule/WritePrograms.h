@@ -27,6 +27,7 @@ struct WriteOptions {
   int64_t accumulation = 1;
   std::string reduceScatter = "direct"; // algorithm
   int stages = 1; // of a pipeline: each has programs of its own
+  int chunks = 1; // of the model in each stage
   IssueOptions issue;
 };
 

@@ -135,8 +135,8 @@ double modelFlopsPerToken(const Plan &plan) {
   std::vector<double> multiplied(plan.parameters.size());
   double attention = 0, microBatches = 0;
   for (int stage = 0; stage < plan.numStages(); ++stage)
-    for (const auto &[index, repeat] : plan.stepOf(stage)) {
-      if (stage == 0)
+    for (const auto &[index, repeat] : plan.stepsOf(stage)) {
+      if (stage == 0 && plan.programs[index].chunk == 0)
         microBatches += static_cast<double>(repeat);
       for (const ProgramInstruction &instruction :
            plan.programs[index].instructions) {

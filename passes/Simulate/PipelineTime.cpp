@@ -23,8 +23,7 @@ double sentBytes(const Program &program) {
 }
 
 /// "model.embed_tokens to model.layers.1", as the cut was decided.
-std::string partOfModel(const Plan &plan, int stage) {
-  const std::string name = "stage " + std::to_string(stage);
+std::string partOfModel(const Plan &plan, const std::string &name) {
   for (const Decision &decision : plan.decisions)
     if (decision.what == "stage" && decision.where == name)
       return decision.choice;
@@ -41,38 +40,44 @@ std::optional<PipelineTime> simulatePipeline(const Plan &plan,
   for (const pipeline::KindDescription &kind : pipeline::kinds())
     if (kind.name == plan.schedule)
       problem.kind = kind.kind;
-  problem.stages = plan.numStages();
+  problem.chunks = plan.numChunks();
+  problem.stages = plan.numStages() * problem.chunks;
   problem.microBatches = static_cast<int>(plan.job.accumulation);
-  pipeline::Costs costs;
-  double update = 0;
   for (int stage = 0; stage < plan.numStages(); ++stage) {
-    holds.push_back(partOfModel(plan, stage));
-    schedule.frames.push_back(static_cast<int>(plan.stages[stage].frames));
     std::vector<pipeline::Action> &order = schedule.ranks.emplace_back();
     for (const StageAction &action : plan.stages[stage].order)
-      order.push_back({stage, static_cast<int>(action.microBatch),
-                       action.part == Part::Forward
-                           ? pipeline::Pass::Forward
-                           : pipeline::Pass::Backward});
+      if (action.part == Part::Forward || action.part == Part::Backward)
+        order.push_back({action.chunk * plan.numStages() + stage,
+                         static_cast<int>(action.microBatch),
+                         action.part == Part::Forward
+                             ? pipeline::Pass::Forward
+                             : pipeline::Pass::Backward});
+  }
+  schedule.frames = pipeline::countFrames(problem, schedule);
+  pipeline::Costs costs;
+  std::vector<double> updates(plan.numStages());
+  for (int place = 0; place < problem.stages; ++place) {
+    const int stage = place % plan.numStages(),
+              chunk = place / plan.numStages();
+    holds.push_back(partOfModel(plan, chunkName(stage, chunk)));
     // Micro-batches take alike but for the last one's update, which no other
     // stage waits for.
     pipeline::StageCost &cost = costs.stages.emplace_back();
-    double microBatches = 0, own = 0;
-    for (const auto &[index, repeat] : plan.stepOf(stage)) {
+    double microBatches = 0;
+    for (const auto &[index, repeat] : plan.stepOf(stage, chunk)) {
       const Program &program = plan.programs[index];
       const ProgramTime time = model.simulate(program);
       const double times = static_cast<double>(repeat);
       cost.forward += time.forwardSeconds * times;
       cost.backwardInput +=
           (time.seconds - time.updateSeconds - time.forwardSeconds) * times;
-      own += time.updateSeconds * times;
+      updates[stage] += time.updateSeconds * times;
       microBatches += times;
       costs.transfer =
           std::max(costs.transfer, model.sendSeconds(sentBytes(program)));
     }
     cost.forward /= std::max(microBatches, 1.0);
     cost.backwardInput /= std::max(microBatches, 1.0);
-    update = std::max(update, own);
   }
   auto simulated = pipeline::simulate(problem, schedule, costs);
   if (!simulated)
@@ -80,7 +85,8 @@ std::optional<PipelineTime> simulatePipeline(const Plan &plan,
   simulation = std::move(*simulated);
   for (int stage = 0; stage < plan.numStages(); ++stage)
     simulation.totals[stage].peakBytes = plan.stages[stage].peakBytes;
-  result.seconds = simulation.makespan + update;
+  result.seconds =
+      simulation.makespan + *std::max_element(updates.begin(), updates.end());
   return result;
 }
 

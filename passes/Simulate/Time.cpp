@@ -231,7 +231,8 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
         flights[instruction.timepoint] = {};
       break;
     case ProgramInstructionKind::Pause:
-      result.forwardSeconds = *std::max_element(clock.begin(), clock.end());
+      if (result.forwardSeconds == 0)
+        result.forwardSeconds = *std::max_element(clock.begin(), clock.end());
       break;
     case ProgramInstructionKind::AllGather:
     case ProgramInstructionKind::ReduceScatter:
@@ -327,7 +328,7 @@ void predictPipelineTime(Plan &plan, const TimeModel &model) {
   for (int stage = 0; stage < plan.numStages(); ++stage) {
     double &busy = plan.stages[stage].busySeconds;
     busy = 0;
-    for (const auto &[index, repeat] : plan.stepOf(stage))
+    for (const auto &[index, repeat] : plan.stepsOf(stage))
       busy += model.simulate(plan.programs[index]).computeSeconds *
               static_cast<double>(repeat);
     predicted.computeSeconds = std::max(predicted.computeSeconds, busy);

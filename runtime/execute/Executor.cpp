@@ -33,8 +33,11 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
   // Stages make their programs in different orders: what connects them is
   // connected first.
   if (!plan.stages.empty())
-    for (const char *way : {"forward", "backward"})
+    for (const char *way : {"forward", "backward"}) {
       groups.over({plan::pipelineAxis}, way);
+      if (plan.numChunks() > 1)
+        groups.over({plan::pipelineAxis}, std::string(way) + " around");
+    }
   for (size_t i = 0; i < plan.units.size(); ++i)
     if (holds(static_cast<int>(i)) && plan::isTied(plan.units[i]))
       replicasOf(static_cast<int>(i));
@@ -500,24 +503,30 @@ void Executor::queueFrames(
     const std::function<at::Tensor(int64_t, const std::string &)> &input,
     int64_t microBatch) {
   const plan::Stage &stage = job.stages[ownStage];
-  std::map<int64_t, ProgramRunner::Frame> frames; // by micro-batch
+  // By chunk and micro-batch.
+  std::map<std::pair<int, int64_t>, ProgramRunner::Frame> frames;
   std::vector<bool> taken(stage.frames);
   for (const plan::StageAction &action : stage.order) {
     const int64_t slot = action.microBatch;
-    ProgramRunner &program = *programs[job.programOf(ownStage, slot)];
+    const std::pair key(action.chunk, slot);
+    ProgramRunner &program =
+        *programs[job.programOf(ownStage, action.chunk, slot)];
     setDraw(microBatch, slot);
     if (action.part == plan::Part::Forward) {
       const auto number = std::find(taken.begin(), taken.end(), false);
       *number = true;
-      frames[slot] = program.forward(
+      frames[key] = program.start(
           inputsOf(program.program(),
                    [&](const std::string &name) { return input(slot, name); }),
           static_cast<int>(number - taken.begin()));
-      continue;
     }
-    auto frame = frames.extract(slot);
-    taken[frame.mapped().number] = false;
-    addLoss(program.backward(std::move(frame.mapped())));
+    const auto frame = frames.find(key);
+    program.run(frame->second, action.part);
+    if (!program.isLast(action.part))
+      continue;
+    taken[frame->second.number] = false;
+    addLoss(program.finish(frame->second).loss);
+    frames.erase(frame);
   }
 }
 
@@ -546,8 +555,11 @@ EvalResult Executor::evaluate(const MakeInput &input) {
   at::NoGradGuard noGrad;
   publish();
   seed.fill_(1);
-  const ProgramResults results =
-      runProgram(*programs[job.evalOf(ownStage)], input, nullptr);
+  // The last chunk has the loss.
+  ProgramResults results;
+  for (int chunk = 0; chunk < job.numChunks(); ++chunk)
+    results =
+        runProgram(*programs[job.evalOf(ownStage, chunk)], input, nullptr);
   EvalResult result;
   result.hasLoss = results.loss.defined();
   if (result.hasLoss)

@@ -21,7 +21,8 @@ using plan::ProgramInstructionKind;
 using plan::Role;
 
 ProgramRunner::ProgramRunner(Executor &executor, const plan::Program &program)
-    : executor(executor), source(program), hostValues(program) {
+    : executor(executor), source(program), parts(plan::partsOf(program)),
+      hostValues(program) {
   for (const plan::ProgramInstruction &instruction : program.instructions)
     timepoints =
         std::max(timepoints, static_cast<size_t>(instruction.timepoint + 1));
@@ -110,12 +111,16 @@ ProgramRunner::compile(const plan::ProgramInstruction &instruction) {
   case ProgramInstructionKind::Send:
   case ProgramInstructionKind::Receive: {
     // A message goes up or down the stages, each way in a group of its own, so
-    // that none waits for one of the other way.
+    // that none waits for one of the other way. From the last stage's chunk to
+    // the first stage's next one it goes against the others.
     const bool sends = instruction.kind == ProgramInstructionKind::Send;
-    result.group = executor.groups().over(
-        {plan::pipelineAxis}, instruction.shift > 0 ? "forward" : "backward");
-    result.peer =
-        source.stage + (sends ? instruction.shift : -instruction.shift);
+    const plan::ChunkPlace other =
+        plan::placeBeside(executor.plan(), source,
+                          sends ? instruction.shift : -instruction.shift);
+    const std::string way = instruction.shift > 0 ? "forward" : "backward";
+    result.group = executor.groups().over({plan::pipelineAxis},
+                                          way + (other.wraps ? " around" : ""));
+    result.peer = other.stage;
     break;
   }
   default:
@@ -371,19 +376,20 @@ ProgramResults ProgramRunner::run(std::vector<at::Tensor> inputs,
   return finish(whole);
 }
 
-ProgramRunner::Frame
-ProgramRunner::forward(std::vector<at::Tensor> inputs, int number,
-                       std::vector<InstructionTime> *times) {
+ProgramRunner::Frame ProgramRunner::start(std::vector<at::Tensor> inputs,
+                                          int number) {
   Frame result = begin(std::move(inputs));
   result.number = number;
-  runPart(result, 0, plan::endOfForward(source), times);
   return result;
 }
 
-at::Tensor ProgramRunner::backward(Frame of,
-                                   std::vector<InstructionTime> *times) {
-  runPart(of, plan::endOfForward(source), instructions.size(), times);
-  return finish(of).loss;
+void ProgramRunner::run(Frame &of, plan::Part part) {
+  const size_t index = static_cast<size_t>(part);
+  runPart(of, parts[index], parts[index + 1], nullptr);
+}
+
+bool ProgramRunner::isLast(plan::Part part) const {
+  return static_cast<size_t>(part) + 2 == parts.size();
 }
 
 } // namespace accel::run

@@ -50,12 +50,12 @@ public:
   /// Runs with `inputs` in the order of Program::inputs, and gives them up.
   ProgramResults run(std::vector<at::Tensor> inputs,
                      std::vector<InstructionTime> *times = nullptr);
-  /// The same in two halves, up to the program's Pause and behind it, which
-  /// returns the loss. Frames that are there at once have numbers of their own.
-  Frame forward(std::vector<at::Tensor> inputs, int number,
-                std::vector<InstructionTime> *times = nullptr);
-  at::Tensor backward(Frame frame,
-                      std::vector<InstructionTime> *times = nullptr);
+  /// The same part by part. Frames that are there at once have numbers of their
+  /// own.
+  Frame start(std::vector<at::Tensor> inputs, int number);
+  void run(Frame &of, plan::Part part);
+  bool isLast(plan::Part part) const;
+  ProgramResults finish(Frame &of);
 
   const plan::Program &program() const { return source; }
 
@@ -93,11 +93,11 @@ private:
   Frame begin(std::vector<at::Tensor> inputs);
   void runPart(Frame &of, size_t from, size_t to,
                std::vector<InstructionTime> *times);
-  ProgramResults finish(Frame &of);
 
   Executor &executor;
   const plan::Program &source;
   std::vector<Compiled> instructions;
+  const std::vector<size_t> parts; // where they begin, and the end
   size_t timepoints = 0;
   HostValues hostValues;
   Frame *frame = nullptr; // of the micro-batch that runs

@@ -85,9 +85,9 @@ public:
   }
 
   std::vector<LiveBuffer> at(int target, int instruction) {
-    if (target != plan.evalOf(plan.programs[target].stage))
-      for (const auto &[index, repeat] :
-           plan.stepOf(plan.programs[target].stage)) {
+    const Program &wanted = plan.programs[target];
+    if (target != plan.evalOf(wanted.stage, wanted.chunk))
+      for (const auto &[index, repeat] : plan.stepsOf(wanted.stage)) {
         if (index == target)
           break;
         begin(index);
@@ -258,7 +258,8 @@ std::vector<LiveBuffer> liveBuffersAt(const Plan &plan, int program,
                                       int instruction) {
   std::vector<LiveBuffer> result = Walker(plan).at(program, instruction);
   const int stage = plan.programs[program].stage;
-  if (plan.stages.empty() || program == plan.evalOf(stage))
+  if (plan.stages.empty() ||
+      program == plan.evalOf(stage, plan.programs[program].chunk))
     return result;
   // Where a stage holds most, all of its frames are there.
   if (const int64_t others = plan.stages[stage].frames - 1; others > 0)

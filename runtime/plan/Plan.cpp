@@ -213,7 +213,22 @@ Stream defaultStream(ProgramInstructionKind kind) {
 }
 
 const char *toString(Part part) {
-  return part == Part::Forward ? "forward" : "backward";
+  switch (part) {
+  case Part::Forward:
+    return "forward";
+  case Part::Backward:
+    return "backward";
+  case Part::Settle:
+    return "settlement";
+  case Part::Update:
+    return "update";
+  }
+  return "";
+}
+
+std::string chunkName(int stage, int chunk) {
+  return "stage " + std::to_string(stage) +
+         (chunk > 0 ? ", chunk " + std::to_string(chunk) : "");
 }
 
 size_t endOfForward(const Program &program) {
@@ -222,6 +237,15 @@ size_t endOfForward(const Program &program) {
          program.instructions[i].kind != ProgramInstructionKind::Pause)
     ++i;
   return i;
+}
+
+std::vector<size_t> partsOf(const Program &program) {
+  std::vector<size_t> begins = {0};
+  for (size_t i = 0; i < program.instructions.size(); ++i)
+    if (program.instructions[i].kind == ProgramInstructionKind::Pause)
+      begins.push_back(i);
+  begins.push_back(program.instructions.size());
+  return begins;
 }
 
 int64_t storageBytes(const Program &program, const std::vector<int> &values) {
@@ -276,16 +300,41 @@ int Plan::numStages() const {
   return std::max<int>(1, static_cast<int>(stages.size()));
 }
 
-const std::vector<std::pair<int, int64_t>> &Plan::stepOf(int stage) const {
-  return stages.empty() ? step : stages[stage].step;
+int Plan::numChunks() const {
+  return stages.empty() ? 1 : static_cast<int>(stages[0].further.size()) + 1;
 }
 
-int Plan::evalOf(int stage) const {
-  return stages.empty() ? eval : stages[stage].eval;
+static const Chunk &chunkOf(const Stage &stage, int chunk) {
+  return chunk == 0 ? stage : stage.further[chunk - 1];
 }
 
-int Plan::programOf(int stage, int64_t microBatch) const {
-  for (const auto &[program, repeat] : stepOf(stage)) {
+const std::vector<std::pair<int, int64_t>> &Plan::stepOf(int stage,
+                                                         int chunk) const {
+  return stages.empty() ? step : chunkOf(stages[stage], chunk).step;
+}
+
+int Plan::evalOf(int stage, int chunk) const {
+  return stages.empty() ? eval : chunkOf(stages[stage], chunk).eval;
+}
+
+std::vector<std::pair<int, int64_t>> Plan::stepsOf(int stage) const {
+  std::vector<std::pair<int, int64_t>> all;
+  for (int chunk = 0; chunk < numChunks(); ++chunk)
+    for (const auto &part : stepOf(stage, chunk))
+      all.push_back(part);
+  return all;
+}
+
+ChunkPlace placeBeside(const Plan &plan, const Program &program, int shift) {
+  const int stages = plan.numStages();
+  const int at = program.chunk * stages + program.stage + shift;
+  if (at < 0 || at >= stages * plan.numChunks())
+    return {};
+  return {at % stages, at / stages, at / stages != program.chunk, true};
+}
+
+int Plan::programOf(int stage, int chunk, int64_t microBatch) const {
+  for (const auto &[program, repeat] : stepOf(stage, chunk)) {
     if (microBatch < repeat)
       return program;
     microBatch -= repeat;

@@ -67,7 +67,7 @@ struct Plan {
   /// Of a pipeline, by position on its axis; `step` is empty then, and there is
   /// no `eval`. Empty: all ranks run the same programs.
   std::vector<Stage> stages;
-  std::string schedule; // of a pipeline: "1f1b"
+  std::string schedule; // of a pipeline: "1f1b" or "interleaved-1f1b"
   Predicted predicted;
   std::vector<Decision> decisions;
 
@@ -78,14 +78,29 @@ struct Plan {
   int64_t shardRanks(const Unit &unit) const;
   /// Stages of the pipeline, 1 without one.
   int numStages() const;
-  /// The step and the evaluation of a stage's ranks, or of all ranks.
-  const std::vector<std::pair<int, int64_t>> &stepOf(int stage) const;
-  int evalOf(int stage) const;
-  /// The program of the step's micro-batch `microBatch` in a stage; -1 behind
-  /// the last.
-  int programOf(int stage, int64_t microBatch) const;
+  /// Chunks of the model that each stage has, 1 without a pipeline.
+  int numChunks() const;
+  /// The step and the evaluation of a chunk of a stage, or of all ranks.
+  const std::vector<std::pair<int, int64_t>> &stepOf(int stage,
+                                                     int chunk = 0) const;
+  int evalOf(int stage, int chunk = 0) const;
+  /// Those of all its chunks.
+  std::vector<std::pair<int, int64_t>> stepsOf(int stage) const;
+  /// The program of the step's micro-batch `microBatch` in a chunk of a stage;
+  /// -1 behind the last.
+  int programOf(int stage, int chunk, int64_t microBatch) const;
   bool operator==(const Plan &) const = default;
 };
+
+/// The chunk that is `shift` after a program's as the model goes through them.
+struct ChunkPlace {
+  int stage = 0, chunk = 0;
+  /// Between the last stage's chunk and the first stage's next one: such
+  /// messages go against the way of all others.
+  bool wraps = false;
+  bool exists = false;
+};
+ChunkPlace placeBeside(const Plan &plan, const Program &program, int shift);
 
 /// The shape that functions see of a parameter on one rank.
 std::vector<int64_t> ownShape(const Plan &plan, const Parameter &parameter);

@@ -84,7 +84,7 @@ enum class ProgramInstructionKind {
                  // host from the copy that Offload has made of it there
   Send,          // inputs: one value, to the stage `shift` after this one
   Receive,       // outputs: one value, from the stage `shift` before this one
-  Pause,         // the end of a micro-batch's forward in a stage
+  Pause,         // the end of a part of a micro-batch in a stage
   Offload,       // unit: ShardGradient -> its copy on the host; or inputs:
                  // values -> theirs (Plan::offload)
   Fetch,         // inputs: values that Offload has copied -> outputs
@@ -132,8 +132,9 @@ struct ProgramInstruction {
 /// gives.
 struct Program {
   std::string name; // "train", "first", "middle", "last", "eval", or those of
-                    // a stage: "stage1.first"
+                    // a stage: "stage1.first", "stage1.chunk1.first"
   int stage = 0;    // of a pipeline: whose ranks run it
+  int chunk = 0;    // of those that the stage has
   std::vector<Value> values;
   std::vector<int> inputs;
   int loss = -1; // value, 0-d f32: mean over the micro-batch
@@ -148,6 +149,9 @@ struct Program {
 
 /// The position of the Pause; the number of instructions without one.
 size_t endOfForward(const Program &program);
+/// Where the parts of the program begin, each at the Pause before it, and its
+/// end.
+std::vector<size_t> partsOf(const Program &program);
 /// The value that owns the storage of `value`.
 inline int rootOf(const Program &program, int value) {
   const int alias = program.values[value].alias;

@@ -451,8 +451,9 @@ public:
       runInTurn(persists);
     else
       runFrames(persists);
-    if (plan.evalOf(stage) >= 0)
-      runWhole(plan.evalOf(stage), persists);
+    for (int chunk = 0; chunk < plan.numChunks(); ++chunk)
+      if (plan.evalOf(stage, chunk) >= 0)
+        runWhole(plan.evalOf(stage, chunk), persists);
     return predicted;
   }
 
@@ -473,24 +474,26 @@ private:
   /// Each micro-batch keeps its values from its forward to its backward, while
   /// others run.
   void runFrames(Breakdown now) {
-    std::map<int64_t, Simulator> frames; // by micro-batch
+    std::map<std::pair<int, int64_t>, Simulator> frames; // chunk, micro-batch
     for (const StageAction &action : plan.stages[stage].order) {
-      const int index = plan.programOf(stage, action.microBatch);
+      const std::pair key(action.chunk, action.microBatch);
+      const int index = plan.programOf(stage, action.chunk, action.microBatch);
       if (index < 0)
         continue; // `verify` refuses it
       const Program &program = plan.programs[index];
-      const size_t pause = endOfForward(program);
-      auto at = frames.find(action.microBatch);
-      if (action.part == Part::Forward && at == frames.end()) {
-        at = frames.try_emplace(action.microBatch, plan, program, known, now)
-                 .first;
-        note(index, at->second.run(0, pause), 0);
-        now = at->second.now;
-      }
-      if (action.part == Part::Forward || at == frames.end())
+      const std::vector<size_t> parts = partsOf(program);
+      const size_t part = static_cast<size_t>(action.part);
+      auto at = frames.find(key);
+      if ((part == 0) != (at == frames.end()) || part + 1 >= parts.size())
+        continue; // as well
+      if (part == 0)
+        at = frames.try_emplace(key, plan, program, known, now).first;
+      else
+        at->second.now = now;
+      note(index, at->second.run(parts[part], parts[part + 1]), parts[part]);
+      now = at->second.now;
+      if (part + 2 < parts.size())
         continue;
-      at->second.now = now;
-      note(index, at->second.run(pause, program.instructions.size()), pause);
       now = at->second.carried();
       frames.erase(at);
     }

@@ -235,10 +235,11 @@ void IndexVerifier::program(const Program &program) {
          instruction.values.empty());
     const bool sends = instruction.kind == ProgramInstructionKind::Send;
     if (sends || instruction.kind == ProgramInstructionKind::Receive) {
-      const int other =
-          program.stage + (sends ? instruction.shift : -instruction.shift);
       const auto &moved = sends ? instruction.inputs : instruction.outputs;
-      if (instruction.shift == 0 || other < 0 || other >= plan.numStages())
+      if (instruction.shift == 0 ||
+          !placeBeside(plan, program,
+                       sends ? instruction.shift : -instruction.shift)
+               .exists)
         problems.add(place, "there is no such stage");
       if (moved.size() != 1 || moved[0] < 0)
         problems.add(place, "it moves one value at a time");
@@ -319,6 +320,13 @@ void IndexVerifier::stages() {
     problems.add("stages", "there are " + std::to_string(stages) +
                                ", the mesh has " + std::to_string(ranks) +
                                " ranks along " + quoted(pipelineAxis));
+  for (const Stage &stage : plan.stages)
+    if (stage.further.size() != plan.stages.front().further.size())
+      problems.add("stages", "they have different numbers of chunks");
+  if ((plan.numChunks() > 1) != (plan.schedule == "interleaved-1f1b"))
+    problems.add("schedule", quoted(plan.schedule) + " is of stages with " +
+                                 (plan.numChunks() > 1 ? "one chunk each"
+                                                       : "several chunks"));
   if (stages > 0 && plan.axes.front().name != pipelineAxis)
     problems.add("mesh axis " + quoted(pipelineAxis), "it is not the first");
   if (stages > 0 && (!plan.step.empty() || plan.eval != -1))
@@ -332,21 +340,27 @@ void IndexVerifier::stages() {
   for (const Program &program : plan.programs)
     if (program.stage < 0 || program.stage >= plan.numStages())
       problems.add("program " + quoted(program.name), "there is no such stage");
+    else if (program.chunk < 0 || program.chunk >= plan.numChunks())
+      problems.add("program " + quoted(program.name), "there is no such chunk");
   if (!problems.empty())
     return;
-  for (int stage = 0; stage < plan.numStages(); ++stage) {
+  for (int i = 0; i < plan.numStages() * plan.numChunks(); ++i) {
+    const int stage = i % plan.numStages(), chunk = i / plan.numStages();
     const std::string at =
         stages ? "step of stage " + std::to_string(stage) : "step";
-    const int eval = stages ? plan.evalOf(stage) : -1;
-    if (stages && eval != -1 && inRange(at, "program", eval, plan.programs) &&
-        plan.programs[eval].stage != stage)
-      problems.add(at, quoted(plan.programs[eval].name) +
-                           " is another stage's program");
-    for (const auto &[index, repeat] : plan.stepOf(stage)) {
-      if (inRange(at, "program", index, plan.programs) &&
-          plan.programs[index].stage != stage)
-        problems.add(at, quoted(plan.programs[index].name) +
-                             " is another stage's program");
+    auto isElsewhere = [&](int program) {
+      if (!inRange(at, "program", program, plan.programs))
+        return;
+      const Program &found = plan.programs[program];
+      if (found.stage != stage)
+        problems.add(at, quoted(found.name) + " is another stage's program");
+      else if (found.chunk != chunk)
+        problems.add(at, quoted(found.name) + " is another chunk's program");
+    };
+    if (const int eval = stages ? plan.evalOf(stage, chunk) : -1; eval != -1)
+      isElsewhere(eval);
+    for (const auto &[index, repeat] : plan.stepOf(stage, chunk)) {
+      isElsewhere(index);
       if (repeat < 1)
         problems.add(at, "a program is repeated " + std::to_string(repeat) +
                              " times");

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace accel::plan {
 
@@ -65,23 +66,24 @@ void verifyProgram(const Plan &plan, const Program &program, RankState &state,
 
 void verifyFrames(const Plan &plan, int stage, RankState &state,
                   Problems &problems) {
-  std::map<int64_t, ProgramVerifier> frames; // by micro-batch
+  // By chunk and micro-batch.
+  std::map<std::pair<int, int64_t>, ProgramVerifier> frames;
   for (const StageAction &action : plan.stages[stage].order) {
     const Program &program =
-        plan.programs[plan.programOf(stage, action.microBatch)];
-    const size_t pause = endOfForward(program);
-    if (action.part == Part::Forward) {
-      ProgramVerifier &frame =
-          frames.try_emplace(action.microBatch, plan, program, state, problems)
-              .first->second;
-      frame.begin();
-      frame.run(0, pause);
+        plan.programs[plan.programOf(stage, action.chunk, action.microBatch)];
+    const std::vector<size_t> parts = partsOf(program);
+    const size_t part = static_cast<size_t>(action.part);
+    const auto at = frames
+                        .try_emplace({action.chunk, action.microBatch}, plan,
+                                     program, state, problems)
+                        .first;
+    if (part == 0)
+      at->second.begin();
+    at->second.run(parts[part], parts[part + 1]);
+    if (part + 2 < parts.size())
       continue;
-    }
-    ProgramVerifier &frame = frames.at(action.microBatch);
-    frame.run(pause, program.instructions.size());
-    frame.finish();
-    frames.erase(action.microBatch);
+    at->second.finish();
+    frames.erase(at);
   }
 }
 
@@ -91,43 +93,62 @@ std::string stageName(int stage) { return "stage " + std::to_string(stage); }
 
 std::string actionName(const StageAction &action) {
   return std::string("the ") + toString(action.part) + " of micro-batch " +
-         std::to_string(action.microBatch);
+         std::to_string(action.microBatch) +
+         (action.chunk > 0 ? " in chunk " + std::to_string(action.chunk) : "");
 }
 
 /// What is wrong with the order of one stage's parts, or "".
 std::string orderProblem(const Plan &plan, int index) {
   const Stage &stage = plan.stages[index];
   const int64_t microBatches = plan.job.accumulation;
-  if (static_cast<int64_t>(stage.order.size()) / 2 < microBatches ||
-      microBatches < 0)
+  const int chunks = plan.numChunks();
+  const char *each = chunks > 1 ? " micro-batches have three of each chunk"
+                                : " micro-batches have two each";
+  if (microBatches < 0 ||
+      static_cast<int64_t>(stage.order.size()) / (chunks > 1 ? 3 : 2) / chunks <
+          microBatches)
     return "its order has " + std::to_string(stage.order.size()) + " parts, " +
-           std::to_string(microBatches) + " micro-batches have two each";
-  std::vector<int> parts(microBatches); // that were run
+           std::to_string(microBatches) + each;
+  auto partsIn = [&](int chunk, int64_t microBatch) {
+    const int program = plan.programOf(index, chunk, microBatch);
+    return program < 0 ? 0 : partsOf(plan.programs[program]).size() - 1;
+  };
+  // That were run, by chunk.
+  std::vector<std::vector<size_t>> done(chunks,
+                                        std::vector<size_t>(microBatches));
   int64_t frames = 0, most = 0;
   for (const StageAction &action : stage.order) {
     const std::string what = "its order has " + actionName(action);
+    if (action.chunk >= chunks)
+      return what + ", the stage has " + std::to_string(chunks);
     if (action.microBatch < 0 || action.microBatch >= microBatches ||
-        plan.programOf(index, action.microBatch) < 0)
+        partsIn(action.chunk, action.microBatch) == 0)
       return what + ", the step has " + std::to_string(microBatches);
-    int &done = parts[action.microBatch];
-    if (action.part == Part::Forward) {
-      if (done != 0)
-        return what + " twice";
+    size_t &next = done[action.chunk][action.microBatch];
+    const size_t part = static_cast<size_t>(action.part);
+    const size_t parts = partsIn(action.chunk, action.microBatch);
+    if (part >= parts)
+      return what + ", its program ends before";
+    if (part < next)
+      return what + " twice";
+    if (part > next)
+      return what + " before its " + toString(static_cast<Part>(next));
+    if (next++ == 0)
       most = std::max(most, ++frames);
-    } else {
-      if (done != 1)
-        return what + (done ? " twice" : " before its forward");
+    if (next == parts)
       --frames;
-    }
-    ++done;
   }
-  for (int64_t m = 0; m < microBatches; ++m)
-    if (parts[m] != 2)
-      return "its order lacks " +
-             actionName({parts[m] ? Part::Backward : Part::Forward, m});
+  for (int chunk = 0; chunk < chunks; ++chunk)
+    for (int64_t m = 0; m < microBatches; ++m)
+      if (done[chunk][m] < partsIn(chunk, m))
+        return "its order lacks " +
+               actionName({static_cast<Part>(done[chunk][m]), m, chunk});
   if (most != stage.frames)
     return "its order has " + std::to_string(most) +
-           " micro-batches between forward and backward at once, it says " +
+           (chunks > 1
+                ? " micro-batches of its chunks under way at once, it says "
+                : " micro-batches between forward and backward at once, it "
+                  "says ") +
            std::to_string(stage.frames);
   return "";
 }
@@ -138,6 +159,8 @@ struct Message {
   enum Kind { Send, Receive, Await, Join, Met } kind;
   int to; // the stage at the other end, of an await too; the unit of a sum
   StageAction action;
+  int way = 0; // up or down the chunks, and whether it wraps (ProgramRunner)
+  int from = 0, target = 0;     // of a send and a receive: chunks of the model
   const Value *value = nullptr; // of a send or a receive
 };
 
@@ -146,17 +169,29 @@ bool isSumOfStages(const Plan &plan, const ProgramInstruction &at) {
          isTied(plan.units[at.unit]);
 }
 
-void addMessages(const Plan &plan, int stage, const Program &program,
+void addMessages(const Plan &plan, const Program &program,
                  const StageAction &action, size_t from, size_t to,
                  std::vector<Message> &messages) {
+  const int chunk = program.chunk * plan.numStages() + program.stage;
+  auto message = [&](Message::Kind kind, const ProgramInstruction &at) {
+    const int by = kind == Message::Receive ? -at.shift : at.shift;
+    const ChunkPlace other = placeBeside(plan, program, by);
+    const int way = (at.shift > 0 ? 0 : 1) + (other.wraps ? 2 : 0);
+    return Message{kind,
+                   other.stage,
+                   action,
+                   way,
+                   kind == Message::Receive ? chunk + by : chunk,
+                   kind == Message::Receive ? chunk : chunk + by};
+  };
   for (size_t i = from; i < to; ++i) {
     const ProgramInstruction &at = program.instructions[i];
     if (at.kind == ProgramInstructionKind::Send) {
-      messages.push_back({Message::Send, stage + at.shift, action,
-                          &program.values[at.inputs[0]]});
+      messages.push_back(message(Message::Send, at));
+      messages.back().value = &program.values[at.inputs[0]];
     } else if (at.kind == ProgramInstructionKind::Receive) {
-      messages.push_back({Message::Receive, stage - at.shift, action,
-                          &program.values[at.outputs[0]]});
+      messages.push_back(message(Message::Receive, at));
+      messages.back().value = &program.values[at.outputs[0]];
     } else if (isSumOfStages(plan, at)) {
       messages.push_back({Message::Join, ownerOf(plan, at.unit), action});
     } else if (at.kind == ProgramInstructionKind::Await) {
@@ -164,7 +199,7 @@ void addMessages(const Plan &plan, int stage, const Program &program,
         if (start.timepoint != at.timepoint)
           continue;
         if (start.kind == ProgramInstructionKind::Send)
-          messages.push_back({Message::Await, stage + start.shift, action});
+          messages.push_back(message(Message::Await, start));
         else if (isSumOfStages(plan, start))
           messages.push_back({Message::Met, ownerOf(plan, start.unit), action});
       }
@@ -182,16 +217,15 @@ std::string messageProblem(const Plan &plan,
     std::vector<const Message *> sent;
     size_t received = 0, awaited = 0;
   };
-  std::vector<std::vector<Channel>> channels(count,
-                                             std::vector<Channel>(count));
+  std::map<std::tuple<size_t, size_t, int>, Channel> channels; // from, to, way
   std::vector<size_t> at(count, 0);
   std::map<int, std::vector<size_t>> joined, met; // by unit, then by stage
   // The stage stands at a receive of channel from -> stage.
-  auto posts = [&](size_t stage, size_t from) {
+  auto posts = [&](size_t stage, size_t from, int way) {
     if (at[stage] >= stages[stage].size())
       return false;
     const Message &next = stages[stage][at[stage]];
-    return next.kind == Message::Receive &&
+    return next.kind == Message::Receive && next.way == way &&
            static_cast<size_t>(next.to) == from;
   };
   for (bool moved = true; moved;) {
@@ -201,13 +235,14 @@ std::string messageProblem(const Plan &plan,
         const Message &message = stages[stage][at[stage]];
         const auto other = static_cast<size_t>(message.to);
         if (message.kind == Message::Send) {
-          channels[stage][other].sent.push_back(&message);
+          channels[{stage, other, message.way}].sent.push_back(&message);
         } else if (message.kind == Message::Receive) {
-          Channel &channel = channels[other][stage];
+          Channel &channel = channels[{other, stage, message.way}];
           if (channel.received >= channel.sent.size())
             break;
           const Message &sent = *channel.sent[channel.received++];
           if (sent.action.microBatch != message.action.microBatch ||
+              sent.from != message.from || sent.target != message.target ||
               sent.value->dtype != message.value->dtype ||
               sent.value->shape != message.value->shape)
             return stageName(static_cast<int>(stage)) + " receives " +
@@ -229,8 +264,8 @@ std::string messageProblem(const Plan &plan,
             break;
           ++met[message.to][stage];
         } else {
-          Channel &channel = channels[stage][other];
-          if (channel.received + (posts(other, stage) ? 1 : 0) <=
+          Channel &channel = channels[{stage, other, message.way}];
+          if (channel.received + (posts(other, stage, message.way) ? 1 : 0) <=
               channel.awaited)
             break;
           ++channel.awaited;
@@ -253,11 +288,10 @@ std::string messageProblem(const Plan &plan,
                                                : " does not receive what it "
                                                  "sends");
     }
-  for (size_t from = 0; from < count; ++from)
-    for (size_t to = 0; to < count; ++to)
-      if (channels[from][to].received < channels[from][to].sent.size())
-        return stageName(static_cast<int>(from)) + " sends what " +
-               stageName(static_cast<int>(to)) + " never receives";
+  for (const auto &[ends, channel] : channels)
+    if (channel.received < channel.sent.size())
+      return stageName(static_cast<int>(std::get<0>(ends))) + " sends what " +
+             stageName(static_cast<int>(std::get<1>(ends))) + " never receives";
   return "";
 }
 
@@ -268,24 +302,26 @@ void verifyStages(const Plan &plan, Problems &problems) {
       eval(plan.stages.size());
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const int stage = static_cast<int>(s);
+    for (const auto &[index, repeat] : plan.stepsOf(stage))
+      if (const Program &program = plan.programs[index];
+          partsOf(program).size() == 2)
+        return problems.add("program " + quoted(program.name),
+                            "nothing ends the forward of a stage");
     if (std::string wrong = orderProblem(plan, stage); !wrong.empty())
       return problems.add(stageName(stage), wrong);
     for (const StageAction &action : plan.stages[s].order) {
       const Program &program =
-          plan.programs[plan.programOf(stage, action.microBatch)];
-      const size_t pause = endOfForward(program);
-      if (pause == program.instructions.size())
-        return problems.add("program " + quoted(program.name),
-                            "nothing ends the forward of a stage");
-      const bool forward = action.part == Part::Forward;
-      addMessages(plan, stage, program, action, forward ? 0 : pause,
-                  forward ? pause : program.instructions.size(), step[s]);
+          plan.programs[plan.programOf(stage, action.chunk, action.microBatch)];
+      const std::vector<size_t> parts = partsOf(program);
+      const size_t part = static_cast<size_t>(action.part);
+      addMessages(plan, program, action, parts[part], parts[part + 1], step[s]);
     }
-    if (const int index = plan.stages[s].eval; index >= 0) {
-      const Program &program = plan.programs[index];
-      addMessages(plan, stage, program, {}, 0, program.instructions.size(),
-                  eval[s]);
-    }
+    for (int chunk = 0; chunk < plan.numChunks(); ++chunk)
+      if (const int index = plan.evalOf(stage, chunk); index >= 0) {
+        const Program &program = plan.programs[index];
+        addMessages(plan, program, {Part::Forward, 0, chunk}, 0,
+                    program.instructions.size(), eval[s]);
+      }
   }
   for (const auto *messages : {&step, &eval})
     if (std::string wrong = messageProblem(plan, *messages); !wrong.empty())

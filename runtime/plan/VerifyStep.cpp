@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/VerifyParts.h"
 
+#include <algorithm>
+
 namespace accel::plan {
 
 namespace {
@@ -43,43 +45,8 @@ void verifyInTurn(const Plan &plan, RankState &state, Problems &problems) {
   }
 }
 
-/// What the ranks of one stage run, or all ranks.
-void verifyRank(const Plan &plan, int stage, const RankState &clean,
+void verifyEval(const Plan &plan, int eval, RankState state,
                 Problems &problems) {
-  const auto &step = plan.stepOf(stage);
-  const int eval = plan.evalOf(stage);
-  const std::string place =
-      plan.stages.empty() ? "step" : "step of stage " + std::to_string(stage);
-  RankState state = clean;
-  if (plan.stages.empty())
-    verifyInTurn(plan, state, problems);
-  else
-    verifyFrames(plan, stage, state, problems);
-  for (size_t i = 0; i < plan.programs.size(); ++i)
-    if (plan.programs[i].stage == stage && static_cast<int>(i) != eval &&
-        std::none_of(step.begin(), step.end(), [&](const auto &part) {
-          return part.first == static_cast<int>(i);
-        }))
-      problems.add("program " + quoted(plan.programs[i].name),
-                   "neither the step nor the evaluation runs it");
-  if (!step.empty()) {
-    verifyClean(plan, state, place, problems);
-    for (size_t i = 0; i < plan.units.size(); ++i)
-      if (plan.units[i].trainable && plan.units[i].stage == stage &&
-          !state.units[i].updated)
-        problems.add(place, "unit " + quoted(plan.units[i].name) +
-                                " is never updated");
-    int64_t microBatches = 0;
-    for (const auto &[index, repeat] : step)
-      microBatches += repeat;
-    if (microBatches != plan.job.accumulation)
-      problems.add(place, "it runs " + std::to_string(microBatches) +
-                              " micro-batches, the job asks for " +
-                              std::to_string(plan.job.accumulation));
-  }
-  if (eval < 0)
-    return;
-  state = clean;
   const Program &program = plan.programs[eval];
   for (const ProgramInstruction &instruction : program.instructions)
     if (instruction.kind == ProgramInstructionKind::ReduceScatter ||
@@ -92,6 +59,51 @@ void verifyRank(const Plan &plan, int stage, const RankState &clean,
                    "an evaluation has no gradients");
   verifyProgram(plan, program, state, problems);
   verifyClean(plan, state, "program " + quoted(program.name), problems);
+}
+
+/// What the ranks of one stage run, or all ranks.
+void verifyRank(const Plan &plan, int stage, const RankState &clean,
+                Problems &problems) {
+  const auto step = plan.stepsOf(stage);
+  std::vector<int> evals;
+  for (int chunk = 0; chunk < plan.numChunks(); ++chunk)
+    evals.push_back(plan.evalOf(stage, chunk));
+  const std::string place =
+      plan.stages.empty() ? "step" : "step of stage " + std::to_string(stage);
+  RankState state = clean;
+  if (plan.stages.empty())
+    verifyInTurn(plan, state, problems);
+  else
+    verifyFrames(plan, stage, state, problems);
+  for (size_t i = 0; i < plan.programs.size(); ++i)
+    if (plan.programs[i].stage == stage &&
+        std::find(evals.begin(), evals.end(), static_cast<int>(i)) ==
+            evals.end() &&
+        std::none_of(step.begin(), step.end(), [&](const auto &part) {
+          return part.first == static_cast<int>(i);
+        }))
+      problems.add("program " + quoted(plan.programs[i].name),
+                   "neither the step nor the evaluation runs it");
+  if (!step.empty()) {
+    verifyClean(plan, state, place, problems);
+    for (size_t i = 0; i < plan.units.size(); ++i)
+      if (plan.units[i].trainable && plan.units[i].stage == stage &&
+          !state.units[i].updated)
+        problems.add(place, "unit " + quoted(plan.units[i].name) +
+                                " is never updated");
+    for (int chunk = 0; chunk < plan.numChunks(); ++chunk) {
+      int64_t microBatches = 0;
+      for (const auto &[index, repeat] : plan.stepOf(stage, chunk))
+        microBatches += repeat;
+      if (microBatches != plan.job.accumulation)
+        problems.add(place, "it runs " + std::to_string(microBatches) +
+                                " micro-batches, the job asks for " +
+                                std::to_string(plan.job.accumulation));
+    }
+  }
+  for (int eval : evals)
+    if (eval >= 0)
+      verifyEval(plan, eval, clean, problems);
 }
 
 } // namespace

@@ -189,6 +189,11 @@ PEAKED = {**MODELS, "even": variant(
     num_attention_heads=8, num_key_value_heads=4),
     "halves": variant(intermediate_size=112, vocab_size=256,
                       num_attention_heads=4, num_key_value_heads=2),
+    "six": variant(intermediate_size=112, vocab_size=256, num_hidden_layers=6,
+                   num_attention_heads=4, num_key_value_heads=2),
+    "six-tied": variant(intermediate_size=112, vocab_size=256,
+                        num_hidden_layers=6, num_attention_heads=4,
+                        num_key_value_heads=2, tie_word_embeddings=True),
     "halves-tied": variant(intermediate_size=112, vocab_size=256,
                            num_attention_heads=4, num_key_value_heads=2,
                            tie_word_embeddings=True),
@@ -332,7 +337,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
              max_grad_norm=None, groups=None, schedule=None, lr=1e-3,
              tokens=None, checkpoint_every=0, reshard=True, weights_seed=0,
              evaluation=None, optimizer=None, tp=1, cp=1, sp=1, pp=1, ep=1,
-             ddp=None):
+             chunks=1, ddp=None):
     """Writes model, tokens and job.yaml under `folder`; returns the job dict.
 
     Accelerate has `sp` for DeepSpeed alone, and neither `pp` nor `ep`: the mesh
@@ -381,6 +386,8 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
            {"mesh": {"ep": ep}} if ep > 1 else
            {"mesh": {"sp": sp, "tp": tp}} if sp > 1 else
            {"mesh": {"tp": tp}} if ranks == tp > 1 else {}),
+        **({"pipeline": {"schedule": "interleaved-1f1b", "chunks": chunks}}
+           if chunks > 1 else {}),
         "target": "cpu",
     }
     job["schedule"]["steps"] = steps

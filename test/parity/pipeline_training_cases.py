@@ -1,6 +1,7 @@
 """accel-run runs stages of a pipeline on its ranks: what they learn is what
 data-parallel ranks learn, and what each stage holds is what the plan says."""
 import json
+import re
 
 import harness
 import jobs
@@ -28,20 +29,34 @@ def pipeline(model="gqa", **options):
     return lambda context: f"{train(context)}, {stages_of(context)}"
 
 
-def as_torch(context):
-    """Losses of torch's own 1F1B over the same stages."""
+def interleaved(model="six", **options):
+    return pipeline(model, **{"chunks": 2, **options})
+
+
+def begins_of(plan, stages):
+    """The first layer of each part of the model, as they follow each other."""
+    begins = []
+    for decision in plan["decisions"]:
+        if decision["what"] == "stage":
+            layer = re.search(r"model\.layers\.(\d+)", decision["choice"])
+            begins.append(int(layer[1]) if begins else 0)
+    check(len(begins) == stages and begins == sorted(set(begins)),
+          f"the parts begin with layers {begins}")
+    return begins
+
+
+def as_torch(context, model="gqa", chunks=1):
+    """Losses of torch's own 1F1B, or interleaved 1F1B, over the same stages."""
     import fsdp2
     import torch_pipeline
 
-    jobs.make_job(context.path(), jobs.MODELS["gqa"], ranks=2, pp=2, steps=20,
-                  accumulation=4, micro_batch=1)
+    jobs.make_job(context.path(), jobs.PEAKED[model], ranks=2, pp=2, steps=20,
+                  accumulation=4, micro_batch=1, chunks=chunks)
     plan = harness.plan(context, context.path("job.yaml"),
                         context.path("plan.json"))
     got = harness.execute(context, context.path("plan.json"), 2,
                           context.path("run.jsonl"))
-    stage = {unit["name"]: unit.get("stage", 0) for unit in plan["units"]}
-    layers = [stage[f"model.layers.{i}"] for i in range(3)]
-    begins = [layers.index(s) for s in range(2)]
+    begins = begins_of(plan, 2 * chunks)
     port = fsdp2.free_port()
     harness.in_python(
         torch_pipeline.train,
@@ -131,6 +146,22 @@ CASES = [
                          max_grad_norm=0.5)),
     ("pp2-sp2", pipeline("halves", ranks=4, sp=2, accumulation=2)),
     ("torch-1f1b", as_torch),
+    ("interleaved-pp2", interleaved(ranks=2, accumulation=4, micro_batch=1,
+                                    max_grad_norm=0.5)),
+    ("interleaved-pp2-dp2-checkpointing",
+     interleaved(ranks=4, accumulation=2, activation_checkpointing="full")),
+    ("interleaved-pp3-clipping", interleaved(ranks=3, pp=3, accumulation=6,
+                                             micro_batch=1, max_grad_norm=0.5)),
+    ("interleaved-pp2-chunks3", interleaved(ranks=2, chunks=3, accumulation=4,
+                                            micro_batch=1)),
+    ("interleaved-pp2-tied", interleaved("six-tied", ranks=2, accumulation=4,
+                                         micro_batch=1, max_grad_norm=0.5)),
+    ("interleaved-pp2-tp2", interleaved(ranks=4, tp=2, accumulation=2,
+                                        max_grad_norm=0.5)),
+    ("torch-interleaved-1f1b",
+     lambda context: as_torch(context, "six", chunks=2)),
+    ("interleaved-to-data-parallel", lambda context: moves_to_other_meshes(
+        context, "pp", "six", accumulation=4, chunks=2)),
     ("killed-rank", lambda context: killed_rank(
         context, ("rank 1 of stage 1", "rank 0 of stage 0"), pp=2,
         accumulation=4)),

@@ -1,5 +1,6 @@
-"""torch.distributed.pipelining's Schedule1F1B, for Llama of transformers over
-Gloo: one rank a stage, layers [begin, end) of the model on each."""
+"""torch.distributed.pipelining's Schedule1F1B, or ScheduleInterleaved1F1B where
+a rank has several stages, for Llama of transformers over Gloo: layers
+[begin, end) of the model in each stage."""
 import json
 import os
 
@@ -11,7 +12,8 @@ def train(job_path, log_path, begins):
     import torch.distributed as dist
     import transformers
     import yaml
-    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+    from torch.distributed.pipelining import (PipelineStage, Schedule1F1B,
+                                              ScheduleInterleaved1F1B)
 
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
@@ -26,36 +28,40 @@ def train(job_path, log_path, begins):
     ends = begins[1:] + [len(base.layers)]
 
     class Part(torch.nn.Module):
-        def __init__(self):
+        def __init__(self, stage):
             super().__init__()
             self.layers = torch.nn.ModuleList(
-                base.layers[begins[rank]:ends[rank]])
+                base.layers[begins[stage]:ends[stage]])
             self.rotary = base.rotary_emb
-            if rank == 0:
+            self.first, self.last = stage == 0, stage == len(begins) - 1
+            if self.first:
                 self.embed = base.embed_tokens
-            if rank == world - 1:
+            if self.last:
                 self.norm, self.head = base.norm, model.lm_head
 
         def forward(self, x):
-            x = self.embed(x) if rank == 0 else x
+            x = self.embed(x) if self.first else x
             positions = torch.arange(x.shape[1])[None]
             rotary = self.rotary(x, positions)
             for layer in self.layers:
                 x = layer(x, attention_mask=None, position_ids=positions,
                           position_embeddings=rotary)
                 x = x[0] if isinstance(x, tuple) else x
-            return self.head(self.norm(x)) if rank == world - 1 else x
+            return self.head(self.norm(x)) if self.last else x
 
-    part = Part().train()
+    own = range(rank, len(begins), world)
+    held = torch.nn.ModuleList([Part(stage) for stage in own]).train()
+    stages = [PipelineStage(part, stage, len(begins), torch.device("cpu"))
+              for part, stage in zip(held, own)]
     parts = job["gradient_accumulation_steps"]
 
     def loss_of(logits, labels):
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1),
                                                  labels.flatten())
 
-    schedule = Schedule1F1B(PipelineStage(part, rank, world,
-                                          torch.device("cpu")), parts, loss_of)
-    optimizer = fsdp2.make_optimizer(part, job)
+    schedule = (Schedule1F1B(stages[0], parts, loss_of) if len(stages) == 1
+                else ScheduleInterleaved1F1B(stages, parts, loss_of))
+    optimizer = fsdp2.make_optimizer(held, job)
     data = fsdp2.Tokens(os.path.join(folder, job["data"]["tokens"]), job["data"])
     records = []
     for step in range(job["schedule"]["steps"]):

@@ -68,7 +68,7 @@ def reference_job(context, job, share):
     config = dict(job["accelerate"])
     config["num_processes"] //= share
     config["parallelism_config"] = jobs.mesh_of(config["num_processes"])
-    alone = {k: v for k, v in job.items() if k != "mesh"}
+    alone = {k: v for k, v in job.items() if k not in ("mesh", "pipeline")}
     return jobs.write_job(context.path(), {**alone, "accelerate": config},
                           "reference.yaml")
 

@@ -43,10 +43,11 @@ std::vector<Loader::Input> dataInputs(const plan::Plan &plan, bool eval) {
   };
   if (eval)
     for (int stage = 0; stage < plan.numStages(); ++stage)
-      add(plan.programs[plan.evalOf(stage)]);
+      for (int chunk = 0; chunk < plan.numChunks(); ++chunk)
+        add(plan.programs[plan.evalOf(stage, chunk)]);
   else
     for (int stage = 0; stage < plan.numStages(); ++stage)
-      for (const auto &[program, repeat] : plan.stepOf(stage))
+      for (const auto &[program, repeat] : plan.stepsOf(stage))
         add(plan.programs[program]);
   std::vector<Loader::Input> result;
   for (auto &[name, input] : inputs)

@@ -353,10 +353,14 @@ Schema schemaOf(const Consumed<const std::vector<bool>> &, const Rule &) {
 // Stages
 //===----------------------------------------------------------------------===//
 
+/// By Part.
+static constexpr std::string_view partLetters = "FBSU";
+
 void writeForm(PlanText &out, const std::vector<StageAction> &order) {
   out.list(order, [&](const StageAction &action) {
-    out.string((action.part == Part::Forward ? "F" : "B") +
-               std::to_string(action.microBatch));
+    out.string(partLetters[static_cast<size_t>(action.part)] +
+               std::to_string(action.microBatch) +
+               (action.chunk > 0 ? "." + std::to_string(action.chunk) : ""));
   });
 }
 void readForm(const PlanNames &, const JsonNode &node,
@@ -366,15 +370,24 @@ void readForm(const PlanNames &, const JsonNode &node,
     const std::string &text = item.string();
     StageAction &action = order.emplace_back();
     const char *end = text.data() + text.size();
+    const size_t part =
+        text.empty() ? partLetters.npos : partLetters.find(text[0]);
     auto [at, wrong] = std::from_chars(text.data() + 1, end, action.microBatch);
-    if (text.size() < 2 || (text[0] != 'F' && text[0] != 'B') ||
-        wrong != std::errc() || at != end || action.microBatch < 0)
-      item.fail("expected F or B and the number of a micro-batch");
-    action.part = text[0] == 'F' ? Part::Forward : Part::Backward;
+    if (wrong == std::errc() && at != end && *at == '.') {
+      const auto chunk = std::from_chars(at + 1, end, action.chunk);
+      at = chunk.ptr;
+      wrong = chunk.ec;
+    }
+    if (text.size() < 2 || part == partLetters.npos || wrong != std::errc() ||
+        at != end || action.microBatch < 0 || action.chunk < 0)
+      item.fail("expected F, B, S or U and the number of a micro-batch, and of "
+                "a further chunk its number: F2, B2.1");
+    action.part = static_cast<Part>(part);
   });
 }
 Schema schemaOf(const std::vector<StageAction> &, const Rule &) {
-  return arrayOf({{"type", "string"}, {"pattern", "^[FB][0-9]+$"}});
+  return arrayOf(
+      {{"type", "string"}, {"pattern", "^[FBSU][0-9]+(\\.[0-9]+)?$"}});
 }
 
 //===----------------------------------------------------------------------===//

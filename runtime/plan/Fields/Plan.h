@@ -14,7 +14,7 @@
 namespace accel::plan {
 
 inline constexpr const char *deviceNames[] = {"cpu", "cuda"};
-inline constexpr const char *scheduleNames[] = {"1f1b"};
+inline constexpr const char *scheduleNames[] = {"1f1b", "interleaved-1f1b"};
 
 template <typename V> void fields(V &v, Of<V, Breakdown> &breakdown) {
   v.about("breakdown", "Bytes at the peak; sums to peak_bytes");
@@ -77,19 +77,31 @@ template <typename V> void fields(V &v, Of<V, std::pair<int, int64_t>> &part) {
   v("repeat", part.second, {.low = 1, .high = maxInt});
 }
 
+template <typename V> void fields(V &v, Of<V, Chunk> &chunk) {
+  v.about("chunk", "What the ranks of a stage do of a further chunk");
+  v("step", chunk.step,
+    {.doc = "Programs in order, each for so many micro-batches", .turn = 1});
+  v("eval", Reference{Named::Program, chunk.eval},
+    {.doc = "The forward-only program", .null = true, .turn = 1});
+}
+
 template <typename V> void fields(V &v, Of<V, Stage> &stage) {
   v.about("stage", "What the ranks of one stage of a pipeline do");
   v("step", stage.step,
     {.doc = "Programs in order, each for so many micro-batches", .turn = 1});
   v("eval", Reference{Named::Program, stage.eval},
     {.doc = "The forward-only program", .null = true, .turn = 1});
+  v.optional("further", stage.further,
+             {.doc = "The other chunks of the model that the stage has"});
   v("order", stage.order,
     {.doc = "Parts of the step's micro-batches as they are run: F2 is the "
             "forward of micro-batch 2, up to the program's pause, B2 its "
-            "backward",
+            "backward. Where stages have several chunks, F2.1 is that of "
+            "chunk 1; S2 awaits what B2 has sent, and U2 updates",
      .line = 4});
   v("frames", stage.frames,
-    {.doc = "Micro-batches between forward and backward at once, at most",
+    {.doc = "Micro-batches between their first part and their last at once, "
+            "at most",
      .line = 4});
   v("peak_bytes", stage.peakBytes, {.doc = "Predicted, with workspaces"});
   v("own_peak_bytes", stage.ownPeakBytes,

@@ -87,6 +87,7 @@ template <typename V> void fields(V &v, Of<V, Program> &program) {
   v("name", program.name);
   v.optional("stage", program.stage, 0,
              {.doc = "Of a pipeline: whose ranks run it"});
+  v.optional("chunk", program.chunk, 0, {.doc = "Of those that the stage has"});
   v("inputs", program.inputs,
     {.doc = "Values that are bound before it starts"});
   v.optional("loss", program.loss, -1, {.doc = "Value"});

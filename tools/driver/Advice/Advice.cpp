@@ -6,6 +6,7 @@
 #include "tools/driver/Advice/Advice.h"
 
 #include "frontends/HuggingFace/ModelConfig.h"
+#include "passes/PipelineSchedules/Schedule.h"
 #include "passes/Tune/SearchConstraints.h"
 #include "tools/driver/Advice/ChangePlanner.h"
 #include "tools/driver/Advice/MaxBatch.h"
@@ -21,6 +22,22 @@ namespace {
 
 constexpr size_t changesPlanned = 8;
 constexpr size_t splitsTried = 6;
+
+/// Splits whose micro-batches the pipeline's schedule does not deal.
+void dropUnscheduled(std::vector<tune::SplitOption> &splits,
+                     const JobConfig &job, const plan::Mesh &mesh) {
+  pipeline::Problem problem;
+  problem.chunks = static_cast<int>(*job.pipelineChunks);
+  if (problem.chunks <= 1)
+    return;
+  problem.kind = pipeline::Kind::Interleaved;
+  problem.stages =
+      static_cast<int>(mesh.size(plan::pipelineAxis)) * problem.chunks;
+  std::erase_if(splits, [&](const tune::SplitOption &split) {
+    problem.microBatches = static_cast<int>(split.accumulation);
+    return !pipeline::check(problem).empty();
+  });
+}
 
 class Advisor {
 public:
@@ -176,6 +193,7 @@ private:
     }
     space.splits = tune::splitsOf({training.microBatch, training.accumulation},
                                   splitsTried);
+    dropUnscheduled(space.splits, job, mesh);
     const std::string precision = toString(job.accelerate.mixedPrecision.value);
     space.precisions = {
         {"mixed_precision " + precision, base.dtypes, precision}};

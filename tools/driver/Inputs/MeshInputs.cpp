@@ -8,6 +8,7 @@
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/Lint/Megatron.h"
 #include "frontends/ModuleTree/ModuleTree.h"
+#include "passes/PipelineSchedules/Schedule.h"
 
 #include <algorithm>
 
@@ -113,7 +114,31 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
   const std::optional<ModuleTree> tree = moduleTreeOf(inputs, options);
   if (!tree)
     return true;
-  if (const int64_t layers = tree->sizes.layers; mesh->size("pp") > layers) {
+  const int64_t layers = tree->sizes.layers;
+  const Setting<int64_t> &chunks = inputs.job.pipelineChunks;
+  if (*chunks > 1) {
+    pipeline::Problem problem;
+    problem.kind = pipeline::Kind::Interleaved;
+    problem.chunks = static_cast<int>(*chunks);
+    problem.stages = static_cast<int>(mesh->size("pp") * *chunks);
+    problem.microBatches = static_cast<int>(*inputs.job.accumulation);
+    std::string why = pipeline::check(problem);
+    if (problem.stages > layers)
+      why = std::to_string(layers) + " layers cannot be cut into " +
+            std::to_string(problem.stages) + " chunks, " +
+            std::to_string(*chunks) + " in each of " +
+            std::to_string(mesh->size("pp")) + " stages";
+    if (!why.empty()) {
+      engine.report(
+          diagnosticAt(chunks, Severity::Error, "invalid-value", why,
+                       problem.stages > layers
+                           ? "write fewer chunks or a smaller pp"
+                           : "change gradient_accumulation_steps, which is the "
+                             "micro-batches of a step"));
+      return false;
+    }
+  }
+  if (mesh->size("pp") > layers) {
     engine.report(
         diagnosticAt(mesh, Severity::Error, "invalid-value",
                      std::to_string(layers) + " layers cannot be cut into " +
@@ -191,6 +216,12 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
           "write tp above 1 in mesh, or parallelism_config_tp_size, or leave "
           "it out"));
   }
+  const Setting<int64_t> &chunks = inputs.job.pipelineChunks;
+  if (chunks.written() && *chunks > 1 && mesh->size("pp") <= 1)
+    engine.report(diagnosticAt(chunks, Severity::Error, "invalid-value",
+                               "interleaved-1f1b needs stages",
+                               "write pp above 1 in mesh, or leave pipeline "
+                               "out"));
   const Setting<double> &imbalance = inputs.job.expertImbalance;
   if (mesh->size(plan::expertAxis) <= 1) {
     if (imbalance.written())

@@ -193,7 +193,7 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
            " issues its instructions while it runs; --executor accel-run plans "
            "a program\n";
   for (int stage = 0; stage < plan.numStages(); ++stage)
-    for (auto [index, repeat] : plan.stepOf(stage)) {
+    for (auto [index, repeat] : plan.stepsOf(stage)) {
       const plan::Program &program = plan.programs[index];
       out +=
           "\n  schedule of '" + program.name + "'" +

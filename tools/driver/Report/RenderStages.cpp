@@ -35,6 +35,10 @@ std::string renderStages(const pipeline::SimulatedStep &step) {
     out += ", " + std::to_string(step.schedule.frames[stage]) + " in flight" +
            (step.holds[stage].empty() ? "" : "   " + step.holds[stage]) + "\n";
   }
+  for (int rank = 0; p.chunks > 1 && rank < p.ranks(); ++rank)
+    if (const int64_t peak = step.simulation.totals[rank].peakBytes)
+      out += "    rank " + padRight(std::to_string(rank), width + 4) +
+             padLeft(formatBytes(peak), 10) + " at the peak\n";
   return out + "\n";
 }
 

@@ -114,7 +114,7 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
     if (plan.stages[stage].busySeconds > plan.stages[slowest].busySeconds)
       slowest = stage;
   double known = 0; // of what is waited for
-  for (auto [index, repeat] : plan.stepOf(slowest)) {
+  for (auto [index, repeat] : plan.stepsOf(slowest)) {
     const plan::Program &program = plan.programs[index];
     ProgramTime time = model.simulate(program, true);
     if (time.exchangeSeconds > 0)

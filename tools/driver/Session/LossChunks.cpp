@@ -50,7 +50,7 @@ bool isLoss(const plan::Program &program,
 double matmulTraffic(const plan::Plan &plan, const Target &machine) {
   double bytes = 0;
   // Of a pipeline the last stage has the loss.
-  for (const auto &[index, repeat] : plan.stepOf(plan.numStages() - 1)) {
+  for (const auto &[index, repeat] : plan.stepsOf(plan.numStages() - 1)) {
     const plan::Program &program = plan.programs[index];
     for (const plan::ProgramInstruction &instruction : program.instructions) {
       if (!isLoss(program, instruction))
