@@ -18,6 +18,11 @@ def CutStagesPass : Pass<"cut-stages", "::mlir::ModuleOp"> {
     several stages read (a tied embedding) is in a unit of the first of them
     and in a copy of it, `sharding.copy_of`, in each other; gradients of both
     are reduced over `pp` as well.
+
+    A `sharding.request "pipeline"` of several `chunks` makes so many stretches of
+    calls for each stage, in turns: calls are marked with the number of their
+    stretch, units with its rank's stage. A parameter that two chunks of one
+    stage read is an error.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"",

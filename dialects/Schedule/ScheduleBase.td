@@ -27,7 +27,10 @@ def Schedule_Dialect : Dialect {
     start waits for the computation in front of it.
 
     Of a pipeline each stage has programs of its own, marked `schedule.stage`. A
-    `schedule.pause` ends a micro-batch's forward there.
+    `schedule.pause` ends a micro-batch's forward there. Where a stage has
+    several chunks of the model, each has programs, marked `schedule.chunk`
+    behind the first one; further pauses end the backward and, of the last
+    micro-batch, what is before the norm and the updates.
 
     Units are named by strings, as `sharding.unit` declares them. Locations hold
     the module path that a step serves.

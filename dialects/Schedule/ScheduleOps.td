@@ -282,7 +282,9 @@ def Schedule_SendStartOp : Schedule_Op<"send_start", [HasParent<"ProgramOp">]> {
   let summary = "starts to send an activation to another stage";
   let description = [{
     To the stage `by` stages after this one: 1, or -1 for a gradient. Messages
-    between two stages arrive in the order in which they are sent.
+    between two stages arrive in the order in which they are sent. Where stages
+    have several chunks of the model, the first stage's next chunk follows the
+    last stage's.
 
     ```mlir
     %3 = schedule.send_start %2 by 1 on send

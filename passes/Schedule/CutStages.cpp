@@ -157,12 +157,15 @@ private:
     for (auto &[fqn, readers] : stagesOfParam) {
       llvm::SmallSet<int64_t, 4> ranks;
       for (int64_t reader : readers)
-        if (!ranks.insert(reader % stages).second)
-          return module.emitError()
-                 << "chunks " << reader / stages << " and an earlier one of "
-                 << "stage " << reader % stages << " both read '" << fqn
+        if (!ranks.insert(reader % stages).second) {
+          auto request = sharding::findRequest(module, "pipeline");
+          return emitError(request ? request.getLoc() : module.getLoc())
+                 << "chunk " << reader / stages
+                 << " and an earlier chunk of stage " << reader % stages
+                 << " both read '" << fqn
                  << "', which is not planned; fewer chunks, or pp of another "
                     "size, part them";
+        }
     }
     for (auto unit : llvm::to_vector(module.getOps<sharding::UnitOp>()))
       placeUnit(unit, stagesOfParam);
