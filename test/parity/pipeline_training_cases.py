@@ -93,17 +93,19 @@ def through_meshes(context):
     return f"loss {loss:.1e}, norm {norm:.1e}"
 
 
-def as_alone(context):
+def as_alone(context, model="halves-dropout", ranks=4, **axes):
     """What is drawn depends on no mesh, and neither does an evaluation: two
-    stages of two ranks that share sequences between layers, and one rank."""
-    job = jobs.make_job(context.path(), jobs.PEAKED["halves-dropout"], ranks=4,
-                        pp=2, tp=2, accumulation=2, steps=6, max_grad_norm=1.0,
-                        evaluation={"every": 3, "batches": 2})
-    alone = {key: value for key, value in job.items() if key != "mesh"}
+    stages, of two ranks that share sequences between layers where the axes have
+    tp, and one rank."""
+    job = jobs.make_job(context.path(), jobs.PEAKED[model], ranks=ranks, pp=2,
+                        accumulation=2, steps=6, max_grad_norm=1.0,
+                        evaluation={"every": 3, "batches": 2}, **axes)
+    alone = {key: value for key, value in job.items()
+             if key not in ("mesh", "pipeline")}
     alone["accelerate"] = jobs.accelerate_config("single", 1, "")
     logs = []
     for name, own, ranks in (
-            ("split", {**job, "sequence_parallel": True}, 4),
+            ("split", {**job, "sequence_parallel": "tp" in axes}, ranks),
             ("alone", alone, 1)):
         path = jobs.write_job(context.path(), own, f"{name}.yaml")
         plan_path = context.path(f"{name}.json")
@@ -166,7 +168,9 @@ CASES = [
         context, ("rank 1 of stage 1", "rank 0 of stage 0"), pp=2,
         accumulation=4)),
     ("other-meshes", lambda context: moves_to_other_meshes(context, "pp")),
-    ("pp2-tp2-sequence-dropout", as_alone),
+    ("pp2-tp2-sequence-dropout", lambda context: as_alone(context, tp=2)),
+    ("interleaved-dropout", lambda context: as_alone(
+        context, "six-dropout", ranks=2, chunks=2)),
     ("through-meshes", through_meshes),
 ]
 REPEATED = {"pp2-tied-bf16", "pp2-sp2"}

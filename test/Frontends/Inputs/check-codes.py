@@ -20,9 +20,10 @@ CALLS = [
 LITERAL = re.compile(HYPHENED)
 NAMES = {"accel-opt", "accel-run", "accel-run-1", "accelerate-launch",
          "all-linear",
-         "by-name", "flash-attn", "flash-attn3", "llamafactory-cli",
+         "by-name", "flash-attn", "flash-attn3", "interleaved-1f1b",
+         "llamafactory-cli",
          "max-autotune", "max-autotune-no-cudagraphs", "reduce-overhead",
-         "torch-dcp", "torch-save"}
+         "torch-dcp", "torch-save", "zb-h1", "zb-v"}
 # Tables of other people's words.
 DATA = {"KeyData.cpp", "Differences.cpp"}
 
