@@ -83,14 +83,22 @@ def set_line(document, key, value):
     document[name] = yaml.safe_load(value)
 
 
-def taken(path, change, folder):
+def taken(path, change, root):
     """The file with the change's lines, by a YAML library of its own."""
+    home = os.path.dirname(os.path.abspath(path))
+    # A level below the root, so that a file named by "../" has its place too.
+    folder = os.path.join(root, "of", os.path.basename(home))
+    os.makedirs(folder)
     # What a file names (DeepSpeed's JSON, a job's YAML) stands beside it.
     for kind in ("*.json", "*.yaml", "*.yml", "*.bin"):
-        for sibling in glob.glob(os.path.join(os.path.dirname(path), kind)):
+        for sibling in glob.glob(os.path.join(home, kind)):
             shutil.copy(sibling, folder)
     for line in change["yaml"] or []:
-        out = os.path.join(folder, os.path.basename(line["file"]))
+        source = os.path.abspath(line["file"])
+        out = os.path.normpath(os.path.join(folder, os.path.relpath(source, home)))
+        if not os.path.exists(out):
+            os.makedirs(os.path.dirname(out), exist_ok=True)
+            shutil.copy(source, out)
         with open(out, encoding="utf-8") as f:
             document = yaml.safe_load(f) or {}
         set_line(document, line["key"], line["value"])
