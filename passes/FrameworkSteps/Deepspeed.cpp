@@ -88,35 +88,43 @@ protected:
       states += layout.round(bytes);
       stateBytes += bytes;
     }
-    const int64_t master = dtypes.masterCopy ? layout.round(partition * 4) : 0;
+    const int64_t master =
+        candidate.holdsMasterCopy() ? layout.round(partition * 4) : 0;
     if (candidate.offloadOptimizer || candidate.offloadParameters) {
       hostBytes += states + master + partition * 4; // and its gradients
       for (const Sizes &s : sizes)
         if (candidate.offloadParameters)
           hostBytes += s.shard;
     } else {
+      // The fp32 copy of what is updated at a time is that of a copy
+      // (clone().float()), whose block serves again.
+      if (candidate.holdsMasterCopy())
+        engine.transient(Holding::Optimizer,
+                         layout.round(updatedAtOnce() * item));
       engine.alloc(Holding::Optimizer, states + master);
       // The states are made by an update with gradients of zeros
       // (initialize_optimizer_states), whose blocks serve again.
-      if (dtypes.masterCopy)
+      if (candidate.holdsMasterCopy())
         engine.transient(Holding::Gradients, layout.round(updatedAtOnce() * 4));
     }
     // Contiguous buffers that gradients are copied to. Their size is the
     // option's, however small the model (torch.empty(reduce_bucket_size)).
     // Stages 1 and 2 make them for each backward.
-    const int64_t buckets = stage() < 3 && candidate.zero.overlap ? 2 : 1;
-    bucketBytes =
-        stage() == 0
-            ? 0
-            : buckets * layout.round(candidate.zero.reduceBucket * item);
+    buckets = stage() == 0 ? 0 : stage() < 3 && candidate.zero.overlap ? 2 : 1;
+    bucketBytes = layout.round(candidate.zero.reduceBucket * item);
     if (stage() == 3)
-      engine.alloc(Holding::Buffers, bucketBytes);
+      allocateBuckets();
     // Stage 0 reduces flat copies of at most that size.
     bucket = std::min(candidate.zero.reduceBucket, trainable) * item;
     // The partition of the gradients lives on in stages 2 and 3.
     if (stage() == 3 && !candidate.offloadOptimizer &&
         !candidate.offloadParameters)
       engine.alloc(Holding::Gradients, layout.round(partition * item));
+  }
+
+  void allocateBuckets() {
+    for (int i = 0; i < buckets; ++i)
+      engine.alloc(Holding::Buffers, bucketBytes);
   }
 
   bool gathers() const { return stage() == 3 && ranks() > 1; }
@@ -217,8 +225,8 @@ protected:
   /// ZeROOptimizer.backward makes the buffers of stages 1 and 2, and
   /// independent_gradient_partition_epilogue drops them.
   void beginBackward() override {
-    if (stage() == 1 || stage() == 2)
-      engine.alloc(Holding::Buffers, bucketBytes);
+    if (stage() < 3)
+      allocateBuckets();
     copied = 0;
     copiedPartition = false;
   }
@@ -307,7 +315,7 @@ protected:
       if (!microBatch.first)
         freePartition();
     }
-    if (stage() == 1 || stage() == 2)
+    for (int i = 0; stage() < 3 && i < buckets; ++i)
       engine.free(Holding::Buffers, bucketBytes);
     if (stage() <= 1 && microBatch.last && ranks() > 1) {
       double bytes = 0;
@@ -332,9 +340,12 @@ protected:
     const bool onHost =
         candidate.offloadOptimizer || candidate.offloadParameters;
     // What is updated is flattened; stages 1 and 2 free it before the update.
-    const bool flattens = dtypes.masterCopy && !onHost && stage() >= 1;
+    const bool flattens =
+        candidate.holdsMasterCopy() && !onHost && stage() >= 1;
     const bool frees = flattens && stage() <= 2;
     const auto own = static_cast<double>(partition);
+    const int64_t gradients =
+        candidate.holdsMasterCopy() ? layout.round(updatedAtOnce() * 4) : 0;
     if (onHost) {
       const double rate = layout.target.host.updateBytesPerSecond;
       if (rate > 0)
@@ -345,18 +356,21 @@ protected:
       engine.overhead(layout.hostTime(own * static_cast<double>(item)),
                       Cause::HostIn);
     } else {
+      checkOverflow();
       // The norm is that of copies in fp64, a gradient at a time
       // (get_grad_norm_direct).
       if (stage() >= 1)
-        engine.transient(Holding::Gradients,
-                         layout.round(std::min(largest, partition) * 8));
-      // The gradients of what is updated at a time, in fp32.
-      const int64_t gradients =
-          dtypes.masterCopy ? layout.round(updatedAtOnce() * 4) : 0;
-      engine.alloc(Holding::Gradients, gradients);
-      if (flattens)
-        engine.transient(Holding::Gradients,
-                         layout.round(updatedAtOnce() * item));
+        engine.transient(Holding::Gradients, layout.round(largestPiece() * 8));
+      // The gradients of what is updated at a time are flattened, then
+      // converted to fp32, which copies what has 16 bits.
+      const int64_t flat =
+          flattens ? layout.round(updatedAtOnce() * item) : int64_t{0};
+      const bool converts = dtypes.compute != plan::DType::F32;
+      engine.alloc(Holding::Gradients, flat);
+      if (converts) {
+        engine.alloc(Holding::Gradients, gradients);
+        engine.free(Holding::Gradients, flat);
+      }
       if (frees)
         freeGradients();
       if (candidate.clipGradients)
@@ -392,6 +406,45 @@ protected:
       if (!candidate.offloadParameters)
         engine.free(Holding::Parameters, plus.secondary(static_cast<int>(u)));
     hasSecondary = false;
+  }
+
+  /// Masks of what is infinite or not a number in 16-bit gradients: stage 3
+  /// looks at all of fp16's at once, on the stream of its reductions
+  /// (has_overflow); stages 1 and 2 look at one fp32 copy after the other, of
+  /// bf16's too (_has_inf_or_nan, check_grad_overflow).
+  void checkOverflow() {
+    const plan::DType compute = candidate.dtypes.compute;
+    if (stage() == 0 || compute == plan::DType::F32)
+      return;
+    if (stage() == 3) {
+      if (compute != plan::DType::F16)
+        return;
+      const int64_t item = plan::itemSize(compute);
+      // |x| lives until it is compared.
+      engine.alloc(Holding::Buffers, layout.round(partition * item),
+                   Pool::Reduce);
+      engine.transient(Holding::Buffers, layout.round(partition), Pool::Reduce);
+      engine.free(Holding::Buffers, layout.round(partition * item),
+                  Pool::Reduce);
+      engine.compute(layout.copyTime(8 * static_cast<double>(partition)));
+      return;
+    }
+    const int64_t piece = largestPiece();
+    const int64_t copy = layout.round(piece * 4), mask = layout.round(piece);
+    engine.alloc(Holding::Gradients, copy);
+    engine.alloc(Holding::Gradients, mask);
+    engine.alloc(Holding::Gradients, copy); // |x|, for isinf
+    engine.transient(Holding::Gradients, mask);
+    for (int64_t bytes : {copy, mask, copy})
+      engine.free(Holding::Gradients, bytes);
+    engine.compute(layout.copyTime(24 * static_cast<double>(partition)));
+  }
+
+  /// The elements of the largest gradient that this rank keeps: its part of
+  /// each one in stage 3, of their row in stages 1 and 2.
+  int64_t largestPiece() const {
+    return stage() == 3 ? (largest + ranks() - 1) / ranks()
+                        : std::min(largest, partition);
   }
 
   /// Of the update of one flat tensor, the partition in f32.
@@ -435,7 +488,8 @@ protected:
   bool hasSecondary = false;
   int64_t partition = 0, bucket = 0;
   int64_t largest = 0;     // parameter that is trained, elements
-  int64_t bucketBytes = 0; // of the buffers that gradients are copied to
+  int64_t bucketBytes = 0; // of a buffer that gradients are copied to
+  int buckets = 0;         // how many there are
   // Stage 2: gradients that this backward has copied, in elements; whether it
   // has made room for this rank's; how many such parts there are.
   int64_t copied = 0;

@@ -36,7 +36,7 @@ struct StepDtypes {
   plan::DType gradient = plan::DType::F32; // gradients that the update reads
   /// Of states that the optimizer keeps in the parameter's dtype.
   plan::DType state = plan::DType::F32;
-  bool masterCopy = false; // an fp32 copy beside bf16 storage (DeepSpeed)
+  bool masterCopy = false; // the optimizer updates fp32 copies (DeepSpeed)
   /// Each parameter is stored in the dtype that it was loaded in, which may
   /// differ (an fp32 adapter of a bf16 model).
   bool storesAsLoaded = false;
@@ -149,6 +149,13 @@ struct Candidate {
   std::string commHook; // DDP: "", "fp16", "bf16", "powersgd"
   int zeroStage = 3;    // DeepSpeed
   ZeroBuffers zero;
+  /// The optimizer holds fp32 copies: DeepSpeed's partitions are copies of
+  /// fp32 parameters too (single_partition_of_fp32_groups,
+  /// fp32_partitioned_groups_flat), and stage 0 updates those as they are.
+  bool holdsMasterCopy() const {
+    return dtypes.masterCopy &&
+           (dtypes.compute != plan::DType::F32 || zeroStage > 0);
+  }
   MegatronStep megatron;
   /// Ranks that each compute other layers.
   int stages() const { return static_cast<int>(mesh.size(plan::pipelineAxis)); }

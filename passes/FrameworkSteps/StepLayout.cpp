@@ -174,7 +174,7 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
   const int64_t gradient = plan::itemSize(dtype.gradient(parameter));
   const int64_t reduce = plan::itemSize(dtype.reduce(parameter));
   unit.trainedBytes += round(own.numel * gradient);
-  if (candidate->dtypes.masterCopy)
+  if (candidate->holdsMasterCopy())
     unit.masterBytes += round(own.numel * 4);
   unit.gradients +=
       round(numel * plan::itemSize(dtype.freshGradient(parameter)));

@@ -15,12 +15,12 @@ void StepRun::begin() {
     tensors.valueGradient = tensors.value;
     tensors.gradient.assign(model.parameters.size(), -1);
   }
-  allocatePersistent();
-  // Scales of a quantised base are attributes of its parameters or buffers: no
-  // wrapper shards them.
+  // What of a quantised base is an attribute of its parameters or buffers: no
+  // wrapper shards it, and it is there before the optimizer is.
   for (const StepParameter &parameter : model.parameters)
     if (parameter.replicatedBytes > 0)
       engine.alloc(Holding::Parameters, parameter.replicatedBytes);
+  allocatePersistent();
   allocateReference();
   persistent = engine.total();
   const int64_t count = candidate.accumulation;

@@ -50,12 +50,13 @@ public:
     return {plus, ""};
   }
   /// The model itself is converted to 16 bits; the optimizer holds fp32 copies
-  /// (runtime/bf16_optimizer.py, zero/stage_1_and_2.py).
+  /// (runtime/bf16_optimizer.py, zero/stage_1_and_2.py), those of partitions
+  /// beside a model in fp32 too (Candidate::holdsMasterCopy).
   Precision precision(const PrecisionAsked &asked, plan::DType storage,
                       const Versions &) const override {
     Precision p;
     p.compute = asked.param ? *asked.param : asked.mixed.value_or(storage);
-    p.masterCopy = p.compute != plan::DType::F32 && asked.masterCopies;
+    p.masterCopy = asked.masterCopies;
     p.storage = p.reduce = p.compute;
     p.gradient = p.masterCopy ? plan::DType::F32 : p.compute;
     p.state = plan::DType::F32;

@@ -100,9 +100,7 @@ int64_t countedBytes(const StepPrediction &p, MemoryKind kind) {
   case MemoryKind::Allocated:
     return p.peakBytes;
   case MemoryKind::Device:
-    // By the share, as reserved bytes are.
-    return p.deviceBytes - p.reservedBytes +
-           (p.replayed ? p.estimatedReservedBytes : p.reservedBytes);
+    return p.deviceBytes;
   }
   return 0;
 }

@@ -131,6 +131,57 @@ TEST(Executors, DeepspeedUpdatesFlatGradients) {
             p.peakBytes);
 }
 
+/// Masks of what is no number lie beside 16-bit gradients before the update:
+/// beside an fp32 copy of one at a time in stages 1 and 2, beside all of a
+/// rank's in stage 3, where bf16's are not looked at.
+TEST(Executors, DeepspeedLooksForOverflow) {
+  const Target machine = h100();
+  auto peak = [&](int stage, int64_t parameters, plan::DType dtype) {
+    const StepModel model = uniformModel(parameters, {1024, 1024}, 0);
+    Settings settings;
+    settings.executor = FrameworkKind::Deepspeed;
+    settings.mesh.resize("dp_shard", 4);
+    settings.param = dtype;
+    settings.optimizer = OptimizerKernel::Fused;
+    settings.zeroStage = stage;
+    settings.zero.reduceBucket = settings.zero.prefetchBucket = 0;
+    settings.zero.persistenceThreshold = 0;
+    settings.zero.subGroup = 1; // each parameter is updated alone
+    StepEvaluator evaluator(model, machine);
+    return evaluator.evaluate(configuredCandidate(model, settings)).peakBytes;
+  };
+  // One parameter, of which each rank has a quarter.
+  constexpr int64_t parameter = 1 << 20, part = parameter / 4;
+  for (plan::DType dtype : {plan::DType::BF16, plan::DType::F16})
+    EXPECT_EQ(peak(2, 1, dtype), 2 * parameter + (12 + 2 + 10) * part);
+  // Sixteen of them; bf16's peak is in the backward of one.
+  constexpr int64_t own = 16 * part;
+  EXPECT_EQ(peak(3, 16, plan::DType::F16), (2 + 12 + 2 + 3) * own);
+  EXPECT_NEAR(peak(3, 16, plan::DType::BF16),
+              (2 + 12 + 2) * own + 4 * parameter, 1 << 14);
+}
+
+/// Partitions are copied in fp32 too; stage 0 updates parameters as they are.
+TEST(Executors, DeepspeedCopiesPartitionsOfFloats) {
+  const StepModel model = uniformModel(4, {1024, 1024}, 0);
+  Settings settings;
+  settings.executor = FrameworkKind::Deepspeed;
+  settings.mesh.resize("dp_shard", 4);
+  settings.param = plan::DType::F32;
+  settings.optimizer = OptimizerKernel::Fused;
+  settings.zero.reduceBucket = settings.zero.persistenceThreshold = 0;
+  const Target machine = h100();
+  constexpr int64_t parameters = 4 << 20, own = parameters / 4;
+  auto held = [&](int stage) {
+    settings.zeroStage = stage;
+    return persistentOf(model, machine, settings);
+  };
+  EXPECT_EQ(held(0), 4 * parameters + 8 * parameters);
+  EXPECT_EQ(held(1), 4 * parameters + 12 * own);
+  EXPECT_EQ(held(2), 4 * parameters + 12 * own);
+  EXPECT_EQ(held(3), (4 + 12 + 4) * own);
+}
+
 /// Each rank's part of a second copy is there from the first forward to the
 /// update; with 8-bit gathers the values on the wire are beside what they
 /// become.

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <map>
+#include <tuple>
 
 using namespace accel;
 using namespace accel::validate;
@@ -430,9 +431,13 @@ TEST(Validate, FineTuningRunsStayWithinTheirErrors) {
     EXPECT_EQ(result.all.modelled, 41);
     EXPECT_EQ(result.all.doNotFit, 0);
     auto errors = byKind(result);
-    for (const char *kind : {"adapter", "quantised"}) {
-      EXPECT_LT(summarize(errors[kind]).mean, 0.035) << kind;
-      EXPECT_LT(summarize(errors[kind]).most, 0.08) << kind;
+    const std::tuple<const char *, double, double> bounds[] = {
+        {"full", 0.075, 0.08},
+        {"adapter", 0.035, 0.125},
+        {"quantised", 0.055, 0.105}};
+    for (const auto &[kind, mean, most] : bounds) {
+      EXPECT_LT(summarize(errors[kind]).mean, mean) << kind;
+      EXPECT_LT(summarize(errors[kind]).most, most) << kind;
     }
   }
   const ValidationResult result = validateRuns(*rows, shipped, "fmsa");

@@ -51,7 +51,7 @@ Json candidateJson(const StepModel &model, const Candidate &c) {
                  {"compute", plan::toString(r.compute)},
                  {"reduce", plan::toString(r.reduce)},
                  {"autocast", r.autocast},
-                 {"master_copy", r.masterCopy},
+                 {"master_copy", c.holdsMasterCopy()},
                  {"accumulation", c.accumulation},
                  {"accumulation_mode",
                   c.reduceEachMicroBatch ? "reduce_each" : "keep_unsharded"},
