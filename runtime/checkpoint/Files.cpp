@@ -15,14 +15,52 @@
 #include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 namespace accel::run {
+
+namespace fs = std::filesystem;
 
 namespace {
 [[noreturn]] void fail(const std::string &path, int code) {
   throw FileError(path + ": " + std::strerror(code));
 }
 constexpr int64_t maxTransfer = int64_t(1) << 30;
+
+std::string parentOf(const std::string &path) {
+  const fs::path parent = fs::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+/// A file, link or folder; its name is durable once the folder is synced.
+void copyDurably(const fs::path &from, const fs::path &to) {
+  std::error_code code;
+  const fs::file_status status = fs::symlink_status(from, code);
+  if (fs::is_symlink(status)) {
+    fs::copy_symlink(from, to, code);
+  } else if (fs::is_directory(status)) {
+    makeFolders(to.string());
+    std::vector<fs::path> entries;
+    for (const fs::directory_entry &entry : fs::directory_iterator(from, code))
+      entries.push_back(entry.path());
+    for (const fs::path &path : entries)
+      copyDurably(path, to / path.filename());
+    syncFolder(to.string());
+  } else {
+    fs::copy_file(from, to, code);
+    int fd = code ? -1 : ::open(to.c_str(), O_WRONLY | O_CLOEXEC);
+    if (!code && fd < 0)
+      fail(to.string(), errno);
+    if (fd >= 0) {
+      const int synced = fsync(fd) == 0 ? 0 : errno;
+      ::close(fd);
+      if (synced != 0)
+        fail(to.string(), synced);
+    }
+  }
+  if (code)
+    throw FileError(to.string() + ": " + code.message());
+}
 } // namespace
 
 File::File(const std::string &path, Mode mode) : name(path) {
@@ -112,28 +150,91 @@ void syncFolder(const std::string &path) {
     fail(path, code);
 }
 
-void renameDurably(const std::string &from, const std::string &to) {
-  if (std::rename(from.c_str(), to.c_str()) != 0)
+bool tryRename(const std::string &from, const std::string &to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) {
+    if (errno == EXDEV)
+      return false;
     fail(to, errno);
-  std::filesystem::path parent = std::filesystem::path(to).parent_path();
-  syncFolder(parent.empty() ? "." : parent.string());
+  }
+  syncFolder(parentOf(to));
+  return true;
+}
+
+void renameDurably(const std::string &from, const std::string &to) {
+  if (!tryRename(from, to))
+    throw FileError(from + " cannot be renamed to " + to +
+                    ": they are on different file systems, or in different "
+                    "layers of one; give a folder that is on one, with "
+                    "--out DIR");
+}
+
+void removeInPlace(const std::string &folder, const FolderMark &mark) {
+  const bool markFirst = mark.says == FolderMark::Says::Complete;
+  const fs::path marked = fs::path(folder) / mark.file;
+  std::vector<fs::path> rest;
+  std::error_code code;
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder, code))
+    if (entry.path() != marked)
+      rest.push_back(entry.path());
+  auto remove = [&](const fs::path &path) {
+    if (!code)
+      fs::remove_all(path, code);
+    if (code)
+      throw FileError(path.string() + ": " + code.message());
+  };
+  if (markFirst) {
+    remove(marked);
+    syncFolder(folder);
+  }
+  for (const fs::path &path : rest)
+    remove(path);
+  if (!markFirst) {
+    syncFolder(folder);
+    remove(marked);
+  }
+  remove(folder);
+  syncFolder(parentOf(folder));
+}
+
+void moveFolder(const std::string &from, const std::string &to,
+                const FolderMark &mark) {
+  if (tryRename(from, to))
+    return;
+  const bool markLast = mark.says == FolderMark::Says::Complete;
+  std::error_code code;
+  auto copyMark = [&] {
+    const fs::path marked = fs::path(from) / mark.file;
+    if (fs::exists(marked, code)) // not in an empty folder
+      copyDurably(marked, fs::path(to) / mark.file);
+    syncFolder(to);
+  };
+  makeFolders(to);
+  if (!markLast)
+    copyMark();
+  for (const fs::directory_entry &entry : fs::directory_iterator(from, code))
+    if (entry.path().filename() != mark.file)
+      copyDurably(entry.path(), fs::path(to) / entry.path().filename());
+  if (code)
+    throw FileError(from + ": " + code.message());
+  syncFolder(to);
+  if (markLast)
+    copyMark();
+  syncFolder(parentOf(to));
+  removeInPlace(from, mark);
 }
 
 void replaceFolder(const std::string &from, const std::string &to,
-                   const std::string &aside) {
+                   const std::string &aside, const FolderMark &mark) {
   struct stat info{};
   if (lstat(to.c_str(), &info) != 0)
     return renameDurably(from, to);
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
-                RENAME_EXCHANGE) == 0) {
-    const std::filesystem::path parent =
-        std::filesystem::path(to).parent_path();
-    syncFolder(parent.empty() ? "." : parent.string());
-    return;
-  }
-  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+                RENAME_EXCHANGE) == 0)
+    return syncFolder(parentOf(to));
+  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP &&
+      errno != EXDEV)
     fail(to, errno);
-  renameDurably(to, aside);
+  moveFolder(to, aside, mark);
   renameDurably(from, to);
 }
 

@@ -62,12 +62,29 @@ private:
 void syncFolder(const std::string &path);
 /// Renames and makes it durable; `to` must not exist.
 void renameDurably(const std::string &from, const std::string &to);
+/// The same; false where they are on different file systems, or the folder is
+/// of a lower layer of an overlay.
+bool tryRename(const std::string &from, const std::string &to);
+/// The file of a folder by which it counts: one without is not complete, or,
+/// where it says who has written the folder, not to be touched.
+struct FolderMark {
+  std::string file;
+  enum class Says { Complete, Owner } says;
+};
+/// renameDurably of a folder, also of one that an overlay file system cannot
+/// rename because a layer below has it: it is copied, and then removed. After
+/// a crash one of both is complete: a mark that says so is copied last and
+/// removed first, and that of the owner is there as long as any file is.
+void moveFolder(const std::string &from, const std::string &to,
+                const FolderMark &mark);
+/// Removes a folder that cannot be renamed, its mark as moveFolder does.
+void removeInPlace(const std::string &folder, const FolderMark &mark);
 /// Puts folder `from` in the place of `to` and makes it durable. At no moment
 /// is there none: both are swapped where the file system can. What stood there
 /// is then `from`, or `aside` on file systems that cannot swap, until the
 /// caller removes it.
 void replaceFolder(const std::string &from, const std::string &to,
-                   const std::string &aside);
+                   const std::string &aside, const FolderMark &mark);
 void writeTextDurably(const std::string &path, const std::string &text);
 void makeFolders(const std::string &path);
 /// Removes a folder with all in it; what cannot be removed stays.

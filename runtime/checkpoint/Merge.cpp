@@ -251,7 +251,7 @@ void writeModelFolder(Executor &executor, const Buffers &buffers,
     if (!plan::mayReplace(folder))
       throw notOurs(folder);
     if (fs::exists(fs::symlink_status(folder, code)))
-      renameDurably(folder, old);
+      moveFolder(folder, old, {plan::outputModelMark, FolderMark::Says::Owner});
     renameDurably(temporary, folder);
     removeQuietly(old);
   });

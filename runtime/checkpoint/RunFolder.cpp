@@ -151,7 +151,8 @@ void discard(const std::string &checkpoint) {
     return;
   const std::string removed = checkpoint + removedSuffix;
   removeQuietly(removed);
-  renameDurably(checkpoint, removed);
+  if (!tryRename(checkpoint, removed))
+    return removeInPlace(checkpoint, checkpointMark);
   removeQuietly(removed);
 }
 
@@ -167,9 +168,11 @@ void tidy(const std::string &dir) {
     if (path.extension() == removedSuffix)
       removeQuietly(path.string());
     else if (path.extension() == replacedSuffix) {
-      if (!fs::exists(base, code) && fs::exists(path / "state.json", code))
-        renameDurably(path.string(), base.string());
-      else
+      const bool whole = fs::exists(base / checkpointMark.file, code);
+      if (!whole && fs::exists(path / checkpointMark.file, code)) {
+        removeQuietly(base.string()); // what a move has not removed yet
+        moveFolder(path.string(), base.string(), checkpointMark);
+      } else
         discard(path.string());
     }
   }

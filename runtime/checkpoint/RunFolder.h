@@ -14,6 +14,8 @@
 #ifndef ACCEL_RUNTIME_CHECKPOINT_RUNFOLDER_H
 #define ACCEL_RUNTIME_CHECKPOINT_RUNFOLDER_H
 
+#include "runtime/checkpoint/Files.h"
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -32,6 +34,10 @@ std::vector<StoredCheckpoint> checkpointsIn(const std::string &dir);
 
 /// The folder of the checkpoint of `step` in a job's folder.
 std::string checkpointName(int64_t step);
+
+/// A folder without state.json is no checkpoint.
+inline const FolderMark checkpointMark{"state.json",
+                                       FolderMark::Says::Complete};
 
 /// Suffixes of checkpoints that are on their way out: replaced by one of the
 /// same step that is not in its place yet, and about to be removed.

@@ -235,7 +235,7 @@ void CheckpointFolder::complete(
       return;
     writeState(temporary, executor.plan(), state, files);
     syncFolder(temporary);
-    replaceFolder(temporary, target, target + replacedSuffix);
+    replaceFolder(temporary, target, target + replacedSuffix, checkpointMark);
     discard(temporary);
     discard(target + replacedSuffix);
     if (keep > 0)

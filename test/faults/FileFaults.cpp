@@ -14,6 +14,8 @@
 //   FAULTS_MODE  kill (SIGKILL before it), hang (it never ends), short (half of
 //                a write), or an errno: EIO, ENOSPC; with a + (ENOSPC+) from
 //                then on
+//   FAULTS_LOWER seconds since 1970: folders that were made before are of the
+//                lower layer of an overlay, so that renaming one gives EXDEV
 //
 //===----------------------------------------------------------------------===//
 #include <atomic>
@@ -47,6 +49,7 @@ public:
         counts(!folder.empty() && getenv("RANK")) {
     if (!counts)
       return;
+    before = atof(variable("FAULTS_LOWER").c_str());
     const std::string rank = variable("RANK"), log = variable("FAULTS_LOG");
     if (variable("FAULTS_RANK") == rank)
       at = atoi(variable("FAULTS_AT").c_str());
@@ -71,6 +74,18 @@ public:
     const std::string link = "/proc/self/fd/" + std::to_string(file);
     const ssize_t size = readlink(link.c_str(), text, sizeof(text));
     return size > 0 ? std::string(text, size) : std::string();
+  }
+
+  /// Renaming it would cross layers.
+  bool isLower(const char *path) const {
+    struct statx info{};
+    return before > 0 && has(path) &&
+           statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BTIME | STATX_TYPE,
+                 &info) == 0 &&
+           S_ISDIR(info.stx_mode) && (info.stx_mask & STATX_BTIME) &&
+           static_cast<double>(info.stx_btime.tv_sec) +
+                   1e-9 * info.stx_btime.tv_nsec <
+               before;
   }
 
   enum Answer { Go = 0, Short = -1 }; // or an errno
@@ -99,6 +114,7 @@ public:
 private:
   std::string folder, mode;
   bool counts, persistent = false;
+  double before = 0;
   int at = 0, logged = -1;
   std::atomic<int> count{0};
 };
@@ -197,12 +213,20 @@ int fsync(int file) {
   return next<int(int)>("fsync")(file);
 }
 int rename(const char *from, const char *to) {
+  if (faults().isLower(from)) {
+    errno = EXDEV;
+    return -1;
+  }
   return onPath("rename", to, [&] {
     return next<int(const char *, const char *)>("rename")(from, to);
   });
 }
 int renameat2(int fromFolder, const char *from, int toFolder, const char *to,
               unsigned flags) {
+  if (faults().isLower(from) || faults().isLower(to)) {
+    errno = EXDEV;
+    return -1;
+  }
   return onPath("exchange", to, [&] {
     return next<int(int, const char *, int, const char *, unsigned)>(
         "renameat2")(fromFolder, from, toFolder, to, flags);

@@ -31,7 +31,10 @@ MODES = {"open": ("kill", "EIO"), "write": ("kill", "EIO", "ENOSPC", "ENOSPC+",
 # name -> options of the run that is disturbed; what was there before it.
 SCENES = {"fresh": ([], None),
           # Goes back to step 2 and writes steps 4 and 6 once more.
-          "again": (["--resume", "out/step-00000002"], "whole")}
+          "again": (["--resume", "out/step-00000002"], "whole"),
+          # The same where what was there before cannot be renamed (EXDEV), as
+          # folders of a lower layer of an overlay file system.
+          "lower": (["--resume", "out/step-00000002"], "whole")}
 
 
 class Jobs:
@@ -89,14 +92,16 @@ class Jobs:
         if before:
             shutil.copytree(os.path.join(self.work, before, "out"),
                             os.path.join(folder, "out"))
+            time.sleep(0.02)  # the clock of file systems is coarse
+        return {"lower": time.time()} if scene == "lower" else {}
 
 
 def operations(jobs, scene):
     """[(rank, number, operation, path in the folder)] of an undisturbed run."""
     folder = os.path.join(jobs.work, "list-" + scene)
-    jobs.prepare(folder, scene)
+    layers = jobs.prepare(folder, scene)
     code, text = jobs.run(folder, *SCENES[scene][0],
-                          log=os.path.join(folder, "ops"))
+                          log=os.path.join(folder, "ops"), **layers)
     if code:
         sys.exit(f"the undisturbed run of '{scene}' fails:\n{text}")
     found = []
@@ -148,9 +153,9 @@ def examine(jobs, case):
     """What is wrong, or ""."""
     scene, rank, number, name, path, mode, least = case
     folder = os.path.join(jobs.work, f"{scene}-{rank}-{number}-{mode}")
-    jobs.prepare(folder, scene)
+    layers = jobs.prepare(folder, scene)
     code, text = jobs.run(folder, *SCENES[scene][0], mode=mode, rank=rank,
-                          at=number)
+                          at=number, **layers)
     if code in (124, -11, 139, 134) or (mode == "kill" and code == 0):
         return f"exit code {code} with the fault:\n{text}"
     if mode != "kill" and code and text.count("error:") != 1:
