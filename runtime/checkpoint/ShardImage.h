@@ -25,6 +25,7 @@ struct ShardImage {
   std::string head; // the file's first bytes
   SafetensorsHeader header;
   std::vector<at::Tensor> flats; // in the header's order
+  std::vector<int> units;        // whose they are
 
   /// Writes the file; `put` writes tensor i where the header says.
   using Put = std::function<void(File &file, size_t i)>;
@@ -45,6 +46,10 @@ public:
   /// Renames it, once every rank has written its own file.
   void complete(const ShardFile &own, int64_t keep,
                 const std::function<void(const std::string &)> &extra = {});
+  /// The parts of `complete`: what each rank has written, on all ranks
+  /// (collective), and what the first rank does then, by itself.
+  std::vector<ShardFile> gather(const ShardFile &own);
+  void publish(const std::vector<ShardFile> &files, int64_t keep);
 
 private:
   Executor &executor;

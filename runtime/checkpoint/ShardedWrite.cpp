@@ -133,6 +133,7 @@ ShardImage::ShardImage(Executor &executor, const TrainState &state) {
     Groups &groups = executor.groups();
     const std::string prefix = std::to_string(u) + ".";
     flats.push_back(unit.shard());
+    units.push_back(static_cast<int>(u));
     header.tensors.push_back(
         {prefix + "param", unit.unit().storage, {numel}, 0});
     layout.push_back(
@@ -159,6 +160,7 @@ ShardImage::ShardImage(Executor &executor, const TrainState &state) {
                        groups, &state)}});
       }
       flats.push_back(unit.state(i));
+      units.push_back(static_cast<int>(u));
       header.tensors.push_back({of + name, state.dtype, {state.elements}, 0});
     }
   }
@@ -216,11 +218,26 @@ void CheckpointFolder::make() {
   });
 }
 
+std::vector<ShardFile> CheckpointFolder::gather(const ShardFile &own) {
+  return gatherFiles(executor.groups(), own);
+}
+
+void CheckpointFolder::publish(const std::vector<ShardFile> &files,
+                               int64_t keep) {
+  writeState(temporary, executor.plan(), state, files);
+  syncFolder(temporary);
+  replaceFolder(temporary, target, target + replacedSuffix, checkpointMark);
+  discard(temporary);
+  discard(target + replacedSuffix);
+  if (keep > 0)
+    removeOld(dir, state.run, keep);
+}
+
 void CheckpointFolder::complete(
     const ShardFile &own, int64_t keep,
     const std::function<void(const std::string &)> &extra) {
   Groups &groups = executor.groups();
-  const std::vector<ShardFile> files = gatherFiles(groups, own);
+  const std::vector<ShardFile> files = gather(own);
   if (extra) {
     try {
       extra(temporary); // collective: it fails on all ranks or on none
@@ -231,15 +248,8 @@ void CheckpointFolder::complete(
     }
   }
   stage([&] {
-    if (groups.rank() != 0)
-      return;
-    writeState(temporary, executor.plan(), state, files);
-    syncFolder(temporary);
-    replaceFolder(temporary, target, target + replacedSuffix, checkpointMark);
-    discard(temporary);
-    discard(target + replacedSuffix);
-    if (keep > 0)
-      removeOld(dir, state.run, keep);
+    if (groups.rank() == 0)
+      publish(files, keep);
   });
 }
 

@@ -317,6 +317,8 @@ void Executor::clipOnDevice() {
 void Executor::update(int unit) {
   if (steps.back().result.skipped)
     return;
+  if (updateHook)
+    updateHook(unit);
   if (!counted) {
     optimizer->beginStep();
     counted = true;

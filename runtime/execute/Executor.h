@@ -117,6 +117,10 @@ public:
   /// Steps of programs.
   void clipGradients();
   void update(int unit);
+  /// Called before a unit's shard and states change; may be empty.
+  void beforeUpdate(std::function<void(int unit)> hook) {
+    updateHook = std::move(hook);
+  }
   /// The unit's gradients are on the host once `timepoint` is there.
   void offloads(int unit, int timepoint) { onHost[unit] = timepoint; }
   /// The unit's shard is read until `timepoint`.
@@ -183,6 +187,7 @@ private:
   bool skipsNotFinite = false;
   bool searches = false;
   std::string firstNotFinite;
+  std::function<void(int)> updateHook;
   bool counted = false;   // this step, in the optimizer's counters
   at::Tensor coefficient; // 0-d f64: what gradients are multiplied by
   std::map<std::string, at::Tensor> staged; // buffers, in pinned memory

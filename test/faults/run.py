@@ -34,7 +34,9 @@ SCENES = {"fresh": ([], None),
           "again": (["--resume", "out/step-00000002"], "whole"),
           # The same where what was there before cannot be renamed (EXDEV), as
           # folders of a lower layer of an overlay file system.
-          "lower": (["--resume", "out/step-00000002"], "whole")}
+          "lower": (["--resume", "out/step-00000002"], "whole"),
+          # Checkpoints are written while training goes on.
+          "behind": (["--resume", "out/step-00000002"], "whole")}
 
 
 class Jobs:
@@ -46,14 +48,19 @@ class Jobs:
         subprocess.run([sys.executable, os.path.join(
             ROOT, "test", "Run", "Inputs", "tokens.py"),
             os.path.join(work, "tokens.bin")], check=True)
+        self.plan = self.make_plan("plan.json", "full")
+        self.behind = self.make_plan("behind.json", "background")
+
+    def make_plan(self, name, kind):
         plan = subprocess.run(
             [os.path.join(self.bin, "runtime-plan-dump"), f"shard={RANKS}",
-             f"steps={STEPS}", f"every={EVERY}", "keep=3", "dir=out", "full",
+             f"steps={STEPS}", f"every={EVERY}", "keep=3", "dir=out", kind,
              "clip=0.5"],
             stdout=subprocess.PIPE, check=True).stdout
-        self.plan = os.path.join(work, "plan.json")
-        with open(self.plan, "wb") as f:
+        path = os.path.join(self.work, name)
+        with open(path, "wb") as f:
             f.write(plan)
+        return path
 
     def run(self, folder, *options, **faults):
         """(exit code, what it says) of a run in `folder`."""
@@ -63,9 +70,11 @@ class Jobs:
             environment["FAULTS_DIR"] = os.path.join(folder, "out")
         for name, value in faults.items():
             environment["FAULTS_" + name.upper()] = str(value)
+        behind = "behind" in os.path.basename(folder)
         try:
             done = subprocess.run(
-                [os.path.join(self.bin, "accel-run"), self.plan, "--nproc",
+                [os.path.join(self.bin, "accel-run"),
+                 self.behind if behind else self.plan, "--nproc",
                  str(RANKS), "--out", os.path.join(folder, "out"), "--log",
                  os.path.join(folder, "log"),
                  *(os.path.join(folder, o) if o.startswith("out/") else o
@@ -140,8 +149,10 @@ def cases(jobs, everything):
             if rank != 0 and writes:
                 least = max(least, int(writes.group(1)) - EVERY
                             if writes.group(1) else STEPS)
+            # The threads of 'behind' do what the others do, elsewhere.
+            own = scene if scene == "behind" else ""
             for mode in MODES[name]:
-                what = (kind(name, path) if mode == "kill" else name, mode)
+                what = (own, kind(name, path) if mode == "kill" else name, mode)
                 if everything or what not in tried:
                     result.append((scene, rank, number, name, path, mode,
                                    least))

@@ -57,6 +57,8 @@ int main(int argc, char **argv) {
       checkpoint.every = number;
     else if (key == "keep")
       checkpoint.keep = number;
+    else if (key == "background")
+      checkpoint.background = true;
     else if (key == "full")
       checkpoint.stateDict = "full";
     else if (key == "shuffle")

@@ -47,7 +47,8 @@ Trainer::Trainer(const Input &input, const Options &options, const Start &begin,
   if (input.plan.evalOf(0) >= 0 && job.evalEvery > 0)
     evaluation.emplace(input, executor, buffers, !begin.checkpoint.empty());
   if (job.checkpoint.background && !input.outDir.empty())
-    writer.emplace(executor, input.outDir, job.checkpoint.keep);
+    writer.emplace(executor, input.outDir, job.checkpoint.keep,
+                   [this] { recordRun(this->input.outDir, this->begin); });
 }
 
 void Trainer::start() {
@@ -137,7 +138,7 @@ void Trainer::agree(StepRecord &record, double loss) {
   std::vector<double> sums = {loss};
   std::vector<double> maxima = {static_cast<double>(device.memory().peak),
                                 static_cast<double>(stopAsked()),
-                                writer && writer->writes() ? 1.0 : 0.0};
+                                writer && writer->works() ? 1.0 : 0.0};
   groups.combine(sums, maxima);
   record.loss = sums[0] / lossRanks();
   record.peakBytes = static_cast<int64_t>(maxima[0]);
@@ -172,8 +173,10 @@ StepRecord Trainer::finishStep() {
   lastEnd = end;
   lastUsage = after;
   checkFinite(record, result.loss);
-  if (writer && writer->pending() && !othersWrite)
-    completeSave();
+  if (writer && writer->pending() && !othersWrite) {
+    Progress::get().enter("the checkpoint");
+    writer->advance();
+  }
   return record;
 }
 
@@ -221,8 +224,6 @@ std::string Trainer::modelMark(int64_t done) const {
 void Trainer::completeSave() {
   Progress::get().enter("the checkpoint");
   writer->finish();
-  if (groups.rank() == 0)
-    recordRun(input.outDir, begin);
 }
 
 void Trainer::save(int64_t done, bool behind) {
@@ -310,6 +311,12 @@ void Trainer::finish() {
       !plan::writeFileAtomically(options.summary,
                                  summaryJson(input.plan, measured), error))
     throw FileError(error);
+  if (writer && writer->begun() > 0)
+    std::printf("each of %lld checkpoints beside training held it up for %.1f "
+                "ms\n",
+                static_cast<long long>(writer->begun()),
+                1e3 * writer->waitedSeconds() /
+                    static_cast<double>(writer->begun()));
   if (measured.steps > 0)
     std::fputs(summaryText(input.plan, measured).c_str(), stdout);
   if (!input.outDir.empty())
