@@ -12,6 +12,15 @@ using namespace accel::stepmodels;
 
 namespace {
 
+/// DeepSpeed over 4 ranks.
+Settings overFour(plan::DType dtype) {
+  Settings settings;
+  settings.executor = FrameworkKind::Deepspeed;
+  settings.mesh.resize("dp_shard", 4);
+  settings.param = dtype;
+  return settings;
+}
+
 /// What DeepSpeed's documentation prints for t5-3b (2851 million parameters, 32
 /// million in the largest layer) on 8 GPUs: memory.rst, the table of
 /// estimate_zero2_ and estimate_zero3_model_states_mem_needs_all_cold, in
@@ -76,10 +85,7 @@ TEST(Executors, DeepspeedsOwnEstimates) {
 /// as the option says.
 TEST(Executors, DeepspeedBuckets) {
   const StepModel model = uniformModel(3, {1024, 1024}, 0);
-  Settings settings;
-  settings.executor = FrameworkKind::Deepspeed;
-  settings.mesh.resize("dp_shard", 4);
-  settings.param = plan::DType::BF16;
+  Settings settings = overFour(plan::DType::BF16);
   const Target machine = h100();
   auto held = [&](int stage, int64_t bucket, bool overlap, bool peak) {
     settings.zeroStage = stage;
@@ -111,10 +117,7 @@ TEST(Executors, DeepspeedBuckets) {
 /// micro-batch have room of their own until they are added.
 TEST(Executors, DeepspeedUpdatesFlatGradients) {
   const StepModel model = uniformModel(8, {1024, 1024}, 0);
-  Settings settings;
-  settings.executor = FrameworkKind::Deepspeed;
-  settings.mesh.resize("dp_shard", 4);
-  settings.param = plan::DType::BF16;
+  Settings settings = overFour(plan::DType::BF16);
   settings.optimizer = OptimizerKernel::Fused;
   settings.zeroStage = 2;
   settings.zero.reduceBucket = 0;
@@ -138,10 +141,7 @@ TEST(Executors, DeepspeedLooksForOverflow) {
   const Target machine = h100();
   auto peak = [&](int stage, int64_t parameters, plan::DType dtype) {
     const StepModel model = uniformModel(parameters, {1024, 1024}, 0);
-    Settings settings;
-    settings.executor = FrameworkKind::Deepspeed;
-    settings.mesh.resize("dp_shard", 4);
-    settings.param = dtype;
+    Settings settings = overFour(dtype);
     settings.optimizer = OptimizerKernel::Fused;
     settings.zeroStage = stage;
     settings.zero.reduceBucket = settings.zero.prefetchBucket = 0;
@@ -164,10 +164,7 @@ TEST(Executors, DeepspeedLooksForOverflow) {
 /// Partitions are copied in fp32 too; stage 0 updates parameters as they are.
 TEST(Executors, DeepspeedCopiesPartitionsOfFloats) {
   const StepModel model = uniformModel(4, {1024, 1024}, 0);
-  Settings settings;
-  settings.executor = FrameworkKind::Deepspeed;
-  settings.mesh.resize("dp_shard", 4);
-  settings.param = plan::DType::F32;
+  Settings settings = overFour(plan::DType::F32);
   settings.optimizer = OptimizerKernel::Fused;
   settings.zero.reduceBucket = settings.zero.persistenceThreshold = 0;
   const Target machine = h100();
