@@ -20,7 +20,6 @@ UnitSizes &UnitSizes::operator+=(const UnitSizes &other) {
   shardStored += other.shardStored;
   trainedStored += other.trainedStored;
   stateBytes += other.stateBytes;
-  masterBytes += other.masterBytes;
   trainedBytes += other.trainedBytes;
   cast += other.cast;
   gatherOutput += other.gatherOutput;
@@ -174,8 +173,6 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
   const int64_t gradient = plan::itemSize(dtype.gradient(parameter));
   const int64_t reduce = plan::itemSize(dtype.reduce(parameter));
   unit.trainedBytes += round(own.numel * gradient);
-  if (candidate->holdsMasterCopy())
-    unit.masterBytes += round(own.numel * 4);
   unit.gradients +=
       round(numel * plan::itemSize(dtype.freshGradient(parameter)));
   unit.heldGradients += round(numel * reduce);

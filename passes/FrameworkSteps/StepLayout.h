@@ -29,7 +29,6 @@ struct UnitSizes {
   int64_t shardStored = 0;   // parameters as kept, each a tensor
   int64_t trainedStored = 0; // those of them that the optimizer updates
   int64_t stateBytes = 0;    // of the optimizer, all states
-  int64_t masterBytes = 0;   // fp32 copies
   int64_t trainedBytes = 0;  // gradients of the shard, each a tensor
   int64_t cast = 0;          // the shard in the gathered dtype, one tensor
   int64_t gatherOutput = 0;  // of the collective, one tensor
@@ -47,7 +46,7 @@ struct UnitSizes {
            trainablePadded == other.trainablePadded &&
            shardStored == other.shardStored &&
            trainedStored == other.trainedStored &&
-           stateBytes == other.stateBytes && masterBytes == other.masterBytes &&
+           stateBytes == other.stateBytes &&
            trainedBytes == other.trainedBytes && cast == other.cast &&
            gatherOutput == other.gatherOutput && unsharded == other.unsharded &&
            gradients == other.gradients &&
