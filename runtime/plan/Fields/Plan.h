@@ -77,20 +77,21 @@ template <typename V> void fields(V &v, Of<V, std::pair<int, int64_t>> &part) {
   v("repeat", part.second, {.low = 1, .high = maxInt});
 }
 
-template <typename V> void fields(V &v, Of<V, Chunk> &chunk) {
-  v.about("chunk", "What the ranks of a stage do of a further chunk");
+template <typename V> void programsOf(V &v, Of<V, Chunk> &chunk) {
   v("step", chunk.step,
     {.doc = "Programs in order, each for so many micro-batches", .turn = 1});
   v("eval", Reference{Named::Program, chunk.eval},
     {.doc = "The forward-only program", .null = true, .turn = 1});
 }
 
+template <typename V> void fields(V &v, Of<V, Chunk> &chunk) {
+  v.about("chunk", "What the ranks of a stage do of a further chunk");
+  programsOf(v, chunk);
+}
+
 template <typename V> void fields(V &v, Of<V, Stage> &stage) {
   v.about("stage", "What the ranks of one stage of a pipeline do");
-  v("step", stage.step,
-    {.doc = "Programs in order, each for so many micro-batches", .turn = 1});
-  v("eval", Reference{Named::Program, stage.eval},
-    {.doc = "The forward-only program", .null = true, .turn = 1});
+  programsOf(v, stage);
   v.optional("further", stage.further,
              {.doc = "The other chunks of the model that the stage has"});
   v("order", stage.order,
