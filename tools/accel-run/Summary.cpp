@@ -106,7 +106,10 @@ std::string summaryJson(const plan::Plan &plan, const Measured &m) {
        {{"own_peak_bytes", p.ownPeakBytes},
         {"peak_bytes", p.peakBytes},
         {"persistent_bytes", p.persistentBytes},
+        {"reserved_bytes", nullptr},
         {"step_s", nullptr}}}};
+  if (p.reservedBytes > 0)
+    json["predicted"]["reserved_bytes"] = p.reservedBytes;
   if (p.hostBytes > 0) {
     json["measured"]["host_bytes"] = m.hostBytes;
     json["predicted"]["host_bytes"] = p.hostBytes;

@@ -30,6 +30,13 @@ if(_torch AND EXISTS ${_torch}/lib/libtorch_cpu.so)
   target_link_options(accel::torch INTERFACE -Wl,-rpath,${_rpath}
     -Wl,--allow-shlib-undefined -Wl,--disable-new-dtags)
   target_compile_definitions(accel::torch INTERFACE USE_DISTRIBUTED USE_C10D)
+  # Up to torch 2.11 const_data_ptr has a parameter by enable_if, whose name
+  # clang mangles as GCC, which builds the wheels, only under an older ABI.
+  file(STRINGS ${_torch}/include/ATen/core/TensorBase.h _by_enable_if
+       REGEX "typename T, std::enable_if_t<!std::is_const_v<T>")
+  if(_by_enable_if AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(accel::torch INTERFACE -fclang-abi-compat=17)
+  endif()
   find_path(GLOO_INCLUDE gloo/context.h)
   if(GLOO_INCLUDE)
     target_compile_definitions(accel::torch INTERFACE USE_C10D_GLOO)
