@@ -42,6 +42,15 @@ constexpr llvm::StringLiteral maskBias = "bias";
 /// value into the order [B, heads, S, D].
 constexpr llvm::StringLiteral byHeadsAttr = "aten.by_heads";
 
+/// Of `scaled_dot_product_attention`, a unit: the model joins what it turned of
+/// query and key with the rest of a head, which is empty here: both lie in
+/// memory in the order [B, heads, S, D], and so does what the kernels write.
+constexpr llvm::StringLiteral joinedAttr = "aten.joined";
+
+/// Of `_softmax`, a unit: the scores of torch's attention by math, which needs
+/// whole rows of them.
+constexpr llvm::StringLiteral wholeScoresAttr = "aten.whole_scores";
+
 /// Of `slice.Tensor` from row 0, three integers n, k, m: the rows are looked up
 /// at a list of positions [n, m], which is expanded to [k, m]; a single row m
 /// times.

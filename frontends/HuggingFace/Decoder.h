@@ -110,6 +110,9 @@ struct Decoder {
   std::string rotary = "model.rotary_emb";
   /// Queries and keys are rotated in fp32 and cast back.
   bool wideRotary = false;
+  /// Of families that turn a part of a head: joined with the rest, also where
+  /// that is empty.
+  bool joinsTurned = false;
 
   // Layers.
   std::string layers = "model.layers";

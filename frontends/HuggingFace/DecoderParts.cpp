@@ -77,6 +77,9 @@ public:
     if (!a.masked.empty() && !inputs.documents)
       mixed.getDefiningOp()->setAttr(
           maskedAttr, mlir::StringAttr::get(f.f32().getContext(), a.masked));
+    if (d.joinsTurned && inputs.cos)
+      mixed.getDefiningOp()->setAttr(joinedAttr,
+                                     mlir::UnitAttr::get(f.f32().getContext()));
     Value joined =
         f.view(headsFirst(mixed), {tokens, d.heads * f.shape(mixed).back()});
     Value out = linear(joined, a.output);

@@ -193,6 +193,7 @@ double DecoderReader::cap(const char *key, double otherwise) {
 }
 
 void DecoderReader::rope(const RopeNames &names) {
+  d.joinsTurned = names.partialAllowed;
   addRope(readRope(json, tree.sizes.maxPositions, names));
 }
 

@@ -101,6 +101,27 @@ public:
     return weighted(x, v);
   }
 
+  /// torch's _scaled_dot_product_attention_math: both operands are scaled
+  /// before their matmul, the order of tokens becomes a mask of numbers, and
+  /// the weights of all heads are saved.
+  Value byMath() {
+    const double root = std::sqrt(op.getScale().convertToDouble());
+    Value q = matrices(make<aten::MulScalarOp>(op.getQuery(), root));
+    Value k = make<aten::TransposeIntOp>(repeatHeads(op.getKey()), uint64_t(2),
+                                         uint64_t(3));
+    k = make<aten::MulScalarOp>(k, root);
+    ArrayRef<int64_t> shape = tensorType(k).getShape();
+    k = make<aten::ViewOp>(
+        k, ArrayRef<int64_t>{shape[0] * shape[1], shape[2], shape[3]});
+    Value v = matrices(repeatHeads(op.getValue()));
+    Value x = make<aten::ViewOp>(make<aten::BmmOp>(q, k), scores());
+    if (Value added = mask(/*causal=*/true))
+      x = make<aten::AddTensorOp>(x, added);
+    x = make<aten::SoftmaxOp>(x, uint64_t(3));
+    x.getDefiningOp()->setAttr(aten::wholeScoresAttr, builder.getUnitAttr());
+    return weighted(x, v);
+  }
+
 private:
   /// Queries times keys, [B, H, S, S], and the values as matrices.
   std::pair<Value, Value> scoresAndValues() {
@@ -230,8 +251,9 @@ private:
     while (isa_and_nonnull<aten::TransposeIntOp, aten::ViewOp, aten::TypeAsOp,
                            aten::ToCopyOp>(maker))
       maker = maker->getOperand(0).getDefiningOp();
-    if (!eager || !(isa_and_nonnull<aten::CatOp>(maker) ||
-                    op->hasAttr(aten::byHeadsAttr)))
+    if (!eager ||
+        !(isa_and_nonnull<aten::CatOp>(maker) ||
+          op->hasAttr(aten::byHeadsAttr) || op->hasAttr(aten::joinedAttr)))
       return result;
     return swapped(make<aten::CloneOp>(swapped(result)));
   }
@@ -388,6 +410,13 @@ Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
   // FlashAttention 2 takes heads of at most 256 elements.
   const bool wide = tensorType(op.getQuery()).getDimSize(3) > 256;
   const bool narrow = element.isBF16() || element.isF16();
+  // sdpa_attention_forward of transformers groups queries where there is no
+  // mask; FlashAttention takes no fp32 then, the memory-efficient kernel no
+  // groups (use_mem_efficient_attention), and what is left is torch's math.
+  if (eager && kernels.transformers && !narrow && !masked && !wide &&
+      tensorType(op.getKey()).getDimSize(1) !=
+          tensorType(op.getQuery()).getDimSize(1))
+    return attention.byMath();
   if (narrow && !masked && !(wide && !eager))
     return attention.flash();
   // What frameworks run goes through scaled_dot_product_attention, which has

@@ -21,7 +21,9 @@ namespace accel {
 /// 16-bit scores on CUDA, have no kernel: they are single matmuls, as is with
 /// `eager` whatever transformers runs so. A window becomes a mask. Values whose
 /// heads have another size than the keys' go to the memory-efficient kernel,
-/// the one of torch's that takes them; CPUs have none.
+/// the one of torch's that takes them; CPUs have none. Grouped queries in fp32
+/// are torch's math where transformers runs them: no kernel of CUDA's takes
+/// them.
 mlir::Value selectAttention(mlir::OpBuilder &b, aten::Device device, bool eager,
                             const frameworks::Kernels &kernels,
                             aten::ScaledDotProductAttentionOp op);

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Eager.h"
 #include "dialects/Aten/Layout.h"
 #include "passes/Mesh/HeadExchange.h"
 #include "passes/Mesh/OwnPart.h"
@@ -112,7 +113,8 @@ private:
                               : replicated(result.getType()));
     op->removeAttr(sharding::specsAttr);
     LocalForm form = formOf(op, decided);
-    if (torchRing && isAttention(op) && !isInContext(op, form)) {
+    if (torchRing && ((isAttention(op) && !isInContext(op, form)) ||
+                      op->hasAttr(aten::wholeScoresAttr))) {
       op->emitError("torch's context parallelism is planned for causal "
                     "attention by a fused kernel: 16 bits, no mask");
       failed = true;
