@@ -2,7 +2,7 @@
 ranks learn, and what they hold is what the plan says."""
 import jobs
 from tensor_training_cases import as_alone, moves_to_other_meshes
-from training_cases import BF16, KEY_BIAS, LOSS_BF16, WEIGHTS_BF16, case
+from training_cases import BF16, LOSS_BF16, WEIGHTS_BF16, case
 
 CP, BOTH = {"cp": 2}, {"cp": 2, "tp": 2}
 SP, SP_TP = {"sp": 2}, {"sp": 2, "tp": 2}
@@ -30,7 +30,7 @@ CASES = [
     ("cp2-bf16", case("halves", ranks=2, cp=2, precision=BF16, loss=LOSS_BF16,
                       weights=WEIGHTS_BF16)),
     ("cp2-qwen3", case("halves-qwen3", ranks=2, cp=2, steps=20,
-                       max_grad_norm=1.0, weights=KEY_BIAS, learned=1.01)),
+                       max_grad_norm=1.0, learned=1.01)),
     ("dropout", as_alone(jobs.PEAKED["halves-dropout"], axes=CP, steps=6,
                          evaluation={"every": 3, "batches": 2})),
     ("adapter", as_alone(jobs.PEAKED["halves"], {"adapter": {
@@ -38,8 +38,7 @@ CASES = [
             "q_proj", "o_proj", "gate_proj", "down_proj"]}}, axes=CP)),
     ("loss-in-pieces", as_alone(jobs.PEAKED["halves"], {"loss_chunks": 4},
                                 axes=CP)),
-    ("gpt2", as_alone({**jobs.GPT2, "vocab_size": 256}, axes=BOTH,
-                      weights=KEY_BIAS)),
+    ("gpt2", as_alone({**jobs.GPT2, "vocab_size": 256}, axes=BOTH)),
     ("window", as_alone(WINDOW, axes=CP)),
     ("qwen3-moe", as_alone(jobs.MODELS["qwen3-moe"], axes=CP)),
     ("sequence", as_alone(jobs.PEAKED["halves"], {"sequence_parallel": True},
@@ -63,8 +62,7 @@ CASES = [
     ("sp2-adapter", as_alone(jobs.PEAKED["halves"], {"adapter": {
         "r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "target_modules": [
             "q_proj", "o_proj", "gate_proj", "down_proj"]}}, axes=SP)),
-    ("sp2-gpt2", as_alone({**jobs.GPT2, "vocab_size": 256}, axes=SP_TP,
-                          weights=KEY_BIAS)),
+    ("sp2-gpt2", as_alone({**jobs.GPT2, "vocab_size": 256}, axes=SP_TP)),
     ("sp2-window", as_alone(WINDOW, axes=SP)),
     ("sp2-qwen3-moe", as_alone({**jobs.MODELS["qwen3-moe"],
                                 "num_attention_heads": 2}, axes=SP)),

@@ -276,17 +276,22 @@ for _name, (_, _, _tried) in published_optimizers.OPTIMIZERS.items():
             CASES.append((f"{name_of(_name, _settings)}-{_ranks}-ranks",
                           trains(_name, _settings, _ranks)))
     CASES.append((f"{_name}-resumes", resumes(_name, _tried[0])))
-# Updates that read more than elements.
-for _name, _settings, _loss, _weights in (
+# Updates that read more than elements. Muon's Newton-Schulz iterations in bf16
+# make another last bit of a gradient another step: accel-run under three sets of
+# CPU instructions and PyTorch are up to 4e-6 of a loss, 2e-4 of a norm and 3e-4
+# of a weight apart here. One iteration less is 9e-4, 4e-3 and 3e-3; a momentum
+# of 0.9, the smallest of such mistakes, 6e-5, 4e-3 and 1e-3.
+for _name, _settings, _moved, _tolerances in (
         ("adafactor", dict(lr=2e-3, clip_threshold=0.5, decay_rate=-0.6), 1e-5,
-         1e-4),
-        ("muon", dict(lr=2e-3, nesterov=False, weight_decay=0.02), 1e-4, 2e-3)):
+         dict(loss=1e-5, weights=1e-4)),
+        ("muon", dict(lr=2e-3, nesterov=False, weight_decay=2.0), 1e-4,
+         dict(loss=2e-5, norm=1e-3, weights=8e-4))):
     _, _, _tried = published_optimizers.OPTIMIZERS[_name]
     CASES += [
-        (f"{_name}-moves", moves(_name, _tried[0], _loss)),
+        (f"{_name}-moves", moves(_name, _tried[0], _moved)),
         (f"{_name}-3-ranks-uneven-clipping-groups",
          training("tied", ranks=3, steps=12, accumulation=2, micro_batch=1,
-                  max_grad_norm=0.5, loss=_loss, weights=_weights, learned=1.0,
+                  max_grad_norm=0.5, learned=1.0, **_tolerances,
                   optimizer={"name": _name, **_settings, "groups": [
                       {"match": ".*norm.*", "weight_decay": 0.0}]})),
         (f"{_name}-2-ranks-bf16",

@@ -8,7 +8,7 @@ import jobs
 from harness import check
 from launch_cases import killed_rank
 from tensor_training_cases import moves_to_other_meshes
-from training_cases import BF16, KEY_BIAS, LOSS_BF16, WEIGHTS_BF16, case
+from training_cases import BF16, LOSS_BF16, WEIGHTS_BF16, case
 
 
 def stages_of(context):
@@ -133,13 +133,12 @@ CASES = [
      pipeline(ranks=2, accumulation=3, activation_checkpointing="full")),
     ("pp2-dp2-bf16", pipeline(ranks=4, accumulation=2, precision=BF16,
                               loss=LOSS_BF16, weights=WEIGHTS_BF16)),
-    ("pp2-gpt2", pipeline("gpt2-untied", ranks=2, accumulation=2,
-                          weights=KEY_BIAS)),
+    ("pp2-gpt2", pipeline("gpt2-untied", ranks=2, accumulation=2)),
     # The first and the last stage have the embedding; between them is another.
     ("pp2-dp2-tied", pipeline("tied", ranks=4, accumulation=2,
                               max_grad_norm=0.5)),
     ("pp3-gpt2-tied", pipeline("gpt2", ranks=3, pp=3, accumulation=3,
-                               micro_batch=1, weights=KEY_BIAS)),
+                               micro_batch=1)),
     ("pp2-tied-bf16", pipeline("tied", ranks=2, accumulation=2, precision=BF16,
                                loss=LOSS_BF16, weights=WEIGHTS_BF16)),
     ("pp2-tp2-tied", pipeline("halves-tied", ranks=4, tp=2, accumulation=2,

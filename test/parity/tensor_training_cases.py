@@ -1,9 +1,12 @@
 """accel-run splits layers over ranks: what they learn is what data-parallel
 ranks learn, and what they hold is what the plan says."""
+import json
+
+import cancelled
 import harness
 import jobs
 from harness import check
-from training_cases import BF16, KEY_BIAS, LOSS_BF16, WEIGHTS_BF16, case
+from training_cases import BF16, LOSS_BF16, WEIGHTS_BF16, case
 
 INTERLEAVED = "pipeline:\n  schedule: interleaved-1f1b\n  chunks: 2\n"
 
@@ -83,7 +86,10 @@ def both(context, job, tolerance=1e-6, tight=1e-4, **axes):
     check(("eval" in job) == bool(evaluated[0]), "the evaluation is not logged")
     for a, b in zip(*evaluated):
         check(harness.relative(a, b) < tolerance, f"evaluation: {a}, {b}")
-    worst = harness.compare_weights(*weights, tight)
+    with open(context.path("model", "config.json"), encoding="utf-8") as f:
+        config = json.load(f)
+    worst = harness.compare_weights(*weights, tight,
+                                    cancelled.within_steps(job, config))
     return f"{text}, weights {worst:.1e}"
 
 
@@ -116,7 +122,7 @@ CASES = [
     ("tp2-dp2-bias", case("halves-bias", ranks=4, tp=2, lr=2e-3, steps=20,
                           learned=1.01)),
     ("tp2-dp2-phi3", case("halves-phi3", ranks=4, tp=2, steps=20, lr=3e-3,
-                          weights=KEY_BIAS, learned=1.01)),
+                          learned=1.01)),
     ("tp2-dp2-bf16",
      case("halves", ranks=4, tp=2, precision=BF16, loss=LOSS_BF16,
           weights=WEIGHTS_BF16)),

@@ -3,6 +3,7 @@ import json
 import os
 import shutil
 
+import cancelled
 import harness
 import jobs
 from harness import check
@@ -14,14 +15,11 @@ LOSS_FP32, WEIGHTS_FP32 = 1e-5, 1e-4
 # accel-run may not; 8 bits of mantissa are 4e-3 an operation.
 LOSS_BF16, WEIGHTS_BF16 = 5e-3, 2e-2
 ONEDNN_SCRATCH = 128 * 1024
-# Without rotary embeddings the softmax cancels the keys' bias: its gradient is
-# rounding alone, which Adam scales up to whole steps.
-KEY_BIAS = 1e-3
 BF16 = {"param": "bf16", "reduce": "fp32", "output": "bf16"}
 
 
 def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32,
-               learned=0.97, **options):
+               learned=0.97, norm=1e-4, **options):
     """Plans and runs one job on both sides and compares all that they report."""
     if model in jobs.ENCODERS:
         job = jobs.make_array_job(context.path(), model, **options)
@@ -47,11 +45,14 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32,
         check(harness.relative(a["lr"], b["lr"]) < 1e-12,
               f"lr at step {a['step']}: {a['lr']!r}, PyTorch {b['lr']!r}")
     if job["optimizer"].get("max_grad_norm"):
-        worst = harness.compare_logs(got, want, "grad_norm", max(1e-4, loss))
+        worst = harness.compare_logs(got, want, "grad_norm", max(norm, loss))
         text += f", norm {worst:.1e}"
     final = harness.load_weights(harness.find_weights(context.path("out")))
     expected = expected_weights(context, "arrays" in job["data"])
-    text += f", weights {harness.compare_weights(final, expected, weights):.1e}"
+    config = {**jobs.PEAKED, **jobs.ENCODERS}[model]
+    worst = harness.compare_weights(final, expected, weights,
+                                    cancelled.within_steps(job, config))
+    text += f", weights {worst:.1e}"
     # oneDNN's scratch for bf16 matmuls depends on its choice of kernel and is
     # not modelled: it matters in models as small as these, and plan_cases has
     # one where it does not.
@@ -190,19 +191,19 @@ CASES = [
      case("qwen3-moe", ranks=2, steps=30, lr=2e-3, max_grad_norm=1.0)),
     ("fsdp-2-ranks-deepseek-v3",
      case("deepseek-v3", ranks=2, steps=20, lr=2e-3, learned=1.01)),
-    ("fsdp-2-ranks-gpt2", case("gpt2", ranks=2, weights=KEY_BIAS)),
+    ("fsdp-2-ranks-gpt2", case("gpt2", ranks=2)),
     ("fsdp-3-ranks-gpt2-untied-full-checkpointing",
      case("gpt2-untied", ranks=3, activation_checkpointing="full",
-          accumulation=2, max_grad_norm=1.0, weights=KEY_BIAS)),
+          accumulation=2, max_grad_norm=1.0)),
     # Few steps hardly lower the loss, but move weights by 0.03: wrong gradients
     # show in those.
     *((f"fsdp-2-ranks-{name}",
-       case(name, ranks=2, steps=20, lr=3e-3, weights=KEY_BIAS, learned=1.01))
+       case(name, ranks=2, steps=20, lr=3e-3, learned=1.01))
       for name in jobs.FAMILIES),
     ("fsdp-2-ranks-gpt2-bf16",
-     case("gpt2", ranks=2, precision=BF16, loss=LOSS_BF16, weights=0.1)),
-    ("ddp-2-ranks-gpt2", case("gpt2", kind="ddp", ranks=2,
-                             weights=KEY_BIAS)),
+     case("gpt2", ranks=2, precision=BF16, loss=LOSS_BF16,
+          weights=WEIGHTS_BF16)),
+    ("ddp-2-ranks-gpt2", case("gpt2", kind="ddp", ranks=2)),
     ("fsdp-2-ranks-schedule-groups",
      case(ranks=2, max_grad_norm=1.0,
           schedule={"warmup_steps": 10, "decay": "cosine", "min_lr": 1e-4},
@@ -230,20 +231,20 @@ CASES = [
           micro_batch=1, max_grad_norm=0.5, loss=1e-3, weights=1e-2,
           learned=1.01, ddp={"comm_hook": "bf16", "bucket_cap_mb": 1})),
     ("single-process", case(kind="single", ranks=1, max_grad_norm=1.0)),
-    ("fsdp-2-ranks-bert", case("bert", steps=20, weights=KEY_BIAS)),
+    ("fsdp-2-ranks-bert", case("bert", steps=20)),
     ("fsdp-2-ranks-bert-bf16",
-     case("bert", steps=20, precision=BF16, loss=LOSS_BF16, weights=0.1)),
+     case("bert", steps=20, precision=BF16, loss=LOSS_BF16,
+          weights=WEIGHTS_BF16)),
     ("fsdp-2-ranks-t5-bf16",
      case("t5", steps=10, lr=1e-2, precision=BF16, loss=LOSS_BF16,
           weights=0.1)),
     ("fsdp-2-ranks-roberta",
-     case("roberta", steps=20, weights=KEY_BIAS, max_grad_norm=1.0)),
-    ("fsdp-2-ranks-vit", case("vit", steps=20, weights=KEY_BIAS)),
+     case("roberta", steps=20, max_grad_norm=1.0)),
+    ("fsdp-2-ranks-vit", case("vit", steps=20)),
     ("fsdp-2-ranks-t5", case("t5", steps=20, lr=1e-2)),
-    ("fsdp-2-ranks-whisper", case("whisper", steps=20, weights=KEY_BIAS)),
+    ("fsdp-2-ranks-whisper", case("whisper", steps=20)),
     ("fsdp-3-ranks-whisper-accumulation-clipping",
-     case("whisper", ranks=3, steps=8, accumulation=2, max_grad_norm=1.0,
-          weights=KEY_BIAS)),
+     case("whisper", ranks=3, steps=8, accumulation=2, max_grad_norm=1.0)),
     ("resume", resume),
     ("repeatable", repeatable),
     ("exported-folder-loads", exported_folder_loads),
