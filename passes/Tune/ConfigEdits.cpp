@@ -133,6 +133,8 @@ std::string describe(const MeshOption &option) {
   text += copies > 1 && shards > 1 ? "dp_replicate " + std::to_string(copies) +
                                          ", dp_shard " + std::to_string(shards)
                                    : "dp " + std::to_string(copies * shards);
+  if (option.lastLayers)
+    text += ", " + count(option.lastLayers, "layer") + " in the last stage";
   if (option.sequence && option.mesh.size("tp") > 1)
     text += " with sequence parallelism";
   return text + ", " + count(option.accumulation, "micro-batch");
@@ -350,6 +352,12 @@ ConfigEdit ConfigEditor::expressMegatron(const MeshOption &option) const {
     if (const int64_t size = option.mesh.size(axis);
         size != configured.mesh.size(axis))
       add(key, std::to_string(size));
+  if (option.lastLayers != configured.lastLayers)
+    add("decoder_last_pipeline_num_layers",
+        std::to_string(option.lastLayers
+                           ? option.lastLayers
+                           : static_cast<int64_t>(space.layers.size()) /
+                                 option.mesh.size(plan::pipelineAxis)));
   if (option.sequence != configured.sequence)
     add("sequence_parallelism", boolean(option.sequence));
   if (option.accumulation == configured.accumulation)

@@ -13,10 +13,6 @@
 namespace accel::tune {
 namespace {
 
-/// Embedding and loss count as a layer each where layers alone cannot be
-/// divided (FrameworkSteps/Pipeline.cpp's stagesOf).
-constexpr int64_t endsAsLayers = 2;
-
 /// Behind attention and the MLP forward, and before them backward,
 /// tensor-parallel ranks add up what they have.
 constexpr double sumsOfLayer = 4;
@@ -173,14 +169,20 @@ private:
 
 } // namespace
 
-int64_t layersOfStage(int64_t layers, int64_t stages) {
-  if (stages < 1 || stages > layers)
-    return 0;
-  if (layers % stages == 0)
-    return layers / stages;
-  const int64_t all = layers + endsAsLayers;
-  // Both ends have a layer less, of which they need one.
-  return all % stages == 0 && all / stages > 1 ? all / stages : 0;
+std::optional<LayersOfStages> layersOfStages(const MeshProblem &problem,
+                                             int64_t stages) {
+  const int64_t layers = problem.layers;
+  if (stages == 1 && !problem.lastLayers)
+    return LayersOfStages{layers, layers};
+  if (stages <= 1 || stages > layers)
+    return std::nullopt;
+  const int64_t others = stages - 1;
+  // The last stage, which has the loss, has fewest.
+  const int64_t last = problem.lastLayers.value_or(
+      layers - others * ((layers + stages - 1) / stages));
+  if (last < 1 || last >= layers || (layers - last) % others)
+    return std::nullopt;
+  return LayersOfStages{last, (layers - last) / others};
 }
 
 std::string wrongWith(const MeshProblem &problem, const MeshSizes &mesh) {
@@ -207,7 +209,7 @@ std::string wrongWith(const MeshProblem &problem, const MeshSizes &mesh) {
   if (mesh.sequence && mesh.tensor > 1 &&
       problem.tokens / mesh.context % mesh.tensor)
     return divided(problem.tokens / mesh.context, "tokens", mesh.tensor);
-  if (!layersOfStage(problem.layers, mesh.stages))
+  if (!layersOfStages(problem, mesh.stages))
     return std::to_string(problem.layers) + " layers cannot be divided among " +
            std::to_string(mesh.stages) + " stages";
   if (problem.microBatches % problem.copies(mesh))
@@ -257,23 +259,22 @@ Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh,
              layers = static_cast<double>(problem.layers),
              copies = static_cast<double>(problem.copies(mesh) * mesh.context),
              count = static_cast<double>(problem.accumulationOf(mesh));
+  const LayersOfStages own = *layersOfStages(problem, mesh.stages);
   // With full recompute a layer saves its input alone, of as many micro-batches
-  // as the first stage has in flight.
-  const auto fewest =
-      static_cast<double>(layersOfStage(problem.layers, mesh.stages) -
-                          (problem.layers % mesh.stages ? 1 : 0));
+  // as the stage has in flight.
+  const auto first = static_cast<double>(own.other),
+             most = static_cast<double>(own.most());
   const double split = context * (mesh.sequence ? tensor : 1);
   const double inputs = !layer.inputsStay ? 0
-                                          : std::min(count, stages) * fewest *
+                                          : std::min(count, stages) * first *
                                                 layer.inputBytes / split;
   const double ofLayer =
       layer.elements / tensor *
       (layer.bytesPerElement + layer.sharedBytesPerElement / copies);
   Evaluation bound;
-  // The stage of most layers has at least the mean.
-  bound.bytes = problem.fixedBytes +
-                static_cast<int64_t>(std::max(ofLayer * layers / stages,
-                                              ofLayer * fewest + inputs));
+  bound.bytes =
+      problem.fixedBytes +
+      static_cast<int64_t>(std::max(ofLayer * most, ofLayer * first + inputs));
   double each = layer.seconds / (tensor * context);
   const int64_t node = problem.ranksPerNode;
   if (problem.addUp && mesh.tensor > 1)
@@ -292,7 +293,7 @@ Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh,
     each = *layerSeconds;
   // The last stage waits for the first micro-batch to pass all others forward,
   // and they for its last backward.
-  bound.seconds = each * ((count - 1) * fewest + layers);
+  bound.seconds = each * ((count - 1) * most + layers);
   return bound;
 }
 

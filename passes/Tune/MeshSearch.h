@@ -17,6 +17,7 @@
 
 #include "passes/Tune/Search.h"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -52,6 +53,9 @@ struct MeshProblem {
   /// Sizes that are kept, and the micro-batches of a rank.
   std::optional<int64_t> tensor, context, stages, accumulation;
   std::optional<bool> sequence;
+  /// Layers of the last stage, where they are kept; else what equal numbers in
+  /// the other stages leave.
+  std::optional<int64_t> lastLayers;
   /// What is said of sequence parallelism where it makes no difference; else it
   /// is on unless it is kept off.
   bool idleSequence = false;
@@ -77,8 +81,15 @@ std::string wrongWith(const MeshProblem &problem, const MeshSizes &mesh);
 /// All meshes of the problem.
 std::vector<MeshSizes> meshesOf(const MeshProblem &problem);
 
-/// Layers of the stage that has most; 0 where they cannot be divided.
-int64_t layersOfStage(int64_t layers, int64_t stages);
+/// How many layers the last stage has, and each other one, as Megatron-LM
+/// divides them.
+struct LayersOfStages {
+  int64_t last = 0, other = 0;
+  int64_t most() const { return std::max(last, other); }
+};
+/// Nothing where the layers cannot be divided among so many stages.
+std::optional<LayersOfStages> layersOfStages(const MeshProblem &problem,
+                                             int64_t stages);
 
 /// No setting of the mesh takes less: bytes of the rank that holds most,
 /// seconds of a step. `layerSeconds`, where it is known: of a layer's forward

@@ -474,6 +474,8 @@ Candidate expand(const Space &space, const StepModel &model,
     c.accumulation = space.accumulationOf(point);
   if (!space.meshes.empty())
     c.mesh = space.mesh(point).mesh;
+  if (c.executor == FrameworkKind::Megatron && !space.meshes.empty())
+    c.megatron.lastLayers = static_cast<int>(space.mesh(point).lastLayers);
   if (!space.precisions.empty())
     c.dtypes = space.precisions[point[Knob::Precision]].dtypes;
   if (!space.buckets.empty() && point[Knob::Bucket]) {

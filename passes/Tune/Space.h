@@ -74,6 +74,8 @@ struct MeshOption {
   /// meshes.
   int64_t accumulation = 0;
   bool sequence = false; // sequence parallelism
+  /// Of the last stage; 0: as many as the others. It follows from the stages.
+  int64_t lastLayers = 0;
   bool allowed = true;
   bool whole() const { return accumulation > 0; }
   /// Ranks share functions, sequences and the model alike.

@@ -43,11 +43,9 @@ public:
   /// Keeping all, or computing a layer again.
   Evaluation evaluate(const MeshSizes &mesh, bool again) const {
     const int64_t stages = mesh.stages, count = problem.accumulationOf(mesh);
-    std::vector<int64_t> layers(stages, layersOfStage(problem.layers, stages));
-    if (problem.layers % stages) {
-      --layers.front();
-      --layers.back();
-    }
+    const LayersOfStages own = *layersOfStages(problem, stages);
+    std::vector<int64_t> layers(stages, own.other);
+    layers.back() = own.last;
     const double each = layer(mesh) * (again ? 1.3 : 1);
     // Forward and backward as one pass over the stages and back.
     std::vector<double> end(stages, 0);
@@ -101,7 +99,9 @@ MeshProblem problemOf(std::mt19937 &random) {
   MeshProblem problem;
   problem.ranks = one({1, 2, 6, 8, 16, 64});
   problem.ranksPerNode = one({1, 2, 4, 8});
-  problem.layers = one({2, 6, 8, 14, 30});
+  problem.layers = one({2, 6, 8, 14, 30, 61});
+  if (random() % 8 == 0)
+    problem.lastLayers = one({1, 2, 6});
   problem.heads = one({4, 6, 8, 32});
   problem.tokens = one({96, 512, 2048});
   problem.microBatches = problem.ranks * one({1, 2, 4, 12});
@@ -199,8 +199,17 @@ TEST(MeshSearch, WhatIsNoMesh) {
             "4 heads cannot be divided among 8 ranks");
   EXPECT_EQ(wrongWith(problem, {1, 1, 1, false}),
             "the samples of a step cannot be divided among 16 copies");
-  // Embedding and loss count as a layer each.
-  EXPECT_EQ(wrongWith(problem, {1, 1, 4, false}), "");
+  // The last stage has what the others leave, as far as they leave any.
+  problem.layers = 126;
+  EXPECT_EQ(layersOfStages(problem, 16)->other, 8);
+  EXPECT_EQ(layersOfStages(problem, 16)->last, 6);
+  EXPECT_FALSE(layersOfStages(problem, 64));
+  problem.lastLayers = 14;
+  EXPECT_EQ(layersOfStages(problem, 8)->other, 16);
+  EXPECT_FALSE(layersOfStages(problem, 16));
+  EXPECT_FALSE(layersOfStages(problem, 1));
+  problem.lastLayers.reset();
+  problem.layers = 6;
   EXPECT_EQ(wrongWith(problem, {1, 1, 16, false}),
             "6 layers cannot be divided among 16 stages");
   problem.tokens = 6;

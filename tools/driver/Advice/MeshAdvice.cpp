@@ -115,6 +115,8 @@ void keepMegatron(const AdviceInputs &in, const Candidate &base, bool all,
   keep(problem.context, written.contextParallel);
   keep(problem.stages, written.pipelineParallel);
   keep(problem.sequence, written.sequenceParallelism);
+  if (base.megatron.lastLayers)
+    keep(problem.lastLayers, written.lastStageLayers);
   problem.idleSequence = *written.sequenceParallelism;
   if (!in.options.globalBatch)
     keep(problem.accumulation, written.microBatches);
@@ -200,7 +202,12 @@ MeshOption optionOf(const tune::MeshProblem &problem, const MeshSizes &sizes,
     mesh.resize("tp", sizes.tensor);
   if (sizes.stages > 1)
     mesh.axes.insert(mesh.axes.begin(), {plan::pipelineAxis, sizes.stages});
-  return {std::move(mesh), problem.accumulationOf(sizes), sizes.sequence};
+  MeshOption option(std::move(mesh), problem.accumulationOf(sizes),
+                    sizes.sequence);
+  const auto layers = layersOfStages(problem, sizes.stages);
+  if (layers->last != layers->other)
+    option.lastLayers = layers->last;
+  return option;
 }
 
 } // namespace
@@ -210,13 +217,15 @@ std::optional<MeshOption> wholeMesh(const AdviceInputs &in,
   if (!in.options.tune || !in.target)
     return std::nullopt;
   const AccelerateConfig &accelerate = in.inputs.job.accelerate;
-  if (in.executor == FrameworkKind::Megatron)
+  if (in.executor == FrameworkKind::Megatron) {
     // Chunks of stages have no key beside which others could be chosen.
-    return base.megatron.chunks > 1
-               ? std::nullopt
-               : std::optional(
-                     MeshOption(base.mesh, base.accumulation,
-                                *accelerate.megatron->sequenceParallelism));
+    if (base.megatron.chunks > 1)
+      return std::nullopt;
+    MeshOption own(base.mesh, base.accumulation,
+                   *accelerate.megatron->sequenceParallelism);
+    own.lastLayers = base.megatron.lastLayers;
+    return own;
+  }
   // Nobody else's mesh of Accelerate is chosen. What writes Python has no word
   // for ranks that share a sample.
   if (in.executor != FrameworkKind::Fsdp2 ||
@@ -300,6 +309,7 @@ private:
       for (MeshOption &option : options) {
         option.accumulation = whole.accumulation;
         option.sequence = whole.sequence;
+        option.lastLayers = whole.lastLayers;
         layouts[sizes].push_back(static_cast<int>(every.meshes.size()));
         every.meshes.push_back(std::move(option));
       }

@@ -74,6 +74,7 @@ Json meshAnswerJson(const Advice &advice) {
         {"tp", mesh.size("tp")},
         {"pp", mesh.size("pp")},
         {"cp", mesh.size("cp")},
+        {"last_stage_layers", c->mesh.lastLayers},
         {"dp", mesh.size("dp_replicate") * mesh.size("dp_shard")},
         {"sequence_parallel", c->mesh.sequence},
         {"micro_batches", c->mesh.accumulation},
