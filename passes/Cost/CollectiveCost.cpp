@@ -45,6 +45,15 @@ double ring(const Protocol &p, const Group &group, double rounds,
          rounds * ((group.ranks - 1) / group.ranks * bytes / bandwidth + hops);
 }
 
+/// Each rank sends to one other, which is a single hop; between nodes over the
+/// links of its own.
+double pass(const Protocol &p, const Group &group, double bytes) {
+  return group.ranks > group.inNode
+             ? std::max(p.insideStart, p.betweenStart) + p.betweenHop +
+                   bytes / p.between
+             : p.insideStart + p.insideHop + bytes / p.inside;
+}
+
 /// An all-reduce over a double binary tree between nodes and chains inside
 /// them: up and down, every byte twice over each link.
 double tree(const Target &target, const Group &group, double bytes) {
@@ -69,7 +78,8 @@ std::optional<double> measuredSeconds(const Target &target, Collective kind,
                         : kind == Collective::AllReduce ? Kind::AllReduce
                                                         : Kind::ReduceScatter;
   if (target.measuredCollectives.empty() || group.inNode != group.ranks ||
-      kind == Collective::Broadcast || kind == Collective::AllToAll)
+      kind == Collective::Broadcast || kind == Collective::AllToAll ||
+      kind == Collective::Permute)
     return std::nullopt;
   const auto at = target.measuredCollectives.find(
       plan::collectiveKey(measured, group.ranks, static_cast<int64_t>(bytes)));
@@ -90,16 +100,18 @@ double collectiveSeconds(const Target &target, Collective kind,
   // The data goes round once; an all-reduce is a reduce-scatter and a gather.
   const double rounds = kind == Collective::AllReduce ? 2 : 1;
   const Link &inside = target.insideNode, &between = target.betweenNodes;
-  double seconds = ring({inside.bytesPerSecond, between.bytesPerSecond,
-                         inside.latencySeconds, between.latencySeconds,
-                         inside.hopSeconds, between.hopSeconds},
-                        group, rounds, bytes);
+  auto by = [&](const Protocol &protocol) {
+    return kind == Collective::Permute ? pass(protocol, group, bytes)
+                                       : ring(protocol, group, rounds, bytes);
+  };
+  double seconds =
+      by({inside.bytesPerSecond, between.bytesPerSecond, inside.latencySeconds,
+          between.latencySeconds, inside.hopSeconds, between.hopSeconds});
   const ShortMessages &in = inside.shortMessages, &out = between.shortMessages;
   if (in.bytesPerSecond > 0 && out.bytesPerSecond > 0)
     seconds = std::min(
-        seconds, ring({in.bytesPerSecond, out.bytesPerSecond, in.latencySeconds,
-                       out.latencySeconds, in.hopSeconds, out.hopSeconds},
-                      group, rounds, bytes));
+        seconds, by({in.bytesPerSecond, out.bytesPerSecond, in.latencySeconds,
+                     out.latencySeconds, in.hopSeconds, out.hopSeconds}));
   if (kind == Collective::AllReduce && inside.treeHopSeconds > 0 &&
       between.treeHopSeconds > 0)
     seconds = std::min(seconds, tree(target, group, bytes));

@@ -23,12 +23,13 @@ enum class Collective {
   ReduceScatter,
   AllReduce,
   Broadcast,
-  AllToAll
+  AllToAll,
+  Permute
 };
 
 /// Seconds of one collective of `bytes` (the whole buffer, of all ranks; of an
-/// AllToAll one rank's, of which it sends all but its own part) alone on the
-/// wire; 0 for one rank.
+/// AllToAll one rank's, of which it sends all but its own part; of a Permute
+/// what each rank sends to one other) alone on the wire; 0 for one rank.
 double collectiveSeconds(const Target &target, Collective kind,
                          const plan::AxisGroup &group, double bytes);
 

@@ -45,13 +45,9 @@ double exchangeSeconds(const plan::Function &function,
     return 0;
   const plan::AxisGroup group =
       mesh.group(mesh.set(exchange.axes), ranksPerNode);
-  // Each rank sends all of its value, of an all-to-all all but its own part.
   if (exchange.kind == plan::ExchangeKind::Permute)
-    return collectiveSeconds(
-        target, Collective::AllToAll, group,
-        bytesOf(function.slots[exchange.value]) *
-            static_cast<double>(group.ranks) /
-            static_cast<double>(std::max<int64_t>(1, group.ranks - 1)));
+    return collectiveSeconds(target, Collective::Permute, group,
+                             bytesOf(function.slots[exchange.value]));
   // The buffer of all ranks; of rows that go to experts the side that has no
   // place for more than an even share.
   const int buffer = exchange.kind == plan::ExchangeKind::ReduceScatter ||

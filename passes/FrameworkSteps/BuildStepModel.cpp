@@ -300,6 +300,7 @@ private:
     graph.rounding = rounding;
     graph.mesh = mesh;
     graph.ranksPerNode = ranksPerNode;
+    graph.fuses = compile || kernels.compiled;
     return graph;
   }
 

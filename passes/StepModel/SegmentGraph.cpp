@@ -25,7 +25,8 @@ public:
   AutogradMemory(const SegmentGraph &graph, EagerMode mode,
                  const Target *target)
       : graph(graph), function(graph.function), mode(mode), target(target),
-        storages(storagesOf(graph)), gradients(gradientSlots(graph)) {}
+        storages(storagesOf(graph)), gradients(gradientSlots(graph)),
+        freed(storages.size(), false), finished(storages.size(), false) {}
 
   SegmentVariant run() {
     variant.name = mode == EagerMode::None        ? "none"
@@ -264,10 +265,8 @@ private:
           consider(slot);
   }
 
-  bool isFreed(int root) const {
-    return std::find(freed.begin(), freed.end(), root) != freed.end();
-  }
-  void markFreed(int root) { freed.push_back(root); }
+  bool isFreed(int root) const { return freed[root]; }
+  void markFreed(int root) { freed[root] = true; }
 
   /// The child that `i` is of, and those that discard what it reads.
   void recomputeFor(Level &level, int i) {
@@ -295,7 +294,7 @@ private:
   /// The forward again, up to the last value that autograd saves: all of it,
   /// or that of one child.
   void recompute(Level &level, int child) {
-    freed.clear();
+    freed.assign(storages.size(), false);
     int last = lastSaved;
     auto isPart = [&](int i) {
       return graph.forward[i] && (child == allOfIt || graph.child[i] == child);
@@ -350,7 +349,7 @@ private:
 
   /// torch.compile fuses the forward and the backward each by itself.
   void measureCompiled() {
-    if (!target)
+    if (!target || !graph.fuses)
       return;
     plan::Function forward = function, backward = function;
     forward.instructions.clear();
@@ -543,7 +542,7 @@ private:
           storage.inputGradient || storage.parameterGradient ||
           storage.lastBackward > rank[i] || storage.output || done(root))
         return;
-      finished.push_back(root);
+      finished[root] = true;
       const bool inside = storage.owner == Owner::Own &&
                           !storage.madeInForward &&
                           graph.node[storage.producer] == graph.node[i];
@@ -566,9 +565,7 @@ private:
     return storage.owner == Owner::Input &&
            (!graph.inputHasGradient[storage.index] || mode != EagerMode::None);
   }
-  bool done(int root) const {
-    return std::find(finished.begin(), finished.end(), root) != finished.end();
-  }
+  bool done(int root) const { return finished[root]; }
 
   const SegmentGraph &graph;
   const plan::Function &function;
@@ -581,8 +578,8 @@ private:
   std::vector<bool> childHas; // by storage: its own child's backward reads it
   std::vector<bool> named;    // by storage: frames of the forward hold it
   int shiftedStorage = -1;
-  std::vector<int> freed, finished;
-  std::set<int> again;   // children that were recomputed
+  std::vector<bool> freed, finished; // by storage
+  std::set<int> again;               // children that were recomputed
   std::vector<int> rank; // by instruction of the backward: when it runs
   int lastSaved = -1, lossEnd = -1;
   HostQueue forwardQueue, backwardQueue;

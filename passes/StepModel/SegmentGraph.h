@@ -71,6 +71,8 @@ struct SegmentGraph {
   /// exchange, where they are others than its axes say (experts' ranks are
   /// none, matmuls hide a part); below 0: as they say. Empty: all are.
   std::vector<double> waits;
+  /// What torch.compile would make of it is counted too.
+  bool fuses = true;
   /// By instruction; empty: each launches one kernel, views none.
   std::vector<HostWork> host;
   /// Allocations are rounded up to this (512 under CUDA, 64 on CPUs).

@@ -22,7 +22,7 @@ constexpr double worthTelling = 1.25;
 constexpr int64_t acrossAtMost = 4;
 constexpr int triesOfOtherSide = 4;
 /// Context-parallel ranks need all keys and values forward and backward.
-constexpr double gathersOfLayer = 2, keysAndValues = 2;
+constexpr double gathersOfLayer = 2;
 
 struct Bounded {
   MeshSizes mesh;
@@ -38,6 +38,31 @@ struct Bounded {
 std::string divided(int64_t n, const char *what, int64_t among) {
   return std::to_string(n) + " " + what + " cannot be divided among " +
          std::to_string(among) + " ranks";
+}
+
+/// Context-parallel ranks of a node.
+int64_t inNode(const MeshProblem &problem, const MeshSizes &mesh) {
+  return std::clamp<int64_t>(problem.ranksPerNode / mesh.tensor, 1,
+                             mesh.context);
+}
+
+/// Attention of a layer on one rank, and what it waits for the keys that are
+/// passed round and for their gradients that come back.
+double attends(const MeshProblem &problem, const MeshSizes &mesh) {
+  if (!problem.attention)
+    return 0;
+  const auto sharing = static_cast<double>(mesh.tensor * mesh.context);
+  const AttentionSeconds computed = problem.attention(mesh.context);
+  double passed = 0; // forward; backward at least as much
+  if (problem.pass && mesh.context > 1)
+    passed = static_cast<double>(mesh.context - 1) *
+             problem.pass(mesh.context, inNode(problem, mesh),
+                          problem.layer.keyBytes / sharing);
+  double seconds = 0;
+  for (const double half : {computed.forward, computed.backward})
+    seconds += half / sharing + passed -
+               problem.overlap * std::min(half / sharing, passed);
+  return seconds;
 }
 
 class MeshSearcher {
@@ -65,9 +90,7 @@ public:
         continue;
       }
       if (!next.close) {
-        if (const auto seconds = closer(next.mesh))
-          queue.insert(
-              {next.mesh, lowerBound(problem, next.mesh, seconds), true});
+        lookCloser(next.mesh, queue);
         continue;
       }
       if (progress)
@@ -106,6 +129,12 @@ private:
     return known->second;
   }
 
+  /// Back to its place in `queue`, by the functions that it has.
+  void lookCloser(const MeshSizes &mesh, std::set<Bounded> &queue) {
+    if (const auto seconds = closer(mesh))
+      queue.insert({mesh, lowerBound(problem, mesh, seconds), true});
+  }
+
   void judge(const MeshSizes &mesh) {
     MeshVerdict verdict = evaluate(mesh);
     ++result.evaluated;
@@ -142,13 +171,15 @@ private:
     for (const Bounded &next : order)
       if (crosses(next.mesh) == across && next.bound.bytes <= budgetBytes &&
           next.mesh.tensor < problem.ranksPerNode * acrossAtMost)
-        if (const auto seconds = closer(next.mesh))
-          candidates.insert(
-              {next.mesh, lowerBound(problem, next.mesh, seconds), true});
-    int tries = 0;
-    for (const Bounded &next : candidates) {
-      if (++tries > triesOfOtherSide)
-        return;
+        candidates.insert(next);
+    for (int tries = 0; tries < triesOfOtherSide && !candidates.empty();) {
+      const Bounded next = *candidates.begin();
+      candidates.erase(candidates.begin());
+      if (!next.close) {
+        lookCloser(next.mesh, candidates);
+        continue;
+      }
+      ++tries;
       MeshVerdict verdict = evaluate(next.mesh);
       ++result.evaluated;
       if (verdict.best) {
@@ -275,20 +306,19 @@ Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh,
   bound.bytes =
       problem.fixedBytes +
       static_cast<int64_t>(std::max(ofLayer * most, ofLayer * first + inputs));
-  double each = layer.seconds / (tensor * context);
   const int64_t node = problem.ranksPerNode;
+  double each = layer.seconds / (tensor * context);
   if (problem.addUp && mesh.tensor > 1)
     each +=
         sumsOfLayer * problem.addUp(mesh.tensor, std::min(mesh.tensor, node),
                                     layer.inputBytes / context);
-  // At best all of it beside what is computed.
-  if (problem.gather && mesh.context > 1)
-    each = std::max(
-        each, gathersOfLayer *
-                  problem.gather(
-                      mesh.context,
-                      std::clamp<int64_t>(node / mesh.tensor, 1, mesh.context),
-                      keysAndValues * layer.inputBytes / tensor));
+  each += attends(problem, mesh);
+  if (!problem.pass && problem.gather && mesh.context > 1)
+    // At best all of it beside what is computed.
+    each =
+        std::max(each, gathersOfLayer *
+                           problem.gather(mesh.context, inNode(problem, mesh),
+                                          layer.keyBytes / tensor));
   if (layerSeconds)
     each = *layerSeconds;
   // The last stage waits for the first micro-batch to pass all others forward,

@@ -40,9 +40,15 @@ struct LayerCost {
   double bytesPerElement = 0; // of them, that each copy has
   double sharedBytesPerElement = 0; // that data-parallel ranks share
   double inputBytes = 0;            // what the layer reads of the one before
-  double seconds = 0;               // of forward and backward
+  double keyBytes = 0;              // keys and values of attention
+  double seconds = 0;               // of forward and backward, but attention
   /// Of what is saved, inputs of layers at least stay on the device.
   bool inputsStay = true;
+};
+
+/// Seconds of a layer's attention, or of what is exchanged for it.
+struct AttentionSeconds {
+  double forward = 0, backward = 0;
 };
 
 struct MeshProblem {
@@ -66,6 +72,16 @@ struct MeshProblem {
   using Exchange =
       std::function<double(int64_t ranks, int64_t inNode, double bytes)>;
   Exchange gather, addUp;
+  /// In which so many ranks each pass a buffer to another, where
+  /// context-parallel ranks have keys and values that way, beside attention, of
+  /// which an exchange hides at most behind `overlap` of the seconds. Nothing:
+  /// they are gathered.
+  Exchange pass;
+  double overlap = 1;
+  /// Of a micro-batch's attention in a layer, on one rank that shares with
+  /// nobody but computes no more keys at once than one of so many
+  /// context-parallel ranks has.
+  std::function<AttentionSeconds(int64_t context)> attention;
 
   int64_t copies(const MeshSizes &mesh) const {
     return ranks / (mesh.tensor * mesh.context * mesh.stages);

@@ -288,9 +288,20 @@ TEST(Cost, ExchangesAreCollectivesOverTheirAxes) {
   EXPECT_EQ(seconds("sharding::all_reduce", 1, 1, "dp_shard"),
             collectiveSeconds(target, Collective::AllReduce, across, whole));
   // Of an all-to-all a rank keeps its own part.
-  EXPECT_EQ(
-      seconds("sharding::permute", 1, 1),
-      collectiveSeconds(target, Collective::AllToAll, node, whole * 8 / 7));
+  EXPECT_EQ(seconds("sharding::permute", 1, 1),
+            collectiveSeconds(target, Collective::Permute, node, whole));
+  // Whoever passes a value on passes it once, to one rank: a node's size makes
+  // no difference, and between nodes it goes over the links of one rank.
+  EXPECT_EQ(collectiveSeconds(target, Collective::Permute, {2, 2}, whole),
+            collectiveSeconds(target, Collective::Permute, node, whole));
+  EXPECT_EQ(collectiveSeconds(target, Collective::Permute, {512, 8}, whole),
+            collectiveSeconds(target, Collective::Permute, across, whole));
+  EXPECT_LE(collectiveSeconds(target, Collective::Permute, across, whole),
+            target.betweenNodes.latencySeconds +
+                target.betweenNodes.hopSeconds +
+                whole / target.betweenNodes.bytesPerSecond);
+  EXPECT_GT(collectiveSeconds(target, Collective::Permute, across, whole),
+            collectiveSeconds(target, Collective::Permute, node, whole));
   // Rows go to experts, of which a rank would get as many as it has: what has
   // a place for more of them (slot 1) costs no more.
   for (auto [op, value, result] :

@@ -30,13 +30,26 @@ public:
                                 std::min(mesh.tensor, problem.ranksPerNode),
                                 problem.layer.inputBytes /
                                     static_cast<double>(mesh.context));
-    if (mesh.context > 1)
-      each += 3 * problem.gather(
-                      mesh.context,
-                      std::clamp<int64_t>(problem.ranksPerNode / mesh.tensor, 1,
-                                          mesh.context),
-                      2 * problem.layer.inputBytes /
-                          static_cast<double>(mesh.tensor));
+    const int64_t near = std::clamp<int64_t>(problem.ranksPerNode / mesh.tensor,
+                                             1, mesh.context);
+    if (mesh.context > 1 && !problem.pass)
+      each += 3 * problem.gather(mesh.context, near,
+                                 problem.layer.keyBytes /
+                                     static_cast<double>(mesh.tensor));
+    // Of both halves, rank after rank; gradients of keys come back.
+    const AttentionSeconds attention = problem.attention(mesh.context);
+    for (const double half : {attention.forward, attention.backward})
+      for (int64_t rank = 0; rank < mesh.context; ++rank) {
+        const double own =
+            half * loss / sharing / static_cast<double>(mesh.context);
+        const double sent =
+            problem.pass && rank > 0
+                ? problem.pass(mesh.context, near,
+                               problem.layer.keyBytes / sharing) *
+                      (half == attention.forward ? 1 : 2)
+                : 0;
+        each += own + sent - problem.overlap * std::min(own, sent);
+      }
     return each;
   }
 
@@ -109,8 +122,14 @@ MeshProblem problemOf(std::mt19937 &random) {
     problem.tensor = one({1, 2});
   if (random() % 4 == 0)
     problem.sequence = random() % 2;
-  problem.layer = {1e8, 6, 12, 1e6 * static_cast<double>(one({1, 10, 100})),
+  const double input = 1e6 * static_cast<double>(one({1, 10, 100}));
+  problem.layer = {1e8, 6, 12, input, input * static_cast<double>(one({1, 2})),
                    0.01};
+  const double attention = 1e-3 * static_cast<double>(one({1, 10}));
+  problem.attention = [=](int64_t context) {
+    const double slower = 1 + 0.01 * static_cast<double>(context);
+    return AttentionSeconds{attention * slower, 2 * attention * slower};
+  };
   problem.fixedBytes = 1 << 20;
   problem.gather = [](int64_t ranks, int64_t inNode, double bytes) {
     return (ranks > inNode ? 1e-9 : 1e-11) * bytes *
@@ -121,6 +140,11 @@ MeshProblem problemOf(std::mt19937 &random) {
                                             double bytes) {
     return 2 * gather(ranks, inNode, bytes);
   };
+  if (random() % 2)
+    problem.pass = [](int64_t ranks, int64_t inNode, double bytes) {
+      return (ranks > inNode ? 1e-9 : 1e-11) * bytes + 1e-5;
+    };
+  problem.overlap = random() % 2 ? 1 : 0.7;
   return problem;
 }
 

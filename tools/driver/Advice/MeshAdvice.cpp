@@ -24,26 +24,31 @@ using tune::Knob;
 using tune::MeshOption;
 using tune::MeshSizes;
 
-/// Heads of attention, and elements of a token between layers, of the model,
-/// or of the one whose sizes Megatron-LM's has.
-std::array<int64_t, 2> headsOf(const AdviceInputs &in) {
+/// Heads of attention, those of keys and values, and elements of a token
+/// between layers, of the model, or of the one whose sizes Megatron-LM's has.
+struct Heads {
+  int64_t count = 1, ofKeys = 1, hidden = 0;
+};
+Heads headsOf(const AdviceInputs &in) {
   const PlanInputs &inputs = in.inputs;
   if (in.executor != FrameworkKind::Megatron) {
     const auto tree = moduleTreeOf(inputs, in.options);
-    return tree && tree->sizes.heads
-               ? std::array{tree->sizes.heads, tree->sizes.hidden}
-               : std::array<int64_t, 2>{1, 0};
+    if (!tree || !tree->sizes.heads)
+      return {};
+    const int64_t heads = tree->sizes.heads, keys = tree->sizes.keyValueHeads;
+    return {heads, keys ? keys : heads, tree->sizes.hidden};
   }
+  // Accelerate hands Megatron-LM no key-value heads.
   const huggingface::ModelConfig *config =
       inputs.sized ? inputs.sized->config() : nullptr;
   if (!config)
-    return {1, 0};
+    return {};
   if (const auto *gpt2 = std::get_if<huggingface::Gpt2Config>(&config->family))
-    return {gpt2->heads, gpt2->hiddenSize};
+    return {gpt2->heads, gpt2->heads, gpt2->hiddenSize};
   if (const auto *llama =
           std::get_if<huggingface::LlamaConfig>(&config->family))
-    return {llama->heads, llama->hiddenSize};
-  return {1, 0};
+    return {llama->heads, llama->heads, llama->hiddenSize};
+  return {};
 }
 
 /// Micro-batches of a step, of all ranks that compute different samples.
@@ -51,36 +56,66 @@ int64_t microBatchesOf(const Candidate &base) {
   return base.accumulation * base.mesh.ranks() / base.mesh.ranksPerSample();
 }
 
-/// What a layer takes at the rates that the device attains at best; `hidden`
-/// elements of a token are between layers. Half of
-/// attention's FLOPs are counted, as causal masks leave them.
-tune::LayerCost layerCost(const AdviceInputs &in, const StepModel &model,
-                          const Candidate &base, const Target &target,
-                          int64_t hidden) {
-  tune::LayerCost cost;
+/// The first call that is a layer, if any.
+const StepCall *layerOf(const StepModel &model) {
   const auto call = std::find_if(model.calls.begin(), model.calls.end(),
                                  [](const StepCall &c) { return c.layer; });
-  if (call == model.calls.end())
+  return call == model.calls.end() ? nullptr : &*call;
+}
+
+/// Of attention of a layer, as long as one rank does it for all that share it:
+/// half of the scores, as causal masks leave them, two matmuls forward and at
+/// least four backward, against the keys of one rank at a time where they are
+/// `passed` round.
+tune::AttentionSeconds attentionOf(const AdviceInputs &in,
+                                   const StepModel &model,
+                                   const Candidate &base, const Target &target,
+                                   const Heads &heads, bool passed,
+                                   int64_t context) {
+  const StepCall *call = layerOf(model);
+  if (!call)
+    return {};
+  const double flops =
+      model.kinds[call->kind].attentionFlops / 2 *
+      static_cast<double>(base.mesh.size("tp") * model.ranksPerSequence);
+  AttentionShape shape;
+  shape.keys = in.inputs.training.sequenceLength / (passed ? context : 1);
+  shape.headSize = std::max<int64_t>(1, heads.hidden / heads.count);
+  auto least = [&](bool backward, double part) {
+    AttentionShape own = shape, library = shape;
+    own.backward = library.backward = backward;
+    library.cudnn = true;
+    return std::min(
+        attentionSeconds(target, base.dtypes.compute, own, flops * part),
+        attentionSeconds(target, base.dtypes.compute, library, flops * part));
+  };
+  return {least(false, 1.0 / 3), least(true, 2.0 / 3)};
+}
+
+/// What a layer takes but attention, at the rates that the device attains at
+/// best.
+tune::LayerCost layerCost(const AdviceInputs &in, const StepModel &model,
+                          const Candidate &base, const Target &target,
+                          const Heads &heads) {
+  tune::LayerCost cost;
+  const StepCall *call = layerOf(model);
+  if (!call)
     return cost;
   const auto tensor = static_cast<double>(base.mesh.size("tp"));
-  const auto sharing = tensor * static_cast<double>(model.ranksPerSequence);
   for (int p : call->parameters)
     if (model.parameters[p].shape.size() > 1)
       cost.elements +=
           static_cast<double>(model.parameters[p].numel()) * tensor;
   const ComputeRate &rate = computeRate(target, base.dtypes.compute);
-  const double attention =
-      std::max({rate.attentionEfficiency, rate.attentionBackwardEfficiency,
-                rate.cudnnEfficiency, rate.cudnnBackwardEfficiency});
   const double matmul =
       std::max(rate.matmulEfficiency, rate.libraryMatmulEfficiency);
   const auto tokens =
       static_cast<double>(model.microBatch * in.inputs.training.sequenceLength);
-  cost.seconds = 6 * cost.elements * tokens / (rate.peakFlops * matmul) +
-                 model.kinds[call->kind].attentionFlops / 2 * sharing /
-                     (rate.peakFlops * attention);
+  cost.seconds = 6 * cost.elements * tokens / (rate.peakFlops * matmul);
   const auto compute = static_cast<double>(plan::itemSize(base.dtypes.compute));
-  cost.inputBytes = tokens * compute * static_cast<double>(hidden);
+  cost.inputBytes = tokens * compute * static_cast<double>(heads.hidden);
+  cost.keyBytes = 2 * cost.inputBytes * static_cast<double>(heads.ofKeys) /
+                  static_cast<double>(heads.count);
   // Shards and inputs of layers may wait on the host.
   if (in.executor != FrameworkKind::Megatron) {
     cost.inputsStay = false;
@@ -146,15 +181,15 @@ tune::MeshProblem problemOf(const AdviceInputs &in, const StepModel &model,
   problem.ranksPerNode = base.ranksPerNode;
   problem.layers = std::count_if(model.calls.begin(), model.calls.end(),
                                  [](const StepCall &c) { return c.layer; });
-  const auto [heads, hidden] = headsOf(in);
-  problem.heads = heads;
+  const Heads heads = headsOf(in);
+  problem.heads = heads.count;
   problem.tokens = in.inputs.training.sequenceLength;
   problem.microBatches = microBatchesOf(base);
   if (in.executor == FrameworkKind::Megatron)
     keepMegatron(in, base, all, problem);
   else
     keepFsdp2(in, base, problem);
-  problem.layer = layerCost(in, model, base, target, hidden);
+  problem.layer = layerCost(in, model, base, target, heads);
   problem.fixedBytes = target.contextBytes;
   auto exchange = [&target](Collective kind, int64_t ranks, int64_t inNode,
                             double bytes) {
@@ -168,6 +203,16 @@ tune::MeshProblem problemOf(const AdviceInputs &in, const StepModel &model,
         exchange(Collective::AllReduce, ranks, inNode, bytes),
         exchange(Collective::AllGather, ranks, inNode, bytes) +
             exchange(Collective::ReduceScatter, ranks, inNode, bytes));
+  };
+  const bool passed = in.executor == FrameworkKind::Megatron;
+  if (passed)
+    problem.pass = [=](int64_t ranks, int64_t inNode, double bytes) {
+      return exchange(Collective::Permute, ranks, inNode, bytes);
+    };
+  problem.overlap = target.overlap;
+  problem.attention = [&in, &model, &base, &target, heads,
+                       passed](int64_t context) {
+    return attentionOf(in, model, base, target, heads, passed, context);
   };
   return problem;
 }
