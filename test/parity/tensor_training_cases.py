@@ -89,7 +89,7 @@ def both(context, job, tolerance=1e-6, tight=1e-4, **axes):
     with open(context.path("model", "config.json"), encoding="utf-8") as f:
         config = json.load(f)
     worst = harness.compare_weights(*weights, tight,
-                                    cancelled.within_steps(job, config))
+                                    cancelled.rounding(job, config))
     return f"{text}, weights {worst:.1e}"
 
 

@@ -51,7 +51,7 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32,
     expected = expected_weights(context, "arrays" in job["data"])
     config = {**jobs.PEAKED, **jobs.ENCODERS}[model]
     worst = harness.compare_weights(final, expected, weights,
-                                    cancelled.within_steps(job, config))
+                                    cancelled.rounding(job, config))
     text += f", weights {worst:.1e}"
     # oneDNN's scratch for bf16 matmuls depends on its choice of kernel and is
     # not modelled: it matters in models as small as these, and plan_cases has
