@@ -11,6 +11,7 @@
 #include "tools/driver/Advice/ChangePlanner.h"
 #include "tools/driver/Advice/MaxBatch.h"
 #include "tools/driver/Advice/MeshAdvice.h"
+#include "tools/driver/Advice/RunMeshes.h"
 #include "tools/driver/Text/Format.h"
 
 #include <algorithm>
@@ -267,9 +268,22 @@ private:
 
   void recommend() {
     const bool tuning = in.options.tune.has_value();
-    // The search shards all units over the same ranks.
-    if (base.mesh.size(plan::expertAxis) > 1)
+    if (planRunMeshes(in, in.options.tune == TuneScope::All))
+      advice.runMeshes =
+          runMeshes(in, base, advice.configured, advice.budgetBytes);
+    // The search shards all units over the same ranks, and has none of the
+    // settings that only stages forbid.
+    const bool staged = in.executor == FrameworkKind::AccelRun &&
+                        base.mesh.size(plan::pipelineAxis) > 1;
+    if (base.mesh.size(plan::expertAxis) > 1 || (tuning && staged)) {
+      if (tuning)
+        engine.note("not-tuned", in.options.config,
+                    std::string("beside pp and ep --tune plans other meshes "
+                                "alone") +
+                        (advice.runMeshes ? "" : ", and the written one stays"),
+                    advice.runMeshes ? "" : "pass --tune=all");
       return;
+    }
     auto space = makeSpace(
         request(in.options.tune.value_or(TuneScope::All) == TuneScope::All));
     if (!space) {
@@ -283,7 +297,7 @@ private:
       advice.mesh =
           addMeshes(in, target, *advice.model, given(), advice.budgetBytes,
                     *in.options.tune == TuneScope::All, *space);
-    else if (tuning && base.mesh.ranksPerSample() > 1)
+    else if (tuning && base.mesh.ranksPerSample() > 1 && !advice.runMeshes)
       engine.note("not-tuned", in.options.config,
                   std::string("--tune keeps ranks that share samples (tp, cp, "
                               "sp, pp) as they are written for ") +

@@ -51,6 +51,20 @@ struct MeshAnswer {
   int64_t ranksPerNode = 1;
 };
 
+/// A mesh that accel-run trains on, planned with all else as it is written.
+struct RunMesh {
+  std::string sizes;     // "pp 2, dp_shard 4"
+  tune::ConfigEdit edit; // nothing: as configured
+  int64_t accumulation = 1;
+  StepPrediction predicted;
+  bool fits = true;
+};
+struct RunMeshes {
+  /// What fits first, the fastest before the others; then by bytes.
+  std::vector<RunMesh> planned;
+  int64_t meshes = 0, tried = 0, refused = 0; // but the configured one
+};
+
 struct Advice {
   FrameworkKind executor = FrameworkKind::AccelRun;
   Candidate candidate;       // as configured
@@ -73,6 +87,7 @@ struct Advice {
   std::optional<Tuned> tuned; // all that the executor can do
   std::optional<Tuned> yaml;  // what a YAML alone can say
   std::optional<MeshAnswer> mesh;
+  std::optional<RunMeshes> runMeshes;
   /// What checkpointing solved for a cap in bytes would make of the best
   /// setting, where the executor cannot be asked for it.
   std::optional<tune::Change> solved;

@@ -103,8 +103,6 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
                   "leave pp at 1, or plan for accel-run");
   if (inputs.job.quantization)
     return refuse("of quantised weights", "leave pp at 1");
-  if (options.tune)
-    return refuse("with --tune", "leave --tune out");
   const Setting<bool> &reshards = inputs.job.accelerate.reshardAfterForward;
   if (reshards.written() && !*reshards && mesh->size("dp_shard") > 1)
     return refuse("of units that stay gathered after the forward",
@@ -151,8 +149,7 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
 
 /// Refuses what is not planned of ranks that share experts; false where
 /// something is.
-static bool checkExperts(const PlanInputs &inputs, const PlanOptions &options,
-                         DiagnosticEngine &engine) {
+static bool checkExperts(const PlanInputs &inputs, DiagnosticEngine &engine) {
   const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
   auto refuse = [&](const std::string &what, const std::string &fix) {
     engine.report(diagnosticAt(mesh, Severity::Error, notSupportedCode,
@@ -168,8 +165,6 @@ static bool checkExperts(const PlanInputs &inputs, const PlanOptions &options,
     return refuse("of quantised weights", "leave ep at 1");
   if (inputs.adapter)
     return refuse("beside an adapter", "leave ep at 1");
-  if (options.tune)
-    return refuse("with --tune", "leave --tune out");
   const huggingface::ModelConfig *config = inputs.model.config();
   if (!config)
     return refuse("of a .pt2", "plan from config.json");
@@ -229,7 +224,7 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
           diagnosticAt(imbalance, Severity::Error, "invalid-value",
                        "expert_imbalance needs ranks that share experts",
                        "write ep above 1 in mesh, or leave it out"));
-  } else if (!checkExperts(inputs, options, engine)) {
+  } else if (!checkExperts(inputs, engine)) {
     return;
   }
   if (mesh->size("pp") > 1 && inputs.executor != FrameworkKind::Megatron &&

@@ -94,4 +94,60 @@ Json meshAnswerJson(const Advice &advice) {
           {"other_side_of_node", choice(answer.otherSide)}};
 }
 
+std::string renderRunMeshes(const Advice &advice) {
+  constexpr size_t told = 5;
+  const RunMeshes &meshes = *advice.runMeshes;
+  if (meshes.meshes == 0)
+    return "";
+  std::string out = "\n  meshes, each planned with all else as written\n";
+  auto row = [&](const RunMesh &mesh) {
+    out += "    " + padRight(mesh.sizes, 28) +
+           padLeft(formatBytes(mesh.predicted.deviceBytes), 10) +
+           padLeft(formatSeconds(mesh.predicted.stepSeconds), 11) +
+           (mesh.fits ? "  " : "  DOES NOT FIT  ");
+    if (mesh.edit.yaml.empty())
+      out += "as configured";
+    for (const tune::YamlLine &line : mesh.edit.yaml)
+      out += (&line == &mesh.edit.yaml.front() ? "" : ", ") + line.key + ": " +
+             line.value;
+    for (const auto &[flag, value] : mesh.edit.flags)
+      out += ", " + flag + " " + value;
+    out += "\n";
+  };
+  for (size_t i = 0; i < meshes.planned.size(); ++i)
+    if (i < told || meshes.planned[i].edit.yaml.empty())
+      row(meshes.planned[i]);
+  out += "    " + std::to_string(meshes.planned.size() - 1) + " planned, " +
+         std::to_string(meshes.refused) + " refused by plan";
+  if (meshes.tried < meshes.meshes)
+    out += "; " + std::to_string(meshes.meshes - meshes.tried) +
+           " in which more ranks share a sample are not planned";
+  return out + "\n";
+}
+
+Json runMeshesJson(const Advice &advice) {
+  const RunMeshes &meshes = *advice.runMeshes;
+  Json planned = Json::array();
+  for (const RunMesh &mesh : meshes.planned) {
+    Json lines = Json::array();
+    for (const tune::YamlLine &line : mesh.edit.yaml)
+      lines.push_back({{"key", line.key}, {"value", line.value}});
+    Json flags = Json::array();
+    for (const auto &[flag, value] : mesh.edit.flags)
+      flags.push_back(flag + " " + value);
+    planned.push_back({{"mesh", mesh.sizes},
+                       {"accumulation_steps", mesh.accumulation},
+                       {"device_bytes", mesh.predicted.deviceBytes},
+                       {"peak_bytes", mesh.predicted.peakBytes},
+                       {"step_s", mesh.predicted.stepSeconds},
+                       {"fits", mesh.fits},
+                       {"yaml", lines},
+                       {"flags", flags}});
+  }
+  return {{"meshes", meshes.meshes},
+          {"tried", meshes.tried},
+          {"refused", meshes.refused},
+          {"planned", planned}};
+}
+
 } // namespace accel

@@ -20,6 +20,10 @@ std::string renderMesh(const Advice &advice);
 /// The same for programs.
 nlohmann::json meshAnswerJson(const Advice &advice);
 
+/// accel-run's meshes, as planned.
+std::string renderRunMeshes(const Advice &advice);
+nlohmann::json runMeshesJson(const Advice &advice);
+
 } // namespace accel
 
 #endif // ACCEL_TOOLS_DRIVER_REPORT_MESHANSWERS_H

@@ -27,6 +27,8 @@ public:
       tuned();
     else if (!advice.changes.empty())
       changes("what would help", advice.changes);
+    if (advice.runMeshes)
+      out += renderRunMeshes(advice);
     return std::move(out);
   }
 

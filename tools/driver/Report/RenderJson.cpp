@@ -128,6 +128,8 @@ void addAdvice(Json &root, const Advice &advice) {
       tune["mesh"] = meshAnswerJson(advice);
     root["tune"] = tune;
   }
+  if (advice.runMeshes)
+    root["meshes"] = runMeshesJson(advice);
   if (advice.maxBatch) {
     const MaxBatch &m = *advice.maxBatch;
     root["max_batch"] = {
